@@ -1,0 +1,12 @@
+//! Configuration as cloud-init's users write it: YAML 1.1 with positions, merging, the layers of settings and
+//! their precedence, and typed reading that reports a wrong key with file, line and column and goes on.
+//! Knows no cloud and no module.
+
+mod finding;
+mod node;
+mod read;
+pub mod yaml;
+
+pub use finding::{Finding, Findings, Kind, nearest};
+pub use node::{Map, Mark, Node, Value};
+pub use read::{FromNode, Key, Reader, Shape, Text};

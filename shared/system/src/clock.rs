@@ -1,0 +1,107 @@
+//! Time as the stages need it: wall time for logs, uptime for status, deadlines that a clock step cannot move.
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// The machine's clocks.
+#[derive(Debug)]
+pub struct Clock {
+    started: Instant,
+}
+
+impl Default for Clock {
+    fn default() -> Clock {
+        Clock { started: Instant::now() }
+    }
+}
+
+impl Clock {
+    /// Since the epoch, by the wall clock (which may be wrong, and may step, at early boot).
+    pub fn wall(&self) -> Duration {
+        SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+    }
+
+    /// Seconds since the machine started (CLOCK_BOOTTIME, what /proc/uptime shows).
+    pub fn uptime(&self) -> f64 {
+        nix::time::clock_gettime(nix::time::ClockId::CLOCK_BOOTTIME)
+            .map(|t| Duration::from(t).as_secs_f64())
+            .unwrap_or_default()
+    }
+
+    /// Since this process began its work.
+    pub fn elapsed(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    pub fn sleep(&self, time: Duration) {
+        std::thread::sleep(time);
+    }
+}
+
+/// A moment on the monotonic clock after which a wait is given up.
+#[derive(Debug, Clone, Copy)]
+pub struct Deadline(Instant);
+
+impl Deadline {
+    pub fn after(time: Duration) -> Deadline {
+        // A configured "forever" must not overflow; thirty years are longer than any boot.
+        Deadline(Instant::now() + time.min(Duration::from_secs(30 * 365 * 86400)))
+    }
+
+    pub fn left(&self) -> Duration {
+        self.0.saturating_duration_since(Instant::now())
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.left().is_zero()
+    }
+}
+
+/// Year, month, day, hour, minute, second of seconds since the epoch, UTC, and the weekday (0 = Thursday).
+fn civil(epoch: u64) -> (u64, u64, u64, u64, u64, u64, u64) {
+    let (days, seconds) = (epoch / 86400, epoch % 86400);
+    // Count from 1 March 0000, so that the leap day is the last of a year; 146097 days are 400 years.
+    let shifted = days + 719_468;
+    let era = shifted / 146_097;
+    let day_of_era = shifted % 146_097;
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let year = era * 400 + year_of_era + u64::from(month <= 2);
+    (year, month, day, seconds / 3600, seconds / 60 % 60, seconds % 60, days % 7)
+}
+
+/// `2024-05-01 10:20:30,123`, UTC: the time stamp of cloud-init.log.
+pub fn log_time(wall: Duration) -> String {
+    let (y, mo, d, h, mi, s, _) = civil(wall.as_secs());
+    format!("{y:04}-{mo:02}-{d:02} {h:02}:{mi:02}:{s:02},{:03}", wall.subsec_millis())
+}
+
+/// `Thu, 01 Jan 1970 00:00:12 +0000` (RFC 2822), UTC.
+pub fn rfc2822(wall: Duration) -> String {
+    const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let (y, mo, d, h, mi, s, weekday) = civil(wall.as_secs());
+    let (weekday, month) = (DAYS[weekday as usize % 7], MONTHS[(mo as usize + 11) % 12]);
+    format!("{weekday}, {d:02} {month} {y:04} {h:02}:{mi:02}:{s:02} +0000")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates() {
+        for (seconds, text) in [
+            (0, "Thu, 01 Jan 1970 00:00:00 +0000"),
+            (951_782_400, "Tue, 29 Feb 2000 00:00:00 +0000"),
+            (1_714_558_830, "Wed, 01 May 2024 10:20:30 +0000"),
+            (4_102_444_799, "Thu, 31 Dec 2099 23:59:59 +0000"),
+        ] {
+            assert_eq!(rfc2822(Duration::from_secs(seconds)), text);
+        }
+        assert_eq!(log_time(Duration::from_millis(1_714_558_830_123)), "2024-05-01 10:20:30,123");
+    }
+}

@@ -1,0 +1,354 @@
+//! Other programs: started with an argument vector, never through a shell unless a user wrote a shell
+//! line; bounded in time and output; logged as one would type them, without their secrets.
+
+use std::ffi::OsString;
+use std::io::{ErrorKind, Write as _};
+use std::os::fd::{AsFd, FromRawFd, OwnedFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use crate::{Deadline, Effect, Error, Result, System, debug};
+
+/// For what is not a user's script: longer means broken.
+const USUAL_TIMEOUT: Duration = Duration::from_secs(300);
+/// Of each captured stream; the rest is read and dropped.
+const MOST_OUTPUT: usize = 16 << 20;
+/// Where programs are looked for when the environment does not say.
+const USUAL_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// Where a program's output goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Output {
+    /// Returned in [`Finished`].
+    Capture,
+    /// To wherever the stage's own output goes (journal, console, cloud-init-output.log).
+    Stage,
+    Nowhere,
+}
+
+/// A program to run: argument vector, and what is not the default.
+#[derive(Debug, Clone)]
+pub struct Command {
+    argv: Vec<OsString>,
+    env: Vec<(String, OsString)>,
+    stdin: Vec<u8>,
+    directory: Option<String>,
+    timeout: Duration,
+    output: Output,
+    accepted: Vec<i32>,
+    shown: Option<String>,
+}
+
+/// How a program ended, and what it printed when that was captured.
+#[derive(Debug, Clone, Default)]
+pub struct Finished {
+    /// The exit code; 128 + N when signal N ended it, as shells count.
+    pub code: i32,
+    pub stdout: Vec<u8>,
+    pub stderr: Vec<u8>,
+}
+
+impl Finished {
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.stdout).into_owned()
+    }
+}
+
+impl Command {
+    /// `argv[0]` with a slash is a path, else it is looked for on PATH.
+    pub fn new<I, S>(argv: I) -> Command
+    where
+        I: IntoIterator<Item = S>,
+        S: Into<OsString>,
+    {
+        Command {
+            argv: argv.into_iter().map(Into::into).collect(),
+            env: Vec::new(),
+            stdin: Vec::new(),
+            directory: None,
+            timeout: USUAL_TIMEOUT,
+            output: Output::Capture,
+            accepted: vec![0],
+            shown: None,
+        }
+    }
+
+    pub fn arg(mut self, arg: impl Into<OsString>) -> Command {
+        self.argv.push(arg.into());
+        self
+    }
+
+    pub fn env(mut self, name: &str, value: impl Into<OsString>) -> Command {
+        self.env.push((name.to_string(), value.into()));
+        self
+    }
+
+    /// Given on standard input (which is empty otherwise): the place for secrets.
+    pub fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Command {
+        self.stdin = bytes.into();
+        self
+    }
+
+    pub fn directory(mut self, path: &str) -> Command {
+        self.directory = Some(path.to_string());
+        self
+    }
+
+    pub fn timeout(mut self, time: Duration) -> Command {
+        self.timeout = time;
+        self
+    }
+
+    pub fn output(mut self, output: Output) -> Command {
+        self.output = output;
+        self
+    }
+
+    /// Exit codes that are no error, 0 among them only if it is named.
+    pub fn accept(mut self, codes: &[i32]) -> Command {
+        self.accepted = codes.to_vec();
+        self
+    }
+
+    /// Any exit code is an answer.
+    pub fn accept_all(mut self) -> Command {
+        self.accepted.clear();
+        self
+    }
+
+    /// What logs and errors show instead of the arguments, for a command line that holds a secret. The
+    /// program's error output is then kept out of messages too.
+    pub fn shown(mut self, text: impl Into<String>) -> Command {
+        self.shown = Some(text.into());
+        self
+    }
+
+    /// As one would type it.
+    pub fn line(&self) -> String {
+        if let Some(shown) = &self.shown {
+            return shown.clone();
+        }
+        let words = self.argv.iter().map(|a| quote(&a.to_string_lossy()));
+        words.collect::<Vec<_>>().join(" ")
+    }
+}
+
+fn quote(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%^".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_string();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+impl System {
+    /// Where a program is on the machine, as a path below its root.
+    pub fn which(&self, name: &str) -> Option<String> {
+        let runs = |path: &str| {
+            use std::os::unix::fs::PermissionsExt;
+            self.metadata(path).is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
+        };
+        if name.contains('/') {
+            return runs(name).then(|| name.to_string());
+        }
+        let from_env = if self.is_live() { std::env::var("PATH").ok() } else { None };
+        let path = from_env.unwrap_or_else(|| USUAL_PATH.to_string());
+        // Units may start us with a short PATH; the administrator's programs are looked for all the same.
+        path.split(':')
+            .chain(USUAL_PATH.split(':'))
+            .filter(|dir| dir.starts_with('/'))
+            .map(|dir| format!("{dir}/{name}"))
+            .find(|p| runs(p))
+    }
+
+    /// Runs a program to its end. An error when it is not there, when it ran out of time (its whole process
+    /// group is then ended) and when its exit code is not accepted; the message has the end of its error
+    /// output. Below a root of its own the program runs chrooted there, which takes privileges.
+    pub fn run(&self, command: &Command) -> Result<Finished> {
+        let line = command.line();
+        let Some(name) = command.argv.first() else { return Err(Error::new("running nothing")) };
+        let name = name.to_string_lossy();
+        let Some(program) = self.which(&name) else {
+            let missing = std::io::Error::from(ErrorKind::NotFound);
+            return Err(Error::io(format_args!("running {line}: {name}"), &missing));
+        };
+        let begun = self.clock().elapsed();
+        debug!(self, "Running command {line}");
+        let mut child =
+            self.spawn(command, &program).map_err(|e| Error::io(format_args!("running {line}"), &e))?;
+        let deadline = Deadline::after(command.timeout);
+        let finished = attend(&mut child, &command.stdin, deadline)
+            .map_err(|e| Error::io(format_args!("running {line}"), &e))?;
+        let took = self.clock().elapsed() - begun;
+        let Some(finished) = finished else {
+            end_group(&mut child);
+            self.note(Effect::Run { command: line.clone(), code: None });
+            let limit = command.timeout.as_secs_f32();
+            return Err(Error::new(format!("running {line}: not finished after {limit} s, ended")));
+        };
+        debug!(self, "{name} exited with {} after {:.3} s", finished.code, took.as_secs_f64());
+        self.note(Effect::Run { command: line.clone(), code: Some(finished.code) });
+        if !command.accepted.is_empty() && !command.accepted.contains(&finished.code) {
+            let mut message = format!("running {line}: exit code {}", finished.code);
+            if command.shown.is_none() {
+                message.push_str(&last_words(&finished.stderr));
+            }
+            return Err(Error::new(message));
+        }
+        Ok(finished)
+    }
+
+    fn spawn(&self, command: &Command, program: &str) -> std::io::Result<Child> {
+        let output = || match command.output {
+            Output::Capture => Stdio::piped(),
+            Output::Stage => Stdio::inherit(),
+            Output::Nowhere => Stdio::null(),
+        };
+        let mut run = std::process::Command::new(program);
+        run.arg0(&command.argv[0])
+            .args(&command.argv[1..])
+            .stdin(if command.stdin.is_empty() { Stdio::null() } else { Stdio::piped() })
+            .stdout(output())
+            .stderr(output())
+            .process_group(0);
+        if std::env::var_os("PATH").is_none() || !self.is_live() {
+            run.env("PATH", USUAL_PATH);
+        }
+        run.envs(command.env.iter().map(|(k, v)| (k, v)));
+        if self.is_live() {
+            run.current_dir(command.directory.as_deref().unwrap_or("/"));
+        } else {
+            confine(&mut run, self.root().as_path(), command.directory.as_deref().unwrap_or("/"));
+        }
+        run.spawn()
+    }
+}
+
+/// The command runs with `root` as its root directory.
+#[allow(unsafe_code)]
+fn confine(run: &mut std::process::Command, root: &Path, directory: &str) {
+    let (root, directory) = (root.to_path_buf(), directory.to_string());
+    // SAFETY: between fork and exec only chroot(2) and chdir(2) are called, both async-signal-safe; the
+    // paths are owned by the closure, and turning them into C strings uses the stack (they are short).
+    unsafe {
+        run.pre_exec(move || {
+            nix::unistd::chroot(&root)?;
+            nix::unistd::chdir(directory.as_str())?;
+            Ok(())
+        });
+    }
+}
+
+/// Feeds and reads a child until it ended or time is up (`None`). Pipes that a background grandchild keeps
+/// open are not waited for once the child itself has ended.
+fn attend(child: &mut Child, input: &[u8], deadline: Deadline) -> std::io::Result<Option<Finished>> {
+    let end = pidfd(child.id());
+    let mut stdin = child.stdin.take();
+    let mut streams = [
+        Stream { pipe: child.stdout.take().map(OwnedFd::from), bytes: Vec::new() },
+        Stream { pipe: child.stderr.take().map(OwnedFd::from), bytes: Vec::new() },
+    ];
+    for fd in stdin.iter().map(AsFd::as_fd).chain(streams.iter().filter_map(Stream::fd)) {
+        fcntl(fd, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+    }
+    let mut sent = 0;
+    let mut pause = Duration::from_micros(200);
+    let status = loop {
+        if sent == input.len() {
+            stdin = None;
+        }
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        if deadline.is_over() {
+            return Ok(None);
+        }
+        let mut waits: Vec<PollFd<'_>> = Vec::with_capacity(4);
+        waits.extend(end.iter().map(|fd| PollFd::new(fd.as_fd(), PollFlags::POLLIN)));
+        waits.extend(stdin.iter().map(|fd| PollFd::new(fd.as_fd(), PollFlags::POLLOUT)));
+        waits.extend(streams.iter().filter_map(Stream::fd).map(|fd| PollFd::new(fd, PollFlags::POLLIN)));
+        let limit = if end.is_some() {
+            deadline.left()
+        } else {
+            // A kernel before 5.3: look again soon, then less often.
+            pause = (pause * 2).min(Duration::from_millis(20));
+            pause.min(deadline.left())
+        };
+        let timeout = PollTimeout::try_from(limit + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX);
+        match poll(&mut waits, timeout) {
+            Ok(_) | Err(nix::errno::Errno::EINTR) => {}
+            Err(e) => return Err(e.into()),
+        }
+        if let Some(pipe) = &mut stdin {
+            match pipe.write(&input[sent..]) {
+                Ok(n) => sent += n,
+                Err(e) if e.kind() == ErrorKind::WouldBlock => {}
+                // It closed its input; what it makes of that is its exit code's business.
+                Err(_) => stdin = None,
+            }
+        }
+        streams.iter_mut().for_each(Stream::drain);
+    };
+    streams.iter_mut().for_each(Stream::drain);
+    let [stdout, stderr] = streams.map(|s| s.bytes);
+    let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
+    Ok(Some(Finished { code, stdout, stderr }))
+}
+
+/// One captured output of a child: its pipe until it ended, and what came through it.
+struct Stream {
+    pipe: Option<OwnedFd>,
+    bytes: Vec<u8>,
+}
+
+impl Stream {
+    fn fd(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
+        self.pipe.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Reads what is there without waiting.
+    fn drain(&mut self) {
+        let mut buffer = [0_u8; 16384];
+        while let Some(fd) = &self.pipe {
+            match nix::unistd::read(fd, &mut buffer) {
+                Ok(0) => self.pipe = None,
+                Ok(n) => {
+                    let room = MOST_OUTPUT.saturating_sub(self.bytes.len());
+                    self.bytes.extend_from_slice(&buffer[..n.min(room)]);
+                }
+                Err(nix::errno::Errno::EINTR) => {}
+                Err(_) => return,
+            }
+        }
+    }
+}
+
+/// A descriptor that is readable once the child has ended (pidfd_open(2), Linux 5.3).
+#[allow(unsafe_code)]
+fn pidfd(pid: u32) -> Option<OwnedFd> {
+    // SAFETY: the call takes two integers and returns a new descriptor, which is owned at once, or -1.
+    unsafe {
+        let fd = libc::syscall(libc::SYS_pidfd_open, pid as libc::pid_t, 0);
+        (fd >= 0).then(|| OwnedFd::from_raw_fd(fd as i32))
+    }
+}
+
+fn end_group(child: &mut Child) {
+    let group = nix::unistd::Pid::from_raw(child.id() as i32);
+    let _ = nix::sys::signal::killpg(group, nix::sys::signal::Signal::SIGKILL);
+    let _ = child.wait();
+}
+
+/// ` (its last line: …)` of a program's error output, cut to what helps.
+fn last_words(stderr: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&stderr[stderr.len().saturating_sub(1024)..]).into_owned();
+    match text.lines().rev().map(str::trim).find(|l| !l.is_empty()) {
+        Some(line) => format!(" ({line})"),
+        None => String::new(),
+    }
+}

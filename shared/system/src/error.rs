@@ -1,0 +1,72 @@
+//! Errors say what we were doing and to which thing: "reading /etc/hostname: permission denied".
+
+use std::fmt;
+use std::io;
+
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// A failure with its context. `kind` is kept so that callers can tell "not there" from "cannot tell".
+#[derive(Debug, Clone)]
+pub struct Error {
+    message: String,
+    kind: Option<io::ErrorKind>,
+}
+
+impl Error {
+    pub fn new(message: impl Into<String>) -> Error {
+        Error { message: message.into(), kind: None }
+    }
+
+    pub fn io(doing: impl fmt::Display, cause: &io::Error) -> Error {
+        Error { message: format!("{doing}: {}", reason(cause)), kind: Some(cause.kind()) }
+    }
+
+    pub fn kind(&self) -> Option<io::ErrorKind> {
+        self.kind
+    }
+
+    /// The thing does not exist: an answer, not a failure to get one.
+    pub fn is_absent(&self) -> bool {
+        matches!(self.kind, Some(io::ErrorKind::NotFound | io::ErrorKind::NotADirectory))
+    }
+}
+
+/// The cause without Rust's " (os error 2)", which helps nobody who reads a boot log.
+fn reason(cause: &io::Error) -> String {
+    let text = cause.to_string();
+    match text.find(" (os error") {
+        Some(end) => text[..end].to_string(),
+        None => text,
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// `result.doing("reading /etc/x")`, for results of system calls.
+pub trait ResultExt<T> {
+    fn doing(self, what: impl fmt::Display) -> Result<T>;
+}
+
+impl<T> ResultExt<T> for io::Result<T> {
+    fn doing(self, what: impl fmt::Display) -> Result<T> {
+        self.map_err(|e| Error::io(what, &e))
+    }
+}
+
+impl<T> ResultExt<T> for nix::Result<T> {
+    fn doing(self, what: impl fmt::Display) -> Result<T> {
+        self.map_err(|e| Error::io(what, &io::Error::from(e)))
+    }
+}
+
+impl<T> ResultExt<T> for Result<T> {
+    fn doing(self, what: impl fmt::Display) -> Result<T> {
+        self.map_err(|e| Error { message: format!("{what}: {}", e.message), kind: e.kind })
+    }
+}

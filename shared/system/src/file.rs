@@ -1,0 +1,412 @@
+//! Files: read with a cap, written whole or not at all, with their final mode from the first byte.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write as _};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+
+use crate::{Effect, Error, Result, ResultExt, System};
+
+/// No configuration or state file is larger; what is, was not meant for us.
+const READ_LIMIT: u64 = 64 << 20;
+
+/// What a write did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    Created,
+    Replaced,
+    /// Same content, mode and owner were there already: nothing was written.
+    Unchanged,
+}
+
+/// How a file is to be written. The default: 0644, owner left alone, parents made 0755, not synced.
+#[derive(Debug, Clone, Copy)]
+pub struct Write {
+    mode: u32,
+    uid: Option<u32>,
+    gid: Option<u32>,
+    durable: bool,
+}
+
+impl Default for Write {
+    fn default() -> Write {
+        Write { mode: 0o644, uid: None, gid: None, durable: false }
+    }
+}
+
+impl Write {
+    pub fn mode(mode: u32) -> Write {
+        Write { mode, ..Write::default() }
+    }
+
+    /// 0600: for whatever may hold a secret.
+    pub fn secret() -> Write {
+        Write::mode(0o600)
+    }
+
+    pub fn owner(self, (uid, gid): (Option<u32>, Option<u32>)) -> Write {
+        Write { uid, gid, ..self }
+    }
+
+    /// On the disk before the call returns: for state that decides what the next boot does.
+    pub fn durable(self) -> Write {
+        Write { durable: true, ..self }
+    }
+}
+
+impl System {
+    pub fn exists(&self, path: impl AsRef<Path>) -> bool {
+        self.root().host_followed(path).exists()
+    }
+
+    pub fn is_file(&self, path: impl AsRef<Path>) -> bool {
+        self.root().host_followed(path).is_file()
+    }
+
+    pub fn is_dir(&self, path: impl AsRef<Path>) -> bool {
+        self.root().host_followed(path).is_dir()
+    }
+
+    pub fn is_link(&self, path: impl AsRef<Path>) -> bool {
+        self.root().host(path).is_symlink()
+    }
+
+    pub fn is_block_device(&self, path: impl AsRef<Path>) -> bool {
+        fs::metadata(self.root().host_followed(path)).is_ok_and(|m| m.file_type().is_block_device())
+    }
+
+    pub fn metadata(&self, path: impl AsRef<Path>) -> Result<fs::Metadata> {
+        let path = path.as_ref();
+        fs::metadata(self.root().host_followed(path)).doing(format_args!("looking at {}", path.display()))
+    }
+
+    /// Where a symbolic link points, as written in it.
+    pub fn read_link(&self, path: impl AsRef<Path>) -> Result<String> {
+        let path = path.as_ref();
+        let target = fs::read_link(self.root().host(path))
+            .doing(format_args!("reading the link {}", path.display()))?;
+        Ok(target.to_string_lossy().into_owned())
+    }
+
+    /// The whole content; an error beyond 64 MiB.
+    pub fn read(&self, path: impl AsRef<Path>) -> Result<Vec<u8>> {
+        self.read_at_most(path, READ_LIMIT)
+    }
+
+    /// The whole content; an error beyond `limit` bytes, and for anything but a regular file or a
+    /// character device (a pipe would make us wait for its writer).
+    pub fn read_at_most(&self, path: impl AsRef<Path>, limit: u64) -> Result<Vec<u8>> {
+        let path = path.as_ref();
+        let what = || format!("reading {}", path.display());
+        let file = OpenOptions::new()
+            .read(true)
+            .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
+            .open(self.root().host_followed(path))
+            .doing(what())?;
+        let meta = file.metadata().doing(what())?;
+        if meta.is_dir() {
+            return Err(Error::io(what(), &io::Error::from(io::ErrorKind::IsADirectory)));
+        }
+        if meta.file_type().is_fifo() || meta.file_type().is_socket() {
+            return Err(Error::new(format!("{}: not a regular file", what())));
+        }
+        let mut bytes = Vec::with_capacity(meta.len().min(limit) as usize);
+        file.take(limit + 1).read_to_end(&mut bytes).doing(what())?;
+        if bytes.len() as u64 > limit {
+            return Err(Error::new(format!("{}: larger than {limit} bytes", what())));
+        }
+        Ok(bytes)
+    }
+
+    /// The whole content as text; bytes that are not UTF-8 become U+FFFD.
+    pub fn read_text(&self, path: impl AsRef<Path>) -> Result<String> {
+        self.read(path).map(|bytes| match String::from_utf8(bytes) {
+            Ok(text) => text,
+            Err(bad) => String::from_utf8_lossy(bad.as_bytes()).into_owned(),
+        })
+    }
+
+    /// As [`System::read_text`]; `None` when there is no such file.
+    pub fn read_text_if_there(&self, path: impl AsRef<Path>) -> Result<Option<String>> {
+        match self.read_text(path) {
+            Ok(text) => Ok(Some(text)),
+            Err(e) if e.is_absent() => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// The names in a directory, sorted; none when it does not exist.
+    pub fn list(&self, path: impl AsRef<Path>) -> Result<Vec<String>> {
+        let path = path.as_ref();
+        let what = format!("listing {}", path.display());
+        let entries = match fs::read_dir(self.root().host_followed(path)) {
+            Ok(entries) => entries,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(e) => return Err(Error::io(what, &e)),
+        };
+        let mut names = Vec::new();
+        for entry in entries {
+            names.push(entry.doing(&what)?.file_name().to_string_lossy().into_owned());
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    /// A directory and its missing parents, new ones with `mode`; existing ones are left as they are.
+    pub fn make_dir(&self, path: impl AsRef<Path>, mode: u32) -> Result<()> {
+        let path = path.as_ref();
+        let host = self.root().host_followed(path);
+        if host.is_dir() {
+            return Ok(());
+        }
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(mode)
+            .create(&host)
+            .doing(format_args!("making the directory {}", path.display()))?;
+        // DirBuilder's mode is cut by the umask; the one asked for is the one meant.
+        fs::set_permissions(&host, fs::Permissions::from_mode(mode))
+            .doing(format_args!("setting the mode of {}", path.display()))?;
+        self.note(Effect::Directory { path: path.display().to_string() });
+        Ok(())
+    }
+
+    /// Writes the file whole: to a temporary name beside it with the final mode and owner, then renamed
+    /// over it. A link is followed and its target replaced. The same content, mode and owner: no write.
+    pub fn write(&self, path: impl AsRef<Path>, content: impl AsRef<[u8]>, how: Write) -> Result<Change> {
+        let (path, content) = (path.as_ref(), content.as_ref());
+        let host = self.root().host_followed(path);
+        // On the machine itself the kernel followed the parents; follow a last link by hand.
+        let host = match fs::canonicalize(&host) {
+            Ok(real) if self.is_live() => real,
+            _ => host,
+        };
+        let old = fs::symlink_metadata(&host).ok();
+        if let Some(meta) = &old
+            && meta.is_file()
+            && meta.mode() & 0o7777 == how.mode
+            && meta.len() == content.len() as u64
+            && self.owned_as(meta, how)
+            && fs::read(&host).is_ok_and(|have| have == content)
+        {
+            return Ok(Change::Unchanged);
+        }
+        if old.as_ref().is_some_and(|m| m.is_dir()) {
+            return Err(Error::new(format!("writing {}: a directory is there", path.display())));
+        }
+        if let Some(parent) = path.parent() {
+            self.make_dir(parent, 0o755)?;
+        }
+        // A device (/dev/console, /dev/urandom) cannot be replaced; it is written to.
+        if old.as_ref().is_some_and(|m| !m.is_file()) {
+            return self.write_into(path, &host, content);
+        }
+        self.write_beside(&host, content, how).doing(format_args!("writing {}", path.display()))?;
+        let change = if old.is_some() { Change::Replaced } else { Change::Created };
+        self.note(Effect::Write { path: path.display().to_string(), mode: how.mode, change });
+        Ok(change)
+    }
+
+    fn write_into(&self, path: &Path, host: &Path, content: &[u8]) -> Result<Change> {
+        OpenOptions::new()
+            .write(true)
+            .custom_flags(libc::O_NOCTTY | libc::O_NONBLOCK | libc::O_CLOEXEC)
+            .open(host)
+            .and_then(|mut f| f.write_all(content))
+            .doing(format_args!("writing to {}", path.display()))?;
+        Ok(Change::Replaced)
+    }
+
+    fn write_beside(&self, host: &Path, content: &[u8], how: Write) -> io::Result<()> {
+        let name = host.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        // A name of 255 bytes has no room for a suffix, so it is cut.
+        let short: String = name.chars().take(60).collect();
+        let temporary = host.with_file_name(format!(".{short}.{}.new", std::process::id()));
+        let _ = fs::remove_file(&temporary);
+        let result = (|| {
+            let mut file = OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .mode(how.mode & 0o700)
+                .custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC)
+                .open(&temporary)?;
+            self.give(&temporary, how.uid, how.gid)?;
+            // After chown, which clears set-user-ID bits; before the content, so that it is never wider.
+            file.set_permissions(fs::Permissions::from_mode(how.mode))?;
+            file.write_all(content)?;
+            if how.durable {
+                file.sync_data()?;
+            }
+            fs::rename(&temporary, host)?;
+            if how.durable
+                && let Some(parent) = host.parent()
+            {
+                File::open(parent)?.sync_all()?;
+            }
+            Ok(())
+        })();
+        if result.is_err() {
+            let _ = fs::remove_file(&temporary);
+        }
+        result
+    }
+
+    /// Adds to the end of a file, which is made with `how`'s mode when it is not there.
+    pub fn append(&self, path: impl AsRef<Path>, content: impl AsRef<[u8]>, how: Write) -> Result<()> {
+        let path = path.as_ref();
+        if let Some(parent) = path.parent() {
+            self.make_dir(parent, 0o755)?;
+        }
+        let host = self.root().host_followed(path);
+        let new = !host.exists();
+        (|| {
+            let mut file = OpenOptions::new()
+                .append(true)
+                .create(true)
+                .mode(how.mode)
+                .custom_flags(libc::O_NOCTTY | libc::O_CLOEXEC)
+                .open(&host)?;
+            if new {
+                self.give(&host, how.uid, how.gid)?;
+                file.set_permissions(fs::Permissions::from_mode(how.mode))?;
+            }
+            file.write_all(content.as_ref())
+        })()
+        .doing(format_args!("appending to {}", path.display()))?;
+        let change = if new { Change::Created } else { Change::Replaced };
+        self.note(Effect::Write { path: path.display().to_string(), mode: how.mode, change });
+        Ok(())
+    }
+
+    /// A symbolic link, replaced atomically when another target was there.
+    pub fn link(&self, target: &str, path: impl AsRef<Path>) -> Result<Change> {
+        let path = path.as_ref();
+        let host = self.root().host(path);
+        let old = fs::read_link(&host).ok();
+        if old.as_deref() == Some(Path::new(target)) {
+            return Ok(Change::Unchanged);
+        }
+        if let Some(parent) = path.parent() {
+            self.make_dir(parent, 0o755)?;
+        }
+        let what = format!("linking {} to {target}", path.display());
+        let name = host.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let temporary = host.with_file_name(format!(".{name}.{}.new", std::process::id()));
+        let _ = fs::remove_file(&temporary);
+        std::os::unix::fs::symlink(target, &temporary).doing(&what)?;
+        if let Err(e) = fs::rename(&temporary, &host) {
+            let _ = fs::remove_file(&temporary);
+            return Err(Error::io(what, &e));
+        }
+        self.note(Effect::Link { path: path.display().to_string(), target: target.to_string() });
+        Ok(if old.is_some() { Change::Replaced } else { Change::Created })
+    }
+
+    /// Removes a file or a link; `false` when there was none.
+    pub fn remove(&self, path: impl AsRef<Path>) -> Result<bool> {
+        let path = path.as_ref();
+        match fs::remove_file(self.root().host(path)) {
+            Ok(()) => {
+                self.note(Effect::Remove { path: path.display().to_string() });
+                Ok(true)
+            }
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(e) => Err(Error::io(format_args!("removing {}", path.display()), &e)),
+        }
+    }
+
+    /// Removes a file, a link or a whole directory (links inside are not followed).
+    pub fn remove_tree(&self, path: impl AsRef<Path>) -> Result<bool> {
+        let path = path.as_ref();
+        let host = self.root().host(path);
+        if !host.is_dir() || host.is_symlink() {
+            return self.remove(path);
+        }
+        fs::remove_dir_all(&host).doing(format_args!("removing {}", path.display()))?;
+        self.note(Effect::Remove { path: path.display().to_string() });
+        Ok(true)
+    }
+
+    pub fn rename(&self, from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<()> {
+        let (from, to) = (from.as_ref(), to.as_ref());
+        let what = format!("renaming {} to {}", from.display(), to.display());
+        fs::rename(self.root().host(from), self.root().host(to)).doing(&what)?;
+        self.note(Effect::Other { what });
+        Ok(())
+    }
+
+    pub fn set_mode(&self, path: impl AsRef<Path>, mode: u32) -> Result<()> {
+        let path = path.as_ref();
+        fs::set_permissions(self.root().host_followed(path), fs::Permissions::from_mode(mode))
+            .doing(format_args!("setting the mode of {}", path.display()))
+    }
+
+    /// Gives a file to a user and a group; `None` leaves that half alone.
+    pub fn set_owner(&self, path: impl AsRef<Path>, (uid, gid): (Option<u32>, Option<u32>)) -> Result<()> {
+        let path = path.as_ref();
+        self.give(&self.root().host_followed(path), uid, gid)
+            .doing(format_args!("setting the owner of {}", path.display()))
+    }
+
+    fn give(&self, host: &Path, uid: Option<u32>, gid: Option<u32>) -> io::Result<()> {
+        if uid.is_none() && gid.is_none() {
+            return Ok(());
+        }
+        match std::os::unix::fs::chown(host, uid, gid) {
+            // An image in a folder may be built without privileges; its owner fixes the owners.
+            Err(_) if !self.is_live() && !nix::unistd::geteuid().is_root() => Ok(()),
+            other => other,
+        }
+    }
+
+    fn owned_as(&self, meta: &fs::Metadata, how: Write) -> bool {
+        let unprivileged = !self.is_live() && !nix::unistd::geteuid().is_root();
+        unprivileged
+            || (how.uid.is_none_or(|uid| uid == meta.uid()) && how.gid.is_none_or(|gid| gid == meta.gid()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sandbox(name: &str) -> (System, std::path::PathBuf) {
+        let top = std::env::temp_dir().join(format!("file-test-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&top);
+        fs::create_dir_all(&top).unwrap();
+        (System::new(&top), top)
+    }
+
+    #[test]
+    fn written_once_with_mode() {
+        let (sys, top) = sandbox("once");
+        assert_eq!(sys.write("/a/b", "x", Write::secret()).unwrap(), Change::Created);
+        assert_eq!(sys.write("/a/b", "x", Write::secret()).unwrap(), Change::Unchanged);
+        assert_eq!(sys.write("/a/b", "x", Write::mode(0o4755)).unwrap(), Change::Replaced);
+        assert_eq!(sys.metadata("/a/b").unwrap().mode() & 0o7777, 0o4755);
+        assert_eq!(sys.list("/a").unwrap(), ["b"]);
+        assert!(sys.write("/a", "x", Write::default()).is_err());
+        fs::remove_dir_all(top).unwrap();
+    }
+
+    #[test]
+    fn a_link_is_followed_inside_the_root() {
+        let (sys, top) = sandbox("link");
+        sys.make_dir("/etc", 0o755).unwrap();
+        sys.link("/run/real", "/etc/name").unwrap();
+        sys.write("/etc/name", "x", Write::default()).unwrap();
+        assert_eq!(sys.read_text("/run/real").unwrap(), "x");
+        assert!(sys.is_link("/etc/name"));
+        fs::remove_dir_all(top).unwrap();
+    }
+
+    #[test]
+    fn too_large_and_not_a_file() {
+        let (sys, top) = sandbox("large");
+        sys.write("/x", "12345", Write::default()).unwrap();
+        assert!(sys.read_at_most("/x", 4).is_err());
+        assert!(sys.read("/").is_err());
+        assert!(sys.read("/none").unwrap_err().is_absent());
+        fs::remove_dir_all(top).unwrap();
+    }
+}

@@ -1,0 +1,186 @@
+//! Fetching by URL: http (and https where the stage is built with it), `file://` and plain paths.
+//! Bounded in time, tries and size.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::time::Duration;
+
+use crate::{Deadline, Error, Result, System, debug};
+
+/// What to get, and how long to try.
+#[derive(Debug, Clone)]
+pub struct Fetch {
+    url: String,
+    headers: Vec<(String, String)>,
+    method: &'static str,
+    body: Option<Vec<u8>>,
+    timeout: Duration,
+    retries: u32,
+    pause: Duration,
+    limit: usize,
+}
+
+/// An answer.
+#[derive(Debug, Clone)]
+pub struct Fetched {
+    /// The HTTP status; 200 for a file.
+    pub status: u16,
+    /// Names in lower case.
+    pub headers: BTreeMap<String, String>,
+    pub body: Vec<u8>,
+}
+
+impl Fetch {
+    /// A GET with 10 s for each try, no retries, at most 64 MiB.
+    pub fn get(url: impl Into<String>) -> Fetch {
+        Fetch {
+            url: url.into(),
+            headers: Vec::new(),
+            method: "GET",
+            body: None,
+            timeout: Duration::from_secs(10),
+            retries: 0,
+            pause: Duration::from_secs(1),
+            limit: 64 << 20,
+        }
+    }
+
+    pub fn put(url: impl Into<String>) -> Fetch {
+        Fetch { method: "PUT", ..Fetch::get(url) }
+    }
+
+    pub fn post(url: impl Into<String>, body: impl Into<Vec<u8>>) -> Fetch {
+        Fetch { method: "POST", body: Some(body.into()), ..Fetch::get(url) }
+    }
+
+    pub fn header(mut self, name: &str, value: &str) -> Fetch {
+        self.headers.push((name.to_string(), value.to_string()));
+        self
+    }
+
+    pub fn timeout(self, timeout: Duration) -> Fetch {
+        Fetch { timeout, ..self }
+    }
+
+    /// So many further tries, `pause` apart.
+    pub fn retries(self, retries: u32, pause: Duration) -> Fetch {
+        Fetch { retries, pause, ..self }
+    }
+
+    /// The largest answer that is taken, in bytes.
+    pub fn limit(self, limit: usize) -> Fetch {
+        Fetch { limit, ..self }
+    }
+}
+
+impl System {
+    /// Fetches, trying again as told. A status of 400 or more is an error; 503 is tried again after its
+    /// `Retry-After` (at most a minute) like any other failure. `http` in another case is accepted.
+    pub fn fetch(&self, fetch: &Fetch) -> Result<Fetched> {
+        let url = fetch.url.as_str();
+        if let Some(path) = url.strip_prefix("file://").or(url.starts_with('/').then_some(url)) {
+            let body = self.read_at_most(path, fetch.limit as u64)?;
+            return Ok(Fetched { status: 200, headers: BTreeMap::new(), body });
+        }
+        let mut tried = 0;
+        loop {
+            tried += 1;
+            let result = self.fetch_once(fetch);
+            let (message, wait) = match result {
+                Ok(answer) if answer.status < 400 => {
+                    debug!(
+                        self,
+                        "Read from {} ({}, {}b) after {tried} attempts",
+                        shown(url),
+                        answer.status,
+                        answer.body.len()
+                    );
+                    return Ok(answer);
+                }
+                Ok(answer) => {
+                    let named = answer.headers.get("retry-after").and_then(|s| s.parse().ok()).unwrap_or(1);
+                    let after = (answer.status == 503)
+                        .then(|| Duration::from_secs(named).min(Duration::from_secs(60)));
+                    (format!("status {}", answer.status), after)
+                }
+                Err(e) => (e.to_string(), None),
+            };
+            if tried > fetch.retries {
+                return Err(Error::new(format!("fetching {}: {message}", shown(url))));
+            }
+            debug!(
+                self,
+                "fetching {}: {message}; try {} of {} follows",
+                shown(url),
+                tried + 1,
+                fetch.retries + 1
+            );
+            self.clock().sleep(wait.unwrap_or(fetch.pause));
+        }
+    }
+
+    fn fetch_once(&self, fetch: &Fetch) -> Result<Fetched> {
+        let method = match fetch.method {
+            "PUT" => minreq::Method::Put,
+            "POST" => minreq::Method::Post,
+            _ => minreq::Method::Get,
+        };
+        let deadline = Deadline::after(fetch.timeout);
+        let fail = |e: minreq::Error| Error::new(e.to_string());
+        let mut request = minreq::Request::new(method, &fetch.url)
+            .with_timeout(fetch.timeout.as_secs().max(1))
+            .with_max_headers_size(256 << 10)
+            .with_max_status_line_length(16 << 10)
+            .with_max_redirects(10)
+            .with_header("User-Agent", concat!("Cloud-Init/", env!("CARGO_PKG_VERSION")));
+        for (name, value) in &fetch.headers {
+            request = request.with_header(name, value);
+        }
+        if let Some(body) = &fetch.body {
+            request = request.with_body(body.clone());
+        }
+        let answer = request.send_lazy().map_err(fail)?;
+        let status = u16::try_from(answer.status_code).unwrap_or(0);
+        let headers = answer.headers.iter().map(|(k, v)| (k.to_ascii_lowercase(), v.clone())).collect();
+        let mut body = Vec::new();
+        let mut rest = answer.take(fetch.limit as u64 + 1);
+        let mut piece = [0_u8; 16384];
+        loop {
+            match rest.read(&mut piece) {
+                Ok(0) => break,
+                Ok(n) => body.extend_from_slice(&piece[..n]),
+                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(Error::io("reading the answer", &e)),
+            }
+            if body.len() > fetch.limit {
+                return Err(Error::new(format!("the answer is larger than {} bytes", fetch.limit)));
+            }
+            if deadline.is_over() {
+                return Err(Error::new("the answer did not end in time"));
+            }
+        }
+        Ok(Fetched { status, headers, body })
+    }
+}
+
+/// A URL without the credentials and the query that it may carry.
+fn shown(url: &str) -> String {
+    let bare = url.split(['?', '#']).next().unwrap_or(url);
+    match bare.split_once("://") {
+        Some((scheme, rest)) => {
+            let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+            let host = authority.rsplit('@').next().unwrap_or(authority);
+            format!("{scheme}://{host}{path}")
+        }
+        None => bare.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn no_secret_of_a_url_is_shown() {
+        assert_eq!(super::shown("http://u:p@h:80/a?token=x"), "http://h:80/a");
+        assert_eq!(super::shown("http://h"), "http://h");
+    }
+}

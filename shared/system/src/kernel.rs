@@ -1,0 +1,73 @@
+//! The kernel's own settings. Below another root than `/` there is no kernel to set: only noted.
+
+use nix::mount::{MntFlags, MsFlags};
+
+use crate::{Effect, Result, ResultExt, System};
+
+impl System {
+    /// The kernel command line; in a container, where the machine's is not ours, that of PID 1.
+    pub fn kernel_command_line(&self) -> String {
+        if let Ok(given) = std::env::var("DEBUG_PROC_CMDLINE") {
+            return given;
+        }
+        if self.is_container()
+            && let Ok(line) = self.read_text("/proc/1/cmdline")
+        {
+            return line.trim_end_matches('\0').replace('\0', " ");
+        }
+        self.read_text("/proc/cmdline").map(|l| l.trim().to_string()).unwrap_or_default()
+    }
+
+    /// Whether the machine says that it is a container: systemd writes `/run/systemd/container`
+    /// (os-release of the container interface), others leave only the variable of PID 1.
+    pub fn is_container(&self) -> bool {
+        if self.exists("/run/systemd/container")
+            || self.exists("/.dockerenv")
+            || self.exists("/run/.containerenv")
+        {
+            return true;
+        }
+        self.read("/proc/1/environ")
+            .is_ok_and(|env| env.split(|b| *b == 0).any(|v| v.starts_with(b"container=") && v.len() > 10))
+    }
+
+    /// The name that the kernel has now.
+    pub fn kernel_hostname(&self) -> String {
+        if !self.is_live() {
+            return self
+                .read_text("/proc/sys/kernel/hostname")
+                .map(|t| t.trim().to_string())
+                .unwrap_or_default();
+        }
+        nix::unistd::gethostname().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default()
+    }
+
+    /// Gives the running kernel a name (sethostname(2)).
+    pub fn set_kernel_hostname(&self, name: &str) -> Result<()> {
+        if self.is_live() {
+            nix::unistd::sethostname(name).doing(format_args!("setting the hostname {name}"))?;
+        }
+        self.note(Effect::Other { what: format!("hostname {name}") });
+        Ok(())
+    }
+
+    /// Mounts a device read-only at a directory of the machine.
+    pub fn mount_read_only(&self, device: &str, at: &str, kind: &str) -> Result<()> {
+        let flags = MsFlags::MS_RDONLY | MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+        nix::mount::mount(
+            Some(&self.root().host_followed(device)),
+            &self.root().host_followed(at),
+            Some(kind),
+            flags,
+            None::<&str>,
+        )
+        .doing(format_args!("mounting {device} ({kind}) at {at}"))?;
+        self.note(Effect::Other { what: format!("mount {device} {at}") });
+        Ok(())
+    }
+
+    pub fn unmount(&self, at: &str) -> Result<()> {
+        nix::mount::umount2(&self.root().host_followed(at), MntFlags::MNT_DETACH)
+            .doing(format_args!("unmounting {at}"))
+    }
+}

@@ -1,0 +1,104 @@
+//! The one door to the machine. Whatever Firstlight reads, writes, runs, mounts, fetches or logs goes
+//! through a [`System`], so that modes, atomicity, deadlines, redaction and logging live in one place.
+//!
+//! Paths given to a `System` are the machine's own (`/etc/hostname`); it puts its root before them. With
+//! the root `/` it configures this machine, with another root an image in a folder or a test's sandbox.
+//! Nothing here knows a cloud, a distribution or a module.
+
+mod account;
+mod clock;
+mod command;
+mod error;
+mod file;
+mod http;
+mod kernel;
+mod link;
+mod log;
+mod root;
+
+pub use account::{Group, User, parse_group, parse_passwd};
+pub use clock::{Clock, Deadline, log_time, rfc2822};
+pub use command::{Command, Finished, Output};
+pub use error::{Error, Result, ResultExt};
+pub use file::{Change, Write};
+pub use http::{Fetch, Fetched};
+pub use log::{Level, Log};
+pub use root::Root;
+
+use std::cell::RefCell;
+
+/// One thing that was done to the machine, for the timeline, for plans and for tests.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Effect {
+    Write {
+        path: String,
+        mode: u32,
+        change: Change,
+    },
+    Remove {
+        path: String,
+    },
+    Directory {
+        path: String,
+    },
+    Link {
+        path: String,
+        target: String,
+    },
+    /// The command as one would type it, secrets replaced.
+    Run {
+        command: String,
+        code: Option<i32>,
+    },
+    /// Anything else: a hostname set, a link renamed, a file system mounted.
+    Other {
+        what: String,
+    },
+}
+
+/// The machine, or an image or a sandbox that is treated like one.
+pub struct System {
+    root: Root,
+    log: Log,
+    clock: Clock,
+    effects: RefCell<Vec<Effect>>,
+}
+
+impl System {
+    /// A door to the machine below `root`. Nothing is read or written yet.
+    pub fn new(root: impl Into<std::path::PathBuf>) -> System {
+        System {
+            root: Root::new(root.into()),
+            log: Log::default(),
+            clock: Clock::default(),
+            effects: RefCell::default(),
+        }
+    }
+
+    /// Whether this is the running machine: only then are the kernel's own settings (hostname, links,
+    /// mounts, swap) touched.
+    pub fn is_live(&self) -> bool {
+        self.root.is_machine()
+    }
+
+    pub fn root(&self) -> &Root {
+        &self.root
+    }
+
+    pub fn log(&self) -> &Log {
+        &self.log
+    }
+
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// What was done so far, in order.
+    pub fn effects(&self) -> Vec<Effect> {
+        self.effects.borrow().clone()
+    }
+
+    pub(crate) fn note(&self, effect: Effect) {
+        self.effects.borrow_mut().push(effect);
+    }
+}

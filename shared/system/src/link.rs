@@ -1,0 +1,1 @@
+//! Network links, through netlink.

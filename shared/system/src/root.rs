@@ -1,0 +1,104 @@
+//! Where the machine's files are: `/` for this machine, a folder for an image or a sandbox.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+
+/// Links followed before a path is given up as a loop, as the kernel does (path_resolution(7)).
+const MOST_LINKS: usize = 40;
+
+/// The directory that a machine's absolute paths are below.
+#[derive(Debug, Clone)]
+pub struct Root(PathBuf);
+
+impl Root {
+    pub fn new(root: PathBuf) -> Root {
+        // A relative root would move with the working directory of a later stage.
+        Root(std::path::absolute(&root).unwrap_or(root))
+    }
+
+    pub fn is_machine(&self) -> bool {
+        self.0 == Path::new("/")
+    }
+
+    pub fn as_path(&self) -> &Path {
+        &self.0
+    }
+
+    /// The host's path of a machine's path. Below a root of its own, symbolic links are followed as the
+    /// machine itself would see them (an absolute target starts at the root, `..` stops there), so that an
+    /// image's link never leads out of the image. The last component is left as it is, link or not.
+    pub fn host(&self, path: impl AsRef<Path>) -> PathBuf {
+        let path = path.as_ref();
+        if self.is_machine() {
+            return Path::new("/").join(path);
+        }
+        match (path.parent(), path.file_name()) {
+            (Some(parent), Some(name)) => self.resolve(parent).join(name),
+            _ => self.0.clone(),
+        }
+    }
+
+    /// Like [`Root::host`], the last component followed too if it is a link.
+    pub fn host_followed(&self, path: impl AsRef<Path>) -> PathBuf {
+        if self.is_machine() { Path::new("/").join(path) } else { self.resolve(path.as_ref()) }
+    }
+
+    fn resolve(&self, path: &Path) -> PathBuf {
+        let mut todo: Vec<Vec<u8>> = components(path);
+        todo.reverse();
+        let mut inside = PathBuf::new();
+        let mut links = 0;
+        while let Some(name) = todo.pop() {
+            let name: &Path = Path::new(OsStr::from_bytes(&name));
+            if name == Path::new("..") {
+                inside.pop();
+                continue;
+            }
+            let next = inside.join(name);
+            match std::fs::read_link(self.0.join(&next)) {
+                Ok(target) if links < MOST_LINKS => {
+                    links += 1;
+                    if target.is_absolute() {
+                        inside = PathBuf::new();
+                    }
+                    todo.extend(components(&target).into_iter().rev());
+                }
+                _ => inside = next,
+            }
+        }
+        self.0.join(inside)
+    }
+}
+
+fn components(path: &Path) -> Vec<Vec<u8>> {
+    path.components()
+        .filter_map(|c| match c {
+            Component::Normal(name) => Some(name.as_bytes().to_vec()),
+            Component::ParentDir => Some(b"..".to_vec()),
+            _ => None,
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_stay_inside() {
+        let top = std::env::temp_dir().join(format!("root-test-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&top);
+        std::fs::create_dir_all(top.join("usr/lib")).unwrap();
+        std::os::unix::fs::symlink("/usr/lib", top.join("lib")).unwrap();
+        std::os::unix::fs::symlink("../../../../etc/passwd", top.join("usr/up")).unwrap();
+        std::os::unix::fs::symlink("loop", top.join("loop")).unwrap();
+        let root = Root::new(top.clone());
+        assert_eq!(root.host("/lib/x"), top.join("usr/lib/x"));
+        assert_eq!(root.host_followed("/usr/up"), top.join("etc/passwd"));
+        assert_eq!(root.host("/lib"), top.join("lib"));
+        assert_eq!(root.host("/../../x"), top.join("x"));
+        let _ = root.host_followed("/loop/y");
+        std::fs::remove_dir_all(&top).unwrap();
+    }
+}
