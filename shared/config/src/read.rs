@@ -365,7 +365,7 @@ mod tests {
     use crate::Map;
 
     crate::words! {
-        enum Mode { Auto = "auto", Off = "off" | "false" }
+        pub enum Mode { Auto = "auto", Off = "off" | "false" }
     }
 
     crate::keys! {

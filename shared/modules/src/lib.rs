@@ -1,1 +1,39 @@
+//! The config modules: one file each, one line of [`MODULES`] each, and the runner that decides which are due.
+//! Modules know no cloud and not each other.
 
+mod context;
+mod entry;
+mod run;
+
+pub use context::Context;
+pub use entry::{Entry, entries};
+pub use run::{Ran, run_list, run_one};
+
+use config::Key;
+use state::Frequency;
+use system::Result;
+
+/// One row of the table.
+pub struct Module {
+    /// As lists spell it, with underscores: `write_files`.
+    pub name: &'static str,
+    pub frequency: Frequency,
+    /// Names of distributions it is for; empty: all.
+    pub distros: &'static [&'static str],
+    /// It runs only when one of these keys is in the configuration; empty: always.
+    pub activation: &'static [&'static str],
+    /// The tables of the top-level keys that it reads, for checks, schema and documentation.
+    pub keys: &'static [&'static [Key]],
+    pub run: fn(&Context<'_>) -> Result<()>,
+}
+
+/// Every module. A new one is a file and a line here.
+pub const MODULES: &[&Module] = &[];
+
+/// The module of a name as lists and command lines spell it: `ssh`, `cc_ssh`, `write-files`, `ssh.py`.
+pub fn module(name: &str) -> Option<&'static Module> {
+    let name = name.trim().replace('-', "_");
+    let name = name.strip_suffix(".py").unwrap_or(&name);
+    let name = name.strip_prefix("cc_").unwrap_or(name);
+    MODULES.iter().find(|m| m.name == name).copied()
+}

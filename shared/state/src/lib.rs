@@ -1,1 +1,18 @@
+//! The state on disk: the only thing that the stages share. Every file is text or JSON that a person can read,
+//! written whole, with its final mode from its first byte. Knows no cloud and no module.
 
+mod instance;
+mod instance_data;
+mod json;
+mod layout;
+mod previous;
+mod semaphore;
+mod status;
+
+pub use instance::{Cached, Instance, Network, Raw};
+pub use instance_data::{Platform, cloud_id, write_instance_data};
+pub use json::to_text as json_text;
+pub use layout::Layout;
+pub use previous::{Previous, instancify};
+pub use semaphore::{Frequency, acquire, has_run, release};
+pub use status::{STAGES, StageStatus, Status};

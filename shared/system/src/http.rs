@@ -140,7 +140,7 @@ impl System {
             request = request.with_body(body.clone());
         }
         let answer = request.send_lazy().map_err(fail)?;
-        let status = u16::try_from(answer.status_code).unwrap_or(0);
+        let status = answer.status_code;
         let headers = answer.headers.iter().map(|(k, v)| (k.to_ascii_lowercase(), v.clone())).collect();
         let mut body = Vec::new();
         let mut rest = answer.take(fetch.limit as u64 + 1);

@@ -1,0 +1,60 @@
+//! What a module is given.
+
+use std::time::Duration;
+
+use config::{Finding, FromNode, Kind, Node, Reader};
+use distro::Distro;
+use state::{Instance, Layout};
+use system::{System, deprecated, warning};
+
+/// The door, the paths, the configuration and the instance. A module takes nothing from anywhere else.
+pub struct Context<'a> {
+    pub sys: &'a System,
+    pub layout: &'a Layout,
+    pub instance: &'a Instance,
+    pub distro: &'static Distro,
+    /// The merged cloud-config, `system_info` left out.
+    pub config: &'a Node,
+    /// `system_info` of the merged configuration (default_user, package_mirrors, ssh_svcname, …).
+    pub system_info: &'a Node,
+    /// Arguments from the module list or the command line.
+    pub args: &'a [Node],
+    /// How long one script of a user may take (`timeouts.script`, one hour unless the machine's configuration says otherwise).
+    pub script_timeout: Duration,
+}
+
+impl Context<'_> {
+    /// Reads a struct of top-level keys. What is wrong, unknown or old is logged with its place; keys that are
+    /// wrong have their defaults. `None` when a required key is missing.
+    pub fn read_known<T>(&self, read: fn(&Node, &mut Reader) -> Option<T>) -> Option<T> {
+        let mut reader = Reader::new();
+        let value = read(self.config, &mut reader);
+        for finding in reader.into_findings().iter() {
+            self.report(finding);
+        }
+        value
+    }
+
+    /// Reads the value of one top-level key as `T`; `None` when it is missing or cannot be used.
+    pub fn read_key<T: FromNode>(&self, key: &str) -> Option<T> {
+        let node = self.config.get(key)?;
+        let mut reader = Reader::new();
+        let value = reader.below(key, |r| T::read(node, r));
+        for finding in reader.into_findings().iter() {
+            self.report(finding);
+        }
+        value
+    }
+
+    fn report(&self, finding: &Finding) {
+        match finding.kind {
+            Kind::Deprecated => deprecated!(self.sys, "{finding}"),
+            _ => warning!(self.sys, "{finding}"),
+        }
+    }
+
+    /// The first argument as text, where a module lets it override its key.
+    pub fn first_arg(&self) -> Option<String> {
+        self.args.first().and_then(Node::scalar_text)
+    }
+}

@@ -1,0 +1,255 @@
+//! The instance that a datasource found, and its cache between stages and boots.
+
+use serde_json::{Map, Value, json};
+use system::{Result, System, Write, debug, warning};
+
+use crate::{Layout, json};
+
+/// Of this program's cache. A cache of a later version is read as far as it is understood.
+const VERSION: u64 = 1;
+
+/// User-data or vendor-data as the cloud gave it: some sources give a list of blobs.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Raw(pub Vec<Vec<u8>>);
+
+impl Raw {
+    pub fn is_empty(&self) -> bool {
+        self.0.iter().all(Vec::is_empty)
+    }
+}
+
+/// What a datasource knows about this machine. Empty text and `None` mean that it does not say.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Instance {
+    pub id: String,
+    /// The name in `datasource_list`: `NoCloud`.
+    pub datasource: String,
+    /// What status and logs show: `DataSourceNoCloud [seed=/dev/vdb]`.
+    pub description: String,
+    /// When user-data and modules run: `net`, `local`, `pass` or `disabled`.
+    pub dsmode: String,
+    pub local_hostname: Option<String>,
+    pub public_keys: Vec<String>,
+    pub availability_zone: Option<String>,
+    pub region: Option<String>,
+    pub launch_index: Option<i64>,
+    pub cloud_name: String,
+    pub platform: String,
+    pub subplatform: String,
+    /// The random seed that some clouds give (bytes, base64 in the cache).
+    pub random_seed: Option<String>,
+    /// The network configuration that the cloud gave: version 1 or 2, or `network_data.json`.
+    pub network: Option<Network>,
+    /// Cloud-config of the datasource itself, below vendor-data.
+    pub config: Value,
+    /// The crawled tree, which instance-data.json shows below `ds`.
+    pub crawled: Value,
+    /// Names of keys that only root may read, beyond the usual ones.
+    pub sensitive: Vec<String>,
+    /// Block devices by the cloud's name for them (`ephemeral0` → `vdb`).
+    pub devices: Map<String, Value>,
+    /// What this datasource's own check needs later (a serial number, a hash).
+    pub check: Map<String, Value>,
+    /// Fields of a later version, kept.
+    pub other: Map<String, Value>,
+    pub user_data: Raw,
+    pub vendor_data: Raw,
+    pub vendor_data2: Raw,
+}
+
+/// A network configuration and the format that it is in (a name of netconfig's table of parsers: `yaml`,
+/// `network_data.json`, `eni`).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Network {
+    pub format: String,
+    pub content: Value,
+}
+
+/// What the cache holds.
+#[derive(Debug, Clone)]
+pub enum Cached {
+    Instance(Box<Instance>),
+    /// Python's cloud-init set this instance up: its id, from the text files beside the pickle.
+    Python {
+        id: Option<String>,
+    },
+    /// Removed, or never written: search.
+    Nothing,
+}
+
+impl Instance {
+    fn to_json(&self) -> Value {
+        let mut all = self.other.clone();
+        let fields = json!({
+            "version": VERSION,
+            "instance-id": self.id,
+            "datasource": self.datasource,
+            "description": self.description,
+            "dsmode": self.dsmode,
+            "local-hostname": self.local_hostname,
+            "public-keys": self.public_keys,
+            "availability-zone": self.availability_zone,
+            "region": self.region,
+            "launch-index": self.launch_index,
+            "cloud-name": self.cloud_name,
+            "platform": self.platform,
+            "subplatform": self.subplatform,
+            "random-seed": self.random_seed,
+            "network": self.network.as_ref().map(|n| json!({"format": n.format, "content": n.content})),
+            "config": self.config,
+            "crawled": self.crawled,
+            "sensitive": self.sensitive,
+            "devices": self.devices,
+            "check": self.check,
+        });
+        if let Value::Object(fields) = fields {
+            all.extend(fields);
+        }
+        Value::Object(all)
+    }
+
+    fn from_json(value: Value) -> Option<Instance> {
+        let Value::Object(mut all) = value else { return None };
+        let mut take = |key: &str| all.remove(key).unwrap_or_default();
+        let text = |v: Value| if let Value::String(s) = v { Some(s) } else { None };
+        let texts = |v: Value| match v {
+            Value::Array(items) => items.into_iter().filter_map(text).collect(),
+            _ => Vec::new(),
+        };
+        let object = |v: Value| if let Value::Object(m) = v { m } else { Map::new() };
+        take("version");
+        let mut instance = Instance {
+            id: text(take("instance-id")).filter(|id| !id.is_empty())?,
+            datasource: text(take("datasource"))?,
+            description: text(take("description")).unwrap_or_default(),
+            dsmode: text(take("dsmode")).unwrap_or_else(|| "net".into()),
+            local_hostname: text(take("local-hostname")),
+            public_keys: texts(take("public-keys")),
+            availability_zone: text(take("availability-zone")),
+            region: text(take("region")),
+            launch_index: take("launch-index").as_i64(),
+            cloud_name: text(take("cloud-name")).unwrap_or_default(),
+            platform: text(take("platform")).unwrap_or_default(),
+            subplatform: text(take("subplatform")).unwrap_or_default(),
+            random_seed: text(take("random-seed")),
+            network: None,
+            config: take("config"),
+            crawled: take("crawled"),
+            sensitive: texts(take("sensitive")),
+            devices: object(take("devices")),
+            check: object(take("check")),
+            ..Instance::default()
+        };
+        let mut network = object(take("network"));
+        if let Some(format) = text(network.remove("format").unwrap_or_default()) {
+            instance.network =
+                Some(Network { format, content: network.remove("content").unwrap_or_default() });
+        }
+        instance.other = all;
+        Some(instance)
+    }
+
+    /// Writes the cache and the raw data beside it, for the instance that the link already points at. A pickle
+    /// of Python's stays as it is, so that going back to it loses nothing; the cache is then this boot's only.
+    pub fn store(&self, sys: &System, layout: &Layout) -> Result<()> {
+        for (name, raw) in self.raw_files() {
+            let path = layout.instance(name);
+            // An empty file says "none"; upstream writes it too.
+            sys.write(&path, raw_text(raw), Write::secret().durable())?;
+        }
+        let how = Write::mode(0o400).durable();
+        let path = if is_pickle(sys, layout) { layout.cache_of_this_boot() } else { layout.cache() };
+        json::write(sys, &path, &self.to_json(), how)?;
+        Ok(())
+    }
+
+    fn raw_files(&self) -> [(&'static str, &Raw); 3] {
+        [
+            ("user-data.txt", &self.user_data),
+            ("vendor-data.txt", &self.vendor_data),
+            ("vendor-data2.txt", &self.vendor_data2),
+        ]
+    }
+
+    /// Reads the cache. What cannot be read counts as nothing cached, is said, and leads to a search, which
+    /// finds the same id and so re-runs nothing.
+    pub fn load(sys: &System, layout: &Layout) -> Cached {
+        let pickle = is_pickle(sys, layout);
+        let path = if pickle { layout.cache_of_this_boot() } else { layout.cache() };
+        match json::read(sys, &path) {
+            Ok(value) => match Instance::from_json(value) {
+                Some(mut instance) => {
+                    instance.user_data = read_raw(sys, &layout.instance("user-data.txt"));
+                    instance.vendor_data = read_raw(sys, &layout.instance("vendor-data.txt"));
+                    instance.vendor_data2 = read_raw(sys, &layout.instance("vendor-data2.txt"));
+                    return Cached::Instance(Box::new(instance));
+                }
+                None => warning!(sys, "{path} holds no instance; searching again"),
+            },
+            Err(e) if e.is_absent() => debug!(sys, "no cache at {path}"),
+            Err(e) => warning!(sys, "{e}; searching again"),
+        }
+        if pickle { Cached::Python { id: crate::previous::known_id(sys, layout) } } else { Cached::Nothing }
+    }
+}
+
+/// Whether the cache is Python's: a pickle of protocol 2 or later begins with 0x80 (PEP 307).
+fn is_pickle(sys: &System, layout: &Layout) -> bool {
+    sys.read(layout.cache()).is_ok_and(|bytes| bytes.first() == Some(&0x80))
+}
+
+fn raw_text(raw: &Raw) -> Vec<u8> {
+    match &raw.0[..] {
+        [] => Vec::new(),
+        [one] => one.clone(),
+        many => {
+            let items: Vec<_> = many.iter().map(|b| String::from_utf8_lossy(b).into_owned()).collect();
+            Value::from(items).to_string().into_bytes()
+        }
+    }
+}
+
+fn read_raw(sys: &System, path: &str) -> Raw {
+    let bytes = match sys.read(path) {
+        Ok(bytes) => bytes,
+        Err(e) => {
+            if !e.is_absent() {
+                warning!(sys, "{e}");
+            }
+            return Raw::default();
+        }
+    };
+    if bytes.is_empty() {
+        return Raw::default();
+    }
+    if bytes.first() == Some(&b'[')
+        && let Ok(items) = serde_json::from_slice::<Vec<String>>(&bytes)
+    {
+        return Raw(items.into_iter().map(String::into_bytes).collect());
+    }
+    Raw(vec![bytes])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_later_versions_fields_survive() {
+        let text = r#"{"version": 9, "instance-id": "i-1", "datasource": "NoCloud", "new": {"x": 1},
+                       "network": {"format": "yaml", "content": {"version": 2}}}"#;
+        let instance = Instance::from_json(serde_json::from_str(text).unwrap()).unwrap();
+        assert_eq!(instance.dsmode, "net");
+        assert_eq!(instance.network.as_ref().unwrap().format, "yaml");
+        let again = instance.to_json();
+        assert_eq!(again["new"]["x"], 1);
+        assert_eq!(Instance::from_json(again).unwrap(), instance);
+    }
+
+    #[test]
+    fn junk_is_no_instance() {
+        for text in ["[]", "{}", r#"{"instance-id": "", "datasource": "x"}"#, r#"{"instance-id": 1}"#] {
+            assert_eq!(Instance::from_json(serde_json::from_str(text).unwrap()), None);
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! instance-data.json: what the cloud said and what this machine is, for everybody (redacted) and for root
+//! (whole), and the cloud-id.
+
+use serde_json::{Map, Value, json};
+use system::{Result, System, Write};
+
+use crate::{Instance, Layout, json};
+
+/// Names whose values only root may read, at any depth, in any case; one with a slash is a whole path.
+const SENSITIVE: [&str; 10] = [
+    "combined_cloud_config",
+    "merged_cfg",
+    "merged_system_cfg",
+    "security-credentials",
+    "userdata",
+    "user-data",
+    "user_data",
+    "vendordata",
+    "vendor-data",
+    "ds/vendor_data",
+];
+
+const REDACTED: &str = "redacted for non-root user";
+
+/// What the operating system says of itself.
+#[derive(Debug, Clone, Default)]
+pub struct Platform {
+    /// `debian`, `ubuntu`, …: the name of the distribution in os-release.
+    pub distro: String,
+    pub version: String,
+    /// The release's code name.
+    pub release: String,
+    pub variant: String,
+    /// system, node, release, version, machine as uname(2) has them.
+    pub uname: [String; 5],
+}
+
+/// The cloud's id: its name, made precise by the region for the clouds that are several.
+pub fn cloud_id(cloud_name: &str, region: Option<&str>, platform: &str) -> String {
+    let name = match cloud_name {
+        "" | "unknown" => platform,
+        name => name,
+    };
+    let Some(region) = region.filter(|r| !r.is_empty() && *r != "unknown") else { return name.to_string() };
+    match name {
+        "aws" if region.starts_with("cn-") => "aws-china".into(),
+        "aws" if region.starts_with("us-gov-") => "aws-gov".into(),
+        "azure" if region.starts_with("china") => "azure-china".into(),
+        _ => name.to_string(),
+    }
+}
+
+/// Writes both files, the id and its link. `system_config` is the merged configuration of the machine.
+pub fn write_instance_data(
+    sys: &System,
+    layout: &Layout,
+    instance: &Instance,
+    platform: &Platform,
+    system_config: &Value,
+) -> Result<()> {
+    let id = cloud_id(&instance.cloud_name, instance.region.as_deref(), &instance.platform);
+    let mut all = tree(instance, platform, &id, system_config);
+    let paths = sensitive_paths(&all, &instance.sensitive);
+    all["sensitive_keys"] = json!(paths);
+    json::write(sys, &layout.run("instance-data-sensitive.json"), &all, Write::secret())?;
+    for path in &paths {
+        redact(&mut all, path);
+    }
+    json::write(sys, &layout.run("instance-data.json"), &all, Write::default())?;
+
+    let name = format!("cloud-id-{id}");
+    for old in sys.list(layout.run(""))? {
+        if old.starts_with("cloud-id-") && old != name {
+            sys.remove(layout.run(&old))?;
+        }
+    }
+    sys.write(layout.run(&name), format!("{id}\n"), Write::default())?;
+    sys.link(&layout.run(&name), layout.run("cloud-id")).map(drop)
+}
+
+fn tree(instance: &Instance, platform: &Platform, id: &str, system_config: &Value) -> Value {
+    let [system, node, release, version, machine] = &platform.uname;
+    let mut crawled = match &instance.crawled {
+        Value::Object(map) => map.clone(),
+        _ => Map::new(),
+    };
+    for name in ["user-data", "vendor-data"] {
+        crawled.remove(name);
+    }
+    crawled.insert("_doc".into(), "What the datasource crawled, in its own shape, which may change.".into());
+    let hostname = instance.local_hostname.as_deref().map(|h| h.split('.').next().unwrap_or(h));
+    json!({
+        "base64_encoded_keys": [],
+        "ds": crawled,
+        "merged_cfg": with_doc(system_config, "The old name of merged_system_cfg."),
+        "merged_system_cfg": with_doc(system_config, "The configuration of this machine: /etc/cloud/cloud.cfg and what is merged over it."),
+        "sensitive_keys": [],
+        "sys_info": {
+            "dist": [platform.distro, platform.version, platform.release],
+            "platform": format!("{system}-{release}-{machine}"),
+            "python": Value::Null,
+            "release": release,
+            "system": system,
+            "uname": [system, node, release, version, machine, ""],
+            "variant": platform.variant,
+        },
+        "v1": {
+            "_beta_keys": ["subplatform"],
+            "availability-zone": instance.availability_zone,
+            "availability_zone": instance.availability_zone,
+            "cloud-name": instance.cloud_name,
+            "cloud_id": id,
+            "cloud_name": instance.cloud_name,
+            "distro": platform.distro,
+            "distro_release": platform.release,
+            "distro_version": platform.version,
+            "instance-id": instance.id,
+            "instance_id": instance.id,
+            "kernel_release": release,
+            "local-hostname": hostname,
+            "local_hostname": hostname,
+            "machine": machine,
+            "platform": instance.platform,
+            "public_ssh_keys": instance.public_keys,
+            "python_version": Value::Null,
+            "region": instance.region,
+            "subplatform": instance.subplatform,
+            "system_platform": format!("{system}-{release}-{machine}"),
+            "variant": platform.variant,
+        },
+    })
+}
+
+fn with_doc(config: &Value, doc: &str) -> Value {
+    let mut map = match config {
+        Value::Object(map) => map.clone(),
+        _ => Map::new(),
+    };
+    map.insert("_doc".into(), doc.into());
+    Value::Object(map)
+}
+
+/// The slash-separated paths of everything that only root may read.
+fn sensitive_paths(all: &Value, more: &[String]) -> Vec<String> {
+    let names: Vec<String> =
+        SENSITIVE.iter().map(ToString::to_string).chain(more.iter().map(|n| n.to_lowercase())).collect();
+    let mut found = Vec::new();
+    let mut todo = vec![(String::new(), all)];
+    while let Some((path, value)) = todo.pop() {
+        let Value::Object(map) = value else { continue };
+        for (key, child) in map {
+            let below = if path.is_empty() { key.clone() } else { format!("{path}/{key}") };
+            if names.contains(&key.to_lowercase()) || names.contains(&below.to_lowercase()) {
+                found.push(below);
+            } else {
+                todo.push((below, child));
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+fn redact(all: &mut Value, path: &str) {
+    let mut at = all;
+    for key in path.split('/') {
+        let Some(next) = at.get_mut(key) else { return };
+        at = next;
+    }
+    *at = REDACTED.into();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids() {
+        for (name, region, platform, id) in [
+            ("aws", Some("cn-north-1"), "ec2", "aws-china"),
+            ("aws", Some("us-gov-west-1"), "ec2", "aws-gov"),
+            ("azure", Some("chinaeast"), "azure", "azure-china"),
+            ("unknown", None, "nocloud", "nocloud"),
+            ("unknown", Some("x"), "lxd", "lxd"),
+            ("gce", Some("europe"), "gce", "gce"),
+        ] {
+            assert_eq!(cloud_id(name, region, platform), id);
+        }
+    }
+
+    #[test]
+    fn secrets_at_any_depth_are_redacted() {
+        let mut all =
+            json!({"ds": {"vendor_data": 1, "a": {"User-Data": "s", "vendor_data": 2}}, "v1": {"x": 3}});
+        let paths = sensitive_paths(&all, &["X".into()]);
+        assert_eq!(paths, ["ds/a/User-Data", "ds/vendor_data", "v1/x"]);
+        for path in &paths {
+            redact(&mut all, path);
+        }
+        assert!(!all.to_string().contains("\"s\""));
+        assert_eq!(all["ds"]["a"]["vendor_data"], 2);
+    }
+}

@@ -1,0 +1,136 @@
+//! Which instance this was before, and making another one the current one.
+
+use system::{Result, System, Write, warning};
+
+use crate::{Instance, Layout};
+
+/// Written where upstream writes it before there was any instance.
+const NONE_BEFORE: &str = "NO_PREVIOUS_INSTANCE_ID";
+
+/// What is known of the instance that this machine was when it last ran.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Known {
+    Id(String),
+    /// No file: the machine was none yet, or somebody removed it to say so.
+    Never,
+    /// The file is there, and empty or not to be read.
+    Doubt,
+}
+
+fn known(sys: &System, layout: &Layout) -> Known {
+    match sys.read_text_if_there(layout.data("instance-id")) {
+        Ok(None) => Known::Never,
+        Ok(Some(text)) => match text.trim() {
+            NONE_BEFORE => Known::Never,
+            "" => Known::Doubt,
+            id => Known::Id(id.to_string()),
+        },
+        Err(e) => {
+            warning!(sys, "{e}; which instance this was before is uncertain");
+            Known::Doubt
+        }
+    }
+}
+
+/// The id of the last instance, where it can be told.
+pub(crate) fn known_id(sys: &System, layout: &Layout) -> Option<String> {
+    if let Known::Id(id) = known(sys, layout) { Some(id) } else { None }
+}
+
+/// What the machine was when it last ran.
+#[derive(Debug, Clone)]
+pub struct Previous {
+    known: Known,
+    /// Where the link pointed, whose last part is the id with `/` replaced.
+    link: Option<String>,
+    /// The line of the `datasource` file that the current instance's directory has.
+    datasource: Option<String>,
+}
+
+impl Previous {
+    pub fn read(sys: &System, layout: &Layout) -> Previous {
+        let line =
+            |path: String| sys.read_text(path).ok().map(|t| t.trim().to_string()).filter(|t| !t.is_empty());
+        Previous {
+            known: known(sys, layout),
+            link: sys.read_link(layout.instance("")).ok(),
+            datasource: line(layout.instance("datasource")),
+        }
+    }
+
+    pub fn id(&self) -> Option<&str> {
+        if let Known::Id(id) = &self.known { Some(id) } else { None }
+    }
+
+    /// Whether `instance` is another one than the machine was before. In doubt the link decides, and without
+    /// one the answer is no: what would re-run is host keys and passwords.
+    pub fn is_new(&self, layout: &Layout, instance: &Instance) -> bool {
+        match &self.known {
+            Known::Id(id) => *id != instance.id,
+            Known::Never => true,
+            Known::Doubt => {
+                let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_string();
+                self.link.as_deref().is_some_and(|l| name(l) != name(&layout.instance_of(&instance.id)))
+            }
+        }
+    }
+}
+
+/// Makes `instance` the current one: its directories, the link, the files that name it. Returns what was before.
+pub fn instancify(sys: &System, layout: &Layout, instance: &Instance) -> Result<Previous> {
+    let previous = Previous::read(sys, layout);
+    let directory = layout.instance_of(&instance.id);
+    for name in ["", "/handlers", "/scripts", "/sem"] {
+        sys.make_dir(format!("{directory}{name}"), 0o755)?;
+    }
+    let link = layout.instance("");
+    if sys.is_dir(&link) && !sys.is_link(&link) {
+        // Somebody restored a copy that followed the link. Its content is not lost, only moved aside.
+        sys.rename(&link, format!("{link}.{}.saved", sys.clock().wall().as_secs()))?;
+    }
+    sys.link(&directory, &link)?;
+    let durable = Write::default().durable();
+    let line = |text: &str| format!("{text}\n");
+    let described = line(&format!("{}: {}", class_of(&instance.description), instance.description));
+    sys.write(layout.instance("datasource"), &described, Write::default())?;
+    sys.write(
+        layout.data("previous-datasource"),
+        previous.datasource.as_deref().map_or(described.clone(), line),
+        Write::default(),
+    )?;
+    let before = previous.id().unwrap_or(NONE_BEFORE);
+    sys.write(layout.data("previous-instance-id"), line(before), Write::default())?;
+    sys.write(layout.run(".instance-id"), line(&instance.id), Write::default())?;
+    // Last: with this file the instance counts as known.
+    sys.write(layout.data("instance-id"), line(&instance.id), durable)?;
+    Ok(previous)
+}
+
+fn class_of(description: &str) -> &str {
+    description.split([' ', '[']).next().unwrap_or(description)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn doubt_is_no_new_instance() {
+        let top = std::env::temp_dir().join(format!("previous-test-{}", std::process::id()));
+        let (sys, layout) = (System::new(&top), Layout::default());
+        let instance = |id: &str| Instance { id: id.into(), ..Instance::default() };
+        let is_new = |id| Previous::read(&sys, &layout).is_new(&layout, &instance(id));
+        assert!(is_new("i-1"));
+        instancify(&sys, &layout, &instance("i-1")).unwrap();
+        assert!(!is_new("i-1"));
+        assert!(is_new("i-2"));
+        sys.write(layout.data("instance-id"), "", Write::default()).unwrap();
+        assert!(!is_new("i-1"));
+        assert!(is_new("i-2"));
+        sys.remove(layout.instance("")).unwrap();
+        assert!(!is_new("i-2"));
+        sys.remove(layout.data("instance-id")).unwrap();
+        assert!(is_new("i-1"));
+        std::fs::remove_dir_all(top).unwrap();
+    }
+}
