@@ -14,6 +14,7 @@ mod http;
 mod kernel;
 mod link;
 mod log;
+mod output;
 mod root;
 
 pub use account::{Group, User, parse_group, parse_passwd};
@@ -62,6 +63,7 @@ pub struct System {
     log: Log,
     clock: Clock,
     effects: RefCell<Vec<Effect>>,
+    output: RefCell<output::StageOutput>,
 }
 
 impl System {
@@ -72,6 +74,7 @@ impl System {
             log: Log::default(),
             clock: Clock::default(),
             effects: RefCell::default(),
+            output: RefCell::default(),
         }
     }
 
@@ -96,6 +99,10 @@ impl System {
     /// What was done so far, in order.
     pub fn effects(&self) -> Vec<Effect> {
         self.effects.borrow().clone()
+    }
+
+    pub(crate) fn stage_output(&self) -> &RefCell<output::StageOutput> {
+        &self.output
     }
 
     pub(crate) fn note(&self, effect: Effect) {
