@@ -3,6 +3,7 @@
 //! Knows no cloud and no module.
 
 mod finding;
+pub mod merge;
 mod node;
 mod read;
 pub mod yaml;
