@@ -12,6 +12,8 @@ pub enum Kind {
     Unknown,
     /// Still works, spelled in an old way.
     Deprecated,
+    /// A key that the same map has twice; the last one counts.
+    Duplicate,
 }
 
 /// One remark on one place of a configuration. Its text never holds a value, which may be a secret.

@@ -1,5 +1,6 @@
 //! A parsed value that knows where it was written.
 
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::rc::Rc;
 
@@ -70,12 +71,38 @@ impl fmt::Debug for Node {
 pub struct Map {
     entries: Vec<(Node, Node)>,
     /// Text keys to places in `entries`, so that large maps stay linear.
-    index: std::collections::HashMap<String, usize>,
+    index: HashMap<String, usize>,
+    /// The same for all other keys.
+    others: BTreeMap<Scalar, usize>,
+}
+
+/// A key that is no text. Python takes `1`, `1.0` and `true` for the same key, and so does this.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Scalar {
+    Null,
+    Int(i128),
+    Float(u64),
+    Bytes(Vec<u8>),
+}
+
+impl Scalar {
+    /// `None` for text, which has its own index, and for lists and maps, which are no keys.
+    fn of(value: &Value) -> Option<Scalar> {
+        Some(match value {
+            Value::Null => Scalar::Null,
+            Value::Bool(b) => Scalar::Int(i128::from(*b)),
+            Value::Int(n) => Scalar::Int(*n),
+            Value::Float(f) if f.fract() == 0.0 && f.abs() < 1e38 => Scalar::Int(*f as i128),
+            Value::Float(f) => Scalar::Float(f.to_bits()),
+            Value::Bytes(bytes) => Scalar::Bytes(bytes.clone()),
+            Value::Str(_) | Value::Seq(_) | Value::Map(_) => return None,
+        })
+    }
 }
 
 impl PartialEq for Map {
     fn eq(&self, other: &Map) -> bool {
-        self.len() == other.len() && self.iter().all(|(k, v)| other.iter().any(|(ok, ov)| k == ok && v == ov))
+        self.len() == other.len() && self.iter().all(|(k, v)| other.get_node(k) == Some(v))
     }
 }
 
@@ -97,11 +124,15 @@ impl Map {
         self.entries.iter().map(|(k, v)| (k, v))
     }
 
-    fn place(&self, key: &Node) -> Option<usize> {
+    pub(crate) fn place(&self, key: &Node) -> Option<usize> {
         match &key.value {
             Value::Str(text) => self.index.get(text).copied(),
-            _ => self.entries.iter().position(|(k, _)| k == key),
+            _ => self.others.get(&Scalar::of(&key.value)?).copied(),
         }
+    }
+
+    pub(crate) fn key_at(&self, place: usize) -> Option<&Node> {
+        self.entries.get(place).map(|(key, _)| key)
     }
 
     pub fn get(&self, key: &str) -> Option<&Node> {
@@ -129,6 +160,8 @@ impl Map {
         }
         if let Value::Str(text) = &key.value {
             self.index.insert(text.clone(), self.entries.len());
+        } else if let Some(scalar) = Scalar::of(&key.value) {
+            self.others.insert(scalar, self.entries.len());
         }
         self.entries.push((key, value));
         None
@@ -136,7 +169,7 @@ impl Map {
 
     pub fn remove(&mut self, key: &str) -> Option<Node> {
         let i = self.index.remove(key)?;
-        for place in self.index.values_mut().filter(|p| **p > i) {
+        for place in self.index.values_mut().chain(self.others.values_mut()).filter(|p| **p > i) {
             *place -= 1;
         }
         Some(self.entries.remove(i).1)

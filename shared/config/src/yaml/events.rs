@@ -1,0 +1,186 @@
+//! The small safe wrapper over the `unsafe-libyaml` event parser: text in, owned events with positions out.
+//! Everything unsafe of this crate is here. Its parser never sees bytes that are not UTF-8, nor a text larger
+//! than [`super::MOST_BYTES`], so that none of its counters can overflow.
+#![allow(unsafe_code)]
+
+use std::ffi::{CStr, c_char};
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
+
+use unsafe_libyaml as lib;
+
+/// Line and column, both from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Spot {
+    pub line: u32,
+    pub column: u32,
+}
+
+/// What the properties before a node say.
+#[derive(Debug, Default)]
+pub(super) struct Properties {
+    pub anchor: Option<Box<str>>,
+    pub tag: Option<Box<str>>,
+}
+
+#[derive(Debug)]
+pub(super) enum Event {
+    /// Beginnings and ends of the stream and of documents.
+    DocumentStart,
+    DocumentEnd,
+    StreamEnd,
+    Alias(Box<str>),
+    Scalar {
+        props: Properties,
+        text: String,
+        /// Its form, and not its quotes or its tag, says what it is.
+        plain: bool,
+    },
+    SequenceStart(Properties),
+    MappingStart(Properties),
+    End,
+}
+
+/// What the parser complains of: its words for it, the place, and its words for what it was doing.
+#[derive(Debug)]
+pub(super) struct Problem {
+    pub at: Spot,
+    pub problem: &'static str,
+    pub context: &'static str,
+}
+
+pub(super) struct Events<'a> {
+    /// Boxed: the parser keeps a pointer to itself.
+    parser: Box<MaybeUninit<lib::yaml_parser_t>>,
+    text: PhantomData<&'a str>,
+    /// For places that the parser gives as an offset.
+    input: &'a str,
+}
+
+impl<'a> Events<'a> {
+    pub fn new(input: &'a str) -> Option<Events<'a>> {
+        let mut parser = Box::new(MaybeUninit::uninit());
+        // SAFETY: initialize writes the whole struct or fails; a failure leaves nothing that must be freed and
+        // the box goes without running `Drop` of `Events`. The input outlives the parser by lifetime 'a.
+        let ready = unsafe {
+            lib::yaml_parser_initialize(parser.as_mut_ptr()).ok && {
+                lib::yaml_parser_set_input_string(parser.as_mut_ptr(), input.as_ptr(), input.len() as u64);
+                true
+            }
+        };
+        ready.then_some(Events { parser, text: PhantomData, input })
+    }
+
+    pub fn next(&mut self) -> Result<(Event, Spot), Problem> {
+        loop {
+            let mut event = MaybeUninit::<lib::yaml_event_t>::uninit();
+            // SAFETY: the parser was initialized in `new` and has not moved; parse fills the event when it
+            // says ok, and only then it is read and deleted, once.
+            let read = unsafe {
+                if lib::yaml_parser_parse(self.parser.as_mut_ptr(), event.as_mut_ptr()).fail {
+                    None
+                } else {
+                    let read = owned(event.assume_init_ref());
+                    lib::yaml_event_delete(event.as_mut_ptr());
+                    Some(read)
+                }
+            };
+            match read {
+                None => return Err(self.problem()),
+                Some((None, _)) => {}
+                Some((Some(event), at)) => return Ok((event, at)),
+            }
+        }
+    }
+
+    fn problem(&self) -> Problem {
+        // SAFETY: initialized in `new`. Problem and context are null or point to the library's own constants.
+        let (parser, problem, context) = unsafe {
+            let parser = self.parser.assume_init_ref();
+            (parser, constant(parser.problem), constant(parser.context))
+        };
+        // The library counts places that it cannot read in bytes, all others in lines and columns.
+        let at = if parser.error as u32 == lib::YAML_READER_ERROR as u32 {
+            spot_of(self.input, usize::try_from(parser.problem_offset).unwrap_or(usize::MAX))
+        } else {
+            spot(&parser.problem_mark)
+        };
+        Problem { at, problem, context }
+    }
+}
+
+impl Drop for Events<'_> {
+    fn drop(&mut self) {
+        // SAFETY: initialized in `new`, deleted only here.
+        unsafe { lib::yaml_parser_delete(self.parser.as_mut_ptr()) }
+    }
+}
+
+/// The place of a byte in a text.
+pub(super) fn spot_of(text: &str, offset: usize) -> Spot {
+    let before = &text.as_bytes()[..offset.min(text.len())];
+    let start = before.iter().rposition(|b| *b == b'\n').map_or(0, |i| i + 1);
+    let line = before.iter().filter(|b| **b == b'\n').count() + 1;
+    let column = before[start..].iter().filter(|b| **b & 0xC0 != 0x80).count() + 1;
+    Spot { line: line as u32, column: column as u32 }
+}
+
+fn spot(mark: &lib::yaml_mark_t) -> Spot {
+    let count = |n: u64| u32::try_from(n).unwrap_or(u32::MAX).saturating_add(1);
+    Spot { line: count(mark.line), column: count(mark.column) }
+}
+
+/// SAFETY: `text` is null or a constant of the library that ends with a zero byte.
+unsafe fn constant(text: *const c_char) -> &'static str {
+    if text.is_null() {
+        return "";
+    }
+    unsafe { CStr::from_ptr(text) }.to_str().unwrap_or_default()
+}
+
+/// SAFETY: `text` is null or a string of an event that has not been deleted.
+unsafe fn word(text: *const u8) -> Option<Box<str>> {
+    if text.is_null() {
+        return None;
+    }
+    Some(unsafe { CStr::from_ptr(text.cast()) }.to_string_lossy().into())
+}
+
+/// SAFETY: a whole event as `yaml_parser_parse` has filled it, not deleted yet; its type says which member of
+/// the union is the written one.
+unsafe fn owned(event: &lib::yaml_event_t) -> (Option<Event>, Spot) {
+    let data = &event.data;
+    let read = unsafe {
+        match event.type_ {
+            lib::YAML_DOCUMENT_START_EVENT => Event::DocumentStart,
+            lib::YAML_DOCUMENT_END_EVENT => Event::DocumentEnd,
+            lib::YAML_STREAM_END_EVENT => Event::StreamEnd,
+            lib::YAML_ALIAS_EVENT => Event::Alias(word(data.alias.anchor).unwrap_or_default()),
+            lib::YAML_SCALAR_EVENT => {
+                let scalar = &data.scalar;
+                let length = usize::try_from(scalar.length).unwrap_or(0);
+                let bytes = if scalar.value.is_null() || length == 0 {
+                    &[]
+                } else {
+                    std::slice::from_raw_parts(scalar.value, length)
+                };
+                Event::Scalar {
+                    props: Properties { anchor: word(scalar.anchor), tag: word(scalar.tag) },
+                    text: String::from_utf8_lossy(bytes).into_owned(),
+                    plain: scalar.plain_implicit,
+                }
+            }
+            lib::YAML_SEQUENCE_START_EVENT => Event::SequenceStart(Properties {
+                anchor: word(data.sequence_start.anchor),
+                tag: word(data.sequence_start.tag),
+            }),
+            lib::YAML_MAPPING_START_EVENT => Event::MappingStart(Properties {
+                anchor: word(data.mapping_start.anchor),
+                tag: word(data.mapping_start.tag),
+            }),
+            lib::YAML_SEQUENCE_END_EVENT | lib::YAML_MAPPING_END_EVENT => Event::End,
+            _ => return (None, Spot::default()),
+        }
+    };
+    (Some(read), spot(&event.start_mark))
+}

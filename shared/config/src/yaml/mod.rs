@@ -1,0 +1,142 @@
+//! YAML 1.1 as PyYAML's safe loader reads it, with positions and limits: `events` runs the parser, `compose`
+//! makes values of its events, `scalar` knows what a word means. Never panics, whatever the bytes.
+//!
+//! Where this differs from PyYAML: a timestamp stays the text that was written, an integer beyond 128 bits
+//! too, and a value that contains itself is refused.
+
+mod compose;
+mod events;
+mod scalar;
+
+use std::rc::Rc;
+
+use crate::{Finding, Mark, Node};
+
+/// A larger text is no configuration; clouds allow 64 KiB, seeds of our own some megabytes.
+pub const MOST_BYTES: usize = 32 << 20;
+/// The deepest nesting, counting through aliases. JSON readers stop at 128, and what is read here is written
+/// there, within some maps more.
+pub const MOST_DEPTH: usize = 100;
+/// How many nodes (or 64 bytes of text) all aliases and merge keys of a text may repeat: enough for any person,
+/// too little for "a billion laughs" to fill the memory.
+pub const MOST_COPIES: usize = 200_000;
+
+/// A document, and what was odd about it (duplicate keys).
+#[derive(Debug, Clone, Default)]
+pub struct Parsed {
+    pub root: Node,
+    pub findings: Vec<Finding>,
+}
+
+/// Why a text is no YAML, and where.
+#[derive(Debug, Clone)]
+pub struct BadYaml {
+    pub at: Mark,
+    pub message: String,
+}
+
+impl std::fmt::Display for BadYaml {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.at, self.message)
+    }
+}
+
+impl std::error::Error for BadYaml {}
+
+/// Reads one document; an empty text is null. `source` names the text in positions.
+pub fn parse(source: &str, text: &str) -> Result<Parsed, BadYaml> {
+    let source: Rc<str> = source.into();
+    if text.len() > MOST_BYTES {
+        let message = format!("larger than {} MiB", MOST_BYTES >> 20);
+        return Err(BadYaml { at: Mark { source: Some(source), line: 0, column: 0 }, message });
+    }
+    compose::document(source, text.strip_prefix('\u{FEFF}').unwrap_or(text))
+}
+
+/// Like [`parse`], for what comes from a file or a network: names the first place that is not UTF-8.
+pub fn parse_bytes(source: &str, bytes: &[u8]) -> Result<Parsed, BadYaml> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => parse(source, text),
+        Err(error) => {
+            let good = std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default();
+            let events::Spot { line, column } = events::spot_of(good, good.len());
+            let at = Mark { source: Some(source.into()), line, column };
+            Err(BadYaml { at, message: "not UTF-8 text".into() })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn json(text: &str) -> String {
+        parse("t", text).unwrap().root.to_json().to_string()
+    }
+
+    #[test]
+    fn values() {
+        for (text, expected) in [
+            ("", "null"),
+            ("\u{FEFF}a: 1", r#"{"a":1}"#),
+            (
+                "[yes, No, oN, 0644, 0o644, 1:30, 1_000, 0x1F, 0b11, ~, '~', 1e3, 1.5e+3, 2024-01-02]",
+                r#"[true,false,"oN",420,"0o644",90,1000,31,3,null,"~","1e3",1500.0,"2024-01-02"]"#,
+            ),
+            ("b: &b {x: 1, y: 2}\nc: {y: 3, <<: *b}", r#"{"b":{"x":1,"y":2},"c":{"x":1,"y":3}}"#),
+            ("<<: [{a: 1, b: 1}, {b: 2, c: 2}]\nd: 0", r#"{"a":1,"b":1,"c":2,"d":0}"#),
+            ("s: !!set {a, b}\no: !!omap [a: 1]", r#"{"o":[["a",1]],"s":{"a":null,"b":null}}"#),
+            ("x: !!binary aGk=\ny: ! 12\nz: !!str 12", r#"{"x":"hi","y":12,"z":"12"}"#),
+        ] {
+            assert_eq!(json(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn places() {
+        let parsed = parse("f", "a: 1\nb:\n  - x\n  -  é: {c: 3}\na: 2").unwrap();
+        let at = |node: &Node| format!("{}", node.at);
+        assert_eq!(at(&parsed.root), "f:1:1");
+        let item = &parsed.root.get("b").unwrap().as_seq().unwrap()[1];
+        assert_eq!((at(item), at(item.at_path(&["é", "c"]).unwrap())), ("f:4:6".into(), "f:4:13".into()));
+        assert_eq!(parsed.root.get("a").unwrap().as_int(), Some(2));
+        let said: Vec<String> = parsed.findings.iter().map(|f| f.to_string()).collect();
+        assert_eq!(said, ["f:5:1: a: written twice, first on line 1; the last one counts"]);
+    }
+
+    #[test]
+    fn refusals() {
+        for (text, place) in [
+            ("a: 1\n\tb: 2", "f:2:1"),
+            ("a: !nope 1", "f:1:4"),
+            ("a: b: c", "f:1:5"),
+            ("[a]: 1", "f:1:1"),
+            ("a: *b", "f:1:4"),
+            ("a: &a [*a]", "f:1:4"),
+            ("--- a\n--- b", "f:2:1"),
+            ("a: \u{7}", "f:1:4"),
+            ("x:\n- =", "f:2:3"),
+            ("2024-02-30", "f:1:1"),
+        ] {
+            let bad = parse("f", text).unwrap_err();
+            assert_eq!(bad.at.to_string(), place, "{text}: {bad}");
+        }
+        assert_eq!(parse_bytes("f", b"a: 1\nb: \xFF").unwrap_err().to_string(), "f:2:4: not UTF-8 text");
+        assert!(parse("f", &"[".repeat(5000)).is_err());
+        assert!(parse("f", &"- ".repeat(5000)).is_err());
+    }
+
+    #[test]
+    fn a_billion_laughs() {
+        let mut text = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x]\n");
+        let mut merges = String::from("a0: &a0 {x: 1}\n");
+        for i in 1..30 {
+            let p = i - 1;
+            text += &format!("a{i}: &a{i} [*a{p}, *a{p}, *a{p}, *a{p}, *a{p}, *a{p}, *a{p}, *a{p}]\n");
+            merges += &format!("a{i}: &a{i} {{<<: [*a{p}, *a{p}, *a{p}]}}\n");
+        }
+        for text in [text, merges] {
+            assert!(parse("f", &text).unwrap_err().message.contains("repeat too much"));
+        }
+    }
+}

@@ -1,0 +1,400 @@
+//! What a scalar means in YAML 1.1 as PyYAML's safe loader reads it: which type a plain word has (`resolve`),
+//! and the value of a word of a given type (the rest). Pure functions on text, without regular expressions.
+
+use crate::Value;
+
+/// The types that YAML 1.1 knows, without its prefix `tag:yaml.org,2002:`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Tag {
+    Null,
+    Bool,
+    Int,
+    Float,
+    Binary,
+    Timestamp,
+    Omap,
+    Pairs,
+    Set,
+    Str,
+    Seq,
+    Map,
+    /// A plain `<<`.
+    Merge,
+    /// A plain `=`.
+    Value,
+    /// One that nothing can be made of.
+    Other(Box<str>),
+}
+
+impl Tag {
+    pub fn named(name: &str) -> Tag {
+        match name.strip_prefix("tag:yaml.org,2002:") {
+            Some("null") => Tag::Null,
+            Some("bool") => Tag::Bool,
+            Some("int") => Tag::Int,
+            Some("float") => Tag::Float,
+            Some("binary") => Tag::Binary,
+            Some("timestamp") => Tag::Timestamp,
+            Some("omap") => Tag::Omap,
+            Some("pairs") => Tag::Pairs,
+            Some("set") => Tag::Set,
+            Some("str") => Tag::Str,
+            Some("seq") => Tag::Seq,
+            Some("map") => Tag::Map,
+            Some("merge") => Tag::Merge,
+            Some("value") => Tag::Value,
+            _ => Tag::Other(name.into()),
+        }
+    }
+
+    /// What a person calls it.
+    pub fn word(&self) -> &str {
+        match self {
+            Tag::Null => "!!null",
+            Tag::Bool => "!!bool",
+            Tag::Int => "!!int",
+            Tag::Float => "!!float",
+            Tag::Binary => "!!binary",
+            Tag::Timestamp => "!!timestamp",
+            Tag::Omap => "!!omap",
+            Tag::Pairs => "!!pairs",
+            Tag::Set => "!!set",
+            Tag::Str => "!!str",
+            Tag::Seq => "!!seq",
+            Tag::Map => "!!map",
+            Tag::Merge => "<<",
+            Tag::Value => "=",
+            Tag::Other(name) => name,
+        }
+    }
+}
+
+/// The type of a plain scalar. The first letter decides which forms come into question.
+pub(super) fn resolve(text: &str) -> Tag {
+    let Some(first) = text.bytes().next() else { return Tag::Null };
+    match first {
+        b'~' if text == "~" => Tag::Null,
+        b'n' | b'N' if matches!(text, "null" | "Null" | "NULL") => Tag::Null,
+        b'=' if text == "=" => Tag::Value,
+        b'<' if text == "<<" => Tag::Merge,
+        b'y' | b'Y' | b'n' | b'N' | b't' | b'T' | b'f' | b'F' | b'o' | b'O' if is_bool(text) => Tag::Bool,
+        b'-' | b'+' | b'.' | b'0'..=b'9' => number(text),
+        _ => Tag::Str,
+    }
+}
+
+/// All small, all large or a capital first: no other mixture counts.
+fn is_bool(text: &str) -> bool {
+    let known = ["yes", "no", "true", "false", "on", "off"].iter().any(|w| text.eq_ignore_ascii_case(w));
+    let rest = &text.as_bytes()[1..];
+    let first_small = text.as_bytes()[0].is_ascii_lowercase();
+    known
+        && (rest.iter().all(u8::is_ascii_lowercase)
+            || (!first_small && rest.iter().all(u8::is_ascii_uppercase)))
+}
+
+fn number(text: &str) -> Tag {
+    let bytes = text.as_bytes();
+    if is_float(bytes) {
+        Tag::Float
+    } else if is_int(bytes) {
+        Tag::Int
+    } else if timestamp(text, false).is_some() {
+        Tag::Timestamp
+    } else {
+        Tag::Str
+    }
+}
+
+fn unsigned(bytes: &[u8]) -> &[u8] {
+    match bytes.first() {
+        Some(b'-' | b'+') => &bytes[1..],
+        _ => bytes,
+    }
+}
+
+/// How many bytes at the beginning are of that sort.
+fn run(bytes: &[u8], sort: impl Fn(u8) -> bool) -> usize {
+    bytes.iter().position(|b| !sort(*b)).unwrap_or(bytes.len())
+}
+
+fn digit_or_line(b: u8) -> bool {
+    b.is_ascii_digit() || b == b'_'
+}
+
+/// Decimal digits and underscores that begin with a digit: their length.
+fn digits(bytes: &[u8]) -> usize {
+    if bytes.first().is_some_and(u8::is_ascii_digit) { run(bytes, digit_or_line) } else { 0 }
+}
+
+/// One or more `:n` or `:nn` below 60: their length.
+fn sixties(bytes: &[u8]) -> usize {
+    let mut end = 0;
+    while bytes.get(end) == Some(&b':') {
+        match (bytes.get(end + 1), bytes.get(end + 2)) {
+            (Some(b'0'..=b'5'), Some(b'0'..=b'9')) => end += 3,
+            (Some(b'0'..=b'9'), _) => end += 2,
+            _ => break,
+        }
+    }
+    end
+}
+
+/// Nothing, or an exponent, which must have a sign.
+fn exponent_or_end(bytes: &[u8]) -> bool {
+    match bytes {
+        [] => true,
+        [b'e' | b'E', b'-' | b'+', rest @ ..] => !rest.is_empty() && rest.iter().all(u8::is_ascii_digit),
+        _ => false,
+    }
+}
+
+fn is_float(bytes: &[u8]) -> bool {
+    let rest = unsigned(bytes);
+    let signed = rest.len() != bytes.len();
+    match rest {
+        b".inf" | b".Inf" | b".INF" => return true,
+        b".nan" | b".NaN" | b".NAN" => return !signed,
+        [b'.', fraction @ ..] => {
+            // PyYAML takes no sign here: `-.5` is text.
+            let length = digits(fraction);
+            return !signed && length > 0 && exponent_or_end(&fraction[length..]);
+        }
+        _ => {}
+    }
+    let whole = digits(rest);
+    if whole == 0 {
+        return false;
+    }
+    let sixty = sixties(&rest[whole..]);
+    let Some((b'.', fraction)) = rest[whole + sixty..].split_first() else { return false };
+    let after = &fraction[run(fraction, digit_or_line)..];
+    if sixty > 0 { after.is_empty() } else { exponent_or_end(after) }
+}
+
+fn is_int(bytes: &[u8]) -> bool {
+    match unsigned(bytes) {
+        b"0" => true,
+        [b'0', b'b', rest @ ..] => !rest.is_empty() && rest.iter().all(|b| matches!(b, b'0' | b'1' | b'_')),
+        [b'0', b'x', rest @ ..] => {
+            !rest.is_empty() && rest.iter().all(|b| b.is_ascii_hexdigit() || *b == b'_')
+        }
+        [b'0', rest @ ..] => rest.iter().all(|b| matches!(b, b'0'..=b'7' | b'_')),
+        rest @ [b'1'..=b'9', ..] => {
+            let whole = digits(rest);
+            whole + sixties(&rest[whole..]) == rest.len()
+        }
+        _ => false,
+    }
+}
+
+/// A date, or a date with a time: `None` if the form is another, else whether such a day and time exist.
+/// `alone`: a tag says that this is one, which allows a short month and day without a time too.
+fn timestamp(text: &str, alone: bool) -> Option<bool> {
+    let mut rest = Walk(text.as_bytes());
+    let year = rest.number(4, 4)?;
+    rest.byte(b'-')?;
+    let from = rest.0.len();
+    let month = rest.number(1, 2)?;
+    rest.byte(b'-')?;
+    let day = rest.number(1, 2)?;
+    let short = from - rest.0.len() < 5;
+    let month_days = match month {
+        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    };
+    let date_exists = year > 0 && (1..=12).contains(&month) && (1..=month_days).contains(&day);
+    if rest.0.is_empty() {
+        return (alone || !short).then_some(date_exists);
+    }
+    if rest.byte(b'T').or_else(|| rest.byte(b't')).is_none() && rest.blanks() == 0 {
+        return None;
+    }
+    let hour = rest.number(1, 2)?;
+    rest.byte(b':')?;
+    let minute = rest.number(2, 2)?;
+    rest.byte(b':')?;
+    let second = rest.number(2, 2)?;
+    if rest.byte(b'.').is_some() {
+        rest.0 = &rest.0[run(rest.0, |b| b.is_ascii_digit())..];
+    }
+    let mut zone_exists = true;
+    if !rest.0.is_empty() {
+        rest.blanks();
+        if rest.byte(b'Z').is_none() {
+            rest.byte(b'-').or_else(|| rest.byte(b'+'))?;
+            let hours = rest.number(1, 2)?;
+            let minutes = if rest.byte(b':').is_some() { rest.number(2, 2)? } else { 0 };
+            zone_exists = hours * 60 + minutes < 24 * 60;
+        }
+    }
+    rest.0.is_empty().then_some(date_exists && zone_exists && hour < 24 && minute < 60 && second < 60)
+}
+
+/// Takes a text apart from its beginning.
+struct Walk<'a>(&'a [u8]);
+
+impl Walk<'_> {
+    fn byte(&mut self, wanted: u8) -> Option<()> {
+        let (first, rest) = self.0.split_first()?;
+        (*first == wanted).then(|| self.0 = rest)
+    }
+
+    fn blanks(&mut self) -> usize {
+        let length = run(self.0, |b| b == b' ' || b == b'\t');
+        self.0 = &self.0[length..];
+        length
+    }
+
+    fn number(&mut self, least: usize, most: usize) -> Option<u32> {
+        let length = run(self.0, |b| b.is_ascii_digit()).min(most);
+        if length < least {
+            return None;
+        }
+        let (number, rest) = self.0.split_at(length);
+        self.0 = rest;
+        Some(number.iter().fold(0, |n, b| n * 10 + u32::from(b - b'0')))
+    }
+}
+
+/// The value of a scalar of that type; an error says what was expected instead.
+pub(super) fn value(tag: &Tag, text: String) -> Result<Value, String> {
+    let wrong = |what: &str| Err(format!("{} expects {what}", tag.word()));
+    Ok(match tag {
+        Tag::Null => Value::Null,
+        Tag::Str => Value::Str(text),
+        Tag::Bool => match text.to_ascii_lowercase().as_str() {
+            "yes" | "true" | "on" => Value::Bool(true),
+            "no" | "false" | "off" => Value::Bool(false),
+            _ => return wrong("yes, no, true, false, on or off"),
+        },
+        Tag::Int => match int(&text) {
+            Some(Some(n)) => Value::Int(n),
+            Some(None) => Value::Str(text),
+            None => return wrong("an integer"),
+        },
+        Tag::Float => match float(&text) {
+            Some(f) => Value::Float(f),
+            None => return wrong("a number"),
+        },
+        Tag::Binary => Value::Bytes(base64(&text)?),
+        Tag::Timestamp => match timestamp(&text, true) {
+            Some(true) => Value::Str(text),
+            Some(false) => return Err("there is no such day or time of day; quote it if it is text".into()),
+            None => return wrong("a date such as 2024-12-31, or one with a time"),
+        },
+        Tag::Seq | Tag::Omap | Tag::Pairs => return wrong("a list, found a scalar"),
+        Tag::Map | Tag::Set => return wrong("a map, found a scalar"),
+        Tag::Merge => return Err("a lone << is no value; quote it if it is text".into()),
+        Tag::Value => return Err("a lone = is no value; quote it if it is text".into()),
+        Tag::Other(_) => return Err(unknown(tag)),
+    })
+}
+
+pub(super) fn unknown(tag: &Tag) -> String {
+    let short: String = tag.word().chars().take(64).collect();
+    format!("unknown tag '{short}': nothing can be made of it")
+}
+
+/// `Some(None)`: an integer that is too large to keep as a number.
+fn int(text: &str) -> Option<Option<i128>> {
+    let plain: String = text.trim().chars().filter(|c| *c != '_').collect();
+    let (negative, digits) = match plain.as_bytes().first()? {
+        b'-' => (true, &plain[1..]),
+        b'+' => (false, &plain[1..]),
+        _ => (false, plain.as_str()),
+    };
+    let size = if let Some(bits) = digits.strip_prefix("0b") {
+        in_base(bits, 2)?
+    } else if let Some(hex) = digits.strip_prefix("0x") {
+        in_base(hex, 16)?
+    } else if digits.starts_with('0') {
+        in_base(digits, 8)?
+    } else if digits.contains(':') {
+        let mut sum = Some(0i128);
+        for part in digits.split(':') {
+            let part = in_base(part, 10)?;
+            sum = sum.and_then(|s| s.checked_mul(60)?.checked_add(part?));
+        }
+        sum
+    } else {
+        in_base(digits, 10)?
+    };
+    Some(size.map(|n| if negative { -n } else { n }))
+}
+
+/// `None`: not digits of that base at all; `Some(None)`: too large.
+fn in_base(digits: &str, base: u32) -> Option<Option<i128>> {
+    if digits.is_empty() || !digits.chars().all(|c| c.is_digit(base)) {
+        return None;
+    }
+    Some(i128::from_str_radix(digits, base).ok())
+}
+
+fn float(text: &str) -> Option<f64> {
+    let plain: String = text.trim().chars().filter(|c| *c != '_').map(|c| c.to_ascii_lowercase()).collect();
+    let (sign, size) = match plain.as_bytes().first()? {
+        b'-' => (-1.0, &plain[1..]),
+        b'+' => (1.0, &plain[1..]),
+        _ => (1.0, plain.as_str()),
+    };
+    let size = match size {
+        ".inf" => f64::INFINITY,
+        ".nan" => return Some(f64::NAN),
+        _ if size.contains(':') => {
+            // Summed from the small end with growing weights, so that it rounds as Python's sum does.
+            let mut weight = 1.0;
+            let mut sum = 0.0;
+            for part in size.rsplit(':') {
+                sum += part.parse::<f64>().ok()? * weight;
+                weight *= 60.0;
+            }
+            sum
+        }
+        _ => size.parse().ok()?,
+    };
+    Some(sign * size)
+}
+
+/// Base64 as Python's `decodebytes` takes it: other characters are skipped, data ends where the padding does.
+fn base64(text: &str) -> Result<Vec<u8>, String> {
+    if !text.is_ascii() {
+        return Err("!!binary expects base64, found letters beyond ASCII".into());
+    }
+    let mut out = Vec::with_capacity(text.len() / 4 * 3);
+    let (mut place, mut pads, mut left) = (0u8, 0u8, 0u8);
+    for byte in text.bytes() {
+        if byte == b'=' {
+            pads = pads.saturating_add(1);
+            if place >= 2 && place + pads >= 4 {
+                return Ok(out);
+            }
+            continue;
+        }
+        let bits = match byte {
+            b'A'..=b'Z' => byte - b'A',
+            b'a'..=b'z' => byte - b'a' + 26,
+            b'0'..=b'9' => byte - b'0' + 52,
+            b'+' => 62,
+            b'/' => 63,
+            _ => continue,
+        };
+        pads = 0;
+        match place {
+            0 => left = bits,
+            1 => {
+                out.push(left << 2 | bits >> 4);
+                left = bits & 0x0F;
+            }
+            2 => {
+                out.push(left << 4 | bits >> 2);
+                left = bits & 0x03;
+            }
+            _ => out.push(left << 6 | bits),
+        }
+        place = (place + 1) % 4;
+    }
+    if place == 0 { Ok(out) } else { Err("!!binary expects base64, found some with its end missing".into()) }
+}
