@@ -1,0 +1,129 @@
+//! Base64 (RFC 4648 §4) in the three degrees of patience that its senders need.
+
+const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+const NONE: u8 = 255;
+
+const fn values() -> [u8; 256] {
+    let mut table = [NONE; 256];
+    let mut i = 0;
+    while i < 64 {
+        table[ALPHABET[i] as usize] = i as u8;
+        i += 1;
+    }
+    table
+}
+
+static VALUES: [u8; 256] = values();
+
+/// Decodes text with blanks and line ends anywhere; `None` for any other foreign byte, wrong or missing padding.
+pub fn decode(text: &[u8]) -> Option<Vec<u8>> {
+    read(text, |byte| byte.is_ascii_whitespace(), true)
+}
+
+/// Decodes only what is base64 to the last byte: for guessing whether something is base64 at all.
+pub fn decode_strict(text: &[u8]) -> Option<Vec<u8>> {
+    read(text, |_| false, true)
+}
+
+/// Decodes what can be: foreign bytes are skipped, a missing padding is supplied, as readers of mail do.
+/// `None` only when a lone last character is left over.
+pub fn decode_lax(text: &[u8]) -> Option<Vec<u8>> {
+    read(text, |_| true, false)
+}
+
+fn read(text: &[u8], skipped: impl Fn(u8) -> bool, padded: bool) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(text.len() / 4 * 3 + 3);
+    let (mut bits, mut have, mut pads) = (0_u32, 0, 0);
+    for &byte in text {
+        let value = VALUES[usize::from(byte)];
+        if value != NONE && pads == 0 {
+            bits = bits << 6 | u32::from(value);
+            have += 1;
+            if have == 4 {
+                out.extend_from_slice(&bits.to_be_bytes()[1..]);
+                (bits, have) = (0, 0);
+            }
+        } else if byte == b'=' && have + pads < 4 && have >= 2 {
+            pads += 1;
+        } else if !skipped(byte) {
+            return None;
+        } else if pads > 0 && value != NONE {
+            // Padding ends the text; what follows is somebody else's.
+            break;
+        }
+    }
+    match have {
+        0 => {}
+        2 => out.push((bits >> 4) as u8),
+        3 => out.extend_from_slice(&((bits >> 2) as u16).to_be_bytes()),
+        _ => return None,
+    }
+    (!padded || (have + pads) % 4 == 0).then_some(out)
+}
+
+/// Encodes on one line, padded.
+pub fn encode(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for group in bytes.chunks(3) {
+        let at = |i: usize| u32::from(group.get(i).copied().unwrap_or(0));
+        let bits = at(0) << 16 | at(1) << 8 | at(2);
+        for place in 0..4 {
+            let letter = ALPHABET[(bits >> (18 - 6 * place) & 63) as usize];
+            out.push(if place <= group.len() { char::from(letter) } else { '=' });
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rfc_4648_vectors_both_ways() {
+        for (plain, text) in [
+            ("", ""),
+            ("f", "Zg=="),
+            ("fo", "Zm8="),
+            ("foo", "Zm9v"),
+            ("foob", "Zm9vYg=="),
+            ("fooba", "Zm9vYmE="),
+            ("foobar", "Zm9vYmFy"),
+        ] {
+            assert_eq!(encode(plain.as_bytes()), text);
+            for read in [decode, decode_strict, decode_lax] {
+                assert_eq!(read(text.as_bytes()).as_deref(), Some(plain.as_bytes()), "{text}");
+            }
+        }
+        let all: Vec<u8> = (0..=255).collect();
+        assert_eq!(decode_strict(encode(&all).as_bytes()), Some(all));
+    }
+
+    #[test]
+    fn three_degrees_of_patience() {
+        // text, decode, decode_strict, decode_lax
+        for (text, some, strict, lax) in [
+            ("Zm9v\nYmFy\r\n", Some("foobar"), None, Some("foobar")),
+            (" Z m 8 = ", Some("fo"), None, Some("fo")),
+            ("Zm8", None, None, Some("fo")),
+            ("Zm8==", None, None, Some("fo")),
+            ("Zg=", None, None, Some("f")),
+            ("Zm-9v", None, None, Some("foo")),
+            ("Zm8=Zm8=", None, None, Some("fo")),
+            ("Z", None, None, None),
+            ("=", None, None, Some("")),
+            ("Zg=\n=", Some("f"), None, Some("f")),
+            ("Zm9v====", None, None, Some("foo")),
+            ("#cloud-config", None, None, None),
+        ] {
+            let see = |read: fn(&[u8]) -> Option<Vec<u8>>| {
+                read(text.as_bytes()).map(|b| String::from_utf8_lossy(&b).into_owned())
+            };
+            assert_eq!(see(decode).as_deref(), some, "{text:?}");
+            assert_eq!(see(decode_strict).as_deref(), strict, "{text:?}");
+            if text != "#cloud-config" {
+                assert_eq!(see(decode_lax).as_deref(), lax, "{text:?}");
+            }
+        }
+    }
+}

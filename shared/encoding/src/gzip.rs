@@ -1,0 +1,221 @@
+//! Gzip (RFC 1952), reading only: checked, and bounded in what comes out of it.
+
+use miniz_oxide::inflate::TINFLStatus;
+use miniz_oxide::inflate::core::inflate_flags::TINFL_FLAG_USING_NON_WRAPPING_OUTPUT_BUF;
+use miniz_oxide::inflate::core::{DecompressorOxide, decompress};
+
+const MAGIC: [u8; 2] = [0x1f, 0x8b];
+const FIRST_PIECE: usize = 64 << 10;
+
+/// Why something is no gzip that can be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BadGzip {
+    NotGzip,
+    Truncated,
+    Damaged,
+    /// More than so many bytes would come out.
+    TooLarge(usize),
+}
+
+impl std::fmt::Display for BadGzip {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            BadGzip::NotGzip => f.write_str("not gzip"),
+            BadGzip::Truncated => f.write_str("gzip data end too early"),
+            BadGzip::Damaged => f.write_str("damaged gzip data"),
+            BadGzip::TooLarge(limit) => write!(f, "gzip data inflate to more than {limit} bytes"),
+        }
+    }
+}
+
+impl std::error::Error for BadGzip {}
+
+/// Whether it begins as gzip does.
+pub fn is_gzip(bytes: &[u8]) -> bool {
+    bytes.starts_with(&MAGIC)
+}
+
+/// Inflates all members, at most `limit` bytes in all. Padding or other bytes after the last member are
+/// ignored, as gzip(1) does.
+pub fn inflate(bytes: &[u8], limit: usize) -> Result<Vec<u8>, BadGzip> {
+    let mut out = Vec::new();
+    let mut rest = bytes;
+    loop {
+        let body = header(rest)?;
+        let begin = out.len();
+        let used = member(body, &mut out, limit)?;
+        let (trailer, after) = body[used..].split_first_chunk::<8>().ok_or(BadGzip::Truncated)?;
+        let [a, b, c, d, e, f, g, h] = *trailer;
+        let content = &out[begin..];
+        if u32::from_le_bytes([a, b, c, d]) != crc32(content)
+            || u32::from_le_bytes([e, f, g, h]) != content.len() as u32
+        {
+            return Err(BadGzip::Damaged);
+        }
+        if !is_gzip(after) {
+            return Ok(out);
+        }
+        rest = after;
+    }
+}
+
+/// What follows a member's header.
+fn header(bytes: &[u8]) -> Result<&[u8], BadGzip> {
+    if !is_gzip(bytes) {
+        return Err(BadGzip::NotGzip);
+    }
+    let (fixed, mut rest) = bytes.split_first_chunk::<10>().ok_or(BadGzip::Truncated)?;
+    let flags = fixed[3];
+    if fixed[2] != 8 || flags & 0xe0 != 0 {
+        return Err(BadGzip::Damaged);
+    }
+    if flags & 4 != 0 {
+        let (length, after) = rest.split_first_chunk::<2>().ok_or(BadGzip::Truncated)?;
+        rest = after.get(usize::from(u16::from_le_bytes(*length))..).ok_or(BadGzip::Truncated)?;
+    }
+    // The original name, then a comment, each ended by NUL.
+    for flag in [8, 16] {
+        if flags & flag != 0 {
+            let end = rest.iter().position(|b| *b == 0).ok_or(BadGzip::Truncated)?;
+            rest = &rest[end + 1..];
+        }
+    }
+    if flags & 2 != 0 { rest.get(2..).ok_or(BadGzip::Truncated) } else { Ok(rest) }
+}
+
+/// Appends one member's content; how many bytes of it were read.
+fn member(bytes: &[u8], out: &mut Vec<u8>, limit: usize) -> Result<usize, BadGzip> {
+    let begin = out.len();
+    let mut state = Box::new(DecompressorOxide::new());
+    let (mut read, mut written) = (0, begin);
+    let mut room = FIRST_PIECE.max(bytes.len().saturating_mul(2));
+    loop {
+        // One byte more than allowed is room enough to see that it is too much.
+        out.resize(begin.saturating_add(room).min(limit.saturating_add(1)).max(written), 0);
+        let (status, taken, given) = decompress(
+            &mut state,
+            &bytes[read..],
+            &mut out[begin..],
+            written - begin,
+            TINFL_FLAG_USING_NON_WRAPPING_OUTPUT_BUF,
+        );
+        read += taken;
+        written += given;
+        if written > limit {
+            return Err(BadGzip::TooLarge(limit));
+        }
+        match status {
+            TINFLStatus::Done => {
+                out.truncate(written);
+                return Ok(read);
+            }
+            TINFLStatus::HasMoreOutput => room = room.saturating_mul(2),
+            TINFLStatus::NeedsMoreInput | TINFLStatus::FailedCannotMakeProgress => {
+                return Err(BadGzip::Truncated);
+            }
+            _ => return Err(BadGzip::Damaged),
+        }
+    }
+}
+
+const fn crc_table() -> [u32; 256] {
+    let mut table = [0; 256];
+    let mut i = 0;
+    while i < 256 {
+        let mut crc = i as u32;
+        let mut bit = 0;
+        while bit < 8 {
+            crc = if crc & 1 == 1 { crc >> 1 ^ 0xedb8_8320 } else { crc >> 1 };
+            bit += 1;
+        }
+        table[i] = crc;
+        i += 1;
+    }
+    table
+}
+
+static CRC_TABLE: [u32; 256] = crc_table();
+
+fn crc32(bytes: &[u8]) -> u32 {
+    !bytes.iter().fold(!0, |crc: u32, b| crc >> 8 ^ CRC_TABLE[usize::from(crc as u8 ^ b)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A member as gzip(1) would write it, with whichever optional header fields `flags` asks for.
+    fn pack(content: &[u8], flags: u8) -> Vec<u8> {
+        let mut out = vec![0x1f, 0x8b, 8, flags, 0, 0, 0, 0, 2, 3];
+        if flags & 4 != 0 {
+            out.extend_from_slice(b"\x03\0abc");
+        }
+        if flags & 8 != 0 {
+            out.extend_from_slice(b"name\0");
+        }
+        if flags & 16 != 0 {
+            out.extend_from_slice(b"comment\0");
+        }
+        if flags & 2 != 0 {
+            out.extend_from_slice(b"xx");
+        }
+        out.extend(miniz_oxide::deflate::compress_to_vec(content, 6));
+        out.extend(crc32(content).to_le_bytes());
+        out.extend((content.len() as u32).to_le_bytes());
+        out
+    }
+
+    #[test]
+    fn every_header_and_every_size() {
+        assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
+        for flags in 0..32 {
+            assert_eq!(inflate(&pack(b"hello", flags), 100).unwrap(), b"hello", "flags {flags}");
+        }
+        for size in [0, 1, 65_535, 65_536, 65_537, 300_000] {
+            let content: Vec<u8> =
+                (0..size).map(|i: u32| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+            assert_eq!(inflate(&pack(&content, 0), 1 << 20).unwrap(), content, "{size}");
+        }
+    }
+
+    #[test]
+    fn members_are_joined_and_trailing_bytes_ignored() {
+        let two = [pack(b"ab", 0), pack(b"cd", 8)].concat();
+        assert_eq!(inflate(&two, 10).unwrap(), b"abcd");
+        assert_eq!(inflate(&[&two[..], b"\0\0\0tail"].concat(), 10).unwrap(), b"abcd");
+        assert_eq!(inflate(&two, 4).unwrap(), b"abcd");
+        assert_eq!(inflate(&two, 3), Err(BadGzip::TooLarge(3)));
+    }
+
+    #[test]
+    fn what_gzip_wrote_is_read() {
+        // python3 -c "import gzip; print(list(gzip.compress(b'x\n', mtime=0)))"
+        let bytes = [31, 139, 8, 0, 0, 0, 0, 0, 2, 3, 171, 224, 2, 0, 31, 8, 234, 70, 2, 0, 0, 0];
+        assert_eq!(inflate(&bytes, 10).unwrap(), b"x\n");
+    }
+
+    #[test]
+    fn broken_in_every_place() {
+        let good = pack(b"some content that is long enough to compress, compress, compress", 31);
+        for end in 0..good.len() {
+            assert!(inflate(&good[..end], 1000).is_err(), "cut at {end}");
+        }
+        for place in 0..good.len() {
+            let mut bad = good.clone();
+            bad[place] ^= 0x55;
+            // Name, comment and time may change freely; nothing may panic, and content is never silently wrong.
+            if let Ok(content) = inflate(&bad, 1000) {
+                assert!(content.starts_with(b"some content"), "flipped at {place}");
+            }
+        }
+        assert_eq!(inflate(b"", 10), Err(BadGzip::NotGzip));
+        assert_eq!(inflate(b"hello", 10), Err(BadGzip::NotGzip));
+    }
+
+    #[test]
+    fn a_bomb_stops_at_its_limit() {
+        let bomb = pack(&vec![0; 50 << 20], 0);
+        assert!(bomb.len() < 100 << 10);
+        assert_eq!(inflate(&bomb, 1 << 20), Err(BadGzip::TooLarge(1 << 20)));
+    }
+}

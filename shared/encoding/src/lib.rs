@@ -1,0 +1,7 @@
+//! Encodings that several crates meet: base64, gzip, percent-encoding, and MD5 for the names of cached files.
+//! Pure functions from bytes to bytes; nothing here reads, writes or logs.
+
+pub mod base64;
+pub mod gzip;
+pub mod md5;
+pub mod percent;
