@@ -5,7 +5,23 @@ use std::time::Duration;
 use config::{Finding, FromNode, Kind, Node, Reader};
 use distro::Distro;
 use state::{Instance, Layout};
-use system::{System, deprecated, warning};
+use system::{Error, Result, System, deprecated, warning};
+
+/// The one key that a module lives from: `None` when it is null, an error when it cannot be used (what is wrong
+/// with it is logged with its place by then).
+pub fn required<K, T>(
+    context: &Context<'_>,
+    key: &str,
+    read: fn(&Node, &mut Reader) -> Option<K>,
+    pick: fn(K) -> Option<T>,
+) -> Result<Option<T>> {
+    let value = context.read_known(read).and_then(pick);
+    let given = context.config.get(key).is_some_and(|n| !n.is_null());
+    if value.is_none() && given {
+        return Err(Error::new(format!("{key} cannot be used as it is written; nothing was done")));
+    }
+    Ok(value)
+}
 
 /// The door, the paths, the configuration and the instance. A module takes nothing from anywhere else.
 pub struct Context<'a> {
@@ -46,7 +62,7 @@ impl Context<'_> {
         value
     }
 
-    fn report(&self, finding: &Finding) {
+    pub fn report(&self, finding: &Finding) {
         match finding.kind {
             Kind::Deprecated => deprecated!(self.sys, "{finding}"),
             _ => warning!(self.sys, "{finding}"),

@@ -1,11 +1,22 @@
 //! The config modules: one file each, one line of [`MODULES`] each, and the runner that decides which are due.
 //! Modules know no cloud and not each other.
 
+mod bootcmd;
 mod context;
 mod entry;
 mod run;
+mod run_parts;
+mod runcmd;
+mod scripts_per_boot;
+mod scripts_per_instance;
+mod scripts_per_once;
+mod scripts_user;
+mod scripts_vendor;
+mod shell;
+#[cfg(test)]
+mod testing;
 
-pub use context::Context;
+pub use context::{Context, required};
 pub use entry::{Entry, entries};
 pub use run::{Ran, run_list, run_one};
 
@@ -28,7 +39,15 @@ pub struct Module {
 }
 
 /// Every module. A new one is a file and a line here.
-pub const MODULES: &[&Module] = &[];
+pub const MODULES: &[&Module] = &[
+    &bootcmd::MODULE,
+    &runcmd::MODULE,
+    &scripts_per_boot::MODULE,
+    &scripts_per_instance::MODULE,
+    &scripts_per_once::MODULE,
+    &scripts_user::MODULE,
+    &scripts_vendor::MODULE,
+];
 
 /// The module of a name as lists and command lines spell it: `ssh`, `cc_ssh`, `write-files`, `ssh.py`.
 pub fn module(name: &str) -> Option<&'static Module> {

@@ -1,0 +1,89 @@
+//! bootcmd: commands at every boot, early in the network stage.
+
+use state::Frequency;
+use system::{Command, Output, Result, Write, debug};
+
+use crate::shell::Commands;
+use crate::{Context, Module, required};
+
+pub const MODULE: Module = Module {
+    name: "bootcmd",
+    frequency: Frequency::Always,
+    distros: &[],
+    activation: &["bootcmd"],
+    keys: &[Keys::KEYS],
+    run,
+};
+
+config::keys! {
+    struct Keys {
+        /// Commands to run early at every boot: texts for the shell, or lists of a program and its arguments.
+        bootcmd: Option<Commands>;
+    }
+}
+
+fn run(context: &Context<'_>) -> Result<()> {
+    let Some(commands) = required(context, "bootcmd", Keys::read_known, |k| k.bootcmd)? else {
+        return Ok(());
+    };
+    let sys = context.sys;
+    // Not in a directory that others may write to: it is run by root.
+    let path = context.layout.run(&format!("bootcmd-{}.sh", std::process::id()));
+    sys.write(&path, commands.script(), Write::mode(0o700))?;
+    let command = Command::new(["/bin/sh", &path])
+        .env("INSTANCE_ID", &context.instance.id)
+        .output(Output::Stage)
+        .timeout(context.script_timeout);
+    let result = sys.run(&command);
+    if let Err(e) = sys.remove(&path) {
+        debug!(sys, "{e}");
+    }
+    result.map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::MODULE;
+    use crate::testing::Sandbox;
+
+    #[test]
+    fn runs_with_the_instance_id_and_leaves_nothing_behind() {
+        let mut sandbox = Sandbox::live("");
+        let out = sandbox.top.join("out").to_string_lossy().into_owned();
+        sandbox.config = crate::testing::yaml(&format!(
+            "bootcmd:\n- echo \"$INSTANCE_ID\" > {out}\n- [sh, -c, 'echo \"$1\" >> {out}', x, \"it's $HOME\"]"
+        ));
+        sandbox.run(&MODULE).unwrap();
+        assert_eq!(std::fs::read_to_string(&out).unwrap(), "i-test\nit's $HOME\n");
+        assert!(sandbox.sys.list(sandbox.layout.run("")).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_failing_last_command_fails_it() {
+        let sandbox = Sandbox::live("bootcmd: ['false', 'exit 3']");
+        let message = sandbox.run(&MODULE).unwrap_err().to_string();
+        assert!(message.ends_with(".sh: exit code 3"), "{message}");
+        assert!(sandbox.sys.list(sandbox.layout.run("")).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_wrong_item_runs_nothing() {
+        let mut sandbox = Sandbox::live("");
+        let out = sandbox.top.join("out");
+        sandbox.config = crate::testing::yaml(&format!("bootcmd:\n- touch {}\n- 7\n", out.display()));
+        assert!(sandbox.run(&MODULE).is_err());
+        assert_eq!(
+            sandbox.noticed(),
+            ["test.yaml:3:3: bootcmd[1]: expected a command (text, or a list of texts), found an integer"]
+        );
+        assert!(!out.exists());
+    }
+
+    #[test]
+    fn one_that_never_ends_is_ended() {
+        let mut sandbox = Sandbox::live("bootcmd: ['sleep 60']");
+        sandbox.script_timeout = std::time::Duration::from_millis(300);
+        let message = sandbox.run(&MODULE).unwrap_err().to_string();
+        assert!(message.ends_with("not finished after 0.3 s, ended"), "{message}");
+    }
+}

@@ -1,0 +1,140 @@
+//! Runs the scripts of a directory, as the scripts_* modules do: by name, one after the other, all of them.
+
+use system::{Command, Error, Output, Result, System, debug, warning};
+
+use crate::Context;
+
+/// What a directory entry is, for the decision whether to run it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Entry {
+    Script,
+    /// A file that nobody made executable: most likely an oversight.
+    NotExecutable,
+    NoFile,
+}
+
+fn look(sys: &System, path: &str) -> Entry {
+    use std::os::unix::fs::PermissionsExt;
+    match sys.metadata(path) {
+        Ok(meta) if meta.is_file() && meta.permissions().mode() & 0o111 != 0 => Entry::Script,
+        Ok(meta) if meta.is_file() => Entry::NotExecutable,
+        _ => Entry::NoFile,
+    }
+}
+
+/// Runs every executable file of `directory`, `prefix` before its path. A script that fails, or is ended at
+/// its deadline, does not keep the others from running; the error at the end names them all. What a script
+/// leaves running in the background lives on.
+pub fn run_parts(context: &Context<'_>, directory: &str, prefix: &[String]) -> Result<()> {
+    let sys = context.sys;
+    let (mut attempted, mut failed) = (0, Vec::new());
+    for name in sys.list(directory)? {
+        let path = format!("{directory}/{name}");
+        match look(sys, &path) {
+            Entry::Script => {}
+            Entry::NotExecutable => {
+                warning!(sys, "{path} is not executable and is not run");
+                continue;
+            }
+            Entry::NoFile => {
+                debug!(sys, "{path} is no file and is not run");
+                continue;
+            }
+        }
+        attempted += 1;
+        let command = Command::new(prefix.iter().chain([&path]))
+            .output(Output::Stage)
+            .timeout(context.script_timeout);
+        if let Err(e) = sys.run(&command) {
+            warning!(sys, "{e}");
+            failed.push(name);
+        }
+    }
+    if failed.is_empty() {
+        return Ok(());
+    }
+    let names = failed.join(", ");
+    Err(Error::new(format!("Runparts: {} failures ({names}) in {attempted} attempted commands", failed.len())))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use system::Write;
+
+    use crate::testing::Sandbox;
+    use crate::{scripts_per_boot, scripts_per_instance, scripts_per_once, scripts_user, scripts_vendor};
+
+    fn put(sandbox: &Sandbox, path: &str, text: &str, mode: u32) {
+        let text = text.replace("OUT", &sandbox.top.join("out").to_string_lossy());
+        sandbox.sys.write(path, text, Write::mode(mode)).unwrap();
+    }
+
+    fn out(sandbox: &Sandbox) -> String {
+        std::fs::read_to_string(sandbox.top.join("out")).unwrap_or_default()
+    }
+
+    #[test]
+    fn each_module_runs_its_directory() {
+        for (module, below) in [
+            (&scripts_per_boot::MODULE, "scripts/per-boot"),
+            (&scripts_per_once::MODULE, "scripts/per-once"),
+            (&scripts_per_instance::MODULE, "scripts/per-instance"),
+            (&scripts_user::MODULE, "instance/scripts"),
+            (&scripts_vendor::MODULE, "instance/scripts/vendor"),
+        ] {
+            let sandbox = Sandbox::live("{}");
+            sandbox.run(module).unwrap();
+            let at = |name: &str| sandbox.layout.cloud(&format!("{below}/{name}"));
+            put(&sandbox, &at("b"), "#!/bin/sh\necho b >> OUT\n", 0o755);
+            put(&sandbox, &at("10 a"), "#!/bin/sh\necho a >> OUT\nexit 4\n", 0o700);
+            put(&sandbox, &at("c"), "#!/bin/sh\necho c >> OUT\n", 0o644);
+            put(&sandbox, &at("nested/d"), "#!/bin/sh\necho d >> OUT\n", 0o755);
+            let message = sandbox.run(module).unwrap_err().to_string();
+            assert_eq!(message, "Runparts: 1 failures (10 a) in 2 attempted commands");
+            assert_eq!(out(&sandbox), "a\nb\n");
+            let noticed = sandbox.noticed();
+            assert_eq!(noticed.len(), 2, "{noticed:?}");
+            assert!(noticed[0].ends_with("10 a': exit code 4"), "{noticed:?}");
+            assert!(noticed[1].ends_with("/c is not executable and is not run"));
+        }
+    }
+
+    #[test]
+    fn a_vendors_prefix_gets_the_path() {
+        for (prefix, lines) in [("[sh, -e]", 1), ("sh", 1), ("[echo, 1]", 0)] {
+            let sandbox = Sandbox::live(&format!("vendor_data: {{enabled: true, prefix: {prefix}}}"));
+            let path = sandbox.layout.instance("scripts/vendor/x");
+            put(&sandbox, &path, "echo x >> OUT\n", 0o700);
+            sandbox.run(&scripts_vendor::MODULE).unwrap();
+            assert_eq!(out(&sandbox).lines().count(), lines, "{prefix}");
+        }
+    }
+
+    #[test]
+    fn a_script_without_interpreter_is_said() {
+        let sandbox = Sandbox::live("{}");
+        put(&sandbox, &sandbox.layout.cloud("scripts/per-boot/x"), "no header\n", 0o755);
+        assert!(sandbox.run(&scripts_per_boot::MODULE).is_err());
+        assert!(sandbox.noticed()[0].ends_with("Exec format error"), "{:?}", sandbox.noticed());
+    }
+
+    #[test]
+    fn one_never_ends_and_one_leaves_a_child() {
+        let mut sandbox = Sandbox::live("{}");
+        sandbox.script_timeout = Duration::from_millis(400);
+        let at = |name: &str| sandbox.layout.cloud(&format!("scripts/per-boot/{name}"));
+        put(&sandbox, &at("a"), "#!/bin/sh\nsleep 30\n", 0o755);
+        put(&sandbox, &at("b"), "#!/bin/sh\n(sleep 1; echo later >> OUT) &\n", 0o755);
+        let begun = Instant::now();
+        assert!(sandbox.run(&scripts_per_boot::MODULE).is_err());
+        assert!(begun.elapsed() < Duration::from_millis(900), "{:?}", begun.elapsed());
+        assert_eq!(sandbox.noticed().len(), 1);
+        assert!(sandbox.noticed()[0].ends_with("/a: not finished after 0.4 s, ended"));
+        while out(&sandbox).is_empty() && begun.elapsed() < Duration::from_secs(10) {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        assert_eq!(out(&sandbox), "later\n");
+    }
+}

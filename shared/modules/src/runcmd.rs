@@ -1,0 +1,59 @@
+//! runcmd: writes the user's commands as a script, which scripts_user runs at the end of the boot.
+
+use state::Frequency;
+use system::{Result, Write};
+
+use crate::shell::Commands;
+use crate::{Context, Module, required};
+
+pub const MODULE: Module = Module {
+    name: "runcmd",
+    frequency: Frequency::Instance,
+    distros: &[],
+    activation: &["runcmd"],
+    keys: &[Keys::KEYS],
+    run,
+};
+
+config::keys! {
+    struct Keys {
+        /// Commands to run once, late in the first boot: texts for the shell, or lists of a program and its
+        /// arguments.
+        runcmd: Option<Commands>;
+    }
+}
+
+fn run(context: &Context<'_>) -> Result<()> {
+    let Some(commands) = required(context, "runcmd", Keys::read_known, |k| k.runcmd)? else {
+        return Ok(());
+    };
+    // Commands hold secrets more often than not.
+    context.sys.write(context.layout.instance("scripts/runcmd"), commands.script(), Write::mode(0o700))?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::MODULE;
+    use crate::testing::Sandbox;
+
+    #[test]
+    fn writes_a_private_script() {
+        let sandbox = Sandbox::new("runcmd: [[ls, -l, /], 'echo hi']");
+        sandbox.run(&MODULE).unwrap();
+        assert_eq!(
+            sandbox.file("/var/lib/cloud/instance/scripts/runcmd"),
+            ("#!/bin/sh\n'ls' '-l' '/'\necho hi\n".into(), 0o700)
+        );
+    }
+
+    #[test]
+    fn writes_nothing_for_null_or_a_wrong_value() {
+        for (text, fails) in [("runcmd:", false), ("runcmd: ls", true), ("runcmd: [{ls: x}]", true)] {
+            let sandbox = Sandbox::new(text);
+            assert_eq!(sandbox.run(&MODULE).is_err(), fails, "{text}");
+            assert_eq!(sandbox.noticed().len(), usize::from(fails), "{text}");
+            assert!(!sandbox.sys.exists("/var/lib/cloud/instance/scripts/runcmd"), "{text}");
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! scripts_vendor: runs the scripts that vendor-data brought, below the prefix that the user chose.
+
+use state::Frequency;
+use system::Result;
+
+use crate::run_parts::run_parts;
+use crate::{Context, Module};
+
+pub const MODULE: Module = Module {
+    name: "scripts_vendor",
+    frequency: Frequency::Instance,
+    distros: &[],
+    activation: &[],
+    keys: &[Keys::KEYS],
+    run,
+};
+
+config::keys! {
+    struct VendorData {
+        /// Whether vendor-data is used at all; decided when it is read, in the network stage.
+        enabled: Option<config::Node>;
+        /// A command and its arguments, which gets the path of each script.
+        prefix: Vec<String>;
+    }
+    struct Keys {
+        /// How vendor-data is treated.
+        vendor_data: Option<VendorData>;
+    }
+}
+
+fn run(context: &Context<'_>) -> Result<()> {
+    let keys = context.read_known(Keys::read_known);
+    let prefix = keys.and_then(|k| k.vendor_data).map(|v| v.prefix).unwrap_or_default();
+    run_parts(context, &context.layout.instance("scripts/vendor"), &prefix)
+}

@@ -1,0 +1,116 @@
+//! What the tests of the modules share: a machine in a temporary folder and a context on it.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use config::Node;
+use distro::Distro;
+use state::{Instance, Layout};
+use system::{Result, System};
+
+use crate::{Context, Module};
+
+/// A machine of a test's own; its folder is removed at the end.
+pub struct Sandbox {
+    pub sys: System,
+    pub layout: Layout,
+    pub instance: Instance,
+    pub distro: &'static Distro,
+    pub config: Node,
+    pub system_info: Node,
+    pub args: Vec<Node>,
+    pub script_timeout: Duration,
+    pub top: PathBuf,
+}
+
+fn folder() -> PathBuf {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    let top = std::env::temp_dir().join(format!("firstlight-module-{}-{number}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&top);
+    std::fs::create_dir_all(&top).unwrap();
+    top
+}
+
+/// The value of a YAML text, with positions in `test.yaml`.
+pub fn yaml(text: &str) -> Node {
+    config::yaml::parse("test.yaml", text).unwrap().root
+}
+
+impl Sandbox {
+    fn with(top: PathBuf, sys: System, layout: Layout, config: &str) -> Sandbox {
+        let instance = Instance {
+            id: "i-test".into(),
+            datasource: "NoCloud".into(),
+            description: "DataSourceNoCloud [seed=/dev/vdb]".into(),
+            ..Instance::default()
+        };
+        Sandbox {
+            sys,
+            layout,
+            instance,
+            distro: Distro::named("debian").unwrap(),
+            config: yaml(config),
+            system_info: Node::null(),
+            args: Vec::new(),
+            script_timeout: Duration::from_secs(20),
+            top,
+        }
+    }
+
+    /// An empty root of its own: programs would run chrooted in it, where there are none.
+    pub fn new(config: &str) -> Sandbox {
+        let top = folder();
+        let sys = System::new(&top);
+        Sandbox::with(top, sys, Layout::default(), config)
+    }
+
+    /// The running machine, but with the state and the runtime directories in the folder: for scripts, which
+    /// need a shell.
+    pub fn live(config: &str) -> Sandbox {
+        let top = folder();
+        let at = |name: &str| top.join(name).to_string_lossy().into_owned();
+        let layout = Layout::with(Some(&at("cloud")), Some(&at("run")), Some(&at("templates")));
+        Sandbox::with(top, System::new("/"), layout, config)
+    }
+
+    pub fn run(&self, module: &Module) -> Result<()> {
+        (module.run)(&Context {
+            sys: &self.sys,
+            layout: &self.layout,
+            instance: &self.instance,
+            distro: self.distro,
+            config: &self.config,
+            system_info: &self.system_info,
+            args: &self.args,
+            script_timeout: self.script_timeout,
+        })
+    }
+
+    /// The texts of what was logged at WARNING or worse.
+    pub fn noticed(&self) -> Vec<String> {
+        self.sys.log().noticed().into_iter().map(|(_, text)| text).collect()
+    }
+
+    /// A file of the machine as text and mode.
+    pub fn file(&self, path: &str) -> (String, u32) {
+        use std::os::unix::fs::PermissionsExt;
+        let text = self.sys.read_text(path).unwrap();
+        (text, self.sys.metadata(path).unwrap().permissions().mode() & 0o7777)
+    }
+
+    /// Programs that were run, as one would type them.
+    pub fn commands(&self) -> Vec<String> {
+        let effects = self.sys.effects().into_iter();
+        effects
+            .filter_map(|e| if let system::Effect::Run { command, .. } = e { Some(command) } else { None })
+            .collect()
+    }
+}
+
+impl Drop for Sandbox {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.top);
+    }
+}
