@@ -44,6 +44,10 @@ impl Findings {
         self.0.push(Finding { kind, at: at.clone(), key: key.into(), message: message.into() });
     }
 
+    pub fn push(&mut self, finding: Finding) {
+        self.0.push(finding);
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = &Finding> {
         self.0.iter()
     }

@@ -6,8 +6,10 @@ mod finding;
 pub mod merge;
 mod node;
 mod read;
+pub mod settings;
 pub mod yaml;
 
 pub use finding::{Finding, Findings, Kind, nearest};
 pub use node::{Map, Mark, Node, Value};
 pub use read::{FromNode, Key, Reader, Shape, Text};
+pub use settings::{Settings, Sources};
