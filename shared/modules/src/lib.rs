@@ -1,9 +1,12 @@
 //! The config modules: one file each, one line of [`MODULES`] each, and the runner that decides which are due.
 //! Modules know no cloud and not each other.
 
+mod authorized_keys;
 mod bootcmd;
 mod context;
 mod entry;
+mod locale;
+mod names;
 mod run;
 mod run_parts;
 mod runcmd;
@@ -12,7 +15,14 @@ mod scripts_per_instance;
 mod scripts_per_once;
 mod scripts_user;
 mod scripts_vendor;
+pub mod set_hostname;
+mod set_passwords;
 mod shell;
+mod ssh;
+mod sshd_config;
+mod update_hostname;
+mod users;
+mod users_groups;
 #[cfg(test)]
 mod testing;
 
@@ -41,12 +51,18 @@ pub struct Module {
 /// Every module. A new one is a file and a line here.
 pub const MODULES: &[&Module] = &[
     &bootcmd::MODULE,
+    &locale::MODULE,
     &runcmd::MODULE,
     &scripts_per_boot::MODULE,
     &scripts_per_instance::MODULE,
     &scripts_per_once::MODULE,
     &scripts_user::MODULE,
     &scripts_vendor::MODULE,
+    &set_hostname::MODULE,
+    &set_passwords::MODULE,
+    &ssh::MODULE,
+    &update_hostname::MODULE,
+    &users_groups::MODULE,
 ];
 
 /// The module of a name as lists and command lines spell it: `ssh`, `cc_ssh`, `write-files`, `ssh.py`.
