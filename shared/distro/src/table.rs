@@ -40,6 +40,12 @@ impl Distro {
         DISTROS.iter().find(|d| d.name.eq_ignore_ascii_case(name))
     }
 
+    /// What an unknown system is taken for.
+    pub fn fallback() -> &'static Distro {
+        const DEBIAN: Distro = Distro { name: "debian", family: Family::Debian };
+        Distro::named(DEBIAN.name).unwrap_or(&DEBIAN)
+    }
+
     /// The distribution that the machine says it is (os-release(5): ID, then ID_LIKE).
     pub fn detect(sys: &System) -> Option<&'static Distro> {
         let text = sys.read_text("/etc/os-release").or_else(|_| sys.read_text("/usr/lib/os-release")).ok()?;

@@ -123,7 +123,12 @@ impl Stage {
     /// The instance that an earlier stage confirmed; the config and final stages know no other way.
     pub fn cached_instance(&mut self) -> Option<Found> {
         match Instance::load(&self.sys, &self.layout) {
-            Cached::Instance(instance) => Some(self.cached(*instance)),
+            Cached::Instance(instance) => {
+                if instance.config.as_object().is_some_and(|c| !c.is_empty()) {
+                    self.reload_settings(&instance);
+                }
+                Some(self.cached(*instance))
+            }
             Cached::Python { .. } | Cached::Nothing => None,
         }
     }
