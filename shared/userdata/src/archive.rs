@@ -35,7 +35,8 @@ fn item(node: &Node, remarks: &mut Vec<String>) -> Option<Part> {
                     Some(text) => text.into_bytes(),
                     None => {
                         let (at, kind) = (&node.at, node.kind());
-                        remarks.push(format!("{at}: content of an archive's item: expected text, found {kind}"));
+                        remarks
+                            .push(format!("{at}: content of an archive's item: expected text, found {kind}"));
                         return None;
                     }
                 },

@@ -37,7 +37,8 @@ const MIME_WINDOW: usize = 4096;
 /// The type that a content declares in its first bytes, in any case and after any white space.
 pub fn detect(content: &[u8]) -> Option<&'static str> {
     let content = content.trim_ascii_start();
-    let begins = |prefix: &str| content.get(..prefix.len()).is_some_and(|c| c.eq_ignore_ascii_case(prefix.as_bytes()));
+    let begins =
+        |prefix: &str| content.get(..prefix.len()).is_some_and(|c| c.eq_ignore_ascii_case(prefix.as_bytes()));
     HEADERS.iter().find(|(prefix, _)| begins(prefix)).map(|(_, found)| *found)
 }
 

@@ -60,14 +60,19 @@ mod tests {
         for (text, expected) in [
             ("#include\nhttp://a\n\n  http://b \r\n", "http://a http://b"),
             ("#include http://a\nhttp://b", "http://a http://b"),
-            ("#INCLUDE-once\nhttp://a\n#include\nhttp://b\n#include-once http://c", "http://a! http://b http://c!"),
+            (
+                "#INCLUDE-once\nhttp://a\n#include\nhttp://b\n#include-once http://c",
+                "http://a! http://b http://c!",
+            ),
             ("#include\n# a comment\n#http://x\nfile:///a#b", "file:///a#b"),
             ("http://a", "http://a"),
             ("#include", ""),
             ("", ""),
         ] {
-            let shown: Vec<String> =
-                wanted(text, false).iter().map(|w| format!("{}{}", w.url, if w.once { "!" } else { "" })).collect();
+            let shown: Vec<String> = wanted(text, false)
+                .iter()
+                .map(|w| format!("{}{}", w.url, if w.once { "!" } else { "" }))
+                .collect();
             assert_eq!(shown.join(" "), expected, "{text:?}");
         }
         assert!(wanted("http://a", true)[0].once);

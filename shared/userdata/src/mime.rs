@@ -112,7 +112,10 @@ mod tests {
     fn structures() {
         let deep = "Content-Type: multipart/x; boundary=C\n\n--C\n\n1\n--C\n\n2\n--C--\nepilogue";
         for (body, expected) in [
-            ("preamble\n--B\n\none\n--B\n\ntwo\n--B--\nepilogue\n--B\n\nthree", vec!["text/plain:one", "text/plain:two"]),
+            (
+                "preamble\n--B\n\none\n--B\n\ntwo\n--B--\nepilogue\n--B\n\nthree",
+                vec!["text/plain:one", "text/plain:two"],
+            ),
             ("--B\nContent-Type: a/b\n\none\n", vec!["a/b:one"]),
             ("--B\n\none\n\n--B--", vec!["text/plain:one\n"]),
             ("--B  \t\n\none\n--B-- \n", vec!["text/plain:one"]),
@@ -121,23 +124,33 @@ mod tests {
             ("no boundary at all", vec![]),
             ("--B--", vec![]),
             (&format!("--B\n{deep}\n--B\n\n3\n--B--"), vec!["text/plain:1", "text/plain:2", "text/plain:3"]),
-            ("--B\nContent-Type: multipart/x; boundary=C\n\n--C\n\n1\n--B\n\n2\n--C--\n--B--", vec!["text/plain:1", "text/plain:2\n--C--"]),
+            (
+                "--B\nContent-Type: multipart/x; boundary=C\n\n--C\n\n1\n--B\n\n2\n--C--\n--B--",
+                vec!["text/plain:1", "text/plain:2\n--C--"],
+            ),
             ("--B\nContent-Type: multipart/x\n\n--C\n\n1\n--C--\n--B\n\n2\n--B--", vec!["text/plain:2"]),
-            ("--B\nContent-Type: message/rfc822\n\nContent-Type: a/b\n\n1\n--B--", vec!["message/rfc822:", "a/b:1"]),
+            (
+                "--B\nContent-Type: message/rfc822\n\nContent-Type: a/b\n\n1\n--B--",
+                vec!["message/rfc822:", "a/b:1"],
+            ),
         ] {
             assert_eq!(shown(&format!("{HEAD}{body}")), expected, "{body:?}");
             let crlf: Vec<String> = expected.iter().map(|e| e.replace('\n', "\r\n")).collect();
             assert_eq!(shown(&format!("{HEAD}{body}").replace('\n', "\r\n")), crlf, "{body:?} with CRLF");
         }
         assert_eq!(shown("\r\n\nMIME-Version: 1.0\n\nx"), ["text/plain:x"]);
-        assert_eq!(shown("#cloud-config\n# mime-version:\n"), ["text/plain:#cloud-config\n# mime-version:\n"]);
+        assert_eq!(
+            shown("#cloud-config\n# mime-version:\n"),
+            ["text/plain:#cloud-config\n# mime-version:\n"]
+        );
     }
 
     #[test]
     fn bounded_in_depth_and_number() {
         let nested = |levels: usize| {
-            let open: String =
-                (0..levels).map(|i| format!("Content-Type: multipart/x; boundary=b{i}\n\n--b{i}\n")).collect();
+            let open: String = (0..levels)
+                .map(|i| format!("Content-Type: multipart/x; boundary=b{i}\n\n--b{i}\n"))
+                .collect();
             open + "\nx"
         };
         assert_eq!(leaves(nested(60).as_bytes(), 10).unwrap().len(), 1);

@@ -110,7 +110,8 @@ mod tests {
         assert_eq!(message(&parts), message(&parts));
         let text = String::from_utf8(message(&parts)).unwrap();
         let plain = |text: &str| {
-            let digits = text.split('=').find(|t| t.len() == 19 && t.bytes().all(|b| b.is_ascii_digit())).unwrap();
+            let digits =
+                text.split('=').find(|t| t.len() == 19 && t.bytes().all(|b| b.is_ascii_digit())).unwrap();
             text.replace(digits, "N")
         };
         assert_eq!(plain(&text), plain(&PYTHON.replace("\u{fffd}\u{fffd}", "é")));
