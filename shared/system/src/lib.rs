@@ -8,6 +8,7 @@
 mod account;
 mod clock;
 mod command;
+mod console;
 mod error;
 mod file;
 mod http;
