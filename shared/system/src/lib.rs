@@ -15,6 +15,7 @@ mod kernel;
 mod link;
 mod log;
 mod root;
+mod say;
 
 pub use account::{Group, User, parse_group, parse_passwd};
 pub use clock::{Clock, Deadline, log_time, rfc2822};
