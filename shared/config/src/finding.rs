@@ -21,13 +21,16 @@ pub enum Kind {
 pub struct Finding {
     pub kind: Kind,
     pub at: Mark,
-    /// Dotted path of the key: `users[1].lock_passwd`.
+    /// Dotted path of the key: `users[1].lock_passwd`; empty for a remark on a whole file.
     pub key: String,
     pub message: String,
 }
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.key.is_empty() {
+            return write!(f, "{}: {}", self.at, self.message);
+        }
         write!(f, "{}: {}: {}", self.at, self.key, self.message)
     }
 }
@@ -39,6 +42,10 @@ pub struct Findings(Vec<Finding>);
 impl Findings {
     pub fn add(&mut self, kind: Kind, at: &Mark, key: impl Into<String>, message: impl Into<String>) {
         self.0.push(Finding { kind, at: at.clone(), key: key.into(), message: message.into() });
+    }
+
+    pub fn push(&mut self, finding: Finding) {
+        self.0.push(finding);
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Finding> {

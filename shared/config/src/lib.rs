@@ -3,10 +3,13 @@
 //! Knows no cloud and no module.
 
 mod finding;
+pub mod merge;
 mod node;
 mod read;
+pub mod settings;
 pub mod yaml;
 
 pub use finding::{Finding, Findings, Kind, nearest};
 pub use node::{Map, Mark, Node, Value};
 pub use read::{FromNode, Key, Reader, Shape, Text};
+pub use settings::{Settings, Sources};

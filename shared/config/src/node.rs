@@ -148,6 +148,10 @@ impl Map {
         self.place(key).map(|i| &self.entries[i].1)
     }
 
+    pub fn get_node_mut(&mut self, key: &Node) -> Option<&mut Node> {
+        self.place(key).map(|i| &mut self.entries[i].1)
+    }
+
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Node> {
         self.index.get(key).map(|i| &mut self.entries[*i].1)
     }
@@ -169,10 +173,22 @@ impl Map {
 
     pub fn remove(&mut self, key: &str) -> Option<Node> {
         let i = self.index.remove(key)?;
+        Some(self.take_out(i))
+    }
+
+    pub fn remove_node(&mut self, key: &Node) -> Option<Node> {
+        let i = match &key.value {
+            Value::Str(text) => self.index.remove(text)?,
+            other => self.others.remove(&Scalar::of(other)?)?,
+        };
+        Some(self.take_out(i))
+    }
+
+    fn take_out(&mut self, i: usize) -> Node {
         for place in self.index.values_mut().chain(self.others.values_mut()).filter(|p| **p > i) {
             *place -= 1;
         }
-        Some(self.entries.remove(i).1)
+        self.entries.remove(i).1
     }
 }
 

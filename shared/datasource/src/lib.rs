@@ -1,1 +1,89 @@
+//! The clouds: one file each, one line of [`DATASOURCES`] each. A datasource acquires bytes and facts and makes an
+//! [`Instance`] of them; it configures nothing.
 
+mod command_line;
+mod configdrive;
+mod dmi;
+mod media;
+mod nocloud;
+mod none;
+mod search;
+mod seed;
+mod standard;
+
+pub use command_line::named_datasource;
+pub use search::{Outcome, search};
+
+use config::Node;
+use state::{Instance, Layout};
+use system::{Result, System};
+
+/// What a stage can offer to a datasource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// Before networking: files, devices, firmware.
+    Local,
+    /// After networking.
+    Network,
+}
+
+/// Where a datasource's network configuration stands among the others (highest first).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NetworkSource {
+    CommandLine,
+    Initramfs,
+    System,
+    Datasource,
+}
+
+/// The answer to "is this still the instance that the cache describes?".
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Same {
+    Yes,
+    /// It is another one, and why.
+    No(String),
+    /// There is no evidence either way, and why.
+    CannotTell(String),
+}
+
+/// One row of the table.
+pub struct Datasource {
+    /// As `datasource_list` spells it.
+    pub name: &'static str,
+    /// The stages in which it can be found.
+    pub stages: &'static [Stage],
+    /// Looks for it. `None`: this machine is not on it.
+    pub find: fn(&Search<'_>) -> Result<Option<Instance>>,
+    /// Checks a cached instance with what the local stage can see, without a search.
+    pub check: fn(&Search<'_>, &Instance) -> Same,
+    pub network_order: &'static [NetworkSource],
+}
+
+/// What a datasource is given.
+pub struct Search<'a> {
+    pub sys: &'a System,
+    pub layout: &'a Layout,
+    /// The merged configuration of the machine.
+    pub config: &'a Node,
+    pub command_line: &'a str,
+    pub stage: Stage,
+}
+
+impl Search<'_> {
+    /// The settings of one datasource: the map below `datasource: NAME:`.
+    pub fn settings(&self, name: &str) -> Option<&Node> {
+        self.config.at_path(&["datasource", name])
+    }
+}
+
+/// The order that most datasources have.
+const USUAL_ORDER: &[NetworkSource] =
+    &[NetworkSource::CommandLine, NetworkSource::Initramfs, NetworkSource::System, NetworkSource::Datasource];
+
+/// Every datasource. A new one is a file and a line here.
+pub const DATASOURCES: &[&Datasource] = &[&nocloud::NOCLOUD, &configdrive::CONFIGDRIVE, &none::NONE];
+
+/// The datasource of a name, in any case.
+pub fn datasource(name: &str) -> Option<&'static Datasource> {
+    DATASOURCES.iter().find(|d| d.name.eq_ignore_ascii_case(name)).copied()
+}

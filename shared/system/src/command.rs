@@ -204,17 +204,19 @@ impl System {
     }
 
     fn spawn(&self, command: &Command, program: &str) -> std::io::Result<Child> {
-        let output = || match command.output {
-            Output::Capture => Stdio::piped(),
-            Output::Stage => Stdio::inherit(),
-            Output::Nowhere => Stdio::null(),
+        let output = || {
+            Ok::<_, std::io::Error>(match command.output {
+                Output::Capture => Stdio::piped(),
+                Output::Stage => self.stage_stream()?,
+                Output::Nowhere => Stdio::null(),
+            })
         };
         let mut run = std::process::Command::new(program);
         run.arg0(&command.argv[0])
             .args(&command.argv[1..])
             .stdin(if command.stdin.is_empty() { Stdio::null() } else { Stdio::piped() })
-            .stdout(output())
-            .stderr(output())
+            .stdout(output()?)
+            .stderr(output()?)
             .process_group(0);
         if std::env::var_os("PATH").is_none() || !self.is_live() {
             run.env("PATH", USUAL_PATH);

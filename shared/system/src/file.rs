@@ -357,6 +357,12 @@ impl System {
         Ok(true)
     }
 
+    /// Removes an empty directory; one with something in it stays, as an error.
+    pub fn remove_dir(&self, path: impl AsRef<Path>) -> Result<()> {
+        let path = path.as_ref();
+        fs::remove_dir(self.root().host(path)).doing(format_args!("removing {}", path.display()))
+    }
+
     pub fn rename(&self, from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<()> {
         let (from, to) = (from.as_ref(), to.as_ref());
         let what = format!("renaming {} to {}", from.display(), to.display());

@@ -14,6 +14,7 @@ mod http;
 mod kernel;
 mod link;
 mod log;
+mod output;
 mod root;
 mod say;
 
@@ -63,6 +64,7 @@ pub struct System {
     log: Log,
     clock: Clock,
     effects: RefCell<Vec<Effect>>,
+    output: RefCell<output::StageOutput>,
 }
 
 impl System {
@@ -73,6 +75,7 @@ impl System {
             log: Log::default(),
             clock: Clock::default(),
             effects: RefCell::default(),
+            output: RefCell::default(),
         }
     }
 
@@ -97,6 +100,10 @@ impl System {
     /// What was done so far, in order.
     pub fn effects(&self) -> Vec<Effect> {
         self.effects.borrow().clone()
+    }
+
+    pub(crate) fn stage_output(&self) -> &RefCell<output::StageOutput> {
+        &self.output
     }
 
     pub(crate) fn note(&self, effect: Effect) {

@@ -1,1 +1,15 @@
+//! What the four stages have in common: arguments, logging, output, status, and the steps that more than one of
+//! them takes. Each stage's `main` is the list of its steps.
 
+mod args;
+mod consume;
+mod find;
+mod logging;
+mod module_list;
+mod network;
+mod platform;
+mod stage;
+
+pub use args::{Args, Single};
+pub use find::Found;
+pub use stage::{Name, Stage, run};

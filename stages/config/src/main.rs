@@ -1,1 +1,22 @@
-fn main() {}
+//! The config stage: the modules of `cloud_config_modules`. Also runs one module for `cloud-init single`, and the
+//! list of another mode for `cloud-init modules --mode init`.
+
+use std::process::ExitCode;
+
+use stage::Name;
+
+fn main() -> ExitCode {
+    stage::run(Name::Config, |stage| {
+        let mode = stage.args.mode.clone().unwrap_or_else(|| "config".into());
+        let Some(found) = stage.cached_instance() else {
+            return stage.no_datasource(&format!(
+                "Can not apply stage {mode}, no datasource found! Likely bad things to come!"
+            ));
+        };
+        stage.set_datasource(&found.instance.description);
+        match stage.args.single.clone() {
+            Some(single) => stage.run_single(&found.instance, &single),
+            None => stage.run_modules(&found.instance, &mode),
+        }
+    })
+}

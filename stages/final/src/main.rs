@@ -1,1 +1,16 @@
-fn main() {}
+//! The final stage: packages, users' scripts, the last word. Writes result.json.
+
+use std::process::ExitCode;
+
+use stage::Name;
+
+fn main() -> ExitCode {
+    stage::run(Name::Final, |stage| {
+        let Some(found) = stage.cached_instance() else {
+            return stage
+                .no_datasource("Can not apply stage final, no datasource found! Likely bad things to come!");
+        };
+        stage.set_datasource(&found.instance.description);
+        stage.run_modules(&found.instance, "final");
+    })
+}

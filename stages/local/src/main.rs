@@ -1,1 +1,25 @@
-fn main() {}
+//! The local stage: before networking. Finds the instance with what the machine itself has, names the machine,
+//! writes its network configuration.
+
+use std::process::ExitCode;
+
+use stage::Name;
+
+fn main() -> ExitCode {
+    stage::run(Name::Local, |stage| {
+        stage.prepare_directories();
+        stage.forget_last_boot();
+        let Some(found) = stage.find_instance() else {
+            // Networking comes up all the same: the network stage may find the instance through it.
+            stage.apply_network(None);
+            return;
+        };
+        stage.adopt(&found);
+        stage.name_machine(&found);
+        stage.apply_network(Some(&found));
+        if found.instance.dsmode == "local" {
+            stage.consume(&found);
+            stage.run_modules(&found.instance, "init");
+        }
+    })
+}

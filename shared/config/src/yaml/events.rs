@@ -7,7 +7,7 @@ use std::ffi::{CStr, c_char};
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
-use unsafe_libyaml as lib;
+use unsafe_libyaml as unsafe_lib;
 
 /// Line and column, both from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -51,7 +51,7 @@ pub(super) struct Problem {
 
 pub(super) struct Events<'a> {
     /// Boxed: the parser keeps a pointer to itself.
-    parser: Box<MaybeUninit<lib::yaml_parser_t>>,
+    parser: Box<MaybeUninit<unsafe_lib::yaml_parser_t>>,
     text: PhantomData<&'a str>,
     /// For places that the parser gives as an offset.
     input: &'a str,
@@ -63,8 +63,12 @@ impl<'a> Events<'a> {
         // SAFETY: initialize writes the whole struct or fails; a failure leaves nothing that must be freed and
         // the box goes without running `Drop` of `Events`. The input outlives the parser by lifetime 'a.
         let ready = unsafe {
-            lib::yaml_parser_initialize(parser.as_mut_ptr()).ok && {
-                lib::yaml_parser_set_input_string(parser.as_mut_ptr(), input.as_ptr(), input.len() as u64);
+            unsafe_lib::yaml_parser_initialize(parser.as_mut_ptr()).ok && {
+                unsafe_lib::yaml_parser_set_input_string(
+                    parser.as_mut_ptr(),
+                    input.as_ptr(),
+                    input.len() as u64,
+                );
                 true
             }
         };
@@ -73,15 +77,15 @@ impl<'a> Events<'a> {
 
     pub fn next(&mut self) -> Result<(Event, Spot), Problem> {
         loop {
-            let mut event = MaybeUninit::<lib::yaml_event_t>::uninit();
+            let mut event = MaybeUninit::<unsafe_lib::yaml_event_t>::uninit();
             // SAFETY: the parser was initialized in `new` and has not moved; parse fills the event when it
             // says ok, and only then it is read and deleted, once.
             let read = unsafe {
-                if lib::yaml_parser_parse(self.parser.as_mut_ptr(), event.as_mut_ptr()).fail {
+                if unsafe_lib::yaml_parser_parse(self.parser.as_mut_ptr(), event.as_mut_ptr()).fail {
                     None
                 } else {
                     let read = owned(event.assume_init_ref());
-                    lib::yaml_event_delete(event.as_mut_ptr());
+                    unsafe_lib::yaml_event_delete(event.as_mut_ptr());
                     Some(read)
                 }
             };
@@ -100,7 +104,7 @@ impl<'a> Events<'a> {
             (parser, constant(parser.problem), constant(parser.context))
         };
         // The library counts places that it cannot read in bytes, all others in lines and columns.
-        let at = if parser.error as u32 == lib::YAML_READER_ERROR as u32 {
+        let at = if parser.error as u32 == unsafe_lib::YAML_READER_ERROR as u32 {
             spot_of(self.input, usize::try_from(parser.problem_offset).unwrap_or(usize::MAX))
         } else {
             spot(&parser.problem_mark)
@@ -112,7 +116,7 @@ impl<'a> Events<'a> {
 impl Drop for Events<'_> {
     fn drop(&mut self) {
         // SAFETY: initialized in `new`, deleted only here.
-        unsafe { lib::yaml_parser_delete(self.parser.as_mut_ptr()) }
+        unsafe { unsafe_lib::yaml_parser_delete(self.parser.as_mut_ptr()) }
     }
 }
 
@@ -125,7 +129,7 @@ pub(super) fn spot_of(text: &str, offset: usize) -> Spot {
     Spot { line: line as u32, column: column as u32 }
 }
 
-fn spot(mark: &lib::yaml_mark_t) -> Spot {
+fn spot(mark: &unsafe_lib::yaml_mark_t) -> Spot {
     let count = |n: u64| u32::try_from(n).unwrap_or(u32::MAX).saturating_add(1);
     Spot { line: count(mark.line), column: count(mark.column) }
 }
@@ -148,15 +152,15 @@ unsafe fn word(text: *const u8) -> Option<Box<str>> {
 
 /// SAFETY: a whole event as `yaml_parser_parse` has filled it, not deleted yet; its type says which member of
 /// the union is the written one.
-unsafe fn owned(event: &lib::yaml_event_t) -> (Option<Event>, Spot) {
+unsafe fn owned(event: &unsafe_lib::yaml_event_t) -> (Option<Event>, Spot) {
     let data = &event.data;
     let read = unsafe {
         match event.type_ {
-            lib::YAML_DOCUMENT_START_EVENT => Event::DocumentStart,
-            lib::YAML_DOCUMENT_END_EVENT => Event::DocumentEnd,
-            lib::YAML_STREAM_END_EVENT => Event::StreamEnd,
-            lib::YAML_ALIAS_EVENT => Event::Alias(word(data.alias.anchor).unwrap_or_default()),
-            lib::YAML_SCALAR_EVENT => {
+            unsafe_lib::YAML_DOCUMENT_START_EVENT => Event::DocumentStart,
+            unsafe_lib::YAML_DOCUMENT_END_EVENT => Event::DocumentEnd,
+            unsafe_lib::YAML_STREAM_END_EVENT => Event::StreamEnd,
+            unsafe_lib::YAML_ALIAS_EVENT => Event::Alias(word(data.alias.anchor).unwrap_or_default()),
+            unsafe_lib::YAML_SCALAR_EVENT => {
                 let scalar = &data.scalar;
                 let length = usize::try_from(scalar.length).unwrap_or(0);
                 let bytes = if scalar.value.is_null() || length == 0 {
@@ -170,15 +174,15 @@ unsafe fn owned(event: &lib::yaml_event_t) -> (Option<Event>, Spot) {
                     plain: scalar.plain_implicit,
                 }
             }
-            lib::YAML_SEQUENCE_START_EVENT => Event::SequenceStart(Properties {
+            unsafe_lib::YAML_SEQUENCE_START_EVENT => Event::SequenceStart(Properties {
                 anchor: word(data.sequence_start.anchor),
                 tag: word(data.sequence_start.tag),
             }),
-            lib::YAML_MAPPING_START_EVENT => Event::MappingStart(Properties {
+            unsafe_lib::YAML_MAPPING_START_EVENT => Event::MappingStart(Properties {
                 anchor: word(data.mapping_start.anchor),
                 tag: word(data.mapping_start.tag),
             }),
-            lib::YAML_SEQUENCE_END_EVENT | lib::YAML_MAPPING_END_EVENT => Event::End,
+            unsafe_lib::YAML_SEQUENCE_END_EVENT | unsafe_lib::YAML_MAPPING_END_EVENT => Event::End,
             _ => return (None, Spot::default()),
         }
     };

@@ -1,0 +1,69 @@
+//! Bindings to libblkid, written by hand: its low-level prober, reduced to what finding a file system's
+//! type, label and UUID takes. The safe side is the crate `blockdev`; nothing else should use this one.
+//!
+//! Names, types and meanings are those of the "libblkid Reference Manual" of util-linux (chapters
+//! "Low-level probing", "Superblocks probing"), sections named at each item; the interface is stable since
+//! util-linux 2.21 (ABI version BLKID_2.21 in the library's symbol table, soname libblkid.so.1).
+//! No bindgen, so that building takes no libclang.
+
+#![no_std]
+
+use core::ffi::{c_char, c_int};
+
+/// "blkid_probe", the opaque low-level probing setting.
+#[repr(C)]
+pub struct Probe {
+    _opaque: [u8; 0],
+}
+
+/// "blkid_loff_t": a 64 bit signed offset on every machine.
+pub type Offset = i64;
+
+/// "BLKID_SUBLKS_LABEL": read LABEL from the superblock.
+pub const SUBLKS_LABEL: c_int = 1 << 1;
+/// "BLKID_SUBLKS_UUID": read UUID from the superblock.
+pub const SUBLKS_UUID: c_int = 1 << 3;
+/// "BLKID_SUBLKS_TYPE": define the TYPE result value.
+pub const SUBLKS_TYPE: c_int = 1 << 5;
+
+/// "BLKID_FLTR_ONLYIN": probe only for what the filter names.
+pub const FLTR_ONLYIN: c_int = 2;
+
+/// "BLKID_USAGE_FILESYSTEM"; the others are RAID, crypto and other.
+pub const USAGE_FILESYSTEM: c_int = 1 << 1;
+
+/// "blkid_do_safeprobe": what it returns besides 0, success.
+pub const NOTHING_DETECTED: c_int = 1;
+/// Several valid signatures collide on the device.
+pub const AMBIVALENT: c_int = -2;
+
+unsafe extern "C" {
+    /// "blkid_new_probe": a new setting, or NULL when memory is short.
+    pub fn blkid_new_probe() -> *mut Probe;
+
+    /// "blkid_free_probe": frees the setting; a descriptor given to it by the caller stays open.
+    pub fn blkid_free_probe(probe: *mut Probe);
+
+    /// "blkid_probe_set_device": the descriptor to probe, from `offset`, `size` bytes (0: to its end).
+    /// 0 on success, -1 otherwise. The descriptor has to stay open as long as the setting is used.
+    pub fn blkid_probe_set_device(probe: *mut Probe, fd: c_int, offset: Offset, size: Offset) -> c_int;
+
+    /// "blkid_probe_set_superblocks_flags": which values to define (`SUBLKS_*`). 0 on success.
+    pub fn blkid_probe_set_superblocks_flags(probe: *mut Probe, flags: c_int) -> c_int;
+
+    /// "blkid_probe_filter_superblocks_usage": `flag` is `FLTR_*`, `usage` a mask of `USAGE_*`. 0 on success.
+    pub fn blkid_probe_filter_superblocks_usage(probe: *mut Probe, flag: c_int, usage: c_int) -> c_int;
+
+    /// "blkid_do_safeprobe": gathers the results of all enabled chains (by default superblocks alone) and
+    /// checks for collisions. 0: found, 1: nothing, -2: ambivalent, -1: an error.
+    pub fn blkid_do_safeprobe(probe: *mut Probe) -> c_int;
+
+    /// "blkid_probe_lookup_value": the value of that name, NUL-terminated and owned by the setting (valid
+    /// until the next probing or the end); `len` may be NULL. 0 on success, -1 when there is none.
+    pub fn blkid_probe_lookup_value(
+        probe: *mut Probe,
+        name: *const c_char,
+        data: *mut *const c_char,
+        len: *mut usize,
+    ) -> c_int;
+}

@@ -1,0 +1,147 @@
+//! The block devices that the kernel has, from /sys/class/block.
+
+use std::fs::File;
+use std::os::fd::AsRawFd;
+
+use system::System;
+
+/// A block device that has something to read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Device {
+    /// The kernel's name: `vda1`, `sr0`.
+    pub name: String,
+    /// Its node: `/dev/vda1`.
+    pub path: String,
+    pub is_partition: bool,
+    /// A CD or DVD drive.
+    pub is_optical: bool,
+    /// Size in sectors of 512 bytes.
+    pub sectors: u64,
+}
+
+/// An extended partition shows its first sectors only: it is a container, not a place for a file system.
+const SECTORS_OF_A_CONTAINER: u64 = 2;
+
+/// All devices that can hold a file system, sorted by name. Left out: what has no medium (loop and network
+/// block devices that are not set up, empty drives), memory disks, floppies (probing an absent drive takes
+/// seconds), and whole disks with partitions, whose file systems are in these.
+pub fn devices(sys: &System) -> Vec<Device> {
+    const DIRECTORY: &str = "/sys/class/block";
+    let names = match sys.list(DIRECTORY) {
+        Ok(names) => names,
+        Err(e) => {
+            system::error!(sys, "{e}");
+            return Vec::new();
+        }
+    };
+    let mut devices: Vec<Device> = Vec::with_capacity(names.len());
+    for name in names.into_iter().filter(|name| !is_useless(name)) {
+        let directory = format!("{DIRECTORY}/{name}");
+        let sectors = sys.read_text(format!("{directory}/size")).unwrap_or_default();
+        let sectors: u64 = sectors.trim().parse().unwrap_or(0);
+        if sectors <= SECTORS_OF_A_CONTAINER {
+            continue;
+        }
+        let is_partition = sys.exists(format!("{directory}/partition"));
+        // Sorted, a disk stands before its partitions, though not always next to them (sda, sdaa, sda1).
+        if is_partition {
+            devices.retain(|d| d.is_partition || !is_partition_name(&name, &d.name));
+        }
+        devices.push(Device {
+            // The kernel writes ! where the node's name has a slash (cciss!c0d0).
+            path: format!("/dev/{}", name.replace('!', "/")),
+            is_optical: name.strip_prefix("sr").is_some_and(is_number),
+            is_partition,
+            sectors,
+            name,
+        });
+    }
+    devices
+}
+
+fn is_useless(name: &str) -> bool {
+    ["ram", "zram", "fd"].iter().any(|kind| name.strip_prefix(kind).is_some_and(is_number))
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
+}
+
+/// Whether a partition of that name is on that disk: `sda1` on `sda`, `nvme0n1p2` on `nvme0n1`.
+fn is_partition_name(partition: &str, disk: &str) -> bool {
+    partition.strip_prefix(disk).is_some_and(|rest| {
+        let after_digit = disk.ends_with(|c: char| c.is_ascii_digit());
+        is_number(if after_digit { rest.strip_prefix('p').unwrap_or_default() } else { rest })
+    })
+}
+
+/// Whether this is a CD drive without a readable disc. Reading from one fails slowly, or spins it up.
+#[allow(unsafe_code)]
+pub(crate) fn is_drive_without_medium(file: &File) -> bool {
+    // linux/cdrom.h: the request, "the current slot", and the answer for a disc that can be read.
+    const CDROM_DRIVE_STATUS: libc::Ioctl = 0x5326;
+    const CDSL_CURRENT: libc::c_int = libc::c_int::MAX;
+    const CDS_NO_INFO: libc::c_int = 0;
+    const CDS_DISC_OK: libc::c_int = 4;
+    // SAFETY: this request takes an integer and touches no memory of ours; other devices answer -1.
+    let status = unsafe { libc::ioctl(file.as_raw_fd(), CDROM_DRIVE_STATUS, CDSL_CURRENT) };
+    status > CDS_NO_INFO && status != CDS_DISC_OK
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn partition_names() {
+        for (partition, disk, is) in [
+            ("sda1", "sda", true),
+            ("sdaa1", "sda", false),
+            ("nvme0n1p2", "nvme0n1", true),
+            ("nvme0n12", "nvme0n1", false),
+            ("loop1", "loop", true),
+            ("vda", "vda", false),
+        ] {
+            assert_eq!(is_partition_name(partition, disk), is, "{partition} on {disk}");
+        }
+    }
+
+    #[test]
+    fn what_is_listed() {
+        let top = std::env::temp_dir().join(format!("blockdev-list-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&top);
+        let sys = System::new(&top);
+        for (name, size, partition) in [
+            ("sda", "1000", false),
+            ("sda1", "900", true),
+            ("sda2", "2", true),
+            ("sdaa", "50", false),
+            ("sr0", "700", false),
+            ("sr1", "0", false),
+            ("loop0", "0", false),
+            ("loop1", "64", false),
+            ("ram0", "8192", false),
+            ("zram0", "8192", false),
+            ("fd0", "8", false),
+            ("cciss!c0d0", "12", false),
+            ("broken", "many", false),
+        ] {
+            let directory = format!("/sys/class/block/{name}");
+            sys.write(format!("{directory}/size"), format!("{size}\n"), system::Write::default()).unwrap();
+            if partition {
+                sys.write(format!("{directory}/partition"), "1\n", system::Write::default()).unwrap();
+            }
+        }
+        let seen: Vec<_> =
+            devices(&sys).into_iter().map(|d| (d.path, d.is_partition, d.is_optical)).collect();
+        let expected = [
+            ("/dev/cciss/c0d0", false, false),
+            ("/dev/loop1", false, false),
+            ("/dev/sda1", true, false),
+            ("/dev/sdaa", false, false),
+            ("/dev/sr0", false, true),
+        ];
+        assert_eq!(seen, expected.map(|(path, p, o)| (path.to_string(), p, o)));
+        std::fs::remove_dir_all(top).unwrap();
+    }
+}

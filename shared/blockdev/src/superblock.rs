@@ -1,0 +1,93 @@
+//! The superblock of one device, through libblkid's low-level prober. All of this crate's `unsafe` is here.
+
+use std::ffi::CStr;
+use std::fs::File;
+use std::os::fd::AsRawFd;
+
+use blkid_sys as blkid;
+use system::{Error, Result};
+
+/// What a file system says about itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Superblock {
+    /// libblkid's name of the type: `vfat`, `iso9660`, `ext4`.
+    pub fstype: String,
+    pub label: Option<String>,
+    /// The second place where FAT keeps a label, its boot sector; it may differ from `label`.
+    pub label_fatboot: Option<String>,
+    pub uuid: Option<String>,
+}
+
+impl Superblock {
+    /// Whether one of its labels is exactly this.
+    pub fn is_labelled(&self, label: &str) -> bool {
+        self.label.as_deref() == Some(label) || self.label_fatboot.as_deref() == Some(label)
+    }
+}
+
+/// A prober that frees itself.
+struct Prober(*mut blkid::Probe);
+
+impl Drop for Prober {
+    #[allow(unsafe_code)]
+    fn drop(&mut self) {
+        // SAFETY: the pointer came from blkid_new_probe, is not NULL and is freed only here.
+        unsafe { blkid::blkid_free_probe(self.0) }
+    }
+}
+
+/// The file system on an open device or image; `None` when there is none, or when several collide (libblkid
+/// then names neither, and so does the blkid program). Only file systems are looked for: what a RAID or
+/// encryption layer hides is no datasource, and looking for those takes three times as many reads.
+#[allow(unsafe_code)]
+pub fn probe(file: &File) -> Result<Option<Superblock>> {
+    let flags = blkid::SUBLKS_LABEL | blkid::SUBLKS_UUID | blkid::SUBLKS_TYPE;
+    // SAFETY: takes nothing; NULL is looked for at once.
+    let pointer = unsafe { blkid::blkid_new_probe() };
+    if pointer.is_null() {
+        return Err(Error::new("no memory for libblkid"));
+    }
+    let prober = Prober(pointer);
+    // SAFETY: the prober is valid until the end of this function, and the descriptor, which is borrowed from
+    // `file`, outlives it. All other arguments are integers.
+    let result = unsafe {
+        if blkid::blkid_probe_set_superblocks_flags(prober.0, flags) != 0
+            || blkid::blkid_probe_filter_superblocks_usage(
+                prober.0,
+                blkid::FLTR_ONLYIN,
+                blkid::USAGE_FILESYSTEM,
+            ) != 0
+        {
+            return Err(Error::new("libblkid refuses its settings"));
+        }
+        if blkid::blkid_probe_set_device(prober.0, file.as_raw_fd(), 0, 0) != 0 {
+            return Err(Error::io("reading its size", &std::io::Error::last_os_error()));
+        }
+        blkid::blkid_do_safeprobe(prober.0)
+    };
+    match result {
+        0 => Ok(value(&prober, c"TYPE").map(|fstype| Superblock {
+            fstype,
+            label: value(&prober, c"LABEL"),
+            label_fatboot: value(&prober, c"LABEL_FATBOOT"),
+            uuid: value(&prober, c"UUID"),
+        })),
+        blkid::NOTHING_DETECTED | blkid::AMBIVALENT => Ok(None),
+        _ => Err(Error::io("reading its superblocks", &std::io::Error::last_os_error())),
+    }
+}
+
+/// A result of the probing; bytes that are not UTF-8 become U+FFFD, so that such a label matches no name.
+#[allow(unsafe_code)]
+fn value(prober: &Prober, name: &CStr) -> Option<String> {
+    let mut data = std::ptr::null();
+    // SAFETY: the prober is valid; name is NUL-terminated; `data` receives a pointer to a NUL-terminated
+    // text that the prober owns and that is copied before the prober is used again; a NULL length is allowed.
+    unsafe {
+        let code = blkid::blkid_probe_lookup_value(prober.0, name.as_ptr(), &mut data, std::ptr::null_mut());
+        if code != 0 || data.is_null() {
+            return None;
+        }
+        Some(CStr::from_ptr(data).to_string_lossy().into_owned())
+    }
+}

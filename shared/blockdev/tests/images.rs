@@ -1,0 +1,141 @@
+//! Real file systems, made by their own tools, in images that stand where a root's device nodes would be.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use blockdev::Superblock;
+use system::{Deadline, System, Write};
+
+struct Sandbox(PathBuf);
+
+impl Sandbox {
+    fn new(name: &str) -> Sandbox {
+        let top = std::env::temp_dir().join(format!("blockdev-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&top);
+        std::fs::create_dir_all(top.join("dev")).unwrap();
+        Sandbox(top)
+    }
+
+    fn sys(&self) -> System {
+        System::new(&self.0)
+    }
+
+    /// A disk of that many KiB, known to the root's /sys.
+    fn disk(&self, name: &str, kib: u64) -> PathBuf {
+        let path = self.0.join("dev").join(name);
+        std::fs::File::create(&path).unwrap().set_len(kib << 10).unwrap();
+        let size = format!("/sys/class/block/{name}/size");
+        self.sys().write(size, format!("{}\n", kib * 2), Write::default()).unwrap();
+        path
+    }
+}
+
+impl Drop for Sandbox {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Runs a tool that these tests are about; a missing one is a failure, not a pass.
+fn tool(argv: &[&str], path: &Path) {
+    let program = ["/usr/sbin", "/sbin", "/usr/bin", "/bin"]
+        .map(|dir| Path::new(dir).join(argv[0]))
+        .into_iter()
+        .find(|p| p.exists())
+        .unwrap_or_else(|| panic!("{} is missing: install dosfstools, e2fsprogs and xorriso", argv[0]));
+    let output = Command::new(program).args(&argv[1..]).arg(path).output().unwrap();
+    assert!(output.status.success(), "{argv:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn iso(path: &Path, label: &str, from: &Path) {
+    std::fs::create_dir_all(from).unwrap();
+    std::fs::write(from.join("meta-data"), "instance-id: i-1\n").unwrap();
+    let from = from.to_str().unwrap().to_string();
+    let path = path.to_str().unwrap();
+    tool(&["xorriso", "-as", "mkisofs", "-quiet", "-V", label, "-J", "-r", "-o", path], Path::new(&from));
+}
+
+fn block(fstype: &str, label: Option<&str>, fatboot: Option<&str>, uuid: Option<&str>) -> Superblock {
+    let text = |t: Option<&str>| t.map(str::to_string);
+    Superblock { fstype: fstype.into(), label: text(label), label_fatboot: text(fatboot), uuid: text(uuid) }
+}
+
+#[test]
+fn file_systems_by_their_own_tools() {
+    let sandbox = Sandbox::new("tools");
+    let sys = sandbox.sys();
+    tool(&["mkfs.vfat", "-n", "CIDATA", "-i", "12345678"], &sandbox.disk("vda", 4096));
+    tool(&["mkfs.vfat", "-F", "32", "-n", "config-2", "-i", "9796932E"], &sandbox.disk("vdb", 65536));
+    let uuid = "6b8ff3f0-9f4c-4e4b-9c52-5c4c8e4a4a10";
+    tool(&["mkfs.ext4", "-q", "-L", "config-2", "-U", uuid], &sandbox.disk("vdc", 4096));
+    sandbox.disk("vdd", 1024);
+    let sr0 = sandbox.disk("sr0", 4096);
+    iso(&sr0, "cidata", &sandbox.0.join("seed"));
+
+    let found = blockdev::find(&sys, Deadline::after(Duration::from_secs(30)));
+    assert!(found.failed.is_empty(), "{:?}", found.failed);
+    let mut seen: Vec<_> = found.superblocks.into_iter().map(|(d, s)| (d.path, s)).collect();
+    // The UUID of an ISO is the time of its making.
+    assert!(seen[0].1.uuid.take().is_some_and(|u| u.len() == 22));
+    assert_eq!(
+        seen,
+        [
+            ("/dev/sr0".to_string(), block("iso9660", Some("cidata"), None, None)),
+            ("/dev/vda".to_string(), block("vfat", Some("CIDATA"), Some("CIDATA"), Some("1234-5678"))),
+            ("/dev/vdb".to_string(), block("vfat", Some("config-2"), Some("config-2"), Some("9796-932E"))),
+            ("/dev/vdc".to_string(), block("ext4", Some("config-2"), None, Some(uuid))),
+        ]
+    );
+}
+
+#[test]
+fn what_is_no_file_system() {
+    let sandbox = Sandbox::new("bad");
+    let sys = sandbox.sys();
+    let garbage: Vec<u8> = (0_u32..1 << 18).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    std::fs::write(sandbox.disk("vda", 256), garbage).unwrap();
+    // The node is missing, is a directory, is shorter than the kernel says, is empty.
+    sandbox.disk("vdb", 64);
+    std::fs::remove_file(sandbox.0.join("dev/vdb")).unwrap();
+    sandbox.disk("vdc", 64);
+    std::fs::remove_file(sandbox.0.join("dev/vdc")).unwrap();
+    std::fs::create_dir(sandbox.0.join("dev/vdc")).unwrap();
+    std::fs::write(sandbox.disk("vdd", 64), "short").unwrap();
+    std::fs::write(sandbox.disk("vde", 64), "").unwrap();
+
+    let found = blockdev::find(&sys, Deadline::after(Duration::from_secs(30)));
+    assert_eq!(found.superblocks, []);
+    let failed: Vec<_> = found.failed.iter().map(|(d, e)| (d.name.as_str(), e.to_string())).collect();
+    assert_eq!(
+        failed,
+        [
+            ("vdb", "opening /dev/vdb: No such file or directory".to_string()),
+            ("vdc", "opening /dev/vdc: not a block device".to_string())
+        ]
+    );
+}
+
+#[test]
+fn labels_that_are_no_text() {
+    let sandbox = Sandbox::new("label");
+    let path = sandbox.disk("vda", 4096);
+    tool(&["mkfs.vfat", "-n", "CIDATA"], &path);
+    let mut bytes = std::fs::read(&path).unwrap();
+    // Both places of the label: the boot sector, and the entry in the root directory.
+    for at in (0..bytes.len() - 6).filter(|at| &bytes[*at..*at + 6] == b"CIDATA").collect::<Vec<_>>() {
+        bytes[at] = 0xE9;
+    }
+    std::fs::write(&path, bytes).unwrap();
+    let superblock = blockdev::probe_path(&sandbox.sys(), "/dev/vda").unwrap().unwrap();
+    assert_eq!(superblock.label.as_deref(), Some("\u{fffd}IDATA"));
+    assert!(!superblock.is_labelled("CIDATA"));
+}
+
+#[test]
+fn no_time_is_no_probing() {
+    let sandbox = Sandbox::new("late");
+    sandbox.disk("vda", 64);
+    let found = blockdev::find(&sandbox.sys(), Deadline::after(Duration::ZERO));
+    assert_eq!(found.failed[0].1.to_string(), "probing /dev/vda: no time was left for it");
+}

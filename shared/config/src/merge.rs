@@ -1,0 +1,306 @@
+//! Joining configurations by upstream's merge strategies: what happens to a map, a list or a text that both
+//! sides have. The parts of user-data use it with the strategy that each part names, all layers of settings with
+//! "first source wins, maps are joined". Pure: values in, values out, positions stay with the values.
+//!
+//! Where this differs from upstream: what is no list is never appended to one letter by letter or key by key, and
+//! only text is appended to text; the old value stays.
+
+use std::fmt;
+
+use crate::{Findings, Kind, Map, Mark, Node, Value};
+
+/// What one `dict(…)`, `list(…)` or `str(…)` says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Rule {
+    Dict { replace: bool, delete: bool, into: Recurse },
+    List { method: Method, into: Recurse },
+    Text { append: bool },
+}
+
+/// Which kinds of new values are merged with the old one at the same place instead of winning or losing whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Recurse {
+    maps: bool,
+    lists: bool,
+    texts: bool,
+}
+
+impl Recurse {
+    fn covers(self, new: &Node) -> bool {
+        match new.value {
+            Value::Map(_) => self.maps,
+            Value::Seq(_) => self.lists,
+            Value::Str(_) => self.texts,
+            _ => false,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Method {
+    Append,
+    Prepend,
+    /// Element by element.
+    Replace,
+    Keep,
+}
+
+/// Rules in the order of their writing; the first one for the old value's type counts, and without any the old
+/// value stays.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Strategy(Vec<Rule>);
+
+/// Why a `merge_how` cannot be followed.
+#[derive(Debug, Clone)]
+pub struct BadStrategy {
+    pub at: Mark,
+    pub message: String,
+}
+
+impl fmt::Display for BadStrategy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.at, self.message)
+    }
+}
+
+impl std::error::Error for BadStrategy {}
+
+const SHAPE: &str =
+    "expected such as 'list(append)+dict(recurse_list)+str()', or a list of maps with name and settings";
+
+impl Strategy {
+    /// For parts of user-data that name none: a later part replaces whole top-level values.
+    pub fn for_parts() -> Strategy {
+        Strategy::of([rule("dict", &["replace"]), rule("list", &[]), rule("str", &[])])
+    }
+
+    /// For everything else: what is there stays, maps are joined.
+    pub fn first_wins() -> Strategy {
+        Strategy::of([rule("list", &[]), rule("dict", &[]), rule("str", &[])])
+    }
+
+    fn of<const N: usize>(rules: [Option<Rule>; N]) -> Strategy {
+        Strategy(rules.into_iter().flatten().collect())
+    }
+
+    /// Whether it has no rule at all, as from an empty text: the default counts then.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The value of `merge_how` or `merge_type`, in either form.
+    pub fn parse(value: &Node) -> Result<Strategy, BadStrategy> {
+        let bad = |at: &Node, message: String| BadStrategy { at: at.at.clone(), message };
+        let items = match &value.value {
+            Value::Str(text) => return Strategy::parse_text(text).map_err(|message| bad(value, message)),
+            Value::Seq(items) => items,
+            // Upstream walks over a map's keys and makes nothing of them.
+            _ => return Err(bad(value, SHAPE.to_string())),
+        };
+        let mut rules = Vec::new();
+        for item in items {
+            let (name, options) = match &item.value {
+                Value::Map(map) => {
+                    let settings = map.get("settings").map(|s| &s.value);
+                    let options: Vec<Node> = match settings {
+                        Some(Value::Seq(options)) => options.clone(),
+                        Some(Value::Str(one)) => vec![Node::from(one.as_str())],
+                        Some(Value::Null) | None => Vec::new(),
+                        Some(_) => return Err(bad(item, SHAPE.to_string())),
+                    };
+                    (map.get("name").and_then(Node::as_str), options)
+                }
+                Value::Seq(parts) => {
+                    (parts.first().and_then(Node::as_str), parts.get(1..).unwrap_or_default().to_vec())
+                }
+                _ => (None, Vec::new()),
+            };
+            let Some(name) = name else { return Err(bad(item, SHAPE.to_string())) };
+            if name.is_empty() {
+                continue;
+            }
+            let options: Vec<&str> = options.iter().filter_map(Node::as_str).collect();
+            let name = name.replace('-', "_");
+            rules.push(rule(name.trim(), &options).ok_or_else(|| bad(item, unknown(name.trim())))?);
+        }
+        Ok(Strategy(rules))
+    }
+
+    /// The form of one text, as it also stands in the headers of MIME parts: `name(option,option)+name()`.
+    pub fn parse_text(text: &str) -> Result<Strategy, String> {
+        let mut rules = Vec::new();
+        for word in text.split('+') {
+            let word = word.trim().to_lowercase().replace('-', "_");
+            if word.is_empty() {
+                continue;
+            }
+            let (name, options) = word
+                .split_once('(')
+                .and_then(|(name, rest)| Some((name, rest.strip_suffix(')')?)))
+                .filter(|(name, _)| is_name(name))
+                .ok_or_else(|| SHAPE.to_string())?;
+            let options: Vec<&str> = options.split(',').map(str::trim).collect();
+            rules.push(rule(name, &options).ok_or_else(|| unknown(name))?);
+        }
+        Ok(Strategy(rules))
+    }
+
+    /// Takes the strategy that a configuration names for itself out of it.
+    pub fn take_from(config: &mut Node) -> Result<Option<Strategy>, BadStrategy> {
+        let Some(map) = config.as_map_mut() else { return Ok(None) };
+        let given = match map.remove("merge_how") {
+            Some(given) if !given.is_null() => Some(given),
+            _ => map.remove("merge_type").filter(|given| !given.is_null()),
+        };
+        Ok(given.map(|given| Strategy::parse(&given)).transpose()?.filter(|strategy| !strategy.is_empty()))
+    }
+
+    /// This one's rules before the other's: a part's own before those of its headers.
+    pub fn then(mut self, other: Strategy) -> Strategy {
+        self.0.extend(other.0);
+        self
+    }
+
+    /// What `new` makes of `base`.
+    pub fn merge(&self, base: &Node, new: &Node) -> Node {
+        let mut base = base.clone();
+        self.merge_into(&mut base, new);
+        base
+    }
+
+    /// Like [`merge`](Strategy::merge) without a copy of what is there, so that many parts cost no more than
+    /// their own sizes.
+    pub fn merge_into(&self, base: &mut Node, new: &Node) {
+        match &mut base.value {
+            Value::Map(old) => {
+                let dict = self.0.iter().find_map(|r| match r {
+                    Rule::Dict { replace, delete, into } => Some((*replace, *delete, *into)),
+                    _ => None,
+                });
+                if let (Some((replace, delete, into)), Value::Map(new)) = (dict, &new.value) {
+                    self.join_maps(old, new, replace, delete, into);
+                }
+            }
+            Value::Seq(old) => {
+                let list = self.0.iter().find_map(|r| match r {
+                    Rule::List { method, into } => Some((*method, *into)),
+                    _ => None,
+                });
+                match (list, &new.value) {
+                    (None, _) => {}
+                    (Some((Method::Replace, into)), Value::Seq(new)) => {
+                        for (old, new) in old.iter_mut().zip(new) {
+                            self.put(old, new, into);
+                        }
+                    }
+                    (Some((Method::Replace, _)), _) => *base = new.clone(),
+                    (Some((Method::Append, _)), Value::Seq(new)) => old.extend(new.iter().cloned()),
+                    (Some((Method::Prepend, _)), Value::Seq(new)) => {
+                        old.splice(0..0, new.iter().cloned());
+                    }
+                    (Some(_), _) => {}
+                }
+            }
+            Value::Str(old) => {
+                let append = self.0.iter().find_map(|r| match r {
+                    Rule::Text { append } => Some(*append),
+                    _ => None,
+                });
+                match (append, &new.value) {
+                    (Some(true), Value::Str(new)) => old.push_str(new),
+                    (Some(false), _) => *base = new.clone(),
+                    _ => {}
+                }
+            }
+            // Numbers, booleans and nulls know no merging: the old one stays.
+            _ => {}
+        }
+    }
+
+    fn put(&self, old: &mut Node, new: &Node, into: Recurse) {
+        if into.covers(new) {
+            self.merge_into(old, new);
+        } else {
+            *old = new.clone();
+        }
+    }
+
+    fn join_maps(&self, old: &mut Map, new: &Map, replace: bool, delete: bool, into: Recurse) {
+        for (key, value) in new.iter() {
+            match old.get_node_mut(key) {
+                None => {
+                    old.insert(key.clone(), value.clone());
+                }
+                Some(_) if delete && value.is_null() => {
+                    old.remove_node(key);
+                }
+                Some(there) if replace => *there = value.clone(),
+                Some(there) if into.covers(value) => self.merge_into(there, value),
+                Some(_) => {}
+            }
+        }
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+fn unknown(name: &str) -> String {
+    let name: String = name.chars().take(32).collect();
+    format!("unknown merger '{name}', expected dict, list or str")
+}
+
+fn rule(name: &str, options: &[&str]) -> Option<Rule> {
+    let has = |option: &str| options.contains(&option);
+    let lists = has("recurse_array") || has("recurse_list");
+    let texts = has("recurse_str");
+    Some(match name.strip_prefix("m_").unwrap_or(name) {
+        "dict" => Rule::Dict {
+            replace: has("replace"),
+            delete: has("allow_delete"),
+            into: Recurse { maps: true, lists, texts },
+        },
+        "list" => Rule::List {
+            method: if has("append") {
+                Method::Append
+            } else if has("prepend") {
+                Method::Prepend
+            } else if has("no_replace") && !has("replace") {
+                Method::Keep
+            } else {
+                Method::Replace
+            },
+            into: Recurse { maps: has("recurse_dict"), lists, texts },
+        },
+        "str" => Rule::Text { append: has("append") },
+        _ => return None,
+    })
+}
+
+/// Joins configurations, the strongest first. One that names a strategy for itself is joined by that one; what is
+/// wrong with such a name is noted and the default used.
+pub fn merge_stack<'a>(stack: impl IntoIterator<Item = &'a Node>, findings: &mut Findings) -> Node {
+    let usual = Strategy::first_wins();
+    let mut merged = Node::from(Map::new());
+    for layer in stack {
+        let Some(map) = layer.as_map() else { continue };
+        if map.get("merge_how").is_none() && map.get("merge_type").is_none() {
+            usual.merge_into(&mut merged, layer);
+            continue;
+        }
+        let mut layer = layer.clone();
+        let strategy = Strategy::take_from(&mut layer).unwrap_or_else(|bad| {
+            findings.add(Kind::Wrong, &bad.at, "merge_how", bad.message);
+            None
+        });
+        strategy.as_ref().unwrap_or(&usual).merge_into(&mut merged, &layer);
+    }
+    merged
+}
+
+/// [`merge_stack`] where nobody asks what was wrong.
+pub fn merge_first_wins(stack: &[Node]) -> Node {
+    merge_stack(stack, &mut Findings::default())
+}

@@ -1,0 +1,74 @@
+//! What counts when no file says otherwise.
+
+use crate::{Map, Node};
+
+/// All clouds, in the order in which they are asked.
+pub const DATASOURCES: [&str; 31] = [
+    "NoCloud",
+    "ConfigDrive",
+    "LXD",
+    "OpenNebula",
+    "DigitalOcean",
+    "Azure",
+    "AltCloud",
+    "VMware",
+    "OVF",
+    "MAAS",
+    "GCE",
+    "OpenStack",
+    "AliYun",
+    "Vultr",
+    "Ec2",
+    "CloudSigma",
+    "CloudStack",
+    "SmartOS",
+    "Bigstep",
+    "Scaleway",
+    "Hetzner",
+    "IBMCloud",
+    "Oracle",
+    "Exoscale",
+    "RbxCloud",
+    "UpCloud",
+    "NWCS",
+    "Akamai",
+    "WSL",
+    "CloudCIX",
+    "None",
+];
+
+/// The weakest layer of all settings.
+pub fn config() -> Node {
+    let vendor = || map([("enabled", true.into()), ("prefix", list([]))]);
+    map([
+        ("datasource_list", list(DATASOURCES)),
+        ("def_log_file", "/var/log/cloud-init.log".into()),
+        ("log_cfgs", list([])),
+        ("syslog_fix_perms", list(["syslog:adm", "root:adm", "root:wheel", "root:root"])),
+        (
+            "system_info",
+            map([
+                (
+                    "paths",
+                    map([
+                        ("cloud_dir", "/var/lib/cloud".into()),
+                        ("docs_dir", "/usr/share/doc/cloud-init/".into()),
+                        ("templates_dir", "/etc/cloud/templates/".into()),
+                    ]),
+                ),
+                ("distro", "ubuntu".into()),
+                ("network", map([("renderers", Node::null())])),
+            ]),
+        ),
+        ("vendor_data", vendor()),
+        ("vendor_data2", vendor()),
+    ])
+}
+
+fn map<const N: usize>(entries: [(&str, Node); N]) -> Node {
+    Node::from(entries.into_iter().map(|(key, value)| (Node::from(key), value)).collect::<Map>())
+}
+
+fn list<const N: usize>(items: [&str; N]) -> Node {
+    Node::from(items.into_iter().map(Node::from).collect::<Vec<_>>())
+}

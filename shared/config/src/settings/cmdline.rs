@@ -1,0 +1,60 @@
+//! Configuration on the kernel command line: `cc: YAML end_cc`, as often as wanted.
+//!
+//! Where this differs from upstream: `cc:` counts at the beginning of a word only, so that a MAC address with
+//! the byte cc in it is no configuration.
+
+/// All pieces of configuration of a command line, one after the other; `None` without any.
+pub fn inline_config(line: &str) -> Option<String> {
+    let mut pieces = Vec::new();
+    let mut rest = line;
+    while let Some(start) = word_start(rest) {
+        let piece = &rest[start..];
+        let (piece, after) = piece.split_once("end_cc").unwrap_or((piece, ""));
+        pieces.push(decode(piece.trim_start()).replace("\\n", "\n"));
+        rest = after;
+    }
+    (!pieces.is_empty()).then(|| pieces.join("\n"))
+}
+
+/// Where the text after the next `cc:` begins.
+fn word_start(line: &str) -> Option<usize> {
+    line.match_indices("cc:")
+        .find(|(at, _)| *at == 0 || line[..*at].ends_with(|c: char| c.is_ascii_whitespace()))
+        .map(|(at, tag)| at + tag.len())
+}
+
+/// Undoes `%41`. What is no such code stays, what becomes no UTF-8 is replaced.
+fn decode(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, more @ ..] = rest {
+        let digit = |i: usize| more.get(i).and_then(|b| char::from(*b).to_digit(16));
+        if let (b'%', Some(high), Some(low)) = (first, digit(0), digit(1)) {
+            bytes.push((high * 16 + low) as u8);
+            rest = &more[2..];
+        } else {
+            bytes.push(*first);
+            rest = more;
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn pieces() {
+        for (line, expected) in [
+            ("root=/dev/vda1 quiet", None),
+            ("ro cc: ssh_import_id: [me] end_cc quiet", Some("ssh_import_id: [me] ")),
+            ("cc:a: 1 end_cc x cc: b: 2", Some("a: 1 \nb: 2")),
+            (r"cc: a:\n  b: 1\n end_cc", Some("a:\n  b: 1\n ")),
+            ("cc:a:%20%5B1,2%5D%0Ab: %zz%", Some("a: [1,2]\nb: %zz%")),
+            ("cc: a: %FF", Some("a: \u{FFFD}")),
+            ("BOOTIF=01-aa:bb:cc:dd:ee:ff ip=dhcp", None),
+            ("cc:", Some("")),
+        ] {
+            assert_eq!(super::inline_config(line).as_deref(), expected, "{line}");
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! The settings of this boot: what image, cloud, vendor, user and operator have written, in layers of which a
+//! later one is stronger. Every stage and command reads them through [`Settings::load`]; nothing here writes.
+//!
+//! From weak to strong: built in, /etc/cloud/cloud.cfg, its directory of parts in the order of their names,
+//! the generator's cloud.cfg, the kernel command line; then what the datasource says, vendor-data, vendor-data2,
+//! user-data, the file named by `CLOUD_CFG`, and the files given to a command, of which the first is the strongest.
+
+pub mod builtin;
+mod cmdline;
+
+pub use cmdline::inline_config;
+
+use system::System;
+
+use crate::merge::merge_stack;
+use crate::{Findings, Kind, Mark, Node, yaml};
+
+const CLOUD_CFG: &str = "/etc/cloud/cloud.cfg";
+
+/// Renders the text of a file that begins as a template. An error is a reason for people.
+pub type Render<'a> = &'a dyn Fn(&str) -> Result<String, String>;
+
+/// Where else than below /etc/cloud the layers come from.
+#[derive(Clone)]
+pub struct Sources<'a> {
+    pub run_dir: String,
+    /// Instead of the kernel's own, for images and tests.
+    pub command_line: Option<String>,
+    /// The configuration that the datasource brings.
+    pub datasource: Option<Node>,
+    /// The directory with the instance's cloud-config.txt and its vendor siblings; `None` for none of them.
+    pub instance_dir: Option<String>,
+    /// The value of `CLOUD_CFG`.
+    pub environment_file: Option<String>,
+    /// Those of `--file`, as given.
+    pub files: Vec<String>,
+    /// For files that begin with `## template: jinja`. Without it they are read as they are, which works as long
+    /// as they use nothing of a template, as upstream does before it knows the instance.
+    pub render: Option<Render<'a>>,
+}
+
+impl Default for Sources<'_> {
+    fn default() -> Self {
+        Sources {
+            run_dir: "/run/cloud-init".into(),
+            command_line: None,
+            datasource: None,
+            instance_dir: None,
+            environment_file: None,
+            files: Vec::new(),
+            render: None,
+        }
+    }
+}
+
+/// What kind of source a layer came from, from weak to strong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Origin {
+    BuiltIn,
+    /// /etc/cloud/cloud.cfg and its parts.
+    System,
+    /// What the generator has found.
+    Runtime,
+    CommandLine,
+    Datasource,
+    Vendor,
+    Vendor2,
+    User,
+    /// `CLOUD_CFG`.
+    Environment,
+    /// `--file`.
+    File,
+}
+
+/// One source as it was read.
+#[derive(Debug, Clone)]
+pub struct Layer {
+    pub origin: Origin,
+    /// The file, or what it is instead of one.
+    pub name: String,
+    pub config: Node,
+}
+
+/// All layers and what they come to.
+#[derive(Debug, Default)]
+pub struct Settings {
+    /// Of this machine alone: up to the kernel command line.
+    pub system: Node,
+    /// Of everything.
+    pub merged: Node,
+    /// From weak to strong.
+    pub layers: Vec<Layer>,
+    pub findings: Findings,
+    /// Files that only root may read, skipped for another user.
+    pub hidden: Vec<String>,
+}
+
+impl Settings {
+    pub fn load(sys: &System, sources: &Sources) -> Settings {
+        let mut load = Load {
+            sys,
+            render: sources.render,
+            layers: Vec::new(),
+            findings: Findings::default(),
+            hidden: Vec::new(),
+        };
+        load.add(Origin::BuiltIn, "built in", builtin::config());
+        load.cloud_cfg();
+        load.file(Origin::Runtime, &format!("{}/cloud.cfg", sources.run_dir));
+        let line = sources.command_line.clone().unwrap_or_else(|| sys.kernel_command_line());
+        if let Some(text) = inline_config(&line) {
+            load.text(Origin::CommandLine, "kernel command line", text.as_bytes());
+        }
+        if let Some(config) = sources.datasource.clone().filter(|config| config.as_map().is_some()) {
+            load.add(Origin::Datasource, "datasource", config);
+        }
+        if let Some(dir) = &sources.instance_dir {
+            load.file(Origin::Vendor, &format!("{dir}/vendor-cloud-config.txt"));
+            load.file(Origin::Vendor2, &format!("{dir}/vendor2-cloud-config.txt"));
+            load.file(Origin::User, &format!("{dir}/cloud-config.txt"));
+        }
+        if let Some(file) = &sources.environment_file {
+            load.wanted_file(Origin::Environment, file);
+        }
+        for file in sources.files.iter().rev() {
+            load.wanted_file(Origin::File, file);
+        }
+        let Load { layers, mut findings, hidden, .. } = load;
+        let system = join_system(&layers, &mut findings);
+        let merged = join(&system, &layers, |_| true, &mut findings);
+        Settings { system, merged, layers, findings, hidden }
+    }
+
+    /// A top-level key of the merged settings.
+    pub fn get(&self, key: &str) -> Option<&Node> {
+        self.merged.get(key)
+    }
+
+    /// The settings without what vendors say, which is how the user may switch vendor-data off.
+    pub fn without_vendor(&self) -> Node {
+        let ours = |origin| !matches!(origin, Origin::Vendor | Origin::Vendor2);
+        join(&self.system, &self.layers, ours, &mut Findings::default())
+    }
+
+    /// The strongest layer that has that key at its top: where the key's value came from.
+    pub fn layer_of(&self, key: &str) -> Option<&Layer> {
+        self.layers.iter().rev().find(|layer| layer.config.get(key).is_some())
+    }
+}
+
+/// Upstream joins the parts of cloud.cfg.d first, then those with cloud.cfg, then these with the rest. That is more
+/// than an order: where a map meets a scalar, joining all at once could come to something else.
+fn join_system(layers: &[Layer], findings: &mut Findings) -> Node {
+    let of = |wanted: Origin| layers.iter().filter(move |l| l.origin == wanted).map(|l| &l.config);
+    let (main, parts): (Vec<&Layer>, Vec<&Layer>) =
+        layers.iter().filter(|l| l.origin == Origin::System).partition(|l| l.name == CLOUD_CFG);
+    let parts = merge_stack(parts.iter().rev().map(|l| &l.config), findings);
+    let etc = merge_stack(std::iter::once(&parts).chain(main.iter().map(|l| &l.config)), findings);
+    let strong = of(Origin::CommandLine).chain(of(Origin::Runtime));
+    merge_stack(strong.chain([&etc]).chain(of(Origin::BuiltIn)), findings)
+}
+
+fn join(system: &Node, layers: &[Layer], wanted: impl Fn(Origin) -> bool, findings: &mut Findings) -> Node {
+    let upper = layers.iter().rev().filter(|l| l.origin > Origin::CommandLine && wanted(l.origin));
+    merge_stack(upper.map(|l| &l.config).chain([system]), findings)
+}
+
+/// A loading under way.
+struct Load<'a> {
+    sys: &'a System,
+    render: Option<Render<'a>>,
+    layers: Vec<Layer>,
+    findings: Findings,
+    hidden: Vec<String>,
+}
+
+impl Load<'_> {
+    fn add(&mut self, origin: Origin, name: &str, config: Node) {
+        self.layers.push(Layer { origin, name: name.to_string(), config });
+    }
+
+    fn wrong(&mut self, name: &str, message: String) {
+        let at = Mark { source: Some(name.into()), line: 0, column: 0 };
+        self.findings.add(Kind::Wrong, &at, "", message);
+    }
+
+    fn cloud_cfg(&mut self) {
+        self.file(Origin::System, CLOUD_CFG);
+        let usual = format!("{CLOUD_CFG}.d");
+        let main = self.layers.last().filter(|layer| layer.origin == Origin::System);
+        let named = main.and_then(|layer| layer.config.get("conf_d")).cloned();
+        let dir = match named {
+            Some(node) => match node.as_str() {
+                Some(dir) => dir.trim().to_string(),
+                None if node.is_falsy() => String::new(),
+                None => {
+                    let message = format!("expected a directory, found {}", node.kind());
+                    self.findings.add(Kind::Wrong, &node.at, "conf_d", message);
+                    usual
+                }
+            },
+            None => usual,
+        };
+        if dir.is_empty() || !self.sys.is_dir(&dir) {
+            return;
+        }
+        match self.sys.list(&dir) {
+            Ok(names) => {
+                for name in names.iter().filter(|name| name.ends_with(".cfg")) {
+                    let path = format!("{}/{name}", dir.trim_end_matches('/'));
+                    if !self.sys.is_dir(&path) {
+                        self.file(Origin::System, &path);
+                    }
+                }
+            }
+            Err(error) => self.unread(&dir, &error),
+        }
+    }
+
+    /// A file that need not be there.
+    fn file(&mut self, origin: Origin, path: &str) {
+        match self.sys.read(path) {
+            Ok(bytes) => self.text(origin, path, &bytes),
+            Err(error) if error.is_absent() => {}
+            Err(error) => self.unread(path, &error),
+        }
+    }
+
+    /// A file that somebody has named.
+    fn wanted_file(&mut self, origin: Origin, path: &str) {
+        match self.sys.read(path) {
+            Ok(bytes) => self.text(origin, path, &bytes),
+            Err(error) => self.unread(path, &error),
+        }
+    }
+
+    fn unread(&mut self, path: &str, error: &system::Error) {
+        if error.kind() == Some(std::io::ErrorKind::PermissionDenied) {
+            self.hidden.push(path.to_string());
+        } else {
+            self.wrong(path, format!("ignored: {error}"));
+        }
+    }
+
+    /// A source's text. What cannot be used of it is noted and left out; the other sources still count.
+    fn text(&mut self, origin: Origin, name: &str, bytes: &[u8]) {
+        let rendered = match (self.render, std::str::from_utf8(bytes)) {
+            (Some(render), Ok(text)) if is_template(text) => match render(text) {
+                Ok(rendered) => Some(rendered),
+                Err(reason) => {
+                    self.wrong(
+                        name,
+                        format!("the template cannot be rendered and is read as it is: {reason}"),
+                    );
+                    None
+                }
+            },
+            _ => None,
+        };
+        match yaml::parse_bytes(name, rendered.as_ref().map_or(bytes, |text| text.as_bytes())) {
+            Ok(parsed) => {
+                parsed.findings.into_iter().for_each(|f| self.findings.push(f));
+                if parsed.root.as_map().is_some_and(|map| !map.is_empty()) {
+                    self.add(origin, name, parsed.root);
+                } else if !parsed.root.is_null() && parsed.root.as_map().is_none() {
+                    let message = format!("ignored: expected a map of keys, found {}", parsed.root.kind());
+                    self.findings.add(Kind::Wrong, &parsed.root.at, "", message);
+                }
+            }
+            Err(bad) => self.findings.add(Kind::Wrong, &bad.at, "", format!("file ignored: {}", bad.message)),
+        }
+    }
+}
+
+fn is_template(text: &str) -> bool {
+    let first = text.lines().next().unwrap_or_default();
+    first.trim_start().strip_prefix("##").map(str::trim).is_some_and(|rest| {
+        let (word, kind) = rest.split_once(':').unwrap_or((rest, ""));
+        word.trim_end().eq_ignore_ascii_case("template") && kind.trim().eq_ignore_ascii_case("jinja")
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,155 @@
+//! Layers in a folder of their own.
+
+use super::*;
+
+struct Machine {
+    sys: System,
+    dir: std::path::PathBuf,
+}
+
+impl Machine {
+    fn new(name: &str, files: &[(&str, &str)]) -> Machine {
+        let dir = std::env::temp_dir().join(format!("settings-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&dir);
+        for (path, text) in files {
+            let path = dir.join(path.trim_start_matches('/'));
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        std::fs::create_dir_all(&dir).unwrap();
+        Machine { sys: System::new(&dir), dir }
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.dir);
+    }
+}
+
+fn quiet<'a>() -> Sources<'a> {
+    Sources { command_line: Some(String::new()), ..Sources::default() }
+}
+
+fn said(settings: &Settings) -> Vec<String> {
+    settings.findings.iter().map(|f| f.to_string()).collect()
+}
+
+#[test]
+fn nothing_but_defaults() {
+    let machine = Machine::new("defaults", &[]);
+    let settings = Settings::load(&machine.sys, &quiet());
+    assert_eq!(settings.merged, builtin::config());
+    assert_eq!(settings.get("datasource_list").unwrap().as_seq().unwrap().len(), 31);
+    assert_eq!(settings.get("datasource_list").unwrap().at.to_string(), "(built in)");
+    assert!(settings.findings.is_empty());
+}
+
+#[test]
+fn every_layer_beats_the_one_below() {
+    // Each layer sets its own key and those of all layers below.
+    let layers = [
+        "/etc/cloud/cloud.cfg",
+        "/etc/cloud/cloud.cfg.d/05_a.cfg",
+        "/etc/cloud/cloud.cfg.d/10_b.cfg",
+        "/run/cloud-init/cloud.cfg",
+        "command line",
+        "datasource",
+        "/i/vendor-cloud-config.txt",
+        "/i/vendor2-cloud-config.txt",
+        "/i/cloud-config.txt",
+        "/env.cfg",
+        "/second.cfg",
+        "/first.cfg",
+    ];
+    let text = |i: usize| {
+        (0..=i).map(|k| format!("k{k}: {i}\n")).collect::<String>() + "m: {x: {k" + &format!("{i}: 1}}}}\n")
+    };
+    let files: Vec<(&str, String)> =
+        layers.iter().enumerate().filter(|(_, l)| l.starts_with('/')).map(|(i, l)| (*l, text(i))).collect();
+    let mut files: Vec<(&str, &str)> = files.iter().map(|(l, t)| (*l, t.as_str())).collect();
+    files.push(("/etc/cloud/cloud.cfg.d/99_not.conf", "k0: wrong"));
+    let machine = Machine::new("layers", &files);
+    let sources = Sources {
+        command_line: Some(format!("ro cc: {} end_cc", text(4).replace('\n', "\\n"))),
+        datasource: Some(yaml::parse("ds", &text(5)).unwrap().root),
+        instance_dir: Some("/i".into()),
+        environment_file: Some("/env.cfg".into()),
+        files: vec!["/first.cfg".into(), "/second.cfg".into()],
+        ..Sources::default()
+    };
+    let settings = Settings::load(&machine.sys, &sources);
+    assert_eq!(said(&settings), [""; 0]);
+    for i in 0..layers.len() {
+        assert_eq!(settings.get(&format!("k{i}")).unwrap().as_int(), Some(11), "k{i}");
+        assert!(settings.merged.at_path(&["m", "x", &format!("k{i}")]).is_some(), "maps are joined: k{i}");
+    }
+    assert_eq!(settings.system.get("k0").unwrap().as_int(), Some(4));
+    assert!(settings.system.get("k5").is_none());
+    assert_eq!(settings.get("k0").unwrap().at.to_string(), "/first.cfg:1:5");
+    assert_eq!(settings.layer_of("k11").unwrap().name, "/first.cfg");
+    assert_eq!(settings.layer_of("vendor_data").unwrap().origin, Origin::BuiltIn);
+    assert_eq!(settings.layers.len(), 13);
+
+    let sources = Sources { environment_file: None, files: Vec::new(), ..sources };
+    let settings = Settings::load(&machine.sys, &sources);
+    assert_eq!(settings.get("k0").unwrap().as_int(), Some(8));
+    assert!(settings.without_vendor().at_path(&["m", "x", "k7"]).is_none());
+    assert!(settings.without_vendor().at_path(&["m", "x", "k8"]).is_some());
+}
+
+#[test]
+fn bad_files_are_noted_and_left_out() {
+    let machine = Machine::new(
+        "bad",
+        &[
+            ("/etc/cloud/cloud.cfg", "a: 1\nconf_d: /etc/other\n"),
+            ("/etc/cloud/cloud.cfg.d/00.cfg", "a: wrong\n"),
+            ("/etc/other/00.cfg", "a: [1\n"),
+            ("/etc/other/10.cfg", "- a\n"),
+            ("/etc/other/20.cfg", "# nothing\n"),
+            ("/etc/other/30.cfg", "b: 1\nb: 2\n"),
+            ("/etc/other/35.cfg/x", "a directory"),
+            ("/etc/other/40.cfg", "merge_how: sideways()\nc: 3\n"),
+            ("/etc/other/50.cfg", "## template: jinja\nd: {{ x }}\n"),
+        ],
+    );
+    let render = |text: &str| Ok(text.replace("{{ x }}", "4"));
+    let settings = Settings::load(&machine.sys, &Sources { render: Some(&render), ..quiet() });
+    for (key, value) in [("a", 1), ("b", 2), ("c", 3), ("d", 4)] {
+        assert_eq!(settings.get(key).unwrap().as_int(), Some(value), "{key}");
+    }
+    assert!(settings.get("merge_how").is_none());
+    let said = said(&settings);
+    assert_eq!(said.len(), 4, "{said:#?}");
+    assert!(said[0].starts_with("/etc/other/00.cfg:2:1: file ignored: "), "{}", said[0]);
+    assert_eq!(said[1], "/etc/other/10.cfg:1:1: ignored: expected a map of keys, found a list");
+    assert_eq!(said[2], "/etc/other/30.cfg:2:1: b: written twice, first on line 1; the last one counts");
+    assert!(
+        said[3].starts_with("/etc/other/40.cfg:1:12: merge_how: unknown merger 'sideways'"),
+        "{}",
+        said[3]
+    );
+}
+
+#[test]
+fn a_named_file_must_be_there() {
+    let machine = Machine::new("named", &[]);
+    let settings = Settings::load(&machine.sys, &Sources { files: vec!["/none.cfg".into()], ..quiet() });
+    assert_eq!(said(&settings).len(), 1);
+    assert_eq!(settings.merged, builtin::config());
+}
+
+#[test]
+fn templates() {
+    for (text, expected) in [
+        ("## template: jinja\na: 1", true),
+        ("##template:jinja", true),
+        ("## template: basic\n", false),
+        ("# template: jinja", false),
+        ("#cloud-config\n## template: jinja", false),
+        ("", false),
+    ] {
+        assert_eq!(is_template(text), expected, "{text}");
+    }
+}

@@ -1,0 +1,40 @@
+//! Merging against what cloud-init 22.4.2 of Debian 12 makes of the same values: `merge/recorded.json` holds
+//! `pairs` of [strategy, old, new, outcome] and `stacks` of [configurations with the strongest first, outcome].
+//! The values were drawn at random and the outcomes written down once, so that no Python is needed here.
+
+use config::merge::{Strategy, merge_first_wins};
+use config::{Node, yaml};
+
+fn recorded(part: &str) -> Vec<Node> {
+    let text = include_str!("merge/recorded.json");
+    let parsed = yaml::parse("recorded.json", text).unwrap();
+    parsed.root.get(part).unwrap().as_seq().unwrap().to_vec()
+}
+
+#[test]
+fn pairs() {
+    let cases = recorded("pairs");
+    assert!(cases.len() > 300);
+    for case in cases {
+        let [how, base, new, outcome] = case.as_seq().unwrap() else { panic!("four columns") };
+        let at = &case.at;
+        match (Strategy::parse(how), outcome.as_str()) {
+            (Err(_), Some("error")) => {}
+            (Ok(strategy), Some("default")) => assert!(strategy.is_empty(), "{at}"),
+            (Ok(strategy), None) => {
+                assert_eq!(strategy.merge(base, new), outcome.as_seq().unwrap()[0], "{at}")
+            }
+            (got, _) => panic!("{at}: {got:?}"),
+        }
+    }
+}
+
+#[test]
+fn stacks() {
+    let cases = recorded("stacks");
+    assert!(cases.len() > 50);
+    for case in cases {
+        let [stack, outcome] = case.as_seq().unwrap() else { panic!("two columns") };
+        assert_eq!(merge_first_wins(stack.as_seq().unwrap()), *outcome, "{}", case.at);
+    }
+}

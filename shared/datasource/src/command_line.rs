@@ -1,0 +1,72 @@
+//! What the kernel command line (or a SMBIOS serial number) says of datasources: `ds=nocloud;i=i-1;s=http://…/`.
+
+/// A `ds=` word: the datasource's name and its `;`-separated settings, in order.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Line {
+    pub name: String,
+    /// Key and value; a key without `=` has no value.
+    pub settings: Vec<(String, Option<String>)>,
+}
+
+/// The last `ds=`, `ci.ds=` or `ci.datasource=` word. Settings end at the first blank, unless the word is quoted.
+pub fn parse(command_line: &str) -> Option<Line> {
+    words(command_line).iter().rev().find_map(|word| {
+        let value = ["ds=", "ci.ds=", "ci.datasource="].iter().find_map(|key| word.strip_prefix(key))?;
+        let mut parts = value.split(';');
+        let name = parts.next().unwrap_or_default().to_string();
+        let settings = parts
+            .filter(|p| !p.is_empty())
+            .map(|p| match p.split_once('=') {
+                Some((key, value)) => (key.to_string(), Some(value.to_string())),
+                None => (p.to_string(), None),
+            })
+            .collect();
+        (!name.is_empty()).then_some(Line { name, settings })
+    })
+}
+
+/// The datasource that the administrator named for this boot, in lower case.
+pub fn named_datasource(command_line: &str) -> Option<String> {
+    parse(command_line).map(|line| line.name.to_lowercase())
+}
+
+/// Words of a command line; double quotes may surround a word or its value (kernel parameters manual).
+fn words(text: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut quoted = false;
+    for c in text.chars() {
+        match c {
+            '"' => quoted = !quoted,
+            c if c.is_ascii_whitespace() && !quoted => words.push(String::new()),
+            c => {
+                if let Some(word) = words.last_mut() {
+                    word.push(c);
+                }
+            }
+        }
+    }
+    words.retain(|w| !w.is_empty());
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines() {
+        let line = |text| parse(text).map(|l| (l.name, l.settings.len()));
+        for (text, wanted) in [
+            ("quiet ds=nocloud;i=x;s=http://h/?a=b ro", Some(("nocloud".to_string(), 2))),
+            ("\"ds=nocloud-net;h=a b;x\"", Some(("nocloud-net".to_string(), 2))),
+            ("ds=\"nocloud;i=1\"", Some(("nocloud".to_string(), 1))),
+            ("ci.ds=ConfigDrive", Some(("ConfigDrive".to_string(), 0))),
+            ("ds= root=/dev/vda", None),
+            ("xds=nocloud", None),
+            ("", None),
+        ] {
+            assert_eq!(line(text), wanted, "{text}");
+        }
+        assert_eq!(parse("ds=nocloud;s=a=b").unwrap().settings[0].1.as_deref(), Some("a=b"));
+    }
+}

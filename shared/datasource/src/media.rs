@@ -1,0 +1,119 @@
+//! Seeds on disks: finding the file system by its label, mounting it read-only for as long as it is read.
+
+use std::time::Duration;
+
+use blockdev::{Device, Superblock};
+use system::{Deadline, Error, Result, System, debug, warning};
+
+use crate::configdrive::{self, Drive};
+use crate::seed::{self, Seed};
+use crate::{Search, Stage};
+
+/// For looking at all devices: a drive that hangs must not hold the boot.
+const PROBE_TIME: Duration = Duration::from_secs(10);
+
+fn is_small_file_system(superblock: &Superblock) -> bool {
+    matches!(superblock.fstype.as_str(), "vfat" | "iso9660")
+}
+
+/// The file systems of the machine. Below another root there are none, and in a container they are the host's.
+fn file_systems(with: &Search<'_>) -> Vec<(Device, Superblock)> {
+    let sys = with.sys;
+    if with.stage == Stage::Network || sys.is_container() {
+        return Vec::new();
+    }
+    let found = blockdev::find(sys, Deadline::after(PROBE_TIME));
+    for (device, e) in &found.failed {
+        debug!(sys, "{}: {e}", device.path);
+    }
+    let mut all: Vec<_> = found.superblocks.into_iter().filter(|(_, s)| is_small_file_system(s)).collect();
+    // The last device is the one that was attached last, which is what people mean.
+    all.sort_by(|(a, _), (b, _)| b.path.cmp(&a.path));
+    all
+}
+
+/// The first file system labelled `label` (in upper or lower case too) that is a whole seed.
+pub fn find_cidata(with: &Search<'_>, label: Option<&str>) -> Result<Option<(String, Seed)>> {
+    let Some(label) = label else { return Ok(None) };
+    let names = [label.to_string(), label.to_uppercase(), label.to_lowercase()];
+    let mut failure = None;
+    for (device, superblock) in file_systems(with) {
+        if !names.iter().any(|n| superblock.is_labelled(n)) {
+            continue;
+        }
+        match read_mounted(with.sys, &device.path, &superblock.fstype, |at| seed::read_directory(with.sys, at)) {
+            Ok(Some(seed)) => return Ok(Some((device.path, seed))),
+            Ok(None) => warning!(with.sys, "{}, labelled {label}, lacks user-data or meta-data: not a seed", device.path),
+            Err(e) => failure = Some(e),
+        }
+    }
+    failure.map_or(Ok(None), Err)
+}
+
+/// The first device that is a config drive: those labelled for it first, then other whole disks.
+pub fn find_config_drive(with: &Search<'_>) -> Result<Option<(String, Drive)>> {
+    let labelled = |s: &Superblock| s.is_labelled("config-2") || s.is_labelled("CONFIG-2");
+    let (first, rest): (Vec<_>, Vec<_>) = file_systems(with).into_iter().partition(|(_, s)| labelled(s));
+    let rest = rest.into_iter().filter(|(device, _)| !device.is_partition);
+    let mut failure = None;
+    for (device, superblock) in first.into_iter().chain(rest) {
+        let read = read_mounted(with.sys, &device.path, &superblock.fstype, |at| configdrive::read(with.sys, at));
+        match read {
+            Ok(Some(drive)) => return Ok(Some((device.path, drive))),
+            Ok(None) => {}
+            Err(e) => {
+                warning!(with.sys, "{}: {e}", device.path);
+                failure = Some(e);
+            }
+        }
+    }
+    failure.map_or(Ok(None), Err)
+}
+
+/// Reads a device where it is mounted, or mounted for the purpose; then it is unmounted whatever happened.
+fn read_mounted<T>(
+    sys: &System,
+    device: &str,
+    kind: &str,
+    read: impl Fn(&str) -> Result<Option<T>>,
+) -> Result<Option<T>> {
+    let mounts = sys.read_text("/proc/mounts").unwrap_or_default();
+    if let Some(at) = mount_point(&mounts, device) {
+        return read(&at);
+    }
+    let at = format!("/run/cloud-init/tmp/media-{}", std::process::id());
+    sys.make_dir("/run/cloud-init/tmp", 0o1777)?;
+    sys.make_dir(&at, 0o700)?;
+    let result = match sys.mount_read_only(device, &at, kind) {
+        Ok(()) => {
+            let result = read(&at);
+            if let Err(e) = sys.unmount(&at) {
+                warning!(sys, "{e}");
+            }
+            result
+        }
+        Err(e) => Err(Error::new(format!("{e} (is the kernel's {kind} module there?)"))),
+    };
+    sys.remove_dir(&at)?;
+    result
+}
+
+/// Where a device is mounted, by the text of /proc/mounts (proc_mounts(5): blanks are octal escapes).
+fn mount_point(mounts: &str, device: &str) -> Option<String> {
+    mounts.lines().find_map(|line| {
+        let mut fields = line.split(' ');
+        (fields.next()? == device).then_some(())?;
+        let point = fields.next()?;
+        Some(point.replace("\\040", " ").replace("\\011", "\t").replace("\\134", "\\"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn mount_points() {
+        let text = "/dev/vda1 / ext4 rw 0 0\n/dev/sr0 /media/my\\040cd iso9660 ro 0 0\n";
+        assert_eq!(super::mount_point(text, "/dev/sr0").as_deref(), Some("/media/my cd"));
+        assert_eq!(super::mount_point(text, "/dev/sr1"), None);
+    }
+}

@@ -1,0 +1,40 @@
+//! None: the last resort, so that a machine without any cloud still gets its own configuration applied.
+
+use config::Node;
+use serde_json::Map;
+use state::{Instance, Raw};
+use system::Result;
+
+use crate::{Datasource, Same, Search, Stage, USUAL_ORDER, standard};
+
+pub const NONE: Datasource = Datasource {
+    name: "None",
+    stages: &[Stage::Network],
+    find,
+    check: |_, _| Same::CannotTell("None is found anew in the network stage of each boot".into()),
+    network_order: USUAL_ORDER,
+};
+
+fn find(with: &Search<'_>) -> Result<Option<Instance>> {
+    let mut instance = Instance {
+        id: "iid-datasource-none".into(),
+        datasource: "None".into(),
+        description: "DataSourceNone".into(),
+        dsmode: "net".into(),
+        cloud_name: "none".into(),
+        platform: "none".into(),
+        subplatform: "config".into(),
+        crawled: serde_json::Value::Object(Map::new()),
+        ..Instance::default()
+    };
+    if let Some(settings) = with.settings("None") {
+        if let Some(text) = settings.get("userdata_raw").and_then(Node::scalar_text) {
+            instance.user_data = Raw(vec![text.into_bytes()]);
+        }
+        if let Some(metadata) = settings.get("metadata") {
+            standard::fill(&mut instance, metadata);
+            instance.crawled = metadata.to_json();
+        }
+    }
+    Ok(Some(instance))
+}

@@ -1,0 +1,79 @@
+//! The fields that clouds agree on, out of their metadata.
+
+use std::net::Ipv4Addr;
+
+use config::{Node, Value};
+use state::Instance;
+
+/// Fills the standard fields of `instance` from a metadata map, with the spellings that clouds use.
+pub fn fill(instance: &mut Instance, metadata: &Node) {
+    let text = |key: &str| metadata.get(key).filter(|n| !n.is_falsy()).and_then(Node::scalar_text);
+    if let Some(id) = text("instance-id") {
+        instance.id = id;
+    }
+    instance.local_hostname = text("local-hostname").map(|name| hostname(&name));
+    instance.public_keys = public_keys(metadata.get("public-keys"));
+    instance.availability_zone = text("availability-zone")
+        .or_else(|| text("availability_zone"))
+        .or_else(|| metadata.at_path(&["placement", "availability-zone"]).and_then(Node::scalar_text));
+    instance.region = text("region");
+    instance.launch_index =
+        metadata.get("launch-index").and_then(|n| n.scalar_text()?.trim().parse().ok());
+    if let Some(name) = metadata.get("cloud-name").and_then(Node::as_str) {
+        instance.cloud_name = name.to_lowercase();
+    }
+}
+
+/// A usable host name: an IPv4 address becomes `ip-a-b-c-d`.
+fn hostname(name: &str) -> String {
+    match name.parse::<Ipv4Addr>() {
+        Ok(_) => format!("ip-{}", name.replace('.', "-")),
+        Err(_) => name.to_string(),
+    }
+}
+
+/// SSH keys: a text of lines, a list, or a map whose values are keys or lists of keys.
+pub fn public_keys(node: Option<&Node>) -> Vec<String> {
+    let texts = |node: &Node| -> Vec<String> {
+        match &node.value {
+            Value::Str(text) => vec![text.clone()],
+            Value::Seq(items) => items.iter().filter_map(|i| i.as_str().map(Into::into)).collect(),
+            _ => Vec::new(),
+        }
+    };
+    let keys: Vec<String> = match node.map(|n| &n.value) {
+        Some(Value::Str(text)) => text.lines().map(Into::into).collect(),
+        Some(Value::Seq(_)) => node.map(texts).unwrap_or_default(),
+        Some(Value::Map(map)) => map.iter().flat_map(|(_, v)| texts(v)).collect(),
+        _ => Vec::new(),
+    };
+    keys.into_iter().filter(|k| !k.trim().is_empty()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_in_every_shape() {
+        let keys = |text: &str| public_keys(Some(&config::yaml::parse("t", text).unwrap().root));
+        assert_eq!(keys("'ssh-rsa A\n\nssh-rsa B'"), ["ssh-rsa A", "ssh-rsa B"]);
+        assert_eq!(keys("[a, '', b, 3]"), ["a", "b"]);
+        assert_eq!(keys("{x: a, y: [b, c], z: 4}"), ["a", "b", "c"]);
+        assert!(keys("7").is_empty());
+    }
+
+    #[test]
+    fn fields() {
+        let node = config::yaml::parse(
+            "t",
+            "{instance-id: 007, local-hostname: 10.0.0.1, placement: {availability-zone: z}, launch-index: '2', cloud-name: AWS}",
+        );
+        let mut instance = Instance::default();
+        fill(&mut instance, &node.unwrap().root);
+        assert_eq!(instance.id, "7");
+        assert_eq!(instance.local_hostname.as_deref(), Some("ip-10-0-0-1"));
+        assert_eq!(instance.availability_zone.as_deref(), Some("z"));
+        assert_eq!((instance.launch_index, &*instance.cloud_name), (Some(2), "aws"));
+    }
+}

@@ -1,0 +1,79 @@
+//! The stage's own output. Users configure a `tee` into cloud-init-output.log; most stages print a line or two and
+//! start nothing, so the tee is started only when a program's output has to go through it.
+
+use std::io::Write as _;
+use std::os::fd::OwnedFd;
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use crate::{Deadline, Result, ResultExt, System, Write};
+
+/// Where the output of the stage and of its programs goes.
+#[derive(Debug, Default)]
+pub(crate) enum StageOutput {
+    /// Wherever the process was started to.
+    #[default]
+    Inherited,
+    /// There, and into a file.
+    Tee { file: String, running: Option<(Child, OwnedFd)> },
+}
+
+impl System {
+    /// From now on output goes where it went and to the end of `file` too.
+    pub fn tee_output(&self, file: &str) {
+        *self.stage_output().borrow_mut() = StageOutput::Tee { file: file.to_string(), running: None };
+    }
+
+    /// Prints a line for people: on standard error (journal and console) and in the output file.
+    pub fn print(&self, line: &str) {
+        // There is nobody left to tell that nobody can be told.
+        let _ = writeln!(std::io::stderr().lock(), "{line}");
+        if let StageOutput::Tee { file, .. } = &*self.stage_output().borrow() {
+            let _ = self.append(file, format!("{line}\n"), Write::mode(0o640));
+        }
+    }
+
+    /// Prints lines on /dev/console, where it can be written to, else on standard output. Never to a file: the
+    /// console is the place for what only the machine's owner may see.
+    pub fn print_on_console(&self, text: &str) {
+        let console = self.is_live().then(|| {
+            use std::os::unix::fs::OpenOptionsExt;
+            std::fs::OpenOptions::new()
+                .write(true)
+                .custom_flags(libc::O_NOCTTY | libc::O_NONBLOCK | libc::O_CLOEXEC)
+                .open("/dev/console")
+                .and_then(|mut console| console.write_all(text.as_bytes()))
+        });
+        if !matches!(console, Some(Ok(()))) {
+            let _ = std::io::stdout().lock().write_all(text.as_bytes());
+        }
+    }
+
+    /// A standard stream for a program whose output is the stage's.
+    pub(crate) fn stage_stream(&self) -> std::io::Result<Stdio> {
+        let mut output = self.stage_output().borrow_mut();
+        let StageOutput::Tee { file, running } = &mut *output else { return Ok(Stdio::inherit()) };
+        if running.is_none() {
+            let host = self.root().host_followed(&*file);
+            let mut child = std::process::Command::new("tee").arg("-a").arg(host).stdin(Stdio::piped()).spawn()?;
+            let pipe = child.stdin.take().map(OwnedFd::from);
+            *running = pipe.map(|pipe| (child, pipe));
+        }
+        match running {
+            Some((_, pipe)) => Ok(Stdio::from(pipe.try_clone()?)),
+            None => Ok(Stdio::inherit()),
+        }
+    }
+
+    /// Lets the tee write what it has. It is not waited for when a program in the background still writes.
+    pub fn finish_output(&self) -> Result<()> {
+        let StageOutput::Tee { running, .. } = &mut *self.stage_output().borrow_mut() else { return Ok(()) };
+        let Some((mut child, pipe)) = running.take() else { return Ok(()) };
+        drop(pipe);
+        let deadline = Deadline::after(Duration::from_secs(1));
+        while child.try_wait().doing("waiting for tee")?.is_none() && !deadline.is_over() {
+            self.clock().sleep(Duration::from_millis(1));
+        }
+        Ok(())
+    }
+}

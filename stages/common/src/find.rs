@@ -1,0 +1,159 @@
+//! Which instance this is: the cache where it can be trusted or confirmed, else a search.
+
+use config::Node;
+use datasource::{Same, Search, datasource, search};
+use state::{Cached, Instance, Previous, instancify, write_instance_data};
+use system::{Write, debug, info, warning};
+
+use crate::{Name, Stage, platform};
+
+/// The instance of this boot.
+pub struct Found {
+    pub instance: Instance,
+    /// The machine was another instance (or none) before.
+    pub is_new: bool,
+    /// It comes from the cache, and nothing was crawled in this boot.
+    pub is_cached: bool,
+}
+
+impl Stage {
+    /// Finds the instance as the local and the network stage do. `None`: no datasource, or not yet.
+    pub fn find_instance(&mut self) -> Option<Found> {
+        let cached = Instance::load(&self.sys, &self.layout);
+        debug!(self.sys, "start: {}/check-cache: attempting to read from cache", self.name.event());
+        let kept = match cached {
+            Cached::Instance(instance) => {
+                if self.may_trust(&instance) {
+                    return Some(self.cached(*instance));
+                }
+                match self.check(&instance) {
+                    Same::Yes => return Some(self.cached(*instance)),
+                    Same::No(why) => {
+                        info!(self.sys, "the cached instance {} is not this machine's any more: {why}", instance.id);
+                        None
+                    }
+                    Same::CannotTell(why) => {
+                        debug!(self.sys, "whether this still is instance {} needs a search: {why}", instance.id);
+                        Some(*instance)
+                    }
+                }
+            }
+            Cached::Python { id } => {
+                let id = id.unwrap_or_else(|| "of unknown id".into());
+                info!(self.sys, "Python's cloud-init set up instance {id}; its id and semaphores are honoured");
+                Instance::from_text_files(&self.sys, &self.layout)
+            }
+            Cached::Nothing => None,
+        };
+        debug!(self.sys, "finish: {}/check-cache: SUCCESS: no cache found", self.name.event());
+        self.search(kept)
+    }
+
+    fn cached(&mut self, instance: Instance) -> Found {
+        debug!(self.sys, "finish: {}/check-cache: SUCCESS: restored from cache: {}", self.name.event(), instance.description);
+        Found { instance, is_new: false, is_cached: true }
+    }
+
+    /// The cache counts without a check when the administrator says so, and in every stage after the one that
+    /// confirmed it in this boot.
+    fn may_trust(&self, instance: &Instance) -> bool {
+        let confirmed = self.sys.read_text(self.layout.run(".instance-id")).is_ok_and(|id| id.trim() == instance.id);
+        let manual = self.settings.get("manual_cache_clean").is_some_and(|n| !n.is_falsy())
+            || self.sys.exists(self.layout.instance("manual-clean"));
+        confirmed || manual
+    }
+
+    fn check(&self, instance: &Instance) -> Same {
+        match datasource(&instance.datasource) {
+            Some(row) if self.datasource_list().iter().any(|n| n.eq_ignore_ascii_case(row.name)) => {
+                (row.check)(&self.search_with(), instance)
+            }
+            Some(row) => Same::No(format!("datasource_list no longer has {}", row.name)),
+            None => Same::CannotTell(format!("no datasource here is named {}", instance.datasource)),
+        }
+    }
+
+    fn search(&mut self, kept: Option<Instance>) -> Option<Found> {
+        let outcome = search(&self.search_with(), &self.datasource_list());
+        if let Some(instance) = outcome.found {
+            // The last resort must not push out an instance that merely could not be confirmed.
+            if !(instance.datasource == "None" && kept.as_ref().is_some_and(|k| k.datasource != "None")) {
+                let previous = Previous::read(&self.sys, &self.layout);
+                let is_new = previous.is_new(&self.layout, &instance);
+                return Some(Found { instance, is_new, is_cached: false });
+            }
+        }
+        let kept = kept?;
+        let can_come_later = outcome.later.iter().any(|n| n.eq_ignore_ascii_case(&kept.datasource));
+        let is_local = kept.subplatform.starts_with("seed-dir") || kept.subplatform.starts_with("config-disk");
+        if self.name == Name::Local && can_come_later && !is_local {
+            debug!(self.sys, "{} may still be found in the network stage", kept.datasource);
+            return None;
+        }
+        let why = match outcome.errors.first() {
+            Some(e) => e.clone(),
+            None => "its datasource was not found again".into(),
+        };
+        warning!(
+            self.sys,
+            "cannot tell whether this still is instance {} ({}): {why}. It is kept, and nothing runs again",
+            kept.id,
+            kept.description
+        );
+        self.set_extra("instance_check", "cannot tell; the cached instance was kept");
+        Some(Found { instance: kept, is_new: false, is_cached: true })
+    }
+
+    fn search_with(&self) -> Search<'_> {
+        Search {
+            sys: &self.sys,
+            layout: &self.layout,
+            config: &self.settings.system,
+            command_line: &self.command_line,
+            stage: if self.name == Name::Local { datasource::Stage::Local } else { datasource::Stage::Network },
+        }
+    }
+
+    /// The names to look for, in order.
+    pub fn datasource_list(&self) -> Vec<String> {
+        let items = self.settings.system.get("datasource_list").and_then(Node::as_seq).unwrap_or_default();
+        items.iter().filter_map(|n| n.as_str().map(Into::into)).collect()
+    }
+
+    /// The instance that an earlier stage confirmed; the config and final stages know no other way.
+    pub fn cached_instance(&mut self) -> Option<Found> {
+        match Instance::load(&self.sys, &self.layout) {
+            Cached::Instance(instance) => Some(self.cached(*instance)),
+            Cached::Python { .. } | Cached::Nothing => None,
+        }
+    }
+
+    /// Makes it the current instance on disk: link, cache, and what others read in /run.
+    pub fn adopt(&mut self, found: &Found) {
+        let instance = &found.instance;
+        self.set_datasource(&instance.description);
+        if self.is_adopted(instance) {
+            return;
+        }
+        let result = (|| {
+            instancify(&self.sys, &self.layout, instance)?;
+            instance.store(&self.sys, &self.layout)?;
+            let config = self.settings.system.to_json();
+            write_instance_data(&self.sys, &self.layout, instance, &platform::platform(&self.sys), &config)?;
+            if self.settings.get("manual_cache_clean").is_some_and(|n| !n.is_falsy()) {
+                self.sys.write(self.layout.instance("manual-clean"), "", Write::default())?;
+            }
+            Ok::<_, system::Error>(())
+        })();
+        if let Err(e) = result {
+            self.fail(format!("recording instance {}: {e}", instance.id));
+        }
+    }
+
+    /// The local stage did it already in this boot.
+    fn is_adopted(&self, instance: &Instance) -> bool {
+        self.name != Name::Local
+            && self.sys.read_text(self.layout.run(".instance-id")).is_ok_and(|id| id.trim() == instance.id)
+            && self.sys.exists(self.layout.run("instance-data.json"))
+    }
+}

@@ -1,0 +1,290 @@
+//! Where logs and output go, as the configuration says (`log_cfgs`, `def_log_file`, `output`).
+
+use std::fs::OpenOptions;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+
+use config::settings::Settings;
+use config::{Node, Value};
+use system::{Level, System, debug, warning};
+
+/// Owners of the log file, the first that exists is taken.
+const USUAL_OWNERS: [&str; 4] = ["syslog:adm", "root:adm", "root:wheel", "root:root"];
+const USUAL_LOG: &str = "/var/log/cloud-init.log";
+
+/// Programs that read from a console would hang a boot: standard input is empty unless a person is there.
+pub fn no_terminal_no_input() {
+    let stdin = std::io::stdin();
+    if std::io::IsTerminal::is_terminal(&stdin) {
+        return;
+    }
+    if let Ok(null) = std::fs::File::open("/dev/null") {
+        let _ = nix::unistd::dup2_stdin(&null);
+    }
+}
+
+/// One handler of a logging configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Handler {
+    File(Level, String),
+    Stderr(Level),
+    Syslog(Level),
+}
+
+/// Opens the log's sinks.
+pub fn open_log(sys: &System, settings: &Settings, debug_wanted: bool) {
+    let config = &settings.merged;
+    let texts = log_texts(config);
+    let mut handlers = texts.iter().map(|t| parse_handlers(t)).find(|h| !h.is_empty()).unwrap_or_else(|| {
+        let path = config.get("def_log_file").and_then(Node::as_str).unwrap_or(USUAL_LOG);
+        vec![Handler::File(Level::Debug, path.into()), Handler::Stderr(Level::Warning)]
+    });
+    if debug_wanted {
+        handlers.retain(|h| !matches!(h, Handler::Stderr(_)));
+        handlers.push(Handler::Stderr(Level::Debug));
+    }
+    for handler in handlers {
+        match handler {
+            Handler::Stderr(level) => sys.log().to_stderr(level),
+            Handler::Syslog(level) => open_syslog(sys, level, settings),
+            Handler::File(level, path) => open_file(sys, level, &path, config),
+        }
+    }
+}
+
+fn open_syslog(sys: &System, level: Level, settings: &Settings) {
+    let socket = std::os::unix::net::UnixDatagram::unbound();
+    let path = sys.root().host_followed("/dev/log");
+    match socket.and_then(|s| s.connect(&path).map(|()| s)) {
+        Ok(socket) => sys.log().to_syslog(level, socket),
+        Err(e) => {
+            // At early boot there is no system log yet.
+            open_file(sys, level, USUAL_LOG, &settings.merged);
+            debug!(sys, "/dev/log: {e}; logging to {USUAL_LOG} instead");
+        }
+    }
+}
+
+fn open_file(sys: &System, level: Level, path: &str, config: &Node) {
+    match log_file(sys, path, config) {
+        Ok(file) => sys.log().to_file(level, file),
+        Err(e) => {
+            sys.log().to_stderr(level);
+            warning!(sys, "opening the log {path}: {e}; logging to standard error");
+        }
+    }
+}
+
+/// The file, open for appending, with a mode no wider than 0640 and the configured owner.
+fn log_file(sys: &System, path: &str, config: &Node) -> std::io::Result<std::fs::File> {
+    let host = sys.root().host_followed(path);
+    if let Some(parent) = host.parent() {
+        std::fs::create_dir_all(parent)?;
+    }
+    let file = OpenOptions::new().append(true).create(true).mode(0o640).open(&host)?;
+    let meta = file.metadata()?;
+    if meta.is_file() {
+        let mode = meta.mode() & 0o7777;
+        if mode & !0o640 != 0 {
+            file.set_permissions(std::fs::Permissions::from_mode(mode & 0o640))?;
+        }
+        if meta.len() == 0 {
+            give(sys, path, config);
+        }
+    }
+    Ok(file)
+}
+
+fn give(sys: &System, path: &str, config: &Node) {
+    let owners: Vec<String> = match config.get("syslog_fix_perms").map(|n| &n.value) {
+        Some(Value::Null) => return,
+        Some(Value::Str(one)) => vec![one.clone()],
+        Some(Value::Seq(items)) => items.iter().filter_map(Node::scalar_text).collect(),
+        _ => USUAL_OWNERS.map(String::from).to_vec(),
+    };
+    for owner in owners {
+        if let Ok(ids) = sys.owner(&owner)
+            && sys.set_owner(path, ids).is_ok()
+        {
+            return;
+        }
+    }
+}
+
+/// The configurations to try, in order: texts, or lists of texts that belong together.
+fn log_texts(config: &Node) -> Vec<String> {
+    let mut texts = Vec::new();
+    for item in config.get("log_cfgs").and_then(Node::as_seq).into_iter().flatten() {
+        match &item.value {
+            Value::Str(text) => texts.push(text.clone()),
+            Value::Seq(parts) => {
+                texts.push(parts.iter().filter_map(Node::as_str).collect::<Vec<_>>().join("\n"));
+            }
+            _ => {}
+        }
+    }
+    texts.extend(config.get("logcfg").and_then(Node::as_str).map(Into::into));
+    texts
+}
+
+/// The handlers of a configuration in Python's logging form: those that `[logger_root]` and `[logger_cloudinit]`
+/// name, each with its own section. What is not understood is left out.
+fn parse_handlers(text: &str) -> Vec<Handler> {
+    let mut sections: Vec<(String, Vec<(String, String)>)> = Vec::new();
+    for line in text.lines().map(str::trim) {
+        if let Some(name) = line.strip_prefix('[').and_then(|l| l.strip_suffix(']')) {
+            sections.push((name.to_string(), Vec::new()));
+        } else if let (Some((key, value)), Some((_, entries))) = (line.split_once('='), sections.last_mut())
+            && !line.starts_with(['#', ';'])
+        {
+            entries.push((key.trim().to_string(), value.trim().to_string()));
+        }
+    }
+    let value = |section: &str, key: &str| {
+        let found = sections.iter().filter(|(name, _)| name == section).flat_map(|(_, entries)| entries);
+        found.filter(|(k, _)| k == key).next_back().map(|(_, v)| v.clone())
+    };
+    let mut names: Vec<String> = Vec::new();
+    for logger in ["logger_root", "logger_cloudinit"] {
+        for name in value(logger, "handlers").unwrap_or_default().split(',').map(str::trim) {
+            if !name.is_empty() && !names.iter().any(|n| n == name) {
+                names.push(name.to_string());
+            }
+        }
+    }
+    let handler = |name: &String| {
+        let section = format!("handler_{name}");
+        let level = value(&section, "level").and_then(|l| Level::named(&l)).unwrap_or(Level::Debug);
+        let class = value(&section, "class")?;
+        match class.rsplit('.').next()? {
+            "FileHandler" => {
+                let args = value(&section, "args")?;
+                let path = args.split(['\'', '"']).nth(1)?;
+                path.starts_with('/').then(|| Handler::File(level, path.to_string()))
+            }
+            "StreamHandler" => Some(Handler::Stderr(level)),
+            "SysLogHandler" => Some(Handler::Syslog(level)),
+            _ => None,
+        }
+    };
+    names.iter().filter_map(handler).collect()
+}
+
+/// Follows `output:` for a mode.
+pub fn redirect_output(sys: &System, config: &Node, mode: &str) {
+    if std::env::var("_CLOUD_INIT_SAVE_STDOUT").is_ok_and(|v| v.eq_ignore_ascii_case("true")) {
+        return;
+    }
+    let Some(output) = config.get("output") else { return };
+    let Some(node) = output.get(mode).or_else(|| output.get("all")) else { return };
+    let text = |n: &Node| n.as_str().map(str::trim).map(String::from);
+    let (out, err) = match &node.value {
+        Value::Str(_) => (text(node), None),
+        Value::Seq(pair) => (pair.first().and_then(text), pair.get(1).and_then(text)),
+        Value::Map(map) => (map.get("output").and_then(text), map.get("error").and_then(text)),
+        _ => (None, None),
+    };
+    let both = err.as_deref().is_none_or(|e| e == "&1");
+    let result = match (out.as_deref(), err.as_deref()) {
+        (Some(out), _) if both => redirect(sys, out, &[1, 2]),
+        (out, err) => out
+            .map_or(Ok(()), |out| redirect(sys, out, &[1]))
+            .and_then(|()| err.map_or(Ok(()), |err| redirect(sys, err, &[2]))),
+    };
+    if let Err(e) = result {
+        warning!(sys, "output of mode {mode} stays where it is: {e}");
+    }
+}
+
+fn redirect(sys: &System, to: &str, streams: &[i32]) -> std::io::Result<()> {
+    if let Some(file) = tee_file(to)
+        && streams.len() == 2
+    {
+        prepare_output_file(sys, file)?;
+        sys.tee_output(file);
+        return Ok(());
+    }
+    if let Some(command) = to.strip_prefix('|') {
+        let mut child = std::process::Command::new("/bin/sh")
+            .args(["-c", command.trim()])
+            .stdin(std::process::Stdio::piped())
+            .spawn()?;
+        if let Some(pipe) = child.stdin.take() {
+            return point(&std::os::fd::OwnedFd::from(pipe), streams);
+        }
+        return Ok(());
+    }
+    let (path, append) = match to.strip_prefix(">>") {
+        Some(path) => (path, true),
+        None => to.strip_prefix('>').map_or((to, true), |path| (path, false)),
+    };
+    let path = path.trim();
+    if path.is_empty() {
+        return Ok(());
+    }
+    let host = sys.root().host_followed(path);
+    let file =
+        OpenOptions::new().create(true).write(true).append(append).truncate(!append).mode(0o640).open(host)?;
+    point(&file.into(), streams)
+}
+
+/// The file of a plain `| tee -a FILE`, which is what nearly every configuration says.
+fn tee_file(to: &str) -> Option<&str> {
+    let file = to.strip_prefix('|')?.trim().strip_prefix("tee -a ")?.trim();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@".contains(c);
+    (file.starts_with('/') && file.chars().all(plain)).then_some(file)
+}
+
+/// As the shell's child would have made it: 0640, group adm where there is one.
+fn prepare_output_file(sys: &System, file: &str) -> std::io::Result<()> {
+    if sys.exists(file) {
+        return Ok(());
+    }
+    let host = sys.root().host_followed(file);
+    if let Some(parent) = host.parent() {
+        std::fs::create_dir_all(parent)?;
+    }
+    OpenOptions::new().append(true).create(true).mode(0o640).open(&host)?;
+    if let Some(group) = sys.group("adm") {
+        let _ = sys.set_owner(file, (None, Some(group.gid)));
+    }
+    Ok(())
+}
+
+fn point(to: &std::os::fd::OwnedFd, streams: &[i32]) -> std::io::Result<()> {
+    for stream in streams {
+        if *stream == std::io::stdout().as_raw_fd() {
+            nix::unistd::dup2_stdout(to)?;
+        } else {
+            nix::unistd::dup2_stderr(to)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shipped_shapes() {
+        let text = "[loggers]\nkeys=root,cloudinit\n[logger_root]\nlevel=DEBUG\nhandlers=con,file\n[logger_cloudinit]\nhandlers=\n\
+                    [handler_con]\nclass=StreamHandler\nlevel=WARNING\nargs=(sys.stderr,)\n\
+                    [handler_file]\nclass=FileHandler\nlevel=DEBUG\nargs=('/var/log/x.log', 'a', 'UTF-8')\n";
+        assert_eq!(
+            parse_handlers(text),
+            [Handler::Stderr(Level::Warning), Handler::File(Level::Debug, "/var/log/x.log".into())]
+        );
+        let syslog = "[logger_root]\nhandlers=s\n[handler_s]\nclass=handlers.SysLogHandler\nargs=(\"/dev/log\", 1)\n";
+        assert_eq!(parse_handlers(syslog), [Handler::Syslog(Level::Debug)]);
+        assert!(parse_handlers("nonsense = [\n]").is_empty());
+    }
+
+    #[test]
+    fn a_plain_tee_is_recognised() {
+        assert_eq!(tee_file("| tee -a /var/log/out.log"), Some("/var/log/out.log"));
+        assert_eq!(tee_file("|tee -a /x"), Some("/x"));
+        assert_eq!(tee_file("| tee -a /x | grep y"), None);
+        assert_eq!(tee_file(">> /x"), None);
+    }
+}

@@ -1,0 +1,85 @@
+//! Running a stage's list of modules.
+
+use std::time::Duration;
+
+use config::{Map, Node};
+use modules::{Context, Entry, Ran, entries, module, run_list, run_one};
+use state::{Frequency, Instance};
+use system::{info, warning};
+
+use crate::{Single, Stage};
+
+/// For one script of a user, unless `timeouts.script` says otherwise: long enough to install a large package.
+const SCRIPT_TIMEOUT: Duration = Duration::from_secs(3600);
+
+impl Stage {
+    /// Runs the modules of `cloud_MODE_modules`; failures are counted.
+    pub fn run_modules(&mut self, instance: &Instance, mode: &str) {
+        let section = format!("cloud_{mode}_modules");
+        let (list, bad) = entries(self.settings.get(&section));
+        for message in bad {
+            warning!(self.sys, "{section}: {message}");
+        }
+        if list.is_empty() {
+            self.sys.print(&format!("No '{mode}' modules to run under section '{section}'"));
+            return;
+        }
+        let (config, system_info) = self.module_config();
+        let event = self.name.event();
+        let context = self.context(instance, &config, &system_info);
+        let outcomes = run_list(&context, &list, event);
+        let done = outcomes.iter().filter(|(_, ran)| *ran == Ran::Done).count();
+        info!(self.sys, "Ran {done} modules with {} failures", outcomes.iter().filter(|(_, ran)| matches!(ran, Ran::Failed(_))).count());
+        for (_, ran) in outcomes {
+            if let Ran::Failed(message) = ran {
+                self.count_error(message);
+            }
+        }
+    }
+
+    /// `cloud-init single`: one module, whatever its activation and distributions.
+    pub fn run_single(&mut self, instance: &Instance, single: &Single) {
+        let frequency = match single.frequency.as_deref().map(|w| (w, Frequency::named(w))) {
+            Some((word, None)) => return self.fail(format!("no frequency is named {word}")),
+            Some((_, frequency)) => frequency,
+            None => None,
+        };
+        let Some(row) = module(&single.name) else {
+            return self.fail(format!("Did not run {}, does it exist?", single.name));
+        };
+        let args = single.args.iter().map(|a| Node::from(a.as_str())).collect();
+        let (config, system_info) = self.module_config();
+        let context = self.context(instance, &config, &system_info);
+        let outcome = run_one(&context, &Entry::single(row.name, frequency, args), row, "single");
+        match outcome {
+            Ran::Failed(message) => {
+                warning!(self.sys, "Ran {} but it failed!", single.name);
+                self.count_error(message);
+            }
+            Ran::Before => info!(self.sys, "{} previously ran", single.name),
+            Ran::Done | Ran::Skipped(_) => {}
+        }
+    }
+
+    /// What modules see, and `system_info`, which they see only through the distribution.
+    pub(crate) fn module_config(&self) -> (Node, Node) {
+        let mut config = self.settings.merged.clone();
+        let system_info = config.as_map_mut().and_then(|m| m.remove("system_info"));
+        (config, system_info.unwrap_or_else(|| Node::from(Map::new())))
+    }
+
+    pub(crate) fn context<'a>(&'a self, instance: &'a Instance, config: &'a Node, system_info: &'a Node) -> Context<'a> {
+        let seconds = self.settings.system.at_path(&["timeouts", "script"]).and_then(Node::as_int);
+        let script_timeout = seconds.and_then(|s| u64::try_from(s).ok()).map_or(SCRIPT_TIMEOUT, Duration::from_secs);
+        Context {
+            sys: &self.sys,
+            layout: &self.layout,
+            instance,
+            distro: self.distro(),
+            config,
+            system_info,
+            args: &[],
+            script_timeout,
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! What the operating system is: for instance-data.json and for the distribution's row.
+
+use config::Node;
+use config::settings::Settings;
+use distro::Distro;
+use state::Platform;
+use system::{System, debug};
+
+/// The distribution: as configured, else as the machine says, else Debian's ways.
+pub fn distro(sys: &System, settings: &Settings) -> &'static Distro {
+    let configured = settings.merged.at_path(&["system_info", "distro"]).and_then(Node::as_str);
+    let row = configured.and_then(Distro::named).or_else(|| Distro::detect(sys));
+    row.unwrap_or_else(|| {
+        debug!(sys, "no distribution is configured or recognised; Debian's ways are taken");
+        Distro::fallback()
+    })
+}
+
+/// The facts of os-release(5) and uname(2).
+pub fn platform(sys: &System) -> Platform {
+    let text = sys.read_text("/etc/os-release").or_else(|_| sys.read_text("/usr/lib/os-release"));
+    let text = text.unwrap_or_default();
+    let value = |key: &str| {
+        let line = text.lines().find_map(|l| l.strip_prefix(key)?.strip_prefix('='));
+        line.map(|l| l.trim().trim_matches(['"', '\'']).to_string()).unwrap_or_default()
+    };
+    let names = nix::sys::utsname::uname().map(|u| {
+        [u.sysname(), u.nodename(), u.release(), u.version(), u.machine()].map(|s| s.to_string_lossy().into_owned())
+    });
+    let distro = value("ID");
+    Platform {
+        variant: if distro.is_empty() { "linux".into() } else { distro.clone() },
+        distro,
+        version: value("VERSION_ID"),
+        release: value("VERSION_CODENAME"),
+        uname: names.unwrap_or_default(),
+    }
+}

@@ -1,0 +1,257 @@
+//! The frame of a stage: what comes before its first step and after its last one.
+
+use std::process::ExitCode;
+
+use config::Node;
+use config::settings::{Settings, Sources};
+use state::{Layout, StageStatus, Status};
+use system::{Level, System, debug, error, warning};
+
+use crate::args::{self, Args};
+use crate::{logging, platform};
+
+/// The stages, by the names that status.json, the configuration and people have for them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Name {
+    Local,
+    Network,
+    Config,
+    Final,
+}
+
+impl Name {
+    /// In status.json.
+    pub fn status(self) -> &'static str {
+        match self {
+            Name::Local => "init-local",
+            Name::Network => "init",
+            Name::Config => "modules-config",
+            Name::Final => "modules-final",
+        }
+    }
+
+    /// In events of the log, which `analyze` reads.
+    pub fn event(self) -> &'static str {
+        match self {
+            Name::Network => "init-network",
+            other => other.status(),
+        }
+    }
+
+    /// In the welcome line.
+    fn action(self) -> &'static str {
+        match self {
+            Name::Local => "init-local",
+            Name::Network => "init",
+            Name::Config => "modules:config",
+            Name::Final => "modules:final",
+        }
+    }
+
+    /// The mode whose `output:` and module list are this stage's.
+    pub fn mode(self) -> &'static str {
+        match self {
+            Name::Local | Name::Network => "init",
+            Name::Config => "config",
+            Name::Final => "final",
+        }
+    }
+}
+
+/// A running stage.
+pub struct Stage {
+    pub name: Name,
+    pub args: Args,
+    pub sys: System,
+    pub layout: Layout,
+    pub settings: Settings,
+    pub command_line: String,
+    status: Status,
+    record: StageStatus,
+}
+
+/// Runs one stage: reads the configuration, opens the log, takes the steps, records how it went. The exit code
+/// is the number of errors, as upstream's is.
+pub fn run(name: Name, steps: impl FnOnce(&mut Stage)) -> ExitCode {
+    let args = match args::parse(std::env::args().skip(1)) {
+        Ok(args) => args,
+        Err(message) => {
+            eprintln!("error: {message}");
+            return ExitCode::from(2);
+        }
+    };
+    let mut stage = Stage::begin(name, args);
+    steps(&mut stage);
+    stage.finish()
+}
+
+impl Stage {
+    fn begin(name: Name, args: Args) -> Stage {
+        let sys = System::new(&args.root);
+        let command_line = sys.kernel_command_line();
+        // Where the state is is itself configured, so the instance's own layers come with a second look, which
+        // costs nothing before there is an instance.
+        let settings = load(&sys, &Layout::default(), &command_line, &args.files);
+        let layout = layout_of(&settings);
+        let mut stage = Stage {
+            name,
+            args,
+            sys,
+            layout,
+            settings,
+            command_line,
+            status: Status::new(),
+            record: StageStatus::default(),
+        };
+        stage.open();
+        stage
+    }
+
+    fn open(&mut self) {
+        let sys = &self.sys;
+        logging::no_terminal_no_input();
+        logging::open_log(sys, &self.settings, self.args.debug);
+        logging::redirect_output(sys, &self.settings.merged, self.name.mode());
+        sys.log().early_done();
+        let uptime = sys.clock().uptime();
+        let now = system::rfc2822(sys.clock().wall());
+        let welcome = format!(
+            "Cloud-init v. {} running '{}' at {now}. Up {uptime:.2} seconds.",
+            env!("CARGO_PKG_VERSION"),
+            self.name.action()
+        );
+        sys.print(&welcome);
+        debug!(sys, "{welcome}");
+        debug!(sys, "PID [{}] started cloud-init '{}'.", std::process::id(), self.name.action());
+        self.report_settings();
+        if self.is_recorded() {
+            self.begin_record(uptime);
+        }
+        debug!(self.sys, "start: {}: running stage {}", self.name.event(), self.name.status());
+    }
+
+    /// `single` and `modules --mode init` leave no trace in the status.
+    fn is_recorded(&self) -> bool {
+        self.args.single.is_none() && self.args.mode.is_none()
+    }
+
+    fn begin_record(&mut self, uptime: f64) {
+        let (sys, layout) = (&self.sys, &self.layout);
+        if self.name == Name::Local {
+            if let Err(e) = Status::forget(sys, layout) {
+                error!(sys, "{e}");
+            }
+        } else {
+            self.status = Status::read(sys, layout);
+            let before = self.status.get(self.name.status());
+            if before.start.is_some() && before.finished.is_none() {
+                warning!(sys, "Unexpected start time found for {}. Was this stage restarted?", self.name.status());
+            }
+        }
+        self.record.start = Some(uptime);
+        self.status.set_stage(Some(self.name.status()));
+        self.write_status();
+    }
+
+    fn report_settings(&self) {
+        for finding in self.settings.findings.iter() {
+            match finding.kind {
+                config::Kind::Deprecated => system::deprecated!(self.sys, "{finding}"),
+                _ => warning!(self.sys, "{finding}"),
+            }
+        }
+    }
+
+    /// Reads the configuration again, now that an instance has its own.
+    pub fn reload_settings(&mut self) {
+        self.settings = load(&self.sys, &self.layout, &self.command_line, &self.args.files);
+        self.report_settings();
+    }
+
+    /// Notes an error: it is logged, listed in status.json, and counts in the exit code.
+    pub fn fail(&mut self, message: impl Into<String>) {
+        let message = message.into();
+        error!(self.sys, "{message}");
+        self.record.errors.push(message);
+    }
+
+    /// As [`Stage::fail`], for what was logged already.
+    pub fn count_error(&mut self, message: String) {
+        self.record.errors.push(message);
+    }
+
+    /// What `status` shows as the datasource.
+    pub fn set_datasource(&mut self, description: &str) {
+        self.status.set_datasource(description);
+    }
+
+    /// A fact for people in status.json, beside upstream's fields.
+    pub fn set_extra(&mut self, key: &str, text: &str) {
+        self.status.set_extra(key, text.into());
+    }
+
+    pub fn distro(&self) -> &'static distro::Distro {
+        platform::distro(&self.sys, &self.settings)
+    }
+
+    fn write_status(&mut self) {
+        self.record.recoverable.clear();
+        self.record.notice(&self.sys.log().noticed());
+        self.status.set(self.name.status(), &self.record);
+        if let Err(e) = self.status.write(&self.sys, &self.layout) {
+            error!(self.sys, "{e}");
+        }
+    }
+
+    fn finish(mut self) -> ExitCode {
+        let failed = self.record.errors.len();
+        let result = if failed > 0 {
+            "FAIL"
+        } else if self.sys.log().noticed().iter().any(|(level, _)| *level >= Level::Warning) {
+            "WARN"
+        } else {
+            "SUCCESS"
+        };
+        debug!(
+            self.sys,
+            "finish: {}: {result}: running stage {} (duration: {:.3}s)",
+            self.name.event(),
+            self.name.status(),
+            self.sys.clock().elapsed().as_secs_f64()
+        );
+        if let Err(e) = self.sys.finish_output() {
+            warning!(self.sys, "{e}");
+        }
+        if self.is_recorded() {
+            self.record.finished = Some(self.sys.clock().uptime());
+            self.status.set_stage(None);
+            self.write_status();
+            if self.name == Name::Final
+                && let Err(e) = self.status.write_result(&self.sys, &self.layout)
+            {
+                error!(self.sys, "{e}");
+            }
+        }
+        // A shell sees the number modulo 256: never let errors look like success.
+        ExitCode::from(u8::try_from(failed).unwrap_or(u8::MAX))
+    }
+}
+
+/// Where the state is, by the configuration.
+fn layout_of(settings: &Settings) -> Layout {
+    let path = |key: &str| settings.merged.at_path(&["system_info", "paths", key]).and_then(Node::as_str);
+    Layout::with(path("cloud_dir"), path("run_dir"), path("templates_dir"))
+}
+
+fn load(sys: &System, layout: &Layout, command_line: &str, files: &[String]) -> Settings {
+    Settings::load(
+        sys,
+        &Sources {
+            run_dir: &layout.run(""),
+            instance_dir: &layout.instance(""),
+            command_line,
+            files,
+            ..Sources::default()
+        },
+    )
+}
