@@ -4,6 +4,7 @@
 mod bootcmd;
 mod context;
 mod entry;
+mod final_message;
 mod run;
 mod run_parts;
 mod runcmd;
@@ -15,6 +16,8 @@ mod scripts_vendor;
 mod shell;
 #[cfg(test)]
 mod testing;
+mod write_files;
+mod write_files_deferred;
 
 pub use context::{Context, required};
 pub use entry::{Entry, entries};
@@ -41,12 +44,15 @@ pub struct Module {
 /// Every module. A new one is a file and a line here.
 pub const MODULES: &[&Module] = &[
     &bootcmd::MODULE,
+    &final_message::MODULE,
     &runcmd::MODULE,
     &scripts_per_boot::MODULE,
     &scripts_per_instance::MODULE,
     &scripts_per_once::MODULE,
     &scripts_user::MODULE,
     &scripts_vendor::MODULE,
+    &write_files::MODULE,
+    &write_files_deferred::MODULE,
 ];
 
 /// The module of a name as lists and command lines spell it: `ssh`, `cc_ssh`, `write-files`, `ssh.py`.

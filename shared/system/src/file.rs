@@ -197,11 +197,23 @@ impl System {
         if let Some(parent) = path.parent() {
             self.make_dir(parent, 0o755)?;
         }
+        if let Some(parent) = host.parent().filter(|p| !p.exists()) {
+            // A link that points to where nothing is yet.
+            fs::DirBuilder::new()
+                .recursive(true)
+                .mode(0o755)
+                .create(parent)
+                .doing(format_args!("making the directory for {}", path.display()))?;
+        }
         // A device (/dev/console, /dev/urandom) cannot be replaced; it is written to.
         if old.as_ref().is_some_and(|m| !m.is_file()) {
             return self.write_into(path, &host, content);
         }
-        self.write_beside(&host, content, how).doing(format_args!("writing {}", path.display()))?;
+        match (self.write_beside(&host, content, how), &old) {
+            (Err(e), Some(old)) if cannot_be_replaced(&e) => self.write_in_place(&host, content, how, old),
+            (result, _) => result,
+        }
+        .doing(format_args!("writing {}", path.display()))?;
         let change = if old.is_some() { Change::Replaced } else { Change::Created };
         self.note(Effect::Write { path: path.display().to_string(), mode: how.mode, change });
         Ok(change)
@@ -215,6 +227,24 @@ impl System {
             .and_then(|mut f| f.write_all(content))
             .doing(format_args!("writing to {}", path.display()))?;
         Ok(Change::Replaced)
+    }
+
+    /// For a file that is a mount point (containers bind /etc/hosts) or in /proc or /sys: nothing can be
+    /// renamed over it. Its mode is narrowed before the content is there, or nothing is written.
+    fn write_in_place(&self, host: &Path, content: &[u8], how: Write, old: &fs::Metadata) -> io::Result<()> {
+        let mut file =
+            OpenOptions::new().write(true).custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC).open(host)?;
+        let fit = self
+            .give(host, how.uid, how.gid)
+            .and_then(|()| file.set_permissions(fs::Permissions::from_mode(how.mode)));
+        match fit {
+            // The kernel's own files keep their mode, which is fine unless others could read more than meant.
+            Err(e) if old.mode() & 0o077 & !how.mode != 0 => return Err(e),
+            _ => {}
+        }
+        file.set_len(0)?;
+        file.write_all(content)?;
+        if how.durable { file.sync_data() } else { Ok(()) }
     }
 
     fn write_beside(&self, host: &Path, content: &[u8], how: Write) -> io::Result<()> {
@@ -372,6 +402,12 @@ impl System {
     }
 }
 
+/// Whether a write failed because of where the file is, not because of what it is.
+fn cannot_be_replaced(e: &io::Error) -> bool {
+    use io::ErrorKind::{NotFound, PermissionDenied, ReadOnlyFilesystem, ResourceBusy};
+    matches!(e.kind(), ResourceBusy | PermissionDenied | NotFound | ReadOnlyFilesystem)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -404,6 +440,16 @@ mod tests {
         assert_eq!(sys.read_text("/run/real").unwrap(), "x");
         assert!(sys.is_link("/etc/name"));
         fs::remove_dir_all(top).unwrap();
+    }
+
+    #[test]
+    fn a_file_of_the_kernel_is_written_in_place() {
+        // Its own, so harmless; the directory takes no other file.
+        let sys = System::new("/");
+        let path = format!("/proc/{}/coredump_filter", std::process::id());
+        assert_eq!(sys.write(&path, "0x31", Write::default()).unwrap(), Change::Replaced);
+        assert_eq!(sys.read_text(&path).unwrap(), "00000031\n");
+        assert!(sys.write("/proc/version", "x", Write::default()).is_err());
     }
 
     #[test]
