@@ -1,5 +1,4 @@
-//! Version 2, netplan's language, read for the renderers that do not speak it. Sections are handled in the order
-//! in which they stand in the document.
+//! Version 2, netplan's language, read for the renderers that do not speak it.
 
 use config::{Kind, Map, Node, Value};
 
@@ -16,29 +15,26 @@ const SHARED: [&str; 14] = [
 ];
 const ETHERNET: [&str; 6] = ["match", "set-name", "wakeonlan", "accept-ra", "optional", "dhcp-identifier"];
 
+type Read = fn(&mut Builder, &str, &Node, &str, &Known) -> Result<(), String>;
+
+/// NICs first, whatever the document's order, so that what is made of them finds them described.
+const SECTIONS: [(&str, Read); 4] =
+    [("ethernets", ethernet), ("bonds", bond), ("bridges", bridge), ("vlans", vlan)];
+
 pub fn parse(config: &Node, known: &Known) -> Result<Parsed, String> {
     let mut build = Builder::new(2);
-    for (section, devices) in config.as_map().into_iter().flat_map(Map::iter) {
+    for (section, _) in config.as_map().into_iter().flat_map(Map::iter) {
         let name = section.scalar_text().unwrap_or_default();
-        let path = format!("network.{name}");
-        let read: fn(&mut Builder, &str, &Node, &str, &Known) -> Result<(), String> = match name.as_str() {
-            "version" | "renderer" => continue,
-            "ethernets" => ethernet,
-            "bonds" => bond,
-            "bridges" => bridge,
-            "vlans" => vlan,
-            "wifis" => {
-                build.wrong(section, &path, "only netplan can set up wireless devices: left out");
-                continue;
-            }
-            _ => {
-                build.findings.add(Kind::Unknown, &section.at, path, "only netplan can do that: left out");
-                continue;
-            }
-        };
-        if devices.is_null() {
-            continue;
+        if name == "wifis" {
+            build.wrong(section, "network.wifis", "only netplan can set up wireless devices: left out");
+        } else if !["version", "renderer"].contains(&&*name) && !SECTIONS.iter().any(|(known, _)| *known == name) {
+            let message = "only netplan can do that: left out";
+            build.findings.add(Kind::Unknown, &section.at, join("network", &name), message);
         }
+    }
+    for (name, read) in SECTIONS {
+        let Some(devices) = config.get(name).filter(|n| !n.is_null()) else { continue };
+        let path = join("network", name);
         let Some(map) = devices.as_map() else {
             build.wrong(devices, &path, format!("expected a map of devices, found {}", devices.kind()));
             continue;
