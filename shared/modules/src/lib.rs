@@ -5,6 +5,7 @@ mod bootcmd;
 mod context;
 mod entry;
 mod final_message;
+mod pending;
 mod run;
 mod run_parts;
 mod runcmd;

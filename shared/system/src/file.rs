@@ -1,6 +1,6 @@
 //! Files: read with a cap, written whole or not at all, with their final mode from the first byte.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Write as _};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
@@ -48,7 +48,8 @@ impl Write {
         Write { uid, gid, ..self }
     }
 
-    /// On the disk before the call returns: for state that decides what the next boot does.
+    /// Whole after a power cut, old or new: for state that decides what the next boot does. Costs a disk's
+    /// flush (a few milliseconds), so it is not for what the next boot throws away.
     pub fn durable(self) -> Write {
         Write { durable: true, ..self }
     }
@@ -264,16 +265,12 @@ impl System {
             // After chown, which clears set-user-ID bits; before the content, so that it is never wider.
             file.set_permissions(fs::Permissions::from_mode(how.mode))?;
             file.write_all(content)?;
-            if how.durable {
+            // Before the rename: else a power cut could leave the new name with nothing in it. That the rename
+            // itself is on the disk is not waited for; the old file is as good as the new one.
+            if how.durable && !content.is_empty() {
                 file.sync_data()?;
             }
-            fs::rename(&temporary, host)?;
-            if how.durable
-                && let Some(parent) = host.parent()
-            {
-                File::open(parent)?.sync_all()?;
-            }
-            Ok(())
+            fs::rename(&temporary, host)
         })();
         if result.is_err() {
             let _ = fs::remove_file(&temporary);

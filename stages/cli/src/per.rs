@@ -55,7 +55,7 @@ pub fn run(words: &[String]) -> ExitCode {
         }
     };
     let text = format!("{code}\t{}\n", sys.clock().wall().as_secs());
-    if let Err(e) = sys.write(&marker, text, Write::default().durable()) {
+    if let Err(e) = sys.write(&marker, text, Write::default()) {
         return fail(&e.to_string());
     }
     ExitCode::from(u8::try_from(code).unwrap_or(1))
