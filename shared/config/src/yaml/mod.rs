@@ -1,12 +1,17 @@
 //! YAML 1.1 as PyYAML's safe loader reads it, with positions and limits: `events` runs the parser, `compose`
-//! makes values of its events, `scalar` knows what a word means. Never panics, whatever the bytes.
+//! makes values of its events, `scalar` knows what a word means. Never panics, whatever the bytes. The way back is
+//! `emit`, with `quote` for its texts.
 //!
 //! Where this differs from PyYAML: a timestamp stays the text that was written, an integer beyond 128 bits
 //! too, and a value that contains itself is refused.
 
 mod compose;
+mod emit;
 mod events;
+mod quote;
 mod scalar;
+
+pub use emit::{Style, emit};
 
 use std::rc::Rc;
 
