@@ -5,8 +5,11 @@
 //! too, and a value that contains itself is refused.
 
 mod compose;
+mod dump;
 mod events;
 mod scalar;
+
+pub use dump::{document, dump};
 
 use std::rc::Rc;
 
