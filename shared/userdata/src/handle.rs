@@ -201,7 +201,7 @@ impl<'a> Handler<'a> {
         for name in &self.ignored {
             text.push_str(&format!("# Cloud-config part ignored SCHEMA_ERROR: {name}\n"));
         }
-        text + &format!("{merged:?}")
+        text + &config::yaml::emit(merged, config::yaml::Style::DOCUMENT)
     }
 }
 

@@ -217,7 +217,7 @@ impl Report {
     }
 
     fn yaml(&self) -> String {
-        config::yaml::emit::document(&config::Node::from_json(&self.json()))
+        config::yaml::emit(&config::Node::from_json(&self.json()), config::yaml::Style::DOCUMENT)
     }
 }
 
