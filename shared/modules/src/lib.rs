@@ -5,6 +5,8 @@ mod bootcmd;
 mod context;
 mod entry;
 mod final_message;
+mod phone_home;
+mod power_state_change;
 mod run;
 mod run_parts;
 mod runcmd;
@@ -13,6 +15,7 @@ mod scripts_per_instance;
 mod scripts_per_once;
 mod scripts_user;
 mod scripts_vendor;
+mod seed_random;
 mod shell;
 #[cfg(test)]
 mod testing;
@@ -45,12 +48,15 @@ pub struct Module {
 pub const MODULES: &[&Module] = &[
     &bootcmd::MODULE,
     &final_message::MODULE,
+    &phone_home::MODULE,
+    &power_state_change::MODULE,
     &runcmd::MODULE,
     &scripts_per_boot::MODULE,
     &scripts_per_instance::MODULE,
     &scripts_per_once::MODULE,
     &scripts_user::MODULE,
     &scripts_vendor::MODULE,
+    &seed_random::MODULE,
     &write_files::MODULE,
     &write_files_deferred::MODULE,
 ];
