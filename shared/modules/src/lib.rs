@@ -2,6 +2,7 @@
 //! Modules know no cloud and not each other.
 
 mod bootcmd;
+mod ca_certs;
 mod context;
 mod entry;
 mod final_message;
@@ -47,6 +48,7 @@ pub struct Module {
 /// Every module. A new one is a file and a line here.
 pub const MODULES: &[&Module] = &[
     &bootcmd::MODULE,
+    &ca_certs::MODULE,
     &final_message::MODULE,
     &phone_home::MODULE,
     &power_state_change::MODULE,
