@@ -44,7 +44,7 @@ fn run(context: &Context<'_>) -> Result<()> {
         warning!(sys, "final_message: nothing is known as {}", unknown.join(", "));
     }
     let text = text.trim_end();
-    sys.say(&format!("{text}\n"));
+    sys.print(text);
     debug!(sys, "{text}");
 
     let finished = format!("{uptime} - {time} - v. {VERSION}\n");

@@ -2,10 +2,13 @@
 //! Modules know no cloud and not each other.
 
 mod bootcmd;
+mod ca_certs;
 mod context;
 mod entry;
 mod final_message;
 mod pending;
+mod phone_home;
+mod power_state_change;
 mod run;
 mod run_parts;
 mod runcmd;
@@ -14,6 +17,7 @@ mod scripts_per_instance;
 mod scripts_per_once;
 mod scripts_user;
 mod scripts_vendor;
+mod seed_random;
 mod shell;
 #[cfg(test)]
 mod testing;
@@ -45,13 +49,17 @@ pub struct Module {
 /// Every module. A new one is a file and a line here.
 pub const MODULES: &[&Module] = &[
     &bootcmd::MODULE,
+    &ca_certs::MODULE,
     &final_message::MODULE,
+    &phone_home::MODULE,
+    &power_state_change::MODULE,
     &runcmd::MODULE,
     &scripts_per_boot::MODULE,
     &scripts_per_instance::MODULE,
     &scripts_per_once::MODULE,
     &scripts_user::MODULE,
     &scripts_vendor::MODULE,
+    &seed_random::MODULE,
     &write_files::MODULE,
     &write_files_deferred::MODULE,
 ];

@@ -93,8 +93,8 @@ mod tests {
     #[test]
     fn bad_lists_say_where() {
         for (text, said) in [
-            ("ls", "test.yaml:1:1: : expected a list of commands, found text"),
-            ("{a: b}", "test.yaml:1:1: : expected a list of commands, found a map"),
+            ("ls", "test.yaml:1:1: expected a list of commands, found text"),
+            ("{a: b}", "test.yaml:1:1: expected a list of commands, found a map"),
             (
                 "[ok, 1]",
                 "test.yaml:1:6: [1]: expected a command (text, or a list of texts), found an integer",

@@ -17,7 +17,6 @@ mod link;
 mod log;
 mod output;
 mod root;
-mod say;
 
 pub use account::{Group, User, parse_group, parse_passwd};
 pub use clock::{Clock, Deadline, log_time, rfc2822};
