@@ -38,6 +38,7 @@ struct CloudInit {
 
 #[derive(FromArgs)]
 #[argh(subcommand)]
+#[allow(dead_code)]
 pub enum Command {
     Init(Init),
     Modules(Modules),
@@ -84,9 +85,10 @@ pub struct Single {
     /// instance, always or once; the module's own when left out
     #[argh(option)]
     pub frequency: Option<String>,
-    /// enable reporting
+    /// accepted as ever; events are in the log with and without it
     #[argh(switch)]
-    pub report: bool,
+    #[allow(dead_code)]
+    report: bool,
     /// further configuration, of the highest precedence
     #[argh(option, short = 'f')]
     pub file: Vec<String>,
