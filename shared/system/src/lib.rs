@@ -24,6 +24,7 @@ pub use command::{Command, Finished, Output};
 pub use error::{Error, Result, ResultExt};
 pub use file::{Change, Write};
 pub use http::{Fetch, Fetched};
+pub use link::{Link, LinkAddress};
 pub use log::{Level, Log};
 pub use root::Root;
 

@@ -191,7 +191,7 @@ fn mac_of_base_60(number: i128) -> Option<String> {
         rest /= 60;
     }
     parts[0] = rest;
-    (0..100).contains(&rest).then(|| parts.map(|p| format!("{p:02}")).join(":"))
+    (number >= 0 && rest < 100).then(|| parts.map(|p| format!("{p:02}")).join(":"))
 }
 
 #[cfg(test)]

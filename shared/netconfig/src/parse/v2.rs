@@ -231,17 +231,17 @@ fn subnets(build: &mut Builder, device: &Node, path: &str) -> Result<Vec<Subnet>
     Ok(subnets)
 }
 
-/// Each device's own servers, beside the copy in its first address. Upstream stops at the first device that has
-/// a search list and no servers, and the devices after it in the section go without; so they do here.
+/// Each device's own servers, beside the copy in its first address. Upstream stops at the first device whose
+/// `nameservers` has no addresses, and the devices after it in the section go without; so they do here.
 fn own_servers(build: &mut Builder, devices: &Map, path: &str) {
     for (id, device) in devices.iter() {
         let id = id.scalar_text().unwrap_or_default();
-        let Some(node) = device.get("nameservers").filter(|n| !n.is_falsy()) else { continue };
-        if node.get("search").is_some() && node.get("addresses").is_none() {
+        let Some(node) = device.get("nameservers").filter(|n| n.as_map().is_some()) else { continue };
+        if node.get("addresses").is_none_or(Node::is_falsy) {
             build.wrong(
                 node,
                 &format!("{path}.{id}.nameservers"),
-                "a search list without addresses: it and the servers of the devices after it are left out",
+                "no addresses: what it says and the servers of the devices after it are left out",
             );
             return;
         }

@@ -7,7 +7,7 @@ use config::{Node, Value};
 use system::System;
 
 use crate::model::{Dhcp, Link, LinkKind, Method, Model, Route};
-use crate::parse::address::is_inside;
+use crate::parse::address::{is_inside, is_ipv6, parse_prefix};
 use crate::parse::{BOND, BRIDGE, Unit};
 
 use super::{File, Target};
@@ -147,10 +147,11 @@ fn network(link: &Link, model: &Model, joins: &Joins<'_>) -> Result<UnitFile, St
         }
     }
     addresses_and_routes(&mut unit, link, model);
-    if dhcp4 {
+    // Upstream reads overrides in `ethernets` alone.
+    if dhcp4 && link.kind == LinkKind::Physical {
         overrides(&mut unit, "DHCPv4", &link.dhcp4, OVERRIDES)?;
     }
-    if dhcp6 {
+    if dhcp6 && link.kind == LinkKind::Physical {
         overrides(&mut unit, "DHCPv6", &link.dhcp6, &OVERRIDES[..4])?;
     }
     for rule in &link.rules {
@@ -171,30 +172,41 @@ fn addresses_and_routes(unit: &mut UnitFile, link: &Link, model: &Model) {
     let mut routes = Numbered::default();
     let mut number = 0;
     for subnet in &link.subnets {
-        if let Some(address) = &subnet.address {
-            unit.addresses.insert(match subnet.prefix {
-                Some(prefix) => format!("Address={address}/{prefix}"),
-                None => format!("Address={address}"),
-            });
-            if let Some(gateway) = &subnet.gateway {
-                let mut lines = BTreeSet::from([format!("Gateway={gateway}")]);
-                if subnet.prefix.and_then(|prefix| is_inside(gateway, address, prefix)) == Some(false) {
-                    lines.insert("GatewayOnLink=yes".into());
-                }
-                gateways.add(number, lines);
-                number += 1;
-            }
-        }
         for route in &subnet.routes {
             routes.add(number, route_lines(route));
             number += 1;
         }
+        let Some(address) = &subnet.address else { continue };
+        unit.addresses.insert(match subnet.prefix {
+            Some(prefix) => format!("Address={address}/{prefix}"),
+            None => format!("Address={address}"),
+        });
+        let Some(gateway) = &subnet.gateway else { continue };
+        let mut lines = BTreeSet::from([format!("Gateway={gateway}")]);
+        if reaches(address, subnet.prefix, gateway) == Some(false) {
+            lines.insert("GatewayOnLink=yes".into());
+        }
+        gateways.add(number, lines);
+        number += 1;
     }
     let mut global = Numbered::default();
     for (i, route) in model.routes.iter().enumerate() {
         global.add(i, route_lines(route));
     }
     unit.routes = [gateways, global, routes].into_iter().flat_map(|group| group.0.into_values()).collect();
+}
+
+/// Whether a gateway lies within an address's subnet. Of an address that isn't static the prefix is still in the
+/// text, and without one it is a single address; `None` when that can't be told.
+fn reaches(address: &str, prefix: Option<u8>, gateway: &str) -> Option<bool> {
+    let (ip, behind) = address.split_once('/').unwrap_or((address, ""));
+    let parsed = ip.parse().ok()?;
+    let prefix = match (prefix, behind) {
+        (Some(prefix), _) => prefix,
+        (None, "") => if is_ipv6(ip) { 128 } else { 32 },
+        (None, text) => parse_prefix(text, parsed).ok()?,
+    };
+    is_inside(gateway, ip, prefix)
 }
 
 /// Sections by their running number as text, as upstream orders them: the tenth comes before the second.
