@@ -94,13 +94,7 @@ boot() {
 diary() { sed 's/^/  /' "$root/var/log/demo" 2>/dev/null || echo "  (nothing)"; rm -f "$root/var/log/demo"; }
 
 # The image: the defaults that packages install, and a seed directory.
-mkdir -p "$root/etc/cloud/cloud.cfg.d" "$root/var/lib/cloud/seed/nocloud"
-"$here/../packaging/render" debian <"$here/../packaging/etc-cloud/cloud.cfg" >"$root/etc/cloud/cloud.cfg"
-cp "$here/../packaging/etc-cloud/05_logging.cfg" "$root/etc/cloud/cloud.cfg.d/"
-mkdir -p "$root/etc/cloud/templates"
-cp "$here"/../packaging/etc-cloud/templates/*.tmpl "$root/etc/cloud/templates/"
-cp "$here"/demo/seed/* "$root/var/lib/cloud/seed/nocloud/"
-printf 'datasource_list: [NoCloud, ConfigDrive, None]\n' >"$root/etc/cloud/cloud.cfg.d/90_demo.cfg"
+"$here/lib/image" "$root" "$here/demo/seed"
 (cd "$root" && find etc var home root srv -xdev ! -type d | sort) >"$DEMO_WORK/before"
 
 title "First boot of instance i-demo-0001"
