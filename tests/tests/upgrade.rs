@@ -54,10 +54,12 @@ fn from_debians_cloud_init() {
 
     let mut changes = Vec::new();
     for path in before.keys().chain(after.keys().filter(|p| !before.contains_key(*p))) {
-        if before.get(path) == after.get(path) || EVERY_BOOT.iter().chain(CACHE).any(|p| path.starts_with(p)) {
+        if before.get(path) == after.get(path) || EVERY_BOOT.iter().chain(CACHE).any(|p| path.starts_with(p))
+        {
             continue;
         }
-        let side = |map: &BTreeMap<String, String>| map.get(path).cloned().unwrap_or_else(|| "nothing".into());
+        let side =
+            |map: &BTreeMap<String, String>| map.get(path).cloned().unwrap_or_else(|| "nothing".into());
         changes.push(format!("/{path}: {} -> {}", side(&before), side(&after)));
     }
     assert!(changes.is_empty(), "the boot after the change of packages changed\n{}", changes.join("\n"));

@@ -5,7 +5,25 @@
 const PENDING: &[(&str, &[&str])] = &[
     ("ansible", &["ansible"]),
     ("apk_configure", &["apk_repos"]),
-    ("apt_configure", &["apt.sources", "apt.sources_list", "apt.primary", "apt.security", "apt.conf", "apt.debconf_selections", "apt.disable_suites", "apt.proxy", "apt.http_proxy", "apt.https_proxy", "apt.ftp_proxy", "apt_sources", "apt_mirror", "apt_proxy"]),
+    (
+        "apt_configure",
+        &[
+            "apt.sources",
+            "apt.sources_list",
+            "apt.primary",
+            "apt.security",
+            "apt.conf",
+            "apt.debconf_selections",
+            "apt.disable_suites",
+            "apt.proxy",
+            "apt.http_proxy",
+            "apt.https_proxy",
+            "apt.ftp_proxy",
+            "apt_sources",
+            "apt_mirror",
+            "apt_proxy",
+        ],
+    ),
     ("apt_pipelining", &["apt_pipelining"]),
     ("byobu", &["byobu_by_default"]),
     ("chef", &["chef"]),
@@ -54,7 +72,9 @@ mod tests {
 
     #[test]
     fn only_what_is_asked_for_is_missed() {
-        let config = config::yaml::parse("t", "{apt: {preserve_sources_list: true}, snap: {commands: [x]}}").unwrap().root;
+        let config = config::yaml::parse("t", "{apt: {preserve_sources_list: true}, snap: {commands: [x]}}")
+            .unwrap()
+            .root;
         assert_eq!(pending_keys("apt_configure", &config), Some(vec![]));
         assert_eq!(pending_keys("snap", &config), Some(vec!["snap"]));
         assert_eq!(pending_keys("nonsense", &config), None);

@@ -10,13 +10,11 @@
 //!
 //! Knows no datasource: stages hand configurations over as values with their format's name.
 
-
 pub mod model;
 
 pub mod parse;
 
 pub mod render;
-
 
 use config::{Findings, Node};
 

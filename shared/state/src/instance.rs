@@ -177,7 +177,8 @@ impl Instance {
         let described = sys.read_text(layout.instance("datasource")).ok()?;
         // `DataSourceNoCloud: DataSourceNoCloud [seed=/dev/sr0]`
         let (class, description) = described.trim().split_once(": ")?;
-        let datasource = class.strip_prefix("DataSource").unwrap_or(class).trim_end_matches("Net").to_string();
+        let datasource =
+            class.strip_prefix("DataSource").unwrap_or(class).trim_end_matches("Net").to_string();
         let mut instance = Instance {
             id,
             platform: datasource.to_lowercase(),

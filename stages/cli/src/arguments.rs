@@ -5,7 +5,10 @@ use argh::{EarlyExit, FromArgs};
 
 /// What the words ask for.
 pub enum Parsed {
-    Run { top: Top, command: Command },
+    Run {
+        top: Top,
+        command: Command,
+    },
     /// Help or the version.
     Print(String),
     /// A usage error: its message, and the help that goes with it.
@@ -248,7 +251,9 @@ fn normalise(words: Vec<String>) -> Vec<String> {
             result.extend(words.by_ref());
         } else if let (true, Some((key, value))) = (word.starts_with("--"), word.split_once('=')) {
             result.extend([key.to_string(), value.to_string()]);
-        } else if let Some(letters) = word.strip_prefix('-').filter(|w| !w.starts_with('-') && w.chars().count() > 1) {
+        } else if let Some(letters) =
+            word.strip_prefix('-').filter(|w| !w.starts_with('-') && w.chars().count() > 1)
+        {
             let mut letters = letters.chars();
             while let Some(letter) = letters.next() {
                 result.push(format!("-{letter}"));

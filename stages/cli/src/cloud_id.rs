@@ -26,7 +26,9 @@ pub fn run(machine: &Machine, args: &CloudId) -> ExitCode {
     let data = match machine.json(&path) {
         Ok(data) => data,
         Err(e) if e.is_absent() => {
-            eprintln!("Error:\nFile not found '{path}'. Provide a path to instance data json file using --instance-data");
+            eprintln!(
+                "Error:\nFile not found '{path}'. Provide a path to instance data json file using --instance-data"
+            );
             return ExitCode::FAILURE;
         }
         Err(e) => {
@@ -37,7 +39,8 @@ pub fn run(machine: &Machine, args: &CloudId) -> ExitCode {
     let v1 = data.get("v1").cloned().unwrap_or_default();
     let text = |key: &str| v1.get(key).and_then(Value::as_str);
     let region = text("region");
-    let id = state::cloud_id(text("cloud_name").unwrap_or_default(), region, text("platform").unwrap_or_default());
+    let id =
+        state::cloud_id(text("cloud_name").unwrap_or_default(), region, text("platform").unwrap_or_default());
     if args.json {
         let mut all = v1;
         if let Some(map) = all.as_object_mut() {

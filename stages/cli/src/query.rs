@@ -62,7 +62,10 @@ fn read(machine: &Machine, args: &Query) -> std::result::Result<Value, String> {
                 whole
             } else {
                 if is_root {
-                    warning!(machine.sys, "Missing root-readable {whole}. Using redacted {redacted} instead.");
+                    warning!(
+                        machine.sys,
+                        "Missing root-readable {whole}. Using redacted {redacted} instead."
+                    );
                 }
                 redacted
             }
@@ -77,10 +80,12 @@ fn read(machine: &Machine, args: &Query) -> std::result::Result<Value, String> {
         }
         Err(e) => return Err(e.to_string()),
     };
-    let given = |file: &Option<String>, name: &str| file.clone().unwrap_or_else(|| machine.layout.instance(name));
-    for (key, file) in
-        [("userdata", given(&args.user_data, "user-data.txt")), ("vendordata", given(&args.vendor_data, "vendor-data.txt"))]
-    {
+    let given =
+        |file: &Option<String>, name: &str| file.clone().unwrap_or_else(|| machine.layout.instance(name));
+    for (key, file) in [
+        ("userdata", given(&args.user_data, "user-data.txt")),
+        ("vendordata", given(&args.vendor_data, "vendor-data.txt")),
+    ] {
         let value = if is_root { raw(machine, &file) } else { Ok(hidden(&file)) };
         data.insert(key.into(), value.unwrap_or_else(|_| hidden(&file)));
     }
@@ -126,7 +131,9 @@ fn find<'a>(data: &'a Value, path: &str) -> std::result::Result<&'a Value, Strin
     let mut walked = String::new();
     for key in path.split('.') {
         let next = match at {
-            Value::Object(map) => map.get(key).or_else(|| map.iter().find(|(k, _)| alias(k) == key).map(|(_, v)| v)),
+            Value::Object(map) => {
+                map.get(key).or_else(|| map.iter().find(|(k, _)| alias(k) == key).map(|(_, v)| v))
+            }
             Value::Array(items) => key.parse::<usize>().ok().and_then(|i| items.get(i)),
             _ => None,
         };

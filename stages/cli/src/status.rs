@@ -155,11 +155,7 @@ impl Report {
     }
 
     fn exit_code(&self) -> u8 {
-        if self.state == State::Error {
-            1
-        } else {
-            2 * u8::from(!self.recoverable.is_empty())
-        }
+        if self.state == State::Error { 1 } else { 2 * u8::from(!self.recoverable.is_empty()) }
     }
 
     fn tabular(&self, long: bool, waited: bool) -> String {
@@ -261,14 +257,20 @@ fn disabled_by_environment(machine: &Machine) -> bool {
 
 fn reason(code: &str, run_dir: String) -> String {
     match code {
-        "disabled-by-generator" => format!("Cloud-init disabled by cloud-init-generator: {run_dir}/disabled exists"),
-        "disabled-by-kernel-command-line" => "Cloud-init disabled by kernel parameter cloud-init=disabled".into(),
+        "disabled-by-generator" => {
+            format!("Cloud-init disabled by cloud-init-generator: {run_dir}/disabled exists")
+        }
+        "disabled-by-kernel-command-line" => {
+            "Cloud-init disabled by kernel parameter cloud-init=disabled".into()
+        }
         "disabled-by-marker-file" => "Cloud-init disabled by /etc/cloud/cloud-init.disabled".into(),
         "disabled-by-environment-variable" => {
             "Cloud-init disabled by environment variable KERNEL_CMDLINE=cloud-init=disabled".into()
         }
         "enabled-by-generator" => "Cloud-init enabled by systemd cloud-init-generator".into(),
-        "enabled-by-kernel-command-line" => "Cloud-init enabled by kernel command line cloud-init=enabled".into(),
+        "enabled-by-kernel-command-line" => {
+            "Cloud-init enabled by kernel command line cloud-init=enabled".into()
+        }
         "enabled-by-sysvinit" => "Cloud-init enabled on sysvinit".into(),
         _ => "Systemd generator may not have run yet.".into(),
     }
@@ -289,7 +291,9 @@ fn failed_unit(machine: &Machine) -> Option<&'static str> {
     };
     let blocks = answer.split("\n\n").zip(UNITS);
     for (block, unit) in blocks {
-        let value = |key: &str| block.lines().find_map(|l| l.strip_prefix(key)?.strip_prefix('=')).unwrap_or_default();
+        let value = |key: &str| {
+            block.lines().find_map(|l| l.strip_prefix(key)?.strip_prefix('=')).unwrap_or_default()
+        };
         if !matches!(value("UnitFileState"), "enabled" | "enabled-runtime" | "static" | "alias" | "linked") {
             return Some(unit);
         }
@@ -346,7 +350,10 @@ mod tests {
     fn errors_while_running() {
         let text = r#"{"v1": {"init": {"start": 1, "errors": ["e"]}}}"#;
         let running = report("running", text, false);
-        assert_eq!((running.shown(), running.extended(), running.exit_code()), ("error", "error - running", 1));
+        assert_eq!(
+            (running.shown(), running.extended(), running.exit_code()),
+            ("error", "error - running", 1)
+        );
         assert!(running.is_running);
     }
 }

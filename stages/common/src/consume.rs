@@ -42,7 +42,10 @@ impl Stage {
                         _ => warning!(self.sys, "{finding}"),
                     }
                 }
-                debug!(self.sys, "finish: {event}/consume-user-data: SUCCESS: reading and applying user-data");
+                debug!(
+                    self.sys,
+                    "finish: {event}/consume-user-data: SUCCESS: reading and applying user-data"
+                );
             }
             Err(e) => {
                 debug!(self.sys, "finish: {event}/consume-user-data: FAIL: reading and applying user-data");
@@ -57,7 +60,10 @@ impl Stage {
     fn write_combined(&mut self) {
         let mut all = self.settings.merged.to_json();
         if let Some(map) = all.as_object_mut() {
-            map.insert("_doc".into(), "The effective configuration: of the machine, the vendor and the user.".into());
+            map.insert(
+                "_doc".into(),
+                "The effective configuration: of the machine, the vendor and the user.".into(),
+            );
             map.insert("features".into(), json!({}));
         }
         let path = self.layout.run("combined-cloud-config.json");

@@ -10,10 +10,22 @@ impl Stage {
     /// The state's directories.
     pub fn prepare_directories(&mut self) {
         let cloud = [
-            "", "scripts", "scripts/per-instance", "scripts/per-once", "scripts/per-boot", "scripts/vendor", "seed", "instances",
-            "handlers", "sem", "data",
+            "",
+            "scripts",
+            "scripts/per-instance",
+            "scripts/per-once",
+            "scripts/per-boot",
+            "scripts/vendor",
+            "seed",
+            "instances",
+            "handlers",
+            "sem",
+            "data",
         ];
-        let paths = cloud.map(|name| self.layout.cloud(name)).into_iter().chain([self.layout.run(""), self.layout.run("sem")]);
+        let paths = cloud
+            .map(|name| self.layout.cloud(name))
+            .into_iter()
+            .chain([self.layout.run(""), self.layout.run("sem")]);
         let failed: Vec<String> =
             paths.filter_map(|path| self.sys.make_dir(path, 0o755).err()).map(|e| e.to_string()).collect();
         for message in failed {
@@ -42,7 +54,10 @@ impl Stage {
     pub fn name_machine(&mut self, found: &Found) {
         let (config, system_info) = self.module_config();
         let context = self.context(&found.instance, &config, &system_info);
-        if let Err(e) = { let _ = &context; Ok::<(), system::Error>(()) } {
+        if let Err(e) = {
+            let _ = &context;
+            Ok::<(), system::Error>(())
+        } {
             warning!(self.sys, "setting the hostname: {e}; the set_hostname module tries again");
         }
     }

@@ -147,7 +147,11 @@ impl Stage {
             self.status = Status::read(sys, layout);
             let before = self.status.get(self.name.status());
             if before.start.is_some() && before.finished.is_none() {
-                warning!(sys, "Unexpected start time found for {}. Was this stage restarted?", self.name.status());
+                warning!(
+                    sys,
+                    "Unexpected start time found for {}. Was this stage restarted?",
+                    self.name.status()
+                );
             }
         }
         self.record.start = Some(uptime);
@@ -171,7 +175,8 @@ impl Stage {
     pub fn reload_settings(&mut self, instance: &Instance) {
         let of_datasource = Some(Node::from_json(&instance.config));
         // By now the link points at this instance in every stage that has one.
-        self.settings = load(&self.sys, &self.layout, Name::Final, &self.command_line, &self.args, of_datasource);
+        self.settings =
+            load(&self.sys, &self.layout, Name::Final, &self.command_line, &self.args, of_datasource);
         self.report_settings();
     }
 
@@ -251,7 +256,14 @@ fn layout_of(settings: &Settings) -> Layout {
 
 /// The layers of this stage. The local stage does not know yet whether the instance that the link points at is
 /// this one, so it takes nothing from there.
-fn load(sys: &System, layout: &Layout, name: Name, command_line: &str, args: &Args, datasource: Option<Node>) -> Settings {
+fn load(
+    sys: &System,
+    layout: &Layout,
+    name: Name,
+    command_line: &str,
+    args: &Args,
+    datasource: Option<Node>,
+) -> Settings {
     Settings::load(
         sys,
         &Sources {

@@ -247,7 +247,10 @@ impl Looks {
             && !edge(text.chars().next())
             && !edge(text.chars().last())
             && !has_indicator(text);
-        Looks { plain, single: !special && !blank_break && !(break_blank && special) && !text.contains("\n ") }
+        Looks {
+            plain,
+            single: !special && !blank_break && !(break_blank && special) && !text.contains("\n "),
+        }
     }
 }
 
@@ -269,8 +272,7 @@ fn has_indicator(text: &str) -> bool {
 
 /// Whether a plain text would read back as a boolean, null, a number, a date or a merge key (YAML 1.1).
 fn reads_as_other(text: &str) -> bool {
-    const WORDS: [&str; 12] =
-        ["", "~", "null", "true", "false", "yes", "no", "on", "off", "=", "<<", ".nan"];
+    const WORDS: [&str; 12] = ["", "~", "null", "true", "false", "yes", "no", "on", "off", "=", "<<", ".nan"];
     let lower = text.to_ascii_lowercase();
     let cased = text == lower || text == text.to_ascii_uppercase() || is_capitalised(text);
     if WORDS.contains(&lower.as_str()) && (cased || text == ".NaN") {
@@ -317,7 +319,9 @@ fn is_int(text: &str) -> bool {
 /// `30:59:07`: parts of one or two digits, each below 60.
 fn is_sixty(tail: &str) -> bool {
     tail.split(':').all(|part| {
-        (1..=2).contains(&part.len()) && part.chars().all(|c| c.is_ascii_digit()) && part.parse().is_ok_and(|n: u8| n < 60)
+        (1..=2).contains(&part.len())
+            && part.chars().all(|c| c.is_ascii_digit())
+            && part.parse().is_ok_and(|n: u8| n < 60)
     })
 }
 
@@ -332,9 +336,8 @@ fn is_float(text: &str) -> bool {
         None => (tail, None),
     };
     // An exponent needs its sign.
-    let exponent_ok = exponent.is_none_or(|e| {
-        e.starts_with(['-', '+']) && all_of(&e[1..], |c| c.is_ascii_digit())
-    });
+    let exponent_ok =
+        exponent.is_none_or(|e| e.starts_with(['-', '+']) && all_of(&e[1..], |c| c.is_ascii_digit()));
     let bars = fraction.chars().all(digit_or_bar);
     if head.is_empty() {
         return text == body && fraction.starts_with(|c: char| c.is_ascii_digit()) && bars && exponent_ok;
@@ -350,7 +353,8 @@ fn is_float(text: &str) -> bool {
 
 /// `2001-12-14`, or with a time of day behind it.
 fn is_date(text: &str) -> bool {
-    let digits = |s: &str, most: usize| (1..=most).contains(&s.len()) && s.bytes().all(|b| b.is_ascii_digit());
+    let digits =
+        |s: &str, most: usize| (1..=most).contains(&s.len()) && s.bytes().all(|b| b.is_ascii_digit());
     let (Some((year, rest)), true) = (text.split_once('-'), text.is_ascii()) else { return false };
     let Some((month, rest)) = rest.split_once('-') else { return false };
     if year.len() != 4 || !digits(year, 4) || !digits(month, 2) {

@@ -93,7 +93,12 @@ pub struct Rendered {
 }
 
 /// Renders a configuration of version 1 or 2.
-pub fn render(config: &Node, renderer: &Renderer, target: &Target, known: &Known) -> Result<Rendered, String> {
+pub fn render(
+    config: &Node,
+    renderer: &Renderer,
+    target: &Target,
+    known: &Known,
+) -> Result<Rendered, String> {
     let config = parse::unwrap(config);
     if let Some(verbatim) = renderer.verbatim
         && config.as_map().and_then(parse::version) == Some(2)

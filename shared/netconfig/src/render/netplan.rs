@@ -80,7 +80,9 @@ pub fn render(model: &Model, target: &Target) -> Result<Vec<File>, String> {
         section.insert(link.name.as_str(), device);
     }
     let mut body = "network:\n    version: 2\n".to_string();
-    for (name, section) in [("ethernets", ethernets), ("bonds", bonds), ("bridges", bridges), ("vlans", vlans)] {
+    for (name, section) in
+        [("ethernets", ethernets), ("bonds", bonds), ("bridges", bridges), ("vlans", vlans)]
+    {
         if !section.is_empty() {
             // Each section is laid out by itself and then moved, so that texts fold where upstream folds them.
             for line in dump(&map([(name, Node::from(section))])).lines() {
@@ -267,8 +269,14 @@ const SNAPD_MADE: &[&str] = &[
 fn is_snapds(text: &str) -> bool {
     let body: String = text.lines().skip_while(|l| l.starts_with('#')).map(|l| format!("{l}\n")).collect();
     let comments = text.lines().take_while(|l| l.starts_with('#')).count();
-    let device = |id: &str, glob: &str| format!("    {id}:\n      match:\n        name: \"{glob}\"\n      dhcp4: true\n");
-    let known = format!("network:\n  version: 2\n  ethernets:\n{}{}", device("all-en", "en*"), device("all-eth", "eth*"));
+    let device = |id: &str, glob: &str| {
+        format!("    {id}:\n      match:\n        name: \"{glob}\"\n      dhcp4: true\n")
+    };
+    let known = format!(
+        "network:\n  version: 2\n  ethernets:\n{}{}",
+        device("all-en", "en*"),
+        device("all-eth", "eth*")
+    );
     comments == 2 && body == known
 }
 
