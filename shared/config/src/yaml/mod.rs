@@ -1,15 +1,18 @@
-//! YAML 1.1 as PyYAML's safe loader reads it, with positions and limits: `events` runs the parser, `compose`
-//! makes values of its events, `scalar` knows what a word means. Never panics, whatever the bytes. The way back is
-//! `emit`, with `quote` for its texts.
+//! YAML 1.1 as PyYAML's safe loader reads it, with positions and limits: `events` runs the parser, which `strict`
+//! holds to what PyYAML accepts, `compose` and `build` make values of its events, `scalar` knows what a word means.
+//! Never panics, whatever the bytes. The way back is `emit`, with `quote` for its texts.
 //!
-//! Where this differs from PyYAML: a timestamp stays the text that was written, an integer beyond 128 bits
-//! too, and a value that contains itself is refused.
+//! Where this differs from PyYAML: a timestamp stays the text that was written, an integer beyond 128 bits too; a
+//! value that contains itself is refused, and so is what the limits below exclude; a byte order mark may stand at the
+//! beginning of any line.
 
+mod build;
 mod compose;
 mod emit;
 mod events;
 mod quote;
 mod scalar;
+mod strict;
 
 pub use emit::{Style, emit};
 
