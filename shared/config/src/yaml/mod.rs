@@ -4,7 +4,7 @@
 //!
 //! Where this differs from PyYAML: a timestamp stays the text that was written, an integer beyond 128 bits too; a
 //! value that contains itself is refused, and so is what the limits below exclude; a byte order mark may stand at the
-//! beginning of any line.
+//! beginning of any line, and unknown `%` directives are refused.
 
 mod build;
 mod compose;
