@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::rc::Rc;
 
-use super::compose::{Blanks, Flat, Id, Raw, Result, What, bad, short, too_deep};
+use super::compose::{Flat, Id, Raw, Result, Shifts, What, bad, short, too_deep};
 use super::events::Spot;
 use super::scalar::{self, Tag};
 use super::{MOST_COPIES, MOST_DEPTH, Parsed};
@@ -15,7 +15,7 @@ pub(super) fn values(
     root: Id,
     aliases: bool,
     source: &Rc<str>,
-    blanks: &Blanks,
+    shifts: &Shifts,
 ) -> Result<Parsed> {
     let mut build = Build {
         copies: 0,
@@ -23,7 +23,7 @@ pub(super) fn values(
         seen: vec![Seen::default(); nodes.len()],
         nodes,
         source: source.clone(),
-        blanks,
+        shifts,
         path: Vec::new(),
         findings: Vec::new(),
     };
@@ -46,7 +46,7 @@ struct Build<'a> {
     nodes: Vec<Raw>,
     seen: Vec<Seen>,
     source: Rc<str>,
-    blanks: &'a Blanks,
+    shifts: &'a Shifts,
     /// From the root to the node that is being built; as long as that is deep.
     path: Vec<Step>,
     /// What aliases and merge keys have repeated so far.
@@ -57,7 +57,7 @@ struct Build<'a> {
 
 impl Build<'_> {
     fn mark(&self, id: Id) -> Mark {
-        let Spot { line, column } = self.blanks.undo(self.nodes[id].at);
+        let Spot { line, column } = self.shifts.undo(self.nodes[id].at);
         Mark { source: Some(self.source.clone()), line, column }
     }
 

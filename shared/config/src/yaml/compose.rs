@@ -4,6 +4,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::rc::Rc;
 
 use super::events::{Event, Events, Problem, Properties, Spot};
@@ -52,36 +53,47 @@ impl What {
 pub(super) struct Bad {
     at: Spot,
     message: String,
-    /// The place, in characters, of a colon that the parser would take if a blank came after it.
-    glued: Option<u64>,
+    /// What the parser would take if it were written in another way, and where, in characters.
+    repair: Option<(Repair, u64)>,
 }
 
 pub(super) type Result<T> = std::result::Result<T, Bad>;
 
 pub(super) fn bad<T>(at: Spot, message: impl Into<String>) -> Result<T> {
-    Err(Bad { at, message: message.into(), glued: None })
+    Err(Bad { at, message: message.into(), repair: None })
 }
 
-/// How often a text is read again with one more blank in it.
-const MOST_GLUED: usize = 100;
+/// What the parser under us does not know.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Repair {
+    /// `{a:[1]}` and `{a:}` are good for PyYAML; here a blank is wanted after such a colon.
+    GluedColon,
+    /// JSON writes letters beyond 16 bits as two escapes. PyYAML makes something of them that nothing can write.
+    Surrogates,
+}
 
-/// PyYAML reads `{a:[1]}` and `{a:}`, the parser under us wants a blank after such a colon. So it gets one.
+/// How often a text is read again after a repair.
+const MOST_REPAIRS: usize = 100;
+
 pub(super) fn document(source: Rc<str>, text: &str) -> std::result::Result<Parsed, BadYaml> {
-    let mut blanks = Blanks::default();
+    let mut shifts = Shifts::default();
     let mut text = Cow::Borrowed(text);
     loop {
-        let failed = match read(&source, &text, &blanks) {
+        let failed = match read(&source, &text, &shifts) {
             Ok(parsed) => return Ok(parsed),
             Err(failed) => failed,
         };
-        let colon = failed.glued.and_then(|index| text.char_indices().nth(usize::try_from(index).ok()?));
-        match colon {
-            Some((at, ':')) if blanks.0.len() < MOST_GLUED => {
-                blanks.0.push(failed.at);
-                text.to_mut().insert(at + 1, ' ');
+        let change = failed.repair.and_then(|(repair, index)| {
+            let (at, _) = text.char_indices().nth(usize::try_from(index).ok()?)?;
+            repaired(repair, &text, at)
+        });
+        match change {
+            Some((range, new)) if shifts.0.len() < MOST_REPAIRS => {
+                shifts.0.push((failed.at, new.len() as i64 - range.len() as i64));
+                text.to_mut().replace_range(range, &new);
             }
             _ => {
-                let Spot { line, column } = blanks.undo(failed.at);
+                let Spot { line, column } = shifts.undo(failed.at);
                 let at = Mark { source: Some(source), line, column };
                 return Err(BadYaml { at, message: failed.message });
             }
@@ -89,22 +101,37 @@ pub(super) fn document(source: Rc<str>, text: &str) -> std::result::Result<Parse
     }
 }
 
-/// The colons after which a blank was put in, from left to right on each line.
-#[derive(Default)]
-pub(super) struct Blanks(Vec<Spot>);
-
-impl Blanks {
-    /// Where that was before.
-    pub fn undo(&self, spot: Spot) -> Spot {
-        let before = self.0.iter().filter(|b| b.line == spot.line && b.column < spot.column).count();
-        Spot { column: spot.column - before as u32, ..spot }
+/// Which bytes to replace by what, for a complaint about that byte.
+fn repaired(repair: Repair, text: &str, at: usize) -> Option<(Range<usize>, String)> {
+    match repair {
+        Repair::GluedColon => text[at..].starts_with(':').then(|| (at + 1..at + 1, " ".to_string())),
+        Repair::Surrogates => {
+            // The place is that of the digits: `\u` stands before them and the other half behind.
+            let code = |from: usize| u16::from_str_radix(text.get(from..from + 4)?, 16).ok();
+            let pair = [code(at)?, code(at + 6).filter(|_| text.get(at + 4..at + 6) == Some("\\u"))?];
+            let letter = char::decode_utf16(pair).next()?.ok()?;
+            Some((at.checked_sub(2)?..at + 10, format!("\\U{:08X}", u32::from(letter))))
+        }
     }
 }
 
-fn read(source: &Rc<str>, text: &str, blanks: &Blanks) -> Result<Parsed> {
+/// By how much what follows a repair on its line has moved, from left to right.
+#[derive(Default)]
+pub(super) struct Shifts(Vec<(Spot, i64)>);
+
+impl Shifts {
+    /// Where that was before.
+    pub fn undo(&self, spot: Spot) -> Spot {
+        let before = self.0.iter().filter(|(at, _)| at.line == spot.line && at.column < spot.column);
+        let moved: i64 = before.map(|(_, by)| by).sum();
+        Spot { column: u32::try_from(i64::from(spot.column) - moved).unwrap_or(1), ..spot }
+    }
+}
+
+fn read(source: &Rc<str>, text: &str, shifts: &Shifts) -> Result<Parsed> {
     let mut reader = Compose { nodes: Vec::new(), anchors: HashMap::new(), aliases: false };
     let Some(root) = reader.document(text)? else { return Ok(Parsed::default()) };
-    build::values(reader.nodes, root, reader.aliases, source, blanks)
+    build::values(reader.nodes, root, reader.aliases, source, shifts)
 }
 
 // --- events to nodes
@@ -221,7 +248,11 @@ fn next(events: &mut Events) -> Result<(Event, Spot)> {
     events.next().map_err(|problem| Bad {
         at: problem.at,
         message: explain(&problem),
-        glued: (problem.problem == "found unexpected ':'").then_some(problem.index),
+        repair: match problem.problem {
+            "found unexpected ':'" => Some((Repair::GluedColon, problem.index)),
+            "found invalid Unicode character escape code" => Some((Repair::Surrogates, problem.index)),
+            _ => None,
+        },
     })
 }
 
