@@ -3,7 +3,7 @@
 //!
 //! A corpus file holds many documents, each after a line `==== good: title` or `==== bad: title`. In those with
 //! `esc` behind the word, `\r`, `\t`, `\e`, `\0` and `\u{…}` are put in by the test, and a `\` at the end of a line
-//! takes the line break away.
+//! takes the line break away; any other `\` is one.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -29,11 +29,8 @@ fn corpus() -> Vec<Document> {
             if let Some(head) = line.strip_prefix("==== ") {
                 let (kind, title) = head.split_once(':').expect("==== kind: title");
                 escaped = kind.ends_with(" esc");
-                let good = match kind.split(' ').next() {
-                    Some("good") => true,
-                    Some("bad") => false,
-                    other => panic!("{name}: {other:?} is neither good nor bad"),
-                };
+                let good = kind.starts_with("good");
+                assert!(good || kind.starts_with("bad"), "{name}: {kind:?} is neither good nor bad");
                 documents.push(Document {
                     name: format!("{name}: {}", title.trim()),
                     good,
@@ -66,7 +63,10 @@ fn unescape(line: &str) -> String {
                 out.push(u32::from_str_radix(hex, 16).ok().and_then(char::from_u32).expect("a character"));
                 rest = after;
             }
-            other => panic!("unknown escape {other:?} in {line:?}"),
+            other => {
+                out.push('\\');
+                out.push(other);
+            }
         }
     }
     out + rest
@@ -112,7 +112,7 @@ fn report(wrong: &[String], of: usize) {
 #[test]
 fn the_corpus_reads_and_writes_as_pyyaml_does() {
     let documents = corpus();
-    assert!(documents.len() >= 30, "only {} documents", documents.len());
+    assert!(documents.len() >= 300, "only {} documents", documents.len());
     let answers = judge(&documents.iter().map(|d| d.text.clone()).collect::<Vec<_>>());
     assert_eq!(answers.len(), documents.len());
     let mut wrong = Vec::new();
