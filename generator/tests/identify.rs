@@ -1,5 +1,8 @@
 //! ds-identify on many machines: exit code and cloud.cfg, alone and beside upstream's ds-identify.
 
+// Helpers of tests fail by panicking.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 mod cases;
 mod sandbox;
 
@@ -78,13 +81,14 @@ fn as_upstream() {
     let shelf = Sandbox::new("upstream");
     let program = upstream(&shelf.0);
     let text = std::fs::read_to_string(&program).unwrap();
+    // Before 23.1 it asked systemd-detect-virt, so that a test's machine was always the host.
+    let usable = text.contains("SYSTEMD_VIRTUALIZATION");
+    assert!(usable, "this suite's cloud-init is too old: set UPSTREAM_DS_IDENTIFY to that of 25.1 or later");
     let mut wrong = Vec::new();
     let mut compared = 0;
     for (number, case) in CASES.iter().chain(FIRMWARE).enumerate() {
-        // An older package lacks newer datasources: what it has no check for cannot be compared.
-        let known = |name: &str| name == "None" || text.contains(&format!("dscheck_{name}()"));
-        let newer = ["Akamai", "CloudCIX", "NWCS"].iter().any(|n| case.config.contains(n) && !known(n));
-        if case.differs.is_some() || newer {
+        // An older package lacks newer datasources and newer evidence.
+        if case.differs.is_some() || !text.contains(case.newer) {
             continue;
         }
         let (sandbox, presets) = build(case, 1000 + number);

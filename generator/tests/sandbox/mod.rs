@@ -48,6 +48,7 @@ impl Sandbox {
             .unwrap()
     }
 
+    #[allow(dead_code)]
     pub fn identify(&self, env: &[(&str, &str)]) -> Output {
         self.run(&self.path("ds-identify"), &[], env)
     }
