@@ -10,16 +10,22 @@
 //!
 //! Knows no datasource: stages hand configurations over as values with their format's name.
 
+pub mod activate;
+pub mod apply;
 pub mod model;
-
+pub mod nics;
 pub mod parse;
-
+pub mod rename;
 pub mod render;
+pub mod source;
 
 use config::{Findings, Node};
 
+pub use activate::bring_up;
+pub use apply::{Applied, Plan, apply};
 pub use parse::Known;
 pub use render::{File, Target};
+pub use source::{Decision, Due, Inputs, Moment, Outcome, Source, decide, due};
 
 /// What a conversion gave: files, with what was odd about the input.
 #[derive(Debug)]

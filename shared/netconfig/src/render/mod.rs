@@ -9,6 +9,8 @@ use config::Node;
 use system::System;
 
 pub use dump::dump;
+pub use netplan::available as netplan_available;
+pub use networkd::available as networkd_available;
 pub use target::Target;
 
 use crate::model::Model;
