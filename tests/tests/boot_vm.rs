@@ -29,7 +29,7 @@ fn configdrive_vfat() {
     machine.attach_vfat(&here().join("seeds/configdrive"), "config-2");
     machine.make_disk();
     let first = machine.boot_vm();
-    first_boot(&first, "5f8a3c1e-0b0e-4d7e-9a55-0c0ffee00001", "openstack");
+    first_boot(&first, "5f8a3c1e-0b0e-4d7e-9a55-0c0ffee00001", "configdrive");
     grown(&first);
     // The platform's own key goes to the default user.
     let keys = first.file("/home/debian/.ssh/authorized_keys").unwrap_or_default();
