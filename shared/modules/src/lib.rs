@@ -6,6 +6,9 @@ mod ca_certs;
 mod context;
 mod entry;
 mod final_message;
+mod fstab;
+mod mountinfo;
+mod mounts;
 mod phone_home;
 mod power_state_change;
 mod run;
@@ -18,6 +21,7 @@ mod scripts_user;
 mod scripts_vendor;
 mod seed_random;
 mod shell;
+mod swap;
 #[cfg(test)]
 mod testing;
 mod write_files;
@@ -50,6 +54,7 @@ pub const MODULES: &[&Module] = &[
     &bootcmd::MODULE,
     &ca_certs::MODULE,
     &final_message::MODULE,
+    &mounts::MODULE,
     &phone_home::MODULE,
     &power_state_change::MODULE,
     &runcmd::MODULE,
