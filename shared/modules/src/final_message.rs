@@ -101,8 +101,7 @@ fn fill_dollars<'v>(text: &str, known: impl Fn(&str) -> Option<&'v str>) -> (Str
     let (mut out, mut unknown, mut rest) = (String::new(), Vec::new(), text);
     while let Some((before, after)) = rest.split_once('$') {
         out.push_str(before);
-        let in_braces =
-            after.strip_prefix('{').and_then(|a| a.split_once('}')).map(|(name, next)| (name, next));
+        let in_braces = after.strip_prefix('{').and_then(|a| a.split_once('}'));
         let (name, next) = match in_braces {
             Some(found) => found,
             None => after.split_at(after.find(|c| !is_name(c)).unwrap_or(after.len())),

@@ -7,6 +7,9 @@ mod context;
 mod entry;
 mod final_message;
 mod pending;
+mod fstab;
+mod mountinfo;
+mod mounts;
 mod phone_home;
 mod power_state_change;
 mod run;
@@ -19,6 +22,7 @@ mod scripts_user;
 mod scripts_vendor;
 mod seed_random;
 mod shell;
+mod swap;
 #[cfg(test)]
 mod testing;
 mod write_files;
@@ -51,6 +55,7 @@ pub const MODULES: &[&Module] = &[
     &bootcmd::MODULE,
     &ca_certs::MODULE,
     &final_message::MODULE,
+    &mounts::MODULE,
     &phone_home::MODULE,
     &power_state_change::MODULE,
     &runcmd::MODULE,

@@ -22,7 +22,7 @@ pub enum Change {
 /// How a file is to be written. The default: 0644, owner left alone, parents made 0755, not synced.
 #[derive(Debug, Clone, Copy)]
 pub struct Write {
-    mode: u32,
+    pub(crate) mode: u32,
     uid: Option<u32>,
     gid: Option<u32>,
     durable: bool,

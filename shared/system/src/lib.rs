@@ -12,11 +12,13 @@ mod console;
 mod error;
 mod file;
 mod http;
+mod ioctl;
 mod kernel;
 mod link;
 mod log;
 mod output;
 mod root;
+mod swap_file;
 
 pub use account::{Group, User, parse_group, parse_passwd};
 pub use clock::{Clock, Deadline, log_time, rfc2822};
