@@ -27,6 +27,14 @@ impl Stage {
                     return Some(self.cached(*instance));
                 }
                 match self.check(&instance) {
+                    Same::Yes if self.has_update_event("boot") || self.has_update_event("boot-legacy") => {
+                        debug!(
+                            self.sys,
+                            "still instance {}; its network configuration is wanted anew at each boot",
+                            instance.id
+                        );
+                        Some(*instance)
+                    }
                     Same::Yes => return Some(self.cached(*instance)),
                     Same::No(why) => {
                         info!(
