@@ -118,7 +118,8 @@ fn bytes() {
 
 #[test]
 fn cost_grows_with_the_length() {
-    let shapes: [(&str, fn(usize) -> String); 12] = [
+    type Make = fn(usize) -> String;
+    let shapes: [(&str, Make); 12] = [
         ("list", |n| "- abc\n".repeat(n)),
         ("map", |n| (0..n).map(|i| format!("k{i}: v\n")).collect()),
         ("numbers as keys", |n| (0..n).map(|i| format!("{i}: v\n")).collect()),

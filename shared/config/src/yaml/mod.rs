@@ -101,6 +101,15 @@ mod tests {
     }
 
     #[test]
+    fn writing() {
+        let root = parse("t", "b: [1, {c: 'yes', a: ~}, []]\na: \"it's\\n\"\n10: x").unwrap().root;
+        let text = "b:\n- 1\n-   a: null\n    c: 'yes'\n- []\na: 'it''s\n\n    '\n10: x\n";
+        assert_eq!(emit(&root, Style::PLAIN), text);
+        assert_eq!(emit(&root, Style::DOCUMENT), format!("---\n{text}...\n"));
+        assert_eq!(emit(&Node::from("x"), Style::PLAIN), "x\n...\n");
+    }
+
+    #[test]
     fn places() {
         let parsed = parse("f", "a: 1\nb:\n  - x\n  -  é: {c: 3}\na: 2").unwrap();
         let at = |node: &Node| format!("{}", node.at);
