@@ -62,7 +62,9 @@ pub fn says_the_same(message: &[u8], parts: &[Part]) -> bool {
 
 /// Python's writer ends lines with LF, and puts U+FFFD for each byte of a text that it took for undecodable.
 fn same_payload(old: &[u8], new: &[u8]) -> bool {
-    if old == new {
+    // A last CR is taken for a part of the delimiter's line end.
+    let new = new.strip_suffix(b"\r").unwrap_or(new);
+    if old.strip_suffix(b"\r").unwrap_or(old) == new {
         return true;
     }
     let unix = |text: &str| text.replace("\r\n", "\n").replace('\r', "\n");
