@@ -1,6 +1,6 @@
 //! Values written as YAML in PyYAML's block style, so that files look as upstream's do: four columns a level,
 //! lists at their key's column, text quoted only where it would read back as something else, long text folded
-//! beyond column 80. Keys stay in their order.
+//! beyond column 80, keys sorted where they can be compared.
 
 use super::scalar::{Tag, resolve};
 use crate::{Map, Node, Value};
@@ -79,7 +79,7 @@ impl Out {
     }
 
     fn map(&mut self, map: &Map, column: usize) {
-        for (key, value) in map.iter() {
+        for (key, value) in sorted(map) {
             self.indent(column);
             if is_simple_key(key) {
                 self.scalar(key, column + STEP, false);
@@ -226,6 +226,24 @@ impl Out {
     }
 }
 
+/// By text or by number; a map with keys of several sorts stays as it is, as Python cannot compare them.
+fn sorted(map: &Map) -> Vec<(&Node, &Node)> {
+    let mut entries: Vec<(&Node, &Node)> = map.iter().collect();
+    let number = |key: &Node| match key.value {
+        Value::Bool(b) => Some(f64::from(u8::from(b))),
+        Value::Int(n) => Some(n as f64),
+        Value::Float(f) => Some(f),
+        _ => None,
+    };
+    if entries.iter().all(|(key, _)| key.as_str().is_some()) {
+        entries.sort_by(|(a, _), (b, _)| a.as_str().cmp(&b.as_str()));
+    } else if entries.iter().all(|(key, _)| number(key).is_some()) {
+        entries
+            .sort_by(|(a, _), (b, _)| number(a).partial_cmp(&number(b)).unwrap_or(std::cmp::Ordering::Equal));
+    }
+    entries
+}
+
 fn is_simple_key(key: &Node) -> bool {
     match &key.value {
         Value::Str(text) => !text.is_empty() && !text.contains(BREAKS) && text.len() <= LONGEST_SIMPLE_KEY,
@@ -309,13 +327,13 @@ mod tests {
     use super::*;
     use crate::yaml::parse;
 
-    /// Written as PyYAML 6.0 does: `yaml.safe_dump(value, indent=4, sort_keys=False)` of the same value.
+    /// Written as PyYAML 6.0 does: `yaml.safe_dump(value, indent=4)` of the same value.
     #[test]
     fn as_pyyaml_writes() {
         for (flow, expected) in [
             (
                 "{b: {c: [1, 2], d: x}, a: [[1, 2], [3], {e: 1, f: []}]}",
-                "b:\n    c:\n    - 1\n    - 2\n    d: x\na:\n-   - 1\n    - 2\n-   - 3\n-   e: 1\n    f: []\n",
+                "a:\n-   - 1\n    - 2\n-   - 3\n-   e: 1\n    f: []\nb:\n    c:\n    - 1\n    - 2\n    d: x\n",
             ),
             ("[]", "[]\n"),
             ("{}", "{}\n"),
