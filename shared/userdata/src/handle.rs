@@ -113,6 +113,7 @@ impl<'a> Handler<'a> {
 
     fn cloud_config(&mut self, part: &Part) {
         let name = shown(&part.filename);
+        self.merged.get_or_insert_with(|| Node::from(Map::new()));
         match self.merge(part) {
             Ok(()) => {
                 self.used.push(name);
@@ -191,13 +192,15 @@ impl<'a> Handler<'a> {
         merged
     }
 
-    /// The file in upstream's shape: where it comes from, what was left out, then the document.
+    /// The file in upstream's shape: where it comes from, what was left out, then the document. Without any
+    /// part the file is empty.
     fn config_text(&self, merged: &Node) -> String {
-        let mut text = format!("#cloud-config\n\n# from {} files\n", self.used.len());
-        for name in &self.used {
-            text.push_str(&format!("# {name}\n"));
+        let mut text = "#cloud-config\n\n".to_string();
+        if !self.used.is_empty() {
+            text.push_str(&format!("# from {} files\n", self.used.len()));
+            self.used.iter().for_each(|name| text.push_str(&format!("# {name}\n")));
+            text.push('\n');
         }
-        text.push('\n');
         for name in &self.ignored {
             text.push_str(&format!("# Cloud-config part ignored SCHEMA_ERROR: {name}\n"));
         }

@@ -8,7 +8,10 @@ use crate::header::{Headers, without_end};
 /// Containers within containers. Each level reads its content once more, so this bounds the cost too.
 const MOST_DEEP: usize = 64;
 
-/// One leaf: everything that is not a container of others.
+/// A whole message as a part of another one.
+pub const EMBEDDED: &str = "message/rfc822";
+
+/// One leaf: everything that is not a multipart container. Embedded messages are leaves without a body.
 #[derive(Debug, Clone)]
 pub struct Leaf<'a> {
     pub headers: Headers,
@@ -42,8 +45,8 @@ fn walk<'a>(entity: &'a [u8], depth: usize, most: usize, found: &mut Vec<Leaf<'a
     if found.len() >= most {
         return Err(Error::new(format!("more than {most} parts")));
     }
-    if content_type == "message/rfc822" {
-        // Counted as a part, which numbers those after it, and empty: what it holds follows.
+    if content_type == EMBEDDED {
+        // Empty: what it holds follows.
         found.push(Leaf { headers, body: b"" });
         return walk(body, depth + 1, most, found);
     }

@@ -25,8 +25,17 @@ fn piece(part: &Part) -> Vec<u8> {
     let headers: String = part.headers.iter().map(|(name, value)| format!("{name}: {value}\n")).collect();
     let mut piece = headers.into_bytes();
     piece.push(b'\n');
-    piece.extend_from_slice(part.transferred.as_ref().unwrap_or(&part.payload));
+    let body = part.transferred.as_ref().unwrap_or(&part.payload);
+    match std::str::from_utf8(body) {
+        Ok(text) => piece.extend_from_slice(unix(text).as_bytes()),
+        Err(_) => piece.extend_from_slice(body),
+    }
     piece
+}
+
+/// A message has one kind of line end, and upstream's has this one.
+fn unix(text: &str) -> String {
+    text.replace("\r\n", "\n").replace('\r', "\n")
 }
 
 /// In the shape that users know from Python's email package: `===============`, 19 digits, `==`.
@@ -62,10 +71,10 @@ pub fn says_the_same(message: &[u8], parts: &[Part]) -> bool {
 
 /// Python's writer ends lines with LF, and puts U+FFFD for each byte of a text that it took for undecodable.
 fn same_payload(old: &[u8], new: &[u8]) -> bool {
-    if old == new {
+    // A last CR is taken for a part of the delimiter's line end.
+    if old == new || Some(old) == new.strip_suffix(b"\r") {
         return true;
     }
-    let unix = |text: &str| text.replace("\r\n", "\n").replace('\r', "\n");
     let old = String::from_utf8_lossy(old);
     if let Ok(new) = std::str::from_utf8(new)
         && unix(&old) == unix(new)
