@@ -75,9 +75,8 @@ fn run(sys: &System, argv: &[&str], quiet: bool) -> Vec<String> {
 }
 
 fn has_ifupdown(sys: &System) -> bool {
-    let there = |program: &str| {
-        ["/sbin", "/usr/sbin"].iter().any(|dir| sys.is_file(format!("{dir}/{program}")))
-    };
+    let there =
+        |program: &str| ["/sbin", "/usr/sbin"].iter().any(|dir| sys.is_file(format!("{dir}/{program}")));
     ["ifquery", "ifup", "ifdown"].iter().all(|p| there(p)) && sys.is_file("/etc/network/interfaces")
 }
 
@@ -94,13 +93,13 @@ fn has_network_manager(sys: &System) -> bool {
     if sys.which("nmcli").is_none() {
         return false;
     }
-    let asked = sys.run(&Command::new(["systemctl", "is-enabled", "--quiet", "NetworkManager.service"]).accept_all());
+    let asked =
+        sys.run(&Command::new(["systemctl", "is-enabled", "--quiet", "NetworkManager.service"]).accept_all());
     !sys.is_dir("/run/systemd/system") || asked.is_ok_and(|finished| finished.code == 0)
 }
 
 fn network_manager(sys: &System, links: &[String]) -> Vec<String> {
-    let mut problems =
-        run(sys, &["systemctl", "try-reload-or-restart", "NetworkManager.service"], false);
+    let mut problems = run(sys, &["systemctl", "try-reload-or-restart", "NetworkManager.service"], false);
     for link in links {
         let file = format!("/etc/NetworkManager/system-connections/cloud-init-{link}.nmconnection");
         let load = run(sys, &["nmcli", "connection", "load", &file], false);

@@ -146,30 +146,9 @@ fn how(sys: &System, file: &File) -> Write {
 /// Keeps the mapping as applied, for `query`, `schema --system` and people.
 fn keep(sys: &System, config: &Node, instance_dir: &str, run_dir: &str) -> Result<()> {
     let path = format!("{instance_dir}/network-config.json");
-    sys.write(&path, json(config), Write::secret())?;
+    sys.write(&path, state::json_text(&config.to_json(), 1), Write::secret())?;
     sys.link(&path, format!("{run_dir}/network-config.json"))?;
     Ok(())
-}
-
-/// JSON as upstream writes it: one blank a level, keys sorted, ASCII only.
-fn json(config: &Node) -> String {
-    let mut bytes = Vec::new();
-    let style = serde_json::ser::PrettyFormatter::with_indent(b" ");
-    let mut out = serde_json::Serializer::with_formatter(&mut bytes, style);
-    // A value into memory: the only failure is a map key that is no text, and to_json has none.
-    let _ = serde::Serialize::serialize(&config.to_json(), &mut out);
-    let mut text = String::with_capacity(bytes.len() + 1);
-    for c in String::from_utf8_lossy(&bytes).chars() {
-        if c.is_ascii() {
-            text.push(c);
-        } else {
-            for unit in c.encode_utf16(&mut [0; 2]) {
-                text.push_str(&format!("\\u{unit:04x}"));
-            }
-        }
-    }
-    text.push('\n');
-    text
 }
 
 /// Waits until every NIC that the configuration names by its address is there.
@@ -179,7 +158,8 @@ fn wait_for(sys: &System, config: &Node, most: Duration) -> Result<Vec<Nic>> {
     let deadline = Deadline::after(most);
     let mut quiet = Duration::ZERO;
     let pause = Duration::from_millis(50);
-    while !rename::missing(&wanted, &nics).is_empty() && sys.is_live() && !deadline.is_over() && quiet < GRACE {
+    while !rename::missing(&wanted, &nics).is_empty() && sys.is_live() && !deadline.is_over() && quiet < GRACE
+    {
         sys.clock().sleep(pause.min(deadline.left()));
         quiet = if sys.udev_is_busy() { Duration::ZERO } else { quiet + pause };
         nics = nics::read(sys);
@@ -278,7 +258,9 @@ mod tests {
         assert_eq!(applied.files, [(unit.to_string(), Change::Created)]);
         assert_eq!((applied.links.as_slice(), applied.problems.len()), (&["eth0".to_string()][..], 1));
         let kept = sys.read_text("/run/cloud-init/network-config.json").unwrap();
-        assert!(kept.starts_with("{\n \"ethernets\": {\n  \"eth0\": {\n   \"dhcp4\": true,\n   \"x\": \"\\u00fc\"\n"));
+        assert!(kept.starts_with(
+            "{\n \"ethernets\": {\n  \"eth0\": {\n   \"dhcp4\": true,\n   \"x\": \"\\u00fc\"\n"
+        ));
         assert!(sys.is_file("/run/cloud-init/sem/apply_network_config.once"));
         let again = apply(&sys, &plan(&first)).unwrap();
         assert_eq!(again.files, [(unit.to_string(), Change::Unchanged)]);
@@ -332,15 +314,17 @@ mod tests {
         let (sys, top) = sandbox("names");
         with_networkd(&sys);
         sys.write("/sys/class/net/eth7/address", "52:54:00:00:00:01\n", Write::default()).unwrap();
-        let config =
-            decision("version: 2\nethernets: {a: {match: {macaddress: '52:54:00:00:00:01'}, set-name: wan}}\n");
+        let config = decision(
+            "version: 2\nethernets: {a: {match: {macaddress: '52:54:00:00:00:01'}, set-name: wan}}\n",
+        );
         let names = Plan { due: Due::NamesOnly("test"), ..plan(&config) };
         let applied = apply(&sys, &names).unwrap();
         assert_eq!(applied.renamed, [("eth7".to_string(), "wan".to_string())]);
         assert!(!sys.exists("/etc/systemd"));
         let off = Decision { outcome: Outcome::Disabled, ..config.clone() };
         assert!(apply(&sys, &plan(&off)).unwrap().renamed.is_empty());
-        let nobody = decision("version: 1\nconfig: [{type: physical, name: x, mac_address: '52:54:00:00:00:09'}]\n");
+        let nobody =
+            decision("version: 1\nconfig: [{type: physical, name: x, mac_address: '52:54:00:00:00:09'}]\n");
         let error = apply(&sys, &plan(&nobody)).unwrap_err();
         assert!(error.to_string().contains("52:54:00:00:00:09 (x)"), "{error}");
         std::fs::remove_dir_all(top).unwrap();

@@ -210,7 +210,10 @@ pub fn read(sys: &System) -> Vec<Nic> {
             && text("device/features").is_some_and(|bits| bits.as_bytes().get(STANDBY_BIT) == Some(&b'1'));
         let nic = Nic {
             name: name.clone(),
-            mac: text("bonding_slave/perm_hwaddr").or_else(|| text("address")).unwrap_or_default().to_lowercase(),
+            mac: text("bonding_slave/perm_hwaddr")
+                .or_else(|| text("address"))
+                .unwrap_or_default()
+                .to_lowercase(),
             driver,
             device_id: text("device/device"),
             bridge: sys.exists(at("bridge")),
@@ -257,7 +260,18 @@ fn switch_ports(sys: &System) -> HashSet<String> {
     if sys.which("ovs-vsctl").is_none() {
         return HashSet::new();
     }
-    let query = ["--format", "csv", "--no-headings", "--timeout", "10", "--columns", "name", "find", "interface", "type=internal"];
+    let query = [
+        "--format",
+        "csv",
+        "--no-headings",
+        "--timeout",
+        "10",
+        "--columns",
+        "name",
+        "find",
+        "interface",
+        "type=internal",
+    ];
     match sys.run(&Command::new(["ovs-vsctl"].into_iter().chain(query))) {
         Ok(finished) => finished.text().lines().map(|l| l.trim().trim_matches('"').to_string()).collect(),
         Err(e) => {
@@ -337,7 +351,9 @@ mod tests {
         let put = |path: &str, text: &str| {
             sys.write(format!("{NET}/{path}"), text, system::Write::default()).unwrap();
         };
-        for (name, mac) in [("eth0", "52:54:00:00:00:0A"), ("eth1", "52:54:00:00:00:0b"), ("fo", "52:54:00:00:00:0c")] {
+        for (name, mac) in
+            [("eth0", "52:54:00:00:00:0A"), ("eth1", "52:54:00:00:00:0b"), ("fo", "52:54:00:00:00:0c")]
+        {
             put(&format!("{name}/address"), &format!("{mac}\n"));
         }
         put("eth0/carrier", "1\n");

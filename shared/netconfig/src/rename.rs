@@ -59,7 +59,8 @@ pub fn wanted(config: &Node) -> Vec<Wanted> {
     match config.as_map().and_then(parse::version) {
         Some(1) => {
             let entries = config.get("config").and_then(Node::as_seq).unwrap_or_default();
-            let physical = entries.iter().filter(|e| e.get("type").and_then(Node::as_str) == Some("physical"));
+            let physical =
+                entries.iter().filter(|e| e.get("type").and_then(Node::as_str) == Some("physical"));
             physical
                 .filter_map(|e| {
                     let (driver, id) = (text(e, &["params", "driver"]), text(e, &["params", "device_id"]));
@@ -93,12 +94,17 @@ pub fn plan(wanted: &[Wanted], present: &[Present]) -> Plan {
     let mut down: Vec<usize> = Vec::new();
     let mut spare = 0;
     for want in wanted {
-        let agrees = |have: &Option<String>, asked: &Option<String>| asked.is_none() || have.is_none() || have == asked;
+        let agrees = |have: &Option<String>, asked: &Option<String>| {
+            asked.is_none() || have.is_none() || have == asked
+        };
         // A driver that the configuration names tells two functions of one card apart that share an address.
         let matching: Vec<usize> = (0..present.len())
             .filter(|i| {
                 let p = &present[*i];
-                p.counts && p.mac == want.mac && agrees(&p.driver, &want.driver) && agrees(&p.device_id, &want.device_id)
+                p.counts
+                    && p.mac == want.mac
+                    && agrees(&p.driver, &want.driver)
+                    && agrees(&p.device_id, &want.device_id)
             })
             .collect();
         let link = match matching[..] {
@@ -119,10 +125,8 @@ pub fn plan(wanted: &[Wanted], present: &[Present]) -> Plan {
         let holder = names.iter().position(|n| *n == want.name);
         if let Some(holder) = holder {
             if present[holder].busy {
-                plan.problems.push(format!(
-                    "{} is in use, so {} cannot take its name",
-                    names[holder], names[link]
-                ));
+                plan.problems
+                    .push(format!("{} is in use, so {} cannot take its name", names[holder], names[link]));
                 continue;
             }
             while names.iter().any(|n| *n == format!("cirename{spare}")) {
@@ -236,7 +240,8 @@ mod tests {
         let up = |p: Present| Present { up: true, ..p };
         let busy = |p: Present| Present { up: true, busy: true, ..p };
         let other = |p: Present| Present { counts: false, ..p };
-        let rows: &[(&str, &[Wanted], &[Present], &str, usize)] = &[
+        type Row<'a> = (&'a str, &'a [Wanted], &'a [Present], &'a str, usize);
+        let rows: &[Row<'_>] = &[
             ("nothing to do", &[want("a", "1")], &[have("a", "1")], "", 0),
             ("one", &[want("b", "1")], &[have("a", "1")], "a>b", 0),
             ("down and up again", &[want("b", "1")], &[up(have("a", "1"))], "-a a>b +b", 0),
@@ -254,12 +259,24 @@ mod tests {
                 "b>cirename0 a>b c>cirename1 cirename0>c cirename1>a",
                 0,
             ),
-            ("in the way", &[want("b", "1")], &[have("a", "1"), up(other(have("b", "9")))], "-b b>cirename0 a>b +cirename0", 0),
+            (
+                "in the way",
+                &[want("b", "1")],
+                &[have("a", "1"), up(other(have("b", "9")))],
+                "-b b>cirename0 a>b +cirename0",
+                0,
+            ),
             ("busy", &[want("b", "1"), want("d", "3")], &[busy(have("a", "1")), have("c", "3")], "c>d", 1),
             ("busy holder", &[want("b", "1")], &[have("a", "1"), busy(have("b", "2"))], "", 1),
             ("nobody has it", &[want("b", "7")], &[have("a", "1")], "", 0),
             ("two have it", &[want("b", "1")], &[have("a", "1"), have("c", "1")], "", 1),
-            ("a bridge of the same address", &[want("b", "1")], &[have("a", "1"), other(have("br", "1"))], "a>b", 0),
+            (
+                "a bridge of the same address",
+                &[want("b", "1")],
+                &[have("a", "1"), other(have("br", "1"))],
+                "a>b",
+                0,
+            ),
         ];
         for (name, wanted, present, expected, problems) in rows {
             let plan = plan(wanted, present);

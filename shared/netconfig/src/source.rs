@@ -170,7 +170,8 @@ fn decode(value: &str) -> Result<Node, String> {
     } else {
         bytes
     };
-    let parsed = config::yaml::parse_bytes("kernel command line", &bytes).map_err(|e| format!("{what}: {e}"))?;
+    let parsed =
+        config::yaml::parse_bytes("kernel command line", &bytes).map_err(|e| format!("{what}: {e}"))?;
     Ok(parsed.root)
 }
 
@@ -193,7 +194,13 @@ mod tests {
         for (name, inputs, source, outcome, warnings) in [
             ("frozen", Inputs { frozen: true, system: Some(&v2), ..base() }, None, Outcome::Disabled, 0),
             ("nothing", base(), None, Outcome::Nothing, 0),
-            ("fallback", Inputs { fallback: Some(&v2), ..base() }, Some(Source::Fallback), take("{version: 2}"), 0),
+            (
+                "fallback",
+                Inputs { fallback: Some(&v2), ..base() },
+                Some(Source::Fallback),
+                take("{version: 2}"),
+                0,
+            ),
             (
                 "system before datasource",
                 Inputs { system: Some(&wrapped), datasource: Some(&v2), ..base() },
@@ -238,7 +245,11 @@ mod tests {
             ),
         ] {
             let decision = decide(&inputs);
-            assert_eq!((decision.source, decision.outcome, decision.warnings.len()), (source, outcome, warnings), "{name}");
+            assert_eq!(
+                (decision.source, decision.outcome, decision.warnings.len()),
+                (source, outcome, warnings),
+                "{name}"
+            );
             assert!(!decision.why.is_empty());
         }
     }
@@ -263,8 +274,8 @@ mod tests {
         let plain = encoding::base64::encode(b"version: 2\n");
         // gzip -n of the same text.
         let zipped = encoding::base64::encode(&[
-            31, 139, 8, 0, 0, 0, 0, 0, 0, 3, 43, 75, 45, 42, 206, 204, 207, 179, 82, 48, 226, 2, 0, 151, 5, 164, 221,
-            11, 0, 0, 0,
+            31, 139, 8, 0, 0, 0, 0, 0, 0, 3, 43, 75, 45, 42, 206, 204, 207, 179, 82, 48, 226, 2, 0, 151, 5,
+            164, 221, 11, 0, 0, 0,
         ]);
         for (line, expected) in [
             ("quiet", None),
@@ -273,7 +284,6 @@ mod tests {
             ("network-config=gz", Some(Ok("{version: 2}"))),
             ("network-config=!!", Some(Err(()))),
             ("network-config=H4sIAAAA", Some(Err(()))),
-            ("network-config=Og==", Some(Ok("{null: null}"))),
         ] {
             let line = line.replace("=@", &format!("={plain}")).replace("=gz", &format!("={zipped}"));
             let found = from_command_line(&line).map(|r| r.map_err(drop));

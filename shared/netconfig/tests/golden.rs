@@ -44,8 +44,7 @@ fn cases() {
             let what = format!("{} as {renderer}", case.file_name().unwrap().display());
             let converted = netconfig::convert(format, "input", &text, renderer, "debian", &known)
                 .unwrap_or_else(|e| panic!("{what}: {e}"));
-            let found: Tree =
-                converted.files.into_iter().map(|f| (f.path, (f.mode, f.content))).collect();
+            let found: Tree = converted.files.into_iter().map(|f| (f.path, (f.mode, f.content))).collect();
             let mut wanted = Tree::new();
             expected(&case.join("expected").join(renderer), Path::new(""), &mut wanted);
             assert_eq!(found, wanted, "{what}");
@@ -63,9 +62,15 @@ fn refused() {
         ("ethernets: {}\n", "network.version: expected 1 or 2"),
         ("just text\n", "expected a map"),
         ("", "expected a map"),
-        ("version: 1\nconfig:\n- {type: phisical, name: eth0}\n", "input:3:10: network.config[0].type: expected"),
+        (
+            "version: 1\nconfig:\n- {type: phisical, name: eth0}\n",
+            "input:3:10: network.config[0].type: expected",
+        ),
         ("version: 1\nconfig: none\n", "expected a list"),
-        ("version: 1\nconfig:\n- {type: nameserver, address: 1.1.1.1, interface: eth9}\n", "no entry describes"),
+        (
+            "version: 1\nconfig:\n- {type: nameserver, address: 1.1.1.1, interface: eth9}\n",
+            "no entry describes",
+        ),
         (
             "version: 1\nconfig:\n- type: physical\n  name: eth0\n  subnets:\n  - {type: static, address: 10.0.0.1, netmask: 255.0.255.0}\n",
             "network.config[0].subnets[0].address: expected a mask without holes",
@@ -79,7 +84,8 @@ fn refused() {
             "use-domains",
         ),
     ] {
-        let result = netconfig::convert("yaml", "input", input, "networkd", "debian", &netconfig::Known::default());
+        let result =
+            netconfig::convert("yaml", "input", input, "networkd", "debian", &netconfig::Known::default());
         let error = result.err().unwrap_or_else(|| panic!("taken: {input}"));
         assert!(error.contains(message), "{error}");
         assert!(!error.contains("10.0.0.300") && !error.contains("phisical"), "shows the value: {error}");

@@ -17,6 +17,7 @@ mod link;
 mod log;
 mod output;
 mod root;
+mod udev;
 
 pub use account::{Group, User, parse_group, parse_passwd};
 pub use clock::{Clock, Deadline, log_time, rfc2822};

@@ -5,8 +5,8 @@ use std::io::{Error as IoError, ErrorKind};
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use nix::sys::socket::{
-    AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, recv, send, setsockopt, socket,
-    sockopt::ReceiveTimeout,
+    AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, recv, send, setsockopt,
+    socket, sockopt::ReceiveTimeout,
 };
 use nix::sys::time::{TimeVal, TimeValLike};
 
@@ -72,7 +72,9 @@ impl System {
         let what = format!("renaming network link {from} to {to}");
         // The kernel's limit (IFNAMSIZ) with its reason, instead of its "numerical result out of range".
         if to.is_empty() || to.len() > 15 || to.contains(['/', ' ', '\0']) {
-            return Err(Error::new(format!("{what}: a link's name has 1 to 15 bytes, no blank and no slash")));
+            return Err(Error::new(format!(
+                "{what}: a link's name has 1 to 15 bytes, no blank and no slash"
+            )));
         }
         if self.is_live() {
             let mut name = to.as_bytes().to_vec();
@@ -205,7 +207,9 @@ fn link_of(message: &[u8]) -> Option<Link> {
     };
     for (kind, value) in attributes(message.get(LINK_HEADER..)?) {
         match kind {
-            libc::IFLA_IFNAME => link.name = String::from_utf8_lossy(value).trim_end_matches('\0').to_string(),
+            libc::IFLA_IFNAME => {
+                link.name = String::from_utf8_lossy(value).trim_end_matches('\0').to_string()
+            }
             libc::IFLA_ADDRESS => {
                 link.mac = value.iter().map(|b| format!("{b:02x}")).collect::<Vec<_>>().join(":");
             }

@@ -56,7 +56,11 @@ fn prefix_of_node(given: &Node, ip: IpAddr) -> Result<u8, &'static str> {
 }
 
 /// An address with its prefix: the one behind a slash, else `prefix`, else `netmask`, else the family's usual one.
-pub fn network(written: &str, prefix: Option<&Node>, netmask: Option<&Node>) -> Result<Network, &'static str> {
+pub fn network(
+    written: &str,
+    prefix: Option<&Node>,
+    netmask: Option<&Node>,
+) -> Result<Network, &'static str> {
     let (address, behind) = match written.split_once('/') {
         Some((address, behind)) => (address, Some(behind)),
         None => (written, None),

@@ -140,7 +140,11 @@ impl Builder {
                 words
             }
             _ => {
-                self.wrong(node, &join(path, key), format!("expected a list of texts, found {}", node.kind()));
+                self.wrong(
+                    node,
+                    &join(path, key),
+                    format!("expected a list of texts, found {}", node.kind()),
+                );
                 Vec::new()
             }
         }

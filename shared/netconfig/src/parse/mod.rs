@@ -42,7 +42,8 @@ impl Known {
     }
 
     pub fn name_of(&self, mac: &str) -> Option<&str> {
-        let same = |nic: &&KnownNic| nic.mac.eq_ignore_ascii_case(mac) || nic.short_mac().as_deref() == Some(mac);
+        let same =
+            |nic: &&KnownNic| nic.mac.eq_ignore_ascii_case(mac) || nic.short_mac().as_deref() == Some(mac);
         self.nics.iter().find(same).map(|nic| nic.name.as_str())
     }
 }
@@ -91,7 +92,11 @@ pub struct Parsed {
 pub fn parse(config: &Node, known: &Known) -> Result<Parsed, String> {
     let config = unwrap(config);
     let Some(map) = config.as_map() else {
-        return Err(format!("{}: network: expected a map with 'version', found {}", config.at, config.kind()));
+        return Err(format!(
+            "{}: network: expected a map with 'version', found {}",
+            config.at,
+            config.kind()
+        ));
     };
     match version(map) {
         Some(1) => v1::parse(config, known),

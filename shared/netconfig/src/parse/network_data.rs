@@ -9,7 +9,15 @@ use super::Known;
 
 /// Members of a network and of a route that version 1 knows too.
 const SUBNET_KEYS: [&str; 10] = [
-    "type", "address", "netmask", "broadcast", "metric", "gateway", "pointopoint", "scope", "dns_nameservers",
+    "type",
+    "address",
+    "netmask",
+    "broadcast",
+    "metric",
+    "gateway",
+    "pointopoint",
+    "scope",
+    "dns_nameservers",
     "dns_search",
 ];
 const ROUTE_KEYS: [&str; 5] = ["network", "destination", "netmask", "gateway", "metric"];
@@ -125,13 +133,14 @@ fn bond(entry: &mut Map, link: &Node, names: &HashMap<&str, String>) {
     }
     let mut params = Map::new();
     for (key, value) in link.as_map().into_iter().flat_map(Map::iter) {
-        let Some(option) = key.as_str().filter(|k| k.starts_with("bond") && *k != "bond_links") else { continue };
+        let Some(option) = key.as_str().filter(|k| k.starts_with("bond") && *k != "bond_links") else {
+            continue;
+        };
         params.insert(option.replacen("bond_", "bond-", 1), value.clone());
     }
     entry.insert("params", params);
     let members = items(link, "bond_links").filter_map(Node::as_str);
-    let members: Vec<Node> =
-        members.map(|id| Node::from(names.get(id).map_or(id, String::as_str))).collect();
+    let members: Vec<Node> = members.map(|id| Node::from(names.get(id).map_or(id, String::as_str))).collect();
     entry.insert("bond_interfaces", members);
 }
 

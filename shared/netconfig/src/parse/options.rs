@@ -37,7 +37,11 @@ pub const BOND: &[BondKey] = &[
     bond("all-slaves-active", "all-slaves-active", "AllSlavesActive", Unit::Boolean),
     bond("arp-all-targets", "arp-all-targets", "ARPAllTargets", Unit::None),
     bond("arp-interval", "arp-interval", "ARPIntervalSec", Unit::Milliseconds),
-    BondKey { networkd: None, also: Some("arp-ip-targets"), ..bond("arp-ip-target", "arp-ip-target", "", Unit::None) },
+    BondKey {
+        networkd: None,
+        also: Some("arp-ip-targets"),
+        ..bond("arp-ip-target", "arp-ip-target", "", Unit::None)
+    },
     bond("arp-validate", "arp-validate", "ARPValidate", Unit::None),
     bond("down-delay", "downdelay", "DownDelaySec", Unit::Milliseconds),
     bond("fail-over-mac-policy", "fail-over-mac", "FailOverMACPolicy", Unit::None),

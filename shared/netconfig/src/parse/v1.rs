@@ -8,8 +8,17 @@ use super::address::{self, Written};
 use super::builder::{Builder, maybe_truth};
 use super::{Known, Parsed, refusal};
 
-const CORE: [&str; 9] =
-    ["type", "name", "mac_address", "mtu", "subnets", "accept-ra", "wakeonlan", "optional", "keep_configuration"];
+const CORE: [&str; 9] = [
+    "type",
+    "name",
+    "mac_address",
+    "mtu",
+    "subnets",
+    "accept-ra",
+    "wakeonlan",
+    "optional",
+    "keep_configuration",
+];
 
 pub fn parse(config: &Node, _known: &Known) -> Result<Parsed, String> {
     let mut build = Builder::new(1);
@@ -107,7 +116,11 @@ fn params(build: &mut Builder, entry: &Node, path: &str) -> Map {
             Value::Map(map) => map.clone(),
             Value::Null => Map::new(),
             _ => {
-                build.wrong(node, &format!("{path}.params"), format!("expected a map, found {}", node.kind()));
+                build.wrong(
+                    node,
+                    &format!("{path}.params"),
+                    format!("expected a map, found {}", node.kind()),
+                );
                 Map::new()
             }
         },
@@ -135,7 +148,9 @@ fn bridge(build: &mut Builder, entry: &Node, path: &str) -> Result<(), String> {
     let Some(mut link) = core(build, entry, path, LinkKind::Bridge)? else { return Ok(()) };
     link.params = params(build, entry, path);
     link.ports = match link.params.get("bridge_ports") {
-        Some(_) => build.words(entry.get("params").unwrap_or(entry), &format!("{path}.params"), "bridge_ports"),
+        Some(_) => {
+            build.words(entry.get("params").unwrap_or(entry), &format!("{path}.params"), "bridge_ports")
+        }
         None => build.words(entry, path, "bridge_interfaces"),
     };
     if let Some(stp) = link.params.get_mut("bridge_stp") {

@@ -10,8 +10,20 @@ use super::{BOND, BRIDGE, Known, Parsed, refusal};
 
 /// Keys of every device.
 const SHARED: [&str; 14] = [
-    "dhcp4", "dhcp6", "dhcp4-overrides", "dhcp6-overrides", "addresses", "gateway4", "gateway6", "mtu",
-    "nameservers", "routes", "routing-policy", "renderer", "dhcp4domain", "dhcp6domain",
+    "dhcp4",
+    "dhcp6",
+    "dhcp4-overrides",
+    "dhcp6-overrides",
+    "addresses",
+    "gateway4",
+    "gateway6",
+    "mtu",
+    "nameservers",
+    "routes",
+    "routing-policy",
+    "renderer",
+    "dhcp4domain",
+    "dhcp6domain",
 ];
 const ETHERNET: [&str; 6] = ["match", "set-name", "wakeonlan", "accept-ra", "optional", "dhcp-identifier"];
 
@@ -27,7 +39,9 @@ pub fn parse(config: &Node, known: &Known) -> Result<Parsed, String> {
         let name = section.scalar_text().unwrap_or_default();
         if name == "wifis" {
             build.wrong(section, "network.wifis", "only netplan can set up wireless devices: left out");
-        } else if !["version", "renderer"].contains(&&*name) && !SECTIONS.iter().any(|(known, _)| *known == name) {
+        } else if !["version", "renderer"].contains(&&*name)
+            && !SECTIONS.iter().any(|(known, _)| *known == name)
+        {
             let message = "only netplan can do that: left out";
             build.findings.add(Kind::Unknown, &section.at, join("network", &name), message);
         }
@@ -143,7 +157,9 @@ fn bridge(build: &mut Builder, id: &str, device: &Node, path: &str, _: &Known) -
             Some(known) => {
                 link.params.insert(known.flat, value.clone());
             }
-            None => build.findings.add(Kind::Unknown, &key.at, join(&at, &name), "unknown option of a bridge"),
+            None => {
+                build.findings.add(Kind::Unknown, &key.at, join(&at, &name), "unknown option of a bridge")
+            }
         }
     }
     link.ports = members(build, device, path);
@@ -225,7 +241,9 @@ fn subnets(build: &mut Builder, device: &Node, path: &str) -> Result<Vec<Subnet>
         })?;
         match subnets.first_mut() {
             Some(first) => first.routes.push(route),
-            None => build.wrong(item, &path, "the device has neither addresses nor DHCP: the route is left out"),
+            None => {
+                build.wrong(item, &path, "the device has neither addresses nor DHCP: the route is left out")
+            }
         }
     }
     Ok(subnets)

@@ -156,7 +156,8 @@ fn network(link: &Link, model: &Model, joins: &Joins<'_>) -> Result<UnitFile, St
     }
     for rule in &link.rules {
         let lines = rule.as_map().into_iter().flat_map(|map| map.iter());
-        unit.rules.push(lines.map(|(key, value)| format!("{}={}", capital(&python(key)), python(value))).collect());
+        unit.rules
+            .push(lines.map(|(key, value)| format!("{}={}", capital(&python(key)), python(value))).collect());
     }
     Ok(unit)
 }
@@ -203,7 +204,13 @@ fn reaches(address: &str, prefix: Option<u8>, gateway: &str) -> Option<bool> {
     let parsed = ip.parse().ok()?;
     let prefix = match (prefix, behind) {
         (Some(prefix), _) => prefix,
-        (None, "") => if is_ipv6(ip) { 128 } else { 32 },
+        (None, "") => {
+            if is_ipv6(ip) {
+                128
+            } else {
+                32
+            }
+        }
         (None, text) => parse_prefix(text, parsed).ok()?,
     };
     is_inside(gateway, ip, prefix)
@@ -240,7 +247,12 @@ const OVERRIDES: &[(&str, &str)] = &[
     ("use-routes", "UseRoutes"),
 ];
 
-fn overrides(unit: &mut UnitFile, section: &'static str, dhcp: &Dhcp, keys: &[(&str, &str)]) -> Result<(), String> {
+fn overrides(
+    unit: &mut UnitFile,
+    section: &'static str,
+    dhcp: &Dhcp,
+    keys: &[(&str, &str)],
+) -> Result<(), String> {
     for (key, name) in keys {
         if let Some(value) = dhcp.overrides.get(key) {
             unit.add(section, name, python(value));
@@ -248,7 +260,10 @@ fn overrides(unit: &mut UnitFile, section: &'static str, dhcp: &Dhcp, keys: &[(&
     }
     let Some(domain) = &dhcp.domain else { return Ok(()) };
     if let Some(twice) = dhcp.overrides.get("use-domains") {
-        return Err(format!("{}: use-domains: said again in another way by {section}'s domain key", twice.at));
+        return Err(format!(
+            "{}: use-domains: said again in another way by {section}'s domain key",
+            twice.at
+        ));
     }
     let use_domains = match python(domain).trim().to_ascii_lowercase().as_str() {
         "true" | "1" | "on" | "yes" => "yes",
@@ -301,13 +316,17 @@ fn bond(unit: &mut UnitFile, link: &Link) {
         let Some(name) = key.networkd else { continue };
         let Some(value) = link.params.get(&format!("bond-{}", key.flat)) else { continue };
         let text = python(value);
-        unit.add("Bond", name, match key.unit {
-            Unit::None => text,
-            Unit::Boolean => text.to_ascii_lowercase(),
-            Unit::Milliseconds if text.bytes().all(|b| b.is_ascii_digit()) => format!("{text}ms"),
-            // It has a unit already.
-            Unit::Milliseconds => text,
-        });
+        unit.add(
+            "Bond",
+            name,
+            match key.unit {
+                Unit::None => text,
+                Unit::Boolean => text.to_ascii_lowercase(),
+                Unit::Milliseconds if text.bytes().all(|b| b.is_ascii_digit()) => format!("{text}ms"),
+                // It has a unit already.
+                Unit::Milliseconds => text,
+            },
+        );
     }
 }
 

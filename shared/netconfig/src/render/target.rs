@@ -11,8 +11,12 @@ pub struct Target {
 macro_rules! notice {
     ($a:literal, $b:literal) => {
         Some(concat!(
-            "# This file is generated from information provided by the datasource.", $a, "Changes\n",
-            "# to it will not persist across an instance reboot.", $b, "To disable cloud-init's\n",
+            "# This file is generated from information provided by the datasource.",
+            $a,
+            "Changes\n",
+            "# to it will not persist across an instance reboot.",
+            $b,
+            "To disable cloud-init's\n",
             "# network configuration capabilities, write a file\n",
             "# /etc/cloud/cloud.cfg.d/99-disable-network-config.cfg with the following:\n",
             "# network: {config: disabled}\n"
