@@ -146,30 +146,9 @@ fn how(sys: &System, file: &File) -> Write {
 /// Keeps the mapping as applied, for `query`, `schema --system` and people.
 fn keep(sys: &System, config: &Node, instance_dir: &str, run_dir: &str) -> Result<()> {
     let path = format!("{instance_dir}/network-config.json");
-    sys.write(&path, json(config), Write::secret())?;
+    sys.write(&path, state::json_text(&config.to_json(), 1), Write::secret())?;
     sys.link(&path, format!("{run_dir}/network-config.json"))?;
     Ok(())
-}
-
-/// JSON as upstream writes it: one blank a level, keys sorted, ASCII only.
-fn json(config: &Node) -> String {
-    let mut bytes = Vec::new();
-    let style = serde_json::ser::PrettyFormatter::with_indent(b" ");
-    let mut out = serde_json::Serializer::with_formatter(&mut bytes, style);
-    // A value into memory: the only failure is a map key that is no text, and to_json has none.
-    let _ = serde::Serialize::serialize(&config.to_json(), &mut out);
-    let mut text = String::with_capacity(bytes.len() + 1);
-    for c in String::from_utf8_lossy(&bytes).chars() {
-        if c.is_ascii() {
-            text.push(c);
-        } else {
-            for unit in c.encode_utf16(&mut [0; 2]) {
-                text.push_str(&format!("\\u{unit:04x}"));
-            }
-        }
-    }
-    text.push('\n');
-    text
 }
 
 /// Waits until every NIC that the configuration names by its address is there.

@@ -240,7 +240,8 @@ mod tests {
         let up = |p: Present| Present { up: true, ..p };
         let busy = |p: Present| Present { up: true, busy: true, ..p };
         let other = |p: Present| Present { counts: false, ..p };
-        let rows: &[(&str, &[Wanted], &[Present], &str, usize)] = &[
+        type Row<'a> = (&'a str, &'a [Wanted], &'a [Present], &'a str, usize);
+        let rows: &[Row<'_>] = &[
             ("nothing to do", &[want("a", "1")], &[have("a", "1")], "", 0),
             ("one", &[want("b", "1")], &[have("a", "1")], "a>b", 0),
             ("down and up again", &[want("b", "1")], &[up(have("a", "1"))], "-a a>b +b", 0),

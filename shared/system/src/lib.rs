@@ -19,6 +19,7 @@ mod log;
 mod output;
 mod root;
 mod swap_file;
+mod udev;
 
 pub use account::{Group, User, parse_group, parse_passwd};
 pub use clock::{Clock, Deadline, log_time, rfc2822};

@@ -1,6 +1,5 @@
 //! Renderers: the model in, files out. A new renderer is one file and one row of [`RENDERERS`].
 
-mod dump;
 mod netplan;
 mod networkd;
 mod target;
@@ -8,7 +7,6 @@ mod target;
 use config::Node;
 use system::System;
 
-pub use dump::dump;
 pub use netplan::available as netplan_available;
 pub use networkd::available as networkd_available;
 pub use target::Target;
@@ -28,14 +26,17 @@ pub struct File {
     pub content: String,
 }
 
+/// What a renderer gives; an error says why nothing may be written.
+pub type Files = Result<Vec<File>, String>;
+
 /// One way to write a network configuration down.
 pub struct Renderer {
     pub name: &'static str,
     pub available: fn(&System) -> bool,
     /// For the renderer whose own language version 2 is: the mapping is written as it came, unread, so that
     /// whatever netplan learns works without us.
-    pub verbatim: Option<fn(&Node, &Target) -> Result<Vec<File>, String>>,
-    pub render: fn(&Model, &Target) -> Result<Vec<File>, String>,
+    pub verbatim: Option<fn(&Node, &Target) -> Files>,
+    pub render: fn(&Model, &Target) -> Files,
     /// What has to be run once the files are there.
     pub after: Option<fn(&System) -> system::Result<()>>,
 }

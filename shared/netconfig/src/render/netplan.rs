@@ -1,6 +1,7 @@
 //! netplan: `/etc/netplan/50-cloud-init.yaml`. Version 2 is its own language and is written as it came; version 1
 //! is turned into it here.
 
+use config::yaml::{Style, emit};
 use config::{Map, Node, Value};
 use system::{Command, System, debug};
 
@@ -8,7 +9,7 @@ use crate::model::{Link, LinkKind, Method, Model, Route, Subnet};
 use crate::parse::address::{integer, is_inside, is_ipv6};
 use crate::parse::{BOND, BRIDGE};
 
-use super::{File, Target, dump};
+use super::{File, Target};
 
 const PATH: &str = "/etc/netplan/50-cloud-init.yaml";
 
@@ -19,7 +20,7 @@ pub fn available(sys: &System) -> bool {
 /// A mapping of version 2, as it came.
 pub fn verbatim(config: &Node, target: &Target) -> Result<Vec<File>, String> {
     let whole: Map = [(Node::from("network"), config.clone())].into_iter().collect();
-    file(&dump(&Node::from(whole)), target)
+    file(&emit(&Node::from(whole), Style::PLAIN), target)
 }
 
 fn file(body: &str, target: &Target) -> Result<Vec<File>, String> {
@@ -85,7 +86,7 @@ pub fn render(model: &Model, target: &Target) -> Result<Vec<File>, String> {
     {
         if !section.is_empty() {
             // Each section is laid out by itself and then moved, so that texts fold where upstream folds them.
-            for line in dump(&map([(name, Node::from(section))])).lines() {
+            for line in emit(&map([(name, Node::from(section))]), Style::PLAIN).lines() {
                 body.push_str(if line.is_empty() { "" } else { "    " });
                 body.push_str(line);
                 body.push('\n');
