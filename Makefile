@@ -34,6 +34,7 @@ help:
 # --- building ---------------------------------------------------------------------------------
 
 release:
+	@packaging/deps
 	@RUN='$(RUN)' CARGO='$(CARGO)' JOBS='$(JOBS)' TARGET='$(TARGET)' packaging/build '$(BIN)'
 
 install:
@@ -48,7 +49,7 @@ rpm: release
 	BIN=$(BIN) VERSION=$(VERSION) rpm/build build
 
 deps:
-	@packaging/deps
+	@packaging/deps test
 
 # --- trying and testing -----------------------------------------------------------------------
 

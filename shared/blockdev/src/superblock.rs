@@ -1,6 +1,6 @@
 //! The superblock of one device, through libblkid's low-level prober. All of this crate's `unsafe` is here.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, c_char};
 use std::fs::File;
 use std::os::fd::AsRawFd;
 
@@ -36,9 +36,32 @@ impl Drop for Prober {
     }
 }
 
+/// What is not looked for: whatever is no file system (a RAID or encryption layer hides nothing of ours), and
+/// ZFS, whose pools are no seeds and whose search alone reads a mebibyte of each device.
+#[allow(unsafe_code)]
+fn excluded() -> Vec<*const c_char> {
+    const ZFS: &CStr = c"zfs_member";
+    // More types than any libblkid has, so that this ends whatever it answers.
+    const MOST: usize = 1000;
+    let mut names = Vec::with_capacity(64);
+    for number in 0..MOST {
+        let (mut name, mut usage) = (std::ptr::null(), 0);
+        // SAFETY: both pointers are valid for writing; on success `name` is a static NUL-terminated text.
+        unsafe {
+            if blkid::blkid_superblocks_get_name(number, &mut name, &mut usage) != 0 || name.is_null() {
+                break;
+            }
+            if usage & blkid::USAGE_FILESYSTEM == 0 || CStr::from_ptr(name) == ZFS {
+                names.push(name);
+            }
+        }
+    }
+    names.push(std::ptr::null());
+    names
+}
+
 /// The file system on an open device or image; `None` when there is none, or when several collide (libblkid
-/// then names neither, and so does the blkid program). Only file systems are looked for: what a RAID or
-/// encryption layer hides is no datasource, and looking for those takes three times as many reads.
+/// then names neither, and so does the blkid program).
 #[allow(unsafe_code)]
 pub fn probe(file: &File) -> Result<Option<Superblock>> {
     let flags = blkid::SUBLKS_LABEL | blkid::SUBLKS_UUID | blkid::SUBLKS_TYPE;
@@ -48,15 +71,12 @@ pub fn probe(file: &File) -> Result<Option<Superblock>> {
         return Err(Error::new("no memory for libblkid"));
     }
     let prober = Prober(pointer);
-    // SAFETY: the prober is valid until the end of this function, and the descriptor, which is borrowed from
-    // `file`, outlives it. All other arguments are integers.
+    let excluded = excluded();
+    // SAFETY: the prober is valid until the end of this function; the descriptor, which is borrowed from
+    // `file`, outlives it; the list of names ends with NULL and is only read, during that call.
     let result = unsafe {
         if blkid::blkid_probe_set_superblocks_flags(prober.0, flags) != 0
-            || blkid::blkid_probe_filter_superblocks_usage(
-                prober.0,
-                blkid::FLTR_ONLYIN,
-                blkid::USAGE_FILESYSTEM,
-            ) != 0
+            || blkid::blkid_probe_filter_superblocks_type(prober.0, blkid::FLTR_NOTIN, excluded.as_ptr()) != 0
         {
             return Err(Error::new("libblkid refuses its settings"));
         }

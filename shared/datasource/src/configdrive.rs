@@ -9,13 +9,8 @@ use system::{Error, Result, System, debug, warning};
 
 use crate::{Datasource, Same, Search, Stage, USUAL_ORDER, dmi, media, standard};
 
-pub const CONFIGDRIVE: Datasource = Datasource {
-    name: "ConfigDrive",
-    stages: &[Stage::Local],
-    find,
-    check,
-    network_order: USUAL_ORDER,
-};
+pub const CONFIGDRIVE: Datasource =
+    Datasource { name: "ConfigDrive", stages: &[Stage::Local], find, check, network_order: USUAL_ORDER };
 
 /// OpenStack's versions that are understood, oldest first.
 const VERSIONS: [&str; 8] = [
@@ -161,7 +156,9 @@ fn read_v1(sys: &System, top: &str) -> Result<Option<Drive>> {
 
 /// OpenStack's vendor data: text, a list of parts, or an object whose `cloud-init` is one of these.
 fn vendor(sys: &System, json: Option<Json>) -> Raw {
-    let texts = |items: &[Json]| Raw(items.iter().filter_map(|i| i.as_str().map(|s| s.as_bytes().to_vec())).collect());
+    let texts = |items: &[Json]| {
+        Raw(items.iter().filter_map(|i| i.as_str().map(|s| s.as_bytes().to_vec())).collect())
+    };
     match json {
         Some(Json::String(text)) if !text.is_empty() => Raw(vec![text.into_bytes()]),
         Some(Json::Array(items)) => texts(&items),
@@ -206,7 +203,8 @@ fn make(with: &Search<'_>, drive: Drive, place: &str, is_disk: bool) -> Option<I
     standard::fill(&mut instance, &drive.metadata);
     if drive.version == 2 {
         instance.public_keys = standard::public_keys(drive.metadata.get("public_keys"));
-        instance.availability_zone = text(drive.metadata.get("availability_zone")).or(instance.availability_zone);
+        instance.availability_zone =
+            text(drive.metadata.get("availability_zone")).or(instance.availability_zone);
     }
     let known = sys.read_text(with.layout.data("instance-id")).unwrap_or_default();
     if mode == "disabled" {
@@ -254,7 +252,9 @@ fn devices(ec2: &Node) -> serde_json::Map<String, Json> {
         return serde_json::Map::new();
     };
     map.iter()
-        .filter_map(|(k, v)| Some((k.as_str()?.to_string(), Json::from(v.as_str()?.trim_start_matches("/dev/")))))
+        .filter_map(|(k, v)| {
+            Some((k.as_str()?.to_string(), Json::from(v.as_str()?.trim_start_matches("/dev/"))))
+        })
         .collect()
 }
 

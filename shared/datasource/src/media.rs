@@ -41,9 +41,15 @@ pub fn find_cidata(with: &Search<'_>, label: Option<&str>) -> Result<Option<(Str
         if !names.iter().any(|n| superblock.is_labelled(n)) {
             continue;
         }
-        match read_mounted(with.sys, &device.path, &superblock.fstype, |at| seed::read_directory(with.sys, at)) {
+        match read_mounted(with.sys, &device.path, &superblock.fstype, |at| {
+            seed::read_directory(with.sys, at)
+        }) {
             Ok(Some(seed)) => return Ok(Some((device.path, seed))),
-            Ok(None) => warning!(with.sys, "{}, labelled {label}, lacks user-data or meta-data: not a seed", device.path),
+            Ok(None) => warning!(
+                with.sys,
+                "{}, labelled {label}, lacks user-data or meta-data: not a seed",
+                device.path
+            ),
             Err(e) => failure = Some(e),
         }
     }
@@ -57,7 +63,8 @@ pub fn find_config_drive(with: &Search<'_>) -> Result<Option<(String, Drive)>> {
     let rest = rest.into_iter().filter(|(device, _)| !device.is_partition);
     let mut failure = None;
     for (device, superblock) in first.into_iter().chain(rest) {
-        let read = read_mounted(with.sys, &device.path, &superblock.fstype, |at| configdrive::read(with.sys, at));
+        let read =
+            read_mounted(with.sys, &device.path, &superblock.fstype, |at| configdrive::read(with.sys, at));
         match read {
             Ok(Some(drive)) => return Ok(Some((device.path, drive))),
             Ok(None) => {}

@@ -136,7 +136,12 @@ fn find(with: &Search<'_>) -> Result<Option<Instance>> {
     if let Some(base) = all.seedfrom.clone().filter(|b| !b.is_empty()) {
         let base = fill_in_dmi(with, &base);
         if is_remote(&base) != (with.stage == Stage::Network) {
-            info!(sys, "the seed at {} is for the {} stage", scheme(&base), if is_remote(&base) { "network" } else { "local" });
+            info!(
+                sys,
+                "the seed at {} is for the {} stage",
+                scheme(&base),
+                if is_remote(&base) { "network" } else { "local" }
+            );
             return Ok(None);
         }
         let seed = seed::fetch(sys, base.strip_prefix("file://").unwrap_or(&base))?;
@@ -212,7 +217,8 @@ fn fill_in_dmi(with: &Search<'_>, base: &str) -> String {
 
 fn finish(all: Gathered, lxd: bool) -> Option<Instance> {
     let metadata = Node::from(all.meta_data);
-    let dsmode = metadata.get("dsmode").and_then(Node::scalar_text).or(all.dsmode).unwrap_or_else(|| "net".into());
+    let dsmode =
+        metadata.get("dsmode").and_then(Node::scalar_text).or(all.dsmode).unwrap_or_else(|| "net".into());
     if dsmode == "disabled" {
         return None;
     }
@@ -246,7 +252,9 @@ fn finish(all: Gathered, lxd: bool) -> Option<Instance> {
 
 /// The command line and the seed directories can be looked at for nothing; what is on a disk cannot.
 fn check(with: &Search<'_>, cached: &Instance) -> Same {
-    let id = |line: Line| line.settings.into_iter().find(|(k, _)| k == "i" || k == "instance-id").and_then(|(_, v)| v);
+    let id = |line: Line| {
+        line.settings.into_iter().find(|(k, _)| k == "i" || k == "instance-id").and_then(|(_, v)| v)
+    };
     let named = serial(with).and_then(id).map(|id| ("the SMBIOS serial number", id));
     let named = named.or_else(|| command_line(with).and_then(id).map(|id| ("the kernel command line", id)));
     if let Some((place, id)) = named {

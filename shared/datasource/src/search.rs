@@ -38,17 +38,32 @@ pub fn search(with: &Search<'_>, list: &[String]) -> Outcome {
         if with.stage == Stage::Local && row.stages.contains(&Stage::Network) {
             outcome.later.push(row.name);
         }
-        debug!(sys, "start: {stage}/search-{0}: searching for {1} data from DataSource{0}", row.name, if with.stage == Stage::Local { "local" } else { "network" });
+        debug!(
+            sys,
+            "start: {stage}/search-{0}: searching for {1} data from DataSource{0}",
+            row.name,
+            if with.stage == Stage::Local { "local" } else { "network" }
+        );
         let found = (row.find)(with);
         match found {
             Ok(Some(instance)) => {
-                debug!(sys, "finish: {stage}/search-{0}: SUCCESS: found {1} data from DataSource{0}", row.name, if with.stage == Stage::Local { "local" } else { "network" });
+                debug!(
+                    sys,
+                    "finish: {stage}/search-{0}: SUCCESS: found {1} data from DataSource{0}",
+                    row.name,
+                    if with.stage == Stage::Local { "local" } else { "network" }
+                );
                 info!(sys, "Loaded datasource {}", instance.description);
                 outcome.found = Some(instance);
                 return outcome;
             }
             Ok(None) => {
-                debug!(sys, "finish: {stage}/search-{0}: SUCCESS: no {1} data found from DataSource{0}", row.name, if with.stage == Stage::Local { "local" } else { "network" });
+                debug!(
+                    sys,
+                    "finish: {stage}/search-{0}: SUCCESS: no {1} data found from DataSource{0}",
+                    row.name,
+                    if with.stage == Stage::Local { "local" } else { "network" }
+                );
             }
             Err(e) => {
                 warning!(sys, "Getting data from DataSource{} failed: {e}", row.name);

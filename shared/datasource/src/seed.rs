@@ -50,11 +50,7 @@ pub fn read_directory(sys: &System, directory: &str) -> Result<Option<Seed>> {
 }
 
 /// Reads a seed's files by `read`, whose "absent" errors decide which are there.
-pub fn read_files(
-    sys: &System,
-    place: &str,
-    read: impl Fn(&str) -> Result<Vec<u8>>,
-) -> Result<Option<Seed>> {
+pub fn read_files(sys: &System, place: &str, read: impl Fn(&str) -> Result<Vec<u8>>) -> Result<Option<Seed>> {
     let optional = |name: &str| match read(name) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(e) if e.is_absent() => Ok(None),
@@ -81,8 +77,10 @@ pub fn fetch(sys: &System, base: &str) -> Result<Seed> {
         }
     };
     let get = |name: &str, retries: u32| {
-        sys.fetch(&Fetch::get(url(name)).timeout(Duration::from_secs(5)).retries(retries, Duration::from_secs(1)))
-            .map(|answer| answer.body)
+        sys.fetch(
+            &Fetch::get(url(name)).timeout(Duration::from_secs(5)).retries(retries, Duration::from_secs(1)),
+        )
+        .map(|answer| answer.body)
     };
     // The required ones first: their failure decides, and costs the tries of one file only.
     let meta = get("meta-data", 10)?;

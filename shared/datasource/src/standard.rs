@@ -17,8 +17,7 @@ pub fn fill(instance: &mut Instance, metadata: &Node) {
         .or_else(|| text("availability_zone"))
         .or_else(|| metadata.at_path(&["placement", "availability-zone"]).and_then(Node::scalar_text));
     instance.region = text("region");
-    instance.launch_index =
-        metadata.get("launch-index").and_then(|n| n.scalar_text()?.trim().parse().ok());
+    instance.launch_index = metadata.get("launch-index").and_then(|n| n.scalar_text()?.trim().parse().ok());
     if let Some(name) = metadata.get("cloud-name").and_then(Node::as_str) {
         instance.cloud_name = name.to_lowercase();
     }

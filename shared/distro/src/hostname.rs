@@ -74,8 +74,7 @@ pub fn with_variable(text: &str, key: &str, value: &str) -> String {
 
 /// The value of `KEY=value` in a file of shell variables, unquoted; the last one counts.
 pub fn variable(text: &str, key: &str) -> Option<String> {
-    let line =
-        text.lines().rev().find_map(|l| l.trim_start().strip_prefix(key)?.strip_prefix('='))?;
+    let line = text.lines().rev().find_map(|l| l.trim_start().strip_prefix(key)?.strip_prefix('='))?;
     Some(line.trim().trim_matches(['"', '\'']).to_string())
 }
 
@@ -129,7 +128,9 @@ impl Distro {
         let systemd = self.init(sys) == Init::Systemd || sys.exists(FILE);
         match (self.hostname, self.family) {
             (HostnameWay::Gentoo, _) if self.init(sys) == Init::OpenRc => "/etc/conf.d/hostname",
-            (HostnameWay::Hostnamectl, crate::Family::RedHat) if !systemd && sys.exists("/etc/sysconfig/network") => {
+            (HostnameWay::Hostnamectl, crate::Family::RedHat)
+                if !systemd && sys.exists("/etc/sysconfig/network") =>
+            {
                 "/etc/sysconfig/network"
             }
             (HostnameWay::Hostnamectl, crate::Family::Suse) if !systemd => "/etc/HOSTNAME",

@@ -118,13 +118,21 @@ impl Distro {
                 let change = |l: &str| {
                     sys.run(&Command::new(["/usr/bin/raspi-config", "nonint", "do_change_locale", l]))
                 };
-                change(locale).or_else(|e| if locale.contains('.') { Err(e) } else { change(&format!("{locale}.UTF-8")) }).map(drop)
+                change(locale)
+                    .or_else(
+                        |e| if locale.contains('.') { Err(e) } else { change(&format!("{locale}.UTF-8")) },
+                    )
+                    .map(drop)
             }
             LocaleWay::LocaleConf | LocaleWay::LocaleConfAndRestart => {
                 let systemd = self.init(sys) == Init::Systemd || sys.exists(LOCALE_CONF);
                 let (usual, key) = match self.family {
-                    crate::Family::RedHat if !systemd && sys.exists("/etc/sysconfig/i18n") => ("/etc/sysconfig/i18n", "LANG"),
-                    crate::Family::Suse if !systemd && sys.exists("/etc/sysconfig/language") => ("/etc/sysconfig/language", "RC_LANG"),
+                    crate::Family::RedHat if !systemd && sys.exists("/etc/sysconfig/i18n") => {
+                        ("/etc/sysconfig/i18n", "LANG")
+                    }
+                    crate::Family::Suse if !systemd && sys.exists("/etc/sysconfig/language") => {
+                        ("/etc/sysconfig/language", "RC_LANG")
+                    }
                     _ => (LOCALE_CONF, "LANG"),
                 };
                 let path = file.unwrap_or(usual);

@@ -365,7 +365,12 @@ mod tests {
         for (manager, program, verb, line) in [
             (Manager::Dnf, "dnf", Verb::Install, "dnf -y install a b-1"),
             (Manager::Dnf, "yum", Verb::Install, "yum -t -y install a b-1"),
-            (Manager::Zypper, "zypper", Verb::Install, "zypper --non-interactive install --auto-agree-with-licenses a b-1"),
+            (
+                Manager::Zypper,
+                "zypper",
+                Verb::Install,
+                "zypper --non-interactive install --auto-agree-with-licenses a b-1",
+            ),
             (Manager::Apk, "apk", Verb::Install, "apk --quiet add a b-1"),
             (Manager::Pacman, "pacman", Verb::Install, "pacman -Sy --quiet --noconfirm a b-1"),
             (Manager::Snap, "snap", Verb::Install, "snap install a b 1"),

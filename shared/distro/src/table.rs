@@ -194,11 +194,7 @@ const DISTROS: &[Distro] = &[
     Distro { name: "cloudlinux", ..RED_HAT },
     Distro {
         name: "cos",
-        ntp: NtpData {
-            chrony_conf: "/etc/chrony/chrony.conf",
-            chrony_service: "chronyd",
-            ..NtpData::USUAL
-        },
+        ntp: NtpData { chrony_conf: "/etc/chrony/chrony.conf", chrony_service: "chronyd", ..NtpData::USUAL },
         ..GENTOO
     },
     DEBIAN,
@@ -260,7 +256,11 @@ mod tests {
     #[test]
     fn rows_are_named_once_and_found_in_any_case() {
         for (i, row) in DISTROS.iter().enumerate() {
-            assert!(DISTROS[..i].iter().all(|d| !d.name.eq_ignore_ascii_case(row.name)), "{} twice", row.name);
+            assert!(
+                DISTROS[..i].iter().all(|d| !d.name.eq_ignore_ascii_case(row.name)),
+                "{} twice",
+                row.name
+            );
             assert_eq!(Distro::named(&row.name.to_uppercase()).map(|d| d.name), Some(row.name));
         }
         assert!(Distro::named("plan9").is_none());

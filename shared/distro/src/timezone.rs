@@ -38,7 +38,8 @@ impl Distro {
         if self.zone == ZoneWay::FileAndLink {
             sys.write("/etc/timezone", format!("{zone}\n"), Write::default())?;
         }
-        if self.zone == ZoneWay::FileAndLink && !sys.is_link("/etc/localtime") && sys.exists("/etc/localtime") {
+        if self.zone == ZoneWay::FileAndLink && !sys.is_link("/etc/localtime") && sys.exists("/etc/localtime")
+        {
             // An administrator who has a copy there has his reason (/usr on its own file system).
             return sys.write("/etc/localtime", sys.read(&target)?, Write::default()).map(drop);
         }

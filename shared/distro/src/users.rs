@@ -218,8 +218,7 @@ impl Distro {
     /// as having one.
     pub fn has_blank_password(&self, sys: &System, name: &str) -> bool {
         ["/var/lib/extrausers/shadow", "/etc/shadow"].iter().any(|path| {
-            sys.read_text(path)
-                .is_ok_and(|text| matches!(shadow_field(&text, name), Some("" | "!" | "!!")))
+            sys.read_text(path).is_ok_and(|text| matches!(shadow_field(&text, name), Some("" | "!" | "!!")))
         })
     }
 }

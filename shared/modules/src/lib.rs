@@ -3,10 +3,18 @@
 
 mod authorized_keys;
 mod bootcmd;
+mod ca_certs;
 mod context;
 mod entry;
 mod locale;
 mod names;
+mod final_message;
+mod fstab;
+mod mountinfo;
+mod mounts;
+mod pending;
+mod phone_home;
+mod power_state_change;
 mod run;
 mod run_parts;
 mod runcmd;
@@ -23,8 +31,13 @@ mod sshd_config;
 mod update_hostname;
 mod users;
 mod users_groups;
+mod seed_random;
+mod shell;
+mod swap;
 #[cfg(test)]
 mod testing;
+mod write_files;
+mod write_files_deferred;
 
 pub use context::{Context, required};
 pub use entry::{Entry, entries};
@@ -52,6 +65,11 @@ pub struct Module {
 pub const MODULES: &[&Module] = &[
     &bootcmd::MODULE,
     &locale::MODULE,
+    &ca_certs::MODULE,
+    &final_message::MODULE,
+    &mounts::MODULE,
+    &phone_home::MODULE,
+    &power_state_change::MODULE,
     &runcmd::MODULE,
     &scripts_per_boot::MODULE,
     &scripts_per_instance::MODULE,
@@ -63,6 +81,9 @@ pub const MODULES: &[&Module] = &[
     &ssh::MODULE,
     &update_hostname::MODULE,
     &users_groups::MODULE,
+    &seed_random::MODULE,
+    &write_files::MODULE,
+    &write_files_deferred::MODULE,
 ];
 
 /// The module of a name as lists and command lines spell it: `ssh`, `cc_ssh`, `write-files`, `ssh.py`.

@@ -42,9 +42,8 @@ pub fn run_parts(context: &Context<'_>, directory: &str, prefix: &[String]) -> R
             }
         }
         attempted += 1;
-        let command = Command::new(prefix.iter().chain([&path]))
-            .output(Output::Stage)
-            .timeout(context.script_timeout);
+        let command =
+            Command::new(prefix.iter().chain([&path])).output(Output::Stage).timeout(context.script_timeout);
         if let Err(e) = sys.run(&command) {
             warning!(sys, "{e}");
             failed.push(name);
@@ -54,7 +53,10 @@ pub fn run_parts(context: &Context<'_>, directory: &str, prefix: &[String]) -> R
         return Ok(());
     }
     let names = failed.join(", ");
-    Err(Error::new(format!("Runparts: {} failures ({names}) in {attempted} attempted commands", failed.len())))
+    Err(Error::new(format!(
+        "Runparts: {} failures ({names}) in {attempted} attempted commands",
+        failed.len()
+    )))
 }
 
 #[cfg(test)]

@@ -79,7 +79,10 @@ mod tests {
             ("[]", ""),
             ("[ls]", "ls\n"),
             ("['echo $A', null, [echo, $A]]", "echo $A\n'echo' '$A'\n"),
-            ("[[it, \"isn't\", 1, true, 0644, 1.0, null]]", "'it' 'isn'\\''t' '1' 'True' '420' '1.0' 'None'\n"),
+            (
+                "[[it, \"isn't\", 1, true, 0644, 1.0, null]]",
+                "'it' 'isn'\\''t' '1' 'True' '420' '1.0' 'None'\n",
+            ),
             ("[\"a\\nb\\n\"]", "a\nb\n\n"),
         ] {
             let commands = Commands::read(&yaml(text), &mut Reader::new()).unwrap();
@@ -90,9 +93,12 @@ mod tests {
     #[test]
     fn bad_lists_say_where() {
         for (text, said) in [
-            ("ls", "test.yaml:1:1: : expected a list of commands, found text"),
-            ("{a: b}", "test.yaml:1:1: : expected a list of commands, found a map"),
-            ("[ok, 1]", "test.yaml:1:6: [1]: expected a command (text, or a list of texts), found an integer"),
+            ("ls", "test.yaml:1:1: expected a list of commands, found text"),
+            ("{a: b}", "test.yaml:1:1: expected a list of commands, found a map"),
+            (
+                "[ok, 1]",
+                "test.yaml:1:6: [1]: expected a command (text, or a list of texts), found an integer",
+            ),
             ("- ok\n- [a, {b: c}]", "test.yaml:2:7: [1][1]: expected text, found a map"),
             ("- a: b", "test.yaml:1:3: [0]: expected a command (text, or a list of texts), found a map"),
         ] {

@@ -203,6 +203,34 @@ impl System {
         Ok(finished)
     }
 
+    /// Starts a program that outlives this process: in a session of its own, with this process' own output,
+    /// not waited for. Only on the running machine; elsewhere it is noted and nothing is started.
+    #[allow(unsafe_code)]
+    pub fn spawn_detached(&self, command: &Command) -> Result<()> {
+        let line = command.line();
+        let Some(name) = command.argv.first() else { return Err(Error::new("running nothing")) };
+        self.note(Effect::Other { what: format!("start {line}") });
+        if !self.is_live() {
+            return Ok(());
+        }
+        let what = format!("starting {line}");
+        let Some(program) = self.which(&name.to_string_lossy()) else {
+            return Err(Error::io(what, &ErrorKind::NotFound.into()));
+        };
+        debug!(self, "Starting in the background: {line}");
+        let mut run = std::process::Command::new(program);
+        run.arg0(name).args(&command.argv[1..]).current_dir("/").stdin(Stdio::null());
+        run.envs(command.env.iter().map(|(k, v)| (k, v)));
+        if std::env::var_os("PATH").is_none() {
+            run.env("PATH", USUAL_PATH);
+        }
+        // SAFETY: between fork and exec only setsid(2) is called, which is async-signal-safe.
+        unsafe {
+            run.pre_exec(|| Ok(nix::unistd::setsid().map(drop)?));
+        }
+        run.spawn().map(drop).map_err(|e| Error::io(what, &e))
+    }
+
     fn spawn(&self, command: &Command, program: &str) -> std::io::Result<Child> {
         let output = || {
             Ok::<_, std::io::Error>(match command.output {

@@ -24,7 +24,9 @@ impl System {
     /// Bytes that nobody can guess, from the kernel of this machine, whichever the root is.
     pub fn random_bytes(&self, count: usize) -> Result<Vec<u8>> {
         let mut bytes = vec![0; count];
-        File::open("/dev/urandom").and_then(|mut f| f.read_exact(&mut bytes)).doing("reading /dev/urandom")?;
+        File::open("/dev/urandom")
+            .and_then(|mut f| f.read_exact(&mut bytes))
+            .doing("reading /dev/urandom")?;
         Ok(bytes)
     }
 

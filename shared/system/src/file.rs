@@ -1,6 +1,6 @@
 //! Files: read with a cap, written whole or not at all, with their final mode from the first byte.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Write as _};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
@@ -22,7 +22,7 @@ pub enum Change {
 /// How a file is to be written. The default: 0644, owner left alone, parents made 0755, not synced.
 #[derive(Debug, Clone, Copy)]
 pub struct Write {
-    mode: u32,
+    pub(crate) mode: u32,
     uid: Option<u32>,
     gid: Option<u32>,
     durable: bool,
@@ -48,7 +48,8 @@ impl Write {
         Write { uid, gid, ..self }
     }
 
-    /// On the disk before the call returns: for state that decides what the next boot does.
+    /// Whole after a power cut, old or new: for state that decides what the next boot does. Costs a disk's
+    /// flush (a few milliseconds), so it is not for what the next boot throws away.
     pub fn durable(self) -> Write {
         Write { durable: true, ..self }
     }
@@ -197,11 +198,23 @@ impl System {
         if let Some(parent) = path.parent() {
             self.make_dir(parent, 0o755)?;
         }
+        if let Some(parent) = host.parent().filter(|p| !p.exists()) {
+            // A link that points to where nothing is yet.
+            fs::DirBuilder::new()
+                .recursive(true)
+                .mode(0o755)
+                .create(parent)
+                .doing(format_args!("making the directory for {}", path.display()))?;
+        }
         // A device (/dev/console, /dev/urandom) cannot be replaced; it is written to.
         if old.as_ref().is_some_and(|m| !m.is_file()) {
             return self.write_into(path, &host, content);
         }
-        self.write_beside(&host, content, how).doing(format_args!("writing {}", path.display()))?;
+        match (self.write_beside(&host, content, how), &old) {
+            (Err(e), Some(old)) if cannot_be_replaced(&e) => self.write_in_place(&host, content, how, old),
+            (result, _) => result,
+        }
+        .doing(format_args!("writing {}", path.display()))?;
         let change = if old.is_some() { Change::Replaced } else { Change::Created };
         self.note(Effect::Write { path: path.display().to_string(), mode: how.mode, change });
         Ok(change)
@@ -215,6 +228,24 @@ impl System {
             .and_then(|mut f| f.write_all(content))
             .doing(format_args!("writing to {}", path.display()))?;
         Ok(Change::Replaced)
+    }
+
+    /// For a file that is a mount point (containers bind /etc/hosts) or in /proc or /sys: nothing can be
+    /// renamed over it. Its mode is narrowed before the content is there, or nothing is written.
+    fn write_in_place(&self, host: &Path, content: &[u8], how: Write, old: &fs::Metadata) -> io::Result<()> {
+        let mut file =
+            OpenOptions::new().write(true).custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC).open(host)?;
+        let fit = self
+            .give(host, how.uid, how.gid)
+            .and_then(|()| file.set_permissions(fs::Permissions::from_mode(how.mode)));
+        match fit {
+            // The kernel's own files keep their mode, which is fine unless others could read more than meant.
+            Err(e) if old.mode() & 0o077 & !how.mode != 0 => return Err(e),
+            _ => {}
+        }
+        file.set_len(0)?;
+        file.write_all(content)?;
+        if how.durable { file.sync_data() } else { Ok(()) }
     }
 
     fn write_beside(&self, host: &Path, content: &[u8], how: Write) -> io::Result<()> {
@@ -234,16 +265,12 @@ impl System {
             // After chown, which clears set-user-ID bits; before the content, so that it is never wider.
             file.set_permissions(fs::Permissions::from_mode(how.mode))?;
             file.write_all(content)?;
-            if how.durable {
+            // Before the rename: else a power cut could leave the new name with nothing in it. That the rename
+            // itself is on the disk is not waited for; the old file is as good as the new one.
+            if how.durable && !content.is_empty() {
                 file.sync_data()?;
             }
-            fs::rename(&temporary, host)?;
-            if how.durable
-                && let Some(parent) = host.parent()
-            {
-                File::open(parent)?.sync_all()?;
-            }
-            Ok(())
+            fs::rename(&temporary, host)
         })();
         if result.is_err() {
             let _ = fs::remove_file(&temporary);
@@ -372,6 +399,12 @@ impl System {
     }
 }
 
+/// Whether a write failed because of where the file is, not because of what it is.
+fn cannot_be_replaced(e: &io::Error) -> bool {
+    use io::ErrorKind::{NotFound, PermissionDenied, ReadOnlyFilesystem, ResourceBusy};
+    matches!(e.kind(), ResourceBusy | PermissionDenied | NotFound | ReadOnlyFilesystem)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -404,6 +437,16 @@ mod tests {
         assert_eq!(sys.read_text("/run/real").unwrap(), "x");
         assert!(sys.is_link("/etc/name"));
         fs::remove_dir_all(top).unwrap();
+    }
+
+    #[test]
+    fn a_file_of_the_kernel_is_written_in_place() {
+        // Its own, so harmless; the directory takes no other file.
+        let sys = System::new("/");
+        let path = format!("/proc/{}/coredump_filter", std::process::id());
+        assert_eq!(sys.write(&path, "0x31", Write::default()).unwrap(), Change::Replaced);
+        assert_eq!(sys.read_text(&path).unwrap(), "00000031\n");
+        assert!(sys.write("/proc/version", "x", Write::default()).is_err());
     }
 
     #[test]

@@ -12,11 +12,14 @@ mod console;
 mod error;
 mod file;
 mod http;
+mod ioctl;
 mod kernel;
 mod link;
 mod log;
 mod output;
 mod root;
+mod swap_file;
+mod udev;
 
 pub use account::{Group, User, parse_group, parse_passwd};
 pub use clock::{Clock, Deadline, log_time, rfc2822};
@@ -24,6 +27,7 @@ pub use command::{Command, Finished, Output};
 pub use error::{Error, Result, ResultExt};
 pub use file::{Change, Write};
 pub use http::{Fetch, Fetched};
+pub use link::{Link, LinkAddress};
 pub use log::{Level, Log};
 pub use root::Root;
 

@@ -55,7 +55,8 @@ impl System {
         let StageOutput::Tee { file, running } = &mut *output else { return Ok(Stdio::inherit()) };
         if running.is_none() {
             let host = self.root().host_followed(&*file);
-            let mut child = std::process::Command::new("tee").arg("-a").arg(host).stdin(Stdio::piped()).spawn()?;
+            let mut child =
+                std::process::Command::new("tee").arg("-a").arg(host).stdin(Stdio::piped()).spawn()?;
             let pipe = child.stdin.take().map(OwnedFd::from);
             *running = pipe.map(|pipe| (child, pipe));
         }

@@ -1,0 +1,261 @@
+//! ca_certs: certificates that the machine is to trust, and the removal of those that it trusts already.
+
+use distro::{Distro, Family};
+use state::Frequency;
+use system::{Command, Error, Result, System, Write, debug, warning};
+
+use crate::{Context, Module};
+
+pub const MODULE: Module = Module {
+    name: "ca_certs",
+    frequency: Frequency::Instance,
+    distros: &[
+        "almalinux",
+        "alpine",
+        "amazon",
+        "aosc",
+        "centos",
+        "cloudlinux",
+        "debian",
+        "fedora",
+        "opensuse",
+        "opensuse-leap",
+        "opensuse-microos",
+        "opensuse-tumbleweed",
+        "photon",
+        "raspberry-pi-os",
+        "rhel",
+        "rocky",
+        "sle-micro",
+        "sle_hpc",
+        "sles",
+        "ubuntu",
+    ],
+    activation: &["ca_certs", "ca-certs"],
+    keys: &[Keys::KEYS],
+    run,
+};
+
+config::keys! {
+    struct CaCerts {
+        /// Whether the certificates that are trusted already are to be distrusted.
+        remove_defaults: bool = false, also "remove-defaults" since "22.3";
+        /// Certificates to trust, each as PEM text.
+        trusted: Vec<String>;
+    }
+    struct Keys {
+        /// Certificates that the machine trusts.
+        ca_certs: Option<CaCerts>, also "ca-certs" since "22.3";
+    }
+}
+
+/// Where a distribution keeps them, and what makes them known.
+#[derive(Debug, PartialEq, Eq)]
+struct Store {
+    directory: &'static str,
+    extension: &'static str,
+    refresh: &'static str,
+    distrust: Distrust,
+}
+
+/// How the defaults are removed.
+#[derive(Debug, PartialEq, Eq)]
+enum Distrust {
+    /// Every line of this list gets a `!`; the flag is for debconf's answer about later ones.
+    Lines(&'static str, bool),
+    /// These directories are emptied.
+    Directories(&'static [&'static str]),
+    /// There is no way.
+    None,
+}
+
+fn store(distro: &Distro) -> Store {
+    const RED_HAT: [&str; 2] = ["/etc/pki/ca-trust", "/usr/share/pki/ca-trust-source"];
+    let (directory, extension, refresh, distrust) = match (distro.name, distro.family) {
+        ("photon", _) => (
+            "/etc/ssl/certs",
+            "pem",
+            "rehash_ca_certificates.sh",
+            Distrust::Directories(&["/etc/pki/tls/certs", "/etc/ssl/certs"]),
+        ),
+        ("aosc", _) => (
+            "/etc/ssl/certs",
+            "pem",
+            "update-ca-bundle",
+            Distrust::Lines("/etc/ca-certificates/conf.d/cloud-init.conf", false),
+        ),
+        (name, Family::RedHat) => (
+            "/usr/share/pki/ca-trust-source/anchors",
+            "crt",
+            "update-ca-trust",
+            // Upstream does so for these names alone; the others lose nothing.
+            if matches!(name, "rhel" | "amazon") { Distrust::Directories(&RED_HAT) } else { Distrust::None },
+        ),
+        (_, Family::Suse) => {
+            ("/usr/share/pki/trust/anchors", "crt", "update-ca-certificates", Distrust::None)
+        }
+        (_, family) => (
+            "/usr/local/share/ca-certificates",
+            "crt",
+            "update-ca-certificates",
+            Distrust::Lines("/etc/ca-certificates.conf", family != Family::Alpine),
+        ),
+    };
+    Store { directory, extension, refresh, distrust }
+}
+
+fn run(context: &Context<'_>) -> Result<()> {
+    let sys = context.sys;
+    let Some(wanted) = context.read_known(Keys::read_known).and_then(|k| k.ca_certs) else {
+        let key = if context.config.get("ca_certs").is_some() { "ca_certs" } else { "ca-certs" };
+        if context.config.get(key).is_some_and(|n| !n.is_null()) {
+            return Err(Error::new(format!("{key} cannot be used as it is written; nothing was done")));
+        }
+        return Ok(());
+    };
+    let store = store(context.distro);
+    if wanted.remove_defaults {
+        distrust(context, &store)?;
+    }
+    for (i, certificate) in wanted.trusted.iter().enumerate() {
+        let path = format!("{}/cloud-init-ca-cert-{}.{}", store.directory, i + 1, store.extension);
+        if !certificate.contains("-----BEGIN") {
+            warning!(sys, "ca_certs.trusted[{i}] is no certificate in PEM form");
+        }
+        sys.write(path, certificate, Write::default())?;
+    }
+    sys.run(&Command::new([store.refresh])).map(drop)
+}
+
+fn distrust(context: &Context<'_>, store: &Store) -> Result<()> {
+    let sys = context.sys;
+    match store.distrust {
+        Distrust::Lines(list, debconf) => {
+            if let Some(text) = sys.read_text_if_there(list)?
+                && !text.is_empty()
+            {
+                let how = Write::mode(mode(sys, list));
+                sys.write(list, struck_out(&text), how)?;
+            }
+            if debconf {
+                let answer = "ca-certificates ca-certificates/trust_new_crts select no";
+                sys.run(&Command::new(["debconf-set-selections", "-"]).stdin(answer))?;
+            }
+        }
+        Distrust::Directories(directories) => {
+            for directory in directories {
+                for name in sys.list(directory)? {
+                    sys.remove_tree(format!("{directory}/{name}"))?;
+                }
+            }
+        }
+        Distrust::None => {
+            debug!(sys, "{} has no way to remove the default certificates", context.distro.name);
+        }
+    }
+    Ok(())
+}
+
+fn mode(sys: &System, path: &str) -> u32 {
+    use std::os::unix::fs::PermissionsExt;
+    sys.metadata(path).map_or(0o644, |m| m.permissions().mode() & 0o7777)
+}
+
+/// A list of certificates with every active line struck out, below a line that says who did it.
+fn struck_out(text: &str) -> String {
+    const MARK: &str = "# Modified by cloud-init to deselect certs due to user-data";
+    let mut out = String::with_capacity(text.len() + 100);
+    let mut marked = text.lines().any(|l| l == MARK);
+    for line in text.lines() {
+        if line.is_empty() || line.starts_with(['#', '!']) {
+            out.push_str(line);
+        } else {
+            if !marked {
+                out.push_str(MARK);
+                out.push('\n');
+                marked = true;
+            }
+            out.push('!');
+            out.push_str(line);
+        }
+        out.push('\n');
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Sandbox;
+
+    const PEM: &str = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+
+    #[test]
+    fn lists_are_struck_out_once() {
+        let text = "# a list\n\nmozilla/A.crt\n!mozilla/B.crt\nC.crt\n";
+        let once = struck_out(text);
+        assert_eq!(
+            once,
+            "# a list\n\n# Modified by cloud-init to deselect certs due to user-data\n!mozilla/A.crt\n!mozilla/B.crt\n!C.crt\n"
+        );
+        assert_eq!(struck_out(&once), once);
+        assert_eq!(struck_out("# nothing\n"), "# nothing\n");
+    }
+
+    /// A root whose programs are links to one that cannot run: what matters is which would.
+    fn run_on(distro: &str, config: &str) -> (Sandbox, String) {
+        let mut sandbox = Sandbox::new(config);
+        sandbox.distro = Distro::named(distro).unwrap();
+        sandbox.sys.write("/etc/ca-certificates.conf", "A.crt\n", Write::mode(0o640)).unwrap();
+        sandbox.sys.write("/etc/pki/ca-trust/source/x", "x", Write::default()).unwrap();
+        let message = sandbox.run(&MODULE).unwrap_err().to_string();
+        (sandbox, message)
+    }
+
+    #[test]
+    fn each_family_has_its_places() {
+        let config = format!("ca_certs: {{trusted: [{0:?}, {0:?}]}}", PEM);
+        for (distro, directory, refresh) in [
+            ("debian", "/usr/local/share/ca-certificates", "update-ca-certificates"),
+            ("alpine", "/usr/local/share/ca-certificates", "update-ca-certificates"),
+            ("fedora", "/usr/share/pki/ca-trust-source/anchors", "update-ca-trust"),
+            ("rhel", "/usr/share/pki/ca-trust-source/anchors", "update-ca-trust"),
+        ] {
+            let (sandbox, message) = run_on(distro, &config);
+            // The root has no programs: the refresh is what fails, after everything was written.
+            assert!(message.starts_with(&format!("running {refresh}: ")), "{distro}: {message}");
+            assert_eq!(
+                sandbox.sys.list(directory).unwrap(),
+                ["cloud-init-ca-cert-1.crt", "cloud-init-ca-cert-2.crt"]
+            );
+            assert_eq!(sandbox.file(&format!("{directory}/cloud-init-ca-cert-2.crt")), (PEM.into(), 0o644));
+            assert_eq!(sandbox.file("/etc/ca-certificates.conf"), ("A.crt\n".into(), 0o640));
+        }
+    }
+
+    #[test]
+    fn defaults_are_removed() {
+        let (sandbox, message) = run_on("debian", "ca-certs: {remove-defaults: true}");
+        assert!(message.contains("debconf-set-selections"), "{message}");
+        assert!(sandbox.file("/etc/ca-certificates.conf").0.ends_with("\n!A.crt\n"));
+        assert_eq!(sandbox.file("/etc/ca-certificates.conf").1, 0o640);
+        assert_eq!(sandbox.noticed().len(), 2, "two old spellings: {:?}", sandbox.noticed());
+        for (distro, left) in [("rhel", 0), ("fedora", 1)] {
+            let (sandbox, _) = run_on(distro, "ca_certs: {remove_defaults: true}");
+            assert_eq!(sandbox.sys.list("/etc/pki/ca-trust").unwrap().len(), left, "{distro}");
+        }
+    }
+
+    #[test]
+    fn wrong_ones() {
+        for (text, fails) in [("ca_certs:", false), ("ca_certs: [x]", true), ("ca-certs: x", true)] {
+            let sandbox = Sandbox::new(text);
+            assert_eq!(sandbox.run(&MODULE).is_err(), fails, "{text}");
+            assert!(sandbox.commands().is_empty(), "{text}");
+        }
+        let (sandbox, _) = run_on("debian", "ca_certs: {trusted: [junk], remove_default: true}");
+        let noticed = sandbox.noticed();
+        assert!(noticed[0].ends_with("did you mean 'remove_defaults'?"), "{noticed:?}");
+        assert_eq!(noticed[1], "ca_certs.trusted[0] is no certificate in PEM form");
+    }
+}

@@ -1,0 +1,290 @@
+//! What fstab(5) is to hold: device names as users write them, resolved; lines planned. Pure; mounts applies it.
+
+/// Marks our lines, so that they are found again at the next instance.
+const COMMENT: &str = "comment=cloudconfig";
+pub const FIELDS: usize = 6;
+
+/// The questions about devices that a plan asks.
+pub trait Devices {
+    /// A device path exists.
+    fn exists(&self, path: &str) -> bool;
+    /// The kernel's name of a device path (links followed): `/dev/disk/by-label/x` → `vda1`.
+    fn kernel_name(&self, path: &str) -> String;
+    /// The kernel has this block device: `vda`, `vda1`, or, as part of a disk, `vda/vda1`.
+    fn in_sysfs(&self, name: &str) -> bool;
+    /// The cloud's device of that name: `ephemeral0`.
+    fn cloud(&self, name: &str) -> Option<String>;
+    /// `device_aliases` of the configuration.
+    fn alias(&self, name: &str) -> Option<String>;
+}
+
+/// The device that a name means; `None` when it cannot be told (a label, a UUID, something that is not there).
+pub fn resolve(name: &str, devices: &dyn Devices) -> Option<String> {
+    let name = if name == "ephemeral" { "ephemeral0" } else { name };
+    if name.contains(':') {
+        return Some(name.to_string());
+    }
+    let aliased = devices.alias(name);
+    let name = aliased.as_deref().unwrap_or(name);
+    let (name, partition) = split_partition(name);
+    let of_alias = devices.alias(name);
+    let name = of_alias.as_deref().unwrap_or(name);
+    let path = if is_cloud_name(name) {
+        let device = devices.cloud(name)?;
+        if device.starts_with('/') { device } else { format!("/dev/{device}") }
+    } else if is_short_name(name) {
+        format!("/dev/{name}")
+    } else {
+        name.to_string()
+    };
+    if !path.starts_with('/') {
+        return None;
+    }
+    let disk = devices.kernel_name(&path);
+    let parts = ["", "p", "-part"].map(|middle| format!("{path}{middle}{}", partition.unwrap_or("1")));
+    let part = parts.into_iter().find(|p| devices.exists(p));
+    match part {
+        Some(part) => {
+            let below = format!("{disk}/{}", devices.kernel_name(&part));
+            devices.in_sysfs(&below).then_some(part)
+        }
+        None if partition.is_some() => None,
+        None => devices.in_sysfs(&disk).then_some(path),
+    }
+}
+
+/// `name.N` → name and N.
+fn split_partition(name: &str) -> (&str, Option<&str>) {
+    match name.rsplit_once('.') {
+        Some((device, number)) if !device.is_empty() && !number.is_empty() => (device, Some(number)),
+        _ => (name, None),
+    }
+}
+
+fn is_cloud_name(name: &str) -> bool {
+    matches!(name, "ami" | "root" | "swap") || name.starts_with("ephemeral") || name.starts_with("ebs")
+}
+
+/// `sda1`, `xvdb`, `vdc`, `hda`, `sr0`.
+fn is_short_name(name: &str) -> bool {
+    let lower = |s: &str| s.bytes().all(|b| b.is_ascii_lowercase());
+    let digits = |s: &str| s.bytes().all(|b| b.is_ascii_digit());
+    let disk = |rest: &str| {
+        let letters = rest.trim_end_matches(|c: char| c.is_ascii_digit());
+        !letters.is_empty() && lower(letters) && digits(&rest[letters.len()..])
+    };
+    ["xvd", "sd", "hd", "vd"].iter().any(|p| name.strip_prefix(p).is_some_and(disk))
+        || name.strip_prefix("sr").is_some_and(|n| !n.is_empty() && digits(n))
+}
+
+/// One line of the configuration, filled up to six fields.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mount(pub [String; FIELDS]);
+
+impl Mount {
+    pub fn point(&self) -> &str {
+        &self.0[1]
+    }
+
+    pub fn is_swap(&self) -> bool {
+        self.0[2] == "swap"
+    }
+
+    fn line(&self) -> String {
+        let [device, point, kind, options, dump, pass] = &self.0;
+        let (device, point) = (escaped(device), escaped(point));
+        [&device, &point, kind, &format!("{options},{COMMENT}"), dump, pass].map(String::as_str).join("\t")
+    }
+}
+
+/// Blanks in the first two fields as fstab(5) spells them.
+fn escaped(field: &str) -> String {
+    field.replace('\\', "\\134").replace(' ', "\\040").replace('\t', "\\011").replace('\n', "\\012")
+}
+
+/// What the configuration asks for.
+pub struct Wanted<'a> {
+    /// The lines of `mounts`, as far as they are written.
+    pub lines: &'a [Vec<Option<String>>],
+    /// `mount_default_fields`.
+    pub defaults: &'a [String; FIELDS],
+    /// A swap file that is there.
+    pub swap_file: Option<&'a str>,
+}
+
+/// The entries to add, in their order. Asked for by the configuration, or what clouds provide and nobody asked
+/// for otherwise.
+pub fn entries(fstab: &str, wanted: &Wanted<'_>, devices: &dyn Devices) -> Vec<Mount> {
+    let have = devices_of(fstab);
+    // Device, and the mount unless a later line took it back.
+    let mut asked: Vec<(String, Option<Mount>)> = Vec::new();
+    for line in wanted.lines {
+        let Some(Some(name)) = line.first() else { continue };
+        let device = resolve(name, devices).unwrap_or_else(|| name.clone());
+        if line.get(1).is_none_or(Option::is_none) {
+            for (_, earlier) in asked.iter_mut().filter(|(d, _)| *d == device) {
+                *earlier = None;
+            }
+            asked.push((device, None));
+            continue;
+        }
+        let mut fields = wanted.defaults.clone();
+        for (field, given) in fields.iter_mut().zip(line) {
+            if let Some(given) = given {
+                field.clone_from(given);
+            }
+        }
+        fields[0].clone_from(&device);
+        asked.push((device, Some(Mount(fields))));
+    }
+    let options = &wanted.defaults[3];
+    for (name, rest) in
+        [("ephemeral0", ["/mnt", "auto", options, "0", "2"]), ("swap", ["none", "swap", "sw", "0", "0"])]
+    {
+        let Some(device) = resolve(name, devices) else { continue };
+        if !have.contains(&device) && !asked.iter().any(|(d, _)| *d == device) {
+            let [a, b, c, d, e] = rest.map(String::from);
+            asked.push((device.clone(), Some(Mount([device, a, b, c, d, e]))));
+        }
+    }
+    let mut mounts: Vec<Mount> = asked.into_iter().filter_map(|(_, mount)| mount).collect();
+    if let Some(file) = wanted.swap_file {
+        mounts.push(Mount([file, "none", "swap", "sw", "0", "0"].map(String::from)));
+    }
+    mounts
+}
+
+/// Lines of others: ours are made anew, empty ones go.
+fn kept(fstab: &str) -> impl Iterator<Item = &str> {
+    fstab.lines().filter(|line| {
+        let options = line.split_whitespace().nth(3).unwrap_or_default();
+        let ours = !line.trim_start().starts_with('#') && options.split(',').any(|o| o == COMMENT);
+        !ours && !line.trim().is_empty()
+    })
+}
+
+fn devices_of(fstab: &str) -> Vec<String> {
+    kept(fstab)
+        .filter(|line| !line.trim_start().starts_with('#'))
+        .filter_map(|line| line.split_whitespace().next().map(String::from))
+        .collect()
+}
+
+/// The whole new text.
+pub fn text(fstab: &str, mounts: &[Mount]) -> String {
+    let lines = kept(fstab).map(String::from).chain(mounts.iter().map(Mount::line));
+    lines.map(|line| line + "\n").collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Lab;
+
+    const BLOCK: [&str; 7] =
+        ["vda", "vda/vda1", "vdb", "nvme0n1", "nvme0n1/nvme0n1p1", "nvme0n1/nvme0n1p3", "sr0"];
+    const LINKS: [(&str, &str); 2] = [("/dev/disk/by-id/x", "vda"), ("/dev/disk/by-id/x-part1", "vda1")];
+
+    impl Devices for Lab {
+        fn exists(&self, path: &str) -> bool {
+            let name = path.strip_prefix("/dev/").unwrap_or_default();
+            BLOCK.iter().any(|b| b.rsplit('/').next() == Some(name)) || LINKS.iter().any(|l| l.0 == path)
+        }
+        fn kernel_name(&self, path: &str) -> String {
+            let linked = LINKS.iter().find(|l| l.0 == path).map(|l| l.1);
+            linked.unwrap_or_else(|| path.rsplit('/').next().unwrap_or(path)).to_string()
+        }
+        fn in_sysfs(&self, name: &str) -> bool {
+            BLOCK.iter().any(|b| *b == name || b.rsplit('/').next() == Some(name))
+        }
+        fn cloud(&self, name: &str) -> Option<String> {
+            match name {
+                "ephemeral0" => Some("vdb".into()),
+                "swap" => Some("/dev/nvme0n1p3".into()),
+                _ => None,
+            }
+        }
+        fn alias(&self, name: &str) -> Option<String> {
+            (name == "data").then(|| "/dev/nvme0n1".into())
+        }
+    }
+
+    #[test]
+    fn names() {
+        for (name, device) in [
+            ("vda", Some("/dev/vda1")),
+            ("/dev/vda", Some("/dev/vda1")),
+            ("vdb", Some("/dev/vdb")),
+            ("vda1", Some("/dev/vda1")),
+            ("vda.1", Some("/dev/vda1")),
+            ("vda.2", None),
+            ("nvme0n1", None),
+            ("/dev/nvme0n1", Some("/dev/nvme0n1p1")),
+            ("/dev/nvme0n1.3", Some("/dev/nvme0n1p3")),
+            ("data", Some("/dev/nvme0n1p1")),
+            ("data.3", Some("/dev/nvme0n1p3")),
+            ("/dev/disk/by-id/x", Some("/dev/disk/by-id/x-part1")),
+            ("ephemeral", Some("/dev/vdb")),
+            ("ephemeral0", Some("/dev/vdb")),
+            ("ephemeral1", None),
+            ("ebs0", None),
+            ("sr0", Some("/dev/sr0")),
+            ("server:/export", Some("server:/export")),
+            ("UUID=1-2.3", None),
+            ("LABEL=x", None),
+            ("tmpfs", None),
+            ("sdz9", None),
+        ] {
+            assert_eq!(resolve(name, &Lab).as_deref(), device, "{name}");
+        }
+    }
+
+    fn lines(rows: &[&[Option<&str>]]) -> Vec<Vec<Option<String>>> {
+        rows.iter().map(|row| row.iter().map(|f| f.map(String::from)).collect()).collect()
+    }
+
+    fn planned(fstab: &str, rows: &[&[Option<&str>]], swap_file: Option<&str>) -> String {
+        let defaults = ["", "", "auto", "defaults,nofail", "0", "2"].map(String::from);
+        let wanted = Wanted { lines: &lines(rows), defaults: &defaults, swap_file };
+        text(fstab, &entries(fstab, &wanted, &Lab))
+    }
+
+    const EPHEMERAL: &str = "/dev/vdb\t/mnt\tauto\tdefaults,nofail,comment=cloudconfig\t0\t2\n";
+    const SWAP: &str = "/dev/nvme0n1p3\tnone\tswap\tsw,comment=cloudconfig\t0\t0\n";
+
+    #[test]
+    fn the_clouds_own_unless_somebody_has_them() {
+        assert_eq!(planned("", &[], None), format!("{EPHEMERAL}{SWAP}"));
+        let fstab = "/dev/vdb /x ext4 defaults 0 1\n";
+        assert_eq!(planned(fstab, &[&[Some("swap"), None]], None), fstab);
+        assert_eq!(planned("", &[&[Some("ephemeral0")]], None), SWAP);
+        let commented = "#/dev/vdb /x ext4 defaults 0 1\n";
+        assert_eq!(planned(commented, &[&[Some("swap")]], None), format!("{commented}{EPHEMERAL}"));
+    }
+
+    #[test]
+    fn lines_are_filled_marked_and_escaped() {
+        let others = "# a\n/dev/b  /z xfs\n";
+        let old = "# a\n\n/dev/x /y ext4 ro,comment=cloudconfig 0 0\n  \n/dev/b  /z xfs\n\n";
+        let rows: &[&[Option<&str>]] = &[
+            &[Some("vda"), Some("/my data")],
+            &[Some("LABEL=x"), Some("/y\\"), Some("ext4"), None, Some("1")],
+            &[Some("nfs:/e"), Some("/n"), Some("nfs"), Some("ro")],
+            &[Some("nfs:/e"), Some("/n2")],
+            &[Some("nfs:/e"), None],
+            &[Some("ephemeral0")],
+            &[Some("swap")],
+            &[None, Some("/x")],
+            &[],
+        ];
+        assert_eq!(
+            planned(old, rows, Some("/swap.img")),
+            format!(
+                "{others}/dev/vda1\t/my\\040data\tauto\tdefaults,nofail,comment=cloudconfig\t0\t2\n\
+                 LABEL=x\t/y\\134\text4\tdefaults,nofail,comment=cloudconfig\t1\t2\n\
+                 /swap.img\tnone\tswap\tsw,comment=cloudconfig\t0\t0\n"
+            )
+        );
+    }
+}

@@ -1,0 +1,84 @@
+//! What is mounted where (proc_pid_mountinfo(5)).
+
+use system::{Result, System};
+
+/// One mount.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MountInfo {
+    pub major: u32,
+    pub minor: u32,
+    pub point: String,
+    /// Of the mount, not of the file system: `rw,relatime`.
+    pub options: String,
+    pub kind: String,
+    pub source: String,
+}
+
+/// The lines that make sense, in the order of mounting: a later one covers an earlier one at the same point.
+pub fn parse_mountinfo(text: &str) -> Vec<MountInfo> {
+    text.lines()
+        .filter_map(|line| {
+            let (head, tail) = line.split_once(" - ")?;
+            let mut head = head.split(' ').skip(2);
+            let (major, minor) = head.next()?.split_once(':')?;
+            let _root = head.next()?;
+            let point = unescaped(head.next()?);
+            let options = head.next()?.to_string();
+            let mut tail = tail.split(' ');
+            let (kind, source) = (tail.next()?.to_string(), unescaped(tail.next()?));
+            Some(MountInfo {
+                major: major.parse().ok()?,
+                minor: minor.parse().ok()?,
+                point,
+                options,
+                kind,
+                source,
+            })
+        })
+        .collect()
+}
+
+/// `\040` and its like as the characters that they stand for.
+fn unescaped(field: &str) -> String {
+    let mut bytes = Vec::with_capacity(field.len());
+    let mut rest = field.as_bytes();
+    while let [first, tail @ ..] = rest {
+        let code = (*first == b'\\').then(|| tail.get(..3)).flatten();
+        let code = code.and_then(|c| std::str::from_utf8(c).ok()).and_then(|c| u8::from_str_radix(c, 8).ok());
+        bytes.push(code.unwrap_or(*first));
+        rest = if code.is_some() { &tail[3..] } else { tail };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+pub fn read_mountinfo(sys: &System) -> Result<Vec<MountInfo>> {
+    Ok(parse_mountinfo(&sys.read_text("/proc/self/mountinfo")?))
+}
+
+/// The mount that is seen at a point.
+pub fn mounted_at<'m>(mounts: &'m [MountInfo], point: &str) -> Option<&'m MountInfo> {
+    let point = if point.len() > 1 { point.trim_end_matches('/') } else { point };
+    mounts.iter().rev().find(|m| m.point == point)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines() {
+        let text = "22 1 254:1 / / rw,relatime shared:1 - ext4 /dev/vda1 rw\n\
+                    30 22 0:26 /@ /my\\040data ro - btrfs /dev/vdb\\134 rw,subvol=/@\n\
+                    junk\n31 22 x:1 / /bad rw - ext4 a rw\n\
+                    40 22 0:5 / / rw - overlay overlayroot rw\n";
+        let mounts = parse_mountinfo(text);
+        assert_eq!(mounts.len(), 3);
+        assert_eq!(mounted_at(&mounts, "/").unwrap().source, "overlayroot");
+        let data = mounted_at(&mounts, "/my data/").unwrap();
+        assert_eq!(
+            (&*data.kind, &*data.source, data.minor, &*data.options),
+            ("btrfs", "/dev/vdb\\", 26, "ro")
+        );
+        assert_eq!(mounted_at(&mounts, "/none"), None);
+    }
+}

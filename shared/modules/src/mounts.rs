@@ -1,0 +1,295 @@
+//! mounts: lines of fstab from the user and the cloud, their directories, a swap file, and the mounting.
+
+use config::{FromNode, Node, Reader, Shape, Value};
+use state::Frequency;
+use system::{Command, Result, System, Write, debug, warning};
+
+use crate::fstab::{Devices, FIELDS, Mount, Wanted, entries, text};
+use crate::mountinfo::{mounted_at, read_mountinfo};
+use crate::swap::{self, Swap};
+use crate::{Context, Module};
+
+pub const MODULE: Module = Module {
+    name: "mounts",
+    frequency: Frequency::Instance,
+    distros: &[],
+    activation: &[],
+    keys: &[Keys::KEYS],
+    run,
+};
+
+const FSTAB: &str = "/etc/fstab";
+
+config::keys! {
+    struct Keys {
+        /// Lines of fstab, each a list of up to six fields; null as the second takes earlier lines of the
+        /// device back.
+        mounts: Vec<Line>;
+        /// What fills up shorter lines: six fields, null for the first two.
+        mount_default_fields: Option<Line>;
+        /// A swap file.
+        swap: Option<Swap>;
+        /// Names of the user's own for devices.
+        device_aliases: Option<Aliases>;
+    }
+}
+
+/// Fields of an fstab line, as far as they are given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Line(Vec<Option<String>>);
+
+impl FromNode for Line {
+    const SHAPE: Shape = Shape::List(&Shape::Text);
+    fn read(node: &Node, reader: &mut Reader) -> Option<Line> {
+        let Value::Seq(items) = &node.value else { return reader.wrong(node, "a list of fields of fstab") };
+        if items.len() > FIELDS {
+            reader.note(config::Kind::Wrong, node, "expected at most six fields; the others are left out");
+        }
+        let mut fields = Vec::with_capacity(items.len());
+        for (i, item) in items.iter().enumerate().take(FIELDS) {
+            match (&item.value, item.scalar_text()) {
+                (Value::Null, _) => fields.push(None),
+                (_, Some(text)) => fields.push(Some(text)),
+                _ => return reader.below(&format!("[{i}]"), |r| r.wrong(item, "text")),
+            }
+        }
+        Some(Line(fields))
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Aliases(Vec<(String, String)>);
+
+impl FromNode for Aliases {
+    const SHAPE: Shape = Shape::Named(&Shape::Text);
+    fn read(node: &Node, reader: &mut Reader) -> Option<Aliases> {
+        let Value::Map(map) = &node.value else { return reader.wrong(node, "a map of names to devices") };
+        let read = |(name, device): (&Node, &Node)| {
+            let name = name.scalar_text()?;
+            let device = reader.below(&name, |r| String::read(device, r))?;
+            Some((name, device))
+        };
+        Some(Aliases(map.iter().filter_map(read).collect()))
+    }
+}
+
+fn run(context: &Context<'_>) -> Result<()> {
+    let sys = context.sys;
+    let Some(keys) = context.read_known(Keys::read_known) else { return Ok(()) };
+    let fstab = sys.read_text_if_there(FSTAB)?.unwrap_or_default();
+    let swap_file = match &keys.swap {
+        Some(_) if !sys.is_live() => {
+            debug!(sys, "the swap file of an image is made when the image runs");
+            None
+        }
+        Some(swap) => swap::set_up(sys, swap),
+        None => None,
+    };
+    let lines: Vec<_> = keys.mounts.into_iter().map(|Line(fields)| valid(sys, fields)).collect();
+    let defaults = defaults(sys, keys.mount_default_fields);
+    let wanted = Wanted { lines: &lines, defaults: &defaults, swap_file: swap_file.as_deref() };
+    let aliases = keys.device_aliases.map(|a| a.0).unwrap_or_default();
+    let machine = Machine { sys, cloud: &context.instance.devices, aliases: &aliases };
+    let mounts = entries(&fstab, &wanted, &machine);
+    if mounts.is_empty() {
+        debug!(sys, "nothing to add to {FSTAB}");
+        return Ok(());
+    }
+    make_points(sys, &mounts);
+    let new = text(&fstab, &mounts);
+    let changed = new != fstab;
+    sys.write(FSTAB, new, Write::default().durable())?;
+    if !sys.is_live() {
+        return Ok(());
+    }
+    activate(sys, &mounts, changed)
+}
+
+/// A line without its device stands for nothing.
+fn valid(sys: &System, fields: Vec<Option<String>>) -> Vec<Option<String>> {
+    if fields.first().is_none_or(|f| f.as_deref().is_none_or(str::is_empty)) {
+        warning!(sys, "a line of mounts names no device and is left out");
+        return Vec::new();
+    }
+    fields
+}
+
+/// `mount_default_fields` above what is built in.
+fn defaults(sys: &System, given: Option<Line>) -> [String; FIELDS] {
+    let options = if has_systemd(sys) {
+        "defaults,nofail,x-systemd.after=cloud-init-network.service,_netdev"
+    } else {
+        "defaults,nobootwait"
+    };
+    let mut fields = ["", "", "auto", options, "0", "2"].map(String::from);
+    let Some(Line(given)) = given else { return fields };
+    if given.len() != FIELDS {
+        warning!(sys, "mount_default_fields has {} fields in place of {FIELDS} and is not used", given.len());
+        return fields;
+    }
+    for (field, given) in fields.iter_mut().zip(given) {
+        if let Some(given) = given {
+            *field = given;
+        }
+    }
+    fields
+}
+
+/// A machine runs it or not; an image has it or not.
+fn has_systemd(sys: &System) -> bool {
+    let booted = sys.is_dir("/run/systemd/system");
+    booted || (!sys.is_live() && sys.exists("/usr/lib/systemd/systemd"))
+}
+
+/// The machine's answers to the questions of a plan.
+struct Machine<'a> {
+    sys: &'a System,
+    cloud: &'a serde_json::Map<String, serde_json::Value>,
+    aliases: &'a [(String, String)],
+}
+
+impl Devices for Machine<'_> {
+    fn exists(&self, path: &str) -> bool {
+        self.sys.exists(path)
+    }
+
+    fn kernel_name(&self, path: &str) -> String {
+        let real = self.sys.root().host_followed(path);
+        let real = std::fs::canonicalize(&real).unwrap_or(real);
+        real.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    fn in_sysfs(&self, name: &str) -> bool {
+        // A partition alone is below /sys/class only, where upstream does not look: `sda1` stays unresolved there.
+        let whole = !name.is_empty() && self.sys.exists(format!("/sys/block/{name}"));
+        whole
+            || (!name.is_empty()
+                && !name.contains('/')
+                && self.sys.exists(format!("/sys/class/block/{name}")))
+    }
+
+    fn cloud(&self, name: &str) -> Option<String> {
+        self.cloud.get(name)?.as_str().filter(|d| !d.is_empty()).map(String::from)
+    }
+
+    fn alias(&self, name: &str) -> Option<String> {
+        self.aliases.iter().find(|(n, _)| n == name).map(|(_, device)| device.clone())
+    }
+}
+
+/// Makes what is mounted on. A directory that cannot be made is said; the mount says the rest.
+fn make_points(sys: &System, mounts: &[Mount]) {
+    for mount in mounts.iter().filter(|m| m.point().starts_with('/')) {
+        if !sys.exists(mount.point())
+            && let Err(e) = sys.make_dir(mount.point(), 0o755)
+        {
+            warning!(sys, "mounts: {e}");
+        }
+    }
+}
+
+fn activate(sys: &System, mounts: &[Mount], changed: bool) -> Result<()> {
+    if mounts.iter().any(Mount::is_swap)
+        && let Err(e) = sys.run(&Command::new(["swapon", "-a"]))
+    {
+        warning!(sys, "mounts: {e}");
+    }
+    let have = read_mountinfo(sys)?;
+    let points = mounts.iter().map(Mount::point).filter(|p| p.starts_with('/'));
+    let missing: Vec<&str> = points.filter(|p| mounted_at(&have, p).is_none()).collect();
+    if !changed && missing.is_empty() {
+        debug!(sys, "everything is mounted already");
+        return Ok(());
+    }
+    let mounted = sys.run(&Command::new(["mount", "-a"]));
+    if has_systemd(sys)
+        && let Err(e) = sys.run(&Command::new(["systemctl", "daemon-reload"]))
+    {
+        warning!(sys, "mounts: {e}");
+    }
+    mounted.map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Sandbox;
+
+    const USUAL: &str =
+        "defaults,nofail,x-systemd.after=cloud-init-network.service,_netdev,comment=cloudconfig";
+
+    /// An image with systemd and a disk.
+    fn image(config: &str, fstab: &str) -> Sandbox {
+        let sandbox = Sandbox::new(config);
+        for (path, text) in [
+            ("/usr/lib/systemd/systemd", ""),
+            ("/sys/block/vda/vda1/size", "1"),
+            ("/sys/block/vdb/size", "1"),
+            ("/dev/vda1", ""),
+            (FSTAB, fstab),
+        ] {
+            sandbox.sys.write(path, text, Write::default()).unwrap();
+        }
+        sandbox
+    }
+
+    #[test]
+    fn an_image_gets_lines_and_directories() {
+        let mut sandbox = image(
+            "mounts:\n- [vda, /data]\n- [db, '/d b', ext4, null, '1']\n- [UUID=x, none, swap, sw, 0, 0]\n\
+             device_aliases: {db: /dev/vdb}\nswap: {size: auto}\n",
+            "# kept\n",
+        );
+        sandbox.instance.devices.insert("ephemeral0".into(), "vda".into());
+        sandbox.run(&MODULE).unwrap();
+        assert_eq!(
+            sandbox.file(FSTAB),
+            (
+                format!(
+                    "# kept\n/dev/vda1\t/data\tauto\t{USUAL}\t0\t2\n\
+                     /dev/vdb\t/d\\040b\text4\t{USUAL}\t1\t2\n\
+                     UUID=x\tnone\tswap\tsw,comment=cloudconfig\t0\t0\n"
+                ),
+                0o644
+            )
+        );
+        assert!(sandbox.sys.is_dir("/data") && sandbox.sys.is_dir("/d b") && !sandbox.sys.exists("/none"));
+        assert!(sandbox.commands().is_empty() && sandbox.noticed().is_empty(), "{:?}", sandbox.noticed());
+        let again = sandbox.file(FSTAB).0;
+        sandbox.run(&MODULE).unwrap();
+        assert_eq!(sandbox.file(FSTAB).0, again);
+    }
+
+    #[test]
+    fn nothing_to_add_leaves_fstab_alone() {
+        for config in ["{}", "mounts: []", "mounts: [[vda, null]]", "mounts:", "swap: {filename: /s}"] {
+            let fstab = "\n/dev/x /y ext4 ro,comment=cloudconfig 0 0";
+            let sandbox = image(config, fstab);
+            sandbox.run(&MODULE).unwrap();
+            assert_eq!(sandbox.file(FSTAB).0, fstab, "{config}");
+            assert!(sandbox.noticed().is_empty(), "{config}");
+        }
+    }
+
+    #[test]
+    fn wrong_ones_are_said() {
+        for (config, lines, said) in [
+            ("mounts: x", 0, "test.yaml:1:9: mounts: expected a list of fields of fstab, found text"),
+            ("mounts: [[a, /b], x]", 1, "mounts[1]: expected a list of fields"),
+            ("mounts: [[a, /b, [c]]]", 0, "mounts[0][2]: expected text, found a list"),
+            ("mounts: [[null, /b]]", 0, "names no device"),
+            ("mounts: [[]]", 0, "names no device"),
+            ("mounts: [[a, /b, c, d, e, f, g]]", 1, "at most six fields"),
+            ("{mounts: [[a, /b]], mount_default_fields: [x]}", 1, "has 1 fields in place of 6"),
+            ("{mounts: [[a, /b]], swap: 7}", 1, "swap: expected a map"),
+            ("{mounts: [[a, /b]], swap: {size: huge}}", 1, "swap.size: expected a size"),
+            ("{mounts: [[a, /b]], device_aliases: [x]}", 1, "device_aliases: expected a map"),
+        ] {
+            let sandbox = image(config, "");
+            sandbox.run(&MODULE).unwrap();
+            assert_eq!(sandbox.file(FSTAB).0.lines().count(), lines, "{config}");
+            let noticed = sandbox.noticed();
+            assert!(noticed.len() == 1 && noticed[0].contains(said), "{config}: {noticed:?}");
+        }
+    }
+}

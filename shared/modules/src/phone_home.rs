@@ -1,0 +1,246 @@
+//! phone_home: tells a URL that this instance is up, and its keys and names.
+
+use std::time::Duration;
+
+use config::{FromNode, Node, Reader, Shape, Value};
+use state::Frequency;
+use system::{Error, Fetch, Result, info, warning};
+
+use crate::{Context, Module};
+
+pub const MODULE: Module = Module {
+    name: "phone_home",
+    frequency: Frequency::Instance,
+    distros: &[],
+    activation: &["phone_home"],
+    keys: &[Keys::KEYS],
+    run,
+};
+
+/// What can be told, in the order in which `all` tells it.
+const ALL: [&str; 6] = ["pub_key_rsa", "pub_key_ecdsa", "pub_key_ed25519", "instance_id", "hostname", "fqdn"];
+const PAUSE: Duration = Duration::from_secs(3);
+/// A key file is a line; what is longer is none.
+const MOST_KEY: u64 = 64 << 10;
+
+config::keys! {
+    struct PhoneHome {
+        /// Where to tell; `$INSTANCE_ID` is replaced.
+        url: String;
+        /// What to tell: `all`, or a list of pub_key_rsa, pub_key_ecdsa, pub_key_ed25519, instance_id,
+        /// hostname and fqdn.
+        post: Post = Post(ALL.to_vec());
+        /// How often to try.
+        tries: i64 = 10;
+    }
+    struct Keys {
+        /// Tells a URL that the instance is up.
+        phone_home: Option<PhoneHome>;
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Post(Vec<&'static str>);
+
+impl FromNode for Post {
+    const SHAPE: Shape = Shape::Either(&[Shape::Word(&["all"]), Shape::List(&Shape::Word(&ALL))]);
+    fn read(node: &Node, reader: &mut Reader) -> Option<Post> {
+        let items = match &node.value {
+            Value::Str(word) if word == "all" => return Some(Post(ALL.to_vec())),
+            Value::Seq(items) => items,
+            _ => return reader.wrong(node, "'all' or a list of names"),
+        };
+        let mut names = Vec::new();
+        for (i, item) in items.iter().enumerate() {
+            match ALL.iter().find(|known| item.as_str() == Some(**known)) {
+                Some(name) => names.push(*name),
+                None => {
+                    let wanted = "one of pub_key_rsa pub_key_ecdsa pub_key_ed25519 instance_id hostname fqdn";
+                    reader.below(&format!("[{i}]"), |r| r.wrong::<()>(item, wanted));
+                }
+            }
+        }
+        Some(Post(names))
+    }
+}
+
+fn run(context: &Context<'_>) -> Result<()> {
+    let sys = context.sys;
+    let from_file;
+    let own = match context.first_arg() {
+        Some(path) => {
+            let text = sys.read_text(&path)?;
+            let parsed = config::yaml::parse(&path, &text).map_err(|e| Error::new(e.to_string()))?;
+            from_file = parsed.root;
+            Context { config: &from_file, ..*context }
+        }
+        None => Context { ..*context },
+    };
+    let Some(wanted) = own.read_known(Keys::read_known).and_then(|k| k.phone_home) else {
+        if own.config.get("phone_home").is_some_and(|n| !n.is_null()) {
+            warning!(sys, "phone_home cannot be used as it is written; nobody is told");
+        }
+        return Ok(());
+    };
+    let (hostname, fqdn) = names(context);
+    let value = |name: &str| match name {
+        "instance_id" => Some(context.instance.id.clone()),
+        "hostname" => Some(hostname.clone()),
+        "fqdn" => Some(fqdn.clone()),
+        key => {
+            let kind = key.trim_start_matches("pub_key_");
+            let path = format!("/etc/ssh/ssh_host_{kind}_key.pub");
+            match sys.read_at_most(&path, MOST_KEY) {
+                Ok(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
+                Err(e) => {
+                    warning!(sys, "phone_home: {e}");
+                    None
+                }
+            }
+        }
+    };
+    let pairs: Vec<(&str, String)> = wanted
+        .post
+        .0
+        .iter()
+        .map(|name| (*name, value(name).filter(|v| !v.is_empty()).unwrap_or_else(|| "N/A".into())))
+        .collect();
+    let id = &context.instance.id;
+    let url = wanted.url.replace("${INSTANCE_ID}", id).replace("$INSTANCE_ID", id);
+    let retries = u32::try_from(wanted.tries.clamp(1, 1000) - 1).unwrap_or(0);
+    let fetch = Fetch::post(&url, form(&pairs))
+        .header("Content-Type", "application/x-www-form-urlencoded")
+        .retries(retries, PAUSE)
+        .limit(1 << 20);
+    // The machine works all the same: a warning, no failure.
+    match sys.fetch(&fetch) {
+        Ok(answer) => info!(sys, "phone_home: told, status {}", answer.status),
+        Err(e) => warning!(sys, "phone_home: {e}"),
+    }
+    Ok(())
+}
+
+/// Short and full name: the configuration's, then the cloud's, then the kernel's.
+fn names(context: &Context<'_>) -> (String, String) {
+    let own = |key: &str| context.config.get(key).and_then(Node::as_str).filter(|n| !n.is_empty());
+    let full = own("fqdn").or_else(|| own("hostname")).map(String::from);
+    let full = full.or_else(|| context.instance.local_hostname.clone().filter(|n| !n.is_empty()));
+    let full = full.unwrap_or_else(|| context.sys.kernel_hostname());
+    let first = |name: &str| name.split('.').next().unwrap_or(name).to_string();
+    (own("hostname").map_or_else(|| first(&full), first), full)
+}
+
+/// Pairs as `application/x-www-form-urlencoded`.
+fn form(pairs: &[(&str, String)]) -> String {
+    let encode = |text: &str| {
+        let mut out = String::with_capacity(text.len());
+        for byte in text.bytes() {
+            match byte {
+                b' ' => out.push('+'),
+                b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(byte.into()),
+                _ => out.push_str(&format!("%{byte:02X}")),
+            }
+        }
+        out
+    };
+    let parts: Vec<_> = pairs.iter().map(|(k, v)| format!("{}={}", encode(k), encode(v))).collect();
+    parts.join("&")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write as _};
+    use std::net::TcpListener;
+
+    use system::Write;
+
+    use super::*;
+    use crate::testing::Sandbox;
+
+    /// Answers requests on a loopback port with the given statuses; returns what was asked.
+    fn serve(listener: TcpListener, statuses: Vec<u16>) -> std::thread::JoinHandle<Vec<String>> {
+        std::thread::spawn(move || {
+            let mut asked = Vec::new();
+            for status in statuses {
+                let (mut stream, _) = listener.accept().unwrap();
+                let (mut text, mut piece) = (String::new(), [0; 4096]);
+                loop {
+                    let n = stream.read(&mut piece).unwrap();
+                    text.push_str(std::str::from_utf8(&piece[..n]).unwrap());
+                    let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+                    let length = head.lines().find_map(|l| {
+                        l.to_ascii_lowercase()
+                            .strip_prefix("content-length: ")
+                            .map(|n| n.parse::<usize>().unwrap())
+                    });
+                    if n == 0 || body.len() >= length.unwrap_or(0) {
+                        break;
+                    }
+                }
+                asked.push(text);
+                write!(stream, "HTTP/1.1 {status} X\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+                    .unwrap();
+            }
+            asked
+        })
+    }
+
+    #[test]
+    fn forms() {
+        let pairs = [("a", "x y".to_string()), ("b", "1+2=3&/é\n".into())];
+        assert_eq!(form(&pairs), "a=x+y&b=1%2B2%3D3%26%2F%C3%A9%0A");
+    }
+
+    #[test]
+    fn tells() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/$INSTANCE_ID/", listener.local_addr().unwrap());
+        let server = serve(listener, vec![200]);
+        let sandbox = Sandbox::new(&format!(
+            "{{phone_home: {{url: {url}, post: [pub_key_rsa, pub_key_ed25519, instance_id, hostname, fqdn]}}, fqdn: h.example.com}}"
+        ));
+        sandbox
+            .sys
+            .write("/etc/ssh/ssh_host_rsa_key.pub", "ssh-rsa AAAA= root@h\n", Write::default())
+            .unwrap();
+        sandbox.run(&MODULE).unwrap();
+        let asked = server.join().unwrap();
+        assert!(asked[0].starts_with("POST /i-test/ HTTP/1.1\r\n"), "{}", asked[0]);
+        assert!(
+            asked[0].to_ascii_lowercase().contains("content-type: application/x-www-form-urlencoded\r\n")
+        );
+        let body = asked[0].split_once("\r\n\r\n").unwrap().1;
+        assert_eq!(
+            body,
+            "pub_key_rsa=ssh-rsa+AAAA%3D+root%40h%0A&pub_key_ed25519=N%2FA&instance_id=i-test&hostname=h&fqdn=h.example.com"
+        );
+        assert_eq!(sandbox.noticed().len(), 1, "{:?}", sandbox.noticed());
+    }
+
+    #[test]
+    fn a_deaf_home_is_a_warning() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/?token=secret", listener.local_addr().unwrap());
+        let server = serve(listener, vec![500]);
+        let sandbox = Sandbox::new(&format!("phone_home: {{url: '{url}', post: [instance_id], tries: 1}}"));
+        sandbox.run(&MODULE).unwrap();
+        server.join().unwrap();
+        let noticed = sandbox.noticed();
+        assert!(noticed.len() == 1 && noticed[0].ends_with("status 500"), "{noticed:?}");
+        assert!(!noticed[0].contains("secret"));
+    }
+
+    #[test]
+    fn wrong_ones_tell_nobody() {
+        for (text, warnings) in [
+            ("phone_home: {post: all}", 2),
+            ("phone_home: http://127.0.0.1:9/", 2),
+            ("phone_home:", 0),
+            ("phone_home: {url: 'http://127.0.0.1:9/', post: [shoe_size, instance_id], tries: 1}", 2),
+        ] {
+            let sandbox = Sandbox::new(text);
+            sandbox.run(&MODULE).unwrap();
+            assert_eq!(sandbox.noticed().len(), warnings, "{text}: {:?}", sandbox.noticed());
+        }
+    }
+}

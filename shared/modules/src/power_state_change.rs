@@ -1,0 +1,296 @@
+//! power_state_change: powers off, reboots or halts when the boot is done.
+//!
+//! What is wanted is decided here; the act waits for the final stage to end, so that its logs and status are
+//! written. A small shell in a session of its own does the waiting: it needs no service manager, holds no
+//! secret, gets everything as arguments (nothing is quoted into its text), and is bounded by `timeout`.
+
+use config::{FromNode, Node, Reader, Shape, Value};
+use distro::Family;
+use state::Frequency;
+use system::{Command, Result, info, warning};
+
+use crate::{Context, Module};
+
+pub const MODULE: Module = Module {
+    name: "power_state_change",
+    frequency: Frequency::Instance,
+    distros: &[],
+    activation: &["power_state"],
+    keys: &[Keys::KEYS],
+    run,
+};
+
+config::words! {
+    enum Mode { PowerOff = "poweroff", Reboot = "reboot", Halt = "halt" }
+}
+
+config::keys! {
+    struct PowerState {
+        /// What to do.
+        mode: Mode;
+        /// When, after the boot is done: `now`, or minutes.
+        delay: Delay = Delay::Now;
+        /// What users who are logged in are told.
+        message: Option<String>;
+        /// How many seconds to wait for the boot to be done.
+        timeout: Seconds = Seconds(30.0);
+        /// Whether to do it: true or false, or a command whose exit code 0 says yes and 1 says no.
+        condition: Condition = Condition::Always;
+    }
+    struct Keys {
+        /// Changes the machine's power state at the end of the boot.
+        power_state: Option<PowerState>;
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Delay {
+    Now,
+    Minutes(u32),
+}
+
+impl FromNode for Delay {
+    const SHAPE: Shape = Shape::Either(&[Shape::Int, Shape::Word(&["now"])]);
+    fn read(node: &Node, reader: &mut Reader) -> Option<Delay> {
+        let text = node.scalar_text().unwrap_or_default();
+        if text == "now" {
+            return Some(Delay::Now);
+        }
+        let digits = text.strip_prefix('+').unwrap_or(&text);
+        match digits.parse() {
+            Ok(minutes) if digits.bytes().all(|b| b.is_ascii_digit()) => {
+                if node.as_str().is_some() {
+                    let said = "text is deprecated since 22.3, use a number of minutes instead";
+                    reader.note(config::Kind::Deprecated, node, said);
+                }
+                Some(Delay::Minutes(minutes))
+            }
+            _ => reader.wrong(node, "'now' or a number of minutes"),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Seconds(f64);
+
+impl FromNode for Seconds {
+    const SHAPE: Shape = Shape::Int;
+    fn read(node: &Node, reader: &mut Reader) -> Option<Seconds> {
+        let number = match &node.value {
+            Value::Int(n) => Some(*n as f64),
+            Value::Float(f) => Some(*f),
+            Value::Str(text) => text.trim().parse().ok(),
+            _ => None,
+        };
+        // A day is longer than any boot.
+        match number.filter(|n| n.is_finite() && *n >= 0.0) {
+            Some(seconds) => Some(Seconds(seconds.min(86400.0))),
+            None => reader.wrong(node, "a number of seconds"),
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Condition {
+    Always,
+    Never,
+    /// Argument vector of a program.
+    Program(Vec<String>),
+}
+
+impl FromNode for Condition {
+    const SHAPE: Shape = Shape::Either(&[Shape::Bool, Shape::Text, Shape::List(&Shape::Text)]);
+    fn read(node: &Node, reader: &mut Reader) -> Option<Condition> {
+        match &node.value {
+            Value::Bool(true) => Some(Condition::Always),
+            Value::Bool(false) => Some(Condition::Never),
+            Value::Str(text) => Some(Condition::Program(["/bin/sh", "-c", text].map(Into::into).to_vec())),
+            Value::Seq(items) if !items.is_empty() => Vec::<String>::read(node, reader)
+                .filter(|words| words.len() == items.len())
+                .map(Condition::Program),
+            _ => reader.wrong(node, "true, false, a command or a list of its words"),
+        }
+    }
+}
+
+fn run(context: &Context<'_>) -> Result<()> {
+    let sys = context.sys;
+    let Some(wanted) = context.read_known(Keys::read_known).and_then(|k| k.power_state) else {
+        if context.config.get("power_state").is_some_and(|n| !n.is_null()) {
+            warning!(sys, "power_state cannot be used as it is written; nothing is done");
+        }
+        return Ok(());
+    };
+    // A condition that cannot be read must not count as "always".
+    let given = context.config.at_path(&["power_state", "condition"]);
+    if given.is_some_and(|node| Condition::read(node, &mut Reader::new()).is_none()) {
+        warning!(sys, "power_state.condition cannot be used as it is written; nothing is done");
+        return Ok(());
+    }
+    if wanted.condition == Condition::Never {
+        info!(sys, "power_state: the condition is false; nothing is done");
+        return Ok(());
+    }
+    let act = shutdown(&wanted, context.distro.family);
+    info!(sys, "power_state: {} follows when this stage has ended", wanted.mode.word());
+    sys.spawn_detached(&waiter(std::process::id(), &wanted, &act))
+}
+
+/// The command that changes the state: program, option, time and message (which may be empty).
+fn shutdown(wanted: &PowerState, family: Family) -> [String; 4] {
+    if family == Family::Alpine {
+        // Busybox has no shutdown; its programs count in seconds and say nothing.
+        let seconds = if let Delay::Minutes(m) = wanted.delay { u64::from(m) * 60 } else { 0 };
+        return [wanted.mode.word().into(), "-d".into(), seconds.to_string(), String::new()];
+    }
+    let option = match wanted.mode {
+        Mode::PowerOff => "-P",
+        Mode::Reboot => "-r",
+        Mode::Halt => "-H",
+    };
+    let delay = match wanted.delay {
+        Delay::Now => "now".to_string(),
+        Delay::Minutes(minutes) => format!("+{minutes}"),
+    };
+    ["shutdown".into(), option.into(), delay, wanted.message.clone().unwrap_or_default()]
+}
+
+/// Arguments: PID of the stage, milliseconds, the four words of the act, and the condition's words if it has
+/// one. The stage is gone when its number is, or is another process' (the start time of stat(5), counted from
+/// the end of the name, which may hold anything), or is a zombie.
+const WAIT: &str = r#"
+pid=$1 left=$2 program=$3 option=$4 delay=$5 message=$6
+shift 6
+born() {
+    IFS= read -r line 2>/dev/null </proc/$pid/stat || return 0
+    set -- ${line##*) }
+    [ "$1" = Z ] || { shift 19; echo "$1"; }
+}
+first=$(born 2>/dev/null)
+while [ -n "$first" ] && [ "$(born 2>/dev/null)" = "$first" ] && [ "$left" -gt 0 ]; do
+    if sleep 0.25 2>/dev/null; then left=$((left - 250)); else sleep 1; left=$((left - 1000)); fi
+done
+if [ $# -gt 0 ]; then
+    "$@"
+    code=$?
+    case $code in
+        0) ;;
+        1) echo "power_state: the condition says no; nothing is done" >&2; exit 0 ;;
+        *) echo "power_state: the condition failed with exit code $code; nothing is done" >&2; exit 254 ;;
+    esac
+fi
+exec "$program" "$option" "$delay" ${message:+"$message"}
+"#;
+
+/// The shell that waits, asks the condition and acts.
+fn waiter(pid: u32, wanted: &PowerState, act: &[String; 4]) -> Command {
+    let condition: &[String] = if let Condition::Program(words) = &wanted.condition { words } else { &[] };
+    let milliseconds = (wanted.timeout.0 * 1000.0).ceil() as u64;
+    let numbers = [pid.to_string(), milliseconds.to_string()];
+    let fixed = ["/bin/sh", "-c", WAIT, "power_state"].map(String::from);
+    Command::new(fixed.iter().chain(&numbers).chain(act).chain(condition))
+        .shown(format!("{} when process {pid} has ended", act[0]))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+    use crate::testing::{Sandbox, yaml};
+
+    fn read(text: &str) -> Option<PowerState> {
+        PowerState::read(&yaml(text), &mut Reader::new())
+    }
+
+    #[test]
+    fn commands() {
+        for (text, family, words) in [
+            ("mode: poweroff", Family::Debian, "shutdown -P now "),
+            ("mode: reboot, delay: 5, message: a b", Family::RedHat, "shutdown -r +5 a b"),
+            ("mode: halt, delay: '+30'", Family::Debian, "shutdown -H +30 "),
+            ("mode: reboot, delay: 2, message: x", Family::Alpine, "reboot -d 120 "),
+            ("mode: poweroff", Family::Alpine, "poweroff -d 0 "),
+        ] {
+            assert_eq!(shutdown(&read(&format!("{{{text}}}")).unwrap(), family).join(" "), words);
+        }
+    }
+
+    #[test]
+    fn wrong_ones_do_nothing() {
+        for (text, warnings) in [
+            ("power_state:", 0),
+            ("power_state: {mode: sleep}", 2),
+            ("power_state: {delay: now}", 2),
+            ("power_state: reboot", 2),
+            ("power_state: {mode: reboot, condition: 7}", 2),
+            ("power_state: {mode: reboot, condition: []}", 2),
+            ("power_state: {mode: reboot, condition: [a, [b]]}", 2),
+            ("power_state: {mode: reboot, condition: false}", 0),
+        ] {
+            let sandbox = Sandbox::new(text);
+            sandbox.run(&MODULE).unwrap();
+            assert!(sandbox.sys.effects().is_empty(), "{text} {:?}", sandbox.sys.effects());
+            assert_eq!(sandbox.noticed().len(), warnings, "{text} {:?}", sandbox.noticed());
+        }
+        // Wrong details have their defaults, and are said.
+        let sandbox = Sandbox::new("power_state: {mode: reboot, delay: -1, timeout: soon}");
+        sandbox.run(&MODULE).unwrap();
+        assert_eq!((sandbox.sys.effects().len(), sandbox.noticed().len()), (1, 2));
+    }
+
+    /// Runs the waiter on a process that takes half a second, with `touch` in place of `shutdown`.
+    fn wait_and_touch(condition: &str, timeout: &str) -> (bool, Duration, i32) {
+        let sandbox = Sandbox::live("{}");
+        let mark = sandbox.top.join("it's done").to_string_lossy().into_owned();
+        let mut stage = std::process::Command::new("sleep").arg("0.6").spawn().unwrap();
+        let wanted = read(&format!("{{mode: reboot, timeout: {timeout}, condition: {condition}}}")).unwrap();
+        let act = ["touch".into(), "--".into(), mark.clone(), String::new()];
+        let command = waiter(stage.id(), &wanted, &act).accept_all();
+        let begun = Instant::now();
+        let code = sandbox.sys.run(&command).unwrap().code;
+        let took = begun.elapsed();
+        stage.wait().unwrap();
+        (std::path::Path::new(&mark).exists(), took, code)
+    }
+
+    #[test]
+    fn waits_for_the_end_and_asks_the_condition() {
+        for (condition, timeout, done, code, least, most) in [
+            // The ended stage stays a zombie here, since nobody waits for it: that is gone, too.
+            ("true", "20", true, 0, 500, 3000),
+            ("true", "0", true, 0, 0, 500),
+            ("'exit 0'", "20", true, 0, 500, 3000),
+            ("'exit 1'", "20", false, 0, 500, 3000),
+            ("'exit 2'", "20", false, 254, 500, 3000),
+            ("[test, '*', '=', '*']", "0", true, 0, 0, 500),
+            ("[no-such-program]", "0", false, 254, 0, 500),
+        ] {
+            let (touched, took, ended) = wait_and_touch(condition, timeout);
+            assert_eq!((touched, ended), (done, code), "{condition}");
+            let took = took.as_millis();
+            assert!(took >= least && took < most, "{condition}: {took} ms");
+        }
+    }
+
+    #[test]
+    fn it_lives_on_in_a_session_of_its_own() {
+        let sandbox = Sandbox::live("{}");
+        let mark = sandbox.top.join("session");
+        let act = [
+            "/bin/sh".into(),
+            "-c".into(),
+            format!("ps -o sid=,pid= -p $$ >{}.new; mv {0}.new {0}", mark.display()),
+            String::new(),
+        ];
+        let wanted = read("{mode: reboot, timeout: 0}").unwrap();
+        sandbox.sys.spawn_detached(&waiter(std::process::id(), &wanted, &act)).unwrap();
+        let begun = Instant::now();
+        while !mark.exists() && begun.elapsed() < Duration::from_secs(10) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let text = std::fs::read_to_string(&mark).unwrap();
+        let ids: Vec<&str> = text.split_whitespace().collect();
+        assert_eq!(ids[0], ids[1], "not the leader of a session: {text}");
+    }
+}

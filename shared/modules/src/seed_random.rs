@@ -1,0 +1,163 @@
+//! seed_random: entropy from the user and the cloud into the kernel's pool (or a file), and a command of the
+//! user's that may bring more.
+
+use config::Text;
+use state::Frequency;
+use system::{Command, Error, Output, Result, System, Write, debug};
+
+use crate::{Context, Module};
+
+pub const MODULE: Module = Module {
+    name: "seed_random",
+    frequency: Frequency::Instance,
+    distros: &[],
+    activation: &[],
+    keys: &[Keys::KEYS],
+    run,
+};
+
+/// More entropy than that helps nobody.
+const MOST_SEED: usize = 1 << 20;
+
+config::words! {
+    enum Encoding { Raw = "raw", Base64 = "base64" | "b64", Gzip = "gzip" | "gz" }
+}
+
+config::keys! {
+    struct RandomSeed {
+        /// Where the seed is added.
+        file: String = "/dev/urandom".to_string();
+        /// The seed.
+        data: Option<Text>;
+        /// How the seed is encoded.
+        encoding: Encoding = Encoding::Raw;
+        /// A program and its arguments that brings more; it finds the file's name in `RANDOM_SEED_FILE`.
+        command: Vec<String>;
+        /// Whether it is an error when that program is missing.
+        command_required: bool = false;
+    }
+    struct Keys {
+        /// Seeds the kernel's random numbers.
+        random_seed: Option<RandomSeed>;
+    }
+}
+
+fn run(context: &Context<'_>) -> Result<()> {
+    let keys = context.read_known(Keys::read_known).and_then(|k| k.random_seed);
+    let file = keys.as_ref().map_or("/dev/urandom", |k| k.file.as_str());
+    let from_user = match &keys {
+        Some(RandomSeed { data: Some(Text(data)), encoding, .. }) => {
+            decode(data, *encoding).map_err(|why| Error::new(format!("random_seed.data is {why}")))
+        }
+        _ => Ok(Vec::new()),
+    };
+    let mut seed = from_user.as_ref().cloned().unwrap_or_default();
+    let from_cloud = context.instance.random_seed.as_deref().unwrap_or_default();
+    // The cache keeps the cloud's bytes in base64; what is none is entropy all the same.
+    seed.extend(
+        encoding::base64::decode(from_cloud.as_bytes()).unwrap_or_else(|| from_cloud.as_bytes().to_vec()),
+    );
+    add(context.sys, file, &seed)?;
+    if let Some(keys) = &keys {
+        more(context, keys)?;
+    }
+    from_user.map(drop)
+}
+
+fn decode(data: &[u8], encoding: Encoding) -> std::result::Result<Vec<u8>, String> {
+    match encoding {
+        Encoding::Raw => Ok(data.to_vec()),
+        Encoding::Base64 => encoding::base64::decode(data).ok_or_else(|| "no base64".to_string()),
+        Encoding::Gzip => encoding::gzip::inflate(data, MOST_SEED).map_err(|e| e.to_string()),
+    }
+}
+
+fn add(sys: &System, file: &str, seed: &[u8]) -> Result<()> {
+    if seed.is_empty() {
+        return Ok(());
+    }
+    if !sys.is_live() && file.starts_with("/dev/") {
+        debug!(sys, "an image has no {file}; the seed is not used");
+        return Ok(());
+    }
+    debug!(sys, "adding {} bytes of entropy to {file}", seed.len());
+    sys.append(file, seed, Write::secret())
+}
+
+/// The user's command, if there is one.
+fn more(context: &Context<'_>, keys: &RandomSeed) -> Result<()> {
+    let sys = context.sys;
+    let Some(program) = keys.command.first() else {
+        return if keys.command_required {
+            Err(Error::new("random_seed.command_required is set, but there is no random_seed.command"))
+        } else {
+            Ok(())
+        };
+    };
+    if sys.which(program).is_none() {
+        let missing = format!("random_seed.command: no program {program}");
+        if keys.command_required {
+            return Err(Error::new(missing));
+        }
+        debug!(sys, "{missing}");
+        return Ok(());
+    }
+    let command = Command::new(&keys.command)
+        .env("RANDOM_SEED_FILE", &keys.file)
+        .output(Output::Stage)
+        .timeout(context.script_timeout);
+    sys.run(&command).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::MODULE;
+    use crate::testing::{Sandbox, yaml};
+
+    #[test]
+    fn seeds() {
+        for (keys, from_cloud, seed) in [
+            ("data: abc", None, "abc"),
+            ("data: YWJj, encoding: b64", Some("ZGVm"), "abcdef"),
+            ("data: !!binary H4sIAAAAAAACA8vI5AIAenpv7QMAAAA=, encoding: gz", None, "hi\n"),
+            ("command: [nobody-has-this]", Some("ZGVm"), "def"),
+        ] {
+            let mut sandbox = Sandbox::new(&format!("random_seed: {{file: /seed, {keys}}}"));
+            sandbox.instance.random_seed = from_cloud.map(Into::into);
+            sandbox.run(&MODULE).unwrap();
+            assert_eq!(sandbox.file("/seed"), (seed.into(), 0o600), "{keys}");
+            assert!(sandbox.noticed().is_empty(), "{keys}");
+        }
+    }
+
+    #[test]
+    fn wrong_ones() {
+        for (keys, fails, warnings) in [
+            ("data: '%', encoding: b64", true, 0),
+            ("data: abc, encoding: gzip", true, 0),
+            ("command_required: true", true, 0),
+            ("command: [nobody-has-this], command_required: true", true, 0),
+            ("encoding: rot13", false, 1),
+            ("fille: /x", false, 1),
+        ] {
+            let sandbox = Sandbox::new(&format!("random_seed: {{{keys}}}"));
+            assert_eq!(sandbox.run(&MODULE).is_err(), fails, "{keys}");
+            assert_eq!(sandbox.noticed().len(), warnings, "{keys} {:?}", sandbox.noticed());
+        }
+        let sandbox = Sandbox::new("{}");
+        sandbox.run(&MODULE).unwrap();
+        assert!(sandbox.sys.effects().is_empty());
+    }
+
+    #[test]
+    fn the_command_knows_the_file() {
+        let mut sandbox = Sandbox::live("");
+        let file = sandbox.top.join("seed").to_string_lossy().into_owned();
+        let config = format!(
+            "random_seed: {{file: {file}, data: a, command: [sh, -c, 'echo b >> $RANDOM_SEED_FILE']}}"
+        );
+        sandbox.config = yaml(&config);
+        sandbox.run(&MODULE).unwrap();
+        assert_eq!(sandbox.file(&file).0, "ab\n");
+    }
+}

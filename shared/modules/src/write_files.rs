@@ -1,0 +1,409 @@
+//! write_files: files as users write them in cloud-config. Entries with `defer` wait for write_files_deferred,
+//! when packages and users exist; both modules read the key with the functions here.
+
+use std::time::Duration;
+
+use config::{Findings, FromNode, Node, Reader, Shape, Text, Value};
+use state::Frequency;
+use system::{Error, Fetch, Result, System, Write, warning};
+
+use crate::{Context, Module};
+
+pub const MODULE: Module = Module {
+    name: "write_files",
+    frequency: Frequency::Instance,
+    distros: &[],
+    activation: &["write_files"],
+    keys: &[Keys::KEYS],
+    run: |context| write_files(context, false),
+};
+
+/// No file that a cloud-config brings inflates to more.
+const MOST_CONTENT: usize = 64 << 20;
+
+config::keys! {
+    struct Source {
+        /// Where the content is fetched from: http, https, file.
+        uri: String;
+        /// Sent with the request.
+        headers: Headers = Headers(Vec::new());
+    }
+    struct Entry {
+        /// Where the file is written.
+        path: String;
+        /// What is written.
+        content: Option<Text>;
+        /// Where the content comes from instead.
+        source: Option<Source>;
+        /// USER:GROUP, by name or number.
+        owner: String = "root:root".to_string();
+        /// The mode in octal, in quotes.
+        permissions: Mode = Mode(0o644);
+        /// How `content` is encoded.
+        encoding: Encoding = Encoding { base64: false, gzip: false };
+        /// Add to the file instead of replacing it.
+        append: bool = false;
+        /// Write it at the end of the boot, after packages and users.
+        defer: bool = false;
+    }
+    pub struct Keys {
+        /// Files to write.
+        write_files: Vec<Entry>;
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Headers(Vec<(String, String)>);
+
+impl FromNode for Headers {
+    const SHAPE: Shape = Shape::Named(&Shape::Text);
+    fn read(node: &Node, reader: &mut Reader) -> Option<Headers> {
+        let Value::Map(map) = &node.value else { return reader.wrong(node, "a map of names to texts") };
+        let read = |(name, value): (&Node, &Node)| {
+            let name = name.scalar_text()?;
+            let value = reader.below(&name, |r| String::read(value, r))?;
+            Some((name, value))
+        };
+        Some(Headers(map.iter().filter_map(read).collect()))
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Encoding {
+    base64: bool,
+    gzip: bool,
+}
+
+impl FromNode for Encoding {
+    const SHAPE: Shape = Shape::Word(&[
+        "text/plain",
+        "text",
+        "plain",
+        "b64",
+        "base64",
+        "gz",
+        "gzip",
+        "gz+b64",
+        "gz+base64",
+        "gzip+b64",
+        "gzip+base64",
+    ]);
+    fn read(node: &Node, reader: &mut Reader) -> Option<Encoding> {
+        let text = node.as_str().map(|t| t.trim().to_ascii_lowercase());
+        let (base64, gzip) = match text.as_deref() {
+            Some("text/plain" | "text" | "plain" | "") => (false, false),
+            Some("b64" | "base64") => (true, false),
+            Some("gz" | "gzip") => (false, true),
+            Some("gz+b64" | "gz+base64" | "gzip+b64" | "gzip+base64") => (true, true),
+            None if node.is_null() => (false, false),
+            _ => return reader.wrong(node, "text/plain, b64, gzip or gz+b64 (taken as plain)"),
+        };
+        Some(Encoding { base64, gzip })
+    }
+}
+
+/// A file mode: octal in a text, a number as YAML read it (where `0644` is octal already).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Mode(u32);
+
+/// Modes whose octal digits get written without the leading 0 that makes YAML read them as octal.
+const DECIMAL_LOOKALIKES: [i128; 18] =
+    [400, 440, 444, 500, 555, 600, 640, 644, 660, 664, 700, 711, 744, 750, 755, 770, 775, 777];
+
+impl FromNode for Mode {
+    const SHAPE: Shape = Shape::Text;
+    fn read(node: &Node, reader: &mut Reader) -> Option<Mode> {
+        let number = match &node.value {
+            Value::Int(n) => {
+                if DECIMAL_LOOKALIKES.contains(n) {
+                    let said =
+                        "a decimal number, taken as it is; a mode is octal: write it in quotes, as '0644'";
+                    reader.note(config::Kind::Wrong, node, said);
+                }
+                Some(*n)
+            }
+            Value::Float(f) if f.is_finite() => Some(*f as i128),
+            Value::Str(text) => octal(text),
+            Value::Null => Some(0o644),
+            _ => None,
+        };
+        match number.and_then(|n| u32::try_from(n).ok()).filter(|n| *n <= 0o7777) {
+            Some(mode) => Some(Mode(mode)),
+            None => reader.wrong(node, "a mode as octal text, like '0644' (which is taken)"),
+        }
+    }
+}
+
+fn octal(text: &str) -> Option<i128> {
+    let digits = text.trim();
+    let digits = digits.strip_prefix("0o").or_else(|| digits.strip_prefix("0O")).unwrap_or(digits);
+    let only_digits = !digits.is_empty() && digits.len() <= 8 && digits.bytes().all(|b| b.is_ascii_digit());
+    if only_digits { i128::from_str_radix(digits, 8).ok() } else { None }
+}
+
+/// The entries that are due (`defer` as asked), and what is wrong with them: each module speaks of its own.
+fn entries(list: &Node, deferred: bool) -> (Vec<Entry>, Findings) {
+    let mut reader = Reader::new();
+    let items = match &list.value {
+        Value::Seq(items) => &items[..],
+        Value::Null => &[],
+        _ => {
+            if !deferred {
+                reader.below("write_files", |r| r.wrong::<()>(list, "a list of files"));
+            }
+            &[]
+        }
+    };
+    let defers =
+        |item: &Node| item.get("defer").and_then(|d| bool::read(d, &mut Reader::new())).unwrap_or(false);
+    let mut found = Vec::new();
+    for (i, item) in items.iter().enumerate().filter(|(_, item)| defers(item) == deferred) {
+        found.extend(reader.below(&format!("write_files[{i}]"), |r| Entry::read(item, r)));
+    }
+    (found, reader.into_findings())
+}
+
+/// Writes the entries that are due. One that fails is said; the others are written.
+pub fn write_files(context: &Context<'_>, deferred: bool) -> Result<()> {
+    let Some(list) = context.config.get("write_files") else { return Ok(()) };
+    let (entries, findings) = entries(list, deferred);
+    findings.iter().for_each(|f| context.report(f));
+    let mut failed = Vec::new();
+    for entry in &entries {
+        if let Err(e) = write_one(context.sys, entry) {
+            warning!(context.sys, "write_files: {e}");
+            failed.push(entry.path.as_str());
+        }
+    }
+    if failed.is_empty() {
+        return Ok(());
+    }
+    Err(Error::new(format!(
+        "write_files: {} of {} files failed: {}",
+        failed.len(),
+        entries.len(),
+        failed.join(", ")
+    )))
+}
+
+fn write_one(sys: &System, entry: &Entry) -> Result<()> {
+    let path = if entry.path.starts_with('/') { entry.path.clone() } else { format!("/{}", entry.path) };
+    let Some(content) = content(sys, &path, entry)? else { return Ok(()) };
+    // A user that is not there (yet) is an error, but the file is written all the same, as root's.
+    let owner = owner(sys, &entry.owner);
+    let ids = owner.as_ref().copied().unwrap_or((Some(0), Some(0)));
+    make_parents(sys, &path, ids)?;
+    let Mode(mode) = entry.permissions;
+    if entry.append {
+        sys.append(&path, content, Write::mode(mode).owner(ids))?;
+        sys.set_owner(&path, ids)?;
+        // After the owner, since a change of owner clears set-user-ID bits.
+        sys.set_mode(&path, mode)?;
+    } else {
+        sys.write(&path, content, Write::mode(mode).owner(ids))?;
+    }
+    owner.map(drop).map_err(|e| {
+        Error::new(format!(
+            "{path} belongs to root now: {e} (with 'defer: true' it is written after users are made)"
+        ))
+    })
+}
+
+/// What to write; `None` when there was only a source and it failed, which is said.
+fn content(sys: &System, path: &str, entry: &Entry) -> Result<Option<Vec<u8>>> {
+    if let Some(source) = &entry.source {
+        let mut fetch = Fetch::get(&source.uri).retries(3, Duration::from_secs(3)).limit(MOST_CONTENT);
+        for (name, value) in &source.headers.0 {
+            fetch = fetch.header(name, value);
+        }
+        match sys.fetch(&fetch) {
+            Ok(answer) => return Ok(Some(answer.body)),
+            Err(e) if entry.content.is_some() => {
+                warning!(sys, "{path}: {e}; its 'content' is written instead")
+            }
+            Err(e) => {
+                warning!(sys, "{path} is not written: {e}");
+                return Ok(None);
+            }
+        }
+    }
+    let Text(bytes) = entry.content.clone().unwrap_or_default();
+    decode(bytes, entry.encoding).map(Some).map_err(|why| Error::new(format!("{path}: content is {why}")))
+}
+
+fn decode(mut bytes: Vec<u8>, encoding: Encoding) -> std::result::Result<Vec<u8>, String> {
+    if encoding.base64 {
+        bytes = encoding::base64::decode(&bytes).ok_or("no base64")?;
+    }
+    if encoding.gzip {
+        bytes = encoding::gzip::inflate(&bytes, MOST_CONTENT).map_err(|e| e.to_string())?;
+    }
+    Ok(bytes)
+}
+
+fn owner(sys: &System, text: &str) -> Result<(Option<u32>, Option<u32>)> {
+    // The default needs no look at a passwd file, which a bare image may lack.
+    if text == "root:root" { Ok((Some(0), Some(0))) } else { sys.owner(text) }
+}
+
+/// Missing directories, which belong to the file's owner.
+fn make_parents(sys: &System, path: &str, owner: (Option<u32>, Option<u32>)) -> Result<()> {
+    let missing: Vec<_> =
+        std::path::Path::new(path).ancestors().skip(1).take_while(|parent| !sys.exists(parent)).collect();
+    for parent in missing.into_iter().rev() {
+        sys.make_dir(parent, 0o755)?;
+        sys.set_owner(parent, owner)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Sandbox, yaml};
+    use crate::write_files_deferred;
+
+    #[test]
+    fn modes() {
+        for (text, mode) in [
+            ("'0644'", Some(0o644)),
+            ("'644'", Some(0o644)),
+            ("0644", Some(0o644)),
+            ("0o644", Some(0o644)),
+            ("\"0o4755\"", Some(0o4755)),
+            ("420", Some(0o644)),
+            ("644", Some(644)),
+            ("' 755 '", Some(0o755)),
+            ("420.0", Some(0o644)),
+            ("'rw-r--r--'", None),
+            ("'0988'", None),
+            ("'100644'", None),
+            ("'-644'", None),
+            ("[0644]", None),
+            ("-1", None),
+        ] {
+            assert_eq!(Mode::read(&yaml(text), &mut Reader::new()).map(|m| m.0), mode, "{text}");
+        }
+    }
+
+    #[test]
+    fn every_encoding() {
+        // "hi\n", its gzip and theirs in base64.
+        let gz = "H4sIAAAAAAACA8vI5AIAenpv7QMAAAA=";
+        for (encoding, content, written) in [
+            ("text/plain", "hi", "hi"),
+            ("b64", "aGkK", "hi\n"),
+            ("Base64 ", "aG\n kK", "hi\n"),
+            ("gz+b64", gz, "hi\n"),
+            ("gzip+base64", gz, "hi\n"),
+        ] {
+            let config = format!(
+                "write_files: [{{path: /d/f, encoding: '{encoding}', content: {}}}]",
+                Node::from(content).to_json()
+            );
+            let sandbox = Sandbox::new(&config);
+            sandbox.run(&MODULE).unwrap();
+            assert_eq!(sandbox.file("/d/f"), (written.into(), 0o644), "{encoding}");
+        }
+        let sandbox =
+            Sandbox::new(&format!("write_files: [{{path: /f, encoding: gzip, content: !!binary {gz}}}]"));
+        sandbox.run(&MODULE).unwrap();
+        assert_eq!(sandbox.file("/f").0, "hi\n");
+    }
+
+    #[test]
+    fn files_as_asked() {
+        let sandbox = Sandbox::new(
+            "write_files:\n\
+             - {path: /etc/a, content: one, permissions: '0600'}\n\
+             - {path: rel/b, content: 12}\n\
+             - {path: /etc/empty}\n\
+             - {path: /etc/a, content: two, append: true, permissions: '4755'}\n\
+             - {path: /etc/late, content: x, defer: true}\n\
+             - {path: /etc/number, content: x, owner: '12:13'}\n",
+        );
+        sandbox.run(&MODULE).unwrap();
+        assert_eq!(sandbox.file("/etc/a"), ("onetwo".into(), 0o4755));
+        assert_eq!(sandbox.file("/rel/b"), ("12".into(), 0o644));
+        assert_eq!(sandbox.file("/etc/empty"), (String::new(), 0o644));
+        assert!(!sandbox.sys.exists("/etc/late"));
+        sandbox.run(&write_files_deferred::MODULE).unwrap();
+        assert_eq!(sandbox.file("/etc/late").0, "x");
+        assert!(sandbox.noticed().is_empty(), "{:?}", sandbox.noticed());
+    }
+
+    #[test]
+    fn new_parents_belong_to_the_owner() {
+        use std::os::unix::fs::MetadataExt;
+        let sandbox = Sandbox::new("write_files: [{path: /home/u/x/y/f, owner: 'u:12', content: ''}]");
+        sandbox.sys.write("/etc/passwd", "u:x:7:8::/home/u:/bin/sh\n", Write::default()).unwrap();
+        sandbox.sys.make_dir("/home/u", 0o700).unwrap();
+        sandbox.run(&MODULE).unwrap();
+        if !nix_root() {
+            return;
+        }
+        let ids = |path| sandbox.sys.metadata(path).map(|m| (m.uid(), m.gid())).unwrap();
+        assert_eq!([ids("/home/u"), ids("/home/u/x"), ids("/home/u/x/y/f")], [(0, 0), (7, 12), (7, 12)]);
+    }
+
+    fn nix_root() -> bool {
+        std::fs::metadata("/proc/self").is_ok_and(|m| std::os::unix::fs::MetadataExt::uid(&m) == 0)
+    }
+
+    #[test]
+    fn wrong_entries_are_said_and_the_rest_is_written() {
+        let sandbox = Sandbox::new(
+            "write_files:\n\
+             - {content: secret}\n\
+             - text\n\
+             - {path: /a, content: ok, permisions: '0600'}\n\
+             - {path: /b, content: x, permissions: rwx, encoding: rot13}\n\
+             - {path: /c, content: '%%%', encoding: b64}\n\
+             - {path: /d, content: aGkK, encoding: gz+b64}\n\
+             - {path: /e, content: ok, owner: nobody-here}\n\
+             - {path: /f, content: ok, permissions: 644}\n\
+             - {path: /g, content: [a]}\n",
+        );
+        let message = sandbox.run(&MODULE).unwrap_err().to_string();
+        assert_eq!(message, "write_files: 3 of 7 files failed: /c, /d, /e");
+        assert_eq!(sandbox.file("/a").0, "ok");
+        assert_eq!(sandbox.file("/b"), ("x".into(), 0o644));
+        assert_eq!(sandbox.file("/e").0, "ok");
+        assert_eq!(sandbox.file("/f").1, 644);
+        assert!(!sandbox.sys.exists("/c") && !sandbox.sys.exists("/d"));
+        let said = sandbox.noticed().join("\n");
+        for part in [
+            "test.yaml:2:3: write_files[0].path: required, but missing",
+            "test.yaml:3:3: write_files[1]: expected a map, found text",
+            "test.yaml:4:27: write_files[2].permisions: unknown key; did you mean 'permissions'?",
+            "write_files[3].permissions: expected a mode as octal text",
+            "write_files[3].encoding: expected text/plain",
+            "write_files: /c: content is no base64",
+            "write_files: /d: content is not gzip",
+            "write_files: /e belongs to root now: no user named 'nobody-here'",
+            "write_files[7].permissions: a decimal number",
+            "write_files[8].content: expected text, found a list",
+        ] {
+            assert!(said.contains(part), "{part} is not in\n{said}");
+        }
+        assert!(!said.contains("secret") && !said.contains("rot13"), "{said}");
+    }
+
+    #[test]
+    fn a_source_wins_and_falls_back() {
+        let sandbox = Sandbox::new(
+            "write_files:\n\
+             - {path: /a, source: {uri: 'file:///seed'}, content: no, encoding: b64}\n\
+             - {path: /b, source: {uri: 'file:///none'}, content: fallback}\n\
+             - {path: /c, source: {uri: 'file:///none'}}\n\
+             - {path: /d, source: {headers: {A: b}}, content: x}\n",
+        );
+        sandbox.sys.write("/seed", "from the seed", Write::default()).unwrap();
+        sandbox.run(&MODULE).unwrap();
+        assert_eq!(sandbox.file("/a").0, "from the seed");
+        assert_eq!(sandbox.file("/b").0, "fallback");
+        assert!(!sandbox.sys.exists("/c"));
+        assert_eq!(sandbox.file("/d").0, "x");
+        assert_eq!(sandbox.noticed().len(), 3, "{:?}", sandbox.noticed());
+    }
+}
