@@ -188,7 +188,10 @@ fn trusted(sys: &System, user: &User, path: &str, strict: bool) -> Result<Option
         if !sys.exists(&directory) {
             let own = directory.starts_with(&format!("{home}/"));
             sys.make_dir(&directory, if own { 0o700 } else { 0o755 })?;
-            sys.set_owner(&directory, if own { (Some(user.uid), Some(user.gid)) } else { (Some(0), Some(0)) })?;
+            sys.set_owner(
+                &directory,
+                if own { (Some(user.uid), Some(user.gid)) } else { (Some(0), Some(0)) },
+            )?;
         }
         if let Some(why) = distrust(sys, user, &directory, false, strict)? {
             return Ok(Some(why));
@@ -290,7 +293,10 @@ mod tests {
         for (line, parts) in [
             ("ssh-rsa AAA me@x", Some(("", "ssh-rsa", "AAA", "me@x"))),
             ("ssh-ed25519\tAAA", Some(("", "ssh-ed25519", "AAA", ""))),
-            ("no-pty,command=\"echo \\\"a b\\\" c\" ssh-rsa AAA a b", Some(("no-pty,command=\"echo \\\"a b\\\" c\"", "ssh-rsa", "AAA", "a b"))),
+            (
+                "no-pty,command=\"echo \\\"a b\\\" c\" ssh-rsa AAA a b",
+                Some(("no-pty,command=\"echo \\\"a b\\\" c\"", "ssh-rsa", "AAA", "a b")),
+            ),
             ("# ssh-rsa AAA", None),
             ("ssh-dss AAA", None),
             ("ssh-rsa", None),
@@ -306,8 +312,10 @@ mod tests {
     #[test]
     fn merging() {
         let old = "# mine\nssh-rsa AAA old\nnonsense\nssh-rsa BBB\n";
-        let new: Vec<Entry> =
-            ["ssh-rsa AAA new", "ssh-rsa CCC", "ssh-rsa CCC again"].iter().filter_map(|l| parse_line(l)).collect();
+        let new: Vec<Entry> = ["ssh-rsa AAA new", "ssh-rsa CCC", "ssh-rsa CCC again"]
+            .iter()
+            .filter_map(|l| parse_line(l))
+            .collect();
         assert_eq!(merge(old, &new), "# mine\nssh-rsa AAA new\nnonsense\nssh-rsa BBB\nssh-rsa CCC\n");
         assert_eq!(merge("", &[]), "");
     }

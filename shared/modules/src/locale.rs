@@ -26,10 +26,7 @@ config::keys! {
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
     let Some(keys) = context.read_known(Keys::read_known) else { return Ok(()) };
-    let locale = context
-        .first_arg()
-        .or(keys.locale)
-        .unwrap_or_else(|| context.distro.current_locale(sys));
+    let locale = context.first_arg().or(keys.locale).unwrap_or_else(|| context.distro.current_locale(sys));
     if matches!(locale.trim().to_ascii_lowercase().as_str(), "false" | "0" | "off" | "no") {
         debug!(sys, "the locale is left alone, as configured");
         return Ok(());

@@ -91,7 +91,12 @@ pub fn of(context: &Context<'_>, keys: &Keys, given_only: bool) -> Option<Names>
         return (!given_only).then(|| of_machine(context.sys));
     };
     // A name without a domain has the one that this machine knows for it already.
-    if keys.hostname.is_some() && keys.fqdn.is_none() && cloud.is_none() && !names.fqdn.contains('.') && !given_only {
+    if keys.hostname.is_some()
+        && keys.fqdn.is_none()
+        && cloud.is_none()
+        && !names.fqdn.contains('.')
+        && !given_only
+    {
         names.fqdn = of_machine(context.sys).fqdn;
     }
     Some(names)
@@ -106,7 +111,9 @@ impl Names {
     /// A name that the kernel and hosts(5) can take: anything else in there could be a line of its own.
     pub fn are_sane(&self) -> bool {
         [&self.hostname, &self.fqdn].iter().all(|n| {
-            !n.is_empty() && n.len() <= 253 && !n.contains(|c: char| c.is_whitespace() || c.is_control() || c == '/' || c == '#')
+            !n.is_empty()
+                && n.len() <= 253
+                && !n.contains(|c: char| c.is_whitespace() || c.is_control() || c == '/' || c == '#')
         })
     }
 }
@@ -142,7 +149,9 @@ mod tests {
 
     #[test]
     fn names_that_no_file_can_take() {
-        for (name, ok) in [("a", true), ("a.b-c_1", true), ("a b", false), ("a\n127.0.0.1 b", false), ("", false)] {
+        for (name, ok) in
+            [("a", true), ("a.b-c_1", true), ("a b", false), ("a\n127.0.0.1 b", false), ("", false)]
+        {
             let names = Names { hostname: name.into(), fqdn: name.into(), is_default: false };
             assert_eq!(names.are_sane(), ok, "{name}");
         }

@@ -316,7 +316,9 @@ mod tests {
 
     #[test]
     fn old_and_wrong_forms_are_said_without_the_secret() {
-        let sandbox = Sandbox::new("chpasswd:\n  list: |\n    hunter2\n  users:\n  - {name: x, password: [hunter2]}\nssh_pwauth: 'maybe'\n");
+        let sandbox = Sandbox::new(
+            "chpasswd:\n  list: |\n    hunter2\n  users:\n  - {name: x, password: [hunter2]}\nssh_pwauth: 'maybe'\n",
+        );
         let _ = sandbox.run(&MODULE);
         let noticed = sandbox.noticed().join("\n");
         assert!(!noticed.contains("hunter2"), "{noticed}");

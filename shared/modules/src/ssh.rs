@@ -84,7 +84,9 @@ impl FromNode for HostKeys {
                 None => {
                     let unsupported = name.starts_with("ecdsa-sk_") || name.starts_with("ed25519-sk_");
                     let why = if unsupported { "unsupported" } else { "unknown" };
-                    let message = format!("{why} host key; expected rsa, ecdsa or ed25519 and _private, _public or _certificate");
+                    let message = format!(
+                        "{why} host key; expected rsa, ecdsa or ed25519 and _private, _public or _certificate"
+                    );
                     reader.note(config::Kind::Unknown, key, message);
                 }
             });

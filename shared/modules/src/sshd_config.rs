@@ -110,8 +110,14 @@ mod tests {
         const KEY: &str = "PasswordAuthentication";
         for (before, after) in [
             ("", Some("PasswordAuthentication yes\n")),
-            ("# PasswordAuthentication no\n", Some("# PasswordAuthentication no\nPasswordAuthentication yes\n")),
-            ("passwordauthentication no\nX y\n  PasswordAuthentication   no\n", Some("passwordauthentication yes\nX y\nPasswordAuthentication yes\n")),
+            (
+                "# PasswordAuthentication no\n",
+                Some("# PasswordAuthentication no\nPasswordAuthentication yes\n"),
+            ),
+            (
+                "passwordauthentication no\nX y\n  PasswordAuthentication   no\n",
+                Some("passwordauthentication yes\nX y\nPasswordAuthentication yes\n"),
+            ),
             ("PasswordAuthentication=no\n", Some("PasswordAuthentication yes\n")),
             ("PasswordAuthentication yes\n", None),
         ] {

@@ -480,7 +480,9 @@ fn underscored(map: &Map) -> Map {
     let mut out = Map::new();
     for (key, value) in map.iter() {
         let key = match key.as_str() {
-            Some(text) => Node { value: Value::Str(text.replace('-', "_").trim().to_string()), at: key.at.clone() },
+            Some(text) => {
+                Node { value: Value::Str(text.replace('-', "_").trim().to_string()), at: key.at.clone() }
+            }
             None => key.clone(),
         };
         out.insert(key, value.clone());

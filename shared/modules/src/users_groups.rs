@@ -7,8 +7,14 @@ use system::{Command, Error, Result, System, warning};
 use crate::users::{Accounts, KEYS, Maybe, User, UserKeys};
 use crate::{Context, Module, authorized_keys};
 
-pub const MODULE: Module =
-    Module { name: "users_groups", frequency: Frequency::Instance, distros: &[], activation: &[], keys: &[KEYS], run };
+pub const MODULE: Module = Module {
+    name: "users_groups",
+    frequency: Frequency::Instance,
+    distros: &[],
+    activation: &[],
+    keys: &[KEYS],
+    run,
+};
 
 fn run(context: &Context<'_>) -> Result<()> {
     let accounts = Accounts::with_report(context, true);
