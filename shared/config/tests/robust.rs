@@ -117,6 +117,14 @@ fn bytes() {
 }
 
 #[test]
+fn more_than_anybody_writes() {
+    let values = yaml::parse("values", &",x".repeat(yaml::MOST_NODES).replacen(',', "[", 1)).unwrap_err();
+    assert_eq!(values.to_string(), "values:1:4000000: more than 2000000 values");
+    let bytes = yaml::parse("bytes", &" ".repeat(yaml::MOST_BYTES + 1)).unwrap_err();
+    assert_eq!(bytes.to_string(), "bytes: larger than 32 MiB");
+}
+
+#[test]
 fn cost_grows_with_the_length() {
     type Make = fn(usize) -> String;
     let shapes: [(&str, Make); 12] = [

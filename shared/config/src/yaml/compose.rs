@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use super::events::{Event, Events, Problem, Properties, Spot};
 use super::scalar::{self, Tag};
-use super::{BadYaml, MOST_DEPTH, Parsed, build};
+use super::{BadYaml, MOST_DEPTH, MOST_NODES, Parsed, build};
 use crate::Mark;
 
 pub(super) type Id = usize;
@@ -224,6 +224,9 @@ impl Compose {
     /// A new node, known by its anchor from now on.
     fn add(&mut self, props: Properties, raw: Raw) -> Result<Id> {
         let id = self.nodes.len();
+        if id >= MOST_NODES {
+            return bad(raw.at, format!("more than {MOST_NODES} values"));
+        }
         if let Some(anchor) = props.anchor {
             if let Some(first) = self.anchors.get(&anchor) {
                 let line = self.nodes[*first].at.line;

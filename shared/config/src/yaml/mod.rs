@@ -22,6 +22,8 @@ use crate::{Finding, Mark, Node};
 
 /// A larger text is no configuration; clouds allow 64 KiB, seeds of our own some megabytes.
 pub const MOST_BYTES: usize = 32 << 20;
+/// So many values and keys take some hundred megabytes of memory while they are read.
+pub const MOST_NODES: usize = 2_000_000;
 /// The deepest nesting, counting through aliases. JSON readers stop at 128, and what is read here is written
 /// there, within some maps more.
 pub const MOST_DEPTH: usize = 100;
