@@ -8,7 +8,7 @@ use crate::log::Log;
 use crate::places::{Doors, Env, Place, Places};
 use crate::policy::Mode;
 use crate::table;
-use crate::verdict::{self, Answer, Decision, Verdict};
+use crate::verdict::{self, Answer, Decision, Outcome, Verdict};
 
 /// Decides for the machine behind `doors`. An error means that the decision could not be written.
 pub fn run(arguments: &[String], env: &Env, doors: &Doors) -> Result<Decision> {
@@ -52,69 +52,76 @@ fn decide_once(force: bool, facts: &Facts<'_>) -> Result<Decision> {
         facts.log.line(1, format!("this boot's earlier result stands ({})", places.result.path));
         return Ok(decision);
     }
-    let decision = decide(facts)?;
-    write(facts.doors, &places.result, &format!("{}\n", decision.code()))?;
-    Ok(decision)
+    let plan = plan(facts);
+    if plan.decision != Decision::SwitchedOff {
+        facts.log.line(0, facts.dump());
+    }
+    facts.log.line(0, &plan.why);
+    if let Some(text) = &plan.config {
+        write(facts.doors, &places.result_config, text)?;
+    }
+    write(facts.doors, &places.result, &format!("{}\n", plan.decision.code()))?;
+    Ok(plan.decision)
 }
 
-fn decide(facts: &Facts<'_>) -> Result<Decision> {
-    let (doors, places, log) = (facts.doors, facts.places, facts.log);
-    if let Some(why) = switched_off(facts) {
-        log.line(0, format!("disabled by {why}"));
-        return Ok(Decision::SwitchedOff);
+/// What is to be done, and the reason in one line.
+struct Plan {
+    decision: Decision,
+    /// The new text of cloud.cfg; without one it is left as it is.
+    config: Option<String>,
+    why: String,
+}
+
+fn plan(facts: &Facts<'_>) -> Plan {
+    let enable = |config: String, why: String| Plan { decision: Decision::Enable, config: Some(config), why };
+    if let Some(what) = switched_off(facts) {
+        return Plan { decision: Decision::SwitchedOff, config: None, why: format!("disabled by {what}") };
     }
     let settings = facts.settings();
     let policy = &settings.policy;
-    log.line(1, format!("policy loaded: {policy}"));
+    facts.log.line(1, format!("policy loaded: {policy}"));
     if let Mode::Enabled | Mode::Disabled = policy.mode {
         let decision = if policy.mode == Mode::Enabled { Decision::Enable } else { Decision::Disable };
-        log.line(0, format!("mode={}: nothing is searched for", policy.mode));
-        return Ok(decision);
+        return Plan {
+            decision,
+            config: None,
+            why: format!("mode={}: nothing is searched for", policy.mode),
+        };
     }
     if let Some(name) = &settings.datasource {
-        log.line(0, format!("datasource '{name}' is named by hand"));
-        let text = take(vec![name.clone()], policy);
-        write(doors, &places.result_config, &text)?;
-        return Ok(Decision::Enable);
+        let named = Outcome::Take { names: vec![name.clone()], extra: Vec::new() };
+        let why = format!("datasource '{name}' is named by hand");
+        return enable(verdict::config_text(&named, policy), why);
     }
-    if doors.is_file(&places.cloud.join("instance/manual-clean")) {
-        log.line(0, "the instance's files are cleaned by hand (manual-clean): all datasources may be used");
-        write(doors, &places.result_config, "# manual_cache_clean.\n")?;
-        return Ok(Decision::Enable);
+    if facts.doors.is_file(&facts.places.cloud.join("instance/manual-clean")) {
+        return enable(
+            "# manual_cache_clean.\n".into(),
+            "manual-clean: the instance in place is kept".into(),
+        );
     }
     let candidates = facts.candidates();
     let names = &candidates.names;
-    if let [_] = names.as_slice() {
-        log.line(0, format!("{} is the only datasource in {}", names[0], candidates.origin));
-        write(doors, &places.result_config, &verdict::config_text_of_list(names, policy))?;
-        return Ok(Decision::Enable);
+    let decided = match names.as_slice() {
+        [_] => true,
+        [_, second] => second == "None",
+        _ => false,
+    };
+    if decided {
+        let why = format!("{} is the only datasource in {}, nothing is checked", names[0], candidates.origin);
+        return enable(verdict::config_text_of_list(names, policy), why);
     }
-    if let [_, none] = names.as_slice()
-        && none == "None"
-    {
-        log.line(0, format!("{} is the only datasource but None in {}", names[0], candidates.origin));
-        write(doors, &places.result_config, &verdict::config_text_of_list(names, policy))?;
-        return Ok(Decision::Enable);
-    }
-    let verdicts = search(facts);
-    log.line(0, facts.dump());
-    let (outcome, decision) = verdict::weigh(&verdicts, policy);
-    match &outcome {
-        verdict::Outcome::Take { names, .. } => {
-            log.line(0, format!("Found {} [mode={}, found={}]", names.join(" "), policy.mode, policy.found));
+    let (outcome, decision) = verdict::weigh(&search(facts), policy);
+    let why = match &outcome {
+        Outcome::Take { names, .. } => {
+            format!("Found {} [mode={}, found={}]", names.join(" "), policy.mode, policy.found)
         }
-        verdict::Outcome::Nothing => {
+        Outcome::Nothing => {
             let what = if decision == Decision::Enable { "Enabled" } else { "Disabled" };
             let reason = format!("[mode={}, notfound={}]", policy.mode, policy.not_found);
-            log.line(0, format!("No ds found {reason}. {what} cloud-init [{}]", decision.code()));
+            format!("No ds found {reason}. {what} cloud-init [{}]", decision.code())
         }
-    }
-    write(doors, &places.result_config, &verdict::config_text(&outcome, policy))?;
-    Ok(decision)
-}
-
-fn take(names: Vec<String>, policy: &crate::policy::Policy) -> String {
-    verdict::config_text(&verdict::Outcome::Take { names, extra: Vec::new() }, policy)
+    };
+    Plan { decision, config: Some(verdict::config_text(&outcome, policy)), why }
 }
 
 /// What the administrator switched cloud-init off with, if so.

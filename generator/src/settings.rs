@@ -143,4 +143,57 @@ mod tests {
             assert_eq!(candidates(line), expected, "{line}");
         }
     }
+
+    /// Texts made of pieces that mean something here, in every order: nothing of it may panic, and a policy
+    /// that was read can be written and read again.
+    #[test]
+    fn any_text_is_survived() {
+        const PIECES: [&str; 24] = [
+            "policy",
+            ":",
+            "=",
+            ",",
+            ";",
+            " ",
+            "\n",
+            "\\",
+            "\\\n",
+            "#",
+            "'",
+            "\"",
+            "[",
+            "]",
+            "cc:",
+            "datasource_list",
+            "ds=",
+            "ci.di.policy=",
+            "found=first",
+            "report",
+            "é",
+            "\u{fffd}",
+            "\t",
+            "DI_UNAME_MACHINE='",
+        ];
+        let mut state = 1_u64;
+        for _ in 0..20_000 {
+            let mut text = String::new();
+            for _ in 0..12 {
+                // Knuth's MMIX generator: enough to mix pieces, and the same in every run.
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                text.push_str(PIECES[(state >> 33) as usize % PIECES.len()]);
+            }
+            let (settings, _) = read(Some(&text), &text);
+            assert_eq!(
+                policy::parse(&settings.policy.to_string()),
+                (settings.policy, Vec::new()),
+                "{text:?}"
+            );
+            assert!(settings.datasource.is_none_or(|name| !name.is_empty()), "{text:?}");
+            assert!(settings.candidates.iter().all(|name| !name.is_empty()), "{text:?}");
+            let file = crate::lookup::ConfigFile { path: "x".into(), text: text.clone() };
+            crate::lookup::datasource_list(std::slice::from_ref(&file));
+            crate::lookup::last_value(&[file], "policy");
+            crate::presets::parse(&text);
+        }
+    }
 }

@@ -205,3 +205,63 @@ fn places_are_replaced() {
     assert!(!sandbox.path("/run/cloud-init").exists());
     assert!(String::from_utf8_lossy(&output.stderr).contains("returning 0"));
 }
+
+/// Which machine this is, when the manager does not say.
+#[test]
+fn our_own_look_at_virtualization() {
+    let cpu = |flags: &str| format!("processor : 0\nflags\t\t: fpu {flags}\n{}", "x\n".repeat(100_000));
+    let (bare, virtual_cpu) = (cpu("vmx"), cpu("hypervisor"));
+    let cases: [(&[(&str, &str)], &str, bool); 9] = [
+        (&[], "unavailable", false),
+        (&[("/proc/cpuinfo", &bare)], "none", false),
+        (&[("/proc/cpuinfo", &virtual_cpu)], "vm-other", false),
+        (&[("/sys/class/dmi/id/sys_vendor", "QEMU\n")], "qemu", false),
+        (&[("/sys/hypervisor/type", "xen\n")], "xen", false),
+        (&[("/proc/version", "Linux version 5.15.1-microsoft-standard-WSL2\n")], "wsl", false),
+        (&[("/run/systemd/container", "systemd-nspawn\n")], "systemd-nspawn", true),
+        (&[("/proc/1/environ", "a=b\0container=lxc\0")], "lxc", true),
+        (&[("/.dockerenv", "")], "docker", true),
+    ];
+    for (number, (files, kind, container)) in cases.into_iter().enumerate() {
+        let sandbox = Sandbox::new(&format!("virt{number}"));
+        sandbox.write("/etc/cloud/cloud.cfg", LIST);
+        for (path, content) in files {
+            sandbox.write(path, content);
+        }
+        sandbox.identify(&[]);
+        let log = sandbox.read("/run/cloud-init/ds-identify.log");
+        let expected = [format!("VIRT={kind}\n"), format!("is_container={container}\n")];
+        assert!(expected.iter().all(|line| log.contains(line)), "{expected:?} in\n{log}");
+    }
+}
+
+/// Lines that tools look for.
+#[test]
+fn the_log_says_what_happened() {
+    let sandbox = Sandbox::new("log");
+    sandbox.write("/etc/cloud/cloud.cfg", LIST);
+    sandbox.device("sr0", &iso("config-2"));
+    assert_eq!(sandbox.identify(&[VM, ("DEBUG_LEVEL", "2")]).status.code(), Some(0));
+    std::fs::remove_file(sandbox.path("/dev/sr0")).unwrap();
+    std::fs::remove_dir_all(sandbox.path("/sys/class/block")).unwrap();
+    let output = sandbox.run(&sandbox.path("ds-identify"), &["--force"], &[VM]);
+    assert_eq!(output.status.code(), Some(1));
+    let log = sandbox.read("/run/cloud-init/ds-identify.log");
+    let mut rest = log.as_str();
+    for part in [
+        "ds-identify \n",
+        "check for 'NoCloud' returned not found: no seed directory",
+        "check for 'ConfigDrive' returned found: file system on /dev/sr0 is labelled config-2\n",
+        "FS_LABELS=config-2\n",
+        "VIRT=kvm\n",
+        "DSLIST=NoCloud ConfigDrive None\n",
+        "Found ConfigDrive [mode=search, found=all]\n",
+        "returning 0\n",
+        "ds-identify --force\n",
+        "No ds found [mode=search, notfound=disabled]. Disabled cloud-init [1]\n",
+        "returning 1\n",
+    ] {
+        let Some(at) = rest.find(part) else { panic!("no '{part}' in the rest of\n{log}") };
+        rest = &rest[at..];
+    }
+}

@@ -26,11 +26,8 @@ pub const SUBLKS_UUID: c_int = 1 << 3;
 /// "BLKID_SUBLKS_TYPE": define the TYPE result value.
 pub const SUBLKS_TYPE: c_int = 1 << 5;
 
-/// "BLKID_FLTR_NOTIN": probe for everything but what the filter names.
-pub const FLTR_NOTIN: c_int = 1;
-
-/// "BLKID_USAGE_FILESYSTEM"; the others are RAID, crypto and other.
-pub const USAGE_FILESYSTEM: c_int = 1 << 1;
+/// "BLKID_FLTR_ONLYIN": probe only for what the filter names.
+pub const FLTR_ONLYIN: c_int = 2;
 
 /// "blkid_do_safeprobe": what it returns besides 0, success.
 pub const NOTHING_DETECTED: c_int = 1;
@@ -58,10 +55,6 @@ unsafe extern "C" {
         flag: c_int,
         names: *const *const c_char,
     ) -> c_int;
-
-    /// "blkid_superblocks_get_name": the name (static, NUL-terminated) and the usage (`USAGE_*`) of the type
-    /// with that number, counted from 0. 0 on success, -1 beyond the last one.
-    pub fn blkid_superblocks_get_name(idx: usize, name: *mut *const c_char, usage: *mut c_int) -> c_int;
 
     /// "blkid_do_safeprobe": gathers the results of all enabled chains (by default superblocks alone) and
     /// checks for collisions. 0: found, 1: nothing, -2: ambivalent, -1: an error.

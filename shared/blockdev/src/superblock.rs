@@ -1,6 +1,6 @@
 //! The superblock of one device, through libblkid's low-level prober. All of this crate's `unsafe` is here.
 
-use std::ffi::{CStr, c_char};
+use std::ffi::CStr;
 use std::fs::File;
 use std::os::fd::AsRawFd;
 
@@ -36,29 +36,23 @@ impl Drop for Prober {
     }
 }
 
-/// What is not looked for: whatever is no file system (a RAID or encryption layer hides nothing of ours), and
-/// ZFS, whose pools are no seeds and whose search alone reads a mebibyte of each device.
-#[allow(unsafe_code)]
-fn excluded() -> Vec<*const c_char> {
-    const ZFS: &CStr = c"zfs_member";
-    // More types than any libblkid has, so that this ends whatever it answers.
-    const MOST: usize = 1000;
-    let mut names = Vec::with_capacity(64);
-    for number in 0..MOST {
-        let (mut name, mut usage) = (std::ptr::null(), 0);
-        // SAFETY: both pointers are valid for writing; on success `name` is a static NUL-terminated text.
-        unsafe {
-            if blkid::blkid_superblocks_get_name(number, &mut name, &mut usage) != 0 || name.is_null() {
-                break;
-            }
-            if usage & blkid::USAGE_FILESYSTEM == 0 || CStr::from_ptr(name) == ZFS {
-                names.push(name);
-            }
-        }
-    }
-    names.push(std::ptr::null());
-    names
-}
+/// The types that are looked for: what people put seeds and config drives on, and what a distribution's own
+/// disks have. Each further one costs reads from every device, ZFS alone a mebibyte; what a RAID or encryption
+/// layer hides is none of ours. With these a device costs four small reads instead of ninety.
+const TYPES: [&CStr; 12] = [
+    c"vfat",
+    c"exfat",
+    c"ntfs",
+    c"iso9660",
+    c"udf",
+    c"ext2",
+    c"ext3",
+    c"ext4",
+    c"xfs",
+    c"btrfs",
+    c"squashfs",
+    c"erofs",
+];
 
 /// The file system on an open device or image; `None` when there is none, or when several collide (libblkid
 /// then names neither, and so does the blkid program).
@@ -71,12 +65,13 @@ pub fn probe(file: &File) -> Result<Option<Superblock>> {
         return Err(Error::new("no memory for libblkid"));
     }
     let prober = Prober(pointer);
-    let excluded = excluded();
+    let mut types = TYPES.map(CStr::as_ptr).to_vec();
+    types.push(std::ptr::null());
     // SAFETY: the prober is valid until the end of this function; the descriptor, which is borrowed from
     // `file`, outlives it; the list of names ends with NULL and is only read, during that call.
     let result = unsafe {
         if blkid::blkid_probe_set_superblocks_flags(prober.0, flags) != 0
-            || blkid::blkid_probe_filter_superblocks_type(prober.0, blkid::FLTR_NOTIN, excluded.as_ptr()) != 0
+            || blkid::blkid_probe_filter_superblocks_type(prober.0, blkid::FLTR_ONLYIN, types.as_ptr()) != 0
         {
             return Err(Error::new("libblkid refuses its settings"));
         }
