@@ -13,9 +13,6 @@ const MIB: usize = 1 << 20;
 /// `XFS_SUPER_MAGIC` (linux/magic.h), which nix has only for glibc.
 const XFS_SUPER_MAGIC: FsType = FsType(0x5846_5342);
 
-/// linux/magic.h; nix has it for glibc only.
-const XFS_SUPER_MAGIC: FsType = FsType(0x5846_5342);
-
 impl System {
     /// Bytes that are free on the file system of a directory.
     pub fn free_space(&self, directory: &str) -> Result<u64> {
