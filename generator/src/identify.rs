@@ -142,9 +142,7 @@ fn search(facts: &Facts<'_>) -> Vec<(String, Verdict)> {
     let mut verdicts = Vec::new();
     for name in &facts.candidates().names {
         let Some(row) = table::row(name) else {
-            facts
-                .log
-                .warning(format!("no check for datasource '{name}', it is used only when named by hand"));
+            facts.log.line(1, format!("no check for '{name}': it is used only when named by hand or alone"));
             continue;
         };
         let verdict = (row.check)(facts);

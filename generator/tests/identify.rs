@@ -211,7 +211,8 @@ fn places_are_replaced() {
 fn our_own_look_at_virtualization() {
     let cpu = |flags: &str| format!("processor : 0\nflags\t\t: fpu {flags}\n{}", "x\n".repeat(100_000));
     let (bare, virtual_cpu) = (cpu("vmx"), cpu("hypervisor"));
-    let cases: [(&[(&str, &str)], &str, bool); 9] = [
+    type Files<'a> = &'a [(&'a str, &'a str)];
+    let cases: [(Files<'_>, &str, bool); 9] = [
         (&[], "unavailable", false),
         (&[("/proc/cpuinfo", &bare)], "none", false),
         (&[("/proc/cpuinfo", &virtual_cpu)], "vm-other", false),
