@@ -8,6 +8,7 @@ mod check;
 mod facts;
 mod machine;
 mod sandbox;
+mod whole;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -15,7 +16,8 @@ use std::process::{Command, Stdio};
 pub use check::{first_boot, new_instance, second_boot};
 pub use facts::Facts;
 pub use machine::Machine;
-pub use sandbox::Sandbox;
+pub use sandbox::{Boot, STAGES, Sandbox};
+pub use whole::whole;
 
 /// The directory `tests` of the source tree.
 pub fn here() -> PathBuf {
