@@ -62,6 +62,16 @@ for variant; do
   done
   [ "$(systemctl --root="$root" is-enabled cloud-init.service)" = alias ] || fail "$variant: cloud-init.service is no alias"
 
+  # The other files that systemd's family reads, by their own checkers.
+  unshare --mount sh -c 'mount -t proc proc "$1/proc" &&
+    chroot "$1" udevadm verify --no-summary /usr/lib/udev/rules.d/66-azure-ephemeral.rules' sh "$root" ||
+    fail "$variant: udev rules"
+  if [ -e "$root/usr/lib/tmpfiles.d/cloud-init.conf" ]; then
+    systemd-tmpfiles --root="$root" --create cloud-init.conf || fail "$variant: tmpfiles.d"
+    [ "$(stat -c %a "$root/run/cloud-init")" = 700 ] || fail "$variant: mode of /run/cloud-init"
+  fi
+  said=$(chroot "$root" rsyslogd -N1 -f /etc/rsyslog.conf 2>&1) || { fail "$variant: rsyslog: $said"; }
+
   # The test itself: a cycle that is put in must be seen.
   mkdir -p "$root/etc/systemd/system/cloud-config.service.d"
   printf '[Unit]\nBefore=cloud-init-local.service\n' >"$root/etc/systemd/system/cloud-config.service.d/cycle.conf"
