@@ -121,7 +121,3 @@ fn rules(sys: &System, key: &str, user: &Node, system: &Node, findings: &mut Fin
     findings.extend(noted);
     rules.filter(|_| !unsure).unwrap_or(off)
 }
-
-#[cfg(test)]
-#[path = "consume_tests.rs"]
-mod tests;
