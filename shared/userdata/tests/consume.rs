@@ -358,3 +358,22 @@ fn includes_over_http_are_fetched_and_kept_when_asked() {
     assert_eq!((second.warnings.len(), second.written), (0, Vec::new()));
     assert_eq!(seen.try_iter().collect::<Vec<_>>(), ["/script"]);
 }
+
+#[test]
+fn cost_of_merging_grows_with_the_parts() {
+    let time = |count: usize| {
+        let head =
+            "Content-Type: text/cloud-config\nMerge-Type: list(append)+dict(recurse_list)+str()".to_string();
+        let bodies: Vec<String> =
+            (0..count).map(|i| format!("key{i}: {i}\nruncmd: [a, b]\nmap: {{k{i}: 1}}")).collect();
+        let parts: Vec<(&str, &str)> = bodies.iter().map(|b| (head.as_str(), b.as_str())).collect();
+        let message = multipart(&parts);
+        let machine = Machine::new(&format!("growth-{count}"));
+        let begun = std::time::Instant::now();
+        assert_eq!(machine.boot(&message, "", "").result.unwrap().user.configs, count);
+        begun.elapsed()
+    };
+    let few = time(200).min(time(200));
+    let many = time(2000);
+    assert!(many < few * 40, "200 parts take {few:?}, 2,000 take {many:?}");
+}
