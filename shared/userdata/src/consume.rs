@@ -29,13 +29,13 @@ pub struct Options<'a> {
     pub launch_index: Option<i64>,
 }
 
-/// What was done. Everything that went wrong was logged, too.
+/// What was done. Parts that failed were logged; the findings are the caller's to log.
 #[derive(Debug, Clone, Default)]
 pub struct Consumed {
     pub user: Counts,
     pub vendor: Counts,
     pub vendor2: Counts,
-    /// Oddities of the configurations, with their positions.
+    /// Oddities of configurations that were used all the same, with their positions.
     pub findings: Findings,
 }
 
@@ -115,13 +115,6 @@ fn rules(sys: &System, key: &str, user: &Node, system: &Node, findings: &mut Fin
     let noted = reader.into_findings();
     // What cannot be read is no permission.
     let unsure = noted.of(config::Kind::Wrong).any(|f| f.key.ends_with(".enabled"));
-    for finding in noted.iter() {
-        warning!(sys, "{finding}");
-    }
     findings.extend(noted);
     rules.filter(|_| !unsure).unwrap_or(off)
 }
-
-#[cfg(test)]
-#[path = "consume_tests.rs"]
-mod tests;

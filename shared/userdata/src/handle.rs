@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use config::merge::Strategy;
-use config::{Findings, Kind, Map, Node};
+use config::{Findings, Map, Node};
 use system::{Command, Output, Result, System, Write, debug, warning};
 
 use crate::store::{Dirs, Source};
@@ -144,9 +144,7 @@ impl<'a> Handler<'a> {
             return Err("empty cloud config".to_string());
         }
         if config.as_map().is_none() {
-            let message = format!("expected a map, found {}", config.kind());
-            self.findings.add(Kind::Wrong, &config.at, "", message.clone());
-            return Err(format!("{}: {message}", config.at));
+            return Err(format!("{}: expected a map, found {}", config.at, config.kind()));
         }
         let own = Strategy::take_from(&mut config).map_err(|e| e.to_string())?.unwrap_or_default();
         let strategy = match part.merge_type() {

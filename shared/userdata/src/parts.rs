@@ -250,7 +250,7 @@ impl Expander<'_> {
 /// The key of that name at the top of a cloud-config. Read only where the word occurs at all.
 fn launch_index_within(part: &Part) -> Option<i64> {
     let word = b"launch-index";
-    if !part.payload.windows(word.len()).any(|w| w == word) {
+    if !part.payload.windows(word.len()).any(|w| w[0] == word[0] && w == word) {
         return None;
     }
     let config = config::yaml::parse(&part.filename, &part.text()?).ok()?;

@@ -143,14 +143,14 @@ pub(crate) struct Understood {
 pub struct Stored(pub(crate) Vec<Understood>);
 
 impl Stored {
-    /// An error, the stage's own, when a source could not be taken apart.
+    /// Why sources could not be taken apart, if any could not.
     pub fn check(&self) -> Result<()> {
         let why = |u: &Understood| Some(format!("{}: {}", u.source.name(), u.parts.as_ref().err()?));
         let reasons: Vec<String> = self.0.iter().filter_map(why).collect();
         if reasons.is_empty() {
             return Ok(());
         }
-        Err(Error::new(format!("Consuming user data failed! {}", reasons.join("; "))))
+        Err(Error::new(reasons.join("; ")))
     }
 }
 

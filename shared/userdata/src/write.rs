@@ -40,18 +40,18 @@ fn unix(text: &str) -> String {
 
 /// In the shape that users know from Python's email package: `===============`, 19 digits, `==`.
 fn boundary(pieces: &[Vec<u8>]) -> String {
-    let digests: String = pieces.iter().map(|piece| encoding::md5::hex(piece)).collect();
-    let mut turn = 0_u32;
+    // FNV-1a: any function of the content will do.
+    let fold = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    let mut number = pieces.iter().flatten().fold(0xcbf2_9ce4_8422_2325, fold);
     loop {
-        let digest = encoding::md5::digest(format!("{turn} {digests}").as_bytes());
-        let number = digest.iter().take(8).fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte));
         let boundary = format!("==============={:019}==", number % 10_u64.pow(19));
         let line = format!("--{boundary}");
-        // Found within a piece once in 10^19 times, and then the next one is tried.
-        if !pieces.iter().any(|piece| piece.windows(line.len()).any(|w| w == line.as_bytes())) {
+        // Found at a line's begin once in 10^19 times, and then the next one is tried.
+        let taken = |piece: &Vec<u8>| piece.split(|b| *b == b'\n').any(|l| l.starts_with(line.as_bytes()));
+        if !pieces.iter().any(taken) {
             return boundary;
         }
-        turn += 1;
+        number = number.wrapping_add(1);
     }
 }
 

@@ -1,4 +1,5 @@
 //! The same documents through Python's cloud-init and through us: same parts, or a difference with its reason.
+#![allow(clippy::unwrap_used, reason = "test code outside of test functions")]
 
 use std::fs;
 use std::path::Path;

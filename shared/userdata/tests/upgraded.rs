@@ -1,5 +1,6 @@
 //! A machine first booted with Python's cloud-init: our next boot handles the same data and changes no file; and
 //! a first boot of ours leaves the same files with the same content.
+#![allow(clippy::unwrap_used, reason = "test code outside of test functions")]
 
 use std::collections::BTreeMap;
 use std::fs;
