@@ -93,9 +93,11 @@ fn has_network_manager(sys: &System) -> bool {
     if sys.which("nmcli").is_none() {
         return false;
     }
-    let asked =
-        sys.run(&Command::new(["systemctl", "is-enabled", "--quiet", "NetworkManager.service"]).accept_all());
-    !sys.is_dir("/run/systemd/system") || asked.is_ok_and(|finished| finished.code == 0)
+    let enabled = || {
+        let ask = Command::new(["systemctl", "is-enabled", "--quiet", "NetworkManager.service"]).accept_all();
+        sys.run(&ask).is_ok_and(|finished| finished.code == 0)
+    };
+    !sys.is_dir("/run/systemd/system") || enabled()
 }
 
 fn network_manager(sys: &System, links: &[String]) -> Vec<String> {

@@ -7,7 +7,7 @@ use config::Node;
 use system::{Change, Deadline, Result, System, Write, debug, info, warning};
 
 use crate::nics::{self, Nic};
-use crate::parse::{self, Known};
+use crate::parse;
 use crate::rename;
 use crate::render::{self, File, Renderer, Target};
 use crate::source::{APPLIED_MARKER, Decision, Due, Outcome};
@@ -79,10 +79,15 @@ pub fn apply(sys: &System, plan: &Plan<'_>) -> Result<Applied> {
     let renderer = render::choose(sys, plan.renderers).map_err(system::Error::new)?;
     let target = Target::of(plan.distro);
     let rendered = render::render(config, renderer, &target, &known).map_err(system::Error::new)?;
-    applied.links = links_of(config, &known, &mut applied.problems);
-    for finding in rendered.findings.iter() {
-        warning!(sys, "{finding}");
-        applied.problems.push(finding.to_string());
+    let mut odd: Vec<String> = rendered.findings.iter().map(ToString::to_string).collect();
+    match parse::parse(config, &known) {
+        Ok(parsed) => applied.links = parsed.model.links.into_iter().map(|l| l.name).collect(),
+        // netplan got it as it is and may make more of it.
+        Err(message) => odd.push(message),
+    }
+    for text in odd {
+        warning!(sys, "{text}");
+        applied.problems.push(text);
     }
     applied.renderer = Some(renderer.name);
     applied.files = write(sys, renderer, &rendered.files)?;
@@ -96,36 +101,45 @@ pub fn apply(sys: &System, plan: &Plan<'_>) -> Result<Applied> {
 /// refuses them.
 fn write(sys: &System, renderer: &Renderer, files: &[File]) -> Result<Vec<(String, Change)>> {
     let mut changes = Vec::with_capacity(files.len());
-    let mut old = Vec::with_capacity(files.len());
-    let mut result = Ok(());
+    let mut earlier = Vec::with_capacity(files.len());
     for file in files {
-        let before = sys.read(&file.path).ok();
-        old.push((file, before));
+        earlier.push((file, sys.read(&file.path).ok()));
         match sys.write(&file.path, &file.content, how(sys, file)) {
             Ok(change) => changes.push((file.path.clone(), change)),
-            Err(e) => {
-                result = Err(e);
-                break;
+            Err(error) => {
+                restore(sys, &earlier, true);
+                return Err(error);
             }
         }
     }
-    let changed = changes.iter().any(|(_, change)| *change != Change::Unchanged);
-    if let (Ok(()), Some(after), true) = (&result, renderer.after, changed) {
-        result = after(sys);
+    if let Some(after) = renderer.after
+        && changes.iter().any(|(_, change)| *change != Change::Unchanged)
+        && let Err(error) = after(sys)
+    {
+        // Without an earlier configuration the new one, bad as it may be, is better than none.
+        if earlier.iter().any(|(_, before)| before.is_some()) {
+            restore(sys, &earlier, false);
+            if let Err(e) = after(sys) {
+                warning!(sys, "{e}");
+            }
+        }
+        return Err(error);
     }
-    let Err(error) = result else { return Ok(changes) };
-    for (file, before) in old {
+    Ok(changes)
+}
+
+/// Puts back what the files held before; those that were not there go if that is asked for.
+fn restore(sys: &System, earlier: &[(&File, Option<Vec<u8>>)], remove_new: bool) {
+    for (file, before) in earlier {
         let restored = match before {
             Some(content) => sys.write(&file.path, content, how(sys, file)).map(drop),
-            // Without an earlier configuration the new one, bad as it may be, is better than none; but a file
-            // that could not be written leaves nothing half done.
+            None if remove_new => sys.remove(&file.path).map(drop),
             None => Ok(()),
         };
         if let Err(e) = restored {
             warning!(sys, "{e}");
         }
     }
-    Err(error)
 }
 
 fn how(sys: &System, file: &File) -> Write {
@@ -196,15 +210,33 @@ fn rename_links(sys: &System, config: &Node, nics: &[Nic], applied: &mut Applied
     Ok(())
 }
 
-/// The names of what a configuration describes; for netplan's own keys those that this reader knows.
-fn links_of(config: &Node, known: &Known, problems: &mut Vec<String>) -> Vec<String> {
-    match parse::parse(config, known) {
-        Ok(parsed) => parsed.model.links.into_iter().map(|l| l.name).collect(),
-        Err(message) => {
-            problems.push(message);
-            Vec::new()
-        }
+/// A datasource's configuration in whatever format as one of version 1 or 2. A format that names NICs by their
+/// addresses alone is read again while udev is still at work on them.
+pub fn from_format(sys: &System, format: &str, content: &Node) -> Result<Node> {
+    let Some(row) = parse::FORMATS.iter().find(|f| f.name == format) else {
+        return Err(system::Error::new(format!(
+            "nothing here reads a network configuration in the format '{format}'"
+        )));
+    };
+    let known = nics::known(&nics::read(sys));
+    (row.to_config)(content, &known)
+        .or_else(|e| {
+            if !sys.is_live() || !sys.settle_udev(USUAL_WAIT) {
+                return Err(e);
+            }
+            (row.to_config)(content, &nics::known(&nics::read(sys)))
+        })
+        .map_err(system::Error::new)
+}
+
+/// DHCP on the likeliest NIC, once udev has named them; `None` without a NIC.
+pub fn fallback(sys: &System) -> Option<Node> {
+    let mut nics = nics::read(sys);
+    if sys.is_live() && !nics::names_are_settled(&nics, &sys.kernel_command_line()) {
+        sys.settle_udev(USUAL_WAIT);
+        nics = nics::read(sys);
     }
+    nics::fallback(&nics)
 }
 
 #[cfg(test)]
@@ -306,6 +338,42 @@ mod tests {
             apply(&sys, &plan(&decision("{version: 2}\n"))).unwrap();
             assert_eq!(mode(), after);
         }
+        std::fs::remove_dir_all(top).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_brings_the_others_back() {
+        let (sys, top) = sandbox("half");
+        with_networkd(&sys);
+        apply(&sys, &plan(&decision("version: 2\nethernets: {eth0: {dhcp4: true}}\n"))).unwrap();
+        let folder = "/etc/systemd/network";
+        let before = sys.read_text(format!("{folder}/10-cloud-init-eth0.network")).unwrap();
+        sys.make_dir(format!("{folder}/10-cloud-init-eth2.network"), 0o755).unwrap();
+        let three = decision("version: 2\nethernets: {eth0: {dhcp6: true}, eth1: {dhcp4: true}, eth2: {}}\n");
+        assert!(apply(&sys, &plan(&three)).is_err());
+        assert_eq!(sys.read_text(format!("{folder}/10-cloud-init-eth0.network")).unwrap(), before);
+        assert_eq!(sys.list(folder).unwrap(), ["10-cloud-init-eth0.network", "10-cloud-init-eth2.network"]);
+        std::fs::remove_dir_all(top).unwrap();
+    }
+
+    #[test]
+    fn formats_of_datasources() {
+        let (sys, top) = sandbox("formats");
+        sys.write("/sys/class/net/ens3/address", "52:54:00:00:00:01\n", Write::default()).unwrap();
+        let data = config::yaml::parse(
+            "t",
+            "{links: [{id: a, type: phy, ethernet_mac_address: '52:54:00:00:00:01'}], networks: [{link: a, type: ipv4_dhcp}]}",
+        );
+        let data = data.unwrap().root;
+        let config = from_format(&sys, "network_data.json", &data).unwrap();
+        assert_eq!(
+            config.at_path(&["config"]).unwrap().as_seq().unwrap()[0].get("name").unwrap().as_str(),
+            Some("ens3")
+        );
+        sys.remove_tree("/sys").unwrap();
+        assert!(from_format(&sys, "network_data.json", &data).unwrap_err().to_string().contains("no NIC"));
+        assert!(from_format(&sys, "morse", &data).is_err());
+        assert_eq!(fallback(&sys), None);
         std::fs::remove_dir_all(top).unwrap();
     }
 

@@ -22,7 +22,7 @@ pub mod source;
 use config::{Findings, Node};
 
 pub use activate::bring_up;
-pub use apply::{Applied, Plan, apply};
+pub use apply::{Applied, Plan, apply, fallback, from_format};
 pub use parse::Known;
 pub use render::{File, Target};
 pub use source::{Decision, Due, Inputs, Moment, Outcome, Source, decide, due};

@@ -6,7 +6,7 @@ use config::{Map, Node, Value};
 use system::{Command, System, debug};
 
 use crate::model::{Link, LinkKind, Method, Model, Route, Subnet};
-use crate::parse::address::{integer, is_inside, is_ipv6};
+use crate::parse::address::{is_inside, is_ipv6};
 use crate::parse::{BOND, BRIDGE};
 
 use super::{File, Target};
@@ -251,7 +251,7 @@ fn to_via(route: &Route, subnet: &Subnet) -> Node {
             entry.insert("metric", metric);
         }
         (None, Some(metric)) => {
-            entry.insert("metric", integer(metric).map_or_else(|| metric.clone(), Node::from));
+            entry.insert("metric", metric.clone());
         }
         (None, None) => {}
     }
@@ -297,14 +297,17 @@ pub fn after(sys: &System) -> system::Result<()> {
         debug!(sys, "predictable interface names are off: udev is not asked to set names");
         return Ok(());
     }
+    if sys.which("udevadm").is_none() {
+        debug!(sys, "no udevadm: udev is not asked to set names");
+        return Ok(());
+    }
     for nic in sys.list("/sys/class/net")? {
         let path = format!("/sys/class/net/{nic}");
-        if sys.is_link(&path) {
-            // A NIC that vanishes meanwhile is no reason to give up the rest.
-            let built_in = Command::new(["udevadm", "test-builtin", "net_setup_link", &path]);
-            if let Err(e) = sys.run(&built_in) {
-                system::warning!(sys, "{e}");
-            }
+        // A NIC that vanishes meanwhile is no reason to give up the rest.
+        if sys.is_link(&path)
+            && let Err(e) = sys.run(&Command::new(["udevadm", "test-builtin", "net_setup_link", &path]))
+        {
+            system::warning!(sys, "{e}");
         }
     }
     Ok(())
