@@ -1,16 +1,22 @@
 //! The config modules: one file each, one line of [`MODULES`] each, and the runner that decides which are due.
 //! Modules know no cloud and not each other.
 
+mod block;
 mod bootcmd;
 mod ca_certs;
 mod context;
 mod entry;
 mod final_message;
 mod fstab;
+mod growpart;
+#[cfg(test)]
+mod growth_tests;
 mod mountinfo;
 mod mounts;
+mod partition_table;
 mod phone_home;
 mod power_state_change;
+mod resizefs;
 mod run;
 mod run_parts;
 mod runcmd;
@@ -54,9 +60,11 @@ pub const MODULES: &[&Module] = &[
     &bootcmd::MODULE,
     &ca_certs::MODULE,
     &final_message::MODULE,
+    &growpart::MODULE,
     &mounts::MODULE,
     &phone_home::MODULE,
     &power_state_change::MODULE,
+    &resizefs::MODULE,
     &runcmd::MODULE,
     &scripts_per_boot::MODULE,
     &scripts_per_instance::MODULE,

@@ -8,6 +8,7 @@
 mod account;
 mod clock;
 mod command;
+mod disk;
 mod error;
 mod file;
 mod http;
@@ -22,6 +23,7 @@ mod swap_file;
 pub use account::{Group, User, parse_group, parse_passwd};
 pub use clock::{Clock, Deadline, log_time, rfc2822};
 pub use command::{Command, Finished, Output};
+pub use disk::Growable;
 pub use error::{Error, Result, ResultExt};
 pub use file::{Change, Write};
 pub use http::{Fetch, Fetched};
