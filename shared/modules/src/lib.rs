@@ -2,6 +2,7 @@
 //! Modules know no cloud and not each other.
 
 mod authorized_keys;
+mod block;
 mod bootcmd;
 mod ca_certs;
 mod context;
@@ -13,8 +14,15 @@ mod mountinfo;
 mod mounts;
 mod names;
 mod pending;
+mod growpart;
+#[cfg(test)]
+mod growth_tests;
+mod mountinfo;
+mod mounts;
+mod partition_table;
 mod phone_home;
 mod power_state_change;
+mod resizefs;
 mod run;
 mod run_parts;
 mod runcmd;
@@ -66,9 +74,11 @@ pub const MODULES: &[&Module] = &[
     &locale::MODULE,
     &ca_certs::MODULE,
     &final_message::MODULE,
+    &growpart::MODULE,
     &mounts::MODULE,
     &phone_home::MODULE,
     &power_state_change::MODULE,
+    &resizefs::MODULE,
     &runcmd::MODULE,
     &scripts_per_boot::MODULE,
     &scripts_per_instance::MODULE,

@@ -154,9 +154,8 @@ impl Devices for Machine<'_> {
     }
 
     fn kernel_name(&self, path: &str) -> String {
-        let real = self.sys.root().host_followed(path);
-        let real = std::fs::canonicalize(&real).unwrap_or(real);
-        real.file_name().unwrap_or_default().to_string_lossy().into_owned()
+        let real = self.sys.real_path(path).unwrap_or_else(|| path.to_string());
+        real.rsplit('/').next().unwrap_or_default().to_string()
     }
 
     fn in_sysfs(&self, name: &str) -> bool {

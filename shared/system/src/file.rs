@@ -89,6 +89,13 @@ impl System {
         Ok(target.to_string_lossy().into_owned())
     }
 
+    /// A path with every link followed, as the machine sees it.
+    pub fn real_path(&self, path: impl AsRef<Path>) -> Option<String> {
+        let real = fs::canonicalize(self.root().host_followed(path)).ok()?;
+        let inside = if self.is_live() { &real } else { real.strip_prefix(self.root().as_path()).ok()? };
+        Some(Path::new("/").join(inside).to_string_lossy().into_owned())
+    }
+
     /// The whole content; an error beyond 64 MiB.
     pub fn read(&self, path: impl AsRef<Path>) -> Result<Vec<u8>> {
         self.read_at_most(path, READ_LIMIT)

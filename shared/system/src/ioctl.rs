@@ -21,3 +21,88 @@ pub(crate) fn set_no_copy_on_write(file: &File) -> io::Result<()> {
     };
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
+
+/// BLKPG (linux/blkpg.h): asks the kernel to change one partition of an open disk.
+#[repr(C)]
+struct BlkpgArgument {
+    op: libc::c_int,
+    flags: libc::c_int,
+    length: libc::c_int,
+    data: *mut libc::c_void,
+}
+
+#[repr(C)]
+struct BlkpgPartition {
+    start: libc::c_longlong,
+    length: libc::c_longlong,
+    number: libc::c_int,
+    names: [u8; 128],
+}
+
+const BLKPG: libc::Ioctl = 0x1269;
+const RESIZE_PARTITION: libc::c_int = 3;
+
+/// Gives a partition, mounted or not, another length; start and length in bytes.
+#[allow(unsafe_code)]
+pub(crate) fn resize_partition(disk: &File, number: i32, start: i64, length: i64) -> io::Result<()> {
+    let mut partition = BlkpgPartition { start, length, number, names: [0; 128] };
+    let argument = BlkpgArgument {
+        op: RESIZE_PARTITION,
+        flags: 0,
+        length: size_of::<BlkpgPartition>() as libc::c_int,
+        data: (&raw mut partition).cast(),
+    };
+    // SAFETY: the argument and the partition that it points to live through the call and have the kernel's layout.
+    let done = unsafe { libc::ioctl(disk.as_raw_fd(), BLKPG, &raw const argument) };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// The number of an ioctl as asm-generic/ioctl.h makes it; the read bit is 2, the write bit 1.
+const fn number(direction: u32, kind: u8, nr: u8, size: usize) -> u32 {
+    direction << 30 | (size as u32) << 16 | (kind as u32) << 8 | nr as u32
+}
+
+/// Calls an ioctl whose argument is `data`, in and out.
+#[allow(unsafe_code)]
+fn call(file: &File, number: u32, data: &mut [u64]) -> io::Result<()> {
+    // SAFETY: `data` is aligned for and as long as the struct whose size is part of the number (checked below).
+    debug_assert!((number >> 16 & 0x3fff) as usize <= size_of_val(data));
+    let done = unsafe { libc::ioctl(file.as_raw_fd(), number as libc::Ioctl, data.as_mut_ptr()) };
+    match done {
+        0 => Ok(()),
+        n if n < 0 => Err(io::Error::last_os_error()),
+        // Btrfs: another operation of its kind is running.
+        _ => Err(io::ErrorKind::ResourceBusy.into()),
+    }
+}
+
+/// EXT4_IOC_RESIZE_FS (fs/ext4/ext4.h): the mounted file system gets so many blocks.
+pub(crate) fn grow_ext4(mounted: &File, blocks: u64) -> io::Result<()> {
+    call(mounted, number(1, b'f', 16, 8), &mut [blocks])
+}
+
+/// XFS_IOC_FSGEOMETRY_V1 and XFS_IOC_FSGROWFSDATA (xfs_fs.h): the mounted file system gets what fits into so
+/// many bytes.
+pub(crate) fn grow_xfs(mounted: &File, bytes: u64) -> io::Result<()> {
+    let mut geometry = [0_u64; 14];
+    call(mounted, number(2, b'X', 100, 112), &mut geometry)?;
+    let half = |at: usize| {
+        let pair = geometry[at / 2].to_ne_bytes();
+        let [a, b, c, d, e, f, g, h] = pair;
+        u32::from_ne_bytes(if at.is_multiple_of(2) { [a, b, c, d] } else { [e, f, g, h] })
+    };
+    let (block, most_inodes, have) = (u64::from(half(0)).max(1), half(7), geometry[4]);
+    let blocks = bytes / block;
+    if blocks <= have {
+        return Ok(());
+    }
+    let [a, b, c, d] = most_inodes.to_ne_bytes();
+    call(mounted, number(1, b'X', 110, 16), &mut [blocks, u64::from_ne_bytes([a, b, c, d, 0, 0, 0, 0])])
+}
+
+/// BTRFS_IOC_RESIZE (linux/btrfs.h): the mounted file system's first device is used to its end.
+pub(crate) fn grow_btrfs(mounted: &File) -> io::Result<()> {
+    let mut argument = [0_u64; 512];
+    argument[1] = u64::from_ne_bytes(*b"max\0\0\0\0\0");
+    call(mounted, number(1, 0x94, 3, 4096), &mut argument)
+}

@@ -1,0 +1,199 @@
+//! growpart: makes partitions as large as their disks allow, when a cloud gave a larger disk than the image had.
+//! The table is changed here and the kernel told, so that a mounted root grows without any program's help.
+
+use config::{FromNode, Node, Reader, Shape};
+use state::Frequency;
+use system::{Command, Error, Result, ResultExt, System, debug, info, warning};
+
+use crate::block::{Partition, block_of};
+use crate::mountinfo::{MountInfo, read_mountinfo};
+use crate::partition_table::{Geometry, Growth, Plan, plan_growth};
+use crate::{Context, Module};
+
+pub const MODULE: Module = Module {
+    name: "growpart",
+    frequency: Frequency::Always,
+    distros: &[],
+    activation: &[],
+    keys: &[Keys::KEYS],
+    run,
+};
+
+/// Less room than that is not worth a change of the table (as in cloud-utils).
+const FUDGE: u64 = 1 << 20;
+/// Where images leave a key that may be used once to grow an encrypted root.
+const KEY_FILE: &str = "/cc_growpart_keydata";
+
+config::words! {
+    enum Mode { Auto = "auto", Growpart = "growpart", Growfs = "growfs", Gpart = "gpart", Off = "off" | "false" }
+}
+
+config::keys! {
+    struct Growpart {
+        /// `auto` grows, `off` does not; `growfs` and `gpart` are tools of FreeBSD.
+        mode: Mode = Mode::Auto;
+        /// Mount points or device paths.
+        devices: Devices = Devices(vec!["/".to_string()]);
+        /// Grow even when /etc/growroot-disabled is there.
+        ignore_growroot_disabled: bool = false;
+    }
+    struct Keys {
+        /// Grows partitions to the size of their disks.
+        growpart: Option<Growpart>;
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Devices(Vec<String>);
+
+impl FromNode for Devices {
+    const SHAPE: Shape = Shape::List(&Shape::Text);
+    fn read(node: &Node, reader: &mut Reader) -> Option<Devices> {
+        if node.as_seq().is_none() {
+            return reader.wrong(node, "a list of mount points or devices");
+        }
+        Vec::<String>::read(node, reader).map(Devices)
+    }
+}
+
+/// What became of one device.
+#[derive(Debug, PartialEq, Eq)]
+enum Outcome {
+    Changed { disk: String, number: u32, from: u64, to: u64 },
+    NoChange(String),
+    Skipped(String),
+}
+
+fn run(context: &Context<'_>) -> Result<()> {
+    let sys = context.sys;
+    let keys = context.read_known(Keys::read_known).and_then(|k| k.growpart);
+    let given = context.config.get("growpart").is_some_and(|n| !n.is_null());
+    if keys.is_none() && given {
+        return Err(Error::new("growpart cannot be used as it is written; nothing was grown"));
+    }
+    let Growpart { mode, devices: Devices(devices), ignore_growroot_disabled } = keys.unwrap_or(Growpart {
+        mode: Mode::Auto,
+        devices: Devices(vec!["/".to_string()]),
+        ignore_growroot_disabled: false,
+    });
+    match mode {
+        Mode::Off => {
+            debug!(sys, "growpart is off");
+            return Ok(());
+        }
+        Mode::Growfs | Mode::Gpart => {
+            let mode = mode.word();
+            return Err(Error::new(format!("growpart.mode: {mode} is not available on this system")));
+        }
+        Mode::Auto | Mode::Growpart => {}
+    }
+    if !ignore_growroot_disabled && sys.exists("/etc/growroot-disabled") {
+        debug!(sys, "growpart is disabled by /etc/growroot-disabled");
+        return Ok(());
+    }
+    if !sys.is_live() {
+        debug!(sys, "the partitions of an image grow when it runs");
+        return Ok(());
+    }
+    let mounts = read_mountinfo(sys)?;
+    for target in &devices {
+        match grow_target(sys, target, &mounts) {
+            Ok(Outcome::Changed { disk, number, from, to }) => {
+                info!(sys, "'{target}' resized: changed ({disk}, {number}) from {from} to {to}");
+            }
+            Ok(Outcome::NoChange(why)) => debug!(sys, "'{target}' NOCHANGE: {why}"),
+            Ok(Outcome::Skipped(why)) => debug!(sys, "'{target}' SKIPPED: {why}"),
+            // The machine works, only smaller than it could be.
+            Err(e) => warning!(sys, "growpart: '{target}' was not resized: {e}"),
+        }
+    }
+    Ok(())
+}
+
+fn grow_target(sys: &System, target: &str, mounts: &[MountInfo]) -> Result<Outcome> {
+    let block = match block_of(sys, target, mounts) {
+        Ok(block) => block,
+        Err(e) => return Ok(Outcome::Skipped(e.to_string())),
+    };
+    if let Some((name, luks)) = block.as_mapped(sys) {
+        if !luks {
+            return Ok(Outcome::Skipped(format!("{name} is mapped, but not encrypted")));
+        }
+        let below = block.made_of(sys);
+        let [below] = &below[..] else {
+            return Ok(Outcome::Skipped(format!("{name} is made of {} devices", below.len())));
+        };
+        let outcome = grow_target(sys, below, mounts)?;
+        return match grow_luks(sys, &format!("/dev/mapper/{name}"), below)? {
+            Some(why) => Ok(Outcome::Skipped(why)),
+            None => Ok(outcome),
+        };
+    }
+    match block.as_partition(sys)? {
+        Some(partition) => grow(sys, &partition),
+        None => Ok(Outcome::Skipped(format!("{} is no partition", block.path))),
+    }
+}
+
+fn grow(sys: &System, partition: &Partition) -> Result<Outcome> {
+    let disk = partition.disk.as_str();
+    let geometry = Geometry { sector: partition.sector, sectors: partition.disk_size / partition.sector };
+    let plan = plan_growth(geometry, partition.number, FUDGE, &mut |offset, length| {
+        sys.read_device(disk, offset, length)
+    });
+    let growth = match plan {
+        Ok(Plan::Grow(growth)) => growth,
+        Ok(Plan::Nothing { room }) => {
+            return Ok(Outcome::NoChange(format!("{} could only grow by {room} bytes", partition.path)));
+        }
+        Err(why) => return Err(Error::new(format!("the partition table of {disk} is left alone: {why}"))),
+    };
+    agrees(&growth, partition)?;
+    let pieces: Vec<_> = growth.patches.iter().map(|p| (p.offset, p.bytes.as_slice())).collect();
+    sys.patch_device(disk, &pieces)?;
+    let length = growth.new_length * partition.sector;
+    sys.resize_partition(disk, partition.number, partition.start, length)
+        .doing("the table is written, but the kernel takes it only at the next boot")?;
+    let (disk, number) = (partition.disk.clone(), partition.number);
+    Ok(Outcome::Changed { disk, number, from: partition.length, to: length })
+}
+
+/// The kernel and the table must speak of the same partition: else it is somebody else's table, or one that was
+/// changed behind the kernel's back.
+fn agrees(growth: &Growth, partition: &Partition) -> Result<()> {
+    let same = growth.start * partition.sector == partition.start
+        && growth.old_length * partition.sector == partition.length;
+    if same {
+        return Ok(());
+    }
+    let path = &partition.path;
+    Err(Error::new(format!("{path} is elsewhere in the partition table of {}", partition.disk)))
+}
+
+/// Grows an encrypted volume with the key that the image left for it, which works once. What kept it from
+/// growing, if it was no failure.
+fn grow_luks(sys: &System, volume: &str, partition: &str) -> Result<Option<String>> {
+    let Some(text) = sys.read_text_if_there(KEY_FILE)? else {
+        return Ok(Some(format!("{volume} is encrypted, and there is no {KEY_FILE}")));
+    };
+    let result = match key_and_slot(&text) {
+        Some((key, slot)) => {
+            let resize = Command::new(["cryptsetup", "--key-file", "-", "resize", volume]).stdin(key);
+            let resized = sys.run(&resize).map(drop);
+            // The key was readable by whoever read the image: it goes, whatever happened.
+            let kill = ["cryptsetup", "luksKillSlot", "--batch-mode", partition, &slot.to_string()];
+            let killed = sys.run(&Command::new(kill)).map(drop);
+            resized.and(killed)
+        }
+        None => Err(Error::new(format!("{KEY_FILE} holds no key and slot"))),
+    };
+    let removed = sys.remove(KEY_FILE).map(drop);
+    result.and(removed).map(|()| None)
+}
+
+fn key_and_slot(text: &str) -> Option<(Vec<u8>, u64)> {
+    let json: serde_json::Value = serde_json::from_str(text).ok()?;
+    let key = encoding::base64::decode(json.get("key")?.as_str()?.as_bytes())?;
+    let slot = json.get("slot")?;
+    Some((key, slot.as_u64().or_else(|| slot.as_str()?.parse().ok())?))
+}

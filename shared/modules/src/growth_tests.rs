@@ -1,0 +1,231 @@
+//! growpart and resizefs on real disks: loop devices with mounted file systems, judged by sgdisk, sfdisk and the
+//! kernel. They need root and loop devices: `cargo test -p modules -- --ignored`.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use crate::testing::{Sandbox, yaml};
+use crate::{growpart, resizefs};
+
+const MIB: u64 = 1 << 20;
+
+/// A loop device with a partition table, and what is mounted of it.
+struct Disk {
+    image: PathBuf,
+    device: String,
+    point: PathBuf,
+}
+
+fn done(program: &str, args: &[&str]) -> String {
+    let output = std::process::Command::new(program).args(args).output().unwrap();
+    let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    assert!(output.status.success(), "{program} {args:?}: {text}");
+    text
+}
+
+fn with_input(program: &str, args: &[&str], input: &str) {
+    use std::io::Write as _;
+    let mut child = std::process::Command::new(program)
+        .args(args)
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    assert!(child.wait().unwrap().success(), "{program} {args:?}");
+}
+
+impl Disk {
+    fn new(sandbox: &Sandbox, mib: u64, sector: u64, table: &str) -> Disk {
+        let image = sandbox.top.join("disk");
+        std::fs::File::create(&image).unwrap().set_len(mib * MIB).unwrap();
+        let sector = sector.to_string();
+        let args = ["--find", "--show", "--partscan", "--sector-size", &sector, image.to_str().unwrap()];
+        let device = done("losetup", &args).trim().to_string();
+        let disk = Disk { image, device, point: sandbox.top.join("mounted") };
+        with_input("sfdisk", &["--quiet", &disk.device], table);
+        disk.read_table();
+        disk
+    }
+
+    /// As the kernel does at boot; one that is built without partition tables needs the help.
+    fn read_table(&self) {
+        if !Path::new(&self.part(1)).exists() {
+            done("partx", &["--add", &self.device]);
+        }
+    }
+
+    fn part(&self, number: u32) -> String {
+        format!("{}p{number}", self.device)
+    }
+
+    fn mount(&self, number: u32, mkfs: &[&str]) {
+        let part = self.part(number);
+        done(mkfs[0], &[&mkfs[1..], &[&part]].concat());
+        std::fs::create_dir_all(&self.point).unwrap();
+        done("mount", &[&part, self.point.to_str().unwrap()]);
+        std::fs::write(self.point.join("kept"), "kept").unwrap();
+    }
+
+    fn enlarge(&self, mib: u64) {
+        std::fs::File::options().write(true).open(&self.image).unwrap().set_len(mib * MIB).unwrap();
+        done("losetup", &["--set-capacity", &self.device]);
+    }
+
+    fn part_mib(&self, number: u32) -> u64 {
+        done("blockdev", &["--getsize64", &self.part(number)]).trim().parse::<u64>().unwrap() / MIB
+    }
+
+    fn file_system_mib(&self) -> u64 {
+        let stat = nix_statvfs(&self.point);
+        assert_eq!(std::fs::read_to_string(self.point.join("kept")).unwrap(), "kept");
+        stat / MIB
+    }
+}
+
+fn nix_statvfs(point: &Path) -> u64 {
+    let text = done("stat", &["--file-system", "--format", "%b %S", point.to_str().unwrap()]);
+    let (blocks, size) = text.trim().split_once(' ').unwrap();
+    blocks.parse::<u64>().unwrap() * size.parse::<u64>().unwrap()
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("umount").arg(&self.point).output();
+        let _ = std::process::Command::new("losetup").args(["--detach", &self.device]).output();
+    }
+}
+
+/// Both modules on a mounted partition of a disk that became larger.
+fn grows(sector: u64, label: &str, mkfs: &[&str]) {
+    let mut sandbox = Sandbox::live("{}");
+    let table = format!("label: {label}\nsize=20M\n,\n");
+    let disk = Disk::new(&sandbox, 400, sector, &table);
+    disk.mount(2, mkfs);
+    let before = disk.file_system_mib();
+    disk.enlarge(900);
+    let point = disk.point.to_string_lossy().into_owned();
+    sandbox.config = yaml(&format!("growpart: {{devices: [{point}]}}"));
+    sandbox.run(&growpart::MODULE).unwrap();
+    assert_eq!(sandbox.noticed(), Vec::<String>::new(), "{sector} {label}");
+    assert_eq!(disk.part_mib(2), 878, "{sector} {label}");
+    resizefs::grow(&sandbox.sys, &point, false).unwrap();
+    let after = disk.file_system_mib();
+    assert!(after > before + 450, "{mkfs:?}: {before} to {after} MiB");
+    assert!(sandbox.commands().is_empty(), "the kernel alone: {:?}", sandbox.commands());
+    // A second run finds nothing to do, and no tool is asked.
+    let effects = sandbox.sys.effects().len();
+    sandbox.run(&growpart::MODULE).unwrap();
+    assert_eq!(sandbox.sys.effects().len(), effects);
+    resizefs::grow(&sandbox.sys, &point, false).unwrap();
+    assert!(sandbox.noticed().is_empty() && sandbox.commands().is_empty(), "{:?}", sandbox.commands());
+    if label == "gpt" {
+        let said = done("sgdisk", &["--verify", &disk.device]);
+        assert!(said.contains("No problems found"), "{said}");
+    }
+    done("sfdisk", &["--verify", &disk.device]);
+    // What the table says is what the kernel would make of it.
+    done("umount", &[&point]);
+    done("partx", &["--delete", &disk.device]);
+    disk.read_table();
+    assert_eq!(disk.part_mib(2), 878);
+    done("mount", &[&disk.part(2), &point]);
+    assert_eq!(disk.file_system_mib(), after);
+}
+
+#[test]
+#[ignore = "needs root and loop devices"]
+fn ext4_on_gpt() {
+    grows(512, "gpt", &["mkfs.ext4", "-q"]);
+}
+
+#[test]
+#[ignore = "needs root and loop devices"]
+fn ext4_on_mbr() {
+    grows(512, "dos", &["mkfs.ext4", "-q"]);
+}
+
+#[test]
+#[ignore = "needs root and loop devices"]
+fn ext4_on_gpt_of_large_sectors() {
+    grows(4096, "gpt", &["mkfs.ext4", "-q"]);
+}
+
+#[test]
+#[ignore = "needs root and loop devices"]
+fn ext4_on_mbr_of_large_sectors() {
+    grows(4096, "dos", &["mkfs.ext4", "-q"]);
+}
+
+#[test]
+#[ignore = "needs root and loop devices"]
+fn xfs_on_gpt() {
+    grows(512, "gpt", &["mkfs.xfs", "-q"]);
+}
+
+#[test]
+#[ignore = "needs root and loop devices"]
+fn btrfs_on_gpt() {
+    grows(512, "gpt", &["mkfs.btrfs", "-q"]);
+}
+
+#[test]
+#[ignore = "needs root and loop devices"]
+fn what_cannot_grow_is_left_alone() {
+    let mut sandbox = Sandbox::live("{}");
+    let disk = Disk::new(&sandbox, 100, 512, "label: dos\nsize=10M\n,,E\nsize=10M\n,\n");
+    disk.enlarge(200);
+    let head = || std::fs::read(&disk.image).unwrap()[..MIB as usize].to_vec();
+    let before = head();
+    for (target, said) in [
+        ("/no/such/point".to_string(), None),
+        ("/proc".into(), None),
+        ("/dev/null".into(), None),
+        (disk.device.clone(), None),
+        (disk.part(1), None),
+        (disk.part(2), Some("partition 2 is an extended one")),
+        (disk.part(6), Some("partition 6 is a logical one, in an extended partition")),
+    ] {
+        sandbox.config = yaml(&format!("growpart: {{devices: [{target}]}}"));
+        let noticed = sandbox.noticed().len();
+        sandbox.run(&growpart::MODULE).unwrap();
+        let new = &sandbox.noticed()[noticed..];
+        match said {
+            Some(said) => assert!(new.len() == 1 && new[0].ends_with(said), "{target}: {new:?}"),
+            None => assert!(new.is_empty(), "{target}: {new:?}"),
+        }
+    }
+    assert!(head() == before, "the table was changed");
+    assert!(sandbox.sys.effects().is_empty(), "{:?}", sandbox.sys.effects());
+}
+
+/// The same disk grown by cloud-utils' growpart, where there is one, has the same table.
+#[test]
+#[ignore = "needs root, loop devices and cloud-guest-utils"]
+fn as_growpart_does() {
+    for label in ["gpt", "dos"] {
+        for (old, new) in [(100, 150), (100, 101), (333, 4000), (100, 3 << 20)] {
+            let dumps = ["ours", "theirs"].map(|who| {
+                let mut sandbox = Sandbox::live("{}");
+                let table = format!("label: {label}\nsize=20M\n,\n");
+                let disk = Disk::new(&sandbox, old, 512, &table);
+                disk.enlarge(new);
+                if who == "ours" {
+                    sandbox.config = yaml(&format!("growpart: {{devices: [{}]}}", disk.part(2)));
+                    sandbox.run(&growpart::MODULE).unwrap();
+                    assert!(sandbox.noticed().is_empty(), "{:?}", sandbox.noticed());
+                } else {
+                    let code =
+                        std::process::Command::new("growpart").args([&disk.device, "2"]).output().unwrap();
+                    assert!(code.status.code().is_some_and(|c| c < 2), "{code:?}");
+                }
+                let dump = done("sfdisk", &["--dump", &disk.device]);
+                let lines = dump.lines().filter(|l| !l.contains("device:") && !l.contains("-id:"));
+                let lines = lines
+                    .map(|l| l.replace(&disk.device, "X").split(", uuid").next().unwrap_or("").to_string());
+                (lines.collect::<Vec<_>>(), sandbox.top.metadata().unwrap().mode())
+            });
+            assert_eq!(dumps[0], dumps[1], "{label} {old} {new}");
+        }
+    }
+}

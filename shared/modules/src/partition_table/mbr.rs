@@ -1,0 +1,86 @@
+//! The master boot record: four primary partitions, sector numbers of 32 bits.
+
+use super::{Geometry, Growth, Patch, Place, Plan, Refused, new_end, refuse, u32_at};
+
+const TABLE: usize = 446;
+const ENTRY: usize = 16;
+const GPT: u8 = 0xee;
+/// Partitions that hold others: growing one without its chain of tables helps nobody.
+const EXTENDED: [u8; 3] = [0x05, 0x0f, 0x85];
+
+fn entry(sector: &[u8], index: usize) -> &[u8] {
+    &sector[TABLE + index * ENTRY..][..ENTRY]
+}
+
+/// Whether it only says that a GPT follows.
+pub fn is_protective(sector: &[u8]) -> bool {
+    (0..4).any(|i| entry(sector, i)[4] == GPT)
+}
+
+/// Whether it holds nothing beside the protective entry, whose index is returned.
+pub fn protective_alone(sector: &[u8]) -> Option<usize> {
+    let used: Vec<usize> = (0..4).filter(|i| entry(sector, *i)[4] != 0).collect();
+    if let [one] = used[..] { Some(one) } else { None }
+}
+
+/// The protective record for a disk of another size.
+pub fn protective_for(sector: &[u8], index: usize, disk: Geometry) -> Vec<u8> {
+    let mut new = sector.to_vec();
+    let length = u32::try_from(disk.sectors - 1).unwrap_or(u32::MAX);
+    // Some tools always write the largest number, which stays right.
+    if u32_at(entry(sector, index), 12) != u32::MAX {
+        new[TABLE + index * ENTRY + 12..][..4].copy_from_slice(&length.to_le_bytes());
+    }
+    new
+}
+
+pub fn plan(disk: Geometry, number: u32, fudge: u64, sector: &[u8]) -> Result<Plan, Refused> {
+    let index = match number {
+        1..=4 => number as usize - 1,
+        _ => return refuse(format!("partition {number} is a logical one, in an extended partition")),
+    };
+    if (0..4).any(|i| entry(sector, i)[0] & 0x7f != 0) {
+        return refuse("its first sector is no partition table");
+    }
+    let place = |i: usize| {
+        let (start, length) =
+            (u64::from(u32_at(entry(sector, i), 8)), u64::from(u32_at(entry(sector, i), 12)));
+        (entry(sector, i)[4] != 0 && length > 0).then(|| Place { start, end: start + length - 1 })
+    };
+    let Some(own) = place(index) else { return refuse(format!("there is no partition {number}")) };
+    if EXTENDED.contains(&entry(sector, index)[4]) {
+        return refuse(format!("partition {number} is an extended one"));
+    }
+    if own.start == 0 {
+        return refuse(format!("partition {number} begins at the table itself"));
+    }
+    let others: Vec<Place> = (0..4).filter(|i| *i != index).filter_map(place).collect();
+    // Start and length are numbers of 32 bits, and so is the last sector for most readers.
+    let limit = (disk.sectors - 1).min(u64::from(u32::MAX));
+    let (end, room) = new_end(disk, own, &others, limit, fudge)?;
+    let Some(end) = end else { return Ok(Plan::Nothing { room }) };
+    let (old_length, new_length) = (own.end - own.start + 1, end - own.start + 1);
+    let Ok(length) = u32::try_from(new_length) else {
+        return refuse("the partition would be too large for an MBR");
+    };
+    let mut new = sector.to_vec();
+    let at = TABLE + index * ENTRY;
+    new[at + 5..at + 8].copy_from_slice(&cylinder_head_sector(end));
+    new[at + 12..at + 16].copy_from_slice(&length.to_le_bytes());
+    Ok(Plan::Grow(Growth {
+        start: own.start,
+        old_length,
+        new_length,
+        patches: vec![Patch { offset: 0, bytes: new }],
+    }))
+}
+
+/// A sector as BIOSes of old counted (255 heads, 63 sectors); the largest number when it is beyond that.
+fn cylinder_head_sector(sector: u64) -> [u8; 3] {
+    let (cylinder, rest) = (sector / (255 * 63), sector % (255 * 63));
+    if cylinder > 1023 {
+        return [0xfe, 0xff, 0xff];
+    }
+    let (head, sector) = (rest / 63, rest % 63 + 1);
+    [head as u8, (sector | (cylinder >> 8) << 6) as u8, cylinder as u8]
+}

@@ -1,0 +1,136 @@
+//! Partition tables, GPT and MBR: read, judged, and changed so that one partition becomes larger. Bytes in,
+//! bytes out; growpart writes them. A table with anything odd is refused: a partition that stays small is a
+//! nuisance, a damaged table is a lost machine.
+
+mod gpt;
+mod mbr;
+
+use std::fmt;
+
+const MIB: u64 = 1 << 20;
+/// Sectors at the end of a disk that a GPT's copy takes at most; upstream leaves them free in an MBR too, so that
+/// a disk can be converted later.
+const TAIL: u64 = 33;
+
+/// A disk's measure: bytes of a logical sector, and how many there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Geometry {
+    pub sector: u64,
+    pub sectors: u64,
+}
+
+/// Bytes to write at an offset.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Patch {
+    pub offset: u64,
+    pub bytes: Vec<u8>,
+}
+
+/// How a partition grows: in sectors, and what is to be written, in this order, each on the disk before the next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Growth {
+    pub start: u64,
+    pub old_length: u64,
+    pub new_length: u64,
+    pub patches: Vec<Patch>,
+}
+
+/// What there is to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Plan {
+    Grow(Growth),
+    /// The room behind it is not worth the change; its size in bytes.
+    Nothing {
+        room: u64,
+    },
+}
+
+/// Why a table is left alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused(pub String);
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+fn refuse<T>(why: impl Into<String>) -> Result<T, Refused> {
+    Err(Refused(why.into()))
+}
+
+/// Reads bytes of the disk.
+pub type ReadAt<'a> = &'a mut dyn FnMut(u64, usize) -> std::io::Result<Vec<u8>>;
+
+/// Plans the growth of partition `number` to all the room behind it. Less than `fudge` bytes are not worth it.
+pub fn plan_growth(disk: Geometry, number: u32, fudge: u64, read: ReadAt<'_>) -> Result<Plan, Refused> {
+    if !(disk.sector.is_power_of_two() && (512..=4096).contains(&disk.sector)) {
+        return refuse(format!("the disk has sectors of {} bytes", disk.sector));
+    }
+    if disk.sectors < 2 * TAIL + 2 {
+        return refuse("the disk is too small for a partition table");
+    }
+    let first = read_exact(read, 0, disk.sector as usize)?;
+    if first[510..512] != [0x55, 0xaa] {
+        return refuse("there is no partition table in its first sector");
+    }
+    if mbr::is_protective(&first) {
+        gpt::plan(disk, number, fudge, &first, read)
+    } else {
+        mbr::plan(disk, number, fudge, &first)
+    }
+}
+
+fn read_exact(read: ReadAt<'_>, offset: u64, length: usize) -> Result<Vec<u8>, Refused> {
+    match read(offset, length) {
+        Ok(bytes) if bytes.len() == length => Ok(bytes),
+        Ok(_) => refuse(format!("the disk ends before its table does (at byte {offset})")),
+        Err(e) => refuse(format!("reading the partition table: {e}")),
+    }
+}
+
+/// A partition's place: first and last sector.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Place {
+    start: u64,
+    end: u64,
+}
+
+/// The last sector that the partition may have when `limit` is the last one there is: up to the next partition,
+/// in whole MiB from its start. An error when partitions lie over one another. `None`: not worth it.
+fn new_end(
+    disk: Geometry,
+    own: Place,
+    others: &[Place],
+    limit: u64,
+    fudge: u64,
+) -> Result<(Option<u64>, u64), Refused> {
+    if own.end < own.start || own.end >= disk.sectors {
+        return refuse("the partition lies outside of the disk");
+    }
+    if others.iter().any(|o| o.start <= own.end && own.start <= o.end) {
+        return refuse("the partition overlaps another one");
+    }
+    let next = others.iter().map(|o| o.start).filter(|start| *start > own.end).min();
+    let limit = next.map_or(limit, |start| limit.min(start - 1)).min(disk.sectors - 1 - TAIL);
+    let unit = MIB / disk.sector;
+    let length = ((limit + 1).saturating_sub(own.start)) / unit * unit;
+    let end = (own.start + length).saturating_sub(1).max(own.end);
+    let room = (end - own.end) * disk.sector;
+    Ok(((room > 0 && room >= fudge).then_some(end), room))
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    let mut value = [0; 4];
+    value.copy_from_slice(&bytes[at..at + 4]);
+    u32::from_le_bytes(value)
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    let mut value = [0; 8];
+    value.copy_from_slice(&bytes[at..at + 8]);
+    u64::from_le_bytes(value)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,205 @@
+//! Tables made by sfdisk(8), grown, and judged by sfdisk and sgdisk.
+
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use super::*;
+
+struct Image(PathBuf);
+
+impl Drop for Image {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+impl Image {
+    fn new(name: &str, mib: u64, script: &str) -> Image {
+        let path = std::env::temp_dir().join(format!("table-{name}-{}", std::process::id()));
+        let image = Image(path);
+        File::create(&image.0).unwrap().set_len(mib * MIB).unwrap();
+        let mut sfdisk = Command::new("sfdisk")
+            .args(["-q", "--no-reread", "--no-tell-kernel"])
+            .arg(&image.0)
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        sfdisk.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
+        assert!(sfdisk.wait().unwrap().success(), "{script}");
+        image
+    }
+
+    fn file(&self) -> File {
+        File::options().read(true).write(true).open(&self.0).unwrap()
+    }
+
+    fn plan(&self, number: u32) -> Result<Plan, Refused> {
+        let file = self.file();
+        let disk = Geometry { sector: 512, sectors: file.metadata().unwrap().len() / 512 };
+        plan_growth(disk, number, MIB, &mut |offset, length| {
+            let mut bytes = vec![0; length];
+            file.read_exact_at(&mut bytes, offset).map(|()| bytes)
+        })
+    }
+
+    /// Makes the disk larger, grows a partition, and gives its new length in MiB.
+    fn grow(&self, mib: u64, number: u32) -> u64 {
+        self.file().set_len(mib * MIB).unwrap();
+        let Plan::Grow(growth) = self.plan(number).unwrap() else { panic!("nothing to do") };
+        for patch in &growth.patches {
+            self.file().write_all_at(&patch.bytes, patch.offset).unwrap();
+        }
+        assert_eq!(growth.new_length % 2048, 0);
+        growth.new_length / 2048
+    }
+
+    fn said(&self, program: &str, args: &[&str]) -> String {
+        let output = Command::new(program).args(args).arg(&self.0).output().unwrap();
+        assert!(output.status.success(), "{program}: {output:?}");
+        String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
+    }
+
+    fn refused(&self, number: u32) -> String {
+        match self.plan(number) {
+            Err(Refused(why)) => why,
+            Ok(plan) => panic!("not refused: {plan:?}"),
+        }
+    }
+}
+
+#[test]
+fn crc_of_the_standard_example() {
+    assert_eq!(gpt::crc32(b"123456789"), 0xcbf4_3926);
+}
+
+#[test]
+fn gpt_grows_and_verifies() {
+    let image = Image::new("gpt", 100, "label: gpt\n,10M,U\n,20M\n,,\n");
+    assert_eq!(image.grow(300, 3), 268);
+    let said = image.said("sgdisk", &["-v"]);
+    assert!(said.contains("No problems found"), "{said}");
+    assert!(image.said("sfdisk", &["--verify"]).contains("No errors"));
+    let dump = image.said("sfdisk", &["--dump"]);
+    assert!(dump.contains("last-lba: 614366"), "{dump}");
+    // And the same again, further; then there is nothing left to do.
+    assert_eq!(image.grow(1000, 3), 968);
+    assert!(image.said("sgdisk", &["-v"]).contains("No problems found"));
+    let Ok(Plan::Nothing { room: 0 }) = image.plan(3) else { panic!() };
+}
+
+#[test]
+fn gpt_entries_beyond_the_first_page() {
+    let script: String = (1..=127).map(|i| format!("{i}: start={}, size=2048\n", 2048 * i)).collect();
+    let image = Image::new("many", 200, &format!("label: gpt\n{script}"));
+    assert_eq!(image.grow(400, 127), 272);
+    assert!(image.said("sgdisk", &["-v"]).contains("No problems found"));
+    let Ok(Plan::Nothing { room: 0 }) = image.plan(1) else { panic!() };
+}
+
+#[test]
+fn a_gap_before_the_next_partition_is_used() {
+    for label in ["gpt", "dos"] {
+        let script = format!("label: {label}\n1: start=2048, size=10M\n2: start=50M, size=10M\n");
+        let image = Image::new(&format!("gap-{label}"), 100, &script);
+        assert_eq!(image.grow(100, 1), 49, "{label}");
+        image.said("sfdisk", &["--verify"]);
+        assert_eq!(image.grow(100, 2), 49);
+    }
+}
+
+#[test]
+fn less_than_the_fudge_is_nothing() {
+    let image = Image::new("fudge", 100, "label: gpt\n,,\n");
+    assert!(matches!(image.plan(1), Ok(Plan::Nothing { .. })));
+    image.file().set_len(101 * MIB).unwrap();
+    assert!(matches!(image.plan(1), Ok(Plan::Grow(_))));
+}
+
+#[test]
+fn mbr_grows_to_its_limit() {
+    let image = Image::new("dos", 100, "label: dos\n,10M,c,*\n,,\n");
+    assert_eq!(image.grow(500, 2), 488);
+    assert!(image.said("sfdisk", &["--verify"]).contains("No errors"));
+    // A disk of 3 TiB, sparse: what an MBR can name is 2 TiB.
+    assert_eq!(image.grow(3 << 20, 2), (2 << 20) - 12);
+    assert!(image.said("sfdisk", &["--verify"]).contains("No errors"));
+}
+
+#[test]
+fn four_kib_sectors() {
+    // sfdisk has no option for the sector size of a file in every release: the table is made by hand.
+    let mut disk = vec![0; 8 << 20];
+    let sectors = disk.len() as u64 / 4096;
+    disk[510..512].copy_from_slice(&[0x55, 0xaa]);
+    disk[446 + 4] = 0x83;
+    disk[446 + 8..446 + 12].copy_from_slice(&256_u32.to_le_bytes());
+    disk[446 + 12..446 + 16].copy_from_slice(&256_u32.to_le_bytes());
+    let plan = plan_growth(Geometry { sector: 4096, sectors }, 1, MIB, &mut |at, n| {
+        Ok(disk[at as usize..at as usize + n].to_vec())
+    });
+    let Ok(Plan::Grow(growth)) = plan else { panic!("{plan:?}") };
+    assert_eq!((growth.start, growth.old_length, growth.new_length), (256, 256, 1536));
+    assert_eq!(growth.patches[0].bytes.len(), 4096);
+}
+
+#[test]
+fn odd_tables_are_refused() {
+    let two = Image::new("odd", 100, "label: gpt\n,10M\n,10M\n");
+    assert_eq!(two.refused(3), "there is no partition 3");
+    assert_eq!(two.refused(0), "there is no partition 0");
+    assert_eq!(two.refused(500), "there is no partition 500");
+    for (offset, why) in [
+        (512, "the GPT's header is missing"),
+        (512 + 60, "the GPT's header is damaged (its checksum is wrong)"),
+        (1024 + 32, "the GPT's list of partitions is damaged (its checksum is wrong)"),
+        (446 + 16 + 4, "it has a hybrid of MBR and GPT, which would no longer agree"),
+        (510, "there is no partition table in its first sector"),
+    ] {
+        let mut byte = [0];
+        two.file().read_exact_at(&mut byte, offset).unwrap();
+        two.file().write_all_at(&[byte[0] ^ 1], offset).unwrap();
+        assert_eq!(two.refused(1), why);
+        two.file().write_all_at(&byte, offset).unwrap();
+    }
+    assert!(two.plan(1).is_ok());
+    two.file().set_len(50 * MIB).unwrap();
+    assert_eq!(two.refused(2), "the GPT is of a larger disk");
+
+    let logical = Image::new("logical", 100, "label: dos\n,10M\n,,E\n,20M\n,,\n");
+    assert_eq!(logical.refused(2), "partition 2 is an extended one");
+    assert_eq!(logical.refused(5), "partition 5 is a logical one, in an extended partition");
+    assert_eq!(logical.refused(3), "there is no partition 3");
+    assert!(matches!(logical.plan(1), Ok(Plan::Nothing { .. })));
+
+    let overlap = Image::new("overlap", 100, "label: dos\n1: start=2048, size=10M\n2: start=30M, size=10M\n");
+    overlap.file().write_all_at(&4096_u32.to_le_bytes(), 446 + 16 + 8).unwrap();
+    assert_eq!(overlap.refused(1), "the partition overlaps another one");
+    overlap.file().write_all_at(&[7], 446).unwrap();
+    assert_eq!(overlap.refused(1), "its first sector is no partition table");
+}
+
+#[test]
+fn junk_never_panics() {
+    let mut seed = 1_u64;
+    let image = Image::new("junk", 20, "label: gpt\n,5M\n,5M\n");
+    let good = fs::read(&image.0).unwrap();
+    for _ in 0..300 {
+        let mut disk = good.clone();
+        for _ in 0..4 {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            disk[(seed >> 33) as usize % 2048] = (seed >> 20) as u8;
+        }
+        // With the header's sum made right again, what it says is looked at.
+        disk[512 + 12..512 + 16].copy_from_slice(&92_u32.to_le_bytes());
+        disk[512 + 16..512 + 20].fill(0);
+        let sum = gpt::crc32(&disk[512..512 + 92]);
+        disk[512 + 16..512 + 20].copy_from_slice(&sum.to_le_bytes());
+        let size = Geometry { sector: 512, sectors: disk.len() as u64 / 512 };
+        let _ = plan_growth(size, (seed >> 50) as u32 % 6, MIB, &mut |at, n| {
+            Ok(disk.iter().skip(at as usize).take(n).copied().collect())
+        });
+    }
+}

@@ -1,0 +1,170 @@
+//! resizefs: makes the root file system as large as its device, which growpart may just have grown. The kernel
+//! does it where it can; else the file system's own tool.
+
+use config::{FromNode, Node, Reader, Shape};
+use state::Frequency;
+use system::{Command, Error, Growable, Result, System, debug, info, warning};
+
+use crate::block::{block_of, device_of};
+use crate::mountinfo::{MountInfo, mounted_at, read_mountinfo};
+use crate::{Context, Module};
+
+pub const MODULE: Module = Module {
+    name: "resizefs",
+    frequency: Frequency::Always,
+    distros: &[],
+    activation: &[],
+    keys: &[Keys::KEYS],
+    run,
+};
+
+config::keys! {
+    struct Keys {
+        /// Whether the root file system grows: true, false, or `noblock` for in the background.
+        resize_rootfs: Resize = Resize::Yes;
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Resize {
+    Yes,
+    No,
+    InBackground,
+}
+
+impl FromNode for Resize {
+    const SHAPE: Shape = Shape::Either(&[Shape::Bool, Shape::Word(&["noblock"])]);
+    fn read(node: &Node, reader: &mut Reader) -> Option<Resize> {
+        if node.as_str().is_some_and(|t| t.trim().eq_ignore_ascii_case("noblock")) {
+            return Some(Resize::InBackground);
+        }
+        match bool::read(node, &mut Reader::new()) {
+            Some(true) => Some(Resize::Yes),
+            Some(false) => Some(Resize::No),
+            None => reader.wrong(node, "true, false or noblock"),
+        }
+    }
+}
+
+fn run(context: &Context<'_>) -> Result<()> {
+    let sys = context.sys;
+    let from_args = context.args.first().and_then(|arg| Resize::read(arg, &mut Reader::new()));
+    let wanted = match from_args {
+        Some(wanted) => wanted,
+        None => context.read_known(Keys::read_known).map_or(Resize::Yes, |k| k.resize_rootfs),
+    };
+    if wanted == Resize::No {
+        debug!(sys, "resize_rootfs is false");
+        return Ok(());
+    }
+    if !sys.is_live() {
+        debug!(sys, "the file system of an image grows when it runs");
+        return Ok(());
+    }
+    grow(sys, "/", wanted == Resize::InBackground)
+}
+
+/// Grows the file system that is mounted at a point.
+pub fn grow(sys: &System, point: &str, in_background: bool) -> Result<()> {
+    let mounts = read_mountinfo(sys)?;
+    let Some(mount) = mounted_at(&mounts, point) else {
+        warning!(sys, "resizefs: nothing is mounted at {point}");
+        return Ok(());
+    };
+    if mount.source == "overlayroot" || mount.kind == "overlay" {
+        debug!(sys, "{point} is an overlay, which does not grow");
+        return Ok(());
+    }
+    let kind = mount.kind.as_str();
+    let device = if kind == "zfs" { Some(mount.source.clone()) } else { device_of(sys, mount) };
+    let Some(device) = device else {
+        let why = format!("{} ({kind}) at {point} is no device that could be resized", mount.source);
+        if sys.is_container() {
+            debug!(sys, "{why}");
+        } else {
+            warning!(sys, "resizefs: {why}");
+        }
+        return Ok(());
+    };
+    let point = writable_point(sys, mount);
+    if !in_background && by_kernel(sys, kind, &device, &point, &mounts) {
+        info!(sys, "Resized root filesystem (type={kind}, val=True)");
+        return Ok(());
+    }
+    let Some(argv) = command(sys, kind, &device, &point)? else { return Ok(()) };
+    let command = Command::new(argv);
+    if in_background {
+        return sys.spawn_detached(&command);
+    }
+    sys.run(&command)?;
+    info!(sys, "Resized root filesystem (type={kind}, val=True)");
+    Ok(())
+}
+
+/// Btrfs can be grown through any of its mounts, and a read-only root of a system with snapshots through these.
+fn writable_point(sys: &System, mount: &MountInfo) -> String {
+    let read_only = mount.options.split(',').any(|o| o == "ro");
+    if mount.kind == "btrfs" && read_only && mount.point == "/" && sys.is_dir("/.snapshots") {
+        return "/.snapshots".to_string();
+    }
+    mount.point.clone()
+}
+
+/// Whether the kernel grew it (or had nothing to grow).
+fn by_kernel(sys: &System, kind: &str, device: &str, point: &str, mounts: &[MountInfo]) -> bool {
+    let growable = match kind {
+        "ext4" => Growable::Ext4,
+        "xfs" => Growable::Xfs,
+        "btrfs" => Growable::Btrfs,
+        _ => return false,
+    };
+    let grown = block_of(sys, device, mounts)
+        .and_then(|block| block.size(sys))
+        .and_then(|size| sys.grow_file_system(point, growable, size));
+    match grown {
+        Ok(()) => true,
+        Err(e) => {
+            debug!(sys, "{e}; the tool of {kind} is asked");
+            false
+        }
+    }
+}
+
+/// The tool that grows a file system; `None` when there is none, which is said.
+fn command(sys: &System, kind: &str, device: &str, point: &str) -> Result<Option<Vec<String>>> {
+    let words = |words: &[&str]| Ok(Some(words.iter().map(ToString::to_string).collect()));
+    match kind {
+        _ if kind.starts_with("ext") => words(&["resize2fs", device]),
+        _ if kind.starts_with("xfs") => words(&["xfs_growfs", point]),
+        _ if kind.starts_with("btrfs") => words(&["btrfs", "filesystem", "resize", "max", point]),
+        _ if kind.starts_with("bcachefs") => words(&["bcachefs", "device", "resize", device]),
+        _ if kind.starts_with("zfs") => {
+            let pool = device.split('/').next().unwrap_or(device);
+            if !sys.exists("/dev/zfs") {
+                debug!(sys, "there is no /dev/zfs: {pool} is not this machine's to grow");
+                return Ok(None);
+            }
+            let status = sys.run(&Command::new(["zpool", "status", pool]))?.text();
+            match disk_of_pool(&status, pool) {
+                Some(disk) => words(&["zpool", "online", "-e", pool, disk]),
+                None => Err(Error::new(format!("zpool status {pool} names no disk that is online"))),
+            }
+        }
+        _ if kind.starts_with("ufs") => words(&["growfs", "-y", point]),
+        _ if kind.starts_with("hammer2") => words(&["hammer2", "growfs", point]),
+        _ => {
+            warning!(sys, "resizefs: no way is known to resize a file system of type {kind}");
+            Ok(None)
+        }
+    }
+}
+
+/// The first disk that is online in a pool.
+fn disk_of_pool<'t>(status: &'t str, pool: &str) -> Option<&'t str> {
+    status.lines().find_map(|line| {
+        let mut words = line.split_whitespace();
+        let (name, state) = (words.next()?, words.next()?);
+        let group = ["mirror", "raidz", "spare", "log", "cache"].iter().any(|g| name.starts_with(g));
+        (state == "ONLINE" && name != pool && !group && name != "state:").then_some(name)
+    })
+}
