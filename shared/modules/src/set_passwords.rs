@@ -325,7 +325,7 @@ mod tests {
         for part in [
             "test.yaml:2:9: chpasswd.list: deprecated since 22.3",
             "test.yaml:2:9: chpasswd.list: expected lines of user:password",
-            "test.yaml:5:24: chpasswd.users[0].password: expected text, found a list",
+            "test.yaml:5:25: chpasswd.users[0].password: expected text, found a list",
             "test.yaml:6:13: ssh_pwauth: expected true or false, found text",
         ] {
             assert!(noticed.contains(part), "{part} not in {noticed}");
