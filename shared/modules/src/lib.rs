@@ -9,17 +9,15 @@ mod context;
 mod entry;
 mod final_message;
 mod fstab;
+mod growpart;
+#[cfg(test)]
+mod growth_tests;
 mod locale;
 mod mountinfo;
 mod mounts;
 mod names;
-mod pending;
-mod growpart;
-#[cfg(test)]
-mod growth_tests;
-mod mountinfo;
-mod mounts;
 mod partition_table;
+mod pending;
 mod phone_home;
 mod power_state_change;
 mod resizefs;
