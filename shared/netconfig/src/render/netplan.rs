@@ -58,7 +58,6 @@ pub fn render(model: &Model, target: &Target) -> Result<Vec<File>, String> {
                 bond(&mut device, link, model);
                 &mut bonds
             }
-            LinkKind::Bridge if link.ports.is_empty() => continue,
             LinkKind::Bridge => {
                 bridge(&mut device, link);
                 &mut bridges
