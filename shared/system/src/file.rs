@@ -416,6 +416,8 @@ impl System {
         match std::os::unix::fs::chown(host, uid, gid) {
             // An image in a folder may be built without privileges; its owner fixes the owners.
             Err(_) if !self.is_live() && !nix::unistd::geteuid().is_root() => Ok(()),
+            // So may one in a user namespace, where root is root but only over the ids that are mapped in it.
+            Err(e) if !self.is_live() && e.raw_os_error() == Some(libc::EINVAL) => Ok(()),
             other => other,
         }
     }
