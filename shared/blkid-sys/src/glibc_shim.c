@@ -14,6 +14,7 @@ extern int vfprintf(void *, const char *, va_list);
 extern int vsnprintf(char *, size_t, const char *, va_list);
 extern int vasprintf(char **, const char *, va_list);
 extern int vsscanf(const char *, const char *, va_list);
+extern int vfscanf(void *, const char *, va_list);
 extern int open(const char *, int, ...);
 extern int openat(int, const char *, int, ...);
 extern ssize_t read(int, void *, size_t);
@@ -65,6 +66,16 @@ int __asprintf_chk(char **to, int flag, const char *format, ...)
 int __isoc23_sscanf(const char *text, const char *format, ...)
 {
 	FORWARD(vsscanf(text, format, ap));
+}
+
+int __isoc23_fscanf(void *file, const char *format, ...)
+{
+	FORWARD(vfscanf(file, format, ap));
+}
+
+int __isoc23_vfscanf(void *file, const char *format, va_list ap)
+{
+	return vfscanf(file, format, ap);
 }
 
 int __vfprintf_chk(void *file, int flag, const char *format, va_list ap)
@@ -203,6 +214,16 @@ unsigned long __isoc23_strtoul(const char *text, char **end, int base)
 }
 
 unsigned long long __isoc23_strtoull(const char *text, char **end, int base)
+{
+	return strtoul(text, end, base);
+}
+
+long __isoc23_strtoimax(const char *text, char **end, int base)
+{
+	return strtol(text, end, base);
+}
+
+unsigned long __isoc23_strtoumax(const char *text, char **end, int base)
 {
 	return strtoul(text, end, base);
 }

@@ -29,9 +29,6 @@ pub const SUBLKS_TYPE: c_int = 1 << 5;
 /// "BLKID_FLTR_ONLYIN": probe only for what the filter names.
 pub const FLTR_ONLYIN: c_int = 2;
 
-/// "BLKID_USAGE_FILESYSTEM"; the others are RAID, crypto and other.
-pub const USAGE_FILESYSTEM: c_int = 1 << 1;
-
 /// "blkid_do_safeprobe": what it returns besides 0, success.
 pub const NOTHING_DETECTED: c_int = 1;
 /// Several valid signatures collide on the device.
@@ -51,8 +48,13 @@ unsafe extern "C" {
     /// "blkid_probe_set_superblocks_flags": which values to define (`SUBLKS_*`). 0 on success.
     pub fn blkid_probe_set_superblocks_flags(probe: *mut Probe, flags: c_int) -> c_int;
 
-    /// "blkid_probe_filter_superblocks_usage": `flag` is `FLTR_*`, `usage` a mask of `USAGE_*`. 0 on success.
-    pub fn blkid_probe_filter_superblocks_usage(probe: *mut Probe, flag: c_int, usage: c_int) -> c_int;
+    /// "blkid_probe_filter_superblocks_type": `flag` is `FLTR_*`, `names` a list of types that ends with NULL;
+    /// it is only read. 0 on success.
+    pub fn blkid_probe_filter_superblocks_type(
+        probe: *mut Probe,
+        flag: c_int,
+        names: *const *const c_char,
+    ) -> c_int;
 
     /// "blkid_do_safeprobe": gathers the results of all enabled chains (by default superblocks alone) and
     /// checks for collisions. 0: found, 1: nothing, -2: ambivalent, -1: an error.

@@ -36,9 +36,26 @@ impl Drop for Prober {
     }
 }
 
+/// The types that are looked for: what people put seeds and config drives on, and what a distribution's own
+/// disks have. Each further one costs reads from every device, ZFS alone a mebibyte; what a RAID or encryption
+/// layer hides is none of ours. With these a device costs four small reads instead of ninety.
+const TYPES: [&CStr; 12] = [
+    c"vfat",
+    c"exfat",
+    c"ntfs",
+    c"iso9660",
+    c"udf",
+    c"ext2",
+    c"ext3",
+    c"ext4",
+    c"xfs",
+    c"btrfs",
+    c"squashfs",
+    c"erofs",
+];
+
 /// The file system on an open device or image; `None` when there is none, or when several collide (libblkid
-/// then names neither, and so does the blkid program). Only file systems are looked for: what a RAID or
-/// encryption layer hides is no datasource, and looking for those takes three times as many reads.
+/// then names neither, and so does the blkid program).
 #[allow(unsafe_code)]
 pub fn probe(file: &File) -> Result<Option<Superblock>> {
     let flags = blkid::SUBLKS_LABEL | blkid::SUBLKS_UUID | blkid::SUBLKS_TYPE;
@@ -48,15 +65,13 @@ pub fn probe(file: &File) -> Result<Option<Superblock>> {
         return Err(Error::new("no memory for libblkid"));
     }
     let prober = Prober(pointer);
-    // SAFETY: the prober is valid until the end of this function, and the descriptor, which is borrowed from
-    // `file`, outlives it. All other arguments are integers.
+    let mut types = TYPES.map(CStr::as_ptr).to_vec();
+    types.push(std::ptr::null());
+    // SAFETY: the prober is valid until the end of this function; the descriptor, which is borrowed from
+    // `file`, outlives it; the list of names ends with NULL and is only read, during that call.
     let result = unsafe {
         if blkid::blkid_probe_set_superblocks_flags(prober.0, flags) != 0
-            || blkid::blkid_probe_filter_superblocks_usage(
-                prober.0,
-                blkid::FLTR_ONLYIN,
-                blkid::USAGE_FILESYSTEM,
-            ) != 0
+            || blkid::blkid_probe_filter_superblocks_type(prober.0, blkid::FLTR_ONLYIN, types.as_ptr()) != 0
         {
             return Err(Error::new("libblkid refuses its settings"));
         }

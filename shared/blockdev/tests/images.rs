@@ -1,5 +1,8 @@
 //! Real file systems, made by their own tools, in images that stand where a root's device nodes would be.
 
+// Helpers of tests fail by panicking.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;

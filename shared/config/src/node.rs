@@ -70,10 +70,35 @@ impl fmt::Debug for Node {
 #[derive(Debug, Clone, Default)]
 pub struct Map {
     entries: Vec<(Node, Node)>,
-    /// Text keys to places in `entries`, so that large maps stay linear.
-    index: HashMap<String, usize>,
-    /// The same for all other keys.
+    /// Only for large maps, so that those stay linear and the many small ones small.
+    index: Option<Box<Index>>,
+}
+
+/// From keys to their places in `entries`.
+#[derive(Debug, Clone, Default)]
+struct Index {
+    texts: HashMap<String, usize>,
     others: BTreeMap<Scalar, usize>,
+}
+
+/// Up to so many keys, looking at each is cheaper than an index.
+const SMALL: usize = 12;
+
+impl Index {
+    fn of(entries: &[(Node, Node)]) -> Index {
+        let mut index = Index::default();
+        for (place, (key, _)) in entries.iter().enumerate() {
+            index.add(key, place);
+        }
+        index
+    }
+
+    fn add(&mut self, key: &Node, place: usize) {
+        match &key.value {
+            Value::Str(text) => drop(self.texts.insert(text.clone(), place)),
+            other => drop(Scalar::of(other).map(|scalar| self.others.insert(scalar, place))),
+        }
+    }
 }
 
 /// A key that is no text. Python takes `1`, `1.0` and `true` for the same key, and so does this.
@@ -125,9 +150,20 @@ impl Map {
     }
 
     pub(crate) fn place(&self, key: &Node) -> Option<usize> {
-        match &key.value {
-            Value::Str(text) => self.index.get(text).copied(),
-            _ => self.others.get(&Scalar::of(&key.value)?).copied(),
+        if let Value::Str(text) = &key.value {
+            return self.place_of(text);
+        }
+        let wanted = Scalar::of(&key.value)?;
+        match &self.index {
+            Some(index) => index.others.get(&wanted).copied(),
+            None => self.entries.iter().position(|(k, _)| Scalar::of(&k.value).as_ref() == Some(&wanted)),
+        }
+    }
+
+    fn place_of(&self, key: &str) -> Option<usize> {
+        match &self.index {
+            Some(index) => index.texts.get(key).copied(),
+            None => self.entries.iter().position(|(k, _)| k.as_str() == Some(key)),
         }
     }
 
@@ -136,12 +172,12 @@ impl Map {
     }
 
     pub fn get(&self, key: &str) -> Option<&Node> {
-        self.index.get(key).map(|i| &self.entries[*i].1)
+        self.place_of(key).map(|i| &self.entries[i].1)
     }
 
     /// The key as written (for its position) and its value.
     pub fn get_entry(&self, key: &str) -> Option<(&Node, &Node)> {
-        self.index.get(key).map(|i| (&self.entries[*i].0, &self.entries[*i].1))
+        self.place_of(key).map(|i| (&self.entries[i].0, &self.entries[i].1))
     }
 
     pub fn get_node(&self, key: &Node) -> Option<&Node> {
@@ -153,7 +189,7 @@ impl Map {
     }
 
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Node> {
-        self.index.get(key).map(|i| &mut self.entries[*i].1)
+        self.place_of(key).map(|i| &mut self.entries[i].1)
     }
 
     /// Sets a key; an existing one keeps its place. The old value.
@@ -162,33 +198,36 @@ impl Map {
         if let Some(i) = self.place(&key) {
             return Some(std::mem::replace(&mut self.entries[i].1, value));
         }
-        if let Value::Str(text) = &key.value {
-            self.index.insert(text.clone(), self.entries.len());
-        } else if let Some(scalar) = Scalar::of(&key.value) {
-            self.others.insert(scalar, self.entries.len());
+        if let Some(index) = &mut self.index {
+            index.add(&key, self.entries.len());
         }
         self.entries.push((key, value));
+        if self.index.is_none() && self.entries.len() > SMALL {
+            self.index = Some(Box::new(Index::of(&self.entries)));
+        }
         None
     }
 
     pub fn remove(&mut self, key: &str) -> Option<Node> {
-        let i = self.index.remove(key)?;
-        Some(self.take_out(i))
+        self.place_of(key).map(|i| self.take_out(i))
     }
 
     pub fn remove_node(&mut self, key: &Node) -> Option<Node> {
-        let i = match &key.value {
-            Value::Str(text) => self.index.remove(text)?,
-            other => self.others.remove(&Scalar::of(other)?)?,
-        };
-        Some(self.take_out(i))
+        self.place(key).map(|i| self.take_out(i))
     }
 
     fn take_out(&mut self, i: usize) -> Node {
-        for place in self.index.values_mut().chain(self.others.values_mut()).filter(|p| **p > i) {
-            *place -= 1;
+        let (key, value) = self.entries.remove(i);
+        if let Some(index) = &mut self.index {
+            match &key.value {
+                Value::Str(text) => drop(index.texts.remove(text)),
+                other => drop(Scalar::of(other).map(|scalar| index.others.remove(&scalar))),
+            }
+            for place in index.texts.values_mut().chain(index.others.values_mut()).filter(|p| **p > i) {
+                *place -= 1;
+            }
         }
-        self.entries.remove(i).1
+        value
     }
 }
 
@@ -390,6 +429,23 @@ mod tests {
         assert_eq!(map.iter().map(|(k, _)| k.scalar_text().unwrap()).collect::<Vec<_>>(), ["a", "b", "1"]);
         assert_eq!(map.get("b").unwrap().as_str(), Some("b"));
         assert_eq!(map.get_node(&Node::from(1)).unwrap().as_str(), Some("one"));
+    }
+
+    #[test]
+    fn large_maps_know_their_keys_too() {
+        let mut map: Map = (0..100).map(|i| (Node::from(i), Node::from(i))).collect();
+        for i in 0..100 {
+            map.insert(format!("k{i}"), i);
+        }
+        map.insert("k7", "new");
+        map.insert(1.0, "one");
+        assert_eq!(map.len(), 200);
+        assert_eq!(map.remove_node(&Node::from(true)).unwrap().as_str(), Some("one"));
+        assert_eq!(map.remove("k0").unwrap().as_int(), Some(0));
+        assert_eq!((map.get("k7").unwrap().as_str(), map.get("k0")), (Some("new"), None));
+        assert_eq!(map.get_node(&Node::from(99)).unwrap().as_int(), Some(99));
+        assert_eq!(map.get("k99").unwrap().as_int(), Some(99));
+        assert_eq!(map, map.clone().into_iter().rev().collect::<Map>());
     }
 
     #[test]

@@ -418,6 +418,7 @@ mod tests {
                 "flag expected true or false, found a list",
             ]
         );
+        assert_eq!(Mode::Off.word(), "off");
         assert_eq!(Inner::KEYS[0].doc.trim(), "Its name.");
     }
 }

@@ -6,9 +6,8 @@ use config::merge::{Strategy, merge_first_wins};
 use config::{Node, yaml};
 
 fn recorded(part: &str) -> Vec<Node> {
-    let text = include_str!("merge/recorded.json");
-    let parsed = yaml::parse("recorded.json", text).unwrap();
-    parsed.root.get(part).unwrap().as_seq().unwrap().to_vec()
+    let parsed = yaml::parse("recorded.json", include_str!("merge/recorded.json")).expect("JSON is YAML");
+    parsed.root.get(part).and_then(Node::as_seq).expect("a list of cases").to_vec()
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The config modules: one file each, one line of [`MODULES`] each, and the runner that decides which are due.
 //! Modules know no cloud and not each other.
 
+mod authorized_keys;
 mod block;
 mod bootcmd;
 mod ca_certs;
@@ -11,9 +12,12 @@ mod fstab;
 mod growpart;
 #[cfg(test)]
 mod growth_tests;
+mod locale;
 mod mountinfo;
 mod mounts;
+mod names;
 mod partition_table;
+mod pending;
 mod phone_home;
 mod power_state_change;
 mod resizefs;
@@ -26,10 +30,17 @@ mod scripts_per_once;
 mod scripts_user;
 mod scripts_vendor;
 mod seed_random;
+pub mod set_hostname;
+mod set_passwords;
 mod shell;
+mod ssh;
+mod sshd_config;
 mod swap;
 #[cfg(test)]
 mod testing;
+mod update_hostname;
+mod users;
+mod users_groups;
 mod write_files;
 mod write_files_deferred;
 
@@ -58,6 +69,7 @@ pub struct Module {
 /// Every module. A new one is a file and a line here.
 pub const MODULES: &[&Module] = &[
     &bootcmd::MODULE,
+    &locale::MODULE,
     &ca_certs::MODULE,
     &final_message::MODULE,
     &growpart::MODULE,
@@ -71,6 +83,11 @@ pub const MODULES: &[&Module] = &[
     &scripts_per_once::MODULE,
     &scripts_user::MODULE,
     &scripts_vendor::MODULE,
+    &set_hostname::MODULE,
+    &set_passwords::MODULE,
+    &ssh::MODULE,
+    &update_hostname::MODULE,
+    &users_groups::MODULE,
     &seed_random::MODULE,
     &write_files::MODULE,
     &write_files_deferred::MODULE,

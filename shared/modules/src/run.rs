@@ -4,6 +4,7 @@ use config::Node;
 use state::{Frequency, acquire, has_run};
 use system::{debug, deprecated, error, info, warning};
 
+use crate::pending::pending_keys;
 use crate::{Context, Entry, Module, module};
 
 /// Names that upstream has removed; configurations still list them.
@@ -71,6 +72,13 @@ fn due(context: &Context<'_>, entry: &Entry, unverified: &[String]) -> Result<&'
         return Err("removed".into());
     }
     let Some(module) = module(&entry.name) else {
+        let known = plain.strip_prefix("cc_").unwrap_or(&plain);
+        if let Some(keys) = pending_keys(known, context.config) {
+            if !keys.is_empty() {
+                warning!(sys, "module {known} is not in this version: {} has no effect", keys.join(", "));
+            }
+            return Err("not in this version".into());
+        }
         warning!(sys, "no module named {}; skipped", entry.name);
         return Err("unknown".into());
     };

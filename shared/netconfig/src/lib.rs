@@ -1,1 +1,65 @@
+//! Network configuration, from whatever says it to the files that the machine's network service reads.
+//!
+//! ```text
+//! source   which of several configurations applies, and whether now          (pure)
+//! parse/   version 1 and 2, and formats that become one of them  ──► model   (pure)
+//! render/  model ──► files of netplan, networkd …                            (pure)
+//! nics     which NICs the machine has; rename: which of them need a new name (pure, facts from sysfs)
+//! apply    the effects: links renamed, files written, the network service told
+//! ```
+//!
+//! Knows no datasource: stages hand configurations over as values with their format's name.
 
+pub mod activate;
+pub mod apply;
+pub mod model;
+pub mod nics;
+pub mod parse;
+pub mod rename;
+pub mod render;
+pub mod source;
+
+use config::{Findings, Node};
+
+pub use activate::bring_up;
+pub use apply::{Applied, Plan, apply, fallback, from_format};
+pub use parse::Known;
+pub use render::{File, Target};
+pub use source::{Decision, Due, Inputs, Moment, Outcome, Source, decide, due};
+
+/// What a conversion gave: files, with what was odd about the input.
+#[derive(Debug)]
+pub struct Converted {
+    pub files: Vec<File>,
+    pub findings: Findings,
+}
+
+/// A text of one format (a name of [`parse::FORMATS`]) as the files of one renderer (a name of
+/// [`render::RENDERERS`]), for one distribution: `devel net-convert`. Nothing of this machine plays a part but
+/// what `known` holds.
+pub fn convert(
+    format: &str,
+    source: &str,
+    text: &str,
+    renderer: &str,
+    distro: &str,
+    known: &Known,
+) -> Result<Converted, String> {
+    let format = parse::FORMATS.iter().find(|f| f.name == format).ok_or("unknown input format")?;
+    let renderer = render::named(renderer).ok_or("unknown output format")?;
+    let mut findings = Findings::default();
+    let node = if format.json {
+        let json = serde_json::from_str(text).map_err(|e| format!("{source}: {e}"))?;
+        Node::from_json(&json)
+    } else {
+        let parsed = config::yaml::parse(source, text).map_err(|e| e.to_string())?;
+        for f in parsed.findings {
+            findings.add(f.kind, &f.at, f.key, f.message);
+        }
+        parsed.root
+    };
+    let config = (format.to_config)(&node, known)?;
+    let rendered = render::render(&config, renderer, &Target::of(distro), known)?;
+    findings.extend(rendered.findings);
+    Ok(Converted { files: rendered.files, findings })
+}

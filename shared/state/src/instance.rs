@@ -171,6 +171,34 @@ impl Instance {
         ]
     }
 
+    /// What the text files beside Python's cache say of the instance, for a boot whose datasource is gone.
+    pub fn from_text_files(sys: &System, layout: &Layout) -> Option<Instance> {
+        let id = crate::previous::known_id(sys, layout)?;
+        let described = sys.read_text(layout.instance("datasource")).ok()?;
+        // `DataSourceNoCloud: DataSourceNoCloud [seed=/dev/sr0]`
+        let (class, description) = described.trim().split_once(": ")?;
+        let datasource =
+            class.strip_prefix("DataSource").unwrap_or(class).trim_end_matches("Net").to_string();
+        let mut instance = Instance {
+            id,
+            platform: datasource.to_lowercase(),
+            cloud_name: "unknown".into(),
+            subplatform: "unknown".into(),
+            description: description.to_string(),
+            dsmode: "net".into(),
+            datasource,
+            ..Instance::default()
+        };
+        instance.read_raw_files(sys, layout);
+        Some(instance)
+    }
+
+    fn read_raw_files(&mut self, sys: &System, layout: &Layout) {
+        self.user_data = read_raw(sys, &layout.instance("user-data.txt"));
+        self.vendor_data = read_raw(sys, &layout.instance("vendor-data.txt"));
+        self.vendor_data2 = read_raw(sys, &layout.instance("vendor-data2.txt"));
+    }
+
     /// Reads the cache. What cannot be read counts as nothing cached, is said, and leads to a search, which
     /// finds the same id and so re-runs nothing.
     pub fn load(sys: &System, layout: &Layout) -> Cached {
@@ -179,9 +207,7 @@ impl Instance {
         match json::read(sys, &path) {
             Ok(value) => match Instance::from_json(value) {
                 Some(mut instance) => {
-                    instance.user_data = read_raw(sys, &layout.instance("user-data.txt"));
-                    instance.vendor_data = read_raw(sys, &layout.instance("vendor-data.txt"));
-                    instance.vendor_data2 = read_raw(sys, &layout.instance("vendor-data2.txt"));
+                    instance.read_raw_files(sys, layout);
                     return Cached::Instance(Box::new(instance));
                 }
                 None => warning!(sys, "{path} holds no instance; searching again"),

@@ -1,7 +1,7 @@
 //! Every path of the state, named once. Paths are the machine's own; `System` puts its root before them.
 
 /// Where the state lives; `system_info.paths` may move it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
     cloud_dir: String,
     run_dir: String,

@@ -92,7 +92,13 @@ pub fn instancify(sys: &System, layout: &Layout, instance: &Instance) -> Result<
     let durable = Write::default().durable();
     let line = |text: &str| format!("{text}\n");
     let described = line(&format!("{}: {}", class_of(&instance.description), instance.description));
-    sys.write(layout.instance("datasource"), &described, Write::default())?;
+    // The same datasource described by another release of cloud-init is not worth a change.
+    let class = |text: &str| text.split(':').next().unwrap_or_default().to_string();
+    if previous.datasource.as_deref().map(class) != Some(class(&described))
+        || !sys.exists(layout.instance("datasource"))
+    {
+        sys.write(layout.instance("datasource"), &described, Write::default())?;
+    }
     sys.write(
         layout.data("previous-datasource"),
         previous.datasource.as_deref().map_or(described.clone(), line),

@@ -64,11 +64,12 @@ pub fn has_run(sys: &System, layout: &Layout, name: &str, frequency: Frequency) 
     })
 }
 
-/// Marks it as begun, durably, before it begins: `PID: TIME`.
+/// Marks it as begun, before it begins: `PID: TIME`. Not synced: file systems keep the order of such changes, so
+/// no effect of the work can outlive a power cut that the mark does not; and an empty mark still counts.
 pub fn acquire(sys: &System, layout: &Layout, name: &str, frequency: Frequency) -> Result<()> {
     let Some(path) = path(layout, name, frequency) else { return Ok(()) };
     let text = format!("{}: {}\n", std::process::id(), sys.clock().wall().as_secs_f64());
-    sys.write(path, text, Write::default().durable()).map(drop)
+    sys.write(path, text, Write::default()).map(drop)
 }
 
 /// Takes the mark away, for work that is to be tried again.

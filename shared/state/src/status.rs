@@ -96,9 +96,9 @@ impl Status {
         self.all.get(key)
     }
 
-    /// Writes status.json and its link in /run.
+    /// Writes status.json and its link in /run. Not synced: the next boot begins a new one.
     pub fn write(&self, sys: &System, layout: &Layout) -> Result<()> {
-        json::write(sys, &layout.data("status.json"), &self.json(), Write::default().durable())?;
+        json::write(sys, &layout.data("status.json"), &self.json(), Write::default())?;
         link(sys, layout, "status.json")
     }
 
@@ -106,7 +106,7 @@ impl Status {
     pub fn write_result(&self, sys: &System, layout: &Layout) -> Result<()> {
         let datasource = self.all.get("datasource").cloned().unwrap_or_default();
         let result = json!({ "v1": { "datasource": datasource, "errors": self.errors() } });
-        json::write(sys, &layout.data("result.json"), &result, Write::default().durable())?;
+        json::write(sys, &layout.data("result.json"), &result, Write::default())?;
         link(sys, layout, "result.json")
     }
 

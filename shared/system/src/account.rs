@@ -55,6 +55,11 @@ pub fn parse_group(text: &str) -> Vec<Group> {
 }
 
 impl System {
+    /// Whether this process may give files to others.
+    pub fn is_privileged(&self) -> bool {
+        nix::unistd::geteuid().is_root()
+    }
+
     pub fn users(&self) -> Vec<User> {
         self.read_text("/etc/passwd").map(|t| parse_passwd(&t)).unwrap_or_default()
     }

@@ -34,6 +34,9 @@ impl Error {
 /// The cause without Rust's " (os error 2)", which helps nobody who reads a boot log.
 fn reason(cause: &io::Error) -> String {
     let text = cause.to_string();
+    if cause.raw_os_error().is_none() && cause.kind() == io::ErrorKind::NotFound {
+        return "not found".into();
+    }
     match text.find(" (os error") {
         Some(end) => text[..end].to_string(),
         None => text,

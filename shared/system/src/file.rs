@@ -1,6 +1,6 @@
 //! Files: read with a cap, written whole or not at all, with their final mode from the first byte.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Write as _};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
@@ -48,7 +48,8 @@ impl Write {
         Write { uid, gid, ..self }
     }
 
-    /// On the disk before the call returns: for state that decides what the next boot does.
+    /// Whole after a power cut, old or new: for state that decides what the next boot does. Costs a disk's
+    /// flush (a few milliseconds), so it is not for what the next boot throws away.
     pub fn durable(self) -> Write {
         Write { durable: true, ..self }
     }
@@ -104,6 +105,30 @@ impl System {
     /// character device (a pipe would make us wait for its writer).
     pub fn read_at_most(&self, path: impl AsRef<Path>, limit: u64) -> Result<Vec<u8>> {
         let path = path.as_ref();
+        let (file, meta) = self.open_to_read(path)?;
+        let too_large = || Error::new(format!("reading {}: larger than {limit} bytes", path.display()));
+        // Told by its size alone, so that nothing of it is read; files of /proc and /sys have none.
+        if meta.is_file() && meta.len() > limit {
+            return Err(too_large());
+        }
+        let mut bytes = Vec::with_capacity(meta.len().min(limit) as usize);
+        file.take(limit + 1).read_to_end(&mut bytes).doing(format_args!("reading {}", path.display()))?;
+        if bytes.len() as u64 > limit {
+            return Err(too_large());
+        }
+        Ok(bytes)
+    }
+
+    /// The first `limit` bytes, or all when there are fewer: for what is long but tells early.
+    pub fn read_head(&self, path: impl AsRef<Path>, limit: u64) -> Result<Vec<u8>> {
+        let path = path.as_ref();
+        let (file, _) = self.open_to_read(path)?;
+        let mut bytes = Vec::with_capacity(limit as usize);
+        file.take(limit).read_to_end(&mut bytes).doing(format_args!("reading {}", path.display()))?;
+        Ok(bytes)
+    }
+
+    fn open_to_read(&self, path: &Path) -> Result<(fs::File, fs::Metadata)> {
         let what = || format!("reading {}", path.display());
         let file = OpenOptions::new()
             .read(true)
@@ -117,12 +142,7 @@ impl System {
         if meta.file_type().is_fifo() || meta.file_type().is_socket() {
             return Err(Error::new(format!("{}: not a regular file", what())));
         }
-        let mut bytes = Vec::with_capacity(meta.len().min(limit) as usize);
-        file.take(limit + 1).read_to_end(&mut bytes).doing(what())?;
-        if bytes.len() as u64 > limit {
-            return Err(Error::new(format!("{}: larger than {limit} bytes", what())));
-        }
-        Ok(bytes)
+        Ok((file, meta))
     }
 
     /// The whole content as text; bytes that are not UTF-8 become U+FFFD.
@@ -271,16 +291,12 @@ impl System {
             // After chown, which clears set-user-ID bits; before the content, so that it is never wider.
             file.set_permissions(fs::Permissions::from_mode(how.mode))?;
             file.write_all(content)?;
-            if how.durable {
+            // Before the rename: else a power cut could leave the new name with nothing in it. That the rename
+            // itself is on the disk is not waited for; the old file is as good as the new one.
+            if how.durable && !content.is_empty() {
                 file.sync_data()?;
             }
-            fs::rename(&temporary, host)?;
-            if how.durable
-                && let Some(parent) = host.parent()
-            {
-                File::open(parent)?.sync_all()?;
-            }
-            Ok(())
+            fs::rename(&temporary, host)
         })();
         if result.is_err() {
             let _ = fs::remove_file(&temporary);
@@ -464,6 +480,9 @@ mod tests {
         let (sys, top) = sandbox("large");
         sys.write("/x", "12345", Write::default()).unwrap();
         assert!(sys.read_at_most("/x", 4).is_err());
+        assert_eq!(sys.read_at_most("/x", 5).unwrap(), b"12345");
+        assert_eq!(sys.read_head("/x", 4).unwrap(), b"1234");
+        assert_eq!(sys.read_head("/x", 9).unwrap(), b"12345");
         assert!(sys.read("/").is_err());
         assert!(sys.read("/none").unwrap_err().is_absent());
         fs::remove_dir_all(top).unwrap();

@@ -42,6 +42,12 @@ impl System {
         nix::unistd::gethostname().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default()
     }
 
+    /// The running kernel's name, its version text and the machine (uname(2)); empty where it has none.
+    pub fn kernel_identity(&self) -> [String; 3] {
+        let Ok(identity) = nix::sys::utsname::uname() else { return Default::default() };
+        [identity.sysname(), identity.version(), identity.machine()].map(|t| t.to_string_lossy().into_owned())
+    }
+
     /// Gives the running kernel a name (sethostname(2)).
     pub fn set_kernel_hostname(&self, name: &str) -> Result<()> {
         if self.is_live() {

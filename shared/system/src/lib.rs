@@ -8,6 +8,7 @@
 mod account;
 mod clock;
 mod command;
+mod console;
 mod disk;
 mod error;
 mod file;
@@ -19,6 +20,7 @@ mod log;
 mod output;
 mod root;
 mod swap_file;
+mod udev;
 
 pub use account::{Group, User, parse_group, parse_passwd};
 pub use clock::{Clock, Deadline, log_time, rfc2822};
@@ -27,6 +29,7 @@ pub use disk::Growable;
 pub use error::{Error, Result, ResultExt};
 pub use file::{Change, Write};
 pub use http::{Fetch, Fetched};
+pub use link::{Link, LinkAddress};
 pub use log::{Level, Log};
 pub use root::Root;
 

@@ -5,11 +5,13 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt;
 
 use nix::fcntl::{FallocateFlags, fallocate};
-use nix::sys::statfs::{BTRFS_SUPER_MAGIC, XFS_SUPER_MAGIC, fstatfs};
+use nix::sys::statfs::{BTRFS_SUPER_MAGIC, FsType, fstatfs};
 
 use crate::{Effect, Result, ResultExt, System, Write, ioctl};
 
 const MIB: usize = 1 << 20;
+/// `XFS_SUPER_MAGIC` (linux/magic.h), which nix has only for glibc.
+const XFS_SUPER_MAGIC: FsType = FsType(0x5846_5342);
 
 impl System {
     /// Bytes that are free on the file system of a directory.

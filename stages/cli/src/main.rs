@@ -1,1 +1,55 @@
-fn main() {}
+//! What an operator types: `cloud-init`, and by their names `cloud-id` and `cloud-init-per`. Stages are other
+//! programs, which this one starts and never contains.
+
+mod arguments;
+mod clean;
+mod cloud_id;
+mod features;
+mod machine;
+mod per;
+mod query;
+mod stages;
+mod status;
+
+use std::process::ExitCode;
+
+use arguments::{Command, Parsed};
+use machine::Machine;
+
+/// Exit code of a usage error, as Python's argparse has it.
+const USAGE: u8 = 2;
+
+fn main() -> ExitCode {
+    let mut words = std::env::args();
+    let name = words.next().unwrap_or_default();
+    let name = name.rsplit('/').next().unwrap_or_default().to_string();
+    let words: Vec<String> = words.collect();
+    if name == "cloud-init-per" || name == "cloud-init-run-module" {
+        return per::run(&words);
+    }
+    match arguments::parse(&name, words) {
+        Parsed::Run { top, command } => {
+            let machine = Machine::open(&top);
+            match command {
+                Command::Init(args) => stages::init(&top, &args),
+                Command::Modules(args) => stages::modules(&top, &args),
+                Command::Single(args) => stages::single(&top, &args),
+                Command::Status(args) => status::run(&machine, &args),
+                Command::Query(args) => query::run(&machine, &args),
+                Command::Clean(args) => clean::run(&machine, &args),
+                Command::CloudId(args) => cloud_id::run(&machine, &args),
+                Command::Features(_) => features::run(),
+                // Removed upstream in 22.x; old DHCP hooks still call it.
+                Command::DhclientHook(_) => ExitCode::SUCCESS,
+            }
+        }
+        Parsed::Print(text) => {
+            println!("{}", text.trim_end());
+            ExitCode::SUCCESS
+        }
+        Parsed::Usage(message, help) => {
+            eprintln!("error: {message}\n\n{}", help.trim_end());
+            ExitCode::from(USAGE)
+        }
+    }
+}

@@ -33,7 +33,9 @@ pub fn parse(words: impl Iterator<Item = String>) -> Result<Args, String> {
             Some((key, value)) if key.starts_with("--") => (key.to_string(), Some(value.to_string())),
             _ => (word, None),
         };
-        let mut value = || inline.clone().or_else(|| words.next()).ok_or(format!("argument {key}: expected one argument"));
+        let mut value = || {
+            inline.clone().or_else(|| words.next()).ok_or(format!("argument {key}: expected one argument"))
+        };
         let single = |args: &mut Args| std::mem::take(args.single.get_or_insert_default());
         match key.as_str() {
             "--root" => args.root = value()?,

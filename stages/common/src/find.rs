@@ -27,20 +27,37 @@ impl Stage {
                     return Some(self.cached(*instance));
                 }
                 match self.check(&instance) {
+                    Same::Yes if self.has_update_event("boot") || self.has_update_event("boot-legacy") => {
+                        debug!(
+                            self.sys,
+                            "still instance {}; its network configuration is wanted anew at each boot",
+                            instance.id
+                        );
+                        Some(*instance)
+                    }
                     Same::Yes => return Some(self.cached(*instance)),
                     Same::No(why) => {
-                        info!(self.sys, "the cached instance {} is not this machine's any more: {why}", instance.id);
+                        info!(
+                            self.sys,
+                            "the cached instance {} is not this machine's any more: {why}", instance.id
+                        );
                         None
                     }
                     Same::CannotTell(why) => {
-                        debug!(self.sys, "whether this still is instance {} needs a search: {why}", instance.id);
+                        debug!(
+                            self.sys,
+                            "whether this still is instance {} needs a search: {why}", instance.id
+                        );
                         Some(*instance)
                     }
                 }
             }
             Cached::Python { id } => {
                 let id = id.unwrap_or_else(|| "of unknown id".into());
-                info!(self.sys, "Python's cloud-init set up instance {id}; its id and semaphores are honoured");
+                info!(
+                    self.sys,
+                    "Python's cloud-init set up instance {id}; its id and semaphores are honoured"
+                );
                 Instance::from_text_files(&self.sys, &self.layout)
             }
             Cached::Nothing => None,
@@ -50,14 +67,20 @@ impl Stage {
     }
 
     fn cached(&mut self, instance: Instance) -> Found {
-        debug!(self.sys, "finish: {}/check-cache: SUCCESS: restored from cache: {}", self.name.event(), instance.description);
+        debug!(
+            self.sys,
+            "finish: {}/check-cache: SUCCESS: restored from cache: {}",
+            self.name.event(),
+            instance.description
+        );
         Found { instance, is_new: false, is_cached: true }
     }
 
     /// The cache counts without a check when the administrator says so, and in every stage after the one that
     /// confirmed it in this boot.
     fn may_trust(&self, instance: &Instance) -> bool {
-        let confirmed = self.sys.read_text(self.layout.run(".instance-id")).is_ok_and(|id| id.trim() == instance.id);
+        let confirmed =
+            self.sys.read_text(self.layout.run(".instance-id")).is_ok_and(|id| id.trim() == instance.id);
         let manual = self.settings.get("manual_cache_clean").is_some_and(|n| !n.is_falsy())
             || self.sys.exists(self.layout.instance("manual-clean"));
         confirmed || manual
@@ -85,7 +108,8 @@ impl Stage {
         }
         let kept = kept?;
         let can_come_later = outcome.later.iter().any(|n| n.eq_ignore_ascii_case(&kept.datasource));
-        let is_local = kept.subplatform.starts_with("seed-dir") || kept.subplatform.starts_with("config-disk");
+        let is_local =
+            kept.subplatform.starts_with("seed-dir") || kept.subplatform.starts_with("config-disk");
         if self.name == Name::Local && can_come_later && !is_local {
             debug!(self.sys, "{} may still be found in the network stage", kept.datasource);
             return None;
@@ -110,7 +134,11 @@ impl Stage {
             layout: &self.layout,
             config: &self.settings.system,
             command_line: &self.command_line,
-            stage: if self.name == Name::Local { datasource::Stage::Local } else { datasource::Stage::Network },
+            stage: if self.name == Name::Local {
+                datasource::Stage::Local
+            } else {
+                datasource::Stage::Network
+            },
         }
     }
 
@@ -123,7 +151,12 @@ impl Stage {
     /// The instance that an earlier stage confirmed; the config and final stages know no other way.
     pub fn cached_instance(&mut self) -> Option<Found> {
         match Instance::load(&self.sys, &self.layout) {
-            Cached::Instance(instance) => Some(self.cached(*instance)),
+            Cached::Instance(instance) => {
+                if instance.config.as_object().is_some_and(|c| !c.is_empty()) {
+                    self.reload_settings(&instance);
+                }
+                Some(self.cached(*instance))
+            }
             Cached::Python { .. } | Cached::Nothing => None,
         }
     }

@@ -8,6 +8,7 @@ mod logging;
 mod module_list;
 mod network;
 mod platform;
+mod prepare;
 mod stage;
 
 pub use args::{Args, Single};

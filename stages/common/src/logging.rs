@@ -223,8 +223,13 @@ fn redirect(sys: &System, to: &str, streams: &[i32]) -> std::io::Result<()> {
         return Ok(());
     }
     let host = sys.root().host_followed(path);
-    let file =
-        OpenOptions::new().create(true).write(true).append(append).truncate(!append).mode(0o640).open(host)?;
+    let file = OpenOptions::new()
+        .create(true)
+        .write(true)
+        .append(append)
+        .truncate(!append)
+        .mode(0o640)
+        .open(host)?;
     point(&file.into(), streams)
 }
 
@@ -275,7 +280,8 @@ mod tests {
             parse_handlers(text),
             [Handler::Stderr(Level::Warning), Handler::File(Level::Debug, "/var/log/x.log".into())]
         );
-        let syslog = "[logger_root]\nhandlers=s\n[handler_s]\nclass=handlers.SysLogHandler\nargs=(\"/dev/log\", 1)\n";
+        let syslog =
+            "[logger_root]\nhandlers=s\n[handler_s]\nclass=handlers.SysLogHandler\nargs=(\"/dev/log\", 1)\n";
         assert_eq!(parse_handlers(syslog), [Handler::Syslog(Level::Debug)]);
         assert!(parse_handlers("nonsense = [\n]").is_empty());
     }

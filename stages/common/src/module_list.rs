@@ -29,7 +29,11 @@ impl Stage {
         let context = self.context(instance, &config, &system_info);
         let outcomes = run_list(&context, &list, event);
         let done = outcomes.iter().filter(|(_, ran)| *ran == Ran::Done).count();
-        info!(self.sys, "Ran {done} modules with {} failures", outcomes.iter().filter(|(_, ran)| matches!(ran, Ran::Failed(_))).count());
+        info!(
+            self.sys,
+            "Ran {done} modules with {} failures",
+            outcomes.iter().filter(|(_, ran)| matches!(ran, Ran::Failed(_))).count()
+        );
         for (_, ran) in outcomes {
             if let Ran::Failed(message) = ran {
                 self.count_error(message);
@@ -68,9 +72,15 @@ impl Stage {
         (config, system_info.unwrap_or_else(|| Node::from(Map::new())))
     }
 
-    pub(crate) fn context<'a>(&'a self, instance: &'a Instance, config: &'a Node, system_info: &'a Node) -> Context<'a> {
+    pub(crate) fn context<'a>(
+        &'a self,
+        instance: &'a Instance,
+        config: &'a Node,
+        system_info: &'a Node,
+    ) -> Context<'a> {
         let seconds = self.settings.system.at_path(&["timeouts", "script"]).and_then(Node::as_int);
-        let script_timeout = seconds.and_then(|s| u64::try_from(s).ok()).map_or(SCRIPT_TIMEOUT, Duration::from_secs);
+        let script_timeout =
+            seconds.and_then(|s| u64::try_from(s).ok()).map_or(SCRIPT_TIMEOUT, Duration::from_secs);
         Context {
             sys: &self.sys,
             layout: &self.layout,

@@ -25,7 +25,8 @@ pub fn platform(sys: &System) -> Platform {
         line.map(|l| l.trim().trim_matches(['"', '\'']).to_string()).unwrap_or_default()
     };
     let names = nix::sys::utsname::uname().map(|u| {
-        [u.sysname(), u.nodename(), u.release(), u.version(), u.machine()].map(|s| s.to_string_lossy().into_owned())
+        [u.sysname(), u.nodename(), u.release(), u.version(), u.machine()]
+            .map(|s| s.to_string_lossy().into_owned())
     });
     let distro = value("ID");
     Platform {

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use config::Node;
 use config::settings::{Settings, Sources};
-use state::{Layout, StageStatus, Status};
+use state::{Instance, Layout, StageStatus, Status};
 use system::{Level, System, debug, error, warning};
 
 use crate::args::{self, Args};
@@ -89,10 +89,12 @@ impl Stage {
     fn begin(name: Name, args: Args) -> Stage {
         let sys = System::new(&args.root);
         let command_line = sys.kernel_command_line();
-        // Where the state is is itself configured, so the instance's own layers come with a second look, which
-        // costs nothing before there is an instance.
-        let settings = load(&sys, &Layout::default(), &command_line, &args.files);
+        // Where the state is is itself configured: elsewhere means a second look.
+        let mut settings = load(&sys, &Layout::default(), name, &command_line, &args, None);
         let layout = layout_of(&settings);
+        if layout != Layout::default() {
+            settings = load(&sys, &layout, name, &command_line, &args, None);
+        }
         let mut stage = Stage {
             name,
             args,
@@ -145,7 +147,11 @@ impl Stage {
             self.status = Status::read(sys, layout);
             let before = self.status.get(self.name.status());
             if before.start.is_some() && before.finished.is_none() {
-                warning!(sys, "Unexpected start time found for {}. Was this stage restarted?", self.name.status());
+                warning!(
+                    sys,
+                    "Unexpected start time found for {}. Was this stage restarted?",
+                    self.name.status()
+                );
             }
         }
         self.record.start = Some(uptime);
@@ -154,6 +160,9 @@ impl Stage {
     }
 
     fn report_settings(&self) {
+        for path in &self.settings.hidden {
+            debug!(self.sys, "{path} is for root only; not read");
+        }
         for finding in self.settings.findings.iter() {
             match finding.kind {
                 config::Kind::Deprecated => system::deprecated!(self.sys, "{finding}"),
@@ -163,8 +172,11 @@ impl Stage {
     }
 
     /// Reads the configuration again, now that an instance has its own.
-    pub fn reload_settings(&mut self) {
-        self.settings = load(&self.sys, &self.layout, &self.command_line, &self.args.files);
+    pub fn reload_settings(&mut self, instance: &Instance) {
+        let of_datasource = Some(Node::from_json(&instance.config));
+        // By now the link points at this instance in every stage that has one.
+        self.settings =
+            load(&self.sys, &self.layout, Name::Final, &self.command_line, &self.args, of_datasource);
         self.report_settings();
     }
 
@@ -232,8 +244,7 @@ impl Stage {
                 error!(self.sys, "{e}");
             }
         }
-        // A shell sees the number modulo 256: never let errors look like success.
-        ExitCode::from(u8::try_from(failed).unwrap_or(u8::MAX))
+        crate::prepare::exit_code(failed)
     }
 }
 
@@ -243,15 +254,26 @@ fn layout_of(settings: &Settings) -> Layout {
     Layout::with(path("cloud_dir"), path("run_dir"), path("templates_dir"))
 }
 
-fn load(sys: &System, layout: &Layout, command_line: &str, files: &[String]) -> Settings {
+/// The layers of this stage. The local stage does not know yet whether the instance that the link points at is
+/// this one, so it takes nothing from there.
+fn load(
+    sys: &System,
+    layout: &Layout,
+    name: Name,
+    command_line: &str,
+    args: &Args,
+    datasource: Option<Node>,
+) -> Settings {
     Settings::load(
         sys,
         &Sources {
-            run_dir: &layout.run(""),
-            instance_dir: &layout.instance(""),
-            command_line,
-            files,
-            ..Sources::default()
+            run_dir: layout.run(""),
+            command_line: Some(command_line.to_string()),
+            datasource,
+            instance_dir: (name != Name::Local).then(|| layout.instance("")),
+            environment_file: std::env::var("CLOUD_CFG").ok().filter(|f| !f.is_empty()),
+            files: args.files.clone(),
+            render: None,
         },
     )
 }

@@ -1,24 +1,26 @@
-//! From events to values. First all nodes go into an arena in which an alias is the number of the node that it
-//! means (`compose`); then the tree is built from it (`build`), which resolves tags, merge keys and duplicates.
-//! Two passes because a merge key moves pairs between maps before anything is known of their values.
+//! From events to nodes: all of them in one arena, in which an alias is the number of the node that it means. The
+//! values are made from it by `build`, in a second pass because a merge key moves pairs between maps before anything
+//! is known of their values.
 
-use std::collections::{HashMap, HashSet};
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::ops::Range;
 use std::rc::Rc;
 
 use super::events::{Event, Events, Problem, Properties, Spot};
 use super::scalar::{self, Tag};
-use super::{BadYaml, MOST_COPIES, MOST_DEPTH, Parsed};
-use crate::{Finding, Kind, Map, Mark, Node, Value};
+use super::{BadYaml, MOST_DEPTH, MOST_NODES, Parsed, build};
+use crate::Mark;
 
-type Id = usize;
+pub(super) type Id = usize;
 
-struct Raw {
-    tag: Tag,
-    at: Spot,
-    what: What,
+pub(super) struct Raw {
+    pub tag: Tag,
+    pub at: Spot,
+    pub what: What,
 }
 
-enum What {
+pub(super) enum What {
     Scalar(String),
     Seq(Vec<Id>),
     Map {
@@ -31,14 +33,14 @@ enum What {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Flat {
+pub(super) enum Flat {
     No,
     Underway,
     Yes,
 }
 
 impl What {
-    fn kind(&self) -> &'static str {
+    pub fn kind(&self) -> &'static str {
         match self {
             What::Scalar(_) => "a scalar",
             What::Seq(_) => "a list",
@@ -48,29 +50,88 @@ impl What {
 }
 
 /// A complaint that does not know its file yet.
-struct Bad(Spot, String);
+pub(super) struct Bad {
+    at: Spot,
+    message: String,
+    /// What the parser would take if it were written in another way, and where, in characters.
+    repair: Option<(Repair, u64)>,
+}
 
-type Result<T> = std::result::Result<T, Bad>;
+pub(super) type Result<T> = std::result::Result<T, Bad>;
+
+pub(super) fn bad<T>(at: Spot, message: impl Into<String>) -> Result<T> {
+    Err(Bad { at, message: message.into(), repair: None })
+}
+
+/// What the parser under us does not know.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Repair {
+    /// `{a:[1]}` and `{a:}` are good for PyYAML; here a blank is wanted after such a colon.
+    GluedColon,
+    /// JSON writes letters beyond 16 bits as two escapes. PyYAML makes something of them that nothing can write.
+    Surrogates,
+}
+
+/// How often a text is read again after a repair.
+const MOST_REPAIRS: usize = 100;
 
 pub(super) fn document(source: Rc<str>, text: &str) -> std::result::Result<Parsed, BadYaml> {
-    let mut reader = Compose { nodes: Vec::new(), anchors: HashMap::new() };
-    let read = reader.document(text).and_then(|root| {
-        let Some(root) = root else { return Ok(Parsed::default()) };
-        let mut build = Build {
-            copies: 0,
-            seen: vec![Seen::default(); reader.nodes.len()],
-            nodes: reader.nodes,
-            source: source.clone(),
-            path: Vec::new(),
-            findings: Vec::new(),
+    let mut shifts = Shifts::default();
+    let mut text = Cow::Borrowed(text);
+    loop {
+        let failed = match read(&source, &text, &shifts) {
+            Ok(parsed) => return Ok(parsed),
+            Err(failed) => failed,
         };
-        let root = build.node(root)?;
-        Ok(Parsed { root, findings: build.findings })
-    });
-    read.map_err(|Bad(at, message)| BadYaml {
-        at: Mark { source: Some(source), line: at.line, column: at.column },
-        message,
-    })
+        let change = failed.repair.and_then(|(repair, index)| {
+            let (at, _) = text.char_indices().nth(usize::try_from(index).ok()?)?;
+            repaired(repair, &text, at)
+        });
+        match change {
+            Some((range, new)) if shifts.0.len() < MOST_REPAIRS => {
+                shifts.0.push((failed.at, new.len() as i64 - range.len() as i64));
+                text.to_mut().replace_range(range, &new);
+            }
+            _ => {
+                let Spot { line, column } = shifts.undo(failed.at);
+                let at = Mark { source: Some(source), line, column };
+                return Err(BadYaml { at, message: failed.message });
+            }
+        }
+    }
+}
+
+/// Which bytes to replace by what, for a complaint about that byte.
+fn repaired(repair: Repair, text: &str, at: usize) -> Option<(Range<usize>, String)> {
+    match repair {
+        Repair::GluedColon => text[at..].starts_with(':').then(|| (at + 1..at + 1, " ".to_string())),
+        Repair::Surrogates => {
+            // The place is that of the digits: `\u` stands before them and the other half behind.
+            let code = |from: usize| u16::from_str_radix(text.get(from..from + 4)?, 16).ok();
+            let pair = [code(at)?, code(at + 6).filter(|_| text.get(at + 4..at + 6) == Some("\\u"))?];
+            let letter = char::decode_utf16(pair).next()?.ok()?;
+            Some((at.checked_sub(2)?..at + 10, format!("\\U{:08X}", u32::from(letter))))
+        }
+    }
+}
+
+/// By how much what follows a repair on its line has moved, from left to right.
+#[derive(Default)]
+pub(super) struct Shifts(Vec<(Spot, i64)>);
+
+impl Shifts {
+    /// Where that was before.
+    pub fn undo(&self, spot: Spot) -> Spot {
+        let before = self.0.iter().filter(|(at, _)| at.line == spot.line && at.column < spot.column);
+        let moved: i64 = before.map(|(_, by)| by).sum();
+        Spot { column: u32::try_from(i64::from(spot.column) - moved).unwrap_or(1), ..spot }
+    }
+}
+
+fn read(source: &Rc<str>, text: &str, shifts: &Shifts) -> Result<Parsed> {
+    let mut reader = Compose { nodes: Vec::new(), anchors: HashMap::new(), aliases: false };
+    let Some(root) = reader.document(text)? else { return Ok(Parsed::default()) };
+    build::values(reader.nodes, root, reader.aliases, source, shifts)
 }
 
 // --- events to nodes
@@ -78,12 +139,14 @@ pub(super) fn document(source: Rc<str>, text: &str) -> std::result::Result<Parse
 struct Compose {
     nodes: Vec<Raw>,
     anchors: HashMap<Box<str>, Id>,
+    /// Whether any node is used more than once.
+    aliases: bool,
 }
 
 impl Compose {
     fn document(&mut self, text: &str) -> Result<Option<Id>> {
         let Some(mut events) = Events::new(text) else {
-            return Err(Bad(Spot::default(), "no memory for reading it".into()));
+            return bad(Spot::default(), "no memory for reading it");
         };
         if let (Event::StreamEnd, _) = next(&mut events)? {
             return Ok(None);
@@ -93,23 +156,31 @@ impl Compose {
         next(&mut events)?;
         match next(&mut events)? {
             (Event::StreamEnd, _) => Ok(Some(root)),
-            (_, at) => Err(Bad(at, "a second document begins here, only one is expected".into())),
+            (_, at) => bad(at, "a second document begins here, only one is expected"),
         }
     }
 
     fn node(&mut self, events: &mut Events, event: Event, at: Spot, depth: usize) -> Result<Id> {
         if depth > MOST_DEPTH {
-            return Err(too_deep(at));
+            return too_deep(at);
         }
         match event {
-            Event::Alias(name) => self.anchors.get(&name).copied().ok_or_else(|| {
-                Bad(at, format!("alias '*{}' without an anchor of that name before it", short(&name)))
-            }),
+            Event::Alias(name) => match self.anchors.get(&name) {
+                Some(id) => {
+                    self.aliases = true;
+                    Ok(*id)
+                }
+                None => {
+                    bad(at, format!("alias '*{}' without an anchor of that name before it", short(&name)))
+                }
+            },
             Event::Scalar { props, text, plain } => {
                 let tag = match &props.tag {
                     _ if plain => scalar::resolve(&text),
-                    Some(tag) if &**tag != "!" => Tag::named(tag),
-                    _ => Tag::Str,
+                    // A lone `!` takes the meaning from the form, even within quotes.
+                    Some(tag) if &**tag == "!" => scalar::resolve(&text),
+                    Some(tag) => Tag::named(tag),
+                    None => Tag::Str,
                 };
                 self.add(props, Raw { tag, at, what: What::Scalar(text) })
             }
@@ -145,7 +216,7 @@ impl Compose {
                 Ok(id)
             }
             Event::DocumentStart | Event::DocumentEnd | Event::StreamEnd | Event::End => {
-                Err(Bad(at, "the text ends before the value does".into()))
+                bad(at, "the text ends before the value does")
             }
         }
     }
@@ -153,11 +224,14 @@ impl Compose {
     /// A new node, known by its anchor from now on.
     fn add(&mut self, props: Properties, raw: Raw) -> Result<Id> {
         let id = self.nodes.len();
+        if id >= MOST_NODES {
+            return bad(raw.at, format!("more than {MOST_NODES} values"));
+        }
         if let Some(anchor) = props.anchor {
             if let Some(first) = self.anchors.get(&anchor) {
                 let line = self.nodes[*first].at.line;
                 let message = format!("anchor '&{}' is already in use, from line {line} on", short(&anchor));
-                return Err(Bad(raw.at, message));
+                return bad(raw.at, message);
             }
             self.anchors.insert(anchor, id);
         }
@@ -174,7 +248,15 @@ fn tag_or(props: &Properties, default: Tag) -> Tag {
 }
 
 fn next(events: &mut Events) -> Result<(Event, Spot)> {
-    events.next().map_err(|problem| Bad(problem.at, explain(&problem)))
+    events.next().map_err(|problem| Bad {
+        at: problem.at,
+        message: explain(&problem),
+        repair: match problem.problem {
+            "found unexpected ':'" => Some((Repair::GluedColon, problem.index)),
+            "found invalid Unicode character escape code" => Some((Repair::Surrogates, problem.index)),
+            _ => None,
+        },
+    })
 }
 
 /// The parser's own complaint, after what the user can do about the usual ones.
@@ -198,6 +280,8 @@ fn explain(problem: &Problem) -> String {
         }
         "control characters are not allowed" => "an unprintable character",
         "found unexpected end of stream" => "the text ends within a quoted value",
+        // Our own words, from `strict`.
+        problem if context.is_empty() => return problem.to_string(),
         _ => "not readable as YAML",
     };
     match *context {
@@ -206,265 +290,10 @@ fn explain(problem: &Problem) -> String {
     }
 }
 
-fn too_deep(at: Spot) -> Bad {
-    Bad(at, format!("nested more than {MOST_DEPTH} levels deep"))
+pub(super) fn too_deep<T>(at: Spot) -> Result<T> {
+    bad(at, format!("nested more than {MOST_DEPTH} levels deep"))
 }
 
-fn short(name: &str) -> String {
+pub(super) fn short(name: &str) -> String {
     name.chars().take(64).collect()
-}
-
-// --- nodes to values
-
-#[derive(Clone, Copy, Default)]
-struct Seen {
-    built: bool,
-    underway: bool,
-}
-
-enum Step {
-    Key(Id),
-    Item(usize),
-}
-
-struct Build {
-    nodes: Vec<Raw>,
-    seen: Vec<Seen>,
-    source: Rc<str>,
-    /// From the root to the node that is being built; as long as that is deep.
-    path: Vec<Step>,
-    /// What aliases and merge keys have repeated so far.
-    copies: usize,
-    findings: Vec<Finding>,
-}
-
-impl Build {
-    fn mark(&self, id: Id) -> Mark {
-        let Spot { line, column } = self.nodes[id].at;
-        Mark { source: Some(self.source.clone()), line, column }
-    }
-
-    fn bad<T>(&self, id: Id, message: impl Into<String>) -> Result<T> {
-        Err(Bad(self.nodes[id].at, message.into()))
-    }
-
-    /// What a node costs when an alias repeats it: texts count by their length.
-    fn pay(&mut self, id: Id) -> Result<()> {
-        let length = if let What::Scalar(text) = &self.nodes[id].what { text.len() } else { 0 };
-        self.copies += 1 + length / 64;
-        if self.copies > MOST_COPIES {
-            return self.bad(id, "the aliases of this text repeat too much of it");
-        }
-        Ok(())
-    }
-
-    fn node(&mut self, id: Id) -> Result<Node> {
-        if self.path.len() > MOST_DEPTH {
-            return Err(too_deep(self.nodes[id].at));
-        }
-        if self.seen[id].underway {
-            return self.bad(id, "this value contains itself through an alias");
-        }
-        if self.seen[id].built {
-            self.pay(id)?;
-        }
-        self.seen[id].underway = true;
-        let value = match self.nodes[id].tag.clone() {
-            Tag::Seq => self.seq(id),
-            Tag::Map => self.map(id),
-            Tag::Set => self.map(id).map(nulls),
-            Tag::Omap | Tag::Pairs => self.pairs(id),
-            tag => self.scalar(id, &tag),
-        };
-        self.seen[id] = Seen { built: true, underway: false };
-        Ok(Node { value: value?, at: self.mark(id) })
-    }
-
-    fn scalar(&mut self, id: Id, tag: &Tag) -> Result<Value> {
-        if matches!(tag, Tag::Other(_)) {
-            return self.bad(id, scalar::unknown(tag));
-        }
-        let mut from = id;
-        // A map with the key `=` stands for that key's value where a scalar is wanted.
-        while let What::Map { pairs, .. } = &self.nodes[from].what {
-            let default = pairs.iter().find(|(key, _)| self.nodes[*key].tag == Tag::Value);
-            match default {
-                Some((_, value)) if *value > from => from = *value,
-                _ => break,
-            }
-        }
-        match &self.nodes[from].what {
-            What::Scalar(text) => {
-                let text = text.clone();
-                scalar::value(tag, text).or_else(|message| self.bad(id, message))
-            }
-            other => {
-                let message = format!("{} expects a scalar, found {}", tag.word(), other.kind());
-                self.bad(from, message)
-            }
-        }
-    }
-
-    fn expects<T>(&self, id: Id, what: &str) -> Result<T> {
-        let Raw { tag, what: found, .. } = &self.nodes[id];
-        self.bad(id, format!("{} expects {what}, found {}", tag.word(), found.kind()))
-    }
-
-    fn seq(&mut self, id: Id) -> Result<Value> {
-        let What::Seq(items) = &self.nodes[id].what else { return self.expects(id, "a list") };
-        let items = items.clone();
-        let mut values = Vec::with_capacity(items.len());
-        for (i, item) in items.into_iter().enumerate() {
-            self.path.push(Step::Item(i));
-            values.push(self.node(item)?);
-            self.path.pop();
-        }
-        Ok(Value::Seq(values))
-    }
-
-    /// A list of maps with one entry each, as a list of lists of two.
-    fn pairs(&mut self, id: Id) -> Result<Value> {
-        let What::Seq(items) = &self.nodes[id].what else { return self.expects(id, "a list") };
-        let items = items.clone();
-        let mut values = Vec::with_capacity(items.len());
-        for (i, item) in items.into_iter().enumerate() {
-            let pair = match &self.nodes[item].what {
-                What::Map { pairs, .. } if pairs.len() == 1 => pairs[0],
-                _ => return self.bad(item, "expected a map with one entry, as !!omap and !!pairs have them"),
-            };
-            self.path.push(Step::Item(i));
-            let both = vec![self.node(pair.0)?, self.node(pair.1)?];
-            self.path.pop();
-            values.push(Node { value: Value::Seq(both), at: self.mark(item) });
-        }
-        Ok(Value::Seq(values))
-    }
-
-    fn map(&mut self, id: Id) -> Result<Value> {
-        if !matches!(self.nodes[id].what, What::Map { .. }) {
-            return self.expects(id, "a map");
-        }
-        self.flatten(id, 0)?;
-        let What::Map { pairs, merged, .. } = &self.nodes[id].what else { return self.expects(id, "a map") };
-        let (pairs, merged) = (pairs.clone(), *merged);
-        let mut map = Map::new();
-        let mut inherited = 0;
-        let mut overridden = HashSet::new();
-        for (i, (key_id, value_id)) in pairs.into_iter().enumerate() {
-            if i == merged {
-                inherited = map.len();
-            }
-            self.path.push(Step::Key(key_id));
-            let key = self.node(key_id)?;
-            if matches!(key.value, Value::Seq(_) | Value::Map(_)) {
-                return self.bad(key_id, format!("{} cannot be a key", key.kind()));
-            }
-            if i >= merged
-                && let Some(place) = map.place(&key)
-                && (place >= inherited || !overridden.insert(place))
-            {
-                self.duplicate(id, key_id, map.key_at(place));
-            }
-            let value = self.node(value_id)?;
-            self.path.pop();
-            map.insert(key, value);
-        }
-        Ok(Value::Map(map))
-    }
-
-    /// Notes a key that is written twice, once for each place in the text.
-    fn duplicate(&mut self, map: Id, key: Id, first: Option<&Node>) {
-        if self.seen[map].built {
-            return;
-        }
-        let line = first.map_or(0, |first| first.at.line);
-        self.findings.push(Finding {
-            kind: Kind::Duplicate,
-            at: self.mark(key),
-            key: self.dotted(),
-            message: format!("written twice, first on line {line}; the last one counts"),
-        });
-    }
-
-    fn dotted(&self) -> String {
-        let mut path = String::new();
-        for step in &self.path {
-            match step {
-                Step::Item(i) => path += &format!("[{i}]"),
-                Step::Key(key) => {
-                    if !path.is_empty() {
-                        path.push('.');
-                    }
-                    if let What::Scalar(text) = &self.nodes[*key].what {
-                        path += &short(text);
-                    }
-                }
-            }
-        }
-        path
-    }
-
-    /// Replaces merge keys by the pairs that they mean, before the map's own so that those win.
-    fn flatten(&mut self, id: Id, depth: usize) -> Result<()> {
-        let What::Map { pairs, flat, .. } = &mut self.nodes[id].what else { return Ok(()) };
-        match flat {
-            Flat::Yes => return Ok(()),
-            Flat::Underway => return self.bad(id, "this map merges itself through an alias"),
-            Flat::No => *flat = Flat::Underway,
-        }
-        if depth > MOST_DEPTH {
-            return Err(too_deep(self.nodes[id].at));
-        }
-        let written = std::mem::take(pairs);
-        let mut own = Vec::with_capacity(written.len());
-        let mut inherited = Vec::new();
-        for (key, value) in written {
-            match self.nodes[key].tag {
-                Tag::Merge => self.merge_from(value, depth, &mut inherited)?,
-                Tag::Value => {
-                    self.nodes[key].tag = Tag::Str;
-                    own.push((key, value));
-                }
-                _ => own.push((key, value)),
-            }
-        }
-        let merged = inherited.len();
-        inherited.append(&mut own);
-        self.nodes[id].what = What::Map { pairs: inherited, merged, flat: Flat::Yes };
-        Ok(())
-    }
-
-    /// The pairs of a merge key's value: of one map, or of a list of maps of which the first one wins.
-    fn merge_from(&mut self, value: Id, depth: usize, into: &mut Vec<(Id, Id)>) -> Result<()> {
-        let sources = match &self.nodes[value].what {
-            What::Map { .. } => vec![value],
-            What::Seq(items) => items.iter().rev().copied().collect(),
-            What::Scalar(_) => return self.bad(value, "<< expects a map or a list of maps, found a scalar"),
-        };
-        for source in sources {
-            if !matches!(self.nodes[source].what, What::Map { .. }) {
-                let found = self.nodes[source].what.kind();
-                return self.bad(source, format!("<< expects a list of maps, found {found} in it"));
-            }
-            self.flatten(source, depth + 1)?;
-            self.copies += 1;
-            if let What::Map { pairs, .. } = &self.nodes[source].what {
-                self.copies += pairs.len();
-                into.extend_from_slice(pairs);
-            }
-            if self.copies > MOST_COPIES {
-                return self.bad(value, "the merge keys of this text repeat too much of it");
-            }
-        }
-        Ok(())
-    }
-}
-
-fn nulls(map: Value) -> Value {
-    match map {
-        Value::Map(map) => Value::Map(
-            map.into_iter().map(|(key, value)| (key, Node { value: Value::Null, at: value.at })).collect(),
-        ),
-        other => other,
-    }
 }

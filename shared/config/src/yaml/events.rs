@@ -9,6 +9,8 @@ use std::mem::MaybeUninit;
 
 use unsafe_libyaml as unsafe_lib;
 
+use super::strict::{Form, Strict};
+
 /// Line and column, both from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Spot {
@@ -47,6 +49,8 @@ pub(super) struct Problem {
     pub at: Spot,
     pub problem: &'static str,
     pub context: &'static str,
+    /// Where it is, in characters from the beginning.
+    pub index: u64,
 }
 
 pub(super) struct Events<'a> {
@@ -55,6 +59,19 @@ pub(super) struct Events<'a> {
     text: PhantomData<&'a str>,
     /// For places that the parser gives as an offset.
     input: &'a str,
+    strict: Option<Strict<'a>>,
+    /// For each collection around, whether it is one of `[]` or `{}` or in one.
+    flow: Vec<bool>,
+}
+
+/// What the parser has read: the event, where it begins and ends in characters, and how it is written.
+struct Read {
+    event: Option<Event>,
+    at: Spot,
+    from: u64,
+    to: u64,
+    form: Form,
+    flow: bool,
 }
 
 impl<'a> Events<'a> {
@@ -72,7 +89,13 @@ impl<'a> Events<'a> {
                 true
             }
         };
-        ready.then_some(Events { parser, text: PhantomData, input })
+        ready.then(|| Events {
+            parser,
+            text: PhantomData,
+            input,
+            strict: Strict::new(input),
+            flow: Vec::new(),
+        })
     }
 
     pub fn next(&mut self) -> Result<(Event, Spot), Problem> {
@@ -91,9 +114,30 @@ impl<'a> Events<'a> {
             };
             match read {
                 None => return Err(self.problem()),
-                Some((None, _)) => {}
-                Some((Some(event), at)) => return Ok((event, at)),
+                Some(read) => {
+                    self.check(&read)?;
+                    if let Some(event) = read.event {
+                        return Ok((event, read.at));
+                    }
+                }
             }
+        }
+    }
+
+    fn check(&mut self, read: &Read) -> Result<(), Problem> {
+        let in_flow = self.flow.last().copied().unwrap_or(false);
+        match &read.event {
+            Some(Event::SequenceStart(_) | Event::MappingStart(_)) => self.flow.push(in_flow || read.flow),
+            Some(Event::End) => {
+                self.flow.pop();
+            }
+            _ => {}
+        }
+        let Some(strict) = &mut self.strict else { return Ok(()) };
+        match &read.event {
+            Some(Event::Scalar { .. }) => strict.scalar(read.from, read.to, read.form, in_flow),
+            Some(Event::StreamEnd) => strict.between(u64::MAX),
+            _ => Ok(()),
         }
     }
 
@@ -109,7 +153,7 @@ impl<'a> Events<'a> {
         } else {
             spot(&parser.problem_mark)
         };
-        Problem { at, problem, context }
+        Problem { at, problem, context, index: parser.problem_mark.index }
     }
 }
 
@@ -152,39 +196,54 @@ unsafe fn word(text: *const u8) -> Option<Box<str>> {
 
 /// SAFETY: a whole event as `yaml_parser_parse` has filled it, not deleted yet; its type says which member of
 /// the union is the written one.
-unsafe fn owned(event: &unsafe_lib::yaml_event_t) -> (Option<Event>, Spot) {
+unsafe fn owned(event: &unsafe_lib::yaml_event_t) -> Read {
     let data = &event.data;
+    let (mut form, mut flow) = (Form::Quoted, false);
+    // SAFETY: each member is read under its own type alone; its strings live as long as the event.
     let read = unsafe {
         match event.type_ {
-            unsafe_lib::YAML_DOCUMENT_START_EVENT => Event::DocumentStart,
-            unsafe_lib::YAML_DOCUMENT_END_EVENT => Event::DocumentEnd,
-            unsafe_lib::YAML_STREAM_END_EVENT => Event::StreamEnd,
-            unsafe_lib::YAML_ALIAS_EVENT => Event::Alias(word(data.alias.anchor).unwrap_or_default()),
+            unsafe_lib::YAML_DOCUMENT_START_EVENT => Some(Event::DocumentStart),
+            unsafe_lib::YAML_DOCUMENT_END_EVENT => Some(Event::DocumentEnd),
+            unsafe_lib::YAML_STREAM_END_EVENT => Some(Event::StreamEnd),
+            unsafe_lib::YAML_ALIAS_EVENT => Some(Event::Alias(word(data.alias.anchor).unwrap_or_default())),
             unsafe_lib::YAML_SCALAR_EVENT => {
                 let scalar = &data.scalar;
+                form = match scalar.style {
+                    unsafe_lib::YAML_LITERAL_SCALAR_STYLE | unsafe_lib::YAML_FOLDED_SCALAR_STYLE => {
+                        Form::Block
+                    }
+                    unsafe_lib::YAML_PLAIN_SCALAR_STYLE => Form::Plain,
+                    _ => Form::Quoted,
+                };
                 let length = usize::try_from(scalar.length).unwrap_or(0);
                 let bytes = if scalar.value.is_null() || length == 0 {
                     &[]
                 } else {
                     std::slice::from_raw_parts(scalar.value, length)
                 };
-                Event::Scalar {
+                Some(Event::Scalar {
                     props: Properties { anchor: word(scalar.anchor), tag: word(scalar.tag) },
                     text: String::from_utf8_lossy(bytes).into_owned(),
                     plain: scalar.plain_implicit,
-                }
+                })
             }
-            unsafe_lib::YAML_SEQUENCE_START_EVENT => Event::SequenceStart(Properties {
-                anchor: word(data.sequence_start.anchor),
-                tag: word(data.sequence_start.tag),
-            }),
-            unsafe_lib::YAML_MAPPING_START_EVENT => Event::MappingStart(Properties {
-                anchor: word(data.mapping_start.anchor),
-                tag: word(data.mapping_start.tag),
-            }),
-            unsafe_lib::YAML_SEQUENCE_END_EVENT | unsafe_lib::YAML_MAPPING_END_EVENT => Event::End,
-            _ => return (None, Spot::default()),
+            unsafe_lib::YAML_SEQUENCE_START_EVENT => {
+                let sequence = &data.sequence_start;
+                flow = sequence.style == unsafe_lib::YAML_FLOW_SEQUENCE_STYLE;
+                Some(Event::SequenceStart(Properties {
+                    anchor: word(sequence.anchor),
+                    tag: word(sequence.tag),
+                }))
+            }
+            unsafe_lib::YAML_MAPPING_START_EVENT => {
+                let mapping = &data.mapping_start;
+                flow = mapping.style == unsafe_lib::YAML_FLOW_MAPPING_STYLE;
+                Some(Event::MappingStart(Properties { anchor: word(mapping.anchor), tag: word(mapping.tag) }))
+            }
+            unsafe_lib::YAML_SEQUENCE_END_EVENT | unsafe_lib::YAML_MAPPING_END_EVENT => Some(Event::End),
+            _ => None,
         }
     };
-    (Some(read), spot(&event.start_mark))
+    let (from, to) = (event.start_mark.index, event.end_mark.index);
+    Read { event: read, at: spot(&event.start_mark), from, to, form, flow }
 }

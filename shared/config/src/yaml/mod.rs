@@ -1,12 +1,20 @@
-//! YAML 1.1 as PyYAML's safe loader reads it, with positions and limits: `events` runs the parser, `compose`
-//! makes values of its events, `scalar` knows what a word means. Never panics, whatever the bytes.
+//! YAML 1.1 as PyYAML's safe loader reads it, with positions and limits: `events` runs the parser, which `strict`
+//! holds to what PyYAML accepts, `compose` and `build` make values of its events, `scalar` knows what a word means.
+//! Never panics, whatever the bytes. The way back is `emit`, with `quote` for its texts.
 //!
-//! Where this differs from PyYAML: a timestamp stays the text that was written, an integer beyond 128 bits
-//! too, and a value that contains itself is refused.
+//! Where this differs from PyYAML: a timestamp stays the text that was written, an integer beyond 128 bits too; a
+//! value that contains itself is refused, and so is what the limits below exclude; a byte order mark may stand at the
+//! beginning of any line, unknown `%` directives are refused, and JSON's pairs of escapes (`\ud83d\ude00`) are letters.
 
+mod build;
 mod compose;
+mod emit;
 mod events;
+mod quote;
 mod scalar;
+mod strict;
+
+pub use emit::{Style, emit};
 
 use std::rc::Rc;
 
@@ -14,6 +22,8 @@ use crate::{Finding, Mark, Node};
 
 /// A larger text is no configuration; clouds allow 64 KiB, seeds of our own some megabytes.
 pub const MOST_BYTES: usize = 32 << 20;
+/// So many values and keys take some hundred megabytes of memory while they are read.
+pub const MOST_NODES: usize = 2_000_000;
 /// The deepest nesting, counting through aliases. JSON readers stop at 128, and what is read here is written
 /// there, within some maps more.
 pub const MOST_DEPTH: usize = 100;
@@ -93,6 +103,15 @@ mod tests {
     }
 
     #[test]
+    fn writing() {
+        let root = parse("t", "b: [1, {c: 'yes', a: ~}, []]\na: \"it's\\n\"\n10: x").unwrap().root;
+        let text = "b:\n- 1\n-   a: null\n    c: 'yes'\n- []\na: 'it''s\n\n    '\n10: x\n";
+        assert_eq!(emit(&root, Style::PLAIN), text);
+        assert_eq!(emit(&root, Style::DOCUMENT), format!("---\n{text}...\n"));
+        assert_eq!(emit(&Node::from("x"), Style::PLAIN), "x\n...\n");
+    }
+
+    #[test]
     fn places() {
         let parsed = parse("f", "a: 1\nb:\n  - x\n  -  é: {c: 3}\na: 2").unwrap();
         let at = |node: &Node| format!("{}", node.at);
@@ -102,6 +121,19 @@ mod tests {
         assert_eq!(parsed.root.get("a").unwrap().as_int(), Some(2));
         let said: Vec<String> = parsed.findings.iter().map(|f| f.to_string()).collect();
         assert_eq!(said, ["f:5:1: a: written twice, first on line 1; the last one counts"]);
+    }
+
+    #[test]
+    fn repairs_leave_places_alone() {
+        let parsed = parse("f", "{a:[1], b: \"\\ud83d\\ude00\", c:, d: {e:[2]}}\nf").unwrap_err();
+        assert_eq!(parsed.at.to_string(), "f:2:1");
+        let parsed = parse("f", "{a:[1], b: \"\\ud83d\\ude00\", c:, d: {e:[2]}}").unwrap();
+        assert_eq!(parsed.root.get("b").unwrap().as_str(), Some("😀"));
+        assert_eq!(parsed.root.at_path(&["d", "e"]).unwrap().at.to_string(), "f:1:38");
+        assert_eq!(parsed.root.get("a").unwrap().at.to_string(), "f:1:4");
+        for text in ["\"\\ud83d\"", "\"\\ud83d x\"", "\"\\ude00\\ud83d\"", "\"\\ud83d\\u0041\""] {
+            assert!(parse("f", text).is_err(), "{text}");
+        }
     }
 
     #[test]

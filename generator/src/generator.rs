@@ -1,0 +1,73 @@
+//! The systemd generator's part: the decision becomes a link that makes cloud-init.target wanted (or not), and
+//! a flag that `cloud-init status` reads. systemd.generator(7): no fork, no network, same output each time.
+
+use std::io::Write as _;
+
+use system::{Result, System, Write};
+
+use crate::verdict::Decision;
+
+const TARGET: &str = "cloud-init.target";
+const RUN: &str = "/run/cloud-init";
+/// The log of this part; ds-identify's own lines are in its log beside it.
+const LOG: &str = "/run/cloud-init/cloud-init-generator.log";
+
+/// Applies a decision below `early`, one of the manager's directories. The lines are what was done.
+pub fn apply(decision: Decision, sys: &System, early: &str) -> Result<Vec<String>> {
+    let directory = format!("{early}/multi-user.target.wants");
+    let link = format!("{directory}/{TARGET}");
+    // The manager's directories are the machine's own whatever the root is: it is given as it stands.
+    let outside = System::new("/");
+    let mut lines = Vec::new();
+    let (set, gone) = match decision {
+        Decision::Enable => {
+            let target = target(sys);
+            let change = outside.link(&target, &link)?;
+            lines.push(format!("{link} -> {target} ({change:?})"));
+            ("enabled", "disabled")
+        }
+        Decision::Disable | Decision::SwitchedOff => {
+            let removed = outside.remove(&link)?;
+            lines.push(format!("{link}: {}", if removed { "removed" } else { "was not there" }));
+            ("disabled", "enabled")
+        }
+    };
+    // The flags are for status; a machine without a writable /run boots all the same.
+    for result in [
+        sys.remove(format!("{RUN}/{gone}")).map(drop),
+        sys.write(format!("{RUN}/{set}"), "", Write::default()).map(drop),
+    ] {
+        if let Err(e) = result {
+            lines.push(format!("ERROR: {e}"));
+        }
+    }
+    lines.push(format!("cloud-init is {set}"));
+    Ok(lines)
+}
+
+/// Where the unit is: distributions without a merged /usr have it in either place.
+fn target(sys: &System) -> String {
+    let [lib, usr_lib] = ["/lib", "/usr/lib"].map(|dir| format!("{dir}/systemd/system/{TARGET}"));
+    if !sys.exists(&lib) && sys.exists(&usr_lib) { usr_lib } else { lib }
+}
+
+/// Writes the log anew; to the kernel's where /run takes nothing.
+pub fn write_log(sys: &System, lines: &[String]) {
+    let text = lines.join("\n") + "\n";
+    if let Err(e) = sys.write(LOG, &text, Write::default()) {
+        to_kernel_log(&e.to_string());
+        lines.iter().filter(|line| line.contains("ERROR") || line.contains("cloud-init is")).for_each(
+            |line| {
+                to_kernel_log(line);
+            },
+        );
+    }
+}
+
+/// One record of /dev/kmsg (kernel's Documentation/ABI/testing/dev-kmsg), with level and name.
+fn to_kernel_log(line: &str) {
+    let record = format!("<27>cloud-init-generator[{}]: {line}\n", std::process::id());
+    let kmsg = std::fs::OpenOptions::new().write(true).open("/dev/kmsg");
+    // There is no further place to complain to.
+    let _ = kmsg.and_then(|mut file| file.write_all(record.as_bytes()));
+}

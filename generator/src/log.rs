@@ -1,0 +1,78 @@
+//! ds-identify.log: plain lines, as its readers (bug reports, tests of images) know them. Lines are kept and
+//! written together; warnings and errors go to standard error too.
+
+use std::cell::{Cell, RefCell};
+use std::io::Write as _;
+
+use crate::places::{Doors, Env, Place};
+
+/// Where the lines go in the end.
+enum Sink {
+    Stderr,
+    File(Place),
+}
+
+/// The log of one run.
+pub struct Log {
+    sink: Sink,
+    /// Lines above this level are dropped; upstream's DEBUG_LEVEL.
+    level: u32,
+    lines: RefCell<String>,
+    to_stderr: Cell<bool>,
+}
+
+impl Log {
+    pub fn new(env: &Env, run: &Place) -> Log {
+        let sink = match env.get("DI_LOG").map(String::as_str) {
+            Some("stderr") => Sink::Stderr,
+            Some(path) if !path.is_empty() => Sink::File(Place::host(path)),
+            _ => Sink::File(run.join("ds-identify.log")),
+        };
+        let level = env.get("DEBUG_LEVEL").and_then(|l| l.parse().ok()).unwrap_or(1);
+        Log { sink, level, lines: RefCell::default(), to_stderr: Cell::new(false) }
+    }
+
+    /// A line of that level: 0 always, 1 by default, 2 when asked for.
+    pub fn line(&self, level: u32, text: impl AsRef<str>) {
+        if level <= self.level {
+            let mut lines = self.lines.borrow_mut();
+            lines.push_str(text.as_ref());
+            lines.push('\n');
+        }
+    }
+
+    pub fn warning(&self, text: impl AsRef<str>) {
+        self.loud("WARN", text.as_ref());
+    }
+
+    pub fn error(&self, text: impl AsRef<str>) {
+        self.loud("ERROR", text.as_ref());
+    }
+
+    fn loud(&self, kind: &str, text: &str) {
+        let line = format!("{kind}: {text}");
+        if matches!(self.sink, Sink::File(_)) && !self.to_stderr.get() {
+            let _ = writeln!(std::io::stderr(), "{line}");
+        }
+        self.line(0, line);
+    }
+
+    /// Writes what has gathered. Called before anything that may take long, and at the end.
+    pub fn flush(&self, doors: &Doors) {
+        let lines = std::mem::take(&mut *self.lines.borrow_mut());
+        if lines.is_empty() {
+            return;
+        }
+        if let (Sink::File(place), false) = (&self.sink, self.to_stderr.get()) {
+            match doors.to(place).append(&place.path, &lines, system::Write::default()) {
+                Ok(()) => return,
+                // From here on standard error is the log, which the manager keeps.
+                Err(e) => {
+                    self.to_stderr.set(true);
+                    let _ = writeln!(std::io::stderr(), "ERROR: {e}");
+                }
+            }
+        }
+        let _ = std::io::stderr().write_all(lines.as_bytes());
+    }
+}

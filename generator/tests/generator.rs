@@ -1,0 +1,120 @@
+//! The generator as systemd calls it: link, flags, logs, exit codes.
+
+// Helpers of tests fail by panicking.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod sandbox;
+
+use std::path::Path;
+
+use sandbox::{Sandbox, iso};
+
+const VM: (&str, &str) = ("SYSTEMD_VIRTUALIZATION", "vm:kvm");
+const LINK: &str = "/early/multi-user.target.wants/cloud-init.target";
+
+fn machine(name: &str) -> Sandbox {
+    let sandbox = Sandbox::new(name);
+    sandbox.write("/etc/cloud/cloud.cfg", "datasource_list: [ NoCloud, ConfigDrive, None ]\n");
+    sandbox.write("/usr/lib/systemd/system/cloud-init.target", "");
+    std::os::unix::fs::symlink("usr/lib", sandbox.path("/lib")).unwrap();
+    for dir in ["normal", "early", "late"] {
+        std::fs::create_dir(sandbox.path(dir)).unwrap();
+    }
+    sandbox
+}
+
+fn generate(sandbox: &Sandbox, env: &[(&str, &str)]) -> i32 {
+    let dirs = ["normal", "early", "late"].map(|d| sandbox.path(d).to_str().unwrap().to_string());
+    let env: Vec<_> = env.iter().copied().chain([VM]).collect();
+    let arguments: Vec<&str> = dirs.iter().map(String::as_str).collect();
+    let output = sandbox.run(Path::new(env!("CARGO_BIN_EXE_cloud-init-generator")), &arguments, &env);
+    assert!(output.stdout.is_empty());
+    output.status.code().unwrap()
+}
+
+/// Link's target, and the flags that are there.
+fn state(sandbox: &Sandbox) -> (Option<String>, bool, bool) {
+    let link = std::fs::read_link(sandbox.path(LINK)).ok().map(|t| t.to_str().unwrap().to_string());
+    let flag = |name: &str| sandbox.path(&format!("/run/cloud-init/{name}")).exists();
+    (link, flag("enabled"), flag("disabled"))
+}
+
+const ENABLED: fn() -> (Option<String>, bool, bool) =
+    || (Some("/lib/systemd/system/cloud-init.target".into()), true, false);
+
+#[test]
+fn found_then_switched_off_then_on() {
+    let sandbox = machine("turns");
+    sandbox.device("sr0", &iso("cidata"));
+    assert_eq!(generate(&sandbox, &[]), 0);
+    assert_eq!(state(&sandbox), ENABLED());
+    let log = sandbox.read("/run/cloud-init/cloud-init-generator.log");
+    assert!(log.contains("ds-identify: 0") && log.contains("cloud-init is enabled"), "{log}");
+
+    // A reload: the same again, and the log is of the last run alone.
+    assert_eq!(generate(&sandbox, &[]), 0);
+    assert_eq!(state(&sandbox), ENABLED());
+    assert!(sandbox.read("/run/cloud-init/cloud-init-generator.log").lines().count() <= log.lines().count());
+
+    // The next boot, switched off: /run is empty, the manager's directories are too.
+    std::fs::remove_dir_all(sandbox.path("/run/cloud-init")).unwrap();
+    sandbox.write("/etc/cloud/cloud-init.disabled", "");
+    assert_eq!(generate(&sandbox, &[]), 0);
+    assert_eq!(state(&sandbox), (None, false, true));
+    assert!(sandbox.read("/run/cloud-init/cloud-init-generator.log").contains("ds-identify: 2"));
+    assert_eq!(sandbox.config(), "");
+
+    // And on again, without a reboot.
+    std::fs::remove_file(sandbox.path("/etc/cloud/cloud-init.disabled")).unwrap();
+    assert_eq!(generate(&sandbox, &[]), 0);
+    assert_eq!(state(&sandbox), ENABLED());
+}
+
+#[test]
+fn nothing_found() {
+    let sandbox = machine("nothing");
+    assert_eq!(generate(&sandbox, &[]), 0);
+    assert_eq!(state(&sandbox), (None, false, true));
+    assert!(sandbox.read("/run/cloud-init/cloud-init-generator.log").contains("ds-identify: 1"));
+}
+
+#[test]
+fn one_directory_for_all() {
+    let sandbox = machine("one");
+    sandbox.device("sr0", &iso("cidata"));
+    let early = sandbox.path("early");
+    let program = Path::new(env!("CARGO_BIN_EXE_cloud-init-generator"));
+    assert_eq!(sandbox.run(program, &[early.to_str().unwrap()], &[VM]).status.code(), Some(0));
+    assert_eq!(state(&sandbox), ENABLED());
+    let wrong = sandbox.run(program, &[], &[VM]);
+    assert_eq!(wrong.status.code(), Some(3));
+    assert!(String::from_utf8_lossy(&wrong.stderr).starts_with("usage: "));
+}
+
+#[test]
+fn a_dangling_link_and_a_split_usr() {
+    let sandbox = machine("dangling");
+    std::fs::remove_file(sandbox.path("/lib")).unwrap();
+    std::fs::create_dir(sandbox.path("/lib")).unwrap();
+    sandbox.device("sr0", &iso("cidata"));
+    std::fs::create_dir_all(sandbox.path(LINK).parent().unwrap()).unwrap();
+    std::os::unix::fs::symlink("/gone", sandbox.path(LINK)).unwrap();
+    assert_eq!(generate(&sandbox, &[]), 0);
+    let target = "/usr/lib/systemd/system/cloud-init.target".to_string();
+    assert_eq!(state(&sandbox), (Some(target), true, false));
+}
+
+#[test]
+fn no_place_for_the_result() {
+    let sandbox = machine("full");
+    sandbox.device("sr0", &iso("cidata"));
+    // Root may write everywhere, so the place itself is made impossible.
+    sandbox.write("/run/cloud-init", "a file");
+    assert_eq!(generate(&sandbox, &[]), 3);
+    assert_eq!(state(&sandbox), (None, false, false));
+    // Nothing but /run is needed: there is no /var here.
+    std::fs::remove_file(sandbox.path("/run/cloud-init")).unwrap();
+    assert!(!sandbox.path("/var").exists());
+    assert_eq!(generate(&sandbox, &[]), 0);
+    assert!(!sandbox.path("/var").exists());
+}

@@ -1,0 +1,268 @@
+//! ds-identify on many machines: exit code and cloud.cfg, alone and beside upstream's ds-identify.
+
+// Helpers of tests fail by panicking.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod cases;
+mod sandbox;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use cases::{CASES, Case, FIRMWARE};
+use sandbox::{Sandbox, iso};
+
+const ROOT_DISK: &str =
+    "DEVNAME=/dev/vda1\nUUID=6b8ff3f0-9f4c-4e4b-9c52-5c4c8e4a4a10\nLABEL=root\nTYPE=ext4\n\n";
+
+/// The case's root, and the file of presets that both programs read.
+fn build(case: &Case, number: usize) -> (Sandbox, String) {
+    let sandbox = Sandbox::new(&format!("case{number}"));
+    let is_dmi = |path: &str| path.starts_with("/sys/class/dmi/id/");
+    std::fs::create_dir_all(sandbox.path("/sys/class/dmi/id")).unwrap();
+    for (path, content) in case.files {
+        match content.split_once("\0no newline") {
+            Some((content, _)) => sandbox.write(path, content),
+            None if is_dmi(path) => sandbox.write(path, format!("{content}\n")),
+            None => sandbox.write(path, content),
+        }
+    }
+    sandbox.write("/presets", format!("DI_BLKID_EXPORT_OUT='{ROOT_DISK}{}'\n", case.devices));
+    let presets = sandbox.path("/presets").to_str().unwrap().to_string();
+    (sandbox, presets)
+}
+
+fn check(case: &Case, number: usize) -> Result<(), String> {
+    let (sandbox, presets) = build(case, number);
+    let mut env = case.env.to_vec();
+    env.push(("PATH_DI_ENV", &presets));
+    let output = sandbox.identify(&env);
+    let seen = (output.status.code(), sandbox.config());
+    if seen != (Some(case.code), case.config.to_string()) {
+        let log = sandbox.read("/run/cloud-init/ds-identify.log");
+        return Err(format!("{}: {seen:?}\nexpected {:?}\n{log}", case.name, (case.code, case.config)));
+    }
+    if sandbox.read("/run/cloud-init/.ds-identify.result") != format!("{}\n", case.code) {
+        return Err(format!("{}: no result file", case.name));
+    }
+    if !output.stdout.is_empty() {
+        return Err(format!("{}: standard output is not empty", case.name));
+    }
+    Ok(())
+}
+
+#[test]
+fn all_machines() {
+    let results = CASES.iter().chain(FIRMWARE).enumerate().map(|(number, case)| check(case, number));
+    let wrong: Vec<String> = results.filter_map(Result::err).collect();
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// Debian's own ds-identify: named by UPSTREAM_DS_IDENTIFY, else fetched with apt-get.
+fn upstream(into: &Path) -> PathBuf {
+    if let Some(path) = std::env::var_os("UPSTREAM_DS_IDENTIFY") {
+        return path.into();
+    }
+    let run = |program: &str, arguments: &[&str]| {
+        let status = Command::new(program).args(arguments).current_dir(into).status();
+        assert!(
+            status.is_ok_and(|s| s.success()),
+            "{program} failed: set UPSTREAM_DS_IDENTIFY to a ds-identify"
+        );
+    };
+    run("apt-get", &["-q", "download", "cloud-init"]);
+    run("sh", &["-c", "dpkg-deb -x cloud-init_*.deb ."]);
+    into.join("usr/lib/cloud-init/ds-identify")
+}
+
+#[test]
+#[ignore = "needs Debian's cloud-init package (apt-get download, or UPSTREAM_DS_IDENTIFY)"]
+fn as_upstream() {
+    let shelf = Sandbox::new("upstream");
+    let program = upstream(&shelf.0);
+    let text = std::fs::read_to_string(&program).unwrap();
+    // Before 23.1 it asked systemd-detect-virt, so that a test's machine was always the host.
+    let usable = text.contains("SYSTEMD_VIRTUALIZATION");
+    assert!(usable, "this suite's cloud-init is too old: set UPSTREAM_DS_IDENTIFY to that of 25.1 or later");
+    let mut wrong = Vec::new();
+    let mut compared = 0;
+    for (number, case) in CASES.iter().chain(FIRMWARE).enumerate() {
+        // An older package lacks newer datasources and newer evidence.
+        if case.differs.is_some() || !text.contains(case.newer) {
+            continue;
+        }
+        let (sandbox, presets) = build(case, 1000 + number);
+        let mut env = case.env.to_vec();
+        env.push(("PATH_DI_ENV", &presets));
+        env.push(("DI_LOG", "stderr"));
+        let output = sandbox.run(&program, &[], &env);
+        compared += 1;
+        if (output.status.code(), sandbox.config()) != (Some(case.code), case.config.to_string()) {
+            let said = (output.status.code(), sandbox.config());
+            let log = String::from_utf8_lossy(&output.stderr).into_owned();
+            wrong.push(format!(
+                "{}: upstream says {said:?}\nwe say {:?}\n{log}",
+                case.name,
+                (case.code, case.config)
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {compared} differ:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(compared > 80, "only {compared} were compared");
+}
+
+const LIST: &str = "datasource_list: [ NoCloud, ConfigDrive, None ]\n";
+const VM: (&str, &str) = ("SYSTEMD_VIRTUALIZATION", "vm:kvm");
+
+#[test]
+fn labels_on_devices() {
+    for (label, code, config) in [
+        ("cidata", 0, "datasource_list: [ NoCloud, None ]\n"),
+        ("config-2", 0, "datasource_list: [ ConfigDrive, None ]\n"),
+        (
+            "other",
+            1,
+            "di_report:\n  datasource_list: [  ]\n  # reporting not found result. notfound=disabled.\n",
+        ),
+    ] {
+        let sandbox = Sandbox::new(label);
+        sandbox.write("/etc/cloud/cloud.cfg", LIST);
+        sandbox.device("vda", &[0; 4096]);
+        sandbox.device("sr0", &iso(label));
+        sandbox.write("/sys/class/block/sr1/size", "0\n");
+        let output = sandbox.identify(&[VM]);
+        assert_eq!((output.status.code(), sandbox.config().as_str()), (Some(code), config), "{label}");
+        let log = sandbox.read("/run/cloud-init/ds-identify.log");
+        assert!(log.contains(&format!("ISO9660_DEVS=/dev/sr0={label}\n")), "{log}");
+    }
+}
+
+#[test]
+fn nothing_is_opened_without_need() {
+    let sandbox = Sandbox::new("lazy");
+    sandbox.write("/etc/cloud/cloud.cfg", "datasource_list: [ NoCloud, None ]\n");
+    // Reading this one would give an error line.
+    sandbox.write("/sys/class/block/vda/size", "2048\n");
+    let output = sandbox.identify(&[VM]);
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}
+
+#[test]
+fn an_earlier_result_stands() {
+    let sandbox = Sandbox::new("again");
+    sandbox.write("/etc/cloud/cloud.cfg", LIST);
+    sandbox.device("sr0", &iso("cidata"));
+    assert_eq!(sandbox.identify(&[VM]).status.code(), Some(0));
+    let first = sandbox.config();
+    std::fs::remove_file(sandbox.path("/dev/sr0")).unwrap();
+    std::fs::remove_dir_all(sandbox.path("/sys/class/block")).unwrap();
+    assert_eq!(sandbox.identify(&[VM]).status.code(), Some(0));
+    assert_eq!(sandbox.config(), first);
+    // A result that is none of ours, or force: looked at again.
+    sandbox.write("/run/cloud-init/.ds-identify.result", "7\n");
+    assert_eq!(sandbox.identify(&[VM]).status.code(), Some(1));
+    sandbox.device("sr0", &iso("cidata"));
+    let forced = sandbox.run(&sandbox.path("ds-identify"), &["--force"], &[VM]);
+    assert_eq!(forced.status.code(), Some(0));
+}
+
+#[test]
+fn bad_input_is_survived() {
+    let sandbox = Sandbox::new("bad");
+    sandbox.write("/etc/cloud/cloud.cfg", LIST);
+    std::fs::create_dir_all(sandbox.path("/etc/cloud/cloud.cfg.d/dir.cfg")).unwrap();
+    sandbox.write("/etc/cloud/cloud.cfg.d/80.cfg", b"\xff\xfe\x00datasource_list: \x00[");
+    sandbox.write("/etc/cloud/cloud.cfg.d/90.cfg", LIST);
+    let large = std::fs::File::create(sandbox.path("/etc/cloud/cloud.cfg.d/85.cfg")).unwrap();
+    large.set_len(100 << 20).unwrap();
+    std::fs::create_dir_all(sandbox.path("/etc/cloud/ds-identify.cfg")).unwrap();
+    std::fs::create_dir_all(sandbox.path("/sys/class/dmi/id/product_name")).unwrap();
+    sandbox.write("/sys/class/dmi/id/product_serial", b"\xff\xfe\n");
+    sandbox.write("/proc/cmdline", "x ".repeat(200_000));
+    sandbox.write("/sys/class/block/vda/size", "2048\n");
+    sandbox.device("sr0", &iso("cidata"));
+    let output = sandbox.identify(&[VM]);
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(sandbox.config(), "datasource_list: [ NoCloud, None ]\n");
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    for part in
+        ["85.cfg: larger than", "dir.cfg: ", "ds-identify.cfg: not a readable file", "/dev/vda: No such file"]
+    {
+        assert!(errors.contains(part), "no '{part}' in:\n{errors}");
+    }
+}
+
+#[test]
+fn places_are_replaced() {
+    let sandbox = Sandbox::new("places");
+    sandbox.write("/elsewhere/cloud.cfg", "datasource_list: [ Oracle ]\n");
+    let etc = sandbox.path("/elsewhere").to_str().unwrap().to_string();
+    let run = sandbox.path("/other-run").to_str().unwrap().to_string();
+    let output = sandbox.identify(&[VM, ("PATH_ETC_CLOUD", &etc), ("PATH_RUN", &run), ("DI_LOG", "stderr")]);
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(sandbox.read("/other-run/cloud-init/cloud.cfg"), "datasource_list: [ Oracle ]\n");
+    assert!(!sandbox.path("/run/cloud-init").exists());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("returning 0"));
+}
+
+/// Which machine this is, when the manager does not say.
+#[test]
+fn our_own_look_at_virtualization() {
+    let cpu = |flags: &str| format!("processor : 0\nflags\t\t: fpu {flags}\n{}", "x\n".repeat(100_000));
+    let (bare, virtual_cpu) = (cpu("vmx"), cpu("hypervisor"));
+    type Files<'a> = &'a [(&'a str, &'a str)];
+    let cases: [(Files<'_>, &str, bool); 9] = [
+        (&[], "unavailable", false),
+        (&[("/proc/cpuinfo", &bare)], "none", false),
+        (&[("/proc/cpuinfo", &virtual_cpu)], "vm-other", false),
+        (&[("/sys/class/dmi/id/sys_vendor", "QEMU\n")], "qemu", false),
+        (&[("/sys/hypervisor/type", "xen\n")], "xen", false),
+        (&[("/proc/version", "Linux version 5.15.1-microsoft-standard-WSL2\n")], "wsl", false),
+        (&[("/run/systemd/container", "systemd-nspawn\n")], "systemd-nspawn", true),
+        (&[("/proc/1/environ", "a=b\0container=lxc\0")], "lxc", true),
+        (&[("/.dockerenv", "")], "docker", true),
+    ];
+    for (number, (files, kind, container)) in cases.into_iter().enumerate() {
+        let sandbox = Sandbox::new(&format!("virt{number}"));
+        sandbox.write("/etc/cloud/cloud.cfg", LIST);
+        for (path, content) in files {
+            sandbox.write(path, content);
+        }
+        sandbox.identify(&[]);
+        let log = sandbox.read("/run/cloud-init/ds-identify.log");
+        let expected = [format!("VIRT={kind}\n"), format!("is_container={container}\n")];
+        assert!(expected.iter().all(|line| log.contains(line)), "{expected:?} in\n{log}");
+    }
+}
+
+/// Lines that tools look for.
+#[test]
+fn the_log_says_what_happened() {
+    let sandbox = Sandbox::new("log");
+    sandbox.write("/etc/cloud/cloud.cfg", LIST);
+    sandbox.device("sr0", &iso("config-2"));
+    assert_eq!(sandbox.identify(&[VM, ("DEBUG_LEVEL", "2")]).status.code(), Some(0));
+    std::fs::remove_file(sandbox.path("/dev/sr0")).unwrap();
+    std::fs::remove_dir_all(sandbox.path("/sys/class/block")).unwrap();
+    let output = sandbox.run(&sandbox.path("ds-identify"), &["--force"], &[VM]);
+    assert_eq!(output.status.code(), Some(1));
+    let log = sandbox.read("/run/cloud-init/ds-identify.log");
+    let mut rest = log.as_str();
+    for part in [
+        "ds-identify \n",
+        "check for 'NoCloud' returned not found: no seed directory",
+        "check for 'ConfigDrive' returned found: file system on /dev/sr0 is labelled config-2\n",
+        "FS_LABELS=config-2\n",
+        "VIRT=kvm\n",
+        "DSLIST=NoCloud ConfigDrive None\n",
+        "Found ConfigDrive [mode=search, found=all]\n",
+        "returning 0\n",
+        "ds-identify --force\n",
+        "No ds found [mode=search, notfound=disabled]. Disabled cloud-init [1]\n",
+        "returning 1\n",
+    ] {
+        let Some(at) = rest.find(part) else { panic!("no '{part}' in the rest of\n{log}") };
+        rest = &rest[at..];
+    }
+}

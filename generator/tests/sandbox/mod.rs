@@ -1,0 +1,79 @@
+//! A small root of its own for each case, and the real binary run on it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+pub struct Sandbox(pub PathBuf);
+
+impl Sandbox {
+    pub fn new(name: &str) -> Sandbox {
+        let top = std::env::temp_dir().join(format!("identify-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&top);
+        // As a generator finds it: systemd runs, and nothing is in /run/cloud-init yet.
+        std::fs::create_dir_all(top.join("run/systemd")).unwrap();
+        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_cloud-init-generator"), top.join("ds-identify"))
+            .unwrap();
+        Sandbox(top)
+    }
+
+    pub fn path(&self, path: &str) -> PathBuf {
+        self.0.join(path.trim_start_matches('/'))
+    }
+
+    pub fn write(&self, path: &str, content: impl AsRef<[u8]>) {
+        let path = self.path(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+    }
+
+    pub fn read(&self, path: &str) -> String {
+        std::fs::read_to_string(self.path(path)).unwrap_or_default()
+    }
+
+    /// A device that the kernel knows, its content from an image.
+    pub fn device(&self, name: &str, content: &[u8]) {
+        self.write(&format!("/sys/class/block/{name}/size"), format!("{}\n", content.len() / 512));
+        self.write(&format!("/dev/{name}"), content);
+    }
+
+    /// A run of that program (ours or upstream's) on this root, in an environment of its own.
+    pub fn run(&self, program: &Path, arguments: &[&str], env: &[(&str, &str)]) -> Output {
+        Command::new(program)
+            .args(arguments)
+            .env_clear()
+            .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
+            .env("PATH_ROOT", &self.0)
+            .envs(env.iter().copied())
+            .output()
+            .unwrap()
+    }
+
+    #[allow(dead_code)]
+    pub fn identify(&self, env: &[(&str, &str)]) -> Output {
+        self.run(&self.path("ds-identify"), &[], env)
+    }
+
+    /// What ds-identify left in /run/cloud-init.
+    pub fn config(&self) -> String {
+        self.read("/run/cloud-init/cloud.cfg")
+    }
+}
+
+impl Drop for Sandbox {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The start of an ISO 9660 file system with that label: its primary volume descriptor and the end of the
+/// descriptors (ECMA-119, 8.4 and 8.3), which is what identification looks at.
+#[allow(dead_code)]
+pub fn iso(label: &str) -> Vec<u8> {
+    let mut image = vec![0_u8; 1 << 20];
+    let descriptor = &mut image[16 * 2048..];
+    descriptor[..7].copy_from_slice(b"\x01CD001\x01");
+    descriptor[40..72].fill(b' ');
+    descriptor[40..40 + label.len()].copy_from_slice(label.as_bytes());
+    descriptor[2048..2055].copy_from_slice(b"\xffCD001\x01");
+    image
+}

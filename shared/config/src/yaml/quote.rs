@@ -1,0 +1,158 @@
+//! How a text is written as a scalar: plain where it reads back as the same text, else in single quotes, else,
+//! with escapes, in double quotes; and where a long one is folded. As PyYAML decides when it writes ASCII only.
+
+use super::emit::{Page, WIDTH, reads_as_text};
+
+/// What counts as a line break in YAML 1.1.
+fn is_break(c: char) -> bool {
+    matches!(c, '\n' | '\u{85}' | '\u{2028}' | '\u{2029}')
+}
+
+pub(super) fn has_break(text: &str) -> bool {
+    text.contains(is_break)
+}
+
+/// Writes a text; whether it came to be quoted. `split`: it may go on over more lines, at that indent.
+pub(super) fn text(page: &mut Page, text: &str, indent: usize, split: bool) -> bool {
+    if may_be_plain(text) && reads_as_text(text) {
+        page.sign("", true);
+        folded(page, text, indent, split, false);
+        return false;
+    }
+    if may_be_single(text) {
+        page.sign("'", true);
+        folded(page, text, indent, split, true);
+        page.sign("'", false);
+    } else {
+        double(page, text, indent, split);
+    }
+    true
+}
+
+/// Nothing that YAML would take for a sign of its own, nor blanks and breaks that it would not keep.
+fn may_be_plain(text: &str) -> bool {
+    let followed = |rest: &str| rest.chars().next().is_none_or(is_white);
+    let Some(first) = text.chars().next() else { return false };
+    let rest = &text[first.len_utf8()..];
+    let leading = match first {
+        '#' | ',' | '[' | ']' | '{' | '}' | '&' | '*' | '!' | '|' | '>' | '\'' | '"' | '%' | '@' | '`' => {
+            true
+        }
+        '?' | ':' | '-' => followed(rest),
+        _ => first == ' ',
+    };
+    if leading || text.ends_with(' ') || text.starts_with("---") || text.starts_with("...") {
+        return false;
+    }
+    let mut before = first;
+    for (i, c) in rest.char_indices() {
+        let comment = c == '#' && is_white(before);
+        let key = c == ':' && followed(&rest[i + 1..]);
+        if comment || key {
+            return false;
+        }
+        before = c;
+    }
+    text.chars().all(|c| (' '..='~').contains(&c))
+}
+
+fn is_white(c: char) -> bool {
+    matches!(c, '\0' | ' ' | '\t' | '\r') || is_break(c)
+}
+
+/// ASCII without controls, and no blank beside a line break, which folding would eat.
+fn may_be_single(text: &str) -> bool {
+    let printable = text.chars().all(|c| c == '\n' || (' '..='~').contains(&c));
+    printable && !text.contains(" \n") && !text.contains("\n ")
+}
+
+/// The inside of a plain or single-quoted scalar. A line that has grown too wide ends at the next single blank;
+/// each line break is written as an empty line. Within quotes an apostrophe is doubled.
+fn folded(page: &mut Page, text: &str, indent: usize, split: bool, quoted: bool) {
+    let mut at = 0;
+    while at < text.len() {
+        let rest = &text[at..];
+        let sort = |c: char| (c == ' ', c == '\n');
+        let first = rest.chars().next().map(sort).unwrap_or_default();
+        let length = rest.find(|c| sort(c) != first).unwrap_or(rest.len());
+        let run = &rest[..length];
+        let inside = at > 0 && at + length < text.len();
+        match first {
+            (true, _) if length == 1 && split && inside && page.column > WIDTH => page.line_to(indent),
+            (_, true) => {
+                page.break_line();
+                for _ in 0..length {
+                    page.break_line();
+                }
+                page.line_to(indent);
+            }
+            _ if quoted => page.put(&run.replace('\'', "''")),
+            _ => page.put(run),
+        }
+        at += length;
+        page.blank = false;
+        page.fresh = false;
+    }
+}
+
+/// In double quotes, everything but printable ASCII escaped. A line that has grown too wide ends with a backslash at
+/// a blank or behind an escape.
+fn double(page: &mut Page, text: &str, indent: usize, split: bool) {
+    let chars: Vec<char> = text.chars().collect();
+    page.sign("\"", true);
+    // Where what is not written yet begins; beyond `at` right after an escape.
+    let mut start = 0;
+    let pending = |from: usize, to: usize| chars.get(from..to).unwrap_or_default().iter().collect::<String>();
+    for at in 0..=chars.len() {
+        let here = chars.get(at).copied();
+        if here.is_none_or(|c| matches!(c, '"' | '\\') || !(' '..='~').contains(&c)) {
+            page.put(&pending(start, at));
+            start = start.max(at);
+            if let Some(c) = here {
+                page.put(&escape(c));
+                start = at + 1;
+            }
+        }
+        let wide = page.column + at > WIDTH + start;
+        if split && at > 0 && at + 1 < chars.len() && (here == Some(' ') || start >= at) && wide {
+            page.put(&pending(start, at));
+            page.put("\\");
+            start = start.max(at);
+            page.line_to(indent);
+            page.blank = false;
+            page.fresh = false;
+            // A blank at the beginning of a line would be eaten.
+            if chars.get(start) == Some(&' ') {
+                page.put("\\");
+            }
+        }
+    }
+    page.sign("\"", false);
+}
+
+fn escape(c: char) -> String {
+    let short = match c {
+        '\0' => '0',
+        '\u{7}' => 'a',
+        '\u{8}' => 'b',
+        '\t' => 't',
+        '\n' => 'n',
+        '\u{B}' => 'v',
+        '\u{C}' => 'f',
+        '\r' => 'r',
+        '\u{1B}' => 'e',
+        '"' | '\\' => c,
+        '\u{85}' => 'N',
+        '\u{A0}' => '_',
+        '\u{2028}' => 'L',
+        '\u{2029}' => 'P',
+        _ => {
+            return match u32::from(c) {
+                n @ 0..=0xFF => format!("\\x{n:02X}"),
+                n @ 0..=0xFFFF => format!("\\u{n:04X}"),
+                n => format!("\\U{n:08X}"),
+            };
+        }
+    };
+    format!("\\{short}")
+}

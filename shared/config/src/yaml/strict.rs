@@ -1,0 +1,95 @@
+//! What PyYAML refuses and the parser under us lets pass: tabs between words, and a `?` inside of `[]` or `{}`.
+//! A file that works here must not break when it meets upstream, so it is refused here too. Goes through the text
+//! once, scalar by scalar, and only where the text has such a character at all.
+
+use super::events::{Problem, Spot};
+
+/// How a scalar is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    Plain,
+    Quoted,
+    /// After `|` or `>`.
+    Block,
+}
+
+pub(super) struct Strict<'a> {
+    rest: std::str::Chars<'a>,
+    /// Of `rest` in the whole text, in characters.
+    index: u64,
+    spot: Spot,
+    comment: bool,
+}
+
+fn tab(at: Spot) -> Problem {
+    Problem {
+        at,
+        problem: "a tab may only stand in quoted text and in comments; use blanks",
+        context: "",
+        index: 0,
+    }
+}
+
+impl<'a> Strict<'a> {
+    /// `None` where there is nothing to look for.
+    pub fn new(text: &'a str) -> Option<Strict<'a>> {
+        text.contains(['\t', '?']).then(|| Strict {
+            rest: text.chars(),
+            index: 0,
+            spot: Spot { line: 1, column: 1 },
+            comment: false,
+        })
+    }
+
+    fn next(&mut self) -> Option<(char, Spot)> {
+        let c = self.rest.next()?;
+        let at = self.spot;
+        self.index += 1;
+        // A CR before its LF begins no line of its own.
+        let crlf = c == '\r' && self.rest.as_str().starts_with('\n');
+        if matches!(c, '\n' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}') && !crlf {
+            self.spot = Spot { line: at.line.saturating_add(1), column: 1 };
+            self.comment = false;
+        } else {
+            self.spot.column = at.column.saturating_add(1);
+        }
+        Some((c, at))
+    }
+
+    /// What stands between two scalars: signs, blanks and comments.
+    pub fn between(&mut self, until: u64) -> Result<(), Problem> {
+        while self.index < until {
+            match self.next() {
+                Some(('\t', at)) if !self.comment => return Err(tab(at)),
+                Some(('#', _)) => self.comment = true,
+                Some(_) => {}
+                None => break,
+            }
+        }
+        Ok(())
+    }
+
+    pub fn scalar(&mut self, start: u64, end: u64, form: Form, in_flow: bool) -> Result<(), Problem> {
+        self.between(start)?;
+        self.comment = false;
+        let header = self.spot.line;
+        while self.index < end {
+            let Some((c, at)) = self.next() else { break };
+            match form {
+                Form::Plain if c == '\t' => return Err(tab(at)),
+                Form::Plain if c == '?' && in_flow => {
+                    let problem = "text with a question mark needs quotes within [] and {}";
+                    return Err(Problem { at, problem, context: "", index: 0 });
+                }
+                Form::Block if at.line == header => match c {
+                    '#' => self.comment = true,
+                    '\t' if !self.comment => return Err(tab(at)),
+                    _ => {}
+                },
+                _ => {}
+            }
+        }
+        self.comment = false;
+        Ok(())
+    }
+}

@@ -1,0 +1,154 @@
+//! Reading and writing YAML compared with PyYAML itself, on the documents of `corpus/`: the same values, the same
+//! refusals, the same bytes when written again. One Python process judges all of them.
+//!
+//! A corpus file holds many documents, each after a line `==== good: title` or `==== bad: title`. In those with
+//! `esc` behind the word, `\r`, `\t`, `\e`, `\0` and `\u{…}` are put in by the test, and a `\` at the end of a line
+//! takes the line break away; any other `\` is one.
+
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+use config::{Node, Value, yaml};
+use serde_json::{Value as Json, json};
+
+struct Document {
+    name: String,
+    good: bool,
+    text: String,
+}
+
+fn corpus() -> Vec<Document> {
+    let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/corpus");
+    let mut files: Vec<_> = std::fs::read_dir(dir).expect("corpus").flatten().map(|e| e.path()).collect();
+    files.sort();
+    let mut documents: Vec<Document> = Vec::new();
+    for file in files {
+        let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let mut escaped = false;
+        for line in std::fs::read_to_string(&file).expect("corpus file").split_inclusive('\n') {
+            if let Some(head) = line.strip_prefix("==== ") {
+                let (kind, title) = head.split_once(':').expect("==== kind: title");
+                escaped = kind.ends_with(" esc");
+                let good = kind.starts_with("good");
+                assert!(good || kind.starts_with("bad"), "{name}: {kind:?} is neither good nor bad");
+                documents.push(Document {
+                    name: format!("{name}: {}", title.trim()),
+                    good,
+                    text: String::new(),
+                });
+            } else {
+                let document = documents.last_mut().expect("a title before the first document");
+                document.text += &if escaped { unescape(line) } else { line.to_string() };
+            }
+        }
+    }
+    documents
+}
+
+fn unescape(line: &str) -> String {
+    let mut out = String::new();
+    let mut rest = line;
+    while let Some((before, after)) = rest.split_once('\\') {
+        out += before;
+        let code = after.chars().next().unwrap_or('\n');
+        rest = after.get(code.len_utf8()..).unwrap_or_default();
+        match code {
+            'r' => out.push('\r'),
+            't' => out.push('\t'),
+            'e' => out.push('\u{1b}'),
+            '0' => out.push('\0'),
+            '\n' => {}
+            'u' => {
+                let (hex, after) = rest.trim_start_matches('{').split_once('}').expect("u{…}");
+                out.push(u32::from_str_radix(hex, 16).ok().and_then(char::from_u32).expect("a character"));
+                rest = after;
+            }
+            other => {
+                out.push('\\');
+                out.push(other);
+            }
+        }
+    }
+    out + rest
+}
+
+fn judge(texts: &[String]) -> Vec<Json> {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/pyyaml/judge.py");
+    let mut python = Command::new("python3")
+        .arg(script)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("this test needs PyYAML as its judge: apt-get install python3-yaml");
+    let questions = serde_json::to_string(texts).expect("texts as JSON");
+    python.stdin.take().expect("its stdin").write_all(questions.as_bytes()).expect("asking the judge");
+    let output = python.wait_with_output().expect("the judge's answer");
+    assert!(output.status.success(), "this test needs PyYAML as its judge: apt-get install python3-yaml");
+    serde_json::from_slice(&output.stdout).expect("the judge's answer as JSON")
+}
+
+/// The judge's own form of a value. Entries in the order of the map.
+fn tagged(node: &Node) -> Json {
+    match &node.value {
+        Value::Null => Json::Null,
+        Value::Bool(b) => json!(b),
+        Value::Str(text) => json!(text),
+        Value::Int(n) => json!({"int": n.to_string()}),
+        Value::Float(_) => json!({"float": node.scalar_text()}),
+        Value::Bytes(bytes) => {
+            json!({"bytes": bytes.iter().map(|b| format!("{b:02x}")).collect::<String>()})
+        }
+        Value::Seq(items) => items.iter().map(tagged).collect(),
+        Value::Map(map) => {
+            json!({"map": map.iter().map(|(k, v)| json!([tagged(k), tagged(v)])).collect::<Vec<_>>()})
+        }
+    }
+}
+
+fn report(wrong: &[String], of: usize) {
+    assert!(wrong.is_empty(), "{} of {of} differ:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn the_corpus_reads_and_writes_as_pyyaml_does() {
+    let documents = corpus();
+    assert!(documents.len() >= 300, "only {} documents", documents.len());
+    let answers = judge(&documents.iter().map(|d| d.text.clone()).collect::<Vec<_>>());
+    assert_eq!(answers.len(), documents.len());
+    let mut wrong = Vec::new();
+    for (Document { name, good, text }, answer) in documents.iter().zip(&answers) {
+        let refused = answer["refused"].as_str();
+        if refused.is_some() == *good {
+            wrong.push(format!("{name}: the title is wrong, PyYAML says {refused:?}"));
+            continue;
+        }
+        match yaml::parse("text", text) {
+            Ok(parsed) if *good => {
+                if tagged(&parsed.root) != answer["value"] {
+                    wrong.push(format!(
+                        "{name}: ours {}\n    theirs {}",
+                        tagged(&parsed.root),
+                        answer["value"]
+                    ));
+                }
+                for (word, style) in [("document", yaml::Style::DOCUMENT), ("plain", yaml::Style::PLAIN)] {
+                    let written = yaml::emit(&parsed.root, style);
+                    if Some(&*written) != answer[word].as_str() {
+                        wrong.push(format!(
+                            "{name}: written {word}:\n{written}\ntheirs:\n{}",
+                            answer[word].as_str().unwrap_or_default()
+                        ));
+                    }
+                }
+            }
+            Ok(parsed) => wrong.push(format!("{name}: accepted as {}", tagged(&parsed.root))),
+            Err(bad) if *good => wrong.push(format!("{name}: refused: {bad}")),
+            Err(bad) => {
+                let lines = text.lines().count() as u32 + 1;
+                assert!(bad.at.line >= 1 && bad.at.line <= lines && bad.at.column >= 1, "{name}: {bad}");
+                assert!(!bad.message.is_empty() && bad.message.len() < 250, "{name}: {bad}");
+            }
+        }
+    }
+    report(&wrong, documents.len());
+}

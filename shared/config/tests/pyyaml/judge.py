@@ -1,0 +1,68 @@
+# The judge of tests/pyyaml.rs: reads a JSON list of YAML texts, writes a JSON list of what PyYAML makes of each:
+# {"value": tagged, "document": text, "plain": text} or {"refused": reason}.
+import json
+import sys
+
+import yaml
+
+
+class Loader(yaml.SafeLoader):
+    """The safe loader, with what a Node cannot hold left as the text that was written."""
+
+    def timestamp(self, node):
+        self.construct_yaml_timestamp(node)
+        return node.value
+
+    def integer(self, node):
+        number = self.construct_yaml_int(node)
+        return number if -(2**127) < number < 2**127 else node.value
+
+
+Loader.add_constructor("tag:yaml.org,2002:timestamp", Loader.timestamp)
+Loader.add_constructor("tag:yaml.org,2002:int", Loader.integer)
+
+
+class Dumper(yaml.SafeDumper):
+    def ignore_aliases(self, data):
+        return True
+
+
+def simple(value):
+    """Without the types that a Node does not have."""
+    if isinstance(value, set):
+        return {key: None for key in sorted(value, key=repr)}
+    if isinstance(value, dict):
+        return {key: simple(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [simple(item) for item in value]
+    return value
+
+
+def tagged(value):
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, int):
+        return {"int": str(value)}
+    if isinstance(value, float):
+        return {"float": repr(value)}
+    if isinstance(value, bytes):
+        return {"bytes": value.hex()}
+    if isinstance(value, list):
+        return [tagged(item) for item in value]
+    return {"map": [[tagged(key), tagged(item)] for key, item in value.items()]}
+
+
+def judge(text):
+    try:
+        value = simple(yaml.load(text, Loader))
+    except Exception as error:
+        return {"refused": str(error)}
+    style = dict(Dumper=Dumper, indent=4, default_flow_style=False)
+    return {
+        "value": tagged(value),
+        "document": yaml.dump(value, explicit_start=True, explicit_end=True, **style),
+        "plain": yaml.dump(value, **style),
+    }
+
+
+json.dump([judge(text) for text in json.load(sys.stdin)], sys.stdout)

@@ -1,0 +1,161 @@
+//! Texts that nobody would write: nothing panics, what is read and written again is the same value, and the cost
+//! grows with the length alone.
+
+use std::time::{Duration, Instant};
+
+use config::yaml::{self, Style};
+
+/// The same sequence in each run (xorshift).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % end as u64) as usize
+    }
+}
+
+const PIECES: &[&str] = &[
+    "a",
+    "b c",
+    "key",
+    ": ",
+    ":",
+    "- ",
+    "-",
+    "? ",
+    "\n",
+    "\n  ",
+    "\n    ",
+    " ",
+    "  ",
+    "[",
+    "]",
+    "{",
+    "}",
+    ", ",
+    ",",
+    "'",
+    "\"",
+    "# x",
+    " #",
+    "|\n",
+    ">-\n",
+    "|+\n",
+    "&a ",
+    "*a",
+    "*a ",
+    "<<: ",
+    "!!str ",
+    "!!binary ",
+    "!!set ",
+    "!!omap ",
+    "!x ",
+    "! ",
+    "~",
+    "yes",
+    "1",
+    "0x1F",
+    "1:30",
+    "1.5",
+    "2024-01-02",
+    "=",
+    "---\n",
+    "--- ",
+    "...\n",
+    "%YAML 1.1\n",
+    "\t",
+    "\r\n",
+    "é",
+    "\u{85}",
+    "\u{2028}",
+    "\u{FEFF}",
+    "😀",
+    "\\",
+    "\\n",
+    "\u{0}",
+    "@",
+    "`",
+    "%",
+    "very long words that go on and on and on and on and on",
+];
+
+fn text(random: &mut Random) -> String {
+    (0..random.below(30)).map(|_| PIECES[random.below(PIECES.len())]).collect()
+}
+
+#[test]
+fn what_is_read_is_written_and_read_again() {
+    let mut random = Random(0x9E37_79B9_7F4A_7C15);
+    let mut good = 0;
+    for _ in 0..30_000 {
+        let text = text(&mut random);
+        let Ok(parsed) = yaml::parse("random", &text) else { continue };
+        good += 1;
+        for style in [Style::DOCUMENT, Style::PLAIN, Style { indent: 2, markers: false, sorted: false }] {
+            let written = yaml::emit(&parsed.root, style);
+            let again = yaml::parse("written", &written).map(|p| p.root);
+            assert!(again.as_ref().is_ok_and(|a| *a == parsed.root), "{text:?}\n{written}\n{again:?}");
+        }
+    }
+    assert!(good > 3_000, "only {good} texts were YAML");
+}
+
+#[test]
+fn bytes() {
+    let mut random = Random(42);
+    for _ in 0..10_000 {
+        let bytes: Vec<u8> = (0..random.below(200)).map(|_| random.below(256) as u8).collect();
+        let _ = yaml::parse_bytes("random", &bytes);
+        let mut mixed = text(&mut random).into_bytes();
+        let at = random.below(mixed.len() + 1);
+        mixed.splice(at..at, bytes.into_iter().take(3));
+        let _ = yaml::parse_bytes("random", &mixed);
+    }
+}
+
+#[test]
+fn more_than_anybody_writes() {
+    let values = yaml::parse("values", &",x".repeat(yaml::MOST_NODES).replacen(',', "[", 1)).unwrap_err();
+    assert_eq!(values.to_string(), "values:1:4000000: more than 2000000 values");
+    let bytes = yaml::parse("bytes", &" ".repeat(yaml::MOST_BYTES + 1)).unwrap_err();
+    assert_eq!(bytes.to_string(), "bytes: larger than 32 MiB");
+}
+
+#[test]
+fn cost_grows_with_the_length() {
+    type Make = fn(usize) -> String;
+    let shapes: [(&str, Make); 12] = [
+        ("list", |n| "- abc\n".repeat(n)),
+        ("map", |n| (0..n).map(|i| format!("k{i}: v\n")).collect()),
+        ("numbers as keys", |n| (0..n).map(|i| format!("{i}: v\n")).collect()),
+        ("duplicates", |n| "a: v\n".repeat(n)),
+        ("flow", |n| format!("[{}]", "{a: b}, ".repeat(n))),
+        ("open brackets", |n| "[".repeat(n)),
+        ("open lists", |n| "- ".repeat(n)),
+        ("one line of text", |n| format!("a: {}", "word ".repeat(n))),
+        ("a literal", |n| format!("a: |\n{}", "  line ?\t\n".repeat(n))),
+        ("quotes", |n| format!("a: \"{}\"", "\\n x".repeat(n))),
+        ("anchors", |n| (0..n).map(|i| format!("- &a{i} x\n- *a{i}\n")).collect()),
+        ("colons that need a blank", |n| format!("[{}]", "{a:[1]}, ".repeat(n))),
+    ];
+    for (name, make) in shapes {
+        let time = |n: usize| {
+            let text = make(n);
+            let start = Instant::now();
+            if let Ok(parsed) = yaml::parse("long", &text) {
+                yaml::emit(&parsed.root, Style::DOCUMENT);
+            }
+            start.elapsed()
+        };
+        let small = time(2_000);
+        let large = time(20_000);
+        // Quadratic would be a hundredfold; a busy machine must not fail this.
+        assert!(
+            large < small * 40 + Duration::from_millis(50),
+            "{name}: {small:?}, ten times as long {large:?}"
+        );
+    }
+}

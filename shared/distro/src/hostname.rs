@@ -1,0 +1,190 @@
+//! The machine's name: where it is written, how the running system is told.
+
+use system::{Command, Result, System, Write, debug, warning};
+
+use crate::{Distro, Init, header};
+
+/// Who keeps the name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HostnameWay {
+    /// hostname(5), and the kernel is told.
+    File,
+    /// The file, and the running system through hostnamectl(1).
+    FileAndHostnamectl,
+    /// hostnamectl(1) does both; a file of an older system when systemd does not run.
+    Hostnamectl,
+    /// hostname(5), or OpenRC's conf.d.
+    Gentoo,
+}
+
+const FILE: &str = "/etc/hostname";
+
+/// The name in a hostname(5) text.
+pub fn parse_hostname(text: &str) -> Option<&str> {
+    text.lines().map(|l| l.split('#').next().unwrap_or_default().trim()).find(|l| !l.is_empty())
+}
+
+/// The text with the name replaced, comments kept.
+pub fn with_hostname(text: &str, name: &str) -> String {
+    let mut out = String::new();
+    let mut done = false;
+    for line in text.lines() {
+        let (value, comment) = match line.find('#') {
+            Some(i) => (line[..i].trim(), &line[i..]),
+            None => (line.trim(), ""),
+        };
+        if value.is_empty() {
+            out.push_str(line);
+        } else if done {
+            continue;
+        } else {
+            done = true;
+            out.push_str(name);
+            if !comment.is_empty() {
+                out.push_str(&format!(" {comment}"));
+            }
+        }
+        out.push('\n');
+    }
+    if !done {
+        out.push_str(&format!("{name}\n"));
+    }
+    out
+}
+
+/// One `KEY=value` in a file of shell variables: replaced, or added.
+pub fn with_variable(text: &str, key: &str, value: &str) -> String {
+    let mut out = String::new();
+    let mut done = false;
+    for line in text.lines() {
+        match line.trim_start().strip_prefix(key).and_then(|rest| rest.strip_prefix('=')) {
+            Some(_) if done => continue,
+            Some(_) => {
+                done = true;
+                out.push_str(&format!("{key}={value}\n"));
+            }
+            None => out.push_str(&format!("{line}\n")),
+        }
+    }
+    if !done {
+        out.push_str(&format!("{key}={value}\n"));
+    }
+    out
+}
+
+/// The value of `KEY=value` in a file of shell variables, unquoted; the last one counts.
+pub fn variable(text: &str, key: &str) -> Option<String> {
+    let line = text.lines().rev().find_map(|l| l.trim_start().strip_prefix(key)?.strip_prefix('='))?;
+    Some(line.trim().trim_matches(['"', '\'']).to_string())
+}
+
+impl Distro {
+    /// Gives the machine a name, now and at every boot. `keep_file`: false never makes /etc/hostname.
+    pub fn set_hostname(&self, sys: &System, name: &str, make_file: bool) -> Result<()> {
+        let systemd = self.init(sys) == Init::Systemd;
+        if self.hostname == HostnameWay::Hostnamectl && systemd {
+            let mut argv = vec!["hostnamectl", "set-hostname"];
+            if !make_file {
+                argv.push("--transient");
+            }
+            argv.push(name);
+            return match sys.run(&Command::new(argv)) {
+                Ok(_) => Ok(()),
+                // Before D-Bus is up it cannot answer; the file and the kernel can be told without it.
+                Err(e) => {
+                    debug!(sys, "{e}; writing the name without it");
+                    self.write_hostname(sys, name, make_file)?;
+                    sys.set_kernel_hostname(name)
+                }
+            };
+        }
+        self.write_hostname(sys, name, make_file)?;
+        if self.hostname == HostnameWay::FileAndHostnamectl && systemd {
+            return sys.run(&Command::new(["hostnamectl", "--transient", "set-hostname", name])).map(drop);
+        }
+        sys.set_kernel_hostname(name)
+    }
+
+    /// The file alone.
+    pub fn write_hostname(&self, sys: &System, name: &str, make_file: bool) -> Result<()> {
+        let path = self.hostname_file(sys);
+        let old = sys.read_text_if_there(&path)?;
+        if old.is_none() && !make_file {
+            return Ok(());
+        }
+        let old = old.unwrap_or_default();
+        let text = match path.as_str() {
+            FILE | "/etc/HOSTNAME" => with_hostname(&old, name),
+            "/etc/conf.d/hostname" => with_variable(&old, "hostname", &format!("\"{name}\"")),
+            _ => {
+                let note = if old.is_empty() { header(sys, "Created") + "\n" } else { String::new() };
+                note + &with_variable(&old, "HOSTNAME", name)
+            }
+        };
+        sys.write(&path, text, Write::default()).map(drop)
+    }
+
+    fn hostname_file(&self, sys: &System) -> String {
+        let systemd = self.init(sys) == Init::Systemd || sys.exists(FILE);
+        match (self.hostname, self.family) {
+            (HostnameWay::Gentoo, _) if self.init(sys) == Init::OpenRc => "/etc/conf.d/hostname",
+            (HostnameWay::Hostnamectl, crate::Family::RedHat)
+                if !systemd && sys.exists("/etc/sysconfig/network") =>
+            {
+                "/etc/sysconfig/network"
+            }
+            (HostnameWay::Hostnamectl, crate::Family::Suse) if !systemd => "/etc/HOSTNAME",
+            _ => FILE,
+        }
+        .to_string()
+    }
+
+    /// The name that the machine was given last: of its file, else the kernel's.
+    pub fn read_hostname(&self, sys: &System) -> Option<String> {
+        let path = self.hostname_file(sys);
+        let text = match sys.read_text_if_there(&path) {
+            Ok(text) => text,
+            Err(e) => {
+                warning!(sys, "{e}");
+                None
+            }
+        };
+        let from_file = text.as_deref().and_then(|text| match path.as_str() {
+            "/etc/conf.d/hostname" => variable(text, "hostname"),
+            "/etc/sysconfig/network" => variable(text, "HOSTNAME"),
+            _ => parse_hostname(text).map(Into::into),
+        });
+        if self.hostname == HostnameWay::Hostnamectl && sys.is_live() {
+            return Some(sys.kernel_hostname()).filter(|n| !n.is_empty()).or(from_file);
+        }
+        from_file
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_comments() {
+        for (before, after) in [
+            ("", "new\n"),
+            ("old\n", "new\n"),
+            ("# mine\n\nold # here\n", "# mine\n\nnew # here\n"),
+            ("a\nb\n", "new\n"),
+        ] {
+            assert_eq!(with_hostname(before, "new"), after);
+            assert_eq!(parse_hostname(after), Some("new"));
+        }
+        assert_eq!(parse_hostname("# none\n\n"), None);
+    }
+
+    #[test]
+    fn variables() {
+        let text = "# x\nNETWORKING=yes\nHOSTNAME=a\n";
+        assert_eq!(with_variable(text, "HOSTNAME", "b"), "# x\nNETWORKING=yes\nHOSTNAME=b\n");
+        assert_eq!(with_variable("", "hostname", "\"b\""), "hostname=\"b\"\n");
+        assert_eq!(variable("A=1\nA='2'\nAB=3\n", "A").as_deref(), Some("2"));
+        assert_eq!(variable("AB=3\n", "A"), None);
+    }
+}

@@ -1,0 +1,230 @@
+//! The system's locale: where it is kept, and what makes one usable.
+
+use system::{Command, Error, Result, System, Write, debug};
+
+use crate::{Distro, Init, Package, header, variable, with_variable};
+
+/// Who keeps the locale.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LocaleWay {
+    /// locale.gen(5), locale-gen(8), update-locale(8).
+    Debian,
+    /// raspi-config does Debian's steps.
+    RaspiConfig,
+    /// locale.conf(5).
+    LocaleConf,
+    /// locale.conf(5), and localed is told.
+    LocaleConfAndRestart,
+    /// locale.gen(5) holds the one locale; localectl(1).
+    ArchGen,
+    /// A fixed pair of locales; eselect.
+    Gentoo,
+    /// A file for login shells.
+    AlpineProfile,
+}
+
+const LOCALE_GEN: &str = "/etc/locale.gen";
+const SUPPORTED: &str = "/usr/share/i18n/SUPPORTED";
+const DEBIAN_DEFAULT: &str = "/etc/default/locale";
+const LOCALE_CONF: &str = "/etc/locale.conf";
+
+/// `fi_FI.ISO-8859-1@euro` as (`fi_FI`, `ISO-8859-1`, `euro`).
+fn parts(locale: &str) -> (&str, Option<&str>, Option<&str>) {
+    let (rest, modifier) = locale.split_once('@').map_or((locale, None), |(a, b)| (a, Some(b)));
+    let (language, charset) = rest.split_once('.').map_or((rest, None), |(a, b)| (a, Some(b)));
+    (language, charset, modifier)
+}
+
+/// The line of locale.gen(5) for a locale, by glibc's list of supported ones: the charset asked for, else UTF-8,
+/// else the list's first. What is not in the list gets a line that says what was asked for.
+pub fn locale_line(supported: &str, locale: &str) -> String {
+    let (language, charset, modifier) = parts(locale);
+    let same = |line: &&str| {
+        let (l, _, m) = parts(line.split_whitespace().next().unwrap_or_default());
+        l == language && (m == modifier || modifier.is_none())
+    };
+    let lines: Vec<&str> =
+        supported.lines().map(str::trim).filter(|l| l.split_whitespace().count() == 2).filter(same).collect();
+    let map_of = |line: &str| line.split_whitespace().nth(1).unwrap_or_default().to_string();
+    let first_of = |line: &str| line.split_whitespace().next().unwrap_or_default().to_string();
+    let exact = charset.and_then(|wanted| {
+        lines.iter().find(|line| {
+            parts(&first_of(line)).1.is_some_and(|c| c.eq_ignore_ascii_case(wanted))
+                || map_of(line).eq_ignore_ascii_case(wanted)
+        })
+    });
+    // Plain `fi_FI` must not turn into `fi_FI@euro`.
+    let plain = || lines.iter().filter(|l| parts(&first_of(l)).2 == modifier);
+    let usual = || plain().find(|l| map_of(l) == "UTF-8").or_else(|| plain().next()).or(lines.first());
+    let line = if charset.is_some() { exact.or_else(usual) } else { usual() };
+    match line {
+        Some(line) => line.to_string(),
+        None => {
+            let base = modifier.map_or(language.to_string(), |m| format!("{language}@{m}"));
+            let charset = charset.unwrap_or("UTF-8");
+            format!("{base}.{charset} {charset}")
+        }
+    }
+}
+
+/// A locale.gen(5) text with that line on: uncommented where it stands, or added.
+pub fn with_locale_line(text: &str, line: &str) -> String {
+    let mut found = false;
+    let mut out: Vec<&str> = text
+        .lines()
+        .map(|raw| {
+            if raw.trim_start_matches(['#', ' ']).trim_end() == line {
+                found = true;
+                line
+            } else {
+                raw
+            }
+        })
+        .collect();
+    if !found {
+        out.push(line);
+    }
+    out.join("\n").trim_end().to_string() + "\n"
+}
+
+/// Whether the C library has it built in.
+fn is_built_in(locale: &str) -> bool {
+    matches!(locale.to_ascii_lowercase().as_str(), "c" | "c.utf-8" | "c.utf8" | "posix")
+}
+
+impl Distro {
+    /// The locale that the machine has, or the distribution's own.
+    pub fn current_locale(&self, sys: &System) -> String {
+        self.written_locale(sys).unwrap_or_else(|| self.default_locale.to_string())
+    }
+
+    fn written_locale(&self, sys: &System) -> Option<String> {
+        let path = match self.locale {
+            LocaleWay::Debian | LocaleWay::RaspiConfig => DEBIAN_DEFAULT,
+            LocaleWay::LocaleConf | LocaleWay::LocaleConfAndRestart => LOCALE_CONF,
+            _ => return None,
+        };
+        variable(&sys.read_text(path).ok()?, "LANG").filter(|l| !l.is_empty())
+    }
+
+    /// Makes a locale usable and the system's own. `file`: where it is written instead of the usual place.
+    pub fn apply_locale(&self, sys: &System, locale: &str, file: Option<&str>) -> Result<()> {
+        if locale.is_empty() || locale.contains(|c: char| c.is_whitespace() || c.is_control()) {
+            return Err(Error::new("setting the locale: expected a name such as en_US.UTF-8"));
+        }
+        match self.locale {
+            LocaleWay::Debian => self.apply_debian(sys, locale, file.unwrap_or(DEBIAN_DEFAULT)),
+            LocaleWay::RaspiConfig => {
+                let change = |l: &str| {
+                    sys.run(&Command::new(["/usr/bin/raspi-config", "nonint", "do_change_locale", l]))
+                };
+                change(locale)
+                    .or_else(
+                        |e| if locale.contains('.') { Err(e) } else { change(&format!("{locale}.UTF-8")) },
+                    )
+                    .map(drop)
+            }
+            LocaleWay::LocaleConf | LocaleWay::LocaleConfAndRestart => {
+                let systemd = self.init(sys) == Init::Systemd || sys.exists(LOCALE_CONF);
+                let (usual, key) = match self.family {
+                    crate::Family::RedHat if !systemd && sys.exists("/etc/sysconfig/i18n") => {
+                        ("/etc/sysconfig/i18n", "LANG")
+                    }
+                    crate::Family::Suse if !systemd && sys.exists("/etc/sysconfig/language") => {
+                        ("/etc/sysconfig/language", "RC_LANG")
+                    }
+                    _ => (LOCALE_CONF, "LANG"),
+                };
+                let path = file.unwrap_or(usual);
+                let old = sys.read_text_if_there(path)?.unwrap_or_default();
+                sys.write(path, with_variable(&old, key, locale), Write::default())?;
+                if self.locale == LocaleWay::LocaleConfAndRestart && self.init(sys) == Init::Systemd {
+                    self.service(sys, crate::Action::Restart, "systemd-localed")?;
+                }
+                Ok(())
+            }
+            LocaleWay::ArchGen => {
+                let line = locale_line(&sys.read_text(SUPPORTED).unwrap_or_default(), locale);
+                let text = format!("{}\n\n{line}\n", header(sys, "Created"));
+                sys.write(file.unwrap_or(LOCALE_GEN), text, Write::default())?;
+                sys.run(&Command::new(["locale-gen"]))?;
+                sys.run(&Command::new(["localectl", "set-locale", locale])).map(drop)
+            }
+            LocaleWay::Gentoo => {
+                let text = "en_US.UTF-8 UTF-8\nde_DE.UTF-8 UTF-8\n";
+                sys.write(LOCALE_GEN, text, Write::default())?;
+                sys.run(&Command::new(["locale-gen"]))?;
+                sys.run(&Command::new(["eselect", "locale", "set", "en_US.UTF-8"])).map(drop)
+            }
+            LocaleWay::AlpineProfile => {
+                let text = format!(
+                    "{}\nexport CHARSET=UTF-8\nexport LANG={locale}\nexport LC_COLLATE=C\n",
+                    header(sys, "Created")
+                );
+                let path = file.unwrap_or("/etc/profile.d/50-cloud-init-locale.sh");
+                sys.write(path, text, Write::default()).map(drop)
+            }
+        }
+    }
+
+    fn apply_debian(&self, sys: &System, locale: &str, file: &str) -> Result<()> {
+        let written = self.written_locale(sys);
+        if sys.exists(file) && written.as_deref().is_some_and(|l| l.eq_ignore_ascii_case(locale)) {
+            debug!(sys, "the locale is {locale} already");
+            return Ok(());
+        }
+        // The tools are Perl and shell: they get a locale that is there.
+        let with_env = |argv: &[&str]| {
+            ["LANG", "LANGUAGE", "LC_ALL"]
+                .iter()
+                .fold(Command::new(argv), |command, name| command.env(name, self.default_locale))
+        };
+        let need_tools = |tool: &str| match sys.which(tool) {
+            Some(_) => Ok(()),
+            None => self.install(sys, &[Package::plain("locales")]),
+        };
+        if !is_built_in(locale) {
+            need_tools("locale-gen")?;
+            let line = locale_line(&sys.read_text(SUPPORTED).unwrap_or_default(), locale);
+            let text = sys.read_text_if_there(LOCALE_GEN)?.unwrap_or_default();
+            sys.write(LOCALE_GEN, with_locale_line(&text, &line), Write::default())?;
+            sys.run(&with_env(&["locale-gen", "--keep-existing"]))?;
+        }
+        need_tools("update-locale")?;
+        let (to, lang) = (format!("--locale-file={file}"), format!("LANG={locale}"));
+        sys.run(&with_env(&["update-locale", &to, &lang])).map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIST: &str = "de_DE.UTF-8 UTF-8\nde_DE ISO-8859-1\nde_DE@euro ISO-8859-15\nfi_FI ISO-8859-1\nfi_FI.UTF-8 UTF-8\nxx_XX KOI8-R\n";
+
+    #[test]
+    fn lines_of_locale_gen() {
+        for (asked, line) in [
+            ("de_DE", "de_DE.UTF-8 UTF-8"),
+            ("de_DE.UTF-8", "de_DE.UTF-8 UTF-8"),
+            ("de_DE.utf-8", "de_DE.UTF-8 UTF-8"),
+            ("de_DE@euro", "de_DE@euro ISO-8859-15"),
+            ("fi_FI", "fi_FI.UTF-8 UTF-8"),
+            ("fi_FI.ISO-8859-1", "fi_FI ISO-8859-1"),
+            ("xx_XX", "xx_XX KOI8-R"),
+            ("zz_ZZ", "zz_ZZ.UTF-8 UTF-8"),
+            ("zz_ZZ.KOI8-R", "zz_ZZ.KOI8-R KOI8-R"),
+        ] {
+            assert_eq!(locale_line(LIST, asked), line, "{asked}");
+        }
+    }
+
+    #[test]
+    fn a_line_is_switched_on_once() {
+        let text = "# head\n# de_DE.UTF-8 UTF-8\nfr_FR ISO-8859-1\n";
+        let on = with_locale_line(text, "de_DE.UTF-8 UTF-8");
+        assert_eq!(on, "# head\nde_DE.UTF-8 UTF-8\nfr_FR ISO-8859-1\n");
+        assert_eq!(with_locale_line(&on, "de_DE.UTF-8 UTF-8"), on);
+        assert_eq!(with_locale_line("", "x y"), "x y\n");
+    }
+}

@@ -1,0 +1,117 @@
+//! Time clients: which there are, what each needs, and where distributions keep its files.
+
+use crate::Distro;
+
+/// The columns of a distribution's row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NtpData {
+    pub chrony_conf: &'static str,
+    pub chrony_service: &'static str,
+    pub ntp_service: &'static str,
+    pub ntp_package: &'static str,
+    pub timesyncd_conf: &'static str,
+    /// The domain of public pools.
+    pub pool: &'static str,
+    /// The distribution's name in that domain; `*` its own, empty none.
+    pub pools_of: &'static str,
+    /// Clients, the preferred one first.
+    pub prefers: &'static [&'static str],
+}
+
+impl NtpData {
+    pub(crate) const USUAL: NtpData = NtpData {
+        chrony_conf: "/etc/chrony.conf",
+        chrony_service: "chrony",
+        ntp_service: "ntp",
+        ntp_package: "ntpsec",
+        timesyncd_conf: "/etc/systemd/timesyncd.conf.d/cloud-init.conf",
+        pool: "pool.ntp.org",
+        pools_of: "*",
+        prefers: &["chrony", "systemd-timesyncd", "ntp", "ntpdate"],
+    };
+}
+
+/// What one client needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NtpClient {
+    pub name: String,
+    /// Present when the client is installed.
+    pub program: String,
+    pub conf: String,
+    pub packages: Vec<String>,
+    pub service: String,
+    /// Names of templates, the more particular first.
+    pub templates: Vec<String>,
+}
+
+impl Distro {
+    /// The client of that name, as this distribution has it.
+    pub fn ntp_client(&self, name: &str) -> Option<NtpClient> {
+        let data = &self.ntp;
+        let (program, conf, package, service, template) = match name {
+            "chrony" => ("chronyd", data.chrony_conf, "chrony", data.chrony_service, "chrony.conf"),
+            "ntp" => ("ntpd", "/etc/ntp.conf", data.ntp_package, data.ntp_service, "ntp.conf"),
+            "ntpdate" => ("ntpdate", "/etc/ntp.conf", "ntpdate", "ntpdate", "ntp.conf"),
+            "openntpd" => ("ntpd", "/etc/ntpd.conf", "", "ntpd", "ntpd.conf"),
+            "systemd-timesyncd" => {
+                ("/usr/lib/systemd/systemd-timesyncd", data.timesyncd_conf, "", name, "timesyncd.conf")
+            }
+            _ => return None,
+        };
+        let templates = match template {
+            "timesyncd.conf" => vec![template.to_string()],
+            _ => vec![format!("{template}.{}", self.name), format!("{template}.{}", self.family_template())],
+        };
+        Some(NtpClient {
+            name: name.into(),
+            program: program.into(),
+            conf: conf.into(),
+            packages: if package.is_empty() { Vec::new() } else { vec![package.into()] },
+            service: service.into(),
+            templates,
+        })
+    }
+
+    /// The distribution whose template serves those of its family that have none.
+    fn family_template(&self) -> &'static str {
+        match self.templates {
+            "redhat" => "rhel",
+            "suse" => "opensuse",
+            other => other,
+        }
+    }
+
+    /// The names of public servers when the configuration has none.
+    pub fn ntp_pools(&self) -> Vec<String> {
+        let of = if self.ntp.pools_of == "*" { self.name } else { self.ntp.pools_of };
+        (0..4)
+            .map(|n| match of {
+                "" => format!("{n}.{}", self.ntp.pool),
+                _ => format!("{n}.{of}.{}", self.ntp.pool),
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Distro;
+
+    #[test]
+    fn clients_by_distribution() {
+        for (distro, client, conf, service) in [
+            ("debian", "chrony", "/etc/chrony/chrony.conf", "chrony"),
+            ("rhel", "chrony", "/etc/chrony.conf", "chronyd"),
+            ("rocky", "ntp", "/etc/ntp.conf", "ntpd"),
+            ("photon", "systemd-timesyncd", "/etc/systemd/timesyncd.conf", "systemd-timesyncd"),
+        ] {
+            let row = Distro::named(distro).unwrap();
+            let got = row.ntp_client(client).unwrap();
+            assert_eq!((&*got.conf, &*got.service), (conf, service));
+        }
+        assert!(Distro::named("debian").unwrap().ntp_client("clockwork").is_none());
+        assert_eq!(Distro::named("sles").unwrap().ntp_pools()[3], "3.opensuse.pool.ntp.org");
+        assert_eq!(Distro::named("alpine").unwrap().ntp_pools()[0], "0.pool.ntp.org");
+        assert_eq!(Distro::named("ubuntu").unwrap().ntp_pools()[1], "1.ubuntu.pool.ntp.org");
+    }
+}

@@ -1,0 +1,411 @@
+//! Packages: one row a manager, what to run for it, and what is tried where.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use system::{Command, Deadline, Error, Output, Result, System, debug, info};
+
+use crate::Distro;
+
+/// Mirrors are slow and maintainers' scripts slower; beyond this something hangs.
+const TIMEOUT: Duration = Duration::from_secs(3600);
+const LOCK_WAIT: Duration = Duration::from_secs(30);
+const APT_LOCKS: [&str; 4] = [
+    "/var/lib/dpkg/lock",
+    "/var/lib/dpkg/lock-frontend",
+    "/var/cache/apt/archives/lock",
+    "/var/lib/apt/lists/lock",
+];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Manager {
+    Apt,
+    Dnf,
+    Tdnf,
+    Zypper,
+    Apk,
+    Pacman,
+    Emerge,
+    Oma,
+    Snap,
+}
+
+/// A package, perhaps of one version.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Package {
+    pub name: String,
+    pub version: Option<String>,
+}
+
+impl Package {
+    pub fn plain(name: &str) -> Package {
+        Package { name: name.into(), version: None }
+    }
+}
+
+/// What a user wants: packages, each for one manager or for whichever has it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Wanted {
+    pub any: Vec<Package>,
+    pub apt: Vec<Package>,
+    pub snap: Vec<Package>,
+}
+
+/// `system_info`'s overrides of apt's command lines.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AptOptions {
+    /// Instead of `apt-get` and its options.
+    pub command: Option<Vec<String>>,
+    /// Put before it when it is there; `eatmydata` unless said otherwise.
+    pub wrapper: Wrapper,
+    pub upgrade: Option<String>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Wrapper {
+    #[default]
+    Auto,
+    Never,
+    /// Whether it must be used even if it is not found.
+    These(Vec<String>, bool),
+}
+
+/// What is asked of a manager.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verb {
+    Update,
+    Upgrade,
+    Install,
+}
+
+const APT: &[&str] = &[
+    "apt-get",
+    "--option=Dpkg::Options::=--force-confold",
+    "--option=Dpkg::options::=--force-unsafe-io",
+    "--assume-yes",
+    "--quiet",
+];
+
+impl Manager {
+    /// The program that must be there, first choice first.
+    fn programs(self) -> &'static [&'static str] {
+        match self {
+            Manager::Apt => &["apt-get"],
+            Manager::Dnf => &["dnf", "yum"],
+            Manager::Tdnf => &["tdnf"],
+            Manager::Zypper => &["zypper"],
+            Manager::Apk => &["apk"],
+            Manager::Pacman => &["pacman"],
+            Manager::Emerge => &["emerge"],
+            Manager::Oma => &["oma"],
+            Manager::Snap => &["snap"],
+        }
+    }
+
+    /// The command line for `program`, without packages.
+    fn words(self, program: &str, verb: Verb) -> Vec<&'static str> {
+        use Verb::*;
+        let (head, tail): (&[&str], &[&str]) = match (self, verb) {
+            (Manager::Apt, Update) => (APT, &["update"]),
+            (Manager::Apt, Upgrade) => (APT, &["dist-upgrade"]),
+            (Manager::Apt, Install) => (APT, &["install"]),
+            (Manager::Dnf, verb) => (
+                if program == "yum" { &["yum", "-t", "-y"] } else { &["dnf", "-y"] },
+                match verb {
+                    Update => &["makecache"],
+                    Upgrade => &["upgrade"],
+                    Install => &["install"],
+                },
+            ),
+            (Manager::Tdnf, Update) => (&["tdnf", "-y"], &["makecache"]),
+            (Manager::Tdnf, Upgrade) => (&["tdnf", "-y"], &["upgrade"]),
+            (Manager::Tdnf, Install) => (&["tdnf", "-y"], &["install"]),
+            (Manager::Zypper, Update) => (&["zypper", "--non-interactive"], &["refresh"]),
+            (Manager::Zypper, Upgrade) => (&["zypper", "--non-interactive"], &["update"]),
+            (Manager::Zypper, Install) => {
+                (&["zypper", "--non-interactive"], &["install", "--auto-agree-with-licenses"])
+            }
+            (Manager::Apk, Update) => (&["apk", "--quiet"], &["update"]),
+            (Manager::Apk, Upgrade) => (&["apk", "--quiet"], &["upgrade", "--update-cache", "--available"]),
+            (Manager::Apk, Install) => (&["apk", "--quiet"], &["add"]),
+            (Manager::Pacman, Update) => (&["pacman", "-Sy", "--quiet", "--noconfirm"], &["-y"]),
+            (Manager::Pacman, Upgrade) => (&["pacman", "-Sy", "--quiet", "--noconfirm"], &["-u"]),
+            (Manager::Pacman, Install) => (&["pacman", "-Sy", "--quiet", "--noconfirm"], &[]),
+            (Manager::Emerge, Update) => (&["emerge", "--quiet"], &["--sync"]),
+            (Manager::Emerge, Upgrade) => (&["emerge", "--quiet"], &["--update", "world"]),
+            (Manager::Emerge, Install) => (&["emerge", "--quiet"], &[]),
+            (Manager::Oma, Update) => (&["oma"], &["refresh", "-y"]),
+            (Manager::Oma, Upgrade) => (&["oma"], &["upgrade", "-y"]),
+            (Manager::Oma, Install) => (&["oma"], &["install", "-y"]),
+            (Manager::Snap, Install) => (&["snap"], &["install"]),
+            (Manager::Snap, Update | Upgrade) => (&["snap"], &["refresh"]),
+        };
+        [head, tail].concat()
+    }
+
+    /// A package as this manager's command line spells it.
+    fn spelled(self, package: &Package) -> Vec<String> {
+        match (&package.version, self) {
+            (None, _) => vec![package.name.clone()],
+            (Some(version), Manager::Apt) => vec![format!("{}={version}", package.name)],
+            (Some(version), Manager::Snap) => vec![package.name.clone(), version.clone()],
+            (Some(version), _) => vec![format!("{}-{version}", package.name)],
+        }
+    }
+
+    /// The whole command line.
+    pub fn argv(self, program: &str, verb: Verb, packages: &[Package]) -> Vec<String> {
+        let mut argv: Vec<String> = self.words(program, verb).into_iter().map(Into::into).collect();
+        argv.extend(packages.iter().flat_map(|p| self.spelled(p)));
+        argv
+    }
+}
+
+/// The name that apt's cache would know: without a release, a version, and apt's marks for "not this one" and
+/// "a task".
+pub fn bare_name(name: &str) -> &str {
+    name.split(['/', '=']).next().unwrap_or(name).trim_end_matches(['-', '^'])
+}
+
+impl Distro {
+    fn program(&self, sys: &System, manager: Manager) -> Option<&'static str> {
+        manager.programs().iter().copied().find(|p| sys.which(p).is_some())
+    }
+
+    /// Refreshes what the manager knows of its archives.
+    pub fn update_packages(&self, sys: &System, apt: &AptOptions) -> Result<()> {
+        if self.name == "amazon" {
+            return Ok(());
+        }
+        self.run_manager(sys, Verb::Update, &[], apt)
+    }
+
+    /// Newer versions of what is installed.
+    pub fn upgrade_packages(&self, sys: &System, apt: &AptOptions) -> Result<()> {
+        self.run_manager(sys, Verb::Upgrade, &[], apt)?;
+        if self.snaps && self.program(sys, Manager::Snap).is_some() {
+            let held = sys.run(&Command::new(["snap", "get", "system", "-d"])).is_ok_and(|f| {
+                serde_json::from_slice::<serde_json::Value>(&f.stdout)
+                    .is_ok_and(|v| v["refresh"]["hold"] == "forever")
+            });
+            if held {
+                info!(sys, "Skipping snap refresh because refresh.hold is set to 'forever'");
+            } else {
+                let argv = Manager::Snap.argv("snap", Verb::Upgrade, &[]);
+                sys.run(&Command::new(argv).output(Output::Stage).timeout(TIMEOUT))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Installs packages that this program itself needs.
+    pub fn install(&self, sys: &System, packages: &[Package]) -> Result<()> {
+        let wanted = Wanted { any: packages.to_vec(), ..Wanted::default() };
+        self.install_wanted(sys, &wanted, &AptOptions::default())
+    }
+
+    /// Installs what is wanted: first with the distribution's manager; what it does not have, as snaps where
+    /// there are such. An error names what could not be installed. The caller has updated the indexes.
+    pub fn install_wanted(&self, sys: &System, wanted: &Wanted, apt: &AptOptions) -> Result<()> {
+        let is_apt = self.manager == Manager::Apt;
+        let mut failed: Vec<String> = Vec::new();
+        let mut for_snap = wanted.snap.clone();
+        let mut first = wanted.any.clone();
+        if is_apt {
+            first.splice(0..0, wanted.apt.iter().cloned());
+        } else {
+            failed.extend(wanted.apt.iter().map(|p| p.name.clone()));
+        }
+        dedup(&mut first);
+        if self.program(sys, self.manager).is_none() {
+            debug!(sys, "no {:?} here", self.manager);
+            let (snaps, lost) = first.iter().cloned().partition(|p| self.snaps && !wanted.apt.contains(p));
+            for_snap = [snaps, for_snap].concat();
+            let lost: Vec<Package> = lost;
+            failed.extend(lost.into_iter().map(|p| p.name));
+        } else if !first.is_empty() {
+            let known = if is_apt { Some(self.known_to_apt(sys)?) } else { None };
+            let is_known = |p: &Package| known.as_ref().is_none_or(|k| k.contains(bare_name(&p.name)));
+            let (there, missing): (Vec<_>, Vec<_>) = first.into_iter().partition(is_known);
+            if !missing.is_empty() {
+                let names: Vec<_> = missing.iter().map(|p| &*p.name).collect();
+                debug!(sys, "apt has no package named {}; not tried", names.join(", "));
+            }
+            if !there.is_empty() {
+                self.run_manager(sys, Verb::Install, &there, apt)?;
+            }
+            for package in missing {
+                if self.snaps && !wanted.apt.contains(&package) {
+                    for_snap.push(package);
+                } else {
+                    failed.push(package.name);
+                }
+            }
+        }
+        dedup(&mut for_snap);
+        for package in &for_snap {
+            let argv = Manager::Snap.argv("snap", Verb::Install, std::slice::from_ref(package));
+            if let Err(e) = sys.run(&Command::new(argv).output(Output::Stage).timeout(TIMEOUT)) {
+                info!(sys, "Failed to 'snap install {}'! ({e})", package.name);
+                failed.push(package.name.clone());
+            }
+        }
+        if failed.is_empty() {
+            return Ok(());
+        }
+        Err(Error::new(format!(
+            "Failed to install the following packages: {}. See associated package manager logs for more details.",
+            failed.join(", ")
+        )))
+    }
+
+    fn known_to_apt(&self, sys: &System) -> Result<HashSet<String>> {
+        let names = sys.run(&Command::new(["apt-cache", "pkgnames"]))?;
+        Ok(names.text().lines().map(Into::into).collect())
+    }
+
+    fn run_manager(&self, sys: &System, verb: Verb, packages: &[Package], apt: &AptOptions) -> Result<()> {
+        if self.manager == Manager::Zypper && is_transactional(sys) {
+            let mut argv: Vec<String> =
+                ["transactional-update", "--non-interactive", "--drop-if-no-change"].map(Into::into).into();
+            match verb {
+                Verb::Update => return Ok(()),
+                Verb::Upgrade => argv.push("up".into()),
+                Verb::Install => {
+                    argv.extend(["pkg", "install", "--auto-agree-with-licenses"].map(Into::into));
+                    argv.extend(packages.iter().flat_map(|p| self.manager.spelled(p)));
+                }
+            }
+            return sys.run(&Command::new(argv).output(Output::Stage).timeout(TIMEOUT)).map(drop);
+        }
+        let programs = self.manager.programs();
+        let program = self.program(sys, self.manager).unwrap_or(programs[0]);
+        let argv = self.manager.argv(program, verb, packages);
+        if self.manager != Manager::Apt {
+            return sys.run(&Command::new(argv).output(Output::Stage).timeout(TIMEOUT)).map(drop);
+        }
+        let wrapper = wrapper(&apt.wrapper, |program| sys.which(program).is_some());
+        let command = Command::new(apt_argv(argv, verb, apt, wrapper))
+            .env("DEBIAN_FRONTEND", "noninteractive")
+            .output(Output::Stage)
+            .timeout(TIMEOUT);
+        run_with_locks(sys, &command)
+    }
+}
+
+/// apt's command line with the configured replacements.
+fn apt_argv(argv: Vec<String>, verb: Verb, options: &AptOptions, wrapper: Vec<String>) -> Vec<String> {
+    let rest = argv.get(APT.len()..).unwrap_or_default();
+    let head = options.command.clone().unwrap_or_else(|| argv[..APT.len()].to_vec());
+    let mut rest = rest.to_vec();
+    if verb == Verb::Upgrade
+        && let (Some(word), Some(first)) = (&options.upgrade, rest.first_mut())
+    {
+        first.clone_from(word);
+    }
+    [wrapper, head, rest].concat()
+}
+
+fn wrapper(which: &Wrapper, there: impl Fn(&str) -> bool) -> Vec<String> {
+    match which {
+        Wrapper::Never => Vec::new(),
+        Wrapper::Auto if there("eatmydata") => vec!["eatmydata".into()],
+        Wrapper::Auto => Vec::new(),
+        Wrapper::These(words, must) if *must || words.first().is_some_and(|w| there(w)) => words.clone(),
+        Wrapper::These(..) => Vec::new(),
+    }
+}
+
+/// Runs apt when nobody else does (unattended upgrades start at boot too): waits for its locks, and again when
+/// somebody took them between the look and the start.
+fn run_with_locks(sys: &System, command: &Command) -> Result<()> {
+    let deadline = Deadline::after(LOCK_WAIT);
+    loop {
+        if APT_LOCKS.iter().all(|path| sys.is_unlocked(path)) {
+            match sys.run(command) {
+                Ok(_) => return Ok(()),
+                Err(e) if APT_LOCKS.iter().all(|path| sys.is_unlocked(path)) => return Err(e),
+                Err(_) => debug!(sys, "another process took apt's lock; waiting"),
+            }
+        }
+        if deadline.is_over() {
+            return Err(Error::new(format!(
+                "running {}: another process holds apt's lock for more than {} s",
+                command.line(),
+                LOCK_WAIT.as_secs()
+            )));
+        }
+        sys.clock().sleep(Duration::from_secs(1));
+    }
+}
+
+/// A read-only root of btrfs snapshots (MicroOS).
+fn is_transactional(sys: &System) -> bool {
+    let root_is_btrfs = sys.read_text("/proc/mounts").is_ok_and(|text| {
+        text.lines().any(|l| {
+            let mut fields = l.split(' ').skip(1);
+            fields.next() == Some("/") && fields.next() == Some("btrfs")
+        })
+    });
+    root_is_btrfs && sys.which("transactional-update").is_some()
+}
+
+fn dedup(packages: &mut Vec<Package>) {
+    let mut seen = HashSet::new();
+    packages.retain(|p| seen.insert(p.clone()));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn command_lines() {
+        let some = [Package::plain("a"), Package { name: "b".into(), version: Some("1".into()) }];
+        for (manager, program, verb, line) in [
+            (Manager::Dnf, "dnf", Verb::Install, "dnf -y install a b-1"),
+            (Manager::Dnf, "yum", Verb::Install, "yum -t -y install a b-1"),
+            (
+                Manager::Zypper,
+                "zypper",
+                Verb::Install,
+                "zypper --non-interactive install --auto-agree-with-licenses a b-1",
+            ),
+            (Manager::Apk, "apk", Verb::Install, "apk --quiet add a b-1"),
+            (Manager::Pacman, "pacman", Verb::Install, "pacman -Sy --quiet --noconfirm a b-1"),
+            (Manager::Snap, "snap", Verb::Install, "snap install a b 1"),
+        ] {
+            assert_eq!(manager.argv(program, verb, &some).join(" "), line);
+        }
+        let apt = Manager::Apt.argv("apt-get", Verb::Install, &some);
+        assert_eq!(
+            apt.join(" "),
+            "apt-get --option=Dpkg::Options::=--force-confold --option=Dpkg::options::=--force-unsafe-io \
+             --assume-yes --quiet install a b=1"
+        );
+    }
+
+    #[test]
+    fn apt_overrides() {
+        let options = AptOptions {
+            command: Some(vec!["aptitude".into()]),
+            wrapper: Wrapper::These(vec!["nice".into(), "-5".into()], false),
+            upgrade: Some("safe-upgrade".into()),
+        };
+        let argv = Manager::Apt.argv("apt-get", Verb::Upgrade, &[]);
+        let line = apt_argv(argv, Verb::Upgrade, &options, wrapper(&options.wrapper, |_| true));
+        assert_eq!(line.join(" "), "nice -5 aptitude safe-upgrade");
+        assert!(wrapper(&options.wrapper, |_| false).is_empty());
+        assert_eq!(wrapper(&Wrapper::Auto, |p| p == "eatmydata"), ["eatmydata"]);
+        assert!(wrapper(&Wrapper::Never, |_| true).is_empty());
+    }
+
+    #[test]
+    fn bare_names() {
+        for (written, bare) in
+            [("a", "a"), ("a=1", "a"), ("a/sid", "a"), ("a-", "a"), ("lamp-server^", "lamp-server")]
+        {
+            assert_eq!(bare_name(written), bare);
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! sudo(8) and doas(1): what a user may do as root. Texts are decided by pure functions; a rule is added once.
+
+use system::{Result, System, Write, debug, error};
+
+use crate::{Distro, header};
+
+const SUDOERS: &str = "/etc/sudoers";
+/// Where immutable distributions ship it.
+const SUDOERS_OF_VENDOR: &str = "/usr/etc/sudoers";
+const SUDOERS_DIR: &str = "/etc/sudoers.d";
+/// The name is upstream's: administrators and tools look for it.
+const OUR_SUDOERS: &str = "/etc/sudoers.d/90-cloud-init-users";
+const DOAS: &str = "/etc/doas.conf";
+
+/// Whether a sudoers text reads the files of `directory`. `#includedir` is no comment in this format.
+pub fn includes_directory(text: &str, directory: &str) -> bool {
+    text.lines().any(|line| {
+        let line = line.trim();
+        let Some(rest) = line.strip_prefix(['#', '@']).and_then(|l| l.strip_prefix("includedir")) else {
+            return false;
+        };
+        rest.starts_with([' ', '\t']) && rest.trim().trim_end_matches('/') == directory
+    })
+}
+
+/// The lines for one user, an empty line before them.
+fn block(title: &str, lines: impl Iterator<Item = String>) -> String {
+    let mut text = format!("\n{title}\n");
+    for line in lines {
+        text.push_str(&line);
+        text.push('\n');
+    }
+    text
+}
+
+/// Whether a line of doas.conf(5) names the user: `permit|deny [options] identity [as target] [cmd …]`.
+pub fn doas_rule_names(rule: &str, user: &str) -> bool {
+    let mut words = rule.split_whitespace();
+    if !matches!(words.next(), Some("permit" | "deny")) {
+        return false;
+    }
+    let mut inside = false;
+    for word in words {
+        match word {
+            _ if inside => inside = !word.ends_with('}'),
+            "nolog" | "nopass" | "persist" | "keepenv" => {}
+            "setenv" => inside = true,
+            identity => return identity == user,
+        }
+    }
+    false
+}
+
+impl Distro {
+    /// Adds a user's rules to the sudoers file, which sudo reads from its directory.
+    pub fn write_sudo_rules(&self, sys: &System, user: &str, rules: &[String]) -> Result<()> {
+        self.include_sudoers(sys)?;
+        let title = format!("# User rules for {user}");
+        add_block(sys, OUR_SUDOERS, &block(&title, rules.iter().map(|rule| format!("{user} {rule}"))))
+    }
+
+    fn include_sudoers(&self, sys: &System) -> Result<()> {
+        let own = sys.read_text_if_there(SUDOERS)?;
+        let text = match &own {
+            Some(text) => text.clone(),
+            None => sys.read_text_if_there(SUDOERS_OF_VENDOR)?.unwrap_or_default(),
+        };
+        if !includes_directory(&text, SUDOERS_DIR) {
+            let note = if own.is_none() {
+                "# See sudoers(5) for more information on \"#include\" directives:\n"
+            } else {
+                ""
+            };
+            let whole = format!("{text}{note}\n{}\n#includedir {SUDOERS_DIR}\n", header(sys, "Added"));
+            let mode = own.as_ref().and_then(|_| mode_of(sys, SUDOERS)).unwrap_or(0o440);
+            sys.write(SUDOERS, whole, Write::mode(mode))?;
+            debug!(sys, "Added '#includedir {SUDOERS_DIR}' to {SUDOERS}");
+        }
+        sys.make_dir(SUDOERS_DIR, 0o750)?;
+        sys.set_mode(SUDOERS_DIR, 0o750)
+    }
+
+    /// Adds a user's rules to doas.conf(5). One that names somebody else stops them all.
+    pub fn write_doas_rules(&self, sys: &System, user: &str, rules: &[String]) -> Result<()> {
+        if let Some(bad) = rules.iter().find(|rule| !doas_rule_names(rule, user)) {
+            error!(sys, "user {user}: the doas rule '{bad}' does not name them; none of theirs is written");
+            return Ok(());
+        }
+        add_block(sys, DOAS, &block(&format!("# cloud-init User rules for {user}"), rules.iter().cloned()))
+    }
+}
+
+fn mode_of(sys: &System, path: &str) -> Option<u32> {
+    use std::os::unix::fs::PermissionsExt;
+    sys.metadata(path).ok().map(|m| m.permissions().mode() & 0o7777)
+}
+
+/// Adds a block of lines to a file that begins with our header, unless it is there word for word.
+fn add_block(sys: &System, path: &str, block: &str) -> Result<()> {
+    let text = match sys.read_text_if_there(path)? {
+        None => format!("{}\n{block}", header(sys, "Created")),
+        Some(text) if text.contains(block) => return Ok(()),
+        Some(text) => text + block,
+    };
+    let mode = mode_of(sys, path).unwrap_or(0o440);
+    sys.write(path, text, Write::mode(mode)).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn include_lines() {
+        for (text, there) in [
+            ("#includedir /etc/sudoers.d\n", true),
+            ("  @includedir\t/etc/sudoers.d/ ", true),
+            ("# includedir /etc/sudoers.d", false),
+            ("#includedir /etc/sudoers.d2", false),
+            ("", false),
+        ] {
+            assert_eq!(includes_directory(text, SUDOERS_DIR), there, "{text}");
+        }
+    }
+
+    #[test]
+    fn doas_rules() {
+        for (rule, ok) in [
+            ("permit nopass bob", true),
+            ("permit nopass setenv { A B=c } bob as root cmd ls args -l", true),
+            ("permit bob", true),
+            ("deny bobby", false),
+            ("permit nopass :wheel", false),
+            ("allow bob", false),
+            ("permit", false),
+        ] {
+            assert_eq!(doas_rule_names(rule, "bob"), ok, "{rule}");
+        }
+    }
+}

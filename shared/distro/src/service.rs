@@ -1,0 +1,114 @@
+//! Services: systemd, OpenRC or an older init, whichever runs the machine.
+
+use system::{Command, Result, System};
+
+use crate::{Distro, Family};
+
+/// What is to be done with a service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    Start,
+    Stop,
+    Restart,
+    Enable,
+    Disable,
+    /// Reload, or restart where it cannot reload.
+    Reload,
+    /// Reload or restart, but only if it runs.
+    TryReload,
+    Status,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Init {
+    Systemd,
+    OpenRc,
+    Other,
+}
+
+impl Distro {
+    /// Which init system runs the machine (sd_booted(3) for systemd).
+    pub fn init(&self, sys: &System) -> Init {
+        if sys.is_dir("/run/systemd/system") {
+            Init::Systemd
+        } else if self.family == Family::Alpine || sys.exists("/run/openrc") {
+            Init::OpenRc
+        } else {
+            Init::Other
+        }
+    }
+
+    /// Does it, and waits until it is done.
+    pub fn service(&self, sys: &System, action: Action, name: &str) -> Result<()> {
+        self.service_with(sys, action, name, &[])
+    }
+
+    /// The same with more arguments for systemctl (`--job-mode=ignore-dependencies`).
+    pub fn service_with(&self, sys: &System, action: Action, name: &str, more: &[&str]) -> Result<()> {
+        sys.run(&Command::new(service_argv(self.init(sys), action, name, more))).map(drop)
+    }
+
+    /// Whether systemd says that the unit runs or is about to.
+    pub fn is_active(&self, sys: &System, name: &str) -> bool {
+        let argv = ["systemctl", "show", "--property", "ActiveState", "--value", name];
+        sys.run(&Command::new(argv))
+            .is_ok_and(|f| matches!(f.text().trim(), "active" | "activating" | "reloading"))
+    }
+}
+
+/// The command line of an action.
+pub fn service_argv(init: Init, action: Action, name: &str, more: &[&str]) -> Vec<String> {
+    use Action::*;
+    let words: Vec<&str> = match init {
+        Init::Systemd => {
+            let verb = match action {
+                Start => "start",
+                Stop => "stop",
+                Restart => "restart",
+                Enable => "enable",
+                Disable => "disable",
+                Reload => "reload-or-restart",
+                TryReload => "try-reload-or-restart",
+                Status => "status",
+            };
+            [&["systemctl", verb, name], more].concat()
+        }
+        Init::OpenRc => match action {
+            Enable => vec!["rc-update", "--nocolor", "add", name],
+            Disable => vec!["rc-update", "--nocolor", "del", name],
+            Start => vec!["rc-service", "--nocolor", name, "start"],
+            Stop => vec!["rc-service", "--nocolor", name, "stop"],
+            Status => vec!["rc-service", "--nocolor", name, "status"],
+            Restart | Reload | TryReload => vec!["rc-service", "--nocolor", name, "restart"],
+        },
+        Init::Other => {
+            let verb = match action {
+                Start | Enable => "start",
+                Stop | Disable => "stop",
+                Restart | Reload | TryReload => "restart",
+                Status => "status",
+            };
+            vec!["service", name, verb]
+        }
+    };
+    words.into_iter().map(Into::into).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn command_lines() {
+        for (init, action, line) in [
+            (Init::Systemd, Action::Reload, "systemctl reload-or-restart x"),
+            (Init::OpenRc, Action::Enable, "rc-update --nocolor add x"),
+            (Init::OpenRc, Action::TryReload, "rc-service --nocolor x restart"),
+            (Init::Other, Action::Disable, "service x stop"),
+        ] {
+            assert_eq!(service_argv(init, action, "x", &[]).join(" "), line);
+        }
+        let more = service_argv(Init::Systemd, Action::Restart, "ssh", &["--job-mode=ignore-dependencies"]);
+        assert_eq!(more.join(" "), "systemctl restart ssh --job-mode=ignore-dependencies");
+    }
+}

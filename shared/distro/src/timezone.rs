@@ -1,0 +1,48 @@
+//! The time zone: a link to the zone's file, and a text where the distribution wants one.
+
+use system::{Error, Result, System, Write};
+
+use crate::{Distro, Family, Init, with_variable};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ZoneWay {
+    /// /etc/timezone, and /etc/localtime.
+    FileAndLink,
+    /// /etc/localtime alone (localtime(5)).
+    Link,
+}
+
+const ZONES: &str = "/usr/share/zoneinfo";
+
+impl Distro {
+    /// Sets the zone of that name, which must be in the machine's zone database.
+    pub fn set_timezone(&self, sys: &System, zone: &str) -> Result<()> {
+        let inside = !zone.is_empty()
+            && !zone.starts_with('/')
+            && zone.split('/').all(|part| !matches!(part, "" | "." | ".."));
+        let target = format!("{ZONES}/{zone}");
+        if !inside || !sys.is_file(&target) {
+            return Err(Error::new(format!("setting the time zone: no zone '{zone}' below {ZONES}")));
+        }
+        if self.zone == ZoneWay::Link && self.init(sys) == Init::Other && sys.is_dir("/etc/sysconfig") {
+            let (path, key) = match self.family {
+                Family::Suse => ("/etc/sysconfig/clock", "TIMEZONE"),
+                _ => ("/etc/sysconfig/clock", "ZONE"),
+            };
+            // A machine without an init (an image) has its link made too: systemd may be its init later.
+            if sys.exists(path) {
+                let old = sys.read_text(path)?;
+                sys.write(path, with_variable(&old, key, &format!("\"{zone}\"")), Write::default())?;
+            }
+        }
+        if self.zone == ZoneWay::FileAndLink {
+            sys.write("/etc/timezone", format!("{zone}\n"), Write::default())?;
+        }
+        if self.zone == ZoneWay::FileAndLink && !sys.is_link("/etc/localtime") && sys.exists("/etc/localtime")
+        {
+            // An administrator who has a copy there has his reason (/usr on its own file system).
+            return sys.write("/etc/localtime", sys.read(&target)?, Write::default()).map(drop);
+        }
+        sys.link(&target, "/etc/localtime").map(drop)
+    }
+}

@@ -1,0 +1,272 @@
+//! Users, groups and passwords, through the programs that own passwd(5) and shadow(5). Command lines are built
+//! by pure functions; a password, hashed or not, reaches a program on its standard input only.
+
+use system::{Command, Error, Result, System, debug, info, warning};
+
+use crate::{Distro, os_release};
+
+/// A user to be made.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NewUser {
+    pub name: String,
+    pub uid: Option<String>,
+    pub gecos: Option<String>,
+    pub homedir: Option<String>,
+    pub shell: Option<String>,
+    pub primary_group: Option<String>,
+    pub groups: Vec<String>,
+    pub expiredate: Option<String>,
+    pub inactive: Option<String>,
+    pub selinux_user: Option<String>,
+    pub no_user_group: bool,
+    pub no_log_init: bool,
+    pub system: bool,
+    pub no_create_home: bool,
+    /// Make the groups that are missing.
+    pub create_groups: bool,
+}
+
+/// useradd(8). `extra` is Ubuntu Core's writable user database.
+pub fn useradd_argv(user: &NewUser, extra: bool) -> Vec<String> {
+    let groups = user.groups.join(",");
+    let options = [
+        ("--expiredate", &user.expiredate),
+        ("--comment", &user.gecos),
+        ("--groups", &Some(groups)),
+        ("--home", &user.homedir),
+        ("--inactive", &user.inactive),
+    ];
+    let more = [
+        ("--gid", &user.primary_group),
+        ("--selinux-user", &user.selinux_user),
+        ("--shell", &user.shell),
+        ("--uid", &user.uid),
+    ];
+    let flags = [
+        ("--no-log-init", user.no_log_init),
+        ("--no-user-group", user.no_user_group),
+        ("--system", user.system),
+    ];
+    let mut argv = vec!["useradd".to_string(), user.name.clone()];
+    if extra {
+        argv.push("--extrausers".into());
+    }
+    for (option, value) in options.into_iter().chain(more) {
+        if let Some(value) = value.as_deref().filter(|v| !v.is_empty()) {
+            argv.extend([option.to_string(), value.to_string()]);
+        }
+    }
+    argv.extend(flags.iter().filter(|(_, on)| *on).map(|(flag, _)| flag.to_string()));
+    // A service's account has no home unless its package makes one.
+    argv.push(if user.no_create_home || user.system { "-M" } else { "-m" }.into());
+    argv
+}
+
+/// Busybox' adduser, which Alpine has instead, and an addgroup line for every further group. It knows no ageing,
+/// expiry or SELinux user.
+pub fn adduser_argvs(user: &NewUser) -> Vec<Vec<String>> {
+    let mut argv = vec!["adduser".to_string(), "-D".into()];
+    let options = [
+        ("-g", &user.gecos),
+        ("-h", &user.homedir),
+        ("-G", &user.primary_group),
+        ("-s", &user.shell),
+        ("-u", &user.uid),
+    ];
+    for (option, value) in options {
+        if let Some(value) = value.as_deref().filter(|v| !v.is_empty()) {
+            argv.extend([option.to_string(), value.to_string()]);
+        }
+    }
+    if user.system {
+        argv.push("-S".into());
+    }
+    if user.no_create_home || user.system {
+        argv.push("-H".into());
+    }
+    argv.push(user.name.clone());
+    let mut all = vec![argv];
+    all.extend(user.groups.iter().map(|g| vec!["addgroup".into(), user.name.clone(), g.clone()]));
+    all
+}
+
+/// The password field of shadow(5).
+pub fn shadow_field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')?.split(':').next())
+}
+
+fn run(sys: &System, argv: Vec<String>) -> Result<()> {
+    sys.run(&Command::new(argv)).map(drop)
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|w| w.to_string()).collect()
+}
+
+/// Ubuntu Core, whose /etc/passwd is read-only.
+fn is_core(sys: &System) -> bool {
+    os_release(sys, "ID").is_some_and(|id| id == "ubuntu-core")
+        || sys.kernel_command_line().contains("snap_core=")
+}
+
+impl Distro {
+    /// Makes a group unless it is there, and puts users into it.
+    pub fn create_group(&self, sys: &System, name: &str, members: &[String]) -> Result<()> {
+        let has_shadow = sys.which("groupadd").is_some();
+        let extra: &[&str] = if is_core(sys) { &["--extrausers"] } else { &[] };
+        if sys.group(name).is_some() {
+            debug!(sys, "group {name} exists already");
+        } else if has_shadow {
+            run(sys, words(&[&["groupadd", name], extra].concat()))?;
+            info!(sys, "Created new group {name}");
+        } else {
+            run(sys, words(&["addgroup", name]))?;
+        }
+        for member in members {
+            if sys.user(member).is_none() {
+                warning!(sys, "group {name}: there is no user {member} to put into it");
+                continue;
+            }
+            let argv = if has_shadow {
+                words(&["usermod", "-a", "-G", name, member])
+            } else {
+                words(&["addgroup", member, name])
+            };
+            run(sys, argv)?;
+        }
+        Ok(())
+    }
+
+    /// Makes a user; `false` when there is one of that name already, who is left as he is.
+    pub fn add_user(&self, sys: &System, user: &NewUser) -> Result<bool> {
+        if sys.user(&user.name).is_some() {
+            info!(sys, "User {} already exists, skipping.", user.name);
+            return Ok(false);
+        }
+        if user.create_groups {
+            // The group that useradd makes for the user is not made beforehand.
+            for group in user.groups.iter().chain(&user.primary_group) {
+                if sys.group(group).is_none() {
+                    self.create_group(sys, group, &[])?;
+                }
+            }
+        }
+        if sys.which("useradd").is_some() || sys.which("adduser").is_none() {
+            run(sys, useradd_argv(user, is_core(sys)))?;
+        } else {
+            for argv in adduser_argvs(user) {
+                run(sys, argv)?;
+            }
+        }
+        if self.name == "raspberry-pi-os" && sys.which("/usr/bin/rename-user").is_some() {
+            sys.run(&Command::new(["/usr/bin/rename-user", "-f", "-s"]).env("SUDO_USER", &user.name))?;
+        }
+        Ok(true)
+    }
+
+    /// chpasswd(8) for users and their passwords: plain texts, or hashes.
+    pub fn set_passwords(&self, sys: &System, passwords: &[(String, String)], hashed: bool) -> Result<()> {
+        let mut input = String::new();
+        for (user, password) in passwords {
+            if user.contains([':', '\n']) || password.contains('\n') {
+                return Err(Error::new(format!(
+                    "setting the password of {}: a line break or a colon where none can be",
+                    user.replace('\n', " ")
+                )));
+            }
+            input.push_str(&format!("{user}:{password}\n"));
+        }
+        let names: Vec<&str> = passwords.iter().map(|(user, _)| &**user).collect();
+        let argv: &[&str] = if hashed { &["chpasswd", "-e"] } else { &["chpasswd"] };
+        let command =
+            Command::new(argv).stdin(input).shown(format!("{} for {}", argv.join(" "), names.join(", ")));
+        sys.run(&command).map(drop)
+    }
+
+    /// No login by password until it is unlocked or set.
+    pub fn lock_password(&self, sys: &System, name: &str) -> Result<()> {
+        let argv = if sys.which("passwd").is_some() {
+            words(&["passwd", "-l", name])
+        } else {
+            words(&["usermod", "--lock", name])
+        };
+        run(sys, argv)
+    }
+
+    /// Login by password again; an empty password becomes a password that needs none, which is what whoever
+    /// asked for it wrote.
+    pub fn unlock_password(&self, sys: &System, name: &str) -> Result<()> {
+        let passwd = sys.which("passwd").is_some();
+        let argv =
+            if passwd { words(&["passwd", "-u", name]) } else { words(&["usermod", "--unlock", name]) };
+        // 3: the password would be empty. That, or words about it, and the account is still locked.
+        let finished = sys.run(&Command::new(argv).accept(&[0, 3]))?;
+        if finished.stderr.iter().all(u8::is_ascii_whitespace) {
+            return Ok(());
+        }
+        let argv =
+            if passwd { words(&["passwd", "-d", name]) } else { words(&["usermod", "--password", "", name]) };
+        run(sys, argv)
+    }
+
+    /// It must be changed at the next login.
+    pub fn expire_password(&self, sys: &System, name: &str) -> Result<()> {
+        run(sys, words(&["passwd", "--expire", name]))
+    }
+
+    /// Whether the user of that name has no password in shadow(5): an empty field, locked or not. Unknown counts
+    /// as having one.
+    pub fn has_blank_password(&self, sys: &System, name: &str) -> bool {
+        ["/var/lib/extrausers/shadow", "/etc/shadow"].iter().any(|path| {
+            sys.read_text(path).is_ok_and(|text| matches!(shadow_field(&text, name), Some("" | "!" | "!!")))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn useradd_lines() {
+        let plain = NewUser { name: "a".into(), ..NewUser::default() };
+        assert_eq!(useradd_argv(&plain, false).join(" "), "useradd a -m");
+        let full = NewUser {
+            name: "b".into(),
+            uid: Some("7".into()),
+            gecos: Some("B b".into()),
+            homedir: Some("/h".into()),
+            shell: Some("/bin/sh".into()),
+            primary_group: Some("g".into()),
+            groups: vec!["x".into(), "y".into()],
+            expiredate: Some("2030-01-01".into()),
+            inactive: Some("5".into()),
+            selinux_user: Some("s".into()),
+            no_user_group: true,
+            no_log_init: true,
+            system: true,
+            no_create_home: false,
+            create_groups: true,
+        };
+        assert_eq!(
+            useradd_argv(&full, true).join("|"),
+            "useradd|b|--extrausers|--expiredate|2030-01-01|--comment|B b|--groups|x,y|--home|/h|--inactive|5|\
+             --gid|g|--selinux-user|s|--shell|/bin/sh|--uid|7|--no-log-init|--no-user-group|--system|-M"
+        );
+        let lines: Vec<String> = adduser_argvs(&full).iter().map(|l| l.join(" ")).collect();
+        assert_eq!(
+            lines,
+            ["adduser -D -g B b -h /h -G g -s /bin/sh -u 7 -S -H b", "addgroup b x", "addgroup b y"]
+        );
+    }
+
+    #[test]
+    fn shadow_fields() {
+        let text = "root:*:1:::::\nab:!:2:\na::3:\nlast:$y$x:4";
+        for (name, field) in
+            [("root", Some("*")), ("ab", Some("!")), ("a", Some("")), ("last", Some("$y$x")), ("b", None)]
+        {
+            assert_eq!(shadow_field(text, name), field);
+        }
+    }
+}

@@ -1,0 +1,334 @@
+//! Files of authorized keys (sshd(8)): parsed, merged, put where this machine's server looks for them, and only
+//! where the server will trust them.
+
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+use system::{Error, Result, System, User, Write, debug};
+
+use crate::sshd_config;
+
+const KEY_TYPES: &[&str] = &[
+    "rsa",
+    "ecdsa",
+    "ed25519",
+    "ssh-rsa",
+    "ssh-ed25519",
+    "ssh-xmss@openssh.com",
+    "ssh-xmss-cert-v01@openssh.com",
+    "ssh-rsa-cert-v01@openssh.com",
+    "ssh-ed25519-cert-v01@openssh.com",
+    "ecdsa-sha2-nistp256",
+    "ecdsa-sha2-nistp384",
+    "ecdsa-sha2-nistp521",
+    "ecdsa-sha2-nistp256-cert-v01@openssh.com",
+    "ecdsa-sha2-nistp384-cert-v01@openssh.com",
+    "ecdsa-sha2-nistp521-cert-v01@openssh.com",
+    "rsa-sha2-256-cert-v01@openssh.com",
+    "rsa-sha2-512-cert-v01@openssh.com",
+    "sk-ecdsa-sha2-nistp256@openssh.com",
+    "sk-ecdsa-sha2-nistp256-cert-v01@openssh.com",
+    "sk-ssh-ed25519@openssh.com",
+    "sk-ssh-ed25519-cert-v01@openssh.com",
+];
+
+/// One key of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    pub options: String,
+    pub kind: String,
+    pub base64: String,
+    pub comment: String,
+}
+
+impl Entry {
+    fn line(&self) -> String {
+        let parts = [&self.options, &self.kind, &self.base64, &self.comment];
+        parts.iter().filter(|p| !p.is_empty()).map(|p| p.as_str()).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// `TYPE BASE64 [COMMENT]`.
+fn key(text: &str) -> Option<(&str, &str, &str)> {
+    let (kind, rest) = text.trim().split_once(char::is_whitespace)?;
+    let rest = rest.trim_start();
+    let (base64, comment) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    (KEY_TYPES.contains(&kind) && !base64.is_empty()).then_some((kind, base64, comment.trim()))
+}
+
+/// The options at the beginning of a line, and what follows. A blank within quotes does not end them.
+fn split_options(text: &str) -> (&str, &str) {
+    let (mut quoted, mut escaped) = (false, false);
+    for (i, c) in text.char_indices() {
+        match c {
+            '"' if !escaped => quoted = !quoted,
+            ' ' | '\t' if !quoted => return (&text[..i], text[i..].trim_start()),
+            _ => {}
+        }
+        escaped = c == '\\' && !escaped;
+    }
+    (text, "")
+}
+
+/// One line; `None` for a comment, an empty line and what is no key.
+pub fn parse_line(line: &str) -> Option<Entry> {
+    let line = line.trim();
+    if line.starts_with('#') {
+        return None;
+    }
+    let (options, (kind, base64, comment)) = match key(line) {
+        Some(key) => ("", key),
+        None => {
+            let (options, rest) = split_options(line);
+            (options, key(rest)?)
+        }
+    };
+    Some(Entry { options: options.into(), kind: kind.into(), base64: base64.into(), comment: comment.into() })
+}
+
+/// The text of a file with keys put in: one with the same base64 is replaced in its place, others are added;
+/// what is no key stays.
+pub fn merge(text: &str, keys: &[Entry]) -> String {
+    let mut used = vec![false; keys.len()];
+    let mut out = String::new();
+    for line in text.lines() {
+        let old = parse_line(line);
+        let new = old.and_then(|old| keys.iter().position(|k| k.base64 == old.base64));
+        match new {
+            Some(i) => {
+                used[i] = true;
+                out.push_str(&keys[i].line());
+            }
+            None => out.push_str(line),
+        }
+        out.push('\n');
+    }
+    for (i, key) in keys.iter().enumerate().filter(|(i, _)| !used[*i]) {
+        if keys[..i].iter().all(|k| k.base64 != key.base64) {
+            out.push_str(&key.line());
+            out.push('\n');
+        }
+    }
+    out
+}
+
+/// The paths of AuthorizedKeysFile for a user (sshd_config(5): %h, %u, %%; relative ones below the home), and
+/// whether each is the user's own.
+pub fn key_paths(setting: &str, user: &User) -> Vec<(String, bool)> {
+    setting
+        .split_whitespace()
+        .map(|pattern| {
+            let path = expand(pattern, user);
+            let home = user.home.trim_end_matches('/');
+            let path = if path.starts_with('/') { path } else { format!("{home}/{path}") };
+            let own = pattern.contains("%u")
+                || pattern.contains("%h")
+                || path.strip_prefix(home).is_some_and(|rest| rest.starts_with('/'));
+            (path, own)
+        })
+        .collect()
+}
+
+fn expand(pattern: &str, user: &User) -> String {
+    let mut out = String::new();
+    let mut chars = pattern.chars();
+    while let Some(c) = chars.next() {
+        match (c, c == '%') {
+            (_, true) => match chars.next() {
+                Some('h') => out.push_str(&user.home),
+                Some('u') => out.push_str(&user.name),
+                Some('%') => out.push('%'),
+                Some(other) => out.extend(['%', other]),
+                None => out.push('%'),
+            },
+            _ => out.push(c),
+        }
+    }
+    out
+}
+
+/// The user's file on this machine: the first of the server's that is his own and that the server will trust,
+/// else the usual one.
+pub fn file_of(sys: &System, user: &User) -> Result<String> {
+    let text = sshd_config::read(sys)?;
+    let setting = sshd_config::value(&text, "AuthorizedKeysFile").unwrap_or("%h/.ssh/authorized_keys");
+    let strict = sshd_config::value(&text, "StrictModes").unwrap_or("yes") == "yes";
+    for (path, own) in key_paths(setting, user) {
+        if !own {
+            continue;
+        }
+        match trusted(sys, user, &path, strict) {
+            Ok(None) => return Ok(path),
+            Ok(Some(why)) => debug!(sys, "not using {path} for the keys of {}: {why}", user.name),
+            Err(e) => debug!(sys, "not using {path} for the keys of {}: {e}", user.name),
+        }
+    }
+    Ok(format!("{}/.ssh/authorized_keys", user.home.trim_end_matches('/')))
+}
+
+/// Why the server would not trust the file (`None`: it will). Directories that are missing are made.
+fn trusted(sys: &System, user: &User, path: &str, strict: bool) -> Result<Option<String>> {
+    let home = user.home.trim_end_matches('/');
+    let parts: Vec<&str> = path.split('/').filter(|p| !p.is_empty()).collect();
+    if parts.contains(&"..") {
+        return Ok(Some("it leads upwards".into()));
+    }
+    let mut directory = String::new();
+    for part in &parts[..parts.len().saturating_sub(1)] {
+        directory = format!("{directory}/{part}");
+        if sys.is_link(&directory) {
+            return Ok(Some(format!("{directory} is a link")));
+        }
+        if sys.is_file(&directory) {
+            return Ok(Some(format!("{directory} is a file")));
+        }
+        // The home and what is above it are the machine's business.
+        if directory == home || home.starts_with(&format!("{directory}/")) {
+            continue;
+        }
+        if !sys.exists(&directory) {
+            let own = directory.starts_with(&format!("{home}/"));
+            sys.make_dir(&directory, if own { 0o700 } else { 0o755 })?;
+            sys.set_owner(
+                &directory,
+                if own { (Some(user.uid), Some(user.gid)) } else { (Some(0), Some(0)) },
+            )?;
+        }
+        if let Some(why) = distrust(sys, user, &directory, false, strict)? {
+            return Ok(Some(why));
+        }
+    }
+    if sys.is_link(path) || sys.is_dir(path) {
+        return Ok(Some("it is no file".into()));
+    }
+    if !sys.exists(path) {
+        sys.write(path, "", Write::secret().owner((Some(user.uid), Some(user.gid))))?;
+    }
+    distrust(sys, user, path, true, strict)
+}
+
+/// sshd's own checks on one component of the path.
+fn distrust(sys: &System, user: &User, path: &str, file: bool, strict: bool) -> Result<Option<String>> {
+    let meta = sys.metadata(path)?;
+    let (mode, uid) = (meta.permissions().mode(), meta.uid());
+    // What is made without privileges (an image in a folder) belongs to whoever makes it.
+    if !sys.is_privileged() {
+        return Ok(None);
+    }
+    if strict && uid != user.uid && uid != 0 {
+        return Ok(Some(format!("{path} belongs neither to them nor to root")));
+    }
+    let wanted = if file { 0o644 } else { 0o711 };
+    let mask = if uid == user.uid {
+        0o700
+    } else if in_group(sys, user, meta.gid()) {
+        0o070
+    } else {
+        0o007
+    };
+    if mode & wanted & mask == 0 {
+        return Ok(Some(format!("they have no access to {path}")));
+    }
+    if strict && mode & 0o022 != 0 {
+        return Ok(Some(format!("others may write to {path}")));
+    }
+    Ok(None)
+}
+
+fn in_group(sys: &System, user: &User, gid: u32) -> bool {
+    user.gid == gid || sys.groups().iter().any(|g| g.gid == gid && g.members.contains(&user.name))
+}
+
+/// Puts keys into a user's file. `options`: put before each key (one with options of its own has them replaced);
+/// empty: the key's own.
+pub fn install(sys: &System, name: &str, keys: &[String], options: &str) -> Result<()> {
+    let Some(user) = sys.user(name) else {
+        return Err(Error::new(format!("authorized keys of {name}: there is no such user")));
+    };
+    let mut entries = Vec::new();
+    for line in keys.iter().flat_map(|k| k.lines()) {
+        match parse_line(line) {
+            Some(entry) if options.is_empty() => entries.push(entry),
+            Some(entry) => entries.push(Entry { options: options.to_string(), ..entry }),
+            None if line.trim().is_empty() || line.trim_start().starts_with('#') => {}
+            None => debug!(sys, "authorized keys of {name}: a line that is no key was left out"),
+        }
+    }
+    let path = file_of(sys, &user)?;
+    let old = sys.read_text_if_there(&path)?;
+    let mode = match sys.metadata(&path) {
+        Ok(meta) => meta.permissions().mode() & 0o7777,
+        Err(_) => 0o600,
+    };
+    let owner = match sys.metadata(&path) {
+        Ok(meta) => (Some(meta.uid()), Some(meta.gid())),
+        Err(_) => (Some(user.uid), Some(user.gid)),
+    };
+    let text = merge(old.as_deref().unwrap_or_default(), &entries);
+    if let Some((directory, _)) = path.rsplit_once('/')
+        && !sys.exists(directory)
+    {
+        sys.make_dir(directory, 0o700)?;
+        sys.set_owner(directory, (Some(user.uid), Some(user.gid)))?;
+    }
+    sys.write(&path, text, Write::mode(mode).owner(owner)).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn user() -> User {
+        User {
+            name: "bob".into(),
+            uid: 1,
+            gid: 1,
+            gecos: String::new(),
+            home: "/home/bob".into(),
+            shell: String::new(),
+        }
+    }
+
+    #[test]
+    fn lines() {
+        for (line, parts) in [
+            ("ssh-rsa AAA me@x", Some(("", "ssh-rsa", "AAA", "me@x"))),
+            ("ssh-ed25519\tAAA", Some(("", "ssh-ed25519", "AAA", ""))),
+            (
+                "no-pty,command=\"echo \\\"a b\\\" c\" ssh-rsa AAA a b",
+                Some(("no-pty,command=\"echo \\\"a b\\\" c\"", "ssh-rsa", "AAA", "a b")),
+            ),
+            ("# ssh-rsa AAA", None),
+            ("ssh-dss AAA", None),
+            ("ssh-rsa", None),
+            ("command=\"open ssh-rsa AAA", None),
+            ("", None),
+        ] {
+            let entry = parse_line(line);
+            let got = entry.as_ref().map(|e| (&*e.options, &*e.kind, &*e.base64, &*e.comment));
+            assert_eq!(got, parts, "{line}");
+        }
+    }
+
+    #[test]
+    fn merging() {
+        let old = "# mine\nssh-rsa AAA old\nnonsense\nssh-rsa BBB\n";
+        let new: Vec<Entry> = ["ssh-rsa AAA new", "ssh-rsa CCC", "ssh-rsa CCC again"]
+            .iter()
+            .filter_map(|l| parse_line(l))
+            .collect();
+        assert_eq!(merge(old, &new), "# mine\nssh-rsa AAA new\nnonsense\nssh-rsa BBB\nssh-rsa CCC\n");
+        assert_eq!(merge("", &[]), "");
+    }
+
+    #[test]
+    fn paths_of_the_server() {
+        let wanted = [
+            ("/etc/keys/bob".to_string(), true),
+            ("/home/bob/.ssh/a%".to_string(), true),
+            ("/home/bob/x".to_string(), true),
+            ("/etc/all".to_string(), false),
+            ("/home/bobby/x".to_string(), false),
+        ];
+        assert_eq!(key_paths("/etc/keys/%u %h/.ssh/a%% x /etc/all /home/bobby/x", &user()), wanted);
+    }
+}

@@ -1,0 +1,74 @@
+//! locale: the system's language.
+
+use state::Frequency;
+use system::{Result, debug};
+
+use crate::{Context, Module};
+
+pub const MODULE: Module = Module {
+    name: "locale",
+    frequency: Frequency::Instance,
+    distros: &[],
+    activation: &[],
+    keys: &[Keys::KEYS],
+    run,
+};
+
+config::keys! {
+    struct Keys {
+        /// The locale, as en_US.UTF-8; false leaves it alone.
+        locale: Option<String>;
+        /// The file that it is written to instead of the usual one.
+        locale_configfile: Option<String>;
+    }
+}
+
+fn run(context: &Context<'_>) -> Result<()> {
+    let sys = context.sys;
+    let Some(keys) = context.read_known(Keys::read_known) else { return Ok(()) };
+    let locale = context.first_arg().or(keys.locale).unwrap_or_else(|| context.distro.current_locale(sys));
+    if matches!(locale.trim().to_ascii_lowercase().as_str(), "false" | "0" | "off" | "no") {
+        debug!(sys, "the locale is left alone, as configured");
+        return Ok(());
+    }
+    debug!(sys, "Setting locale to {locale}");
+    context.distro.apply_locale(sys, &locale, keys.locale_configfile.as_deref())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::MODULE;
+    use crate::testing::Sandbox;
+    use distro::Distro;
+    use system::Write;
+
+    #[test]
+    fn red_hat_writes_one_variable() {
+        let mut sandbox = Sandbox::new("locale: de_DE.UTF-8");
+        sandbox.distro = Distro::named("almalinux").unwrap();
+        let old = "LANG=\"en_US.UTF-8\"\nLC_TIME=C\n";
+        sandbox.sys.write("/etc/locale.conf", old, Write::default()).unwrap();
+        sandbox.run(&MODULE).unwrap();
+        assert_eq!(sandbox.file("/etc/locale.conf"), ("LANG=de_DE.UTF-8\nLC_TIME=C\n".into(), 0o644));
+    }
+
+    #[test]
+    fn nothing_to_do() {
+        for config in ["locale: false", "locale: C.utf-8", "{}"] {
+            let sandbox = Sandbox::new(config);
+            sandbox.sys.write("/etc/default/locale", "LANG=C.UTF-8\n", Write::default()).unwrap();
+            sandbox.run(&MODULE).unwrap();
+            assert!(sandbox.commands().is_empty(), "{config}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_locale() {
+        for config in ["locale: 'en US'", "locale: ''"] {
+            assert!(Sandbox::new(config).run(&MODULE).is_err(), "{config}");
+        }
+        let sandbox = Sandbox::new("locale: [x]");
+        let _ = sandbox.run(&MODULE);
+        assert_eq!(sandbox.noticed(), ["test.yaml:1:9: locale: expected text, found a list"]);
+    }
+}

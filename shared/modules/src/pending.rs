@@ -1,0 +1,89 @@
+//! Modules that upstream has and this version does not, with the keys that would make each do something. A list may
+//! name them: without their keys nothing is lost, with them the user is told what is not done.
+
+/// Name and keys. A key with a dot is below another.
+const PENDING: &[(&str, &[&str])] = &[
+    ("ansible", &["ansible"]),
+    ("apk_configure", &["apk_repos"]),
+    (
+        "apt_configure",
+        &[
+            "apt.sources",
+            "apt.sources_list",
+            "apt.primary",
+            "apt.security",
+            "apt.conf",
+            "apt.debconf_selections",
+            "apt.disable_suites",
+            "apt.proxy",
+            "apt.http_proxy",
+            "apt.https_proxy",
+            "apt.ftp_proxy",
+            "apt_sources",
+            "apt_mirror",
+            "apt_proxy",
+        ],
+    ),
+    ("apt_pipelining", &["apt_pipelining"]),
+    ("byobu", &["byobu_by_default"]),
+    ("chef", &["chef"]),
+    ("disable_ec2_metadata", &["disable_ec2_metadata"]),
+    ("disk_setup", &["disk_setup", "fs_setup"]),
+    ("fan", &["fan"]),
+    ("grub_dpkg", &["grub_dpkg", "grub-dpkg"]),
+    ("install_hotplug", &["updates.network"]),
+    ("keyboard", &["keyboard"]),
+    ("landscape", &["landscape"]),
+    ("lxd", &["lxd"]),
+    ("mcollective", &["mcollective"]),
+    ("puppet", &["puppet"]),
+    ("raspberry_pi", &["rpi"]),
+    ("reset_rmc", &[]),
+    ("resolv_conf", &["manage_resolv_conf"]),
+    ("rh_subscription", &["rh_subscription"]),
+    ("rsyslog", &["rsyslog"]),
+    ("salt_minion", &["salt_minion"]),
+    ("snap", &["snap"]),
+    ("spacewalk", &["spacewalk"]),
+    ("ssh_import_id", &["ssh_import_id"]),
+    ("ubuntu_advantage", &["ubuntu_advantage", "ubuntu-advantage"]),
+    ("ubuntu_autoinstall", &["autoinstall"]),
+    ("ubuntu_drivers", &["drivers"]),
+    ("ubuntu_pro", &["ubuntu_pro", "ubuntu_advantage", "ubuntu-advantage"]),
+    ("wireguard", &["wireguard"]),
+    ("yum_add_repo", &["yum_repos"]),
+    ("zypper_add_repo", &["zypper"]),
+];
+
+/// For a module of upstream's that is not here: those of its keys that the configuration has. `None` for a name
+/// that nobody knows.
+pub fn pending_keys(name: &str, config: &config::Node) -> Option<Vec<&'static str>> {
+    let (_, keys) = PENDING.iter().find(|(n, _)| *n == name)?;
+    let is_set = |key: &&&str| {
+        let path: Vec<&str> = key.split('.').collect();
+        config.at_path(&path).is_some_and(|node| !node.is_falsy())
+    };
+    Some(keys.iter().filter(is_set).copied().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_asked_for_is_missed() {
+        let config = config::yaml::parse("t", "{apt: {preserve_sources_list: true}, snap: {commands: [x]}}")
+            .unwrap()
+            .root;
+        assert_eq!(pending_keys("apt_configure", &config), Some(vec![]));
+        assert_eq!(pending_keys("snap", &config), Some(vec!["snap"]));
+        assert_eq!(pending_keys("nonsense", &config), None);
+    }
+
+    #[test]
+    fn what_is_here_is_not_pending() {
+        for (name, _) in PENDING {
+            assert!(crate::module(name).is_none(), "{name}");
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! set_hostname: the machine's name, once per instance; the stages call it before the network is configured too,
+//! when the name is known by then.
+
+use config::Node;
+use state::Frequency;
+use system::{Error, Result, Write, debug};
+
+use crate::names::{self, Keys, Names};
+use crate::{Context, Module};
+
+pub const MODULE: Module = Module {
+    name: "set_hostname",
+    frequency: Frequency::Instance,
+    distros: &[],
+    activation: &[],
+    keys: &[Keys::KEYS],
+    run,
+};
+
+fn run(context: &Context<'_>) -> Result<()> {
+    match context.read_known(Keys::read_known) {
+        Some(keys) => set(context, &keys, false),
+        None => Ok(()),
+    }
+}
+
+/// Before the network is configured: the name goes into DHCP requests. Nothing happens unless the configuration
+/// or the cloud names the machine.
+pub fn early(context: &Context<'_>) -> Result<()> {
+    match context.read_known(Keys::read_known) {
+        Some(keys) => set(context, &keys, true),
+        None => Ok(()),
+    }
+}
+
+fn set(context: &Context<'_>, keys: &Keys, given_only: bool) -> Result<()> {
+    let sys = context.sys;
+    if keys.preserve_hostname {
+        debug!(sys, "Configuration option 'preserve_hostname' is set, not setting the hostname");
+        return Ok(());
+    }
+    let Some(names) = names::of(context, keys, given_only) else {
+        debug!(sys, "nothing names this machine yet");
+        return Ok(());
+    };
+    if !names.are_sane() {
+        return Err(Error::new("setting the hostname: the name given is none that a machine can have"));
+    }
+    let path = context.layout.data("set-hostname");
+    let record = record(&names);
+    let before = match sys.read(&path) {
+        Ok(bytes) => serde_json::from_slice::<serde_json::Value>(&bytes).ok(),
+        Err(e) if e.is_absent() => None,
+        Err(e) => {
+            debug!(sys, "{e}");
+            None
+        }
+    };
+    if before.as_ref() == Some(&record) {
+        debug!(sys, "No hostname changes. Skipping set_hostname");
+        return Ok(());
+    }
+    if names.is_default && names.hostname == "localhost" {
+        debug!(sys, "Hostname is localhost. Let other services handle this.");
+        return Ok(());
+    }
+    let name = names.written(prefer_fqdn(context, keys));
+    debug!(sys, "Setting the hostname to {} ({})", names.fqdn, names.hostname);
+    context.distro.set_hostname(sys, name, keys.create_hostname_file)?;
+    sys.write(path, state::json_text(&record, 1), Write::default()).map(drop)
+}
+
+fn record(names: &Names) -> serde_json::Value {
+    let mut map = serde_json::Map::new();
+    map.insert("hostname".into(), names.hostname.clone().into());
+    map.insert("fqdn".into(), names.fqdn.clone().into());
+    map.into()
+}
+
+/// The configuration's word, else the distribution's.
+pub fn prefer_fqdn(context: &Context<'_>, keys: &Keys) -> bool {
+    keys.prefer_fqdn_over_hostname.unwrap_or_else(|| {
+        let vendor = context.system_info.get("prefer_fqdn_over_hostname").and_then(Node::as_bool);
+        vendor.unwrap_or(context.distro.prefers_fqdn)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Sandbox;
+    use distro::Distro;
+
+    fn name_after(sandbox: &Sandbox) -> Option<String> {
+        sandbox.sys.read_text("/etc/hostname").ok()
+    }
+
+    #[test]
+    fn written_once_and_again_when_it_changes() {
+        let mut sandbox = Sandbox::new("fqdn: web.example.com\n");
+        sandbox.run(&MODULE).unwrap();
+        assert_eq!(name_after(&sandbox).as_deref(), Some("web\n"));
+        let (record, mode) = sandbox.file("/var/lib/cloud/data/set-hostname");
+        assert_eq!(record, "{\n \"fqdn\": \"web.example.com\",\n \"hostname\": \"web\"\n}\n");
+        assert_eq!(mode, 0o644);
+        sandbox.sys.write("/etc/hostname", "mine\n", Write::default()).unwrap();
+        sandbox.run(&MODULE).unwrap();
+        assert_eq!(name_after(&sandbox).as_deref(), Some("mine\n"));
+        sandbox.config = crate::testing::yaml("hostname: other");
+        sandbox.run(&MODULE).unwrap();
+        assert_eq!(name_after(&sandbox).as_deref(), Some("other\n"));
+    }
+
+    #[test]
+    fn red_hat_prefers_the_whole_name_unless_told() {
+        for (config, wanted) in [("", "web.example.com\n"), ("prefer_fqdn_over_hostname: false", "web\n")] {
+            let mut sandbox = Sandbox::new(config);
+            if config.is_empty() {
+                sandbox.config = Node::from(config::Map::new());
+            }
+            sandbox.distro = Distro::named("rocky").unwrap();
+            sandbox.instance.local_hostname = Some("web.example.com".into());
+            sandbox.run(&MODULE).unwrap();
+            assert_eq!(name_after(&sandbox).as_deref(), Some(wanted));
+        }
+    }
+
+    #[test]
+    fn left_alone() {
+        for (config, cloud) in [
+            ("preserve_hostname: true\nhostname: x", None),
+            ("create_hostname_file: false\nhostname: x", None),
+            ("{}", None),
+        ] {
+            let mut sandbox = Sandbox::new(config);
+            sandbox.instance.local_hostname = cloud;
+            sandbox.run(&MODULE).unwrap();
+            early(&crate::Context {
+                sys: &sandbox.sys,
+                layout: &sandbox.layout,
+                instance: &sandbox.instance,
+                distro: sandbox.distro,
+                config: &sandbox.config,
+                system_info: &sandbox.system_info,
+                args: &[],
+                script_timeout: sandbox.script_timeout,
+            })
+            .unwrap();
+            assert_eq!(name_after(&sandbox), None, "{config}");
+        }
+    }
+
+    #[test]
+    fn a_name_with_a_line_break_is_refused() {
+        let sandbox = Sandbox::new("hostname: \"a\\nb\"");
+        assert!(sandbox.run(&MODULE).is_err());
+        assert_eq!(name_after(&sandbox), None);
+    }
+}

@@ -1,0 +1,335 @@
+//! set_passwords: passwords of users, whether the SSH server takes passwords, and who must change his.
+
+use config::{FromNode, Kind, Node, Reader, Shape, Value};
+use distro::{Action, Init};
+use state::Frequency;
+use system::{Error, Result, System, debug, warning};
+
+use crate::users::{Accounts, Secret};
+use crate::{Context, Module, sshd_config};
+
+pub const MODULE: Module = Module {
+    name: "set_passwords",
+    frequency: Frequency::Instance,
+    distros: &[],
+    activation: &[],
+    keys: &[Keys::KEYS],
+    run,
+};
+
+config::words! {
+    enum Kinds { Hash = "hash", Text = "text", Random = "RANDOM" | "R" }
+}
+
+config::keys! {
+    struct Entry {
+        /// The user.
+        name: String;
+        /// The password, or its hash.
+        password: Option<Secret>;
+        /// What the password is: hash, text, or RANDOM for a new one that is printed to the console.
+        type_ as "type": Kinds = Kinds::Hash;
+    }
+    struct Chpasswd {
+        /// Users and their passwords.
+        users: Vec<Entry>;
+        /// The old form: lines of user:password.
+        list: Option<Lines>;
+        /// The passwords must be changed at the first login.
+        expire: bool = true;
+    }
+    struct Keys {
+        /// The default user's password, or its hash.
+        password: Option<Secret>;
+        /// Passwords of users.
+        chpasswd: Option<Chpasswd>;
+        /// Whether the SSH server takes passwords.
+        ssh_pwauth: Option<PasswordLogin>;
+    }
+}
+
+/// `user:password` lines of the old form.
+#[derive(Clone, Default)]
+struct Lines(Vec<(String, String)>);
+
+impl std::fmt::Debug for Lines {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} passwords", self.0.len())
+    }
+}
+
+impl FromNode for Lines {
+    const SHAPE: Shape = Shape::List(&Shape::Text);
+    fn read(node: &Node, reader: &mut Reader) -> Option<Lines> {
+        if node.is_falsy() {
+            return Some(Lines::default());
+        }
+        reader.note(Kind::Deprecated, node, "deprecated since 22.3, use 'users' instead");
+        if node.as_str().is_some() {
+            reader.note(Kind::Deprecated, node, "text of several lines is deprecated since 22.2, use a list");
+        }
+        let mut lines = Vec::new();
+        for text in Vec::<String>::read(node, reader)? {
+            for line in text.lines().map(str::trim).filter(|l| !l.is_empty()) {
+                match line.split_once(':') {
+                    Some((user, password)) if !user.is_empty() => lines.push((user.into(), password.into())),
+                    _ => reader.note(Kind::Wrong, node, "expected lines of user:password"),
+                }
+            }
+        }
+        Some(Lines(lines))
+    }
+}
+
+/// `ssh_pwauth`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PasswordLogin {
+    Yes,
+    No,
+    Unchanged,
+}
+
+impl FromNode for PasswordLogin {
+    const SHAPE: Shape = Shape::Bool;
+    fn read(node: &Node, reader: &mut Reader) -> Option<PasswordLogin> {
+        match &node.value {
+            Value::Str(word) => {
+                reader.note(Kind::Deprecated, node, "text is deprecated since 22.2, use true or false");
+                if word.eq_ignore_ascii_case("unchanged") {
+                    return Some(PasswordLogin::Unchanged);
+                }
+            }
+            Value::Seq(_) | Value::Map(_) => return reader.wrong(node, "true or false"),
+            _ => {}
+        }
+        bool::read(node, reader).map(|on| if on { PasswordLogin::Yes } else { PasswordLogin::No })
+    }
+}
+
+/// Whether a password of the old form is a hash: `$1$…$…`, `$2a$`, `$2y$`, `$5$`, `$6$`. (Documented so; a hash of
+/// another kind needs `chpasswd.users`.)
+fn is_hash(text: &str) -> bool {
+    let Some(rest) = text.strip_prefix('$') else { return false };
+    let Some((kind, rest)) = rest.split_once('$') else { return false };
+    matches!(kind, "1" | "2a" | "2y" | "5" | "6")
+        && !text.contains(':')
+        && rest.char_indices().any(|(i, c)| c == '$' && i > 0 && i + 1 < rest.len())
+}
+
+/// What is to be set: plain texts, hashes, and users who get a random one.
+#[derive(Clone, Default, PartialEq, Eq)]
+struct Plan {
+    plain: Vec<(String, String)>,
+    hashed: Vec<(String, String)>,
+    random: Vec<String>,
+}
+
+fn plan(users: &[Entry], lines: &[(String, String)]) -> Plan {
+    let mut plan = Plan::default();
+    for entry in users {
+        let secret = entry.password.clone().map(|s| s.0);
+        match (entry.type_, secret) {
+            (Kinds::Random, _) => plan.random.push(entry.name.clone()),
+            (Kinds::Text, Some(text)) => plan.plain.push((entry.name.clone(), text)),
+            (Kinds::Hash, Some(text)) => plan.hashed.push((entry.name.clone(), text)),
+            (_, None) => {}
+        }
+    }
+    for (user, password) in lines {
+        match password.as_str() {
+            "R" | "RANDOM" => plan.random.push(user.clone()),
+            text if is_hash(text) => plan.hashed.push((user.clone(), password.clone())),
+            _ => plan.plain.push((user.clone(), password.clone())),
+        }
+    }
+    plan
+}
+
+fn run(context: &Context<'_>) -> Result<()> {
+    let sys = context.sys;
+    let Some(keys) = context.read_known(Keys::read_known) else { return Ok(()) };
+    let argument = context.first_arg();
+    let password = argument.clone().or_else(|| keys.password.map(|s| s.0)).filter(|p| !p.is_empty());
+    let chpasswd = keys.chpasswd;
+    let users = chpasswd.as_ref().map(|c| &c.users[..]).unwrap_or_default();
+    for entry in users.iter().filter(|e| e.password.is_none() && e.type_ != Kinds::Random) {
+        warning!(sys, "chpasswd.users: {} has neither a password nor the type RANDOM", entry.name);
+    }
+    let list = chpasswd.as_ref().and_then(|c| c.list.clone()).filter(|_| argument.is_none());
+    let mut lines = list.unwrap_or_default().0;
+    if let (true, Some(password)) = (users.is_empty() && lines.is_empty(), password) {
+        match Accounts::of(context).default_user() {
+            Some(user) => lines.push((user.name.clone(), password)),
+            None => warning!(sys, "No default or defined user to change password for."),
+        }
+    }
+    let expire = chpasswd.as_ref().is_none_or(|c| c.expire);
+    let passwords = apply(context, plan(users, &lines), expire);
+    // Whether passwords open the door is settled even if one of them could not be set.
+    let login = keys.ssh_pwauth.map_or(Ok(()), |login| apply_login(context, login));
+    passwords.and(login)
+}
+
+fn apply(context: &Context<'_>, mut plan: Plan, expire: bool) -> Result<()> {
+    let (sys, distro) = (context.sys, context.distro);
+    let mut errors = Vec::new();
+    let mut shown = String::new();
+    for user in std::mem::take(&mut plan.random) {
+        let password = random_password(sys)?;
+        shown.push_str(&format!("{user}:{password}\n"));
+        plan.plain.push((user, password));
+    }
+    for (passwords, hashed) in [(&plan.plain, false), (&plan.hashed, true)] {
+        if !passwords.is_empty()
+            && let Err(e) = distro.set_passwords(sys, passwords, hashed)
+        {
+            warning!(sys, "{e}");
+            errors.push(e);
+        }
+    }
+    if !shown.is_empty() {
+        // To the console only: the log and the stage's output are files that others may read.
+        if !sys.print_console(&format!("Set the following 'random' passwords\n{shown}\n")) {
+            warning!(sys, "random passwords were set, and there is no console to print them to");
+        }
+    }
+    if expire {
+        for (user, _) in plan.plain.iter().chain(&plan.hashed) {
+            if let Err(e) = distro.expire_password(sys, user) {
+                warning!(sys, "{e}");
+                errors.push(e);
+            }
+        }
+    }
+    errors.pop().map_or(Ok(()), Err)
+}
+
+fn apply_login(context: &Context<'_>, login: PasswordLogin) -> Result<()> {
+    let (sys, distro) = (context.sys, context.distro);
+    let word = match login {
+        PasswordLogin::Yes => "yes",
+        PasswordLogin::No => "no",
+        PasswordLogin::Unchanged => return Ok(()),
+    };
+    if !sshd_config::set(sys, "PasswordAuthentication", word)? {
+        debug!(sys, "the SSH server's PasswordAuthentication is {word} already");
+        return Ok(());
+    }
+    let configured = context.system_info.get("ssh_svcname").and_then(Node::as_str);
+    let service = configured.unwrap_or(distro.ssh_service);
+    let restarted = match distro.init(sys) {
+        // We run before the server; only one that somebody started by hand runs by now, and waiting for the
+        // order of units would then wait for ourselves.
+        Init::Systemd if distro.is_active(sys, service) => {
+            distro.service_with(sys, Action::Restart, service, &["--job-mode=ignore-dependencies"])
+        }
+        Init::Systemd => Ok(()),
+        _ if !sys.is_live() => Ok(()),
+        _ => distro.service(sys, Action::Restart, service),
+    };
+    if let Err(e) = restarted {
+        warning!(sys, "'ssh_pwauth' may not be applied: {e}");
+    }
+    Ok(())
+}
+
+const PUNCTUATION: &str = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~";
+
+/// Twenty characters, at least one of each kind: some policies ask for that.
+fn random_password(sys: &System) -> Result<String> {
+    let digits: Vec<char> = ('0'..='9').collect();
+    let lower: Vec<char> = ('a'..='z').collect();
+    let upper: Vec<char> = ('A'..='Z').collect();
+    let marks: Vec<char> = PUNCTUATION.chars().collect();
+    let all = [&digits[..], &lower, &upper, &marks].concat();
+    // Drawing again until every kind is there keeps each such password as likely as any other; one in three
+    // draws is lost at most.
+    for _ in 0..100 {
+        let bytes = sys.random_bytes(80)?;
+        let limit = 256 / all.len() * all.len();
+        let fair = bytes.iter().map(|b| usize::from(*b)).filter(|b| *b < limit);
+        let text: String = fair.take(20).map(|b| all[b % all.len()]).collect();
+        let has = |kind: &[char]| text.contains(kind);
+        if text.len() == 20 && has(&digits) && has(&lower) && has(&upper) && has(&marks) {
+            return Ok(text);
+        }
+    }
+    Err(Error::new("making a random password: the kernel's random bytes are all alike"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Sandbox;
+
+    #[test]
+    fn hashes_of_the_old_form() {
+        for (text, hash) in [
+            ("$6$salt$abc", true),
+            ("$1$a$b", true),
+            ("$2y$10$x", true),
+            ("$y$j9T$a$b", false),
+            ("$6$only", false),
+            ("$6$a$b:c", false),
+            ("plain", false),
+            ("", false),
+        ] {
+            assert_eq!(is_hash(text), hash, "{text}");
+        }
+    }
+
+    #[test]
+    fn plans() {
+        let node = crate::testing::yaml(
+            "users:\n- {name: a, password: x, type: text}\n- {name: b, password: $6$s$h}\n- {name: c, type: RANDOM}\n- {name: d}\n",
+        );
+        let chpasswd = Chpasswd::read(&node, &mut Reader::new()).unwrap();
+        let pair = |a: &str, b: &str| (a.to_string(), b.to_string());
+        let got = plan(&chpasswd.users, &[pair("e", "R"), pair("f", "$5$s$h"), pair("g", "p:q")]);
+        assert_eq!(got.plain, [pair("a", "x"), pair("g", "p:q")]);
+        assert_eq!(got.hashed, [pair("b", "$6$s$h"), pair("f", "$5$s$h")]);
+        assert_eq!(got.random, ["c", "e"]);
+    }
+
+    #[test]
+    fn random_passwords_differ_and_have_every_kind() {
+        let sandbox = Sandbox::new("{}");
+        let (a, b) = (random_password(&sandbox.sys).unwrap(), random_password(&sandbox.sys).unwrap());
+        assert_ne!(a, b);
+        assert_eq!(a.len(), 20);
+        for kind in ["0123456789", PUNCTUATION] {
+            assert!(a.contains(|c| kind.contains(c)));
+        }
+    }
+
+    #[test]
+    fn password_login_in_its_own_file_and_without_a_restart() {
+        let sandbox = Sandbox::new("ssh_pwauth: true");
+        let main = "Include /etc/ssh/sshd_config.d/*.conf\nPasswordAuthentication no\n";
+        sandbox.sys.write("/etc/ssh/sshd_config", main, system::Write::default()).unwrap();
+        sandbox.run(&MODULE).unwrap();
+        let ours = sandbox.file("/etc/ssh/sshd_config.d/50-cloud-init.conf");
+        assert_eq!(ours, ("PasswordAuthentication yes\n".into(), 0o600));
+        assert_eq!(sandbox.file("/etc/ssh/sshd_config").0, main);
+        assert!(sandbox.commands().is_empty());
+    }
+
+    #[test]
+    fn old_and_wrong_forms_are_said_without_the_secret() {
+        let sandbox = Sandbox::new(
+            "chpasswd:\n  list: |\n    hunter2\n  users:\n  - {name: x, password: [hunter2]}\nssh_pwauth: 'maybe'\n",
+        );
+        let _ = sandbox.run(&MODULE);
+        let noticed = sandbox.noticed().join("\n");
+        assert!(!noticed.contains("hunter2"), "{noticed}");
+        for part in [
+            "test.yaml:2:9: chpasswd.list: deprecated since 22.3",
+            "test.yaml:2:9: chpasswd.list: expected lines of user:password",
+            "test.yaml:5:25: chpasswd.users[0].password: expected text, found a list",
+            "test.yaml:6:13: ssh_pwauth: expected true or false, found text",
+        ] {
+            assert!(noticed.contains(part), "{part} not in {noticed}");
+        }
+        assert!(sandbox.commands().is_empty());
+    }
+}

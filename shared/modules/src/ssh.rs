@@ -1,0 +1,326 @@
+//! ssh: the host's own keys, and the keys that may log in as the default user and as root.
+
+use config::{FromNode, Node, Reader, Shape};
+use distro::Family;
+use state::Frequency;
+use system::{Command, Result, System, Write, debug, info, warning};
+
+use crate::users::{Accounts, SshKeys};
+use crate::{Context, Module, authorized_keys, sshd_config};
+
+pub const MODULE: Module = Module {
+    name: "ssh",
+    frequency: Frequency::Instance,
+    distros: &[],
+    activation: &[],
+    keys: &[Keys::KEYS],
+    run,
+};
+
+/// Put before a key that is to open no session, as upstream has it: people search for its words.
+pub const DISABLE: &str = "no-port-forwarding,no-agent-forwarding,no-X11-forwarding,command=\"echo 'Please login as the user \\\"$USER\\\" rather than the user \\\"$DISABLE_USER\\\".';echo;sleep 10;exit 142\"";
+
+const DIRECTORY: &str = "/etc/ssh";
+const TYPES: [&str; 3] = ["rsa", "ecdsa", "ed25519"];
+
+config::keys! {
+    struct Publish {
+        /// Hand the host's public keys to the cloud, where it takes them.
+        enabled: bool = true;
+        /// Types of keys that are not handed over.
+        blacklist: Vec<String>;
+    }
+    struct Keys {
+        /// The host's keys: TYPE_private, TYPE_public, TYPE_certificate for rsa, ecdsa and ed25519.
+        ssh_keys: Option<HostKeys>;
+        /// Keys that may log in as the default user.
+        ssh_authorized_keys: SshKeys;
+        /// Delete the host keys of the image.
+        ssh_deletekeys: bool = true;
+        /// Types of host keys to make when none are given.
+        ssh_genkeytypes: Option<Vec<String>>;
+        /// Do not print what ssh-keygen prints.
+        ssh_quiet_keygen: bool = false;
+        /// What becomes of the host's public keys.
+        ssh_publish_hostkeys: Option<Publish>;
+        /// Let no key log in as root.
+        disable_root: bool = true;
+        /// Options before root's keys then.
+        disable_root_opts: Option<String>;
+        /// Use the cloud's keys.
+        allow_public_ssh_keys: bool = true;
+    }
+}
+
+/// Whose file of a key it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Private,
+    Public,
+    Certificate,
+}
+
+/// The given host keys: type, part and text, in the order of writing.
+#[derive(Clone, Default)]
+struct HostKeys(Vec<(&'static str, Part, String)>);
+
+impl std::fmt::Debug for HostKeys {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} host keys", self.0.len())
+    }
+}
+
+impl FromNode for HostKeys {
+    const SHAPE: Shape = Shape::Named(&Shape::Text);
+    fn read(node: &Node, reader: &mut Reader) -> Option<HostKeys> {
+        let Some(map) = node.as_map() else { return reader.wrong(node, "a map of host keys") };
+        let mut keys = Vec::new();
+        for (key, value) in map.iter() {
+            let name = key.scalar_text().unwrap_or_default();
+            reader.below(&name, |reader| match host_key(&name) {
+                Some((kind, part)) => {
+                    keys.extend(String::read(value, reader).map(|text| (kind, part, text)));
+                }
+                None => {
+                    let unsupported = name.starts_with("ecdsa-sk_") || name.starts_with("ed25519-sk_");
+                    let why = if unsupported { "unsupported" } else { "unknown" };
+                    let message = format!(
+                        "{why} host key; expected rsa, ecdsa or ed25519 and _private, _public or _certificate"
+                    );
+                    reader.note(config::Kind::Unknown, key, message);
+                }
+            });
+        }
+        Some(HostKeys(keys))
+    }
+}
+
+fn host_key(name: &str) -> Option<(&'static str, Part)> {
+    let (kind, part) = name.rsplit_once('_')?;
+    let part = match part {
+        "private" => Part::Private,
+        "public" => Part::Public,
+        "certificate" => Part::Certificate,
+        _ => return None,
+    };
+    Some((TYPES.into_iter().find(|t| *t == kind)?, part))
+}
+
+fn path_of(kind: &str, part: Part) -> String {
+    let end = match part {
+        Part::Private => "",
+        Part::Public => ".pub",
+        Part::Certificate => "-cert.pub",
+    };
+    format!("{DIRECTORY}/ssh_host_{kind}_key{end}")
+}
+
+/// The options that tell to log in as another user.
+pub fn login_as(options: &str, user: &str, instead_of: &str) -> String {
+    options.replace("$USER", user).replace("$DISABLE_USER", instead_of)
+}
+
+fn run(context: &Context<'_>) -> Result<()> {
+    let sys = context.sys;
+    let Some(keys) = context.read_known(Keys::read_known) else { return Ok(()) };
+    if keys.ssh_deletekeys {
+        delete_host_keys(sys);
+    }
+    match &keys.ssh_keys {
+        Some(given) => write_host_keys(context, given)?,
+        // A key that is there but cannot be read is not a wish for new keys; it was reported.
+        None => generate(context, &keys),
+    }
+    let publish = keys.ssh_publish_hostkeys.as_ref();
+    if publish.is_none_or(|p| p.enabled) {
+        let blacklist = publish.map(|p| &p.blacklist[..]).unwrap_or_default();
+        publish_host_keys(sys, &public_host_keys(sys, blacklist)?);
+    }
+    if let Err(e) = apply_keys(context, &keys) {
+        warning!(sys, "Applying SSH credentials failed! {e}");
+    }
+    Ok(())
+}
+
+fn delete_host_keys(sys: &System) {
+    let names = sys.list(DIRECTORY).unwrap_or_default();
+    for name in names.iter().filter(|n| n.starts_with("ssh_host_") && n[9..].contains("key")) {
+        if let Err(e) = sys.remove(format!("{DIRECTORY}/{name}")) {
+            warning!(sys, "{e}");
+        }
+    }
+}
+
+fn write_host_keys(context: &Context<'_>, given: &HostKeys) -> Result<()> {
+    let sys = context.sys;
+    let mut certificates = Vec::new();
+    for (kind, part, text) in &given.0 {
+        let path = path_of(kind, *part);
+        let how = if *part == Part::Private { Write::secret() } else { Write::default() };
+        sys.write(&path, text, how)?;
+        if *part == Part::Certificate {
+            certificates.push(("HostCertificate", path));
+        }
+    }
+    sshd_config::append(sys, &certificates)?;
+    for kind in TYPES {
+        let has = |part| given.0.iter().any(|(k, p, _)| *k == kind && *p == part);
+        if has(Part::Private)
+            && !has(Part::Public)
+            && let Err(e) = derive_public(sys, kind)
+        {
+            warning!(sys, "no public half of the {kind} host key: {e}");
+        }
+    }
+    Ok(())
+}
+
+/// Writes the public half of a private key.
+fn derive_public(sys: &System, kind: &str) -> Result<()> {
+    let private = path_of(kind, Part::Private);
+    let out = sys.run(&Command::new(["ssh-keygen", "-y", "-f", &private]))?.text();
+    // ssh-keygen adds the comment of the private key where that has one; the host's says whose it is.
+    let mut words = out.split_whitespace();
+    let (kind_word, base64) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let text = format!("{kind_word} {base64} root@localhost\n");
+    sys.write(path_of(kind, Part::Public), text, Write::default()).map(drop)
+}
+
+fn generate(context: &Context<'_>, keys: &Keys) {
+    let sys = context.sys;
+    let usual = TYPES.map(String::from).to_vec();
+    let fips = sys.read_text("/proc/sys/crypto/fips_enabled").is_ok_and(|t| t.trim() == "1");
+    for kind in keys.ssh_genkeytypes.as_ref().unwrap_or(&usual) {
+        if fips && kind == "ed25519" {
+            debug!(sys, "skipping keys that are not supported in fips mode: {kind}");
+            continue;
+        }
+        if kind.is_empty() || !kind.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-') {
+            warning!(sys, "ssh_genkeytypes: expected types such as ed25519");
+            continue;
+        }
+        let path = path_of(kind, Part::Private);
+        if sys.exists(&path) {
+            continue;
+        }
+        match generate_one(context, kind, &path, keys.ssh_quiet_keygen) {
+            Ok(()) => {}
+            Err(e) if e.to_string().to_lowercase().contains("unknown key type") => {
+                debug!(sys, "ssh-keygen: unknown key type '{kind}'");
+            }
+            Err(e) => warning!(sys, "Failed generating key type {kind} to file {path}: {e}"),
+        }
+    }
+}
+
+fn generate_one(context: &Context<'_>, kind: &str, path: &str, quiet: bool) -> Result<()> {
+    let sys = context.sys;
+    sys.make_dir(DIRECTORY, 0o755)?;
+    let command = Command::new(["ssh-keygen", "-t", kind, "-N", "", "-f", path]).env("LANG", "C");
+    let finished = sys.run(&command)?;
+    if !quiet {
+        print_stage(&finished.stdout);
+    }
+    if context.distro.family == Family::RedHat {
+        let old_server = openssh_major(sys).is_some_and(|major| major < 9);
+        if context.distro.ssh_key_group
+            && let Some(group) = sys.group("ssh_keys")
+        {
+            sys.set_owner(path, (None, Some(group.gid)))?;
+        }
+        // Before OpenSSH 9 Red Hat's helper reads the keys through that group.
+        sys.set_mode(path, if old_server { 0o640 } else { 0o600 })?;
+        sys.set_mode(format!("{path}.pub"), 0o644)?;
+    }
+    Ok(())
+}
+
+/// To where the stage's own output goes, as a program's output would.
+fn print_stage(bytes: &[u8]) {
+    use std::io::Write as _;
+    // A closed output loses a picture of random art, no more.
+    let _ = std::io::stdout().write_all(bytes);
+}
+
+/// The server's version; its `-V` prints that, or complains and prints it.
+fn openssh_major(sys: &System) -> Option<u32> {
+    let finished = sys.run(&Command::new(["sshd", "-V"]).accept_all()).ok()?;
+    parse_openssh(&String::from_utf8_lossy(&finished.stderr))
+}
+
+fn parse_openssh(text: &str) -> Option<u32> {
+    let version = text.lines().find_map(|l| l.trim().strip_prefix("OpenSSH_"))?;
+    version.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+}
+
+/// Type and base64 of the host's public keys.
+fn public_host_keys(sys: &System, blacklist: &[String]) -> Result<Vec<(String, String)>> {
+    let mut keys = Vec::new();
+    for name in sys.list(DIRECTORY)? {
+        let kind = name.strip_prefix("ssh_host_").and_then(|n| n.strip_suffix("_key.pub"));
+        let Some(kind) = kind else { continue };
+        if blacklist.iter().any(|b| b == kind) {
+            continue;
+        }
+        let text = sys.read_text(format!("{DIRECTORY}/{name}"))?;
+        let mut words = text.split_whitespace();
+        if let (Some(kind), Some(base64)) = (words.next(), words.next()) {
+            keys.push((kind.to_string(), base64.to_string()));
+        }
+    }
+    Ok(keys)
+}
+
+/// Where a cloud that takes the host's keys will get them: none of the present datasources does.
+fn publish_host_keys(sys: &System, keys: &[(String, String)]) {
+    debug!(sys, "{} public host keys; this datasource takes none", keys.len());
+}
+
+fn apply_keys(context: &Context<'_>, keys: &Keys) -> Result<()> {
+    let sys = context.sys;
+    let accounts = Accounts::of(context);
+    let user = accounts.default_user().map(|u| u.name.as_str());
+    let mut all: Vec<String> = Vec::new();
+    if keys.allow_public_ssh_keys {
+        all.extend(context.instance.public_keys.iter().cloned());
+    } else {
+        info!(sys, "the cloud's keys are not used: allow_public_ssh_keys is false");
+    }
+    all.extend(keys.ssh_authorized_keys.0.iter().cloned());
+    let of_user = user.map_or(Ok(()), |user| authorized_keys::install(sys, user, &all, ""));
+    let options = match keys.disable_root {
+        true => {
+            let options = keys.disable_root_opts.as_deref().unwrap_or(DISABLE);
+            login_as(options, user.unwrap_or("NONE"), "root")
+        }
+        false => String::new(),
+    };
+    authorized_keys::install(sys, "root", &all, &options)?;
+    of_user
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_host_keys() {
+        assert_eq!(host_key("rsa_private"), Some(("rsa", Part::Private)));
+        assert_eq!(host_key("ed25519_certificate"), Some(("ed25519", Part::Certificate)));
+        for name in ["dsa_private", "rsa", "rsa_", "ecdsa-sk_public", ""] {
+            assert_eq!(host_key(name), None, "{name}");
+        }
+        assert_eq!(path_of("ecdsa", Part::Certificate), "/etc/ssh/ssh_host_ecdsa_key-cert.pub");
+    }
+
+    #[test]
+    fn versions() {
+        for (text, major) in [
+            ("OpenSSH_9.2p1 Debian-2, OpenSSL 3\n", Some(9)),
+            ("unknown option -- V\nOpenSSH_8.7p1, OpenSSL 3\nusage", Some(8)),
+            ("", None),
+        ] {
+            assert_eq!(parse_openssh(text), major);
+        }
+    }
+}

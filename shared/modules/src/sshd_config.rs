@@ -1,0 +1,141 @@
+//! The SSH server's settings: read and changed as text. Our own go to a file of their own where the server reads
+//! such files.
+
+use system::{Result, System, Write};
+
+const MAIN: &str = "/etc/ssh/sshd_config";
+const DROP_INS: &str = "/etc/ssh/sshd_config.d";
+const OURS: &str = "/etc/ssh/sshd_config.d/50-cloud-init.conf";
+
+/// A line as key and value, `None` for comments and what is neither. Keys are case-insensitive.
+fn setting(line: &str) -> Option<(&str, &str)> {
+    let line = line.trim();
+    if line.is_empty() || line.starts_with('#') {
+        return None;
+    }
+    let (key, value) = match line.split_once(|c: char| c.is_whitespace()) {
+        Some((key, value)) => (key, value.trim()),
+        None => line.split_once('=')?,
+    };
+    Some((key, value))
+}
+
+/// The value of a key; the last one counts, as upstream reads it.
+pub fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
+    text.lines().rev().filter_map(setting).find(|(k, _)| k.eq_ignore_ascii_case(key)).map(|(_, v)| v)
+}
+
+/// The text with every occurrence of the key set, or one added; `None` when nothing changes.
+pub fn with_setting(text: &str, key: &str, new: &str) -> Option<String> {
+    let (mut found, mut changed) = (false, false);
+    let mut out = String::new();
+    for line in text.lines() {
+        match setting(line) {
+            Some((k, old)) if k.eq_ignore_ascii_case(key) => {
+                found = true;
+                changed |= old != new;
+                out.push_str(&format!("{k} {new}\n"));
+            }
+            _ => {
+                out.push_str(line);
+                out.push('\n');
+            }
+        }
+    }
+    if !found {
+        out.push_str(&format!("{key} {new}\n"));
+    }
+    (changed || !found).then_some(out)
+}
+
+/// Whether the main file reads the directory of further ones.
+pub fn includes_drop_ins(text: &str) -> bool {
+    text.lines().any(|l| l.starts_with(&format!("Include {DROP_INS}/*.conf")))
+}
+
+/// The file that our settings go to.
+fn file(sys: &System) -> Result<&'static str> {
+    Ok(match sys.read_text_if_there(MAIN)? {
+        Some(text) if includes_drop_ins(&text) => OURS,
+        // A distribution that keeps the main file in /usr reads the directory from there.
+        None if sys.is_dir(DROP_INS) => OURS,
+        _ => MAIN,
+    })
+}
+
+fn write(sys: &System, path: &str, text: &str) -> Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    let usual = if path == OURS { 0o600 } else { 0o644 };
+    let mode = sys.metadata(path).map_or(usual, |m| m.permissions().mode() & 0o7777);
+    sys.write(path, text, Write::mode(mode)).map(drop)
+}
+
+/// Sets a key; whether that changed the file.
+pub fn set(sys: &System, key: &str, new: &str) -> Result<bool> {
+    let path = file(sys)?;
+    let old = sys.read_text_if_there(path)?.unwrap_or_default();
+    match with_setting(&old, key, new) {
+        Some(text) => write(sys, path, &text).map(|()| true),
+        None => Ok(false),
+    }
+}
+
+/// Adds lines that may stand there more than once.
+pub fn append(sys: &System, lines: &[(&str, String)]) -> Result<()> {
+    if lines.is_empty() {
+        return Ok(());
+    }
+    let path = file(sys)?;
+    let mut text = sys.read_text_if_there(path)?.unwrap_or_default();
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    for (key, value) in lines {
+        text.push_str(&format!("{key} {value}\n"));
+    }
+    write(sys, path, &text)
+}
+
+/// The main file, for those who only read.
+pub fn read(sys: &System) -> Result<String> {
+    Ok(sys.read_text_if_there(MAIN)?.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_set_everywhere_or_added() {
+        const KEY: &str = "PasswordAuthentication";
+        for (before, after) in [
+            ("", Some("PasswordAuthentication yes\n")),
+            (
+                "# PasswordAuthentication no\n",
+                Some("# PasswordAuthentication no\nPasswordAuthentication yes\n"),
+            ),
+            (
+                "passwordauthentication no\nX y\n  PasswordAuthentication   no\n",
+                Some("passwordauthentication yes\nX y\nPasswordAuthentication yes\n"),
+            ),
+            ("PasswordAuthentication=no\n", Some("PasswordAuthentication yes\n")),
+            ("PasswordAuthentication yes\n", None),
+        ] {
+            assert_eq!(with_setting(before, KEY, "yes").as_deref(), after, "{before}");
+        }
+    }
+
+    #[test]
+    fn values() {
+        let text = "Port 1\nAuthorizedKeysFile .ssh/a  .ssh/b\nport 2\n#Port 3\nBroken\n";
+        assert_eq!(value(text, "port"), Some("2"));
+        assert_eq!(value(text, "authorizedkeysfile"), Some(".ssh/a  .ssh/b"));
+        assert_eq!(value(text, "broken"), None);
+    }
+
+    #[test]
+    fn drop_ins() {
+        assert!(includes_drop_ins("x\nInclude /etc/ssh/sshd_config.d/*.conf\n"));
+        assert!(!includes_drop_ins("#Include /etc/ssh/sshd_config.d/*.conf\n"));
+    }
+}

@@ -1,0 +1,114 @@
+//! update_hostname: at every boot the name follows the configuration, unless an administrator changed it.
+
+use distro::parse_hostname;
+use state::Frequency;
+use system::{Result, Write, debug, info};
+
+use crate::names::{self, Keys};
+use crate::{Context, Module, set_hostname};
+
+pub const MODULE: Module = Module {
+    name: "update_hostname",
+    frequency: Frequency::Always,
+    distros: &[],
+    activation: &[],
+    keys: &[Keys::KEYS],
+    run,
+};
+
+/// What is to be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Update {
+    /// An administrator's name stays.
+    Nothing,
+    /// (our record of the last name, the machine's name)
+    Files(bool, bool),
+}
+
+fn decide(previous: Option<&str>, current: Option<&str>, wanted: &str) -> Update {
+    match (previous, current) {
+        (Some(previous), Some(current)) if previous != current => Update::Nothing,
+        _ => Update::Files(
+            previous != Some(wanted),
+            current.is_none() || (current == previous && current != Some(wanted)),
+        ),
+    }
+}
+
+fn run(context: &Context<'_>) -> Result<()> {
+    let sys = context.sys;
+    let Some(keys) = context.read_known(Keys::read_known) else { return Ok(()) };
+    if keys.preserve_hostname {
+        debug!(sys, "Configuration option 'preserve_hostname' is set, not updating the hostname");
+        return Ok(());
+    }
+    let Some(names) = names::of(context, &keys, false) else { return Ok(()) };
+    if (names.is_default && names.hostname == "localhost") || !names.are_sane() {
+        debug!(sys, "nothing names this machine");
+        return Ok(());
+    }
+    let record = context.layout.data("previous-hostname");
+    let previous = sys.read_text_if_there(&record)?;
+    let previous = previous.as_deref().and_then(parse_hostname);
+    let current = context.distro.read_hostname(sys);
+    let wanted = names.written(set_hostname::prefer_fqdn(context, &keys));
+    match decide(previous, current.as_deref(), wanted) {
+        Update::Nothing => {
+            info!(sys, "{record} differs from the machine's name, assuming user maintained hostname.");
+            Ok(())
+        }
+        Update::Files(ours, machine) => {
+            if machine {
+                context.distro.write_hostname(sys, wanted, keys.create_hostname_file)?;
+                sys.set_kernel_hostname(&names.hostname)?;
+            }
+            if ours {
+                sys.write(&record, format!("{wanted}\n"), Write::default())?;
+            }
+            Ok(())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Sandbox;
+
+    #[test]
+    fn decisions() {
+        for (previous, current, wanted, update) in [
+            (None, None, "a", Update::Files(true, true)),
+            (None, Some("x"), "a", Update::Files(true, false)),
+            (Some("a"), Some("a"), "a", Update::Files(false, false)),
+            (Some("a"), Some("a"), "b", Update::Files(true, true)),
+            (Some("a"), Some("mine"), "b", Update::Nothing),
+            (Some("a"), None, "a", Update::Files(false, true)),
+        ] {
+            assert_eq!(decide(previous, current, wanted), update, "{previous:?} {current:?}");
+        }
+    }
+
+    #[test]
+    fn follows_until_somebody_changes_it() {
+        let mut sandbox = Sandbox::new("hostname: one");
+        sandbox.run(&MODULE).unwrap();
+        assert_eq!(sandbox.file("/etc/hostname").0, "one\n");
+        assert_eq!(sandbox.file("/var/lib/cloud/data/previous-hostname"), ("one\n".into(), 0o644));
+        sandbox.config = crate::testing::yaml("hostname: two");
+        sandbox.run(&MODULE).unwrap();
+        assert_eq!(sandbox.file("/etc/hostname").0, "two\n");
+        sandbox.sys.write("/etc/hostname", "mine\n", Write::default()).unwrap();
+        sandbox.config = crate::testing::yaml("hostname: three");
+        sandbox.run(&MODULE).unwrap();
+        assert_eq!(sandbox.file("/etc/hostname").0, "mine\n");
+        assert_eq!(sandbox.file("/var/lib/cloud/data/previous-hostname").0, "two\n");
+    }
+
+    #[test]
+    fn preserved() {
+        let sandbox = Sandbox::new("{hostname: one, preserve_hostname: true}");
+        sandbox.run(&MODULE).unwrap();
+        assert!(!sandbox.sys.exists("/etc/hostname"));
+    }
+}

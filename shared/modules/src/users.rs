@@ -1,0 +1,525 @@
+//! `users`, `user` and `groups` in every form that has been written for fifteen years, as one normal form:
+//! groups with members, users with their keys, the default user of the distribution merged in. Pure; several
+//! modules need to know who the users are.
+
+use config::{FromNode, Key, Kind, Map, Node, Reader, Shape, Value};
+
+use crate::Context;
+
+/// A group and who is to be in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Group {
+    pub name: String,
+    pub members: Vec<String>,
+}
+
+/// A user with all that is configured for him.
+#[derive(Debug, Clone)]
+pub struct User {
+    pub name: String,
+    /// The one that `default` stands for.
+    pub is_default: bool,
+    pub keys: UserKeys,
+}
+
+/// The normal form.
+#[derive(Debug, Clone, Default)]
+pub struct Accounts {
+    pub groups: Vec<Group>,
+    pub users: Vec<User>,
+}
+
+impl Accounts {
+    pub fn of(context: &Context<'_>) -> Accounts {
+        Self::with_report(context, false)
+    }
+
+    /// As [`Accounts::of`]; what is wrong or old is logged, which one module does for all.
+    pub fn with_report(context: &Context<'_>, report: bool) -> Accounts {
+        let mut reader = Reader::new();
+        let accounts = normalize(context.config, context.system_info.get("default_user"), &mut reader);
+        for finding in reader.into_findings().iter().filter(|_| report) {
+            context.report(finding);
+        }
+        accounts
+    }
+
+    pub fn default_user(&self) -> Option<&User> {
+        self.users.iter().find(|u| u.is_default)
+    }
+}
+
+/// A password or its hash. It is never shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(pub String);
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.0.is_empty() { "(blank)" } else { "…" })
+    }
+}
+
+/// A null password is a blank one, as an empty one is.
+impl FromNode for Secret {
+    const SHAPE: Shape = Shape::Text;
+    fn read(node: &Node, reader: &mut Reader) -> Option<Secret> {
+        if node.is_null() { Some(Secret(String::new())) } else { String::read(node, reader).map(Secret) }
+    }
+}
+
+/// A password key that may be missing; null counts as written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Maybe(pub Option<Secret>);
+
+impl FromNode for Maybe {
+    const SHAPE: Shape = Shape::Text;
+    fn read(node: &Node, reader: &mut Reader) -> Option<Maybe> {
+        Secret::read(node, reader).map(|s| Maybe(Some(s)))
+    }
+    fn absent() -> Option<Maybe> {
+        Some(Maybe(None))
+    }
+}
+
+/// Names: `a, b`, a list, or (old) a map's keys.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Names(pub Vec<String>);
+
+impl FromNode for Names {
+    const SHAPE: Shape = Shape::Either(&[Shape::Text, Shape::List(&Shape::Text)]);
+    fn read(node: &Node, reader: &mut Reader) -> Option<Names> {
+        Some(Names(match &node.value {
+            Value::Null => Vec::new(),
+            Value::Map(map) => {
+                reader.note(Kind::Deprecated, node, "a map of groups is deprecated since 22.3, use a list");
+                map.iter().filter_map(|(k, _)| k.scalar_text()).collect()
+            }
+            Value::Seq(_) => Vec::<String>::read(node, reader)?.iter().flat_map(|n| comma_list(n)).collect(),
+            _ => comma_list(&String::read(node, reader)?),
+        }))
+    }
+    fn absent() -> Option<Names> {
+        Some(Names::default())
+    }
+}
+
+/// A number; text is the old form.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Uid(pub String);
+
+impl FromNode for Uid {
+    const SHAPE: Shape = Shape::Int;
+    fn read(node: &Node, reader: &mut Reader) -> Option<Uid> {
+        if node.as_str().is_some() {
+            reader.note(Kind::Deprecated, node, "a uid as text is deprecated since 22.3, use a number");
+        }
+        i64::read(node, reader).map(|n| Uid(n.to_string()))
+    }
+}
+
+/// sudo's rules; `false` is the old way to say none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Rules(pub Vec<String>);
+
+impl FromNode for Rules {
+    const SHAPE: Shape = Shape::Either(&[Shape::Text, Shape::List(&Shape::Text)]);
+    fn read(node: &Node, reader: &mut Reader) -> Option<Rules> {
+        match &node.value {
+            Value::Bool(false) => {
+                reader.note(Kind::Deprecated, node, "'false' is deprecated since 22.2, use null");
+                Some(Rules::default())
+            }
+            Value::Bool(true) | Value::Map(_) => reader.wrong(node, "a rule, a list of rules or null"),
+            Value::Str(text) if text.is_empty() => Some(Rules::default()),
+            _ => Vec::<Line>::read(node, reader).map(|lines| Rules(lines.into_iter().map(|l| l.0).collect())),
+        }
+    }
+    fn absent() -> Option<Rules> {
+        Some(Rules::default())
+    }
+}
+
+/// Text that must stay on one line: a second one would be a rule or a key of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line(pub String);
+
+impl FromNode for Line {
+    const SHAPE: Shape = Shape::Text;
+    fn read(node: &Node, reader: &mut Reader) -> Option<Line> {
+        let text = String::read(node, reader)?;
+        if text.trim_end().contains(['\n', '\r']) {
+            return reader.wrong(node, "text of one line");
+        }
+        Some(Line(text.trim_end_matches(['\n', '\r']).to_string()))
+    }
+}
+
+/// Authorized keys: a text (which may have several lines), a list, or a map's values.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SshKeys(pub Vec<String>);
+
+impl FromNode for SshKeys {
+    const SHAPE: Shape = Shape::List(&Shape::Text);
+    fn read(node: &Node, reader: &mut Reader) -> Option<SshKeys> {
+        let texts = match &node.value {
+            Value::Map(map) => map
+                .iter()
+                .filter_map(|(k, v)| {
+                    reader.below(&k.scalar_text().unwrap_or_default(), |r| String::read(v, r))
+                })
+                .collect(),
+            _ => Vec::<String>::read(node, reader)?,
+        };
+        let lines = texts.iter().flat_map(|t| t.lines()).map(str::trim).filter(|l| !l.is_empty());
+        Some(SshKeys(lines.map(Into::into).collect()))
+    }
+    fn absent() -> Option<SshKeys> {
+        Some(SshKeys::default())
+    }
+}
+
+/// Whether the cloud's keys lead to a note about the default user.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Redirect(pub bool);
+
+impl FromNode for Redirect {
+    const SHAPE: Shape = Shape::Bool;
+    fn read(node: &Node, reader: &mut Reader) -> Option<Redirect> {
+        match &node.value {
+            Value::Str(word) if word == "default" => Some(Redirect(true)),
+            Value::Bool(on) => Some(Redirect(*on)),
+            Value::Null => Some(Redirect(false)),
+            _ => reader.wrong(node, "true, false or default"),
+        }
+    }
+    fn absent() -> Option<Redirect> {
+        Some(Redirect(false))
+    }
+}
+
+config::keys! {
+    /// One user.
+    pub struct UserKeys {
+        /// The login name; without one it is the default user that is meant.
+        name: Option<String>;
+        /// The comment of passwd(5): the whole name.
+        gecos: Option<Line>;
+        /// The home directory; /home/NAME unless given.
+        homedir: Option<Line>;
+        /// The login shell.
+        shell: Option<Line>;
+        /// When the account ends, as YYYY-MM-DD.
+        expiredate: Option<String>;
+        /// Days between the password's expiry and the account's.
+        inactive: Option<String>;
+        /// The SELinux user for the login.
+        selinux_user: Option<Line>, also "selinux-user" since "24.2";
+        /// The user's number.
+        uid: Option<Uid>;
+        /// The primary group; one of the user's own name unless given.
+        primary_group: Option<String>, also "primary-group" since "24.2";
+        /// Further groups.
+        groups: Names;
+        /// Make the groups that are missing.
+        create_groups: bool = true, also "create-groups" since "24.2";
+        /// Make no group of the user's name.
+        no_user_group: bool = false, also "no-user-group" since "24.2";
+        /// Leave lastlog and faillog alone.
+        no_log_init: bool = false, also "no-log-init" since "24.2";
+        /// A system account: no home, no ageing.
+        system: bool = false;
+        /// Make no home directory.
+        no_create_home: bool = false, also "no-create-home" since "24.2";
+        /// The password's hash, for a new user only.
+        passwd: Maybe;
+        /// The password's hash, for an existing user too.
+        hashed_passwd: Maybe, also "hashed-passwd" since "24.2";
+        /// The password itself.
+        plain_text_passwd: Maybe, also "plain-text-passwd" since "24.2";
+        /// No login by password.
+        lock_passwd: bool = true, also "lock-passwd" since "22.3";
+        /// Rules for sudo.
+        sudo: Rules;
+        /// Rules for doas.
+        doas: Vec<Line>;
+        /// Keys that may log in.
+        ssh_authorized_keys: Option<SshKeys>, also "ssh-authorized-keys" since "18.3";
+        /// Whose public keys are fetched: gh:NAME, lp:NAME.
+        ssh_import_id: Vec<String>, also "ssh-import-id" since "24.2";
+        /// Let the cloud's keys only say which user to log in as.
+        ssh_redirect_user: Redirect, also "ssh-redirect-user" since "24.2";
+        /// Make the user of this mail address with snap instead.
+        snapuser: Option<Line>;
+        /// With snapuser: it is known by an assertion.
+        known: bool = false;
+    }
+
+    /// The keys at the top.
+    pub struct Keys {
+        /// Groups to make: names, or names with members.
+        groups: Option<Node>;
+        /// Users to make; `default` is the distribution's own.
+        users: Option<Node>;
+        /// What differs for the default user.
+        user: Option<Node>;
+    }
+}
+
+fn comma_list(text: &str) -> Vec<String> {
+    text.split(',').map(str::trim).filter(|n| !n.is_empty()).map(Into::into).collect()
+}
+
+fn sorted_unique(mut names: Vec<String>) -> Vec<String> {
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// A name that may stand in passwd(5), sudoers(5) and a path, and that no program takes for an option.
+fn is_name(name: &str) -> bool {
+    !name.is_empty()
+        && !name.starts_with('-')
+        && !matches!(name, "." | "..")
+        && !name.contains(|c: char| c.is_whitespace() || c.is_control() || matches!(c, ':' | '/' | ','))
+}
+
+/// The normal form of a configuration.
+pub fn normalize(config: &Node, distro_default: Option<&Node>, reader: &mut Reader) -> Accounts {
+    let groups = config.get("groups").map(|n| reader.below("groups", |r| read_groups(n, r)));
+    let overlay = config.get("user").and_then(|n| reader.below("user", |r| read_overlay(n, r)));
+    let entries = config.get("users").map(|n| reader.below("users", |r| read_users(n, r)));
+    let mut entries = entries.unwrap_or_default();
+    let default = merged(overlay.iter().chain(distro_default.and_then(Node::as_map)));
+    if overlay.is_some() {
+        add(&mut entries, "default", Map::new());
+    }
+    Accounts { groups: groups.unwrap_or_default(), users: with_default(entries, default) }
+}
+
+fn read_groups(node: &Node, reader: &mut Reader) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    let mut put = |name: &str, members: Vec<String>| match groups.iter_mut().find(|g| g.name == name) {
+        Some(group) => group.members.extend(members),
+        None => groups.push(Group { name: name.to_string(), members }),
+    };
+    let mut map = |map: &Map, reader: &mut Reader| {
+        for (key, members) in map.iter() {
+            let Some(name) = key.scalar_text().filter(|n| is_name(n)) else {
+                reader.wrong::<()>(key, "the name of a group");
+                continue;
+            };
+            if let Some(members) = reader.below(&name, |r| Names::read(members, r)) {
+                put(&name, members.0);
+            }
+        }
+    };
+    match &node.value {
+        Value::Null => {}
+        Value::Map(entries) => map(entries, reader),
+        Value::Seq(items) => {
+            for (i, item) in items.iter().enumerate() {
+                reader.below(&format!("[{i}]"), |reader| match &item.value {
+                    Value::Map(entries) => map(entries, reader),
+                    Value::Seq(_) | Value::Null => {
+                        reader.wrong::<()>(item, "a group, or a map of a group and its members");
+                    }
+                    _ => {
+                        let name = item.scalar_text().unwrap_or_default();
+                        if is_name(&name) {
+                            map(&[(Node::from(name), Node::null())].into_iter().collect(), reader);
+                        } else {
+                            reader.note(Kind::Wrong, item, "not the name of a group");
+                        }
+                    }
+                });
+            }
+        }
+        Value::Str(text) => {
+            for name in comma_list(text) {
+                map(&[(Node::from(name), Node::null())].into_iter().collect(), reader);
+            }
+        }
+        _ => {
+            reader.wrong::<()>(node, "a list of groups");
+        }
+    }
+    for group in &mut groups {
+        group.members = sorted_unique(std::mem::take(&mut group.members));
+    }
+    groups
+}
+
+fn read_overlay(node: &Node, reader: &mut Reader) -> Option<Map> {
+    match &node.value {
+        _ if node.is_falsy() => None,
+        Value::Str(name) => {
+            reader.note(Kind::Deprecated, node, "a name here is deprecated since 22.2, use the list 'users'");
+            let name = Node { value: Value::Str(name.clone()), at: node.at.clone() };
+            Some([(Node::from("name"), name)].into_iter().collect())
+        }
+        Value::Map(map) => {
+            let _ = UserKeys::read(node, reader);
+            Some(underscored(map))
+        }
+        _ => reader.wrong(node, "a map of a user's keys"),
+    }
+}
+
+/// Users by name in the order of their first mention; what was said of one first counts.
+fn read_users(node: &Node, reader: &mut Reader) -> Vec<(String, Map)> {
+    let mut users = Vec::new();
+    match &node.value {
+        Value::Null => {
+            reader.wrong::<()>(node, "a list of users");
+        }
+        Value::Seq(items) => {
+            for (i, item) in items.iter().enumerate() {
+                reader.below(&format!("[{i}]"), |r| read_user(item, None, &mut users, r));
+            }
+        }
+        Value::Str(text) => {
+            reader.note(Kind::Deprecated, node, "text here is deprecated since 22.2, use a list");
+            for name in sorted_unique(comma_list(text)) {
+                read_user(&Node { value: Value::Str(name), at: node.at.clone() }, None, &mut users, reader);
+            }
+        }
+        Value::Map(map) => {
+            reader.note(Kind::Deprecated, node, "a map here is deprecated since 22.2, use a list");
+            for (key, value) in map.iter() {
+                let name = key.scalar_text().unwrap_or_default();
+                reader.below(&name, |reader| match &value.value {
+                    Value::Map(_) => read_user(value, Some((&name, key)), &mut users, reader),
+                    Value::Seq(_) | Value::Null => {
+                        reader.wrong::<()>(value, "true, or a map of the user's keys");
+                    }
+                    _ => {
+                        let on = value.scalar_text().unwrap_or_default().trim().to_ascii_lowercase();
+                        if matches!(on.as_str(), "true" | "1" | "on" | "yes") {
+                            let item = Node { value: Value::Str(name.clone()), at: key.at.clone() };
+                            read_user(&item, None, &mut users, reader);
+                        }
+                    }
+                });
+            }
+        }
+        _ => {
+            reader.wrong::<()>(node, "a list of users");
+        }
+    }
+    users
+}
+
+fn read_user(item: &Node, named: Option<(&str, &Node)>, users: &mut Vec<(String, Map)>, reader: &mut Reader) {
+    let mut put = |name: &str, at: &Node, map: Map, reader: &mut Reader| {
+        if is_name(name) {
+            add(users, name, map);
+        } else {
+            reader.note(Kind::Wrong, at, "not the name of a user");
+        }
+    };
+    match &item.value {
+        Value::Map(map) => {
+            // Read for its findings only: what counts is read after merging.
+            let _ = UserKeys::read(item, reader);
+            let mut map = underscored(map);
+            let written = map.remove("name");
+            match (named, written) {
+                (Some((name, at)), _) => put(name, at, map, reader),
+                (None, None) => put("default", item, map, reader),
+                (None, Some(node)) => match String::read(&node, reader) {
+                    Some(name) => put(&name, &node, map, reader),
+                    None => {}
+                },
+            }
+        }
+        Value::Seq(names) => {
+            for node in names {
+                match node.as_str() {
+                    Some(name) => put(name, node, Map::new(), reader),
+                    None => {
+                        reader.wrong::<()>(node, "the name of a user");
+                    }
+                }
+            }
+        }
+        Value::Str(text) => {
+            for name in comma_list(text) {
+                put(&name, item, Map::new(), reader);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Bytes(_) => {
+            reader.wrong::<()>(item, "a name, or a map of a user's keys");
+        }
+        Value::Int(_) | Value::Float(_) => {
+            put(&item.scalar_text().unwrap_or_default(), item, Map::new(), reader);
+        }
+    }
+}
+
+/// Adds a user, or keys that are missing from one.
+fn add(users: &mut Vec<(String, Map)>, name: &str, map: Map) {
+    match users.iter_mut().find(|(n, _)| n == name) {
+        Some((_, old)) => *old = merged([&*old, &map]),
+        None => users.push((name.to_string(), map)),
+    }
+}
+
+/// The first map's keys, then those of the next that are missing.
+fn merged<'a>(maps: impl IntoIterator<Item = &'a Map>) -> Map {
+    let mut all = Map::new();
+    for (key, value) in maps.into_iter().flat_map(Map::iter) {
+        if all.get_node(key).is_none() {
+            all.insert(key.clone(), value.clone());
+        }
+    }
+    all
+}
+
+/// Keys with `_` for `-`, as they were once written.
+fn underscored(map: &Map) -> Map {
+    let mut out = Map::new();
+    for (key, value) in map.iter() {
+        let key = match key.as_str() {
+            Some(text) => {
+                Node { value: Value::Str(text.replace('-', "_").trim().to_string()), at: key.at.clone() }
+            }
+            None => key.clone(),
+        };
+        out.insert(key, value.clone());
+    }
+    out
+}
+
+/// `default` becomes the distribution's own user: what is said of him by name counts first, then what is said
+/// of `default`, then the distribution's word; his groups are united. He comes last, as upstream has him: uids
+/// are given in this order.
+fn with_default(mut entries: Vec<(String, Map)>, default: Map) -> Vec<User> {
+    let mut default_name = None;
+    if let Some(at) = entries.iter().position(|(n, _)| n == "default") {
+        let (_, said) = entries.remove(at);
+        let mut default = underscored(&default);
+        let name = default.remove("name").and_then(|n| n.scalar_text()).filter(|n| is_name(n));
+        if let Some(name) = name {
+            let own = entries.iter().position(|(n, _)| *n == name).map(|i| entries.remove(i).1);
+            let mut own = own.unwrap_or_default();
+            let names = |map: &Map| {
+                map.get("groups").and_then(|n| Names::read(n, &mut Reader::new())).unwrap_or_default().0
+            };
+            let groups = sorted_unique([names(&own), names(&default)].concat());
+            own.insert("groups", groups.into_iter().map(Node::from).collect::<Vec<_>>());
+            entries.push((name.clone(), merged([&own, &said, &default])));
+            default_name = Some(name);
+        }
+    }
+    entries
+        .into_iter()
+        .filter_map(|(name, map)| {
+            // Its findings were noted where it was written.
+            let keys = UserKeys::read_known(&Node::from(map), &mut Reader::new())?;
+            Some(User { is_default: default_name.as_deref() == Some(&name), name, keys })
+        })
+        .collect()
+}
+
+/// The table of the keys above, for modules that read them.
+pub const KEYS: &[Key] = Keys::KEYS;

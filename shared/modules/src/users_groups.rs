@@ -1,0 +1,199 @@
+//! users_groups: groups, then users, with their passwords, rules and keys.
+
+use distro::NewUser;
+use state::Frequency;
+use system::{Command, Error, Result, System, warning};
+
+use crate::users::{Accounts, KEYS, Maybe, User, UserKeys};
+use crate::{Context, Module, authorized_keys};
+
+pub const MODULE: Module = Module {
+    name: "users_groups",
+    frequency: Frequency::Instance,
+    distros: &[],
+    activation: &[],
+    keys: &[KEYS],
+    run,
+};
+
+fn run(context: &Context<'_>) -> Result<()> {
+    let accounts = Accounts::with_report(context, true);
+    let mut failed = Vec::new();
+    for group in &accounts.groups {
+        let made = context.distro.create_group(context.sys, &group.name, &group.members);
+        failed.extend(made.err().inspect(|e| warning!(context.sys, "group {}: {e}", group.name)));
+    }
+    let default = accounts.default_user().map(|u| u.name.clone());
+    for user in &accounts.users {
+        // One that cannot be made must not keep the others from logging in.
+        let made = make(context, user, default.as_deref());
+        failed.extend(made.err().inspect(|e| warning!(context.sys, "user {}: {e}", user.name)));
+    }
+    match failed.pop() {
+        Some(e) => Err(e),
+        None => Ok(()),
+    }
+}
+
+/// Keys that need a home, with one of those that give none; or keys that exclude one another.
+fn conflict(keys: &UserKeys) -> Option<String> {
+    let without = [("no_create_home", keys.no_create_home), ("system", keys.system)];
+    let needing = [
+        ("ssh_authorized_keys", keys.ssh_authorized_keys.is_some()),
+        ("ssh_import_id", !keys.ssh_import_id.is_empty()),
+        ("ssh_redirect_user", keys.ssh_redirect_user.0),
+    ];
+    let (no_home, _) = without.iter().find(|(_, on)| *on)?;
+    let (need, _) = needing.iter().find(|(_, on)| *on)?;
+    Some(format!("{need} needs a home directory, and {no_home} makes none"))
+}
+
+fn make(context: &Context<'_>, user: &User, default: Option<&str>) -> Result<()> {
+    let (sys, keys, name) = (context.sys, &user.keys, &*user.name);
+    if let Some(why) = conflict(keys) {
+        return Err(Error::new(format!("not made: {why}")));
+    }
+    if keys.ssh_redirect_user.0 && (keys.ssh_authorized_keys.is_some() || !keys.ssh_import_id.is_empty()) {
+        return Err(Error::new("not made: ssh_redirect_user and keys of their own exclude one another"));
+    }
+    if let Some(mail) = &keys.snapuser {
+        return make_with_snap(sys, &mail.0, keys.known);
+    }
+    let new = context.distro.add_user(sys, &new_user(user))?;
+    // Whatever becomes of the password, the keys are put in: they are how one gets in to repair it.
+    let password = set_password(context, user, new);
+    if !keys.doas.is_empty() {
+        let rules: Vec<String> = keys.doas.iter().map(|l| l.0.clone()).collect();
+        context.distro.write_doas_rules(sys, name, &rules)?;
+    }
+    if !keys.sudo.0.is_empty() {
+        context.distro.write_sudo_rules(sys, name, &keys.sudo.0)?;
+    }
+    if let Some(keys) = &keys.ssh_authorized_keys {
+        authorized_keys::install(sys, name, &keys.0, "")?;
+    }
+    if keys.ssh_redirect_user.0 {
+        redirect(context, name, default)?;
+    }
+    password
+}
+
+/// What useradd is told.
+fn new_user(user: &User) -> NewUser {
+    let keys = &user.keys;
+    let line = |l: &Option<crate::users::Line>| l.as_ref().map(|l| l.0.clone());
+    NewUser {
+        name: user.name.clone(),
+        uid: keys.uid.as_ref().map(|u| u.0.clone()),
+        gecos: line(&keys.gecos),
+        homedir: line(&keys.homedir),
+        shell: line(&keys.shell),
+        primary_group: keys.primary_group.clone(),
+        groups: keys.groups.0.clone(),
+        expiredate: keys.expiredate.clone(),
+        inactive: keys.inactive.clone(),
+        selinux_user: line(&keys.selinux_user),
+        no_user_group: keys.no_user_group,
+        no_log_init: keys.no_log_init,
+        system: keys.system,
+        no_create_home: keys.no_create_home,
+        create_groups: keys.create_groups,
+    }
+}
+
+fn make_with_snap(sys: &System, mail: &str, known: bool) -> Result<()> {
+    let mut argv = vec!["snap", "create-user", "--sudoer", "--json"];
+    argv.extend(known.then_some("--known"));
+    argv.push(mail);
+    sys.run(&Command::new(argv)).map(drop)
+}
+
+/// What is to become of the password's lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lock {
+    Lock,
+    Unlock,
+    /// Left as it is: unlocking would open the account to anybody.
+    LeaveBlank,
+}
+
+/// `given`: the configuration has a password for it, perhaps an empty one; `has`: the account has one already.
+fn lock(lock_passwd: bool, given: bool, new: bool, has: bool) -> Lock {
+    match lock_passwd {
+        true => Lock::Lock,
+        false if given || (!new && has) => Lock::Unlock,
+        false => Lock::LeaveBlank,
+    }
+}
+
+fn set_password(context: &Context<'_>, user: &User, new: bool) -> Result<()> {
+    let (sys, distro, keys, name) = (context.sys, context.distro, &user.keys, &*user.name);
+    let set = |password: &Maybe, hashed: bool| match &password.0 {
+        Some(secret) if !secret.0.is_empty() => {
+            distro.set_passwords(sys, &[(name.to_string(), secret.0.clone())], hashed)
+        }
+        _ => Ok(()),
+    };
+    let mut given = keys.plain_text_passwd.0.is_some() || keys.hashed_passwd.0.is_some();
+    if new {
+        // The hash is not an argument of useradd, where every process could read it.
+        given |= keys.passwd.0.is_some();
+        set(&keys.passwd, true)?;
+    } else if keys.passwd.0.is_some() && !given {
+        warning!(sys, "'passwd' in user-data is ignored for existing user {name}");
+    }
+    set(&keys.plain_text_passwd, false)?;
+    set(&keys.hashed_passwd, true)?;
+    let has = !new && !distro.has_blank_password(sys, name);
+    match lock(keys.lock_passwd, given, new, has) {
+        Lock::Lock => distro.lock_password(sys, name),
+        Lock::Unlock => distro.unlock_password(sys, name),
+        Lock::LeaveBlank => {
+            let kind = if new { "user" } else { "existing user" };
+            warning!(
+                sys,
+                "Not unlocking the password of {kind} {name}: 'lock_passwd: false' is given, but there is no \
+                 password, and no 'passwd', 'plain_text_passwd' or 'hashed_passwd' gives one"
+            );
+            Ok(())
+        }
+    }
+}
+
+/// The cloud's keys open no session as this user, but say which user to log in as.
+fn redirect(context: &Context<'_>, name: &str, default: Option<&str>) -> Result<()> {
+    let sys = context.sys;
+    let Some(default) = default else {
+        warning!(sys, "user {name}: ssh_redirect_user, but there is no default user to redirect to");
+        return Ok(());
+    };
+    let cloud = &context.instance.public_keys;
+    if cloud.is_empty() {
+        warning!(
+            sys,
+            "Unable to disable SSH logins for {name}. ssh_redirect_user was set to redirect logins to {default}, \
+             but no cloud public-keys are present."
+        );
+        return Ok(());
+    }
+    authorized_keys::install(sys, name, cloud, &crate::ssh::login_as(crate::ssh::DISABLE, default, name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn locks() {
+        for (lock_passwd, given, new, has, wanted) in [
+            (true, true, true, true, Lock::Lock),
+            (false, true, true, false, Lock::Unlock),
+            (false, false, true, false, Lock::LeaveBlank),
+            (false, false, false, true, Lock::Unlock),
+            (false, false, false, false, Lock::LeaveBlank),
+            (false, true, false, false, Lock::Unlock),
+        ] {
+            assert_eq!(lock(lock_passwd, given, new, has), wanted);
+        }
+    }
+}

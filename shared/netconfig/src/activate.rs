@@ -1,0 +1,139 @@
+//! Bringing interfaces up through the machine's own network service: one table row each. Only the network stage
+//! does that; before it the services read the files by themselves when they start.
+
+use system::{Command, System, debug, warning};
+
+/// One network service.
+pub struct Activator {
+    pub name: &'static str,
+    pub available: fn(&System) -> bool,
+    /// Brings these interfaces up; what failed.
+    pub up: fn(&System, &[String]) -> Vec<String>,
+}
+
+/// In the order in which they are tried when nobody says another one.
+pub const ACTIVATORS: &[Activator] = &[
+    Activator { name: "eni", available: has_ifupdown, up: ifup },
+    Activator { name: "netplan", available: crate::render::netplan_available, up: netplan },
+    Activator { name: "network-manager", available: has_network_manager, up: network_manager },
+    Activator { name: "networkd", available: crate::render::networkd_available, up: networkd },
+    Activator { name: "ifconfig", available: |sys| sys.is_file("/sbin/ifconfig"), up: ifconfig },
+];
+
+/// What bringing up did.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct BroughtUp {
+    pub activator: Option<&'static str>,
+    pub problems: Vec<String>,
+}
+
+/// Brings interfaces up with the first activator that the machine has, of those listed
+/// (`system_info.network.activators`) or of all. Failures are logged as warnings and returned.
+pub fn bring_up(sys: &System, links: &[String], listed: Option<&[String]>) -> BroughtUp {
+    let mut done = BroughtUp::default();
+    let rows: Vec<&Activator> = match listed {
+        None | Some([]) => ACTIVATORS.iter().collect(),
+        Some(names) => {
+            let known = |n: &String| ACTIVATORS.iter().any(|a| a.name == n.as_str());
+            for unknown in names.iter().filter(|n| !known(n)) {
+                done.problems.push(format!("unknown network activator '{unknown}'"));
+            }
+            names.iter().filter_map(|n| ACTIVATORS.iter().find(|a| a.name == n.as_str())).collect()
+        }
+    };
+    match rows.into_iter().find(|a| (a.available)(sys)) {
+        Some(activator) => {
+            debug!(sys, "bringing up {} with {}", links.join(" "), activator.name);
+            done.activator = Some(activator.name);
+            done.problems.extend((activator.up)(sys, links));
+        }
+        None => done.problems.push("no network activator is available: interfaces are not brought up".into()),
+    }
+    for problem in &done.problems {
+        warning!(sys, "{problem}");
+    }
+    done
+}
+
+/// Runs a program; what it says on standard error is a problem even when it succeeds.
+fn run(sys: &System, argv: &[&str], quiet: bool) -> Vec<String> {
+    match sys.run(&Command::new(argv.iter().copied())) {
+        Ok(finished) => {
+            let said = String::from_utf8_lossy(&finished.stderr).trim().to_string();
+            if said.is_empty() {
+                return Vec::new();
+            }
+            let message = format!("{} said: {said}", argv.join(" "));
+            if quiet {
+                debug!(sys, "{message}");
+                return Vec::new();
+            }
+            vec![message]
+        }
+        Err(e) => vec![e.to_string()],
+    }
+}
+
+fn has_ifupdown(sys: &System) -> bool {
+    let there =
+        |program: &str| ["/sbin", "/usr/sbin"].iter().any(|dir| sys.is_file(format!("{dir}/{program}")));
+    ["ifquery", "ifup", "ifdown"].iter().all(|p| there(p)) && sys.is_file("/etc/network/interfaces")
+}
+
+fn ifup(sys: &System, links: &[String]) -> Vec<String> {
+    links.iter().flat_map(|link| run(sys, &["ifup", link], false)).collect()
+}
+
+fn netplan(sys: &System, _: &[String]) -> Vec<String> {
+    // Its standard error is full of remarks about things that are none of the configuration's business.
+    run(sys, &["netplan", "apply"], true)
+}
+
+fn has_network_manager(sys: &System) -> bool {
+    if sys.which("nmcli").is_none() {
+        return false;
+    }
+    let enabled = || {
+        let ask = Command::new(["systemctl", "is-enabled", "--quiet", "NetworkManager.service"]).accept_all();
+        sys.run(&ask).is_ok_and(|finished| finished.code == 0)
+    };
+    !sys.is_dir("/run/systemd/system") || enabled()
+}
+
+fn network_manager(sys: &System, links: &[String]) -> Vec<String> {
+    let mut problems = run(sys, &["systemctl", "try-reload-or-restart", "NetworkManager.service"], false);
+    for link in links {
+        let file = format!("/etc/NetworkManager/system-connections/cloud-init-{link}.nmconnection");
+        let load = run(sys, &["nmcli", "connection", "load", &file], false);
+        if load.is_empty() {
+            problems.extend(run(sys, &["nmcli", "connection", "up", "filename", &file], false));
+        } else {
+            problems.extend(run(sys, &["nmcli", "connection", "reload"], false));
+            problems.extend(run(sys, &["nmcli", "connection", "up", "ifname", link], false));
+        }
+    }
+    problems
+}
+
+fn networkd(sys: &System, _: &[String]) -> Vec<String> {
+    run(sys, &["systemctl", "restart", "systemd-networkd", "systemd-resolved"], false)
+}
+
+fn ifconfig(sys: &System, links: &[String]) -> Vec<String> {
+    links.iter().flat_map(|link| run(sys, &["ifconfig", link, "up"], false)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn none_and_unknown_are_said() {
+        let sys = System::new("/nonexistent");
+        let done = bring_up(&sys, &["eth0".into()], None);
+        assert_eq!((done.activator, done.problems.len()), (None, 1));
+        let done = bring_up(&sys, &[], Some(&["netpan".to_string()]));
+        assert_eq!(done.problems.len(), 2);
+        assert!(sys.effects().is_empty());
+    }
+}

@@ -1,0 +1,400 @@
+//! The effects: the configuration kept for people and later boots, links renamed, files written. A configuration
+//! that cannot be rendered leaves the old files as they are.
+
+use std::time::Duration;
+
+use config::Node;
+use system::{Change, Deadline, Result, System, Write, debug, info, warning};
+
+use crate::nics::{self, Nic};
+use crate::parse;
+use crate::rename;
+use crate::render::{self, File, Renderer, Target};
+use crate::source::{APPLIED_MARKER, Decision, Due, Outcome};
+
+/// How long a NIC that a configuration names may take to show up.
+pub const USUAL_WAIT: Duration = Duration::from_secs(60);
+/// udev had nothing to do for so long: what is not there by now will not come.
+const GRACE: Duration = Duration::from_millis(1500);
+
+/// What is to be applied, and where.
+#[derive(Debug, Clone, Copy)]
+pub struct Plan<'a> {
+    pub decision: &'a Decision,
+    pub due: Due,
+    pub distro: &'a str,
+    /// `system_info.network.renderers`; `None` for the usual order.
+    pub renderers: Option<&'a [String]>,
+    /// The instance's folder, which keeps `network-config.json`; `None` when there is no instance yet.
+    pub instance_dir: Option<&'a str>,
+    /// `/run/cloud-init`.
+    pub run_dir: &'a str,
+    /// How long to wait for NICs that aren't there yet.
+    pub wait: Duration,
+}
+
+/// What was done.
+#[derive(Debug, Default)]
+pub struct Applied {
+    /// The renderer that wrote the files; `None` when none were to be written.
+    pub renderer: Option<&'static str>,
+    pub files: Vec<(String, Change)>,
+    /// Old name, new name.
+    pub renamed: Vec<(String, String)>,
+    /// The names of the links that the configuration describes, for [`crate::bring_up`].
+    pub links: Vec<String>,
+    /// What went wrong and was survived; each was logged.
+    pub problems: Vec<String>,
+}
+
+/// Applies a decision: renames links, and if it is due writes the files. An error means that the configuration
+/// was not applied: the files of an earlier one are as they were.
+pub fn apply(sys: &System, plan: &Plan<'_>) -> Result<Applied> {
+    let mut applied = Applied::default();
+    for text in &plan.decision.warnings {
+        warning!(sys, "{text}");
+    }
+    let config = match &plan.decision.outcome {
+        Outcome::Use(config) => config,
+        Outcome::Disabled | Outcome::Nothing => {
+            info!(sys, "Not applying network config: {}", plan.decision.why);
+            return Ok(applied);
+        }
+    };
+    if let Due::NamesOnly(why) = plan.due {
+        debug!(sys, "No network config is written, only links are named: {why}");
+        let nics = nics::read(sys);
+        rename_links(sys, config, &nics, &mut applied)?;
+        return Ok(applied);
+    }
+    let Due::Now(why) = plan.due else { return Ok(applied) };
+    info!(sys, "Applying network config: {}; {why}", plan.decision.why);
+    if let Some(dir) = plan.instance_dir {
+        keep(sys, config, dir, plan.run_dir)?;
+    }
+    let nics = wait_for(sys, config, plan.wait)?;
+    rename_links(sys, config, &nics, &mut applied)?;
+    let nics = if applied.renamed.is_empty() { nics } else { nics::read(sys) };
+    let known = nics::known(&nics);
+    let renderer = render::choose(sys, plan.renderers).map_err(system::Error::new)?;
+    let target = Target::of(plan.distro);
+    let rendered = render::render(config, renderer, &target, &known).map_err(system::Error::new)?;
+    let mut odd: Vec<String> = rendered.findings.iter().map(ToString::to_string).collect();
+    match parse::parse(config, &known) {
+        Ok(parsed) => applied.links = parsed.model.links.into_iter().map(|l| l.name).collect(),
+        // netplan got it as it is and may make more of it.
+        Err(message) => odd.push(message),
+    }
+    for text in odd {
+        warning!(sys, "{text}");
+        applied.problems.push(text);
+    }
+    applied.renderer = Some(renderer.name);
+    applied.files = write(sys, renderer, &rendered.files)?;
+    let marker = format!("{}/{APPLIED_MARKER}", plan.run_dir);
+    let now = sys.clock().wall().as_secs_f64();
+    sys.write(marker, format!("{}: {now}\n", std::process::id()), Write::default())?;
+    Ok(applied)
+}
+
+/// Writes the files all or none: what was there comes back when one cannot be written or the network service
+/// refuses them.
+fn write(sys: &System, renderer: &Renderer, files: &[File]) -> Result<Vec<(String, Change)>> {
+    let mut changes = Vec::with_capacity(files.len());
+    let mut earlier = Vec::with_capacity(files.len());
+    for file in files {
+        earlier.push((file, sys.read(&file.path).ok()));
+        match sys.write(&file.path, &file.content, how(sys, file)) {
+            Ok(change) => changes.push((file.path.clone(), change)),
+            Err(error) => {
+                restore(sys, &earlier, true);
+                return Err(error);
+            }
+        }
+    }
+    if let Some(after) = renderer.after
+        && changes.iter().any(|(_, change)| *change != Change::Unchanged)
+        && let Err(error) = after(sys)
+    {
+        // Without an earlier configuration the new one, bad as it may be, is better than none.
+        if earlier.iter().any(|(_, before)| before.is_some()) {
+            restore(sys, &earlier, false);
+            if let Err(e) = after(sys) {
+                warning!(sys, "{e}");
+            }
+        }
+        return Err(error);
+    }
+    Ok(changes)
+}
+
+/// Puts back what the files held before; those that were not there go if that is asked for.
+fn restore(sys: &System, earlier: &[(&File, Option<Vec<u8>>)], remove_new: bool) {
+    for (file, before) in earlier {
+        let restored = match before {
+            Some(content) => sys.write(&file.path, content, how(sys, file)).map(drop),
+            None if remove_new => sys.remove(&file.path).map(drop),
+            None => Ok(()),
+        };
+        if let Err(e) = restored {
+            warning!(sys, "{e}");
+        }
+    }
+}
+
+fn how(sys: &System, file: &File) -> Write {
+    use std::os::unix::fs::PermissionsExt;
+    let there = sys.metadata(&file.path).ok().map(|m| m.permissions().mode() & 0o7777);
+    let mode = match there {
+        Some(mode) if file.keep_stricter && mode & !file.mode == 0 => mode,
+        _ => file.mode,
+    };
+    let owner = file.owner.and_then(|name| sys.user(name));
+    let how = Write::mode(mode);
+    match owner {
+        Some(user) => how.owner((Some(user.uid), Some(user.gid))),
+        None => how,
+    }
+}
+
+/// Keeps the mapping as applied, for `query`, `schema --system` and people.
+fn keep(sys: &System, config: &Node, instance_dir: &str, run_dir: &str) -> Result<()> {
+    let path = format!("{instance_dir}/network-config.json");
+    sys.write(&path, state::json_text(&config.to_json(), 1), Write::secret())?;
+    sys.link(&path, format!("{run_dir}/network-config.json"))?;
+    Ok(())
+}
+
+/// Waits until every NIC that the configuration names by its address is there.
+fn wait_for(sys: &System, config: &Node, most: Duration) -> Result<Vec<Nic>> {
+    let wanted = rename::wanted(config);
+    let mut nics = nics::read(sys);
+    let deadline = Deadline::after(most);
+    let mut quiet = Duration::ZERO;
+    let pause = Duration::from_millis(50);
+    while !rename::missing(&wanted, &nics).is_empty() && sys.is_live() && !deadline.is_over() && quiet < GRACE
+    {
+        sys.clock().sleep(pause.min(deadline.left()));
+        quiet = if sys.udev_is_busy() { Duration::ZERO } else { quiet + pause };
+        nics = nics::read(sys);
+    }
+    let missing: Vec<String> =
+        rename::missing(&wanted, &nics).iter().map(|w| format!("{} ({})", w.mac, w.name)).collect();
+    if missing.is_empty() {
+        return Ok(nics);
+    }
+    Err(system::Error::new(format!("not all configured network devices are present: {}", missing.join(", "))))
+}
+
+/// Renames what needs it. A twin address or a busy link is said and survived.
+fn rename_links(sys: &System, config: &Node, nics: &[Nic], applied: &mut Applied) -> Result<()> {
+    let wanted = rename::wanted(config);
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    if sys.is_live() && !sys.settle_udev(USUAL_WAIT) {
+        warning!(sys, "udev is still busy after {} s: links are renamed all the same", USUAL_WAIT.as_secs());
+    }
+    let counted = match nics::configurable(nics) {
+        Ok(counted) => counted,
+        Err(message) => {
+            warning!(sys, "No network link is renamed: {message}");
+            applied.problems.push(message);
+            return Ok(());
+        }
+    };
+    let plan = rename::plan(&wanted, &rename::present(sys, &counted)?);
+    let (renamed, problems) = rename::apply(sys, &plan);
+    applied.renamed = renamed;
+    applied.problems.extend(problems);
+    Ok(())
+}
+
+/// A datasource's configuration in whatever format as one of version 1 or 2. A format that names NICs by their
+/// addresses alone is read again while udev is still at work on them.
+pub fn from_format(sys: &System, format: &str, content: &Node) -> Result<Node> {
+    let Some(row) = parse::FORMATS.iter().find(|f| f.name == format) else {
+        return Err(system::Error::new(format!(
+            "nothing here reads a network configuration in the format '{format}'"
+        )));
+    };
+    let known = nics::known(&nics::read(sys));
+    (row.to_config)(content, &known)
+        .or_else(|e| {
+            if !sys.is_live() || !sys.settle_udev(USUAL_WAIT) {
+                return Err(e);
+            }
+            (row.to_config)(content, &nics::known(&nics::read(sys)))
+        })
+        .map_err(system::Error::new)
+}
+
+/// DHCP on the likeliest NIC, once udev has named them; `None` without a NIC.
+pub fn fallback(sys: &System) -> Option<Node> {
+    let mut nics = nics::read(sys);
+    if sys.is_live() && !nics::names_are_settled(&nics, &sys.kernel_command_line()) {
+        sys.settle_udev(USUAL_WAIT);
+        nics = nics::read(sys);
+    }
+    nics::fallback(&nics)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::Source;
+
+    fn sandbox(name: &str) -> (System, std::path::PathBuf) {
+        let top = std::env::temp_dir().join(format!("apply-test-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&top);
+        std::fs::create_dir_all(&top).unwrap();
+        (System::new(&top), top)
+    }
+
+    fn decision(text: &str) -> Decision {
+        let config = config::yaml::parse("t", text).unwrap().root;
+        Decision {
+            source: Some(Source::Datasource),
+            outcome: Outcome::Use(config),
+            why: "test".into(),
+            warnings: vec![],
+        }
+    }
+
+    fn plan(decision: &Decision) -> Plan<'_> {
+        Plan {
+            decision,
+            due: Due::Now("test"),
+            distro: "debian",
+            renderers: None,
+            instance_dir: Some("/var/lib/cloud/instances/i"),
+            run_dir: "/run/cloud-init",
+            wait: Duration::ZERO,
+        }
+    }
+
+    fn with_networkd(sys: &System) {
+        for path in ["/usr/sbin/ip", "/bin/systemctl"] {
+            sys.write(path, "", Write::mode(0o755)).unwrap();
+        }
+    }
+
+    #[test]
+    fn written_once_and_kept() {
+        let (sys, top) = sandbox("once");
+        with_networkd(&sys);
+        let first = decision("version: 2\nethernets: {eth0: {dhcp4: true, x: \"\\xfc\"}}\n");
+        let applied = apply(&sys, &plan(&first)).unwrap();
+        assert_eq!(applied.renderer, Some("networkd"));
+        let unit = "/etc/systemd/network/10-cloud-init-eth0.network";
+        assert_eq!(applied.files, [(unit.to_string(), Change::Created)]);
+        assert_eq!((applied.links.as_slice(), applied.problems.len()), (&["eth0".to_string()][..], 1));
+        let kept = sys.read_text("/run/cloud-init/network-config.json").unwrap();
+        assert!(kept.starts_with(
+            "{\n \"ethernets\": {\n  \"eth0\": {\n   \"dhcp4\": true,\n   \"x\": \"\\u00fc\"\n"
+        ));
+        assert!(sys.is_file("/run/cloud-init/sem/apply_network_config.once"));
+        let again = apply(&sys, &plan(&first)).unwrap();
+        assert_eq!(again.files, [(unit.to_string(), Change::Unchanged)]);
+        std::fs::remove_dir_all(top).unwrap();
+    }
+
+    #[test]
+    fn what_cannot_be_rendered_leaves_the_old_files() {
+        let (sys, top) = sandbox("bad");
+        with_networkd(&sys);
+        apply(&sys, &plan(&decision("version: 2\nethernets: {eth0: {dhcp4: true}}\n"))).unwrap();
+        let unit = "/etc/systemd/network/10-cloud-init-eth0.network";
+        let before = sys.read_text(unit).unwrap();
+        let error =
+            apply(&sys, &plan(&decision("version: 2\nethernets: {eth0: {addresses: [x]}}\n"))).unwrap_err();
+        assert!(error.to_string().contains("network.ethernets.eth0.addresses[0]"), "{error}");
+        assert_eq!(sys.read_text(unit).unwrap(), before);
+        std::fs::remove_dir_all(top).unwrap();
+    }
+
+    #[test]
+    fn no_renderer_no_change() {
+        let (sys, top) = sandbox("none");
+        let config = decision("version: 2\nethernets: {eth0: {dhcp4: true}}\n");
+        let error = apply(&sys, &plan(&config)).unwrap_err();
+        assert!(error.to_string().contains("none of the network renderers"), "{error}");
+        let names = vec!["netwrkd".to_string()];
+        let error = apply(&sys, &Plan { renderers: Some(&names), ..plan(&config) }).unwrap_err();
+        assert!(error.to_string().contains("unknown network renderer 'netwrkd'"), "{error}");
+        assert!(!sys.exists("/etc") && !sys.exists("/run/cloud-init/sem"));
+        std::fs::remove_dir_all(top).unwrap();
+    }
+
+    #[test]
+    fn a_stricter_mode_stays() {
+        use std::os::unix::fs::PermissionsExt;
+        let (sys, top) = sandbox("mode");
+        sys.write("/usr/sbin/netplan", "", Write::mode(0o755)).unwrap();
+        let path = "/etc/netplan/50-cloud-init.yaml";
+        let mode = || sys.metadata(path).unwrap().permissions().mode() & 0o777;
+        for (before, after) in [(0o644, 0o600), (0o400, 0o400)] {
+            sys.write(path, "old", Write::mode(before)).unwrap();
+            apply(&sys, &plan(&decision("{version: 2}\n"))).unwrap();
+            assert_eq!(mode(), after);
+        }
+        std::fs::remove_dir_all(top).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_brings_the_others_back() {
+        let (sys, top) = sandbox("half");
+        with_networkd(&sys);
+        apply(&sys, &plan(&decision("version: 2\nethernets: {eth0: {dhcp4: true}}\n"))).unwrap();
+        let folder = "/etc/systemd/network";
+        let before = sys.read_text(format!("{folder}/10-cloud-init-eth0.network")).unwrap();
+        sys.make_dir(format!("{folder}/10-cloud-init-eth2.network"), 0o755).unwrap();
+        let three = decision("version: 2\nethernets: {eth0: {dhcp6: true}, eth1: {dhcp4: true}, eth2: {}}\n");
+        assert!(apply(&sys, &plan(&three)).is_err());
+        assert_eq!(sys.read_text(format!("{folder}/10-cloud-init-eth0.network")).unwrap(), before);
+        assert_eq!(sys.list(folder).unwrap(), ["10-cloud-init-eth0.network", "10-cloud-init-eth2.network"]);
+        std::fs::remove_dir_all(top).unwrap();
+    }
+
+    #[test]
+    fn formats_of_datasources() {
+        let (sys, top) = sandbox("formats");
+        sys.write("/sys/class/net/ens3/address", "52:54:00:00:00:01\n", Write::default()).unwrap();
+        let data = config::yaml::parse(
+            "t",
+            "{links: [{id: a, type: phy, ethernet_mac_address: '52:54:00:00:00:01'}], networks: [{link: a, type: ipv4_dhcp}]}",
+        );
+        let data = data.unwrap().root;
+        let config = from_format(&sys, "network_data.json", &data).unwrap();
+        assert_eq!(
+            config.at_path(&["config"]).unwrap().as_seq().unwrap()[0].get("name").unwrap().as_str(),
+            Some("ens3")
+        );
+        sys.remove_tree("/sys").unwrap();
+        assert!(from_format(&sys, "network_data.json", &data).unwrap_err().to_string().contains("no NIC"));
+        assert!(from_format(&sys, "morse", &data).is_err());
+        assert_eq!(fallback(&sys), None);
+        std::fs::remove_dir_all(top).unwrap();
+    }
+
+    #[test]
+    fn names_only_and_disabled() {
+        let (sys, top) = sandbox("names");
+        with_networkd(&sys);
+        sys.write("/sys/class/net/eth7/address", "52:54:00:00:00:01\n", Write::default()).unwrap();
+        let config = decision(
+            "version: 2\nethernets: {a: {match: {macaddress: '52:54:00:00:00:01'}, set-name: wan}}\n",
+        );
+        let names = Plan { due: Due::NamesOnly("test"), ..plan(&config) };
+        let applied = apply(&sys, &names).unwrap();
+        assert_eq!(applied.renamed, [("eth7".to_string(), "wan".to_string())]);
+        assert!(!sys.exists("/etc/systemd"));
+        let off = Decision { outcome: Outcome::Disabled, ..config.clone() };
+        assert!(apply(&sys, &plan(&off)).unwrap().renamed.is_empty());
+        let nobody =
+            decision("version: 1\nconfig: [{type: physical, name: x, mac_address: '52:54:00:00:00:09'}]\n");
+        let error = apply(&sys, &plan(&nobody)).unwrap_err();
+        assert!(error.to_string().contains("52:54:00:00:00:09 (x)"), "{error}");
+        std::fs::remove_dir_all(top).unwrap();
+    }
+}

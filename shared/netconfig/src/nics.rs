@@ -1,0 +1,378 @@
+//! The machine's NICs: facts from sysfs, which of them count, and which one a machine without any configuration
+//! uses. [`read`] looks; everything else is pure on what it saw.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use config::{Map, Node};
+use system::{Command, System, debug};
+
+use crate::parse::{Known, KnownNic};
+
+const NET: &str = "/sys/class/net";
+/// virtio's feature bit for a NIC that fails over to another (VIRTIO_NET_F_STANDBY).
+const STANDBY_BIT: usize = 62;
+/// `type` of an InfiniBand NIC (ARPHRD_INFINIBAND).
+const INFINIBAND: u32 = 32;
+/// Drivers of which several NICs may share one address.
+const SHARING: &[&str] = &["fsl_enetc", "mscc_felix", "qmi_wwan"];
+
+/// What something is enslaved to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Master {
+    /// A bridge, a bond or an Open vSwitch: the NIC counts all the same.
+    Aggregate,
+    /// Something else (a failover device, a VRF): only the master counts.
+    Other,
+}
+
+/// The parts of a NIC pair of which one stands in for the other.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Failover {
+    #[default]
+    None,
+    Master,
+    Standby,
+    Primary,
+}
+
+/// One entry of /sys/class/net.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Nic {
+    pub name: String,
+    /// Lower case; empty when it has none. Of a bond's member its own, not the bond's.
+    pub mac: String,
+    pub driver: Option<String>,
+    pub device_id: Option<String>,
+    pub bridge: bool,
+    pub bond: bool,
+    pub vlan: bool,
+    pub infiniband: bool,
+    /// An internal port of an Open vSwitch.
+    pub switch_port: bool,
+    /// The MAC was taken over from another device.
+    pub borrowed_mac: bool,
+    pub master: Option<Master>,
+    pub failover: Failover,
+    /// User space has named it.
+    pub named: bool,
+    pub carrier: bool,
+    pub dormant: bool,
+    pub operstate: String,
+}
+
+impl Nic {
+    fn is_loopback(&self) -> bool {
+        self.name == "lo"
+    }
+
+    fn has_zero_mac(&self) -> bool {
+        !self.mac.is_empty() && self.mac.chars().all(|c| matches!(c, '0' | ':'))
+    }
+
+    /// A whole of other NICs, or a part of a failover pair, or something without an address.
+    fn is_no_nic(&self) -> bool {
+        self.bridge
+            || self.bond
+            || self.mac.is_empty()
+            || matches!(self.failover, Failover::Primary | Failover::Standby)
+    }
+}
+
+/// The names that clouds' addresses and configurations are looked up in.
+pub fn known(nics: &[Nic]) -> Known {
+    let nic = |n: &&Nic| KnownNic { name: n.name.clone(), mac: n.mac.clone(), infiniband: n.infiniband };
+    let counted = configurable(nics).unwrap_or_default();
+    Known { nics: counted.iter().map(nic).collect() }
+}
+
+/// The NICs that a configuration can be about. An error when two of them have one address.
+pub fn configurable(nics: &[Nic]) -> Result<Vec<&Nic>, String> {
+    let shadowed = under_netvsc(nics);
+    let mut by_mac: HashMap<&str, &Nic> = HashMap::new();
+    let mut counted = Vec::new();
+    for nic in nics {
+        let left_out = nic.is_no_nic()
+            || nic.vlan
+            || nic.borrowed_mac
+            || nic.switch_port
+            || nic.master == Some(Master::Other)
+            || (nic.has_zero_mac() && !nic.is_loopback())
+            || shadowed.contains(&*nic.name);
+        if left_out {
+            continue;
+        }
+        if let Some(other) = by_mac.insert(&nic.mac, nic)
+            && !nic.has_zero_mac()
+        {
+            if nic.driver.as_deref().is_some_and(|d| SHARING.contains(&d)) {
+                by_mac.insert(&nic.mac, other);
+                continue;
+            }
+            return Err(format!("the NICs {} and {} have the same MAC {}", other.name, nic.name, nic.mac));
+        }
+        counted.push(nic);
+    }
+    Ok(counted)
+}
+
+/// Hyper-V shows a fast path NIC beside its own with the same address; its own is the one to configure.
+fn under_netvsc(nics: &[Nic]) -> HashSet<&str> {
+    let is_netvsc = |n: &&Nic| n.driver.as_deref() == Some("hv_netvsc");
+    let macs: HashSet<&str> = nics.iter().filter(is_netvsc).map(|n| n.mac.as_str()).collect();
+    nics.iter().filter(|n| !is_netvsc(n) && macs.contains(&*n.mac)).map(|n| n.name.as_str()).collect()
+}
+
+/// The NICs that a machine without configuration may use, the likeliest first: those with a carrier, then those
+/// that may get one; in each group eth0, then in natural order.
+pub fn candidates(nics: &[Nic]) -> Vec<&Nic> {
+    let shadowed = under_netvsc(nics);
+    let mut groups: [Vec<&Nic>; 2] = [Vec::new(), Vec::new()];
+    for nic in nics {
+        let left_out = nic.is_no_nic()
+            || nic.is_loopback()
+            || nic.name.starts_with("veth")
+            || shadowed.contains(&*nic.name);
+        if left_out {
+            continue;
+        }
+        if nic.carrier {
+            groups[0].push(nic);
+        } else if nic.dormant || ["dormant", "down", "lowerlayerdown", "unknown"].contains(&&*nic.operstate) {
+            groups[1].push(nic);
+        }
+    }
+    for group in &mut groups {
+        group.sort_by_key(|nic| (nic.name != "eth0", natural(&nic.name)));
+    }
+    groups.concat()
+}
+
+/// Text and numbers in turn, so that `ens10` comes after `ens9`; letters without their case.
+fn natural(name: &str) -> Vec<(String, u64)> {
+    let mut parts = Vec::new();
+    let mut rest = name;
+    while !rest.is_empty() {
+        let text = rest.find(|c: char| c.is_ascii_digit()).unwrap_or(rest.len());
+        let (word, tail) = rest.split_at(text);
+        let digits = tail.find(|c: char| !c.is_ascii_digit()).unwrap_or(tail.len());
+        let (number, tail) = tail.split_at(digits);
+        parts.push((word.to_ascii_lowercase(), number.parse().unwrap_or(0)));
+        rest = tail;
+    }
+    parts
+}
+
+/// DHCP on the likeliest NIC, as a configuration of version 2; `None` without any NIC.
+pub fn fallback(nics: &[Nic]) -> Option<Node> {
+    let nic = candidates(nics).into_iter().next()?;
+    let map = |entries: Vec<(&str, Node)>| {
+        Node::from(entries.into_iter().map(|(k, v)| (Node::from(k), v)).collect::<Map>())
+    };
+    // A failover pair shares one address: only the name tells the master.
+    let matched = match nic.failover {
+        Failover::Master => ("name", Node::from(nic.name.as_str())),
+        _ => ("macaddress", Node::from(nic.mac.as_str())),
+    };
+    let device = map(vec![
+        ("dhcp4", true.into()),
+        ("dhcp6", true.into()),
+        ("set-name", nic.name.as_str().into()),
+        ("match", map(vec![matched])),
+    ]);
+    Some(map(vec![("version", 2.into()), ("ethernets", map(vec![(nic.name.as_str(), device)]))]))
+}
+
+/// Whether udev may still be naming NICs that a fallback could pick.
+pub fn names_are_settled(nics: &[Nic], command_line: &str) -> bool {
+    command_line.split_whitespace().any(|w| w == "net.ifnames=0")
+        || nics.iter().all(|nic| nic.is_loopback() || nic.named)
+}
+
+/// Looks at every NIC. What cannot be read is as if it weren't there: NICs come and go.
+pub fn read(sys: &System) -> Vec<Nic> {
+    let names = sys.list(NET).unwrap_or_else(|e| {
+        system::warning!(sys, "{e}");
+        Vec::new()
+    });
+    let is_dir = |path: &str| sys.is_dir(format!("{NET}/{path}"));
+    let mut nics: BTreeMap<String, (Nic, Option<String>, bool)> = BTreeMap::new();
+    for name in names.iter().filter(|n| is_dir(n)) {
+        let at = |file: &str| format!("{NET}/{name}/{file}");
+        let text = |file: &str| sys.read_text(at(file)).ok().map(|t| t.trim().to_string());
+        let base = |link: &str| {
+            let target = sys.read_link(at(link)).ok()?;
+            target.rsplit('/').next().map(str::to_string)
+        };
+        let number = |file: &str| text(file).and_then(|t| t.parse::<u32>().ok());
+        let master = base("master");
+        let driver = base("device/driver");
+        let standby = driver.as_deref() == Some("virtio_net")
+            && text("device/features").is_some_and(|bits| bits.as_bytes().get(STANDBY_BIT) == Some(&b'1'));
+        let nic = Nic {
+            name: name.clone(),
+            mac: text("bonding_slave/perm_hwaddr")
+                .or_else(|| text("address"))
+                .unwrap_or_default()
+                .to_lowercase(),
+            driver,
+            device_id: text("device/device"),
+            bridge: sys.exists(at("bridge")),
+            bond: sys.exists(at("bonding")),
+            vlan: text("uevent").is_some_and(|t| t.lines().any(|l| l == "DEVTYPE=vlan")),
+            infiniband: number("type") == Some(INFINIBAND),
+            switch_port: false,
+            borrowed_mac: number("addr_assign_type").is_some_and(|n| !matches!(n, 0 | 1 | 3)),
+            master: master.as_ref().map(|m| match m.as_str() {
+                "ovs-system" => Master::Aggregate,
+                m if is_dir(&format!("{m}/bridge")) || is_dir(&format!("{m}/bonding")) => Master::Aggregate,
+                _ => Master::Other,
+            }),
+            failover: Failover::None,
+            named: matches!(number("name_assign_type"), Some(3 | 4)),
+            carrier: number("carrier").is_some_and(|n| n > 0),
+            dormant: number("dormant").is_some_and(|n| n > 0),
+            operstate: text("operstate").unwrap_or_default(),
+        };
+        nics.insert(name.clone(), (nic, master, standby));
+    }
+    let pairs: HashSet<String> = nics
+        .iter()
+        .filter(|(_, (_, master, standby))| *standby && master.is_none())
+        .map(|(name, _)| name.clone())
+        .collect();
+    let ports = if pairs.is_empty() && nics.is_empty() { HashSet::new() } else { switch_ports(sys) };
+    nics.into_values()
+        .map(|(mut nic, master, standby)| {
+            nic.failover = match (&master, standby) {
+                (None, true) => Failover::Master,
+                (Some(_), true) => Failover::Standby,
+                (Some(master), false) if pairs.contains(master) => Failover::Primary,
+                _ => Failover::None,
+            };
+            nic.switch_port = ports.contains(&nic.name);
+            nic
+        })
+        .collect()
+}
+
+/// Open vSwitch's internal ports look like NICs; only its own tool tells them.
+fn switch_ports(sys: &System) -> HashSet<String> {
+    if sys.which("ovs-vsctl").is_none() {
+        return HashSet::new();
+    }
+    let query = [
+        "--format",
+        "csv",
+        "--no-headings",
+        "--timeout",
+        "10",
+        "--columns",
+        "name",
+        "find",
+        "interface",
+        "type=internal",
+    ];
+    match sys.run(&Command::new(["ovs-vsctl"].into_iter().chain(query))) {
+        Ok(finished) => finished.text().lines().map(|l| l.trim().trim_matches('"').to_string()).collect(),
+        Err(e) => {
+            debug!(sys, "{e}");
+            HashSet::new()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nic(name: &str, mac: &str) -> Nic {
+        Nic { name: name.into(), mac: mac.into(), operstate: "up".into(), carrier: true, ..Nic::default() }
+    }
+
+    fn names(nics: &[&Nic]) -> Vec<String> {
+        nics.iter().map(|n| n.name.clone()).collect()
+    }
+
+    #[test]
+    fn which_nics_count() {
+        let all = [
+            nic("lo", "00:00:00:00:00:00"),
+            nic("eth0", "52:54:00:00:00:01"),
+            Nic { vlan: true, ..nic("eth0.5", "52:54:00:00:00:01") },
+            Nic { bridge: true, ..nic("br0", "52:54:00:00:00:01") },
+            Nic { master: Some(Master::Aggregate), ..nic("eth1", "52:54:00:00:00:02") },
+            Nic { master: Some(Master::Other), ..nic("eth2", "52:54:00:00:00:03") },
+            Nic { borrowed_mac: true, ..nic("mv0", "52:54:00:00:00:04") },
+            nic("tun0", ""),
+            nic("zero0", "00:00:00:00:00:00"),
+            Nic { driver: Some("hv_netvsc".into()), ..nic("eth3", "52:54:00:00:00:05") },
+            Nic { driver: Some("mlx4_core".into()), ..nic("enP1", "52:54:00:00:00:05") },
+            Nic { failover: Failover::Primary, ..nic("eth4", "52:54:00:00:00:06") },
+            Nic { switch_port: true, ..nic("ovs-br", "52:54:00:00:00:07") },
+            Nic { driver: Some("qmi_wwan".into()), ..nic("wwan1", "52:54:00:00:00:02") },
+        ];
+        assert_eq!(names(&configurable(&all).unwrap()), ["lo", "eth0", "eth1", "eth3"]);
+        let twice = [nic("a", "52:54:00:00:00:01"), nic("b", "52:54:00:00:00:01")];
+        assert!(configurable(&twice).unwrap_err().contains("a and b"));
+    }
+
+    #[test]
+    fn the_likeliest_first() {
+        let down = |name: &str, state: &str| Nic {
+            carrier: false,
+            operstate: state.into(),
+            ..nic(name, "52:54:00:00:00:01")
+        };
+        let all = [
+            nic("lo", "00:00:00:00:00:00"),
+            down("eth0", "down"),
+            nic("ens10", "52:54:00:00:00:10"),
+            nic("Ens9", "52:54:00:00:00:09"),
+            nic("veth1", "52:54:00:00:00:08"),
+            down("ens2", "notpresent"),
+            down("ens1", "unknown"),
+            Nic { dormant: true, ..down("wwan0", "testing") },
+            Nic { bond: true, ..nic("bond0", "52:54:00:00:00:07") },
+        ];
+        assert_eq!(names(&candidates(&all)), ["Ens9", "ens10", "eth0", "ens1", "wwan0"]);
+        let config = fallback(&all).unwrap();
+        assert_eq!(
+            config.to_json().to_string(),
+            r#"{"ethernets":{"Ens9":{"dhcp4":true,"dhcp6":true,"match":{"macaddress":"52:54:00:00:00:09"},"set-name":"Ens9"}},"version":2}"#
+        );
+        assert_eq!(fallback(&all[..1]), None);
+    }
+
+    #[test]
+    fn read_from_sysfs() {
+        let top = std::env::temp_dir().join(format!("nics-test-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&top);
+        let sys = System::new(&top);
+        let put = |path: &str, text: &str| {
+            sys.write(format!("{NET}/{path}"), text, system::Write::default()).unwrap();
+        };
+        for (name, mac) in
+            [("eth0", "52:54:00:00:00:0A"), ("eth1", "52:54:00:00:00:0b"), ("fo", "52:54:00:00:00:0c")]
+        {
+            put(&format!("{name}/address"), &format!("{mac}\n"));
+        }
+        put("eth0/carrier", "1\n");
+        put("eth0/name_assign_type", "4\n");
+        put("eth0/device/device", "0x1000\n");
+        sys.link("../../../bus/virtio/drivers/virtio_net", format!("{NET}/eth0/device/driver")).unwrap();
+        put("fo/device/features", &format!("{}1\n", "0".repeat(62)));
+        sys.link("/sys/bus/virtio/drivers/virtio_net", format!("{NET}/fo/device/driver")).unwrap();
+        sys.link("../fo", format!("{NET}/eth1/master")).unwrap();
+        put("bonding_masters", "");
+        let nics = read(&sys);
+        assert_eq!(nics.len(), 3);
+        assert_eq!((&*nics[0].mac, nics[0].carrier, nics[0].named), ("52:54:00:00:00:0a", true, true));
+        assert_eq!(nics[0].driver.as_deref(), Some("virtio_net"));
+        assert_eq!(nics[0].device_id.as_deref(), Some("0x1000"));
+        assert_eq!((nics[1].failover, nics[1].master), (Failover::Primary, Some(Master::Other)));
+        assert_eq!(nics[2].failover, Failover::Master);
+        assert!(!names_are_settled(&nics, "quiet"));
+        assert!(names_are_settled(&nics, "quiet net.ifnames=0"));
+        std::fs::remove_dir_all(top).unwrap();
+    }
+}

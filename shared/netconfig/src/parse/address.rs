@@ -1,0 +1,185 @@
+//! Addresses, masks and routes as people write them, made regular: an address text that stays as it was written
+//! and a prefix length. Pure; a reason says what was expected, never what was found.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use config::{Node, Value};
+
+use crate::model::Route;
+
+/// An address (host bits allowed) and its prefix length.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Network {
+    pub address: String,
+    pub prefix: u8,
+}
+
+pub fn is_ipv6(address: &str) -> bool {
+    address.contains(':')
+}
+
+/// What a prefix means when nobody says: the usual subnet of that family.
+fn usual_prefix(ip: IpAddr) -> u8 {
+    if ip.is_ipv4() { 24 } else { 64 }
+}
+
+fn prefix_of_mask(bits: u128, width: u32) -> Option<u8> {
+    let ones = (bits << (128 - width)).leading_ones();
+    let whole = if ones == 0 { 0 } else { (u128::MAX << (128 - ones)) >> (128 - width) };
+    (whole == bits).then_some(ones as u8)
+}
+
+/// `24`, `255.255.255.0`, `ffff:ffff::`; an inverted IPv4 mask (`0.0.0.255`) counts too.
+pub fn parse_prefix(text: &str, ip: IpAddr) -> Result<u8, &'static str> {
+    let most = if ip.is_ipv4() { 32 } else { 128 };
+    if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) {
+        return text.parse().ok().filter(|n| *n <= most).ok_or("a prefix length within the address's width");
+    }
+    match (ip, text.parse::<IpAddr>()) {
+        (IpAddr::V4(_), Ok(IpAddr::V4(mask))) => {
+            let bits = u128::from(mask.to_bits());
+            let inverted = u128::from(!mask.to_bits());
+            prefix_of_mask(bits, 32).or_else(|| prefix_of_mask(inverted, 32))
+        }
+        (IpAddr::V6(_), Ok(IpAddr::V6(mask))) => prefix_of_mask(mask.to_bits(), 128),
+        _ => return Err("a prefix length or a mask of the address's family"),
+    }
+    .ok_or("a mask without holes")
+}
+
+/// `given` is a number or text, as `prefix` and `netmask` are written.
+fn prefix_of_node(given: &Node, ip: IpAddr) -> Result<u8, &'static str> {
+    match &given.value {
+        Value::Int(_) | Value::Str(_) => parse_prefix(given.scalar_text().unwrap_or_default().trim(), ip),
+        _ => Err("a prefix length or a mask"),
+    }
+}
+
+/// An address with its prefix: the one behind a slash, else `prefix`, else `netmask`, else the family's usual one.
+pub fn network(
+    written: &str,
+    prefix: Option<&Node>,
+    netmask: Option<&Node>,
+) -> Result<Network, &'static str> {
+    let (address, behind) = match written.split_once('/') {
+        Some((address, behind)) => (address, Some(behind)),
+        None => (written, None),
+    };
+    let ip: IpAddr = address.parse().map_err(|_| "an IP address, perhaps with /prefix")?;
+    let prefix = match (behind, prefix.filter(|n| !n.is_falsy()), netmask.filter(|n| !n.is_falsy())) {
+        (Some(behind), ..) => parse_prefix(behind, ip)?,
+        (None, Some(prefix), _) => prefix_of_node(prefix, ip)?,
+        (None, None, Some(mask)) => prefix_of_node(mask, ip)?,
+        _ => usual_prefix(ip),
+    };
+    Ok(Network { address: address.to_string(), prefix })
+}
+
+/// The words a route is written with, whichever version they come from.
+#[derive(Debug, Default)]
+pub struct Written<'a> {
+    pub to: Option<&'a str>,
+    pub via: Option<&'a str>,
+    pub prefix: Option<&'a Node>,
+    pub netmask: Option<&'a Node>,
+    pub metric: Option<&'a Node>,
+    pub table: Option<&'a Node>,
+    pub mtu: Option<&'a Node>,
+}
+
+/// A route made regular, or which of its keys is wrong and what was expected there.
+pub fn route(written: &Written<'_>) -> Result<Route, (&'static str, &'static str)> {
+    let to = written.to.ok_or(("to", "a destination"))?;
+    let network = if to == "default" {
+        let via = written.via.ok_or(("via", "a gateway, which says the family of 'to: default'"))?;
+        let any = match via.parse::<IpAddr>() {
+            Ok(IpAddr::V4(_)) => Ipv4Addr::UNSPECIFIED.to_string(),
+            Ok(IpAddr::V6(_)) => Ipv6Addr::UNSPECIFIED.to_string(),
+            Err(_) => return Err(("via", "an IP address")),
+        };
+        Network { address: any, prefix: 0 }
+    } else {
+        network(to, written.prefix, written.netmask).map_err(|wanted| ("to", wanted))?
+    };
+    let metric = match written.metric {
+        None => None,
+        Some(node) => Some(integer(node).ok_or(("metric", "an integer"))?),
+    };
+    Ok(Route {
+        network: network.address,
+        prefix: network.prefix,
+        gateway: written.via.map(str::to_string),
+        metric,
+        table: written.table.cloned(),
+        mtu: written.mtu.cloned(),
+    })
+}
+
+/// An integer, or a text that is one.
+pub fn integer(node: &Node) -> Option<i64> {
+    match &node.value {
+        Value::Int(n) => i64::try_from(*n).ok(),
+        Value::Bool(b) => Some(i64::from(*b)),
+        Value::Str(text) => text.trim().parse().ok(),
+        _ => None,
+    }
+}
+
+/// Whether a gateway lies within a subnet; `None` when one of them is no address.
+pub fn is_inside(gateway: &str, subnet: &str, prefix: u8) -> Option<bool> {
+    let cut = |ip: IpAddr| match ip {
+        IpAddr::V4(ip) => u128::from(ip.to_bits()).checked_shr(32 - u32::from(prefix.min(32))),
+        IpAddr::V6(ip) => ip.to_bits().checked_shr(128 - u32::from(prefix.min(128))),
+    };
+    let (gateway, subnet): (IpAddr, IpAddr) = (gateway.parse().ok()?, subnet.parse().ok()?);
+    Some(gateway.is_ipv4() == subnet.is_ipv4() && cut(gateway) == cut(subnet))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefixes() {
+        for (address, prefix, netmask, expected) in [
+            ("10.0.0.5/8", None, None, Ok(8)),
+            ("10.0.0.5/255.255.0.0", None, None, Ok(16)),
+            ("10.0.0.5/0.0.0.255", None, None, Ok(24)),
+            ("10.0.0.5", Some(Node::from(20)), Some(Node::from("255.0.0.0")), Ok(20)),
+            ("10.0.0.5", None, Some(Node::from("255.255.255.255")), Ok(32)),
+            ("10.0.0.5", None, Some(Node::from("0.0.0.0")), Ok(0)),
+            ("10.0.0.5", None, None, Ok(24)),
+            ("2001:DB8::1", None, Some(Node::from("ffff:ffff::")), Ok(32)),
+            ("2001:DB8::1", None, None, Ok(64)),
+            ("2001:DB8::1/129", None, None, Err(())),
+            ("10.0.0.5/255.0.255.0", None, None, Err(())),
+            ("10.0.0.05/8", None, None, Err(())),
+            ("10.0.0/8", None, None, Err(())),
+            ("", None, None, Err(())),
+            ("10.0.0.1/", None, None, Err(())),
+        ] {
+            let found = network(address, prefix.as_ref(), netmask.as_ref());
+            assert_eq!(found.map(|n| n.prefix).map_err(drop), expected, "{address}");
+        }
+        assert_eq!(network("2001:DB8::0010/64", None, None).unwrap().address, "2001:DB8::0010");
+    }
+
+    #[test]
+    fn default_routes_take_the_gateways_family() {
+        let of = |via| route(&Written { to: Some("default"), via, ..Written::default() });
+        assert_eq!(of(Some("fe80::1")).unwrap().network, "::");
+        assert_eq!(of(Some("10.0.0.1")).unwrap().network, "0.0.0.0");
+        assert_eq!(of(None).unwrap_err().0, "via");
+        assert_eq!(of(Some("gw")).unwrap_err().0, "via");
+    }
+
+    #[test]
+    fn inside() {
+        assert_eq!(is_inside("10.0.0.1", "10.0.0.77", 24), Some(true));
+        assert_eq!(is_inside("10.0.1.1", "10.0.0.77", 24), Some(false));
+        assert_eq!(is_inside("172.16.0.1", "10.0.0.77", 0), Some(true));
+        assert_eq!(is_inside("fe80::1", "2001:db8::5", 64), Some(false));
+        assert_eq!(is_inside("fe80::1", "10.0.0.1", 8), Some(false));
+        assert_eq!(is_inside("x", "10.0.0.1", 8), None);
+    }
+}

@@ -1,0 +1,211 @@
+//! The model while it is being made: links by id, and the findings with the path of the key at hand.
+
+use std::collections::HashMap;
+
+use config::{Findings, Kind, Node, Value, nearest};
+
+use crate::model::{Dns, Link, LinkKind, Model};
+
+use super::Parsed;
+
+#[derive(Default)]
+pub struct Builder {
+    pub model: Model,
+    pub findings: Findings,
+    place: HashMap<String, usize>,
+}
+
+impl Builder {
+    pub fn new(version: u8) -> Builder {
+        Builder { model: Model { version, ..Model::default() }, ..Builder::default() }
+    }
+
+    pub fn done(self) -> Parsed {
+        Parsed { model: self.model, findings: self.findings }
+    }
+
+    pub fn wrong(&mut self, node: &Node, key: &str, message: impl Into<String>) {
+        self.findings.add(Kind::Wrong, &node.at, key, message);
+    }
+
+    pub fn link_mut(&mut self, id: &str) -> Option<&mut Link> {
+        self.place.get(id).map(|i| &mut self.model.links[*i])
+    }
+
+    /// Adds a link. One that is known by its *name* already (a bond's member that was named before it was
+    /// described) hands over what it is a member of and the options that the new one lacks.
+    pub fn put(&mut self, mut link: Link) {
+        if let Some(old) = self.place.get(&link.name).map(|i| &self.model.links[*i]) {
+            link.bond = link.bond.or_else(|| old.bond.clone());
+            link.vlan_id = link.vlan_id.or_else(|| old.vlan_id.clone());
+            link.vlan_link = link.vlan_link.or_else(|| old.vlan_link.clone());
+            if link.ports.is_empty() {
+                link.ports = old.ports.clone();
+            }
+            link.dns = link.dns.or_else(|| old.dns.clone());
+            let new = std::mem::replace(&mut link.params, old.params.clone());
+            for (key, value) in new {
+                link.params.insert(key, value);
+            }
+        }
+        match self.place.get(&link.id) {
+            Some(i) => self.model.links[*i] = link,
+            None => {
+                self.place.insert(link.id.clone(), self.model.links.len());
+                self.model.links.push(link);
+            }
+        }
+    }
+
+    /// The link of that id, made when it isn't described (yet).
+    pub fn placeholder(&mut self, id: &str, kind: LinkKind) -> &mut Link {
+        if !self.place.contains_key(id) {
+            self.put(Link { id: id.to_string(), name: id.to_string(), kind, ..Link::default() });
+        }
+        let i = self.place[id];
+        &mut self.model.links[i]
+    }
+
+    /// Makes a bond's members known as such: each gets the bond's options too.
+    pub fn join_bond(&mut self, bond: &Link, members: &[String]) {
+        for member in members {
+            let link = self.placeholder(member, LinkKind::Bond);
+            link.bond = Some(bond.id.clone());
+            for (key, value) in bond.params.iter() {
+                link.params.insert(key.clone(), value.clone());
+            }
+        }
+    }
+
+    /// Makes a bridge's ports known.
+    pub fn join_bridge(&mut self, ports: &[String]) {
+        for port in ports {
+            self.placeholder(port, LinkKind::Unknown);
+        }
+    }
+
+    /// A key's value as text; anything but a scalar is noted. Null and a missing key are none.
+    pub fn text(&mut self, map: &Node, path: &str, key: &str) -> Option<String> {
+        let node = map.get(key).filter(|n| !n.is_null())?;
+        let text = node.scalar_text();
+        if text.is_none() {
+            self.wrong(node, &join(path, key), format!("expected text, found {}", node.kind()));
+        }
+        text
+    }
+
+    /// A text that must not be empty for it to count.
+    pub fn some_text(&mut self, map: &Node, path: &str, key: &str) -> Option<String> {
+        self.text(map, path, key).filter(|t| !t.is_empty())
+    }
+
+    /// A MAC in lower case. Written without quotes and with decimal digits only, YAML 1.1 made a number in base
+    /// 60 of it; that is turned back.
+    pub fn mac(&mut self, map: &Node, path: &str, key: &str) -> Option<String> {
+        let node = map.get(key).filter(|n| !n.is_falsy())?;
+        match &node.value {
+            Value::Str(text) => Some(text.to_ascii_lowercase()),
+            Value::Int(number) => {
+                let text = mac_of_base_60(*number);
+                let note = match text {
+                    Some(_) => "a MAC of decimal digits is a number in YAML 1.1: quote it",
+                    None => "expected a MAC in quotes, found an integer",
+                };
+                self.wrong(node, &join(path, key), note);
+                text
+            }
+            _ => {
+                self.wrong(node, &join(path, key), format!("expected a MAC, found {}", node.kind()));
+                None
+            }
+        }
+    }
+
+    /// A list of texts; a lone text is split at white space.
+    pub fn words(&mut self, map: &Node, path: &str, key: &str) -> Vec<String> {
+        let Some(node) = map.get(key).filter(|n| !n.is_falsy()) else { return Vec::new() };
+        match &node.value {
+            Value::Str(text) => text.split_whitespace().map(Into::into).collect(),
+            Value::Seq(items) => {
+                let mut words = Vec::with_capacity(items.len());
+                for (i, item) in items.iter().enumerate() {
+                    match item.scalar_text().filter(|_| !item.is_null()) {
+                        Some(word) => words.push(word),
+                        None => {
+                            let message = format!("expected text, found {}", item.kind());
+                            self.wrong(item, &format!("{}[{i}]", join(path, key)), message);
+                        }
+                    }
+                }
+                words
+            }
+            _ => {
+                self.wrong(
+                    node,
+                    &join(path, key),
+                    format!("expected a list of texts, found {}", node.kind()),
+                );
+                Vec::new()
+            }
+        }
+    }
+
+    pub fn dns(&mut self, map: &Node, path: &str, servers: &str, search: &str) -> Dns {
+        Dns { servers: self.words(map, path, servers), search: self.words(map, path, search) }
+    }
+
+    /// Notes the keys that no renderer reads.
+    pub fn unknown_keys(&mut self, map: &Node, path: &str, known: &[&str]) {
+        let Some(entries) = map.as_map() else { return };
+        for (key, _) in entries.iter() {
+            let name = key.scalar_text().unwrap_or_default();
+            if !known.contains(&name.as_str()) {
+                let hint = nearest(&name, known.iter().copied()).map(|k| format!("; did you mean '{k}'?"));
+                let message = format!("unknown key{}", hint.unwrap_or_default());
+                self.findings.add(Kind::Unknown, &key.at, join(path, &name), message);
+            }
+        }
+    }
+}
+
+pub fn join(path: &str, key: &str) -> String {
+    if path.is_empty() { key.to_string() } else { format!("{path}.{key}") }
+}
+
+/// True, or a text that upstream takes for true.
+pub fn truth(node: &Node) -> bool {
+    match &node.value {
+        Value::Bool(b) => *b,
+        Value::Str(text) => {
+            matches!(text.trim().to_ascii_lowercase().as_str(), "true" | "1" | "on" | "yes")
+        }
+        _ => false,
+    }
+}
+
+pub fn maybe_truth(map: &Node, key: &str) -> Option<bool> {
+    map.get(key).filter(|n| !n.is_null()).map(truth)
+}
+
+fn mac_of_base_60(number: i128) -> Option<String> {
+    let mut parts = [0; 6];
+    let mut rest = number;
+    for part in parts.iter_mut().skip(1).rev() {
+        *part = rest % 60;
+        rest /= 60;
+    }
+    parts[0] = rest;
+    (number >= 0 && rest < 100).then(|| parts.map(|p| format!("{p:02}")).join(":"))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_mac_that_yaml_took_for_a_number() {
+        // 52:54:00:12:34:56 in base 60.
+        let number = ((((52 * 60 + 54) * 60) * 60 + 12) * 60 + 34) * 60 + 56;
+        assert_eq!(super::mac_of_base_60(number).as_deref(), Some("52:54:00:12:34:56"));
+        assert_eq!(super::mac_of_base_60(i128::MAX), None);
+        assert_eq!(super::mac_of_base_60(-1), None);
+    }
+}

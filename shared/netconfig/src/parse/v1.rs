@@ -1,0 +1,309 @@
+//! Version 1: a list of typed entries, read in order.
+
+use config::{Map, Node, Value};
+
+use crate::model::{Dns, Link, LinkKind, Method, Route, Subnet};
+
+use super::address::{self, Written};
+use super::builder::{Builder, maybe_truth};
+use super::{Known, Parsed, refusal};
+
+const CORE: [&str; 9] = [
+    "type",
+    "name",
+    "mac_address",
+    "mtu",
+    "subnets",
+    "accept-ra",
+    "wakeonlan",
+    "optional",
+    "keep_configuration",
+];
+
+pub fn parse(config: &Node, _known: &Known) -> Result<Parsed, String> {
+    let mut build = Builder::new(1);
+    let list = config.get("config");
+    let Some(entries) = list.and_then(Node::as_seq) else {
+        let at = list.unwrap_or(config);
+        let wanted = format!("expected a list of entries, found {}", list.map_or("nothing", |n| n.kind()));
+        return Err(refusal(&mut build.findings, at, "network.config", &wanted));
+    };
+    let mut servers_of = Vec::new();
+    for (i, entry) in entries.iter().enumerate() {
+        let path = format!("network.config[{i}]");
+        if entry.as_map().is_none() {
+            build.wrong(entry, &path, format!("expected a map, found {}", entry.kind()));
+            continue;
+        }
+        match entry.get("type").and_then(Node::as_str) {
+            Some("physical") => plain(&mut build, entry, &path, LinkKind::Physical)?,
+            Some("loopback") => plain(&mut build, entry, &path, LinkKind::Loopback)?,
+            Some("infiniband") => plain(&mut build, entry, &path, LinkKind::Infiniband)?,
+            Some("bond") => bond(&mut build, entry, &path)?,
+            Some("bridge") => bridge(&mut build, entry, &path)?,
+            Some("vlan") => vlan(&mut build, entry, &path)?,
+            Some("nameserver") => name_server(&mut build, entry, &path, &mut servers_of),
+            Some("route") => global_route(&mut build, entry, &path)?,
+            _ => {
+                let at = entry.get("type").unwrap_or(entry);
+                let wanted = "expected one of physical bond bridge vlan nameserver route loopback infiniband";
+                return Err(refusal(&mut build.findings, at, &format!("{path}.type"), wanted));
+            }
+        }
+    }
+    for (entry, name, dns) in servers_of {
+        match build.link_mut(&name) {
+            Some(link) => link.dns = Some(dns),
+            None => {
+                let message = "no entry describes an interface of that name";
+                return Err(refusal(&mut build.findings, entry, "network.config.interface", message));
+            }
+        }
+    }
+    Ok(build.done())
+}
+
+/// Whether the entry has all of these keys; what is missing is noted, and the entry is to be left out.
+fn has(build: &mut Builder, entry: &Node, path: &str, keys: &[&str]) -> bool {
+    let missing: Vec<&&str> = keys.iter().filter(|k| entry.get(k).is_none()).collect();
+    for key in &missing {
+        build.wrong(entry, &format!("{path}.{key}"), "required, but missing: the entry is left out");
+    }
+    missing.is_empty()
+}
+
+/// What every kind of interface has.
+fn core(build: &mut Builder, entry: &Node, path: &str, kind: LinkKind) -> Result<Option<Link>, String> {
+    if !has(build, entry, path, &["name"]) {
+        return Ok(None);
+    }
+    let Some(name) = build.some_text(entry, path, "name") else {
+        build.wrong(entry, &format!("{path}.name"), "expected a name: the entry is left out");
+        return Ok(None);
+    };
+    Ok(Some(Link {
+        id: name.clone(),
+        name,
+        kind,
+        mac: build.mac(entry, path, "mac_address"),
+        mtu: entry.get("mtu").filter(|n| !n.is_null()).cloned(),
+        accept_ra: maybe_truth(entry, "accept-ra"),
+        wakeonlan: maybe_truth(entry, "wakeonlan"),
+        optional: maybe_truth(entry, "optional"),
+        keep_configuration: entry.get("keep_configuration").filter(|n| !n.is_null()).cloned(),
+        subnets: subnets(build, entry, path)?,
+        ..Link::default()
+    }))
+}
+
+fn plain(build: &mut Builder, entry: &Node, path: &str, kind: LinkKind) -> Result<(), String> {
+    build.unknown_keys(entry, path, &[&CORE[..], &["params"]].concat());
+    let Some(mut link) = core(build, entry, path, kind)? else { return Ok(()) };
+    if let Some(params) = entry.get("params") {
+        let at = format!("{path}.params");
+        link.driver = build.some_text(params, &at, "driver");
+        link.device_id = build.some_text(params, &at, "device_id");
+    }
+    build.put(link);
+    Ok(())
+}
+
+/// The options of a bond or a bridge, under their flat names as written.
+fn params(build: &mut Builder, entry: &Node, path: &str) -> Map {
+    match entry.get("params") {
+        None => Map::new(),
+        Some(node) => match &node.value {
+            Value::Map(map) => map.clone(),
+            Value::Null => Map::new(),
+            _ => {
+                build.wrong(
+                    node,
+                    &format!("{path}.params"),
+                    format!("expected a map, found {}", node.kind()),
+                );
+                Map::new()
+            }
+        },
+    }
+}
+
+fn bond(build: &mut Builder, entry: &Node, path: &str) -> Result<(), String> {
+    build.unknown_keys(entry, path, &[&CORE[..], &["params", "bond_interfaces"]].concat());
+    if !has(build, entry, path, &["name", "bond_interfaces", "params"]) {
+        return Ok(());
+    }
+    let Some(mut link) = core(build, entry, path, LinkKind::Bond)? else { return Ok(()) };
+    link.params = params(build, entry, path);
+    let members = build.words(entry, path, "bond_interfaces");
+    build.put(link.clone());
+    build.join_bond(&link, &members);
+    Ok(())
+}
+
+fn bridge(build: &mut Builder, entry: &Node, path: &str) -> Result<(), String> {
+    build.unknown_keys(entry, path, &[&CORE[..], &["params", "bridge_interfaces"]].concat());
+    if !has(build, entry, path, &["name", "bridge_interfaces"]) {
+        return Ok(());
+    }
+    let Some(mut link) = core(build, entry, path, LinkKind::Bridge)? else { return Ok(()) };
+    link.params = params(build, entry, path);
+    link.ports = match link.params.get("bridge_ports") {
+        Some(_) => {
+            build.words(entry.get("params").unwrap_or(entry), &format!("{path}.params"), "bridge_ports")
+        }
+        None => build.words(entry, path, "bridge_interfaces"),
+    };
+    if let Some(stp) = link.params.get_mut("bridge_stp") {
+        let on = match &stp.value {
+            Value::Bool(b) => Some(*b),
+            Value::Str(t) if t == "on" || t == "1" => Some(true),
+            Value::Str(t) if t == "off" || t == "0" => Some(false),
+            Value::Int(1) => Some(true),
+            Value::Int(0) => Some(false),
+            _ => None,
+        };
+        match on {
+            Some(on) => stp.value = Value::Bool(on),
+            None => {
+                let at = stp.clone();
+                let key = format!("{path}.params.bridge_stp");
+                return Err(refusal(&mut build.findings, &at, &key, "expected on or off"));
+            }
+        }
+    }
+    let ports = link.ports.clone();
+    build.put(link);
+    build.join_bridge(&ports);
+    Ok(())
+}
+
+fn vlan(build: &mut Builder, entry: &Node, path: &str) -> Result<(), String> {
+    build.unknown_keys(entry, path, &[&CORE[..], &["vlan_id", "vlan_link"]].concat());
+    if !has(build, entry, path, &["name", "vlan_link", "vlan_id"]) {
+        return Ok(());
+    }
+    let Some(mut link) = core(build, entry, path, LinkKind::Vlan)? else { return Ok(()) };
+    link.vlan_id = entry.get("vlan_id").cloned();
+    link.vlan_link = build.text(entry, path, "vlan_link");
+    build.put(link);
+    Ok(())
+}
+
+fn name_server<'a>(
+    build: &mut Builder,
+    entry: &'a Node,
+    path: &str,
+    servers_of: &mut Vec<(&'a Node, String, Dns)>,
+) {
+    if !has(build, entry, path, &["address"]) {
+        return;
+    }
+    // One text is one server here: it isn't split.
+    let mut list = |key: &str| match entry.get(key).and_then(Node::as_str) {
+        Some("") => Vec::new(),
+        Some(one) => vec![one.to_string()],
+        None => build.words(entry, path, key),
+    };
+    let dns = Dns { servers: list("address"), search: list("search") };
+    match build.some_text(entry, path, "interface") {
+        Some(name) => servers_of.push((entry, name, dns)),
+        None => {
+            build.model.dns.servers.extend(dns.servers);
+            build.model.dns.search.extend(dns.search);
+        }
+    }
+}
+
+fn global_route(build: &mut Builder, entry: &Node, path: &str) -> Result<(), String> {
+    if has(build, entry, path, &["destination"]) {
+        let route = route(build, entry, path)?;
+        build.model.routes.push(route);
+    }
+    Ok(())
+}
+
+/// A route of version 1, global or in a subnet.
+fn route(build: &mut Builder, node: &Node, path: &str) -> Result<Route, String> {
+    let there = |key: &str| node.get(key).filter(|n| !n.is_null() && n.as_str() != Some(""));
+    let to = there("destination").or_else(|| there("network"));
+    let written = Written {
+        to: to.and_then(Node::as_str),
+        via: there("gateway").and_then(Node::as_str),
+        prefix: there("prefix"),
+        netmask: there("netmask"),
+        metric: there("metric"),
+        table: there("table"),
+        mtu: there("mtu"),
+    };
+    address::route(&written).map_err(|(key, wanted)| {
+        let key = match key {
+            "to" => "destination",
+            "via" => "gateway",
+            other => other,
+        };
+        let at = there(key).unwrap_or(node);
+        refusal(&mut build.findings, at, &format!("{path}.{key}"), &format!("expected {wanted}"))
+    })
+}
+
+fn subnets(build: &mut Builder, entry: &Node, path: &str) -> Result<Vec<Subnet>, String> {
+    let Some(node) = entry.get("subnets").filter(|n| !n.is_falsy()) else { return Ok(Vec::new()) };
+    let Some(items) = node.as_seq() else {
+        build.wrong(node, &format!("{path}.subnets"), format!("expected a list, found {}", node.kind()));
+        return Ok(Vec::new());
+    };
+    let mut subnets = Vec::with_capacity(items.len());
+    for (i, item) in items.iter().enumerate() {
+        subnets.extend(subnet(build, item, &format!("{path}.subnets[{i}]"))?);
+    }
+    Ok(subnets)
+}
+
+fn subnet(build: &mut Builder, node: &Node, path: &str) -> Result<Option<Subnet>, String> {
+    let word = node.get("type").and_then(Node::as_str);
+    let known = |w: &str| Method::WORDS.iter().find(|(word, _)| *word == w).map(|(_, method)| *method);
+    let Some(method) = word.and_then(known) else {
+        let at = node.get("type").unwrap_or(node);
+        build.wrong(
+            at,
+            &format!("{path}.type"),
+            "expected one of dhcp dhcp4 dhcp6 static static6 manual …: the subnet is left out",
+        );
+        return Ok(None);
+    };
+    let there = |key: &str| node.get(key).filter(|n| !n.is_falsy());
+    let written = there("address").or_else(|| there("ip_address"));
+    let (mut address, mut prefix) = (written.and_then(Node::scalar_text), None);
+    if method.is_static() {
+        let network = match &address {
+            None => Err("an address"),
+            Some(text) => address::network(text, there("prefix"), there("netmask")),
+        };
+        match network {
+            Ok(network) => (address, prefix) = (Some(network.address), Some(network.prefix)),
+            Err(wanted) => {
+                let at = written.unwrap_or(node);
+                let key = format!("{path}.address");
+                return Err(refusal(&mut build.findings, at, &key, &format!("expected {wanted}")));
+            }
+        }
+    }
+    let mut routes = Vec::new();
+    for (i, item) in there("routes").and_then(Node::as_seq).unwrap_or_default().iter().enumerate() {
+        routes.push(route(build, item, &format!("{path}.routes[{i}]"))?);
+    }
+    Ok(Some(Subnet {
+        method,
+        control: build.some_text(node, path, "control"),
+        address,
+        prefix,
+        gateway: build.some_text(node, path, "gateway"),
+        dns: build.dns(node, path, "dns_nameservers", "dns_search"),
+        routes,
+        metric: there("metric").cloned(),
+        mtu: there("mtu").cloned(),
+        broadcast: build.some_text(node, path, "broadcast"),
+        pointopoint: build.some_text(node, path, "pointopoint"),
+        scope: build.some_text(node, path, "scope"),
+    }))
+}

@@ -1,0 +1,278 @@
+//! Version 2, netplan's language, read for the renderers that do not speak it.
+
+use config::{Kind, Map, Node, Value};
+
+use crate::model::{Dhcp, Dns, Link, LinkKind, Method, Subnet};
+
+use super::address::{self, Written, is_ipv6};
+use super::builder::{Builder, join, maybe_truth};
+use super::{BOND, BRIDGE, Known, Parsed, refusal};
+
+/// Keys of every device.
+const SHARED: [&str; 14] = [
+    "dhcp4",
+    "dhcp6",
+    "dhcp4-overrides",
+    "dhcp6-overrides",
+    "addresses",
+    "gateway4",
+    "gateway6",
+    "mtu",
+    "nameservers",
+    "routes",
+    "routing-policy",
+    "renderer",
+    "dhcp4domain",
+    "dhcp6domain",
+];
+const ETHERNET: [&str; 6] = ["match", "set-name", "wakeonlan", "accept-ra", "optional", "dhcp-identifier"];
+
+type Read = fn(&mut Builder, &str, &Node, &str, &Known) -> Result<(), String>;
+
+/// NICs first, whatever the document's order, so that what is made of them finds them described.
+const SECTIONS: [(&str, Read); 4] =
+    [("ethernets", ethernet), ("bonds", bond), ("bridges", bridge), ("vlans", vlan)];
+
+pub fn parse(config: &Node, known: &Known) -> Result<Parsed, String> {
+    let mut build = Builder::new(2);
+    for (section, _) in config.as_map().into_iter().flat_map(Map::iter) {
+        let name = section.scalar_text().unwrap_or_default();
+        if name == "wifis" {
+            build.wrong(section, "network.wifis", "only netplan can set up wireless devices: left out");
+        } else if !["version", "renderer"].contains(&&*name)
+            && !SECTIONS.iter().any(|(known, _)| *known == name)
+        {
+            let message = "only netplan can do that: left out";
+            build.findings.add(Kind::Unknown, &section.at, join("network", &name), message);
+        }
+    }
+    for (name, read) in SECTIONS {
+        let Some(devices) = config.get(name).filter(|n| !n.is_null()) else { continue };
+        let path = join("network", name);
+        let Some(map) = devices.as_map() else {
+            build.wrong(devices, &path, format!("expected a map of devices, found {}", devices.kind()));
+            continue;
+        };
+        for (id, device) in map.iter() {
+            let id = id.scalar_text().unwrap_or_default();
+            let path = join(&path, &id);
+            if device.as_map().is_none() && !device.is_null() {
+                build.wrong(device, &path, format!("expected a map, found {}", device.kind()));
+                continue;
+            }
+            read(&mut build, &id, device, &path, known)?;
+        }
+        own_servers(&mut build, map, &path);
+    }
+    Ok(build.done())
+}
+
+/// What every device has.
+fn core(build: &mut Builder, id: &str, device: &Node, path: &str, kind: LinkKind) -> Result<Link, String> {
+    Ok(Link {
+        id: id.to_string(),
+        name: id.to_string(),
+        kind,
+        mtu: device.get("mtu").filter(|n| !n.is_null()).cloned(),
+        subnets: subnets(build, device, path)?,
+        dhcp4: dhcp(device, "dhcp4-overrides", "dhcp4domain"),
+        dhcp6: dhcp(device, "dhcp6-overrides", "dhcp6domain"),
+        rules: device.get("routing-policy").and_then(Node::as_seq).unwrap_or_default().to_vec(),
+        ..Link::default()
+    })
+}
+
+fn dhcp(device: &Node, overrides: &str, domain: &str) -> Dhcp {
+    Dhcp {
+        overrides: device.get(overrides).and_then(Node::as_map).cloned().unwrap_or_default(),
+        domain: device.get(domain).cloned(),
+    }
+}
+
+fn ethernet(build: &mut Builder, id: &str, device: &Node, path: &str, known: &Known) -> Result<(), String> {
+    build.unknown_keys(device, path, &[&SHARED[..], &ETHERNET[..]].concat());
+    let mut link = core(build, id, device, path, LinkKind::Physical)?;
+    if let Some(matched) = device.get("match").filter(|n| !n.is_null()) {
+        let at = join(path, "match");
+        build.unknown_keys(matched, &at, &["macaddress", "driver", "name"]);
+        link.mac = build.mac(matched, &at, "macaddress");
+        // netplan takes a list of drivers; one line can only name one.
+        link.driver = match matched.get("driver").map(|n| &n.value) {
+            Some(Value::Seq(_)) => build.words(matched, &at, "driver").into_iter().next(),
+            _ => build.some_text(matched, &at, "driver"),
+        };
+    }
+    link.wakeonlan = maybe_truth(device, "wakeonlan");
+    link.accept_ra = maybe_truth(device, "accept-ra");
+    link.optional = maybe_truth(device, "optional");
+    if let Some(name) = build.some_text(device, path, "set-name") {
+        link.name = name;
+    } else if let Some(name) = link.mac.as_deref().and_then(|mac| known.name_of(mac)) {
+        link.name = name.to_string();
+    }
+    build.put(link);
+    Ok(())
+}
+
+/// The ids that a bond or a bridge is made of.
+fn members(build: &mut Builder, device: &Node, path: &str) -> Vec<String> {
+    if device.get("interfaces").is_none() {
+        build.wrong(device, &join(path, "interfaces"), "required, but missing");
+    }
+    build.words(device, path, "interfaces")
+}
+
+fn bond(build: &mut Builder, id: &str, device: &Node, path: &str, _: &Known) -> Result<(), String> {
+    build.unknown_keys(device, path, &[&SHARED[..], &["interfaces", "parameters", "macaddress"]].concat());
+    let mut link = core(build, id, device, path, LinkKind::Bond)?;
+    link.mac = build.mac(device, path, "macaddress");
+    let at = join(path, "parameters");
+    for (key, value) in parameters(device) {
+        let name = key.scalar_text().unwrap_or_default();
+        match BOND.iter().find(|k| k.netplan == name || k.also.is_some_and(|also| also == name)) {
+            Some(known) => {
+                link.params.insert(format!("bond-{}", known.flat), value.clone());
+            }
+            None => build.findings.add(Kind::Unknown, &key.at, join(&at, &name), "unknown option of a bond"),
+        }
+    }
+    let members = members(build, device, path);
+    build.put(link.clone());
+    build.join_bond(&link, &members);
+    Ok(())
+}
+
+fn parameters(device: &Node) -> impl Iterator<Item = (&Node, &Node)> {
+    device.get("parameters").and_then(Node::as_map).into_iter().flat_map(Map::iter)
+}
+
+fn bridge(build: &mut Builder, id: &str, device: &Node, path: &str, _: &Known) -> Result<(), String> {
+    build.unknown_keys(device, path, &[&SHARED[..], &["interfaces", "parameters", "macaddress"]].concat());
+    let mut link = core(build, id, device, path, LinkKind::Bridge)?;
+    link.mac = build.mac(device, path, "macaddress");
+    let at = join(path, "parameters");
+    for (key, value) in parameters(device) {
+        let name = key.scalar_text().unwrap_or_default();
+        match BRIDGE.iter().find(|k| k.netplan == name) {
+            Some(known) => {
+                link.params.insert(known.flat, value.clone());
+            }
+            None => {
+                build.findings.add(Kind::Unknown, &key.at, join(&at, &name), "unknown option of a bridge")
+            }
+        }
+    }
+    link.ports = members(build, device, path);
+    let ports = link.ports.clone();
+    build.put(link);
+    build.join_bridge(&ports);
+    Ok(())
+}
+
+fn vlan(build: &mut Builder, id: &str, device: &Node, path: &str, _: &Known) -> Result<(), String> {
+    build.unknown_keys(device, path, &[&SHARED[..], &["id", "link", "macaddress"]].concat());
+    for key in ["id", "link"] {
+        if device.get(key).is_none() {
+            build.wrong(device, &join(path, key), "required, but missing: the device is left out");
+            return Ok(());
+        }
+    }
+    let mut link = core(build, id, device, path, LinkKind::Vlan)?;
+    link.mac = build.mac(device, path, "macaddress");
+    link.vlan_id = device.get("id").cloned();
+    link.vlan_link = build.text(device, path, "link");
+    build.put(link);
+    Ok(())
+}
+
+/// The IP settings: DHCP first, then the addresses. Gateways go to the first address of their family, servers to
+/// the first address of all, routes to the first subnet.
+fn subnets(build: &mut Builder, device: &Node, path: &str) -> Result<Vec<Subnet>, String> {
+    let mut subnets = Vec::new();
+    for (key, method, overrides) in
+        [("dhcp4", Method::Dhcp4, "dhcp4-overrides"), ("dhcp6", Method::Dhcp6, "dhcp6-overrides")]
+    {
+        if device.get(key).is_some_and(|n| !n.is_falsy()) {
+            let metric = device.at_path(&[overrides, "route-metric"]).filter(|n| !n.is_falsy()).cloned();
+            subnets.push(Subnet { method, metric, ..Subnet::default() });
+        }
+    }
+    let mut gateways = [build.some_text(device, path, "gateway4"), build.some_text(device, path, "gateway6")];
+    let mut servers = device.get("nameservers").filter(|n| !n.is_falsy()).map(|node| {
+        let at = join(path, "nameservers");
+        build.unknown_keys(node, &at, &["addresses", "search"]);
+        build.dns(node, &at, "addresses", "search")
+    });
+    let addresses = device.get("addresses").filter(|n| !n.is_falsy());
+    for (i, item) in addresses.and_then(Node::as_seq).unwrap_or_default().iter().enumerate() {
+        let key = format!("{path}.addresses[{i}]");
+        // netplan also takes `address: {lifetime: …, label: …}`.
+        let written = match &item.value {
+            Value::Map(map) => map.iter().next().and_then(|(key, _)| key.scalar_text()),
+            _ => item.scalar_text(),
+        };
+        let written = written.unwrap_or_default();
+        let network = address::network(&written, None, None)
+            .map_err(|wanted| refusal(&mut build.findings, item, &key, &format!("expected {wanted}")))?;
+        subnets.push(Subnet {
+            method: Method::Static,
+            gateway: gateways[usize::from(is_ipv6(&network.address))].take(),
+            address: Some(network.address),
+            prefix: Some(network.prefix),
+            dns: servers.take().unwrap_or_default(),
+            ..Subnet::default()
+        });
+    }
+    let routes = device.get("routes").and_then(Node::as_seq).unwrap_or_default();
+    for (i, item) in routes.iter().enumerate() {
+        let path = format!("{path}.routes[{i}]");
+        let there = |key: &str| item.get(key).filter(|n| !n.is_null() && n.as_str() != Some(""));
+        let written = Written {
+            to: there("to").and_then(Node::as_str),
+            via: there("via").and_then(Node::as_str),
+            metric: there("metric"),
+            table: there("table"),
+            mtu: there("mtu"),
+            ..Written::default()
+        };
+        let route = address::route(&written).map_err(|(key, wanted)| {
+            let at = there(key).unwrap_or(item);
+            refusal(&mut build.findings, at, &join(&path, key), &format!("expected {wanted}"))
+        })?;
+        match subnets.first_mut() {
+            Some(first) => first.routes.push(route),
+            None => {
+                build.wrong(item, &path, "the device has neither addresses nor DHCP: the route is left out")
+            }
+        }
+    }
+    Ok(subnets)
+}
+
+/// Each device's own servers, beside the copy in its first address. Upstream stops at the first device whose
+/// `nameservers` has no addresses, and the devices after it in the section go without; so they do here.
+fn own_servers(build: &mut Builder, devices: &Map, path: &str) {
+    for (id, device) in devices.iter() {
+        let id = id.scalar_text().unwrap_or_default();
+        let Some(node) = device.get("nameservers").filter(|n| n.as_map().is_some()) else { continue };
+        if node.get("addresses").is_none_or(Node::is_falsy) {
+            build.wrong(
+                node,
+                &format!("{path}.{id}.nameservers"),
+                "no addresses: what it says and the servers of the devices after it are left out",
+            );
+            return;
+        }
+        let text = |key: &str| -> Vec<String> {
+            match node.get(key).map(|n| &n.value) {
+                Some(Value::Seq(items)) => items.iter().filter_map(Node::scalar_text).collect(),
+                Some(Value::Str(one)) => one.split_whitespace().map(Into::into).collect(),
+                _ => Vec::new(),
+            }
+        };
+        let dns = Dns { servers: text("addresses"), search: text("search") };
+        if let Some(link) = build.link_mut(&id) {
+            link.dns = Some(dns);
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! Which links need another name, and the steps to it: pure, except for [`apply`]. Swaps go through a temporary
+//! name; a link that carries addresses is left alone.
+
+use std::collections::HashMap;
+
+use config::{Map, Node};
+use system::{LinkAddress, System, warning};
+
+use crate::nics::Nic;
+use crate::parse;
+
+/// A link that a configuration knows by its address, and the name that it shall have.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Wanted {
+    pub name: String,
+    /// Lower case.
+    pub mac: String,
+    pub driver: Option<String>,
+    pub device_id: Option<String>,
+}
+
+/// A link of the machine.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Present {
+    pub name: String,
+    pub mac: String,
+    pub driver: Option<String>,
+    pub device_id: Option<String>,
+    pub up: bool,
+    /// Carries addresses that somebody may be using.
+    pub busy: bool,
+    /// A NIC that a configuration can be about; others only stand in the way.
+    pub counts: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    Down(String),
+    Rename(String, String),
+    Up(String),
+}
+
+/// What to do, and what cannot be done.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    pub steps: Vec<Step>,
+    pub problems: Vec<String>,
+}
+
+/// The names that a configuration of version 1 or 2 wants for addresses.
+pub fn wanted(config: &Node) -> Vec<Wanted> {
+    let config = parse::unwrap(config);
+    let text = |node: &Node, path: &[&str]| {
+        node.at_path(path).and_then(Node::as_str).filter(|t| !t.is_empty()).map(str::to_string)
+    };
+    let found = |name: Option<String>, mac: Option<String>, driver, device_id| {
+        Some(Wanted { name: name?, mac: mac?.to_ascii_lowercase(), driver, device_id })
+    };
+    match config.as_map().and_then(parse::version) {
+        Some(1) => {
+            let entries = config.get("config").and_then(Node::as_seq).unwrap_or_default();
+            let physical =
+                entries.iter().filter(|e| e.get("type").and_then(Node::as_str) == Some("physical"));
+            physical
+                .filter_map(|e| {
+                    let (driver, id) = (text(e, &["params", "driver"]), text(e, &["params", "device_id"]));
+                    found(text(e, &["name"]), text(e, &["mac_address"]), driver, id)
+                })
+                .collect()
+        }
+        Some(2) => {
+            let devices = config.get("ethernets").and_then(Node::as_map).into_iter().flat_map(Map::iter);
+            devices
+                .filter_map(|(_, d)| {
+                    let driver = text(d, &["match", "driver"]);
+                    found(text(d, &["set-name"]), text(d, &["match", "macaddress"]), driver, None)
+                })
+                .collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The wanted addresses that no NIC has (yet).
+pub fn missing<'a>(wanted: &'a [Wanted], nics: &[Nic]) -> Vec<&'a Wanted> {
+    wanted.iter().filter(|w| !nics.iter().any(|n| n.mac == w.mac)).collect()
+}
+
+/// The steps that give every wanted link its name.
+pub fn plan(wanted: &[Wanted], present: &[Present]) -> Plan {
+    let mut plan = Plan::default();
+    // The name that each link has by now, by its place in `present`.
+    let mut names: Vec<String> = present.iter().map(|p| p.name.clone()).collect();
+    let mut down: Vec<usize> = Vec::new();
+    let mut spare = 0;
+    for want in wanted {
+        let agrees = |have: &Option<String>, asked: &Option<String>| {
+            asked.is_none() || have.is_none() || have == asked
+        };
+        // A driver that the configuration names tells two functions of one card apart that share an address.
+        let matching: Vec<usize> = (0..present.len())
+            .filter(|i| {
+                let p = &present[*i];
+                p.counts
+                    && p.mac == want.mac
+                    && agrees(&p.driver, &want.driver)
+                    && agrees(&p.device_id, &want.device_id)
+            })
+            .collect();
+        let link = match matching[..] {
+            [] => continue,
+            [one] => one,
+            _ => {
+                plan.problems.push(format!("several links have the MAC {} of {}", want.mac, want.name));
+                continue;
+            }
+        };
+        if names[link] == want.name {
+            continue;
+        }
+        if present[link].busy {
+            plan.problems.push(format!("{} is in use and cannot become {}", names[link], want.name));
+            continue;
+        }
+        let holder = names.iter().position(|n| *n == want.name);
+        if let Some(holder) = holder {
+            if present[holder].busy {
+                plan.problems
+                    .push(format!("{} is in use, so {} cannot take its name", names[holder], names[link]));
+                continue;
+            }
+            while names.iter().any(|n| *n == format!("cirename{spare}")) {
+                spare += 1;
+            }
+            step_aside(&mut plan, &mut names, &mut down, present, holder, format!("cirename{spare}"));
+        }
+        step_aside(&mut plan, &mut names, &mut down, present, link, want.name.clone());
+    }
+    for link in down {
+        plan.steps.push(Step::Up(names[link].clone()));
+    }
+    plan
+}
+
+fn step_aside(
+    plan: &mut Plan,
+    names: &mut [String],
+    down: &mut Vec<usize>,
+    present: &[Present],
+    link: usize,
+    to: String,
+) {
+    if present[link].up && !down.contains(&link) {
+        plan.steps.push(Step::Down(names[link].clone()));
+        down.push(link);
+    }
+    plan.steps.push(Step::Rename(std::mem::replace(&mut names[link], to.clone()), to));
+}
+
+/// The machine's links as [`plan`] wants them: all that the kernel has, with what sysfs says of the NICs.
+pub fn present(sys: &System, nics: &[&Nic]) -> system::Result<Vec<Present>> {
+    let by_name: HashMap<&str, &&Nic> = nics.iter().map(|n| (n.name.as_str(), n)).collect();
+    if !sys.is_live() {
+        let of = |n: &&Nic| Present {
+            name: n.name.clone(),
+            mac: n.mac.clone(),
+            driver: n.driver.clone(),
+            device_id: n.device_id.clone(),
+            counts: true,
+            ..Present::default()
+        };
+        return Ok(nics.iter().map(of).collect());
+    }
+    let addresses = sys.link_addresses()?;
+    // IPv6 addresses that came by router advertisements will come again; others were given by somebody.
+    let in_use = |a: &LinkAddress| !a.ipv6 || (a.global && a.permanent);
+    Ok(sys
+        .links()?
+        .into_iter()
+        .map(|link| {
+            let nic = by_name.get(link.name.as_str());
+            Present {
+                mac: nic.map_or(link.mac, |n| n.mac.clone()),
+                driver: nic.and_then(|n| n.driver.clone()),
+                device_id: nic.and_then(|n| n.device_id.clone()),
+                up: link.up,
+                busy: link.up && addresses.iter().any(|a| a.index == link.index && in_use(a)),
+                counts: nic.is_some(),
+                name: link.name,
+            }
+        })
+        .collect())
+}
+
+/// Takes the steps. What fails is said and the rest goes on; the links that got their name.
+pub fn apply(sys: &System, plan: &Plan) -> (Vec<(String, String)>, Vec<String>) {
+    let mut renamed = Vec::new();
+    let mut problems = plan.problems.clone();
+    for step in &plan.steps {
+        let result = match step {
+            Step::Down(name) => sys.set_link_up(name, false),
+            Step::Up(name) => sys.set_link_up(name, true),
+            Step::Rename(from, to) => {
+                sys.rename_link(from, to).inspect(|()| renamed.push((from.clone(), to.clone())))
+            }
+        };
+        if let Err(e) = result {
+            problems.push(e.to_string());
+        }
+    }
+    if !problems.is_empty() {
+        warning!(sys, "Not all network links have the names that are configured: {}", problems.join("; "));
+    }
+    (renamed, problems)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn want(name: &str, mac: &str) -> Wanted {
+        Wanted { name: name.into(), mac: mac.into(), ..Wanted::default() }
+    }
+
+    fn have(name: &str, mac: &str) -> Present {
+        Present { name: name.into(), mac: mac.into(), counts: true, ..Present::default() }
+    }
+
+    fn steps(plan: &Plan) -> String {
+        let words = plan.steps.iter().map(|s| match s {
+            Step::Down(n) => format!("-{n}"),
+            Step::Up(n) => format!("+{n}"),
+            Step::Rename(a, b) => format!("{a}>{b}"),
+        });
+        words.collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn plans() {
+        let up = |p: Present| Present { up: true, ..p };
+        let busy = |p: Present| Present { up: true, busy: true, ..p };
+        let other = |p: Present| Present { counts: false, ..p };
+        type Row<'a> = (&'a str, &'a [Wanted], &'a [Present], &'a str, usize);
+        let rows: &[Row<'_>] = &[
+            ("nothing to do", &[want("a", "1")], &[have("a", "1")], "", 0),
+            ("one", &[want("b", "1")], &[have("a", "1")], "a>b", 0),
+            ("down and up again", &[want("b", "1")], &[up(have("a", "1"))], "-a a>b +b", 0),
+            (
+                "swap",
+                &[want("b", "1"), want("a", "2")],
+                &[have("a", "1"), up(have("b", "2"))],
+                "-b b>cirename0 a>b cirename0>a +a",
+                0,
+            ),
+            (
+                "circle",
+                &[want("b", "1"), want("c", "2"), want("a", "3")],
+                &[have("a", "1"), have("b", "2"), have("c", "3")],
+                "b>cirename0 a>b c>cirename1 cirename0>c cirename1>a",
+                0,
+            ),
+            (
+                "in the way",
+                &[want("b", "1")],
+                &[have("a", "1"), up(other(have("b", "9")))],
+                "-b b>cirename0 a>b +cirename0",
+                0,
+            ),
+            ("busy", &[want("b", "1"), want("d", "3")], &[busy(have("a", "1")), have("c", "3")], "c>d", 1),
+            ("busy holder", &[want("b", "1")], &[have("a", "1"), busy(have("b", "2"))], "", 1),
+            ("nobody has it", &[want("b", "7")], &[have("a", "1")], "", 0),
+            ("two have it", &[want("b", "1")], &[have("a", "1"), have("c", "1")], "", 1),
+            (
+                "a bridge of the same address",
+                &[want("b", "1")],
+                &[have("a", "1"), other(have("br", "1"))],
+                "a>b",
+                0,
+            ),
+        ];
+        for (name, wanted, present, expected, problems) in rows {
+            let plan = plan(wanted, present);
+            assert_eq!((steps(&plan).as_str(), plan.problems.len()), (*expected, *problems), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_driver_decides_between_twins() {
+        let twin = |name: &str, driver: &str| Present { driver: Some(driver.into()), ..have(name, "1") };
+        let want = Wanted { driver: Some("hv_netvsc".into()), ..want("b", "1") };
+        assert_eq!(steps(&plan(&[want], &[twin("a", "mlx5"), twin("c", "hv_netvsc")])), "c>b");
+    }
+
+    #[test]
+    fn who_wants_what() {
+        let v1 = "version: 1\nconfig:\n- {type: physical, name: a, mac_address: 'AA:00:00:00:00:01', params: {driver: x}}\n- {type: vlan, name: v, mac_address: 'aa:00:00:00:00:02'}\n- {type: physical, name: b}\n";
+        let v2 = "network:\n  version: 2\n  ethernets:\n    i: {match: {macaddress: 'AA:00:00:00:00:01'}, set-name: a}\n    j: {set-name: b}\n    k: {match: {macaddress: 'aa:00:00:00:00:03'}}\n";
+        for (text, driver) in [(v1, Some("x".to_string())), (v2, None)] {
+            let config = config::yaml::parse("t", text).unwrap().root;
+            let expected = Wanted { driver, ..want("a", "aa:00:00:00:00:01") };
+            assert_eq!(wanted(&config), [expected], "{text}");
+        }
+    }
+}

@@ -1,0 +1,314 @@
+//! netplan: `/etc/netplan/50-cloud-init.yaml`. Version 2 is its own language and is written as it came; version 1
+//! is turned into it here.
+
+use config::yaml::{Style, emit};
+use config::{Map, Node, Value};
+use system::{Command, System, debug};
+
+use crate::model::{Link, LinkKind, Method, Model, Route, Subnet};
+use crate::parse::address::{is_inside, is_ipv6};
+use crate::parse::{BOND, BRIDGE};
+
+use super::{File, Target};
+
+const PATH: &str = "/etc/netplan/50-cloud-init.yaml";
+
+pub fn available(sys: &System) -> bool {
+    ["/usr/sbin/netplan", "/sbin/netplan"].iter().any(|p| sys.is_file(p))
+}
+
+/// A mapping of version 2, as it came.
+pub fn verbatim(config: &Node, target: &Target) -> Result<Vec<File>, String> {
+    let whole: Map = [(Node::from("network"), config.clone())].into_iter().collect();
+    file(&emit(&Node::from(whole), Style::PLAIN), target)
+}
+
+fn file(body: &str, target: &Target) -> Result<Vec<File>, String> {
+    let header = target.netplan_header.ok_or("this distribution has no settings for netplan")?;
+    Ok(vec![File {
+        path: PATH.into(),
+        mode: 0o600,
+        keep_stricter: true,
+        owner: None,
+        content: format!("{header}{body}"),
+    }])
+}
+
+pub fn render(model: &Model, target: &Target) -> Result<Vec<File>, String> {
+    let mut ethernets = Map::new();
+    let mut bonds = Map::new();
+    let mut bridges = Map::new();
+    let mut vlans = Map::new();
+    for link in &model.links {
+        let mut device = Map::new();
+        let section = match link.kind {
+            LinkKind::Physical => {
+                if let Some(mac) = &link.mac {
+                    device.insert("match", map([("macaddress", Node::from(mac.as_str()))]));
+                    device.insert("set-name", link.name.as_str());
+                }
+                if let Some(keep) = &link.keep_configuration {
+                    device.insert("critical", keep.clone());
+                }
+                &mut ethernets
+            }
+            // A member that nothing describes is a NIC all the same: netplan refuses names that it doesn't know.
+            LinkKind::Bond if link.bond.is_some() => &mut ethernets,
+            LinkKind::Bond => {
+                bond(&mut device, link, model);
+                &mut bonds
+            }
+            LinkKind::Bridge if link.ports.is_empty() => continue,
+            LinkKind::Bridge => {
+                bridge(&mut device, link);
+                &mut bridges
+            }
+            LinkKind::Vlan => {
+                device.insert("id", link.vlan_id.clone().unwrap_or_default());
+                device.insert("link", link.vlan_link.clone().unwrap_or_default());
+                if let Some(mac) = &link.mac {
+                    device.insert("macaddress", mac.as_str());
+                }
+                &mut vlans
+            }
+            LinkKind::Loopback | LinkKind::Infiniband | LinkKind::Unknown => continue,
+        };
+        addresses(&mut device, link);
+        if !model.dns.is_empty() && device.get("addresses").is_some() && device.get("nameservers").is_none() {
+            let lists = [("addresses", texts(&model.dns.servers)), ("search", texts(&model.dns.search))];
+            device.insert("nameservers", map(lists));
+        }
+        section.insert(link.name.as_str(), device);
+    }
+    let mut body = "network:\n    version: 2\n".to_string();
+    for (name, section) in
+        [("ethernets", ethernets), ("bonds", bonds), ("bridges", bridges), ("vlans", vlans)]
+    {
+        if !section.is_empty() {
+            // Each section is laid out by itself and then moved, so that texts fold where upstream folds them.
+            for line in emit(&map([(name, Node::from(section))]), Style::PLAIN).lines() {
+                body.push_str(if line.is_empty() { "" } else { "    " });
+                body.push_str(line);
+                body.push('\n');
+            }
+        }
+    }
+    file(&body, target)
+}
+
+fn map<const N: usize>(entries: [(&str, Node); N]) -> Node {
+    Node::from(entries.into_iter().map(|(k, v)| (Node::from(k), v)).collect::<Map>())
+}
+
+fn texts(items: &[String]) -> Node {
+    Node::from(items.iter().map(|i| Node::from(i.as_str())).collect::<Vec<Node>>())
+}
+
+fn push(device: &mut Map, key: &str, item: Node) {
+    if let Some(Value::Seq(items)) = device.get_mut(key).map(|n| &mut n.value) {
+        items.push(item);
+    } else {
+        device.insert(key, vec![item]);
+    }
+}
+
+/// The flat name of a bond's option without its prefix, hyphens inside, whichever spelling it has.
+fn bond_option(name: &str) -> Option<String> {
+    let bare = name.strip_prefix("bond-").or_else(|| name.strip_prefix("bond_"))?;
+    Some(bare.replace('_', "-"))
+}
+
+fn bond(device: &mut Map, link: &Link, model: &Model) {
+    let mut parameters = Map::new();
+    for (key, value) in link.params.iter() {
+        let flat = key.as_str().and_then(bond_option);
+        if let Some(known) = BOND.iter().find(|k| Some(k.flat) == flat.as_deref()) {
+            parameters.insert(known.in_netplan(), value.clone());
+        }
+    }
+    if !parameters.is_empty() {
+        device.insert("parameters", parameters);
+    }
+    if let Some(mac) = &link.mac {
+        device.insert("macaddress", mac.as_str());
+    }
+    let mut members: Vec<String> =
+        model.links.iter().filter(|l| l.bond.as_ref() == Some(&link.id)).map(|l| l.id.clone()).collect();
+    members.sort();
+    if !members.is_empty() {
+        device.insert("interfaces", texts(&members));
+    }
+}
+
+fn bridge(device: &mut Map, link: &Link) {
+    let mut ports = link.ports.clone();
+    ports.sort();
+    device.insert("interfaces", texts(&ports));
+    let mut parameters = Map::new();
+    for key in BRIDGE {
+        let Some(value) = link.params.get(key.flat) else { continue };
+        parameters.insert(key.netplan, if key.per_port { per_port(value) } else { value.clone() });
+    }
+    if !parameters.is_empty() {
+        device.insert("parameters", parameters);
+    }
+    if let Some(mac) = &link.mac {
+        device.insert("macaddress", mac.as_str());
+    }
+}
+
+/// `["eth0 50"]` as `{eth0: 50}`.
+fn per_port(value: &Node) -> Node {
+    let items = match &value.value {
+        Value::Seq(items) => items.as_slice(),
+        Value::Str(_) => std::slice::from_ref(value),
+        _ => return value.clone(),
+    };
+    let mut ports = Map::new();
+    for item in items.iter().filter_map(Node::as_str) {
+        if let Some((port, number)) = item.trim().split_once(char::is_whitespace)
+            && let Ok(number) = number.trim().parse::<i64>()
+        {
+            ports.insert(port, number);
+        }
+    }
+    Node::from(ports)
+}
+
+fn addresses(device: &mut Map, link: &Link) {
+    let mut mtu4 = None;
+    let mut nameservers = (Vec::new(), Vec::new());
+    for subnet in &link.subnets {
+        match subnet.method {
+            Method::Dhcp | Method::Dhcp4 => dhcp(device, subnet, "dhcp4", "dhcp4-overrides"),
+            Method::Dhcp6 | Method::Slaac | Method::Dhcp6Stateless | Method::Dhcp6Stateful => {
+                dhcp(device, subnet, "dhcp6", "dhcp6-overrides");
+            }
+            Method::Static | Method::Static6 => {
+                let (Some(address), Some(prefix)) = (&subnet.address, subnet.prefix) else { continue };
+                push(device, "addresses", Node::from(format!("{address}/{prefix}")));
+                if let Some(gateway) = &subnet.gateway {
+                    let mut route = Map::new();
+                    route.insert("to", "default");
+                    route.insert("via", gateway.as_str());
+                    if is_inside(gateway, address, prefix) == Some(false) {
+                        route.insert("on-link", true);
+                    }
+                    if let Some(metric) = &subnet.metric {
+                        route.insert("metric", metric.clone());
+                    }
+                    push(device, "routes", Node::from(route));
+                }
+                for route in &subnet.routes {
+                    push(device, "routes", to_via(route, subnet));
+                }
+                nameservers.0.extend(subnet.dns.servers.iter().cloned());
+                nameservers.1.extend(subnet.dns.search.iter().cloned());
+                match &subnet.mtu {
+                    Some(mtu) if is_ipv6(address) => {
+                        device.insert("ipv6-mtu", mtu.clone());
+                    }
+                    Some(mtu) => mtu4 = Some(mtu.clone()),
+                    None => {}
+                }
+            }
+            Method::Manual | Method::Loopback | Method::Auto => {}
+        }
+    }
+    // An IPv4 subnet's mtu is the device's; the device's own gives way.
+    if let Some(mtu) = mtu4.or_else(|| link.mtu.clone()) {
+        device.insert("mtu", mtu);
+    }
+    if let Some(on) = link.accept_ra {
+        device.insert("accept-ra", on);
+    }
+    let lists = [("addresses", nameservers.0), ("search", nameservers.1)];
+    let entries: Map = lists
+        .iter()
+        .filter(|(_, list)| !list.is_empty())
+        .map(|(key, list)| (Node::from(*key), texts(list)))
+        .collect();
+    if !entries.is_empty() {
+        device.insert("nameservers", entries);
+    }
+}
+
+fn dhcp(device: &mut Map, subnet: &Subnet, key: &str, overrides: &str) {
+    device.insert(key, true);
+    if let Some(metric) = &subnet.metric {
+        device.insert(overrides, map([("route-metric", metric.clone())]));
+    }
+}
+
+fn to_via(route: &Route, subnet: &Subnet) -> Node {
+    let mut entry = Map::new();
+    entry.insert("to", format!("{}/{}", route.network, route.prefix));
+    if let Some(via) = &route.gateway {
+        entry.insert("via", via.as_str());
+    }
+    match (route.metric, &subnet.metric) {
+        (Some(metric), _) => {
+            entry.insert("metric", metric);
+        }
+        (None, Some(metric)) => {
+            entry.insert("metric", metric.clone());
+        }
+        (None, None) => {}
+    }
+    Node::from(entry)
+}
+
+/// The files of snapd's image build, and what netplan made of them, which would bring up every NIC.
+const SNAPD: &str = "/etc/netplan/00-snapd-config.yaml";
+const SNAPD_MADE: &[&str] = &[
+    "/run/systemd/network/10-netplan-all-en.network",
+    "/run/systemd/network/10-netplan-all-eth.network",
+    "/run/systemd/generator/netplan.stamp",
+];
+
+/// Whether it is snapd's own, unchanged: two lines of comment, then DHCP for everything that looks wired.
+fn is_snapds(text: &str) -> bool {
+    let body: String = text.lines().skip_while(|l| l.starts_with('#')).map(|l| format!("{l}\n")).collect();
+    let comments = text.lines().take_while(|l| l.starts_with('#')).count();
+    let device = |id: &str, glob: &str| {
+        format!("    {id}:\n      match:\n        name: \"{glob}\"\n      dhcp4: true\n")
+    };
+    let known = format!(
+        "network:\n  version: 2\n  ethernets:\n{}{}",
+        device("all-en", "en*"),
+        device("all-eth", "eth*")
+    );
+    comments == 2 && body == known
+}
+
+/// Removes snapd's default if nobody changed it, has netplan write its backends' files, and applies `set-name`.
+pub fn after(sys: &System) -> system::Result<()> {
+    if sys.read_text_if_there(SNAPD)?.is_some_and(|text| is_snapds(&text)) {
+        debug!(sys, "removing snapd's default {SNAPD} and what netplan made of it");
+        for path in std::iter::once(&SNAPD).chain(SNAPD_MADE) {
+            sys.remove(path)?;
+        }
+    }
+    if !sys.is_live() {
+        return Ok(());
+    }
+    sys.run(&Command::new(["netplan", "generate"]))?;
+    if sys.kernel_command_line().split_whitespace().any(|w| w == "net.ifnames=0") {
+        debug!(sys, "predictable interface names are off: udev is not asked to set names");
+        return Ok(());
+    }
+    if sys.which("udevadm").is_none() {
+        debug!(sys, "no udevadm: udev is not asked to set names");
+        return Ok(());
+    }
+    for nic in sys.list("/sys/class/net")? {
+        let path = format!("/sys/class/net/{nic}");
+        // A NIC that vanishes meanwhile is no reason to give up the rest.
+        if sys.is_link(&path)
+            && let Err(e) = sys.run(&Command::new(["udevadm", "test-builtin", "net_setup_link", &path]))
+        {
+            system::warning!(sys, "{e}");
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,369 @@
+//! systemd-networkd: a `.network` for each link, a `.netdev` for what has to be made. Sections in alphabetical
+//! order, lines in a section sorted, a line that is the same only once.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use config::{Node, Value};
+use system::System;
+
+use crate::model::{Dhcp, Link, LinkKind, Method, Model, Route};
+use crate::parse::address::{is_inside, is_ipv6, parse_prefix};
+use crate::parse::{BOND, BRIDGE, Unit};
+
+use super::{File, Target};
+
+pub fn available(sys: &System) -> bool {
+    ["ip", "systemctl"]
+        .iter()
+        .all(|program| ["/usr/sbin", "/bin"].iter().any(|dir| sys.is_file(format!("{dir}/{program}"))))
+}
+
+pub fn render(model: &Model, _target: &Target) -> Result<Vec<File>, String> {
+    let joins = Joins::of(model);
+    let mut files = Vec::new();
+    for link in &model.links {
+        files.push(file(&link.name, "network", &network(link, model, &joins)?));
+        if let Some(netdev) = netdev(link, model) {
+            files.push(file(&link.name, "netdev", &netdev));
+        }
+    }
+    Ok(files)
+}
+
+fn file(name: &str, kind: &str, unit: &UnitFile) -> File {
+    File {
+        path: format!("/etc/systemd/network/10-cloud-init-{name}.{kind}"),
+        mode: 0o644,
+        keep_stricter: false,
+        owner: Some("systemd-network"),
+        content: unit.text(),
+    }
+}
+
+/// A unit file in the making: sections that occur once, and those that are repeated.
+#[derive(Default)]
+struct UnitFile {
+    single: BTreeMap<&'static str, BTreeSet<String>>,
+    addresses: BTreeSet<String>,
+    routes: Vec<BTreeSet<String>>,
+    rules: Vec<BTreeSet<String>>,
+}
+
+impl UnitFile {
+    fn add(&mut self, section: &'static str, key: &str, value: impl std::fmt::Display) {
+        self.single.entry(section).or_default().insert(format!("{key}={value}"));
+    }
+
+    fn text(&self) -> String {
+        let mut sections: Vec<(&str, Vec<&String>)> =
+            self.single.iter().map(|(name, lines)| (*name, lines.iter().collect())).collect();
+        sections.extend(self.addresses.iter().map(|line| ("Address", vec![line])));
+        sections.extend(self.routes.iter().map(|lines| ("Route", lines.iter().collect())));
+        sections.extend(self.rules.iter().map(|lines| ("RoutingPolicyRule", lines.iter().collect())));
+        // Stable: what has one name stays in order.
+        sections.sort_by_key(|(name, _)| *name);
+        let mut text = String::new();
+        for (name, lines) in sections {
+            text.push_str(&format!("[{name}]\n"));
+            for line in lines {
+                text.push_str(line);
+                text.push('\n');
+            }
+            text.push('\n');
+        }
+        format!("{}\n", text.trim_end_matches('\n'))
+    }
+}
+
+/// Which vlans lie on a link and which bridges it is a port of, by the link's name.
+#[derive(Default)]
+struct Joins<'a> {
+    vlans: HashMap<&'a str, Vec<&'a str>>,
+    bridges: HashMap<&'a str, Vec<&'a Link>>,
+}
+
+impl Joins<'_> {
+    fn of(model: &Model) -> Joins<'_> {
+        let mut joins = Joins::default();
+        for link in &model.links {
+            if let Some(below) = &link.vlan_link {
+                joins.vlans.entry(below).or_default().push(&link.name);
+            }
+            for port in &link.ports {
+                joins.bridges.entry(port).or_default().push(link);
+            }
+        }
+        joins
+    }
+}
+
+fn network(link: &Link, model: &Model, joins: &Joins<'_>) -> Result<UnitFile, String> {
+    let mut unit = UnitFile::default();
+    unit.add("Match", "Name", &link.name);
+    if let Some(driver) = &link.driver {
+        unit.add("Match", "Driver", driver);
+    }
+    if let Some(mac) = &link.mac {
+        unit.add(if link.kind == LinkKind::Physical { "Match" } else { "Link" }, "MACAddress", mac);
+    }
+    if let Some(mtu) = link.mtu.as_ref().filter(|n| !n.is_falsy()) {
+        unit.add("Link", "MTUBytes", python(mtu));
+    }
+    if link.optional == Some(true) {
+        unit.add("Link", "RequiredForOnline", "no");
+    }
+    let (dhcp4, dhcp6) = dhcp_families(link);
+    let dhcp = match (dhcp4, dhcp6) {
+        (true, true) => "yes",
+        (true, false) => "ipv4",
+        (false, true) => "ipv6",
+        (false, false) => "no",
+    };
+    unit.add("Network", "DHCP", dhcp);
+    if let Some(on) = link.accept_ra {
+        unit.add("Network", "IPv6AcceptRA", yes(on));
+    }
+    for vlan in joins.vlans.get(&*link.name).into_iter().flatten() {
+        unit.add("Network", "VLAN", vlan);
+    }
+    if let Some(bond) = &link.bond {
+        unit.add("Network", "Bond", bond);
+    }
+    for bridge in joins.bridges.get(&*link.name).into_iter().flatten() {
+        unit.add("Network", "Bridge", &bridge.name);
+        for (flat, key) in [("bridge_pathcost", "Cost"), ("bridge_portprio", "Priority")] {
+            if let Some(value) = bridge.params.get(flat).and_then(|n| port_value(n, &link.name)) {
+                unit.add("Bridge", key, value);
+            }
+        }
+    }
+    let own = link.dns.as_ref().or((model.version == 1).then_some(&model.dns));
+    for dns in own.into_iter().chain(link.subnets.iter().filter(|s| s.address.is_some()).map(|s| &s.dns)) {
+        if !dns.servers.is_empty() {
+            unit.add("Network", "DNS", dns.servers.join(" "));
+        }
+        if !dns.search.is_empty() {
+            unit.add("Network", "Domains", dns.search.join(" "));
+        }
+    }
+    addresses_and_routes(&mut unit, link, model);
+    // Upstream reads overrides in `ethernets` alone.
+    if dhcp4 && link.kind == LinkKind::Physical {
+        overrides(&mut unit, "DHCPv4", &link.dhcp4, OVERRIDES)?;
+    }
+    if dhcp6 && link.kind == LinkKind::Physical {
+        overrides(&mut unit, "DHCPv6", &link.dhcp6, &OVERRIDES[..4])?;
+    }
+    for rule in &link.rules {
+        let lines = rule.as_map().into_iter().flat_map(|map| map.iter());
+        unit.rules
+            .push(lines.map(|(key, value)| format!("{}={}", capital(&python(key)), python(value))).collect());
+    }
+    Ok(unit)
+}
+
+fn dhcp_families(link: &Link) -> (bool, bool) {
+    let has = |wanted: &[Method]| link.subnets.iter().any(|s| wanted.contains(&s.method));
+    (has(&[Method::Dhcp, Method::Dhcp4]), has(&[Method::Dhcp6]))
+}
+
+/// Gateways first, then the routes of the whole machine, then those of the subnets.
+fn addresses_and_routes(unit: &mut UnitFile, link: &Link, model: &Model) {
+    let mut gateways = Numbered::default();
+    let mut routes = Numbered::default();
+    let mut number = 0;
+    for subnet in &link.subnets {
+        for route in &subnet.routes {
+            routes.add(number, route_lines(route));
+            number += 1;
+        }
+        let Some(address) = &subnet.address else { continue };
+        unit.addresses.insert(match subnet.prefix {
+            Some(prefix) => format!("Address={address}/{prefix}"),
+            None => format!("Address={address}"),
+        });
+        let Some(gateway) = &subnet.gateway else { continue };
+        let mut lines = BTreeSet::from([format!("Gateway={gateway}")]);
+        if reaches(address, subnet.prefix, gateway) == Some(false) {
+            lines.insert("GatewayOnLink=yes".into());
+        }
+        gateways.add(number, lines);
+        number += 1;
+    }
+    let mut global = Numbered::default();
+    for (i, route) in model.routes.iter().enumerate() {
+        global.add(i, route_lines(route));
+    }
+    unit.routes = [gateways, global, routes].into_iter().flat_map(|group| group.0.into_values()).collect();
+}
+
+/// Whether a gateway lies within an address's subnet. Of an address that isn't static the prefix is still in the
+/// text, and without one it is a single address; `None` when that can't be told.
+fn reaches(address: &str, prefix: Option<u8>, gateway: &str) -> Option<bool> {
+    let (ip, behind) = address.split_once('/').unwrap_or((address, ""));
+    let parsed = ip.parse().ok()?;
+    let prefix = match (prefix, behind) {
+        (Some(prefix), _) => prefix,
+        (None, "") => {
+            if is_ipv6(ip) {
+                128
+            } else {
+                32
+            }
+        }
+        (None, text) => parse_prefix(text, parsed).ok()?,
+    };
+    is_inside(gateway, ip, prefix)
+}
+
+/// Sections by their running number as text, as upstream orders them: the tenth comes before the second.
+#[derive(Default)]
+struct Numbered(BTreeMap<String, BTreeSet<String>>);
+
+impl Numbered {
+    fn add(&mut self, number: usize, lines: BTreeSet<String>) {
+        self.0.insert(number.to_string(), lines);
+    }
+}
+
+fn route_lines(route: &Route) -> BTreeSet<String> {
+    let mut lines = BTreeSet::from([format!("Destination={}/{}", route.network, route.prefix)]);
+    lines.extend(route.gateway.as_ref().map(|g| format!("Gateway={g}")));
+    lines.extend(route.metric.map(|m| format!("Metric={m}")));
+    lines.extend(route.table.as_ref().map(|t| format!("Table={}", python(t))));
+    lines
+}
+
+/// The overrides' keys and networkd's; both families have the first four.
+const OVERRIDES: &[(&str, &str)] = &[
+    ("use-dns", "UseDNS"),
+    ("use-domains", "UseDomains"),
+    ("use-hostname", "UseHostname"),
+    ("use-ntp", "UseNTP"),
+    ("send-hostname", "SendHostname"),
+    ("hostname", "Hostname"),
+    ("route-metric", "RouteMetric"),
+    ("use-mtu", "UseMTU"),
+    ("use-routes", "UseRoutes"),
+];
+
+fn overrides(
+    unit: &mut UnitFile,
+    section: &'static str,
+    dhcp: &Dhcp,
+    keys: &[(&str, &str)],
+) -> Result<(), String> {
+    for (key, name) in keys {
+        if let Some(value) = dhcp.overrides.get(key) {
+            unit.add(section, name, python(value));
+        }
+    }
+    let Some(domain) = &dhcp.domain else { return Ok(()) };
+    if let Some(twice) = dhcp.overrides.get("use-domains") {
+        return Err(format!(
+            "{}: use-domains: said again in another way by {section}'s domain key",
+            twice.at
+        ));
+    }
+    let use_domains = match python(domain).trim().to_ascii_lowercase().as_str() {
+        "true" | "1" | "on" | "yes" => "yes",
+        "route" => "route",
+        _ => "no",
+    };
+    unit.add(section, "UseDomains", use_domains);
+    Ok(())
+}
+
+/// What has to be made for this link to be there.
+fn netdev(link: &Link, model: &Model) -> Option<UnitFile> {
+    let mut unit = UnitFile::default();
+    let kind = match link.kind {
+        LinkKind::Vlan => {
+            unit.add("VLAN", "Id", python(link.vlan_id.as_ref()?));
+            "vlan"
+        }
+        LinkKind::Bond => {
+            if link.bond.is_some() || !model.links.iter().any(|l| l.bond.as_ref() == Some(&link.id)) {
+                return None;
+            }
+            bond(&mut unit, link);
+            "bond"
+        }
+        LinkKind::Bridge if !link.ports.is_empty() => {
+            for key in BRIDGE {
+                let value = link.params.get(key.flat).filter(|n| !n.is_falsy());
+                if let (Some(name), Some(value)) = (key.networkd, value) {
+                    unit.add("Bridge", name, if name == "STP" { "yes".into() } else { python(value) });
+                }
+            }
+            "bridge"
+        }
+        _ => return None,
+    };
+    unit.add("NetDev", "Name", &link.name);
+    unit.add("NetDev", "Kind", kind);
+    if let Some(mtu) = link.mtu.as_ref().filter(|n| !n.is_falsy()) {
+        unit.add("NetDev", "MTUBytes", python(mtu));
+    }
+    if let Some(mac) = &link.mac {
+        unit.add("NetDev", "MACAddress", mac);
+    }
+    Some(unit)
+}
+
+fn bond(unit: &mut UnitFile, link: &Link) {
+    for key in BOND {
+        let Some(name) = key.networkd else { continue };
+        let Some(value) = link.params.get(&format!("bond-{}", key.flat)) else { continue };
+        let text = python(value);
+        unit.add(
+            "Bond",
+            name,
+            match key.unit {
+                Unit::None => text,
+                Unit::Boolean => text.to_ascii_lowercase(),
+                Unit::Milliseconds if text.bytes().all(|b| b.is_ascii_digit()) => format!("{text}ms"),
+                // It has a unit already.
+                Unit::Milliseconds => text,
+            },
+        );
+    }
+}
+
+/// A port's value of `{eth0: 50}`, or of version 1's `["eth0 50"]`.
+fn port_value(values: &Node, port: &str) -> Option<String> {
+    match &values.value {
+        Value::Map(map) => map.get(port).map(python),
+        Value::Seq(items) => items.iter().filter_map(Node::as_str).find_map(|item| {
+            let (name, value) = item.trim().split_once(char::is_whitespace)?;
+            (name == port).then(|| value.trim().to_string())
+        }),
+        _ => None,
+    }
+}
+
+fn yes(on: bool) -> &'static str {
+    if on { "yes" } else { "no" }
+}
+
+fn capital(word: &str) -> String {
+    let mut chars = word.chars();
+    let first = chars.next().map(|c| c.to_ascii_uppercase());
+    first.into_iter().chain(chars.map(|c| c.to_ascii_lowercase())).collect()
+}
+
+/// A value as Python prints it, which is how it stands in the files: `True`, `['a', 'b']`.
+fn python(node: &Node) -> String {
+    let quoted = |n: &Node| match &n.value {
+        Value::Str(text) => format!("'{text}'"),
+        _ => python(n),
+    };
+    match &node.value {
+        Value::Seq(items) => format!("[{}]", items.iter().map(quoted).collect::<Vec<_>>().join(", ")),
+        Value::Map(map) => {
+            let entries = map.iter().map(|(k, v)| format!("{}: {}", quoted(k), quoted(v)));
+            format!("{{{}}}", entries.collect::<Vec<_>>().join(", "))
+        }
+        _ => node.scalar_text().unwrap_or_default(),
+    }
+}

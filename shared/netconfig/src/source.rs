@@ -1,0 +1,293 @@
+//! Which of several network configurations applies, and whether it is applied now. Pure: the facts come in, a
+//! decision with its reason for the log comes out.
+
+use config::Node;
+
+use crate::parse;
+
+/// Where a configuration comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    CommandLine,
+    Initramfs,
+    System,
+    Datasource,
+    Fallback,
+}
+
+impl Source {
+    /// The word that upstream's log has for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Source::CommandLine => "cmdline",
+            Source::Initramfs => "initramfs",
+            Source::System => "system_cfg",
+            Source::Datasource => "ds",
+            Source::Fallback => "fallback",
+        }
+    }
+}
+
+/// The usual order, highest first; datasources may have another one.
+pub const USUAL_ORDER: &[Source] =
+    &[Source::CommandLine, Source::Initramfs, Source::System, Source::Datasource];
+
+/// Everything that a decision hangs on. Configurations as they are, with or without `network` around them.
+#[derive(Debug, Default)]
+pub struct Inputs<'a> {
+    /// `data/upgraded-network` is there: the machine's networking is somebody else's.
+    pub frozen: bool,
+    /// The datasource's order; [`USUAL_ORDER`] without one.
+    pub order: Option<&'a [Source]>,
+    pub command_line: Option<&'a Node>,
+    pub initramfs: Option<&'a Node>,
+    pub system: Option<&'a Node>,
+    pub datasource: Option<&'a Node>,
+    /// DHCP on the likeliest NIC, if there is one and the distribution wants it.
+    pub fallback: Option<&'a Node>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Outcome {
+    /// This configuration (without `network` around it).
+    Use(Node),
+    /// Somebody said that networking is not cloud-init's.
+    Disabled,
+    /// Nobody says anything, and there is nothing to fall back on.
+    Nothing,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decision {
+    /// `None` when no source had a say.
+    pub source: Option<Source>,
+    pub outcome: Outcome,
+    pub why: String,
+    /// Odd, and to be logged as warnings.
+    pub warnings: Vec<String>,
+}
+
+/// Which configuration applies.
+pub fn decide(inputs: &Inputs<'_>) -> Decision {
+    let mut warnings = Vec::new();
+    if inputs.frozen {
+        let why = "the marker upgraded-network is there: networking stays as it is".to_string();
+        return Decision { source: None, outcome: Outcome::Disabled, why, warnings };
+    }
+    for source in inputs.order.unwrap_or(USUAL_ORDER) {
+        let given = match source {
+            Source::CommandLine => inputs.command_line,
+            Source::Initramfs => inputs.initramfs,
+            Source::System => inputs.system,
+            Source::Datasource => inputs.datasource,
+            Source::Fallback => None,
+        };
+        let Some(given) = given else { continue };
+        let config = parse::unwrap(given);
+        let word = source.word();
+        if parse::is_disabled(given) {
+            let why = format!("network config disabled by {word}");
+            return Decision { source: Some(*source), outcome: Outcome::Disabled, why, warnings };
+        }
+        if config.is_falsy() {
+            if given.get("network").is_some() {
+                warnings.push(format!("the network configuration of {word} is empty: looking further"));
+            }
+            continue;
+        }
+        let why = format!("network config from {word}");
+        return Decision { source: Some(*source), outcome: Outcome::Use(config.clone()), why, warnings };
+    }
+    match inputs.fallback {
+        Some(config) => Decision {
+            source: Some(Source::Fallback),
+            outcome: Outcome::Use(parse::unwrap(config).clone()),
+            why: "no source has a network config: DHCP on the likeliest NIC".into(),
+            warnings,
+        },
+        None => Decision {
+            source: None,
+            outcome: Outcome::Nothing,
+            why: "no source has a network config, and there is no NIC to fall back on".into(),
+            warnings,
+        },
+    }
+}
+
+/// What decides whether a configuration is applied now.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Moment {
+    pub has_datasource: bool,
+    pub new_instance: bool,
+    /// The event is enabled, and the datasource could read its metadata anew for it.
+    pub on_boot: bool,
+    pub on_boot_legacy: bool,
+    /// The network was applied in this boot already.
+    pub applied: bool,
+}
+
+/// Applied now, or only the links' names; and why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Due {
+    Now(&'static str),
+    NamesOnly(&'static str),
+}
+
+pub fn due(moment: &Moment) -> Due {
+    match moment {
+        Moment { has_datasource: false, .. } => Due::Now("there is no datasource"),
+        Moment { new_instance: true, .. } => Due::Now("the instance is new"),
+        Moment { on_boot: true, applied: false, .. } => Due::Now("the event boot is enabled"),
+        Moment { on_boot_legacy: true, .. } => Due::Now("the event boot-legacy is enabled"),
+        Moment { on_boot: true, applied: true, .. } => Due::NamesOnly("it was applied in this boot already"),
+        _ => Due::NamesOnly("the instance is not new and no event asks for it"),
+    }
+}
+
+/// The marker of [`Moment::applied`], below the run directory.
+pub const APPLIED_MARKER: &str = "sem/apply_network_config.once";
+
+/// How large a configuration on the kernel command line may become.
+const MOST: usize = 1 << 20;
+
+/// `network-config=` of a kernel command line (the last one counts): `disabled`, or YAML in base64, perhaps
+/// gzipped. `None` when it isn't there; an error (without the value) when nothing can be made of it.
+pub fn from_command_line(command_line: &str) -> Option<Result<Node, String>> {
+    let value = command_line.split_whitespace().rev().find_map(|w| w.strip_prefix("network-config="))?;
+    Some(decode(value))
+}
+
+fn decode(value: &str) -> Result<Node, String> {
+    if value == "disabled" {
+        let disabled = [(Node::from("config"), Node::from("disabled"))];
+        return Ok(Node::from(disabled.into_iter().collect::<config::Map>()));
+    }
+    let what = "the kernel command line's network-config=";
+    let bytes = encoding::base64::decode(value.as_bytes())
+        .ok_or_else(|| format!("{what}: expected 'disabled' or base64"))?;
+    let bytes = if encoding::gzip::is_gzip(&bytes) {
+        encoding::gzip::inflate(&bytes, MOST).map_err(|e| format!("{what}: {e}"))?
+    } else {
+        bytes
+    };
+    let parsed =
+        config::yaml::parse_bytes("kernel command line", &bytes).map_err(|e| format!("{what}: {e}"))?;
+    Ok(parsed.root)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn yaml(text: &str) -> Node {
+        config::yaml::parse("t", text).unwrap().root
+    }
+
+    #[test]
+    fn the_first_that_says_something() {
+        let (v2, wrapped) = (yaml("{version: 2}"), yaml("{network: {version: 1}}"));
+        let (off, off2) = (yaml("{config: disabled}"), yaml("{network: {config: disabled}}"));
+        let (empty, null) = (yaml("{network: {}}"), yaml(""));
+        let take = |text: &str| Outcome::Use(yaml(text));
+        let mine: &[Source] = &[Source::CommandLine, Source::System, Source::Datasource, Source::Initramfs];
+        let base = Inputs::default;
+        for (name, inputs, source, outcome, warnings) in [
+            ("frozen", Inputs { frozen: true, system: Some(&v2), ..base() }, None, Outcome::Disabled, 0),
+            ("nothing", base(), None, Outcome::Nothing, 0),
+            (
+                "fallback",
+                Inputs { fallback: Some(&v2), ..base() },
+                Some(Source::Fallback),
+                take("{version: 2}"),
+                0,
+            ),
+            (
+                "system before datasource",
+                Inputs { system: Some(&wrapped), datasource: Some(&v2), ..base() },
+                Some(Source::System),
+                take("{version: 1}"),
+                0,
+            ),
+            (
+                "disabled ends the search",
+                Inputs { command_line: Some(&off), datasource: Some(&v2), fallback: Some(&v2), ..base() },
+                Some(Source::CommandLine),
+                Outcome::Disabled,
+                0,
+            ),
+            (
+                "disabled, wrapped",
+                Inputs { system: Some(&off2), datasource: Some(&v2), ..base() },
+                Some(Source::System),
+                Outcome::Disabled,
+                0,
+            ),
+            (
+                "what comes before it wins",
+                Inputs { initramfs: Some(&v2), system: Some(&off), ..base() },
+                Some(Source::Initramfs),
+                take("{version: 2}"),
+                0,
+            ),
+            (
+                "empty ones are passed over",
+                Inputs { command_line: Some(&null), system: Some(&empty), datasource: Some(&v2), ..base() },
+                Some(Source::Datasource),
+                take("{version: 2}"),
+                1,
+            ),
+            (
+                "a datasource's own order",
+                Inputs { order: Some(mine), initramfs: Some(&wrapped), datasource: Some(&v2), ..base() },
+                Some(Source::Datasource),
+                take("{version: 2}"),
+                0,
+            ),
+        ] {
+            let decision = decide(&inputs);
+            assert_eq!(
+                (decision.source, decision.outcome, decision.warnings.len()),
+                (source, outcome, warnings),
+                "{name}"
+            );
+            assert!(!decision.why.is_empty());
+        }
+    }
+
+    #[test]
+    fn moments() {
+        let base = Moment { has_datasource: true, ..Moment::default() };
+        for (moment, now) in [
+            (Moment::default(), true),
+            (base, false),
+            (Moment { new_instance: true, applied: true, ..base }, true),
+            (Moment { on_boot: true, ..base }, true),
+            (Moment { on_boot: true, applied: true, ..base }, false),
+            (Moment { on_boot_legacy: true, applied: true, ..base }, true),
+        ] {
+            assert_eq!(matches!(due(&moment), Due::Now(_)), now, "{moment:?}");
+        }
+    }
+
+    #[test]
+    fn command_lines() {
+        let plain = encoding::base64::encode(b"version: 2\n");
+        // gzip -n of the same text.
+        let zipped = encoding::base64::encode(&[
+            31, 139, 8, 0, 0, 0, 0, 0, 0, 3, 43, 75, 45, 42, 206, 204, 207, 179, 82, 48, 226, 2, 0, 151, 5,
+            164, 221, 11, 0, 0, 0,
+        ]);
+        for (line, expected) in [
+            ("quiet", None),
+            ("network-config=disabled", Some(Ok("{config: disabled}"))),
+            ("network-config=disabled quiet network-config=@", Some(Ok("{version: 2}"))),
+            ("network-config=gz", Some(Ok("{version: 2}"))),
+            ("network-config=!!", Some(Err(()))),
+            ("network-config=H4sIAAAA", Some(Err(()))),
+        ] {
+            let line = line.replace("=@", &format!("={plain}")).replace("=gz", &format!("={zipped}"));
+            let found = from_command_line(&line).map(|r| r.map_err(drop));
+            assert_eq!(found, expected.map(|r| r.map(yaml)), "{line}");
+        }
+    }
+}

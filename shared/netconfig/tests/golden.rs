@@ -1,0 +1,117 @@
+//! The golden cases: each folder's input as the files of each renderer, compared whole. `tests/compare` holds the
+//! same folders against a packaged cloud-init.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+/// Path below the folder → mode and content.
+type Tree = BTreeMap<String, (u32, String)>;
+
+fn expected(top: &Path, below: &Path, tree: &mut Tree) {
+    let Ok(entries) = fs::read_dir(top.join(below)) else { return };
+    for entry in entries {
+        let path = below.join(entry.unwrap().file_name());
+        let host = top.join(&path);
+        if host.is_dir() {
+            expected(top, &path, tree);
+        } else {
+            // Git keeps no modes but the executable bit, so netplan's comes from the renderer's contract.
+            let mode = if path.ends_with("50-cloud-init.yaml") { 0o600 } else { 0o644 };
+            tree.insert(format!("/{}", path.display()), (mode, fs::read_to_string(host).unwrap()));
+        }
+    }
+}
+
+#[test]
+fn cases() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
+    let mut names: Vec<_> = fs::read_dir(&folder).unwrap().map(|e| e.unwrap().path()).collect();
+    names.sort();
+    let mut compared = 0;
+    for case in &names {
+        let nics = fs::read_to_string(case.join("nics")).unwrap_or_default();
+        let known = netconfig::Known::from_pairs(nics.lines().filter_map(|l| l.split_once(' ')));
+        let (format, input) = if case.join("input.yaml").exists() {
+            ("yaml", case.join("input.yaml"))
+        } else {
+            ("network_data.json", case.join("network_data.json"))
+        };
+        let text = fs::read_to_string(&input).unwrap();
+        for renderer in ["netplan", "networkd"] {
+            let what = format!("{} as {renderer}", case.file_name().unwrap().display());
+            let converted = netconfig::convert(format, "input", &text, renderer, "debian", &known)
+                .unwrap_or_else(|e| panic!("{what}: {e}"));
+            let found: Tree = converted.files.into_iter().map(|f| (f.path, (f.mode, f.content))).collect();
+            let mut wanted = Tree::new();
+            expected(&case.join("expected").join(renderer), Path::new(""), &mut wanted);
+            assert_eq!(found, wanted, "{what}");
+            compared += 1;
+        }
+    }
+    assert!(compared >= 80, "only {compared} comparisons: where are the cases?");
+}
+
+/// Inputs of which nothing sure can be made: an error with the place, and no file.
+#[test]
+fn refused() {
+    for (input, message) in [
+        ("version: 3\nconfig: []\n", "input:1:10: network.version: expected 1 or 2"),
+        ("ethernets: {}\n", "network.version: expected 1 or 2"),
+        ("just text\n", "expected a map"),
+        ("", "expected a map"),
+        (
+            "version: 1\nconfig:\n- {type: phisical, name: eth0}\n",
+            "input:3:10: network.config[0].type: expected",
+        ),
+        ("version: 1\nconfig: none\n", "expected a list"),
+        (
+            "version: 1\nconfig:\n- {type: nameserver, address: 1.1.1.1, interface: eth9}\n",
+            "no entry describes",
+        ),
+        (
+            "version: 1\nconfig:\n- type: physical\n  name: eth0\n  subnets:\n  - {type: static, address: 10.0.0.1, netmask: 255.0.255.0}\n",
+            "network.config[0].subnets[0].address: expected a mask without holes",
+        ),
+        (
+            "version: 2\nethernets:\n  eth0:\n    addresses: [10.0.0.300/24]\n",
+            "input:4:17: network.ethernets.eth0.addresses[0]: expected an IP address",
+        ),
+        (
+            "version: 2\nethernets: {e: {dhcp4: true, dhcp4domain: 'true', dhcp4-overrides: {use-domains: true}}}\n",
+            "use-domains",
+        ),
+    ] {
+        let result =
+            netconfig::convert("yaml", "input", input, "networkd", "debian", &netconfig::Known::default());
+        let error = result.err().unwrap_or_else(|| panic!("taken: {input}"));
+        assert!(error.contains(message), "{error}");
+        assert!(!error.contains("10.0.0.300") && !error.contains("phisical"), "shows the value: {error}");
+    }
+    let link = r#"{"links":[{"id":"a","type":"phy","ethernet_mac_address":"52:54:00:00:00:01"}]}"#;
+    let known = netconfig::Known::default();
+    let error = netconfig::convert("network_data.json", "x", link, "networkd", "debian", &known).unwrap_err();
+    assert!(error.contains("no NIC has link a's address"), "{error}");
+    let foreign = netconfig::convert("yaml", "x", "version: 2\n", "netplan", "fedora", &known).unwrap_err();
+    assert!(foreign.contains("no settings for netplan"), "{foreign}");
+}
+
+/// What is wrong but leaves something to be rendered is said with its place.
+#[test]
+fn findings() {
+    let input = "version: 2\nethernets:\n  eth0:\n    dhcp4: true\n    adresses: [10.0.0.1/8]\n    match: {mac: x}\nvrfs: {}\n";
+    let known = netconfig::Known::default();
+    let converted = netconfig::convert("yaml", "seed", input, "networkd", "debian", &known).unwrap();
+    let said: Vec<String> = converted.findings.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        said,
+        [
+            "seed:7:1: network.vrfs: only netplan can do that: left out",
+            "seed:5:5: network.ethernets.eth0.adresses: unknown key; did you mean 'addresses'?",
+            "seed:6:13: network.ethernets.eth0.match.mac: unknown key",
+        ]
+    );
+    assert_eq!(converted.files.len(), 1);
+}

@@ -1,0 +1,70 @@
+//! `#cloud-config-archive`: parts written as a YAML list.
+
+use config::{Node, Value};
+
+use crate::Part;
+use crate::detect::{self, detect};
+
+/// The items of an archive as parts that are not yet named. What cannot be used is remarked and left out.
+pub fn read(text: &str, remarks: &mut Vec<String>) -> Vec<Part> {
+    let parsed = match config::yaml::parse("cloud-config-archive", text) {
+        Ok(parsed) => parsed,
+        Err(bad) => {
+            remarks.push(format!("an archive that is no YAML was left out: {bad}"));
+            return Vec::new();
+        }
+    };
+    let Some(items) = parsed.root.as_seq() else {
+        let (at, kind) = (&parsed.root.at, parsed.root.kind());
+        remarks.push(format!("{at}: an archive was left out: expected a list, found {kind}"));
+        return Vec::new();
+    };
+    items.iter().filter_map(|node| item(node, remarks)).collect()
+}
+
+fn item(node: &Node, remarks: &mut Vec<String>) -> Option<Part> {
+    match &node.value {
+        Value::Str(text) => Some(sniffed(text.clone().into_bytes(), false)),
+        Value::Map(map) => {
+            let content = map.get("content");
+            let binary = matches!(content.map(|c| &c.value), Some(Value::Bytes(_)));
+            let payload = match content.map(|c| (&c.value, c)) {
+                None | Some((Value::Null, _)) => Vec::new(),
+                Some((Value::Bytes(bytes), _)) => bytes.clone(),
+                Some((_, node)) => match node.scalar_text() {
+                    Some(text) => text.into_bytes(),
+                    None => {
+                        let (at, kind) = (&node.at, node.kind());
+                        remarks
+                            .push(format!("{at}: content of an archive's item: expected text, found {kind}"));
+                        return None;
+                    }
+                },
+            };
+            let mut part = match map.get("type").and_then(Node::as_str) {
+                Some(given) => Part::new(&given.trim().to_ascii_lowercase(), payload),
+                None => sniffed(payload, binary),
+            };
+            for (key, value) in map.iter() {
+                let (Some(key), Some(value)) = (key.scalar_text(), value.scalar_text()) else { continue };
+                match key.to_ascii_lowercase().as_str() {
+                    "content" | "type" | "content-type" | "content-disposition" => {}
+                    "filename" => part.name(&value),
+                    "launch-index" => part.headers.set("Launch-Index", value),
+                    _ => part.headers.add(&key, value),
+                }
+            }
+            Some(part)
+        }
+        _ => {
+            let (at, kind) = (&node.at, node.kind());
+            remarks.push(format!("{at}: an archive's item: expected text or a map, found {kind}"));
+            None
+        }
+    }
+}
+
+fn sniffed(payload: Vec<u8>, binary: bool) -> Part {
+    let otherwise = if binary { detect::OCTETS } else { detect::CLOUD_CONFIG };
+    Part::new(detect(&payload).unwrap_or(otherwise), payload)
+}

@@ -1,0 +1,120 @@
+//! Hands the parts of each source to the handlers: the user's first, so that they can say what a vendor may.
+
+use config::merge::Strategy;
+use config::{Findings, FromNode, Node, Reader, Value};
+use system::{Result, System, debug, deprecated, info, warning};
+
+use crate::handle::{Counts, Handler};
+use crate::store::{Dirs, Source, Stored};
+
+config::keys! {
+    /// What a vendor's data may do on this machine (`vendor_data`, `vendor_data2`).
+    pub struct VendorRules {
+        /// Whether they are used at all.
+        enabled: bool = true;
+        /// Types of parts that are not.
+        disabled_handlers: Vec<String>;
+        /// What scripts are run with; the module scripts_vendor reads it.
+        prefix: config::Node = config::Node::null();
+    }
+}
+
+/// What consuming needs to know of the machine.
+#[derive(Debug, Clone, Copy)]
+pub struct Options<'a> {
+    /// The configuration below user and vendor data: built in, /etc/cloud, the datasource's.
+    pub config: &'a Node,
+    pub instance_id: &'a str,
+    /// This machine's place in its launch; parts for another one are left out.
+    pub launch_index: Option<i64>,
+}
+
+/// What was done. Parts that failed were logged; the findings are the caller's to log.
+#[derive(Debug, Clone, Default)]
+pub struct Consumed {
+    pub user: Counts,
+    pub vendor: Counts,
+    pub vendor2: Counts,
+    /// Oddities of configurations that were used all the same, with their positions.
+    pub findings: Findings,
+}
+
+/// Handles user-data, then vendor-data, then vendor-data2. An error, and nothing is done, when a source
+/// could not be taken apart: the rest might contradict what it would have said.
+pub fn consume(sys: &System, dirs: &Dirs, stored: &Stored, options: &Options<'_>) -> Result<Consumed> {
+    stored.check()?;
+    let mut consumed = Consumed::default();
+    let mut user_config = Node::null();
+    for understood in &stored.0 {
+        let source = understood.source;
+        let rules = match source.key() {
+            None if !user_data_allowed(options.config) => {
+                debug!(sys, "allow_userdata = False: discarding user-data");
+                continue;
+            }
+            None => VendorRules { enabled: true, disabled_handlers: Vec::new(), prefix: Node::null() },
+            Some(_) if understood.nothing => continue,
+            Some(key) => rules(sys, key, &user_config, options.config, &mut consumed.findings),
+        };
+        if !rules.enabled {
+            debug!(sys, "{} consumption is disabled.", source.name());
+            continue;
+        }
+        let mut handler = Handler::new(sys, dirs, source, options.instance_id, &rules.disabled_handlers);
+        for part in understood.parts.iter().flat_map(|found| &found.parts) {
+            let other = part.launch_index().filter(|index| Some(*index) != options.launch_index);
+            if let (Source::User, Some(other), Some(_)) = (source, other, options.launch_index) {
+                debug!(sys, "user-data: a part is for launch index {other}");
+                continue;
+            }
+            handler.part(part);
+        }
+        let config = handler.finish();
+        let counts = handler.counts;
+        consumed.findings.extend(handler.findings);
+        info!(
+            sys,
+            "{}: {} configs, {} scripts, {} boothooks, {} left out",
+            source.name(),
+            counts.configs,
+            counts.scripts,
+            counts.boothooks,
+            counts.left
+        );
+        match source {
+            Source::User => (consumed.user, user_config) = (counts, config),
+            Source::Vendor => consumed.vendor = counts,
+            Source::Vendor2 => consumed.vendor2 = counts,
+        }
+    }
+    Ok(consumed)
+}
+
+fn user_data_allowed(config: &Node) -> bool {
+    let Some(node) = config.get("allow_userdata") else { return true };
+    bool::read(node, &mut Reader::new()).unwrap_or(false)
+}
+
+/// The rules for a vendor: the user's word before the system's.
+fn rules(sys: &System, key: &str, user: &Node, system: &Node, findings: &mut Findings) -> VendorRules {
+    let off = VendorRules { enabled: false, disabled_handlers: Vec::new(), prefix: Node::null() };
+    let node = match (user.get(key), system.get(key)) {
+        (Some(user), Some(system)) => Strategy::first_wins().merge(user, system),
+        (Some(one), None) | (None, Some(one)) => one.clone(),
+        (None, None) => Node::from(config::Map::new()),
+    };
+    if node.as_map().is_none() {
+        warning!(sys, "{}: '{key}' is ignored, its data too: expected a map, found {}", node.at, node.kind());
+        return off;
+    }
+    if let Some(Value::Str(_)) = node.get("enabled").map(|e| &e.value) {
+        deprecated!(sys, "Use of string '{key}.enabled' is deprecated in 23.1, use a boolean instead.");
+    }
+    let mut reader = Reader::new();
+    let rules = reader.below(key, |reader| VendorRules::read(&node, reader));
+    let noted = reader.into_findings();
+    // What cannot be read is no permission.
+    let unsure = noted.of(config::Kind::Wrong).any(|f| f.key.ends_with(".enabled"));
+    findings.extend(noted);
+    rules.filter(|_| !unsure).unwrap_or(off)
+}

@@ -1,0 +1,115 @@
+//! What a part is, told by its first line: the table of headers that users put there.
+
+/// The type of what has no header that anyone knows, and is no MIME message either.
+pub const NOT_MULTIPART: &str = "text/x-not-multipart";
+pub const ARCHIVE: &str = "text/cloud-config-archive";
+pub const BOOTHOOK: &str = "text/cloud-boothook";
+pub const CLOUD_CONFIG: &str = "text/cloud-config";
+pub const INCLUDE: &str = "text/x-include-url";
+pub const INCLUDE_ONCE: &str = "text/x-include-once-url";
+pub const JINJA: &str = "text/jinja2";
+pub const OCTETS: &str = "application/octet-stream";
+pub const PLAIN: &str = "text/plain";
+pub const SCRIPT: &str = "text/x-shellscript";
+pub const SCRIPT_BOOT: &str = "text/x-shellscript-per-boot";
+pub const SCRIPT_INSTANCE: &str = "text/x-shellscript-per-instance";
+pub const SCRIPT_ONCE: &str = "text/x-shellscript-per-once";
+
+/// First bytes and their type. A header that begins with another one stands before it.
+const HEADERS: &[(&str, &str)] = &[
+    // Upstream sees only the first spelling, though its renderer takes the second, which is in its guides too.
+    ("## template: jinja", JINJA),
+    ("##template: jinja", JINJA),
+    ("#cloud-config-archive", ARCHIVE),
+    ("#cloud-config-jsonp", "text/cloud-config-jsonp"),
+    ("#cloud-boothook", BOOTHOOK),
+    ("#cloud-config", CLOUD_CONFIG),
+    ("#part-handler", "text/part-handler"),
+    ("#include-once", INCLUDE_ONCE),
+    ("#include", INCLUDE),
+    ("#upstart-job", "text/upstart-job"),
+    ("#!", SCRIPT),
+];
+
+/// How far a MIME message may carry its MIME-Version from its begin.
+const MIME_WINDOW: usize = 4096;
+
+/// The type that a content declares in its first bytes, in any case and after any white space.
+pub fn detect(content: &[u8]) -> Option<&'static str> {
+    let content = content.trim_ascii_start();
+    let begins =
+        |prefix: &str| content.get(..prefix.len()).is_some_and(|c| c.eq_ignore_ascii_case(prefix.as_bytes()));
+    HEADERS.iter().find(|(prefix, _)| begins(prefix)).map(|(_, found)| *found)
+}
+
+/// Whether a blob is to be read as a MIME message.
+pub fn is_mime(blob: &[u8]) -> bool {
+    let word = b"mime-version:";
+    let window = &blob[..blob.len().min(MIME_WINDOW)];
+    window.windows(word.len()).any(|w| w.eq_ignore_ascii_case(word))
+}
+
+/// Whether a declared type says so little that the content is asked as well.
+pub fn is_vague(content_type: &str) -> bool {
+    matches!(content_type, PLAIN | NOT_MULTIPART | SCRIPT)
+}
+
+/// Whether a declared type means gzip.
+pub fn is_compressed(content_type: &str) -> bool {
+    let names = "gzip gzip-compressed gzipped x-compress x-compressed x-gunzip x-gzip x-gzip-compressed";
+    content_type.strip_prefix("application/").is_some_and(|sub| names.split(' ').any(|name| name == sub))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_header() {
+        for (content, expected) in [
+            ("#cloud-config\na: 1", Some(CLOUD_CONFIG)),
+            ("#cloud-config", Some(CLOUD_CONFIG)),
+            ("\n\n  \t#cloud-config\r\n", Some(CLOUD_CONFIG)),
+            ("#CLOUD-Config", Some(CLOUD_CONFIG)),
+            ("#cloud-config-foo", Some(CLOUD_CONFIG)),
+            ("#cloud-config-archive\n", Some(ARCHIVE)),
+            ("#cloud-config-jsonp\n", Some("text/cloud-config-jsonp")),
+            ("#cloud-boothook\n", Some(BOOTHOOK)),
+            ("#part-handler\n", Some("text/part-handler")),
+            ("#include http://x\n", Some(INCLUDE)),
+            ("#include-once\n", Some(INCLUDE_ONCE)),
+            ("#upstart-job\n", Some("text/upstart-job")),
+            ("#!/bin/sh", Some(SCRIPT)),
+            ("#! /usr/bin/perl", Some(SCRIPT)),
+            ("## template: jinja\n#cloud-config", Some(JINJA)),
+            ("## Template: Jinja\n#cloud-config", Some(JINJA)),
+            ("##template: jinja\n#cloud-config", Some(JINJA)),
+            ("# cloud-config\n", None),
+            ("#cloud-confi", None),
+            ("a: 1", None),
+            ("", None),
+            ("\u{feff}#cloud-config", None),
+        ] {
+            assert_eq!(detect(content.as_bytes()), expected, "{content:?}");
+        }
+    }
+
+    #[test]
+    fn compressed_types() {
+        let yes = "gzip gzip-compressed gzipped x-compress x-compressed x-gunzip x-gzip x-gzip-compressed";
+        for sub in yes.split(' ') {
+            assert!(is_compressed(&format!("application/{sub}")), "{sub}");
+        }
+        for other in ["application/zip", "application/compress", "text/gzip", "gzip"] {
+            assert!(!is_compressed(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn mime_is_looked_for_near_the_begin() {
+        assert!(is_mime(b"Content-Type: x/y\nMime-VERSION: 1.0\n"));
+        assert!(is_mime(&[&vec![b' '; 4096 - 13][..], b"mime-version:"].concat()));
+        assert!(!is_mime(&[&vec![b' '; 4096 - 12][..], b"mime-version:"].concat()));
+        assert!(!is_mime(b"#cloud-config"));
+    }
+}

@@ -1,0 +1,294 @@
+//! The built-in handlers: what becomes of a part of each type. Cloud-config is merged and written as one
+//! file, scripts are laid where the later modules run them, boothooks run at once. All of them act on every
+//! boot. A part that fails is reported, and the next one is handled.
+
+use std::time::Duration;
+
+use config::merge::Strategy;
+use config::{Findings, Map, Node};
+use system::{Command, Output, Result, System, Write, debug, warning};
+
+use crate::store::{Dirs, Source};
+use crate::{Part, detect};
+
+/// Nothing else of the boot happens while a boothook runs; one that takes longer hangs.
+const BOOTHOOK_TIME: Duration = Duration::from_secs(3600);
+
+/// How many parts of each kind were handled.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub configs: usize,
+    pub scripts: usize,
+    pub boothooks: usize,
+    /// Of a type that nothing handles, or that could not be handled.
+    pub left: usize,
+}
+
+/// Handles the parts of one source, in order, then [`Handler::finish`].
+pub struct Handler<'a> {
+    pub sys: &'a System,
+    pub dirs: &'a Dirs,
+    pub source: Source,
+    pub instance_id: &'a str,
+    /// Types that this source may not use.
+    pub disabled: &'a [String],
+    pub counts: Counts,
+    pub findings: Findings,
+    merged: Option<Node>,
+    used: Vec<String>,
+    ignored: Vec<String>,
+}
+
+impl<'a> Handler<'a> {
+    pub fn new(
+        sys: &'a System,
+        dirs: &'a Dirs,
+        source: Source,
+        instance_id: &'a str,
+        disabled: &'a [String],
+    ) -> Self {
+        Handler {
+            sys,
+            dirs,
+            source,
+            instance_id,
+            disabled,
+            counts: Counts::default(),
+            findings: Findings::default(),
+            merged: None,
+            used: Vec::new(),
+            ignored: Vec::new(),
+        }
+    }
+
+    pub fn part(&mut self, part: &Part) {
+        let kind = part.content_type.as_str();
+        if self.disabled.iter().any(|d| d.eq_ignore_ascii_case(kind)) {
+            debug!(self.sys, "{}: parts of type {kind} are disabled", self.source.name());
+            return;
+        }
+        let (instance, cloud) = (&self.dirs.instance, &self.dirs.cloud);
+        let mine = if self.source == Source::User { "scripts" } else { "scripts/vendor" };
+        let name = file_name(&part.filename);
+        let last = file_name(part.filename.rsplit('/').next().unwrap_or_default());
+        let done = match kind {
+            detect::CLOUD_CONFIG => return self.cloud_config(part),
+            detect::BOOTHOOK => return self.boothook(part, &name),
+            detect::SCRIPT => self.script(part, &format!("{instance}/{mine}/{name}")),
+            detect::SCRIPT_BOOT => self.script(part, &format!("{cloud}/scripts/per-boot/{last}")),
+            detect::SCRIPT_INSTANCE => self.script(part, &format!("{cloud}/scripts/per-instance/{last}")),
+            detect::SCRIPT_ONCE => self.script(part, &format!("{cloud}/scripts/per-once/{last}")),
+            _ => return self.unhandled(part),
+        };
+        match done {
+            Ok(()) => self.counts.scripts += 1,
+            Err(e) => {
+                warning!(self.sys, "{}: part {}: {e}", self.source.name(), shown(&part.filename));
+                self.counts.left += 1;
+            }
+        }
+    }
+
+    fn script(&self, part: &Part, path: &str) -> Result<()> {
+        self.sys.write(path, unix_lines(&part.payload), Write::mode(0o700)).map(drop)
+    }
+
+    fn boothook(&mut self, part: &Part, name: &str) {
+        let path = format!("{}/boothooks/{name}", self.dirs.instance);
+        let content = unix_lines(&part.payload);
+        let content = strip_header(&content);
+        let written = self.sys.write(&path, content, Write::mode(0o700));
+        let run = written.and_then(|_| {
+            let command = Command::new([&path]).timeout(BOOTHOOK_TIME).output(Output::Stage);
+            self.sys.run(&command.env("INSTANCE_ID", self.instance_id))
+        });
+        match run {
+            Ok(_) => self.counts.boothooks += 1,
+            Err(e) => {
+                warning!(self.sys, "Boothooks script {path} execution error: {e}");
+                self.counts.left += 1;
+            }
+        }
+    }
+
+    fn cloud_config(&mut self, part: &Part) {
+        let name = shown(&part.filename);
+        self.merged.get_or_insert_with(|| Node::from(Map::new()));
+        match self.merge(part) {
+            Ok(()) => {
+                self.used.push(name);
+                self.counts.configs += 1;
+            }
+            Err(message) => {
+                warning!(self.sys, "Failed at merging in cloud config part from {name}: {message}");
+                self.ignored.push(name);
+                self.counts.left += 1;
+            }
+        }
+    }
+
+    /// Merges one part into those before it; the error says why it is left out, never what is in it.
+    fn merge(&mut self, part: &Part) -> std::result::Result<(), String> {
+        let source = format!("{} {}", self.source.name(), shown(&part.filename));
+        let parsed = match part.text() {
+            Some(text) => config::yaml::parse(&source, &text),
+            // For the position of the first bad byte.
+            None => config::yaml::parse_bytes(&source, &part.payload),
+        };
+        let parsed = parsed.map_err(|e| e.to_string())?;
+        let mut config = parsed.root;
+        for finding in parsed.findings {
+            self.findings.add(finding.kind, &finding.at, finding.key, finding.message);
+        }
+        if config.is_null() {
+            return Err("empty cloud config".to_string());
+        }
+        if config.as_map().is_none() {
+            return Err(format!("{}: expected a map, found {}", config.at, config.kind()));
+        }
+        let own = Strategy::take_from(&mut config).map_err(|e| e.to_string())?.unwrap_or_default();
+        let strategy = match part.merge_type() {
+            Some(header) => own.then(Strategy::parse_text(header).map_err(|e| format!("Merge-Type: {e}"))?),
+            None => own,
+        };
+        let strategy = if strategy.is_empty() { Strategy::for_parts() } else { strategy };
+        let base = self.merged.get_or_insert_with(|| Node::from(Map::new()));
+        strategy.merge_into(base, &config);
+        Ok(())
+    }
+
+    fn unhandled(&mut self, part: &Part) {
+        let Part { content_type, payload, .. } = part;
+        if payload.is_empty() {
+            return;
+        }
+        self.counts.left += 1;
+        let what =
+            if content_type == detect::NOT_MULTIPART { "non-multipart" } else { "unknown content-type" };
+        warning!(
+            self.sys,
+            "Unhandled {what} ({}) userdata: part {} of {}: {}",
+            shown(content_type),
+            shown(&part.filename),
+            self.source.name(),
+            hint(content_type, payload)
+        );
+    }
+
+    /// Writes the merged configuration, unless the file says the same already. What was merged.
+    pub fn finish(&mut self) -> Node {
+        let path = format!("{}/{}", self.dirs.instance, config_file(self.source));
+        let merged = self.merged.take();
+        let text = merged.as_ref().map(|m| self.config_text(m)).unwrap_or_default();
+        let merged = merged.unwrap_or_default();
+        let old = self.sys.read_text(&path).ok().and_then(|old| config::yaml::parse(&path, &old).ok());
+        if old.is_none_or(|old| old.root != merged)
+            && let Err(e) = self.sys.write(&path, text, Write::secret())
+        {
+            warning!(self.sys, "{e}");
+        }
+        merged
+    }
+
+    /// The file in upstream's shape: where it comes from, what was left out, then the document. Without any
+    /// part the file is empty.
+    fn config_text(&self, merged: &Node) -> String {
+        let mut text = "#cloud-config\n\n".to_string();
+        if !self.used.is_empty() {
+            text.push_str(&format!("# from {} files\n", self.used.len()));
+            self.used.iter().for_each(|name| text.push_str(&format!("# {name}\n")));
+            text.push('\n');
+        }
+        for name in &self.ignored {
+            text.push_str(&format!("# Cloud-config part ignored SCHEMA_ERROR: {name}\n"));
+        }
+        text + &config::yaml::emit(merged, config::yaml::Style::DOCUMENT)
+    }
+}
+
+fn config_file(source: Source) -> &'static str {
+    match source {
+        Source::User => "cloud-config.txt",
+        Source::Vendor => "vendor-cloud-config.txt",
+        Source::Vendor2 => "vendor2-cloud-config.txt",
+    }
+}
+
+/// A name that is safe as a file's: one component of letters, digits and `-_.()`.
+pub fn file_name(given: &str) -> String {
+    let kept = |c: &char| c.is_ascii_alphanumeric() || "-_.()".contains(*c);
+    let name: String = given.replace('/', "_").chars().filter(kept).take(255).collect();
+    // Upstream fails on these, as they name directories.
+    if matches!(name.as_str(), "" | "." | "..") { "part".to_string() } else { name }
+}
+
+/// A sender's word for a log line or a comment: on one line, and not endless.
+fn shown(word: &str) -> String {
+    word.chars().map(|c| if c.is_control() { '?' } else { c }).take(100).collect()
+}
+
+/// Windows' line ends to Unix's, when the first line has one: interpreters want no CR behind their name.
+fn unix_lines(payload: &[u8]) -> Vec<u8> {
+    let first = payload.iter().position(|b| *b == b'\n');
+    if first.is_none_or(|i| i == 0 || payload[i - 1] != b'\r') {
+        return payload.to_vec();
+    }
+    let mut out = Vec::with_capacity(payload.len());
+    for line in payload.split_inclusive(|b| *b == b'\n') {
+        match line.strip_suffix(b"\r\n") {
+            Some(line) => {
+                out.extend_from_slice(line);
+                out.push(b'\n');
+            }
+            None => out.extend_from_slice(line),
+        }
+    }
+    out
+}
+
+/// A boothook without its header, so that `#!` is its first line.
+fn strip_header(content: &[u8]) -> &[u8] {
+    let content = content.trim_ascii_start();
+    let header = b"#cloud-boothook";
+    match content.split_at_checked(header.len()) {
+        Some((begin, rest)) if begin.eq_ignore_ascii_case(header) => rest.trim_ascii_start(),
+        _ => content,
+    }
+}
+
+/// What may be wrong with a part that nothing handles. Only a line that looks like a header is shown: anything
+/// else may be a secret.
+fn hint(content_type: &str, payload: &[u8]) -> String {
+    match content_type {
+        "text/upstart-job" => {
+            return "upstart is not run here; write a systemd unit with write_files".to_string();
+        }
+        "text/cloud-config-jsonp" | "text/part-handler" | detect::JINJA => {
+            return "parts of this type are not handled by this version".to_string();
+        }
+        _ => {}
+    }
+    let size = payload.len();
+    if payload.starts_with(b"\xef\xbb\xbf") {
+        return format!("{size} bytes that begin with a byte order mark; save the text without one");
+    }
+    if encoding::gzip::is_gzip(payload) {
+        return format!("{size} bytes of gzip data that cannot be inflated");
+    }
+    let line = payload.trim_ascii_start().split(|b| *b == b'\n').next().unwrap_or_default().trim_ascii();
+    match std::str::from_utf8(line) {
+        Ok(line) if line.starts_with('#') && line.len() <= 40 => {
+            format!("its first line '{}' is no header that is known", shown(line))
+        }
+        Ok(_) if std::str::from_utf8(payload).is_ok() => {
+            format!(
+                "{size} bytes of text without a header such as '#cloud-config' or '#!/bin/sh' in the first line"
+            )
+        }
+        _ => format!("{size} bytes of binary data"),
+    }
+}
+
+#[cfg(test)]
+#[path = "handle_tests.rs"]
+mod tests;

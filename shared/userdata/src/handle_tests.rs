@@ -1,0 +1,78 @@
+use super::*;
+
+#[test]
+fn names_are_safe() {
+    for (given, expected) in [
+        ("run.sh", "run.sh"),
+        ("a b\u{e9}$(x).sh", "ab(x).sh"),
+        ("../../etc/passwd", ".._.._etc_passwd"),
+        ("/abs", "_abs"),
+        ("..", "part"),
+        (".", "part"),
+        ("\u{e9}", "part"),
+        ("", "part"),
+        ("a\0b\nc", "abc"),
+    ] {
+        assert_eq!(file_name(given), expected, "{given:?}");
+    }
+    assert_eq!(file_name(&"x".repeat(999)).len(), 255);
+}
+
+#[test]
+fn line_ends_follow_the_first_line() {
+    for (given, expected) in [
+        ("#!/bin/sh\r\necho\r\n", "#!/bin/sh\necho\n"),
+        ("#!/bin/sh\r\necho\nx\r\r\n", "#!/bin/sh\necho\nx\r\n"),
+        ("#!/bin/sh\necho\r\n", "#!/bin/sh\necho\r\n"),
+        ("#!/bin/sh\r", "#!/bin/sh\r"),
+        ("\n\r\n", "\n\r\n"),
+        ("", ""),
+    ] {
+        assert_eq!(unix_lines(given.as_bytes()), expected.as_bytes(), "{given:?}");
+    }
+}
+
+#[test]
+fn a_boothook_begins_with_its_interpreter() {
+    for (given, expected) in [
+        ("#cloud-boothook\n#!/bin/sh\n", "#!/bin/sh\n"),
+        (" \n#Cloud-Boothook \n\n #!/bin/sh\n", "#!/bin/sh\n"),
+        ("#!/bin/sh\n", "#!/bin/sh\n"),
+        ("#cloud-boothook", ""),
+        ("", ""),
+    ] {
+        assert_eq!(strip_header(given.as_bytes()), expected.as_bytes(), "{given:?}");
+    }
+}
+
+#[test]
+fn hints_help_and_show_no_secret() {
+    for (kind, payload, expected) in [
+        (
+            "text/x-not-multipart",
+            &b"#cloud-confg\npassword: x"[..],
+            "its first line '#cloud-confg' is no header that is known",
+        ),
+        (
+            "text/x-not-multipart",
+            b"password: secret",
+            "16 bytes of text without a header such as '#cloud-config' or '#!/bin/sh' in the first line",
+        ),
+        (
+            "text/x-not-multipart",
+            b"\xef\xbb\xbf#cloud-config",
+            "16 bytes that begin with a byte order mark; save the text without one",
+        ),
+        ("text/x-not-multipart", b"\x1f\x8b\x08", "3 bytes of gzip data that cannot be inflated"),
+        ("text/x-not-multipart", b"\xff\xfe", "2 bytes of binary data"),
+        ("text/x-not-multipart", b"abc\n\xff", "5 bytes of binary data"),
+        (
+            "text/upstart-job",
+            b"#upstart-job",
+            "upstart is not run here; write a systemd unit with write_files",
+        ),
+        ("text/part-handler", b"#part-handler", "parts of this type are not handled by this version"),
+    ] {
+        assert_eq!(hint(kind, payload), expected);
+    }
+}

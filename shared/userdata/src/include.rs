@@ -1,0 +1,80 @@
+//! `#include` and `#include-once`: which URLs a part names, and how they are fetched and kept.
+
+use std::time::Duration;
+
+use system::{Fetch, Result, System, Write, debug};
+
+/// As upstream: a metadata service that restarts is waited for, a dead one is not.
+const TIMEOUT: Duration = Duration::from_secs(5);
+const RETRIES: u32 = 10;
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// A URL to include; `once` when its answer is to be kept for the instance's later boots.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    pub url: String,
+    pub once: bool,
+}
+
+/// The URLs of a part, one on each line. `once` is what holds before the first header line.
+pub fn wanted(text: &str, mut once: bool) -> Vec<Wanted> {
+    let mut found = Vec::new();
+    for line in text.lines() {
+        let mut url = line.trim();
+        for (header, keep) in [("#include-once", true), ("#include", false)] {
+            if url.get(..header.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(header)) {
+                once = keep;
+                url = url[header.len()..].trim_start();
+                break;
+            }
+        }
+        if !url.is_empty() && !url.starts_with('#') {
+            found.push(Wanted { url: url.to_string(), once });
+        }
+    }
+    found
+}
+
+/// The content of a URL: from the instance's cache if it is to be kept and was, else from where it is.
+pub fn fetch(sys: &System, instance: &str, wanted: &Wanted) -> Result<Vec<u8>> {
+    let cached = format!("{instance}/data/urlcache/{}", encoding::md5::hex(wanted.url.as_bytes()));
+    if wanted.once && sys.is_file(&cached) {
+        match sys.read(&cached) {
+            Ok(content) => return Ok(content),
+            Err(e) => debug!(sys, "{e}; fetched again"),
+        }
+    }
+    let content = sys.fetch(&Fetch::get(&wanted.url).timeout(TIMEOUT).retries(RETRIES, PAUSE))?.body;
+    if wanted.once {
+        sys.write(&cached, &content, Write::secret())?;
+    }
+    Ok(content)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines() {
+        for (text, expected) in [
+            ("#include\nhttp://a\n\n  http://b \r\n", "http://a http://b"),
+            ("#include http://a\nhttp://b", "http://a http://b"),
+            (
+                "#INCLUDE-once\nhttp://a\n#include\nhttp://b\n#include-once http://c",
+                "http://a! http://b http://c!",
+            ),
+            ("#include\n# a comment\n#http://x\nfile:///a#b", "file:///a#b"),
+            ("http://a", "http://a"),
+            ("#include", ""),
+            ("", ""),
+        ] {
+            let shown: Vec<String> = wanted(text, false)
+                .iter()
+                .map(|w| format!("{}{}", w.url, if w.once { "!" } else { "" }))
+                .collect();
+            assert_eq!(shown.join(" "), expected, "{text:?}");
+        }
+        assert!(wanted("http://a", true)[0].once);
+    }
+}

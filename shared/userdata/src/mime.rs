@@ -1,0 +1,165 @@
+//! The structure of a MIME message (RFC 2046 §5): its leaves, in order. Bounded in depth and number, linear
+//! in its length; malformed messages give what can be made out.
+
+use system::{Error, Result};
+
+use crate::header::{Headers, without_end};
+
+/// Containers within containers. Each level reads its content once more, so this bounds the cost too.
+const MOST_DEEP: usize = 64;
+
+/// A whole message as a part of another one.
+pub const EMBEDDED: &str = "message/rfc822";
+
+/// One leaf: everything that is not a multipart container. Embedded messages are leaves without a body.
+#[derive(Debug, Clone)]
+pub struct Leaf<'a> {
+    pub headers: Headers,
+    /// As transferred.
+    pub body: &'a [u8],
+}
+
+/// The leaves of a message, at most `most`.
+pub fn leaves(message: &[u8], most: usize) -> Result<Vec<Leaf<'_>>> {
+    let mut found = Vec::new();
+    // Empty lines before a message are nobody's intention (a here-document's first line).
+    let begin = message.iter().take_while(|b| matches!(b, b'\n' | b'\r')).count();
+    walk(&message[begin..], 0, most, &mut found)?;
+    Ok(found)
+}
+
+fn walk<'a>(entity: &'a [u8], depth: usize, most: usize, found: &mut Vec<Leaf<'a>>) -> Result<()> {
+    if depth > MOST_DEEP {
+        return Err(Error::new(format!("MIME message nested deeper than {MOST_DEEP} levels")));
+    }
+    let (headers, body) = Headers::parse(entity);
+    let content_type = headers.content_type();
+    if content_type.starts_with("multipart/") {
+        if let Some(boundary) = headers.parameter("content-type", "boundary") {
+            for piece in Pieces::new(body, boundary.trim_end()) {
+                walk(piece, depth + 1, most, found)?;
+            }
+        }
+        return Ok(());
+    }
+    if found.len() >= most {
+        return Err(Error::new(format!("more than {most} parts")));
+    }
+    if content_type == EMBEDDED {
+        // Empty: what it holds follows.
+        found.push(Leaf { headers, body: b"" });
+        return walk(body, depth + 1, most, found);
+    }
+    found.push(Leaf { headers, body });
+    Ok(())
+}
+
+/// The pieces between a boundary's delimiter lines.
+struct Pieces<'a, 'b> {
+    rest: Option<&'a [u8]>,
+    boundary: &'b str,
+}
+
+impl<'a, 'b> Pieces<'a, 'b> {
+    /// The preamble is skipped: readers without MIME are meant to see it.
+    fn new(body: &'a [u8], boundary: &'b str) -> Pieces<'a, 'b> {
+        let mut pieces = Pieces { rest: Some(body), boundary };
+        pieces.next();
+        pieces
+    }
+
+    /// Whether a line is a delimiter (`Some`), and the closing one (`Some(true)`).
+    fn delimiter(&self, line: &[u8]) -> Option<bool> {
+        let tail = without_end(line).strip_prefix(b"--")?.strip_prefix(self.boundary.as_bytes())?;
+        let (tail, closing) = match tail.strip_prefix(b"--") {
+            Some(tail) => (tail, true),
+            None => (tail, false),
+        };
+        tail.iter().all(|b| matches!(b, b' ' | b'\t')).then_some(closing)
+    }
+}
+
+impl<'a> Iterator for Pieces<'a, '_> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let rest = self.rest.take()?;
+        let mut at = 0;
+        for line in rest.split_inclusive(|b| *b == b'\n') {
+            if let Some(closing) = self.delimiter(line) {
+                // What follows the closing delimiter is the epilogue.
+                self.rest = (!closing).then(|| &rest[at + line.len()..]);
+                // The line end before a delimiter belongs to the delimiter.
+                return Some(without_end(&rest[..at]));
+            }
+            at += line.len();
+        }
+        // Never closed: cut off in transfer, or written by hand.
+        Some(without_end(rest))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(message: &str) -> Vec<String> {
+        let leaves = leaves(message.as_bytes(), 100).unwrap();
+        let text = |l: &Leaf<'_>| format!("{}:{}", l.headers.content_type(), String::from_utf8_lossy(l.body));
+        leaves.iter().map(text).collect()
+    }
+
+    const HEAD: &str = "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"B\"\n\n";
+
+    #[test]
+    fn structures() {
+        let deep = "Content-Type: multipart/x; boundary=C\n\n--C\n\n1\n--C\n\n2\n--C--\nepilogue";
+        for (body, expected) in [
+            (
+                "preamble\n--B\n\none\n--B\n\ntwo\n--B--\nepilogue\n--B\n\nthree",
+                vec!["text/plain:one", "text/plain:two"],
+            ),
+            ("--B\nContent-Type: a/b\n\none\n", vec!["a/b:one"]),
+            ("--B\n\none\n\n--B--", vec!["text/plain:one\n"]),
+            ("--B  \t\n\none\n--B-- \n", vec!["text/plain:one"]),
+            ("--Bx\n\none\n--B\n\ntwo\n--Bx--\n--B--", vec!["text/plain:two\n--Bx--"]),
+            ("--B\n--B\n\n--B--", vec!["text/plain:", "text/plain:"]),
+            ("no boundary at all", vec![]),
+            ("--B--", vec![]),
+            (&format!("--B\n{deep}\n--B\n\n3\n--B--"), vec!["text/plain:1", "text/plain:2", "text/plain:3"]),
+            (
+                "--B\nContent-Type: multipart/x; boundary=C\n\n--C\n\n1\n--B\n\n2\n--C--\n--B--",
+                vec!["text/plain:1", "text/plain:2\n--C--"],
+            ),
+            ("--B\nContent-Type: multipart/x\n\n--C\n\n1\n--C--\n--B\n\n2\n--B--", vec!["text/plain:2"]),
+            (
+                "--B\nContent-Type: message/rfc822\n\nContent-Type: a/b\n\n1\n--B--",
+                vec!["message/rfc822:", "a/b:1"],
+            ),
+        ] {
+            assert_eq!(shown(&format!("{HEAD}{body}")), expected, "{body:?}");
+            let crlf: Vec<String> = expected.iter().map(|e| e.replace('\n', "\r\n")).collect();
+            assert_eq!(shown(&format!("{HEAD}{body}").replace('\n', "\r\n")), crlf, "{body:?} with CRLF");
+        }
+        assert_eq!(shown("\r\n\nMIME-Version: 1.0\n\nx"), ["text/plain:x"]);
+        assert_eq!(
+            shown("#cloud-config\n# mime-version:\n"),
+            ["text/plain:#cloud-config\n# mime-version:\n"]
+        );
+    }
+
+    #[test]
+    fn bounded_in_depth_and_number() {
+        let nested = |levels: usize| {
+            let open: String = (0..levels)
+                .map(|i| format!("Content-Type: multipart/x; boundary=b{i}\n\n--b{i}\n"))
+                .collect();
+            open + "\nx"
+        };
+        assert_eq!(leaves(nested(60).as_bytes(), 10).unwrap().len(), 1);
+        assert!(leaves(nested(10_000).as_bytes(), 10).is_err());
+        let many = format!("{HEAD}{}", "--B\n\nx\n".repeat(11));
+        assert_eq!(leaves(many.as_bytes(), 11).unwrap().len(), 11);
+        assert!(leaves(many.as_bytes(), 10).is_err());
+    }
+}

@@ -1,0 +1,263 @@
+//! From a blob to its parts: inflated, taken apart, typed, includes and archives expanded, named and
+//! numbered. Pure but for the includes, which the caller fetches. Bounded, whatever the blob says.
+
+use std::borrow::Cow;
+
+use system::{Error, Result};
+
+use crate::detect::{self, detect, is_compressed, is_mime, is_vague};
+pub use crate::header::Headers;
+use crate::include::{Wanted, wanted};
+use crate::{archive, mime, transfer};
+
+/// Includes, archives and blobs within one another. A file that includes itself ends here.
+const MOST_LEVELS: usize = 16;
+const MOST_PARTS: usize = 10_000;
+const MOST_INCLUDES: usize = 1_000;
+/// Of all parts together, when inflated and fetched. (Tests need not fill the memory to pass it.)
+const MOST_BYTES: usize = if cfg!(test) { 2 << 20 } else { 128 << 20 };
+
+/// One leaf of the data: what a handler gets.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Part {
+    /// In lower case, without parameters.
+    pub content_type: String,
+    /// As the sender named it, else `part-001` and so on. Not safe as a file's name: see [`crate::handle`].
+    pub filename: String,
+    pub headers: Headers,
+    pub payload: Vec<u8>,
+    pub(crate) charset: Option<String>,
+    /// The body as it came, when a transfer encoding was undone.
+    pub(crate) transferred: Option<Vec<u8>>,
+}
+
+impl Part {
+    /// The payload as text; `None` when it is no UTF-8 and its charset is not known.
+    pub fn text(&self) -> Option<Cow<'_, str>> {
+        transfer::text(&self.payload, self.charset.as_deref())
+    }
+
+    /// For which machine of a launch it is meant, when it says so.
+    pub fn launch_index(&self) -> Option<i64> {
+        self.headers.get("launch-index")?.trim().parse().ok()
+    }
+
+    /// How it asks to be merged with what came before.
+    pub fn merge_type(&self) -> Option<&str> {
+        let given = |name| self.headers.get(name).map(str::trim).filter(|value| !value.is_empty());
+        given("merge-type").or_else(|| given("x-merge-type"))
+    }
+
+    /// Takes one leaf of a message, its transfer encoding undone.
+    pub(crate) fn from_leaf(leaf: mime::Leaf<'_>) -> Part {
+        let content_type = leaf.headers.content_type();
+        let filename = leaf.headers.filename().unwrap_or_default();
+        let charset = leaf.headers.parameter("content-type", "charset");
+        let (payload, transferred) =
+            match transfer::decode(leaf.body, leaf.headers.get("content-transfer-encoding")) {
+                Cow::Owned(payload) => (payload, Some(leaf.body.to_vec())),
+                Cow::Borrowed(payload) => (payload.to_vec(), None),
+            };
+        Part { content_type, filename, headers: leaf.headers, payload, charset, transferred }
+    }
+
+    /// A part that no sender wrapped.
+    pub(crate) fn new(content_type: &str, payload: Vec<u8>) -> Part {
+        let mut part = Part { payload, ..Part::default() };
+        part.headers.add("MIME-Version", "1.0");
+        part.retype(content_type);
+        part
+    }
+
+    pub(crate) fn retype(&mut self, content_type: &str) {
+        self.content_type = content_type.to_string();
+        self.headers.set("Content-Type", content_type);
+    }
+
+    pub(crate) fn name(&mut self, filename: &str) {
+        self.filename = filename.to_string();
+        let quoted = filename.replace('\\', "\\\\").replace('"', "\\\"");
+        self.headers.set("Content-Disposition", format!("attachment; filename=\"{quoted}\""));
+    }
+}
+
+/// The parts of a source, and what was odd about them.
+#[derive(Debug, Clone, Default)]
+pub struct Parts {
+    pub parts: Vec<Part>,
+    pub remarks: Vec<String>,
+}
+
+/// Expands blobs, in order, into parts that are numbered through. An error when an include or an inflation
+/// fails, or a limit is passed: a half of somebody's data is not what they meant.
+pub fn expand<'a>(
+    blobs: impl IntoIterator<Item = &'a [u8]>,
+    fetch: &mut dyn FnMut(&Wanted) -> Result<Vec<u8>>,
+) -> Result<Parts> {
+    let mut expander = Expander { fetch, found: Parts::default(), number: 0, bytes: 0, includes: 0 };
+    for blob in blobs {
+        expander.blob(blob, 0)?;
+    }
+    Ok(expander.found)
+}
+
+struct Expander<'f> {
+    fetch: &'f mut dyn FnMut(&Wanted) -> Result<Vec<u8>>,
+    found: Parts,
+    /// Of the last part.
+    number: usize,
+    bytes: usize,
+    includes: usize,
+}
+
+impl Expander<'_> {
+    fn blob(&mut self, blob: &[u8], level: usize) -> Result<()> {
+        if level > MOST_LEVELS {
+            return Err(Error::new(format!("includes or archives nested deeper than {MOST_LEVELS} levels")));
+        }
+        let inflated;
+        let blob = match self.inflate(blob) {
+            Ok(content) => {
+                inflated = content;
+                &inflated
+            }
+            Err(too_large @ encoding::gzip::BadGzip::TooLarge(_)) => {
+                return Err(Error::new(too_large.to_string()));
+            }
+            // Not gzip, or broken: then it is what it is.
+            Err(_) => blob,
+        };
+        if !is_mime(blob) {
+            self.spend(blob.len())?;
+            return self.part(Part::new(detect::NOT_MULTIPART, blob.to_vec()), level);
+        }
+        let leaves = mime::leaves(blob, MOST_PARTS)?;
+        if leaves.is_empty() {
+            self.found.remarks.push("a MIME message without any part (is its boundary right?)".to_string());
+        }
+        for leaf in leaves {
+            self.spend(leaf.body.len())?;
+            let part = Part::from_leaf(leaf);
+            if part.content_type == mime::EMBEDDED {
+                // Upstream counts it when it names the parts behind it; what it holds follows.
+                self.number += 1;
+                continue;
+            }
+            self.part(part, level)?;
+        }
+        Ok(())
+    }
+
+    fn part(&mut self, mut part: Part, level: usize) -> Result<()> {
+        if is_compressed(&part.content_type) {
+            let content = self.inflate(&part.payload).map_err(|e| {
+                Error::new(format!("a part of type {} cannot be inflated: {e}", part.content_type))
+            })?;
+            self.spend(content.len())?;
+            let mut inflated = Part::new(detect(&content).unwrap_or(detect::PLAIN), content);
+            if !part.filename.is_empty() {
+                inflated.name(&part.filename);
+            }
+            if let Some(index) = part.headers.get("launch-index") {
+                inflated.headers.add("Launch-Index", index);
+            }
+            part = inflated;
+        }
+        if is_vague(&part.content_type)
+            && let Some(content_type) = detect(&part.payload)
+            && content_type != part.content_type
+        {
+            part.retype(content_type);
+        }
+        self.typed(part, level)
+    }
+
+    /// Goes on with a part whose type is settled.
+    fn typed(&mut self, part: Part, level: usize) -> Result<()> {
+        match part.content_type.as_str() {
+            detect::INCLUDE => self.include(&part, false, level),
+            detect::INCLUDE_ONCE => self.include(&part, true, level),
+            detect::ARCHIVE => self.archive(&part, level),
+            _ => self.attach(part),
+        }
+    }
+
+    fn include(&mut self, part: &Part, once: bool, level: usize) -> Result<()> {
+        for wanted in wanted(&String::from_utf8_lossy(&part.payload), once) {
+            self.includes += 1;
+            if self.includes > MOST_INCLUDES {
+                return Err(Error::new(format!("more than {MOST_INCLUDES} includes")));
+            }
+            let content = (self.fetch)(&wanted)?;
+            self.blob(&content, level + 1)?;
+        }
+        Ok(())
+    }
+
+    fn archive(&mut self, part: &Part, level: usize) -> Result<()> {
+        let Some(text) = part.text() else {
+            self.found.remarks.push("a cloud-config-archive that is not UTF-8 was left out".to_string());
+            return Ok(());
+        };
+        for item in archive::read(&text, &mut self.found.remarks) {
+            self.spend(item.payload.len())?;
+            let expands = is_compressed(&item.content_type)
+                || [detect::INCLUDE, detect::INCLUDE_ONCE, detect::ARCHIVE].contains(&&*item.content_type);
+            match expands {
+                true if level >= MOST_LEVELS => {
+                    return Err(Error::new(format!("archives nested deeper than {MOST_LEVELS} levels")));
+                }
+                true => self.part(item, level + 1)?,
+                // A declared type of an archive's item is final, as upstream has it.
+                false => self.attach(item)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn attach(&mut self, mut part: Part) -> Result<()> {
+        self.number += 1;
+        let number = self.number;
+        if number > MOST_PARTS {
+            return Err(Error::new(format!("more than {MOST_PARTS} parts")));
+        }
+        if part.filename.is_empty() {
+            part.name(&format!("part-{number:03}"));
+        }
+        if part.content_type == detect::CLOUD_CONFIG
+            && part.headers.get("launch-index").is_none()
+            && let Some(index) = launch_index_within(&part)
+        {
+            part.headers.add("Launch-Index", index.to_string());
+        }
+        self.found.parts.push(part);
+        Ok(())
+    }
+
+    fn inflate(&self, bytes: &[u8]) -> std::result::Result<Vec<u8>, encoding::gzip::BadGzip> {
+        encoding::gzip::inflate(bytes, MOST_BYTES.saturating_sub(self.bytes))
+    }
+
+    fn spend(&mut self, bytes: usize) -> Result<()> {
+        self.bytes += bytes;
+        if self.bytes > MOST_BYTES {
+            return Err(Error::new(format!("the parts are larger than {MOST_BYTES} bytes together")));
+        }
+        Ok(())
+    }
+}
+
+/// The key of that name at the top of a cloud-config. Read only where the word occurs at all.
+fn launch_index_within(part: &Part) -> Option<i64> {
+    let word = b"launch-index";
+    if !part.payload.windows(word.len()).any(|w| w[0] == word[0] && w == word) {
+        return None;
+    }
+    let config = config::yaml::parse(&part.filename, &part.text()?).ok()?;
+    let index = config.root.get("launch-index")?;
+    index.as_int().and_then(|n| i64::try_from(n).ok()).or_else(|| index.as_str()?.trim().parse().ok())
+}
+
+#[cfg(test)]
+#[path = "parts_tests.rs"]
+mod tests;

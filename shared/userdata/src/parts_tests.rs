@@ -1,0 +1,253 @@
+use super::*;
+
+fn fetchless(_: &Wanted) -> Result<Vec<u8>> {
+    Err(Error::new("nothing is fetched here"))
+}
+
+fn parts(blob: &[u8]) -> Result<Vec<Part>> {
+    expand([blob], &mut fetchless).map(|found| found.parts)
+}
+
+fn shown(parts: &[Part]) -> Vec<String> {
+    let text =
+        |p: &Part| format!("{} {} {}", p.content_type, p.filename, String::from_utf8_lossy(&p.payload));
+    parts.iter().map(text).collect()
+}
+
+fn gzip(content: &[u8]) -> Vec<u8> {
+    let mut out = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255];
+    out.extend(miniz_oxide::deflate::compress_to_vec(content, 6));
+    let crc = content.iter().fold(!0_u32, |crc, byte| {
+        (0..8).fold(crc ^ u32::from(*byte), |c, _| if c & 1 == 1 { c >> 1 ^ 0xedb8_8320 } else { c >> 1 })
+    });
+    out.extend((!crc).to_le_bytes());
+    out.extend((content.len() as u32).to_le_bytes());
+    out
+}
+
+#[test]
+fn blobs_of_a_list_are_numbered_through() {
+    let found = expand([&b"#!/bin/sh"[..], b"#cloud-config\na: 1", b"x"], &mut fetchless).unwrap();
+    assert_eq!(
+        shown(&found.parts),
+        [
+            "text/x-shellscript part-001 #!/bin/sh",
+            "text/cloud-config part-002 #cloud-config\na: 1",
+            "text/x-not-multipart part-003 x"
+        ]
+    );
+}
+
+#[test]
+fn archives_expand_what_they_hold() {
+    let inner = "- \"#cloud-config-archive\\n- '#!/bin/sh inner'\"";
+    let blob =
+        format!("#cloud-config-archive\n{inner}\n- \"#include\\nhttp://h/x\"\n- [1]\n- content: {{a: 1}}\n");
+    let found = expand([blob.as_bytes()], &mut |wanted| {
+        assert_eq!(wanted.url, "http://h/x");
+        Ok(b"#cloud-boothook\n".to_vec())
+    })
+    .unwrap();
+    assert_eq!(
+        shown(&found.parts),
+        ["text/x-shellscript part-001 #!/bin/sh inner", "text/cloud-boothook part-002 #cloud-boothook\n"]
+    );
+    assert_eq!(
+        found.remarks,
+        [
+            "cloud-config-archive:4:3: an archive's item: expected text or a map, found a list",
+            "cloud-config-archive:5:12: content of an archive's item: expected text, found a map"
+        ]
+    );
+}
+
+#[test]
+fn what_is_odd_is_remarked() {
+    for (blob, remark) in [
+        (
+            "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=x\n\n--y\n\n--y--",
+            "a MIME message without any part",
+        ),
+        (
+            "#cloud-config-archive\na: 1",
+            "cloud-config-archive:2:1: an archive was left out: expected a list, found a map",
+        ),
+        ("#cloud-config-archive\n- [", "an archive that is no YAML was left out: cloud-config-archive:3:1:"),
+    ] {
+        let found = expand([blob.as_bytes()], &mut fetchless).unwrap();
+        assert!(found.parts.is_empty());
+        assert!(found.remarks[0].starts_with(remark), "{:?}", found.remarks);
+    }
+}
+
+#[test]
+fn a_charset_counts_for_bytes_that_are_no_utf8() {
+    let blob = b"MIME-Version: 1.0\nContent-Type: text/cloud-config; charset=iso-8859-1\n\nname: J\xfcrgen";
+    let parts = parts(blob).unwrap();
+    assert_eq!(parts[0].text().unwrap(), "name: J\u{fc}rgen");
+    // The bytes of a script are its author's business.
+    assert_eq!(parts[0].payload, b"name: J\xfcrgen");
+    let unknown = super::Part { payload: b"\xfc".to_vec(), ..Part::default() };
+    assert_eq!(unknown.text(), None);
+}
+
+#[test]
+fn a_failing_include_or_inflation_is_an_error() {
+    for (blob, why) in [
+        (&b"#include\nhttp://h/x"[..], "nothing is fetched here"),
+        (
+            b"MIME-Version: 1.0\nContent-Type: application/x-gzip\n\nnot gzip",
+            "a part of type application/x-gzip cannot be inflated: not gzip",
+        ),
+    ] {
+        assert_eq!(parts(blob).unwrap_err().to_string(), why);
+    }
+}
+
+#[test]
+fn bombs_end_at_their_limits() {
+    let zeros = gzip(&vec![0; MOST_BYTES + 1]);
+    assert!(parts(&zeros).unwrap_err().to_string().contains("inflate to more than"));
+
+    // Each inflates to what is allowed, together they do not.
+    let half = encoding::base64::encode(&gzip(&vec![b' '; MOST_BYTES / 2]));
+    let part = format!("--B\nContent-Type: application/gzip\nContent-Transfer-Encoding: base64\n\n{half}\n");
+    let message = format!("MIME-Version: 1.0\nContent-Type: multipart/x; boundary=B\n\n{}", part.repeat(3));
+    assert!(parts(message.as_bytes()).is_err());
+
+    let nested: String = (0..10_000)
+        .map(|i| format!("MIME-Version: 1.0\nContent-Type: multipart/x; boundary=b{i}\n\n--b{i}\n"))
+        .collect();
+    assert!(parts(nested.as_bytes()).unwrap_err().to_string().contains("nested deeper"));
+
+    let many = format!(
+        "MIME-Version: 1.0\nContent-Type: multipart/x; boundary=B\n\n{}",
+        "--B\n\n".repeat(MOST_PARTS + 2)
+    );
+    assert!(parts(many.as_bytes()).unwrap_err().to_string().contains("more than 10000 parts"));
+
+    // A document that includes itself twice would double with each level.
+    let mut fetched = 0;
+    let end = expand([&b"#include\nhttp://h/\nhttp://h/"[..]], &mut |_| {
+        fetched += 1;
+        Ok(b"#include\nhttp://h/\nhttp://h/".to_vec())
+    });
+    assert!(end.is_err() && fetched <= MOST_INCLUDES);
+
+    let mut archive = "#!/bin/sh".to_string();
+    for _ in 0..40 {
+        archive = format!("#cloud-config-archive\n- |\n  {}", archive.replace('\n', "\n  "));
+    }
+    assert!(parts(archive.as_bytes()).unwrap_err().to_string().contains("nested deeper"));
+}
+
+#[test]
+fn cost_grows_with_the_input() {
+    let message = |count: usize| {
+        let part = "--B\nContent-Type: text/cloud-config\n\nlaunch-index: 1\na: [1, 2, 3]\n";
+        format!("MIME-Version: 1.0\nContent-Type: multipart/x; boundary=B\n\n{}", part.repeat(count))
+    };
+    let time = |count: usize| {
+        let message = message(count);
+        (0..3)
+            .map(|_| {
+                let begun = std::time::Instant::now();
+                assert_eq!(parts(message.as_bytes()).unwrap().len(), count);
+                begun.elapsed()
+            })
+            .min()
+            .unwrap()
+    };
+    let (few, many) = (time(300), time(3000));
+    assert!(many < few * 40, "300 parts take {few:?}, 3,000 take {many:?}");
+}
+
+/// Pieces of everything that means something to the parser, put together at random: no panic, no endless
+/// loop, and what was understood can be written and read back.
+#[test]
+fn nothing_panics_on_any_bytes() {
+    let packed = gzip(b"#cloud-config\na: 1\n");
+    let pieces: Vec<&[u8]> = vec![
+        b"MIME-Version: 1.0\n",
+        b"Content-Type: multipart/mixed; boundary=B\n",
+        b"Content-Type: multipart/x; boundary=\"C D\"\n",
+        b"\n",
+        b"\r\n",
+        b"--B\n",
+        b"--B--\n",
+        b"--C D\n",
+        b"--C D--",
+        b"--",
+        b"Content-Type: application/gzip\n",
+        b"Content-Type: message/rfc822\n\n",
+        b"Content-Transfer-Encoding: base64\n",
+        b"Content-Transfer-Encoding: quoted-printable\n",
+        b"Content-Transfer-Encoding: x-uuencode\n",
+        b"begin 644 x\n",
+        b"Content-Disposition: attachment; filename*0*=utf-8''%41%; filename*1=\"x",
+        b"; name=\"",
+        b"\\\"",
+        b"=",
+        b"=3",
+        b"=C3=A9",
+        b"IyEvYmluL3No\n",
+        b"#cloud-config\n",
+        b"#cloud-config-archive\n",
+        b"- content: x\n  type: text/x\n",
+        b"#include\nhttp://h/x\n",
+        b"#include-once",
+        b"launch-index: 7\n",
+        b"#!/bin/sh\n",
+        b"\xff\xfe\0",
+        b"\xc3\xa9",
+        b" ",
+        b"\t",
+        b":",
+        b";",
+        b"'",
+        &packed,
+        &packed[..20],
+        b"Launch-Index: 4\n",
+        b"Merge-Type: list(append)\n",
+        b"From x\n",
+        b"Content-Type: text/cloud-config; charset=latin-1\n",
+    ];
+    let mut state = 7_u64;
+    let mut next = |below: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % below
+    };
+    let (mut understood, mut failed) = (0, 0);
+    for round in 0..10_000 {
+        let mut blob: Vec<u8> = (0..next(30)).flat_map(|_| pieces[next(pieces.len())].to_vec()).collect();
+        if round % 3 > 0 {
+            blob.splice(0..0, [pieces[0], pieces[1], b"\n--B\n"].concat());
+        }
+        if round % 5 == 0 && !blob.is_empty() {
+            let place = next(blob.len());
+            blob[place] = next(256) as u8;
+        }
+        let found = expand([&blob[..]], &mut |_| {
+            if next(4) == 0 {
+                fetchless(&Wanted { url: String::new(), once: true })
+            } else {
+                Ok(b"#!/bin/sh\n".to_vec())
+            }
+        });
+        match found {
+            Ok(found) => {
+                understood += found.parts.len();
+                let message = crate::write::message(&found.parts);
+                assert!(
+                    crate::write::says_the_same(&message, &found.parts),
+                    "{:?}\n{}\n{}",
+                    found.parts,
+                    String::from_utf8_lossy(&blob),
+                    String::from_utf8_lossy(&message)
+                );
+            }
+            Err(_) => failed += 1,
+        }
+    }
+    assert!(understood > 3_000 && failed > 100, "{understood} parts, {failed} failures");
+}

@@ -1,0 +1,205 @@
+//! The three sources of data of a machine: taken apart, and kept beside the instance as they came
+//! (`user-data.txt`) and as they were understood (`user-data.txt.i`).
+
+use config::Node;
+use system::{Error, Result, System, Write, debug, error, warning};
+
+use crate::parts::{Parts, expand};
+use crate::{include, write};
+
+/// Where things are kept, as the machine's own paths.
+#[derive(Debug, Clone)]
+pub struct Dirs {
+    /// `/var/lib/cloud`
+    pub cloud: String,
+    /// `/var/lib/cloud/instance`
+    pub instance: String,
+}
+
+/// Who the data are from, in the order of their handling.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    User,
+    Vendor,
+    Vendor2,
+}
+
+impl Source {
+    pub const ALL: [Source; 3] = [Source::User, Source::Vendor, Source::Vendor2];
+
+    /// As files and messages call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Source::User => "user-data",
+            Source::Vendor => "vendor-data",
+            Source::Vendor2 => "vendor-data2",
+        }
+    }
+
+    /// The key of the configuration that governs it.
+    pub(crate) fn key(self) -> Option<&'static str> {
+        match self {
+            Source::User => None,
+            Source::Vendor => Some("vendor_data"),
+            Source::Vendor2 => Some("vendor_data2"),
+        }
+    }
+}
+
+/// What a datasource hands over for one source.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Data {
+    #[default]
+    Nothing,
+    Bytes(Vec<u8>),
+    /// Several blobs, handled one after the other.
+    List(Vec<Vec<u8>>),
+}
+
+impl Data {
+    fn blobs(&self) -> Vec<&[u8]> {
+        match self {
+            // An empty blob counts as a part, which makes the stored message look as upstream's.
+            Data::Nothing => vec![b""],
+            Data::Bytes(bytes) => vec![bytes],
+            Data::List(items) => items.iter().map(Vec::as_slice).collect(),
+        }
+    }
+
+    pub(crate) fn is_nothing(&self) -> bool {
+        match self {
+            Data::Nothing => true,
+            Data::Bytes(bytes) => bytes.is_empty(),
+            Data::List(items) => items.is_empty(),
+        }
+    }
+
+    /// The raw file: the bytes themselves, a list as JSON.
+    fn raw(&self) -> Vec<u8> {
+        match self {
+            Data::Nothing => Vec::new(),
+            Data::Bytes(bytes) => bytes.clone(),
+            Data::List(items) => {
+                let texts: Vec<Node> =
+                    items.iter().map(|item| Node::from(String::from_utf8_lossy(item).as_ref())).collect();
+                json_list(&texts)
+            }
+        }
+    }
+}
+
+/// As Python's `json.dumps(…, indent=1)` writes a list of texts.
+fn json_list(texts: &[Node]) -> Vec<u8> {
+    if texts.is_empty() {
+        return b"[]".to_vec();
+    }
+    let lines: Vec<String> = texts.iter().map(|text| format!(" {}", ascii_json(text))).collect();
+    format!("[\n{}\n]", lines.join(",\n")).into_bytes()
+}
+
+fn ascii_json(text: &Node) -> String {
+    let mut out = String::new();
+    for c in text.to_json().to_string().chars() {
+        if c.is_ascii() {
+            out.push(c);
+        } else {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                out.push_str(&format!("\\u{unit:04x}"));
+            }
+        }
+    }
+    out
+}
+
+/// What a datasource hands over.
+#[derive(Debug, Clone, Default)]
+pub struct Raw {
+    pub user: Data,
+    pub vendor: Data,
+    pub vendor2: Data,
+}
+
+impl Raw {
+    fn of(&self, source: Source) -> &Data {
+        match source {
+            Source::User => &self.user,
+            Source::Vendor => &self.vendor,
+            Source::Vendor2 => &self.vendor2,
+        }
+    }
+}
+
+/// The parts of one source, or why they could not be had.
+#[derive(Debug)]
+pub(crate) struct Understood {
+    pub source: Source,
+    /// Nothing was handed over at all.
+    pub nothing: bool,
+    pub parts: Result<Parts>,
+}
+
+/// What [`store`] understood, for [`crate::consume`].
+#[derive(Debug)]
+pub struct Stored(pub(crate) Vec<Understood>);
+
+impl Stored {
+    /// Why sources could not be taken apart, if any could not.
+    pub fn check(&self) -> Result<()> {
+        let why = |u: &Understood| Some(format!("{}: {}", u.source.name(), u.parts.as_ref().err()?));
+        let reasons: Vec<String> = self.0.iter().filter_map(why).collect();
+        if reasons.is_empty() {
+            return Ok(());
+        }
+        Err(Error::new(reasons.join("; ")))
+    }
+}
+
+/// Takes the data apart, fetching what they include, and keeps both forms with the instance. A file that says
+/// the same already is left alone, whoever wrote it. Failures are logged and told by [`Stored::check`].
+pub fn store(sys: &System, dirs: &Dirs, raw: &Raw) -> Stored {
+    let keep = |name: &str, content: &[u8]| {
+        let path = format!("{}/{name}", dirs.instance);
+        if let Err(e) = sys.write(path, content, Write::secret()) {
+            error!(sys, "{e}");
+        }
+    };
+    let understand = |source: Source| {
+        let (data, name) = (raw.of(source), source.name());
+        keep(&format!("{name}.txt"), &data.raw());
+        let parts = expand(data.blobs(), &mut |wanted| include::fetch(sys, &dirs.instance, wanted));
+        match &parts {
+            Ok(found) => {
+                for remark in &found.remarks {
+                    warning!(sys, "{name}: {remark}");
+                }
+                debug!(sys, "{name}: {} parts", found.parts.len());
+                let file = format!("{name}.txt.i");
+                let old = sys.read(format!("{}/{file}", dirs.instance));
+                if !old.is_ok_and(|old| write::says_the_same(&old, &found.parts)) {
+                    keep(&file, &write::message(&found.parts));
+                }
+            }
+            Err(e) => error!(sys, "{name}: {e}"),
+        }
+        Understood { source, nothing: data.is_nothing(), parts }
+    };
+    Stored(Source::ALL.map(understand).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_kept_as_json() {
+        let raw = |items: &[&str]| {
+            let items = items.iter().map(|i| i.as_bytes().to_vec()).collect();
+            String::from_utf8(Data::List(items).raw()).unwrap()
+        };
+        assert_eq!(raw(&[]), "[]");
+        assert_eq!(
+            raw(&["#!/bin/sh\n", "é\"😀"]),
+            "[\n \"#!/bin/sh\\n\",\n \"\\u00e9\\\"\\ud83d\\ude00\"\n]"
+        );
+    }
+}

@@ -1,0 +1,113 @@
+//! Content-Transfer-Encodings (RFC 2045 §6) undone, and text read in its charset.
+
+use std::borrow::Cow;
+
+use crate::header::without_end;
+
+/// The content of a body. What cannot be decoded stays as it came, as mail readers do it.
+pub fn decode<'a>(body: &'a [u8], encoding: Option<&str>) -> Cow<'a, [u8]> {
+    let encoding = encoding.unwrap_or_default().trim().to_ascii_lowercase();
+    let decoded = match encoding.as_str() {
+        "base64" => encoding::base64::decode_lax(body),
+        "quoted-printable" => Some(quoted_printable(body)),
+        "x-uuencode" | "uuencode" | "uue" | "x-uue" => uuencoded(body),
+        _ => None,
+    };
+    decoded.map_or(Cow::Borrowed(body), Cow::Owned)
+}
+
+fn quoted_printable(body: &[u8]) -> Vec<u8> {
+    let digit = |b: Option<&u8>| b.and_then(|b| char::from(*b).to_digit(16));
+    let mut out = Vec::with_capacity(body.len());
+    let mut i = 0;
+    while let Some(byte) = body.get(i) {
+        let rest = &body[i + 1..];
+        i += 1;
+        if *byte != b'=' {
+            out.push(*byte);
+        } else if let (Some(high), Some(low)) = (digit(rest.first()), digit(rest.get(1))) {
+            out.push((high * 16 + low) as u8);
+            i += 2;
+        } else {
+            // A soft line break, maybe with blanks that a relay left behind the `=`.
+            let blanks = rest.iter().take_while(|b| matches!(b, b' ' | b'\t')).count();
+            match &rest[blanks..] {
+                [b'\n', ..] => i += blanks + 1,
+                [b'\r', b'\n', ..] => i += blanks + 2,
+                [] => i += blanks,
+                _ => out.push(b'='),
+            }
+        }
+    }
+    out
+}
+
+/// `None` without a `begin` line; lines that make no sense are left out.
+fn uuencoded(body: &[u8]) -> Option<Vec<u8>> {
+    let mut lines = body.split_inclusive(|b| *b == b'\n').map(without_end);
+    lines.find(|line| line.starts_with(b"begin "))?;
+    let mut out = Vec::new();
+    for line in lines.take_while(|line| line.trim_ascii() != b"end") {
+        let Some((length, data)) = line.split_first() else { continue };
+        let value = |b: &u8| b.wrapping_sub(b' ') & 63;
+        let length = usize::from(value(length));
+        let bytes = data.chunks(4).flat_map(|group| {
+            let at = |i: usize| group.get(i).map_or(0, value);
+            [at(0) << 2 | at(1) >> 4, at(1) << 4 | at(2) >> 2, at(2) << 6 | at(3)]
+        });
+        out.extend(bytes.take(length));
+    }
+    Some(out)
+}
+
+/// The text of bytes in a charset; UTF-8 whatever was declared when they are UTF-8. `None` when they are
+/// neither, or the charset is none that we know.
+pub fn text<'a>(bytes: &'a [u8], charset: Option<&str>) -> Option<Cow<'a, str>> {
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        return Some(Cow::Borrowed(text));
+    }
+    let charset = charset.unwrap_or_default().to_ascii_lowercase().replace('_', "-");
+    match charset.as_str() {
+        "latin-1" | "latin1" | "iso-8859-1" | "iso8859-1" | "l1" => {
+            Some(Cow::Owned(bytes.iter().map(|b| char::from(*b)).collect()))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn encodings() {
+        for (encoding, body, expected) in [
+            (None, "a=3D", "a=3D"),
+            (Some("7bit"), "a", "a"),
+            (Some("8bit"), "é", "é"),
+            (Some("BASE64"), "aGVs\nbG8=\n", "hello"),
+            (Some("base64"), "aGVsbG8", "hello"),
+            (Some("base64"), "a", "a"),
+            (Some("base64"), "*aGVsbG8=*", "hello"),
+            (Some(" Quoted-Printable "), "a=C3=A9=\n b =3d \n=\r\nx=zz=", "aé b = \nx=zz"),
+            (Some("quoted-printable"), "a= \t\nb=", "ab"),
+            (Some("quoted-printable"), "=4", "=4"),
+            (Some("x-uuencode"), "begin 644 x\n%:&5L;&\\\n`\nend\n", "hello"),
+            (Some("uue"), "no begin", "no begin"),
+            (Some("rot13"), "a", "a"),
+        ] {
+            let read = decode(body.as_bytes(), encoding);
+            assert_eq!(String::from_utf8_lossy(&read), expected, "{encoding:?} {body:?}");
+        }
+    }
+
+    #[test]
+    fn charsets() {
+        assert_eq!(text("é".as_bytes(), Some("latin-1")).as_deref(), Some("é"));
+        assert_eq!(text(b"\xe9", Some("ISO_8859-1")).as_deref(), Some("é"));
+        assert_eq!(text(b"\xe9", Some("us-ascii")), None);
+        assert_eq!(text(b"\xe9", Some("koi8-r")), None);
+        assert_eq!(text(b"\xe9", None), None);
+        assert_eq!(text(b"a", Some("utf-16")).as_deref(), Some("a"));
+    }
+}

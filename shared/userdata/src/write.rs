@@ -1,0 +1,155 @@
+//! The processed data as one MIME message, as it is kept beside the raw data (`user-data.txt.i`), and the
+//! question whether such a file already says the same.
+
+use crate::{Part, mime};
+
+/// The message of some parts. Its boundary follows from its content: the same data give the same file.
+pub fn message(parts: &[Part]) -> Vec<u8> {
+    let pieces: Vec<Vec<u8>> = parts.iter().map(piece).collect();
+    let boundary = boundary(&pieces);
+    let mut out = format!(
+        "Content-Type: multipart/mixed; boundary=\"{boundary}\"\nMIME-Version: 1.0\nNumber-Attachments: {}\n\n",
+        parts.len()
+    )
+    .into_bytes();
+    for piece in &pieces {
+        out.extend_from_slice(format!("--{boundary}\n").as_bytes());
+        out.extend_from_slice(piece);
+        out.push(b'\n');
+    }
+    out.extend_from_slice(format!("--{boundary}--\n").as_bytes());
+    out
+}
+
+fn piece(part: &Part) -> Vec<u8> {
+    let headers: String = part.headers.iter().map(|(name, value)| format!("{name}: {value}\n")).collect();
+    let mut piece = headers.into_bytes();
+    piece.push(b'\n');
+    let body = part.transferred.as_ref().unwrap_or(&part.payload);
+    match std::str::from_utf8(body) {
+        Ok(text) => piece.extend_from_slice(unix(text).as_bytes()),
+        Err(_) => piece.extend_from_slice(body),
+    }
+    piece
+}
+
+/// A message has one kind of line end, and upstream's has this one.
+fn unix(text: &str) -> String {
+    text.replace("\r\n", "\n").replace('\r', "\n")
+}
+
+/// In the shape that users know from Python's email package: `===============`, 19 digits, `==`.
+fn boundary(pieces: &[Vec<u8>]) -> String {
+    // FNV-1a: any function of the content will do.
+    let fold = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    let mut number = pieces.iter().flatten().fold(0xcbf2_9ce4_8422_2325, fold);
+    loop {
+        let boundary = format!("==============={:019}==", number % 10_u64.pow(19));
+        let line = format!("--{boundary}");
+        // Found at a line's begin once in 10^19 times, and then the next one is tried.
+        let taken = |piece: &Vec<u8>| piece.split(|b| *b == b'\n').any(|l| l.starts_with(line.as_bytes()));
+        if !pieces.iter().any(taken) {
+            return boundary;
+        }
+        number = number.wrapping_add(1);
+    }
+}
+
+/// Whether a message that was written before, by us or by Python, says the same as these parts. Then it is
+/// left alone: its boundary and the spelling of its headers mean nothing.
+pub fn says_the_same(message: &[u8], parts: &[Part]) -> bool {
+    let Ok(leaves) = mime::leaves(message, parts.len()) else { return false };
+    leaves.len() == parts.len()
+        && leaves.into_iter().map(Part::from_leaf).zip(parts).all(|(old, new)| {
+            old.content_type == new.content_type
+                && old.filename == new.filename
+                && old.launch_index() == new.launch_index()
+                && old.merge_type() == new.merge_type()
+                && same_payload(&old.payload, &new.payload)
+        })
+}
+
+/// Python's writer ends lines with LF, and puts U+FFFD for each byte of a text that it took for undecodable.
+fn same_payload(old: &[u8], new: &[u8]) -> bool {
+    // A last CR is taken for a part of the delimiter's line end.
+    if old == new || Some(old) == new.strip_suffix(b"\r") {
+        return true;
+    }
+    let old = String::from_utf8_lossy(old);
+    if let Ok(new) = std::str::from_utf8(new)
+        && unix(&old) == unix(new)
+    {
+        return true;
+    }
+    if !old.contains(char::REPLACEMENT_CHARACTER) {
+        return false;
+    }
+    // Each byte beyond ASCII counts as one mark, a character that was written well as several.
+    let marks = |c: char| match c {
+        char::REPLACEMENT_CHARACTER => 1,
+        c => c.len_utf8(),
+    };
+    let spread = |c: char| if c.is_ascii() { (c, 1) } else { ('\u{80}', marks(c)) };
+    let old = old.chars().flat_map(|c| {
+        let (c, times) = spread(c);
+        std::iter::repeat_n(c, times)
+    });
+    let new: String = new.iter().map(|b| if b.is_ascii() { char::from(*b) } else { '\u{80}' }).collect();
+    unix(&old.collect::<String>()) == unix(&new)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parts::expand;
+
+    fn parts(blob: &[u8]) -> Vec<Part> {
+        expand([blob], &mut |_| Ok(Vec::new())).unwrap().parts
+    }
+
+    /// As Python's cloud-init 26.2 writes `#cloud-config\na: é\n`.
+    const PYTHON: &str = "Content-Type: multipart/mixed; boundary=\"===============2318039125117486169==\"\n\
+        MIME-Version: 1.0\nNumber-Attachments: 1\n\n--===============2318039125117486169==\nMIME-Version: 1.0\n\
+        Content-Type: text/cloud-config\nContent-Disposition: attachment; filename=\"part-001\"\n\n\
+        #cloud-config\na: \u{fffd}\u{fffd}\n\n--===============2318039125117486169==--\n";
+
+    #[test]
+    fn same_bytes_for_same_data() {
+        let parts = parts("#cloud-config\na: é\n".as_bytes());
+        assert_eq!(message(&parts), message(&parts));
+        let text = String::from_utf8(message(&parts)).unwrap();
+        let plain = |text: &str| {
+            let digits =
+                text.split('=').find(|t| t.len() == 19 && t.bytes().all(|b| b.is_ascii_digit())).unwrap();
+            text.replace(digits, "N")
+        };
+        assert_eq!(plain(&text), plain(&PYTHON.replace("\u{fffd}\u{fffd}", "é")));
+    }
+
+    #[test]
+    fn what_is_written_reads_back() {
+        let blob = b"MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\
+            Content-Type: text/x-shellscript; name=\"a \\\"b\\\"\"\nContent-Transfer-Encoding: base64\n\nIyEvYmluL3NoDQo=\n\
+            --b\nMerge-Type: list(append)\nContent-Type: text/cloud-config; charset=latin-1\n\nlaunch-index: 7\nx: \xe9\n\
+            --b\n\n\0\x01\xff\r\n\r\n--b--";
+        let parts = parts(blob);
+        assert_eq!(parts.len(), 3);
+        let text = message(&parts);
+        assert!(says_the_same(&text, &parts));
+        let again: Vec<Part> = mime::leaves(&text, 9).unwrap().into_iter().map(Part::from_leaf).collect();
+        assert_eq!(again, parts);
+    }
+
+    #[test]
+    fn python_said_the_same_or_not() {
+        let see = |blob: &str| says_the_same(PYTHON.as_bytes(), &parts(blob.as_bytes()));
+        assert!(see("#cloud-config\na: é\n"));
+        assert!(see("#cloud-config\r\na: é\r\n"));
+        assert!(!see("#cloud-config\na: e\n"));
+        assert!(!see("#cloud-config\na: €\n"));
+        assert!(!see("#cloud-config\nb: é\n"));
+        assert!(!see("#!/bin/sh\n"));
+        assert!(!says_the_same(b"", &parts(b"#!/bin/sh")));
+        assert!(!says_the_same(b"\0\xff", &parts(b"#!/bin/sh")));
+    }
+}

@@ -1,0 +1,121 @@
+//! The same documents through Python's cloud-init and through us: same parts, or a difference with its reason.
+#![allow(clippy::unwrap_used, reason = "test code outside of test functions")]
+
+use std::fs;
+use std::path::Path;
+
+use userdata::Part;
+use userdata::parts::expand;
+
+/// Where we answer otherwise, on purpose.
+const DIFFERENCES: &[(&str, &str)] = &[("rfc822", "upstream handles what an embedded message holds twice")];
+
+fn recorded() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/recorded"))
+}
+
+fn expanded(blob: &[u8]) -> Result<Vec<Part>, String> {
+    let found = expand([blob], &mut |wanted| {
+        let name = wanted.url.rsplit('/').next().unwrap_or_default();
+        fs::read(recorded().join("includes").join(name)).map_err(|e| system::Error::new(e.to_string()))
+    });
+    found.map(|found| found.parts).map_err(|e| e.to_string())
+}
+
+/// In the form of the recorded files.
+fn lines(parts: &[Part]) -> Vec<String> {
+    let line = |part: &Part| {
+        let index = part.headers.get("launch-index").unwrap_or_default();
+        let merge = part.merge_type().unwrap_or_default();
+        let payload = encoding::base64::encode(&part.payload);
+        format!("{}\t{}\t{index}\t{merge}\t{payload}", part.content_type, part.filename)
+    };
+    parts.iter().map(line).collect()
+}
+
+struct Case {
+    name: String,
+    blob: Vec<u8>,
+    /// `None` for an error.
+    parts: Option<Vec<String>>,
+}
+
+fn cases() -> Vec<Case> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(recorded()).unwrap() {
+        let (path, name) = entry.map(|e| (e.path(), e.file_name().into_string().unwrap())).unwrap();
+        let Ok(parts) = fs::read_to_string(path.join("parts")) else { continue };
+        let parts = (parts != "error\n").then(|| parts.lines().map(str::to_string).collect());
+        found.push(Case { name, blob: fs::read(path.join("user-data")).unwrap(), parts });
+    }
+    assert!(found.len() >= 60, "recorded cases are missing");
+    found
+}
+
+fn gzip(content: &[u8]) -> Vec<u8> {
+    let mut out = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255];
+    out.extend(miniz_oxide::deflate::compress_to_vec(content, 6));
+    let crc = content.iter().fold(!0_u32, |crc, byte| {
+        (0..8).fold(crc ^ u32::from(*byte), |c, _| if c & 1 == 1 { c >> 1 ^ 0xedb8_8320 } else { c >> 1 })
+    });
+    out.extend((!crc).to_le_bytes());
+    out.extend((content.len() as u32).to_le_bytes());
+    out
+}
+
+#[test]
+fn same_parts_as_upstream() {
+    let mut wrong = Vec::new();
+    for case in cases() {
+        let ours = expanded(&case.blob).ok().map(|parts| lines(&parts));
+        let difference = DIFFERENCES.iter().find(|(name, _)| *name == case.name);
+        if (ours == case.parts) == difference.is_some() {
+            wrong.push(format!("{}: {ours:#?}, upstream {:#?}", case.name, case.parts));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn gzip_around_changes_nothing() {
+    for case in cases().iter().filter(|c| !c.name.starts_with("gzip")) {
+        let (plain, packed) = (expanded(&case.blob), expanded(&gzip(&case.blob)));
+        assert_eq!(plain.map(|p| lines(&p)), packed.map(|p| lines(&p)), "{}", case.name);
+    }
+}
+
+/// Each document that is no MIME message as a part of one: as text, in base64, in quoted-printable, compressed.
+#[test]
+fn mime_around_changes_only_the_number() {
+    for case in cases() {
+        if case.blob.starts_with(&[0x1f, 0x8b]) || userdata::is_mime(&case.blob) {
+            continue;
+        }
+        let base64 = encoding::base64::encode(&case.blob).into_bytes();
+        let quoted: String = case
+            .blob
+            .iter()
+            .map(|b| format!("={b:02X}"))
+            .collect::<Vec<_>>()
+            .chunks(20)
+            .map(|l| l.concat() + "=\n")
+            .collect();
+        let packed = encoding::base64::encode(&gzip(&case.blob)).into_bytes();
+        for (headers, body) in [
+            ("Content-Type: text/plain", &case.blob),
+            ("Content-Type: text/plain\nContent-Transfer-Encoding: base64", &base64),
+            ("Content-Transfer-Encoding: quoted-printable", &quoted.into_bytes()),
+            ("Content-Type: application/gzip\nContent-Transfer-Encoding: base64", &packed),
+        ] {
+            let head =
+                format!("MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=B\n\n--B\n{headers}\n\n");
+            let message = [head.as_bytes(), body, b"\n--B--\n"].concat();
+            // Without a header of its own, a part says text/plain where a blob says nothing.
+            let plain = |parts: Vec<Part>| -> Vec<String> {
+                lines(&parts).iter().map(|l| l.replace("text/x-not-multipart", "text/plain")).collect()
+            };
+            let direct = expanded(&case.blob).map(plain);
+            assert_eq!(expanded(&message).map(plain), direct, "{} as {headers}", case.name);
+        }
+    }
+}

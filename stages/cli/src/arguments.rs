@@ -1,0 +1,371 @@
+//! The command line: argh's structs, and before them the spellings that argparse took and argh does not
+//! (`--mode=final`, `-lw`, `--root` anywhere).
+
+use argh::{EarlyExit, FromArgs};
+
+/// What the words ask for.
+pub enum Parsed {
+    Run {
+        top: Top,
+        command: Command,
+    },
+    /// Help or the version.
+    Print(String),
+    /// A usage error: its message, and the help that goes with it.
+    Usage(String, String),
+}
+
+/// Options before the subcommand.
+#[derive(Debug, Clone, Default)]
+pub struct Top {
+    pub root: String,
+    pub debug: bool,
+    pub force: bool,
+}
+
+/// Sets up a cloud machine at boot.
+#[derive(FromArgs)]
+struct CloudInit {
+    /// print the version and exit
+    #[argh(switch, short = 'v')]
+    version: bool,
+    /// more logging, on standard error
+    #[argh(switch, short = 'd')]
+    debug: bool,
+    /// go on without a datasource
+    #[argh(switch)]
+    force: bool,
+    #[argh(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(FromArgs)]
+#[argh(subcommand)]
+#[allow(dead_code)]
+pub enum Command {
+    Init(Init),
+    Modules(Modules),
+    Single(Single),
+    Status(Status),
+    Query(Query),
+    Clean(Clean),
+    CloudId(CloudId),
+    Features(Features),
+    DhclientHook(DhclientHook),
+}
+
+/// Run the local or the network stage.
+#[derive(FromArgs)]
+#[argh(subcommand, name = "init")]
+pub struct Init {
+    /// the local stage: datasources that need no network
+    #[argh(switch, short = 'l')]
+    pub local: bool,
+    /// further configuration, of the highest precedence
+    #[argh(option, short = 'f')]
+    pub file: Vec<String>,
+}
+
+/// Run the modules of a stage.
+#[derive(FromArgs)]
+#[argh(subcommand, name = "modules")]
+pub struct Modules {
+    /// init, config or final
+    #[argh(option, short = 'm', default = "\"config\".to_string()")]
+    pub mode: String,
+    /// further configuration, of the highest precedence
+    #[argh(option, short = 'f')]
+    pub file: Vec<String>,
+}
+
+/// Run one module.
+#[derive(FromArgs)]
+#[argh(subcommand, name = "single")]
+pub struct Single {
+    /// the module: ssh, cc_ssh
+    #[argh(option, short = 'n')]
+    pub name: String,
+    /// instance, always or once; the module's own when left out
+    #[argh(option)]
+    pub frequency: Option<String>,
+    /// accepted as ever; events are in the log with and without it
+    #[argh(switch)]
+    #[allow(dead_code)]
+    report: bool,
+    /// further configuration, of the highest precedence
+    #[argh(option, short = 'f')]
+    pub file: Vec<String>,
+    /// arguments for the module
+    #[argh(positional, greedy)]
+    pub argument: Vec<String>,
+}
+
+/// Report what cloud-init is doing, or how it went.
+#[derive(FromArgs)]
+#[argh(subcommand, name = "status")]
+pub struct Status {
+    /// json, tabular or yaml
+    #[argh(option, default = "\"tabular\".to_string()")]
+    pub format: String,
+    /// more than one line
+    #[argh(switch, short = 'l')]
+    pub long: bool,
+    /// wait until cloud-init has finished
+    #[argh(switch, short = 'w')]
+    pub wait: bool,
+}
+
+/// Show what is known of the instance.
+#[derive(FromArgs)]
+#[argh(subcommand, name = "query")]
+pub struct Query {
+    /// instance data to read instead of this machine's
+    #[argh(option, short = 'i')]
+    pub instance_data: Option<String>,
+    /// user-data to read instead of this machine's
+    #[argh(option, short = 'u')]
+    pub user_data: Option<String>,
+    /// vendor-data to read instead of this machine's
+    #[argh(option, short = 'v')]
+    pub vendor_data: Option<String>,
+    /// everything
+    #[argh(switch, short = 'a')]
+    pub all: bool,
+    /// the keys below VARNAME
+    #[argh(switch, short = 'l')]
+    pub list_keys: bool,
+    /// the old way to give VARNAME
+    #[argh(option, short = 'n')]
+    pub name: Option<String>,
+    /// a dotted path: v1.region, ds.meta_data.uuid
+    #[argh(positional)]
+    pub varname: Option<String>,
+}
+
+/// Remove what earlier boots left, so that the next one is a first one.
+#[derive(FromArgs)]
+#[argh(subcommand, name = "clean")]
+pub struct Clean {
+    /// also the logs
+    #[argh(switch, short = 'l')]
+    pub logs: bool,
+    /// also the seed directory
+    #[argh(switch, short = 's')]
+    pub seed: bool,
+    /// also /etc/machine-id
+    #[argh(switch)]
+    pub machine_id: bool,
+    /// also configuration that was generated: all, ssh_config, network, datasource, fstab
+    #[argh(option, short = 'c')]
+    pub configs: Vec<String>,
+    /// then reboot
+    #[argh(switch, short = 'r')]
+    pub reboot: bool,
+}
+
+/// Print the id of the cloud.
+#[derive(FromArgs)]
+#[argh(subcommand, name = "cloud-id")]
+pub struct CloudId {
+    /// all of v1 as JSON
+    #[argh(switch, short = 'j')]
+    pub json: bool,
+    /// the region too
+    #[argh(switch, short = 'l')]
+    pub long: bool,
+    /// instance data to read instead of this machine's
+    #[argh(option, short = 'i')]
+    pub instance_data: Option<String>,
+}
+
+/// List what configuration formats are understood.
+#[derive(FromArgs)]
+#[argh(subcommand, name = "features")]
+pub struct Features {}
+
+/// Does nothing (removed upstream; old hooks call it).
+#[derive(FromArgs)]
+#[argh(subcommand, name = "dhclient-hook")]
+pub struct DhclientHook {
+    #[argh(positional, greedy)]
+    #[allow(dead_code)]
+    rest: Vec<String>,
+}
+
+/// Reads the words behind the program's name.
+pub fn parse(program: &str, words: Vec<String>) -> Parsed {
+    let is_id = program == "cloud-id";
+    let name = if is_id { "cloud-id" } else { "cloud-init" };
+    let (root, mut words) = match take_root(words) {
+        Ok(taken) => taken,
+        Err(message) => return Parsed::Usage(message, help(name, &[])),
+    };
+    if is_id {
+        words.insert(0, "cloud-id".into());
+    }
+    let words = normalise(words);
+    let texts: Vec<&str> = words.iter().map(String::as_str).collect();
+    let parsed = match CloudInit::from_args(&["cloud-init"], &texts) {
+        Ok(parsed) => parsed,
+        Err(EarlyExit { output, status: Ok(()) }) => return Parsed::Print(output),
+        Err(EarlyExit { output, .. }) => return Parsed::Usage(usage_message(&output), help(name, &texts)),
+    };
+    if parsed.version {
+        return Parsed::Print(format!("{name} {}", env!("CARGO_PKG_VERSION")));
+    }
+    let Some(command) = parsed.command else {
+        return Parsed::Usage("a subcommand is required".into(), help(name, &[]));
+    };
+    if let Some(message) = bad_choice(&command) {
+        return Parsed::Usage(message, help(name, &texts));
+    }
+    Parsed::Run { top: Top { root, debug: parsed.debug, force: parsed.force }, command }
+}
+
+/// Takes `--root DIR` out, wherever it stands before `--`.
+fn take_root(words: Vec<String>) -> Result<(String, Vec<String>), String> {
+    let (mut root, mut rest) = ("/".to_string(), Vec::new());
+    let mut words = words.into_iter();
+    while let Some(word) = words.next() {
+        if word == "--" {
+            rest.push(word);
+            rest.extend(words.by_ref());
+        } else if word == "--root" {
+            root = words.next().ok_or("argument --root: expected one argument")?;
+        } else if let Some(dir) = word.strip_prefix("--root=") {
+            root = dir.to_string();
+        } else {
+            rest.push(word);
+        }
+    }
+    Ok((root, rest))
+}
+
+/// `--key=value` in two words, `-lw` as `-l -w`, `-mfinal` as `-m final`, and the subcommands of older articles.
+fn normalise(words: Vec<String>) -> Vec<String> {
+    const WITH_VALUE: [char; 7] = ['f', 'm', 'n', 'i', 'u', 'c', 'v'];
+    let mut result: Vec<String> = Vec::new();
+    let mut words = words.into_iter();
+    while let Some(word) = words.next() {
+        if word == "--" {
+            result.extend(words.by_ref());
+        } else if let (true, Some((key, value))) = (word.starts_with("--"), word.split_once('=')) {
+            result.extend([key.to_string(), value.to_string()]);
+        } else if let Some(letters) =
+            word.strip_prefix('-').filter(|w| !w.starts_with('-') && w.chars().count() > 1)
+        {
+            let mut letters = letters.chars();
+            while let Some(letter) = letters.next() {
+                result.push(format!("-{letter}"));
+                let rest = letters.as_str();
+                if WITH_VALUE.contains(&letter) && !rest.is_empty() && !result.is_empty() {
+                    result.push(rest.trim_start_matches('=').to_string());
+                    break;
+                }
+            }
+        } else {
+            result.push(word);
+        }
+    }
+    // argparse's nargs="+": every word behind --configs is one more.
+    if result.iter().any(|w| w == "clean") {
+        let mut spread = Vec::new();
+        let mut in_configs = false;
+        for word in result {
+            if in_configs && !word.starts_with('-') {
+                if spread.last().is_none_or(|w: &String| w != "--configs") {
+                    spread.push("--configs".to_string());
+                }
+                spread.push(word);
+                continue;
+            }
+            in_configs = word == "-c" || word == "--configs";
+            spread.push(if in_configs { "--configs".into() } else { word });
+        }
+        return spread;
+    }
+    result
+}
+
+/// Choices that argparse checked.
+fn bad_choice(command: &Command) -> Option<String> {
+    let check = |option: &str, value: &str, choices: &[&str]| {
+        (!choices.contains(&value)).then(|| {
+            let list = choices.iter().map(|c| format!("'{c}'")).collect::<Vec<_>>().join(", ");
+            format!("argument {option}: invalid choice: '{value}' (choose from {list})")
+        })
+    };
+    match command {
+        Command::Modules(m) => check("--mode/-m", &m.mode, &["init", "config", "final"]),
+        Command::Status(s) => check("--format", &s.format, &["json", "tabular", "yaml"]),
+        Command::Single(s) => {
+            s.frequency.as_deref().and_then(|f| check("--frequency", f, &["once", "always", "instance"]))
+        }
+        Command::Clean(c) => c
+            .configs
+            .iter()
+            .find_map(|t| check("-c/--configs", t, &["all", "ssh_config", "network", "datasource", "fstab"])),
+        _ => None,
+    }
+}
+
+/// argh's complaint in one line, in argparse's words where they are the same complaint.
+fn usage_message(output: &str) -> String {
+    let line = output.lines().map(str::trim).find(|l| !l.is_empty()).unwrap_or("bad arguments");
+    if let Some(word) = line.strip_prefix("Unrecognized argument: ") {
+        return format!("unrecognized arguments: {word}");
+    }
+    if line == "Required options not provided:" {
+        let names: Vec<&str> = output.lines().skip(1).map(str::trim).filter(|l| l.starts_with('-')).collect();
+        return format!("the following arguments are required: {}", names.join(", "));
+    }
+    line.trim_end_matches(':').to_string()
+}
+
+fn help(name: &str, words: &[&str]) -> String {
+    let ask = |words: &[&str]| match CloudInit::from_args(&[name], words) {
+        Err(exit) if exit.status.is_ok() => Some(exit.output),
+        _ => None,
+    };
+    let subcommand = words.iter().find(|w| !w.starts_with('-')).copied();
+    subcommand.and_then(|s| ask(&[s, "--help"])).or_else(|| ask(&["--help"])).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Vec<String> {
+        text.split_whitespace().map(Into::into).collect()
+    }
+
+    #[test]
+    fn the_spellings_of_argparse() {
+        for (given, wanted) in [
+            ("modules --mode=final", "modules --mode final"),
+            ("status -lw", "status -l -w"),
+            ("modules -mfinal", "modules -m final"),
+            ("single -n ssh -- -x --y=z", "single -n ssh -x --y=z"),
+            ("clean --configs all network --logs", "clean --configs all --configs network --logs"),
+        ] {
+            assert_eq!(normalise(words(given)), words(wanted), "{given}");
+        }
+    }
+
+    #[test]
+    fn usage_errors() {
+        let message = |text: &str| match parse("cloud-init", words(text)) {
+            Parsed::Usage(message, help) => {
+                assert!(!help.is_empty());
+                message
+            }
+            Parsed::Print(_) | Parsed::Run { .. } => "no error".into(),
+        };
+        assert_eq!(message(""), "a subcommand is required");
+        assert_eq!(message("status --what"), "unrecognized arguments: --what");
+        assert!(message("modules -m x").starts_with("argument --mode/-m: invalid choice: 'x'"));
+        assert!(message("single").starts_with("the following arguments are required: "));
+        assert_eq!(message("status --wait --long"), "no error");
+        assert_eq!(message("init -l --root /x"), "no error");
+    }
+}

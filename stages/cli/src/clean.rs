@@ -1,0 +1,140 @@
+//! `clean`: makes the next boot a first boot.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use config::Node;
+use system::{Command, Output, Result, Write};
+
+use crate::arguments::Clean;
+use crate::machine::Machine;
+
+/// Files that rendering network configuration has made: directory, beginning and end of their names.
+const NETWORK_FILES: [(&str, &str, &str); 7] = [
+    ("/etc/netplan", "50-cloud-init", ".yaml"),
+    ("/etc/NetworkManager/conf.d", "99-cloud-init", ".conf"),
+    ("/etc/NetworkManager/conf.d", "30-cloud-init-ip6-addr-gen-mode", ".conf"),
+    ("/etc/NetworkManager/system-connections", "cloud-init-", ".nmconnection"),
+    ("/etc/systemd/network", "10-cloud-init-", ".network"),
+    ("/etc/systemd/network", "10-cloud-init-", ".netdev"),
+    ("/etc/network/interfaces.d", "50-cloud-init", ".cfg"),
+];
+
+pub fn run(machine: &Machine, args: &Clean) -> ExitCode {
+    if !Machine::is_root() && machine.sys.is_live() {
+        eprintln!("Error:\nThis command must be run as root.");
+        return ExitCode::FAILURE;
+    }
+    match clean(machine, args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("Error:\n{e}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn clean(machine: &Machine, args: &Clean) -> Result<()> {
+    let sys = &machine.sys;
+    if args.logs {
+        for file in log_files(machine) {
+            remove_log(machine, &file)?;
+        }
+    }
+    configs(machine, args)?;
+    let cloud = machine.layout.cloud("");
+    if sys.is_dir(&cloud) {
+        for name in sys.list(&cloud)? {
+            if name != "seed" || args.seed {
+                sys.remove_tree(machine.layout.cloud(&name))?;
+            }
+        }
+    } else {
+        eprintln!("Artifacts already cleaned.");
+    }
+    run_parts(machine)?;
+    if args.machine_id {
+        if sys.is_dir("/run/systemd/system") || !sys.is_live() {
+            // What machine-id(5) reads as "this image was never booted".
+            sys.write("/etc/machine-id", "uninitialized\n", Write::mode(0o444))?;
+        } else {
+            sys.remove("/etc/machine-id")?;
+        }
+    }
+    if args.reboot {
+        sys.run(&Command::new(["shutdown", "-r", "now"]))?;
+    }
+    Ok(())
+}
+
+/// The administrator's own clean-up scripts.
+fn run_parts(machine: &Machine) -> Result<()> {
+    for name in machine.sys.list("/etc/cloud/clean.d")? {
+        let path = format!("/etc/cloud/clean.d/{name}");
+        if machine.sys.which(&path).is_some() {
+            let script = Command::new([path]).output(Output::Stage).timeout(Duration::from_secs(600));
+            machine.sys.run(&script)?;
+        }
+    }
+    Ok(())
+}
+
+fn configs(machine: &Machine, args: &Clean) -> Result<()> {
+    let sys = &machine.sys;
+    let wanted = |what: &str| args.configs.iter().any(|c| c == what || c == "all");
+    if wanted("ssh_config") {
+        sys.remove("/etc/ssh/sshd_config.d/50-cloud-init.conf")?;
+    }
+    if wanted("network") {
+        for (directory, begin, end) in NETWORK_FILES {
+            for name in sys.list(directory)? {
+                if name.starts_with(begin) && name.ends_with(end) {
+                    sys.remove(format!("{directory}/{name}"))?;
+                }
+            }
+        }
+    }
+    if wanted("fstab")
+        && let Some(text) = sys.read_text_if_there("/etc/fstab")?
+    {
+        let kept: Vec<&str> = text.lines().filter(|l| !l.contains("comment=cloudconfig")).collect();
+        if kept.len() != text.lines().count() {
+            sys.write("/etc/fstab", kept.join("\n") + "\n", Write::default())?;
+        }
+    }
+    Ok(())
+}
+
+/// The log and the output file, as configured.
+fn log_files(machine: &Machine) -> Vec<String> {
+    let config = &machine.settings.merged;
+    let log = config.get("def_log_file").and_then(Node::as_str).unwrap_or("/var/log/cloud-init.log");
+    let mut files = vec![log.to_string()];
+    let output = config.get("output").and_then(Node::as_map);
+    for (_, value) in output.into_iter().flat_map(|m| m.iter()) {
+        let Some(text) = value.as_str() else { continue };
+        // `>> FILE`, `> FILE`, `| tee -a FILE`
+        let last = text.split_whitespace().last().map(|w| w.trim_start_matches('>')).unwrap_or_default();
+        if last.starts_with('/') {
+            files.push(last.to_string());
+        }
+    }
+    files.dedup();
+    files
+}
+
+/// A log and its rotated copies. A device (output to a console) stays.
+fn remove_log(machine: &Machine, file: &str) -> Result<()> {
+    let sys = &machine.sys;
+    if sys.exists(file) && !sys.is_file(file) {
+        return Ok(());
+    }
+    sys.remove(file)?;
+    let Some((directory, name)) = file.rsplit_once('/') else { return Ok(()) };
+    for other in sys.list(directory)? {
+        if other.strip_prefix(name).is_some_and(|rest| rest.starts_with('.') || rest.starts_with('-')) {
+            sys.remove(format!("{directory}/{other}"))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,72 @@
+//! `cloud-init-per FREQUENCY NAME COMMAND…`: runs a command at most once, from bootcmd and the like.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use state::Layout;
+use system::{Command, Output, System, Write};
+
+const USAGE: &str = "usage: cloud-init-per FREQUENCY NAME COMMAND [ARGUMENT...]
+
+Runs COMMAND and remembers it under NAME, so that it is not run again:
+FREQUENCY is once (ever), instance (for this instance) or always (each time).";
+
+/// A day: the caller has a deadline of its own.
+const LONGEST: Duration = Duration::from_secs(86400);
+
+pub fn run(words: &[String]) -> ExitCode {
+    if words.iter().any(|w| w == "-h" || w == "--help") {
+        println!("{USAGE}");
+        return ExitCode::SUCCESS;
+    }
+    let [frequency, name, rest @ ..] = words else { return usage() };
+    // The old program's name had a word between name and command.
+    let command = match rest {
+        [execute, rest @ ..] if execute == "execute" && !rest.is_empty() => rest,
+        rest => rest,
+    };
+    if command.is_empty() || !matches!(frequency.as_str(), "once" | "instance" | "always") {
+        return usage();
+    }
+    if name.contains('/') {
+        return fail(&format!("name must not contain a '/': {name}"));
+    }
+    if !nix::unistd::geteuid().is_root() {
+        return fail("must be root");
+    }
+    let (sys, layout) = (System::new("/"), Layout::default());
+    let directory = if frequency == "instance" { layout.instance("sem") } else { layout.cloud("sem") };
+    let marker = format!("{directory}/bootper.{}.{frequency}", name.replace('-', "_"));
+    let old = format!("{directory}/bootper.{name}.{frequency}");
+    if old != marker && sys.exists(&old) && !sys.exists(&marker) {
+        if let Err(e) = sys.rename(&old, &marker) {
+            return fail(&e.to_string());
+        }
+    }
+    if frequency != "always" && sys.exists(&marker) {
+        return ExitCode::SUCCESS;
+    }
+    let run = Command::new(command).output(Output::Stage).accept_all().timeout(LONGEST);
+    let code = match sys.run(&run) {
+        Ok(finished) => finished.code,
+        Err(e) => {
+            eprintln!("{e}");
+            127
+        }
+    };
+    let text = format!("{code}\t{}\n", sys.clock().wall().as_secs());
+    if let Err(e) = sys.write(&marker, text, Write::default()) {
+        return fail(&e.to_string());
+    }
+    ExitCode::from(u8::try_from(code).unwrap_or(1))
+}
+
+fn usage() -> ExitCode {
+    eprintln!("{USAGE}");
+    ExitCode::FAILURE
+}
+
+fn fail(message: &str) -> ExitCode {
+    eprintln!("{message}");
+    ExitCode::FAILURE
+}

@@ -1,0 +1,170 @@
+//! `query`: the instance's data, whole for root, redacted for others.
+
+use std::process::ExitCode;
+
+use serde_json::{Map, Value};
+use system::{Result, error, warning};
+
+use crate::arguments::Query;
+use crate::machine::Machine;
+
+pub fn run(machine: &Machine, args: &Query) -> ExitCode {
+    let varname = args.varname.as_ref().or(args.name.as_ref());
+    if varname.is_none() && !args.all && !args.list_keys {
+        error!(machine.sys, "Expected one of the options: --all, --format, --list-keys or varname");
+        return ExitCode::FAILURE;
+    }
+    let data = match read(machine, args) {
+        Ok(data) => data,
+        Err(message) => {
+            error!(machine.sys, "{message}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let value = match varname {
+        Some(path) => match find(&data, path) {
+            Ok(value) => value,
+            Err(message) => {
+                error!(machine.sys, "{message}");
+                return ExitCode::FAILURE;
+            }
+        },
+        None => &data,
+    };
+    if !args.list_keys {
+        match value {
+            Value::String(text) => println!("{text}"),
+            other => print!("{}", state::json_text(other, 1)),
+        }
+        return ExitCode::SUCCESS;
+    }
+    let Value::Object(map) = value else {
+        let path = varname.map(String::as_str).unwrap_or_default();
+        error!(machine.sys, "--list-keys provided but '{path}' is not a dict");
+        return ExitCode::FAILURE;
+    };
+    // serde_json's maps are sorted.
+    for key in map.keys() {
+        println!("{key}");
+    }
+    ExitCode::SUCCESS
+}
+
+/// The instance's data with what `query` adds to it.
+fn read(machine: &Machine, args: &Query) -> std::result::Result<Value, String> {
+    let is_root = Machine::is_root();
+    let path = match &args.instance_data {
+        Some(path) => path.clone(),
+        None => {
+            let whole = machine.layout.run("instance-data-sensitive.json");
+            let redacted = machine.layout.run("instance-data.json");
+            if is_root && machine.sys.exists(&whole) {
+                whole
+            } else {
+                if is_root {
+                    warning!(
+                        machine.sys,
+                        "Missing root-readable {whole}. Using redacted {redacted} instead."
+                    );
+                }
+                redacted
+            }
+        }
+    };
+    let mut data = match machine.json(&path) {
+        Ok(Value::Object(map)) => map,
+        Ok(_) => return Err(format!("{path} is no instance data: expected a map")),
+        Err(e) if e.is_absent() => return Err(format!("Missing instance-data file: {path}")),
+        Err(e) if e.kind() == Some(std::io::ErrorKind::PermissionDenied) => {
+            return Err(format!("No read permission on '{path}'. Try sudo"));
+        }
+        Err(e) => return Err(e.to_string()),
+    };
+    let given =
+        |file: &Option<String>, name: &str| file.clone().unwrap_or_else(|| machine.layout.instance(name));
+    for (key, file) in [
+        ("userdata", given(&args.user_data, "user-data.txt")),
+        ("vendordata", given(&args.vendor_data, "vendor-data.txt")),
+    ] {
+        let value = if is_root { raw(machine, &file) } else { Ok(hidden(&file)) };
+        data.insert(key.into(), value.unwrap_or_else(|_| hidden(&file)));
+    }
+    let combined = machine.layout.run("combined-cloud-config.json");
+    let value = if is_root { machine.json(&combined).unwrap_or_default() } else { hidden(&combined) };
+    data.insert("combined_cloud_config".into(), value);
+    Ok(Value::Object(with_aliases(data)))
+}
+
+fn hidden(file: &str) -> Value {
+    format!("<redacted for non-root user> file:{file}").into()
+}
+
+/// Raw data as text: inflated when it is gzip, base64 behind `ci-b64:` when it is not text.
+fn raw(machine: &Machine, file: &str) -> Result<Value> {
+    let bytes = match machine.sys.read(file) {
+        Ok(bytes) => bytes,
+        Err(e) if e.is_absent() => Vec::new(),
+        Err(e) => return Err(e),
+    };
+    let bytes = match encoding::gzip::is_gzip(&bytes) {
+        true => encoding::gzip::inflate(&bytes, 64 << 20).unwrap_or(bytes),
+        false => bytes,
+    };
+    Ok(match String::from_utf8(bytes) {
+        Ok(text) => text.into(),
+        Err(bad) => format!("ci-b64:{}", encoding::base64::encode(bad.as_bytes())).into(),
+    })
+}
+
+/// The keys of `v1` at the top too.
+fn with_aliases(mut data: Map<String, Value>) -> Map<String, Value> {
+    let standard = data.get("v1").and_then(Value::as_object).cloned().unwrap_or_default();
+    for (key, value) in standard {
+        data.entry(key).or_insert(value);
+    }
+    data
+}
+
+/// The value at a dotted path. A key with `-`, `.` or `/` is also found under its name with `_` for these.
+fn find<'a>(data: &'a Value, path: &str) -> std::result::Result<&'a Value, String> {
+    let mut at = data;
+    let mut walked = String::new();
+    for key in path.split('.') {
+        let next = match at {
+            Value::Object(map) => {
+                map.get(key).or_else(|| map.iter().find(|(k, _)| alias(k) == key).map(|(_, v)| v))
+            }
+            Value::Array(items) => key.parse::<usize>().ok().and_then(|i| items.get(i)),
+            _ => None,
+        };
+        at = match (next, walked.is_empty()) {
+            (Some(next), _) => next,
+            (None, true) => return Err(format!("Undefined instance-data key '{key}'")),
+            (None, false) => return Err(format!("instance-data '{walked}' has no '{key}'")),
+        };
+        if !walked.is_empty() {
+            walked.push('.');
+        }
+        walked.push_str(key);
+    }
+    Ok(at)
+}
+
+fn alias(key: &str) -> String {
+    key.replace(|c: char| !c.is_alphanumeric() && c != '_', "_")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn paths() {
+        let data = json!({"ds": {"v1.0": {"local-hostname": "h"}, "list": [1, {"x": 2}]}, "v1": {}});
+        assert_eq!(find(&data, "ds.v1_0.local_hostname"), Ok(&json!("h")));
+        assert_eq!(find(&data, "ds.list.1.x"), Ok(&json!(2)));
+        assert_eq!(find(&data, "no.where").unwrap_err(), "Undefined instance-data key 'no'");
+        assert_eq!(find(&data, "ds.list.x").unwrap_err(), "instance-data 'ds.list' has no 'x'");
+    }
+}

@@ -1,0 +1,65 @@
+//! `init`, `modules` and `single`: this process becomes the stage's.
+
+use std::os::unix::process::CommandExt;
+use std::process::ExitCode;
+
+use crate::arguments::{Init, Modules, Single, Top};
+
+/// Where stages are installed, the first that has them. A packager's LIBEXECDIR is compiled in.
+const PLACES: [&str; 2] = ["/usr/lib/cloud-init", "/usr/libexec/cloud-init"];
+
+pub fn init(top: &Top, args: &Init) -> ExitCode {
+    become_stage(top, if args.local { "local" } else { "network" }, &args.file, &[])
+}
+
+pub fn modules(top: &Top, args: &Modules) -> ExitCode {
+    match args.mode.as_str() {
+        "final" => become_stage(top, "final", &args.file, &[]),
+        "init" => become_stage(top, "config", &args.file, &["--mode", "init"]),
+        _ => become_stage(top, "config", &args.file, &[]),
+    }
+}
+
+pub fn single(top: &Top, args: &Single) -> ExitCode {
+    let mut more = vec!["--single", &args.name];
+    if let Some(frequency) = &args.frequency {
+        more.extend(["--frequency", frequency]);
+    }
+    if !args.argument.is_empty() {
+        more.push("--");
+        more.extend(args.argument.iter().map(String::as_str));
+    }
+    become_stage(top, "config", &args.file, &more)
+}
+
+fn become_stage(top: &Top, stage: &str, files: &[String], more: &[&str]) -> ExitCode {
+    let name = format!("cloud-init-{stage}");
+    let Some(program) = find(&name) else {
+        eprintln!("error: {name} is neither in {} nor beside this program", PLACES.join(" nor in "));
+        return ExitCode::FAILURE;
+    };
+    let mut command = std::process::Command::new(&program);
+    command.args(["--root", &top.root]);
+    for file in files {
+        // The stage runs elsewhere: a relative name is meant from here.
+        let path = std::path::absolute(file).unwrap_or_else(|_| file.into());
+        command.arg("--file").arg(path);
+    }
+    if top.debug {
+        command.arg("--debug");
+    }
+    if top.force {
+        command.arg("--force");
+    }
+    let e = command.args(more).exec();
+    eprintln!("error: starting {}: {e}", program.display());
+    ExitCode::FAILURE
+}
+
+/// The installed stage; in a build's directory the one beside this program.
+fn find(name: &str) -> Option<std::path::PathBuf> {
+    let libexec = option_env!("LIBEXECDIR").into_iter().chain(PLACES).map(std::path::PathBuf::from);
+    let beside = std::env::current_exe().ok().and_then(|p| p.parent().map(Into::into));
+    // Beside first: a build that is tried must not run the installed stages.
+    beside.into_iter().chain(libexec).map(|dir| dir.join(name)).find(|p| p.is_file())
+}

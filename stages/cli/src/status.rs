@@ -1,0 +1,359 @@
+//! `status`: what cloud-init is doing, or how it went.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+use state::{STAGES, Status};
+use system::{Command, debug};
+
+use crate::arguments;
+use crate::machine::Machine;
+
+const POLL: Duration = Duration::from_millis(250);
+
+/// Units of the stages, last first: while one of them runs, or has failed, that is the news.
+const UNITS: [&str; 4] =
+    ["cloud-final.service", "cloud-config.service", "cloud-init-network.service", "cloud-init-local.service"];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    NotStarted,
+    Running,
+    Done,
+    Disabled,
+    Error,
+}
+
+impl State {
+    fn word(self) -> &'static str {
+        match self {
+            State::NotStarted => "not started",
+            State::Running => "running",
+            State::Done => "done",
+            State::Disabled => "disabled",
+            State::Error => "error",
+        }
+    }
+}
+
+/// Everything that `status` shows.
+pub struct Report {
+    pub state: State,
+    /// Whether stages are still to come, also when an error is known already.
+    is_running: bool,
+    boot_code: &'static str,
+    detail: String,
+    last_update: String,
+    errors: Vec<String>,
+    recoverable: Map<String, Value>,
+    status: Status,
+}
+
+pub fn run(machine: &Machine, args: &arguments::Status) -> ExitCode {
+    let mut report = Report::of(machine);
+    while args.wait && (report.is_running || report.state == State::NotStarted) {
+        if args.format == "tabular" {
+            print!(".");
+            let _ = std::io::Write::flush(&mut std::io::stdout());
+        }
+        machine.sys.clock().sleep(POLL);
+        report = Report::of(machine);
+    }
+    match args.format.as_str() {
+        "json" => print!("{}", state::json_text(&report.json(), 2)),
+        "yaml" => print!("{}", report.yaml()),
+        _ => print!("{}", report.tabular(args.long, args.wait)),
+    }
+    ExitCode::from(report.exit_code())
+}
+
+impl Report {
+    pub fn of(machine: &Machine) -> Report {
+        let (sys, layout) = (&machine.sys, &machine.layout);
+        let boot_code = boot_code(machine);
+        let status = Status::read(sys, layout);
+        let stages = STAGES.map(|name| status.get(name));
+        let times = || stages.iter().flat_map(|s| [s.start, s.finished]).flatten();
+        let latest = times().fold(0.0, f64::max);
+        let has_status = sys.exists(layout.data("status.json")) && sys.exists(layout.run("status.json"));
+        let has_result = sys.exists(layout.run("result.json"));
+        let mut state = if boot_code.starts_with("disabled-") {
+            State::Disabled
+        } else if has_status && !has_result {
+            State::Running
+        } else if has_status && latest > 0.0 {
+            State::Done
+        } else {
+            State::NotStarted
+        };
+        let mut errors: Vec<String> = Vec::new();
+        let mut recoverable = Map::new();
+        if has_status {
+            for stage in &stages {
+                errors.extend(stage.errors.iter().cloned());
+                for (level, texts) in &stage.recoverable {
+                    let all = recoverable.entry(level.clone()).or_insert_with(|| json!([]));
+                    if let Value::Array(all) = all {
+                        let new: Vec<Value> =
+                            texts.iter().map(|t| t.as_str().into()).filter(|t| !all.contains(t)).collect();
+                        all.extend(new);
+                    }
+                }
+            }
+        }
+        let mut detail = match (status.datasource().filter(|d| !d.is_empty()), status.stage()) {
+            (Some(datasource), _) if has_status => datasource.to_string(),
+            (_, Some(stage)) if has_status => format!("Running in stage: {stage}"),
+            _ => reason(boot_code, layout.run("")),
+        };
+        let is_running = state == State::Running;
+        if is_running && sys.is_live() && sys.is_dir("/run/systemd/system") {
+            if let Some(unit) = failed_unit(machine) {
+                state = State::Error;
+                detail = "Failed due to systemd unit failure".into();
+                errors.push(format!("Failed due to systemd unit failure. Ensure all cloud-init services are enabled, and check 'systemctl' or 'journalctl' for more information ({unit})."));
+            }
+        }
+        let has_unit_failure = state == State::Error;
+        if !errors.is_empty() && matches!(state, State::Done | State::Running) {
+            state = State::Error;
+        }
+        let last_update = if has_status && latest > 0.0 {
+            system::rfc2822(Duration::from_secs_f64(latest))
+        } else {
+            String::new()
+        };
+        Report {
+            state,
+            is_running: is_running && !has_unit_failure,
+            boot_code,
+            detail,
+            last_update,
+            errors,
+            recoverable,
+            status,
+        }
+    }
+
+    fn extended(&self) -> &'static str {
+        match (self.state, self.is_running, self.recoverable.is_empty()) {
+            (State::Error, true, _) => "error - running",
+            (State::Error, false, _) => "error - done",
+            (State::Running, _, false) => "degraded running",
+            (State::Done, _, false) => "degraded done",
+            (state, ..) => state.word(),
+        }
+    }
+
+    /// What scripts ask with: a state that waits or goes on counts by what is known so far.
+    fn shown(&self) -> &'static str {
+        match self.state {
+            State::Error => "error",
+            state => state.word(),
+        }
+    }
+
+    fn exit_code(&self) -> u8 {
+        if self.state == State::Error { 1 } else { 2 * u8::from(!self.recoverable.is_empty()) }
+    }
+
+    fn tabular(&self, long: bool, waited: bool) -> String {
+        let first = if waited { "\n" } else { "" };
+        let mut text = format!("{first}status: {}\n", self.shown());
+        if !long {
+            return text;
+        }
+        text += &format!("extended_status: {}\nboot_status_code: {}\n", self.extended(), self.boot_code);
+        if !self.last_update.is_empty() {
+            text += &format!("last_update: {}\n", self.last_update);
+        }
+        text += &format!("detail: {}\nerrors:", self.detail);
+        let line = |t: &str| format!("\n\t- {}", t.replace('\n', " "));
+        text += &match self.errors.is_empty() {
+            true => " []".to_string(),
+            false => self.errors.iter().map(|e| line(e)).collect(),
+        };
+        text += "\nrecoverable_errors:";
+        if self.recoverable.is_empty() {
+            text += " {}";
+        }
+        for (level, texts) in &self.recoverable {
+            text += &format!("\n{level}:");
+            text.extend(texts.as_array().into_iter().flatten().filter_map(Value::as_str).map(line));
+        }
+        text + "\n"
+    }
+
+    fn json(&self) -> Value {
+        let datasource = self.status.datasource().unwrap_or_default().to_lowercase();
+        let word = datasource.split([' ', '[']).next().unwrap_or_default();
+        let mut all = self.status.json()["v1"].as_object().cloned().unwrap_or_default();
+        let own = json!({
+            "boot_status_code": self.boot_code,
+            "datasource": word.replace("datasource", ""),
+            "detail": self.detail,
+            "errors": self.errors,
+            "extended_status": self.extended(),
+            "last_update": self.last_update,
+            "recoverable_errors": self.recoverable,
+            "status": self.shown(),
+        });
+        if let Value::Object(own) = own {
+            all.extend(own);
+        }
+        if self.state == State::Disabled || self.state == State::NotStarted {
+            // Nothing of an earlier boot.
+            for stage in STAGES {
+                all.remove(stage);
+            }
+            all.remove("stage");
+        }
+        Value::Object(all)
+    }
+
+    fn yaml(&self) -> String {
+        config::yaml::emit(&config::Node::from_json(&self.json()), config::yaml::Style::DOCUMENT)
+    }
+}
+
+/// How it was decided whether cloud-init runs.
+fn boot_code(machine: &Machine) -> &'static str {
+    let (sys, layout) = (&machine.sys, &machine.layout);
+    let line = sys.kernel_command_line();
+    let has = |word: &str| line.split_whitespace().any(|w| w == word);
+    if !sys.is_dir("/run/systemd") && sys.is_live() {
+        "enabled-by-sysvinit"
+    } else if has("cloud-init=enabled") {
+        "enabled-by-kernel-command-line"
+    } else if sys.exists("/etc/cloud/cloud-init.disabled") {
+        "disabled-by-marker-file"
+    } else if has("cloud-init=disabled") {
+        "disabled-by-kernel-command-line"
+    } else if disabled_by_environment(machine) {
+        "disabled-by-environment-variable"
+    } else if sys.exists(layout.run("disabled")) {
+        "disabled-by-generator"
+    } else if sys.exists(layout.run("enabled")) {
+        "enabled-by-generator"
+    } else {
+        "unknown"
+    }
+}
+
+fn disabled_by_environment(machine: &Machine) -> bool {
+    const WORD: &str = "cloud-init=disabled";
+    if std::env::var("KERNEL_CMDLINE").is_ok_and(|v| v.contains(WORD)) {
+        return true;
+    }
+    // The markers of the generator answer for nothing; only without them the manager is asked.
+    let decided = ["enabled", "disabled"].iter().any(|m| machine.sys.exists(machine.layout.run(m)));
+    if decided || !machine.sys.is_live() {
+        return false;
+    }
+    let ask = Command::new(["systemctl", "show-environment"]).timeout(Duration::from_secs(5)).accept_all();
+    machine.sys.run(&ask).is_ok_and(|answer| answer.text().contains(WORD))
+}
+
+fn reason(code: &str, run_dir: String) -> String {
+    match code {
+        "disabled-by-generator" => {
+            format!("Cloud-init disabled by cloud-init-generator: {run_dir}/disabled exists")
+        }
+        "disabled-by-kernel-command-line" => {
+            "Cloud-init disabled by kernel parameter cloud-init=disabled".into()
+        }
+        "disabled-by-marker-file" => "Cloud-init disabled by /etc/cloud/cloud-init.disabled".into(),
+        "disabled-by-environment-variable" => {
+            "Cloud-init disabled by environment variable KERNEL_CMDLINE=cloud-init=disabled".into()
+        }
+        "enabled-by-generator" => "Cloud-init enabled by systemd cloud-init-generator".into(),
+        "enabled-by-kernel-command-line" => {
+            "Cloud-init enabled by kernel command line cloud-init=enabled".into()
+        }
+        "enabled-by-sysvinit" => "Cloud-init enabled on sysvinit".into(),
+        _ => "Systemd generator may not have run yet.".into(),
+    }
+}
+
+/// The unit that has failed or is not to run at all, while the status says "running": one call for all units.
+fn failed_unit(machine: &Machine) -> Option<&'static str> {
+    let properties = "--property=Id,ActiveState,UnitFileState,SubState,MainPID";
+    let ask = Command::new(["systemctl", "show", properties]).timeout(Duration::from_secs(5));
+    let ask = UNITS.iter().fold(ask, |ask, unit| ask.arg(*unit));
+    let answer = match machine.sys.run(&ask) {
+        Ok(answer) => answer.text(),
+        Err(e) => {
+            // Cannot tell: what is known says "running".
+            debug!(machine.sys, "{e}");
+            return None;
+        }
+    };
+    let blocks = answer.split("\n\n").zip(UNITS);
+    for (block, unit) in blocks {
+        let value = |key: &str| {
+            block.lines().find_map(|l| l.strip_prefix(key)?.strip_prefix('=')).unwrap_or_default()
+        };
+        if !matches!(value("UnitFileState"), "enabled" | "enabled-runtime" | "static" | "alias" | "linked") {
+            return Some(unit);
+        }
+        match (value("ActiveState"), value("SubState")) {
+            ("failed", _) | (_, "failed") => return Some(unit),
+            ("active", "exited") => {}
+            _ => return None,
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arguments::Top;
+    use system::Write;
+
+    /// A root with a status of our own making.
+    fn report(name: &str, status: &str, result: bool) -> Report {
+        let top = std::env::temp_dir().join(format!("status-cli-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&top);
+        let machine = Machine::open(&Top { root: top.display().to_string(), ..Top::default() });
+        let put = |path: &str, text: &str| machine.sys.write(path, text, Write::default()).unwrap();
+        put("/proc/cmdline", "quiet");
+        put("/run/cloud-init/enabled", "");
+        put("/var/lib/cloud/data/status.json", status);
+        put("/run/cloud-init/status.json", status);
+        if result {
+            put("/run/cloud-init/result.json", "{}");
+        }
+        let report = Report::of(&machine);
+        std::fs::remove_dir_all(&top).unwrap();
+        report
+    }
+
+    const WARNED: &str = r#"{"v1": {"datasource": "DataSourceNoCloud [seed=x]", "stage": null,
+        "init": {"start": 2.0, "finished": 3.5, "errors": [], "recoverable_errors": {"WARNING": ["a\nb"]}}}}"#;
+
+    #[test]
+    fn degraded() {
+        let done = report("done", WARNED, true);
+        assert_eq!((done.shown(), done.extended(), done.exit_code()), ("done", "degraded done", 2));
+        assert_eq!(
+            done.tabular(true, false),
+            "status: done\nextended_status: degraded done\nboot_status_code: enabled-by-generator\n\
+             last_update: Thu, 01 Jan 1970 00:00:03 +0000\ndetail: DataSourceNoCloud [seed=x]\nerrors: []\n\
+             recoverable_errors:\nWARNING:\n\t- a b\n"
+        );
+        assert_eq!(done.json()["datasource"], "nocloud");
+    }
+
+    #[test]
+    fn errors_while_running() {
+        let text = r#"{"v1": {"init": {"start": 1, "errors": ["e"]}}}"#;
+        let running = report("running", text, false);
+        assert_eq!(
+            (running.shown(), running.extended(), running.exit_code()),
+            ("error", "error - running", 1)
+        );
+        assert!(running.is_running);
+    }
+}

@@ -1,0 +1,82 @@
+//! User-data and vendor-data: stored as they came, taken apart, handled; then the configuration is read again.
+
+use config::Kind;
+use serde_json::json;
+use state::Raw as Blobs;
+use state::{Frequency, acquire, has_run};
+use system::{Write, debug, deprecated, warning};
+use userdata::{Data, Dirs, Options, Raw, consume, store};
+
+use crate::{Found, Stage};
+
+impl Stage {
+    /// Consumes what the instance was given, and reads the settings that come of it.
+    pub fn consume(&mut self, found: &Found) {
+        let instance = &found.instance;
+        let event = self.name.event();
+        debug!(self.sys, "start: {event}/consume-user-data: reading and applying user-data");
+        let dirs = Dirs { cloud: self.layout.cloud(""), instance: self.layout.instance("") };
+        let raw = Raw {
+            user: data(&instance.user_data),
+            vendor: data(&instance.vendor_data),
+            vendor2: data(&instance.vendor_data2),
+        };
+        let result = (|| {
+            let stored = store(&self.sys, &dirs, &raw);
+            if !has_run(&self.sys, &self.layout, "consume_data", Frequency::Instance) {
+                acquire(&self.sys, &self.layout, "consume_data", Frequency::Instance)?;
+            }
+            // The user may not switch a vendor on or off through the vendor's own data.
+            let options = Options {
+                config: &self.settings.system,
+                instance_id: &instance.id,
+                launch_index: instance.launch_index,
+            };
+            consume(&self.sys, &dirs, &stored, &options)
+        })();
+        match result {
+            Ok(consumed) => {
+                for finding in consumed.findings.iter() {
+                    match finding.kind {
+                        Kind::Deprecated => deprecated!(self.sys, "{finding}"),
+                        _ => warning!(self.sys, "{finding}"),
+                    }
+                }
+                debug!(
+                    self.sys,
+                    "finish: {event}/consume-user-data: SUCCESS: reading and applying user-data"
+                );
+            }
+            Err(e) => {
+                debug!(self.sys, "finish: {event}/consume-user-data: FAIL: reading and applying user-data");
+                self.fail(format!("Consuming user data failed! {e}"));
+            }
+        }
+        self.reload_settings(instance);
+        self.write_combined();
+    }
+
+    /// The whole effective configuration, for root.
+    fn write_combined(&mut self) {
+        let mut all = self.settings.merged.to_json();
+        if let Some(map) = all.as_object_mut() {
+            map.insert(
+                "_doc".into(),
+                "The effective configuration: of the machine, the vendor and the user.".into(),
+            );
+            map.insert("features".into(), json!({}));
+        }
+        let path = self.layout.run("combined-cloud-config.json");
+        if let Err(e) = self.sys.write(&path, state::json_text(&all, 1), Write::secret()) {
+            warning!(self.sys, "{e}");
+        }
+    }
+}
+
+fn data(blobs: &Blobs) -> Data {
+    match &blobs.0[..] {
+        [] => Data::Nothing,
+        [one] => Data::Bytes(one.clone()),
+        many => Data::List(many.to_vec()),
+    }
+}

@@ -1,0 +1,120 @@
+//! Which network configuration applies to this machine, and applying it. The judgement is netconfig's; here its facts
+//! are gathered from the settings, the command line and the instance.
+
+use config::Node;
+use datasource::{NetworkSource, datasource};
+use netconfig::{Inputs, Moment, Plan, Source, apply, bring_up, decide, due, nics, source};
+use state::Instance;
+use system::{info, warning};
+
+use crate::{Found, Name, Stage};
+
+impl Stage {
+    /// Decides, and writes and renames what is due. In the network stage only for an instance that was found there:
+    /// the local stage did it for all others.
+    pub fn apply_network(&mut self, found: Option<&Found>) {
+        if self.name == Name::Network && found.is_none_or(|f| f.is_cached) {
+            return;
+        }
+        let sys = &self.sys;
+        let links = nics::read(sys);
+        let from_line = source::from_command_line(&self.command_line)
+            .and_then(|r| r.map_err(|e| warning!(sys, "{e}")).ok());
+        let of_datasource = found.and_then(|f| self.datasource_network(&f.instance, &nics::known(&links)));
+        let fallback = if self.wants_no_fallback() { None } else { nics::fallback(&links) };
+        let order: Option<Vec<Source>> = found
+            .and_then(|f| datasource(&f.instance.datasource))
+            .map(|row| row.network_order.iter().map(order).collect());
+        let decision = decide(&Inputs {
+            frozen: sys.exists(self.layout.data("upgraded-network")),
+            order: order.as_deref(),
+            command_line: from_line.as_ref(),
+            initramfs: None,
+            system: self.settings.system.get("network"),
+            datasource: of_datasource.as_ref(),
+            fallback: fallback.as_ref(),
+        });
+        let was_read_anew = found.is_some_and(|f| !f.is_cached);
+        let moment = Moment {
+            has_datasource: found.is_some(),
+            new_instance: found.is_some_and(|f| f.is_new),
+            on_boot: was_read_anew && self.has_update_event("boot"),
+            on_boot_legacy: was_read_anew && self.has_update_event("boot-legacy"),
+            applied: sys.exists(self.layout.run(source::APPLIED_MARKER)),
+        };
+        let instance_dir = found.map(|_| self.layout.instance(""));
+        let renderers = self.network_list("renderers");
+        let plan = Plan {
+            decision: &decision,
+            due: due(&moment),
+            distro: self.distro().name,
+            renderers: renderers.as_deref(),
+            instance_dir: instance_dir.as_deref(),
+            run_dir: &self.layout.run(""),
+            wait: netconfig::apply::USUAL_WAIT,
+        };
+        match apply(sys, &plan) {
+            Ok(applied) => {
+                let wanted =
+                    self.settings.system.get("disable_network_activation").is_none_or(Node::is_falsy);
+                if self.name == Name::Network && wanted && applied.renderer.is_some() {
+                    bring_up(sys, &applied.links, self.network_list("activators").as_deref());
+                }
+                for (path, change) in &applied.files {
+                    info!(self.sys, "{path}: {change:?}");
+                }
+            }
+            Err(e) => self.fail(format!("applying the network configuration: {e}")),
+        }
+    }
+
+    /// What the instance says, as version 1 or 2.
+    fn datasource_network(&self, instance: &Instance, known: &netconfig::Known) -> Option<Node> {
+        let network = instance.network.as_ref()?;
+        let node = Node::from_json(&network.content);
+        let Some(format) = netconfig::parse::FORMATS.iter().find(|f| f.name == network.format) else {
+            warning!(
+                self.sys,
+                "{}: network configuration of the form '{}' is not in this version; ignored",
+                instance.datasource,
+                network.format
+            );
+            return None;
+        };
+        match (format.to_config)(&node, known) {
+            Ok(config) => Some(config),
+            Err(e) => {
+                warning!(self.sys, "{}: network configuration ignored: {e}", instance.datasource);
+                None
+            }
+        }
+    }
+
+    fn wants_no_fallback(&self) -> bool {
+        let key = "disable_fallback_netcfg";
+        let system = &self.settings.system;
+        let places = [system.at_path(&["system_info", key]), system.get(key)];
+        places.into_iter().flatten().any(|n| !n.is_falsy())
+    }
+
+    /// `system_info.network.KEY`, a list of names.
+    fn network_list(&self, key: &str) -> Option<Vec<String>> {
+        let list = self.settings.system.at_path(&["system_info", "network", key])?.as_seq()?;
+        Some(list.iter().filter_map(|n| n.as_str().map(Into::into)).collect())
+    }
+
+    /// Whether `updates: {network: {when: […]}}` names the event.
+    pub(crate) fn has_update_event(&self, event: &str) -> bool {
+        let when = self.settings.merged.at_path(&["updates", "network", "when"]).and_then(Node::as_seq);
+        when.into_iter().flatten().any(|word| word.as_str() == Some(event))
+    }
+}
+
+fn order(source: &NetworkSource) -> Source {
+    match source {
+        NetworkSource::CommandLine => Source::CommandLine,
+        NetworkSource::Initramfs => Source::Initramfs,
+        NetworkSource::System => Source::System,
+        NetworkSource::Datasource => Source::Datasource,
+    }
+}

@@ -1,0 +1,69 @@
+//! Directories that must be there, and what an earlier boot left.
+
+use std::process::ExitCode;
+
+use system::{error, warning};
+
+use crate::{Found, Stage};
+
+impl Stage {
+    /// The state's directories.
+    pub fn prepare_directories(&mut self) {
+        let cloud = [
+            "",
+            "scripts",
+            "scripts/per-instance",
+            "scripts/per-once",
+            "scripts/per-boot",
+            "scripts/vendor",
+            "seed",
+            "instances",
+            "handlers",
+            "sem",
+            "data",
+        ];
+        let paths = cloud
+            .map(|name| self.layout.cloud(name))
+            .into_iter()
+            .chain([self.layout.run(""), self.layout.run("sem")]);
+        let failed: Vec<String> =
+            paths.filter_map(|path| self.sys.make_dir(path, 0o755).err()).map(|e| e.to_string()).collect();
+        for message in failed {
+            self.fail(message);
+        }
+    }
+
+    /// Whoever waits for the end of this boot must not see the last one's.
+    pub fn forget_last_boot(&mut self) {
+        if let Err(e) = self.sys.remove(self.layout.instance("boot-finished")) {
+            error!(self.sys, "{e}");
+        }
+    }
+
+    /// There is no instance to work for.
+    pub fn no_datasource(&mut self, message: &str) {
+        self.sys.print(message);
+        if self.args.force {
+            warning!(self.sys, "{message} (continuing, as --force asks)");
+        } else {
+            self.fail(message);
+        }
+    }
+
+    /// Gives the machine its name before networking, so that DHCP requests carry it.
+    pub fn name_machine(&mut self, found: &Found) {
+        let (config, system_info) = self.module_config();
+        let context = self.context(&found.instance, &config, &system_info);
+        if let Err(e) = {
+            let _ = &context;
+            Ok::<(), system::Error>(())
+        } {
+            warning!(self.sys, "setting the hostname: {e}; the set_hostname module tries again");
+        }
+    }
+}
+
+/// So many errors as an exit code; never 0 for some.
+pub(crate) fn exit_code(errors: usize) -> ExitCode {
+    ExitCode::from(u8::try_from(errors).unwrap_or(u8::MAX))
+}

@@ -1,0 +1,38 @@
+#!/bin/bash
+# bench.sh [ROUNDS [BOOTS]] - the newest packaged cloud-init and ours side by side: the same seed, the same
+# kind of root, the same measuring. Prints figures, ratios and the bars that they must reach; exits with 1
+# when one is not reached. Needs root. BIN is the directory with the release binaries.
+#   ROUNDS  how often each stage is measured (9)
+#   BOOTS   how often each container is booted (5)
+#   FIRSTLIGHT_PEER  the Debian release with the packaged cloud-init (the newest that the mirror has)
+set -euo pipefail
+. "$(dirname "$(readlink -f "$0")")/lib/common.sh"
+need_root
+need strace=strace time=time systemd-nspawn=systemd-container mmdebstrap=mmdebstrap
+top=$(cd "$lib/../.." && pwd)
+BIN=$(readlink -f "${BIN:-$top/build/bin}")
+[ -x "$BIN/cloud-init-generator" ] || die "no binaries in $BIN: run \"make release\""
+
+peer=''
+for suite in ${FIRSTLIGHT_PEER:-sid forky trixie}; do
+  if peer=$("$lib/root" "$suite" cloud-init cloud-guest-utils); then break; fi
+  echo "bench: $suite cannot be had from the mirror" >&2
+done
+[ -n "$peer" ] || die "no Debian release can be had from the mirror"
+bare=$("$lib/root" "$suite")
+work=$(mktemp -d "$cache/bench.XXXXXX")
+trap 'rm -rf --one-file-system "$work"' EXIT
+make -s -C "$top" install BIN="$BIN" DESTDIR="$work/tree" FAMILY=debian >&2
+# A merged-/usr root: nothing may go to a real /lib.
+[ ! -e "$work/tree/lib" ] || die "make install made a /lib"
+# Without cloud-init the root has no network and no host keys: what an image would then have of its own.
+mkdir -p "$work/static/etc/ssh" "$work/static/etc/systemd/network"
+ssh-keygen -q -t ed25519 -N '' -f "$work/static/etc/ssh/ssh_host_ed25519_key"
+printf '[Match]\nName=e*\n[Network]\nAddress=192.0.2.10/24\nGateway=192.0.2.1\n' \
+  >"$work/static/etc/systemd/network/10-cloud-init-eth0.network"
+
+cargo=${CARGO:-cargo}
+(cd "$top" && ${RUN:-} "$cargo" build -q --release -p tests --bin bench)
+bench=${CARGO_TARGET_DIR:-$top/target}/release/bench
+unshare --mount --net --uts --propagation private bash -c 'ip link set lo up; exec "$@"' bench \
+  "$bench" "$suite" "$peer" "$bare" "$work" "$lib/../seeds/bench" "${1:-9}" "${2:-5}"

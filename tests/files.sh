@@ -1,0 +1,69 @@
+#!/bin/bash
+# files.sh - the files that packages install, for every distribution in packaging/variants: rendered without a leftover,
+# cloud.cfg is YAML with what the stages need, scripts parse, manual pages have no warnings. Needs no root.
+set -euo pipefail
+cd "$(dirname "$(readlink -f "$0")")/.."
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0
+fail() { echo "FAIL $*"; failed=$((failed + 1)); }
+
+# Stand-ins: what is installed matters here, not what it does.
+mkdir "$work/bin"
+for name in cloud-init cloud-init-local cloud-init-network cloud-init-config cloud-init-final cloud-init-generator; do
+  printf '#!/bin/sh\n' >"$work/bin/$name"
+  chmod +x "$work/bin/$name"
+done
+
+variants=$(sed -n 's/^variant //p' packaging/variants)
+for variant in $variants; do
+  root=$work/$variant
+  packaging/install VARIANT="$variant" BIN="$work/bin" DESTDIR="$root" VERSION=1.2.3
+  broken=$(find "$root" -xtype l)
+  [ -z "$broken" ] || fail "$variant: links to nothing: $broken"
+  left=$(grep -rnE '@[A-Z_]+@|^\?!?[A-Za-z0-9_,-]+: ' "$root" || :)
+  [ -z "$left" ] || fail "$variant: not rendered: $left"
+  python3 - "$variant" "$root/etc/cloud/cloud.cfg" "$root/etc/cloud/cloud.cfg.d/05_logging.cfg" <<'CHECK' ||
+import sys, yaml
+variant, *names = sys.argv[1:]
+config, logging = (yaml.safe_load(open(name)) for name in names)
+system = config["system_info"]
+user = system["default_user"]
+assert user["name"] and user["shell"].startswith("/bin/") and user["lock_passwd"] is True, user
+assert all(isinstance(group, str) for group in user["groups"]), user
+assert config["users"], "no users"
+assert system["distro"] and system["ssh_svcname"] in ("ssh", "sshd"), system
+modules = [m for stage in ("init", "config", "final") for m in config[f"cloud_{stage}_modules"]]
+assert all(isinstance(m, str) for m in modules) and len(set(modules)) == len(modules), "modules"
+for needed in ("users_groups", "ssh", "runcmd", "scripts_user", "final_message"):
+    assert needed in modules, needed
+text = "".join(logging["log_cfgs"][0])
+assert "/var/log/cloud-init.log" in text and "[logger_root]" in text, text
+assert logging["output"]["all"].startswith("| tee -a /var/log/"), logging["output"]
+CHECK
+    fail "$variant: cloud.cfg or 05_logging.cfg"
+  # The pages differ in one path only.
+  case $variant in debian | rhel) ;; *) continue ;; esac
+  for page in "$root"/usr/share/man/man*/*; do
+    said=$(LC_ALL=C.UTF-8 MANROFFSEQ='' man --warnings -E UTF-8 -l -Tutf8 -Z "$page" 2>&1 >/dev/null)
+    [ -z "$said" ] || fail "$variant: ${page##*/}: $said"
+  done
+done
+if packaging/render no-such-distribution </dev/null 2>/dev/null; then fail "an unknown variant is an error"; fi
+if echo '@NO_SUCH@' | packaging/render debian 2>/dev/null >&2; then fail "a name without a value is an error"; fi
+
+for script in packaging/render packaging/install packaging/build packaging/deps packaging/extra/*.sh deb/build \
+  deb/postinst deb/postrm rpm/build; do
+  sh -n "$script" || fail "$script"
+done
+bash -n packaging/completions/cloud-init || fail "completion"
+# The completion itself, as the shell would call it.
+complete() {
+  bash -c '. packaging/completions/cloud-init; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _cloud_init; echo "${COMPREPLY[*]}"' \
+    bash "$@"
+}
+[ "$(complete cloud-init sta)" = status ] || fail "completion of a command"
+[ "$(complete cloud-init status --format y)" = yaml ] || fail "completion of a value"
+[ "$(complete cloud-init --debug modules --mode f)" = final ] || fail "completion behind an option"
+echo "files: $(wc -w <<<"$variants") distributions, $failed failed"
+[ "$failed" -eq 0 ]

@@ -1,0 +1,27 @@
+# What every script of the boot tests shares; sourced, after `set -euo pipefail`.
+#
+# Everything that is downloaded or built for the tests lives in $cache, outside the repository, and may be
+# deleted at any time. Machines under test live in $cache/run and are removed by whoever made them.
+lib=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+cache=${FIRSTLIGHT_CACHE:-/var/tmp/firstlight-cache}
+export FIRSTLIGHT_CACHE=$cache
+export PATH=$PATH:/usr/sbin:/sbin
+umask 022
+
+die() { echo "${0##*/}: $*" >&2; exit 1; }
+
+need() {    # need PROGRAM=PACKAGE...: one line with all that is missing
+  local pair missing=()
+  for pair; do command -v "${pair%%=*}" >/dev/null || missing+=("${pair#*=}"); done
+  [ ${#missing[@]} -eq 0 ] || die "missing programs; install: ${missing[*]}"
+}
+
+need_root() { [ "$(id -u)" = 0 ] || die "this test boots real machines and needs root (sudo make test)"; }
+
+# one_at_a_time NAME: boots and downloads share the machine, so they wait for one another. The lock goes
+# with this process. Descriptor 8 must not leak into what is booted.
+one_at_a_time() {
+  mkdir -p "$cache"
+  exec 8>"$cache/$1.lock"
+  flock 8
+}

@@ -1,0 +1,229 @@
+#!/bin/bash
+# package-deb.sh DEB [SUITE...]: the Debian package in real Debian roots: over the suite's own cloud-init, that one
+# purged later, upgrade, removal, purge, the way back, and a fresh installation. One line per fact, exit 1 if one fails.
+#
+# Needs root, mmdebstrap and a mirror. Roots are kept in the cache (tests/lib/common.sh) as tar files.
+set -uo pipefail
+here=$(cd "$(dirname "$(readlink -f "$0")")" && pwd)
+. "$here/lib/common.sh"
+[ $# -ge 1 ] || { sed -n '2,5s/^# //p' "$0" >&2; exit 2; }
+need_root
+need mmdebstrap=mmdebstrap lintian=lintian systemctl=systemd
+deb=$(realpath "$1")
+shift
+[ $# -gt 0 ] || set -- bookworm sid
+roots=$cache/package-roots
+mkdir -p "$roots" "$cache/run"
+work=$(mktemp -d "$cache/run/deb.XXXXXX")
+trap 'rm -rf --one-file-system "$work"' EXIT
+failed=0 passed=0
+root=
+
+# check WHAT COMMAND...: one fact
+check() {
+    local what=$1 output
+    shift
+    if output=$("$@" 2>&1); then
+        echo "PASS $what"
+        passed=$((passed + 1))
+    else
+        echo "FAIL $what"
+        printf '%s\n' "$output" | tail -n 15 | sed 's/^/     /'
+        failed=$((failed + 1))
+    fi
+}
+not() { ! "$@"; }
+
+# new_root SUITE PACKAGE...: a fresh root in $root, with the suite's cloud-init in /var/tmp
+new_root() {
+    local suite=$1 tar
+    shift
+    tar=$roots/$suite-$(echo "$*" | tr ' ' '-').tar
+    if [ ! -s "$tar" ]; then
+        echo "     making a $suite root with: $*"
+        # A frozen mirror may be past its Valid-Until; signatures are checked all the same.
+        mmdebstrap --quiet --variant=minbase --format=tar --aptopt='Acquire::Check-Valid-Until "false"' \
+            --aptopt='APT::Install-Recommends "false"' --include="$(echo "$*" | tr ' ' ',')" \
+            --customize-hook='cd "$1/var/tmp" && chroot "$1" sh -c "cd /var/tmp && apt-get -q download cloud-init"' \
+            "$suite" "$tar.part" "$("$here/lib/mirror")" >"$work/bootstrap.log" 2>&1 || {
+            tail -n 5 "$work/bootstrap.log"
+            return 1
+        }
+        mv "$tar.part" "$tar"
+    fi
+    root=$work/root
+    rm -rf --one-file-system "$root"
+    mkdir -p "$root"
+    tar -C "$root" --numeric-owner -xpf "$tar"
+    cp "$deb" "$root/var/tmp/firstlight.deb"
+}
+# in_root COMMAND...: without a terminal and without answers, as an unattended upgrade runs it
+in_root() { DEBIAN_FRONTEND=noninteractive LC_ALL=C chroot "$root" "$@" </dev/null; }
+apt_install() { in_root apt-get -q -y --no-install-recommends -o Dpkg::Use-Pty=0 install "$@"; }
+
+# tree DIR...: every path with type, mode, owner, time and content, for comparison
+tree() {
+    (cd "$root" && find "$@" ! -type d -printf '%p %y %m %U:%G %s %T@ %l\n' 2>/dev/null | sort
+        find "$@" -type f -exec sha256sum {} + 2>/dev/null | sort)
+}
+same_tree() {
+    local name=$1
+    shift
+    tree "$@" | diff "$work/$name" -
+}
+status_is() { [ "$(in_root dpkg-query -f '${db:Status-Abbrev}' -W "$1" 2>/dev/null)" = "$2 " ]; }
+gone() { ! in_root dpkg-query -f '${db:Status-Abbrev}' -W "$1" 2>/dev/null | grep -q '^[^u]'; }
+stages='cloud-init-local.service cloud-init-network.service cloud-config.service cloud-final.service'
+enabled() {
+    local unit
+    for unit in $stages; do
+        [ "$(systemctl --root="$root" is-enabled "$unit" 2>&1)" = enabled ] || { echo "$unit is not enabled"; return 1; }
+        [ -e "$root/etc/systemd/system/cloud-init.target.wants/$unit" ] ||
+            [ -e "$root$(readlink "$root/etc/systemd/system/cloud-init.target.wants/$unit")" ] ||
+            { echo "$unit: no link to a file"; return 1; }
+    done
+}
+no_loose_links() {
+    local link found=0
+    for link in "$root"/etc/systemd/system/*.wants/cloud-* "$root"/etc/systemd/system/cloud-*; do
+        [ -L "$link" ] || continue
+        [ -e "$root$(readlink "$link")" ] || { echo "${link#"$root"} points to nothing"; found=1; }
+    done
+    return $found
+}
+no_python_left() { ! find "$root"/usr/lib/python3/dist-packages -ipath '*cloudinit*' 2>/dev/null | grep .; }
+no_links() { ! find "$root/etc/systemd/system" -name 'cloud-*' | grep .; }
+# Files changed on purpose are configuration; everything else must be as packaged.
+verified() { status_is firstlight ii && ! in_root dpkg --verify firstlight | grep .; }
+is_ours() { cmp "$root/usr/bin/cloud-init" <(dpkg-deb --fsys-tarfile "$deb" | tar -xO ./usr/bin/cloud-init); }
+
+# an_instance: what a first boot with another cloud-init has left behind
+an_instance() {
+    local i=$root/var/lib/cloud/instances/i-test
+    mkdir -p "$i/sem" "$i/scripts" "$root/var/lib/cloud/data" "$root/var/lib/cloud/sem" "$root/etc/cloud/cloud.cfg.d"
+    ln -sfn /var/lib/cloud/instances/i-test "$root/var/lib/cloud/instance"
+    echo i-test >"$root/var/lib/cloud/data/instance-id"
+    touch "$i/sem/config_ssh" "$i/sem/config_users_groups" "$i/boot-finished" "$root/var/lib/cloud/sem/x.once"
+    echo '#!/bin/sh' >"$i/scripts/runcmd"
+    printf 'binary\0cache' >"$i/obj.pkl"
+    printf 'preserve_hostname: true\n' >"$root/etc/cloud/cloud.cfg.d/99-admin.cfg"
+    echo 'a log' >"$root/var/log/cloud-init.log"
+    echo 'some output' >"$root/var/log/cloud-init-output.log"
+}
+
+over_the_suites_own() {
+    local suite=$1
+    new_root "$suite" systemd cloud-init || { check "$suite: a root with cloud-init" false; return; }
+    an_instance
+    tree var/lib/cloud etc/cloud/cloud.cfg.d/99-admin.cfg var/log/cloud-init.log >"$work/state"
+    local old
+    old=$(in_root dpkg-query -f '${Version}' -W cloud-init)
+
+    check "$suite: installs over cloud-init $old without a question" apt_install /var/tmp/firstlight.deb
+    check "$suite: installed" status_is firstlight ii
+    check "$suite: the old package is removed" status_is cloud-init rc
+    check "$suite: /usr/bin/cloud-init is ours" is_ours
+    check "$suite: instance, markers, logs and the administrator's settings are as before" \
+        same_tree state var/lib/cloud etc/cloud/cloud.cfg.d/99-admin.cfg var/log/cloud-init.log
+    check "$suite: all stages enabled" enabled
+    check "$suite: no link to a unit that is gone" no_loose_links
+    check "$suite: nothing of Python's cloud-init left" no_python_left
+    check "$suite: cloud.cfg is ours" verified
+    check "$suite: other packages see a cloud-init" \
+        in_root sh -c 'dpkg-query -f "\${Provides}" -W firstlight | grep -q "cloud-init (= 26"'
+
+    check "$suite: the old package can be purged" in_root dpkg --purge cloud-init
+    check "$suite: after that: gone" gone cloud-init
+    check "$suite: after that: none of our files missing or changed" verified
+    check "$suite: after that: all stages enabled" enabled
+    check "$suite: after that: state as before" \
+        same_tree state var/lib/cloud etc/cloud/cloud.cfg.d/99-admin.cfg var/log/cloud-init.log
+}
+
+upgrade_and_removal() {
+    local suite=$1
+    # A newer build with one changed default, as a release would have.
+    dpkg-deb -R "$deb" "$work/next"
+    sed -i 's/^Version: .*/&+next/' "$work/next/DEBIAN/control"
+    echo '# newer' >>"$work/next/etc/cloud/cloud.cfg.d/README"
+    dpkg-deb --root-owner-group -b "$work/next" "$root/var/tmp/next.deb" >/dev/null
+    rm -rf "$work/next"
+    rm "$root/etc/systemd/system/cloud-init.target.wants/cloud-final.service"
+    echo '# mine' >>"$root/etc/cloud/cloud.cfg"
+    check "$suite: upgrades" apt_install /var/tmp/next.deb
+    check "$suite: upgrade: a stage that was disabled stays so" \
+        not test -L "$root/etc/systemd/system/cloud-init.target.wants/cloud-final.service"
+    check "$suite: upgrade: an edited cloud.cfg is kept" grep -q '^# mine' "$root/etc/cloud/cloud.cfg"
+    check "$suite: upgrade: an unedited file is new" grep -q '^# newer' "$root/etc/cloud/cloud.cfg.d/README"
+    ln -s /usr/lib/systemd/system/cloud-final.service "$root/etc/systemd/system/cloud-init.target.wants/"
+
+    check "$suite: removes" in_root apt-get -q -y remove firstlight
+    check "$suite: removal keeps the settings" test -e "$root/etc/cloud/cloud.cfg"
+    check "$suite: installs again" apt_install /var/tmp/next.deb
+    check "$suite: installed again: all stages enabled" enabled
+    check "$suite: installed again: the edited cloud.cfg is there" grep -q '^# mine' "$root/etc/cloud/cloud.cfg"
+    check "$suite: purges" in_root apt-get -q -y purge firstlight
+    check "$suite: purge: no settings of ours left" not test -e "$root/etc/cloud/cloud.cfg"
+    check "$suite: purge: the administrator's settings stay" test -e "$root/etc/cloud/cloud.cfg.d/99-admin.cfg"
+    check "$suite: purge: no logs left" not test -e "$root/var/log/cloud-init.log"
+    check "$suite: purge: no links left" no_links
+    check "$suite: purge: what has run is still known" same_tree state_only var/lib/cloud
+}
+
+the_way_back() {
+    local suite=$1
+    new_root "$suite" systemd cloud-init || return
+    an_instance
+    apt_install /var/tmp/firstlight.deb >/dev/null 2>&1
+    check "$suite: the suite's cloud-init comes back" in_root sh -c \
+        'apt-get -q -y --no-install-recommends --allow-downgrades install /var/tmp/cloud-init_*.deb -o Dpkg::Options::=--force-confold'
+    check "$suite: back: its units are enabled" in_root sh -c '
+        for unit in /usr/lib/systemd/system/cloud-*.service /lib/systemd/system/cloud-*.service; do
+            [ -e "$unit" ] && grep -q "WantedBy=cloud-init.target" "$unit" || continue
+            [ -e "/etc/systemd/system/cloud-init.target.wants/${unit##*/}" ] || { echo "$unit"; exit 1; }
+        done'
+    check "$suite: back: purging ours takes nothing of it" in_root dpkg --purge firstlight
+    check "$suite: back: its files are complete" in_root sh -c \
+        '! dpkg --verify cloud-init | grep -v "README\|/etc/" | grep . && test -e /etc/cloud/cloud.cfg'
+    check "$suite: back: its units are still enabled" \
+        test -L "$root/etc/systemd/system/cloud-init.target.wants/cloud-final.service"
+    check "$suite: back: logs are kept" test -e "$root/var/log/cloud-init.log"
+}
+
+a_disabled_stage() {
+    local suite=$1
+    new_root "$suite" systemd cloud-init || return
+    rm "$root/etc/systemd/system/cloud-init.target.wants/cloud-final.service"
+    apt_install /var/tmp/firstlight.deb >/dev/null 2>&1
+    check "$suite: a stage disabled before the switch stays so" \
+        not test -L "$root/etc/systemd/system/cloud-init.target.wants/cloud-final.service"
+    check "$suite: and the others are enabled" \
+        test -L "$root/etc/systemd/system/cloud-init.target.wants/cloud-config.service"
+}
+
+fresh() {
+    local suite=$1
+    new_root "$suite" systemd || { check "$suite: a root without cloud-init" false; return; }
+    # Records and logs of the package tools themselves are not ours.
+    everything() { tree etc usr var/lib/systemd var/lib/cloud var/log/cloud-init*; }
+    everything | sed 's/ [0-9.]* $//' >"$work/before"
+    check "$suite: installs where there was no cloud-init" apt_install /var/tmp/firstlight.deb
+    check "$suite: fresh: all stages enabled" enabled
+    check "$suite: fresh: as packaged" verified
+    check "$suite: fresh: the commands are there" test -L "$root/usr/bin/cloud-id" -a -L "$root/usr/bin/cloud-init-per"
+    check "$suite: fresh: purges" in_root dpkg --purge firstlight
+    everything | sed 's/ [0-9.]* $//' >"$work/after"
+    check "$suite: fresh: purged without a trace" diff "$work/before" "$work/after"
+}
+
+check "lintian finds no errors" lintian --allow-root --fail-on error "$deb"
+for suite; do
+    over_the_suites_own "$suite"
+    tree var/lib/cloud >"$work/state_only"
+    upgrade_and_removal "$suite"
+    the_way_back "$suite"
+    a_disabled_stage "$suite"
+    fresh "$suite"
+done
+echo "package-deb: $passed passed, $failed failed"
+[ "$failed" -eq 0 ]

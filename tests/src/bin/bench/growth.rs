@@ -1,0 +1,109 @@
+//! Does ten times the input cost about ten times as much? Measured as the wall time of the four stages on seeds
+//! that hold `n` and `10 n` of one thing, less what the same boot costs without any.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use crate::measure::median;
+use crate::{Side, layer, room};
+use tests::fail;
+
+pub struct Growth {
+    pub n: usize,
+    /// Milliseconds for none, `n` and `10 n`.
+    pub cost: [f64; 3],
+}
+
+impl Growth {
+    pub fn factor(&self) -> f64 {
+        let [none, some, more] = self.cost;
+        // Noise must not divide by nothing.
+        (more - none) / (some - none).max(0.2)
+    }
+}
+
+const ROUNDS: usize = 5;
+
+/// Maker of a seed's user-data with `n` of something.
+type Make = fn(usize) -> String;
+
+const KINDS: [(&str, usize, Make); 4] = [
+    ("write_files", 200, write_files),
+    ("users", 8, users),
+    ("MIME parts", 40, parts),
+    ("YAML lines", 4000, lines),
+];
+
+pub fn all(side: &Side, work: &Path) -> BTreeMap<&'static str, Growth> {
+    KINDS
+        .iter()
+        .map(|(name, n, make)| {
+            (*name, Growth { n: *n, cost: [0, *n, 10 * n].map(|n| cost(side, work, &make(n))) })
+        })
+        .collect()
+}
+
+fn cost(side: &Side, work: &Path, user_data: &str) -> f64 {
+    let source = work.join("growth-seed");
+    room::make(&source);
+    let put = |name: &str, text: &str| {
+        std::fs::write(source.join(name), text).unwrap_or_else(|e| fail(&format!("{name}: {e}")));
+    };
+    put("meta-data", "instance-id: i-growth\n");
+    put("network-config", "network: {config: disabled}\n");
+    put("user-data", user_data);
+    let mut layers = side.layers.clone();
+    layers[0] = layer(work, "growth", &source);
+    let side = Side { root: side.root.clone(), layers, commands: side.commands.clone() };
+    let once = || {
+        let room = side.room(work);
+        side.boot(&room).iter().map(|c| c.cpu).sum::<f64>()
+    };
+    median((0..ROUNDS).map(|_| once()))
+}
+
+const HEAD: &str = "#cloud-config\nssh_deletekeys: false\nssh_genkeytypes: []\n";
+
+fn write_files(n: usize) -> String {
+    let mut text = HEAD.to_string();
+    if n > 0 {
+        text.push_str("write_files:\n");
+    }
+    for i in 0..n {
+        let _ = writeln!(text, "- path: /srv/growth/{i}\n  content: line {i}\n  permissions: '0640'");
+    }
+    text
+}
+
+fn users(n: usize) -> String {
+    let mut text = format!("{HEAD}users:{}\n", if n == 0 { " []" } else { "" });
+    for i in 0..n {
+        let _ = writeln!(text, "- name: user{i}\n  lock_passwd: true\n  shell: /bin/sh");
+    }
+    text
+}
+
+fn parts(n: usize) -> String {
+    let mut text = "Content-Type: multipart/mixed; boundary=\"=b=\"\nMIME-Version: 1.0\n\n".to_string();
+    let _ = write!(text, "--=b=\nContent-Type: text/cloud-config\n\n{HEAD}\n");
+    for i in 0..n {
+        let _ = write!(
+            text,
+            "--=b=\nContent-Type: text/cloud-config\nContent-Disposition: attachment; filename=\"{i}\"\n\n#cloud-config\nx{i}: {i}\n\n"
+        );
+    }
+    text.push_str("--=b=--\n");
+    text
+}
+
+fn lines(n: usize) -> String {
+    let mut text = format!("{HEAD}x-unknown:\n");
+    for i in 0..n {
+        let _ = writeln!(text, "  key{i}: 'value {i}'");
+    }
+    if n == 0 {
+        text.push_str("  none: here\n");
+    }
+    text
+}

@@ -1,0 +1,215 @@
+//! The packaged cloud-init and ours, side by side. Called by `tests/bench.sh`, which has made the roots.
+//!
+//! Every figure is a median over rounds, each in a fresh machine: a first boot of the seed, then a second boot.
+//! Memory and counts come from rounds of their own, since what takes them costs time.
+
+mod boots;
+mod growth;
+mod measure;
+mod report;
+mod room;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use measure::{Cost, count, median, peak, run, start};
+use report::Report;
+use room::Room;
+use tests::fail;
+
+pub const STAGES: [&str; 5] = ["generator", "local", "network", "config", "final"];
+const GENERATOR: [&str; 4] = [
+    "/usr/lib/systemd/system-generators/cloud-init-generator",
+    "/run/systemd/generator",
+    "/run/systemd/generator.early",
+    "/run/systemd/generator.late",
+];
+
+/// One side of the comparison.
+pub struct Side {
+    pub root: PathBuf,
+    pub layers: Vec<PathBuf>,
+    commands: [Vec<&'static str>; 5],
+}
+
+impl Side {
+    fn packaged(root: PathBuf, seed: PathBuf) -> Side {
+        let commands = [
+            GENERATOR.to_vec(),
+            vec!["/usr/bin/cloud-init", "init", "--local"],
+            vec!["/usr/bin/cloud-init", "init"],
+            vec!["/usr/bin/cloud-init", "modules", "--mode=config"],
+            vec!["/usr/bin/cloud-init", "modules", "--mode=final"],
+        ];
+        Side { root, layers: vec![seed], commands }
+    }
+
+    fn ours(root: PathBuf, tree: PathBuf, seed: PathBuf) -> Side {
+        let commands = [
+            GENERATOR.to_vec(),
+            vec!["/usr/lib/cloud-init/cloud-init-local"],
+            vec!["/usr/lib/cloud-init/cloud-init-network"],
+            vec!["/usr/lib/cloud-init/cloud-init-config"],
+            vec!["/usr/lib/cloud-init/cloud-init-final"],
+        ];
+        Side { root, layers: vec![seed, tree], commands }
+    }
+
+    pub fn room(&self, work: &Path) -> Room {
+        let layers: Vec<&Path> = self.layers.iter().map(PathBuf::as_path).collect();
+        Room::new(work, &self.root, &layers)
+    }
+
+    /// The stages in order; each must succeed, or the figures would be of something else.
+    pub fn boot(&self, room: &Room) -> Vec<Cost> {
+        let costs = self.commands.iter().map(|argv| run(&room.root, argv));
+        let costs: Vec<Cost> = costs.collect();
+        check(room, &costs);
+        costs
+    }
+}
+
+fn check(room: &Room, costs: &[Cost]) {
+    if costs.iter().any(|c| c.code != 0) {
+        let codes: Vec<i32> = costs.iter().map(|c| c.code).collect();
+        fail(&format!("a stage failed, exit codes {codes:?}\n{}", room.output()));
+    }
+}
+
+/// Medians of one side: by boot (0 first, 1 second), then by stage.
+pub struct Figures {
+    pub cost: [Vec<Cost>; 2],
+    pub peak: [Vec<f64>; 2],
+    /// Processes and files of the first boot.
+    pub counts: Vec<(usize, usize)>,
+}
+
+fn figures(side: &Side, work: &Path, rounds: usize) -> Figures {
+    let mut all: [Vec<Vec<Cost>>; 2] = [Vec::new(), Vec::new()];
+    let mut peaks: [Vec<Vec<f64>>; 2] = [Vec::new(), Vec::new()];
+    // The first round fills the page cache.
+    for round in 0..=rounds {
+        let room = side.room(work);
+        for costs in &mut all {
+            let got = side.boot(&room);
+            if round > 0 {
+                costs.push(got);
+            }
+            room.reboot();
+        }
+    }
+    for _ in 0..3 {
+        let room = side.room(work);
+        for values in &mut peaks {
+            values.push(side.commands.iter().map(|argv| peak(&room.root, argv)).collect());
+            room.reboot();
+        }
+    }
+    let room = side.room(work);
+    let counts = side.commands.iter().map(|argv| count(&room.root, argv)).collect();
+    let middle = |rows: &Vec<Vec<Cost>>| -> Vec<Cost> {
+        let of = |i: usize, field: fn(&Cost) -> f64| median(rows.iter().map(|r| field(&r[i])));
+        (0..5)
+            .map(|i| Cost { wall: of(i, |c| c.wall), cpu: of(i, |c| c.cpu), own: of(i, |c| c.own), code: 0 })
+            .collect()
+    };
+    let middle_peak =
+        |rows: &Vec<Vec<f64>>| -> Vec<f64> { (0..5).map(|i| median(rows.iter().map(|r| r[i]))).collect() };
+    Figures { cost: all.each_ref().map(middle), peak: peaks.each_ref().map(middle_peak), counts }
+}
+
+/// The one process that upstream ships since 24.3, its stages started by its units' own commands: CPU of the
+/// process without its helper programs, CPU of everything, wall, for the first boot and the second.
+fn single_process(side: &Side, work: &Path, rounds: usize) -> Option<[Cost; 2]> {
+    let unit = |name: &str| exec_start(&side.root, name);
+    let main = unit("cloud-init-main")?;
+    let parts: Vec<String> = ["cloud-init-local", "cloud-init-network", "cloud-config", "cloud-final"]
+        .iter()
+        .filter_map(|n| unit(n))
+        .collect();
+    let mut all: [Vec<Cost>; 2] = [Vec::new(), Vec::new()];
+    for round in 0..=rounds {
+        let room = side.room(work);
+        for costs in &mut all {
+            run(&room.root, &GENERATOR);
+            let begun = Instant::now();
+            // The unit's command is a shell line.
+            let process = start(&room.root, &["/bin/sh", "-c", &format!("exec {main}")]);
+            while !room.root.join("run/cloud-init/share/final.sock").exists() {
+                if begun.elapsed() > Duration::from_secs(60) {
+                    fail(&format!("the single process made no sockets\n{}", room.output()));
+                }
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            let mut units = 0.0;
+            for part in &parts {
+                let cost = run(&room.root, &["/bin/sh", "-c", part]);
+                check(&room, &[cost]);
+                units += cost.cpu;
+            }
+            let mut cost = process.finish();
+            check(&room, &[cost]);
+            // finish() saw the units' shells too: they ended within its time.
+            cost.cpu -= units;
+            if round > 0 {
+                costs.push(cost);
+            }
+            room.reboot();
+        }
+    }
+    Some(all.map(|rows| {
+        let of = |field: fn(&Cost) -> f64| median(rows.iter().map(field));
+        Cost { wall: of(|c| c.wall), cpu: of(|c| c.cpu), own: of(|c| c.own), code: 0 }
+    }))
+}
+
+/// A unit's ExecStart as a shell would have to be given it: the shell of `sh -c '...'` is not run twice.
+fn exec_start(root: &Path, unit: &str) -> Option<String> {
+    let text = std::fs::read_to_string(root.join(format!("usr/lib/systemd/system/{unit}.service"))).ok()?;
+    text.lines().find_map(|l| l.strip_prefix("ExecStart=")).map(|l| l.trim().to_string())
+}
+
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let [suite, peer, bare, work, seed, rounds, boots] = args.as_slice() else {
+        fail("bench SUITE PEER BARE WORK SEED ROUNDS BOOTS (see tests/bench.sh)")
+    };
+    let number = |text: &String| text.parse::<usize>().unwrap_or_else(|_| fail("expected a number"));
+    let (rounds, boots) = (number(rounds), number(boots));
+    let work = PathBuf::from(work);
+    let tree = work.join("tree");
+    let seed = layer(&work, "seed", Path::new(seed));
+    let (peer, bare) = (PathBuf::from(peer), PathBuf::from(bare));
+    let packaged = Side::packaged(peer.clone(), seed.clone());
+    let ours = Side::ours(bare.clone(), tree.clone(), seed.clone());
+
+    let mut report = Report::default();
+    report.sides(suite, &peer, rounds);
+    let theirs = figures(&packaged, &work, rounds);
+    let mine = figures(&ours, &work, rounds);
+    report.stages(&theirs, &mine);
+    let single = single_process(&packaged, &work, rounds);
+    report.single(single.as_ref(), &mine);
+    report.size(&tree, &peer, &bare);
+    if boots > 0 {
+        let measured = boots::added(&peer, &bare, &work, &seed, &tree, boots);
+        report.boots(&measured);
+    }
+    let growth: BTreeMap<&str, growth::Growth> = growth::all(&ours, &work);
+    report.growth(&growth);
+    std::process::exit(report.verdict());
+}
+
+/// A layer with the NoCloud seed `from` in its seed directory.
+pub fn layer(work: &Path, name: &str, from: &Path) -> PathBuf {
+    let layer = work.join(name);
+    let seed = layer.join("var/lib/cloud/seed/nocloud");
+    room::make(&seed);
+    for file in std::fs::read_dir(from).into_iter().flatten().flatten() {
+        if let Err(e) = std::fs::copy(file.path(), seed.join(file.file_name())) {
+            fail(&format!("{}: {e}", file.path().display()));
+        }
+    }
+    layer
+}

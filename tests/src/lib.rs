@@ -1,0 +1,111 @@
+//! What the whole-program tests share: machines to boot, the facts that a boot left, the binaries under test.
+//!
+//! The mounts, namespaces and images are the business of the scripts in `tests/lib`; here they are called and
+//! their results read. `FIRSTLIGHT_JUDGE=1` puts Debian's own cloud-init in place of ours: the same assertions
+//! must hold for it, or they ask for something that users do not have today.
+
+mod check;
+mod facts;
+mod machine;
+mod sandbox;
+mod whole;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+pub use check::{first_boot, new_instance, second_boot};
+pub use facts::Facts;
+pub use machine::Machine;
+pub use sandbox::{Boot, STAGES, Sandbox};
+pub use whole::whole;
+
+/// The directory `tests` of the source tree.
+pub fn here() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The release binaries under test (`BIN`, else where `make release` puts them).
+pub fn binaries() -> PathBuf {
+    let dir = std::env::var_os("BIN").map_or_else(|| here().join("../build/bin"), PathBuf::from);
+    assert!(
+        dir.join("cloud-init-generator").exists(),
+        "no binaries in {}: run `make release`",
+        dir.display()
+    );
+    dir
+}
+
+/// Our package: `FIRSTLIGHT_DEB`, else the newest that `make deb` left.
+pub fn package() -> PathBuf {
+    if let Some(path) = std::env::var_os("FIRSTLIGHT_DEB") {
+        return PathBuf::from(path);
+    }
+    let build = here().join("../build");
+    let found = std::fs::read_dir(&build).into_iter().flatten().flatten().map(|e| e.path());
+    let is_package = |p: &PathBuf| {
+        let name = p.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with("firstlight_") && name.ends_with(".deb")
+    };
+    let newest = found.filter(is_package).max_by_key(|p| p.metadata().and_then(|m| m.modified()).ok());
+    newest.unwrap_or_else(|| fail(&format!("no package in {}: run `make deb`", build.display())))
+}
+
+/// Whether Debian's own cloud-init is under test, to judge the tests themselves.
+pub fn judging() -> bool {
+    std::env::var_os("FIRSTLIGHT_JUDGE").is_some()
+}
+
+/// The Debian release that machines are made of.
+pub fn suite() -> String {
+    std::env::var("FIRSTLIGHT_SUITE").unwrap_or_else(|_| "trixie".into())
+}
+
+/// Ends the test with a message: what a test's panic is for.
+#[allow(clippy::panic)]
+pub fn fail(message: &str) -> ! {
+    panic!("{message}")
+}
+
+/// Runs one of the scripts in `tests/lib`; its output, or the end of the test with its last error line.
+pub fn script(name: &str, args: &[&str]) -> String {
+    let path = here().join("lib").join(name);
+    let done = Command::new(&path).args(args).stdin(Stdio::null()).stderr(Stdio::inherit()).output();
+    let done = done.unwrap_or_else(|e| fail(&format!("{}: {e}", path.display())));
+    let text = String::from_utf8_lossy(&done.stdout).into_owned();
+    if !done.status.success() {
+        fail(&format!("{name} {}: {}\n{text}", args.join(" "), done.status));
+    }
+    text
+}
+
+/// A directory of this test's own in the cache, for machines and what they leave.
+pub(crate) fn workplace(name: &str) -> PathBuf {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let cache = std::env::var_os("FIRSTLIGHT_CACHE")
+        .map_or_else(|| "/var/tmp/firstlight-cache".into(), PathBuf::from);
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    let dir = cache.join("run").join(format!("{name}-{}-{number}", std::process::id()));
+    make_dir(&dir);
+    dir
+}
+
+pub(crate) fn make_dir(dir: &Path) {
+    std::fs::create_dir_all(dir).unwrap_or_else(|e| fail(&format!("{}: {e}", dir.display())));
+}
+
+pub(crate) fn write(path: &Path, bytes: impl AsRef<[u8]>) {
+    if let Some(parent) = path.parent() {
+        make_dir(parent);
+    }
+    std::fs::write(path, bytes).unwrap_or_else(|e| fail(&format!("{}: {e}", path.display())));
+}
+
+/// Removes a workplace, unless `FIRSTLIGHT_KEEP` is set or the test failed: then there is something to look at.
+pub(crate) fn clear(dir: &Path) {
+    if std::env::var_os("FIRSTLIGHT_KEEP").is_some() || std::thread::panicking() {
+        eprintln!("left for a look: {}", dir.display());
+    } else {
+        let _ = std::fs::remove_dir_all(dir);
+    }
+}

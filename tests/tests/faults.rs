@@ -1,0 +1,203 @@
+//! Bad input and bad machines: each gives a clear message in log, status and exit code, what is not concerned is
+//! done all the same, and the boot comes to its end.
+
+use tests::{Boot, Sandbox};
+
+/// Shows everything when something is not as it should be.
+macro_rules! holds {
+    ($sandbox:expr, $boot:expr, $what:expr) => {
+        assert!(
+            $what,
+            "{}\n{:?}\n{}\n{}\n{}",
+            stringify!($what),
+            $boot.codes,
+            $boot.output,
+            $sandbox.complaints().join("\n"),
+            $sandbox.status()
+        )
+    };
+}
+
+/// The diary that the seed's scripts write.
+fn diary(sandbox: &Sandbox) -> String {
+    sandbox.file("/var/log/demo").unwrap_or_default()
+}
+
+fn complains(sandbox: &Sandbox, words: &[&str]) -> bool {
+    sandbox.complaints().iter().any(|line| words.iter().all(|w| line.contains(w)))
+}
+
+fn ended(sandbox: &Sandbox, boot: &Boot) {
+    holds!(sandbox, boot, boot.came_to_its_end());
+    holds!(sandbox, boot, sandbox.path("/var/lib/cloud/instance/boot-finished").exists());
+    let result = sandbox.file("/var/lib/cloud/data/result.json").unwrap_or_default();
+    let result: Result<serde_json::Value, _> = serde_json::from_str(&result);
+    holds!(sandbox, boot, result.is_ok());
+}
+
+#[test]
+fn nothing_wrong() {
+    let sandbox = Sandbox::new("fault-none");
+    let boot = sandbox.boot();
+    ended(&sandbox, &boot);
+    holds!(sandbox, boot, boot.succeeded());
+    holds!(sandbox, boot, sandbox.complaints().is_empty());
+    holds!(sandbox, boot, diary(&sandbox).contains("user script, once per instance"));
+}
+
+#[test]
+fn broken_yaml() {
+    let text = "#cloud-config\nbootcmd:\n  - touch /srv/done\nruncmd: [\n  - a: b: c\n";
+    let sandbox = Sandbox::with_user_data("fault-yaml", text);
+    let boot = sandbox.boot();
+    ended(&sandbox, &boot);
+    // File or part, line and column; the rest of the boot takes place.
+    holds!(sandbox, boot, complains(&sandbox, &[":5:"]) || complains(&sandbox, &["line 5"]));
+    holds!(sandbox, boot, sandbox.status().contains("degraded"));
+    holds!(sandbox, boot, sandbox.file("/etc/ssh/ssh_host_ed25519_key").is_some());
+}
+
+#[test]
+fn wrong_types_and_unknown_keys() {
+    let text = "#cloud-config\nhostname: [a]\nwrite_files:\n  - path: /srv/good\n    content: x\n  - path: 5\n    content: {a: b}\n\
+                bootcmd: 17\nchpasswd:\n  users:\n    - {name: root, password: [hunter2secret], type: text}\n\
+                ssh_pwauth: maybe\nno_such_key: 1\nruncmd:\n  - touch /srv/ran\n";
+    let sandbox = Sandbox::with_user_data("fault-types", text);
+    let boot = sandbox.boot();
+    ended(&sandbox, &boot);
+    holds!(sandbox, boot, complains(&sandbox, &["bootcmd", "8:10"]));
+    holds!(sandbox, boot, complains(&sandbox, &["write_files", "expected"]));
+    holds!(sandbox, boot, complains(&sandbox, &["ssh_pwauth"]));
+    // What was right is done.
+    holds!(sandbox, boot, sandbox.file("/srv/good").as_deref() == Some("x"));
+    holds!(sandbox, boot, sandbox.path("/srv/ran").exists());
+    // And no value of a secret is anywhere that others read.
+    let instance_data = sandbox.file("/run/cloud-init/instance-data.json").unwrap_or_default();
+    for place in [sandbox.log(), boot.output.clone(), sandbox.status(), instance_data] {
+        holds!(sandbox, boot, !place.contains("hunter2secret"));
+    }
+}
+
+#[test]
+fn binary_user_data() {
+    let mut seed = 0x9e37_79b9_u32;
+    let mut noise = Vec::new();
+    for _ in 0..65536 {
+        seed ^= seed << 13;
+        seed ^= seed >> 17;
+        seed ^= seed << 5;
+        noise.push(seed as u8);
+    }
+    let sandbox = Sandbox::with_user_data("fault-binary", &noise);
+    let boot = sandbox.boot();
+    ended(&sandbox, &boot);
+    holds!(
+        sandbox,
+        boot,
+        complains(&sandbox, &["user-data"]) || complains(&sandbox, &["text/x-not-multipart"])
+    );
+    holds!(sandbox, boot, sandbox.complaints().len() <= 3);
+}
+
+#[test]
+fn not_utf8_and_empty() {
+    let sandbox = Sandbox::with_user_data(
+        "fault-latin",
+        b"#cloud-config\nruncmd:\n  - touch /srv/caf\xe9\n  - touch /srv/ran\n",
+    );
+    let boot = sandbox.boot();
+    ended(&sandbox, &boot);
+    let empty = Sandbox::with_user_data("fault-empty", "");
+    empty.seed("network-config", "");
+    let boot = empty.boot();
+    ended(&empty, &boot);
+    holds!(empty, boot, boot.succeeded());
+    holds!(empty, boot, empty.file("/etc/ssh/ssh_host_ed25519_key").is_some());
+}
+
+#[test]
+fn missing_meta_data() {
+    let sandbox = Sandbox::new("fault-meta");
+    std::fs::remove_file(sandbox.path("/var/lib/cloud/seed/nocloud/meta-data")).expect("the seed has it");
+    let boot = sandbox.boot();
+    // As with ds-identify, a seed directory is user-data and meta-data: without one the rest is not ours.
+    let enabled = sandbox.path("/run/cloud-init/enabled").exists();
+    holds!(sandbox, boot, !enabled || complains(&sandbox, &["meta-data"]));
+    holds!(sandbox, boot, boot.came_to_its_end());
+    holds!(sandbox, boot, !diary(&sandbox).contains("once per instance"));
+}
+
+#[test]
+fn seed_vanishes() {
+    let sandbox = Sandbox::new("fault-vanish").before("network", "rm -rf $root/var/lib/cloud/seed");
+    let boot = sandbox.boot();
+    ended(&sandbox, &boot);
+    holds!(sandbox, boot, boot.succeeded());
+    holds!(sandbox, boot, diary(&sandbox).contains("user script, once per instance"));
+}
+
+#[test]
+fn failing_script() {
+    let text = "Content-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: text/x-shellscript\nContent-Disposition: \
+                attachment; filename=\"1-bad.sh\"\n\n#!/bin/sh\necho before; exit 3\n--b\nContent-Type: \
+                text/x-shellscript\nContent-Disposition: attachment; filename=\"2-good.sh\"\n\n#!/bin/sh\ntouch /srv/ran\n--b--\n";
+    let sandbox = Sandbox::with_user_data("fault-script", text);
+    let boot = sandbox.boot();
+    ended(&sandbox, &boot);
+    holds!(sandbox, boot, boot.code("final") == 1);
+    holds!(sandbox, boot, complains(&sandbox, &["1-bad.sh", "3"]));
+    holds!(sandbox, boot, sandbox.status().contains("scripts_user") || sandbox.status().contains("1-bad.sh"));
+    holds!(sandbox, boot, sandbox.status().contains("status: error"));
+    holds!(sandbox, boot, sandbox.path("/srv/ran").exists());
+}
+
+#[test]
+fn script_without_end() {
+    let sandbox =
+        Sandbox::with_user_data("fault-endless", "#!/bin/sh\necho began >>/var/log/demo\nsleep 1000\n")
+            .limit(2);
+    let boot = sandbox.boot();
+    // What systemd does to a unit that takes too long, a test does here.
+    holds!(sandbox, boot, boot.code("final") >= 124);
+    holds!(sandbox, boot, boot.code("config") == 0);
+    let sandbox = sandbox.healed();
+    let boot = sandbox.boot();
+    ended(&sandbox, &boot);
+    holds!(sandbox, boot, boot.code("final") == 0);
+    // Marked before it began: not begun again.
+    holds!(sandbox, boot, diary(&sandbox).matches("began").count() == 1);
+}
+
+#[test]
+fn full_disk() {
+    let fill = "cp -a $root/var/lib/cloud $root/var/keep; mount -t tmpfs -o size=64k,mode=755 tmpfs $root/var/lib/cloud; \
+                cp -a $root/var/keep/. $root/var/lib/cloud/; cat /dev/zero >$root/var/lib/cloud/fill 2>/dev/null || :";
+    let sandbox = Sandbox::new("fault-full").before("local", fill).before(
+        "end",
+        "rm -f $root/var/lib/cloud/fill; mkdir $root/var/after; cp -a $root/var/lib/cloud/. $root/var/after/",
+    );
+    let boot = sandbox.run(&["generator", "local", "network", "config", "final", "end"]);
+    holds!(sandbox, boot, boot.came_to_its_end());
+    holds!(sandbox, boot, !boot.succeeded());
+    holds!(sandbox, boot, complains(&sandbox, &["No space left on device", "/var/lib/cloud"]));
+    tests::whole(&sandbox.root, &["var/after", "run/cloud-init"]);
+    // What was there is healthy: with room the next boot does everything.
+    let sandbox = sandbox.healed();
+    let boot = sandbox.boot();
+    ended(&sandbox, &boot);
+    holds!(sandbox, boot, boot.succeeded());
+    holds!(sandbox, boot, diary(&sandbox).contains("user script, once per instance"));
+}
+
+#[test]
+fn read_only_etc() {
+    let line = "mount --bind $root/etc $root/etc && mount -o remount,bind,ro $root/etc";
+    let sandbox = Sandbox::new("fault-etc").before("local", line);
+    let boot = sandbox.boot();
+    ended(&sandbox, &boot);
+    holds!(sandbox, boot, complains(&sandbox, &["Read-only file system", "/etc/"]));
+    holds!(sandbox, boot, boot.code("network") > 0);
+    holds!(sandbox, boot, sandbox.status().contains("status: error"));
+    holds!(sandbox, boot, diary(&sandbox).contains("runcmd, once per instance"));
+    holds!(sandbox, boot, diary(&sandbox).contains("user script, once per instance"));
+}

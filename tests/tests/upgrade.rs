@@ -1,0 +1,66 @@
+//! A machine that was set up by Debian's Python cloud-init and then gets our package: nothing is done again.
+//! The next boot changes no file outside /run, logs and status, by content, mode and owner.
+
+use std::collections::BTreeMap;
+
+use tests::{Machine, judging};
+
+/// What any boot of this machine changes, whoever is its cloud-init: logs, the record of this boot, and what the
+/// seed's own per-boot work appends to.
+const EVERY_BOOT: &[&str] = &[
+    "run/",
+    "var/log/",
+    "var/lib/cloud/data/status.json",
+    "var/lib/cloud/data/result.json",
+    "var/lib/cloud/instances/i-first-0001/boot-finished",
+    "srv/test/bootcmd",
+    "srv/test/boothook",
+    "srv/test/per-boot-script",
+    "var/lib/systemd/",
+];
+
+/// The cache of the datasource: Python's pickle stays, ours is JSON beside it.
+const CACHE: &[&str] = &["var/lib/cloud/instances/i-first-0001/obj.pkl"];
+
+fn by_path(list: Vec<String>) -> BTreeMap<String, String> {
+    // "kind mode owner sum path"; a path may have blanks.
+    let split = |line: String| {
+        let mut parts = line.splitn(5, ' ');
+        let facts: Vec<&str> = parts.by_ref().take(4).collect();
+        Some((parts.next()?.to_string(), facts.join(" ")))
+    };
+    list.into_iter().filter_map(split).collect()
+}
+
+#[test]
+fn from_debians_cloud_init() {
+    let machine = Machine::with_debians("upgrade");
+    machine.seed("typical");
+    let first = machine.boot();
+    assert_eq!(first.text("state"), "running", "{}", first.story());
+    if !judging() {
+        machine.install();
+    }
+    let before = by_path(machine.list());
+    let second = machine.boot();
+    let after = by_path(machine.list());
+    assert_eq!(second.text("status-code"), "0", "{}", second.story());
+    assert_eq!(second.text("state"), "running", "{}", second.story());
+    assert_eq!(second.text("cloud-id"), "nocloud");
+    if !judging() {
+        assert!(second.text("version").to_lowercase().contains("firstlight"), "{}", second.text("version"));
+    }
+    tests::second_boot(&second, &first, "i-first-0001", "nocloud");
+
+    let mut changes = Vec::new();
+    for path in before.keys().chain(after.keys().filter(|p| !before.contains_key(*p))) {
+        if before.get(path) == after.get(path) || EVERY_BOOT.iter().chain(CACHE).any(|p| path.starts_with(p))
+        {
+            continue;
+        }
+        let side =
+            |map: &BTreeMap<String, String>| map.get(path).cloned().unwrap_or_else(|| "nothing".into());
+        changes.push(format!("/{path}: {} -> {}", side(&before), side(&after)));
+    }
+    assert!(changes.is_empty(), "the boot after the change of packages changed\n{}", changes.join("\n"));
+}
