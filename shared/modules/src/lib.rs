@@ -9,17 +9,15 @@ mod context;
 mod entry;
 mod final_message;
 mod fstab;
+mod growpart;
+#[cfg(test)]
+mod growth_tests;
 mod locale;
 mod mountinfo;
 mod mounts;
 mod names;
-mod pending;
-mod growpart;
-#[cfg(test)]
-mod growth_tests;
-mod mountinfo;
-mod mounts;
 mod partition_table;
+mod pending;
 mod phone_home;
 mod power_state_change;
 mod resizefs;
@@ -38,8 +36,10 @@ mod shell;
 mod ssh;
 mod sshd_config;
 mod swap;
+mod template;
 #[cfg(test)]
 mod testing;
+mod timezone;
 mod update_hostname;
 mod users;
 mod users_groups;
@@ -88,6 +88,7 @@ pub const MODULES: &[&Module] = &[
     &set_hostname::MODULE,
     &set_passwords::MODULE,
     &ssh::MODULE,
+    &timezone::MODULE,
     &update_hostname::MODULE,
     &users_groups::MODULE,
     &seed_random::MODULE,
