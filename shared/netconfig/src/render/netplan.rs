@@ -287,7 +287,17 @@ fn is_snapds(text: &str) -> bool {
     comments == 2 && body == known
 }
 
-/// Removes snapd's default if nobody changed it, has netplan write its backends' files, and applies `set-name`.
+/// The place in our file that netplan complains of. Not its words, which may hold a value.
+fn refused_at(stderr: &str) -> Option<&str> {
+    let begin = stderr.find(&format!("{PATH}:"))?;
+    let rest = &stderr[begin..];
+    let place =
+        rest.len() - rest[PATH.len()..].trim_start_matches(|c: char| c == ':' || c.is_ascii_digit()).len();
+    Some(rest[..place].trim_end_matches(':'))
+}
+
+/// Removes snapd's default if nobody changed it, has netplan write its backends' files, and applies `set-name`. An error means
+/// that netplan refuses the file.
 pub fn after(sys: &System) -> system::Result<()> {
     if sys.read_text_if_there(SNAPD)?.is_some_and(|text| is_snapds(&text)) {
         debug!(sys, "removing snapd's default {SNAPD} and what netplan made of it");
@@ -298,7 +308,14 @@ pub fn after(sys: &System) -> system::Result<()> {
     if !sys.is_live() {
         return Ok(());
     }
-    sys.run(&Command::new(["netplan", "generate"]))?;
+    let finished = sys.run(&Command::new(["netplan", "generate"]).accept_all())?;
+    if finished.code != 0 {
+        if let Some(place) = refused_at(&String::from_utf8_lossy(&finished.stderr)) {
+            return Err(system::Error::new(format!("netplan refuses the configuration: {place}")));
+        }
+        // No fault of the file (systemd could not be told, say): netplan reads it again at the next reload.
+        system::warning!(sys, "netplan generate: exit code {}", finished.code);
+    }
     if sys.kernel_command_line().split_whitespace().any(|w| w == "net.ifnames=0") {
         debug!(sys, "predictable interface names are off: udev is not asked to set names");
         return Ok(());
@@ -317,4 +334,42 @@ pub fn after(sys: &System) -> system::Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn netplans_complaints() {
+        for (said, place) in [
+            ("", None),
+            ("Failed to reload daemon", None),
+            ("/etc/netplan/90-mine.yaml:1:2: Error in network definition: x", None),
+            (
+                "** WARNING **: a: /etc/netplan/50-cloud-init.yaml:1:39: Error in network definition: unknown key 'k'",
+                Some("/etc/netplan/50-cloud-init.yaml:1:39"),
+            ),
+            ("/etc/netplan/50-cloud-init.yaml:", Some("/etc/netplan/50-cloud-init.yaml")),
+        ] {
+            assert_eq!(refused_at(said), place, "{said}");
+        }
+    }
+
+    #[test]
+    fn only_snapds_own_default_goes() {
+        let body = "network:\n  version: 2\n  ethernets:\n    all-en:\n      match:\n        name: \"en*\"\n      dhcp4: true\n    all-eth:\n      match:\n        name: \"eth*\"\n      dhcp4: true\n";
+        let top = std::env::temp_dir().join(format!("netplan-test-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&top);
+        let sys = System::new(&top);
+        for (text, stays) in
+            [(format!("# a\n# b\n{body}"), false), (format!("# a\n# b\n{body}# mine\n"), true)]
+        {
+            sys.write(SNAPD, &text, system::Write::default()).unwrap();
+            sys.write(SNAPD_MADE[0], "", system::Write::default()).unwrap();
+            after(&sys).unwrap();
+            assert_eq!((sys.exists(SNAPD), sys.exists(SNAPD_MADE[0])), (stays, stays));
+        }
+        std::fs::remove_dir_all(top).unwrap();
+    }
 }
