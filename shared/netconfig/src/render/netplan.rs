@@ -272,20 +272,22 @@ const SNAPD_MADE: &[&str] = &[
     "/run/systemd/generator/netplan.stamp",
 ];
 
-/// Whether it is snapd's own, unchanged: two lines of comment, then DHCP for everything that looks wired.
-fn is_snapds(text: &str) -> bool {
-    let body: String = text.lines().skip_while(|l| l.starts_with('#')).map(|l| format!("{l}\n")).collect();
-    let comments = text.lines().take_while(|l| l.starts_with('#')).count();
-    let device = |id: &str, glob: &str| {
-        format!("    {id}:\n      match:\n        name: \"{glob}\"\n      dhcp4: true\n")
-    };
-    let known = format!(
-        "network:\n  version: 2\n  ethernets:\n{}{}",
-        device("all-en", "en*"),
-        device("all-eth", "eth*")
-    );
-    comments == 2 && body == known
-}
+/// What that file holds as long as nobody has touched it.
+const SNAPDS_OWN: &str = "\
+# This is the initial network config.
+# It can be overwritten by cloud-init or console-conf.
+network:
+    version: 2
+    ethernets:
+        all-en:
+            match:
+                name: \"en*\"
+            dhcp4: true
+        all-eth:
+            match:
+                name: \"eth*\"
+            dhcp4: true
+";
 
 /// The place in our file that netplan complains of. Not its words, which may hold a value.
 fn refused_at(stderr: &str) -> Option<&str> {
@@ -299,7 +301,7 @@ fn refused_at(stderr: &str) -> Option<&str> {
 /// Removes snapd's default if nobody changed it, has netplan write its backends' files, and applies `set-name`. An error means
 /// that netplan refuses the file.
 pub fn after(sys: &System) -> system::Result<()> {
-    if sys.read_text_if_there(SNAPD)?.is_some_and(|text| is_snapds(&text)) {
+    if sys.read_text_if_there(SNAPD)?.is_some_and(|text| text == SNAPDS_OWN) {
         debug!(sys, "removing snapd's default {SNAPD} and what netplan made of it");
         for path in std::iter::once(&SNAPD).chain(SNAPD_MADE) {
             sys.remove(path)?;
@@ -358,13 +360,10 @@ mod tests {
 
     #[test]
     fn only_snapds_own_default_goes() {
-        let body = "network:\n  version: 2\n  ethernets:\n    all-en:\n      match:\n        name: \"en*\"\n      dhcp4: true\n    all-eth:\n      match:\n        name: \"eth*\"\n      dhcp4: true\n";
         let top = std::env::temp_dir().join(format!("netplan-test-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&top);
         let sys = System::new(&top);
-        for (text, stays) in
-            [(format!("# a\n# b\n{body}"), false), (format!("# a\n# b\n{body}# mine\n"), true)]
-        {
+        for (text, stays) in [(SNAPDS_OWN.to_string(), false), (format!("{SNAPDS_OWN}# mine\n"), true)] {
             sys.write(SNAPD, &text, system::Write::default()).unwrap();
             sys.write(SNAPD_MADE[0], "", system::Write::default()).unwrap();
             after(&sys).unwrap();
