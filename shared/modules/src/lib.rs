@@ -36,8 +36,10 @@ mod shell;
 mod ssh;
 mod sshd_config;
 mod swap;
+mod template;
 #[cfg(test)]
 mod testing;
+mod timezone;
 mod update_hostname;
 mod users;
 mod users_groups;
@@ -86,6 +88,7 @@ pub const MODULES: &[&Module] = &[
     &set_hostname::MODULE,
     &set_passwords::MODULE,
     &ssh::MODULE,
+    &timezone::MODULE,
     &update_hostname::MODULE,
     &users_groups::MODULE,
     &seed_random::MODULE,

@@ -44,7 +44,7 @@ pub fn render(model: &Model, target: &Target) -> Result<Vec<File>, String> {
         let section = match link.kind {
             LinkKind::Physical => {
                 if let Some(mac) = &link.mac {
-                    device.insert("match", map([("macaddress", Node::from(mac.as_str()))]));
+                    device.insert("match", map([("macaddress", mac_with_colons(mac))]));
                     device.insert("set-name", link.name.as_str());
                 }
                 if let Some(keep) = &link.keep_configuration {
@@ -52,13 +52,14 @@ pub fn render(model: &Model, target: &Target) -> Result<Vec<File>, String> {
                 }
                 &mut ethernets
             }
-            // A member that nothing describes is a NIC all the same: netplan refuses names that it doesn't know.
+            // A member or a port that nothing describes is a NIC all the same: netplan refuses names that it
+            // doesn't know.
             LinkKind::Bond if link.bond.is_some() => &mut ethernets,
+            LinkKind::Unknown => &mut ethernets,
             LinkKind::Bond => {
                 bond(&mut device, link, model);
                 &mut bonds
             }
-            LinkKind::Bridge if link.ports.is_empty() => continue,
             LinkKind::Bridge => {
                 bridge(&mut device, link);
                 &mut bridges
@@ -67,11 +68,11 @@ pub fn render(model: &Model, target: &Target) -> Result<Vec<File>, String> {
                 device.insert("id", link.vlan_id.clone().unwrap_or_default());
                 device.insert("link", link.vlan_link.clone().unwrap_or_default());
                 if let Some(mac) = &link.mac {
-                    device.insert("macaddress", mac.as_str());
+                    device.insert("macaddress", mac_with_colons(mac));
                 }
                 &mut vlans
             }
-            LinkKind::Loopback | LinkKind::Infiniband | LinkKind::Unknown => continue,
+            LinkKind::Loopback | LinkKind::Infiniband => continue,
         };
         addresses(&mut device, link);
         if !model.dns.is_empty() && device.get("addresses").is_some() && device.get("nameservers").is_none() {
@@ -104,6 +105,11 @@ fn texts(items: &[String]) -> Node {
     Node::from(items.iter().map(|i| Node::from(i.as_str())).collect::<Vec<Node>>())
 }
 
+/// netplan refuses the other way to write them.
+fn mac_with_colons(mac: &str) -> Node {
+    Node::from(mac.replace('-', ":"))
+}
+
 fn push(device: &mut Map, key: &str, item: Node) {
     if let Some(Value::Seq(items)) = device.get_mut(key).map(|n| &mut n.value) {
         items.push(item);
@@ -130,7 +136,7 @@ fn bond(device: &mut Map, link: &Link, model: &Model) {
         device.insert("parameters", parameters);
     }
     if let Some(mac) = &link.mac {
-        device.insert("macaddress", mac.as_str());
+        device.insert("macaddress", mac_with_colons(mac));
     }
     let mut members: Vec<String> =
         model.links.iter().filter(|l| l.bond.as_ref() == Some(&link.id)).map(|l| l.id.clone()).collect();
@@ -153,7 +159,7 @@ fn bridge(device: &mut Map, link: &Link) {
         device.insert("parameters", parameters);
     }
     if let Some(mac) = &link.mac {
-        device.insert("macaddress", mac.as_str());
+        device.insert("macaddress", mac_with_colons(mac));
     }
 }
 
