@@ -58,7 +58,9 @@ impl Sandbox {
         const LINK: &str = "var/lib/cloud/instance";
         let path = path.trim_start_matches('/');
         match (path.strip_prefix(LINK).and_then(|p| p.strip_prefix('/')), self.root.join(LINK).read_link()) {
-            (Some(rest), Ok(target)) => self.root.join(target.strip_prefix("/").unwrap_or(&target)).join(rest),
+            (Some(rest), Ok(target)) => {
+                self.root.join(target.strip_prefix("/").unwrap_or(&target)).join(rest)
+            }
             _ => self.root.join(path),
         }
     }
