@@ -76,7 +76,11 @@ impl Sandbox {
     }
 
     pub fn run(&self, module: &Module) -> Result<()> {
-        (module.run)(&Context {
+        self.with_context(module.run)
+    }
+
+    pub fn with_context<T>(&self, work: impl FnOnce(&Context<'_>) -> T) -> T {
+        work(&Context {
             sys: &self.sys,
             layout: &self.layout,
             instance: &self.instance,
