@@ -19,7 +19,8 @@ impl System {
         }
         let list = written.into_iter().collect::<Vec<_>>().join("\n") + "\n";
         // -i: what was removed again since is no error; -f -: the names are on standard input.
-        let command = Command::new(["restorecon", "-i", "-f", "-"]).stdin(list).timeout(Duration::from_secs(60));
+        let command =
+            Command::new(["restorecon", "-i", "-f", "-"]).stdin(list).timeout(Duration::from_secs(60));
         self.run(&command).map(drop)
     }
 }
