@@ -1,7 +1,7 @@
 //! Whole modules on a machine in a folder whose account programs are stand-ins: they write down how they were
 //! called and what they were told on standard input, and do the little that the next step looks at.
-
 //! Programs run chrooted, which takes root or a user namespace (`unshare -r cargo test -p modules`).
+
 use std::os::unix::fs::MetadataExt;
 
 use system::Write;
