@@ -56,7 +56,16 @@ pub fn read_files(sys: &System, place: &str, read: impl Fn(&str) -> Result<Vec<u
         Err(e) if e.is_absent() => Ok(None),
         Err(e) => Err(e),
     };
-    let (Some(meta), Some(user)) = (optional("meta-data")?, optional("user-data")?) else { return Ok(None) };
+    let (meta, user) = match (optional("meta-data")?, optional("user-data")?) {
+        (Some(meta), Some(user)) => (meta, user),
+        (None, None) => return Ok(None),
+        // Half a seed is nobody's intention.
+        (meta, _) => {
+            let missing = if meta.is_none() { "meta-data" } else { "user-data" };
+            warning!(sys, "{place} is not used as a seed: it has no {missing} (which may be empty)");
+            return Ok(None);
+        }
+    };
     let at = |name: &str| format!("{place}/{name}");
     let meta_data = parse_map(&at("meta-data"), &meta)?;
     let vendor_data = optional("vendor-data")?.map(raw).unwrap_or_default();
