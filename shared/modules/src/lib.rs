@@ -1,6 +1,8 @@
 //! The config modules: one file each, one line of [`MODULES`] each, and the runner that decides which are due.
 //! Modules know no cloud and not each other.
 
+#[cfg(test)]
+mod account_tests;
 mod authorized_keys;
 mod block;
 mod bootcmd;
@@ -43,6 +45,8 @@ mod timezone;
 mod update_hostname;
 mod users;
 mod users_groups;
+#[cfg(test)]
+mod users_tests;
 mod write_files;
 mod write_files_deferred;
 
