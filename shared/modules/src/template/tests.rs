@@ -17,6 +17,7 @@ fn headers() {
         ("## template: jinja\n{{x}} $x", "1 $x"),
         ("##TEMPLATE:Jinja \n{{x}}\n", "1\n"),
         ("## template:basic\n{{x}} $x\n", "{{x}} 1\n"),
+        ("## template: jinja\r\n{% if x %}\r\n{{x}}\r\n{% endif %}\r\n", "1\n\n"),
         ("## template: jinja", ""),
         ("# template: jinja\n{{x}}", "# template: jinja\n{{x}}"),
     ] {
@@ -54,11 +55,10 @@ fn blanks_and_newlines() {
         ("a{# no #}\nb{#- no -#}\n c", "abc"),
         ("{% if x +%}\nb{% endif %}\n", "\nb\n"),
         ("{% if x %}b{% endif %}\n", "b\n"),
-        ("{% for i in l -%}\n  {{i}},\n{% endfor %}\n{%- if x %}# x\n{% endif %}\n", "a,\nb,# x\n\n"),
+        ("{% for i in l -%}\n  {{i}},\n{% endfor %}\n{%- if x %}# x\n{% endif %}\n", "a,\nb,\n# x\n\n"),
         ("{{ '}}' }}{{ \"%}\" }}", "}}%}"),
         ("one { two } $x %}\n", "one { two } $x %}\n"),
         ("\n\n", "\n\n"),
-        ("a\r\n{% if x %}\r\nb\r\n{% endif %}\r\n", "a\nb\n"),
     ] {
         assert_eq!(jinja_text(body, "{x: 1, l: [a, b]}"), out, "{body:?}");
     }
