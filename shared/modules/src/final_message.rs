@@ -1,10 +1,10 @@
 //! final_message: says that the boot is done, and writes `boot-finished`, which others wait for.
 
-use config::Node;
+use config::{Map, Node};
 use state::Frequency;
 use system::{Result, Write, debug, rfc2822, warning};
 
-use crate::{Context, Module};
+use crate::{Context, Module, template};
 
 pub const MODULE: Module = Module {
     name: "final_message",
@@ -39,9 +39,9 @@ fn run(context: &Context<'_>) -> Result<()> {
         ("datasource", &context.instance.description),
         ("uptime", &uptime),
     ];
-    let (text, unknown) = fill(own.as_deref().unwrap_or(USUAL), &variables);
-    if !unknown.is_empty() {
-        warning!(sys, "final_message: nothing is known as {}", unknown.join(", "));
+    let (text, wrong) = fill(own.as_deref().unwrap_or(USUAL), &variables);
+    if let Some(wrong) = wrong {
+        warning!(sys, "final_message: {wrong}");
     }
     let text = text.trim_end();
     sys.print(text);
@@ -61,67 +61,18 @@ fn only_none(config: &Node) -> bool {
     list.is_some_and(|l| l.iter().all(|n| n.as_str() == Some("None")) && !l.is_empty())
 }
 
-/// The text with its variables filled in, and the names that are none; those stay as they are written.
-fn fill(text: &str, variables: &[(&str, &str)]) -> (String, Vec<String>) {
-    let known = |name: &str| variables.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, v)| *v);
-    match without_jinja_header(text) {
-        Some(body) => fill_braces(body, known),
-        None => fill_dollars(text, known),
+/// The text with its variables filled in, and what is wrong with it; a text that cannot be rendered stays as it is.
+fn fill(text: &str, variables: &[(&str, &str)]) -> (String, Option<String>) {
+    let mut map = Map::new();
+    for (name, value) in variables {
+        map.insert(*name, *value);
+        map.insert(name.to_ascii_uppercase(), *value);
     }
-}
-
-/// What follows a first line `## template: jinja`.
-fn without_jinja_header(text: &str) -> Option<&str> {
-    let (first, body) = text.split_once('\n').unwrap_or((text, ""));
-    let kind = first.trim_start_matches('#').trim_start().strip_prefix("template:")?;
-    (first.starts_with("##") && kind.trim().eq_ignore_ascii_case("jinja")).then_some(body)
-}
-
-fn fill_braces<'v>(text: &str, known: impl Fn(&str) -> Option<&'v str>) -> (String, Vec<String>) {
-    let (mut out, mut unknown, mut rest) = (String::new(), Vec::new(), text);
-    while let Some((before, after)) = rest.split_once("{{") {
-        let Some((inside, next)) = after.split_once("}}") else { break };
-        out.push_str(before);
-        match known(inside.trim()) {
-            Some(value) => out.push_str(value),
-            None => {
-                unknown.push(inside.trim().to_string());
-                out.push_str(&rest[before.len()..rest.len() - next.len()]);
-            }
-        }
-        rest = next;
+    match template::render(text, &map) {
+        Ok(rendered) if rendered.unknown.is_empty() => (rendered.text, None),
+        Ok(rendered) => (rendered.text, Some(format!("nothing is known as {}", rendered.unknown.join(", ")))),
+        Err(e) => (text.to_string(), Some(e.to_string())),
     }
-    out.push_str(rest);
-    (out, unknown)
-}
-
-/// `$name` and `${name}`.
-fn fill_dollars<'v>(text: &str, known: impl Fn(&str) -> Option<&'v str>) -> (String, Vec<String>) {
-    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
-    let (mut out, mut unknown, mut rest) = (String::new(), Vec::new(), text);
-    while let Some((before, after)) = rest.split_once('$') {
-        out.push_str(before);
-        let in_braces = after.strip_prefix('{').and_then(|a| a.split_once('}'));
-        let (name, next) = match in_braces {
-            Some(found) => found,
-            None => after.split_at(after.find(|c| !is_name(c)).unwrap_or(after.len())),
-        };
-        if name.is_empty() || !name.chars().all(is_name) {
-            out.push('$');
-            rest = after;
-            continue;
-        }
-        match known(name) {
-            Some(value) => out.push_str(value),
-            None => {
-                unknown.push(name.to_string());
-                out.push_str(&rest[before.len()..rest.len() - next.len()]);
-            }
-        }
-        rest = next;
-    }
-    out.push_str(rest);
-    (out, unknown)
 }
 
 #[cfg(test)]
@@ -132,17 +83,25 @@ mod tests {
     #[test]
     fn texts() {
         let variables = [("version", "1"), ("uptime", "2.50")];
-        for (text, filled, unknown) in [
-            ("plain", "plain", ""),
-            ("up $uptime, $UPTIME, ${uptime}s", "up 2.50, 2.50, 2.50s", ""),
-            ("{{uptime}}", "{{uptime}}", ""),
-            ("## template: jinja\n{{ version }}/{{uptime}}", "1/2.50", ""),
-            ("## template:jinja\n{{UPTIME}} $uptime {{x}} {{", "2.50 $uptime {{x}} {{", "x"),
-            ("costs 5$, ${ }, $other$", "costs 5$, ${ }, $other$", "other"),
-            ("${uptime", "${uptime", ""),
+        for (text, filled, wrong) in [
+            ("plain", "plain", None),
+            ("up $uptime, $UPTIME, ${uptime}s", "up 2.50, 2.50, 2.50s", None),
+            ("{{uptime}}", "{{uptime}}", None),
+            ("## template: jinja\n{{ version }}/{{UPTIME}}", "1/2.50", None),
+            (
+                "## template:jinja\n{{uptime}} $uptime {{x}}",
+                "2.50 $uptime CI_MISSING_JINJA_VAR/x",
+                Some("nothing is known as x"),
+            ),
+            ("costs 5$, $other$", "costs 5$, $other$", Some("nothing is known as other")),
+            (
+                "## template: jinja\n{{uptime}} {{",
+                "## template: jinja\n{{uptime}} {{",
+                Some("template line 2: '{{' is not closed"),
+            ),
         ] {
-            let (out, missing) = fill(text, &variables);
-            assert_eq!((out.as_str(), missing.join(",").as_str()), (filled, unknown), "{text}");
+            let (out, said) = fill(text, &variables);
+            assert_eq!((out.as_str(), said.as_deref()), (filled, wrong), "{text}");
         }
     }
 

@@ -17,6 +17,7 @@ mod locale;
 mod mountinfo;
 mod mounts;
 mod names;
+mod ntp;
 mod package_sources;
 mod package_update_upgrade_install;
 mod partition_table;
@@ -82,6 +83,7 @@ pub const MODULES: &[&Module] = &[
     &growpart::MODULE,
     &keys_to_console::MODULE,
     &mounts::MODULE,
+    &ntp::MODULE,
     &package_update_upgrade_install::MODULE,
     &phone_home::MODULE,
     &power_state_change::MODULE,

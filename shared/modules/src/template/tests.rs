@@ -140,7 +140,10 @@ fn cases_of_a_folder() {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|e| e == "tmpl") {
-            let read = |e: &str| std::fs::read_to_string(path.with_extension(e)).unwrap();
+            let read = |e: &str| {
+                std::fs::read_to_string(path.to_string_lossy().trim_end_matches("tmpl").to_string() + e)
+                    .unwrap()
+            };
             let got = render(&read("tmpl"), &variables(&read("yaml"))).map(|r| r.text);
             assert_eq!(got, Ok(read("expected")), "{}", path.display());
             count += 1;
