@@ -72,6 +72,7 @@ fn expressions() {
         ("{{ m.y }} {{ m }}", "two {'z': 1, 'y': 'two'}"),
         ("{% for k, v in m.items()|sort %}{{k}}={{v};{% endfor %}", "!"),
         ("{% for k, v in m.items()|sort %}{{k}}={{v}};{% endfor %}", "y=two;z=1;"),
+        ("{% for k, v in m|dictsort %}{{k}}={{v}};{% endfor %}", "y=two;z=1;"),
         ("{% for h in l|list + o|list + ['c'] %}{{h}} {% endfor %}", "b A c "),
         ("{% for h in l|sort %}{{h}}{% endfor %}", "Ab"),
         ("{% for h in o %}x{% else %}none{% endfor %}", "none"),
@@ -81,6 +82,8 @@ fn expressions() {
         ("{% if t in ('x', 'text') %}a{% endif %}{% if t not in ('x',) %}b{% endif %}", "ab"),
         ("{% if t == 'text' and n != 4 %}a{% endif %}", "a"),
         ("{% if q is defined %}a{% endif %}{% if q is not defined and t is defined %}b{% endif %}", "b"),
+        ("{{ e|default('d', true) }}{{ e|default('d') }}{{ t|default(q, true) }}", "dtext"),
+        ("{{ q|default(r)|default('d') }}{{ q|default(r) }}", "dCI_MISSING_JINJA_VAR/r"),
         ("{{ q | default('d') }}{{ l|join(', ') }}{{ t|upper }}{{ 'X'|lower }}", "db, ATEXTx"),
     ] {
         let got = render(&format!("## template: jinja\n{body}"), &variables(values));
@@ -114,6 +117,9 @@ fn what_is_not_understood_says_where() {
         ("{{ }}", "line 2: expected an expression"),
         ("{{ x x }}", "line 2: 'x' is not expected here"),
         ("{{ x|shell }}", "line 2: the filter 'shell' is not supported"),
+        ("{{ x|join(1, 2) }}", "line 2: the filter 'join' has other arguments"),
+        ("{{ l|join(r) }}", "line 2: 'r' has no value"),
+        ("{{ l|dictsort }}", "line 2: 'dictsort' of what is no map"),
         ("{{ x.pop() }}", "line 2: the method 'pop' is not supported"),
         ("{{ x is odd }}", "line 2: of the tests only 'is defined' is supported"),
         ("{{ 1 + 'a' }}", "line 2: '+' of values that cannot be added"),
