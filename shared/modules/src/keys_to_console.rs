@@ -78,13 +78,18 @@ fn logged(sys: &System, lines: &str) -> String {
     // With -s it prints what it logged, in the form that consoles have been read for ever since.
     let logger = Command::new(["logger", "-s", "-p", "user.info", "-t", "cloud-init"]).stdin(lines);
     match sys.run(&logger) {
-        Ok(done) if !done.stderr.is_empty() => String::from_utf8_lossy(&done.stderr).into_owned(),
-        Ok(_) => lines.to_string(),
+        Ok(done) => as_printed(lines, &String::from_utf8_lossy(&done.stderr)),
         Err(e) => {
             debug!(sys, "{e}; the host's fingerprints are not in the system's log");
             lines.to_string()
         }
     }
+}
+
+/// What a logger printed of lines; the lines themselves when it printed something else (that it has no socket).
+fn as_printed(lines: &str, printed: &str) -> String {
+    let all = lines.lines().all(|line| printed.contains(line));
+    if all { printed } else { lines }.to_string()
 }
 
 fn kind(text: &str) -> &str {
@@ -244,6 +249,14 @@ mod tests {
         // There is no logger in the sandbox: that is no failure.
         sandbox.run(&MODULE).unwrap();
         assert!(sandbox.noticed().is_empty());
+    }
+
+    #[test]
+    fn every_line_is_shown_whatever_the_logger_prints() {
+        let logged = "<14>Nov 21 01:00:00 cloud-init: a\n<14>Nov 21 01:00:00 cloud-init: b\n";
+        for (printed, shown) in [(logged, logged), ("", "a\nb\n"), ("logger: no socket\n", "a\nb\n")] {
+            assert_eq!(as_printed("a\nb\n", printed), shown);
+        }
     }
 
     #[test]
