@@ -1,5 +1,7 @@
 //! Every place of a NoCloud seed, alone and with others. What is expected was seen with Debian's cloud-init 26.2.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use common::{Machine, meta, text};

@@ -158,7 +158,8 @@ impl System {
         }
         let answer = request.send_lazy().map_err(fail)?;
         let status = answer.status_code;
-        let headers = answer.headers.iter().map(|(k, v)| (k.to_ascii_lowercase(), v.clone())).collect();
+        let headers: BTreeMap<String, String> =
+            answer.headers.iter().map(|(k, v)| (k.to_ascii_lowercase(), v.clone())).collect();
         let mut body = Vec::new();
         let mut rest = answer.take(fetch.limit as u64 + 1);
         let mut piece = [0_u8; 16384];
@@ -175,6 +176,14 @@ impl System {
             if deadline.is_over() {
                 return Err(Error::new("the answer did not end in time"));
             }
+        }
+        // A connection that breaks ends the body like one that is done. (In chunks minreq does not tell the two apart.)
+        let promised = headers.get("content-length").and_then(|l| l.trim().parse::<usize>().ok());
+        if let Some(promised) =
+            promised.filter(|p| *p > body.len() && !headers.contains_key("transfer-encoding"))
+        {
+            let got = body.len();
+            return Err(Error::new(format!("the answer ended after {got} of {promised} bytes")));
         }
         Ok(Fetched { status, headers, body })
     }

@@ -1,6 +1,6 @@
 //! A machine in a directory of its own, and what a datasource finds on it.
 
-#![allow(dead_code)]
+#![allow(dead_code, clippy::unwrap_used)]
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
