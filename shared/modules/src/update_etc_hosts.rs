@@ -86,7 +86,20 @@ fn whole(context: &Context<'_>, names: &Names) -> Result<()> {
     variables.insert("hostname", names.hostname.as_str());
     variables.insert("fqdn", names.fqdn.as_str());
     let text = template::render_file(context.sys, &path, &text, &variables)?;
+    // Templates of other releases differ in their comments: what a boot need not change, it leaves.
+    if context.sys.read_text_if_there(FILE)?.is_some_and(|old| meaning(&old) == meaning(&text)) {
+        debug!(context.sys, "{FILE} has these entries already");
+        return Ok(());
+    }
     context.sys.write(FILE, text, Write::default()).map(drop)
+}
+
+/// The entries of a hosts(5) file: their words, without comments.
+fn meaning(text: &str) -> Vec<Vec<&str>> {
+    text.lines()
+        .map(|line| line.split('#').next().unwrap_or_default().split_whitespace().collect::<Vec<_>>())
+        .filter(|words| !words.is_empty())
+        .collect()
 }
 
 fn entry(context: &Context<'_>, names: &Names) -> Result<()> {
@@ -162,6 +175,13 @@ mod tests {
             assert!(!text.contains("{{") && !text.contains("old") && !text.contains("template:"));
             assert_eq!((mode, sandbox.noticed().len()), (0o644, notices), "{config}");
         }
+    }
+
+    #[test]
+    fn comments_mean_nothing() {
+        let text = "# head\n127.0.0.1\tlocalhost # here\n\n::1 a b\n";
+        assert_eq!(meaning(text), meaning("127.0.0.1 localhost\n::1   a b\n#x\n"));
+        assert_ne!(meaning(text), meaning("127.0.0.1 localhost\n::1 a\n"));
     }
 
     #[test]
