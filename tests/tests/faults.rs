@@ -65,7 +65,7 @@ fn wrong_types_and_unknown_keys() {
     let sandbox = Sandbox::with_user_data("fault-types", text);
     let boot = sandbox.boot();
     ended(&sandbox, &boot);
-    holds!(sandbox, boot, complains(&sandbox, &["bootcmd", "8:10"]));
+    holds!(sandbox, boot, complains(&sandbox, &["bootcmd: expected", ".txt:"]));
     holds!(sandbox, boot, complains(&sandbox, &["write_files", "expected"]));
     holds!(sandbox, boot, complains(&sandbox, &["ssh_pwauth"]));
     // What was right is done.

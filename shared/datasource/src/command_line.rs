@@ -8,10 +8,15 @@ pub struct Line {
     pub settings: Vec<(String, Option<String>)>,
 }
 
-/// The last `ds=`, `ci.ds=` or `ci.datasource=` word. Settings end at the first blank, unless the word is quoted.
+/// The last `ds=` word. Settings end at the first blank, unless the word is quoted.
 pub fn parse(command_line: &str) -> Option<Line> {
+    last(command_line, &["ds="])
+}
+
+/// The last word with one of these beginnings.
+fn last(command_line: &str, keys: &[&str]) -> Option<Line> {
     words(command_line).iter().rev().find_map(|word| {
-        let value = ["ds=", "ci.ds=", "ci.datasource="].iter().find_map(|key| word.strip_prefix(key))?;
+        let value = keys.iter().find_map(|key| word.strip_prefix(key))?;
         let mut parts = value.split(';');
         let name = parts.next().unwrap_or_default().to_string();
         let settings = parts
@@ -25,9 +30,9 @@ pub fn parse(command_line: &str) -> Option<Line> {
     })
 }
 
-/// The datasource that the administrator named for this boot, in lower case.
+/// The datasource that the administrator named for this boot, in lower case; old words name it only.
 pub fn named_datasource(command_line: &str) -> Option<String> {
-    parse(command_line).map(|line| line.name.to_lowercase())
+    last(command_line, &["ds=", "ci.ds=", "ci.datasource="]).map(|line| line.name.to_lowercase())
 }
 
 /// Words of a command line; double quotes may surround a word or its value (kernel parameters manual).
@@ -60,13 +65,14 @@ mod tests {
             ("quiet ds=nocloud;i=x;s=http://h/?a=b ro", Some(("nocloud".to_string(), 2))),
             ("\"ds=nocloud-net;h=a b;x\"", Some(("nocloud-net".to_string(), 2))),
             ("ds=\"nocloud;i=1\"", Some(("nocloud".to_string(), 1))),
-            ("ci.ds=ConfigDrive", Some(("ConfigDrive".to_string(), 0))),
+            ("ci.ds=nocloud;i=1", None),
             ("ds= root=/dev/vda", None),
             ("xds=nocloud", None),
             ("", None),
         ] {
             assert_eq!(line(text), wanted, "{text}");
         }
+        assert_eq!(named_datasource("ci.ds=ConfigDrive quiet").as_deref(), Some("configdrive"));
         assert_eq!(parse("ds=nocloud;s=a=b").unwrap().settings[0].1.as_deref(), Some("a=b"));
     }
 }

@@ -42,18 +42,35 @@ pub struct Drive {
 
 fn find(with: &Search<'_>) -> Result<Option<Instance>> {
     let sys = with.sys;
+    // What is broken is skipped; that it was there is the answer only when nothing else is.
+    let mut failures = Vec::new();
+    let mut found = None;
     for directory in [with.layout.cloud("seed/config_drive"), "/config-drive".into()] {
         if !sys.is_dir(&directory) {
             continue;
         }
-        if let Some(drive) = read(sys, &directory)? {
-            return Ok(make(with, drive, &directory, false));
+        match read(sys, &directory) {
+            Ok(Some(drive)) => {
+                found = Some((directory, drive, false));
+                break;
+            }
+            Ok(None) => debug!(sys, "{directory} is no config drive"),
+            Err(e) => failures.push(e),
         }
     }
-    match media::find_config_drive(with)? {
-        Some((device, drive)) => Ok(make(with, drive, &device, true)),
-        None => Ok(None),
+    if found.is_none() {
+        match media::find_config_drive(with) {
+            Ok(drive) => found = drive.map(|(device, drive)| (device, drive, true)),
+            Err(e) => failures.push(e),
+        }
     }
+    let Some((place, drive, is_disk)) = found else {
+        return failures.into_iter().next().map_or(Ok(None), Err);
+    };
+    for e in failures {
+        warning!(sys, "a config drive was skipped: {e}");
+    }
+    Ok(make(with, drive, &place, is_disk))
 }
 
 /// Reads a drive's tree; `None` when it is no config drive.
@@ -72,7 +89,7 @@ fn optional(sys: &System, path: &str) -> Result<Option<Vec<u8>>> {
     }
 }
 
-/// JSON through the YAML reader, which knows positions (JSON is YAML but for tabs, hence the second try).
+/// A JSON file, if it is there; an error says where it stops being one.
 fn json_file(sys: &System, path: &str) -> Result<Option<Json>> {
     let Some(bytes) = optional(sys, path)? else { return Ok(None) };
     serde_json::from_slice(&bytes)
@@ -88,6 +105,9 @@ fn read_v2(sys: &System, top: &str) -> Result<Drive> {
     let Some(json) = json_file(sys, &at("meta_data.json"))? else {
         return Err(Error::new(format!("{} is missing", at("meta_data.json"))));
     };
+    if !json.is_object() {
+        return Err(Error::new(format!("{}: expected a map", at("meta_data.json"))));
+    }
     let mut metadata = Node::from_json(&json);
     let id = metadata.get("uuid").filter(|n| !n.is_falsy()).cloned();
     let Some(id) = id else { return Err(Error::new(format!("{} has no uuid", at("meta_data.json")))) };
@@ -97,7 +117,7 @@ fn read_v2(sys: &System, top: &str) -> Result<Drive> {
         if let Some(name) = map.get("hostname").cloned() {
             map.insert("local-hostname", name);
         }
-        drive.random_seed = map.remove("random_seed").and_then(|n| n.as_str().map(Into::into));
+        drive.random_seed = random_seed(sys, &at("meta_data.json"), map.remove("random_seed"));
     }
     let content = |path: &str| -> Result<Vec<u8>> {
         let path = format!("{top}/openstack/{}", path.trim_start_matches('/'));
@@ -108,9 +128,11 @@ fn read_v2(sys: &System, top: &str) -> Result<Drive> {
     };
     for file in metadata.get("files").and_then(Node::as_seq).into_iter().flatten() {
         let text = |key: &str| file.get(key).and_then(Node::as_str);
-        if let (Some(path), Some(from)) = (text("path"), text("content_path")) {
-            drive.files.insert(path.to_string(), content(from)?);
-        }
+        let (Some(path), Some(from)) = (text("path"), text("content_path")) else {
+            let what = "files: expected a path and a content_path";
+            return Err(Error::new(format!("{}: {what}", at("meta_data.json"))));
+        };
+        drive.files.insert(path.to_string(), content(from)?);
     }
     if let Some(from) = metadata.at_path(&["network_config", "content_path"]).and_then(Node::as_str) {
         drive.eni = Some(String::from_utf8_lossy(&content(from)?).into_owned());
@@ -125,6 +147,16 @@ fn read_v2(sys: &System, top: &str) -> Result<Drive> {
     }
     drive.metadata = metadata;
     Ok(drive)
+}
+
+/// The seed as the cloud wrote it, if it is the base64 that it has to be.
+fn random_seed(sys: &System, source: &str, node: Option<Node>) -> Option<String> {
+    let text = node?.as_str()?.to_string();
+    if encoding::base64::decode(text.as_bytes()).is_none() {
+        warning!(sys, "{source}: random_seed: not base64; ignored");
+        return None;
+    }
+    Some(text)
 }
 
 /// The first layout: an interfaces file, keys and meta.js at the drive's root.
@@ -143,7 +175,9 @@ fn read_v1(sys: &System, top: &str) -> Result<Option<Drive>> {
     let mut drive = Drive { version: 1, ..Drive::default() };
     if let Some(map) = metadata.as_map_mut() {
         if let (Some(keys), None) = (keys, map.get("public-keys")) {
-            map.insert("public-keys", String::from_utf8_lossy(&keys).into_owned());
+            let keys = String::from_utf8_lossy(&keys).into_owned();
+            let keys: Vec<&str> = keys.lines().filter(|l| !l.trim_start().starts_with('#')).collect();
+            map.insert("public-keys", keys.join("\n"));
         }
         if let Some(text) = map.get("user-data").and_then(Node::scalar_text) {
             drive.user_data = Raw(vec![text.into_bytes()]);
@@ -178,17 +212,16 @@ fn vendor(sys: &System, json: Option<Json>) -> Raw {
 fn make(with: &Search<'_>, drive: Drive, place: &str, is_disk: bool) -> Option<Instance> {
     let sys = with.sys;
     let text = |node: Option<&Node>| node.and_then(Node::scalar_text);
-    let mode = text(drive.metadata.at_path(&["meta", "dsmode"]))
-        .or_else(|| text(drive.metadata.get("dsmode")))
-        .or_else(|| text(with.settings("ConfigDrive").and_then(|s| s.get("dsmode"))))
-        .unwrap_or_else(|| if drive.version == 1 { "pass" } else { "net" }.into());
-    let mode = match mode.as_str() {
-        "net" | "local" | "pass" | "disabled" => mode,
-        _ => {
-            warning!(sys, "config drive: dsmode is none of net, local, pass, disabled; net is taken");
-            "net".into()
-        }
+    let mode = match drive.version {
+        1 => text(drive.metadata.get("dsmode")),
+        _ => text(drive.metadata.at_path(&["meta", "dsmode"])),
     };
+    // `pass`, which once meant "for somebody else's tool", has long been read as any other word.
+    let mode = mode.or_else(|| text(with.settings("ConfigDrive").and_then(|s| s.get("dsmode"))));
+    let mode = standard::dsmode(sys, "ConfigDrive", mode, "net");
+    if mode == "disabled" {
+        return None;
+    }
     let mut instance = Instance {
         id: "iid-dsconfigdrive".into(),
         datasource: "ConfigDrive".into(),
@@ -207,18 +240,11 @@ fn make(with: &Search<'_>, drive: Drive, place: &str, is_disk: bool) -> Option<I
             text(drive.metadata.get("availability_zone")).or(instance.availability_zone);
     }
     let known = sys.read_text(with.layout.data("instance-id")).unwrap_or_default();
-    if mode == "disabled" {
-        return None;
-    }
     if known.trim() != instance.id {
         write_files(sys, &drive.files);
     }
-    if mode == "pass" {
-        // The drive carried files and networking for somebody else's tool; there is nothing for us to claim.
-        return None;
-    }
     instance.network = match (&drive.network_data, &drive.eni) {
-        (Some(data), _) if data.as_object().is_some_and(|m| !m.is_empty()) => {
+        (Some(data), _) if !data.is_null() => {
             Some(Network { format: "network_data.json".into(), content: data.clone() })
         }
         (_, Some(eni)) => Some(Network { format: "eni".into(), content: eni.clone().into() }),
@@ -227,7 +253,7 @@ fn make(with: &Search<'_>, drive: Drive, place: &str, is_disk: bool) -> Option<I
     instance.devices = devices(&drive.ec2);
     instance.crawled = json!({
         "meta_data": drive.metadata.to_json(),
-        "ec2-metadata": drive.ec2.to_json(),
+        "ec2_metadata": drive.ec2.to_json(),
         "network_json": drive.network_data,
     });
     instance.user_data = drive.user_data;

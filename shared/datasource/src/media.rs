@@ -5,9 +5,9 @@ use std::time::Duration;
 use blockdev::{Device, Superblock};
 use system::{Deadline, Error, Result, System, debug, warning};
 
+use crate::Search;
 use crate::configdrive::{self, Drive};
 use crate::seed::{self, Seed};
-use crate::{Search, Stage};
 
 /// For looking at all devices: a drive that hangs must not hold the boot.
 const PROBE_TIME: Duration = Duration::from_secs(10);
@@ -19,7 +19,7 @@ fn is_small_file_system(superblock: &Superblock) -> bool {
 /// The file systems of the machine. Below another root there are none, and in a container they are the host's.
 fn file_systems(with: &Search<'_>) -> Vec<(Device, Superblock)> {
     let sys = with.sys;
-    if with.stage == Stage::Network || sys.is_container() {
+    if sys.is_container() {
         return Vec::new();
     }
     let found = blockdev::find(sys, Deadline::after(PROBE_TIME));
@@ -36,24 +36,27 @@ fn file_systems(with: &Search<'_>) -> Vec<(Device, Superblock)> {
 pub fn find_cidata(with: &Search<'_>, label: Option<&str>) -> Result<Option<(String, Seed)>> {
     let Some(label) = label else { return Ok(None) };
     let names = [label.to_string(), label.to_uppercase(), label.to_lowercase()];
-    let mut failure = None;
+    let mut failures = Vec::new();
     for (device, superblock) in file_systems(with) {
         if !names.iter().any(|n| superblock.is_labelled(n)) {
             continue;
         }
         match read_mounted(with.sys, &device.path, &superblock.fstype, |at| {
-            seed::read_directory(with.sys, at)
+            seed::read_directory(with.sys, at, &format!("{}:", device.path))
         }) {
-            Ok(Some(seed)) => return Ok(Some((device.path, seed))),
+            Ok(Some(seed)) => {
+                skipped(with, failures);
+                return Ok(Some((device.path, seed)));
+            }
             Ok(None) => warning!(
                 with.sys,
                 "{}, labelled {label}, lacks user-data or meta-data: not a seed",
                 device.path
             ),
-            Err(e) => failure = Some(e),
+            Err(e) => failures.push(Error::new(format!("{}: {e}", device.path))),
         }
     }
-    failure.map_or(Ok(None), Err)
+    last_resort(with, failures)
 }
 
 /// The first device that is a config drive: those labelled for it first, then other whole disks.
@@ -61,20 +64,36 @@ pub fn find_config_drive(with: &Search<'_>) -> Result<Option<(String, Drive)>> {
     let labelled = |s: &Superblock| s.is_labelled("config-2") || s.is_labelled("CONFIG-2");
     let (first, rest): (Vec<_>, Vec<_>) = file_systems(with).into_iter().partition(|(_, s)| labelled(s));
     let rest = rest.into_iter().filter(|(device, _)| !device.is_partition);
-    let mut failure = None;
+    let mut failures = Vec::new();
     for (device, superblock) in first.into_iter().chain(rest) {
         let read =
             read_mounted(with.sys, &device.path, &superblock.fstype, |at| configdrive::read(with.sys, at));
         match read {
-            Ok(Some(drive)) => return Ok(Some((device.path, drive))),
-            Ok(None) => {}
-            Err(e) => {
-                warning!(with.sys, "{}: {e}", device.path);
-                failure = Some(e);
+            Ok(Some(drive)) => {
+                skipped(with, failures);
+                return Ok(Some((device.path, drive)));
             }
+            Ok(None) => {}
+            Err(e) => failures.push(Error::new(format!("{}: {e}", device.path))),
         }
     }
-    failure.map_or(Ok(None), Err)
+    last_resort(with, failures)
+}
+
+fn skipped(with: &Search<'_>, failures: Vec<Error>) {
+    for e in failures {
+        warning!(with.sys, "skipped: {e}");
+    }
+}
+
+/// Nothing was found: the first failure is the answer, for it may have been the one.
+fn last_resort<T>(with: &Search<'_>, mut failures: Vec<Error>) -> Result<Option<T>> {
+    if failures.is_empty() {
+        return Ok(None);
+    }
+    let first = failures.remove(0);
+    skipped(with, failures);
+    Err(first)
 }
 
 /// Reads a device where it is mounted, or mounted for the purpose; then it is unmounted whatever happened.
@@ -101,7 +120,9 @@ fn read_mounted<T>(
         }
         Err(e) => Err(Error::new(format!("{e} (is the kernel's {kind} module there?)"))),
     };
-    sys.remove_dir(&at)?;
+    if let Err(e) = sys.remove_dir(&at) {
+        debug!(sys, "{e}");
+    }
     result
 }
 

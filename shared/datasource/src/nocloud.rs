@@ -7,10 +7,10 @@
 use config::{Map, Node};
 use serde_json::json;
 use state::{Instance, Network, Raw};
-use system::{Result, debug, info, warning};
+use system::{Error, Result, debug, info, warning};
 
 use crate::command_line::{self, Line};
-use crate::seed::{self, Seed};
+use crate::seed::{self, Patience, Seed};
 use crate::{Datasource, Same, Search, Stage, USUAL_ORDER, dmi, media, standard};
 
 pub const NOCLOUD: Datasource = Datasource {
@@ -21,6 +21,8 @@ pub const NOCLOUD: Datasource = Datasource {
     network_order: USUAL_ORDER,
 };
 
+/// Of a seed that names none.
+const USUAL_ID: &str = "nocloud";
 const SEED_DIRS: [&str; 2] = ["seed/nocloud", "seed/nocloud-net"];
 
 /// What has been gathered so far.
@@ -33,28 +35,40 @@ struct Gathered {
     /// Where it came from, for the description.
     places: Vec<String>,
     device: Option<String>,
-    /// What a line said of when to run.
-    dsmode: Option<String>,
-    seedfrom: Option<String>,
+    /// Some metadata could not be read, so that an instance-id may be missing.
+    has_broken_meta: bool,
+}
+
+fn raw(bytes: Vec<u8>) -> Raw {
+    if bytes.is_empty() { Raw::default() } else { Raw(vec![bytes]) }
 }
 
 impl Gathered {
+    /// What a seed has replaces what there was, an empty file too; what it lacks does not.
     fn add(&mut self, place: impl Into<String>, seed: Seed) {
         self.places.push(place.into());
-        self.meta(&seed.meta_data);
-        if !seed.user_data.is_empty() {
-            self.user_data = seed.user_data;
-        }
-        if !seed.vendor_data.is_empty() {
-            self.vendor_data = seed.vendor_data;
+        self.meta(seed.meta_data.as_ref());
+        self.user_data = raw(seed.user_data);
+        if let Some(vendor_data) = seed.vendor_data {
+            self.vendor_data = raw(vendor_data);
         }
         if seed.network.is_some() {
             self.network = seed.network;
         }
     }
 
-    fn meta(&mut self, map: &Node) {
-        let Node { value: config::Value::Map(map), .. } = map else { return };
+    /// The place that was named: nothing but metadata of the others is left.
+    fn add_named(&mut self, place: String, seed: Seed) {
+        (self.vendor_data, self.network) = (Raw::default(), None);
+        self.add(place.clone(), seed);
+        self.meta_data.insert("seedfrom", place);
+    }
+
+    fn meta(&mut self, map: Option<&Node>) {
+        let Some(map) = map.and_then(Node::as_map) else {
+            self.has_broken_meta = true;
+            return;
+        };
         for (key, value) in map.iter() {
             if self.meta_data.get_node(key).is_none() {
                 self.meta_data.insert(key.clone(), value.clone());
@@ -64,25 +78,27 @@ impl Gathered {
 
     fn line(&mut self, place: &str, line: &Line) {
         self.places.push(place.to_string());
-        let class_mode = if line.name.eq_ignore_ascii_case("nocloud-net") { "net" } else { "local" };
-        let mut mode = class_mode.to_string();
+        let mut map = Map::new();
         for (key, value) in &line.settings {
-            let value = || value.as_deref().map_or_else(Node::null, Node::from);
-            match key.as_str() {
-                "h" => self.meta_once("local-hostname", value()),
-                "i" => self.meta_once("instance-id", value()),
-                "s" | "seedfrom" => self.seedfrom = value().scalar_text(),
-                "dsmode" => mode = value().scalar_text().unwrap_or_default(),
-                key => self.meta_once(key, value()),
-            }
+            let key = match key.as_str() {
+                "h" => "local-hostname",
+                "i" => "instance-id",
+                "s" => "seedfrom",
+                key => key,
+            };
+            map.insert(key, value.as_deref().map_or_else(Node::null, Node::from));
         }
-        self.dsmode.get_or_insert(mode);
-    }
-
-    fn meta_once(&mut self, key: &str, value: Node) {
-        if self.meta_data.get(key).is_none() {
-            self.meta_data.insert(key, value);
+        let from = map.get("seedfrom").and_then(Node::as_str).unwrap_or_default();
+        let mode = match () {
+            () if is_remote(from) => "net",
+            () if is_local(from) => "local",
+            () if line.name.eq_ignore_ascii_case("nocloud-net") => "net",
+            () => "local",
+        };
+        if map.get("dsmode").is_none() {
+            map.insert("dsmode", mode);
         }
+        self.meta(Some(&Node::from(map)));
     }
 }
 
@@ -101,6 +117,8 @@ fn serial(with: &Search<'_>) -> Option<Line> {
 fn find(with: &Search<'_>) -> Result<Option<Instance>> {
     let sys = with.sys;
     let mut all = Gathered::default();
+    // A place that cannot be read must not hide another one; it is the answer only when there is no other.
+    let mut failures = Vec::new();
     if let Some(line) = serial(with) {
         debug!(sys, "the SMBIOS serial number holds NoCloud settings");
         all.line("dmi", &line);
@@ -110,14 +128,18 @@ fn find(with: &Search<'_>) -> Result<Option<Instance>> {
     }
     for name in SEED_DIRS {
         let directory = with.layout.cloud(name);
-        if let Some(seed) = seed::read_directory(sys, &directory)? {
-            debug!(sys, "a seed is in {directory}");
-            all.add(directory, seed);
-            break;
+        match seed::read_directory(sys, &directory, &directory) {
+            Ok(Some(seed)) => {
+                debug!(sys, "a seed is in {directory}");
+                all.add(directory, seed);
+                break;
+            }
+            Ok(None) => explain_half_a_seed(with, &directory),
+            Err(e) => failures.push(e),
         }
     }
     if let Some(settings) = with.settings("NoCloud") {
-        configured(with, settings, &mut all)?;
+        configured(with, settings, &mut all);
     }
     match media::find_cidata(with, label(with).as_deref()) {
         Ok(Some((device, seed))) => {
@@ -125,61 +147,75 @@ fn find(with: &Search<'_>) -> Result<Option<Instance>> {
             all.add(device, seed);
         }
         Ok(None) => {}
-        // A disk that cannot be read must not hide a seed that was.
-        Err(e) if !all.places.is_empty() => warning!(sys, "{e}"),
-        Err(e) => return Err(e),
-    }
-    // Metadata may name the place too.
-    if all.seedfrom.is_none() {
-        all.seedfrom = all.meta_data.get("seedfrom").and_then(Node::scalar_text);
-    }
-    if let Some(base) = all.seedfrom.clone().filter(|b| !b.is_empty()) {
-        let base = fill_in_dmi(with, &base);
-        if is_remote(&base) != (with.stage == Stage::Network) {
-            info!(
-                sys,
-                "the seed at {} is for the {} stage",
-                scheme(&base),
-                if is_remote(&base) { "network" } else { "local" }
-            );
-            return Ok(None);
-        }
-        let seed = seed::fetch(sys, base.strip_prefix("file://").unwrap_or(&base))?;
-        all.add(base.clone(), seed);
-        let mode = if is_remote(&base) { "net" } else { "local" };
-        all.dsmode.get_or_insert(mode.into());
-        all.meta_data.insert("seedfrom", base);
-    } else if with.stage == Stage::Network {
-        // Everything that needs no network was for the local stage.
-        return Ok(None);
+        Err(e) => failures.push(e),
     }
     if all.places.is_empty() {
-        return Ok(None);
+        return failures.into_iter().next().map_or(Ok(None), Err);
     }
-    Ok(finish(all, sys.exists("/dev/lxd/sock")))
+    for e in failures {
+        warning!(sys, "{e}");
+    }
+    let base = all.meta_data.get("seedfrom").and_then(Node::scalar_text).filter(|b| !b.is_empty());
+    if let Some(base) = base {
+        let base = fill_in_dmi(with, &base);
+        if !is_for_this_stage(with, &base) {
+            return Ok(None);
+        }
+        let patience = Patience::configured(with.settings("NoCloud"));
+        let seed = seed::fetch(sys, &base, patience)?;
+        all.add_named(base, seed);
+    }
+    finish(with, all)
 }
 
-/// Seeds in the configuration itself, and the place that it names.
-fn configured(with: &Search<'_>, settings: &Node, all: &mut Gathered) -> Result<()> {
+/// Whether this stage can read the place. Remote ones wait for the network; the others were looked at before it.
+fn is_for_this_stage(with: &Search<'_>, base: &str) -> bool {
+    let sys = with.sys;
+    match with.stage {
+        Stage::Local if is_local(base) => true,
+        Stage::Network if is_remote(base) => true,
+        Stage::Local => {
+            info!(sys, "the seed at {} is not for the local stage", scheme(base));
+            false
+        }
+        Stage::Network => {
+            warning!(sys, "seedfrom: {} is no place that the network stage reads", scheme(base));
+            false
+        }
+    }
+}
+
+/// A seed directory with one of its two required files is a mistake that nobody would find without a word.
+fn explain_half_a_seed(with: &Search<'_>, directory: &str) {
+    let has = |name: &str| with.sys.exists(format!("{directory}/{name}"));
+    match (has("meta-data"), has("user-data")) {
+        (true, false) => warning!(with.sys, "{directory} has meta-data and no user-data: not a seed"),
+        (false, true) => warning!(with.sys, "{directory} has user-data and no meta-data: not a seed"),
+        _ => {}
+    }
+}
+
+/// The place that the configuration names, and the seed that it holds itself.
+fn configured(with: &Search<'_>, settings: &Node, all: &mut Gathered) {
+    let sys = with.sys;
+    let from = settings.get("seedfrom").and_then(Node::scalar_text);
+    if let Some(base) = from.filter(|base| !base.is_empty()) {
+        all.places.push("ds_config_seedfrom".into());
+        // The administrator's word for this machine: the one key that goes before the lines.
+        all.meta_data.insert("seedfrom", base);
+    }
     let bytes = |key: &str| settings.get(key).and_then(Node::scalar_text).map(String::into_bytes);
-    if let (Some(user), Some(meta)) = (bytes("user-data"), settings.get("meta-data")) {
+    if let (Some(user_data), Some(meta)) = (bytes("user-data"), settings.get("meta-data")) {
         let meta_data = match meta.as_str() {
-            Some(text) => seed::parse_map("datasource.NoCloud.meta-data", text.as_bytes())?,
-            None => meta.clone(),
+            Some(text) => seed::parse_meta(sys, "datasource.NoCloud.meta-data", text.as_bytes()),
+            None => Some(meta.clone()).filter(|m| m.as_map().is_some()),
         };
         let network = settings.get("network-config").and_then(|n| match n.as_str() {
-            Some(text) => seed::parse_network(with.sys, "datasource.NoCloud.network-config", text.as_bytes()),
+            Some(text) => seed::parse_network(sys, "datasource.NoCloud.network-config", text.as_bytes()),
             None => Some(n.clone()).filter(|n| !n.is_falsy()),
         });
-        let raw = |b: Vec<u8>| Raw(vec![b]);
-        let vendor_data = bytes("vendor-data").map(raw).unwrap_or_default();
-        all.add("ds_config", Seed { meta_data, user_data: raw(user), vendor_data, network });
+        all.add("ds_config", Seed { meta_data, user_data, vendor_data: bytes("vendor-data"), network });
     }
-    if let Some(base) = settings.get("seedfrom").and_then(Node::scalar_text) {
-        all.places.push("ds_config_seedfrom".into());
-        all.seedfrom = Some(base);
-    }
-    Ok(())
 }
 
 /// The label of the seed's file system: `cidata` unless configured; `None` when switched off.
@@ -199,38 +235,57 @@ fn is_remote(base: &str) -> bool {
     ["http://", "https://", "ftp://", "ftps://"].iter().any(|s| base.to_ascii_lowercase().starts_with(s))
 }
 
-/// Replaces `__dmi.KEY__` by firmware's value, by nothing where firmware has none.
+fn is_local(base: &str) -> bool {
+    base.starts_with('/') || base.starts_with("file://")
+}
+
+/// Replaces `__dmi.KEY__` by firmware's value, by nothing where firmware has none. Other keys stay as they are.
 fn fill_in_dmi(with: &Search<'_>, base: &str) -> String {
     let mut text = String::new();
     let mut rest = base;
     while let Some((before, after)) = rest.split_once("__dmi.") {
         let Some((key, tail)) = after.split_once("__") else { break };
         text.push_str(before);
-        if !dmi::is_known(key) {
+        if dmi::is_known(key) {
+            text.push_str(&dmi::read(with.sys, key).unwrap_or_default());
+        } else {
             warning!(with.sys, "seedfrom: no firmware value is named {key}");
+            text.push_str(&format!("__dmi.{key}__"));
         }
-        text.push_str(&dmi::read(with.sys, key).unwrap_or_default());
         rest = tail;
     }
     text + rest
 }
 
-fn finish(all: Gathered, lxd: bool) -> Option<Instance> {
-    let metadata = Node::from(all.meta_data);
-    let dsmode =
-        metadata.get("dsmode").and_then(Node::scalar_text).or(all.dsmode).unwrap_or_else(|| "net".into());
-    if dsmode == "disabled" {
-        return None;
+fn finish(with: &Search<'_>, mut all: Gathered) -> Result<Option<Instance>> {
+    let sys = with.sys;
+    let mode = all.meta_data.get("dsmode").and_then(Node::scalar_text);
+    let mode = standard::dsmode(sys, "NoCloud", mode, "net");
+    if mode == "disabled" {
+        return Ok(None);
     }
-    let dsmode = if matches!(dsmode.as_str(), "net" | "local" | "pass") { dsmode } else { "net".into() };
+    if let Some(id) = all.meta_data.get("instance-id").filter(|n| n.scalar_text().is_none() && !n.is_null()) {
+        warning!(sys, "{}: instance-id: expected text, found {}; it is left out", id.at, id.kind());
+    }
+    if all.has_broken_meta && all.meta_data.get("instance-id").is_none() {
+        must_be_a_first_boot(with)?;
+    }
+    for (key, value) in [("instance-id", USUAL_ID), ("dsmode", "net")] {
+        if all.meta_data.get(key).is_none() {
+            all.meta_data.insert(key, value);
+        }
+    }
+    let metadata = Node::from(all.meta_data);
     let places = all.places.join(",");
+    let class = if with.stage == Stage::Network { "DataSourceNoCloudNet" } else { "DataSourceNoCloud" };
+    let differs = if mode == "local" { "[dsmode=local]" } else { "" };
     let mut instance = Instance {
-        id: "nocloud".into(),
+        id: USUAL_ID.into(),
         datasource: "NoCloud".into(),
-        description: format!("DataSourceNoCloud [seed={places}]"),
-        dsmode,
+        description: format!("{class} [seed={places}]{differs}"),
+        dsmode: mode,
         cloud_name: "unknown".into(),
-        platform: if lxd { "lxd" } else { "nocloud" }.into(),
+        platform: if sys.exists("/dev/lxd/sock") { "lxd" } else { "nocloud" }.into(),
         subplatform: match &all.device {
             Some(device) => format!("config-disk ({device})"),
             None => format!("seed-dir ({places})"),
@@ -247,7 +302,18 @@ fn finish(all: Gathered, lxd: bool) -> Option<Instance> {
     {
         instance.network = Some(Network { format: "eni".into(), content: text.into() });
     }
-    Some(instance)
+    Ok(Some(instance))
+}
+
+/// Metadata without an id that can be read would make another instance of a machine that is one already, with new
+/// host keys. On a first boot the rest of the seed is better than nothing.
+fn must_be_a_first_boot(with: &Search<'_>) -> Result<()> {
+    let known = with.sys.read_text(with.layout.data("instance-id")).unwrap_or_default();
+    if known.trim().is_empty() || known.trim() == USUAL_ID || known.trim() == "NO_PREVIOUS_INSTANCE_ID" {
+        warning!(with.sys, "no instance-id can be read; it is {USUAL_ID}");
+        return Ok(());
+    }
+    Err(Error::new("the instance-id cannot be told, as metadata cannot be read"))
 }
 
 /// The command line and the seed directories can be looked at for nothing; what is on a disk cannot.

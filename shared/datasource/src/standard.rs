@@ -4,10 +4,11 @@ use std::net::Ipv4Addr;
 
 use config::{Node, Value};
 use state::Instance;
+use system::{System, warning};
 
 /// Fills the standard fields of `instance` from a metadata map, with the spellings that clouds use.
 pub fn fill(instance: &mut Instance, metadata: &Node) {
-    let text = |key: &str| metadata.get(key).filter(|n| !n.is_falsy()).and_then(Node::scalar_text);
+    let text = |key: &str| text(metadata.get(key));
     if let Some(id) = text("instance-id") {
         instance.id = id;
     }
@@ -15,11 +16,30 @@ pub fn fill(instance: &mut Instance, metadata: &Node) {
     instance.public_keys = public_keys(metadata.get("public-keys"));
     instance.availability_zone = text("availability-zone")
         .or_else(|| text("availability_zone"))
-        .or_else(|| metadata.at_path(&["placement", "availability-zone"]).and_then(Node::scalar_text));
+        .or_else(|| self::text(metadata.at_path(&["placement", "availability-zone"])));
     instance.region = text("region");
     instance.launch_index = metadata.get("launch-index").and_then(|n| n.scalar_text()?.trim().parse().ok());
     if let Some(name) = metadata.get("cloud-name").and_then(Node::as_str) {
         instance.cloud_name = name.to_lowercase();
+    }
+}
+
+/// A scalar's text, unless there is nothing in it. Its ends are cut: an id with a line break would never equal what
+/// the next boot reads of it.
+fn text(node: Option<&Node>) -> Option<String> {
+    let text = node.filter(|n| !n.is_null()).and_then(Node::scalar_text)?;
+    Some(text.trim().to_string()).filter(|t| !t.is_empty())
+}
+
+/// A mode that was given, if it is one.
+pub fn dsmode(sys: &System, whose: &str, given: Option<String>, usual: &str) -> String {
+    match given {
+        Some(mode) if matches!(mode.as_str(), "net" | "local" | "disabled") => mode,
+        Some(_) => {
+            warning!(sys, "{whose}: dsmode is none of net, local, disabled; {usual} is taken");
+            usual.into()
+        }
+        None => usual.into(),
     }
 }
 

@@ -11,6 +11,7 @@ mod lexer;
 use config::{Map, Node};
 use expression::Expression;
 use lexer::Token;
+use system::{System, warning};
 
 /// What a template was rendered to.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -58,6 +59,15 @@ pub fn render(text: &str, variables: &Map) -> Result<Rendered> {
         "basic" => Ok(dollars(body, variables)),
         _ => Err(BadTemplate { line: 1, message: "its header names neither jinja nor basic".into() }),
     }
+}
+
+/// Renders a file's text for a module: names that have no value are logged, and an error names the file.
+pub fn render_file(sys: &System, path: &str, text: &str, variables: &Map) -> system::Result<String> {
+    let rendered = render(text, variables).map_err(|e| system::Error::new(format!("{path}: {e}")))?;
+    if !rendered.unknown.is_empty() {
+        warning!(sys, "{path}: nothing is known as {}", rendered.unknown.join(", "));
+    }
+    Ok(rendered.text)
 }
 
 /// The kind that a first line `## template: KIND` names, and what follows it.

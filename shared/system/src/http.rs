@@ -18,7 +18,11 @@ pub struct Fetch {
     retries: u32,
     pause: Duration,
     limit: usize,
+    optional: bool,
 }
+
+/// Further tries for a server that says that it is busy, beyond those of the caller.
+const BUSY_TRIES: u32 = 20;
 
 /// An answer.
 #[derive(Debug, Clone)]
@@ -42,6 +46,7 @@ impl Fetch {
             retries: 0,
             pause: Duration::from_secs(1),
             limit: 64 << 20,
+            optional: false,
         }
     }
 
@@ -67,6 +72,11 @@ impl Fetch {
         Fetch { retries, pause, ..self }
     }
 
+    /// That there is none (404, 410) is an answer, at once: an error that [`Error::is_absent`].
+    pub fn optional(self) -> Fetch {
+        Fetch { optional: true, ..self }
+    }
+
     /// The largest answer that is taken, in bytes.
     pub fn limit(self, limit: usize) -> Fetch {
         Fetch { limit, ..self }
@@ -75,14 +85,15 @@ impl Fetch {
 
 impl System {
     /// Fetches, trying again as told. A status of 400 or more is an error; 503 is tried again after its
-    /// `Retry-After` (at most a minute) like any other failure. `http` in another case is accepted.
+    /// `Retry-After` (at most a minute), which costs none of the tries but ends some day too.
+    /// `http` in another case is accepted.
     pub fn fetch(&self, fetch: &Fetch) -> Result<Fetched> {
         let url = fetch.url.as_str();
         if let Some(path) = url.strip_prefix("file://").or(url.starts_with('/').then_some(url)) {
             let body = self.read_at_most(path, fetch.limit as u64)?;
             return Ok(Fetched { status: 200, headers: BTreeMap::new(), body });
         }
-        let mut tried = 0;
+        let (mut tried, mut busy) = (0, 0);
         loop {
             tried += 1;
             let result = self.fetch_once(fetch);
@@ -98,6 +109,10 @@ impl System {
                     return Ok(answer);
                 }
                 Ok(answer) => {
+                    if fetch.optional && matches!(answer.status, 404 | 410) {
+                        let absent = std::io::Error::from(std::io::ErrorKind::NotFound);
+                        return Err(Error::io(format!("fetching {}", shown(url)), &absent));
+                    }
                     let named = answer.headers.get("retry-after").and_then(|s| s.parse().ok()).unwrap_or(1);
                     let after = (answer.status == 503)
                         .then(|| Duration::from_secs(named).min(Duration::from_secs(60)));
@@ -105,7 +120,9 @@ impl System {
                 }
                 Err(e) => (e.to_string(), None),
             };
-            if tried > fetch.retries {
+            if wait.is_some() && busy < BUSY_TRIES {
+                busy += 1;
+            } else if tried - busy > fetch.retries {
                 return Err(Error::new(format!("fetching {}: {message}", shown(url))));
             }
             debug!(
@@ -113,7 +130,7 @@ impl System {
                 "fetching {}: {message}; try {} of {} follows",
                 shown(url),
                 tried + 1,
-                fetch.retries + 1
+                fetch.retries + busy + 1
             );
             self.clock().sleep(wait.unwrap_or(fetch.pause));
         }
@@ -141,7 +158,8 @@ impl System {
         }
         let answer = request.send_lazy().map_err(fail)?;
         let status = answer.status_code;
-        let headers = answer.headers.iter().map(|(k, v)| (k.to_ascii_lowercase(), v.clone())).collect();
+        let headers: BTreeMap<String, String> =
+            answer.headers.iter().map(|(k, v)| (k.to_ascii_lowercase(), v.clone())).collect();
         let mut body = Vec::new();
         let mut rest = answer.take(fetch.limit as u64 + 1);
         let mut piece = [0_u8; 16384];
@@ -158,6 +176,14 @@ impl System {
             if deadline.is_over() {
                 return Err(Error::new("the answer did not end in time"));
             }
+        }
+        // A connection that breaks ends the body like one that is done. (In chunks minreq does not tell the two apart.)
+        let promised = headers.get("content-length").and_then(|l| l.trim().parse::<usize>().ok());
+        if let Some(promised) =
+            promised.filter(|p| *p > body.len() && !headers.contains_key("transfer-encoding"))
+        {
+            let got = body.len();
+            return Err(Error::new(format!("the answer ended after {got} of {promised} bytes")));
         }
         Ok(Fetched { status, headers, body })
     }

@@ -1,5 +1,5 @@
 //! What may be between a template's braces: names and their keys, text, numbers, tuples, `+`, `==`, `in`, `not`,
-//! `and`, `or`, `is defined`, and the filters `list`, `sort`, `join`, `default`, `lower`, `upper`.
+//! `and`, `or`, `is defined`, and the filters `list`, `sort`, `dictsort`, `join`, `default`, `lower`, `upper`.
 
 use config::{Map, Node, Value};
 
@@ -38,8 +38,12 @@ enum Operator {
 enum Filter {
     List,
     Sort,
+    /// A map's pairs, sorted by their keys.
+    DictSort,
     Join,
     Default,
+    /// `default(…, true)`: also for what is false or empty.
+    DefaultIfFalse,
     Lower,
     Upper,
 }
@@ -267,9 +271,10 @@ impl Parser<'_> {
         let Some(Word::Name(name)) = self.words.first() else {
             return Err("expected a filter after '|'".into());
         };
-        let filter = match name.as_str() {
+        let mut filter = match name.as_str() {
             "list" => Filter::List,
             "sort" => Filter::Sort,
+            "dictsort" => Filter::DictSort,
             "join" => Filter::Join,
             "default" | "d" => Filter::Default,
             "lower" => Filter::Lower,
@@ -280,8 +285,11 @@ impl Parser<'_> {
         let mut argument = None;
         if self.sign("(") && !self.sign(")") {
             argument = Some(self.or()?.into());
+            if filter == Filter::Default && self.sign(",") && (self.name("true") || self.name("True")) {
+                filter = Filter::DefaultIfFalse;
+            }
             if !self.sign(")") {
-                return Err(format!("the filter '{name}' takes one argument"));
+                return Err(format!("the filter '{name}' has other arguments"));
             }
         }
         Ok(Term::Filter(filter, term.into(), argument))
@@ -412,18 +420,17 @@ impl Term {
 
 impl Filter {
     fn apply(self, found: Found, argument: Option<&Term>, scopes: &[Map]) -> Evaluated {
-        let argument = argument.map(|a| a.defined(scopes)).transpose()?;
+        let given = || argument.map_or_else(|| Ok(Found::Value(Node::from(""))), |a| a.value(scopes));
         let value = match (self, found) {
-            (Filter::Default, Found::Undefined(_)) => {
-                return Ok(Found::Value(argument.unwrap_or_else(|| Node::from(""))));
-            }
+            (Filter::Default, Found::Undefined(_)) => return given(),
+            (Filter::DefaultIfFalse, found) if !found.is_true() => return given(),
             (Filter::List | Filter::Sort | Filter::Join, Found::Undefined(_)) => Node::from(Vec::new()),
             (_, undefined @ Found::Undefined(_)) => return Ok(undefined),
             (_, Found::Value(value)) => value,
         };
         let list = || items(&value).ok_or("a filter for lists on what is none");
         Ok(Found::Value(match self {
-            Filter::Default => value,
+            Filter::Default | Filter::DefaultIfFalse => value,
             Filter::List => Node::from(list()?),
             Filter::Sort => {
                 let mut list = list()?;
@@ -431,8 +438,15 @@ impl Filter {
                 list.sort_by_key(|n| text(n).to_lowercase());
                 Node::from(list)
             }
+            Filter::DictSort => {
+                let map = value.as_map().ok_or("'dictsort' of what is no map")?;
+                let mut pairs: Vec<Vec<Node>> = map.iter().map(|(k, v)| vec![k.clone(), v.clone()]).collect();
+                pairs.sort_by_key(|pair| text(&pair[0]).to_lowercase());
+                Node::from(pairs.into_iter().map(Node::from).collect::<Vec<_>>())
+            }
             Filter::Join => {
-                let between = argument.map(|a| text(&a)).unwrap_or_default();
+                let between = argument.map(|a| a.defined(scopes)).transpose()?;
+                let between = between.map(|b| text(&b)).unwrap_or_default();
                 Node::from(list()?.iter().map(text).collect::<Vec<_>>().join(&between))
             }
             Filter::Lower => Node::from(text(&value).to_lowercase()),

@@ -1,0 +1,119 @@
+//! A machine in a directory of its own, and what a datasource finds on it.
+
+#![allow(dead_code, clippy::unwrap_used)]
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use datasource::{Outcome, Same, Search, Stage, datasource, search};
+use serde_json::Value;
+use state::{Instance, Layout};
+use system::{Result, System, Write};
+
+/// Made anew for each test, removed with it.
+pub struct Machine {
+    top: PathBuf,
+    pub sys: System,
+    pub config: config::Node,
+    pub command_line: String,
+    pub stage: Stage,
+}
+
+impl Machine {
+    pub fn new() -> Machine {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let top = std::env::temp_dir().join(format!("datasource-test-{}-{number}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&top);
+        std::fs::create_dir_all(&top).unwrap();
+        Machine {
+            sys: System::new(&top),
+            top,
+            config: config::Node::null(),
+            command_line: String::new(),
+            stage: Stage::Local,
+        }
+    }
+
+    pub fn file(self, path: &str, content: impl AsRef<[u8]>) -> Machine {
+        self.sys.write(path, content, Write::default()).unwrap();
+        self
+    }
+
+    /// Files below a directory.
+    pub fn files(self, directory: &str, files: &[(&str, &str)]) -> Machine {
+        files.iter().fold(self, |m, (name, text)| m.file(&format!("{directory}/{name}"), text))
+    }
+
+    /// A NoCloud seed's metadata and user-data below a directory.
+    pub fn seed(self, directory: &str, meta: &str, user: &str) -> Machine {
+        self.files(directory, &[("meta-data", meta), ("user-data", user)])
+    }
+
+    pub fn config(mut self, yaml: &str) -> Machine {
+        self.config = config::yaml::parse("test.cfg", yaml).unwrap().root;
+        self
+    }
+
+    pub fn line(mut self, text: &str) -> Machine {
+        self.command_line = text.into();
+        self
+    }
+
+    pub fn network_stage(mut self) -> Machine {
+        self.stage = Stage::Network;
+        self
+    }
+
+    pub fn host(&self, path: &str) -> PathBuf {
+        self.sys.root().host(path)
+    }
+
+    fn with<T>(&self, ask: impl FnOnce(&Search<'_>) -> T) -> T {
+        ask(&Search {
+            sys: &self.sys,
+            layout: &Layout::default(),
+            config: &self.config,
+            command_line: &self.command_line,
+            stage: self.stage,
+        })
+    }
+
+    pub fn find(&self, name: &str) -> Result<Option<Instance>> {
+        self.with(|with| (datasource(name).unwrap().find)(with))
+    }
+
+    /// The instance, which must be there.
+    pub fn found(&self, name: &str) -> Instance {
+        self.find(name).unwrap().unwrap()
+    }
+
+    pub fn search(&self, list: &[&str]) -> Outcome {
+        let list: Vec<String> = list.iter().map(|n| (*n).to_string()).collect();
+        self.with(|with| search(with, &list))
+    }
+
+    pub fn check(&self, cached: &Instance) -> Same {
+        self.with(|with| (datasource(&cached.datasource).unwrap().check)(with, cached))
+    }
+
+    /// What was logged at WARNING and above.
+    pub fn complaints(&self) -> String {
+        let lines: Vec<String> = self.sys.log().noticed().into_iter().map(|(_, text)| text).collect();
+        lines.join("\n")
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.top);
+    }
+}
+
+pub fn text(raw: &state::Raw) -> String {
+    raw.0.iter().map(|b| String::from_utf8_lossy(b).into_owned()).collect::<Vec<_>>().join("|")
+}
+
+pub fn meta(instance: &Instance) -> &Value {
+    &instance.crawled["meta_data"]
+}

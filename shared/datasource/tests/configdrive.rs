@@ -1,0 +1,229 @@
+//! Config drives of both layouts, whole and broken, from directories. What is expected was seen with Debian's
+//! cloud-init 26.2, except where a test says otherwise.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::os::unix::fs::PermissionsExt;
+
+use common::{Machine, meta, text};
+use datasource::Same;
+use serde_json::json;
+use state::Instance;
+
+const DRIVE: &str = "/config-drive";
+
+fn drive(files: &[(&str, &str)]) -> Machine {
+    Machine::new().files(DRIVE, files)
+}
+
+fn found(files: &[(&str, &str)]) -> Instance {
+    drive(files).found("ConfigDrive")
+}
+
+const WHOLE: &[(&str, &str)] = &[
+    (
+        "openstack/2015-10-15/meta_data.json",
+        r#"{"uuid": "u-1", "hostname": "h.novalocal", "public_keys": {"a": "ssh-rsa A"}, "availability_zone": "nova",
+            "random_seed": "YWJj", "files": [{"path": "/injected/a", "content_path": "/content/0000"}],
+            "network_config": {"content_path": "/content/0001"}, "meta": {"dsmode": "local"}}"#,
+    ),
+    ("openstack/2015-10-15/user_data", "ud"),
+    ("openstack/2015-10-15/vendor_data.json", r##"{"cloud-init": "#cloud-config"}"##),
+    ("openstack/2015-10-15/vendor_data2.json", r#"["a", "b"]"#),
+    ("openstack/content/0000", "injected"),
+    ("openstack/content/0001", "auto lo\n"),
+    ("ec2/latest/meta-data.json", r#"{"block-device-mapping": {"ami": "sda", "ephemeral0": "/dev/sdb"}}"#),
+];
+
+#[test]
+fn a_whole_drive() {
+    let machine = drive(WHOLE);
+    let i = machine.found("ConfigDrive");
+    assert_eq!(i.description, "DataSourceConfigDrive [local,ver=2][source=/config-drive]");
+    assert_eq!((&*i.id, &*i.dsmode, i.local_hostname.as_deref()), ("u-1", "local", Some("h.novalocal")));
+    assert_eq!(
+        (i.public_keys.clone(), i.availability_zone.as_deref()),
+        (vec!["ssh-rsa A".into()], Some("nova"))
+    );
+    assert_eq!(
+        (text(&i.user_data), text(&i.vendor_data), text(&i.vendor_data2)),
+        ("ud".into(), "#cloud-config".into(), "a|b".into())
+    );
+    assert_eq!((i.random_seed.as_deref(), &*i.subplatform), (Some("YWJj"), "seed-dir (/config-drive)"));
+    assert_eq!(json!(i.devices), json!({"ami": "sda", "ephemeral0": "sdb"}));
+    assert_eq!(i.network.as_ref().map(|n| n.format.as_str()), Some("eni"));
+    assert_eq!(meta(&i)["instance-id"], "u-1");
+    assert_eq!(i.crawled["ec2_metadata"]["block-device-mapping"]["ami"], "sda");
+    // Injected, for a new instance, closed to others.
+    let injected = machine.host("/injected/a");
+    assert_eq!(std::fs::read_to_string(&injected).unwrap(), "injected");
+    assert_eq!(std::fs::metadata(&injected).unwrap().permissions().mode() & 0o7777, 0o660);
+}
+
+#[test]
+fn files_are_injected_once() {
+    let machine = drive(WHOLE).file("/var/lib/cloud/data/instance-id", "u-1\n");
+    machine.found("ConfigDrive");
+    assert!(!machine.sys.exists("/injected/a"));
+    let machine = machine.file("/var/lib/cloud/data/instance-id", "u-0\n");
+    machine.found("ConfigDrive");
+    assert!(machine.sys.exists("/injected/a"));
+}
+
+#[test]
+fn versions() {
+    let at = |version: &str, id: &str| {
+        (format!("openstack/{version}/meta_data.json"), format!("{{\"uuid\": \"{id}\"}}"))
+    };
+    for (there, wanted) in [
+        (&["latest"][..], "latest"),
+        (&["2012-08-10", "latest"], "2012-08-10"),
+        (&["2012-08-10", "2013-04-04", "2018-08-27", "latest"], "2018-08-27"),
+        // Of a later OpenStack: not one that is understood.
+        (&["2016-10-06", "2099-01-01", "latest"], "2016-10-06"),
+    ] {
+        let files: Vec<_> = there.iter().map(|v| at(v, v)).collect();
+        let files: Vec<_> = files.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
+        assert_eq!(found(&files).id, wanted);
+    }
+}
+
+#[test]
+fn the_seed_directory_goes_first() {
+    let seed = "/var/lib/cloud/seed/config_drive";
+    let machine = drive(WHOLE).files(seed, &[("openstack/latest/meta_data.json", "{\"uuid\": \"seed\"}")]);
+    assert_eq!(machine.found("ConfigDrive").id, "seed");
+    // Unless it is broken; that is said.
+    let machine = machine.files(seed, &[("openstack/latest/meta_data.json", "{")]);
+    assert_eq!(machine.found("ConfigDrive").id, "u-1");
+    assert!(machine.complaints().contains("meta_data.json:1:1: not valid JSON"), "{}", machine.complaints());
+}
+
+#[test]
+fn the_first_layout() {
+    let one = found(&[
+        (
+            "meta.js",
+            r#"{"instance-id": "v1", "dsmode": "local", "user-data": "u", "public-keys": "ssh-rsa B"}"#,
+        ),
+        ("root/.ssh/authorized_keys", "ssh-rsa A\n"),
+    ]);
+    assert_eq!((&*one.id, &*one.dsmode, text(&one.user_data)), ("v1", "local", "u".into()));
+    assert_eq!(one.public_keys, ["ssh-rsa B"]);
+    assert_eq!(one.description, "DataSourceConfigDrive [local,ver=1][source=/config-drive]");
+    // cloud-init stumbles over the type of these keys.
+    let keys = found(&[("root/.ssh/authorized_keys", "ssh-rsa A\n# c\n\nssh-rsa C")]);
+    assert_eq!(
+        (keys.public_keys, &*keys.id),
+        (vec!["ssh-rsa A".into(), "ssh-rsa C".to_string()], "iid-dsconfigdrive")
+    );
+    let network = found(&[("etc/network/interfaces", "auto lo\n")]);
+    assert_eq!((&*network.dsmode, &*network.network.unwrap().format), ("net", "eni"));
+}
+
+#[test]
+fn modes() {
+    let meta = |more: &str| {
+        found(&[("openstack/latest/meta_data.json", &format!("{{\"uuid\": \"u\"{more}}}"))]).dsmode
+    };
+    assert_eq!(meta(""), "net");
+    assert_eq!(meta(r#", "dsmode": "local""#), "net");
+    assert_eq!(meta(r#", "meta": {"dsmode": "pass"}"#), "net");
+    let uuid = [("openstack/latest/meta_data.json", "{\"uuid\": \"u\"}")];
+    let own = |mode: &str| drive(&uuid).config(&format!("datasource: {{ConfigDrive: {{dsmode: {mode}}}}}"));
+    assert_eq!(own("local").found("ConfigDrive").dsmode, "local");
+    assert_eq!(own("disabled").find("ConfigDrive").unwrap(), None);
+}
+
+#[test]
+fn vendor_data() {
+    for (json, wanted) in [
+        ("null", ""),
+        ("\"\"", ""),
+        ("\"#!/bin/sh\"", "#!/bin/sh"),
+        (r#"{"other": 1}"#, ""),
+        (r#"{"cloud-init": ["a", "b"]}"#, "a|b"),
+        (r#"{"cloud-init": {"cloud-init": "x"}}"#, ""),
+    ] {
+        let files = [
+            ("openstack/latest/meta_data.json", "{\"uuid\": \"u\"}"),
+            ("openstack/latest/vendor_data.json", json),
+        ];
+        assert_eq!(text(&found(&files).vendor_data), wanted, "{json}");
+    }
+}
+
+#[test]
+fn networks() {
+    let with = |json: &str| {
+        found(&[
+            ("openstack/latest/meta_data.json", "{\"uuid\": \"u\"}"),
+            ("openstack/latest/network_data.json", json),
+        ])
+        .network
+    };
+    assert_eq!(with("null"), None);
+    // An empty one is one: nothing is to be configured.
+    assert_eq!(with("{}").unwrap().format, "network_data.json");
+}
+
+#[test]
+fn broken_drives() {
+    const META: &str = "openstack/latest/meta_data.json";
+    let good = (META, "{\"uuid\": \"u\"}");
+    for (files, said) in [
+        (&[(META, "{")][..], "meta_data.json:1:1"),
+        (&[(META, "[]")], "expected a map"),
+        (&[(META, "{\"hostname\": \"h\"}")], "no uuid"),
+        (&[(META, "{\"uuid\": null}")], "no uuid"),
+        (
+            &[
+                ("openstack/2018-08-27/user_data", "x"),
+                ("openstack/2012-08-10/meta_data.json", "{\"uuid\": \"u\"}"),
+            ],
+            "is missing",
+        ),
+        (&[(META, r#"{"uuid": "u", "files": [{"path": "/a", "content_path": "/content/0"}]}"#)], "content/0"),
+        (&[(META, r#"{"uuid": "u", "files": [{"path": "/a"}]}"#)], "content_path"),
+        (
+            &[(META, r#"{"uuid": "u", "files": [{"path": "/a", "content_path": "../../etc/shadow"}]}"#)],
+            "out of the drive",
+        ),
+        (&[(META, r#"{"uuid": "u", "files": [1, null]}"#)], "content_path"),
+        (&[good, ("openstack/latest/vendor_data.json", "{")], "vendor_data.json:1:1"),
+        (&[good, ("openstack/latest/network_data.json", "\n\n}")], "network_data.json:3:1"),
+        (&[("meta.js", "[")], "meta.js:1:1"),
+        (&[("meta.js", "[]")], "expected a map"),
+    ] {
+        let e = drive(files).find("ConfigDrive").unwrap_err().to_string();
+        assert!(e.contains(said), "{files:?}: {e}");
+    }
+    let deep = "[".repeat(100_000);
+    assert!(drive(&[(META, &deep)]).find("ConfigDrive").is_err());
+    assert!(
+        Machine::new().file(&format!("{DRIVE}/{META}"), b"{\"uuid\": \"\xff\"}").find("ConfigDrive").is_err()
+    );
+    // Less than that: said, and the drive counts.
+    let odd = drive(&[(META, r#"{"uuid": 12, "random_seed": "!!"}"#), ("ec2/latest/meta-data.json", "{")]);
+    let instance = odd.found("ConfigDrive");
+    assert_eq!((&*instance.id, instance.random_seed), ("12", None));
+    assert!(odd.complaints().contains("random_seed: not base64") && odd.complaints().contains("EC2 part"));
+}
+
+#[test]
+fn no_drive() {
+    assert_eq!(Machine::new().find("ConfigDrive").unwrap(), None);
+    assert_eq!(drive(&[("x", "y")]).find("ConfigDrive").unwrap(), None);
+}
+
+#[test]
+fn the_cached_instance() {
+    let machine = Machine::new().file("/sys/class/dmi/id/product_uuid", "ABCD-1\n");
+    let ask = |id: &str| {
+        machine.check(&Instance { id: id.into(), datasource: "ConfigDrive".into(), ..Instance::default() })
+    };
+    assert_eq!(ask("abcd-1"), Same::Yes);
+    assert!(matches!(ask("i-2"), Same::CannotTell(_)));
+}

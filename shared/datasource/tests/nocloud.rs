@@ -1,0 +1,442 @@
+//! Every place of a NoCloud seed, alone and with others. What is expected was seen with Debian's cloud-init 26.2.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{Machine, meta, text};
+use datasource::Same;
+use serde_json::json;
+use state::Instance;
+
+const SEED: &str = "/var/lib/cloud/seed/nocloud";
+const SEED_NET: &str = "/var/lib/cloud/seed/nocloud-net";
+
+/// What a case is compared by: id, mode, metadata, user-data, vendor-data, network, description.
+type Seen = (String, String, serde_json::Value, String, String, serde_json::Value, String);
+
+fn seen(i: &Instance) -> Seen {
+    let network = i.network.as_ref().map(|n| n.content.clone()).unwrap_or_default();
+    let (user, vendor) = (text(&i.user_data), text(&i.vendor_data));
+    (i.id.clone(), i.dsmode.clone(), meta(i).clone(), user, vendor, network, i.description.clone())
+}
+
+/// A machine with everything that a case may name by `seedfrom`.
+fn machine() -> Machine {
+    Machine::new()
+        .seed("/srv/a", "instance-id: a\nk: 1", "ua")
+        .seed("/srv/b", "instance-id: b", "ub")
+        .file("/srv/x-meta-data", "instance-id: x")
+        .file("/srv/x-user-data", "ux")
+        .seed("/srv/U-1", "instance-id: u1", "uu")
+        .file("/sys/class/dmi/id/product_uuid", "U-1\n")
+}
+
+fn with_seed(meta: &str) -> Machine {
+    machine().seed(SEED, meta, "u")
+}
+
+#[test]
+fn places() {
+    let whole = || {
+        with_seed("instance-id: D\nk: 2")
+            .file(&format!("{SEED}/vendor-data"), "dv")
+            .file(&format!("{SEED}/network-config"), "version: 2")
+    };
+    let serial = |text: &str| machine().file("/sys/class/dmi/id/product_serial", text);
+    let inline =
+        "{user-data: iu, meta-data: 'instance-id: inl', vendor-data: iv, network-config: 'version: 1'}";
+    let own = |inside: &str| format!("datasource: {{NoCloud: {inside}}}");
+    let none = serde_json::Value::Null;
+    let cases = [
+        (
+            "the command line alone",
+            machine().line("quiet ds=nocloud ro"),
+            (
+                "nocloud",
+                "local",
+                json!({"dsmode": "local", "instance-id": "nocloud"}),
+                "",
+                "",
+                none.clone(),
+                "cmdline",
+            ),
+        ),
+        (
+            "its other name",
+            machine().line("ds=nocloud-net"),
+            (
+                "nocloud",
+                "net",
+                json!({"dsmode": "net", "instance-id": "nocloud"}),
+                "",
+                "",
+                none.clone(),
+                "cmdline",
+            ),
+        ),
+        (
+            "its keys",
+            machine().line("ds=nocloud;h=H;i=I;x;y=1;dsmode=net"),
+            (
+                "I",
+                "net",
+                json!({"dsmode": "net", "instance-id": "I", "local-hostname": "H", "x": null, "y": "1"}),
+                "",
+                "",
+                none.clone(),
+                "cmdline",
+            ),
+        ),
+        (
+            "the serial number, which goes first",
+            serial("ds=nocloud;i=S;h=sh\n").line("ds=nocloud;i=C;x=1"),
+            (
+                "S",
+                "local",
+                json!({"dsmode": "local", "instance-id": "S", "local-hostname": "sh", "x": "1"}),
+                "",
+                "",
+                none.clone(),
+                "dmi,cmdline",
+            ),
+        ),
+        (
+            "places on both lines: the first's",
+            serial("ds=nocloud;s=/srv/a/").line("ds=nocloud;s=/srv/b/"),
+            (
+                "a",
+                "local",
+                json!({"dsmode": "local", "instance-id": "a", "k": 1, "seedfrom": "/srv/a/"}),
+                "ua",
+                "",
+                none.clone(),
+                "dmi,cmdline,/srv/a/",
+            ),
+        ),
+        (
+            "a directory",
+            whole(),
+            (
+                "D",
+                "net",
+                json!({"dsmode": "net", "instance-id": "D", "k": 2}),
+                "u",
+                "dv",
+                json!({"version": 2}),
+                SEED,
+            ),
+        ),
+        (
+            "the first directory that is whole",
+            machine().file(&format!("{SEED}/meta-data"), "instance-id: D").seed(
+                SEED_NET,
+                "instance-id: E",
+                "u2",
+            ),
+            ("E", "net", json!({"dsmode": "net", "instance-id": "E"}), "u2", "", none.clone(), SEED_NET),
+        ),
+        (
+            "the command line's mode before the directory's",
+            with_seed("instance-id: D\ndsmode: net").line("ds=nocloud"),
+            (
+                "D",
+                "local",
+                json!({"dsmode": "local", "instance-id": "D"}),
+                "u",
+                "",
+                none.clone(),
+                "cmdline,/var/lib/cloud/seed/nocloud",
+            ),
+        ),
+        (
+            "the configuration",
+            machine().config(&own(inline)),
+            (
+                "inl",
+                "net",
+                json!({"dsmode": "net", "instance-id": "inl"}),
+                "iu",
+                "iv",
+                json!({"version": 1}),
+                "ds_config",
+            ),
+        ),
+        (
+            "the configuration, written as maps",
+            machine()
+                .config(&own("{user-data: iu, meta-data: {instance-id: inl}, network-config: {version: 1}}")),
+            (
+                "inl",
+                "net",
+                json!({"dsmode": "net", "instance-id": "inl"}),
+                "iu",
+                "",
+                json!({"version": 1}),
+                "ds_config",
+            ),
+        ),
+        (
+            "the configuration after a directory: metadata of the first, data of the last that has them",
+            whole()
+                .config(&own("{user-data: iu, meta-data: 'instance-id: inl\n\n  b: 3'}").replace("  b", "b")),
+            (
+                "D",
+                "net",
+                json!({"b": 3, "dsmode": "net", "instance-id": "D", "k": 2}),
+                "iu",
+                "dv",
+                json!({"version": 2}),
+                "/var/lib/cloud/seed/nocloud,ds_config",
+            ),
+        ),
+        (
+            "a configured place",
+            machine().config(&own("{seedfrom: /srv/a}")),
+            (
+                "a",
+                "net",
+                json!({"dsmode": "net", "instance-id": "a", "k": 1, "seedfrom": "/srv/a"}),
+                "ua",
+                "",
+                none.clone(),
+                "ds_config_seedfrom,/srv/a",
+            ),
+        ),
+        (
+            "a configured place, as a URL with %s",
+            machine().config(&own("{seedfrom: 'file:///srv/x-%s'}")),
+            (
+                "x",
+                "net",
+                json!({"dsmode": "net", "instance-id": "x", "seedfrom": "file:///srv/x-%s"}),
+                "ux",
+                "",
+                none.clone(),
+                "ds_config_seedfrom,file:///srv/x-%s",
+            ),
+        ),
+        (
+            "a configured place before the command line's",
+            machine().config(&own("{seedfrom: /srv/a/}")).line("ds=nocloud;s=/srv/b/"),
+            (
+                "a",
+                "local",
+                json!({"dsmode": "local", "instance-id": "a", "k": 1, "seedfrom": "/srv/a/"}),
+                "ua",
+                "",
+                none.clone(),
+                "cmdline,ds_config_seedfrom,/srv/a/",
+            ),
+        ),
+        (
+            "a place that metadata name",
+            with_seed("seedfrom: /srv/b/"),
+            (
+                "b",
+                "net",
+                json!({"dsmode": "net", "instance-id": "b", "seedfrom": "/srv/b/"}),
+                "ub",
+                "",
+                none.clone(),
+                "/var/lib/cloud/seed/nocloud,/srv/b/",
+            ),
+        ),
+        (
+            "a named place takes the place of all data, vendor's and network's too",
+            whole().line("ds=nocloud;s=/srv/a/;i=line"),
+            (
+                "line",
+                "local",
+                json!({"dsmode": "local", "instance-id": "line", "k": 2, "seedfrom": "/srv/a/"}),
+                "ua",
+                "",
+                none.clone(),
+                "cmdline,/var/lib/cloud/seed/nocloud,/srv/a/",
+            ),
+        ),
+        (
+            "a place with firmware's values",
+            machine().line("ds=nocloud;s=/srv/__dmi.system-uuid__/__dmi.system-version__"),
+            (
+                "u1",
+                "local",
+                json!({"dsmode": "local", "instance-id": "u1", "seedfrom": "/srv/U-1/"}),
+                "uu",
+                "",
+                none.clone(),
+                "cmdline,/srv/U-1/",
+            ),
+        ),
+        (
+            "no metadata in the metadata",
+            with_seed(""),
+            (
+                "nocloud",
+                "net",
+                json!({"dsmode": "net", "instance-id": "nocloud"}),
+                "u",
+                "",
+                none.clone(),
+                SEED,
+            ),
+        ),
+    ];
+    for (name, machine, (id, mode, metadata, user, vendor, network, places)) in cases {
+        let differs = if mode == "local" { "[dsmode=local]" } else { "" };
+        let description = format!("DataSourceNoCloud [seed={places}]{differs}");
+        let wanted: Seen =
+            (id.into(), mode.into(), metadata, user.into(), vendor.into(), network, description);
+        assert_eq!(seen(&machine.found("NoCloud")), wanted, "{name}");
+    }
+}
+
+#[test]
+fn not_here() {
+    let own = |inside: &str| machine().config(&format!("datasource: {{NoCloud: {inside}}}"));
+    for (name, machine) in [
+        ("nothing", machine()),
+        ("another datasource", machine().line("ds=ec2;i=1")),
+        ("an old word names a datasource only", machine().line("ci.ds=nocloud;i=1")),
+        ("a longer name", machine().line("ds=nocloudx;i=1")),
+        ("disabled by metadata", with_seed("dsmode: disabled")),
+        ("disabled by the line", with_seed("").line("ds=nocloud;dsmode=disabled")),
+        ("configured user-data without metadata", own("{user-data: x}")),
+        ("configured metadata without user-data", own("{meta-data: {instance-id: x}}")),
+        ("settings that are no map", own("[]")),
+        ("a remote place, in the local stage", with_seed("").line("ds=nocloud;s=http://127.0.0.1:1/")),
+        ("a local place, in the network stage", machine().line("ds=nocloud;s=/srv/a/").network_stage()),
+        ("a place that nothing can read", machine().line("ds=nocloud;s=tftp://127.0.0.1/x")),
+        ("half a seed", machine().file(&format!("{SEED}/user-data"), "u")),
+    ] {
+        assert_eq!(machine.find("NoCloud").unwrap(), None, "{name}");
+    }
+}
+
+#[test]
+fn modes() {
+    for (name, machine, mode) in
+        [("metadata's", with_seed("dsmode: local"), "local"), ("none", with_seed("dsmode: pass"), "net")]
+    {
+        let found = machine.find("NoCloud").unwrap();
+        assert_eq!(found.map_or("-".into(), |i| i.dsmode), mode, "{name}");
+    }
+}
+
+#[test]
+fn standard_fields() {
+    let instance = with_seed(
+        "instance-id: |\n  i-1\nlocal-hostname: web.example.com\ncloud-name: MyCloud\nregion: r\n\
+         availability_zone: z\nlaunch-index: 3\npublic-keys: {a: k1, b: [k2, k3]}\n",
+    )
+    .found("NoCloud");
+    assert_eq!(instance.id, "i-1");
+    assert_eq!(instance.local_hostname.as_deref(), Some("web.example.com"));
+    assert_eq!((&*instance.cloud_name, &*instance.platform), ("mycloud", "nocloud"));
+    assert_eq!((instance.region.as_deref(), instance.availability_zone.as_deref()), (Some("r"), Some("z")));
+    assert_eq!((instance.launch_index, instance.public_keys.len()), (Some(3), 3));
+    assert_eq!(instance.subplatform, format!("seed-dir ({SEED})"));
+    assert_eq!(with_seed("instance-id: 0").found("NoCloud").id, "0");
+    assert_eq!(with_seed("instance-id: null").found("NoCloud").id, "nocloud");
+}
+
+#[test]
+fn interfaces_in_metadata() {
+    let meta = "network-interfaces: |\n  auto eth0\n  iface eth0 inet dhcp\n";
+    let network = with_seed(meta).found("NoCloud").network.unwrap();
+    assert_eq!((&*network.format, network.content.as_str().unwrap().lines().count()), ("eni", 2));
+    let both = with_seed(meta).file(&format!("{SEED}/network-config"), "version: 2");
+    assert_eq!(both.found("NoCloud").network.unwrap().format, "yaml");
+}
+
+/// Bad metadata: said with their place, never a panic; the rest of the seed counts on a first boot, and no other
+/// instance is made of a machine that is one.
+#[test]
+fn bad_metadata() {
+    for (name, bytes, said) in [
+        ("broken", &b"a: 1\ninstance-id: ["[..], "meta-data:3:1: not readable as YAML"),
+        ("a list", b"- a", "expected a map"),
+        ("a word", b"hello", "expected a map"),
+        ("not UTF-8", b"instance-id: \xff\xfe\n", "meta-data"),
+        ("zeros", &[0; 4096], "meta-data"),
+        ("deep", "[".repeat(100_000).as_bytes(), "meta-data"),
+    ] {
+        let machine = machine().seed(SEED, "", "u").file(&format!("{SEED}/meta-data"), bytes);
+        let first = machine.found("NoCloud");
+        assert_eq!((&*first.id, text(&first.user_data)), ("nocloud", "u".into()), "{name}");
+        assert!(machine.complaints().contains(said), "{name}: {}", machine.complaints());
+        let machine = machine.file("/var/lib/cloud/data/instance-id", "i-1\n");
+        let e = machine.find("NoCloud").unwrap_err().to_string();
+        assert!(e.contains("instance-id cannot be told"), "{name}: {e}");
+        // Who has the id from elsewhere needs no metadata.
+        assert_eq!(machine.line("ds=nocloud;i=i-1").found("NoCloud").id, "i-1", "{name}");
+    }
+}
+
+#[test]
+fn bad_seeds() {
+    let network = with_seed("instance-id: i").file(&format!("{SEED}/network-config"), "version: [");
+    assert_eq!(network.found("NoCloud").network, None);
+    assert!(network.complaints().contains("network-config:2:1: "), "{}", network.complaints());
+
+    let half = machine().file(&format!("{SEED}/user-data"), "u");
+    assert_eq!(half.find("NoCloud").unwrap(), None);
+    assert!(half.complaints().contains("no meta-data"), "{}", half.complaints());
+
+    // A directory where a file should be, a link that leads to itself, more than anybody means.
+    let directory = machine().seed(SEED, "", "u").file(&format!("{SEED}/vendor-data/x"), "");
+    assert!(directory.find("NoCloud").unwrap_err().to_string().contains("vendor-data"));
+    let links = machine().seed(SEED, "", "u");
+    std::os::unix::fs::symlink("network-config", links.host(&format!("{SEED}/network-config"))).unwrap();
+    assert!(links.find("NoCloud").is_err());
+    let huge = machine().seed(SEED, "", "u");
+    std::fs::File::create(huge.host(&format!("{SEED}/user-data"))).unwrap().set_len(70 << 20).unwrap();
+    assert!(huge.find("NoCloud").unwrap_err().to_string().contains("larger than"));
+    // The next place, and the next datasource, are tried all the same.
+    let next = huge.seed(SEED_NET, "instance-id: E", "u2");
+    assert_eq!(next.found("NoCloud").id, "E");
+    let gone = machine()
+        .line("ds=nocloud;s=/srv/nowhere/")
+        .file("/config-drive/meta.js", "{\"instance-id\": \"c\"}");
+    let outcome = gone.search(&["Ec9", "nocloud", "ConfigDrive"]);
+    assert_eq!(outcome.found.unwrap().id, "c");
+    assert!(outcome.errors[0].starts_with("NoCloud: "), "{:?}", outcome.errors);
+    assert!(outcome.errors[0].contains("/srv/nowhere/meta-data"), "{:?}", outcome.errors);
+}
+
+#[test]
+fn links_in_a_seed_stay_on_the_machine() {
+    let machine = machine().file("/etc/elsewhere", "linked").seed(SEED, "", "");
+    let path = machine.host(&format!("{SEED}/user-data"));
+    std::fs::remove_file(&path).unwrap();
+    std::os::unix::fs::symlink("/etc/elsewhere", &path).unwrap();
+    assert_eq!(text(&machine.found("NoCloud").user_data), "linked");
+}
+
+#[test]
+fn the_cached_instance() {
+    let cached = Instance { id: "i-1".into(), datasource: "NoCloud".into(), ..Instance::default() };
+    for (name, machine, wanted) in [
+        ("no evidence", machine(), "?"),
+        ("the line says so", machine().line("ds=nocloud;i=i-1"), "yes"),
+        ("the line says another", machine().line("ds=nocloud;instance-id=i-2"), "no"),
+        ("the line before the directory", with_seed("instance-id: i-2").line("ds=nocloud;i=i-1"), "yes"),
+        (
+            "the serial number says another",
+            machine().file("/sys/class/dmi/id/product_serial", "ds=nocloud;i=x"),
+            "no",
+        ),
+        ("the directory says so", with_seed("instance-id: i-1"), "yes"),
+        ("the directory says another", with_seed("instance-id: i-2"), "no"),
+        ("the second directory", machine().seed(SEED_NET, "instance-id: i-1", ""), "yes"),
+        ("the directory names none", with_seed("x: y"), "?"),
+        ("the directory is broken", with_seed("["), "?"),
+    ] {
+        let answer = match machine.check(&cached) {
+            Same::Yes => "yes",
+            Same::No(_) => "no",
+            Same::CannotTell(_) => "?",
+        };
+        assert_eq!(answer, wanted, "{name}");
+    }
+}

@@ -1,0 +1,218 @@
+//! Seeds behind HTTP: a server of our own on the loopback that answers well, late, half, or not at all.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use common::{Machine, text};
+
+/// Answers by path, in order; the last of a path's answers is repeated. What is not listed is 404.
+struct Server {
+    base: String,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+type Answers = BTreeMap<String, Vec<String>>;
+
+fn ok(body: &str) -> String {
+    format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len())
+}
+
+fn status(line: &str, headers: &str) -> String {
+    format!("HTTP/1.1 {line}\r\n{headers}Content-Length: 0\r\nConnection: close\r\n\r\n")
+}
+
+/// The server ends with the process: its thread waits for a next connection and holds nothing else.
+fn serve(answers: &[(&str, &[String])]) -> Server {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let mut answers: Answers = answers.iter().map(|(p, a)| ((*p).to_string(), a.to_vec())).collect();
+    let log = Arc::clone(&asked);
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            answer(stream, &mut answers, &log);
+        }
+    });
+    Server { base, asked }
+}
+
+fn answer(mut stream: TcpStream, answers: &mut Answers, log: &Mutex<Vec<String>>) {
+    let mut lines = BufReader::new(stream.try_clone().unwrap()).lines().map_while(Result::ok);
+    let first = lines.next().unwrap_or_default();
+    let path = first.split(' ').nth(1).unwrap_or_default().to_string();
+    let headers: Vec<String> = lines.take_while(|l| !l.is_empty()).collect();
+    assert!(headers.iter().any(|h| h.to_lowercase().starts_with("user-agent: cloud-init/")), "{headers:?}");
+    log.lock().unwrap().push(path.clone());
+    let reply = match answers.get_mut(&path) {
+        Some(list) if list.len() > 1 => list.remove(0),
+        Some(list) => list[0].clone(),
+        None => status("404 Not Found", ""),
+    };
+    if reply == SILENCE {
+        // The connection stays open, and nothing comes.
+        std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_secs(20));
+            drop(stream);
+        });
+        return;
+    }
+    let _ = stream.write_all(reply.as_bytes());
+}
+
+const SILENCE: &str = "silence";
+
+impl Server {
+    fn asked(&self, path: &str) -> usize {
+        self.asked.lock().unwrap().iter().filter(|p| p == &path).count()
+    }
+
+    /// A machine whose command line names this server, with little patience.
+    fn machine(&self, retries: u32) -> Machine {
+        Machine::new()
+            .line(&format!("ds=nocloud;s={}/", self.base))
+            .config(&format!(
+                "datasource: {{NoCloud: {{timeout: 1, retries: {retries}, sec_between_retries: 0.01}}}}"
+            ))
+            .network_stage()
+    }
+}
+
+fn good<'a>() -> Vec<(&'a str, Vec<String>)> {
+    vec![("/meta-data", vec![ok("instance-id: i-http\n")]), ("/user-data", vec![ok("#cloud-config\n")])]
+}
+
+fn with(more: &[(&str, Vec<String>)]) -> Server {
+    let all: Vec<(&str, Vec<String>)> = good()
+        .into_iter()
+        .filter(|(path, _)| more.iter().all(|(p, _)| p != path))
+        .chain(more.iter().cloned())
+        .collect();
+    let all: Vec<(&str, &[String])> = all.iter().map(|(p, a)| (*p, a.as_slice())).collect();
+    serve(&all)
+}
+
+#[test]
+fn a_whole_seed() {
+    let server = with(&[("/vendor-data", vec![ok("v")]), ("/network-config", vec![ok("version: 2")])]);
+    let instance = server.machine(3).found("NoCloud");
+    assert_eq!(
+        (&*instance.id, text(&instance.user_data), text(&instance.vendor_data)),
+        ("i-http", "#cloud-config\n".into(), "v".into())
+    );
+    assert_eq!(instance.network.unwrap().content["version"], 2);
+    // A remote seed needs the network stage, whatever `ds=nocloud` alone means.
+    assert_eq!(instance.dsmode, "net");
+    assert_eq!(instance.description, format!("DataSourceNoCloudNet [seed=cmdline,{}/]", server.base));
+}
+
+#[test]
+fn what_is_optional_may_be_missing() {
+    let server = with(&[]);
+    let instance = server.machine(3).found("NoCloud");
+    assert_eq!((instance.vendor_data.is_empty(), instance.network), (true, None));
+    // "There is none" is an answer: asked once.
+    assert_eq!((server.asked("/vendor-data"), server.asked("/network-config")), (1, 1));
+}
+
+#[test]
+fn what_is_required_is_asked_for_again() {
+    let late = with(&[("/user-data", vec![status("404 Not Found", ""), status("500 No", ""), ok("late")])]);
+    assert_eq!(text(&late.machine(3).found("NoCloud").user_data), "late");
+    let never = with(&[("/meta-data", vec![status("404 Not Found", "")])]);
+    let machine = never.machine(2);
+    let e = machine.find("NoCloud").unwrap_err().to_string();
+    assert!(e.contains("/meta-data: status 404"), "{e}");
+    assert_eq!((never.asked("/meta-data"), never.asked("/user-data")), (3, 0));
+    let outcome = machine.search(&["NoCloud", "None"]);
+    assert_eq!(outcome.found.unwrap().datasource, "None");
+    assert_eq!(outcome.errors.len(), 1);
+}
+
+#[test]
+fn a_busy_server_is_waited_for() {
+    let busy = status("503 Busy", "Retry-After: 1\r\n");
+    let server = with(&[("/meta-data", vec![busy.clone(), busy, ok("instance-id: i-busy")])]);
+    let start = Instant::now();
+    // No further tries, and yet: busy is not broken.
+    assert_eq!(server.machine(0).found("NoCloud").id, "i-busy");
+    assert!(start.elapsed() >= Duration::from_secs(2));
+}
+
+#[test]
+fn an_optional_file_that_fails() {
+    let server = with(&[("/vendor-data", vec![status("500 No", "")])]);
+    let machine = server.machine(1);
+    assert_eq!(machine.found("NoCloud").id, "i-http");
+    assert_eq!(server.asked("/vendor-data"), 2);
+    assert!(machine.complaints().contains("used without its vendor-data"), "{}", machine.complaints());
+}
+
+#[test]
+fn half_a_body() {
+    let half = "HTTP/1.1 200 OK\r\nContent-Length: 500\r\nConnection: close\r\n\r\n#cloud-config\nruncmd: ["
+        .to_string();
+    let server = with(&[("/user-data", vec![half.clone(), ok("whole")])]);
+    assert_eq!(text(&server.machine(1).found("NoCloud").user_data), "whole");
+    let server = with(&[("/user-data", vec![half])]);
+    let e = server.machine(0).find("NoCloud").unwrap_err().to_string();
+    assert!(e.contains("/user-data"), "{e}");
+}
+
+#[test]
+fn silence_has_an_end() {
+    let server = with(&[("/meta-data", vec![SILENCE.into()])]);
+    let start = Instant::now();
+    let e = server.machine(1).find("NoCloud").unwrap_err().to_string();
+    assert!(start.elapsed() < Duration::from_secs(8), "{:?}", start.elapsed());
+    assert!(e.contains("/meta-data"), "{e}");
+}
+
+#[test]
+fn nobody_listens() {
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let machine = Machine::new()
+        .line(&format!("ds=nocloud;s=http://{closed}/"))
+        .config("datasource: {NoCloud: {timeout: 1, retries: 1, sec_between_retries: 0}}")
+        .network_stage();
+    assert!(machine.find("NoCloud").is_err());
+}
+
+#[test]
+fn elsewhere() {
+    let other = with(&[]);
+    let to = |path: &str| status("302 Found", &format!("Location: {}{path}\r\n", other.base));
+    let server = with(&[("/meta-data", vec![to("/meta-data")]), ("/user-data", vec![to("/user-data")])]);
+    assert_eq!(server.machine(0).found("NoCloud").id, "i-http");
+    let round = with(&[("/meta-data", vec![status("302 Found", "Location: /meta-data\r\n")])]);
+    assert!(round.machine(0).find("NoCloud").is_err());
+    assert!(round.asked("/meta-data") < 20);
+}
+
+#[test]
+fn addresses() {
+    let server = serve(&[
+        ("/x?f=meta-data", &[ok("instance-id: query")]),
+        ("/x?f=user-data", &[ok("")]),
+        ("/meta-data.yml", &[ok("instance-id: names")]),
+        ("/user-data.yml", &[ok("")]),
+        ("/U-1/meta-data", &[ok("instance-id: dmi")]),
+        ("/U-1/user-data", &[ok("")]),
+    ]);
+    for (tail, id) in [("/x?f=", "query"), ("/%s.yml", "names"), ("/__dmi.system-uuid__", "dmi")] {
+        let machine = Machine::new()
+            .file("/sys/class/dmi/id/product_uuid", "U-1\n")
+            .config(&format!(
+                "datasource: {{NoCloud: {{seedfrom: '{}{tail}', timeout: 2, retries: 0}}}}",
+                server.base
+            ))
+            .network_stage();
+        assert_eq!(machine.found("NoCloud").id, id, "{tail}");
+    }
+}
