@@ -1,5 +1,5 @@
-//! Seeds on block devices: images of real file systems, behind loop devices where the machine lets us have some.
-//! Mounting needs the kernel's vfat and iso9660, which a test machine may lack: then that is what is said.
+//! Seeds on block devices: images of real file systems behind loop devices, which a machine in a directory has as
+//! its only ones. Mounting needs the kernel's vfat, which a test machine may lack: then that is what is said.
 
 #![allow(clippy::unwrap_used)]
 
@@ -9,9 +9,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use common::{Machine, text};
-use datasource::{Search, Stage, datasource};
-use state::Layout;
-use system::System;
 
 /// A loop device of our own, given back at the end.
 struct Loop {
@@ -57,18 +54,15 @@ fn attach(name: &str, label: &str, files: &[(&str, &str)]) -> Option<Loop> {
     Some(disk)
 }
 
-/// What a datasource finds on this machine's devices.
-fn find(name: &str, config: &str) -> system::Result<Option<state::Instance>> {
-    let config = config::yaml::parse("test.cfg", config).unwrap().root;
-    // This machine's devices, and nothing else of it: state and seeds are looked for where there are none.
-    let layout = Layout::with(Some("/nonexistent/cloud"), None, None);
-    (datasource(name).unwrap().find)(&Search {
-        sys: &System::new("/"),
-        layout: &layout,
-        config: &config,
-        command_line: "",
-        stage: Stage::Local,
-    })
+/// Gives a machine the device: its node, and the kernel's word for it.
+fn plug(machine: Machine, disk: &Loop) -> Machine {
+    let name = disk.device.rsplit('/').next().unwrap();
+    let numbers = run("stat", &["-c", "%Hr %Lr", &disk.device]).unwrap();
+    let (major, minor) = numbers.split_once(' ').unwrap();
+    let machine = machine.file(&format!("/sys/class/block/{name}/size"), "4096\n").file("/dev/null", "");
+    let node = machine.host(&format!("/dev/{name}"));
+    run("mknod", &[node.to_str().unwrap(), "b", major, minor]).unwrap();
+    machine
 }
 
 fn kernel_has(kind: &str) -> bool {
@@ -78,10 +72,9 @@ fn kernel_has(kind: &str) -> bool {
 
 /// Whether this can be tried at all; a test that cannot says so.
 fn possible() -> bool {
-    let is_root = Path::new("/dev/loop-control").exists() && run("id", &["-u"]).as_deref() == Some("0");
-    let possible = is_root && !System::new("/").is_container();
+    let possible = Path::new("/dev/loop-control").exists() && run("id", &["-u"]).as_deref() == Some("0");
     if !possible {
-        eprintln!("not tried: loop devices need root outside of a container");
+        eprintln!("not tried: loop devices need root");
     }
     possible
 }
@@ -91,15 +84,14 @@ fn labelled_disks() {
     if !possible() {
         return;
     }
-    // Labels of our own, so that a seed of this machine's does not answer.
-    let config = "datasource: {NoCloud: {fs_label: fltst}}";
     let files = [("meta-data", "instance-id: i-disk"), ("user-data", "u")];
-    let Some(half) = attach("half", "FLTST", &[("user-data", "u")]) else {
+    let Some(half) = attach("half", "CIDATA", &[("user-data", "u")]) else {
         return eprintln!("not tried: mkfs.vfat, mtools or losetup is missing");
     };
-    let whole = attach("whole", "FLTST", &files).unwrap();
+    let whole = attach("whole", "CIDATA", &files).unwrap();
     let other = attach("other", "OTHER", &files).unwrap();
-    match find("NoCloud", config) {
+    let machine = || plug(plug(plug(Machine::new(), &half), &whole), &other);
+    match machine().find("NoCloud") {
         Ok(found) => {
             assert!(kernel_has("vfat"));
             let instance = found.unwrap();
@@ -110,15 +102,56 @@ fn labelled_disks() {
         Err(e) => {
             let e = e.to_string();
             assert!(!kernel_has("vfat"), "{e}");
-            let last = if whole.device > half.device { &whole.device } else { &half.device };
-            assert!(e.starts_with(&format!("{last}: mounting")), "{e}");
+            let last = std::cmp::max(&whole.device, &half.device);
+            assert!(e.starts_with(&format!("{last}: mounting {last} (vfat)")), "{e}");
             assert!(e.contains("kernel's vfat module") && !e.contains(&other.device), "{e}");
         }
     }
+    // A seed that can be read is not hidden by a disk that cannot.
+    let directory = machine().seed("/var/lib/cloud/seed/nocloud", "instance-id: i-dir", "d");
+    assert_eq!(directory.found("NoCloud").id, "i-dir");
+    // The mount point is gone again.
+    assert!(directory.sys.list("/run/cloud-init/tmp").unwrap().is_empty());
     // Switched off, and another label: none of these is looked at.
-    for config in ["datasource: {NoCloud: {fs_label: null}}", "datasource: {NoCloud: {fs_label: nobody}}"] {
-        assert_eq!(find("NoCloud", config).unwrap(), None, "{config}");
+    for label in ["null", "''", "nobody"] {
+        let machine = machine().config(&format!("datasource: {{NoCloud: {{fs_label: {label}}}}}"));
+        assert_eq!(machine.find("NoCloud").unwrap(), None, "{label}");
     }
+    // A label of one's own, in whatever case.
+    let own = machine().config("datasource: {NoCloud: {fs_label: other}}");
+    match own.find("NoCloud") {
+        Ok(found) => assert_eq!(found.unwrap().subplatform, format!("config-disk ({})", other.device)),
+        Err(e) => assert!(e.to_string().starts_with(&format!("{}: mounting", other.device)), "{e}"),
+    }
+}
+
+#[test]
+fn config_drives() {
+    if !possible() {
+        return;
+    }
+    let meta = [("openstack/latest/meta_data.json", "{\"uuid\": \"u-disk\"}")];
+    let Some(labelled) = attach("labelled", "CONFIG-2", &meta) else {
+        return eprintln!("not tried: mkfs.vfat, mtools or losetup is missing");
+    };
+    let any = attach("any", "ANY", &[("x", "y")]).unwrap();
+    let machine = plug(plug(Machine::new(), &labelled), &any);
+    match machine.find("ConfigDrive") {
+        Ok(found) => assert_eq!(found.unwrap().subplatform, format!("config-disk ({})", labelled.device)),
+        // The labelled one first, whole disks of any label behind it.
+        Err(e) => {
+            assert!(e.to_string().starts_with(&format!("{}: mounting", labelled.device)), "{e}");
+            assert!(
+                machine.complaints().contains(&format!("skipped: {}", any.device)),
+                "{}",
+                machine.complaints()
+            );
+        }
+    }
+    // Of what has no label of its own, only whole disks.
+    let name = any.device.rsplit('/').next().unwrap();
+    let partition = plug(Machine::new(), &any).file(&format!("/sys/class/block/{name}/partition"), "1\n");
+    assert_eq!(partition.find("ConfigDrive").unwrap(), None);
 }
 
 #[test]

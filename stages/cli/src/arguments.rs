@@ -192,9 +192,9 @@ pub struct DhclientHook {
     rest: Vec<String>,
 }
 
-/// Reads the words behind the program's name.
-pub fn parse(program: &str, words: Vec<String>) -> Parsed {
-    let is_id = program == "cloud-id";
+/// Reads the words behind the program's name, which is as it was called.
+pub fn parse(called: &str, words: Vec<String>) -> Parsed {
+    let is_id = called.rsplit('/').next() == Some("cloud-id");
     let name = if is_id { "cloud-id" } else { "cloud-init" };
     let (root, mut words) = match take_root(words) {
         Ok(taken) => taken,
@@ -208,10 +208,13 @@ pub fn parse(program: &str, words: Vec<String>) -> Parsed {
     let parsed = match CloudInit::from_args(&["cloud-init"], &texts) {
         Ok(parsed) => parsed,
         Err(EarlyExit { output, status: Ok(()) }) => return Parsed::Print(output),
-        Err(EarlyExit { output, .. }) => return Parsed::Usage(usage_message(&output), help(name, &texts)),
+        Err(EarlyExit { output, .. }) => {
+            let message = unknown_subcommand(&texts).unwrap_or_else(|| usage_message(&output));
+            return Parsed::Usage(message, help(name, &texts));
+        }
     };
     if parsed.version {
-        return Parsed::Print(format!("{name} {}", env!("CARGO_PKG_VERSION")));
+        return Parsed::Print(format!("{called} {}", env!("CARGO_PKG_VERSION")));
     }
     let Some(command) = parsed.command else {
         return Parsed::Usage("a subcommand is required".into(), help(name, &[]));
@@ -299,7 +302,7 @@ fn bad_choice(command: &Command) -> Option<String> {
         Command::Modules(m) => check("--mode/-m", &m.mode, &["init", "config", "final"]),
         Command::Status(s) => check("--format", &s.format, &["json", "tabular", "yaml"]),
         Command::Single(s) => {
-            s.frequency.as_deref().and_then(|f| check("--frequency", f, &["once", "always", "instance"]))
+            s.frequency.as_deref().and_then(|f| check("--frequency", f, &["instance", "always", "once"]))
         }
         Command::Clean(c) => c
             .configs
@@ -307,6 +310,19 @@ fn bad_choice(command: &Command) -> Option<String> {
             .find_map(|t| check("-c/--configs", t, &["all", "ssh_config", "network", "datasource", "fstab"])),
         _ => None,
     }
+}
+
+const SUBCOMMANDS: [&str; 8] =
+    ["init", "modules", "single", "query", "features", "clean", "status", "cloud-id"];
+
+/// The complaint about a first word that is no subcommand.
+fn unknown_subcommand(words: &[&str]) -> Option<String> {
+    let first = words.iter().find(|w| !w.starts_with('-'))?;
+    if SUBCOMMANDS.contains(first) || *first == "dhclient-hook" {
+        return None;
+    }
+    let list = SUBCOMMANDS.map(|c| format!("'{c}'")).join(", ");
+    Some(format!("argument subcommand: invalid choice: '{first}' (choose from {list})"))
 }
 
 /// argh's complaint in one line, in argparse's words where they are the same complaint.
@@ -317,12 +333,13 @@ fn usage_message(output: &str) -> String {
     }
     if line == "Required options not provided:" {
         let names: Vec<&str> = output.lines().skip(1).map(str::trim).filter(|l| l.starts_with('-')).collect();
+        let names: Vec<&str> = names.iter().map(|n| if *n == "--name" { "--name/-n" } else { n }).collect();
         return format!("the following arguments are required: {}", names.join(", "));
     }
     line.trim_end_matches(':').to_string()
 }
 
-fn help(name: &str, words: &[&str]) -> String {
+pub fn help(name: &str, words: &[&str]) -> String {
     let ask = |words: &[&str]| match CloudInit::from_args(&[name], words) {
         Err(exit) if exit.status.is_ok() => Some(exit.output),
         _ => None,

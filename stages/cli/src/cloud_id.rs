@@ -32,7 +32,7 @@ pub fn run(machine: &Machine, args: &CloudId) -> ExitCode {
             return ExitCode::FAILURE;
         }
         Err(e) => {
-            eprintln!("Error:\n{e}");
+            eprintln!("Error:\nFile '{path}' is not valid json. {e}");
             return ExitCode::FAILURE;
         }
     };

@@ -21,13 +21,13 @@ const USAGE: u8 = 2;
 
 fn main() -> ExitCode {
     let mut words = std::env::args();
-    let name = words.next().unwrap_or_default();
-    let name = name.rsplit('/').next().unwrap_or_default().to_string();
+    let called = words.next().unwrap_or_default();
+    let name = called.rsplit('/').next().unwrap_or_default();
     let words: Vec<String> = words.collect();
     if name == "cloud-init-per" || name == "cloud-init-run-module" {
         return per::run(&words);
     }
-    match arguments::parse(&name, words) {
+    match arguments::parse(&called, words) {
         Parsed::Run { top, command } => {
             let machine = Machine::open(&top);
             match command {

@@ -25,11 +25,15 @@ pub fn run(words: &[String]) -> ExitCode {
         [execute, rest @ ..] if execute == "execute" && !rest.is_empty() => rest,
         rest => rest,
     };
-    if command.is_empty() || !matches!(frequency.as_str(), "once" | "instance" | "always") {
+    if command.is_empty() {
         return usage();
     }
+    if !matches!(frequency.as_str(), "once" | "instance" | "always") {
+        usage();
+        return fail(&format!("invalid frequency: {frequency}"));
+    }
     if name.contains('/') {
-        return fail(&format!("name must not contain a '/': {name}"));
+        return fail("name cannot contain a /");
     }
     if !nix::unistd::geteuid().is_root() {
         return fail("must be root");

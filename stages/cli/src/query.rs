@@ -12,6 +12,7 @@ pub fn run(machine: &Machine, args: &Query) -> ExitCode {
     let varname = args.varname.as_ref().or(args.name.as_ref());
     if varname.is_none() && !args.all && !args.list_keys {
         error!(machine.sys, "Expected one of the options: --all, --format, --list-keys or varname");
+        println!("{}", crate::arguments::help("cloud-init", &["query"]).trim_end());
         return ExitCode::FAILURE;
     }
     let data = match read(machine, args) {

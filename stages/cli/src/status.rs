@@ -62,8 +62,9 @@ pub fn run(machine: &Machine, args: &arguments::Status) -> ExitCode {
     }
     match args.format.as_str() {
         "json" => print!("{}", state::json_text(&report.json(), 2)),
-        "yaml" => print!("{}", report.yaml()),
-        _ => print!("{}", report.tabular(args.long, args.wait)),
+        // With the blank line that upstream has.
+        "yaml" => println!("{}", report.yaml()),
+        _ => print!("{}", report.tabular(args.long)),
     }
     ExitCode::from(report.exit_code())
 }
@@ -95,9 +96,8 @@ impl Report {
                 for (level, texts) in &stage.recoverable {
                     let all = recoverable.entry(level.clone()).or_insert_with(|| json!([]));
                     if let Value::Array(all) = all {
-                        let new: Vec<Value> =
-                            texts.iter().map(|t| t.as_str().into()).filter(|t| !all.contains(t)).collect();
-                        all.extend(new);
+                        // Twice in two stages is twice.
+                        all.extend(texts.iter().map(|t| Value::from(t.as_str())));
                     }
                 }
             }
@@ -105,9 +105,13 @@ impl Report {
         let mut detail = match (status.datasource().filter(|d| !d.is_empty()), status.stage()) {
             (Some(datasource), _) if has_status => datasource.to_string(),
             (_, Some(stage)) if has_status => format!("Running in stage: {stage}"),
-            _ => reason(boot_code, layout.run("")),
+            _ => reason(boot_code).into(),
         };
         let is_running = state == State::Running;
+        let broken = match has_status.then(|| machine.json(&layout.data("status.json"))) {
+            Some(Err(e)) => Some(e.to_string()),
+            _ => None,
+        };
         if is_running && sys.is_live() && sys.is_dir("/run/systemd/system") {
             if let Some(unit) = failed_unit(machine) {
                 state = State::Error;
@@ -115,7 +119,13 @@ impl Report {
                 errors.push(format!("Failed due to systemd unit failure. Ensure all cloud-init services are enabled, and check 'systemctl' or 'journalctl' for more information ({unit})."));
             }
         }
-        let has_unit_failure = state == State::Error;
+        if let Some(e) = broken {
+            // Who waits must not wait for ever for a file that nobody mends.
+            state = State::Error;
+            detail.clone_from(&e);
+            errors.push(e);
+        }
+        let is_hopeless = state == State::Error;
         if !errors.is_empty() && matches!(state, State::Done | State::Running) {
             state = State::Error;
         }
@@ -126,7 +136,7 @@ impl Report {
         };
         Report {
             state,
-            is_running: is_running && !has_unit_failure,
+            is_running: is_running && !is_hopeless,
             boot_code,
             detail,
             last_update,
@@ -158,9 +168,8 @@ impl Report {
         if self.state == State::Error { 1 } else { 2 * u8::from(!self.recoverable.is_empty()) }
     }
 
-    fn tabular(&self, long: bool, waited: bool) -> String {
-        let first = if waited { "\n" } else { "" };
-        let mut text = format!("{first}status: {}\n", self.shown());
+    fn tabular(&self, long: bool) -> String {
+        let mut text = format!("status: {}\n", self.shown());
         if !long {
             return text;
         }
@@ -187,11 +196,11 @@ impl Report {
 
     fn json(&self) -> Value {
         let datasource = self.status.datasource().unwrap_or_default().to_lowercase();
-        let word = datasource.split([' ', '[']).next().unwrap_or_default();
+        let word = datasource.split([' ', '[']).next().filter(|w| !w.is_empty());
         let mut all = self.status.json()["v1"].as_object().cloned().unwrap_or_default();
         let own = json!({
             "boot_status_code": self.boot_code,
-            "datasource": word.replace("datasource", ""),
+            "datasource": word.map(|w| w.replace("datasource", "")),
             "detail": self.detail,
             "errors": self.errors,
             "extended_status": self.extended(),
@@ -201,13 +210,6 @@ impl Report {
         });
         if let Value::Object(own) = own {
             all.extend(own);
-        }
-        if self.state == State::Disabled || self.state == State::NotStarted {
-            // Nothing of an earlier boot.
-            for stage in STAGES {
-                all.remove(stage);
-            }
-            all.remove("stage");
         }
         Value::Object(all)
     }
@@ -255,24 +257,18 @@ fn disabled_by_environment(machine: &Machine) -> bool {
     machine.sys.run(&ask).is_ok_and(|answer| answer.text().contains(WORD))
 }
 
-fn reason(code: &str, run_dir: String) -> String {
+fn reason(code: &str) -> &'static str {
     match code {
-        "disabled-by-generator" => {
-            format!("Cloud-init disabled by cloud-init-generator: {run_dir}/disabled exists")
-        }
-        "disabled-by-kernel-command-line" => {
-            "Cloud-init disabled by kernel parameter cloud-init=disabled".into()
-        }
-        "disabled-by-marker-file" => "Cloud-init disabled by /etc/cloud/cloud-init.disabled".into(),
+        "disabled-by-generator" => "Cloud-init disabled by cloud-init-generator",
+        "disabled-by-kernel-command-line" => "Cloud-init disabled by kernel parameter cloud-init=disabled",
+        "disabled-by-marker-file" => "Cloud-init disabled by /etc/cloud/cloud-init.disabled",
         "disabled-by-environment-variable" => {
-            "Cloud-init disabled by environment variable KERNEL_CMDLINE=cloud-init=disabled".into()
+            "Cloud-init disabled by environment variable KERNEL_CMDLINE=cloud-init=disabled"
         }
-        "enabled-by-generator" => "Cloud-init enabled by systemd cloud-init-generator".into(),
-        "enabled-by-kernel-command-line" => {
-            "Cloud-init enabled by kernel command line cloud-init=enabled".into()
-        }
-        "enabled-by-sysvinit" => "Cloud-init enabled on sysvinit".into(),
-        _ => "Systemd generator may not have run yet.".into(),
+        "enabled-by-generator" => "Cloud-init enabled by systemd cloud-init-generator",
+        "enabled-by-kernel-command-line" => "Cloud-init enabled by kernel command line cloud-init=enabled",
+        "enabled-by-sysvinit" => "Cloud-init enabled on sysvinit",
+        _ => "Systemd generator may not have run yet.",
     }
 }
 
@@ -291,6 +287,10 @@ fn failed_unit(machine: &Machine) -> Option<&'static str> {
     };
     let blocks = answer.split("\n\n").zip(UNITS);
     for (block, unit) in blocks {
+        if !block.contains("UnitFileState=") {
+            // In a chroot systemctl succeeds and says nothing.
+            return None;
+        }
         let value = |key: &str| {
             block.lines().find_map(|l| l.strip_prefix(key)?.strip_prefix('=')).unwrap_or_default()
         };
@@ -338,7 +338,7 @@ mod tests {
         let done = report("done", WARNED, true);
         assert_eq!((done.shown(), done.extended(), done.exit_code()), ("done", "degraded done", 2));
         assert_eq!(
-            done.tabular(true, false),
+            done.tabular(true),
             "status: done\nextended_status: degraded done\nboot_status_code: enabled-by-generator\n\
              last_update: Thu, 01 Jan 1970 00:00:03 +0000\ndetail: DataSourceNoCloud [seed=x]\nerrors: []\n\
              recoverable_errors:\nWARNING:\n\t- a b\n"

@@ -21,6 +21,7 @@ impl Stage {
     pub fn find_instance(&mut self) -> Option<Found> {
         let cached = Instance::load(&self.sys, &self.layout);
         debug!(self.sys, "start: {}/check-cache: attempting to read from cache", self.name.event());
+        let mut was_another = false;
         let kept = match cached {
             Cached::Instance(instance) => {
                 if self.may_trust(&instance) {
@@ -33,7 +34,7 @@ impl Stage {
                             "still instance {}; its network configuration is wanted anew at each boot",
                             instance.id
                         );
-                        Some(*instance)
+                        Some(Kept { instance: *instance, is_confirmed: true })
                     }
                     Same::Yes => return Some(self.cached(*instance)),
                     Same::No(why) => {
@@ -41,6 +42,7 @@ impl Stage {
                             self.sys,
                             "the cached instance {} is not this machine's any more: {why}", instance.id
                         );
+                        was_another = true;
                         None
                     }
                     Same::CannotTell(why) => {
@@ -48,7 +50,7 @@ impl Stage {
                             self.sys,
                             "whether this still is instance {} needs a search: {why}", instance.id
                         );
-                        Some(*instance)
+                        Some(Kept { instance: *instance, is_confirmed: false })
                     }
                 }
             }
@@ -59,11 +61,19 @@ impl Stage {
                     "Python's cloud-init set up instance {id}; its id and semaphores are honoured"
                 );
                 Instance::from_text_files(&self.sys, &self.layout)
+                    .map(|instance| Kept { instance, is_confirmed: false })
             }
             Cached::Nothing => None,
         };
         debug!(self.sys, "finish: {}/check-cache: SUCCESS: no cache found", self.name.event());
-        self.search(kept)
+        let found = self.search(kept);
+        if found.is_none() && was_another {
+            // Nothing may go on working for an instance that this machine is not. Its files stay.
+            if let Err(e) = self.sys.remove(self.layout.instance("")) {
+                warning!(self.sys, "{e}");
+            }
+        }
+        found
     }
 
     fn cached(&mut self, instance: Instance) -> Found {
@@ -96,22 +106,25 @@ impl Stage {
         }
     }
 
-    fn search(&mut self, kept: Option<Instance>) -> Option<Found> {
+    fn search(&mut self, kept: Option<Kept>) -> Option<Found> {
         let outcome = search(&self.search_with(), &self.datasource_list());
         if let Some(instance) = outcome.found {
             // The last resort must not push out an instance that merely could not be confirmed.
-            if !(instance.datasource == "None" && kept.as_ref().is_some_and(|k| k.datasource != "None")) {
+            let is_worse = instance.datasource == "None"
+                && kept.as_ref().is_some_and(|k| k.instance.datasource != "None");
+            if !is_worse {
                 let previous = Previous::read(&self.sys, &self.layout);
                 let is_new = previous.is_new(&self.layout, &instance);
                 return Some(Found { instance, is_new, is_cached: false });
             }
         }
-        let kept = kept?;
-        let can_come_later = outcome.later.iter().any(|n| n.eq_ignore_ascii_case(&kept.datasource));
-        let is_local =
-            kept.subplatform.starts_with("seed-dir") || kept.subplatform.starts_with("config-disk");
-        if self.name == Name::Local && can_come_later && !is_local {
-            debug!(self.sys, "{} may still be found in the network stage", kept.datasource);
+        let Kept { instance, is_confirmed } = kept?;
+        if is_confirmed {
+            return Some(self.cached(instance));
+        }
+        let can_come_later = outcome.later.iter().any(|n| n.eq_ignore_ascii_case(&instance.datasource));
+        if self.name == Name::Local && can_come_later && !was_found_locally(&instance) {
+            debug!(self.sys, "{} may still be found in the network stage", instance.datasource);
             return None;
         }
         let why = match outcome.errors.first() {
@@ -121,11 +134,11 @@ impl Stage {
         warning!(
             self.sys,
             "cannot tell whether this still is instance {} ({}): {why}. It is kept, and nothing runs again",
-            kept.id,
-            kept.description
+            instance.id,
+            instance.description
         );
         self.set_extra("instance_check", "cannot tell; the cached instance was kept");
-        Some(Found { instance: kept, is_new: false, is_cached: true })
+        Some(Found { instance, is_new: false, is_cached: true })
     }
 
     fn search_with(&self) -> Search<'_> {
@@ -189,4 +202,19 @@ impl Stage {
             && self.sys.read_text(self.layout.run(".instance-id")).is_ok_and(|id| id.trim() == instance.id)
             && self.sys.exists(self.layout.run("instance-data.json"))
     }
+}
+
+/// The instance of the cache while a search decides.
+struct Kept {
+    instance: Instance,
+    /// It is this machine's beyond doubt, and only asked anew what it has to say.
+    is_confirmed: bool,
+}
+
+/// Whether the local stage would have found this instance again. The class in a description tells it, in Python's
+/// text files too: `DataSourceNoCloudNet [seed=…]` is of the network stage.
+fn was_found_locally(instance: &Instance) -> bool {
+    let class = instance.description.split([' ', '[']).next().unwrap_or_default();
+    let row = datasource(&instance.datasource);
+    row.is_some_and(|r| r.stages.contains(&datasource::Stage::Local)) && !class.ends_with("Net")
 }

@@ -1,0 +1,290 @@
+//! Which instance the local stage takes this machine for, boot after boot: the whole program in a directory.
+
+#![allow(clippy::unwrap_used)]
+
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+struct Machine {
+    root: PathBuf,
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.root);
+    }
+}
+
+const SEED: &str = "var/lib/cloud/seed/nocloud";
+
+impl Machine {
+    /// With a seed directory that names this instance.
+    fn new(id: &str) -> Machine {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let root = std::env::temp_dir().join(format!("local-test-{}-{number}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&root);
+        let machine = Machine { root };
+        machine.put(
+            "etc/cloud/cloud.cfg",
+            "datasource_list: [NoCloud, None]\ndisable_network_activation: true\n",
+        );
+        machine.put("etc/cloud/cloud.cfg.d/9_net.cfg", "network: {config: disabled}\n");
+        machine.put("proc/cmdline", "quiet\n");
+        machine.seed(id);
+        machine
+    }
+
+    /// A path of the machine; what is behind the link to the instance, inside the directory too.
+    fn path(&self, path: &str) -> PathBuf {
+        match (path.strip_prefix("var/lib/cloud/instance/"), self.link()) {
+            (Some(rest), Some(id)) => self.root.join("var/lib/cloud/instances").join(id).join(rest),
+            _ => self.root.join(path),
+        }
+    }
+
+    fn put(&self, path: &str, text: impl AsRef<[u8]>) {
+        let path = self.path(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    fn get(&self, path: &str) -> String {
+        std::fs::read_to_string(self.path(path)).unwrap_or_default().trim().to_string()
+    }
+
+    fn seed(&self, id: &str) {
+        self.put(&format!("{SEED}/meta-data"), format!("instance-id: {id}\n"));
+        self.put(&format!("{SEED}/user-data"), "#cloud-config\n");
+    }
+
+    fn lose_seed(&self) {
+        std::fs::remove_dir_all(self.path(SEED)).unwrap();
+    }
+
+    /// A boot as far as the local stage: /run is new. What it logged.
+    fn boot(&self) -> String {
+        let _ = std::fs::remove_dir_all(self.path("run"));
+        self.stage()
+    }
+
+    fn stage(&self) -> String {
+        let _ = std::fs::remove_file(self.path("var/log/cloud-init.log"));
+        let done = Command::new(env!("CARGO_BIN_EXE_cloud-init-local"))
+            .args(["--root", self.root.to_str().unwrap()])
+            .env_remove("DEBUG_PROC_CMDLINE")
+            .output()
+            .unwrap();
+        assert!(done.status.code().is_some_and(|c| c < 101), "{done:?}");
+        self.get("var/log/cloud-init.log")
+    }
+
+    fn id(&self) -> String {
+        self.get("run/cloud-init/.instance-id")
+    }
+
+    /// The current instance by its link.
+    fn link(&self) -> Option<String> {
+        let target = std::fs::read_link(self.root.join("var/lib/cloud/instance")).ok()?;
+        Some(target.file_name().unwrap().to_string_lossy().into_owned())
+    }
+
+    fn status(&self) -> serde_json::Value {
+        let text = self.get("var/lib/cloud/data/status.json");
+        serde_json::from_str(&text).unwrap()
+    }
+
+    /// Status, exit code and log of an instance that was kept for want of evidence.
+    fn was_kept(&self, id: &str, log: &str) {
+        assert_eq!((self.id().as_str(), self.link().as_deref()), (id, Some(id)), "{log}");
+        assert!(log.contains("cannot tell whether this still is instance"), "{log}");
+        let status = self.status();
+        assert!(status.to_string().contains("instance_check"), "{status}");
+        let warnings = &status["v1"]["init-local"]["recoverable_errors"]["WARNING"];
+        assert!(warnings.to_string().contains("It is kept"), "{status}");
+    }
+
+    /// As Python's cloud-init leaves an instance: a pickle, and text files beside it.
+    fn of_python(&self, id: &str, description: &str) {
+        let dir = format!("var/lib/cloud/instances/{id}");
+        self.put(&format!("{dir}/obj.pkl"), b"\x80\x05\x95rest");
+        let class = description.split(' ').next().unwrap();
+        self.put(&format!("{dir}/datasource"), format!("{class}: {description}\n"));
+        self.put(&format!("{dir}/user-data.txt"), "#cloud-config\n# kept\n");
+        self.put(&format!("{dir}/sem/config_ssh"), "1: 1.0\n");
+        self.put("var/lib/cloud/data/instance-id", format!("{id}\n"));
+        symlink(format!("/var/lib/cloud/instances/{id}"), self.path("var/lib/cloud/instance")).unwrap();
+    }
+}
+
+fn exists(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
+}
+
+#[test]
+fn the_same_is_taken_from_the_cache() {
+    let machine = Machine::new("i-1");
+    let first = machine.boot();
+    assert_eq!((machine.id().as_str(), machine.link().as_deref()), ("i-1", Some("i-1")));
+    assert!(first.contains("no cache found") && first.contains("Loaded datasource"), "{first}");
+    let second = machine.boot();
+    assert!(second.contains("restored from cache: DataSourceNoCloud"), "{second}");
+    assert!(!second.contains("search-NoCloud"), "{second}");
+    // Again in the same boot: confirmed already, and the seed is not needed.
+    machine.lose_seed();
+    assert!(machine.stage().contains("restored from cache"));
+    assert!(!machine.status().to_string().contains("instance_check"));
+}
+
+#[test]
+fn the_seed_is_gone() {
+    let machine = Machine::new("i-1");
+    machine.boot();
+    machine.lose_seed();
+    let log = machine.boot();
+    machine.was_kept("i-1", &log);
+    assert_eq!(machine.get("var/lib/cloud/data/previous-instance-id"), "i-1");
+    // So it stays, boot after boot; and with the seed back there is nothing to say.
+    machine.was_kept("i-1", &machine.boot());
+    machine.seed("i-1");
+    let log = machine.boot();
+    assert!(log.contains("restored from cache") && !log.contains("cannot tell"), "{log}");
+}
+
+#[test]
+fn the_seed_is_broken() {
+    let machine = Machine::new("i-1");
+    machine.boot();
+    machine.put(&format!("{SEED}/meta-data"), "instance-id: [");
+    let log = machine.boot();
+    machine.was_kept("i-1", &log);
+    assert!(log.contains("seed/nocloud/meta-data:"), "{log}");
+}
+
+#[test]
+fn another_instance() {
+    let machine = Machine::new("i-1");
+    machine.boot();
+    machine.seed("i-2");
+    let log = machine.boot();
+    assert!(log.contains("is not this machine's any more"), "{log}");
+    assert_eq!((machine.id().as_str(), machine.link().as_deref()), ("i-2", Some("i-2")));
+    assert_eq!(machine.get("var/lib/cloud/data/previous-instance-id"), "i-1");
+    assert_eq!(machine.get("var/lib/cloud/data/instance-id"), "i-2");
+    assert!(exists(&machine.path("var/lib/cloud/instances/i-1")));
+}
+
+#[test]
+fn trusted_without_a_look() {
+    let machine = Machine::new("i-1");
+    machine.put("etc/cloud/cloud.cfg.d/1.cfg", "manual_cache_clean: true\n");
+    machine.boot();
+    assert!(exists(&machine.path("var/lib/cloud/instance/manual-clean")));
+    machine.seed("i-2");
+    let log = machine.boot();
+    assert!(log.contains("restored from cache") && machine.id() == "i-1", "{log}");
+    // The marker is enough, and without it there is a look again.
+    std::fs::remove_file(machine.path("etc/cloud/cloud.cfg.d/1.cfg")).unwrap();
+    machine.boot();
+    assert_eq!(machine.id(), "i-1");
+    std::fs::remove_file(machine.path("var/lib/cloud/instance/manual-clean")).unwrap();
+    machine.boot();
+    assert_eq!(machine.id(), "i-2");
+}
+
+#[test]
+fn a_cache_that_cannot_be_read() {
+    for bytes in [&b""[..], b"{", b"[]", b"\xff\xfe", b"{\"instance-id\": 7}"] {
+        let machine = Machine::new("i-1");
+        machine.boot();
+        let cache = machine.path("var/lib/cloud/instance/obj.pkl");
+        std::fs::remove_file(&cache).unwrap();
+        std::fs::write(&cache, bytes).unwrap();
+        machine.boot();
+        assert_eq!(machine.id(), "i-1");
+        // Not another one: the id is known from elsewhere.
+        assert_eq!(machine.get("var/lib/cloud/data/previous-instance-id"), "i-1", "{bytes:?}");
+    }
+    // Deleted by hand: crawled again, the same instance.
+    let machine = Machine::new("i-1");
+    machine.boot();
+    std::fs::remove_file(machine.path("var/lib/cloud/instance/obj.pkl")).unwrap();
+    let log = machine.boot();
+    assert!(log.contains("Loaded datasource") && machine.id() == "i-1", "{log}");
+}
+
+#[test]
+fn an_id_file_in_doubt() {
+    for bytes in [&b""[..], b"\n", b"  \n"] {
+        let machine = Machine::new("i-1");
+        machine.boot();
+        machine.put("var/lib/cloud/data/instance-id", bytes);
+        machine.put("var/lib/cloud/instance/sem/config_ssh", "1: 1.0\n");
+        machine.boot();
+        assert_eq!(
+            (machine.id().as_str(), machine.get("var/lib/cloud/data/instance-id").as_str()),
+            ("i-1", "i-1")
+        );
+        assert!(exists(&machine.path("var/lib/cloud/instance/sem/config_ssh")));
+    }
+}
+
+#[test]
+fn python_was_here() {
+    let machine = Machine::new("i-1");
+    machine.of_python("i-1", "DataSourceNoCloud [seed=/var/lib/cloud/seed/nocloud]");
+    let log = machine.boot();
+    assert!(log.contains("Python's cloud-init set up instance i-1"), "{log}");
+    assert_eq!((machine.id().as_str(), machine.link().as_deref()), ("i-1", Some("i-1")));
+    assert_eq!(machine.get("var/lib/cloud/data/previous-instance-id"), "i-1");
+    assert_eq!(machine.get("var/lib/cloud/instance/sem/config_ssh"), "1: 1.0");
+    // The pickle stays, so that going back loses nothing.
+    assert_eq!(std::fs::read(machine.path("var/lib/cloud/instance/obj.pkl")).unwrap(), b"\x80\x05\x95rest");
+}
+
+#[test]
+fn python_was_here_and_the_seed_is_gone() {
+    let machine = Machine::new("i-1");
+    machine.lose_seed();
+    machine.of_python("i-1", "DataSourceNoCloud [seed=/dev/sr0]");
+    let log = machine.boot();
+    machine.was_kept("i-1", &log);
+    assert_eq!(machine.get("var/lib/cloud/instance/user-data.txt"), "#cloud-config\n# kept");
+    assert!(exists(&machine.path("var/lib/cloud/instance/sem/config_ssh")));
+    // A seed of the network may come with the network: nothing is decided yet.
+    let later = Machine::new("i-1");
+    later.lose_seed();
+    later.of_python("i-1", "DataSourceNoCloudNet [seed=cmdline,http://192.0.2.1/]");
+    let log = later.boot();
+    assert!(log.contains("may still be found in the network stage") && later.id().is_empty(), "{log}");
+    assert_eq!(later.link().as_deref(), Some("i-1"));
+}
+
+#[test]
+fn the_list_has_changed() {
+    let machine = Machine::new("i-1");
+    machine.boot();
+    machine.put("etc/cloud/cloud.cfg.d/1.cfg", "datasource_list: [ConfigDrive]\n");
+    let log = machine.boot();
+    assert!(log.contains("datasource_list no longer has NoCloud"), "{log}");
+    // Nothing is found: and nothing goes on in the name of the old one, whose files stay.
+    assert_eq!((machine.link(), machine.id()), (None, String::new()));
+    assert!(exists(&machine.path("var/lib/cloud/instances/i-1/user-data.txt")));
+    machine.put("config-drive/openstack/latest/meta_data.json", "{\"uuid\": \"u-1\"}");
+    machine.boot();
+    assert_eq!(machine.link().as_deref(), Some("u-1"));
+    machine.put("etc/cloud/cloud.cfg.d/1.cfg", "datasource_list: [nocloud, Nowhere, 7]\n");
+    machine.boot();
+    assert_eq!(machine.link().as_deref(), Some("i-1"));
+}
+
+#[test]
+fn read_anew_at_each_boot() {
+    let machine = Machine::new("i-1");
+    machine.put("etc/cloud/cloud.cfg.d/1.cfg", "updates: {network: {when: [boot]}}\n");
+    machine.boot();
+    let log = machine.boot();
+    assert!(log.contains("Loaded datasource") && machine.id() == "i-1", "{log}");
+}
