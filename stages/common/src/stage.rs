@@ -66,6 +66,8 @@ pub struct Stage {
     pub layout: Layout,
     pub settings: Settings,
     pub command_line: String,
+    /// For what the configuration does not have.
+    pub(crate) nothing: Node,
     status: Status,
     record: StageStatus,
 }
@@ -102,6 +104,7 @@ impl Stage {
             layout,
             settings,
             command_line,
+            nothing: Node::null(),
             status: Status::new(),
             record: StageStatus::default(),
         };
@@ -247,6 +250,8 @@ impl Stage {
                 error!(self.sys, "{e}");
             }
         }
+        // The process ends here: giving a large configuration back piece by piece would be the longest step.
+        std::mem::forget(self);
         crate::prepare::exit_code(failed)
     }
 }
