@@ -95,17 +95,22 @@ diary() { sed 's/^/  /' "$root/var/log/demo" 2>/dev/null || echo "  (nothing)"; 
 
 # The image: the defaults that packages install, and a seed directory.
 "$here/lib/image" "$root" "$here/demo/seed"
-(cd "$root" && find etc var home root srv -xdev ! -type d | sort) >"$DEMO_WORK/before"
+# Files of the machine: not the host's, which are mounted in the sandbox.
+files() {
+  (cd "$root" && find "$@" -xdev \( -path etc/alternatives -o -path etc/pam.d \) -prune -o ! -type d -print) | sort
+}
+files etc var home root srv >"$DEMO_WORK/before"
 
 title "First boot of instance i-demo-0001"
 boot
 title "What the seed's scripts wrote"
 diary
 title "What was written (mode, owner, size, path)"
-(cd "$root" && find etc var home root srv run -xdev ! -type d 2>/dev/null | sort) >"$DEMO_WORK/after"
-# Files of the image that changed count too.
+files etc var home root srv run >"$DEMO_WORK/after"
+# What is new, and what the image had and was changed.
 (cd "$root" && { comm -13 "$DEMO_WORK/before" "$DEMO_WORK/after"
-  find etc var -xdev -newer "$DEMO_WORK/before" -type f; } | sort -u | grep -v '^var/log/demo$' |
+  find etc var -xdev -path etc/alternatives -prune -o -type f -newer "$DEMO_WORK/before" -print; } |
+  sort -u | grep -vE '^(var/log/demo$|etc/pam.d/)' |
   while read -r path; do
     if [ -L "$path" ]; then
       printf '  %-10s %-11s %7s  /%s -> %s\n' link - - "$path" "$(readlink "$path")"

@@ -53,8 +53,16 @@ impl Sandbox {
         write(&self.path("/var/lib/cloud/seed/nocloud").join(name), bytes);
     }
 
+    /// Where a file of the machine is on the host; the instance's link, which is absolute, is followed inside.
     pub fn path(&self, path: &str) -> PathBuf {
-        self.root.join(path.trim_start_matches('/'))
+        const LINK: &str = "var/lib/cloud/instance";
+        let path = path.trim_start_matches('/');
+        match (path.strip_prefix(LINK).and_then(|p| p.strip_prefix('/')), self.root.join(LINK).read_link()) {
+            (Some(rest), Ok(target)) => {
+                self.root.join(target.strip_prefix("/").unwrap_or(&target)).join(rest)
+            }
+            _ => self.root.join(path),
+        }
     }
 
     /// A shell line before a stage; `$root` is the machine's directory.

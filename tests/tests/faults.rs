@@ -65,7 +65,7 @@ fn wrong_types_and_unknown_keys() {
     let sandbox = Sandbox::with_user_data("fault-types", text);
     let boot = sandbox.boot();
     ended(&sandbox, &boot);
-    holds!(sandbox, boot, complains(&sandbox, &["bootcmd", "8:10"]));
+    holds!(sandbox, boot, complains(&sandbox, &["bootcmd: expected", ".txt:"]));
     holds!(sandbox, boot, complains(&sandbox, &["write_files", "expected"]));
     holds!(sandbox, boot, complains(&sandbox, &["ssh_pwauth"]));
     // What was right is done.
@@ -138,7 +138,7 @@ fn seed_vanishes() {
 
 #[test]
 fn failing_script() {
-    let text = "Content-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: text/x-shellscript\nContent-Disposition: \
+    let text = "Content-Type: multipart/mixed; boundary=b\nMIME-Version: 1.0\n\n--b\nContent-Type: text/x-shellscript\nContent-Disposition: \
                 attachment; filename=\"1-bad.sh\"\n\n#!/bin/sh\necho before; exit 3\n--b\nContent-Type: \
                 text/x-shellscript\nContent-Disposition: attachment; filename=\"2-good.sh\"\n\n#!/bin/sh\ntouch /srv/ran\n--b--\n";
     let sandbox = Sandbox::with_user_data("fault-script", text);

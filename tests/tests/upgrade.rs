@@ -48,7 +48,7 @@ fn from_debians_cloud_init() {
     assert_eq!(second.text("state"), "running", "{}", second.story());
     assert_eq!(second.text("cloud-id"), "nocloud");
     if !judging() {
-        assert!(second.text("version").to_lowercase().contains("firstlight"), "{}", second.text("version"));
+        assert_ne!(second.text("version"), first.text("version"), "the packages were not changed");
     }
     tests::second_boot(&second, &first, "i-first-0001", "nocloud");
 

@@ -53,7 +53,16 @@ pub fn read_directory(sys: &System, directory: &str, shown: &str) -> Result<Opti
         Err(e) if e.is_absent() => Ok(None),
         Err(e) => Err(e),
     };
-    let (Some(meta), Some(user)) = (optional("meta-data")?, optional("user-data")?) else { return Ok(None) };
+    let (meta, user) = match (optional("meta-data")?, optional("user-data")?) {
+        (Some(meta), Some(user)) => (meta, user),
+        (None, None) => return Ok(None),
+        // Half a seed is nobody's intention.
+        (meta, _) => {
+            let missing = if meta.is_none() { "meta-data" } else { "user-data" };
+            warning!(sys, "{shown} is not used as a seed: it has no {missing} (which may be empty)");
+            return Ok(None);
+        }
+    };
     let at = |name: &str| format!("{shown}/{name}");
     let vendor_data = optional("vendor-data")?;
     let network = optional("network-config")?.and_then(|b| parse_network(sys, &at("network-config"), &b));

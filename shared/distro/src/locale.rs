@@ -179,18 +179,20 @@ impl Distro {
                 .iter()
                 .fold(Command::new(argv), |command, name| command.env(name, self.default_locale))
         };
-        let need_tools = |tool: &str| match sys.which(tool) {
-            Some(_) => Ok(()),
-            None => self.install(sys, &[Package::plain("locales")]),
-        };
         if !is_built_in(locale) {
-            need_tools("locale-gen")?;
+            if sys.which("locale-gen").is_none() {
+                self.install(sys, &[Package::plain("locales")])?;
+            }
             let line = locale_line(&sys.read_text(SUPPORTED).unwrap_or_default(), locale);
             let text = sys.read_text_if_there(LOCALE_GEN)?.unwrap_or_default();
             sys.write(LOCALE_GEN, with_locale_line(&text, &line), Write::default())?;
             sys.run(&with_env(&["locale-gen", "--keep-existing"]))?;
         }
-        need_tools("update-locale")?;
+        if sys.which("update-locale").is_none() {
+            // The tool edits one line of one file; a built-in locale needs no package for that.
+            let old = sys.read_text_if_there(file)?.unwrap_or_default();
+            return sys.write(file, with_variable(&old, "LANG", locale), Write::default()).map(drop);
+        }
         let (to, lang) = (format!("--locale-file={file}"), format!("LANG={locale}"));
         sys.run(&with_env(&["update-locale", &to, &lang])).map(drop)
     }

@@ -1,6 +1,8 @@
 //! Time clients: which there are, what each needs, and where distributions keep its files.
 
-use crate::Distro;
+use system::System;
+
+use crate::{Distro, Family, os_release};
 
 /// The columns of a distribution's row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +46,32 @@ pub struct NtpClient {
     pub templates: Vec<String>,
 }
 
+impl NtpClient {
+    /// Whether its program is installed. /usr/lib was /lib on systems that are not merged.
+    pub fn is_there(&self, sys: &System) -> bool {
+        let unmerged = self.program.strip_prefix("/usr").filter(|p| p.starts_with("/lib/"));
+        sys.which(&self.program).is_some() || unmerged.is_some_and(|p| sys.which(p).is_some())
+    }
+}
+
 impl Distro {
+    /// The first client of the distribution's preference that is there, else the first of all.
+    pub fn preferred_ntp_client(&self, sys: &System) -> Option<NtpClient> {
+        let mut names = self.ntp.prefers.to_vec();
+        if self.family == Family::Suse && self.is_old_suse(sys) {
+            names.sort_by_key(|name| *name != "ntp");
+        }
+        let clients: Vec<NtpClient> = names.iter().filter_map(|name| self.ntp_client(name)).collect();
+        clients.iter().find(|c| c.is_there(sys)).or(clients.first()).cloned()
+    }
+
+    /// Releases before 15 had ntpd; the rolling ones have years for versions.
+    fn is_old_suse(&self, sys: &System) -> bool {
+        let version = os_release(sys, "VERSION_ID").unwrap_or_default();
+        let major = version.split('.').next().and_then(|v| v.parse::<u32>().ok());
+        self.name != "sle-micro" && self.name != "opensuse-microos" && major.is_some_and(|m| m < 15)
+    }
+
     /// The client of that name, as this distribution has it.
     pub fn ntp_client(&self, name: &str) -> Option<NtpClient> {
         let data = &self.ntp;
@@ -96,6 +123,33 @@ impl Distro {
 #[cfg(test)]
 mod tests {
     use crate::Distro;
+
+    #[test]
+    fn what_is_there_counts_before_what_is_preferred() {
+        use system::{System, Write};
+        let top = std::env::temp_dir().join(format!("distro-ntp-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&top);
+        let sys = System::new(&top);
+        let preferred =
+            |distro: &str| Distro::named(distro).unwrap().preferred_ntp_client(&sys).unwrap().name;
+        assert_eq!(preferred("debian"), "chrony");
+        for (version, leap, micro) in [
+            ("12.5", "ntp", "chrony"),
+            ("15.6", "chrony", "chrony"),
+            ("20260101", "chrony", "chrony"),
+            ("x", "chrony", "chrony"),
+        ] {
+            sys.write("/etc/os-release", format!("VERSION_ID=\"{version}\"\n"), Write::default()).unwrap();
+            assert_eq!((&*preferred("sles"), &*preferred("sle-micro")), (leap, micro), "{version}");
+        }
+        sys.write("/usr/sbin/ntpd", "", Write::default()).unwrap();
+        assert_eq!(preferred("debian"), "chrony", "a file that cannot be run is no program");
+        sys.write("/usr/sbin/ntpd", "x", Write::mode(0o755)).unwrap();
+        assert_eq!(preferred("debian"), "ntp");
+        sys.write("/lib/systemd/systemd-timesyncd", "", Write::mode(0o755)).unwrap();
+        assert_eq!((&*preferred("debian"), &*preferred("alpine")), ("systemd-timesyncd", "ntp"));
+        std::fs::remove_dir_all(top).unwrap();
+    }
 
     #[test]
     fn clients_by_distribution() {

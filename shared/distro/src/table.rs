@@ -78,7 +78,8 @@ const RED_HAT: Distro = Distro {
 };
 
 /// Red Hat's tools, but not its family's name.
-const LIKE_RED_HAT: Distro = Distro { family: Family::Other, prefers_fqdn: false, ..RED_HAT };
+const LIKE_RED_HAT: Distro =
+    Distro { family: Family::Other, prefers_fqdn: false, ssh_key_group: false, ..RED_HAT };
 
 const VMWARE: Distro = Distro {
     prefers_fqdn: true,
@@ -182,6 +183,7 @@ const DISTROS: &[Distro] = &[
         name: "azurelinux",
         templates: "azurelinux",
         loop_address: "127.0.0.1",
+        ssh_key_group: false,
         manager: Manager::Tdnf,
         ntp: NtpData {
             chrony_service: "chronyd",

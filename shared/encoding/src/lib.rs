@@ -1,7 +1,8 @@
-//! Encodings that several crates meet: base64, gzip, percent-encoding, and MD5 for the names of cached files.
-//! Pure functions from bytes to bytes; nothing here reads, writes or logs.
+//! Encodings that several crates meet: base64, gzip, percent-encoding, MD5 for the names of cached files, SHA for
+//! fingerprints. Pure functions from bytes to bytes; nothing here reads, writes or logs.
 
 pub mod base64;
 pub mod gzip;
 pub mod md5;
 pub mod percent;
+pub mod sha;

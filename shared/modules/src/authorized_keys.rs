@@ -85,8 +85,8 @@ pub fn parse_line(line: &str) -> Option<Entry> {
     Some(Entry { options: options.into(), kind: kind.into(), base64: base64.into(), comment: comment.into() })
 }
 
-/// The text of a file with keys put in: one with the same base64 is replaced in its place, others are added;
-/// what is no key stays.
+/// The text of a file with keys put in: one with the same base64 is replaced in its place, others are added, each
+/// line once; what is no key stays.
 pub fn merge(text: &str, keys: &[Entry]) -> String {
     let mut used = vec![false; keys.len()];
     let mut out = String::new();
@@ -103,7 +103,7 @@ pub fn merge(text: &str, keys: &[Entry]) -> String {
         out.push('\n');
     }
     for (i, key) in keys.iter().enumerate().filter(|(i, _)| !used[*i]) {
-        if keys[..i].iter().all(|k| k.base64 != key.base64) {
+        if !keys[..i].contains(key) {
             out.push_str(&key.line());
             out.push('\n');
         }
@@ -162,7 +162,15 @@ pub fn file_of(sys: &System, user: &User) -> Result<String> {
             Err(e) => debug!(sys, "not using {path} for the keys of {}: {e}", user.name),
         }
     }
-    Ok(format!("{}/.ssh/authorized_keys", user.home.trim_end_matches('/')))
+    let directory = format!("{}/.ssh", user.home.trim_end_matches('/'));
+    // A link that leads to somebody else's files must not make us write there for this user.
+    let owner = sys.metadata(&directory).ok().map(|meta| meta.uid());
+    if sys.is_privileged() && owner.is_some_and(|uid| uid != user.uid && uid != 0)
+        || sys.is_link(&directory) && owner != Some(user.uid)
+    {
+        return Err(Error::new(format!("authorized keys of {}: {directory} is not theirs", user.name)));
+    }
+    Ok(format!("{directory}/authorized_keys"))
 }
 
 /// Why the server would not trust the file (`None`: it will). Directories that are missing are made.
@@ -312,11 +320,14 @@ mod tests {
     #[test]
     fn merging() {
         let old = "# mine\nssh-rsa AAA old\nnonsense\nssh-rsa BBB\n";
-        let new: Vec<Entry> = ["ssh-rsa AAA new", "ssh-rsa CCC", "ssh-rsa CCC again"]
+        let new: Vec<Entry> = ["ssh-rsa AAA new", "ssh-rsa CCC", "no-pty ssh-rsa CCC again", "ssh-rsa CCC"]
             .iter()
             .filter_map(|l| parse_line(l))
             .collect();
-        assert_eq!(merge(old, &new), "# mine\nssh-rsa AAA new\nnonsense\nssh-rsa BBB\nssh-rsa CCC\n");
+        assert_eq!(
+            merge(old, &new),
+            "# mine\nssh-rsa AAA new\nnonsense\nssh-rsa BBB\nssh-rsa CCC\nno-pty ssh-rsa CCC again\n"
+        );
         assert_eq!(merge("", &[]), "");
     }
 

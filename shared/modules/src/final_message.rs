@@ -1,10 +1,10 @@
 //! final_message: says that the boot is done, and writes `boot-finished`, which others wait for.
 
-use config::Node;
+use config::{Map, Node};
 use state::Frequency;
 use system::{Result, Write, debug, rfc2822, warning};
 
-use crate::{Context, Module};
+use crate::{Context, Module, template};
 
 pub const MODULE: Module = Module {
     name: "final_message",
@@ -33,16 +33,13 @@ fn run(context: &Context<'_>) -> Result<()> {
     let own = own.map(|text| text.trim().to_string()).filter(|text| !text.is_empty());
     let time = rfc2822(sys.clock().wall());
     let uptime = format!("{:.2}", sys.clock().uptime());
-    let variables = [
+    let values = [
         ("version", VERSION),
         ("timestamp", &time),
         ("datasource", &context.instance.description),
         ("uptime", &uptime),
     ];
-    let (text, unknown) = fill(own.as_deref().unwrap_or(USUAL), &variables);
-    if !unknown.is_empty() {
-        warning!(sys, "final_message: nothing is known as {}", unknown.join(", "));
-    }
+    let text = message(context, own.as_deref().unwrap_or(USUAL), &values);
     let text = text.trim_end();
     sys.print(text);
     debug!(sys, "{text}");
@@ -55,73 +52,32 @@ fn run(context: &Context<'_>) -> Result<()> {
     Ok(())
 }
 
+/// The text with its variables, in small or capital letters, filled in; the usual text when it is no template.
+fn message(context: &Context<'_>, text: &str, values: &[(&str, &str)]) -> String {
+    let mut variables = Map::new();
+    for (name, value) in values {
+        variables.insert(*name, *value);
+        variables.insert(name.to_ascii_uppercase(), *value);
+    }
+    match template::render(text, &variables) {
+        Ok(rendered) => {
+            if !rendered.unknown.is_empty() {
+                let unknown = rendered.unknown.join(", ");
+                warning!(context.sys, "final_message: nothing is known as {unknown}");
+            }
+            rendered.text
+        }
+        Err(e) => {
+            warning!(context.sys, "final_message: {e}");
+            template::render(USUAL, &variables).unwrap_or_default().text
+        }
+    }
+}
+
 /// Whether the configuration wants no datasource but None.
 fn only_none(config: &Node) -> bool {
     let list = config.get("datasource_list").and_then(Node::as_seq);
     list.is_some_and(|l| l.iter().all(|n| n.as_str() == Some("None")) && !l.is_empty())
-}
-
-/// The text with its variables filled in, and the names that are none; those stay as they are written.
-fn fill(text: &str, variables: &[(&str, &str)]) -> (String, Vec<String>) {
-    let known = |name: &str| variables.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, v)| *v);
-    match without_jinja_header(text) {
-        Some(body) => fill_braces(body, known),
-        None => fill_dollars(text, known),
-    }
-}
-
-/// What follows a first line `## template: jinja`.
-fn without_jinja_header(text: &str) -> Option<&str> {
-    let (first, body) = text.split_once('\n').unwrap_or((text, ""));
-    let kind = first.trim_start_matches('#').trim_start().strip_prefix("template:")?;
-    (first.starts_with("##") && kind.trim().eq_ignore_ascii_case("jinja")).then_some(body)
-}
-
-fn fill_braces<'v>(text: &str, known: impl Fn(&str) -> Option<&'v str>) -> (String, Vec<String>) {
-    let (mut out, mut unknown, mut rest) = (String::new(), Vec::new(), text);
-    while let Some((before, after)) = rest.split_once("{{") {
-        let Some((inside, next)) = after.split_once("}}") else { break };
-        out.push_str(before);
-        match known(inside.trim()) {
-            Some(value) => out.push_str(value),
-            None => {
-                unknown.push(inside.trim().to_string());
-                out.push_str(&rest[before.len()..rest.len() - next.len()]);
-            }
-        }
-        rest = next;
-    }
-    out.push_str(rest);
-    (out, unknown)
-}
-
-/// `$name` and `${name}`.
-fn fill_dollars<'v>(text: &str, known: impl Fn(&str) -> Option<&'v str>) -> (String, Vec<String>) {
-    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
-    let (mut out, mut unknown, mut rest) = (String::new(), Vec::new(), text);
-    while let Some((before, after)) = rest.split_once('$') {
-        out.push_str(before);
-        let in_braces = after.strip_prefix('{').and_then(|a| a.split_once('}'));
-        let (name, next) = match in_braces {
-            Some(found) => found,
-            None => after.split_at(after.find(|c| !is_name(c)).unwrap_or(after.len())),
-        };
-        if name.is_empty() || !name.chars().all(is_name) {
-            out.push('$');
-            rest = after;
-            continue;
-        }
-        match known(name) {
-            Some(value) => out.push_str(value),
-            None => {
-                unknown.push(name.to_string());
-                out.push_str(&rest[before.len()..rest.len() - next.len()]);
-            }
-        }
-        rest = next;
-    }
-    out.push_str(rest);
-    (out, unknown)
 }
 
 #[cfg(test)]
@@ -131,18 +87,25 @@ mod tests {
 
     #[test]
     fn texts() {
-        let variables = [("version", "1"), ("uptime", "2.50")];
-        for (text, filled, unknown) in [
-            ("plain", "plain", ""),
-            ("up $uptime, $UPTIME, ${uptime}s", "up 2.50, 2.50, 2.50s", ""),
-            ("{{uptime}}", "{{uptime}}", ""),
-            ("## template: jinja\n{{ version }}/{{uptime}}", "1/2.50", ""),
-            ("## template:jinja\n{{UPTIME}} $uptime {{x}} {{", "2.50 $uptime {{x}} {{", "x"),
-            ("costs 5$, ${ }, $other$", "costs 5$, ${ }, $other$", "other"),
-            ("${uptime", "${uptime", ""),
+        for (text, filled, warnings) in [
+            ("plain", "plain", 0),
+            ("up $uptime, $UPTIME, ${uptime}s", "up 2.50, 2.50, 2.50s", 0),
+            ("{{uptime}}", "{{uptime}}", 0),
+            ("## template: jinja\n{{ version }}/{{uptime}}", "1/2.50", 0),
+            ("## template:jinja\n{% if uptime %}{{UPTIME}}{% endif %} $uptime", "2.50 $uptime", 0),
+            ("costs 5$, ${ }, $other$", "costs 5$, ${ }, $other$", 1),
+            ("## template: jinja\n{{x}}", "CI_MISSING_JINJA_VAR/x", 1),
+            (
+                "## template: jinja\n{% if %}",
+                "Cloud-init v. 1 finished at . Datasource .  Up 2.50 seconds\n",
+                1,
+            ),
         ] {
-            let (out, missing) = fill(text, &variables);
-            assert_eq!((out.as_str(), missing.join(",").as_str()), (filled, unknown), "{text}");
+            let sandbox = Sandbox::new("{}");
+            let values = [("version", "1"), ("uptime", "2.50"), ("timestamp", ""), ("datasource", "")];
+            let out = sandbox.with_context(|context| message(context, text, &values));
+            assert_eq!(out, filled, "{text}");
+            assert_eq!(sandbox.noticed().len(), warnings, "{text}: {:?}", sandbox.noticed());
         }
     }
 

@@ -197,3 +197,69 @@ fn key_and_slot(text: &str) -> Option<(Vec<u8>, u64)> {
     let slot = json.get("slot")?;
     Some((key, slot.as_u64().or_else(|| slot.as_str()?.parse().ok())?))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Sandbox;
+
+    #[test]
+    fn wrong_modes_and_values() {
+        for (config, fails, warnings) in [
+            ("{}", false, 0),
+            ("growpart:", false, 0),
+            ("growpart: {mode: off}", false, 0),
+            ("growpart: {mode: 'off'}", false, 0),
+            ("growpart: {mode: gpart}", true, 0),
+            ("growpart: {mode: growfs}", true, 0),
+            ("growpart: {mode: fast}", false, 1),
+            ("growpart: {mod: auto}", false, 1),
+            ("growpart: {devices: /}", false, 1),
+            ("growpart: x", true, 1),
+        ] {
+            let sandbox = Sandbox::new(config);
+            assert_eq!(sandbox.run(&MODULE).is_err(), fails, "{config}");
+            assert_eq!(sandbox.noticed().len(), warnings, "{config}: {:?}", sandbox.noticed());
+            assert!(sandbox.sys.effects().is_empty(), "{config}");
+        }
+    }
+
+    #[test]
+    fn keys_of_encrypted_roots() {
+        assert_eq!(key_and_slot(r#"{"key": "YWJj", "slot": 5}"#), Some((b"abc".to_vec(), 5)));
+        assert_eq!(key_and_slot(r#"{"key": "YWJj", "slot": "7"}"#), Some((b"abc".to_vec(), 7)));
+        for text in ["", "[]", r#"{"key": "%", "slot": 1}"#, r#"{"key": "YWJj"}"#, r#"{"slot": 1}"#] {
+            assert_eq!(key_and_slot(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_key_is_used_once_whatever_happens() {
+        // The root has no cryptsetup: both commands fail, and the key goes all the same.
+        for text in [r#"{"key": "c2VjcmV0LWtleQ==", "slot": 1}"#, "junk"] {
+            let sandbox = Sandbox::new("{}");
+            sandbox.sys.write(KEY_FILE, text, system::Write::secret()).unwrap();
+            let error = grow_luks(&sandbox.sys, "/dev/mapper/root", "/dev/vda2").unwrap_err().to_string();
+            assert!(!sandbox.sys.exists(KEY_FILE) && !error.contains("secret"), "{error}");
+        }
+        let sandbox = Sandbox::new("{}");
+        assert!(grow_luks(&sandbox.sys, "/dev/mapper/root", "/dev/vda2").unwrap().is_some());
+    }
+
+    #[test]
+    fn the_kernel_and_the_table_must_agree() {
+        let partition = Partition {
+            path: "/dev/vda1".into(),
+            disk: "/dev/vda".into(),
+            number: 1,
+            start: 1 << 20,
+            length: 10 << 20,
+            disk_size: 100 << 20,
+            sector: 512,
+        };
+        let growth = |start, old_length| Growth { start, old_length, new_length: 0, patches: Vec::new() };
+        assert!(agrees(&growth(2048, 20480), &partition).is_ok());
+        assert!(agrees(&growth(2049, 20480), &partition).is_err());
+        assert!(agrees(&growth(2048, 20479), &partition).is_err());
+    }
+}

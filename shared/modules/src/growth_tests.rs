@@ -134,25 +134,25 @@ fn grows(sector: u64, label: &str, mkfs: &[&str]) {
 }
 
 #[test]
-#[ignore = "needs root and loop devices"]
+#[ignore = "needs root (with CAP_SYS_RESOURCE, which ext4 asks for) and loop devices"]
 fn ext4_on_gpt() {
     grows(512, "gpt", &["mkfs.ext4", "-q"]);
 }
 
 #[test]
-#[ignore = "needs root and loop devices"]
+#[ignore = "needs root (with CAP_SYS_RESOURCE, which ext4 asks for) and loop devices"]
 fn ext4_on_mbr() {
     grows(512, "dos", &["mkfs.ext4", "-q"]);
 }
 
 #[test]
-#[ignore = "needs root and loop devices"]
+#[ignore = "needs root (with CAP_SYS_RESOURCE, which ext4 asks for) and loop devices"]
 fn ext4_on_gpt_of_large_sectors() {
     grows(4096, "gpt", &["mkfs.ext4", "-q"]);
 }
 
 #[test]
-#[ignore = "needs root and loop devices"]
+#[ignore = "needs root (with CAP_SYS_RESOURCE, which ext4 asks for) and loop devices"]
 fn ext4_on_mbr_of_large_sectors() {
     grows(4096, "dos", &["mkfs.ext4", "-q"]);
 }

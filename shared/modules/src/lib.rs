@@ -1,6 +1,8 @@
 //! The config modules: one file each, one line of [`MODULES`] each, and the runner that decides which are due.
 //! Modules know no cloud and not each other.
 
+#[cfg(test)]
+mod account_tests;
 mod authorized_keys;
 mod block;
 mod bootcmd;
@@ -12,10 +14,14 @@ mod fstab;
 mod growpart;
 #[cfg(test)]
 mod growth_tests;
+mod keys_to_console;
 mod locale;
 mod mountinfo;
 mod mounts;
 mod names;
+mod ntp;
+mod package_sources;
+mod package_update_upgrade_install;
 mod partition_table;
 mod pending;
 mod phone_home;
@@ -34,13 +40,19 @@ pub mod set_hostname;
 mod set_passwords;
 mod shell;
 mod ssh;
+mod ssh_authkey_fingerprints;
 mod sshd_config;
 mod swap;
+mod template;
 #[cfg(test)]
 mod testing;
+mod timezone;
+mod update_etc_hosts;
 mod update_hostname;
 mod users;
 mod users_groups;
+#[cfg(test)]
+mod users_tests;
 mod write_files;
 mod write_files_deferred;
 
@@ -73,7 +85,10 @@ pub const MODULES: &[&Module] = &[
     &ca_certs::MODULE,
     &final_message::MODULE,
     &growpart::MODULE,
+    &keys_to_console::MODULE,
     &mounts::MODULE,
+    &ntp::MODULE,
+    &package_update_upgrade_install::MODULE,
     &phone_home::MODULE,
     &power_state_change::MODULE,
     &resizefs::MODULE,
@@ -86,6 +101,9 @@ pub const MODULES: &[&Module] = &[
     &set_hostname::MODULE,
     &set_passwords::MODULE,
     &ssh::MODULE,
+    &ssh_authkey_fingerprints::MODULE,
+    &timezone::MODULE,
+    &update_etc_hosts::MODULE,
     &update_hostname::MODULE,
     &users_groups::MODULE,
     &seed_random::MODULE,

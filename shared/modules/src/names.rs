@@ -71,6 +71,13 @@ pub fn fqdn_in_hosts(text: &str, host: &str) -> Option<String> {
     })
 }
 
+/// The whole name that the machine knows for a host already: of hosts(5), or its own.
+fn domain_known(sys: &System, host: &str) -> Option<String> {
+    let in_hosts = sys.read_text("/etc/hosts").ok().and_then(|text| fqdn_in_hosts(&text, host));
+    let own = || Some(sys.kernel_hostname()).filter(|name| split(name).0 == host);
+    in_hosts.or_else(own).map(|name| both(&name).1).filter(|name| name.contains('.'))
+}
+
 /// What the machine says of itself when nobody else does.
 fn of_machine(sys: &System) -> Names {
     let name = match sys.kernel_hostname() {
@@ -97,7 +104,7 @@ pub fn of(context: &Context<'_>, keys: &Keys, given_only: bool) -> Option<Names>
         && !names.fqdn.contains('.')
         && !given_only
     {
-        names.fqdn = of_machine(context.sys).fqdn;
+        names.fqdn = domain_known(context.sys, &names.hostname).unwrap_or(names.fqdn);
     }
     Some(names)
 }

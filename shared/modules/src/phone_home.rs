@@ -6,7 +6,7 @@ use config::{FromNode, Node, Reader, Shape, Value};
 use state::Frequency;
 use system::{Error, Fetch, Result, info, warning};
 
-use crate::{Context, Module};
+use crate::{Context, Module, names};
 
 pub const MODULE: Module = Module {
     name: "phone_home",
@@ -82,7 +82,11 @@ fn run(context: &Context<'_>) -> Result<()> {
         }
         return Ok(());
     };
-    let (hostname, fqdn) = names(context);
+    // What is wrong with the names is said by the modules that set them.
+    let keys = names::Keys::read_known(context.config, &mut Reader::new());
+    let (hostname, fqdn) = keys
+        .and_then(|keys| names::of(context, &keys, false))
+        .map_or_else(Default::default, |names| (names.hostname, names.fqdn));
     let value = |name: &str| match name {
         "instance_id" => Some(context.instance.id.clone()),
         "hostname" => Some(hostname.clone()),
@@ -118,16 +122,6 @@ fn run(context: &Context<'_>) -> Result<()> {
         Err(e) => warning!(sys, "phone_home: {e}"),
     }
     Ok(())
-}
-
-/// Short and full name: the configuration's, then the cloud's, then the kernel's.
-fn names(context: &Context<'_>) -> (String, String) {
-    let own = |key: &str| context.config.get(key).and_then(Node::as_str).filter(|n| !n.is_empty());
-    let full = own("fqdn").or_else(|| own("hostname")).map(String::from);
-    let full = full.or_else(|| context.instance.local_hostname.clone().filter(|n| !n.is_empty()));
-    let full = full.unwrap_or_else(|| context.sys.kernel_hostname());
-    let first = |name: &str| name.split('.').next().unwrap_or(name).to_string();
-    (own("hostname").map_or_else(|| first(&full), first), full)
 }
 
 /// Pairs as `application/x-www-form-urlencoded`.

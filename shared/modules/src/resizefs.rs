@@ -136,7 +136,12 @@ fn command(sys: &System, kind: &str, device: &str, point: &str) -> Result<Option
     match kind {
         _ if kind.starts_with("ext") => words(&["resize2fs", device]),
         _ if kind.starts_with("xfs") => words(&["xfs_growfs", point]),
-        _ if kind.starts_with("btrfs") => words(&["btrfs", "filesystem", "resize", "max", point]),
+        _ if kind.starts_with("btrfs") => {
+            // Most likely the kernel refused because it balances; newer tools wait for their turn.
+            let version = sys.run(&Command::new(["btrfs", "--version"]))?.text();
+            let wait: &[&str] = if can_enqueue(&version) { &["--enqueue"] } else { &[] };
+            words(&[&["btrfs", "filesystem", "resize"], wait, &["max", point]].concat())
+        }
         _ if kind.starts_with("bcachefs") => words(&["bcachefs", "device", "resize", device]),
         _ if kind.starts_with("zfs") => {
             let pool = device.split('/').next().unwrap_or(device);
@@ -159,6 +164,13 @@ fn command(sys: &System, kind: &str, device: &str, point: &str) -> Result<Option
     }
 }
 
+/// Whether btrfs-progs knows `--enqueue` (5.10); its first line is `btrfs-progs v6.2`.
+fn can_enqueue(version: &str) -> bool {
+    let number = version.split_whitespace().find_map(|w| w.strip_prefix('v')).unwrap_or_default();
+    let mut parts = number.split('.').map(|n| n.parse().unwrap_or(0_u32));
+    (parts.next().unwrap_or(0), parts.next().unwrap_or(0)) >= (5, 10)
+}
+
 /// The first disk that is online in a pool.
 fn disk_of_pool<'t>(status: &'t str, pool: &str) -> Option<&'t str> {
     status.lines().find_map(|line| {
@@ -167,4 +179,75 @@ fn disk_of_pool<'t>(status: &'t str, pool: &str) -> Option<&'t str> {
         let group = ["mirror", "raidz", "spare", "log", "cache"].iter().any(|g| name.starts_with(g));
         (state == "ONLINE" && name != pool && !group && name != "state:").then_some(name)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Sandbox, yaml};
+
+    #[test]
+    fn words() {
+        for (text, wanted) in [
+            ("true", Some(Resize::Yes)),
+            ("'no'", Some(Resize::No)),
+            ("0", Some(Resize::No)),
+            ("noblock", Some(Resize::InBackground)),
+            ("NoBlock ", Some(Resize::InBackground)),
+            ("later", None),
+            ("[true]", None),
+        ] {
+            assert_eq!(Resize::read(&yaml(text), &mut Reader::new()), wanted, "{text}");
+        }
+    }
+
+    #[test]
+    fn tools() {
+        let sandbox = Sandbox::new("{}");
+        for (kind, line) in [
+            ("ext3", "resize2fs /dev/vda1"),
+            ("ext4", "resize2fs /dev/vda1"),
+            ("xfs", "xfs_growfs /"),
+            ("bcachefs", "bcachefs device resize /dev/vda1"),
+            ("ufs", "growfs -y /"),
+            ("hammer2", "hammer2 growfs /"),
+        ] {
+            let argv = command(&sandbox.sys, kind, "/dev/vda1", "/").unwrap().unwrap();
+            assert_eq!(argv.join(" "), line);
+        }
+        for kind in ["vfat", "9p", "zfs"] {
+            assert_eq!(command(&sandbox.sys, kind, "/dev/vda1", "/").unwrap(), None, "{kind}");
+        }
+        assert_eq!(sandbox.noticed().len(), 2, "zfs without /dev/zfs is no news: {:?}", sandbox.noticed());
+    }
+
+    #[test]
+    fn what_tools_say() {
+        let status = "  pool: rpool\n state: ONLINE\nconfig:\n\tNAME STATE READ\n\trpool ONLINE 0\n\
+                      \t  mirror-0 ONLINE 0\n\t    vda2 ONLINE 0\n";
+        assert_eq!(disk_of_pool(status, "rpool"), Some("vda2"));
+        assert_eq!(disk_of_pool("  rpool DEGRADED 0\n", "rpool"), None);
+        for (version, can) in [
+            ("btrfs-progs v6.2\n", true),
+            ("btrfs-progs v5.10.1", true),
+            ("btrfs-progs v5.4", false),
+            ("", false),
+        ] {
+            assert_eq!(can_enqueue(version), can, "{version}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_done_when_not_wanted_or_not_there() {
+        for (config, warnings) in [("resize_rootfs: false", 0), ("{}", 0), ("resize_rootfs: maybe", 1)] {
+            let sandbox = Sandbox::new(config);
+            sandbox.run(&MODULE).unwrap();
+            assert_eq!(sandbox.noticed().len(), warnings, "{config}");
+            assert!(sandbox.sys.effects().is_empty(), "{config}");
+        }
+        let sandbox = Sandbox::live("{}");
+        grow(&sandbox.sys, "/proc", false).unwrap();
+        grow(&sandbox.sys, "/no/such/point", false).unwrap();
+        assert!(sandbox.sys.effects().is_empty());
+    }
 }

@@ -173,23 +173,22 @@ fn run(context: &Context<'_>) -> Result<()> {
 fn apply(context: &Context<'_>, mut plan: Plan, expire: bool) -> Result<()> {
     let (sys, distro) = (context.sys, context.distro);
     let mut errors = Vec::new();
-    let mut shown = String::new();
-    for user in std::mem::take(&mut plan.random) {
-        let password = random_password(sys)?;
-        shown.push_str(&format!("{user}:{password}\n"));
-        plan.plain.push((user, password));
+    let random = std::mem::take(&mut plan.random);
+    for user in &random {
+        plan.plain.push((user.clone(), random_password(sys)?));
     }
-    for (passwords, hashed) in [(&plan.plain, false), (&plan.hashed, true)] {
-        if !passwords.is_empty()
-            && let Err(e) = distro.set_passwords(sys, passwords, hashed)
-        {
-            warning!(sys, "{e}");
-            errors.push(e);
-        }
+    for (passwords, hashed) in [(&mut plan.plain, false), (&mut plan.hashed, true)] {
+        errors.extend(set_all(context, passwords, hashed));
     }
+    let shown: String = plan
+        .plain
+        .iter()
+        .filter(|(user, _)| random.contains(user))
+        .map(|(user, password)| format!("{user}:{password}\n"))
+        .collect();
     if !shown.is_empty() {
         // To the console only: the log and the stage's output are files that others may read.
-        if !sys.print_console(&format!("Set the following 'random' passwords\n{shown}\n")) {
+        if !sys.print_console(&format!("Set the following 'random' passwords\n\n{shown}")) {
             warning!(sys, "random passwords were set, and there is no console to print them to");
         }
     }
@@ -202,6 +201,32 @@ fn apply(context: &Context<'_>, mut plan: Plan, expire: bool) -> Result<()> {
         }
     }
     errors.pop().map_or(Ok(()), Err)
+}
+
+/// Sets passwords; those that could not be set are taken out. chpasswd(8) changes nothing when one of its lines is
+/// wrong: then each user is tried alone.
+fn set_all(context: &Context<'_>, passwords: &mut Vec<(String, String)>, hashed: bool) -> Vec<Error> {
+    let (sys, distro) = (context.sys, context.distro);
+    if passwords.is_empty() {
+        return Vec::new();
+    }
+    let Err(whole) = distro.set_passwords(sys, passwords, hashed) else { return Vec::new() };
+    if passwords.len() == 1 {
+        warning!(sys, "{whole}");
+        passwords.clear();
+        return vec![whole];
+    }
+    debug!(sys, "{whole}; trying each alone");
+    let mut errors = Vec::new();
+    passwords.retain(|one| match distro.set_passwords(sys, std::slice::from_ref(one), hashed) {
+        Ok(()) => true,
+        Err(e) => {
+            warning!(sys, "{e}");
+            errors.push(e);
+            false
+        }
+    });
+    errors
 }
 
 fn apply_login(context: &Context<'_>, login: PasswordLogin) -> Result<()> {

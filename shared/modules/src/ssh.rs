@@ -1,7 +1,6 @@
 //! ssh: the host's own keys, and the keys that may log in as the default user and as root.
 
 use config::{FromNode, Node, Reader, Shape};
-use distro::Family;
 use state::Frequency;
 use system::{Command, Result, System, Write, debug, info, warning};
 
@@ -123,23 +122,32 @@ pub fn login_as(options: &str, user: &str, instead_of: &str) -> String {
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
     let Some(keys) = context.read_known(Keys::read_known) else { return Ok(()) };
+    // A server without any host key lets nobody in: given keys of which none can be used are as good as none.
+    let given = keys.ssh_keys.as_ref().filter(|given| !given.0.is_empty());
     if keys.ssh_deletekeys {
-        delete_host_keys(sys);
+        if given.is_some() || sys.which("ssh-keygen").is_some() {
+            delete_host_keys(sys);
+        } else if sys.exists(DIRECTORY) {
+            warning!(sys, "ssh-keygen is not installed: the host keys are kept, as no new ones can be made");
+        }
     }
-    match &keys.ssh_keys {
-        Some(given) => write_host_keys(context, given)?,
-        // A key that is there but cannot be read is not a wish for new keys; it was reported.
-        None => generate(context, &keys),
-    }
+    // Whatever becomes of the host's keys, those that open the door are put in.
+    let written = match given {
+        Some(given) => write_host_keys(context, given),
+        None => {
+            generate(context, &keys);
+            Ok(())
+        }
+    };
     let publish = keys.ssh_publish_hostkeys.as_ref();
     if publish.is_none_or(|p| p.enabled) {
         let blacklist = publish.map(|p| &p.blacklist[..]).unwrap_or_default();
-        publish_host_keys(sys, &public_host_keys(sys, blacklist)?);
+        publish_host_keys(sys, &public_host_keys(sys, blacklist));
     }
     if let Err(e) = apply_keys(context, &keys) {
         warning!(sys, "Applying SSH credentials failed! {e}");
     }
-    Ok(())
+    written
 }
 
 fn delete_host_keys(sys: &System) {
@@ -153,16 +161,21 @@ fn delete_host_keys(sys: &System) {
 
 fn write_host_keys(context: &Context<'_>, given: &HostKeys) -> Result<()> {
     let sys = context.sys;
-    let mut certificates = Vec::new();
+    let (mut certificates, mut failed) = (Vec::new(), None);
     for (kind, part, text) in &given.0 {
         let path = path_of(kind, *part);
         let how = if *part == Part::Private { Write::secret() } else { Write::default() };
-        sys.write(&path, text, how)?;
-        if *part == Part::Certificate {
+        if let Err(e) = sys.write(&path, text, how) {
+            warning!(sys, "{e}");
+            failed = Some(e);
+        } else if *part == Part::Certificate {
             certificates.push(("HostCertificate", path));
         }
     }
-    sshd_config::append(sys, &certificates)?;
+    if let Err(e) = sshd_config::append(sys, &certificates) {
+        warning!(sys, "{e}");
+        failed = Some(e);
+    }
     for kind in TYPES {
         let has = |part| given.0.iter().any(|(k, p, _)| *k == kind && *p == part);
         if has(Part::Private)
@@ -172,17 +185,15 @@ fn write_host_keys(context: &Context<'_>, given: &HostKeys) -> Result<()> {
             warning!(sys, "no public half of the {kind} host key: {e}");
         }
     }
-    Ok(())
+    failed.map_or(Ok(()), Err)
 }
 
 /// Writes the public half of a private key.
 fn derive_public(sys: &System, kind: &str) -> Result<()> {
     let private = path_of(kind, Part::Private);
     let out = sys.run(&Command::new(["ssh-keygen", "-y", "-f", &private]))?.text();
-    // ssh-keygen adds the comment of the private key where that has one; the host's says whose it is.
-    let mut words = out.split_whitespace();
-    let (kind_word, base64) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-    let text = format!("{kind_word} {base64} root@localhost\n");
+    // After the private key's own comment, where that has one.
+    let text = format!("{} root@localhost\n", out.trim());
     sys.write(path_of(kind, Part::Public), text, Write::default()).map(drop)
 }
 
@@ -221,11 +232,9 @@ fn generate_one(context: &Context<'_>, kind: &str, path: &str, quiet: bool) -> R
     if !quiet {
         print_stage(&finished.stdout);
     }
-    if context.distro.family == Family::RedHat {
+    if context.distro.ssh_key_group {
         let old_server = openssh_major(sys).is_some_and(|major| major < 9);
-        if context.distro.ssh_key_group
-            && let Some(group) = sys.group("ssh_keys")
-        {
+        if let Some(group) = sys.group("ssh_keys") {
             sys.set_owner(path, (None, Some(group.gid)))?;
         }
         // Before OpenSSH 9 Red Hat's helper reads the keys through that group.
@@ -254,21 +263,28 @@ fn parse_openssh(text: &str) -> Option<u32> {
 }
 
 /// Type and base64 of the host's public keys.
-fn public_host_keys(sys: &System, blacklist: &[String]) -> Result<Vec<(String, String)>> {
+fn public_host_keys(sys: &System, blacklist: &[String]) -> Vec<(String, String)> {
     let mut keys = Vec::new();
-    for name in sys.list(DIRECTORY)? {
+    // Without a directory there is no server to publish keys of.
+    for name in sys.list(DIRECTORY).unwrap_or_default() {
         let kind = name.strip_prefix("ssh_host_").and_then(|n| n.strip_suffix("_key.pub"));
         let Some(kind) = kind else { continue };
         if blacklist.iter().any(|b| b == kind) {
             continue;
         }
-        let text = sys.read_text(format!("{DIRECTORY}/{name}"))?;
+        let text = match sys.read_text(format!("{DIRECTORY}/{name}")) {
+            Ok(text) => text,
+            Err(e) => {
+                warning!(sys, "Publishing host keys failed! {e}");
+                continue;
+            }
+        };
         let mut words = text.split_whitespace();
         if let (Some(kind), Some(base64)) = (words.next(), words.next()) {
             keys.push((kind.to_string(), base64.to_string()));
         }
     }
-    Ok(keys)
+    keys
 }
 
 /// Where a cloud that takes the host's keys will get them: none of the present datasources does.

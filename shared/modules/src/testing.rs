@@ -75,8 +75,39 @@ impl Sandbox {
         Sandbox::with(top, System::new("/"), layout, config)
     }
 
+    /// Puts a program into the machine: a shell script that first writes how it was called, and its standard input
+    /// (which is `$all`), to /calls. The shell and its libraries are this machine's.
+    pub fn stub(&self, name: &str, body: &str) {
+        let shell = self.top.join("bin/sh");
+        if !shell.exists() {
+            let copy = |path: &str| {
+                let to = self.top.join(path.trim_start_matches('/'));
+                std::fs::create_dir_all(to.parent().unwrap()).unwrap();
+                std::fs::copy(path, to).unwrap();
+            };
+            copy("/bin/sh");
+            let libraries = std::process::Command::new("ldd").arg("/bin/sh").output().unwrap();
+            let libraries = String::from_utf8(libraries.stdout).unwrap();
+            libraries.split_whitespace().filter(|word| word.starts_with('/')).for_each(copy);
+        }
+        let script = format!(
+            "#!/bin/sh\necho \"${{0##*/}}${{*:+ $*}}\" >> /calls\nall=\nwhile IFS= read -r line; do\n\
+             echo \"< $line\" >> /calls; all=\"$all $line\"\ndone\n{body}\n"
+        );
+        self.sys.write(format!("/usr/sbin/{name}"), script, system::Write::mode(0o755)).unwrap();
+    }
+
+    /// What the stubs wrote.
+    pub fn calls(&self) -> String {
+        self.sys.read_text_if_there("/calls").unwrap().unwrap_or_default()
+    }
+
     pub fn run(&self, module: &Module) -> Result<()> {
-        (module.run)(&Context {
+        self.with_context(module.run)
+    }
+
+    pub fn with_context<T>(&self, work: impl FnOnce(&Context<'_>) -> T) -> T {
+        work(&Context {
             sys: &self.sys,
             layout: &self.layout,
             instance: &self.instance,

@@ -1,6 +1,6 @@
 //! update_hostname: at every boot the name follows the configuration, unless an administrator changed it.
 
-use distro::parse_hostname;
+use distro::{HostnameWay, parse_hostname};
 use state::Frequency;
 use system::{Result, Write, debug, info};
 
@@ -62,8 +62,13 @@ fn run(context: &Context<'_>) -> Result<()> {
                 context.distro.write_hostname(sys, wanted, keys.create_hostname_file)?;
                 sys.set_kernel_hostname(&names.hostname)?;
             }
-            if ours {
-                sys.write(&record, format!("{wanted}\n"), Write::default())?;
+            // Where hostnamectl keeps the name, the record is upstream's: a bare name, made in any case.
+            let (make, end) = match context.distro.hostname {
+                HostnameWay::Hostnamectl => (true, ""),
+                _ => (keys.create_hostname_file || sys.exists(&record), "\n"),
+            };
+            if ours && make {
+                sys.write(&record, format!("{wanted}{end}"), Write::default())?;
             }
             Ok(())
         }

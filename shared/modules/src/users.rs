@@ -426,10 +426,12 @@ fn read_user(item: &Node, named: Option<(&str, &Node)>, users: &mut Vec<(String,
             match (named, written) {
                 (Some((name, at)), _) => put(name, at, map, reader),
                 (None, None) => put("default", item, map, reader),
-                (None, Some(node)) => match String::read(&node, reader) {
-                    Some(name) => put(&name, &node, map, reader),
-                    None => {}
-                },
+                (None, Some(node)) => {
+                    // A name that cannot be read was reported above.
+                    if let Some(name) = String::read(&node, &mut Reader::new()) {
+                        put(&name, &node, map, reader);
+                    }
+                }
             }
         }
         Value::Seq(names) => {

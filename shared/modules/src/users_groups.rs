@@ -111,7 +111,7 @@ fn make_with_snap(sys: &System, mail: &str, known: bool) -> Result<()> {
 /// What is to become of the password's lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Lock {
-    Lock,
+    Close,
     Unlock,
     /// Left as it is: unlocking would open the account to anybody.
     LeaveBlank,
@@ -120,7 +120,7 @@ enum Lock {
 /// `given`: the configuration has a password for it, perhaps an empty one; `has`: the account has one already.
 fn lock(lock_passwd: bool, given: bool, new: bool, has: bool) -> Lock {
     match lock_passwd {
-        true => Lock::Lock,
+        true => Lock::Close,
         false if given || (!new && has) => Lock::Unlock,
         false => Lock::LeaveBlank,
     }
@@ -146,7 +146,7 @@ fn set_password(context: &Context<'_>, user: &User, new: bool) -> Result<()> {
     set(&keys.hashed_passwd, true)?;
     let has = !new && !distro.has_blank_password(sys, name);
     match lock(keys.lock_passwd, given, new, has) {
-        Lock::Lock => distro.lock_password(sys, name),
+        Lock::Close => distro.lock_password(sys, name),
         Lock::Unlock => distro.unlock_password(sys, name),
         Lock::LeaveBlank => {
             let kind = if new { "user" } else { "existing user" };
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn locks() {
         for (lock_passwd, given, new, has, wanted) in [
-            (true, true, true, true, Lock::Lock),
+            (true, true, true, true, Lock::Close),
             (false, true, true, false, Lock::Unlock),
             (false, false, true, false, Lock::LeaveBlank),
             (false, false, false, true, Lock::Unlock),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use config::{Findings, FromNode, Node, Reader, Shape, Text, Value};
 use state::Frequency;
-use system::{Error, Fetch, Result, System, Write, warning};
+use system::{Command, Error, Fetch, Result, System, Write, warning};
 
 use crate::{Context, Module};
 
@@ -175,6 +175,7 @@ pub fn write_files(context: &Context<'_>, deferred: bool) -> Result<()> {
             failed.push(entry.path.as_str());
         }
     }
+    relabel(context.sys, &entries);
     if failed.is_empty() {
         return Ok(());
     }
@@ -186,8 +187,28 @@ pub fn write_files(context: &Context<'_>, deferred: bool) -> Result<()> {
     )))
 }
 
+/// With SELinux, a new file has the label of its directory; the policy may want another (shadow_t).
+fn relabel(sys: &System, entries: &[Entry]) {
+    const AT_ONCE: usize = 200;
+    if !sys.is_live() || !sys.exists("/sys/fs/selinux/enforce") || sys.which("restorecon").is_none() {
+        return;
+    }
+    let written: Vec<String> = entries.iter().map(path_of).filter(|p| sys.exists(p)).collect();
+    for paths in written.chunks(AT_ONCE) {
+        let fixed = ["restorecon", "--"].map(String::from);
+        if let Err(e) = sys.run(&Command::new(fixed.iter().chain(paths))) {
+            warning!(sys, "write_files: {e}");
+        }
+    }
+}
+
+/// Absolute, whatever was written.
+fn path_of(entry: &Entry) -> String {
+    if entry.path.starts_with('/') { entry.path.clone() } else { format!("/{}", entry.path) }
+}
+
 fn write_one(sys: &System, entry: &Entry) -> Result<()> {
-    let path = if entry.path.starts_with('/') { entry.path.clone() } else { format!("/{}", entry.path) };
+    let path = path_of(entry);
     let Some(content) = content(sys, &path, entry)? else { return Ok(()) };
     // A user that is not there (yet) is an error, but the file is written all the same, as root's.
     let owner = owner(sys, &entry.owner);

@@ -218,25 +218,41 @@ pub fn from_format(sys: &System, format: &str, content: &Node) -> Result<Node> {
             "nothing here reads a network configuration in the format '{format}'"
         )));
     };
-    let known = nics::known(&nics::read(sys));
-    (row.to_config)(content, &known)
-        .or_else(|e| {
-            if !sys.is_live() || !sys.settle_udev(USUAL_WAIT) {
-                return Err(e);
-            }
-            (row.to_config)(content, &nics::known(&nics::read(sys)))
-        })
+    while_devices_come(sys, || (row.to_config)(content, &nics::known(&nics::read(sys))))
         .map_err(system::Error::new)
 }
 
 /// DHCP on the likeliest NIC, once udev has named them; `None` without a NIC.
 pub fn fallback(sys: &System) -> Option<Node> {
-    let mut nics = nics::read(sys);
-    if sys.is_live() && !nics::names_are_settled(&nics, &sys.kernel_command_line()) {
-        sys.settle_udev(USUAL_WAIT);
-        nics = nics::read(sys);
+    let command_line = sys.kernel_command_line();
+    let settled = while_devices_come(sys, || {
+        let nics = nics::read(sys);
+        match nics::fallback(&nics) {
+            Some(config) if nics::names_are_settled(&nics, &command_line) => Ok(config),
+            // Better than nothing, but a name or a NIC may still come.
+            other => Err(other),
+        }
+    });
+    settled.map_or_else(|unsettled| unsettled, Some)
+}
+
+/// Looks until it succeeds, while udev has devices to work on and a moment longer: at early boot a driver may be on
+/// its way still. The last failure counts.
+fn while_devices_come<T, E>(
+    sys: &System,
+    mut look: impl FnMut() -> std::result::Result<T, E>,
+) -> std::result::Result<T, E> {
+    let deadline = Deadline::after(USUAL_WAIT);
+    let pause = Duration::from_millis(50);
+    let mut quiet = Duration::ZERO;
+    loop {
+        let seen = look();
+        if seen.is_ok() || !sys.is_live() || sys.is_container() || deadline.is_over() || quiet >= GRACE {
+            return seen;
+        }
+        sys.clock().sleep(pause);
+        quiet = if sys.udev_is_busy() { Duration::ZERO } else { quiet + pause };
     }
-    nics::fallback(&nics)
 }
 
 #[cfg(test)]

@@ -156,13 +156,3 @@ pub struct Route {
     pub table: Option<Node>,
     pub mtu: Option<Node>,
 }
-
-impl Model {
-    pub fn link(&self, id: &str) -> Option<&Link> {
-        self.links.iter().find(|l| l.id == id)
-    }
-
-    pub fn link_mut(&mut self, id: &str) -> Option<&mut Link> {
-        self.links.iter_mut().find(|l| l.id == id)
-    }
-}

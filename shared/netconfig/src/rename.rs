@@ -54,7 +54,7 @@ pub fn wanted(config: &Node) -> Vec<Wanted> {
         node.at_path(path).and_then(Node::as_str).filter(|t| !t.is_empty()).map(str::to_string)
     };
     let found = |name: Option<String>, mac: Option<String>, driver, device_id| {
-        Some(Wanted { name: name?, mac: mac?.to_ascii_lowercase(), driver, device_id })
+        Some(Wanted { name: name?, mac: mac?.to_ascii_lowercase().replace('-', ":"), driver, device_id })
     };
     match config.as_map().and_then(parse::version) {
         Some(1) => {

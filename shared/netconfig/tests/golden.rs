@@ -67,6 +67,7 @@ fn refused() {
             "input:3:10: network.config[0].type: expected",
         ),
         ("version: 1\nconfig: none\n", "expected a list"),
+        ("version: 2\nethernets: {../../x: {}}\n", "cannot hold a slash"),
         (
             "version: 1\nconfig:\n- {type: nameserver, address: 1.1.1.1, interface: eth9}\n",
             "no entry describes",

@@ -162,7 +162,8 @@ impl System {
         }
     }
 
-    /// The names in a directory, sorted; none when it does not exist.
+    /// The names in a directory, sorted; none when it does not exist. What an interrupted write left is not
+    /// listed: half a script must not be run, half a configuration not be read.
     pub fn list(&self, path: impl AsRef<Path>) -> Result<Vec<String>> {
         let path = path.as_ref();
         let what = format!("listing {}", path.display());
@@ -175,6 +176,7 @@ impl System {
         for entry in entries {
             names.push(entry.doing(&what)?.file_name().to_string_lossy().into_owned());
         }
+        names.retain(|name| !is_unfinished(name));
         names.sort();
         Ok(names)
     }
@@ -414,6 +416,8 @@ impl System {
         match std::os::unix::fs::chown(host, uid, gid) {
             // An image in a folder may be built without privileges; its owner fixes the owners.
             Err(_) if !self.is_live() && !nix::unistd::geteuid().is_root() => Ok(()),
+            // So may one in a user namespace, where root is root but only over the ids that are mapped in it.
+            Err(e) if !self.is_live() && e.raw_os_error() == Some(libc::EINVAL) => Ok(()),
             other => other,
         }
     }
@@ -429,6 +433,13 @@ impl System {
 fn cannot_be_replaced(e: &io::Error) -> bool {
     use io::ErrorKind::{NotFound, PermissionDenied, ReadOnlyFilesystem, ResourceBusy};
     matches!(e.kind(), ResourceBusy | PermissionDenied | NotFound | ReadOnlyFilesystem)
+}
+
+/// Whether a name is that of a write's temporary file: `.NAME.PID.new`.
+fn is_unfinished(name: &str) -> bool {
+    let inner = name.strip_prefix('.').and_then(|n| n.strip_suffix(".new"));
+    let pid = inner.and_then(|n| n.rsplit_once('.')).map(|(_, pid)| pid);
+    pid.is_some_and(|p| !p.is_empty() && p.bytes().all(|b| b.is_ascii_digit()))
 }
 
 #[cfg(test)]
@@ -449,7 +460,11 @@ mod tests {
         assert_eq!(sys.write("/a/b", "x", Write::secret()).unwrap(), Change::Unchanged);
         assert_eq!(sys.write("/a/b", "x", Write::mode(0o4755)).unwrap(), Change::Replaced);
         assert_eq!(sys.metadata("/a/b").unwrap().mode() & 0o7777, 0o4755);
-        assert_eq!(sys.list("/a").unwrap(), ["b"]);
+        // What a kill leaves is as if it were not there; a user's own name may look much like it.
+        for name in [".b.77.new", ".c.new", "d.77.new"] {
+            fs::write(top.join("a").join(name), "half").unwrap();
+        }
+        assert_eq!(sys.list("/a").unwrap(), [".c.new", "b", "d.77.new"]);
         assert!(sys.write("/a", "x", Write::default()).is_err());
         fs::remove_dir_all(top).unwrap();
     }

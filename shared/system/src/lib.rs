@@ -15,6 +15,7 @@ mod file;
 mod http;
 mod ioctl;
 mod kernel;
+mod labels;
 mod link;
 mod log;
 mod output;

@@ -42,10 +42,12 @@ pub fn run(words: &[String]) -> ExitCode {
     let directory = if frequency == "instance" { layout.instance("sem") } else { layout.cloud("sem") };
     let marker = format!("{directory}/bootper.{}.{frequency}", name.replace('-', "_"));
     let old = format!("{directory}/bootper.{name}.{frequency}");
-    if old != marker && sys.exists(&old) && !sys.exists(&marker) {
-        if let Err(e) = sys.rename(&old, &marker) {
-            return fail(&e.to_string());
-        }
+    if old != marker
+        && sys.exists(&old)
+        && !sys.exists(&marker)
+        && let Err(e) = sys.rename(&old, &marker)
+    {
+        return fail(&e.to_string());
     }
     if frequency != "always" && sys.exists(&marker) {
         return ExitCode::SUCCESS;

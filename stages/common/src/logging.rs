@@ -141,8 +141,8 @@ fn parse_handlers(text: &str) -> Vec<Handler> {
         }
     }
     let value = |section: &str, key: &str| {
-        let found = sections.iter().filter(|(name, _)| name == section).flat_map(|(_, entries)| entries);
-        found.filter(|(k, _)| k == key).next_back().map(|(_, v)| v.clone())
+        let mut found = sections.iter().filter(|(name, _)| name == section).flat_map(|(_, entries)| entries);
+        found.rfind(|(k, _)| k == key).map(|(_, v)| v.clone())
     };
     let mut names: Vec<String> = Vec::new();
     for logger in ["logger_root", "logger_cloudinit"] {

@@ -3,7 +3,9 @@
 
 use config::Node;
 use datasource::{NetworkSource, datasource};
-use netconfig::{Inputs, Moment, Plan, Source, apply, bring_up, decide, due, nics, source};
+use netconfig::{
+    Inputs, Moment, Outcome, Plan, Source, apply, bring_up, decide, due, fallback, from_format, source,
+};
 use state::Instance;
 use system::{info, warning};
 
@@ -17,23 +19,32 @@ impl Stage {
             return;
         }
         let sys = &self.sys;
-        let links = nics::read(sys);
         let from_line = source::from_command_line(&self.command_line)
             .and_then(|r| r.map_err(|e| warning!(sys, "{e}")).ok());
-        let of_datasource = found.and_then(|f| self.datasource_network(&f.instance, &nics::known(&links)));
-        let fallback = if self.wants_no_fallback() { None } else { nics::fallback(&links) };
+        let of_datasource = found.and_then(|f| self.datasource_network(&f.instance));
         let order: Option<Vec<Source>> = found
             .and_then(|f| datasource(&f.instance.datasource))
             .map(|row| row.network_order.iter().map(order).collect());
-        let decision = decide(&Inputs {
+        let mut inputs = Inputs {
             frozen: sys.exists(self.layout.data("upgraded-network")),
             order: order.as_deref(),
             command_line: from_line.as_ref(),
             initramfs: None,
             system: self.settings.system.get("network"),
             datasource: of_datasource.as_ref(),
-            fallback: fallback.as_ref(),
-        });
+            fallback: None,
+        };
+        let mut decision = decide(&inputs);
+        // Only now, as it may have to wait for udev to name the NICs.
+        let fallback = if decision.outcome == Outcome::Nothing && !self.wants_no_fallback() {
+            fallback(sys)
+        } else {
+            None
+        };
+        if fallback.is_some() {
+            inputs.fallback = fallback.as_ref();
+            decision = decide(&inputs);
+        }
         let was_read_anew = found.is_some_and(|f| !f.is_cached);
         let moment = Moment {
             has_datasource: found.is_some(),
@@ -69,19 +80,9 @@ impl Stage {
     }
 
     /// What the instance says, as version 1 or 2.
-    fn datasource_network(&self, instance: &Instance, known: &netconfig::Known) -> Option<Node> {
+    fn datasource_network(&self, instance: &Instance) -> Option<Node> {
         let network = instance.network.as_ref()?;
-        let node = Node::from_json(&network.content);
-        let Some(format) = netconfig::parse::FORMATS.iter().find(|f| f.name == network.format) else {
-            warning!(
-                self.sys,
-                "{}: network configuration of the form '{}' is not in this version; ignored",
-                instance.datasource,
-                network.format
-            );
-            return None;
-        };
-        match (format.to_config)(&node, known) {
+        match from_format(&self.sys, &network.format, &Node::from_json(&network.content)) {
             Ok(config) => Some(config),
             Err(e) => {
                 warning!(self.sys, "{}: network configuration ignored: {e}", instance.datasource);

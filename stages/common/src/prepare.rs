@@ -54,10 +54,7 @@ impl Stage {
     pub fn name_machine(&mut self, found: &Found) {
         let (config, system_info) = self.module_config();
         let context = self.context(&found.instance, &config, &system_info);
-        if let Err(e) = {
-            let _ = &context;
-            Ok::<(), system::Error>(())
-        } {
+        if let Err(e) = modules::set_hostname::early(&context) {
             warning!(self.sys, "setting the hostname: {e}; the set_hostname module tries again");
         }
     }

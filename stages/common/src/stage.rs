@@ -216,6 +216,9 @@ impl Stage {
     }
 
     fn finish(mut self) -> ExitCode {
+        if let Err(e) = self.sys.restore_labels() {
+            warning!(self.sys, "SELinux labels: {e}");
+        }
         let failed = self.record.errors.len();
         let result = if failed > 0 {
             "FAIL"

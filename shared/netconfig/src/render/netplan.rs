@@ -44,7 +44,7 @@ pub fn render(model: &Model, target: &Target) -> Result<Vec<File>, String> {
         let section = match link.kind {
             LinkKind::Physical => {
                 if let Some(mac) = &link.mac {
-                    device.insert("match", map([("macaddress", Node::from(mac.as_str()))]));
+                    device.insert("match", map([("macaddress", mac_with_colons(mac))]));
                     device.insert("set-name", link.name.as_str());
                 }
                 if let Some(keep) = &link.keep_configuration {
@@ -52,13 +52,14 @@ pub fn render(model: &Model, target: &Target) -> Result<Vec<File>, String> {
                 }
                 &mut ethernets
             }
-            // A member that nothing describes is a NIC all the same: netplan refuses names that it doesn't know.
+            // A member or a port that nothing describes is a NIC all the same: netplan refuses names that it
+            // doesn't know.
             LinkKind::Bond if link.bond.is_some() => &mut ethernets,
+            LinkKind::Unknown => &mut ethernets,
             LinkKind::Bond => {
                 bond(&mut device, link, model);
                 &mut bonds
             }
-            LinkKind::Bridge if link.ports.is_empty() => continue,
             LinkKind::Bridge => {
                 bridge(&mut device, link);
                 &mut bridges
@@ -67,11 +68,11 @@ pub fn render(model: &Model, target: &Target) -> Result<Vec<File>, String> {
                 device.insert("id", link.vlan_id.clone().unwrap_or_default());
                 device.insert("link", link.vlan_link.clone().unwrap_or_default());
                 if let Some(mac) = &link.mac {
-                    device.insert("macaddress", mac.as_str());
+                    device.insert("macaddress", mac_with_colons(mac));
                 }
                 &mut vlans
             }
-            LinkKind::Loopback | LinkKind::Infiniband | LinkKind::Unknown => continue,
+            LinkKind::Loopback | LinkKind::Infiniband => continue,
         };
         addresses(&mut device, link);
         if !model.dns.is_empty() && device.get("addresses").is_some() && device.get("nameservers").is_none() {
@@ -104,6 +105,11 @@ fn texts(items: &[String]) -> Node {
     Node::from(items.iter().map(|i| Node::from(i.as_str())).collect::<Vec<Node>>())
 }
 
+/// netplan refuses the other way to write them.
+fn mac_with_colons(mac: &str) -> Node {
+    Node::from(mac.replace('-', ":"))
+}
+
 fn push(device: &mut Map, key: &str, item: Node) {
     if let Some(Value::Seq(items)) = device.get_mut(key).map(|n| &mut n.value) {
         items.push(item);
@@ -130,7 +136,7 @@ fn bond(device: &mut Map, link: &Link, model: &Model) {
         device.insert("parameters", parameters);
     }
     if let Some(mac) = &link.mac {
-        device.insert("macaddress", mac.as_str());
+        device.insert("macaddress", mac_with_colons(mac));
     }
     let mut members: Vec<String> =
         model.links.iter().filter(|l| l.bond.as_ref() == Some(&link.id)).map(|l| l.id.clone()).collect();
@@ -153,7 +159,7 @@ fn bridge(device: &mut Map, link: &Link) {
         device.insert("parameters", parameters);
     }
     if let Some(mac) = &link.mac {
-        device.insert("macaddress", mac.as_str());
+        device.insert("macaddress", mac_with_colons(mac));
     }
 }
 
@@ -266,24 +272,36 @@ const SNAPD_MADE: &[&str] = &[
     "/run/systemd/generator/netplan.stamp",
 ];
 
-/// Whether it is snapd's own, unchanged: two lines of comment, then DHCP for everything that looks wired.
-fn is_snapds(text: &str) -> bool {
-    let body: String = text.lines().skip_while(|l| l.starts_with('#')).map(|l| format!("{l}\n")).collect();
-    let comments = text.lines().take_while(|l| l.starts_with('#')).count();
-    let device = |id: &str, glob: &str| {
-        format!("    {id}:\n      match:\n        name: \"{glob}\"\n      dhcp4: true\n")
-    };
-    let known = format!(
-        "network:\n  version: 2\n  ethernets:\n{}{}",
-        device("all-en", "en*"),
-        device("all-eth", "eth*")
-    );
-    comments == 2 && body == known
+/// What that file holds as long as nobody has touched it.
+const SNAPDS_OWN: &str = "\
+# This is the initial network config.
+# It can be overwritten by cloud-init or console-conf.
+network:
+    version: 2
+    ethernets:
+        all-en:
+            match:
+                name: \"en*\"
+            dhcp4: true
+        all-eth:
+            match:
+                name: \"eth*\"
+            dhcp4: true
+";
+
+/// The place in our file that netplan complains of. Not its words, which may hold a value.
+fn refused_at(stderr: &str) -> Option<&str> {
+    let begin = stderr.find(&format!("{PATH}:"))?;
+    let rest = &stderr[begin..];
+    let place =
+        rest.len() - rest[PATH.len()..].trim_start_matches(|c: char| c == ':' || c.is_ascii_digit()).len();
+    Some(rest[..place].trim_end_matches(':'))
 }
 
-/// Removes snapd's default if nobody changed it, has netplan write its backends' files, and applies `set-name`.
+/// Removes snapd's default if nobody changed it, has netplan write its backends' files, and applies `set-name`. An error means
+/// that netplan refuses the file.
 pub fn after(sys: &System) -> system::Result<()> {
-    if sys.read_text_if_there(SNAPD)?.is_some_and(|text| is_snapds(&text)) {
+    if sys.read_text_if_there(SNAPD)?.is_some_and(|text| text == SNAPDS_OWN) {
         debug!(sys, "removing snapd's default {SNAPD} and what netplan made of it");
         for path in std::iter::once(&SNAPD).chain(SNAPD_MADE) {
             sys.remove(path)?;
@@ -292,7 +310,14 @@ pub fn after(sys: &System) -> system::Result<()> {
     if !sys.is_live() {
         return Ok(());
     }
-    sys.run(&Command::new(["netplan", "generate"]))?;
+    let finished = sys.run(&Command::new(["netplan", "generate"]).accept_all())?;
+    if finished.code != 0 {
+        if let Some(place) = refused_at(&String::from_utf8_lossy(&finished.stderr)) {
+            return Err(system::Error::new(format!("netplan refuses the configuration: {place}")));
+        }
+        // No fault of the file (systemd could not be told, say): netplan reads it again at the next reload.
+        system::warning!(sys, "netplan generate: exit code {}", finished.code);
+    }
     if sys.kernel_command_line().split_whitespace().any(|w| w == "net.ifnames=0") {
         debug!(sys, "predictable interface names are off: udev is not asked to set names");
         return Ok(());
@@ -311,4 +336,39 @@ pub fn after(sys: &System) -> system::Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn netplans_complaints() {
+        for (said, place) in [
+            ("", None),
+            ("Failed to reload daemon", None),
+            ("/etc/netplan/90-mine.yaml:1:2: Error in network definition: x", None),
+            (
+                "** WARNING **: a: /etc/netplan/50-cloud-init.yaml:1:39: Error in network definition: unknown key 'k'",
+                Some("/etc/netplan/50-cloud-init.yaml:1:39"),
+            ),
+            ("/etc/netplan/50-cloud-init.yaml:", Some("/etc/netplan/50-cloud-init.yaml")),
+        ] {
+            assert_eq!(refused_at(said), place, "{said}");
+        }
+    }
+
+    #[test]
+    fn only_snapds_own_default_goes() {
+        let top = std::env::temp_dir().join(format!("netplan-test-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&top);
+        let sys = System::new(&top);
+        for (text, stays) in [(SNAPDS_OWN.to_string(), false), (format!("{SNAPDS_OWN}# mine\n"), true)] {
+            sys.write(SNAPD, &text, system::Write::default()).unwrap();
+            sys.write(SNAPD_MADE[0], "", system::Write::default()).unwrap();
+            after(&sys).unwrap();
+            assert_eq!((sys.exists(SNAPD), sys.exists(SNAPD_MADE[0])), (stays, stays));
+        }
+        std::fs::remove_dir_all(top).unwrap();
+    }
 }

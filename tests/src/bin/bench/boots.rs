@@ -49,10 +49,19 @@ fn boot(work: &Path, root: &Path, layers: &[&Path]) -> (f64, f64) {
     script("container", &[&at, "new", &show(root)]);
     for layer in layers {
         script("container", &[&at, "put", &show(layer), "/"]);
+        // What a package does once its files are there.
+        if layer.ends_with("tree") {
+            let units = ["cloud-init-local", "cloud-init-network", "cloud-config", "cloud-final"];
+            script("container", &[&[&at, "run", "systemctl", "-q", "enable"][..], &units[..]].concat());
+        }
     }
     let out: PathBuf = machine.join("facts");
     script("container", &[&at, "boot", &show(&out)]);
     let read = |name: &str| std::fs::read_to_string(out.join(name)).unwrap_or_default();
+    let with_cloud_init = layers.iter().any(|l| l.ends_with("seed"));
+    if with_cloud_init && !read("status").contains("status: done") {
+        fail(&format!("cloud-init did not come to its end: {}", read("status")));
+    }
     if read("state").trim() != "running" {
         fail(&format!("a container did not come up: {} {}", read("state").trim(), read("failed")));
     }

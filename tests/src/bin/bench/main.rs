@@ -77,6 +77,25 @@ fn check(room: &Room, costs: &[Cost]) {
     }
 }
 
+/// What did not do the seed's work is not compared.
+fn did_the_work(room: &Room) {
+    let read = |path: &str| std::fs::read_to_string(room.root.join(path)).unwrap_or_default();
+    let accounts = read("etc/passwd").lines().filter(|l| l.starts_with("alice:")).count();
+    let done = [
+        ("the user", accounts == 1),
+        ("its key", read("home/alice/.ssh/authorized_keys").contains("alice@example")),
+        ("write_files", read("srv/test/encoded") == "hello base64\n"),
+        ("runcmd", read("srv/test/runcmd") == "list\n"),
+        ("the host key", room.root.join("etc/ssh/ssh_host_ed25519_key").exists()),
+        ("the network", room.root.join("etc/systemd/network/10-cloud-init-eth0.network").exists()),
+    ];
+    for (what, is_done) in done {
+        if !is_done {
+            fail(&format!("{what} of the seed was not done\n{}", room.output()));
+        }
+    }
+}
+
 /// Medians of one side: by boot (0 first, 1 second), then by stage.
 pub struct Figures {
     pub cost: [Vec<Cost>; 2],
@@ -93,6 +112,7 @@ fn figures(side: &Side, work: &Path, rounds: usize) -> Figures {
         let room = side.room(work);
         for costs in &mut all {
             let got = side.boot(&room);
+            did_the_work(&room);
             if round > 0 {
                 costs.push(got);
             }

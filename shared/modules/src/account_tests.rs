@@ -1,0 +1,313 @@
+//! Whole modules on a machine in a folder whose account programs are stand-ins: they write down how they were
+//! called and what they were told on standard input, and do the little that the next step looks at.
+//! Programs run chrooted, which takes root or a user namespace (`unshare -r cargo test -p modules`).
+
+use std::os::unix::fs::MetadataExt;
+
+use system::Write;
+
+use crate::testing::{Sandbox, yaml};
+use crate::{set_passwords, ssh, users_groups};
+
+const KEY: &str = "ssh-ed25519 AAAAC3Nz me@x";
+
+/// A machine with the users root and old, and the account programs.
+fn machine(config: &str) -> Sandbox {
+    let mut sandbox = Sandbox::new(config);
+    let me = std::fs::metadata(&sandbox.top).unwrap();
+    let ids = format!("{}:{}", me.uid(), me.gid());
+    let passwd = format!("root:x:{ids}::/root:/bin/sh\nold:x:{ids}::/home/old:/bin/sh\n");
+    let put = |path: &str, text: &str| sandbox.sys.write(path, text, Write::default()).unwrap();
+    put("/etc/passwd", &passwd);
+    put("/etc/group", "root:x:0:\n");
+    put("/etc/shadow", "root:*:1::::::\nold:!:1::::::\n");
+    sandbox.stub("useradd", &format!("echo \"$1:x:{ids}::/home/$1:/bin/sh\" >> /etc/passwd"));
+    sandbox.stub("groupadd", "echo \"$1:x:9:\" >> /etc/group");
+    for quiet in ["usermod", "passwd", "chpasswd"] {
+        sandbox.stub(quiet, "");
+    }
+    sandbox.system_info =
+        yaml("default_user: {name: debian, groups: [adm], sudo: ['ALL=(ALL) NOPASSWD:ALL']}");
+    sandbox
+}
+
+#[test]
+fn users_are_made_in_their_order_and_the_default_one_last() {
+    let sandbox = machine(&format!(
+        "groups: [staff, {{ops: [old, nobody]}}]\n\
+         users:\n- default\n\
+         - {{name: eve, groups: [adm, ops], plain_text_passwd: hunter2, lock_passwd: false, sudo: ALL=(ALL) ALL}}\n\
+         - {{name: hash, passwd: $6$a$hunter2, uid: 7, ssh_authorized_keys: [{KEY}]}}\n"
+    ));
+    sandbox.run(&users_groups::MODULE).unwrap();
+    assert_eq!(
+        sandbox.calls(),
+        "groupadd staff\n\
+         groupadd ops\n\
+         usermod -a -G ops old\n\
+         groupadd adm\n\
+         useradd eve --groups adm,ops -m\n\
+         chpasswd\n< eve:hunter2\n\
+         passwd -u eve\n\
+         useradd hash --uid 7 -m\n\
+         chpasswd -e\n< hash:$6$a$hunter2\n\
+         passwd -l hash\n\
+         useradd debian --groups adm -m\n\
+         passwd -l debian\n"
+    );
+    let (sudoers, mode) = sandbox.file("/etc/sudoers.d/90-cloud-init-users");
+    let rules = sudoers.split_once('\n').unwrap().1;
+    assert_eq!(
+        rules,
+        "\n# User rules for eve\neve ALL=(ALL) ALL\n\n# User rules for debian\ndebian ALL=(ALL) NOPASSWD:ALL\n"
+    );
+    assert_eq!(mode, 0o440);
+    assert_eq!(sandbox.file("/home/hash/.ssh/authorized_keys"), (format!("{KEY}\n"), 0o600));
+    assert_eq!(sandbox.noticed(), ["group ops: there is no user nobody to put into it"]);
+    assert!(!format!("{:?}", sandbox.sys.effects()).contains("hunter2"));
+}
+
+#[test]
+fn who_is_there_already_keeps_what_useradd_would_set() {
+    let sandbox =
+        machine("users: [{name: old, shell: /bin/zsh, groups: [adm], passwd: hunter2, lock_passwd: false}]");
+    sandbox.run(&users_groups::MODULE).unwrap();
+    assert_eq!(sandbox.calls(), "");
+    let noticed = sandbox.noticed().join("\n");
+    assert!(noticed.contains("'passwd' in user-data is ignored for existing user old"), "{noticed}");
+    assert!(noticed.contains("Not unlocking the password of existing user old"), "{noticed}");
+    assert!(!noticed.contains("hunter2"));
+}
+
+#[test]
+fn a_password_that_cannot_be_unlocked_is_made_empty() {
+    for (body, last) in
+        [("echo unchanged >&2; exit 3", "passwd -u e\npasswd -d e\n"), ("exit 0", "passwd -u e\n")]
+    {
+        let sandbox = machine("users: [{name: e, lock_passwd: false, plain_text_passwd: ''}]");
+        sandbox.stub("passwd", &format!("case $1 in -u) {body};; esac"));
+        sandbox.run(&users_groups::MODULE).unwrap();
+        assert_eq!(sandbox.calls(), format!("useradd e -m\n{last}"));
+    }
+}
+
+#[test]
+fn nobody_is_made() {
+    for config in ["users: []", "groups: []\nusers: []", "{}", "users: null", "users: 5"] {
+        let sandbox = machine(config);
+        sandbox.run(&users_groups::MODULE).unwrap();
+        assert_eq!(sandbox.calls(), "", "{config}");
+    }
+}
+
+#[test]
+fn what_is_wrong_costs_no_other_user() {
+    let sandbox = machine(
+        "users:\n\
+         - [[x]]\n\
+         - {name: a, groups: {x: 1}, sudo: {y: 1}, shell: [z]}\n\
+         - {name: 'b:c'}\n\
+         - {name: d, system: true, ssh_import_id: [gh:d]}\n\
+         - {name: -rf}\n\
+         - {name: f, ssh_redirect_user: maybe, gecos: \"two\\nlines\"}\n",
+    );
+    let error = sandbox.run(&users_groups::MODULE).unwrap_err();
+    assert!(error.to_string().contains("ssh_import_id needs a home directory"), "{error}");
+    assert_eq!(
+        sandbox.calls(),
+        "groupadd x\nuseradd a --groups x -m\npasswd -l a\nuseradd f -m\npasswd -l f\n"
+    );
+    let noticed = sandbox.noticed().join("\n");
+    for part in [
+        "test.yaml:2:4: users[0]: expected the name of a user, found a list",
+        "test.yaml:3:35: users[1].sudo: expected a rule, a list of rules or null, found a map",
+        "users[1].shell: expected text, found a list",
+        "test.yaml:4:10: users[2]: not the name of a user",
+        "test.yaml:6:10: users[4]: not the name of a user",
+        "users[5].ssh_redirect_user: expected true, false or default",
+        "users[5].gecos: expected text of one line",
+    ] {
+        assert!(noticed.contains(part), "{part} not in {noticed}");
+    }
+}
+
+#[test]
+fn a_machine_without_the_programs_says_so_and_goes_on() {
+    let sandbox = Sandbox::new("users: [a, b]\ngroups: [g]");
+    assert!(sandbox.run(&users_groups::MODULE).is_err());
+    let noticed = sandbox.noticed();
+    assert_eq!(noticed.len(), 3, "{noticed:?}");
+    assert!(noticed.iter().all(|n| n.contains("not found") || n.contains("No such file")), "{noticed:?}");
+}
+
+#[test]
+fn an_unknown_user_costs_no_other_his_password() {
+    let sandbox = machine(
+        "chpasswd:\n  users:\n  - {name: a, password: firstpw, type: text}\n  - {name: ghost, password: secondpw, type: text}\n\
+         \x20 - {name: r, type: RANDOM}\n  - {name: h, password: $6$s$thirdpw}\n",
+    );
+    sandbox.sys.write("/dev/console", "", Write::default()).unwrap();
+    // As chpasswd(8): nothing is changed when one line is wrong.
+    sandbox.stub("chpasswd", "case $all in *ghost*) exit 1;; esac");
+    assert!(sandbox.run(&set_passwords::MODULE).is_err());
+    let console = sandbox.sys.read_text("/dev/console").unwrap();
+    let random = console.lines().last().and_then(|l| l.strip_prefix("r:")).unwrap().to_string();
+    assert_eq!(random.len(), 20);
+    assert_eq!(console, format!("Set the following 'random' passwords\n\nr:{random}\n"));
+    assert_eq!(
+        sandbox.calls().replace(&random, "RANDOM"),
+        "chpasswd\n< a:firstpw\n< ghost:secondpw\n< r:RANDOM\n\
+         chpasswd\n< a:firstpw\nchpasswd\n< ghost:secondpw\nchpasswd\n< r:RANDOM\n\
+         chpasswd -e\n< h:$6$s$thirdpw\n\
+         passwd --expire a\npasswd --expire r\npasswd --expire h\n"
+    );
+    let said = format!("{:?}{:?}", sandbox.noticed(), sandbox.sys.effects());
+    assert!(said.contains("ghost"));
+    for secret in ["firstpw", "secondpw", "thirdpw", &random] {
+        assert!(!said.contains(secret), "{secret} in {said}");
+    }
+}
+
+#[test]
+fn the_default_users_password() {
+    for (config, calls) in [
+        ("users: [default]\npassword: p", "chpasswd\n< debian:p\npasswd --expire debian\n"),
+        ("users: [default]\npassword: $6$s$h\nchpasswd: {expire: false}", "chpasswd -e\n< debian:$6$s$h\n"),
+        // Passwords of users count more.
+        ("users: [default]\npassword: p\nchpasswd: {expire: false, list: ['a:b']}", "chpasswd\n< a:b\n"),
+        ("users: []\npassword: p", ""),
+        ("users: [default]\npassword: [p]", ""),
+        ("users: [default]\npassword: ''", ""),
+    ] {
+        let sandbox = machine(config);
+        sandbox.run(&set_passwords::MODULE).unwrap();
+        assert_eq!(sandbox.calls(), calls, "{config}");
+    }
+}
+
+const HOST_KEY: &str = "/etc/ssh/ssh_host_rsa_key";
+
+fn with_host_key(config: &str) -> Sandbox {
+    let sandbox = machine(config);
+    sandbox.sys.write(HOST_KEY, "of the image", Write::secret()).unwrap();
+    sandbox
+}
+
+const KEYGEN: &str = "for f; do :; done; case $1 in -y) echo ssh-rsa AAAA;; *) echo new > $f; echo ssh-x NEW c > $f.pub; echo art;; esac";
+
+#[test]
+fn host_keys_are_made_anew() {
+    let sandbox = with_host_key("ssh_genkeytypes: [rsa, ed25519, 'bad type']\nssh_quiet_keygen: true");
+    sandbox.stub("ssh-keygen", KEYGEN);
+    sandbox.run(&ssh::MODULE).unwrap();
+    assert_eq!(
+        sandbox.calls(),
+        "ssh-keygen -t rsa -N  -f /etc/ssh/ssh_host_rsa_key\n\
+         ssh-keygen -t ed25519 -N  -f /etc/ssh/ssh_host_ed25519_key\n"
+    );
+    assert_eq!(sandbox.file(HOST_KEY).0, "new\n");
+    assert_eq!(sandbox.noticed(), ["ssh_genkeytypes: expected types such as ed25519"]);
+}
+
+#[test]
+fn host_keys_stay() {
+    for (config, keygen) in [
+        // No new ones can be made.
+        ("{}", None),
+        // Nobody wants others.
+        ("ssh_deletekeys: false\nssh_genkeytypes: [rsa]", Some(KEYGEN)),
+    ] {
+        let sandbox = with_host_key(config);
+        if let Some(body) = keygen {
+            sandbox.stub("ssh-keygen", body);
+        }
+        sandbox.run(&ssh::MODULE).unwrap();
+        assert_eq!(sandbox.file(HOST_KEY).0, "of the image", "{config}");
+        assert_eq!(sandbox.calls(), "");
+    }
+}
+
+#[test]
+fn given_host_keys_and_those_that_cannot_be_used() {
+    let sandbox = with_host_key(
+        "ssh_keys: {rsa_private: hunter2, rsa_certificate: cert, ecdsa_public: pub, ecdsa_private: [x]}",
+    );
+    sandbox.stub("ssh-keygen", KEYGEN);
+    sandbox.run(&ssh::MODULE).unwrap();
+    assert_eq!(sandbox.file(HOST_KEY), ("hunter2".into(), 0o600));
+    assert_eq!(sandbox.file("/etc/ssh/ssh_host_rsa_key.pub").0, "ssh-rsa AAAA root@localhost\n");
+    assert_eq!(sandbox.file("/etc/ssh/ssh_host_ecdsa_key.pub"), ("pub".into(), 0o644));
+    assert_eq!(
+        sandbox.file("/etc/ssh/sshd_config").0,
+        "HostCertificate /etc/ssh/ssh_host_rsa_key-cert.pub\n"
+    );
+    assert_eq!(sandbox.noticed(), ["test.yaml:1:91: ssh_keys.ecdsa_private: expected text, found a list"]);
+    // None of them can be used: a server without any would lock everybody out.
+    for config in
+        ["ssh_keys: {dsa_private: x}\nssh_genkeytypes: [rsa]", "ssh_keys: x\nssh_genkeytypes: [rsa]"]
+    {
+        let sandbox = with_host_key(config);
+        sandbox.stub("ssh-keygen", KEYGEN);
+        sandbox.run(&ssh::MODULE).unwrap();
+        assert_eq!(sandbox.file(HOST_KEY).0, "new\n", "{config}");
+        assert_eq!(sandbox.noticed().len(), 1);
+    }
+}
+
+#[test]
+fn red_hats_helper_reads_host_keys_through_its_group() {
+    for (distro, version, mode) in [
+        ("rocky", "8.7p1", 0o640),
+        ("fedora", "9.6p1", 0o600),
+        ("debian", "8.7p1", 0o600),
+        ("photon", "8.7p1", 0o600),
+    ] {
+        let mut sandbox = machine("ssh_genkeytypes: [rsa]\nssh_quiet_keygen: true");
+        sandbox.distro = distro::Distro::named(distro).unwrap();
+        sandbox.stub("ssh-keygen", &format!("umask 077; {KEYGEN}"));
+        sandbox.stub("sshd", &format!("echo 'OpenSSH_{version}, OpenSSL' >&2; exit 1"));
+        sandbox.run(&ssh::MODULE).unwrap();
+        assert_eq!(sandbox.file(HOST_KEY).1, mode, "{distro}");
+    }
+}
+
+#[test]
+fn login_keys_of_the_default_user_and_root() {
+    let as_debian = ssh::login_as(ssh::DISABLE, "debian", "root");
+    let as_none = ssh::login_as(ssh::DISABLE, "NONE", "root");
+    for (config, user, root) in [
+        ("users: [default]", Some("KEY\nCLOUD\n"), format!("{as_debian} KEY\n{as_debian} CLOUD\n")),
+        ("users: []", None, format!("{as_none} KEY\n{as_none} CLOUD\n")),
+        ("users: [default]\ndisable_root: false", Some("KEY\nCLOUD\n"), "KEY\nCLOUD\n".into()),
+        (
+            "users: [default]\nallow_public_ssh_keys: false\ndisable_root_opts: no-pty",
+            Some("KEY\n"),
+            "no-pty KEY\n".into(),
+        ),
+    ] {
+        let mut sandbox = machine(&format!("{config}\nssh_genkeytypes: []\nssh_authorized_keys: [{KEY}]"));
+        let cloud = "ssh-rsa BBBB cloud";
+        sandbox.instance.public_keys = vec![cloud.into()];
+        sandbox.run(&users_groups::MODULE).unwrap();
+        sandbox.run(&ssh::MODULE).unwrap();
+        let sorted = |text: &str| {
+            let mut lines: Vec<_> =
+                text.replace("KEY", KEY).replace("CLOUD", cloud).lines().map(String::from).collect();
+            lines.sort();
+            lines
+        };
+        let file = |path: &str| sandbox.sys.read_text(path).ok().map(|text| sorted(&text));
+        assert_eq!(file("/root/.ssh/authorized_keys"), Some(sorted(&root)), "{config}");
+        assert_eq!(file("/home/debian/.ssh/authorized_keys"), user.map(sorted), "{config}");
+    }
+}
+
+#[test]
+fn a_link_to_somebody_elses_directory_is_not_followed() {
+    let sandbox = machine(&format!("users: [{{name: old, ssh_authorized_keys: [{KEY}]}}]"));
+    sandbox.sys.make_dir("/root/.ssh", 0o700).unwrap();
+    sandbox.sys.make_dir("/home/old", 0o755).unwrap();
+    sandbox.sys.link("/nowhere", "/home/old/.ssh").unwrap();
+    assert!(sandbox.run(&users_groups::MODULE).is_err());
+    assert!(sandbox.noticed()[0].contains("/home/old/.ssh is not theirs"), "{:?}", sandbox.noticed());
+}

@@ -1,0 +1,276 @@
+//! keys_to_console: fingerprints and public parts of the host's keys, for whoever reads the console and wants to
+//! know whom he will talk to. Upstream has a program of its own for it; here the module does the work.
+
+use encoding::{base64, sha};
+use state::Frequency;
+use system::{Command, Result, System, debug};
+
+use crate::{Context, Module};
+
+pub const MODULE: Module = Module {
+    name: "keys_to_console",
+    frequency: Frequency::Instance,
+    distros: &[],
+    activation: &[],
+    keys: &[Keys::KEYS],
+    run,
+};
+
+const DIRECTORY: &str = "/etc/ssh";
+const RULE: &str = "#############################################################";
+/// More is no public key.
+const MOST_BYTES: u64 = 64 << 10;
+
+config::keys! {
+    struct Ssh {
+        /// Print the host's keys on the console.
+        emit_keys_to_console: bool = true;
+    }
+    struct Keys {
+        /// What of SSH is shown.
+        ssh: Option<Ssh>;
+        /// Types of keys, as ssh-rsa, whose fingerprints are not printed.
+        ssh_fp_console_blacklist: Vec<String>;
+        /// Types of keys that are not printed themselves.
+        ssh_key_console_blacklist: Vec<String>;
+    }
+}
+
+fn run(context: &Context<'_>) -> Result<()> {
+    let sys = context.sys;
+    let Some(keys) = context.read_known(Keys::read_known) else { return Ok(()) };
+    if keys.ssh.is_some_and(|ssh| !ssh.emit_keys_to_console) {
+        debug!(sys, "ssh.emit_keys_to_console is false; the host's keys are not printed");
+        return Ok(());
+    }
+    let texts = host_keys(sys)?;
+    let fingerprints = fingerprint_block(&texts, &keys.ssh_fp_console_blacklist);
+    let mut console = logged(sys, &fingerprints);
+    console.push_str(&key_block(&texts, &keys.ssh_key_console_blacklist));
+    if !console.is_empty() {
+        sys.print_on_console(&console);
+    }
+    Ok(())
+}
+
+/// The texts of the host's public keys, in the order of their files' names.
+fn host_keys(sys: &System) -> Result<Vec<String>> {
+    if !sys.is_dir(DIRECTORY) {
+        return Ok(Vec::new());
+    }
+    let mut names = sys.list(DIRECTORY)?;
+    names.sort();
+    let mut texts = Vec::new();
+    for name in names.iter().filter(|n| n.starts_with("ssh_host_") && n.ends_with("key.pub")) {
+        match sys.read_at_most(format!("{DIRECTORY}/{name}"), MOST_BYTES) {
+            Ok(bytes) => texts.push(String::from_utf8_lossy(&bytes).into_owned()),
+            Err(e) => debug!(sys, "{e}"),
+        }
+    }
+    Ok(texts)
+}
+
+/// Puts lines into the system's log. Returns what the console is to show of them.
+fn logged(sys: &System, lines: &str) -> String {
+    if lines.is_empty() {
+        return String::new();
+    }
+    // With -s it prints what it logged, in the form that consoles have been read for ever since.
+    let logger = Command::new(["logger", "-s", "-p", "user.info", "-t", "cloud-init"]).stdin(lines);
+    match sys.run(&logger) {
+        Ok(done) => as_printed(lines, &String::from_utf8_lossy(&done.stderr)),
+        Err(e) => {
+            debug!(sys, "{e}; the host's fingerprints are not in the system's log");
+            lines.to_string()
+        }
+    }
+}
+
+/// What a logger printed of lines; the lines themselves when it printed something else (that it has no socket).
+fn as_printed(lines: &str, printed: &str) -> String {
+    let all = lines.lines().all(|line| printed.contains(line));
+    if all { printed } else { lines }.to_string()
+}
+
+fn kind(text: &str) -> &str {
+    text.split_whitespace().next().unwrap_or_default()
+}
+
+/// The fingerprints between their marks; empty when there are none to show.
+fn fingerprint_block(texts: &[String], hidden: &[String]) -> String {
+    let shown = texts.iter().filter(|t| !hidden.iter().any(|h| h == kind(t)));
+    let lines: Vec<String> = shown.filter_map(|text| fingerprint(text)).collect();
+    if lines.is_empty() {
+        return String::new();
+    }
+    format!(
+        "{RULE}\n-----BEGIN SSH HOST KEY FINGERPRINTS-----\n{}\n-----END SSH HOST KEY FINGERPRINTS-----\n{RULE}\n",
+        lines.join("\n")
+    )
+}
+
+/// The keys between their marks; empty when there are none to show.
+fn key_block(texts: &[String], hidden: &[String]) -> String {
+    let shown: String = texts
+        .iter()
+        .filter(|t| !t.trim().is_empty() && !hidden.iter().any(|h| h == kind(t)))
+        .map(|text| format!("{}\n", text.trim_end()))
+        .collect();
+    if shown.is_empty() {
+        return String::new();
+    }
+    format!("-----BEGIN SSH HOST KEY KEYS-----\n{shown}-----END SSH HOST KEY KEYS-----\n")
+}
+
+/// As `ssh-keygen -l` has it: `256 SHA256:… comment (ED25519)`. `None` for what is no public key.
+fn fingerprint(text: &str) -> Option<String> {
+    let line = text.lines().next()?.trim();
+    let (kind, rest) = line.split_once(char::is_whitespace)?;
+    let rest = rest.trim_start();
+    let (key, comment) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    let blob = base64::decode(key.as_bytes())?;
+    let (bits, name) = bits_and_name(&blob)?;
+    if field(&blob)?.0 != kind.as_bytes() {
+        return None;
+    }
+    let hash = base64::encode(&sha::sha256(&blob));
+    let comment = if comment.trim().is_empty() { "no comment" } else { comment.trim() };
+    Some(format!("{bits} SHA256:{} {comment} ({name})", hash.trim_end_matches('=')))
+}
+
+/// The first string of an SSH key's blob (RFC 4251, 5): length, then bytes; and what follows it.
+fn field(blob: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = blob.split_first_chunk::<4>()?;
+    rest.split_at_checked(u32::from_be_bytes(*length) as usize)
+}
+
+/// A key's size in bits and what its type is called.
+fn bits_and_name(blob: &[u8]) -> Option<(usize, &'static str)> {
+    let (kind, rest) = field(blob)?;
+    Some(match kind {
+        b"ssh-rsa" => (number_bits(field(field(rest)?.1)?.0), "RSA"),
+        b"ssh-dss" => (number_bits(field(rest)?.0), "DSA"),
+        b"ssh-ed25519" => (256, "ED25519"),
+        b"ecdsa-sha2-nistp256" => (256, "ECDSA"),
+        b"ecdsa-sha2-nistp384" => (384, "ECDSA"),
+        b"ecdsa-sha2-nistp521" => (521, "ECDSA"),
+        _ => return None,
+    })
+}
+
+/// The bits of a number that is written with its sign bit (RFC 4251, `mpint`).
+fn number_bits(bytes: &[u8]) -> usize {
+    let first = bytes.iter().position(|b| *b != 0).unwrap_or(bytes.len());
+    let digits = &bytes[first..];
+    digits.len() * 8 - digits.first().map_or(0, |b| b.leading_zeros() as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Sandbox;
+    use system::Write;
+
+    // Made for this test with ssh-keygen, which also made the fingerprints.
+    const ECDSA: &str = "ecdsa-sha2-nistp256 AAAAE2VjZHNhLXNoYTItbmlzdHAyNTYAAAAIbmlzdHAyNTYAAABBBKmI1B37/W2UEt7WaLeMB9Pk5+yw8eyyAdwjSEjWI1x+ofBjkM2afxzUd5A6PgPfpVvK8z7VLAZScOL8b4IexCg= root@test";
+    const ECDSA_LINE: &str = "256 SHA256:avrW41S96eHiRBhNv5l0l0psgt8s/FvZhj1RXSAij7A root@test (ECDSA)";
+    const ED25519: &str =
+        "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBrFxrGsQB5kliosWyGh0obY8+0mEqp0D1ya8aLntDPJ root@test";
+    const ED25519_LINE: &str = "256 SHA256:tb3F/aBrC0vLaJWcs1zzl02k4Zt50I2h1UONfoGjcLs root@test (ED25519)";
+    const RSA: &str = "ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAABgQDBlV8F9BdiiYAt1zlebxWd4pUxs054BVcrhq7zFIv00LtBPFtz+mA2Z8AjFZqAxVeQrnIp6EW3QL53rqSkMNWu1s6YQqgfe7DdBOx84zy+lYKawHb8b0wLHF/1rlrKnpsJzZDzGdXiA4VY9Z7nPC4m4MhmRYjxyxudPw31o+OmJkP8hYEJFyMzxtj0HrxIS3hjxCDTLOhChFhS98ueCNH0fhyYJaeX58yZcAfTK7w5qSkcE3hB86ZkeANcl/PCty4kQnBpRepLytoPQoEJJWvJ/6wDv9hitXtvXuQz8ISs4F7QUC/2c0/bIH39fS/AT3t5O1XU5/Cwwf+U5f5JkCyX19DYSv/PZYgXm2hSZ2rURha2QMzcyITvIs8yll3jJ61xN6Gj0EkAENmj4cX+padguEiXSsZzqHkkqtIUNSh6Qg+/Uvq3NfCin3SOfZSL9ZpFQcJ13eBBhHakVS8Q5krefT6D0xiTsjFi6DWGG702OFuwTP+kzoPCDgf1Xd8GmHs=";
+    const RSA_LINE: &str = "3072 SHA256:mv5nhj5VFM4J8VLSVRNYdmu/uW+INe6zsue4XZze6Gc no comment (RSA)";
+
+    fn texts() -> Vec<String> {
+        [ECDSA, ED25519, RSA].map(String::from).into()
+    }
+
+    #[test]
+    fn fingerprints_as_ssh_keygen_has_them() {
+        for (key, wanted) in [(ECDSA, ECDSA_LINE), (ED25519, ED25519_LINE), (RSA, RSA_LINE)] {
+            assert_eq!(fingerprint(key).as_deref(), Some(wanted));
+        }
+    }
+
+    #[test]
+    fn what_is_no_key() {
+        let other_kind = ED25519.replacen("ssh-ed25519", "ssh-rsa", 1);
+        let cut = ED25519.replace("AAAAC3NzaC1lZDI1NTE5", "AAAAC3NzaC1lZDI1NT");
+        let texts =
+            ["", "ssh-rsa", "ssh-rsa AAAA", "ssh-rsa ////////", "x y z", &other_kind, &cut].map(String::from);
+        for text in &texts {
+            assert_eq!(fingerprint(text), None, "{text}");
+        }
+        assert_eq!(fingerprint_block(&texts, &[]), "");
+        assert_eq!(key_block(&["\n".to_string()], &[]), "");
+    }
+
+    #[test]
+    fn blocks() {
+        let all = fingerprint_block(&texts(), &[]);
+        let lines: Vec<&str> = all.lines().collect();
+        assert_eq!(
+            lines,
+            [
+                RULE,
+                "-----BEGIN SSH HOST KEY FINGERPRINTS-----",
+                ECDSA_LINE,
+                ED25519_LINE,
+                RSA_LINE,
+                "-----END SSH HOST KEY FINGERPRINTS-----",
+                RULE
+            ]
+        );
+        let hidden = ["ssh-rsa".to_string(), "ecdsa-sha2-nistp256".to_string()];
+        assert_eq!(fingerprint_block(&texts(), &hidden).lines().count(), 5);
+        let keys = key_block(&texts(), &hidden);
+        assert_eq!(
+            keys,
+            format!("-----BEGIN SSH HOST KEY KEYS-----\n{ED25519}\n-----END SSH HOST KEY KEYS-----\n")
+        );
+        let hidden = [&hidden[..], &["ssh-ed25519".to_string()]].concat();
+        assert_eq!(fingerprint_block(&texts(), &hidden) + &key_block(&texts(), &hidden), "");
+    }
+
+    #[test]
+    fn only_the_hosts_public_keys_are_read() {
+        let sandbox = Sandbox::new("{}");
+        assert_eq!(host_keys(&sandbox.sys).unwrap(), [""; 0]);
+        for (name, text) in [
+            ("ssh_host_rsa_key.pub", RSA),
+            ("ssh_host_ed25519_key.pub", ED25519),
+            ("ssh_host_rsa_key", "secret"),
+            ("ssh_host_rsa_key-cert.pub", "certificate"),
+            ("other_key.pub", "other"),
+        ] {
+            sandbox.sys.write(format!("/etc/ssh/{name}"), text, Write::default()).unwrap();
+        }
+        sandbox.sys.make_dir("/etc/ssh/ssh_host_x_key.pub", 0o755).unwrap();
+        assert_eq!(host_keys(&sandbox.sys).unwrap(), [ED25519, RSA]);
+        // There is no logger in the sandbox: that is no failure.
+        sandbox.run(&MODULE).unwrap();
+        assert!(sandbox.noticed().is_empty());
+    }
+
+    #[test]
+    fn every_line_is_shown_whatever_the_logger_prints() {
+        let logged = "<14>Nov 21 01:00:00 cloud-init: a\n<14>Nov 21 01:00:00 cloud-init: b\n";
+        for (printed, shown) in [(logged, logged), ("", "a\nb\n"), ("logger: no socket\n", "a\nb\n")] {
+            assert_eq!(as_printed("a\nb\n", printed), shown);
+        }
+    }
+
+    #[test]
+    fn configurations() {
+        for (config, noticed) in [
+            ("ssh: {emit_keys_to_console: false}", 0),
+            ("ssh: null", 0),
+            ("ssh: [x]", 1),
+            ("ssh_fp_console_blacklist: ssh-rsa", 0),
+            ("ssh_key_console_blacklist: [[x]]", 1),
+        ] {
+            let sandbox = Sandbox::new(config);
+            sandbox.run(&MODULE).unwrap();
+            assert_eq!(sandbox.noticed().len(), noticed, "{config} {:?}", sandbox.noticed());
+        }
+    }
+}

@@ -1,0 +1,391 @@
+//! ntp: which time servers the machine asks, with whichever client it has or prefers. Everything is decided and
+//! rendered first; files and packages are touched only when that went well.
+
+use config::{FromNode, Map, Node, Reader};
+use distro::{Action, Family, NtpClient};
+use state::Frequency;
+use system::{Error, Result, Write, debug, warning};
+
+use crate::{Context, Module, package_sources, template};
+
+pub const MODULE: Module = Module {
+    name: "ntp",
+    frequency: Frequency::Instance,
+    distros: &[
+        "almalinux",
+        "alpine",
+        "aosc",
+        "azurelinux",
+        "centos",
+        "cloudlinux",
+        "cos",
+        "debian",
+        "eurolinux",
+        "fedora",
+        "mariner",
+        "miraclelinux",
+        "openeuler",
+        "OpenCloudOS",
+        "openmandriva",
+        "opensuse",
+        "opensuse-leap",
+        "opensuse-microos",
+        "opensuse-tumbleweed",
+        "photon",
+        "raspberry-pi-os",
+        "rhel",
+        "rocky",
+        "sle-micro",
+        "sle_hpc",
+        "sles",
+        "TencentOS",
+        "ubuntu",
+        "virtuozzo",
+    ],
+    activation: &["ntp"],
+    keys: &[Keys::KEYS],
+    run,
+};
+
+config::keys! {
+    struct ClientConfig {
+        /// The client's file of settings.
+        confpath: Option<String>;
+        /// A program that is there when the client is.
+        check_exe: Option<String>;
+        /// Packages that bring the client.
+        packages: Option<Vec<String>>;
+        /// The client's service.
+        service_name: Option<String>;
+        /// The text of the file: a template with servers, pools, peers and allow.
+        template: Option<String>;
+    }
+    struct Ntp {
+        /// Whether anything is done.
+        enabled: bool = true;
+        /// The client: auto, chrony, ntp, ntpdate, openntpd, systemd-timesyncd, or another one with `config`.
+        ntp_client: Option<String>;
+        /// Names of pools of servers.
+        pools: Vec<String>;
+        /// Names of servers.
+        servers: Vec<String>;
+        /// Machines that this one exchanges the time with.
+        peers: Vec<String>;
+        /// Networks that may ask this machine.
+        allow: Vec<String>;
+        /// What differs for the client.
+        config: Option<ClientConfig>;
+    }
+    struct Keys {
+        /// Time servers and the client for them.
+        ntp: Option<Ntp>;
+    }
+}
+
+fn run(context: &Context<'_>) -> Result<()> {
+    let (sys, distro) = (context.sys, context.distro);
+    let ntp = match crate::required(context, "ntp", Keys::read_known, |k| k.ntp)? {
+        Some(ntp) => Some(ntp),
+        // `ntp:` alone asks for all defaults.
+        None => Ntp::read(&Node::from(Map::new()), &mut Reader::new()),
+    };
+    let Some(ntp) = ntp.filter(|_| context.config.get("ntp").is_some()) else {
+        debug!(sys, "no time servers are configured");
+        return Ok(());
+    };
+    if !ntp.enabled {
+        debug!(sys, "ntp.enabled is false; time clients are left alone");
+        return Ok(());
+    }
+    let client = client(context, &ntp)?;
+    let mut servers = clean(context, "servers", ntp.servers);
+    let mut pools = clean(context, "pools", ntp.pools);
+    if servers.is_empty() && pools.is_empty() {
+        if distro.name == "cos" {
+            debug!(sys, "no servers are configured; the image's own stay");
+            return Ok(());
+        }
+        // Busybox' ntpd, which is Alpine's, knows no pools.
+        if distro.family == Family::Alpine && client.service == "ntpd" {
+            servers = distro.ntp_pools();
+        } else {
+            pools = distro.ntp_pools();
+        }
+        debug!(
+            sys,
+            "no servers are configured; those of the distribution: {} {}",
+            servers.join(" "),
+            pools.join(" ")
+        );
+    }
+    let list = |items: Vec<String>| items.into_iter().map(Node::from).collect::<Vec<_>>();
+    let mut variables = Map::new();
+    variables.insert("servers", list(servers));
+    variables.insert("pools", list(pools));
+    variables.insert("peers", list(clean(context, "peers", ntp.peers)));
+    variables.insert("allow", list(clean(context, "allow", ntp.allow)));
+    let (path, text) = match ntp.config.and_then(|c| c.template).filter(|t| !t.is_empty()) {
+        Some(text) => ("ntp.config.template".to_string(), text),
+        None => packaged(context, &client)?,
+    };
+    let text = template::render_file(sys, &path, &text, &variables)?;
+
+    if sys.exists(&client.conf) {
+        sys.rename(&client.conf, format!("{}.dist", client.conf))?;
+    }
+    sys.write(&client.conf, text, Write::default())?;
+    if !client.is_there(sys) && !client.packages.is_empty() {
+        package_sources::install_names(context, &client.packages)?;
+    }
+    distro.service(sys, Action::Reload, &client.service)
+}
+
+/// The client that is wanted, else the one that is there, else the one that the distribution prefers; with the
+/// user's changes.
+fn client(context: &Context<'_>, ntp: &Ntp) -> Result<NtpClient> {
+    let (sys, distro) = (context.sys, context.distro);
+    let named = |name: Option<&str>| name.filter(|n| !n.is_empty() && *n != "auto").map(String::from);
+    let name = named(ntp.ntp_client.as_deref())
+        .or_else(|| named(context.system_info.get("ntp_client").and_then(Node::as_str)));
+    let known = match &name {
+        Some(name) => distro.ntp_client(name),
+        None => distro.preferred_ntp_client(sys),
+    };
+    let empty = NtpClient {
+        name: name.clone().unwrap_or_default(),
+        program: String::new(),
+        conf: String::new(),
+        packages: Vec::new(),
+        service: String::new(),
+        templates: Vec::new(),
+    };
+    let is_known = known.is_some();
+    let mut client = known.unwrap_or(empty);
+    let given = |text: &Option<String>| text.clone().filter(|t| !t.trim().is_empty());
+    let mut has_template = is_known;
+    if let Some(config) = &ntp.config {
+        client.conf = given(&config.confpath).unwrap_or(client.conf);
+        client.program = given(&config.check_exe).unwrap_or(client.program);
+        client.service = given(&config.service_name).unwrap_or(client.service);
+        client.packages = config.packages.clone().unwrap_or(client.packages);
+        has_template |= given(&config.template).is_some();
+    }
+    let missing: Vec<&str> = [
+        ("check_exe", client.program.is_empty()),
+        ("confpath", client.conf.is_empty()),
+        ("packages", !is_known && ntp.config.as_ref().is_none_or(|c| c.packages.is_none())),
+        ("service_name", client.service.is_empty()),
+        ("template", !has_template),
+    ]
+    .into_iter()
+    .filter_map(|(key, missing)| missing.then_some(key))
+    .collect();
+    if !missing.is_empty() {
+        let name = &client.name;
+        let list = missing.join(", ");
+        return Err(Error::new(format!("time client {name} is not known here; ntp.config lacks {list}")));
+    }
+    if !client.conf.starts_with('/') {
+        return Err(Error::new("ntp.config.confpath: expected a path that begins with /"));
+    }
+    Ok(client)
+}
+
+/// The client's template and its path.
+fn packaged(context: &Context<'_>, client: &NtpClient) -> Result<(String, String)> {
+    let paths: Vec<String> = client.templates.iter().map(|name| context.layout.template(name)).collect();
+    for path in &paths {
+        if let Some(text) = context.sys.read_text_if_there(path)? {
+            return Ok((path.clone(), text));
+        }
+    }
+    Err(Error::new(format!("writing {}: there is no template {}", client.conf, paths.join(" nor "))))
+}
+
+/// Names that fit on a line of the client's file; another one could be a line of its own.
+fn clean(context: &Context<'_>, key: &str, names: Vec<String>) -> Vec<String> {
+    let (good, bad): (Vec<String>, Vec<String>) = names
+        .into_iter()
+        .map(|n| n.trim().to_string())
+        .partition(|n| !n.is_empty() && !n.contains(|c: char| c.is_whitespace() || c.is_control()));
+    if !bad.is_empty() {
+        warning!(context.sys, "ntp.{key}: expected host names; {} of them cannot be used", bad.len());
+    }
+    good
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Sandbox, yaml};
+    use distro::Distro;
+
+    /// As the packages have them.
+    const CHRONY: &str = include_str!("../../../packaging/etc-cloud/templates/chrony.conf.debian.tmpl");
+    const TIMESYNCD: &str = include_str!("../../../packaging/etc-cloud/templates/timesyncd.conf.tmpl");
+    const TIMESYNCD_FILE: &str = "/etc/systemd/timesyncd.conf.d/cloud-init.conf";
+
+    fn sandbox(distro: &str, config: &str) -> Sandbox {
+        let mut sandbox = Sandbox::new(config);
+        sandbox.distro = Distro::named(distro).unwrap();
+        for (name, text) in [("chrony.conf.debian", CHRONY), ("timesyncd.conf", TIMESYNCD)] {
+            sandbox.sys.write(format!("/etc/cloud/templates/{name}.tmpl"), text, Write::default()).unwrap();
+        }
+        sandbox
+    }
+
+    fn program(sandbox: &Sandbox, path: &str) {
+        sandbox.sys.write(path, "", Write::mode(0o755)).unwrap();
+    }
+
+    /// The sandbox runs nothing: the service is what fails, after everything was written.
+    fn message(sandbox: &Sandbox) -> String {
+        sandbox.run(&MODULE).unwrap_err().to_string()
+    }
+
+    fn settings(sandbox: &Sandbox, path: &str) -> Vec<String> {
+        sandbox
+            .file(path)
+            .0
+            .lines()
+            .filter(|l| !l.is_empty() && !l.starts_with('#'))
+            .map(Into::into)
+            .collect()
+    }
+
+    #[test]
+    fn chrony_on_debian() {
+        let config =
+            "ntp: {servers: [a.example, b.example], pools: [p.example], peers: [q], allow: [10.0.0.0/8]}";
+        let sandbox = sandbox("debian", config);
+        program(&sandbox, "/usr/sbin/chronyd");
+        sandbox.sys.write("/etc/chrony/chrony.conf", "old\n", Write::default()).unwrap();
+        assert!(message(&sandbox).starts_with("running service chrony restart: "));
+        let wanted = [
+            "pool p.example iburst",
+            "server a.example iburst",
+            "server b.example iburst",
+            "peer q",
+            "allow 10.0.0.0/8",
+        ];
+        assert_eq!(settings(&sandbox, "/etc/chrony/chrony.conf")[..5], wanted);
+        assert_eq!(sandbox.file("/etc/chrony/chrony.conf.dist").0, "old\n");
+        assert_eq!(sandbox.file("/etc/chrony/chrony.conf").1, 0o644);
+    }
+
+    #[test]
+    fn the_client_that_is_there() {
+        for place in ["/usr/lib/systemd/systemd-timesyncd", "/lib/systemd/systemd-timesyncd"] {
+            let sandbox = sandbox("debian", "ntp:");
+            program(&sandbox, place);
+            assert!(message(&sandbox).starts_with("running service systemd-timesyncd restart: "), "{place}");
+            let pools: Vec<String> = (0..4).map(|n| format!("{n}.debian.pool.ntp.org")).collect();
+            let wanted = ["[Time]".to_string(), format!("NTP={} ", pools.join(" "))];
+            assert_eq!(settings(&sandbox, TIMESYNCD_FILE), wanted, "{place}");
+        }
+    }
+
+    #[test]
+    fn the_client_that_is_wanted() {
+        for (config, info, file) in [
+            ("ntp: {ntp_client: systemd-timesyncd}", "{}", TIMESYNCD_FILE),
+            ("ntp: {ntp_client: auto}", "{ntp_client: systemd-timesyncd}", TIMESYNCD_FILE),
+            ("ntp: {}", "{ntp_client: auto}", "/etc/chrony/chrony.conf"),
+            ("ntp: {ntp_client: chrony}", "{ntp_client: ntp}", "/etc/chrony/chrony.conf"),
+        ] {
+            let mut sandbox = sandbox("debian", config);
+            sandbox.system_info = yaml(info);
+            program(&sandbox, "/usr/sbin/chronyd");
+            message(&sandbox);
+            assert!(sandbox.sys.exists(file), "{config}");
+        }
+    }
+
+    #[test]
+    fn a_missing_client_is_installed() {
+        let sandbox = sandbox("debian", "ntp: {}");
+        let message = message(&sandbox);
+        assert!(message.contains("apt-get") && message.contains("update"), "{message}");
+        assert!(sandbox.sys.exists("/etc/chrony/chrony.conf"));
+    }
+
+    #[test]
+    fn a_client_of_the_users_own() {
+        let config = "ntp:\n  servers: [a, b]\n  ntp_client: mine\n  config:\n    confpath: /etc/mine.conf\n    \
+            check_exe: mined\n    packages: []\n    service_name: mine\n    template: |\n      \
+            ## template: jinja\n      {% for s in servers %}\n      ask {{s}}\n      {% endfor %}\n";
+        let sandbox = sandbox("debian", config);
+        assert!(message(&sandbox).starts_with("running service mine restart: "));
+        assert_eq!(sandbox.file("/etc/mine.conf").0, "ask a\nask b\n\n");
+    }
+
+    #[test]
+    fn alpine_and_cos() {
+        let config = "ntp: {ntp_client: ntp, config: {template: \"## template: jinja\\n{{servers|join(' ')}};{{pools}}\"}}";
+        let alpine = sandbox("alpine", config);
+        program(&alpine, "/usr/sbin/ntpd");
+        assert!(message(&alpine).starts_with("running rc-service --nocolor ntpd restart: "));
+        let text = alpine.file("/etc/ntp.conf").0;
+        assert!(text.starts_with("0.pool.ntp.org 1.pool.ntp.org ") && text.ends_with(";[]"), "{text}");
+        let cos = sandbox("cos", "ntp: {}");
+        cos.run(&MODULE).unwrap();
+        assert!(!cos.sys.exists("/etc/chrony/chrony.conf"));
+    }
+
+    #[test]
+    fn nothing_is_touched() {
+        for (distro, config, wanted) in [
+            ("debian", "{}", ""),
+            ("debian", "ntp: {enabled: false}", ""),
+            ("debian", "ntp: [x]", "ntp cannot be used as it is written; nothing was done"),
+            ("debian", "ntp: {ntp_client: ntp}", "writing /etc/ntp.conf: there is no template "),
+            ("rocky", "ntp: {}", "writing /etc/chrony.conf: there is no template "),
+            (
+                "debian",
+                "ntp: {ntp_client: mine, config: {confpath: /x}}",
+                "time client mine is not known here; ntp.config lacks check_exe, packages, service_name, template",
+            ),
+            (
+                "debian",
+                "ntp: {config: {confpath: x}}",
+                "ntp.config.confpath: expected a path that begins with /",
+            ),
+            (
+                "debian",
+                "ntp: {config: {template: \"## template: jinja\\n{% for %}\"}}",
+                "ntp.config.template: template line 2: expected 'for NAME in LIST'",
+            ),
+        ] {
+            let sandbox = sandbox(distro, config);
+            for path in ["/etc/chrony/chrony.conf", "/etc/chrony.conf", "/etc/ntp.conf"] {
+                sandbox.sys.write(path, "old\n", Write::default()).unwrap();
+            }
+            let message = sandbox.run(&MODULE).map_or_else(|e| e.to_string(), |()| String::new());
+            assert!(
+                message.starts_with(wanted) && message.is_empty() == wanted.is_empty(),
+                "{config}: {message}"
+            );
+            for path in ["/etc/chrony/chrony.conf", "/etc/chrony.conf", "/etc/ntp.conf"] {
+                assert_eq!(sandbox.file(path).0, "old\n", "{config}");
+                assert!(!sandbox.sys.exists(format!("{path}.dist")), "{config}");
+            }
+        }
+    }
+
+    #[test]
+    fn names_that_fit_on_no_line() {
+        let sandbox = sandbox("debian", "ntp: {servers: [\"a\\nallow 0/0\", ' b ', ''], pools: [c d]}");
+        program(&sandbox, "/usr/sbin/chronyd");
+        message(&sandbox);
+        let lines = settings(&sandbox, "/etc/chrony/chrony.conf");
+        assert_eq!(lines[0], "server b iburst");
+        assert!(!lines.iter().any(|l| l.starts_with("allow") || l.starts_with("pool")));
+        assert_eq!(
+            sandbox.noticed(),
+            [
+                "ntp.servers: expected host names; 2 of them cannot be used",
+                "ntp.pools: expected host names; 1 of them cannot be used"
+            ]
+        );
+    }
+}

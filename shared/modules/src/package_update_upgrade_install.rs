@@ -1,0 +1,260 @@
+//! package_update_upgrade_install: fresh indexes, newer packages, more packages, and a reboot when they want one.
+
+use std::time::Duration;
+
+use config::{FromNode, Kind, Node, Reader, Shape, Value};
+use distro::{Package, Wanted};
+use state::Frequency;
+use system::{Command, Error, Result, warning};
+
+use crate::{Context, Module, package_sources};
+
+pub const MODULE: Module = Module {
+    name: "package_update_upgrade_install",
+    frequency: Frequency::Instance,
+    distros: &[],
+    activation: &["apt_update", "package_update", "apt_upgrade", "package_upgrade", "packages"],
+    keys: &[Keys::KEYS],
+    run,
+};
+
+/// Packages that need a reboot leave one of these.
+const REBOOT_MARKS: [&str; 2] = ["/var/run/reboot-required", "/run/reboot-needed"];
+
+config::keys! {
+    struct Keys {
+        /// Refresh what the package manager knows.
+        package_update: bool = false, also "apt_update" since "22.2";
+        /// Install newer versions of what is installed.
+        package_upgrade: bool = false, also "apt_upgrade" since "22.2";
+        /// Reboot after that when a package wants it.
+        package_reboot_if_required: bool = false, also "apt_reboot_if_required" since "22.2";
+        /// Packages to install: NAME, [NAME, VERSION], or lists of them under the name of a manager.
+        packages: Packages = Packages::default();
+    }
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Packages(Wanted);
+
+impl FromNode for Packages {
+    const SHAPE: Shape = Shape::List(&Shape::Any);
+    fn read(node: &Node, reader: &mut Reader) -> Option<Packages> {
+        let mut wanted = Wanted::default();
+        for_each(node, reader, |item, reader| match &item.value {
+            Value::Map(map) => {
+                for (key, list) in map.iter() {
+                    let name = key.scalar_text().unwrap_or_default();
+                    let into = match name.as_str() {
+                        "apt" => &mut wanted.apt,
+                        "snap" => &mut wanted.snap,
+                        _ => {
+                            reader.note(Kind::Unknown, key, "unknown package manager; expected apt or snap");
+                            continue;
+                        }
+                    };
+                    reader.below(&name, |reader| {
+                        for_each(list, reader, |item, reader| into.extend(package(item, reader)));
+                    });
+                }
+            }
+            _ => wanted.any.extend(package(item, reader)),
+        });
+        Some(Packages(wanted))
+    }
+}
+
+/// Each item of a list; a lone value counts as a list of one.
+fn for_each(list: &Node, reader: &mut Reader, mut each: impl FnMut(&Node, &mut Reader)) {
+    match &list.value {
+        Value::Null => {}
+        Value::Seq(items) => {
+            for (i, item) in items.iter().enumerate() {
+                reader.below(&format!("[{i}]"), |reader| each(item, reader));
+            }
+        }
+        _ => each(list, reader),
+    }
+}
+
+/// `NAME`, or `[NAME, VERSION]`.
+fn package(node: &Node, reader: &mut Reader) -> Option<Package> {
+    const WANTED: &str = "a package's name, or a list of its name and version";
+    let parts = match &node.value {
+        Value::Seq(parts) => &parts[..],
+        Value::Null | Value::Map(_) => return reader.wrong(node, WANTED),
+        _ => std::slice::from_ref(node),
+    };
+    let words: Option<Vec<String>> = parts.iter().map(Node::scalar_text).collect();
+    // A name that begins with a hyphen would be an option of the manager.
+    match words.as_deref() {
+        Some([name]) if is_word(name) => Some(Package::plain(name)),
+        Some([name, version]) if is_word(name) && is_word(version) => {
+            Some(Package { name: name.clone(), version: Some(version.clone()) })
+        }
+        _ => reader.wrong(node, WANTED),
+    }
+}
+
+fn is_word(text: &str) -> bool {
+    !text.is_empty()
+        && !text.starts_with('-')
+        && !text.contains(|c: char| c.is_whitespace() || c.is_control())
+}
+
+fn run(context: &Context<'_>) -> Result<()> {
+    let sys = context.sys;
+    let Some(keys) = context.read_known(Keys::read_known) else { return Ok(()) };
+    let wanted = keys.packages.0;
+    let installs = wanted != Wanted::default();
+    let mut failures: Vec<Error> = Vec::new();
+    let mut attempt = |doing: &str, result: Result<()>| {
+        if let Err(e) = result {
+            warning!(sys, "{doing}: {e}");
+            failures.push(e);
+        }
+    };
+    if keys.package_update || keys.package_upgrade {
+        attempt("Package update failed", package_sources::update(context, true));
+    }
+    if keys.package_upgrade {
+        let apt = package_sources::apt_options(context.system_info);
+        attempt("Package upgrade failed", context.distro.upgrade_packages(sys, &apt));
+    }
+    if installs {
+        attempt("Failure when attempting to install packages", package_sources::install(context, &wanted));
+    }
+    if keys.package_reboot_if_required
+        && (keys.package_upgrade || installs)
+        && let Some(mark) = REBOOT_MARKS.into_iter().find(|m| sys.is_file(m))
+    {
+        warning!(sys, "Rebooting after upgrade or install per {mark}");
+        attempt("Requested to reboot, but unable to", reboot(context));
+    }
+    match failures.pop() {
+        Some(last) => Err(last),
+        None => Ok(()),
+    }
+}
+
+/// Asks for a reboot and waits for its arrival: what follows in the stage belongs to the next boot.
+fn reboot(context: &Context<'_>) -> Result<()> {
+    context.sys.run(&Command::new(["/sbin/reboot"]))?;
+    for seconds in [1, 2, 4, 8, 16, 32] {
+        context.sys.clock().sleep(Duration::from_secs(seconds));
+    }
+    Err(Error::new("rebooting: still running more than a minute after it was asked for"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Sandbox, yaml};
+    use system::Write;
+
+    fn read(text: &str) -> (Wanted, Vec<String>) {
+        let mut reader = Reader::new();
+        let wanted = Packages::read(&yaml(text), &mut reader).unwrap().0;
+        (wanted, reader.into_findings().iter().map(|f| f.to_string()).collect())
+    }
+
+    fn with(name: &str, version: &str) -> Package {
+        Package { name: name.into(), version: Some(version.into()) }
+    }
+
+    #[test]
+    fn lists() {
+        let (wanted, findings) =
+            read("[a, [b, 1.0], [c], 7zip, {apt: [d, [e, '2']], snap: [[f, edge]]}, {apt: g}]");
+        assert_eq!(
+            wanted.any,
+            [Package::plain("a"), with("b", "1.0"), Package::plain("c"), Package::plain("7zip")]
+        );
+        assert_eq!(wanted.apt, [Package::plain("d"), with("e", "2"), Package::plain("g")]);
+        assert_eq!(wanted.snap, [with("f", "edge")]);
+        assert!(findings.is_empty(), "{findings:?}");
+        assert_eq!(read("vim").0.any, [Package::plain("vim")]);
+        assert_eq!(read("null").0, Wanted::default());
+    }
+
+    #[test]
+    fn what_is_no_package() {
+        for (text, place, word) in [
+            ("[a, {yum: [b]}]", "test.yaml:1:6: [1]", "expected apt or snap"),
+            ("[a, [b, c, d]]", "test.yaml:1:5: [1]", "found a list"),
+            ("[a, null]", "test.yaml:1:5: [1]", "expected a package's name"),
+            ("[a, --purge]", "test.yaml:1:5: [1]", "expected a package's name"),
+            ("[a, 'b c']", "test.yaml:1:5: [1]", "expected a package's name"),
+            ("[a, {apt: [{b: c}]}]", "test.yaml:1:12: [1].apt[0]", "found a map"),
+            ("[a, []]", "test.yaml:1:5: [1]", "found a list"),
+        ] {
+            let (wanted, findings) = read(text);
+            assert_eq!(
+                (wanted.any.len(), wanted.apt.len(), findings.len()),
+                (1, 0, 1),
+                "{text} {findings:?}"
+            );
+            assert!(findings[0].starts_with(place) && findings[0].contains(word), "{text} {findings:?}");
+        }
+    }
+
+    /// The sandbox has a file for each program but nothing that could run it: starting one fails, and says what.
+    fn tried(distro: &str, programs: &[&str], config: &str) -> (Sandbox, Vec<String>, bool) {
+        let mut sandbox = Sandbox::new(config);
+        sandbox.distro = distro::Distro::named(distro).unwrap();
+        for program in programs {
+            sandbox.sys.write(format!("/usr/bin/{program}"), "", Write::mode(0o755)).unwrap();
+        }
+        sandbox.sys.write("/run/reboot-needed", "", Write::default()).unwrap();
+        let failed = sandbox.run(&MODULE).is_err();
+        let noticed = sandbox.noticed();
+        (sandbox, noticed, failed)
+    }
+
+    #[test]
+    fn every_part_is_tried_and_the_last_failure_counts() {
+        let config = "{package_upgrade: true, packages: [a], package_reboot_if_required: true}";
+        let (sandbox, noticed, failed) = tried("rocky", &[], config);
+        let starts = [
+            "Package update failed: running dnf -y makecache: dnf: ",
+            "Package upgrade failed: running dnf -y upgrade: dnf: ",
+            "Failure when attempting to install packages: Failed to install the following packages: a",
+            "Rebooting after upgrade or install per /run/reboot-needed",
+            "Requested to reboot, but unable to: running /sbin/reboot: ",
+        ];
+        assert!(failed);
+        assert_eq!(noticed.len(), starts.len(), "{noticed:?}");
+        for (line, start) in noticed.iter().zip(starts) {
+            assert!(line.starts_with(start), "{line}");
+        }
+        assert!(sandbox.sys.exists("/var/lib/cloud/instance/sem/update_sources"));
+    }
+
+    #[test]
+    fn old_spellings_and_nothing_to_do() {
+        for (config, noticed, failed) in [
+            ("{apt_update: true}", 2, true),
+            ("{package_update: false, packages: []}", 0, false),
+            ("{packages: null, package_reboot_if_required: true}", 0, false),
+            ("{package_update: maybe}", 1, false),
+            ("{packages: [{snap: []}]}", 0, false),
+        ] {
+            let (sandbox, got, fails) = tried("debian", &[], config);
+            assert_eq!((got.len(), fails), (noticed, failed), "{config} {got:?}");
+            assert!(sandbox.commands().is_empty(), "{config}");
+        }
+    }
+
+    #[test]
+    fn indexes_are_refreshed_once_unless_asked_for() {
+        for (config, refreshed) in
+            [("{packages: [a]}", false), ("{packages: [a], package_update: true}", true)]
+        {
+            let sandbox = Sandbox::new(config);
+            sandbox.sys.write("/var/lib/cloud/instance/sem/update_sources", "", Write::default()).unwrap();
+            assert!(sandbox.run(&MODULE).is_err());
+            let said = sandbox.noticed().join("\n");
+            assert_eq!(said.contains("apt-get"), refreshed, "{said}");
+        }
+    }
+}

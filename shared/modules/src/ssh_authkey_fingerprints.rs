@@ -1,0 +1,216 @@
+//! ssh_authkey_fingerprints: a table of the keys that may log in, for whoever reads the console.
+
+use encoding::{base64, md5, sha};
+use state::Frequency;
+use system::{Result, debug, warning};
+
+use crate::authorized_keys::{self, Entry};
+use crate::users::Accounts;
+use crate::{Context, Module};
+
+pub const MODULE: Module = Module {
+    name: "ssh_authkey_fingerprints",
+    frequency: Frequency::Instance,
+    distros: &[],
+    activation: &[],
+    keys: &[Keys::KEYS],
+    run,
+};
+
+const PREFIX: &str = "ci-info: ";
+
+config::keys! {
+    struct Keys {
+        /// Do not print the fingerprints of authorized keys.
+        no_ssh_fingerprints: bool = false;
+        /// The hash that a fingerprint is made with: md5, sha1, sha256 or sha512.
+        authkey_hash: String = "sha256".to_string();
+    }
+}
+
+fn run(context: &Context<'_>) -> Result<()> {
+    let sys = context.sys;
+    let Some(keys) = context.read_known(Keys::read_known) else { return Ok(()) };
+    if keys.no_ssh_fingerprints {
+        debug!(sys, "no_ssh_fingerprints is set; fingerprints are not printed");
+        return Ok(());
+    }
+    if digest(&keys.authkey_hash, &[]).is_none() {
+        warning!(sys, "authkey_hash: expected md5, sha1, sha256 or sha512; fingerprints are shown as '?'");
+    }
+    let mut failure = None;
+    for user in Accounts::of(context).users {
+        let Some(account) = sys.user(&user.name).filter(|a| !a.home.is_empty()) else {
+            debug!(sys, "{} has no account or no home; no fingerprints", user.name);
+            continue;
+        };
+        let found = authorized_keys::file_of(sys, &account)
+            .and_then(|path| Ok((sys.read_text_if_there(&path)?.unwrap_or_default(), path)));
+        match found {
+            Ok((text, path)) => {
+                let entries: Vec<Entry> = text.lines().filter_map(authorized_keys::parse_line).collect();
+                sys.print_on_console(&report(&user.name, &path, &entries, &keys.authkey_hash));
+            }
+            Err(e) => {
+                warning!(sys, "fingerprints of {}: {e}", user.name);
+                failure = Some(e);
+            }
+        }
+    }
+    failure.map_or(Ok(()), Err)
+}
+
+fn digest(name: &str, bytes: &[u8]) -> Option<Vec<u8>> {
+    Some(match name.to_ascii_lowercase().as_str() {
+        "md5" => md5::digest(bytes).to_vec(),
+        "sha1" => sha::sha1(bytes).to_vec(),
+        "sha256" => sha::sha256(bytes).to_vec(),
+        "sha512" => sha::sha512(bytes).to_vec(),
+        _ => return None,
+    })
+}
+
+/// `aa:bb:…`; `?` for what cannot be decoded or hashed.
+fn fingerprint(key: &str, hash: &str) -> String {
+    let bytes = base64::decode(key.as_bytes()).and_then(|bytes| digest(hash, &bytes));
+    let pairs = bytes.map(|b| b.iter().map(|b| format!("{b:02x}")).collect::<Vec<_>>().join(":"));
+    pairs.unwrap_or_else(|| "?".into())
+}
+
+/// The lines about one user.
+fn report(user: &str, path: &str, entries: &[Entry], hash: &str) -> String {
+    if entries.is_empty() {
+        return format!("{PREFIX}no authorized SSH keys fingerprints found for user {user}.\n");
+    }
+    let or_dash = |text: &str| if text.is_empty() { "-".to_string() } else { printable(text) };
+    let mut rows = vec![[
+        "Keytype".into(),
+        format!("Fingerprint ({})", printable(hash)),
+        "Options".into(),
+        "Comment".into(),
+    ]];
+    rows.extend(
+        entries.iter().map(|e| {
+            [e.kind.clone(), fingerprint(&e.base64, hash), or_dash(&e.options), or_dash(&e.comment)]
+        }),
+    );
+    let table = table(&rows);
+    let width = table.first().map_or(0, |line| line.chars().count());
+    let title = format!("Authorized keys from {path} for user {user}");
+    // Of an odd rest the right side has more.
+    let rest = width.saturating_sub(title.chars().count());
+    let title = format!("{}{title}{}", "+".repeat(rest / 2), "+".repeat(rest - rest / 2));
+    std::iter::once(title).chain(table).map(|line| format!("{PREFIX}{line}\n")).collect()
+}
+
+/// A comment is a user's text, and a terminal obeys what it is sent.
+fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+}
+
+/// Rows in a frame, the first one a header; every cell in the middle of its column.
+fn table<const N: usize>(rows: &[[String; N]]) -> Vec<String> {
+    let widths: [usize; N] =
+        std::array::from_fn(|i| 2 + rows.iter().map(|row| row[i].chars().count()).max().unwrap_or(0));
+    let frame = format!("+{}+", widths.map(|w| "-".repeat(w)).join("+"));
+    let mut lines = vec![frame.clone()];
+    for (number, row) in rows.iter().enumerate() {
+        let cells: Vec<String> = row.iter().zip(widths).map(|(cell, width)| centred(cell, width)).collect();
+        lines.push(format!("|{}|", cells.join("|")));
+        if number == 0 {
+            lines.push(frame.clone());
+        }
+    }
+    lines.push(frame);
+    lines
+}
+
+/// The odd blank goes to the left of a column of odd width, as upstream's tables (Python's `str.center`) have it.
+fn centred(text: &str, width: usize) -> String {
+    let rest = width.saturating_sub(text.chars().count());
+    let left = rest / 2 + (rest & width & 1);
+    format!("{}{text}{}", " ".repeat(left), " ".repeat(rest - left))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Sandbox;
+    use system::Write;
+
+    fn entry(line: &str) -> Entry {
+        authorized_keys::parse_line(line).unwrap()
+    }
+
+    #[test]
+    fn fingerprints() {
+        // By sha256sum and its relatives of the two bytes "ab".
+        for (hash, wanted) in [
+            ("md5", "18:7e:f4:43:61:22:d1:cc:2f:40:dc:2b:92:f0:eb:a0"),
+            ("sha1", "da:23:61:4e:02:46:9a:0d:7c:7b:d1:bd:ab:5c:9c:47:4b:19:04:dc"),
+            (
+                "SHA256",
+                "fb:8e:20:fc:2e:4c:3f:24:8c:60:c3:9b:d6:52:f3:c1:34:72:98:bb:97:7b:8b:4d:59:03:b8:50:55:62:06:03",
+            ),
+            ("whirlpool", "?"),
+        ] {
+            assert_eq!(fingerprint("YWI=", hash), wanted);
+        }
+        assert_eq!(fingerprint("YWI", "md5"), "?");
+        assert_eq!(fingerprint("YWI=", "sha512").len(), 64 * 3 - 1);
+    }
+
+    /// The frame is what upstream's own table class makes of the same rows.
+    #[test]
+    fn the_table() {
+        let rows = [
+            ["Keytype", "Fingerprint (sha256)", "Options", "Comment"],
+            ["ssh-rsa", "aa:bb:cc", "-", "me@x"],
+            ["ssh-ed25519", "ff", "no-pty", "-"],
+        ];
+        assert_eq!(
+            table(&rows.map(|row| row.map(String::from))),
+            [
+                "+-------------+----------------------+---------+---------+",
+                "|   Keytype   | Fingerprint (sha256) | Options | Comment |",
+                "+-------------+----------------------+---------+---------+",
+                "|   ssh-rsa   |       aa:bb:cc       |    -    |   me@x  |",
+                "| ssh-ed25519 |          ff          |  no-pty |    -    |",
+                "+-------------+----------------------+---------+---------+",
+            ]
+        );
+    }
+
+    #[test]
+    fn reports() {
+        let text = report("bob", "/k", &[entry("ssh-rsa YWI= a\u{1b}[2Jb")], "md5");
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 6, "{text}");
+        assert!(lines.iter().all(|l| l.starts_with("ci-info: ") && l.len() == lines[0].len()), "{text}");
+        assert!(lines[0].contains("+Authorized keys from /k for user bob+"), "{text}");
+        assert!(lines[4].contains("| 18:7e:") && lines[4].contains("|    -    |  a?[2Jb |"), "{text}");
+        let none = report("bob", "/k", &[], "md5");
+        assert_eq!(none, "ci-info: no authorized SSH keys fingerprints found for user bob.\n");
+    }
+
+    #[test]
+    fn users_without_accounts_or_keys_are_no_failure() {
+        let passwd = format!("bob:x:{0}:{0}::/home/bob:/bin/sh\nnohome:x:2:2:::/bin/sh\n", 1000);
+        for (config, noticed) in [
+            ("users: [bob, nohome, nobody]", 0),
+            ("users: [bob]\nno_ssh_fingerprints: true", 0),
+            ("users: [bob]\nauthkey_hash: whirlpool", 1),
+            ("users: [bob]\nauthkey_hash: [md5]", 1),
+            ("users: []", 0),
+        ] {
+            let sandbox = Sandbox::new(config);
+            sandbox.sys.write("/etc/passwd", &passwd, Write::default()).unwrap();
+            sandbox
+                .sys
+                .write("/home/bob/.ssh/authorized_keys", "ssh-rsa YWI= me\n", Write::secret())
+                .unwrap();
+            sandbox.run(&MODULE).unwrap();
+            assert_eq!(sandbox.noticed().len(), noticed, "{config} {:?}", sandbox.noticed());
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! timezone: the machine's time zone.
+
+use state::Frequency;
+use system::{Result, debug};
+
+use crate::{Context, Module, required};
+
+pub const MODULE: Module = Module {
+    name: "timezone",
+    frequency: Frequency::Instance,
+    distros: &[],
+    activation: &["timezone"],
+    keys: &[Keys::KEYS],
+    run,
+};
+
+config::keys! {
+    struct Keys {
+        /// The zone, as Europe/Berlin: a file below /usr/share/zoneinfo.
+        timezone: Option<String>;
+    }
+}
+
+fn run(context: &Context<'_>) -> Result<()> {
+    let zone = match context.first_arg() {
+        Some(zone) => Some(zone),
+        None => required(context, "timezone", Keys::read_known, |k| k.timezone)?,
+    };
+    match zone.filter(|z| !z.is_empty()) {
+        Some(zone) => context.distro.set_timezone(context.sys, &zone),
+        None => {
+            debug!(context.sys, "no time zone is configured");
+            Ok(())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::MODULE;
+    use crate::testing::{Sandbox, yaml};
+    use distro::Distro;
+    use system::Write;
+
+    const ZONE: &str = "/usr/share/zoneinfo/Europe/Berlin";
+
+    fn sandbox(distro: &str, config: &str) -> Sandbox {
+        let mut sandbox = Sandbox::new(config);
+        sandbox.distro = Distro::named(distro).unwrap();
+        sandbox.sys.write(ZONE, "TZif2", Write::default()).unwrap();
+        sandbox
+    }
+
+    #[test]
+    fn a_link_and_on_debian_a_text() {
+        for (distro, text) in [("debian", true), ("alpine", true), ("fedora", false), ("sles", false)] {
+            let sandbox = sandbox(distro, "timezone: Europe/Berlin");
+            sandbox.run(&MODULE).unwrap();
+            assert_eq!(sandbox.sys.read_link("/etc/localtime").unwrap(), ZONE, "{distro}");
+            assert_eq!(sandbox.sys.exists("/etc/timezone"), text, "{distro}");
+            if text {
+                assert_eq!(sandbox.file("/etc/timezone"), ("Europe/Berlin\n".into(), 0o644));
+            }
+        }
+    }
+
+    #[test]
+    fn a_copy_stays_a_copy_where_there_is_a_text_too() {
+        for (distro, link) in [("debian", false), ("rocky", true)] {
+            let sandbox = sandbox(distro, "timezone: Europe/Berlin");
+            sandbox.sys.write("/etc/localtime", "old", Write::default()).unwrap();
+            sandbox.run(&MODULE).unwrap();
+            assert_eq!(sandbox.sys.is_link("/etc/localtime"), link, "{distro}");
+            assert_eq!(sandbox.sys.read_text("/etc/localtime").unwrap(), "TZif2", "{distro}");
+        }
+    }
+
+    #[test]
+    fn an_argument_counts_before_the_key() {
+        let mut sandbox = sandbox("debian", "timezone: Mars/Olympus");
+        sandbox.args = vec![yaml("Europe/Berlin")];
+        sandbox.run(&MODULE).unwrap();
+        assert_eq!(sandbox.file("/etc/timezone").0, "Europe/Berlin\n");
+    }
+
+    #[test]
+    fn nothing_is_written_for_what_is_no_zone() {
+        for (config, fails) in [
+            ("timezone: Mars/Olympus", true),
+            ("timezone: ../../../etc/passwd", true),
+            ("timezone: Europe", true),
+            ("timezone: /usr/share/zoneinfo/Europe/Berlin", true),
+            ("timezone: [Europe/Berlin]", true),
+            ("timezone:", false),
+            ("timezone: ''", false),
+        ] {
+            let sandbox = sandbox("debian", config);
+            assert_eq!(sandbox.run(&MODULE).is_err(), fails, "{config}");
+            assert!(
+                !sandbox.sys.is_link("/etc/localtime") && !sandbox.sys.exists("/etc/timezone"),
+                "{config}"
+            );
+        }
+    }
+}

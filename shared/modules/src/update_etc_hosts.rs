@@ -1,0 +1,235 @@
+//! update_etc_hosts: the machine's own names in hosts(5), the whole file from a template or one line of it.
+
+use config::{FromNode, Kind, Map, Node, Reader, Shape, Value};
+use distro::header;
+use state::Frequency;
+use system::{Error, Result, Write, debug, warning};
+
+use crate::names::{self, Names};
+use crate::{Context, Module, template};
+
+pub const MODULE: Module = Module {
+    name: "update_etc_hosts",
+    frequency: Frequency::Always,
+    distros: &[],
+    activation: &["manage_etc_hosts"],
+    keys: &[Keys::KEYS, names::Keys::KEYS],
+    run,
+};
+
+const FILE: &str = "/etc/hosts";
+
+/// How much of the file is ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Manage {
+    Nothing,
+    All,
+    Localhost,
+}
+
+impl FromNode for Manage {
+    const SHAPE: Shape = Shape::Word(&["true", "false", "localhost"]);
+    fn read(node: &Node, reader: &mut Reader) -> Option<Manage> {
+        match &node.value {
+            Value::Str(word) if word.eq_ignore_ascii_case("localhost") => Some(Manage::Localhost),
+            Value::Str(word) if word.eq_ignore_ascii_case("template") => {
+                reader.note(Kind::Deprecated, node, "deprecated since 22.2, use 'true' instead");
+                Some(Manage::All)
+            }
+            Value::Str(_) | Value::Bool(_) | Value::Null | Value::Int(0 | 1) => {
+                match bool::read(node, &mut Reader::new()) {
+                    Some(true) => Some(Manage::All),
+                    Some(false) => Some(Manage::Nothing),
+                    None => reader.wrong(node, "true, false or localhost"),
+                }
+            }
+            _ => reader.wrong(node, "true, false or localhost"),
+        }
+    }
+}
+
+config::keys! {
+    struct Keys {
+        /// Write /etc/hosts from its template (true), or see to the machine's own entry in it (localhost).
+        manage_etc_hosts: Manage = Manage::Nothing;
+    }
+}
+
+fn run(context: &Context<'_>) -> Result<()> {
+    let sys = context.sys;
+    let manage = context.read_known(Keys::read_known).map_or(Manage::Nothing, |k| k.manage_etc_hosts);
+    if manage == Manage::Nothing {
+        debug!(sys, "Configuration option 'manage_etc_hosts' is not set, not managing {FILE}");
+        return Ok(());
+    }
+    // Its own findings are told by the modules whose keys they are.
+    let keys = names::Keys::read_known(context.config, &mut Reader::new());
+    let Some(names) = keys.and_then(|keys| names::of(context, &keys, false)) else {
+        warning!(sys, "Option 'manage_etc_hosts' is set, but no hostname was found");
+        return Ok(());
+    };
+    if !names.are_sane() {
+        return Err(Error::new("writing /etc/hosts: the name given is none that a machine can have"));
+    }
+    match manage {
+        Manage::All => whole(context, &names),
+        _ => entry(context, &names),
+    }
+}
+
+fn whole(context: &Context<'_>, names: &Names) -> Result<()> {
+    let path = context.layout.template(&format!("hosts.{}", context.distro.templates));
+    let Some(text) = context.sys.read_text_if_there(&path)? else {
+        return Err(Error::new(format!("writing {FILE}: there is no template {path}")));
+    };
+    let mut variables = Map::new();
+    variables.insert("hostname", names.hostname.as_str());
+    variables.insert("fqdn", names.fqdn.as_str());
+    let text = template::render_file(context.sys, &path, &text, &variables)?;
+    // Templates of other releases differ in their comments: what a boot need not change, it leaves.
+    if context.sys.read_text_if_there(FILE)?.is_some_and(|old| meaning(&old) == meaning(&text)) {
+        debug!(context.sys, "{FILE} has these entries already");
+        return Ok(());
+    }
+    context.sys.write(FILE, text, Write::default()).map(drop)
+}
+
+/// The entries of a hosts(5) file: their words, without comments.
+fn meaning(text: &str) -> Vec<Vec<&str>> {
+    text.lines()
+        .map(|line| line.split('#').next().unwrap_or_default().split_whitespace().collect::<Vec<_>>())
+        .filter(|words| !words.is_empty())
+        .collect()
+}
+
+fn entry(context: &Context<'_>, names: &Names) -> Result<()> {
+    let sys = context.sys;
+    let old = sys.read_text_if_there(FILE)?;
+    let note = if old.is_none() { header(sys, "Added") + "\n" } else { String::new() };
+    match with_entry(old.as_deref().unwrap_or_default(), context.distro.loop_address, names) {
+        Some(text) => sys.write(FILE, note + &text, Write::default()).map(drop),
+        None => Ok(()),
+    }
+}
+
+/// The text with an entry for the machine's names added; `None` when it has one.
+fn with_entry(text: &str, address: &str, names: &Names) -> Option<String> {
+    let there = text.lines().any(|line| {
+        let mut words = line.split('#').next().unwrap_or_default().split_whitespace();
+        words.next() == Some(address)
+            && words.next() == Some(&names.fqdn)
+            && words.any(|alias| alias == names.hostname)
+    });
+    if there {
+        return None;
+    }
+    let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+    Some(format!("{text}{end}{address}\t{}\t{}\n", names.fqdn, names.hostname))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Sandbox;
+    use distro::Distro;
+
+    /// As the packages have it.
+    const DEBIAN: &str = include_str!("../../../packaging/etc-cloud/templates/hosts.debian.tmpl");
+
+    fn sandbox(config: &str) -> Sandbox {
+        let sandbox = Sandbox::new(config);
+        sandbox.sys.write("/etc/cloud/templates/hosts.debian.tmpl", DEBIAN, Write::default()).unwrap();
+        sandbox
+    }
+
+    #[test]
+    fn entries() {
+        let names = Names { hostname: "web".into(), fqdn: "web.example.com".into(), is_default: false };
+        let line = "127.0.1.1\tweb.example.com\tweb\n";
+        for (before, after) in [
+            ("", Some(line.to_string())),
+            ("127.0.0.1 localhost", Some(format!("127.0.0.1 localhost\n{line}"))),
+            ("127.0.1.1 old # mine\n", Some(format!("127.0.1.1 old # mine\n{line}"))),
+            ("127.0.1.1 web.example.com\n", Some(format!("127.0.1.1 web.example.com\n{line}"))),
+            ("# 127.0.1.1 web.example.com web\n", Some(format!("# 127.0.1.1 web.example.com web\n{line}"))),
+            ("127.0.1.1 web.example.com other web # x\n", None),
+            (line, None),
+        ] {
+            assert_eq!(with_entry(before, "127.0.1.1", &names), after, "{before}");
+        }
+    }
+
+    #[test]
+    fn the_whole_file_from_its_template() {
+        for (config, notices) in [
+            ("manage_etc_hosts: true\nfqdn: web.example.com", 0),
+            ("manage_etc_hosts: 'True'\nhostname: web.example.com", 0),
+            ("manage_etc_hosts: template\nfqdn: web.example.com", 1),
+        ] {
+            let sandbox = sandbox(config);
+            sandbox.sys.write("/etc/hosts", "10.0.0.1 old\n", Write::default()).unwrap();
+            sandbox.run(&MODULE).unwrap();
+            let (text, mode) = sandbox.file("/etc/hosts");
+            let lines: Vec<&str> = text.lines().filter(|l| !l.starts_with('#')).collect();
+            assert_eq!(lines[..2], ["127.0.1.1 web.example.com web", "127.0.0.1 localhost"]);
+            assert!(!text.contains("{{") && !text.contains("old") && !text.contains("template:"));
+            assert_eq!((mode, sandbox.noticed().len()), (0o644, notices), "{config}");
+        }
+    }
+
+    #[test]
+    fn comments_mean_nothing() {
+        let text = "# head\n127.0.0.1\tlocalhost # here\n\n::1 a b\n";
+        assert_eq!(meaning(text), meaning("127.0.0.1 localhost\n::1   a b\n#x\n"));
+        assert_ne!(meaning(text), meaning("127.0.0.1 localhost\n::1 a\n"));
+    }
+
+    #[test]
+    fn one_entry() {
+        let mut sandbox = Sandbox::new("manage_etc_hosts: localhost\nfqdn: web.example.com");
+        sandbox.run(&MODULE).unwrap();
+        let (text, _) = sandbox.file("/etc/hosts");
+        assert!(text.starts_with("# Added by cloud-init v. "), "{text}");
+        assert!(text.ends_with(" +0000\n127.0.1.1\tweb.example.com\tweb\n"), "{text}");
+        sandbox.run(&MODULE).unwrap();
+        assert_eq!(sandbox.file("/etc/hosts").0, text);
+        sandbox.distro = Distro::named("rocky").unwrap();
+        sandbox.run(&MODULE).unwrap();
+        assert_eq!(sandbox.file("/etc/hosts").0, format!("{text}127.0.0.1\tweb.example.com\tweb\n"));
+    }
+
+    #[test]
+    fn left_alone() {
+        for (config, fails) in [
+            ("{hostname: x}", false),
+            ("{manage_etc_hosts: false, hostname: x}", false),
+            ("{manage_etc_hosts: 'off', hostname: x}", false),
+            ("{manage_etc_hosts: [true], hostname: x}", false),
+            ("{manage_etc_hosts: local, hostname: x}", false),
+            ("{manage_etc_hosts: true, hostname: \"a\\n1.2.3.4 bank\"}", true),
+            ("{manage_etc_hosts: localhost, fqdn: \"a b\"}", true),
+        ] {
+            let sandbox = sandbox(config);
+            assert_eq!(sandbox.run(&MODULE).is_err(), fails, "{config}");
+            assert!(!sandbox.sys.exists("/etc/hosts"), "{config}");
+        }
+    }
+
+    #[test]
+    fn templates_that_are_not_there_or_not_understood() {
+        for (template, wanted) in [
+            (None, "writing /etc/hosts: there is no template /etc/cloud/templates/hosts.debian.tmpl"),
+            (
+                Some("## template: jinja\n{% if %}"),
+                "/etc/cloud/templates/hosts.debian.tmpl: template line 2: expected an expression",
+            ),
+        ] {
+            let sandbox = Sandbox::new("{manage_etc_hosts: true, hostname: x}");
+            if let Some(text) = template {
+                sandbox.sys.write("/etc/cloud/templates/hosts.debian.tmpl", text, Write::default()).unwrap();
+            }
+            assert_eq!(sandbox.run(&MODULE).unwrap_err().to_string(), wanted);
+            assert!(!sandbox.sys.exists("/etc/hosts"));
+        }
+    }
+}

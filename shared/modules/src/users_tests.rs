@@ -1,0 +1,99 @@
+//! The forms in which users and groups have been written, and what they mean.
+
+use config::{Kind, Reader};
+
+use crate::testing::yaml;
+use crate::users::{Accounts, normalize};
+
+const DEFAULT: &str =
+    "{name: debian, gecos: Debian, groups: [adm, sudo], shell: /bin/bash, lock_passwd: true}";
+
+/// The normal form, and how many things are wrong and old.
+fn read(config: &str) -> (Accounts, usize, usize) {
+    let mut reader = Reader::new();
+    let accounts = normalize(&yaml(config), Some(&yaml(DEFAULT)), &mut reader);
+    let findings = reader.into_findings();
+    let count = |kind| findings.of(kind).count();
+    (accounts, count(Kind::Wrong), count(Kind::Deprecated))
+}
+
+/// `name(group,group)` of each user, `*` before the default one.
+fn shown(accounts: &Accounts) -> String {
+    let one = |user: &crate::users::User| {
+        let star = if user.is_default { "*" } else { "" };
+        format!("{star}{}({})", user.name, user.keys.groups.0.join(","))
+    };
+    accounts.users.iter().map(one).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn users() {
+    for (config, users, wrong, old) in [
+        ("users: [default]", "*debian(adm,sudo)", 0, 0),
+        ("users: []", "", 0, 0),
+        ("{}", "", 0, 0),
+        ("users: [a, default, b]", "a() b() *debian(adm,sudo)", 0, 0),
+        ("users: ['a,b', [c, d], {name: e}]", "a() b() c() d() e()", 0, 0),
+        // Without a name it is the default user.
+        ("users: [{groups: [x]}]", "*debian(adm,sudo)", 0, 0),
+        ("users: [default, {name: debian, groups: 'lp, adm'}]", "*debian(adm,lp,sudo)", 0, 0),
+        // Not asked for as the default one, he is anybody.
+        ("users: [{name: debian, groups: lp}]", "debian(lp)", 0, 0),
+        ("users: [{name: a, groups: [x]}, {name: a, groups: [y]}]", "a(x)", 0, 0),
+        ("user: {name: me}\nusers: []", "*me(adm,sudo)", 0, 0),
+        ("user: {name: me, groups: [lp]}", "*me(lp)", 0, 0),
+        ("user: me", "*me(adm,sudo)", 0, 1),
+        ("users: 'b, a, b'", "a() b()", 0, 1),
+        ("users: {a: true, b: false, c: {groups: x}}", "a() c(x)", 0, 1),
+        ("users: [{name: a, primary-group: g, no-create-home: true}]", "a()", 0, 2),
+        ("users: [{name: a, groups: {x: null}}]", "a(x)", 0, 1),
+        // What is wrong costs what it is about.
+        ("users: [5, null, true, {name: a}]", "5() a()", 2, 0),
+        ("users: [{name: [x]}, {name: a}]", "a()", 1, 0),
+        ("users: [{name: a, groups: 5, uid: x}]", "a(5)", 1, 1),
+        ("users: ['a b', '', '../x', b]", "b()", 2, 0),
+        ("users: {a: [x], b: true}", "b()", 1, 1),
+        ("users: 5", "", 1, 0),
+        ("users: null", "", 1, 0),
+        ("user: [x]\nusers: [a]", "a()", 1, 0),
+        ("user: {name: 'a:b'}", "", 0, 0),
+    ] {
+        let (accounts, got_wrong, got_old) = read(config);
+        assert_eq!((shown(&accounts).as_str(), got_wrong, got_old), (users, wrong, old), "{config}");
+    }
+}
+
+#[test]
+fn groups() {
+    for (config, groups, wrong) in [
+        ("groups: a", "a:", 0),
+        ("groups: 'a, b'", "a: b:", 0),
+        ("groups: [a, {b: [x, y]}, {b: z}]", "a: b:x,y,z", 0),
+        ("groups: {a: x, b: [y, x], c: null}", "a:x b:x,y c:", 0),
+        ("groups: null", "", 0),
+        ("groups: 5", "", 1),
+        ("groups: [a, [b], null, 'c:d', {e: [[f]]}]", "a: e:", 4),
+    ] {
+        let (accounts, got, _) = read(config);
+        let shown: Vec<String> =
+            accounts.groups.iter().map(|g| format!("{}:{}", g.name, g.members.join(","))).collect();
+        assert_eq!((shown.join(" ").as_str(), got), (groups, wrong), "{config}");
+    }
+}
+
+#[test]
+fn what_is_said_of_the_default_user_counts_before_the_distributions_word() {
+    let (accounts, _, _) = read("user: {shell: /bin/sh}\nusers: [default, {name: debian, gecos: Me}]");
+    let keys = &accounts.default_user().unwrap().keys;
+    let line = |l: &Option<crate::users::Line>| l.as_ref().map(|l| l.0.clone());
+    assert_eq!(line(&keys.gecos).as_deref(), Some("Me"));
+    assert_eq!(line(&keys.shell).as_deref(), Some("/bin/sh"));
+    assert!(keys.lock_passwd);
+}
+
+#[test]
+fn passwords_are_not_shown() {
+    let (accounts, _, _) =
+        read("users: [{name: a, passwd: hunter2, plain_text_passwd: hunter2, hashed-passwd: hunter2}]");
+    assert!(!format!("{accounts:?}").contains("hunter2"));
+}
