@@ -252,6 +252,8 @@ fn normalise(words: Vec<String>) -> Vec<String> {
     while let Some(word) = words.next() {
         if word == "--" {
             result.extend(words.by_ref());
+        } else if word == "-h" {
+            result.push("--help".into());
         } else if let (true, Some((key, value))) = (word.starts_with("--"), word.split_once('=')) {
             result.extend([key.to_string(), value.to_string()]);
         } else if let Some(letters) =

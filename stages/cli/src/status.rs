@@ -42,6 +42,8 @@ pub struct Report {
     pub state: State,
     /// Whether stages are still to come, also when an error is known already.
     is_running: bool,
+    /// Whether this boot, or an earlier one of a disabled machine, left a record of its stages.
+    has_status: bool,
     boot_code: &'static str,
     detail: String,
     last_update: String,
@@ -137,6 +139,7 @@ impl Report {
         Report {
             state,
             is_running: is_running && !is_hopeless,
+            has_status,
             boot_code,
             detail,
             last_update,
@@ -196,8 +199,12 @@ impl Report {
 
     fn json(&self) -> Value {
         let datasource = self.status.datasource().unwrap_or_default().to_lowercase();
-        let word = datasource.split([' ', '[']).next().filter(|w| !w.is_empty());
-        let mut all = self.status.json()["v1"].as_object().cloned().unwrap_or_default();
+        // Nothing was looked for yet, or it was looked for and none is known: upstream tells these apart.
+        let word = datasource.split([' ', '[']).next().filter(|w| !w.is_empty() || !self.has_status);
+        let mut all = match self.has_status {
+            true => self.status.json()["v1"].as_object().cloned().unwrap_or_default(),
+            false => Map::new(),
+        };
         let own = json!({
             "boot_status_code": self.boot_code,
             "datasource": word.map(|w| w.replace("datasource", "")),

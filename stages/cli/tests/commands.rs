@@ -1,0 +1,341 @@
+//! What the commands print and how they exit, on prepared state. Seen with Debian's cloud-init 26.2 on the same files;
+//! only the texts of help are our own.
+
+#![allow(clippy::unwrap_used)]
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use serde_json::{Value, json};
+
+struct Machine {
+    root: PathBuf,
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.root);
+    }
+}
+
+/// Exit code, standard output, standard error.
+type Ran = (i32, String, String);
+
+impl Machine {
+    fn new() -> Machine {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let root = std::env::temp_dir().join(format!("cli-test-{}-{number}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&root);
+        let machine = Machine { root };
+        machine.put("run/cloud-init/enabled", "");
+        machine
+    }
+
+    fn put(&self, path: &str, text: &str) {
+        let path = self.root.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    fn exists(&self, path: &str) -> bool {
+        self.root.join(path).symlink_metadata().is_ok()
+    }
+
+    /// A machine whose stages left these records; with a result when `finished`.
+    fn with_status(stages: Value, finished: bool) -> Machine {
+        let machine = Machine::new();
+        let mut v1 = json!({"datasource": "DataSourceNoCloud [seed=/dev/vdb]", "stage": null});
+        for name in ["init-local", "init", "modules-config", "modules-final"] {
+            let mut stage = json!({"errors": [], "recoverable_errors": {}, "start": 1.5, "finished": 8.75});
+            if let Some(own) = stages.get(name).and_then(Value::as_object) {
+                stage.as_object_mut().unwrap().extend(own.clone());
+            }
+            v1[name] = stage;
+        }
+        for key in ["datasource", "stage"] {
+            if let Some(value) = stages.get(key) {
+                v1[key] = value.clone();
+            }
+        }
+        machine.status_file(&json!({ "v1": v1 }).to_string());
+        if finished {
+            machine.put("run/cloud-init/result.json", "{}");
+        }
+        machine.put("run/cloud-init/instance-data.json", DATA);
+        machine.put("run/cloud-init/instance-data-sensitive.json", DATA);
+        machine
+    }
+
+    fn status_file(&self, text: &str) {
+        self.put("var/lib/cloud/data/status.json", text);
+        self.put("run/cloud-init/status.json", text);
+    }
+
+    fn run(&self, words: &str) -> Ran {
+        run_as("cloud-init", Some(&self.root), words)
+    }
+}
+
+fn run_as(name: &str, root: Option<&PathBuf>, words: &str) -> Ran {
+    use std::os::unix::process::CommandExt;
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cloud-init"));
+    command.arg0(name).args(words.split_whitespace()).env("DEBUG_PROC_CMDLINE", "quiet");
+    if let Some(root) = root {
+        command.arg("--root").arg(root);
+    }
+    let done = command.output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (done.status.code().unwrap(), text(&done.stdout), text(&done.stderr))
+}
+
+const DATA: &str = r#"{"ds": {"meta_data": {"local-hostname": "h", "v1.0": {"a-b": [1, {"c": null}]}, "t": true}},
+    "v1": {"cloud_name": "unknown", "platform": "nocloud", "region": null, "public_ssh_keys": ["a"],
+           "local_hostname": "h"}}"#;
+
+fn done() -> Machine {
+    Machine::with_status(json!({}), true)
+}
+
+#[test]
+fn status_of_every_state() {
+    let fresh = Machine::new();
+    let disabled = Machine::new();
+    std::fs::remove_file(disabled.root.join("run/cloud-init/enabled")).unwrap();
+    disabled.put("run/cloud-init/disabled", "");
+    let marked = done();
+    marked.put("etc/cloud/cloud-init.disabled", "");
+    let warned = json!({"init": {"recoverable_errors": {"WARNING": ["one\ntwo"]}}});
+    let failed = json!({"init": {"errors": ["e"]}});
+    let broken = Machine::new();
+    broken.status_file("{");
+    for (name, machine, code, status, extended, boot) in [
+        ("fresh", fresh, 0, "not started", "not started", "enabled-by-generator"),
+        ("disabled", disabled, 0, "disabled", "disabled", "disabled-by-generator"),
+        ("disabled after a boot", marked, 0, "disabled", "disabled", "disabled-by-marker-file"),
+        ("running", Machine::with_status(json!({}), false), 0, "running", "running", "enabled-by-generator"),
+        ("done", done(), 0, "done", "done", "enabled-by-generator"),
+        (
+            "warned",
+            Machine::with_status(warned.clone(), true),
+            2,
+            "done",
+            "degraded done",
+            "enabled-by-generator",
+        ),
+        (
+            "warned, running",
+            Machine::with_status(warned, false),
+            2,
+            "running",
+            "degraded running",
+            "enabled-by-generator",
+        ),
+        (
+            "failed",
+            Machine::with_status(failed.clone(), true),
+            1,
+            "error",
+            "error - done",
+            "enabled-by-generator",
+        ),
+        (
+            "failed, running",
+            Machine::with_status(failed, false),
+            1,
+            "error",
+            "error - running",
+            "enabled-by-generator",
+        ),
+        ("not readable", broken, 1, "error", "error - done", "enabled-by-generator"),
+    ] {
+        let short = (code, format!("status: {status}\n"), String::new());
+        assert_eq!(machine.run("status"), short, "{name}");
+        let (long_code, long, _) = machine.run("status -l");
+        let lines: Vec<&str> = long.lines().take(3).collect();
+        let wanted = [
+            format!("status: {status}"),
+            format!("extended_status: {extended}"),
+            format!("boot_status_code: {boot}"),
+        ];
+        assert_eq!((long_code, lines), (code, wanted.iter().map(String::as_str).collect()), "{name}");
+        let (json_code, json, _) = machine.run("status --format=json");
+        let json: Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(
+            (json_code, &json["status"], &json["extended_status"]),
+            (code, &status.into(), &extended.into()),
+            "{name}"
+        );
+        let (yaml_code, yaml, _) = machine.run("status --format yaml");
+        assert_eq!(yaml_code, code, "{name}");
+        assert!(
+            yaml.starts_with(&format!("---\nboot_status_code: {boot}\n")) && yaml.ends_with("\n\n"),
+            "{yaml:?}"
+        );
+    }
+}
+
+#[test]
+fn long_status() {
+    let stages = json!({
+        "init": {"recoverable_errors": {"WARNING": ["one\ntwo", "w"]}},
+        "modules-final": {"errors": ["e1", "e2"], "recoverable_errors": {"WARNING": ["w"]}},
+    });
+    let (_, text, _) = Machine::with_status(stages, true).run("status --long --wait");
+    assert_eq!(
+        text,
+        "status: error\nextended_status: error - done\nboot_status_code: enabled-by-generator\n\
+         last_update: Thu, 01 Jan 1970 00:00:08 +0000\ndetail: DataSourceNoCloud [seed=/dev/vdb]\n\
+         errors:\n\t- e1\n\t- e2\nrecoverable_errors:\nWARNING:\n\t- one two\n\t- w\n\t- w\n"
+    );
+}
+
+#[test]
+fn json_status() {
+    let keys = |machine: &Machine| {
+        let (_, text, _) = machine.run("status --format json");
+        let value: Value = serde_json::from_str(&text).unwrap();
+        let keys: Vec<String> = value.as_object().unwrap().keys().cloned().collect();
+        (value["datasource"].clone(), keys.join(" "))
+    };
+    let stages = "boot_status_code datasource detail errors extended_status init init-local last_update \
+                  modules-config modules-final recoverable_errors stage status";
+    assert_eq!(keys(&done()), (json!("nocloud"), stages.into()));
+    let none = Machine::with_status(json!({"datasource": null, "stage": "init-local"}), false);
+    assert_eq!(keys(&none), (Value::Null, stages.into()));
+    let few =
+        "boot_status_code datasource detail errors extended_status last_update recoverable_errors status";
+    assert_eq!(keys(&Machine::new()), (json!(""), few.into()));
+}
+
+#[test]
+fn waiting() {
+    let machine = Machine::with_status(json!({}), false);
+    let result = machine.root.join("run/cloud-init/result.json");
+    let finish = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(700));
+        std::fs::write(result, "{}").unwrap();
+    });
+    let (code, text, _) = machine.run("status --wait");
+    finish.join().unwrap();
+    assert_eq!((code, text.trim_start_matches('.')), (0, "status: done\n"));
+    assert!(text.starts_with(".."), "{text}");
+}
+
+#[test]
+fn query() {
+    let machine = done();
+    for (words, wanted) in [
+        ("v1.cloud_name", "unknown\n"),
+        ("cloud_name", "unknown\n"),
+        ("-n platform", "nocloud\n"),
+        ("v1.region", "null\n"),
+        ("public_ssh_keys", "[\n \"a\"\n]\n"),
+        ("ds.meta_data.v1_0.a_b", "[\n 1,\n {\n  \"c\": null\n }\n]\n"),
+        ("ds.meta_data.t", "true\n"),
+        ("--list-keys ds", "meta_data\n"),
+        ("-l ds.meta_data", "local-hostname\nt\nv1.0\n"),
+        ("userdata", "\n"),
+    ] {
+        let (code, out, err) = machine.run(&format!("query {words}"));
+        assert_eq!((code, out.as_str()), (0, wanted), "{words}: {err}");
+    }
+    for (words, said) in [
+        ("", "Expected one of the options: --all, --format, --list-keys or varname"),
+        ("nokey", "Undefined instance-data key 'nokey'"),
+        ("ds.nokey", "instance-data 'ds' has no 'nokey'"),
+        ("ds.meta_data.v1.0", "instance-data 'ds.meta_data' has no 'v1'"),
+        ("-l v1.region", "--list-keys provided but 'v1.region' is not a dict"),
+        ("-i /nofile v1", "Missing instance-data file: /nofile"),
+    ] {
+        let (code, _, err) = machine.run(&format!("query {words}"));
+        assert_eq!((code, err.contains(said)), (1, true), "{words}: {err}");
+    }
+}
+
+#[test]
+fn cloud_id() {
+    let id = |machine: &Machine, words: &str| run_as("/usr/bin/cloud-id", Some(&machine.root), words);
+    assert_eq!(id(&done(), ""), (0, "nocloud\n".into(), String::new()));
+    assert_eq!(id(&done(), "-l").1, "nocloud\tNone\n");
+    let (_, all, note) = id(&done(), "-j");
+    assert_eq!(serde_json::from_str::<Value>(&all).unwrap()["cloud_id"], "nocloud");
+    assert!(note.contains("DEPRECATED"));
+    assert_eq!(id(&Machine::new(), ""), (3, "not started\n".into(), String::new()));
+    let disabled = Machine::new();
+    disabled.put("etc/cloud/cloud-init.disabled", "");
+    assert_eq!(id(&disabled, ""), (2, "disabled\n".into(), String::new()));
+    let broken = done();
+    broken.put("run/cloud-init/instance-data.json", "{");
+    let (code, _, err) = id(&broken, "");
+    assert_eq!((code, err.contains("is not valid json")), (1, true), "{err}");
+    assert_eq!(id(&done(), "-i /nofile").0, 1);
+}
+
+#[test]
+fn usage_errors() {
+    for (name, words, said) in [
+        ("cloud-init", "", "a subcommand is required"),
+        ("cloud-init", "nocmd", "argument subcommand: invalid choice: 'nocmd' (choose from 'init', "),
+        ("cloud-init", "status --what", "unrecognized arguments: --what"),
+        ("cloud-init", "status extra", "unrecognized arguments: extra"),
+        (
+            "cloud-init",
+            "status --format xml",
+            "argument --format: invalid choice: 'xml' (choose from 'json', 'tabular', 'yaml')",
+        ),
+        (
+            "cloud-init",
+            "modules --mode=x",
+            "argument --mode/-m: invalid choice: 'x' (choose from 'init', 'config', 'final')",
+        ),
+        ("cloud-init", "single", "the following arguments are required: --name/-n"),
+        (
+            "cloud-init",
+            "single -n ssh --frequency x",
+            "argument --frequency: invalid choice: 'x' (choose from 'instance', 'always', 'once')",
+        ),
+        ("cloud-init", "clean -c x", "argument -c/--configs: invalid choice: 'x'"),
+        ("cloud-id", "--what", "unrecognized arguments: --what"),
+    ] {
+        let (code, out, err) = run_as(name, None, words);
+        assert_eq!((code, out.as_str()), (2, ""), "{words}");
+        assert!(err.starts_with(&format!("error: {said}")), "{words}: {err}");
+        // The help that goes with it.
+        assert!(err.contains("\n\nUsage: "), "{words}: {err}");
+    }
+    for words in ["--help", "status -h", "query --help"] {
+        let (code, out, _) = run_as("cloud-init", None, words);
+        assert_eq!((code, out.starts_with("Usage: ")), (0, true), "{words}: {out}");
+    }
+    let version = run_as("/usr/bin/cloud-init", None, "--version");
+    assert_eq!(version, (0, format!("/usr/bin/cloud-init {}\n", env!("CARGO_PKG_VERSION")), String::new()));
+}
+
+#[test]
+fn per() {
+    let run = |words: &str| run_as("cloud-init-per", None, words);
+    assert_eq!(run("-h").0, 0);
+    for words in ["", "once", "once a"] {
+        assert_eq!(run(words).0, 1, "{words}");
+    }
+    assert!(run("sometimes a true").2.contains("invalid frequency: sometimes"));
+    assert!(run("once a/b true").2.contains("name cannot contain a /"));
+}
+
+#[test]
+fn clean() {
+    let machine = done();
+    machine.put("var/lib/cloud/seed/nocloud/meta-data", "");
+    machine.put("var/log/cloud-init.log", "");
+    machine.put("etc/netplan/50-cloud-init.yaml", "");
+    machine.put("etc/netplan/60-mine.yaml", "");
+    assert_eq!(machine.run("clean"), (0, String::new(), String::new()));
+    assert!(!machine.exists("var/lib/cloud/data") && machine.exists("var/lib/cloud/seed/nocloud"));
+    assert!(machine.exists("var/log/cloud-init.log") && machine.exists("etc/netplan/50-cloud-init.yaml"));
+    assert_eq!(machine.run("clean --logs --seed --machine-id --configs network ssh_config").0, 0);
+    assert!(!machine.exists("var/lib/cloud/seed") && !machine.exists("var/log/cloud-init.log"));
+    assert!(!machine.exists("etc/netplan/50-cloud-init.yaml") && machine.exists("etc/netplan/60-mine.yaml"));
+    assert_eq!(std::fs::read_to_string(machine.root.join("etc/machine-id")).unwrap(), "uninitialized\n");
+}
