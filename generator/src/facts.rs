@@ -7,6 +7,7 @@ use std::time::Duration;
 use system::Deadline;
 
 use crate::dmi::{self, Dmi};
+use crate::helper::Hung;
 use crate::log::Log;
 use crate::lookup::{self, ConfigFile};
 use crate::places::{Doors, Env, Place, Places};
@@ -16,6 +17,9 @@ use crate::virt;
 
 /// All devices together may take this long; the verdict comes from the ones that answered.
 const PROBING: Duration = Duration::from_secs(2);
+
+/// The whole run: whatever hangs, there is a verdict from the rest within three seconds.
+const ALL: Duration = Duration::from_millis(2800);
 
 /// A configuration file beyond this size was not written for us.
 const MOST_CONFIG: u64 = 8 << 20;
@@ -45,6 +49,9 @@ pub struct Facts<'a> {
     pub doors: &'a Doors,
     pub places: &'a Places,
     pub log: &'a Log,
+    /// Devices and helper programs are not waited for any longer.
+    pub deadline: Deadline,
+    pub(crate) hung: Hung,
     presets: Presets,
     virt: OnceCell<String>,
     command_line: OnceCell<String>,
@@ -65,6 +72,8 @@ impl<'a> Facts<'a> {
             doors,
             places,
             log,
+            deadline: Deadline::after(ALL),
+            hung: Hung::default(),
             presets: presets.as_deref().map(presets::parse).unwrap_or_default(),
             virt: OnceCell::new(),
             command_line: OnceCell::new(),
@@ -213,7 +222,7 @@ impl<'a> Facts<'a> {
             }
             // A device may hang: what is known so far is then in the log.
             self.log.flush(self.doors);
-            let found = blockdev::find(&self.doors.root, Deadline::after(PROBING));
+            let found = blockdev::find(&self.doors.root, Deadline::after(PROBING.min(self.deadline.left())));
             for (_, error) in &found.failed {
                 self.log.error(error.to_string());
             }

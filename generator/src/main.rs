@@ -7,6 +7,7 @@ mod checks;
 mod dmi;
 mod facts;
 mod generator;
+mod helper;
 mod identify;
 mod log;
 mod lookup;

@@ -1,7 +1,7 @@
 //! The datasources that can be identified, one row each. Adding a cloud is a file in `checks/` (or a few lines
 //! in one that is there) and a row here.
 
-use crate::checks::{configdrive, ec2, firmware, marker, nocloud, openstack};
+use crate::checks::{altcloud, configdrive, ec2, firmware, marker, nocloud, openstack, ovf, vmware, wsl};
 use crate::facts::Facts;
 use crate::verdict::Verdict;
 
@@ -24,6 +24,7 @@ pub const BUILT_IN: [&str; 30] = [
 pub const ROWS: &[Row] = &[
     Row { name: "Akamai", check: firmware::akamai },
     Row { name: "AliYun", check: firmware::aliyun },
+    Row { name: "AltCloud", check: altcloud::altcloud },
     Row { name: "Azure", check: firmware::azure },
     Row { name: "Bigstep", check: marker::bigstep },
     Row { name: "CloudCIX", check: firmware::cloudcix },
@@ -42,12 +43,15 @@ pub const ROWS: &[Row] = &[
     Row { name: "None", check: marker::none },
     Row { name: "OpenNebula", check: marker::opennebula },
     Row { name: "OpenStack", check: openstack::openstack },
+    Row { name: "OVF", check: ovf::ovf },
     Row { name: "Oracle", check: firmware::oracle },
     Row { name: "RbxCloud", check: marker::rbxcloud },
     Row { name: "Scaleway", check: firmware::scaleway },
     Row { name: "SmartOS", check: marker::smartos },
     Row { name: "UpCloud", check: firmware::upcloud },
+    Row { name: "VMware", check: vmware::vmware },
     Row { name: "Vultr", check: firmware::vultr },
+    Row { name: "WSL", check: wsl::wsl },
 ];
 
 pub fn row(name: &str) -> Option<&'static Row> {
