@@ -327,7 +327,7 @@ impl FileSystems {
 }
 
 /// Reads the export format of the blkid program, which tests give instead of devices.
-fn from_export(text: &str) -> FileSystems {
+pub(crate) fn from_export(text: &str) -> FileSystems {
     let mut file_systems = FileSystems::default();
     let mut device = String::new();
     let mut superblock = blockdev::Superblock::default();

@@ -54,6 +54,13 @@ pub fn probe_path(sys: &System, path: &str) -> Result<Option<Superblock>> {
 /// The file systems on all of the machine's devices, as far as the deadline allows. A device that does not
 /// answer is left alone with its thread (see `bounded`) and reported as failed; the others are looked at.
 pub fn find(sys: &System, deadline: Deadline) -> Found {
+    if deadline.is_over() {
+        let late = |device: Device| {
+            let late = Error::new(format!("probing {}: no time was left for it", device.path));
+            (device, late)
+        };
+        return Found { superblocks: Vec::new(), failed: devices(sys).into_iter().map(late).collect() };
+    }
     let root = sys.root().as_path().to_path_buf();
     let items = devices(sys).into_iter().map(|device| (root.clone(), device)).collect::<Vec<_>>();
     let list: Vec<Device> = items.iter().map(|(_, device)| device.clone()).collect();
