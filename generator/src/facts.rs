@@ -33,6 +33,8 @@ pub struct FileSystems {
     /// All labels, each with its device.
     pub labels: Vec<(String, String)>,
     pub uuids: Vec<String>,
+    /// All devices that have one.
+    pub devices: Vec<String>,
     /// ISO 9660 devices and their labels.
     pub isos: Vec<(String, String)>,
 }
@@ -240,6 +242,19 @@ impl<'a> Facts<'a> {
         found.map(|(device, label)| (device.as_str(), label.as_str()))
     }
 
+    /// Says that no file system has this label, and on which devices that was looked for.
+    pub fn none_labelled(&self, label: &str) -> String {
+        const MOST: usize = 8;
+        let devices = &self.file_systems().devices;
+        let place = match devices.len() {
+            0 if self.is_container() => String::new(),
+            0 => " (no device has a file system)".to_string(),
+            1..=MOST => format!(" on {}", devices.join(", ")),
+            many => format!(" on {} and {} more", devices[..MOST].join(", "), many - MOST),
+        };
+        format!("no file system labelled {label}{place}")
+    }
+
     /// Whether the directory of a seed holds all these files.
     pub fn has_seed(&self, name: &str, files: &[&str]) -> bool {
         let seed = self.places.cloud.join("seed").join(name);
@@ -313,6 +328,9 @@ impl<'a> Facts<'a> {
 
 impl FileSystems {
     fn add(&mut self, device: &str, superblock: blockdev::Superblock) {
+        if !device.is_empty() {
+            self.devices.push(device.into());
+        }
         if superblock.fstype == "iso9660" {
             self.isos.push((device.into(), superblock.label.clone().unwrap_or_default()));
         }
@@ -364,6 +382,7 @@ mod tests {
             FileSystems {
                 labels: vec![pair("/dev/sr0", "OVF ENV"), pair("/dev/vda", "CIDATA")],
                 uuids: vec!["u".into()],
+                devices: ["/dev/sr0", "/dev/vda", "/dev/vdb"].map(String::from).to_vec(),
                 isos: vec![pair("/dev/sr0", "OVF ENV")],
             }
         );
