@@ -17,6 +17,9 @@ use cases::{CASES, FIRMWARE, matrix};
 /// Without the manager's word it asks this program (before 23.1 always).
 const DETECT: &str = "#!/bin/sh\nkind=${SYSTEMD_VIRTUALIZATION#*:}\necho $kind\n[ \"$kind\" != none ]\n";
 
+/// Its presets of the kernel's names do not reach its checks; this program does.
+const UNAME: &str = "#!/bin/sh\n/usr/bin/uname \"$@\" | sed \"s/$(/usr/bin/uname -m)/${MACHINE:-x86_64}/\"\n";
+
 /// That suite's ds-identify, from its package.
 fn fetch(suite: &str) -> PathBuf {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fetch");
@@ -33,6 +36,7 @@ fn compare(program: &Path, number_from: usize) -> (usize, Vec<String>) {
     machines.extend(matrix::machines(true));
     machines.retain(|machine| machine.differs.is_none() && text.contains(&machine.newer));
     for machine in &mut machines {
+        machine.files.push(("/bin/uname".into(), UNAME.into()));
         machine.files.push(("/bin/systemd-detect-virt".into(), DETECT.into()));
     }
     let wrong = all(&machines, |machine, number| {

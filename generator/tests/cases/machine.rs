@@ -9,6 +9,9 @@ use crate::sandbox::Sandbox;
 const ROOT_DISK: &str =
     "DEVNAME=/dev/vda1\nUUID=6b8ff3f0-9f4c-4e4b-9c52-5c4c8e4a4a10\nLABEL=root\nTYPE=ext4\n\n";
 
+/// A kernel that is no machine's in particular.
+const KERNEL: &str = "DI_UNAME_KERNEL_NAME='Linux'\nDI_UNAME_KERNEL_VERSION='#1 SMP'\n";
+
 pub struct Machine {
     pub name: String,
     pub files: Vec<(String, String)>,
@@ -16,7 +19,9 @@ pub struct Machine {
     pub env: Vec<(String, String)>,
     pub code: i32,
     pub config: String,
+    #[allow(dead_code)]
     pub differs: Option<&'static str>,
+    #[allow(dead_code)]
     pub newer: String,
 }
 
@@ -51,6 +56,8 @@ impl Machine {
         let sandbox = Sandbox::new(name);
         std::fs::create_dir_all(sandbox.path("/sys/class/dmi/id")).unwrap();
         for (path, content) in &self.files {
+            // For the few texts that name paths as they are outside.
+            let content = &content.replace("@ROOT@", sandbox.0.to_str().unwrap());
             match content.split_once("\0no newline") {
                 Some((content, _)) => sandbox.write(path, content),
                 None if path.starts_with("/sys/class/dmi/id/") => {
@@ -67,7 +74,7 @@ impl Machine {
         let machine = self.env.iter().find(|(name, _)| name == "MACHINE").map_or("x86_64", |(_, m)| m);
         sandbox.write(
             "/presets",
-            format!("DI_UNAME_MACHINE='{machine}'\nDI_BLKID_EXPORT_OUT='{ROOT_DISK}{}'\n", self.devices),
+            format!("{KERNEL}DI_UNAME_MACHINE='{machine}'\nDI_BLKID_EXPORT_OUT='{ROOT_DISK}{}'\n", self.devices),
         );
         sandbox
     }
