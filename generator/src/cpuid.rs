@@ -1,9 +1,9 @@
 //! What the processor says about its hypervisor: leaf 0x40000000, which hypervisors agreed upon.
 
 #[cfg(target_arch = "x86")]
-use std::arch::x86::{CpuidResult, __cpuid as cpuid};
+use std::arch::x86::{__cpuid as cpuid, CpuidResult};
 #[cfg(target_arch = "x86_64")]
-use std::arch::x86_64::{CpuidResult, __cpuid as cpuid};
+use std::arch::x86_64::{__cpuid as cpuid, CpuidResult};
 
 /// Signatures, and systemd-detect-virt's names for them.
 const SIGNATURES: [(&[u8; 12], &str); 10] = [

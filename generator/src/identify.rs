@@ -4,8 +4,8 @@
 use system::{Error, Result, Write};
 
 use crate::facts::Facts;
-use crate::pending;
 use crate::log::Log;
+use crate::pending;
 use crate::places::{Doors, Env, Place, Places};
 use crate::policy::Mode;
 use crate::table;

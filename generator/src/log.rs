@@ -32,7 +32,13 @@ impl Log {
             _ => Sink::File(run.join("ds-identify.log")),
         };
         let level = env.get("DEBUG_LEVEL").and_then(|l| l.parse().ok()).unwrap_or(1);
-        Log { sink, level, lines: RefCell::default(), to_stderr: Cell::new(false), remarks: RefCell::default() }
+        Log {
+            sink,
+            level,
+            lines: RefCell::default(),
+            to_stderr: Cell::new(false),
+            remarks: RefCell::default(),
+        }
     }
 
     /// A log that only keeps remarks, for who explains and leaves no trace.

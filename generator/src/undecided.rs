@@ -29,7 +29,8 @@ pub struct Note {
 
 impl Note {
     pub fn text(&self) -> String {
-        let mut text = String::from("# Nothing was found, but devices may still turn up: the local stage decides.\n");
+        let mut text =
+            String::from("# Nothing was found, but devices may still turn up: the local stage decides.\n");
         if let Some(kind) = &self.virtualization {
             text += &format!("virtualization={}\n", one_line(kind));
         }

@@ -47,7 +47,11 @@ fn evidence_as_text() {
     // By its root instead of the environment.
     let root = sandbox.0.to_str().unwrap();
     let program = sandbox.path("ds-identify");
-    let output = std::process::Command::new(program).args(["--explain", "--root", root]).env_clear().envs([VM]).output();
+    let output = std::process::Command::new(program)
+        .args(["--explain", "--root", root])
+        .env_clear()
+        .envs([VM])
+        .output();
     assert_eq!(String::from_utf8(output.unwrap().stdout).unwrap(), text);
 }
 
@@ -91,7 +95,10 @@ fn as_json() {
     let json: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(json["decision"], "disabled");
     assert_eq!(json["exit_status"], 1);
-    assert_eq!(json["enable_with"].as_str().map(|s| s.ends_with("policy: search,notfound=enabled")), Some(true));
+    assert_eq!(
+        json["enable_with"].as_str().map(|s| s.ends_with("policy: search,notfound=enabled")),
+        Some(true)
+    );
     assert_eq!(json["remarks"].as_array().map(Vec::len), Some(1));
     let sources = json["datasources"].as_array().unwrap();
     assert_eq!(sources.len(), 30);

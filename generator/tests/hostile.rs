@@ -42,10 +42,16 @@ fn each_bad_thing_alone() {
         }),
         ("a directory for a file", "dir.cfg", |s| s.write("/etc/cloud/cloud.cfg.d/dir.cfg/x", "")),
         ("broken YAML", "no YAML", |s| {
-            s.write("/etc/cloud/cloud.cfg.d/80.cfg", "a: [\n{\ndatasource_list: [ NoCloud, ConfigDrive, None ]\n");
+            s.write(
+                "/etc/cloud/cloud.cfg.d/80.cfg",
+                "a: [\n{\ndatasource_list: [ NoCloud, ConfigDrive, None ]\n",
+            );
         }),
         ("deep YAML", "", |s| {
-            s.write("/etc/cloud/cloud.cfg.d/80.cfg", format!("{}\ndatasource_list: [ NoCloud, X, None ]", "[".repeat(100_000)));
+            s.write(
+                "/etc/cloud/cloud.cfg.d/80.cfg",
+                format!("{}\ndatasource_list: [ NoCloud, X, None ]", "[".repeat(100_000)),
+            );
         }),
         ("aliases in YAML", "", |s| {
             let mut text = String::from("a0: &a0 [x]\n");
@@ -66,7 +72,9 @@ fn each_bad_thing_alone() {
         ("settings are a directory", "ds-identify.cfg: not a readable file", |s| {
             s.write("/etc/cloud/ds-identify.cfg/x", "");
         }),
-        ("a device without a node", "/dev/vdz: No such file", |s| s.write("/sys/class/block/vdz/size", "2048\n")),
+        ("a device without a node", "/dev/vdz: No such file", |s| {
+            s.write("/sys/class/block/vdz/size", "2048\n")
+        }),
         ("a pipe for a device", "/dev/vdy: not a block device", |s| {
             s.write("/sys/class/block/vdy/size", "2048\n");
             s.write("/dev/x", "");
@@ -80,7 +88,11 @@ fn each_bad_thing_alone() {
         sandbox.device("sr0", &iso("cidata"));
         spoil(&sandbox);
         let (code, said, log) = identify(&sandbox, &[VM]);
-        assert_eq!((code, sandbox.config().as_str()), (Some(0), "datasource_list: [ NoCloud, None ]\n"), "{name}: {said}");
+        assert_eq!(
+            (code, sandbox.config().as_str()),
+            (Some(0), "datasource_list: [ NoCloud, None ]\n"),
+            "{name}: {said}"
+        );
         assert!(remark.is_empty() || log.contains(remark), "{name}: no '{remark}' in\n{log}");
     }
 }
@@ -94,7 +106,7 @@ fn unreadable_files() {
     sandbox.device("sr0", &iso("cidata"));
     sandbox.write("/sys/class/dmi/id/product_serial", "ds=nocloud\n");
     for path in ["/etc/cloud/cloud.cfg.d/90.cfg", "/sys/class/dmi/id/product_serial", "/dev/sr0"] {
-        std::fs::set_permissions(sandbox.path(path), std::fs::Permissions::from_mode(0)).unwrap();
+        std::fs::set_permissions(sandbox.path(path), std::fs::Permissions::from_mode(0o000)).unwrap();
     }
     let nobody = 65534;
     let mut program = std::process::Command::new(sandbox.path("ds-identify"));
@@ -116,7 +128,9 @@ fn unreadable_files() {
 
 #[test]
 fn labels_that_are_no_text() {
-    for (number, label) in [&b"\xff\xfe"[..], b"cid\0ata", b"cidata\xff", b"\"'`$(x)\n", b""].into_iter().enumerate() {
+    for (number, label) in
+        [&b"\xff\xfe"[..], b"cid\0ata", b"cidata\xff", b"\"'`$(x)\n", b""].into_iter().enumerate()
+    {
         let sandbox = Sandbox::new(&format!("hostile-label{number}"));
         sandbox.write("/etc/cloud/cloud.cfg", LIST);
         let mut image = iso("");

@@ -92,7 +92,10 @@ fn it_turns_up_while_udev_works() {
     assert_eq!(state(&sandbox), UNDECIDED);
     assert_eq!(sandbox.config(), "");
     let note = sandbox.read(NOTE);
-    assert!(note.contains("virtualization=vm:kvm\nwait=2\nbecause=the controller 0000:00:04.0 has no"), "{note}");
+    assert!(
+        note.contains("virtualization=vm:kvm\nwait=2\nbecause=the controller 0000:00:04.0 has no"),
+        "{note}"
+    );
     sandbox.write("/run/udev/control", "");
     sandbox.write("/run/udev/queue", "");
     let sys = System::new(&sandbox.0);

@@ -44,7 +44,8 @@ pub fn ovf(facts: &Facts<'_>) -> Verdict {
             continue;
         }
         let deadline = facts.deadline;
-        match blockdev::contains(&facts.doors.root, &format!("/dev/{name}"), SCHEMA, sectors * 512, deadline) {
+        match blockdev::contains(&facts.doors.root, &format!("/dev/{name}"), SCHEMA, sectors * 512, deadline)
+        {
             Ok(true) => return found(format!("the disc in {device} has an OVF environment")),
             Ok(false) => {}
             Err(e) => facts.log.error(e.to_string()),

@@ -166,7 +166,10 @@ mod tests {
             ["U.user-data", "ubuntu-24.04.user-data", "ubuntu-all.user-data", "default.user-data"]
         );
         let names = file_names("VERSION_CODENAME=sid", "U");
-        assert_eq!(names.ours, ["U.user-data", "linux-sid.user-data", "linux-all.user-data", "default.user-data"]);
+        assert_eq!(
+            names.ours,
+            ["U.user-data", "linux-sid.user-data", "linux-all.user-data", "default.user-data"]
+        );
         assert_eq!(file_names("", "U").ours.len(), 3);
     }
 }

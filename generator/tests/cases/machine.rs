@@ -74,7 +74,10 @@ impl Machine {
         let machine = self.env.iter().find(|(name, _)| name == "MACHINE").map_or("x86_64", |(_, m)| m);
         sandbox.write(
             "/presets",
-            format!("{KERNEL}DI_UNAME_MACHINE='{machine}'\nDI_BLKID_EXPORT_OUT='{ROOT_DISK}{}'\n", self.devices),
+            format!(
+                "{KERNEL}DI_UNAME_MACHINE='{machine}'\nDI_BLKID_EXPORT_OUT='{ROOT_DISK}{}'\n",
+                self.devices
+            ),
         );
         sandbox
     }
@@ -95,7 +98,10 @@ impl Machine {
 }
 
 /// Runs `check` on all machines, on as many threads as there are processors; what went wrong comes back.
-pub fn all(machines: &[Machine], check: impl Fn(&Machine, usize) -> Result<(), String> + Sync) -> Vec<String> {
+pub fn all(
+    machines: &[Machine],
+    check: impl Fn(&Machine, usize) -> Result<(), String> + Sync,
+) -> Vec<String> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let next = std::sync::atomic::AtomicUsize::new(0);
     let wrong = std::sync::Mutex::new(Vec::new());

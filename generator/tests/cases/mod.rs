@@ -24,12 +24,12 @@ const XEN: &[(&str, &str)] = &[("SYSTEMD_VIRTUALIZATION", "vm:xen")];
 const CONTAINER: &[(&str, &str)] = &[("SYSTEMD_VIRTUALIZATION", "container:lxc")];
 
 const VMWARE: &[(&str, &str)] = &[("SYSTEMD_VIRTUALIZATION", "vm:vmware")];
-const RPCTOOL_USERDATA: &str =
-    "#!/bin/sh\n[ \"$1\" = 'info-get guestinfo.userdata' ] && { echo x; exit 0; }\necho No value found >&2\nexit 1\n";
+const RPCTOOL_USERDATA: &str = "#!/bin/sh\n[ \"$1\" = 'info-get guestinfo.userdata' ] && { echo x; exit 0; }\necho No value found >&2\nexit 1\n";
 const RPCTOOL_OVF: &str =
     "#!/bin/sh\n[ \"$1\" = 'info-get guestinfo.ovfEnv' ] && echo '<?xml version=\"1.0\"?>'\nexit 0\n";
 const SILENT_TOOL: (&str, &str) = ("/bin/vmware-rpctool", "#!/bin/sh\nexit 1\n");
-const PLUGIN: (&str, &str) = ("/usr/lib/x86_64-linux-gnu/open-vm-tools/plugins/vmsvc/libdeployPkgPlugin.so", "");
+const PLUGIN: (&str, &str) =
+    ("/usr/lib/x86_64-linux-gnu/open-vm-tools/plugins/vmsvc/libdeployPkgPlugin.so", "");
 const ALLOWED: (&str, &str) = ("/etc/cloud/cloud.cfg.d/9.cfg", "disable_vmware_customization: false\n");
 
 const WSL: &[(&str, &str)] = &[("SYSTEMD_VIRTUALIZATION", "container:wsl")];
