@@ -8,7 +8,7 @@ use state::{Instance, Layout, StageStatus, Status};
 use system::{Level, System, debug, error, warning};
 
 use crate::args::{self, Args};
-use crate::{logging, platform};
+use crate::{logging, platform, undecided};
 
 /// The stages, by the names that status.json, the configuration and people have for them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,6 +75,11 @@ pub struct Stage {
 /// Runs one stage: reads the configuration, opens the log, takes the steps, records how it went. The exit code
 /// is the number of errors, as upstream's is.
 pub fn run(name: Name, steps: impl FnOnce(&mut Stage)) -> ExitCode {
+    run_behind(undecided::ended, name, steps)
+}
+
+/// As [`run`], behind another gate: the local stage's decides what the generator could not.
+pub fn run_behind(gate: undecided::Gate, name: Name, steps: impl FnOnce(&mut Stage)) -> ExitCode {
     let args = match args::parse(std::env::args().skip(1)) {
         Ok(args) => args,
         Err(message) => {
@@ -82,6 +87,9 @@ pub fn run(name: Name, steps: impl FnOnce(&mut Stage)) -> ExitCode {
             return ExitCode::from(2);
         }
     };
+    if let Some(code) = undecided::closed(&args, gate) {
+        return code;
+    }
     let mut stage = Stage::begin(name, args);
     steps(&mut stage);
     stage.finish()
