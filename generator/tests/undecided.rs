@@ -49,6 +49,7 @@ fn where_it_is_an_answer() {
     let container = ("SYSTEMD_VIRTUALIZATION", "container:lxc");
     type Change = fn(&Sandbox);
     let nothing: Change = |_| {};
+    #[allow(clippy::type_complexity)]
     let cases: [(&str, &str, &[(&str, &str)], Change, [bool; 4]); 10] = [
         ("driver", "", &[VM], nothing, UNDECIDED),
         ("turned off", "settle: 0\n", &[VM], nothing, DISABLED),
