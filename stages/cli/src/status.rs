@@ -114,12 +114,14 @@ impl Report {
             Some(Err(e)) => Some(e.to_string()),
             _ => None,
         };
-        if is_running && sys.is_live() && sys.is_dir("/run/systemd/system") {
-            if let Some(unit) = failed_unit(machine) {
-                state = State::Error;
-                detail = "Failed due to systemd unit failure".into();
-                errors.push(format!("Failed due to systemd unit failure. Ensure all cloud-init services are enabled, and check 'systemctl' or 'journalctl' for more information ({unit})."));
-            }
+        if is_running
+            && sys.is_live()
+            && sys.is_dir("/run/systemd/system")
+            && let Some(unit) = failed_unit(machine)
+        {
+            state = State::Error;
+            detail = "Failed due to systemd unit failure".into();
+            errors.push(format!("Failed due to systemd unit failure. Ensure all cloud-init services are enabled, and check 'systemctl' or 'journalctl' for more information ({unit})."));
         }
         if let Some(e) = broken {
             // Who waits must not wait for ever for a file that nobody mends.
