@@ -7,6 +7,7 @@ use std::time::Duration;
 use system::Deadline;
 
 use crate::dmi::{self, Dmi};
+use crate::helper::Hung;
 use crate::log::Log;
 use crate::lookup::{self, ConfigFile};
 use crate::places::{Doors, Env, Place, Places};
@@ -16,6 +17,9 @@ use crate::virt;
 
 /// All devices together may take this long; the verdict comes from the ones that answered.
 const PROBING: Duration = Duration::from_secs(2);
+
+/// The whole run: whatever hangs, there is a verdict from the rest within three seconds.
+const ALL: Duration = Duration::from_millis(2800);
 
 /// A configuration file beyond this size was not written for us.
 const MOST_CONFIG: u64 = 8 << 20;
@@ -29,6 +33,8 @@ pub struct FileSystems {
     /// All labels, each with its device.
     pub labels: Vec<(String, String)>,
     pub uuids: Vec<String>,
+    /// All devices that have one.
+    pub devices: Vec<String>,
     /// ISO 9660 devices and their labels.
     pub isos: Vec<(String, String)>,
 }
@@ -45,6 +51,9 @@ pub struct Facts<'a> {
     pub doors: &'a Doors,
     pub places: &'a Places,
     pub log: &'a Log,
+    /// Devices and helper programs are not waited for any longer.
+    pub deadline: Deadline,
+    pub(crate) hung: Hung,
     presets: Presets,
     virt: OnceCell<String>,
     command_line: OnceCell<String>,
@@ -65,6 +74,8 @@ impl<'a> Facts<'a> {
             doors,
             places,
             log,
+            deadline: Deadline::after(ALL),
+            hung: Hung::default(),
             presets: presets.as_deref().map(presets::parse).unwrap_or_default(),
             virt: OnceCell::new(),
             command_line: OnceCell::new(),
@@ -213,7 +224,7 @@ impl<'a> Facts<'a> {
             }
             // A device may hang: what is known so far is then in the log.
             self.log.flush(self.doors);
-            let found = blockdev::find(&self.doors.root, Deadline::after(PROBING));
+            let found = blockdev::find(&self.doors.root, Deadline::after(PROBING.min(self.deadline.left())));
             for (_, error) in &found.failed {
                 self.log.error(error.to_string());
             }
@@ -229,6 +240,19 @@ impl<'a> Facts<'a> {
     pub fn labelled(&self, labels: &[&str]) -> Option<(&str, &str)> {
         let found = self.file_systems().labels.iter().find(|(_, label)| labels.contains(&label.as_str()));
         found.map(|(device, label)| (device.as_str(), label.as_str()))
+    }
+
+    /// Says that no file system has this label, and on which devices that was looked for.
+    pub fn none_labelled(&self, label: &str) -> String {
+        const MOST: usize = 8;
+        let devices = &self.file_systems().devices;
+        let place = match devices.len() {
+            0 if self.is_container() => String::new(),
+            0 => " (no device has a file system)".to_string(),
+            1..=MOST => format!(" on {}", devices.join(", ")),
+            many => format!(" on {} and {} more", devices[..MOST].join(", "), many - MOST),
+        };
+        format!("no file system labelled {label}{place}")
     }
 
     /// Whether the directory of a seed holds all these files.
@@ -304,6 +328,9 @@ impl<'a> Facts<'a> {
 
 impl FileSystems {
     fn add(&mut self, device: &str, superblock: blockdev::Superblock) {
+        if !device.is_empty() {
+            self.devices.push(device.into());
+        }
         if superblock.fstype == "iso9660" {
             self.isos.push((device.into(), superblock.label.clone().unwrap_or_default()));
         }
@@ -318,7 +345,7 @@ impl FileSystems {
 }
 
 /// Reads the export format of the blkid program, which tests give instead of devices.
-fn from_export(text: &str) -> FileSystems {
+pub(crate) fn from_export(text: &str) -> FileSystems {
     let mut file_systems = FileSystems::default();
     let mut device = String::new();
     let mut superblock = blockdev::Superblock::default();
@@ -355,6 +382,7 @@ mod tests {
             FileSystems {
                 labels: vec![pair("/dev/sr0", "OVF ENV"), pair("/dev/vda", "CIDATA")],
                 uuids: vec!["u".into()],
+                devices: ["/dev/sr0", "/dev/vda", "/dev/vdb"].map(String::from).to_vec(),
                 isos: vec![pair("/dev/sr0", "OVF ENV")],
             }
         );

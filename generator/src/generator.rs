@@ -5,6 +5,8 @@ use std::io::Write as _;
 
 use system::{Result, System, Write};
 
+use crate::identify::Ended;
+use crate::undecided;
 use crate::verdict::Decision;
 
 const TARGET: &str = "cloud-init.target";
@@ -12,37 +14,55 @@ const RUN: &str = "/run/cloud-init";
 /// The log of this part; ds-identify's own lines are in its log beside it.
 const LOG: &str = "/run/cloud-init/cloud-init-generator.log";
 
-/// Applies a decision below `early`, one of the manager's directories. The lines are what was done.
-pub fn apply(decision: Decision, sys: &System, early: &str) -> Result<Vec<String>> {
+/// Applies what was decided below `early`, one of the manager's directories. The lines are what was done.
+pub fn apply(ended: &Ended, sys: &System, early: &str) -> Result<Vec<String>> {
     let directory = format!("{early}/multi-user.target.wants");
     let link = format!("{directory}/{TARGET}");
     // The manager's directories are the machine's own whatever the root is: it is given as it stands.
     let outside = System::new("/");
     let mut lines = Vec::new();
-    let (set, gone) = match decision {
-        Decision::Enable => {
-            let target = target(sys);
-            let change = outside.link(&target, &link)?;
-            lines.push(format!("{link} -> {target} ({change:?})"));
-            ("enabled", "disabled")
+    let runs = !matches!(ended, Ended::Decided(d) if d.decision != Decision::Enable);
+    if runs {
+        let target = target(sys);
+        let change = outside.link(&target, &link)?;
+        lines.push(format!("{link} -> {target} ({change:?})"));
+    } else {
+        let removed = outside.remove(&link)?;
+        lines.push(format!("{link}: {}", if removed { "removed" } else { "was not there" }));
+    }
+    match ended {
+        Ended::Decided(decided) => {
+            let text = sys.read_text(format!("{RUN}/disabled")).unwrap_or_default();
+            // The reason that the local stage gave is kept on a reload.
+            let text = if runs { String::new() } else { text };
+            lines.extend(set_flags(decided.decision, sys, &text));
+            lines.push(format!("cloud-init is {}", if runs { "enabled" } else { "disabled" }));
         }
-        Decision::Disable | Decision::SwitchedOff => {
-            let removed = outside.remove(&link)?;
-            lines.push(format!("{link}: {}", if removed { "removed" } else { "was not there" }));
-            ("disabled", "enabled")
-        }
-    };
-    // The flags are for status; a machine without a writable /run boots all the same.
-    for result in [
-        sys.remove(format!("{RUN}/{gone}")).map(drop),
-        sys.write(format!("{RUN}/{set}"), "", Write::default()).map(drop),
-    ] {
-        if let Err(e) = result {
-            lines.push(format!("ERROR: {e}"));
+        Ended::Undecided(_) => {
+            for flag in ["enabled", "disabled"] {
+                if let Err(e) = sys.remove(format!("{RUN}/{flag}")) {
+                    lines.push(format!("ERROR: {e}"));
+                }
+            }
+            lines.push("cloud-init is undecided: its local stage looks again".into());
         }
     }
-    lines.push(format!("cloud-init is {set}"));
     Ok(lines)
+}
+
+/// The flags are for status; a machine without a writable /run boots all the same. `text` is the reason when
+/// it is disabled. Returns what went wrong.
+pub fn set_flags(decision: Decision, sys: &System, text: &str) -> Vec<String> {
+    let (set, gone, text) = match decision {
+        Decision::Enable => ("enabled", "disabled", ""),
+        Decision::Disable | Decision::SwitchedOff => ("disabled", "enabled", text),
+    };
+    let results = [
+        sys.remove(format!("{RUN}/{gone}")).map(drop),
+        sys.write(format!("{RUN}/{set}"), text, Write::default()).map(drop),
+        sys.remove(undecided::NOTE).map(drop),
+    ];
+    results.into_iter().filter_map(Result::err).map(|e| format!("ERROR: {e}")).collect()
 }
 
 /// Where the unit is: distributions without a merged /usr have it in either place.

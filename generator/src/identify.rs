@@ -5,13 +5,48 @@ use system::{Error, Result, Write};
 
 use crate::facts::Facts;
 use crate::log::Log;
+use crate::pending;
 use crate::places::{Doors, Env, Place, Places};
 use crate::policy::Mode;
 use crate::table;
+use crate::undecided::{self, Note};
 use crate::verdict::{self, Answer, Decision, Outcome, Verdict};
 
+/// What was decided, and the reason in one line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decided {
+    pub decision: Decision,
+    pub why: String,
+}
+
+/// How an early look ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ended {
+    Decided(Decided),
+    /// Nothing was found, but devices may still turn up, for these reasons.
+    Undecided(Vec<String>),
+}
+
 /// Decides for the machine behind `doors`. An error means that the decision could not be written.
-pub fn run(arguments: &[String], env: &Env, doors: &Doors) -> Result<Decision> {
+pub fn run(force: bool, arguments: &[String], env: &Env, doors: &Doors) -> Result<Decided> {
+    let decided = with_log(arguments, env, doors, |facts| decide_once(force, false, facts))?;
+    match decided {
+        Ended::Decided(decided) => Ok(decided),
+        Ended::Undecided(_) => Err(Error::new("undecided, although that was not asked for")),
+    }
+}
+
+/// As the generator does it, at a time when "undecided" is an answer too.
+pub fn run_early(env: &Env, doors: &Doors) -> Result<Ended> {
+    with_log(&[], env, doors, |facts| decide_once(false, true, facts))
+}
+
+fn with_log(
+    arguments: &[String],
+    env: &Env,
+    doors: &Doors,
+    decide: impl FnOnce(&Facts<'_>) -> Result<Ended>,
+) -> Result<Ended> {
     let places = Places::new(env);
     let log = Log::new(env, &places.run);
     log.line(1, format!("[up {:.2}s] ds-identify {}", doors.root.clock().uptime(), arguments.join(" ")));
@@ -19,10 +54,11 @@ pub fn run(arguments: &[String], env: &Env, doors: &Doors) -> Result<Decision> {
     let result = if env.get("DI_MAIN").is_some_and(|word| word == "print_info") {
         print_info(&facts)
     } else {
-        decide_once(arguments.first().is_some_and(|a| a == "--force"), &facts)
+        decide(&facts)
     };
     let ended = match &result {
-        Ok(decision) => format!("returning {}", decision.code()),
+        Ok(Ended::Decided(decided)) => format!("returning {}", decided.decision.code()),
+        Ok(Ended::Undecided(_)) => "returning undecided".to_string(),
         Err(e) => {
             log.error(e.to_string());
             "returning 3".to_string()
@@ -33,60 +69,101 @@ pub fn run(arguments: &[String], env: &Env, doors: &Doors) -> Result<Decision> {
     result
 }
 
-fn print_info(facts: &Facts<'_>) -> Result<Decision> {
+fn print_info(facts: &Facts<'_>) -> Result<Ended> {
     use std::io::Write as _;
     facts.gather();
     let _ = writeln!(std::io::stdout(), "{}", facts.dump());
-    Ok(Decision::Enable)
+    let why = "DI_MAIN=print_info: nothing is decided".to_string();
+    Ok(Ended::Decided(Decided { decision: Decision::Enable, why }))
 }
 
-/// An earlier result of this boot stands, unless `--force` is given: reloads of the manager are cheap and
-/// always end alike.
-fn decide_once(force: bool, facts: &Facts<'_>) -> Result<Decision> {
+/// An earlier result of this boot stands, unless it is to be looked at anew: reloads of the manager are cheap
+/// and always end alike.
+fn decide_once(force: bool, may_wait: bool, facts: &Facts<'_>) -> Result<Ended> {
     let places = facts.places;
     if !force
         && facts.doors.is_file(&places.result_config)
         && let Some(line) = facts.doors.line(&places.result)
         && let Some(decision) = Decision::from_code(&line)
     {
-        facts.log.line(1, format!("this boot's earlier result stands ({})", places.result.path));
-        return Ok(decision);
+        let why = format!("this boot's earlier result stands ({})", places.result.path);
+        facts.log.line(1, &why);
+        return Ok(Ended::Decided(Decided { decision, why }));
     }
     let plan = plan(facts);
     if plan.decision != Decision::SwitchedOff {
         facts.log.line(0, facts.dump());
     }
     facts.log.line(0, &plan.why);
+    if may_wait && plan.may_change {
+        let reasons = may_still_come(facts);
+        if !reasons.is_empty() {
+            let note = Note {
+                virtualization: facts.env.get("SYSTEMD_VIRTUALIZATION").cloned(),
+                wait: facts.settings().settle,
+                because: reasons,
+            };
+            note.because.iter().for_each(|reason| facts.log.line(0, format!("undecided: {reason}")));
+            write(facts.doors, &Place::fixed(undecided::NOTE), &note.text())?;
+            return Ok(Ended::Undecided(note.because));
+        }
+    }
     if let Some(text) = &plan.config {
         write(facts.doors, &places.result_config, text)?;
     }
     write(facts.doors, &places.result, &format!("{}\n", plan.decision.code()))?;
-    Ok(plan.decision)
+    Ok(Ended::Decided(Decided { decision: plan.decision, why: plan.why }))
 }
 
-/// What is to be done, and the reason in one line.
-struct Plan {
-    decision: Decision,
+/// Why a device may still turn up that a candidate would be found on. Not asked where there is no later look:
+/// in containers, in the initrd, and where it is turned off.
+fn may_still_come(facts: &Facts<'_>) -> Vec<String> {
+    let in_initrd = facts.env.get("SYSTEMD_IN_INITRD").is_some_and(|value| value == "1");
+    let needs_devices =
+        facts.candidates().names.iter().any(|name| table::row(name).is_some_and(|row| row.devices));
+    if facts.is_container() || in_initrd || !needs_devices || facts.settings().settle.is_zero() {
+        return Vec::new();
+    }
+    pending::all(&facts.doors.root)
+}
+
+/// What is to be done.
+pub struct Plan {
+    pub decision: Decision,
     /// The new text of cloud.cfg; without one it is left as it is.
-    config: Option<String>,
-    why: String,
+    pub config: Option<String>,
+    /// The reason in one line.
+    pub why: String,
+    /// The verdicts, where a search was needed.
+    pub checked: Vec<(String, Verdict)>,
+    /// Nothing was found, which a device that turns up later would change.
+    pub may_change: bool,
+    /// The one line that would enable cloud-init where it is not.
+    pub remedy: Option<String>,
 }
 
-fn plan(facts: &Facts<'_>) -> Plan {
-    let enable = |config: String, why: String| Plan { decision: Decision::Enable, config: Some(config), why };
-    if let Some(what) = switched_off(facts) {
-        return Plan { decision: Decision::SwitchedOff, config: None, why: format!("disabled by {what}") };
+/// Judges; writes nothing but log lines.
+pub fn plan(facts: &Facts<'_>) -> Plan {
+    let plan = |decision: Decision, config: Option<String>, why: String| {
+        let (checked, may_change, remedy) = (Vec::new(), false, None);
+        Plan { decision, config, why, checked, may_change, remedy }
+    };
+    let enable = |config: String, why: String| plan(Decision::Enable, Some(config), why);
+    if let Some((what, remedy)) = switched_off(facts) {
+        let off = plan(Decision::SwitchedOff, None, format!("disabled by {what}"));
+        return Plan { remedy: Some(remedy.into()), ..off };
     }
     let settings = facts.settings();
     let policy = &settings.policy;
     facts.log.line(1, format!("policy loaded: {policy}"));
-    if let Mode::Enabled | Mode::Disabled = policy.mode {
-        let decision = if policy.mode == Mode::Enabled { Decision::Enable } else { Decision::Disable };
-        return Plan {
-            decision,
-            config: None,
-            why: format!("mode={}: nothing is searched for", policy.mode),
-        };
+    let why_mode = || format!("mode={}: nothing is searched for", policy.mode);
+    match policy.mode {
+        Mode::Enabled => return plan(Decision::Enable, None, why_mode()),
+        Mode::Disabled => {
+            let remedy = Some(format!("{POLICY_LINE} policy: search"));
+            return Plan { remedy, ..plan(Decision::Disable, None, why_mode()) };
+        }
+        Mode::Search | Mode::Report => {}
     }
     if let Some(name) = &settings.datasource {
         let named = Outcome::Take { names: vec![name.clone()], extra: Vec::new() };
@@ -110,7 +187,8 @@ fn plan(facts: &Facts<'_>) -> Plan {
         let why = format!("{} is the only datasource in {}, nothing is checked", names[0], candidates.origin);
         return enable(verdict::config_text_of_list(names, policy), why);
     }
-    let (outcome, decision) = verdict::weigh(&search(facts), policy);
+    let checked = search(facts);
+    let (outcome, decision) = verdict::weigh(&checked, policy);
     let why = match &outcome {
         Outcome::Take { names, .. } => {
             format!("Found {} [mode={}, found={}]", names.join(" "), policy.mode, policy.found)
@@ -121,19 +199,31 @@ fn plan(facts: &Facts<'_>) -> Plan {
             format!("No ds found {reason}. {what} cloud-init [{}]", decision.code())
         }
     };
-    Plan { decision, config: Some(verdict::config_text(&outcome, policy)), why }
+    let may_change = decision == Decision::Disable;
+    let remedy = may_change.then(|| {
+        let is_maybe = checked.iter().any(|(_, verdict)| verdict.answer == Answer::Maybe);
+        let policy = if is_maybe { "search,maybe=all" } else { "search,notfound=enabled" };
+        format!("{POLICY_LINE} policy: {policy}")
+    });
+    let config = Some(verdict::config_text(&outcome, policy));
+    Plan { decision, config, why, checked, may_change, remedy }
 }
 
-/// What the administrator switched cloud-init off with, if so.
-fn switched_off(facts: &Facts<'_>) -> Option<&'static str> {
+/// Where a line of policy goes.
+const POLICY_LINE: &str = "in /etc/cloud/ds-identify.cfg, write the line";
+
+/// What the administrator switched cloud-init off with, if so, and what takes it back.
+fn switched_off(facts: &Facts<'_>) -> Option<(&'static str, &'static str)> {
     const WORD: &str = "cloud-init=disabled";
     if facts.doors.is_file(&Place::fixed("/etc/cloud/cloud-init.disabled")) {
-        return Some("the file /etc/cloud/cloud-init.disabled");
+        return Some(("the file /etc/cloud/cloud-init.disabled", "rm /etc/cloud/cloud-init.disabled"));
     }
     if facts.env.get("KERNEL_CMDLINE").is_some_and(|line| line == WORD) {
-        return Some("the environment: KERNEL_CMDLINE=cloud-init=disabled");
+        let remedy = "take KERNEL_CMDLINE=cloud-init=disabled out of the manager's environment";
+        return Some(("the environment: KERNEL_CMDLINE=cloud-init=disabled", remedy));
     }
-    facts.command_line().contains(WORD).then_some("the kernel command line: cloud-init=disabled")
+    let remedy = "take cloud-init=disabled off the kernel command line";
+    facts.command_line().contains(WORD).then_some(("the kernel command line: cloud-init=disabled", remedy))
 }
 
 /// Checks the candidates in their order. With `found=first` nothing after the first that is found matters.
@@ -146,9 +236,8 @@ fn search(facts: &Facts<'_>) -> Vec<(String, Verdict)> {
             continue;
         };
         let verdict = (row.check)(facts);
-        let level = if verdict.answer == Answer::NotFound { 2 } else { 1 };
         let (answer, why) = (verdict.answer.word(), &verdict.why);
-        facts.log.line(level, format!("check for '{name}' returned {answer}: {why}"));
+        facts.log.line(1, format!("check for '{name}' returned {answer}: {why}"));
         let done = first_only && verdict.answer == Answer::Found;
         verdicts.push((name.clone(), verdict));
         if done {

@@ -8,6 +8,7 @@ use crate::places::{Doors, Env, Place};
 
 /// Where the lines go in the end.
 enum Sink {
+    Nowhere,
     Stderr,
     File(Place),
 }
@@ -19,6 +20,8 @@ pub struct Log {
     level: u32,
     lines: RefCell<String>,
     to_stderr: Cell<bool>,
+    /// Warnings and errors, once more.
+    remarks: RefCell<Vec<String>>,
 }
 
 impl Log {
@@ -29,7 +32,29 @@ impl Log {
             _ => Sink::File(run.join("ds-identify.log")),
         };
         let level = env.get("DEBUG_LEVEL").and_then(|l| l.parse().ok()).unwrap_or(1);
-        Log { sink, level, lines: RefCell::default(), to_stderr: Cell::new(false) }
+        Log {
+            sink,
+            level,
+            lines: RefCell::default(),
+            to_stderr: Cell::new(false),
+            remarks: RefCell::default(),
+        }
+    }
+
+    /// A log that only keeps remarks, for who explains and leaves no trace.
+    pub fn silent() -> Log {
+        Log {
+            sink: Sink::Nowhere,
+            level: 0,
+            lines: RefCell::default(),
+            to_stderr: Cell::new(false),
+            remarks: RefCell::default(),
+        }
+    }
+
+    /// The warnings and errors so far.
+    pub fn remarks(&self) -> Vec<String> {
+        self.remarks.borrow().clone()
     }
 
     /// A line of that level: 0 always, 1 by default, 2 when asked for.
@@ -54,13 +79,14 @@ impl Log {
         if matches!(self.sink, Sink::File(_)) && !self.to_stderr.get() {
             let _ = writeln!(std::io::stderr(), "{line}");
         }
+        self.remarks.borrow_mut().push(line.clone());
         self.line(0, line);
     }
 
     /// Writes what has gathered. Called before anything that may take long, and at the end.
     pub fn flush(&self, doors: &Doors) {
         let lines = std::mem::take(&mut *self.lines.borrow_mut());
-        if lines.is_empty() {
+        if lines.is_empty() || matches!(self.sink, Sink::Nowhere) {
             return;
         }
         if let (Sink::File(place), false) = (&self.sink, self.to_stderr.get()) {

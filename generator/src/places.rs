@@ -37,6 +37,8 @@ impl Place {
 pub struct Places {
     pub dmi: Place,
     pub hypervisor: Place,
+    pub block: Place,
+    pub disk: Place,
     pub cloud: Place,
     pub settings: Place,
     pub command_line: Place,
@@ -63,6 +65,8 @@ impl Places {
         Places {
             dmi: named("PATH_SYS_CLASS_DMI_ID", Place::fixed("/sys/class/dmi/id")),
             hypervisor: named("PATH_SYS_HYPERVISOR", Place::fixed("/sys/hypervisor")),
+            block: named("PATH_SYS_CLASS_BLOCK", Place::fixed("/sys/class/block")),
+            disk: named("PATH_DEV_DISK", Place::fixed("/dev/disk")),
             cloud: named("PATH_VAR_LIB_CLOUD", Place::fixed("/var/lib/cloud")),
             settings: named("PATH_DI_CONFIG", Place::fixed("/etc/cloud/ds-identify.cfg")),
             command_line: named("PATH_PROC_CMDLINE", Place::fixed("/proc/cmdline")),
@@ -86,6 +90,11 @@ pub struct Doors {
 impl Doors {
     pub fn new(root: &str) -> Doors {
         Doors { root: System::new(root), host: System::new("/") }
+    }
+
+    /// The machine that this process runs on: helper programs are its own, whatever the root.
+    pub fn host(&self) -> &System {
+        &self.host
     }
 
     pub fn to(&self, place: &Place) -> &System {

@@ -120,4 +120,39 @@ mod tests {
             assert_eq!(parse(&policy.to_string()), (policy, vec![]));
         }
     }
+
+    /// Properties of every list of up to four items: order within a kind decides, kinds do not touch one
+    /// another, blanks and empty items mean nothing, and unknown items are remarked upon one by one.
+    #[test]
+    fn properties() {
+        #[rustfmt::skip]
+        const ITEMS: [&str; 15] = [
+            "search", "report", "enabled", "disabled", "found=all", "found=first", "maybe=none", "maybe=all",
+            "notfound=disabled", "notfound=enabled", "found=x", "maybe=", "notfound", "mode=search", "Search",
+        ];
+        let kind = |item: &str| match item {
+            "search" | "report" | "enabled" | "disabled" => Some(0),
+            // A key without a value is no item of its kind.
+            _ => {
+                let key = item.split_once('=').map(|(key, _)| key);
+                ["found", "maybe", "notfound"].iter().position(|k| key == Some(k)).map(|k| k + 1)
+            }
+        };
+        let shown = |policy: &Policy| policy.to_string().split(',').map(String::from).collect::<Vec<_>>();
+        let count = ITEMS.len();
+        for number in 0..count.pow(4) {
+            let mut items: Vec<&str> = (0..4).map(|at| ITEMS[number / count.pow(at) % count]).collect();
+            items.truncate(number % 5);
+            let (policy, remarks) = parse(&items.join(","));
+            let is_unknown = |item: &&&str| parse(item).1.len() == 1;
+            assert_eq!(remarks.len(), items.iter().filter(is_unknown).count(), "{items:?}");
+            for (at, value) in shown(&policy).iter().enumerate() {
+                // The last item of that kind alone gives the same.
+                let last = items.iter().rev().find(|item| kind(item) == Some(at)).copied().unwrap_or("");
+                assert_eq!(*value, shown(&parse(last).0)[at], "{items:?}");
+            }
+            assert_eq!(parse(&format!(" ,{} ,", items.join(" ,\t"))).0, policy, "{items:?}");
+            assert_eq!(parse(&policy.to_string()), (policy, Vec::new()), "{items:?}");
+        }
+    }
 }

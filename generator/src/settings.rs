@@ -1,6 +1,8 @@
 //! What the administrator asked for: /etc/cloud/ds-identify.cfg, and above it words of the kernel command
 //! line. Pure: text in, settings and remarks out.
 
+use std::time::Duration;
+
 use crate::places::unquote_backslashes;
 use crate::policy::{self, Policy};
 
@@ -10,6 +12,8 @@ pub struct Settings {
     /// A datasource named by hand: no search.
     pub datasource: Option<String>,
     pub policy: Policy,
+    /// How long the local stage may wait for udev before it looks again; zero turns that off.
+    pub settle: Duration,
     /// `ci.datasource.ec2.strict_id` of the file, then of the command line; see the check of Ec2.
     pub strict_id_in_file: Option<String>,
     pub strict_id_on_command_line: Option<String>,
@@ -17,15 +21,27 @@ pub struct Settings {
     pub candidates: Vec<String>,
 }
 
+/// Longer than this would be the boot's time-out, not ours.
+const LONGEST_SETTLE: f64 = 60.0;
+const USUAL_SETTLE: Duration = Duration::from_secs(2);
+
+/// Seconds, with a fraction or without.
+pub fn seconds(text: &str) -> Option<Duration> {
+    let seconds: f64 = text.trim().parse().ok()?;
+    (0.0..=LONGEST_SETTLE).contains(&seconds).then(|| Duration::from_secs_f64(seconds))
+}
+
 /// Merges the file's text (if any) and the command line.
 pub fn read(file: Option<&str>, command_line: &str) -> (Settings, Vec<String>) {
     let mut datasource = None;
     let mut policy_text = None;
     let mut strict_id_in_file = None;
+    let mut settle_text = None;
     for (key, value) in file.map(parse_file).unwrap_or_default() {
         match key.as_str() {
             "datasource" => datasource = Some(value),
             "policy" => policy_text = Some(value),
+            "settle" => settle_text = Some(value),
             "ci.datasource.ec2.strict_id" => strict_id_in_file = Some(value),
             _ => {}
         }
@@ -37,15 +53,28 @@ pub fn read(file: Option<&str>, command_line: &str) -> (Settings, Vec<String>) {
         match key {
             "ds" | "ci.ds" | "ci.datasource" => datasource = Some(first()),
             "ci.di.policy" => policy_text = Some(first()),
+            "ci.di.settle" => settle_text = Some(first()),
             "ci.datasource.ec2.strict_id" => strict_id_on_command_line = Some(value.to_string()),
             _ => {}
         }
     }
-    let (policy, remarks) = policy::parse(policy_text.as_deref().unwrap_or_default());
+    let (policy, mut remarks) = policy::parse(policy_text.as_deref().unwrap_or_default());
+    let settle = match settle_text.as_deref().map(|text| (text, seconds(text))) {
+        Some((_, Some(time))) => time,
+        Some(("", None)) | None => USUAL_SETTLE,
+        Some((_, None)) => {
+            remarks.push(format!(
+                "settle: expected seconds from 0 to {LONGEST_SETTLE}; {} is used",
+                USUAL_SETTLE.as_secs()
+            ));
+            USUAL_SETTLE
+        }
+    };
     let not_empty = |text: Option<String>| text.filter(|t| !t.is_empty());
     let settings = Settings {
         datasource: not_empty(datasource),
         policy,
+        settle,
         strict_id_in_file: not_empty(strict_id_in_file),
         strict_id_on_command_line,
         candidates: candidates(command_line),

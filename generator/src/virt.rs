@@ -67,6 +67,12 @@ pub fn read(env: &Env, doors: &Doors, places: &Places, dmi: impl FnOnce() -> Dmi
     if sys.read_text("/sys/hypervisor/type").is_ok_and(|t| t.trim() == "xen") {
         return "xen".into();
     }
+    #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+    if sys.is_live() {
+        // dom0 sees Xen below it too, and is the machine's own system all the same.
+        let is_dom0 = sys.read_text("/proc/xen/capabilities").is_ok_and(|c| c.contains("control_d"));
+        return if is_dom0 { "none" } else { crate::cpuid::hypervisor() }.into();
+    }
     // The first processor tells; on a machine with hundreds the whole file takes milliseconds.
     let processors = sys.read_head("/proc/cpuinfo", 8192).unwrap_or_default();
     let processors = String::from_utf8_lossy(&processors);

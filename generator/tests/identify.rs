@@ -1,4 +1,4 @@
-//! ds-identify on many machines: exit code and cloud.cfg, alone and beside upstream's ds-identify.
+//! ds-identify on many machines: exit code, cloud.cfg and log; and on what no machine should be.
 
 // Helpers of tests fail by panicking.
 #![allow(clippy::unwrap_used, clippy::panic)]
@@ -6,109 +6,29 @@
 mod cases;
 mod sandbox;
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
-
-use cases::{CASES, Case, FIRMWARE};
+use cases::machine::{Machine, all};
+use cases::{CASES, FIRMWARE, matrix};
 use sandbox::{Sandbox, iso};
 
-const ROOT_DISK: &str =
-    "DEVNAME=/dev/vda1\nUUID=6b8ff3f0-9f4c-4e4b-9c52-5c4c8e4a4a10\nLABEL=root\nTYPE=ext4\n\n";
-
-/// The case's root, and the file of presets that both programs read.
-fn build(case: &Case, number: usize) -> (Sandbox, String) {
-    let sandbox = Sandbox::new(&format!("case{number}"));
-    let is_dmi = |path: &str| path.starts_with("/sys/class/dmi/id/");
-    std::fs::create_dir_all(sandbox.path("/sys/class/dmi/id")).unwrap();
-    for (path, content) in case.files {
-        match content.split_once("\0no newline") {
-            Some((content, _)) => sandbox.write(path, content),
-            None if is_dmi(path) => sandbox.write(path, format!("{content}\n")),
-            None => sandbox.write(path, content),
-        }
+fn check(machine: &Machine, number: usize) -> Result<(), String> {
+    let sandbox = machine.build(&format!("case{number}"));
+    let (seen, said) = machine.ask(&sandbox, &sandbox.path("ds-identify"));
+    if seen != machine.expected() {
+        return Err(format!("{}: {seen:?}\nexpected {:?}\n{said}", machine.name, machine.expected()));
     }
-    sandbox.write("/presets", format!("DI_BLKID_EXPORT_OUT='{ROOT_DISK}{}'\n", case.devices));
-    let presets = sandbox.path("/presets").to_str().unwrap().to_string();
-    (sandbox, presets)
-}
-
-fn check(case: &Case, number: usize) -> Result<(), String> {
-    let (sandbox, presets) = build(case, number);
-    let mut env = case.env.to_vec();
-    env.push(("PATH_DI_ENV", &presets));
-    let output = sandbox.identify(&env);
-    let seen = (output.status.code(), sandbox.config());
-    if seen != (Some(case.code), case.config.to_string()) {
-        let log = sandbox.read("/run/cloud-init/ds-identify.log");
-        return Err(format!("{}: {seen:?}\nexpected {:?}\n{log}", case.name, (case.code, case.config)));
-    }
-    if sandbox.read("/run/cloud-init/.ds-identify.result") != format!("{}\n", case.code) {
-        return Err(format!("{}: no result file", case.name));
-    }
-    if !output.stdout.is_empty() {
-        return Err(format!("{}: standard output is not empty", case.name));
+    if sandbox.read("/run/cloud-init/.ds-identify.result") != format!("{}\n", machine.code) {
+        return Err(format!("{}: no result file", machine.name));
     }
     Ok(())
 }
 
 #[test]
 fn all_machines() {
-    let results = CASES.iter().chain(FIRMWARE).enumerate().map(|(number, case)| check(case, number));
-    let wrong: Vec<String> = results.filter_map(Result::err).collect();
-    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
-}
-
-/// Debian's own ds-identify: named by UPSTREAM_DS_IDENTIFY, else fetched with apt-get.
-fn upstream(into: &Path) -> PathBuf {
-    if let Some(path) = std::env::var_os("UPSTREAM_DS_IDENTIFY") {
-        return path.into();
-    }
-    let run = |program: &str, arguments: &[&str]| {
-        let status = Command::new(program).args(arguments).current_dir(into).status();
-        assert!(
-            status.is_ok_and(|s| s.success()),
-            "{program} failed: set UPSTREAM_DS_IDENTIFY to a ds-identify"
-        );
-    };
-    run("apt-get", &["-q", "download", "cloud-init"]);
-    run("sh", &["-c", "dpkg-deb -x cloud-init_*.deb ."]);
-    into.join("usr/lib/cloud-init/ds-identify")
-}
-
-#[test]
-#[ignore = "needs Debian's cloud-init package (apt-get download, or UPSTREAM_DS_IDENTIFY)"]
-fn as_upstream() {
-    let shelf = Sandbox::new("upstream");
-    let program = upstream(&shelf.0);
-    let text = std::fs::read_to_string(&program).unwrap();
-    // Before 23.1 it asked systemd-detect-virt, so that a test's machine was always the host.
-    let usable = text.contains("SYSTEMD_VIRTUALIZATION");
-    assert!(usable, "this suite's cloud-init is too old: set UPSTREAM_DS_IDENTIFY to that of 25.1 or later");
-    let mut wrong = Vec::new();
-    let mut compared = 0;
-    for (number, case) in CASES.iter().chain(FIRMWARE).enumerate() {
-        // An older package lacks newer datasources and newer evidence.
-        if case.differs.is_some() || !text.contains(case.newer) {
-            continue;
-        }
-        let (sandbox, presets) = build(case, 1000 + number);
-        let mut env = case.env.to_vec();
-        env.push(("PATH_DI_ENV", &presets));
-        env.push(("DI_LOG", "stderr"));
-        let output = sandbox.run(&program, &[], &env);
-        compared += 1;
-        if (output.status.code(), sandbox.config()) != (Some(case.code), case.config.to_string()) {
-            let said = (output.status.code(), sandbox.config());
-            let log = String::from_utf8_lossy(&output.stderr).into_owned();
-            wrong.push(format!(
-                "{}: upstream says {said:?}\nwe say {:?}\n{log}",
-                case.name,
-                (case.code, case.config)
-            ));
-        }
-    }
-    assert!(wrong.is_empty(), "{} of {compared} differ:\n{}", wrong.len(), wrong.join("\n"));
-    assert!(compared > 80, "only {compared} were compared");
+    let mut machines: Vec<Machine> = CASES.iter().chain(FIRMWARE).map(Machine::from).collect();
+    machines.extend(matrix::machines(false));
+    let wrong = all(&machines, check);
+    assert!(wrong.is_empty(), "{} of {} wrong:\n{}", wrong.len(), machines.len(), wrong.join("\n"));
+    assert!(machines.len() > 1000, "only {} machines", machines.len());
 }
 
 const LIST: &str = "datasource_list: [ NoCloud, ConfigDrive, None ]\n";

@@ -27,7 +27,7 @@ pub fn config_drive(facts: &Facts<'_>) -> Verdict {
     }
     match facts.labelled(&LABELS) {
         Some((device, label)) => found(format!("file system on {device} is labelled {label}")),
-        None => not_found("no seed directory, no file system labelled config-2"),
+        None => not_found(format!("no seed directory, {}", facts.none_labelled("config-2"))),
     }
 }
 

@@ -41,7 +41,11 @@ fn is(facts: &Facts<'_>, field: Field, values: &[&str]) -> Verdict {
     if values.contains(&value) {
         return found(format!("dmi {} is '{value}'", field.name()));
     }
-    not_found(format!("dmi {} is not '{}'", field.name(), values.join("' or '")))
+    let wanted = values.join("' or '");
+    if facts.is_container() {
+        return not_found(format!("dmi {} is the host's in a container", field.name()));
+    }
+    not_found(format!("dmi {} is not '{wanted}' (it is '{value}')", field.name()))
 }
 
 fn starts(facts: &Facts<'_>, field: Field, start: &str) -> Verdict {

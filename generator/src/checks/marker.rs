@@ -32,7 +32,7 @@ pub fn rbxcloud(facts: &Facts<'_>) -> Verdict {
 fn labelled(facts: &Facts<'_>, labels: &[&str]) -> Verdict {
     match facts.labelled(labels) {
         Some((device, label)) => found(format!("file system on {device} is labelled {label}")),
-        None => not_found(format!("no file system labelled {}", labels.join(" or "))),
+        None => not_found(facts.none_labelled(&labels.join(" or "))),
     }
 }
 

@@ -31,6 +31,9 @@ pub fn nocloud(facts: &Facts<'_>) -> Verdict {
     // Devices last: everything before costs microseconds.
     match facts.labelled(&LABELS) {
         Some((device, label)) => found(format!("file system on {device} is labelled {label}")),
-        None => not_found("no seed directory, no seed in the configuration, no file system labelled cidata"),
+        None => not_found(format!(
+            "no seed directory, no seed in the configuration, {}",
+            facts.none_labelled("cidata")
+        )),
     }
 }

@@ -1,5 +1,8 @@
 //! Machines, and what is to be said of them. The same table is compared with upstream's ds-identify.
 
+pub mod machine;
+pub mod matrix;
+
 /// One machine.
 pub struct Case {
     pub name: &'static str,
@@ -19,6 +22,30 @@ pub struct Case {
 const VM: &[(&str, &str)] = &[("SYSTEMD_VIRTUALIZATION", "vm:kvm")];
 const XEN: &[(&str, &str)] = &[("SYSTEMD_VIRTUALIZATION", "vm:xen")];
 const CONTAINER: &[(&str, &str)] = &[("SYSTEMD_VIRTUALIZATION", "container:lxc")];
+
+const VMWARE: &[(&str, &str)] = &[("SYSTEMD_VIRTUALIZATION", "vm:vmware")];
+const RPCTOOL_USERDATA: &str = "#!/bin/sh\n[ \"$1\" = 'info-get guestinfo.userdata' ] && { echo x; exit 0; }\necho No value found >&2\nexit 1\n";
+const RPCTOOL_OVF: &str =
+    "#!/bin/sh\n[ \"$1\" = 'info-get guestinfo.ovfEnv' ] && echo '<?xml version=\"1.0\"?>'\nexit 0\n";
+const SILENT_TOOL: (&str, &str) = ("/bin/vmware-rpctool", "#!/bin/sh\nexit 1\n");
+const PLUGIN: (&str, &str) =
+    ("/usr/lib/x86_64-linux-gnu/open-vm-tools/plugins/vmsvc/libdeployPkgPlugin.so", "");
+const ALLOWED: (&str, &str) = ("/etc/cloud/cloud.cfg.d/9.cfg", "disable_vmware_customization: false\n");
+
+const WSL: &[(&str, &str)] = &[("SYSTEMD_VIRTUALIZATION", "container:wsl")];
+const WSL_MOUNTS: (&str, &str) = (
+    "/proc/mounts",
+    "none /mnt/wsl tmpfs rw 0 0\nC:\\134 @ROOT@/mnt/c 9p rw,noatime,aname=drvfs;path=C:\\;uid=0 0 0\n",
+);
+const WSL_SHELL: (&str, &str) = ("/mnt/c/Windows/System32/cmd.exe", "#!/bin/sh\n");
+const WSL_INIT: (&str, &str) =
+    ("/init", "#!/bin/sh\n[ \"$2 $3 $4\" = '/u /c echo.%USERPROFILE%' ] && printf 'C\\0:\\0\\r\\0\\n\\0'\n");
+const WSL_PATH: (&str, &str) = (
+    "/bin/wslpath",
+    "#!/bin/sh\n[ \"$1 $2\" = '-au C:' ] && echo @ROOT@/profile\n[ \"$1 $2\" = '-am /' ] && echo //wsl.localhost/U-24/\nexit 0\n",
+);
+const UBUNTU: (&str, &str) = ("/etc/os-release", "NAME=\"Ubuntu\"\nID=ubuntu\nVERSION_ID=\"24.04\"\n");
+const HOSTS_INIT: Option<&str> = Some("upstream runs /init outside of PATH_ROOT");
 
 const NOTHING: &str =
     "di_report:\n  datasource_list: [  ]\n  # reporting not found result. notfound=disabled.\n";
@@ -444,5 +471,177 @@ pub const CASES: &[Case] = cases! {
         files: &[("/sys/class/dmi/id/sys_vendor", "Hetzner\0no newline")],
         config: "datasource_list: [ Hetzner, None ]\n",
         differs: Some("upstream cannot read a field without its newline"),
+    }
+    // VMware
+    "vmware's guestinfo" {
+        files: &[("/bin/vmware-rpctool", RPCTOOL_USERDATA)],
+        env: VMWARE,
+        config: "datasource_list: [ VMware, None ]\n",
+    }
+    "vmware's guestinfo through vmtoolsd" {
+        files: &[("/bin/vmtoolsd", "#!/bin/sh\n[ \"$1 $2\" = '--cmd info-get guestinfo.vendordata' ] && echo x\nexit 1\n")],
+        env: VMWARE,
+        config: "datasource_list: [ VMware, None ]\n",
+    }
+    "vmware's guestinfo, on another hypervisor" {
+        files: &[("/bin/vmware-rpctool", RPCTOOL_USERDATA)],
+        code: 1,
+        config: NOTHING,
+    }
+    "vmware without anything" {
+        files: &[("/bin/vmware-rpctool", "#!/bin/sh\necho ' -- '\necho No value found >&2\nexit 1\n")],
+        env: VMWARE,
+        code: 1,
+        config: NOTHING,
+    }
+    "vmware without a tool" { files: &[PLUGIN, ALLOWED], env: VMWARE, code: 1, config: NOTHING }
+    "vmware's customization" {
+        files: &[SILENT_TOOL, PLUGIN, ALLOWED],
+        env: VMWARE,
+        config: "datasource_list: [ VMware, None ]\n",
+    }
+    "vmware's customization, not allowed" { files: &[SILENT_TOOL, PLUGIN], env: VMWARE, code: 1, config: NOTHING }
+    "vmware's customization, forbidden" {
+        files: &[SILENT_TOOL, PLUGIN, ("/etc/cloud/cloud.cfg.d/9.cfg", "disable_vmware_customization: true\n")],
+        env: VMWARE,
+        code: 1,
+        config: NOTHING,
+    }
+    "vmware's customization without its plugin" { files: &[SILENT_TOOL, ALLOWED], env: VMWARE, code: 1, config: NOTHING }
+    // OVF
+    "ovf by guestinfo" {
+        files: &[("/bin/vmware-rpctool", RPCTOOL_OVF)],
+        env: VMWARE,
+        config: "datasource_list: [ OVF, None ]\n",
+    }
+    "ovf by guestinfo, vmtoolsd alone" {
+        files: &[("/bin/vmtoolsd", "#!/bin/sh\n[ \"$2\" = 'info-get guestinfo.ovfEnv' ] && echo '<?xml version=\"1.0\"?>'\nexit 0\n")],
+        env: VMWARE,
+        config: "datasource_list: [ OVF, None ]\n",
+        differs: Some("upstream takes the shell's complaint about the missing vmware-rpctool for its answer"),
+    }
+    "ovf's label with a blank" {
+        files: &[],
+        devices: "DEVNAME=/dev/sr0\nLABEL=OVF\\ ENV\nTYPE=iso9660\n",
+        config: "datasource_list: [ OVF, None ]\n",
+        differs: Some("upstream compares the label with its backslash"),
+    }
+    "ovf's disc on no virtual machine" {
+        files: &[],
+        devices: "DEVNAME=/dev/sr0\nLABEL=OVFENV\nTYPE=iso9660\n",
+        env: &[("SYSTEMD_VIRTUALIZATION", "vm:none")],
+        code: 1,
+        config: NOTHING,
+    }
+    "ovf's disc on Azure" {
+        files: &[("/sys/class/dmi/id/chassis_asset_tag", "7783-7084-3265-9085-8269-3286-77")],
+        devices: "DEVNAME=/dev/sr0\nLABEL=OVFENV\nTYPE=iso9660\n",
+        config: "datasource_list: [ Azure, None ]\n",
+    }
+    "ovf's schema on another's disc" {
+        files: &[("/dev/sr0", "http://schemas.dmtf.org/ovf/environment/1\n"), ("/sys/class/block/sr0/size", "4\n")],
+        devices: "DEVNAME=/dev/sr0\nLABEL=rd_rdfe_stable.1\nTYPE=iso9660\n",
+        code: 1,
+        config: NOTHING,
+    }
+    "ovf's disc in no drive" {
+        files: &[],
+        devices: "DEVNAME=/dev/vdb\nLABEL=OVFENV\nTYPE=iso9660\n",
+        code: 1,
+        config: NOTHING,
+    }
+    // AltCloud
+    "altcloud with its disc" {
+        files: &[("/etc/sysconfig/cloud-info", "vSphere\n"), ("/etc/cloud/ds-identify.cfg", "policy: search,maybe=all\n"), ("/etc/cloud/cloud.cfg", "datasource_list: [ NoCloud, AltCloud ]\n")],
+        devices: "DEVNAME=/dev/sr0\nLABEL=CDROM\nTYPE=iso9660\n",
+        config: "datasource_list: [ AltCloud, None ]\n",
+        differs: Some("upstream never finds AltCloud"),
+    }
+    "altcloud with its disc, and maybe counts for nothing" {
+        files: &[("/etc/sysconfig/cloud-info", "VSPHERE\n"), ("/etc/cloud/cloud.cfg", "datasource_list: [ NoCloud, AltCloud ]\n")],
+        devices: "DEVNAME=/dev/sr0\nLABEL=CDROM\nTYPE=iso9660\n",
+        code: 1,
+        config: NOTHING,
+    }
+    "altcloud without its drive" {
+        files: &[("/etc/sysconfig/cloud-info", "RHEV\n"), ("/etc/cloud/ds-identify.cfg", "policy: search,maybe=all\n"), ("/etc/cloud/cloud.cfg", "datasource_list: [ NoCloud, AltCloud ]\n")],
+        code: 1,
+        config: NOTHING,
+    }
+    // MAAS
+    "maas by name" { files: &[LIST, ("/proc/cmdline", "ci.ds=MAAS\n")], config: "datasource_list: [ MAAS, None ]\n" }
+    "maas alone" { files: &[("/etc/cloud/cloud.cfg", "datasource_list: [ MAAS ]\n")], config: "datasource_list: [ MAAS ]\n" }
+    "maas among others" { files: &[("/etc/cloud/cloud.cfg", "datasource_list: [ MAAS, NoCloud, None ]\n")], code: 1, config: NOTHING }
+    // Machines that need not have DMI
+    "openstack elsewhere, and maybe counts" {
+        files: &[("/etc/cloud/cloud.cfg", "datasource_list: [ NoCloud, OpenStack ]\n"), ("/etc/cloud/ds-identify.cfg", "policy: search,maybe=all\n")],
+        env: &[("SYSTEMD_VIRTUALIZATION", "vm:kvm"), ("MACHINE", "aarch64")],
+        config: "datasource_list: [ OpenStack, None ]\n",
+    }
+    "openstack elsewhere, by default" {
+        files: &[("/etc/cloud/cloud.cfg", "datasource_list: [ NoCloud, OpenStack ]\n")],
+        env: &[("SYSTEMD_VIRTUALIZATION", "vm:kvm"), ("MACHINE", "aarch64")],
+        code: 1,
+        config: NOTHING,
+    }
+    "openstack on an old PC is no maybe" {
+        files: &[("/etc/cloud/cloud.cfg", "datasource_list: [ NoCloud, OpenStack ]\n"), ("/etc/cloud/ds-identify.cfg", "policy: search,maybe=all\n")],
+        env: &[("SYSTEMD_VIRTUALIZATION", "vm:kvm"), ("MACHINE", "i586")],
+        code: 1,
+        config: NOTHING,
+    }
+    // WSL
+    "wsl without a drive" {
+        files: &[("/proc/mounts", "none / ext4 rw 0 0\n")],
+        env: &[("SYSTEMD_VIRTUALIZATION", "container:wsl")],
+        code: 1,
+        config: NOTHING,
+    }
+    "wsl, the file for all" {
+        files: &[WSL_MOUNTS, WSL_SHELL, WSL_INIT, WSL_PATH, UBUNTU, ("/profile/.cloud-init/default.user-data", "")],
+        env: WSL,
+        config: "datasource_list: [ WSL, None ]\n",
+        differs: HOSTS_INIT,
+    }
+    "wsl, the file of the release" {
+        files: &[WSL_MOUNTS, WSL_SHELL, WSL_INIT, WSL_PATH, UBUNTU, ("/profile/.cloud-init/ubuntu-24.04.user-data", "")],
+        env: WSL,
+        config: "datasource_list: [ WSL, None ]\n",
+        differs: HOSTS_INIT,
+    }
+    "wsl, the file of another release" {
+        files: &[WSL_MOUNTS, WSL_SHELL, WSL_INIT, WSL_PATH, UBUNTU, ("/profile/.cloud-init/ubuntu-22.04.user-data", "")],
+        env: WSL,
+        code: 1,
+        config: NOTHING,
+    }
+    "wsl, Ubuntu Pro's agent" {
+        files: &[WSL_MOUNTS, WSL_SHELL, WSL_INIT, WSL_PATH, UBUNTU, ("/profile/.ubuntupro/.cloud-init/agent.yaml", "")],
+        env: WSL,
+        config: "datasource_list: [ WSL, None ]\n",
+        differs: HOSTS_INIT,
+    }
+    "wsl, Ubuntu Pro's agent elsewhere" {
+        files: &[WSL_MOUNTS, WSL_SHELL, WSL_INIT, WSL_PATH, ("/etc/os-release", "NAME=Debian\nVERSION_ID=12\n"), ("/profile/.ubuntupro/.cloud-init/agent.yaml", "")],
+        env: WSL,
+        code: 1,
+        config: NOTHING,
+    }
+    "wsl without os-release" {
+        files: &[WSL_MOUNTS, WSL_SHELL, WSL_INIT, WSL_PATH, ("/profile/.cloud-init/U-24.user-data", "")],
+        env: WSL,
+        config: "datasource_list: [ WSL, None ]\n",
+        differs: HOSTS_INIT,
+    }
+    "wsl whose Windows says nothing" {
+        files: &[WSL_MOUNTS, WSL_SHELL, ("/init", "#!/bin/sh\n"), WSL_PATH, UBUNTU, ("/profile/.cloud-init/default.user-data", "")],
+        env: WSL,
+        code: 1,
+        config: NOTHING,
+    }
+    "not wsl" {
+        files: &[WSL_MOUNTS, WSL_SHELL, WSL_INIT, WSL_PATH, UBUNTU, ("/profile/.cloud-init/default.user-data", "")],
+        code: 1,
+        config: NOTHING,
     }
 };

@@ -26,11 +26,13 @@ impl Sandbox {
         std::fs::write(path, content).unwrap();
     }
 
+    #[allow(dead_code)]
     pub fn read(&self, path: &str) -> String {
         std::fs::read_to_string(self.path(path)).unwrap_or_default()
     }
 
     /// A device that the kernel knows, its content from an image.
+    #[allow(dead_code)]
     pub fn device(&self, name: &str, content: &[u8]) {
         self.write(&format!("/sys/class/block/{name}/size"), format!("{}\n", content.len() / 512));
         self.write(&format!("/dev/{name}"), content);
@@ -54,6 +56,7 @@ impl Sandbox {
     }
 
     /// What ds-identify left in /run/cloud-init.
+    #[allow(dead_code)]
     pub fn config(&self) -> String {
         self.read("/run/cloud-init/cloud.cfg")
     }

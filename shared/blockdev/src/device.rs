@@ -75,17 +75,29 @@ fn is_partition_name(partition: &str, disk: &str) -> bool {
     })
 }
 
+// linux/cdrom.h: answers of a drive about its disc.
+const CDS_NO_INFO: libc::c_int = 0;
+const CDS_DRIVE_NOT_READY: libc::c_int = 3;
+const CDS_DISC_OK: libc::c_int = 4;
+
 /// Whether this is a CD drive without a readable disc. Reading from one fails slowly, or spins it up.
-#[allow(unsafe_code)]
 pub(crate) fn is_drive_without_medium(file: &File) -> bool {
-    // linux/cdrom.h: the request, "the current slot", and the answer for a disc that can be read.
+    let status = drive_status(file);
+    status > CDS_NO_INFO && status != CDS_DISC_OK
+}
+
+/// Whether this is a CD drive that is still finding out what is in it.
+pub fn drive_is_busy(file: &File) -> bool {
+    drive_status(file) == CDS_DRIVE_NOT_READY
+}
+
+#[allow(unsafe_code)]
+fn drive_status(file: &File) -> libc::c_int {
+    // linux/cdrom.h: the request, and "the current slot".
     const CDROM_DRIVE_STATUS: libc::Ioctl = 0x5326;
     const CDSL_CURRENT: libc::c_int = libc::c_int::MAX;
-    const CDS_NO_INFO: libc::c_int = 0;
-    const CDS_DISC_OK: libc::c_int = 4;
     // SAFETY: this request takes an integer and touches no memory of ours; other devices answer -1.
-    let status = unsafe { libc::ioctl(file.as_raw_fd(), CDROM_DRIVE_STATUS, CDSL_CURRENT) };
-    status > CDS_NO_INFO && status != CDS_DISC_OK
+    unsafe { libc::ioctl(file.as_raw_fd(), CDROM_DRIVE_STATUS, CDSL_CURRENT) }
 }
 
 #[cfg(test)]

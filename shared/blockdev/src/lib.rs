@@ -2,13 +2,16 @@
 //! one through libblkid, `find` does both. The generator and the local stage's datasources call this.
 //! Devices are opened read-only and never waited for; nothing is mounted or changed.
 
+mod bounded;
 mod device;
 mod superblock;
 
 use std::fs::{File, OpenOptions};
+use std::io::Read;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 
-pub use device::{Device, devices};
+pub use bounded::within;
+pub use device::{Device, devices, drive_is_busy};
 pub use superblock::{Superblock, probe};
 use system::{Deadline, Error, Result, ResultExt, System};
 
@@ -48,20 +51,89 @@ pub fn probe_path(sys: &System, path: &str) -> Result<Option<Superblock>> {
     probe(&file).doing(format_args!("probing {path}"))
 }
 
-/// The file systems on all of the machine's devices, as far as the deadline allows.
+/// The file systems on all of the machine's devices, as far as the deadline allows. A device that does not
+/// answer is left alone with its thread (see `bounded`) and reported as failed; the others are looked at.
 pub fn find(sys: &System, deadline: Deadline) -> Found {
-    let mut found = Found::default();
-    for device in devices(sys) {
-        if deadline.is_over() {
+    if deadline.is_over() {
+        let late = |device: Device| {
             let late = Error::new(format!("probing {}: no time was left for it", device.path));
-            found.failed.push((device, late));
-            continue;
-        }
-        match probe_path(sys, &device.path) {
-            Ok(Some(superblock)) => found.superblocks.push((device, superblock)),
-            Ok(None) => {}
-            Err(e) => found.failed.push((device, e)),
+            (device, late)
+        };
+        return Found { superblocks: Vec::new(), failed: devices(sys).into_iter().map(late).collect() };
+    }
+    let root = sys.root().as_path().to_path_buf();
+    let items = devices(sys).into_iter().map(|device| (root.clone(), device)).collect::<Vec<_>>();
+    let list: Vec<Device> = items.iter().map(|(_, device)| device.clone()).collect();
+    let results = bounded::each_within(deadline, items, |(root, device)| {
+        probe_path(&System::new(root.clone()), &device.path)
+    });
+    let mut found = Found::default();
+    for (device, result) in list.into_iter().zip(results) {
+        match result {
+            Some(Ok(Some(superblock))) => found.superblocks.push((device, superblock)),
+            Some(Ok(None)) => {}
+            Some(Err(e)) => found.failed.push((device, e)),
+            None => {
+                let late = Error::new(format!("probing {}: it did not answer in time", device.path));
+                found.failed.push((device, late));
+            }
         }
     }
     found
+}
+
+/// Whether the device (or image) has this text, in any case of letters, in its first `most` bytes.
+pub fn contains(sys: &System, path: &str, text: &str, most: u64, deadline: Deadline) -> Result<bool> {
+    let (root, device, text) =
+        (sys.root().as_path().to_path_buf(), path.to_string(), text.to_ascii_lowercase());
+    let search = move || -> Result<bool> {
+        let file = open(&System::new(root), &device)?;
+        if device::is_drive_without_medium(&file) {
+            return Ok(false);
+        }
+        has_text(file.take(most), text.as_bytes()).doing(format_args!("reading {device}"))
+    };
+    let late = || Error::new(format!("reading {path}: it did not answer in time"));
+    bounded::within(deadline, search).unwrap_or_else(|| Err(late()))
+}
+
+/// Reads piece by piece; what two pieces share is kept, so that a text across them is seen.
+fn has_text(mut from: impl Read, text: &[u8]) -> std::io::Result<bool> {
+    const PIECE: usize = 64 << 10;
+    let mut piece = vec![0; PIECE + text.len()];
+    let mut kept = 0;
+    loop {
+        let count = match from.read(&mut piece[kept..]) {
+            Ok(count) => count,
+            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => continue,
+            Err(e) => return Err(e),
+        };
+        if count == 0 {
+            return Ok(false);
+        }
+        piece[kept..kept + count].make_ascii_lowercase();
+        let end = kept + count;
+        if !text.is_empty() && piece[..end].windows(text.len()).any(|window| window == text) {
+            return Ok(true);
+        }
+        kept = end.min(text.len().saturating_sub(1));
+        piece.copy_within(end - kept..end, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_across_pieces() {
+        for at in [0, 1, (64 << 10) - 3, 64 << 10, (64 << 10) + 2, 200_000] {
+            let mut bytes = vec![b'.'; 300_000];
+            bytes[at..at + 6].copy_from_slice(b"http:/");
+            assert!(has_text(bytes.as_slice(), b"http:/").unwrap(), "{at}");
+            assert!(!has_text(bytes.as_slice(), b"http:x").unwrap(), "{at}");
+        }
+        assert!(!has_text(&b"htt"[..], b"http").unwrap());
+        assert!(has_text(&b"xHTTp"[..], b"http").unwrap());
+    }
 }

@@ -29,7 +29,7 @@ pub struct Context<'a> {
     pub layout: &'a Layout,
     pub instance: &'a Instance,
     pub distro: &'static Distro,
-    /// The merged cloud-config, `system_info` left out.
+    /// The merged cloud-config. Of its `system_info` modules take nothing but through the next field.
     pub config: &'a Node,
     /// `system_info` of the merged configuration (default_user, package_mirrors, ssh_svcname, …).
     pub system_info: &'a Node,

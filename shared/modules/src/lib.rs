@@ -58,6 +58,7 @@ mod write_files_deferred;
 
 pub use context::{Context, required};
 pub use entry::{Entry, entries};
+pub use pending::unknown_keys;
 pub use run::{Ran, run_list, run_one};
 
 use config::Key;

@@ -37,6 +37,8 @@ pub struct Consumed {
     pub vendor2: Counts,
     /// Oddities of configurations that were used all the same, with their positions.
     pub findings: Findings,
+    /// The merged cloud-configs, with the places in the parts that their values come from.
+    pub configs: Vec<Node>,
 }
 
 /// Handles user-data, then vendor-data, then vendor-data2. An error, and nothing is done, when a source
@@ -82,11 +84,16 @@ pub fn consume(sys: &System, dirs: &Dirs, stored: &Stored, options: &Options<'_>
             counts.left
         );
         match source {
-            Source::User => (consumed.user, user_config) = (counts, config),
+            Source::User => {
+                (consumed.user, user_config) = (counts, config);
+                continue;
+            }
             Source::Vendor => consumed.vendor = counts,
             Source::Vendor2 => consumed.vendor2 = counts,
         }
+        consumed.configs.push(config);
     }
+    consumed.configs.push(user_config);
     Ok(consumed)
 }
 

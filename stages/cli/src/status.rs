@@ -107,7 +107,13 @@ impl Report {
         let mut detail = match (status.datasource().filter(|d| !d.is_empty()), status.stage()) {
             (Some(datasource), _) if has_status => datasource.to_string(),
             (_, Some(stage)) if has_status => format!("Running in stage: {stage}"),
-            _ => reason(boot_code).into(),
+            _ => match sys.read_text(layout.run("disabled")) {
+                // Empty from the generator; with the reason from a local stage that looked again.
+                Ok(found) if boot_code == "disabled-by-generator" && !found.trim().is_empty() => {
+                    format!("Cloud-init disabled after devices had settled: {}", found.trim())
+                }
+                _ => reason(boot_code).into(),
+            },
         };
         let is_running = state == State::Running;
         let broken = match has_status.then(|| machine.json(&layout.data("status.json"))) {

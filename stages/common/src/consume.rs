@@ -36,7 +36,10 @@ impl Stage {
         })();
         match result {
             Ok(consumed) => {
-                for finding in consumed.findings.iter() {
+                let unknown = consumed.configs.iter().map(modules::unknown_keys);
+                let mut findings = consumed.findings;
+                unknown.for_each(|of_one| findings.extend(of_one));
+                for finding in findings.iter() {
                     match finding.kind {
                         Kind::Deprecated => deprecated!(self.sys, "{finding}"),
                         _ => warning!(self.sys, "{finding}"),

@@ -10,7 +10,9 @@ mod network;
 mod platform;
 mod prepare;
 mod stage;
+mod undecided;
 
 pub use args::{Args, Single};
 pub use find::Found;
-pub use stage::{Name, Stage, run};
+pub use stage::{Name, Stage, run, run_behind};
+pub use undecided::decide;

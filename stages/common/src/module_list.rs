@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use config::{Map, Node};
+use config::Node;
 use modules::{Context, Entry, Ran, entries, module, run_list, run_one};
 use state::{Frequency, Instance};
 use system::{info, warning};
@@ -24,9 +24,8 @@ impl Stage {
             self.sys.print(&format!("No '{mode}' modules to run under section '{section}'"));
             return;
         }
-        let (config, system_info) = self.module_config();
         let event = self.name.event();
-        let context = self.context(instance, &config, &system_info);
+        let context = self.context(instance);
         let outcomes = run_list(&context, &list, event);
         let done = outcomes.iter().filter(|(_, ran)| *ran == Ran::Done).count();
         info!(
@@ -52,8 +51,7 @@ impl Stage {
             return self.fail(format!("Did not run {}, does it exist?", single.name));
         };
         let args = single.args.iter().map(|a| Node::from(a.as_str())).collect();
-        let (config, system_info) = self.module_config();
-        let context = self.context(instance, &config, &system_info);
+        let context = self.context(instance);
         let outcome = run_one(&context, &Entry::single(row.name, frequency, args), row, "single");
         match outcome {
             Ran::Failed(message) => {
@@ -65,19 +63,7 @@ impl Stage {
         }
     }
 
-    /// What modules see, and `system_info`, which they see only through the distribution.
-    pub(crate) fn module_config(&self) -> (Node, Node) {
-        let mut config = self.settings.merged.clone();
-        let system_info = config.as_map_mut().and_then(|m| m.remove("system_info"));
-        (config, system_info.unwrap_or_else(|| Node::from(Map::new())))
-    }
-
-    pub(crate) fn context<'a>(
-        &'a self,
-        instance: &'a Instance,
-        config: &'a Node,
-        system_info: &'a Node,
-    ) -> Context<'a> {
+    pub(crate) fn context<'a>(&'a self, instance: &'a Instance) -> Context<'a> {
         let seconds = self.settings.system.at_path(&["timeouts", "script"]).and_then(Node::as_int);
         let script_timeout =
             seconds.and_then(|s| u64::try_from(s).ok()).map_or(SCRIPT_TIMEOUT, Duration::from_secs);
@@ -86,8 +72,8 @@ impl Stage {
             layout: &self.layout,
             instance,
             distro: self.distro(),
-            config,
-            system_info,
+            config: &self.settings.merged,
+            system_info: self.settings.get("system_info").unwrap_or(&self.nothing),
             args: &[],
             script_timeout,
         }

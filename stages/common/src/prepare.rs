@@ -52,8 +52,7 @@ impl Stage {
 
     /// Gives the machine its name before networking, so that DHCP requests carry it.
     pub fn name_machine(&mut self, found: &Found) {
-        let (config, system_info) = self.module_config();
-        let context = self.context(&found.instance, &config, &system_info);
+        let context = self.context(&found.instance);
         if let Err(e) = modules::set_hostname::early(&context) {
             warning!(self.sys, "setting the hostname: {e}; the set_hostname module tries again");
         }

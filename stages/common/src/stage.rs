@@ -8,7 +8,7 @@ use state::{Instance, Layout, StageStatus, Status};
 use system::{Level, System, debug, error, warning};
 
 use crate::args::{self, Args};
-use crate::{logging, platform};
+use crate::{logging, platform, undecided};
 
 /// The stages, by the names that status.json, the configuration and people have for them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,6 +66,8 @@ pub struct Stage {
     pub layout: Layout,
     pub settings: Settings,
     pub command_line: String,
+    /// For what the configuration does not have.
+    pub(crate) nothing: Node,
     status: Status,
     record: StageStatus,
 }
@@ -73,6 +75,11 @@ pub struct Stage {
 /// Runs one stage: reads the configuration, opens the log, takes the steps, records how it went. The exit code
 /// is the number of errors, as upstream's is.
 pub fn run(name: Name, steps: impl FnOnce(&mut Stage)) -> ExitCode {
+    run_behind(undecided::ended, name, steps)
+}
+
+/// As [`run`], behind another gate: the local stage's decides what the generator could not.
+pub fn run_behind(gate: undecided::Gate, name: Name, steps: impl FnOnce(&mut Stage)) -> ExitCode {
     let args = match args::parse(std::env::args().skip(1)) {
         Ok(args) => args,
         Err(message) => {
@@ -80,6 +87,9 @@ pub fn run(name: Name, steps: impl FnOnce(&mut Stage)) -> ExitCode {
             return ExitCode::from(2);
         }
     };
+    if let Some(code) = undecided::closed(&args, gate) {
+        return code;
+    }
     let mut stage = Stage::begin(name, args);
     steps(&mut stage);
     stage.finish()
@@ -102,6 +112,7 @@ impl Stage {
             layout,
             settings,
             command_line,
+            nothing: Node::null(),
             status: Status::new(),
             record: StageStatus::default(),
         };
@@ -247,6 +258,8 @@ impl Stage {
                 error!(self.sys, "{e}");
             }
         }
+        // The process ends here: giving a large configuration back piece by piece would be the longest step.
+        std::mem::forget(self);
         crate::prepare::exit_code(failed)
     }
 }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use stage::Name;
 
 fn main() -> ExitCode {
-    stage::run(Name::Local, |stage| {
+    stage::run_behind(stage::decide, Name::Local, |stage| {
         stage.prepare_directories();
         stage.forget_last_boot();
         let Some(found) = stage.find_instance() else {

@@ -1,0 +1,73 @@
+//! AltCloud: RHEV and vSphere from before their guests had agents, with user data on a floppy or a CD-ROM.
+//! Never more than "maybe".
+
+use crate::facts::Facts;
+use crate::places::Place;
+use crate::verdict::{Verdict, maybe, not_found};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Rhev,
+    Vsphere,
+}
+
+pub fn altcloud(facts: &Facts<'_>) -> Verdict {
+    if facts.is_container() {
+        return not_found("this is a container");
+    }
+    let info = Place::fixed("/etc/sysconfig/cloud-info");
+    let kind = if facts.doors.is_file(&info) {
+        kind_of(&facts.doors.line(&info).unwrap_or_default())
+    } else {
+        kind_of(&facts.raw_dmi().product_name)
+    };
+    match kind {
+        None => not_found("neither /etc/sysconfig/cloud-info nor dmi product_name says rhev or vsphere"),
+        Some(Kind::Rhev) => {
+            // The module is not loaded for it: that takes a program, and udev is not there to settle.
+            match ["/dev/floppy", "/dev/fd0"].into_iter().find(|dev| facts.doors.root.is_block_device(dev)) {
+                Some(device) => maybe(format!("RHEV, and {device} is there")),
+                None => not_found("RHEV, but there is no floppy drive"),
+            }
+        }
+        Some(Kind::Vsphere) => {
+            let link = facts.places.disk.join("by-label/CDROM");
+            if facts.doors.to(&link).is_block_device(&link.path) {
+                return maybe(format!("vSphere, and {} is there", link.path));
+            }
+            // udev makes that link later than a generator runs: the disc itself tells as well.
+            match facts.labelled(&["CDROM"]) {
+                Some((device, label)) => {
+                    maybe(format!("vSphere, and the file system on {device} is labelled {label}"))
+                }
+                None => not_found("vSphere, but no file system labelled CDROM"),
+            }
+        }
+    }
+}
+
+/// The type, in any case of letters.
+fn kind_of(text: &str) -> Option<Kind> {
+    match text.trim().to_ascii_lowercase().as_str() {
+        "rhev" => Some(Kind::Rhev),
+        "vsphere" => Some(Kind::Vsphere),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds() {
+        for (text, kind) in [
+            ("RHEV", Some(Kind::Rhev)),
+            (" vSphere ", Some(Kind::Vsphere)),
+            ("", None),
+            ("VMware Virtual Platform", None),
+        ] {
+            assert_eq!(kind_of(text), kind, "{text}");
+        }
+    }
+}

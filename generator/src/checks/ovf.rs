@@ -1,0 +1,97 @@
+//! OVF: an environment document in a seed, from the hypervisor, or on a CD-ROM.
+
+use crate::checks::{firmware, vmware};
+use crate::facts::Facts;
+use crate::helper::{Said, has_content};
+use crate::verdict::{Verdict, found, not_found};
+
+/// Labels of OVF's own discs.
+const LABELS: [&str; 6] = ["OVF-TRANSPORT", "ovf-transport", "OVFENV", "ovfenv", "OVF ENV", "ovf env"];
+/// Labels of others' discs: a config drive, NoCloud's, Azure's.
+const OTHERS: [&str; 4] = ["config-2", "CONFIG-2", "cidata", "CIDATA"];
+const OTHERS_START: &str = "rd_rdfe_stable";
+/// The name space of the document's schema (DSP0243); its presence on a disc is the evidence.
+const SCHEMA: &str = "http://schemas.dmtf.org/ovf/environment/1";
+/// A disc of 10 MiB or more holds more than an environment, and is not read.
+const MOST_SECTORS: u64 = 20480;
+
+pub fn ovf(facts: &Facts<'_>) -> Verdict {
+    if facts.has_seed("ovf", &["ovf-env.xml"]) {
+        return found("seed directory ovf has ovf-env.xml");
+    }
+    if facts.virt() == "none" {
+        return not_found("this is no virtual machine");
+    }
+    if facts.dmi().chassis_asset_tag == firmware::AZURE_ASSET_TAG {
+        return not_found("this is Azure, which has discs of this kind too");
+    }
+    if facts.virt() == "vmware" && vmware::query(facts, "info-get guestinfo.ovfEnv", is_document).is_some() {
+        return found("guestinfo.ovfEnv is an XML document");
+    }
+    let isos = &facts.file_systems().isos;
+    for (device, label) in isos {
+        let name = device.strip_prefix("/dev/").unwrap_or(device);
+        if !is_drive(name) || OTHERS.contains(&label.as_str()) || label.starts_with(OTHERS_START) {
+            continue;
+        }
+        if LABELS.contains(&label.as_str()) {
+            return found(format!("the disc in {device} is labelled {label}"));
+        }
+        let sectors = facts.doors.line(&facts.places.block.join(&format!("{name}/size")));
+        let Some(sectors) = sectors.and_then(|text| text.parse::<u64>().ok()) else { continue };
+        if sectors >= MOST_SECTORS {
+            facts.log.line(2, format!("{device} is too large for an OVF environment"));
+            continue;
+        }
+        let deadline = facts.deadline;
+        match blockdev::contains(&facts.doors.root, &format!("/dev/{name}"), SCHEMA, sectors * 512, deadline)
+        {
+            Ok(true) => return found(format!("the disc in {device} has an OVF environment")),
+            Ok(false) => {}
+            Err(e) => facts.log.error(e.to_string()),
+        }
+    }
+    not_found(match isos.len() {
+        0 => "no seed directory, no ISO 9660 disc".to_string(),
+        _ => "no seed directory, and no disc in a drive has an OVF environment".to_string(),
+    })
+}
+
+/// `sr0`, `hda`: names of CD drives.
+fn is_drive(name: &str) -> bool {
+    let one = |rest: Option<&str>, fits: fn(&u8) -> bool| {
+        rest.is_some_and(|rest| rest.len() == 1 && rest.as_bytes().first().is_some_and(fits))
+    };
+    one(name.strip_prefix("sr"), u8::is_ascii_digit) || one(name.strip_prefix("hd"), u8::is_ascii_lowercase)
+}
+
+/// Whether the first line with something in it begins an XML document.
+fn is_document(said: &Said) -> bool {
+    let first = said.stdout.split(|b| *b == b'\n').find(|line| has_content(line));
+    first.is_some_and(|line| line.starts_with(b"<?xml") || line.starts_with(b"<?XML"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drives() {
+        for (name, is) in [("sr0", true), ("sr10", false), ("hdb", true), ("hda1", false), ("vda", false)] {
+            assert_eq!(is_drive(name), is, "{name}");
+        }
+    }
+
+    #[test]
+    fn documents() {
+        for (text, is) in [
+            ("<?xml version=\"1.0\"?>", true),
+            ("\n \n<?XML ?>", true),
+            ("No value found\n<?xml", false),
+            ("", false),
+        ] {
+            let said = Said { stdout: text.into(), stderr: Vec::new() };
+            assert_eq!(is_document(&said), is, "{text:?}");
+        }
+    }
+}

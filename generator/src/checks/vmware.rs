@@ -1,0 +1,79 @@
+//! VMware: data that the hypervisor holds for its guest, or customization that was allowed. The hypervisor is
+//! asked through VMware's own tools: its port needs privileges that a generator in a confined domain lacks.
+
+use std::time::Duration;
+
+use crate::facts::Facts;
+use crate::helper::{Said, has_content};
+use crate::lookup;
+use crate::places::Place;
+use crate::verdict::{Verdict, found, not_found};
+
+/// In the order in which they are asked.
+const TOOLS: [&str; 2] = ["vmware-rpctool", "vmtoolsd"];
+/// A tool answers in milliseconds, or its hypervisor does not.
+const LIMIT: Duration = Duration::from_secs(1);
+const FIELDS: [&str; 3] = ["metadata", "userdata", "vendordata"];
+
+pub fn vmware(facts: &Facts<'_>) -> Verdict {
+    let set = |name: &str| facts.env.get(name).is_some_and(|value| !value.is_empty());
+    let given = ["VMX_GUESTINFO_METADATA", "VMX_GUESTINFO_USERDATA", "VMX_GUESTINFO_VENDORDATA"];
+    if set("VMX_GUESTINFO")
+        && let Some(name) = given.into_iter().find(|name| set(name))
+    {
+        return found(format!("the environment has VMX_GUESTINFO and {name}"));
+    }
+    if facts.virt() != "vmware" {
+        return not_found(format!("virtualization is '{}', not 'vmware'", facts.virt()));
+    }
+    if !has_tool(facts) {
+        return not_found("neither vmware-rpctool nor vmtoolsd is installed");
+    }
+    for field in FIELDS {
+        let said = query(facts, &format!("info-get guestinfo.{field}"), |said| has_content(&said.stdout));
+        if said.is_some() {
+            return found(format!("guestinfo.{field} is set"));
+        }
+    }
+    customization(facts)
+}
+
+/// Whether one of VMware's tools is installed; the OVF environment comes through them too.
+pub fn has_tool(facts: &Facts<'_>) -> bool {
+    TOOLS.iter().any(|tool| facts.program(tool).is_some())
+}
+
+/// What the first tool says that says something.
+pub fn query(facts: &Facts<'_>, question: &str, is_answer: impl Fn(&Said) -> bool) -> Option<Said> {
+    TOOLS.iter().find_map(|tool| {
+        let program = facts.program(tool)?;
+        let argv = match *tool {
+            "vmtoolsd" => vec![program.as_str(), "--cmd", question],
+            _ => vec![program.as_str(), question],
+        };
+        facts.ask(&argv, LIMIT).filter(&is_answer)
+    })
+}
+
+/// Customization by the tools' plugin, which the configuration has to allow.
+fn customization(facts: &Facts<'_>) -> Verdict {
+    const LIBRARIES: [&str; 5] = [
+        "/usr/lib",
+        "/usr/lib64",
+        "/usr/lib/x86_64-linux-gnu",
+        "/usr/lib/aarch64-linux-gnu",
+        "/usr/lib/i386-linux-gnu",
+    ];
+    const KEY: &str = "disable_vmware_customization";
+    let plugins = LIBRARIES.into_iter().flat_map(|lib| {
+        let of = move |tools| format!("{lib}/{tools}/plugins/vmsvc/libdeployPkgPlugin.so");
+        ["vmware-tools", "open-vm-tools"].map(of)
+    });
+    let Some(plugin) = plugins.into_iter().find(|path| facts.doors.is_file(&Place::fixed(path))) else {
+        return not_found("no guestinfo of VMware's, and its customization plugin is not installed");
+    };
+    match lookup::last_value(facts.config(), KEY).as_deref() {
+        Some("0" | "false" | "False") => found(format!("{plugin} is there, and {KEY} is false")),
+        _ => not_found(format!("no guestinfo of VMware's, and {KEY} is not false")),
+    }
+}

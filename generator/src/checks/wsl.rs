@@ -1,0 +1,175 @@
+//! WSL: a user-data file in the Windows profile of who started the instance. Where that is, only Windows
+//! knows, through WSL's /init; and the name of the instance, only wslpath.
+
+use std::time::Duration;
+
+use crate::facts::Facts;
+use crate::places::Place;
+use crate::settings::unquoted;
+use crate::verdict::{Verdict, found, not_found};
+
+/// The first program that is started on the Windows side takes its time.
+const LIMIT: Duration = Duration::from_secs(2);
+
+pub fn wsl(facts: &Facts<'_>) -> Verdict {
+    let [kernel, _, _] = facts.kernel();
+    if kernel != "Linux" || facts.virt() != "wsl" {
+        return not_found(format!("virtualization is '{}', not 'wsl'", facts.virt()));
+    }
+    match seed(facts) {
+        Ok(path) => found(format!("{path} is there")),
+        Err(why) => not_found(why),
+    }
+}
+
+/// The file with user data, or why there is none.
+fn seed(facts: &Facts<'_>) -> Result<String, String> {
+    let mounts = facts.doors.text(&Place::fixed("/proc/mounts")).unwrap_or_default();
+    let drives = windows_drives(&mounts);
+    if drives.is_empty() {
+        return Err("no Windows drive is mounted".into());
+    }
+    let host = facts.doors.host();
+    let profile = profile(facts, &drives).ok_or("the Windows profile cannot be told")?;
+    let folder = format!("{profile}/.cloud-init");
+    let pro_folder = format!("{profile}/.ubuntupro/.cloud-init");
+    if !host.is_dir(&folder) && !host.is_dir(&pro_folder) {
+        return Err(format!("{folder} is not there"));
+    }
+    let instance = instance(facts).ok_or("the name of the instance cannot be told")?;
+    let release = facts.doors.text(&Place::fixed("/etc/os-release")).unwrap_or_default();
+    let names = file_names(&release, &instance);
+    let ours = names.ours.iter().map(|name| format!("{folder}/{name}"));
+    let pro = names.pro.iter().map(|name| format!("{pro_folder}/{name}"));
+    pro.chain(ours)
+        .find(|path| host.is_file(path))
+        .ok_or_else(|| format!("{folder} has no file for '{instance}'"))
+}
+
+/// Mount points of Windows drives (9p, exported by drvfs), as they stand in /proc/mounts.
+pub fn windows_drives(mounts: &str) -> Vec<&str> {
+    let drive = |line: &'_ str| -> Option<(usize, usize)> {
+        let mut words = line.split(' ');
+        let point = words.nth(1)?;
+        let (kind, options) = (words.next()?, words.next()?);
+        let start = point.as_ptr() as usize - line.as_ptr() as usize;
+        (kind == "9p" && options.contains("aname=drvfs;")).then_some((start, start + point.len()))
+    };
+    mounts.lines().filter_map(|line| drive(line).and_then(|(from, to)| line.get(from..to))).collect()
+}
+
+/// The profile directory of the Windows user, as a path here.
+fn profile(facts: &Facts<'_>, drives: &[&str]) -> Option<String> {
+    let host = facts.doors.host();
+    let init = facts.doors.root.root().host("/init").to_string_lossy().into_owned();
+    for drive in drives {
+        let shell = format!("{drive}/Windows/System32/cmd.exe");
+        if host.which(&shell).is_none() {
+            continue;
+        }
+        let said = facts.ask(&[&init, &shell, "/u", "/c", "echo.%USERPROFILE%"], LIMIT);
+        let windows = from_utf16(&said.unwrap_or_default().stdout);
+        if windows.is_empty() {
+            continue;
+        }
+        return path_of(facts, "-au", &windows);
+    }
+    None
+}
+
+/// `//wsl.localhost/NAME/` without its beginning and end.
+fn instance(facts: &Facts<'_>) -> Option<String> {
+    instance_name(&path_of(facts, "-am", "/")?)
+}
+
+pub fn instance_name(path: &str) -> Option<String> {
+    let (_, name) = path.strip_prefix("//")?.split_once('/')?;
+    let name = name.strip_suffix('/').unwrap_or(name);
+    (!name.is_empty()).then(|| name.to_string())
+}
+
+/// What wslpath makes of a path.
+fn path_of(facts: &Facts<'_>, how: &str, path: &str) -> Option<String> {
+    let program = facts.program("wslpath")?;
+    let said = facts.ask(&[&program, how, path], Duration::from_secs(1))?;
+    let text = String::from_utf8_lossy(&said.stdout).trim_end_matches(['\r', '\n']).to_string();
+    (!text.is_empty()).then_some(text)
+}
+
+/// UTF-16, low byte first, as Windows writes it; without line ends.
+pub fn from_utf16(bytes: &[u8]) -> String {
+    let units = bytes.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]]));
+    let text = char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER));
+    text.filter(|c| !['\r', '\n', '\u{feff}'].contains(c)).collect()
+}
+
+/// Names of files with user data, in their order.
+#[derive(Debug, PartialEq, Eq)]
+pub struct FileNames {
+    /// In the folder of Ubuntu Pro.
+    pub pro: Vec<String>,
+    pub ours: Vec<String>,
+}
+
+/// The files that count for this release (the text of os-release) and instance.
+pub fn file_names(release: &str, instance: &str) -> FileNames {
+    let value = |key: &str| {
+        let line = release.lines().rev().find_map(|line| line.trim().strip_prefix(key)?.strip_prefix('='));
+        line.map(|v| unquoted(v.trim()).to_string()).filter(|v| !v.is_empty())
+    };
+    let id = value("ID").unwrap_or_else(|| "linux".into());
+    let of_instance = format!("{instance}.user-data");
+    let mut names = FileNames { pro: Vec::new(), ours: vec![of_instance.clone()] };
+    if value("NAME").as_deref() == Some("Ubuntu") {
+        names.pro = vec![of_instance, "agent.yaml".into()];
+    }
+    if let Some(version) = value("VERSION_ID").or_else(|| value("VERSION_CODENAME")) {
+        names.ours.push(format!("{id}-{version}.user-data"));
+    }
+    names.ours.extend([format!("{id}-all.user-data"), "default.user-data".into()]);
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drives() {
+        let mounts = "C:\\134 /mnt/c 9p rw,aname=drvfs;path=C:\\;uid=0 0 0\n\
+                      none /mnt/wsl tmpfs rw 0 0\nD: /mnt/d 9p rw,aname=other 0 0\nbroken\n";
+        assert_eq!(windows_drives(mounts), ["/mnt/c"]);
+    }
+
+    #[test]
+    fn what_windows_says() {
+        let bytes: Vec<u8> = "C:\\Users\\Zoë\r\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        assert_eq!(from_utf16(&bytes), "C:\\Users\\Zoë");
+        assert_eq!(from_utf16(&[0x41]), "");
+        assert_eq!(from_utf16(&[0, 0xd8]), "\u{fffd}");
+        for (path, name) in [
+            ("//wsl.localhost/Ubuntu-24.04/", Some("Ubuntu-24.04")),
+            ("//wsl$/x", Some("x")),
+            ("//wsl.localhost/", None),
+            ("/x", None),
+        ] {
+            assert_eq!(instance_name(path).as_deref(), name, "{path}");
+        }
+    }
+
+    #[test]
+    fn files() {
+        let names = file_names("NAME=\"Ubuntu\"\nID=ubuntu\nVERSION_ID='24.04'\n", "U");
+        assert_eq!(names.pro, ["U.user-data", "agent.yaml"]);
+        assert_eq!(
+            names.ours,
+            ["U.user-data", "ubuntu-24.04.user-data", "ubuntu-all.user-data", "default.user-data"]
+        );
+        let names = file_names("VERSION_CODENAME=sid", "U");
+        assert_eq!(
+            names.ours,
+            ["U.user-data", "linux-sid.user-data", "linux-all.user-data", "default.user-data"]
+        );
+        assert_eq!(file_names("", "U").ours.len(), 3);
+    }
+}

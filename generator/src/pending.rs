@@ -1,0 +1,112 @@
+//! Whether a drive or disk may still turn up: a generator runs before udev has loaded any driver, and a
+//! CD-ROM that shows up a second later was the field's best known misdetection. Only looked at when nothing
+//! was found. Facts from /sys and /run; nothing is waited for here.
+
+use std::time::Duration;
+
+use system::{Deadline, System};
+
+/// Present in /run/udev once udev takes requests in this root.
+const UDEV: &str = "/run/udev/control";
+const BLOCK: &str = "/sys/class/block";
+
+/// Why a device may still turn up, one line each; empty when none will.
+pub fn all(sys: &System) -> Vec<String> {
+    let mut reasons = soon(sys);
+    reasons.extend(controllers_without_driver(sys));
+    if !sys.exists(UDEV) {
+        // What the kernel finds behind these comes when it comes.
+        let hosts = sys.list("/sys/class/scsi_host").unwrap_or_default();
+        if !hosts.is_empty() {
+            reasons.push(format!("udev has not run yet, and {} may bring drives", hosts.join(", ")));
+        }
+    }
+    reasons
+}
+
+/// What is worth waiting for in the local stage: it comes by itself, and soon.
+pub fn soon(sys: &System) -> Vec<String> {
+    let mut reasons = Vec::new();
+    if sys.udev_is_busy() {
+        reasons.push("udev is at work".to_string());
+    }
+    for name in sys.list(BLOCK).unwrap_or_default() {
+        let node = format!("/dev/{}", name.replace('!', "/"));
+        let size = sys.read_text(format!("{BLOCK}/{name}/size")).unwrap_or_default();
+        let is_drive = name.strip_prefix("sr").is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()));
+        if !sys.exists(&node) && !matches!(size.trim(), "" | "0") {
+            reasons.push(format!("{name} has no node yet"));
+        } else if is_drive && is_busy(sys, &node) {
+            reasons.push(format!("{name} is still finding out what is in it"));
+        }
+    }
+    reasons
+}
+
+fn is_busy(sys: &System, node: &str) -> bool {
+    let Ok(drive) = blockdev::open(sys, node) else { return false };
+    // The question may go to the drive itself.
+    let deadline = Deadline::after(Duration::from_millis(300));
+    blockdev::within(deadline, move || blockdev::drive_is_busy(&drive)).unwrap_or(true)
+}
+
+/// Controllers of disks and drives whose driver is still to be loaded.
+fn controllers_without_driver(sys: &System) -> Vec<String> {
+    const DEVICES: &str = "/sys/bus/pci/devices";
+    const VIRTIO: &str = "/sys/bus/virtio/devices";
+    // PCI's class of mass storage; virtio's numbers of a disk and of a SCSI host.
+    let is_storage = |class: &str| class.starts_with("0x01");
+    let is_disk = |device: &str| matches!(device, "0x0002" | "0x0008");
+    let mut found = Vec::new();
+    for (directory, file, fits) in
+        [(DEVICES, "class", &is_storage as &dyn Fn(&str) -> bool), (VIRTIO, "device", &is_disk)]
+    {
+        for name in sys.list(directory).unwrap_or_default() {
+            let text = sys.read_text(format!("{directory}/{name}/{file}")).unwrap_or_default();
+            if fits(text.trim()) && !sys.exists(format!("{directory}/{name}/driver")) {
+                found.push(format!("the controller {name} has no driver yet"));
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use system::Write;
+
+    #[test]
+    fn what_may_still_come() {
+        let top = std::env::temp_dir().join(format!("pending-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&top);
+        let sys = System::new(&top);
+        let put = |path: &str, text: &str| sys.write(path, text, Write::default()).map(drop).unwrap();
+        assert_eq!(all(&sys), Vec::<String>::new());
+        put("/sys/class/block/vda/size", "2048\n");
+        put("/dev/vda", "");
+        put("/sys/class/block/loop0/size", "0\n");
+        put("/sys/bus/pci/devices/0000:00:02.0/class", "0x030000\n");
+        put("/sys/bus/pci/devices/0000:00:03.0/class", "0x010000\n");
+        put("/sys/bus/pci/devices/0000:00:03.0/driver/x", "");
+        assert_eq!(all(&sys), Vec::<String>::new());
+        put("/sys/class/block/vdb/size", "2048\n");
+        put("/sys/bus/pci/devices/0000:00:04.0/class", "0x010601\n");
+        put("/sys/bus/virtio/devices/virtio3/device", "0x0008\n");
+        put("/sys/class/scsi_host/host0/x", "");
+        assert_eq!(soon(&sys), ["vdb has no node yet"]);
+        assert_eq!(
+            all(&sys)[1..],
+            [
+                "the controller 0000:00:04.0 has no driver yet",
+                "the controller virtio3 has no driver yet",
+                "udev has not run yet, and host0 may bring drives",
+            ]
+        );
+        put(UDEV, "");
+        put("/run/udev/queue", "");
+        assert_eq!(all(&sys).len(), 4);
+        assert_eq!(soon(&sys), ["udev is at work", "vdb has no node yet"]);
+        std::fs::remove_dir_all(top).unwrap();
+    }
+}

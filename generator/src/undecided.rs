@@ -1,0 +1,121 @@
+//! "Undecided": nothing was found, but devices may still turn up. The generator leaves a note, enables the
+//! target and sets neither flag; the local stage calls `decide`, which waits for udev with a deadline and
+//! identifies again by the same checks, so never on the network and never looser. Later stages look only at
+//! what came of it (`ended`).
+
+use std::time::Duration;
+
+use system::{Deadline, System};
+
+use crate::generator;
+use crate::identify::{self, Decided};
+use crate::pending;
+use crate::places::Doors;
+use crate::verdict::Decision;
+
+/// The note; it is there as long as nothing is decided.
+pub const NOTE: &str = "/run/cloud-init/undecided";
+/// Its text is the reason; empty when the generator itself decided.
+pub const DISABLED: &str = "/run/cloud-init/disabled";
+
+/// What the generator knew.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Note {
+    /// `SYSTEMD_VIRTUALIZATION`, which the manager gives to generators alone.
+    pub virtualization: Option<String>,
+    pub wait: Duration,
+    pub because: Vec<String>,
+}
+
+impl Note {
+    pub fn text(&self) -> String {
+        let mut text =
+            String::from("# Nothing was found, but devices may still turn up: the local stage decides.\n");
+        if let Some(kind) = &self.virtualization {
+            text += &format!("virtualization={}\n", one_line(kind));
+        }
+        text += &format!("wait={}\n", self.wait.as_secs_f64());
+        text.extend(self.because.iter().map(|reason| format!("because={}\n", one_line(reason))));
+        text
+    }
+}
+
+fn one_line(text: &str) -> String {
+    text.replace(['\n', '\r'], " ")
+}
+
+/// Reads a note; what is not understood is left out.
+pub fn parse(text: &str) -> Note {
+    let mut note = Note::default();
+    for (key, value) in text.lines().filter_map(|line| line.split_once('=')) {
+        match key {
+            "virtualization" => note.virtualization = Some(value.into()),
+            "wait" => note.wait = crate::settings::seconds(value).unwrap_or_default(),
+            "because" => note.because.push(value.into()),
+            _ => {}
+        }
+    }
+    note
+}
+
+/// What the local stage does first: `None` when the generator had decided, else whether cloud-init is to go
+/// on, and the reason. Everything is written by then: flags, cloud.cfg, result.
+pub fn decide(sys: &System) -> Option<(Decision, String)> {
+    if !sys.exists(NOTE) {
+        return None;
+    }
+    let doors = Doors::new(&sys.root().as_path().to_string_lossy());
+    let note = parse(&doors.root.read_text(NOTE).unwrap_or_default());
+    let deadline = Deadline::after(note.wait);
+    while !deadline.is_over() && !pending::soon(sys).is_empty() {
+        sys.clock().sleep(Duration::from_millis(10).min(deadline.left()));
+    }
+    let mut env = crate::environment();
+    if sys.is_live() {
+        if let Some(kind) = note.virtualization {
+            env.insert("SYSTEMD_VIRTUALIZATION".into(), kind);
+        }
+    } else {
+        // The variables are those of the machine that we run on, not of the one below the root.
+        env.clear();
+        env.extend(note.virtualization.map(|kind| ("SYSTEMD_VIRTUALIZATION".to_string(), kind)));
+    }
+    let arguments = ["--force".to_string()];
+    let decided = identify::run(true, &arguments, &env, &doors).unwrap_or_else(|e| Decided {
+        // Not looser than the generator, which had found nothing.
+        decision: Decision::Disable,
+        why: format!("identification failed: {e}"),
+    });
+    for problem in generator::set_flags(decided.decision, sys, &format!("{}\n", decided.why)) {
+        eprintln!("{problem}");
+    }
+    Some((decided.decision, decided.why))
+}
+
+/// Why a stage after the local one is to end at once, if it is.
+pub fn ended(sys: &System) -> Option<String> {
+    if sys.exists(NOTE) {
+        return Some("whether cloud-init has anything to do here was never decided".into());
+    }
+    let reason = sys.read_text(DISABLED).ok()?;
+    let reason = reason.trim();
+    (!reason.is_empty()).then(|| reason.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes() {
+        let note = Note {
+            virtualization: Some("vm:kvm".into()),
+            wait: Duration::from_millis(1500),
+            because: vec!["udev is at work".into(), "a=b\nc".into()],
+        };
+        let mut expected = note.clone();
+        expected.because[1] = "a=b c".into();
+        assert_eq!(parse(&note.text()), expected);
+        assert_eq!(parse("wait=never\n=\nx\nwait=-1\0"), Note::default());
+    }
+}

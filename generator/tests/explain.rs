@@ -1,0 +1,119 @@
+//! `ds-identify --explain`: verdicts with evidence, and no trace on the machine.
+
+// Helpers of tests fail by panicking.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod sandbox;
+
+use sandbox::{Sandbox, iso};
+
+const VM: (&str, &str) = ("SYSTEMD_VIRTUALIZATION", "vm:kvm");
+
+fn explain(sandbox: &Sandbox, arguments: &[&str]) -> String {
+    let output = sandbox.run(&sandbox.path("ds-identify"), arguments, &[VM]);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(!sandbox.path("/run/cloud-init").exists(), "something was written");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn evidence_as_text() {
+    let sandbox = Sandbox::new("explain");
+    sandbox.write("/etc/cloud/cloud.cfg", "datasource_list: [ MAAS, NoCloud, ConfigDrive, GCE ]\n");
+    sandbox.write("/sys/class/dmi/id/product_name", "Google Compute Engine\n");
+    sandbox.device("sr0", &iso("cidata"));
+    let text = explain(&sandbox, &["--explain"]);
+    let mut rest = text.as_str();
+    for part in [
+        "DATASOURCE",
+        "MAAS ",
+        "no check",
+        "NoCloud ",
+        "found      file system on /dev/sr0 is labelled cidata\n",
+        "ConfigDrive   not found  no seed directory, no file system labelled config-2 on /dev/sr0\n",
+        "GCE ",
+        "found      dmi product_name is 'Google Compute Engine'\n",
+        "Not among the candidates, which the configuration names:\n",
+        "Akamai        not found  dmi sys_vendor is not 'Linode' or 'Akamai' (it is 'unavailable')\n",
+        "WSL ",
+        "cloud-init is enabled: Found NoCloud GCE [mode=search, found=all]\n",
+        "    datasource_list: [ NoCloud, GCE, None ]\n",
+        "virtualization: kvm\n",
+    ] {
+        let Some(at) = rest.find(part) else { panic!("no '{part}' in the rest of\n{text}") };
+        rest = &rest[at..];
+    }
+    assert!(!text.contains("To enable it"));
+    // By its root instead of the environment.
+    let root = sandbox.0.to_str().unwrap();
+    let program = sandbox.path("ds-identify");
+    let output = std::process::Command::new(program)
+        .args(["--explain", "--root", root])
+        .env_clear()
+        .envs([VM])
+        .output();
+    assert_eq!(String::from_utf8(output.unwrap().stdout).unwrap(), text);
+}
+
+/// The one line that would enable it does so.
+#[test]
+fn the_line_that_enables_it() {
+    let list = "datasource_list: [ NoCloud, Ec2 ]\n";
+    for (number, (settings, command_line, marker, expected)) in [
+        ("", "", false, "policy: search,notfound=enabled"),
+        ("ci.datasource.ec2.strict_id: warn\n", "", false, "policy: search,maybe=all"),
+        ("policy: disabled\n", "", false, "policy: search"),
+        ("", "cloud-init=disabled", false, "take cloud-init=disabled off the kernel command line"),
+        ("", "", true, "rm /etc/cloud/cloud-init.disabled"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let sandbox = Sandbox::new(&format!("explain-off{number}"));
+        sandbox.write("/etc/cloud/cloud.cfg", list);
+        sandbox.write("/etc/cloud/ds-identify.cfg", settings);
+        sandbox.write("/proc/cmdline", command_line);
+        if marker {
+            sandbox.write("/etc/cloud/cloud-init.disabled", "");
+        }
+        let text = explain(&sandbox, &["--explain"]);
+        let line = text.lines().find(|l| l.starts_with("To enable it: ")).unwrap_or_else(|| panic!("{text}"));
+        assert!(line.ends_with(expected), "{line}");
+        if expected.starts_with("policy: search,") {
+            sandbox.write("/etc/cloud/ds-identify.cfg", format!("{settings}{expected}\n"));
+            assert_eq!(sandbox.identify(&[VM]).status.code(), Some(0), "{expected}");
+        }
+    }
+}
+
+#[test]
+fn as_json() {
+    let sandbox = Sandbox::new("explain-json");
+    sandbox.write("/etc/cloud/cloud.cfg", "datasource_list: [ NoCloud, ConfigDrive ]\n");
+    sandbox.write("/etc/cloud/ds-identify.cfg", "policy: some\"thing\n");
+    let text = explain(&sandbox, &["--explain", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(json["decision"], "disabled");
+    assert_eq!(json["exit_status"], 1);
+    assert_eq!(
+        json["enable_with"].as_str().map(|s| s.ends_with("policy: search,notfound=enabled")),
+        Some(true)
+    );
+    assert_eq!(json["remarks"].as_array().map(Vec::len), Some(1));
+    let sources = json["datasources"].as_array().unwrap();
+    assert_eq!(sources.len(), 30);
+    assert_eq!(sources[0]["name"], "NoCloud");
+    assert_eq!(sources[0]["verdict"], "not found");
+    let candidates = sources.iter().filter(|s| s["candidate"] == true).count();
+    assert_eq!(candidates, 2);
+}
+
+#[test]
+fn wrong_words() {
+    let sandbox = Sandbox::new("explain-usage");
+    for words in [&["--explain", "--what"][..], &["--explain", "--root"]] {
+        let output = sandbox.run(&sandbox.path("ds-identify"), words, &[VM]);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(String::from_utf8_lossy(&output.stderr).starts_with("usage: "));
+    }
+}

@@ -1,0 +1,149 @@
+//! "Undecided": what the generator leaves when devices may still turn up, and what comes of it.
+
+// Helpers of tests fail by panicking.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod sandbox;
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use generator::{Decision, undecided};
+use sandbox::{Sandbox, iso};
+use system::System;
+
+const VM: (&str, &str) = ("SYSTEMD_VIRTUALIZATION", "vm:kvm");
+const LINK: &str = "/early/multi-user.target.wants/cloud-init.target";
+const NOTE: &str = "/run/cloud-init/undecided";
+
+/// A machine with a controller whose driver is not loaded yet.
+fn machine(name: &str, settings: &str) -> Sandbox {
+    let sandbox = Sandbox::new(name);
+    sandbox.write("/etc/cloud/cloud.cfg", "datasource_list: [ NoCloud, ConfigDrive, Ec2, None ]\n");
+    sandbox.write("/etc/cloud/ds-identify.cfg", settings);
+    sandbox.write("/usr/lib/systemd/system/cloud-init.target", "");
+    sandbox.write("/sys/bus/pci/devices/0000:00:04.0/class", "0x010601\n");
+    std::fs::create_dir(sandbox.path("early")).unwrap();
+    sandbox
+}
+
+fn generate(sandbox: &Sandbox, env: &[(&str, &str)]) -> i32 {
+    let early = sandbox.path("early");
+    let program = Path::new(env!("CARGO_BIN_EXE_cloud-init-generator"));
+    let output = sandbox.run(program, &[early.to_str().unwrap()], env);
+    output.status.code().unwrap()
+}
+
+/// Whether the link, the flags and the note are there.
+fn state(sandbox: &Sandbox) -> [bool; 4] {
+    let there = |path: &str| sandbox.path(path).symlink_metadata().is_ok();
+    [there(LINK), there("/run/cloud-init/enabled"), there("/run/cloud-init/disabled"), there(NOTE)]
+}
+
+const ENABLED: [bool; 4] = [true, true, false, false];
+const DISABLED: [bool; 4] = [false, false, true, false];
+const UNDECIDED: [bool; 4] = [true, false, false, true];
+
+#[test]
+fn where_it_is_an_answer() {
+    let container = ("SYSTEMD_VIRTUALIZATION", "container:lxc");
+    type Change = fn(&Sandbox);
+    let nothing: Change = |_| {};
+    let cases: [(&str, &str, &[(&str, &str)], Change, [bool; 4]); 10] = [
+        ("driver", "", &[VM], nothing, UNDECIDED),
+        ("turned off", "settle: 0\n", &[VM], nothing, DISABLED),
+        ("a wrong time is the usual one", "settle: never\n", &[VM], nothing, UNDECIDED),
+        ("in a container", "", &[container], nothing, DISABLED),
+        ("in the initrd", "", &[VM, ("SYSTEMD_IN_INITRD", "1")], nothing, DISABLED),
+        ("enabled without a find", "policy: search,notfound=enabled\n", &[VM], nothing, ENABLED),
+        ("disabled by policy", "policy: disabled\n", &[VM], nothing, DISABLED),
+        (
+            "no candidate is on a device",
+            "",
+            &[VM],
+            |s| s.write("/etc/cloud/cloud.cfg", "datasource_list: [ Ec2, GCE, None ]\n"),
+            DISABLED,
+        ),
+        ("found", "", &[VM], |s| s.device("sr0", &iso("cidata")), ENABLED),
+        (
+            "with its driver",
+            "",
+            &[VM],
+            |s| s.write("/sys/bus/pci/devices/0000:00:04.0/driver/x", ""),
+            DISABLED,
+        ),
+    ];
+    for (name, settings, env, change, expected) in cases {
+        let sandbox = machine(&format!("undecided-{}", name.replace(' ', "-")), settings);
+        change(&sandbox);
+        assert_eq!(generate(&sandbox, env), 0, "{name}");
+        assert_eq!(state(&sandbox), expected, "{name}");
+        let decided = sandbox.path("/run/cloud-init/.ds-identify.result").exists();
+        assert_eq!(decided, expected != UNDECIDED, "{name}");
+    }
+}
+
+#[test]
+fn it_turns_up_while_udev_works() {
+    let sandbox = machine("late", "");
+    assert_eq!(generate(&sandbox, &[VM]), 0);
+    // A reload in between changes nothing.
+    assert_eq!(generate(&sandbox, &[VM]), 0);
+    assert_eq!(state(&sandbox), UNDECIDED);
+    assert_eq!(sandbox.config(), "");
+    let note = sandbox.read(NOTE);
+    assert!(
+        note.contains("virtualization=vm:kvm\nwait=2\nbecause=the controller 0000:00:04.0 has no"),
+        "{note}"
+    );
+    sandbox.write("/run/udev/control", "");
+    sandbox.write("/run/udev/queue", "");
+    let sys = System::new(&sandbox.0);
+    let decided = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(200));
+            sandbox.device("sr0", &iso("cidata"));
+            std::fs::remove_file(sandbox.path("/run/udev/queue")).unwrap();
+        });
+        undecided::decide(&sys)
+    });
+    let (decision, why) = decided.unwrap();
+    assert_eq!((decision, why.as_str()), (Decision::Enable, "Found NoCloud [mode=search, found=all]"));
+    assert_eq!(state(&sandbox), ENABLED);
+    assert_eq!(sandbox.config(), "datasource_list: [ NoCloud, None ]\n");
+    assert_eq!(undecided::ended(&sys), None);
+    // Decided once: neither the stage nor a reload begins anew.
+    assert_eq!(undecided::decide(&sys), None);
+    assert_eq!(generate(&sandbox, &[VM]), 0);
+    assert_eq!(state(&sandbox), ENABLED);
+}
+
+#[test]
+fn nothing_turns_up() {
+    let sandbox = machine("never", "settle: 0.3\n");
+    assert_eq!(generate(&sandbox, &[VM]), 0);
+    sandbox.write("/run/udev/control", "");
+    sandbox.write("/run/udev/queue", "");
+    let sys = System::new(&sandbox.0);
+    assert!(undecided::ended(&sys).is_some());
+    let begun = Instant::now();
+    let (decision, why) = undecided::decide(&sys).unwrap();
+    let took = begun.elapsed();
+    assert_eq!(decision, Decision::Disable);
+    assert!(took > Duration::from_millis(290) && took < Duration::from_secs(5), "{took:?}");
+    assert_eq!(undecided::ended(&sys).as_deref(), Some(why.as_str()));
+    // The manager drops the link when it next reloads, and the reason stays.
+    assert_eq!(state(&sandbox), [true, false, true, false]);
+    assert_eq!(generate(&sandbox, &[VM]), 0);
+    assert_eq!(state(&sandbox), DISABLED);
+    assert_eq!(undecided::ended(&sys).as_deref(), Some(why.as_str()));
+    assert!(sandbox.config().starts_with("di_report:\n"), "{}", sandbox.config());
+}
+
+/// ds-identify itself has only the documented answers.
+#[test]
+fn the_program_always_decides() {
+    let sandbox = machine("program", "");
+    assert_eq!(sandbox.identify(&[VM]).status.code(), Some(1));
+    assert!(!sandbox.path(NOTE).exists());
+}
