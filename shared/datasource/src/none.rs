@@ -1,7 +1,7 @@
 //! None: the last resort, so that a machine without any cloud still gets its own configuration applied.
 
 use config::Node;
-use serde_json::Map;
+use serde_json::json;
 use state::{Instance, Raw};
 use system::Result;
 
@@ -24,7 +24,7 @@ fn find(with: &Search<'_>) -> Result<Option<Instance>> {
         cloud_name: "none".into(),
         platform: "none".into(),
         subplatform: "config".into(),
-        crawled: serde_json::Value::Object(Map::new()),
+        crawled: json!({ "meta_data": {} }),
         ..Instance::default()
     };
     if let Some(settings) = with.settings("None") {
@@ -33,7 +33,7 @@ fn find(with: &Search<'_>) -> Result<Option<Instance>> {
         }
         if let Some(metadata) = settings.get("metadata") {
             standard::fill(&mut instance, metadata);
-            instance.crawled = metadata.to_json();
+            instance.crawled = json!({ "meta_data": metadata.to_json() });
         }
     }
     Ok(Some(instance))

@@ -216,3 +216,11 @@ fn addresses() {
         assert_eq!(machine.found("NoCloud").id, id, "{tail}");
     }
 }
+
+#[test]
+fn schemes_without_a_client() {
+    for (scheme, said) in [("ftp", "no client for ftp"), ("FTPS", "no client for ftps")] {
+        let machine = Machine::new().line(&format!("ds=nocloud;s={scheme}://127.0.0.1/")).network_stage();
+        assert!(machine.find("NoCloud").unwrap_err().to_string().contains(said), "{scheme}");
+    }
+}

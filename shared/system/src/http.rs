@@ -93,6 +93,10 @@ impl System {
             let body = self.read_at_most(path, fetch.limit as u64)?;
             return Ok(Fetched { status: 200, headers: BTreeMap::new(), body });
         }
+        let scheme = url.split_once("://").map_or("", |(s, _)| s).to_ascii_lowercase();
+        if scheme == "ftp" || scheme == "ftps" {
+            return Err(Error::new(format!("fetching {}: there is no client for {scheme}", shown(url))));
+        }
         let (mut tried, mut busy) = (0, 0);
         loop {
             tried += 1;
