@@ -22,7 +22,11 @@ const PATIENCE: Duration = Duration::from_millis(200);
 /// Each may be stuck on a device of its own.
 const MOST_WORKERS: usize = 8;
 
-/// `work` on each item, in parallel only while one of them does not answer. The results are in the order of
+/// So many items are worth a worker from the beginning.
+const PER_WORKER: usize = 32;
+const MOST_AT_FIRST: usize = 4;
+
+/// `work` on each item, in parallel where there are many or where one of them does not answer. The results are in the order of
 /// the items; `None` stands for one that did not answer in time.
 pub fn each_within<I, T>(deadline: Deadline, items: Vec<I>, work: fn(&I) -> T) -> Vec<Option<T>>
 where
@@ -47,7 +51,9 @@ where
         };
         Builder::new().spawn(worker).is_ok()
     };
-    let mut workers = usize::from(!results.is_empty() && start(&sender));
+    // Few devices are done before a second thread would have started; hundreds wait for the kernel in turn.
+    let begin = results.len().div_ceil(PER_WORKER).min(MOST_AT_FIRST);
+    let mut workers = (0..begin).filter(|_| start(&sender)).count();
     let mut missing = if workers == 0 { 0 } else { results.len() };
     while missing > 0 {
         match next(&receiver, deadline) {
