@@ -12,6 +12,11 @@ ours=$BIN/cloud-init-generator rounds=${1:-30} failed=0
 [ -x "$ours" ] || die "no $ours: run \"make release\""
 theirs=$("$here/tests/fetch" "${FIRSTLIGHT_SUITE:-sid}")
 work=$(mktemp -d "$cache/identify-bench.XXXXXX")
+# Results go to a tmpfs, as at a boot.
+for run in /run /dev/shm; do
+  [ "$(stat -f -c %T "$run")" = tmpfs ] && [ -w "$run" ] && break
+done
+run=$(mktemp -d "$run/identify-bench.XXXXXX")
 loops=()
 before=0
 # What was set up goes away again, also the nodes that the kernel made for it (LOOP_CTL_REMOVE).
@@ -22,7 +27,7 @@ tidy() {
     [ "${loop#/dev/loop}" -lt "$before" ] ||
       perl -e 'open my $f, "+<", "/dev/loop-control" or exit; ioctl $f, 0x4c81, int $ARGV[0]' "${loop#/dev/loop}"
   done 2>/dev/null
-  rm -rf --one-file-system "$work"
+  rm -rf --one-file-system "$work" "$run"
 }
 trap tidy EXIT
 ln -s "$ours" "$work/ds-identify"
@@ -59,8 +64,8 @@ echo 'datasource_list: [ Azure, Bigstep, CloudSigma, CloudStack, DigitalOcean, V
   Scaleway, Hetzner, Oracle, Exoscale, UpCloud, LXD, NWCS, Akamai, None ]' | tr -d '\n' >"$work/dmi/etc/cloud/cloud.cfg"
 # Its files stand where a boot has them as far as both programs go: no root to follow links below.
 dmi=(PATH_ROOT= "PATH_SYS_CLASS_DMI_ID=$work/dmi/sys/class/dmi/id" "PATH_ETC_CLOUD=$work/dmi/etc/cloud"
-  "PATH_RUN=$work/dmi/run" PATH_DI_CONFIG=/nowhere PATH_VAR_LIB_CLOUD=/nowhere)
-read -r us them < <(export "${dmi[@]}"; milliseconds "$work/dmi" "$work/ds-identify" -- dash "$theirs"; echo)
+  "PATH_RUN=$run/run" PATH_DI_CONFIG=/nowhere PATH_VAR_LIB_CLOUD=/nowhere)
+read -r us them < <(export "${dmi[@]}"; milliseconds "$run" "$work/ds-identify" -- dash "$theirs"; echo)
 echo "dmi: ours $us ms, upstream's under dash $them ms"
 bar 'a verdict by DMI: ours / upstream'"'s" "$(awk -v a="$us" -v b="$them" 'BEGIN { print a / b }')" 0.1
 rm -rf "$work/dmi/run/cloud-init"
@@ -77,20 +82,20 @@ truncate -s 2M "$work/image"
 mkfs.ext4 -q -O ^has_journal -L x "$work/image"
 before=$(ls -d /sys/class/block/loop* | wc -l)
 # Debian's list: most of its datasources ask for a label or the firmware.
-mkdir -p "$work/etc" "$work/run"
+mkdir -p "$work/etc"
 echo 'datasource_list: [ NoCloud, ConfigDrive, OpenNebula, DigitalOcean, Azure, AltCloud, OVF, MAAS, GCE, OpenStack,
   CloudSigma, SmartOS, Bigstep, Scaleway, AliYun, Ec2, CloudStack, Hetzner, IBMCloud, Oracle, Exoscale, RbxCloud,
   UpCloud, VMware, Vultr, LXD, NWCS, Akamai, WSL, None ]' | tr -d '\n' >"$work/etc/cloud.cfg"
-export PATH_ETC_CLOUD=$work/etc PATH_RUN=$work/run PATH_DI_CONFIG=/nowhere PATH_VAR_LIB_CLOUD=/nowhere
+export PATH_ETC_CLOUD=$work/etc PATH_RUN=$run/run PATH_DI_CONFIG=/nowhere PATH_VAR_LIB_CLOUD=/nowhere
 more() {
   while [ ${#loops[@]} -lt "$1" ]; do loops+=("$(losetup --show -r -f "$work/image")") || return; done
 }
-on_root() { PATH_ROOT='' milliseconds "$work" "$@"; echo; }
+on_root() { PATH_ROOT='' milliseconds "$run" "$@"; echo; }
 if more 10; then
   read -r ten them < <(on_root "$work/ds-identify" -- dash "$theirs")
   echo "labels on 10 devices: ours $ten ms, upstream's under dash $them ms"
   bar 'labels: ours / upstream'"'s" "$(awk -v a="$ten" -v b="$them" 'BEGIN { print a / b }')" 0.167
-  rm -rf "$work/run/cloud-init"
+  rm -rf "$run/run/cloud-init"
   peak=$(PATH_ROOT='' perl -e '
     system { $ARGV[0] } @ARGV; my $usage = "\0" x 144;
     syscall(98, -1, $usage); print +(unpack "q*", $usage)[4]' "$work/ds-identify" 2>/dev/null)    # getrusage(2)
