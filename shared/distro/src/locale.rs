@@ -188,8 +188,8 @@ impl Distro {
             sys.write(LOCALE_GEN, with_locale_line(&text, &line), Write::default())?;
             sys.run(&with_env(&["locale-gen", "--keep-existing"]))?;
         }
-        if sys.which("update-locale").is_none() {
-            // The tool edits one line of one file; a built-in locale needs no package for that.
+        if is_built_in(locale) || sys.which("update-locale").is_none() {
+            // The tool edits one line of one file; a locale that needs no generating needs no Perl either.
             let old = sys.read_text_if_there(file)?.unwrap_or_default();
             return sys.write(file, with_variable(&old, "LANG", locale), Write::default()).map(drop);
         }

@@ -185,6 +185,12 @@ impl Distro {
 
     /// No login by password until it is unlocked or set.
     pub fn lock_password(&self, sys: &System, name: &str) -> Result<()> {
+        // useradd made it so, and most accounts are never anything else: one program less for each.
+        let shadow = sys.read_text("/etc/shadow").unwrap_or_default();
+        if shadow_field(&shadow, name).is_some_and(|field| field.starts_with('!')) {
+            debug!(sys, "the password of {name} is locked already");
+            return Ok(());
+        }
         let argv = if sys.which("passwd").is_some() {
             words(&["passwd", "-l", name])
         } else {
