@@ -218,14 +218,15 @@ pub fn from_format(sys: &System, format: &str, content: &Node) -> Result<Node> {
             "nothing here reads a network configuration in the format '{format}'"
         )));
     };
-    while_devices_come(sys, || (row.to_config)(content, &nics::known(&nics::read(sys))))
+    while_devices_come(sys, GRACE, || (row.to_config)(content, &nics::known(&nics::read(sys))))
         .map_err(system::Error::new)
 }
 
 /// DHCP on the likeliest NIC, once udev has named them; `None` without a NIC.
 pub fn fallback(sys: &System) -> Option<Node> {
     let command_line = sys.kernel_command_line();
-    let settled = while_devices_come(sys, || {
+    // A machine may well have no NIC at all; it is not to wait for long for none.
+    let settled = while_devices_come(sys, GRACE / 5, || {
         let nics = nics::read(sys);
         match nics::fallback(&nics) {
             Some(config) if nics::names_are_settled(&nics, &command_line) => Ok(config),
@@ -240,6 +241,7 @@ pub fn fallback(sys: &System) -> Option<Node> {
 /// its way still. The last failure counts.
 fn while_devices_come<T, E>(
     sys: &System,
+    grace: Duration,
     mut look: impl FnMut() -> std::result::Result<T, E>,
 ) -> std::result::Result<T, E> {
     let deadline = Deadline::after(USUAL_WAIT);
@@ -247,7 +249,7 @@ fn while_devices_come<T, E>(
     let mut quiet = Duration::ZERO;
     loop {
         let seen = look();
-        if seen.is_ok() || !sys.is_live() || sys.is_container() || deadline.is_over() || quiet >= GRACE {
+        if seen.is_ok() || !sys.is_live() || sys.is_container() || deadline.is_over() || quiet >= grace {
             return seen;
         }
         sys.clock().sleep(pause);

@@ -1,11 +1,11 @@
-//! Does ten times the input cost about ten times as much? Measured as the wall time of the four stages on seeds
-//! that hold `n` and `10 n` of one thing, less what the same boot costs without any.
+//! Does ten times the input cost about ten times as much? Measured as the CPU of the four stages themselves on seeds
+//! that hold `n` and `10 n` of one thing, less what the same boot costs without any. Of several rounds the least
+//! counts: nothing makes a program cheaper than it is. The distribution's programs (useradd) grow in their own way.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use crate::measure::median;
 use crate::{Side, layer, room};
 use tests::fail;
 
@@ -23,7 +23,7 @@ impl Growth {
     }
 }
 
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 7;
 
 /// Maker of a seed's user-data with `n` of something.
 type Make = fn(usize) -> String;
@@ -58,9 +58,9 @@ fn cost(side: &Side, work: &Path, user_data: &str) -> f64 {
     let side = Side { root: side.root.clone(), layers, commands: side.commands.clone() };
     let once = || {
         let room = side.room(work);
-        side.boot(&room).iter().map(|c| c.cpu).sum::<f64>()
+        side.boot(&room).iter().map(|c| c.own).sum::<f64>()
     };
-    median((0..ROUNDS).map(|_| once()))
+    (0..ROUNDS).map(|_| once()).fold(f64::INFINITY, f64::min)
 }
 
 const HEAD: &str = "#cloud-config\nssh_deletekeys: false\nssh_genkeytypes: []\n";
