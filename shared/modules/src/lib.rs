@@ -43,7 +43,7 @@ mod ssh;
 mod ssh_authkey_fingerprints;
 mod sshd_config;
 mod swap;
-mod template;
+pub mod template;
 #[cfg(test)]
 mod testing;
 mod timezone;

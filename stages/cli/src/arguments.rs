@@ -128,6 +128,13 @@ pub struct Query {
     /// vendor-data to read instead of this machine's
     #[argh(option, short = 'v')]
     pub vendor_data: Option<String>,
+    /// a template to render, such as '{{ v1.region }}'
+    #[argh(option, short = 'f')]
+    pub format: Option<String>,
+    /// accepted as ever; what a template lacks is always said
+    #[argh(switch, short = 'd')]
+    #[allow(dead_code)]
+    debug: bool,
     /// everything
     #[argh(switch, short = 'a')]
     pub all: bool,

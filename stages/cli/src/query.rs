@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use config::Node;
+use modules::template;
 use serde_json::{Map, Value};
 use system::{Result, error, warning};
 
@@ -10,7 +12,7 @@ use crate::machine::Machine;
 
 pub fn run(machine: &Machine, args: &Query) -> ExitCode {
     let varname = args.varname.as_ref().or(args.name.as_ref());
-    if varname.is_none() && !args.all && !args.list_keys {
+    if varname.is_none() && !args.all && !args.list_keys && args.format.is_none() {
         error!(machine.sys, "Expected one of the options: --all, --format, --list-keys or varname");
         println!("{}", crate::arguments::help("cloud-init", &["query"]).trim_end());
         return ExitCode::FAILURE;
@@ -22,6 +24,9 @@ pub fn run(machine: &Machine, args: &Query) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    if let Some(template) = &args.format {
+        return render(machine, template, &data);
+    }
     let value = match varname {
         Some(path) => match find(&data, path) {
             Ok(value) => value,
@@ -49,6 +54,49 @@ pub fn run(machine: &Machine, args: &Query) -> ExitCode {
         println!("{key}");
     }
     ExitCode::SUCCESS
+}
+
+/// Prints a template filled in with the data. One that comes out empty is a failure, for scripts.
+fn render(machine: &Machine, template: &str, data: &Value) -> ExitCode {
+    let Node { value: config::Value::Map(variables), .. } = Node::from_json(&aliased(data)) else {
+        return ExitCode::FAILURE;
+    };
+    // The header is what users leave out here.
+    match template::render(&format!("## template: jinja\n{template}"), &variables) {
+        Ok(rendered) => {
+            if !rendered.unknown.is_empty() {
+                warning!(
+                    machine.sys,
+                    "the template asks for what is not known: {}",
+                    rendered.unknown.join(", ")
+                );
+            }
+            println!("{}", rendered.text);
+            if rendered.text.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+        }
+        Err(e) => {
+            // Its header is a line of ours.
+            let line = e.line.saturating_sub(1).max(1);
+            error!(machine.sys, "Failed to render the template: line {line}: {}", e.message);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// With a second name for every key that no template could spell: `local-hostname` is also `local_hostname`.
+fn aliased(value: &Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            let mut all: Map<String, Value> = map.iter().map(|(k, v)| (k.clone(), aliased(v))).collect();
+            for key in map.keys().filter(|k| alias(k) != **k) {
+                let value = all[key].clone();
+                all.entry(alias(key)).or_insert(value);
+            }
+            Value::Object(all)
+        }
+        Value::Array(items) => Value::Array(items.iter().map(aliased).collect()),
+        other => other.clone(),
+    }
 }
 
 /// The instance's data with what `query` adds to it.

@@ -237,6 +237,8 @@ fn query() {
         ("--list-keys ds", "meta_data\n"),
         ("-l ds.meta_data", "local-hostname\nt\nv1.0\n"),
         ("userdata", "\n"),
+        ("--format={{v1.cloud_name}}/{{ds.meta_data.local_hostname}}", "unknown/h\n"),
+        ("-f {{platform}}", "nocloud\n"),
     ] {
         let (code, out, err) = machine.run(&format!("query {words}"));
         assert_eq!((code, out.as_str()), (0, wanted), "{words}: {err}");
@@ -247,6 +249,7 @@ fn query() {
         ("ds.nokey", "instance-data 'ds' has no 'nokey'"),
         ("ds.meta_data.v1.0", "instance-data 'ds.meta_data' has no 'v1'"),
         ("-l v1.region", "--list-keys provided but 'v1.region' is not a dict"),
+        ("-f {{platform", "line 1: "),
         ("-i /nofile v1", "Missing instance-data file: /nofile"),
     ] {
         let (code, _, err) = machine.run(&format!("query {words}"));
