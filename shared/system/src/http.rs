@@ -83,6 +83,24 @@ impl Fetch {
     }
 }
 
+/// glibc loads its resolver's parts at run time, which a static binary must not try; musl's resolver is all there.
+const RESOLVES_NAMES: bool = !cfg!(all(target_env = "gnu", target_feature = "crt-static"));
+
+/// The host of a URL, without credentials, port and brackets.
+fn host_of(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest);
+    let host = authority.rsplit('@').next().unwrap_or(authority);
+    match host.strip_prefix('[') {
+        Some(bracketed) => bracketed.split(']').next().unwrap_or(bracketed),
+        None => host.split(':').next().unwrap_or(host),
+    }
+}
+
+fn is_address(host: &str) -> bool {
+    host.parse::<std::net::IpAddr>().is_ok()
+}
+
 impl System {
     /// Fetches, trying again as told. A status of 400 or more is an error; 503 is tried again after its
     /// `Retry-After` (at most a minute), which costs none of the tries but ends some day too.
@@ -141,6 +159,11 @@ impl System {
     }
 
     fn fetch_once(&self, fetch: &Fetch) -> Result<Fetched> {
+        if !RESOLVES_NAMES && !is_address(host_of(&fetch.url)) {
+            return Err(Error::new(
+                "this build (static glibc) resolves no names; give an address, or build for musl",
+            ));
+        }
         let method = match fetch.method {
             "PUT" => minreq::Method::Put,
             "POST" => minreq::Method::Post,
@@ -152,7 +175,7 @@ impl System {
             .with_timeout(fetch.timeout.as_secs().max(1))
             .with_max_headers_size(256 << 10)
             .with_max_status_line_length(16 << 10)
-            .with_max_redirects(10)
+            .with_max_redirects(if RESOLVES_NAMES { 10 } else { 0 })
             .with_header("User-Agent", concat!("Cloud-Init/", env!("CARGO_PKG_VERSION")));
         for (name, value) in &fetch.headers {
             request = request.with_header(name, value);
@@ -208,6 +231,17 @@ fn shown(url: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn hosts() {
+        for (url, host, address) in [
+            ("http://u:p@10.0.0.1:80/x", "10.0.0.1", true),
+            ("http://[fd00::1]:80/x", "fd00::1", true),
+            ("http://example.test?x", "example.test", false),
+        ] {
+            assert_eq!((super::host_of(url), super::is_address(super::host_of(url))), (host, address));
+        }
+    }
+
     #[test]
     fn no_secret_of_a_url_is_shown() {
         assert_eq!(super::shown("http://u:p@h:80/a?token=x"), "http://h:80/a");
