@@ -22,7 +22,8 @@ done
 bare=$("$lib/root" "$suite")
 work=$(mktemp -d "$cache/bench.XXXXXX")
 trap 'rm -rf --one-file-system "$work"' EXIT
-make -s -C "$top" install BIN="$BIN" DESTDIR="$work/tree" FAMILY=debian >&2
+# Stripped, as packages install them.
+make -s -C "$top" install BIN="$BIN" DESTDIR="$work/tree" FAMILY=debian STRIP=strip >&2
 # A merged-/usr root: nothing may go to a real /lib.
 [ ! -e "$work/tree/lib" ] || die "make install made a /lib"
 # Without cloud-init the root has no network and no host keys: what an image would then have of its own.

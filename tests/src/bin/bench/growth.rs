@@ -23,15 +23,15 @@ impl Growth {
     }
 }
 
-const ROUNDS: usize = 7;
+const ROUNDS: usize = 5;
 
 /// Maker of a seed's user-data with `n` of something.
 type Make = fn(usize) -> String;
 
 const KINDS: [(&str, usize, Make); 4] = [
     ("write_files", 200, write_files),
-    ("users", 8, users),
-    ("MIME parts", 40, parts),
+    ("users", 20, users),
+    ("MIME parts", 200, parts),
     ("YAML lines", 4000, lines),
 ];
 
