@@ -253,10 +253,7 @@ impl Distro {
         if failed.is_empty() {
             return Ok(());
         }
-        Err(Error::new(format!(
-            "Failed to install the following packages: {}. See associated package manager logs for more details.",
-            failed.join(", ")
-        )))
+        Err(Error::new(format!("not installed: {}; the package manager's log says why", failed.join(", "))))
     }
 
     fn known_to_apt(&self, sys: &System) -> Result<HashSet<String>> {

@@ -122,14 +122,14 @@ fn run(context: &Context<'_>) -> Result<()> {
         attempt("Package upgrade failed", context.distro.upgrade_packages(sys, &apt));
     }
     if installs {
-        attempt("Failure when attempting to install packages", package_sources::install(context, &wanted));
+        attempt("installing packages", package_sources::install(context, &wanted));
     }
     if keys.package_reboot_if_required
         && (keys.package_upgrade || installs)
         && let Some(mark) = REBOOT_MARKS.into_iter().find(|m| sys.is_file(m))
     {
-        warning!(sys, "Rebooting after upgrade or install per {mark}");
-        attempt("Requested to reboot, but unable to", reboot(context));
+        warning!(sys, "rebooting, as {mark} asks");
+        attempt("a reboot is wanted, but did not come", reboot(context));
     }
     match failures.pop() {
         Some(last) => Err(last),
@@ -218,9 +218,9 @@ mod tests {
         let starts = [
             "Package update failed: running dnf -y makecache: dnf: ",
             "Package upgrade failed: running dnf -y upgrade: dnf: ",
-            "Failure when attempting to install packages: Failed to install the following packages: a",
-            "Rebooting after upgrade or install per /run/reboot-needed",
-            "Requested to reboot, but unable to: running /sbin/reboot: ",
+            "installing packages: not installed: a",
+            "rebooting, as /run/reboot-needed asks",
+            "a reboot is wanted, but did not come: running /sbin/reboot: ",
         ];
         assert!(failed);
         assert_eq!(noticed.len(), starts.len(), "{noticed:?}");

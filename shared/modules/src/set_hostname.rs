@@ -57,7 +57,7 @@ fn set(context: &Context<'_>, keys: &Keys, given_only: bool) -> Result<()> {
         }
     };
     if before.as_ref() == Some(&record) {
-        debug!(sys, "No hostname changes. Skipping set_hostname");
+        debug!(sys, "the hostname is the one that was set last");
         return Ok(());
     }
     if names.is_default && names.hostname == "localhost" {

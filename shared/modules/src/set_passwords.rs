@@ -253,7 +253,7 @@ fn apply_login(context: &Context<'_>, login: PasswordLogin) -> Result<()> {
         _ => distro.service(sys, Action::Restart, service),
     };
     if let Err(e) = restarted {
-        warning!(sys, "'ssh_pwauth' may not be applied: {e}");
+        warning!(sys, "ssh_pwauth takes effect at sshd's next start: {e}");
     }
     Ok(())
 }

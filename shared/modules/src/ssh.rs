@@ -145,7 +145,7 @@ fn run(context: &Context<'_>) -> Result<()> {
         publish_host_keys(sys, &public_host_keys(sys, blacklist));
     }
     if let Err(e) = apply_keys(context, &keys) {
-        warning!(sys, "Applying SSH credentials failed! {e}");
+        warning!(sys, "login keys: {e}");
     }
     written
 }
@@ -219,7 +219,7 @@ fn generate(context: &Context<'_>, keys: &Keys) {
             Err(e) if e.to_string().to_lowercase().contains("unknown key type") => {
                 debug!(sys, "ssh-keygen: unknown key type '{kind}'");
             }
-            Err(e) => warning!(sys, "Failed generating key type {kind} to file {path}: {e}"),
+            Err(e) => warning!(sys, "no {kind} host key at {path}: {e}"),
         }
     }
 }

@@ -59,13 +59,13 @@ fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
     let manage = context.read_known(Keys::read_known).map_or(Manage::Nothing, |k| k.manage_etc_hosts);
     if manage == Manage::Nothing {
-        debug!(sys, "Configuration option 'manage_etc_hosts' is not set, not managing {FILE}");
+        debug!(sys, "manage_etc_hosts is off; {FILE} is left alone");
         return Ok(());
     }
     // Its own findings are told by the modules whose keys they are.
     let keys = names::Keys::read_known(context.config, &mut Reader::new());
     let Some(names) = keys.and_then(|keys| names::of(context, &keys, false)) else {
-        warning!(sys, "Option 'manage_etc_hosts' is set, but no hostname was found");
+        warning!(sys, "manage_etc_hosts: the machine has no name to write");
         return Ok(());
     };
     if !names.are_sane() {

@@ -171,8 +171,7 @@ fn redirect(context: &Context<'_>, name: &str, default: Option<&str>) -> Result<
     if cloud.is_empty() {
         warning!(
             sys,
-            "Unable to disable SSH logins for {name}. ssh_redirect_user was set to redirect logins to {default}, \
-             but no cloud public-keys are present."
+            "user {name}: ssh_redirect_user has no effect, as the cloud gave no keys that could be sent to {default}"
         );
         return Ok(());
     }

@@ -120,7 +120,7 @@ impl<'a> Handler<'a> {
                 self.counts.configs += 1;
             }
             Err(message) => {
-                warning!(self.sys, "Failed at merging in cloud config part from {name}: {message}");
+                warning!(self.sys, "left out, the cloud-config in {name}: {message}");
                 self.ignored.push(name);
                 self.counts.left += 1;
             }

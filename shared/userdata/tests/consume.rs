@@ -163,7 +163,7 @@ fn bad_parts_are_reported_without_their_content_and_the_rest_is_used() {
     let boot = machine.boot(&user, "", "");
     let counts = boot.result.unwrap().user;
     assert_eq!((counts.configs, counts.scripts, counts.boothooks, counts.left), (1, 1, 0, 14));
-    let merging = "Failed at merging in cloud config part from";
+    let merging = "left out, the cloud-config in";
     for (place, begin) in [
         format!("{merging} part-001: user-data part-001:2:1: not readable as YAML"),
         format!("{merging} part-002: user-data part-002:1:1: expected a map, found a list"),
