@@ -130,7 +130,13 @@ fn link(sys: &System, layout: &Layout, name: &str) -> Result<()> {
 impl StageStatus {
     /// Takes over what was logged at WARNING or worse.
     pub fn notice(&mut self, messages: &[(Level, String)]) {
+        let was_empty = self.recoverable.is_empty();
+        let mut seen = std::collections::BTreeSet::new();
         for (level, text) in messages {
+            // A set, since a configuration may deserve thousands of warnings.
+            if !seen.insert((*level, text.as_str())) {
+                continue;
+            }
             let name = level.name();
             let place = match self.recoverable.iter().position(|(n, _)| n == name) {
                 Some(place) => place,
@@ -139,7 +145,7 @@ impl StageStatus {
                     self.recoverable.len() - 1
                 }
             };
-            if !self.recoverable[place].1.contains(text) {
+            if was_empty || !self.recoverable[place].1.contains(text) {
                 self.recoverable[place].1.push(text.clone());
             }
         }
