@@ -67,32 +67,38 @@ impl Findings {
 
 /// The known key that a misspelled one most likely means: at most a third of its letters differ.
 pub fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let most = (wrong.chars().count() / 3).clamp(1, 3);
+    let most = (wrong.len() / 3).clamp(1, 3);
     known
         .into_iter()
-        .map(|k| (distance(wrong, k), k))
-        .filter(|(d, _)| *d <= most)
+        .filter_map(|k| Some((distance(wrong.as_bytes(), k.as_bytes(), most)?, k)))
         .min_by_key(|(d, _)| *d)
         .map(|(_, k)| k)
 }
 
-/// Levenshtein's edit distance; inputs beyond 64 characters are never near.
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    if a.len() > 64 || b.len() > 64 {
-        return usize::MAX;
+/// No key of ours is longer.
+const LONGEST: usize = 64;
+
+/// Levenshtein's edit distance, if it is at most `most`. A document may have thousands of unknown keys, each of which
+/// is compared with hundreds of known ones: most pairs end at the first line.
+fn distance(a: &[u8], b: &[u8], most: usize) -> Option<usize> {
+    if a.len().abs_diff(b.len()) > most || b.len() > LONGEST {
+        return None;
     }
-    let mut row: Vec<usize> = (0..=b.len()).collect();
+    let mut row: [usize; LONGEST + 1] = std::array::from_fn(|i| i);
     for (i, x) in a.iter().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        let mut least = i + 1;
         for (j, y) in b.iter().enumerate() {
             let change = diagonal + usize::from(x != y);
             diagonal = row[j + 1];
             row[j + 1] = change.min(diagonal + 1).min(row[j] + 1);
+            least = least.min(row[j + 1]);
+        }
+        if least > most {
+            return None;
         }
     }
-    row[b.len()]
+    Some(row[b.len()]).filter(|d| *d <= most)
 }
 
 #[cfg(test)]
@@ -103,5 +109,8 @@ mod tests {
         assert_eq!(super::nearest("runcmds", known), Some("runcmd"));
         assert_eq!(super::nearest("host_name", known), Some("hostname"));
         assert_eq!(super::nearest("password", known), None);
+        assert_eq!(super::nearest("bootcdm", known), Some("bootcmd"));
+        assert_eq!(super::nearest("", known), None);
+        assert_eq!(super::nearest(&"x".repeat(500), [&*"x".repeat(500)]), None);
     }
 }
