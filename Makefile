@@ -61,6 +61,7 @@ deps:
 # --- trying and testing -----------------------------------------------------------------------
 
 demo: release
+	@packaging/deps demo
 	BIN=$(BIN) tests/demo.sh
 
 test: deps lint licences unit check
