@@ -41,6 +41,7 @@ pub struct Command {
     timeout: Duration,
     output: Output,
     accepted: Vec<i32>,
+    asks: bool,
     shown: Option<String>,
 }
 
@@ -74,6 +75,7 @@ impl Command {
             timeout: USUAL_TIMEOUT,
             output: Output::Capture,
             accepted: vec![0],
+            asks: false,
             shown: None,
         }
     }
@@ -118,6 +120,12 @@ impl Command {
     /// Any exit code is an answer.
     pub fn accept_all(mut self) -> Command {
         self.accepted.clear();
+        self
+    }
+
+    /// It changes nothing: a plan runs it, too.
+    pub fn asks(mut self) -> Command {
+        self.asks = true;
         self
     }
 
@@ -177,6 +185,10 @@ impl System {
             let missing = std::io::Error::from(ErrorKind::NotFound);
             return Err(Error::io(format_args!("running {line}: {name}"), &missing));
         };
+        if self.is_planned() && !command.asks {
+            self.note(Effect::Run { command: line, code: None });
+            return Ok(Finished::default());
+        }
         let begun = self.clock().elapsed();
         debug!(self, "Running command {line}");
         let mut child =
@@ -210,7 +222,7 @@ impl System {
         let line = command.line();
         let Some(name) = command.argv.first() else { return Err(Error::new("running nothing")) };
         self.note(Effect::Other { what: format!("start {line}") });
-        if !self.is_live() {
+        if !self.may_set_kernel() {
             return Ok(());
         }
         let what = format!("starting {line}");

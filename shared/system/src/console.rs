@@ -12,12 +12,15 @@ impl System {
     /// Prints to the machine's console; `false` when it has none that can be written. Secrets (new random
     /// passwords) go here and nowhere else, so the effect that is noted does not have the text.
     pub fn print_console(&self, text: &str) -> bool {
+        self.note(Effect::Other { what: "print to the console".into() });
+        if self.is_planned() {
+            return true;
+        }
         let printed = OpenOptions::new()
             .append(true)
             .custom_flags(libc::O_NOCTTY | libc::O_CLOEXEC)
             .open(self.root().host_followed("/dev/console"))
             .and_then(|mut console| console.write_all(text.as_bytes()));
-        self.note(Effect::Other { what: "print to the console".into() });
         printed.is_ok()
     }
 

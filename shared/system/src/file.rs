@@ -53,6 +53,11 @@ impl Write {
     pub fn durable(self) -> Write {
         Write { durable: true, ..self }
     }
+
+    fn effect(self, path: &Path, change: Change) -> Effect {
+        let path = path.display().to_string();
+        Effect::Write { path, mode: self.mode, owner: (self.uid, self.gid), change }
+    }
 }
 
 impl System {
@@ -91,9 +96,13 @@ impl System {
 
     /// A path with every link followed, as the machine sees it.
     pub fn real_path(&self, path: impl AsRef<Path>) -> Option<String> {
+        if !self.root().is_plain() {
+            let inside = self.root().resolve(path.as_ref());
+            let real = Path::new("/").join(inside);
+            return self.exists(&real).then(|| real.to_string_lossy().into_owned());
+        }
         let real = fs::canonicalize(self.root().host_followed(path)).ok()?;
-        let inside = if self.is_live() { &real } else { real.strip_prefix(self.root().as_path()).ok()? };
-        Some(Path::new("/").join(inside).to_string_lossy().into_owned())
+        Some(real.to_string_lossy().into_owned())
     }
 
     /// The whole content; an error beyond 64 MiB.
@@ -166,16 +175,13 @@ impl System {
     /// listed: half a script must not be run, half a configuration not be read.
     pub fn list(&self, path: impl AsRef<Path>) -> Result<Vec<String>> {
         let path = path.as_ref();
-        let what = format!("listing {}", path.display());
-        let entries = match fs::read_dir(self.root().host_followed(path)) {
-            Ok(entries) => entries,
+        let names = match self.root().names(path) {
+            Ok(names) => names,
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(e) => return Err(Error::io(what, &e)),
+            Err(e) => return Err(Error::io(format!("listing {}", path.display()), &e)),
         };
-        let mut names = Vec::new();
-        for entry in entries {
-            names.push(entry.doing(&what)?.file_name().to_string_lossy().into_owned());
-        }
+        let mut names: Vec<String> =
+            names.iter().map(|n| String::from_utf8_lossy(n).into_owned()).collect();
         names.retain(|name| !is_unfinished(name));
         names.sort();
         Ok(names)
@@ -184,15 +190,12 @@ impl System {
     /// A directory and its missing parents, new ones with `mode`; existing ones are left as they are.
     pub fn make_dir(&self, path: impl AsRef<Path>, mode: u32) -> Result<()> {
         let path = path.as_ref();
-        let host = self.root().host_followed(path);
-        if host.is_dir() {
+        if self.is_dir(path) {
             return Ok(());
         }
-        fs::DirBuilder::new()
-            .recursive(true)
-            .mode(mode)
-            .create(&host)
-            .doing(format_args!("making the directory {}", path.display()))?;
+        let what = format!("making the directory {}", path.display());
+        let host = self.root().place_followed(path).doing(&what)?;
+        fs::DirBuilder::new().recursive(true).mode(mode).create(&host).doing(&what)?;
         // DirBuilder's mode is cut by the umask; the one asked for is the one meant.
         fs::set_permissions(&host, fs::Permissions::from_mode(mode))
             .doing(format_args!("setting the mode of {}", path.display()))?;
@@ -207,7 +210,7 @@ impl System {
         let host = self.root().host_followed(path);
         // On the machine itself the kernel followed the parents; follow a last link by hand.
         let host = match fs::canonicalize(&host) {
-            Ok(real) if self.is_live() => real,
+            Ok(real) if self.root().is_plain() => real,
             _ => host,
         };
         let old = fs::symlink_metadata(&host).ok();
@@ -226,6 +229,14 @@ impl System {
         if let Some(parent) = path.parent() {
             self.make_dir(parent, 0o755)?;
         }
+        // A device (/dev/console, /dev/urandom) cannot be replaced; it is written to.
+        if old.as_ref().is_some_and(|m| !m.is_file()) {
+            return self.write_into(path, &host, content);
+        }
+        let host = match self.root().scratch() {
+            Some(_) => self.root().place_followed(path).doing(format_args!("planning {}", path.display()))?,
+            None => host,
+        };
         if let Some(parent) = host.parent().filter(|p| !p.exists()) {
             // A link that points to where nothing is yet.
             fs::DirBuilder::new()
@@ -234,21 +245,21 @@ impl System {
                 .create(parent)
                 .doing(format_args!("making the directory for {}", path.display()))?;
         }
-        // A device (/dev/console, /dev/urandom) cannot be replaced; it is written to.
-        if old.as_ref().is_some_and(|m| !m.is_file()) {
-            return self.write_into(path, &host, content);
-        }
         match (self.write_beside(&host, content, how), &old) {
             (Err(e), Some(old)) if cannot_be_replaced(&e) => self.write_in_place(&host, content, how, old),
             (result, _) => result,
         }
         .doing(format_args!("writing {}", path.display()))?;
         let change = if old.is_some() { Change::Replaced } else { Change::Created };
-        self.note(Effect::Write { path: path.display().to_string(), mode: how.mode, change });
+        self.note(how.effect(path, change));
         Ok(change)
     }
 
     fn write_into(&self, path: &Path, host: &Path, content: &[u8]) -> Result<Change> {
+        if self.is_planned() {
+            self.note(Effect::Other { what: format!("write to {}", path.display()) });
+            return Ok(Change::Replaced);
+        }
         OpenOptions::new()
             .write(true)
             .custom_flags(libc::O_NOCTTY | libc::O_NONBLOCK | libc::O_CLOEXEC)
@@ -312,8 +323,10 @@ impl System {
         if let Some(parent) = path.parent() {
             self.make_dir(parent, 0o755)?;
         }
-        let host = self.root().host_followed(path);
-        let new = !host.exists();
+        let new = !self.exists(path);
+        let what = format!("appending to {}", path.display());
+        let place = if new { self.root().place_followed(path) } else { self.root().copy(path) };
+        let host = place.doing(&what)?;
         (|| {
             let mut file = OpenOptions::new()
                 .append(true)
@@ -327,9 +340,8 @@ impl System {
             }
             file.write_all(content.as_ref())
         })()
-        .doing(format_args!("appending to {}", path.display()))?;
-        let change = if new { Change::Created } else { Change::Replaced };
-        self.note(Effect::Write { path: path.display().to_string(), mode: how.mode, change });
+        .doing(what)?;
+        self.note(how.effect(path, if new { Change::Created } else { Change::Replaced }));
         Ok(())
     }
 
@@ -345,6 +357,7 @@ impl System {
             self.make_dir(parent, 0o755)?;
         }
         let what = format!("linking {} to {target}", path.display());
+        let host = self.root().place(path).doing(&what)?;
         let name = host.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let temporary = host.with_file_name(format!(".{name}.{}.new", std::process::id()));
         let _ = fs::remove_file(&temporary);
@@ -360,7 +373,13 @@ impl System {
     /// Removes a file or a link; `false` when there was none.
     pub fn remove(&self, path: impl AsRef<Path>) -> Result<bool> {
         let path = path.as_ref();
-        match fs::remove_file(self.root().host(path)) {
+        let host = self.root().host(path);
+        let removed = match host.symlink_metadata() {
+            Ok(meta) if meta.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+            Ok(_) => self.root().unplace(path),
+            Err(e) => Err(e),
+        };
+        match removed {
             Ok(()) => {
                 self.note(Effect::Remove { path: path.display().to_string() });
                 Ok(true)
@@ -377,7 +396,7 @@ impl System {
         if !host.is_dir() || host.is_symlink() {
             return self.remove(path);
         }
-        fs::remove_dir_all(&host).doing(format_args!("removing {}", path.display()))?;
+        self.root().unplace(path).doing(format_args!("removing {}", path.display()))?;
         self.note(Effect::Remove { path: path.display().to_string() });
         Ok(true)
     }
@@ -385,32 +404,56 @@ impl System {
     /// Removes an empty directory; one with something in it stays, as an error.
     pub fn remove_dir(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
-        fs::remove_dir(self.root().host(path)).doing(format_args!("removing {}", path.display()))
+        let removed = if !self.is_planned() {
+            fs::remove_dir(self.root().host(path))
+        } else if self.list(path)?.is_empty() {
+            self.root().unplace(path)
+        } else {
+            Err(io::ErrorKind::DirectoryNotEmpty.into())
+        };
+        removed.doing(format_args!("removing {}", path.display()))
     }
 
     pub fn rename(&self, from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<()> {
         let (from, to) = (from.as_ref(), to.as_ref());
         let what = format!("renaming {} to {}", from.display(), to.display());
-        fs::rename(self.root().host(from), self.root().host(to)).doing(&what)?;
+        if self.is_planned() {
+            let copied = self.root().copy(from).and_then(|copy| fs::rename(copy, self.root().place(to)?));
+            copied.and_then(|()| self.root().unplace(from)).doing(&what)?;
+        } else {
+            fs::rename(self.root().host(from), self.root().host(to)).doing(&what)?;
+        }
         self.note(Effect::Other { what });
         Ok(())
     }
 
     pub fn set_mode(&self, path: impl AsRef<Path>, mode: u32) -> Result<()> {
         let path = path.as_ref();
-        fs::set_permissions(self.root().host_followed(path), fs::Permissions::from_mode(mode))
-            .doing(format_args!("setting the mode of {}", path.display()))
+        (self.root().copy(path))
+            .and_then(|host| fs::set_permissions(host, fs::Permissions::from_mode(mode)))
+            .doing(format_args!("setting the mode of {}", path.display()))?;
+        if self.is_planned() {
+            self.note(Effect::Other { what: format!("mode of {}: {mode:04o}", path.display()) });
+        }
+        Ok(())
     }
 
     /// Gives a file to a user and a group; `None` leaves that half alone.
     pub fn set_owner(&self, path: impl AsRef<Path>, (uid, gid): (Option<u32>, Option<u32>)) -> Result<()> {
         let path = path.as_ref();
+        if self.is_planned() {
+            let id = |id: Option<u32>| id.map(|n| n.to_string()).unwrap_or_default();
+            let what = format!("owner of {}: {}:{}", path.display(), id(uid), id(gid));
+            self.note(Effect::Other { what });
+            return Ok(());
+        }
         self.give(&self.root().host_followed(path), uid, gid)
             .doing(format_args!("setting the owner of {}", path.display()))
     }
 
     fn give(&self, host: &Path, uid: Option<u32>, gid: Option<u32>) -> io::Result<()> {
-        if uid.is_none() && gid.is_none() {
+        // A plan may be made by anybody; it knows the owner from the effect.
+        if (uid.is_none() && gid.is_none()) || self.is_planned() {
             return Ok(());
         }
         match std::os::unix::fs::chown(host, uid, gid) {
@@ -423,7 +466,7 @@ impl System {
     }
 
     fn owned_as(&self, meta: &fs::Metadata, how: Write) -> bool {
-        let unprivileged = !self.is_live() && !nix::unistd::geteuid().is_root();
+        let unprivileged = (!self.is_live() || self.is_planned()) && !nix::unistd::geteuid().is_root();
         unprivileged
             || (how.uid.is_none_or(|uid| uid == meta.uid()) && how.gid.is_none_or(|gid| gid == meta.gid()))
     }

@@ -50,7 +50,7 @@ impl System {
 
     /// Gives the running kernel a name (sethostname(2)).
     pub fn set_kernel_hostname(&self, name: &str) -> Result<()> {
-        if self.is_live() {
+        if self.may_set_kernel() {
             nix::unistd::sethostname(name).doing(format_args!("setting the hostname {name}"))?;
         }
         self.note(Effect::Other { what: format!("hostname {name}") });

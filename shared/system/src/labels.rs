@@ -10,7 +10,7 @@ impl System {
     /// Gives what was written so far the labels of the policy: one process for all files, none where there is no
     /// SELinux.
     pub fn restore_labels(&self) -> Result<()> {
-        if !self.is_live() || !self.exists("/sys/fs/selinux/enforce") || self.which("restorecon").is_none() {
+        if !self.may_set_kernel() || !self.exists("/sys/fs/selinux/enforce") || self.which("restorecon").is_none() {
             return Ok(());
         }
         let written: BTreeSet<String> = self.effects().into_iter().filter_map(path_of).collect();
@@ -42,7 +42,12 @@ mod tests {
 
     #[test]
     fn what_has_a_label() {
-        let write = |path: &str| Effect::Write { path: path.into(), mode: 0o644, change: Change::Created };
+        let write = |path: &str| Effect::Write {
+            path: path.into(),
+            mode: 0o644,
+            owner: (None, None),
+            change: Change::Created,
+        };
         assert_eq!(path_of(write("/etc/hostname")).as_deref(), Some("/etc/hostname"));
         assert_eq!(path_of(write("/run/cloud-init/x")), None);
         assert_eq!(path_of(Effect::Remove { path: "/etc/x".into() }), None);

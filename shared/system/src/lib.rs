@@ -19,7 +19,9 @@ mod labels;
 mod link;
 mod log;
 mod output;
+mod plan;
 mod root;
+mod scratch;
 mod swap_file;
 mod udev;
 
@@ -32,7 +34,9 @@ pub use file::{Change, Write};
 pub use http::{Fetch, Fetched};
 pub use link::{Link, LinkAddress};
 pub use log::{Level, Log};
+pub use plan::{Cause, Noted};
 pub use root::Root;
+pub use scratch::make_scratch;
 
 use std::cell::RefCell;
 
@@ -42,6 +46,8 @@ pub enum Effect {
     Write {
         path: String,
         mode: u32,
+        /// Of user and group; `None` for the one who writes.
+        owner: (Option<u32>, Option<u32>),
         change: Change,
     },
     Remove {
@@ -70,18 +76,24 @@ pub struct System {
     root: Root,
     log: Log,
     clock: Clock,
-    effects: RefCell<Vec<Effect>>,
+    effects: RefCell<Vec<Noted>>,
+    cause: RefCell<Cause>,
     output: RefCell<output::StageOutput>,
 }
 
 impl System {
     /// A door to the machine below `root`. Nothing is read or written yet.
     pub fn new(root: impl Into<std::path::PathBuf>) -> System {
+        System::with(Root::new(root.into()))
+    }
+
+    fn with(root: Root) -> System {
         System {
-            root: Root::new(root.into()),
+            root,
             log: Log::default(),
             clock: Clock::default(),
             effects: RefCell::default(),
+            cause: RefCell::default(),
             output: RefCell::default(),
         }
     }
@@ -106,7 +118,7 @@ impl System {
 
     /// What was done so far, in order.
     pub fn effects(&self) -> Vec<Effect> {
-        self.effects.borrow().clone()
+        self.effects.borrow().iter().map(|noted| noted.effect.clone()).collect()
     }
 
     pub(crate) fn stage_output(&self) -> &RefCell<output::StageOutput> {
@@ -114,6 +126,6 @@ impl System {
     }
 
     pub(crate) fn note(&self, effect: Effect) {
-        self.effects.borrow_mut().push(effect);
+        self.effects.borrow_mut().push(Noted { cause: self.cause.borrow().clone(), effect });
     }
 }

@@ -76,7 +76,7 @@ impl System {
                 "{what}: a link's name has 1 to 15 bytes, no blank and no slash"
             )));
         }
-        if self.is_live() {
+        if self.may_set_kernel() {
             let mut name = to.as_bytes().to_vec();
             name.push(0);
             change(from, 0, 0, &[(libc::IFLA_IFNAME, &name)]).doing(&what)?;
@@ -88,7 +88,7 @@ impl System {
 
     pub fn set_link_up(&self, name: &str, up: bool) -> Result<()> {
         let what = format!("setting network link {name} {}", if up { "up" } else { "down" });
-        if self.is_live() {
+        if self.may_set_kernel() {
             let flags = if up { libc::IFF_UP as u32 } else { 0 };
             change(name, flags, libc::IFF_UP as u32, &[]).doing(&what)?;
         }

@@ -26,6 +26,9 @@ impl System {
 
     /// Prints a line for people: on standard error (journal and console) and in the output file.
     pub fn print(&self, line: &str) {
+        if self.is_planned() {
+            return;
+        }
         // There is nobody left to tell that nobody can be told.
         let _ = writeln!(std::io::stderr().lock(), "{line}");
         if let StageOutput::Tee { file, .. } = &*self.stage_output().borrow() {
@@ -36,6 +39,9 @@ impl System {
     /// Prints lines on /dev/console, where it can be written to, else on standard output. Never to a file: the
     /// console is the place for what only the machine's owner may see.
     pub fn print_on_console(&self, text: &str) {
+        if self.is_planned() {
+            return;
+        }
         let console = self.is_live().then(|| {
             use std::os::unix::fs::OpenOptionsExt;
             std::fs::OpenOptions::new()

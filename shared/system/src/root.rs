@@ -4,25 +4,40 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
+use crate::scratch::Scratch;
+
 /// Links followed before a path is given up as a loop, as the kernel does (path_resolution(7)).
 const MOST_LINKS: usize = 40;
 
-/// The directory that a machine's absolute paths are below.
+/// The directory that a machine's absolute paths are below; for a plan with a scratch directory laid over it, which
+/// takes every change.
 #[derive(Debug, Clone)]
-pub struct Root(PathBuf);
+pub struct Root {
+    top: PathBuf,
+    scratch: Option<Scratch>,
+}
 
 impl Root {
     pub fn new(root: PathBuf) -> Root {
         // A relative root would move with the working directory of a later stage.
-        Root(std::path::absolute(&root).unwrap_or(root))
+        Root { top: std::path::absolute(&root).unwrap_or(root), scratch: None }
+    }
+
+    /// Changes go to `scratch` and are seen as if they were below `root`, which stays as it is.
+    pub fn planned(root: PathBuf, scratch: &Path) -> Root {
+        Root { scratch: Some(Scratch::new(scratch)), ..Root::new(root) }
     }
 
     pub fn is_machine(&self) -> bool {
-        self.0 == Path::new("/")
+        self.top == Path::new("/")
     }
 
     pub fn as_path(&self) -> &Path {
-        &self.0
+        &self.top
+    }
+
+    pub(crate) fn scratch(&self) -> Option<&Scratch> {
+        self.scratch.as_ref()
     }
 
     /// The host's path of a machine's path. Below a root of its own, symbolic links are followed as the
@@ -30,21 +45,43 @@ impl Root {
     /// image's link never leads out of the image. The last component is left as it is, link or not.
     pub fn host(&self, path: impl AsRef<Path>) -> PathBuf {
         let path = path.as_ref();
-        if self.is_machine() {
+        if self.is_plain() {
             return Path::new("/").join(path);
         }
-        match (path.parent(), path.file_name()) {
-            (Some(parent), Some(name)) => self.resolve(parent).join(name),
-            _ => self.0.clone(),
-        }
+        self.locate(&self.inside(path))
     }
 
     /// Like [`Root::host`], the last component followed too if it is a link.
     pub fn host_followed(&self, path: impl AsRef<Path>) -> PathBuf {
-        if self.is_machine() { Path::new("/").join(path) } else { self.resolve(path.as_ref()) }
+        if self.is_plain() {
+            return Path::new("/").join(path);
+        }
+        self.locate(&self.resolve(path.as_ref()))
     }
 
-    fn resolve(&self, path: &Path) -> PathBuf {
+    /// Below the root, with every link but a last one followed.
+    pub(crate) fn inside(&self, path: &Path) -> PathBuf {
+        match (path.parent(), path.file_name()) {
+            (Some(parent), Some(name)) => self.resolve(parent).join(name),
+            _ => PathBuf::new(),
+        }
+    }
+
+    /// The kernel follows the links of the machine itself.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.is_machine() && self.scratch.is_none()
+    }
+
+    /// Where a path without links is: in the scratch directory if it was changed, else below the root.
+    fn locate(&self, inside: &Path) -> PathBuf {
+        match &self.scratch {
+            Some(scratch) => scratch.locate(inside).unwrap_or_else(|| self.top.join(inside)),
+            None => self.top.join(inside),
+        }
+    }
+
+    /// Below the root, with every link followed.
+    pub(crate) fn resolve(&self, path: &Path) -> PathBuf {
         let mut todo: Vec<Vec<u8>> = components(path);
         todo.reverse();
         let mut inside = PathBuf::new();
@@ -56,7 +93,7 @@ impl Root {
                 continue;
             }
             let next = inside.join(name);
-            match std::fs::read_link(self.0.join(&next)) {
+            match std::fs::read_link(self.locate(&next)) {
                 Ok(target) if links < MOST_LINKS => {
                     links += 1;
                     if target.is_absolute() {
@@ -67,7 +104,7 @@ impl Root {
                 _ => inside = next,
             }
         }
-        self.0.join(inside)
+        inside
     }
 }
 

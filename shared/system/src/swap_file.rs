@@ -31,6 +31,13 @@ impl System {
     /// A file of `size` bytes, 0600, without holes, that begins with `header`. A file that was there is gone
     /// first; one that cannot be finished is removed.
     pub fn make_swap_file(&self, path: &str, size: u64, header: &[u8]) -> Result<()> {
+        let change = crate::Change::Created;
+        let effect =
+            Effect::Write { path: path.to_string(), mode: Write::secret().mode, owner: (None, None), change };
+        if self.is_planned() {
+            self.note(effect);
+            return Ok(());
+        }
         let host = self.root().host(path);
         let what = format!("making the swap file {path}");
         match fs::remove_file(&host) {
@@ -69,8 +76,7 @@ impl System {
             let _ = fs::remove_file(&host);
             return Err(e).doing(what);
         }
-        let change = crate::Change::Created;
-        self.note(Effect::Write { path: path.to_string(), mode: Write::secret().mode, change });
+        self.note(effect);
         Ok(())
     }
 }

@@ -1,0 +1,118 @@
+//! Everything decided and nothing done: a `System` whose changes are noted, with what caused them, and end in a
+//! scratch directory. Facts are read from the machine as ever.
+
+use std::path::{Path, PathBuf};
+
+use crate::{Effect, Root, System};
+
+/// What an effect is for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Cause {
+    /// The step of the stage, or the module.
+    pub step: String,
+    /// The keys of the configuration that asked for it, dotted: `write_files[2]`. Empty when none did.
+    pub key: String,
+}
+
+/// An effect with its cause.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Noted {
+    pub cause: Cause,
+    pub effect: Effect,
+}
+
+impl System {
+    /// A door to the machine below `root` through which nothing is changed: what is written goes to `scratch` and
+    /// is read from there, programs are noted and not started (but those that only ask), and so is whatever
+    /// else would change the machine. Several processes may share a scratch directory one after the other.
+    pub fn planning(root: impl Into<PathBuf>, scratch: &Path) -> System {
+        System::with(Root::planned(root.into(), scratch))
+    }
+
+    pub fn is_planned(&self) -> bool {
+        self.root().scratch().is_some()
+    }
+
+    /// Whether the kernel's own settings may be changed: this is the running machine, and no plan of it.
+    pub(crate) fn may_set_kernel(&self) -> bool {
+        self.is_live() && !self.is_planned()
+    }
+
+    /// What follows is for this step and these keys.
+    pub fn because(&self, step: &str, key: impl Into<String>) {
+        *self.cause.borrow_mut() = Cause { step: step.to_string(), key: key.into() };
+    }
+
+    /// What follows is for this key, in the same step.
+    pub fn because_of_key(&self, key: impl Into<String>) {
+        self.cause.borrow_mut().key = key.into();
+    }
+
+    /// What was done so far with its causes, in order.
+    pub fn noted(&self) -> Vec<Noted> {
+        self.effects.borrow().clone()
+    }
+
+    /// In a plan: a user whom a program would have made by now is there for the steps that follow.
+    pub fn expect_user(&self, name: &str, home: &str, shell: &str) {
+        if !self.is_planned() || self.user(name).is_some() {
+            return;
+        }
+        // Ids that nobody has; the real ones are useradd's to choose.
+        let line = format!("{name}:x:4294967294:4294967294::{home}:{shell}\n");
+        let place = self.root().copy(Path::new("/etc/passwd"));
+        let add = |place: PathBuf| {
+            use std::io::Write;
+            std::fs::OpenOptions::new().append(true).open(place)?.write_all(line.as_bytes())
+        };
+        // Without it later steps say that the user is missing, which is as far as a plan can see then.
+        let _ = place.and_then(add);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Change, Command, Write};
+
+    #[test]
+    fn a_plan_changes_nothing_and_sees_its_changes() {
+        let top = std::env::temp_dir().join(format!("plan-test-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&top);
+        let (root, scratch) = (top.join("root"), top.join("scratch"));
+        let real = System::new(&root);
+        real.write("/etc/a", "old", Write::default()).unwrap();
+        real.write("/etc/d/x", "x", Write::default()).unwrap();
+        real.link("/etc/a", "/etc/l").unwrap();
+        real.write("/bin/tool", "", Write::mode(0o755)).unwrap();
+        crate::make_scratch(&scratch).unwrap();
+        let plan = System::planning(&root, &scratch);
+        assert_eq!(plan.write("/etc/a", "old", Write::default()).unwrap(), Change::Unchanged);
+        plan.because("step", "key");
+        assert_eq!(plan.write("/etc/l", "new", Write::default()).unwrap(), Change::Replaced);
+        assert_eq!(plan.read_text("/etc/a").unwrap(), "new");
+        plan.append("/etc/d/x", "y", Write::default()).unwrap();
+        assert_eq!(plan.read_text("/etc/d/x").unwrap(), "xy");
+        plan.rename("/etc/d", "/etc/e").unwrap();
+        assert_eq!((plan.list("/etc/e").unwrap(), plan.exists("/etc/d/x")), (vec!["x".to_string()], false));
+        assert!(plan.remove_tree("/etc/e").unwrap() && !plan.remove("/etc/e/x").unwrap());
+        plan.make_dir("/etc/d", 0o700).unwrap();
+        assert!(plan.list("/etc/d").unwrap().is_empty());
+        plan.set_mode("/bin/tool", 0o700).unwrap();
+        plan.run(&Command::new(["/bin/tool", "go"])).unwrap();
+        plan.set_kernel_hostname("x").unwrap();
+        // Another stage of the same plan.
+        let next = System::planning(&root, &scratch);
+        assert_eq!(next.list("/etc").unwrap(), ["a", "d", "l"]);
+        assert_eq!(next.read_text("/etc/a").unwrap(), "new");
+        assert!(next.list("/etc/d").unwrap().is_empty());
+        // And the machine as it was.
+        assert_eq!(real.read_text("/etc/a").unwrap(), "old");
+        assert_eq!(real.list("/etc/d").unwrap(), ["x"]);
+        assert_eq!(real.list("/").unwrap(), ["bin", "etc"]);
+        let noted = plan.noted();
+        assert_eq!(noted[0].cause, Cause { step: "step".into(), key: "key".into() });
+        assert!(noted.iter().any(|n| n.effect == Effect::Run { command: "/bin/tool go".into(), code: None }));
+        std::fs::remove_dir_all(top).unwrap();
+    }
+}
