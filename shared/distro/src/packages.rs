@@ -184,7 +184,7 @@ impl Distro {
     pub fn upgrade_packages(&self, sys: &System, apt: &AptOptions) -> Result<()> {
         self.run_manager(sys, Verb::Upgrade, &[], apt)?;
         if self.snaps && self.program(sys, Manager::Snap).is_some() {
-            let held = sys.run(&Command::new(["snap", "get", "system", "-d"])).is_ok_and(|f| {
+            let held = sys.run(&Command::new(["snap", "get", "system", "-d"]).asks()).is_ok_and(|f| {
                 serde_json::from_slice::<serde_json::Value>(&f.stdout)
                     .is_ok_and(|v| v["refresh"]["hold"] == "forever")
             });
@@ -257,7 +257,7 @@ impl Distro {
     }
 
     fn known_to_apt(&self, sys: &System) -> Result<HashSet<String>> {
-        let names = sys.run(&Command::new(["apt-cache", "pkgnames"]))?;
+        let names = sys.run(&Command::new(["apt-cache", "pkgnames"]).asks())?;
         Ok(names.text().lines().map(Into::into).collect())
     }
 

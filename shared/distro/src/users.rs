@@ -161,6 +161,8 @@ impl Distro {
         if self.name == "raspberry-pi-os" && sys.which("/usr/bin/rename-user").is_some() {
             sys.run(&Command::new(["/usr/bin/rename-user", "-f", "-s"]).env("SUDO_USER", &user.name))?;
         }
+        let home = user.homedir.clone().unwrap_or_else(|| format!("/home/{}", user.name));
+        sys.expect_user(&user.name, &home, user.shell.as_deref().unwrap_or("/bin/sh"));
         Ok(true)
     }
 

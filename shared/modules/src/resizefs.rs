@@ -138,7 +138,7 @@ fn command(sys: &System, kind: &str, device: &str, point: &str) -> Result<Option
         _ if kind.starts_with("xfs") => words(&["xfs_growfs", point]),
         _ if kind.starts_with("btrfs") => {
             // Most likely the kernel refused because it balances; newer tools wait for their turn.
-            let version = sys.run(&Command::new(["btrfs", "--version"]))?.text();
+            let version = sys.run(&Command::new(["btrfs", "--version"]).asks())?.text();
             let wait: &[&str] = if can_enqueue(&version) { &["--enqueue"] } else { &[] };
             words(&[&["btrfs", "filesystem", "resize"], wait, &["max", point]].concat())
         }
@@ -149,7 +149,7 @@ fn command(sys: &System, kind: &str, device: &str, point: &str) -> Result<Option
                 debug!(sys, "there is no /dev/zfs: {pool} is not this machine's to grow");
                 return Ok(None);
             }
-            let status = sys.run(&Command::new(["zpool", "status", pool]))?.text();
+            let status = sys.run(&Command::new(["zpool", "status", pool]).asks())?.text();
             match disk_of_pool(&status, pool) {
                 Some(disk) => words(&["zpool", "online", "-e", pool, disk]),
                 None => Err(Error::new(format!("zpool status {pool} names no disk that is online"))),

@@ -114,6 +114,7 @@ pub fn run_one(context: &Context<'_>, entry: &Entry, module: &Module, stage: &st
         return Ran::Failed(format!("{}: {e}", entry.name));
     }
     let begun = sys.clock().elapsed();
+    sys.because(module.name, keys_of(module, context.config));
     let own = Context { args: if entry.args.is_empty() { context.args } else { &entry.args }, ..*context };
     let result = (module.run)(&own);
     let seconds = (sys.clock().elapsed() - begun).as_secs_f64();
@@ -131,6 +132,12 @@ pub fn run_one(context: &Context<'_>, entry: &Entry, module: &Module, stage: &st
             Ran::Failed(format!("{}: {e}", entry.name))
         }
     }
+}
+
+/// Those of a module's keys that the configuration has.
+fn keys_of(module: &Module, config: &Node) -> String {
+    let names = module.keys.iter().copied().flatten().map(|key| key.name);
+    names.filter(|name| config.get(name).is_some()).collect::<Vec<_>>().join(", ")
 }
 
 /// The frequency of an entry that `cloud-init single` makes.

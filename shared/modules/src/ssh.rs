@@ -253,7 +253,7 @@ fn print_stage(bytes: &[u8]) {
 
 /// The server's version; its `-V` prints that, or complains and prints it.
 fn openssh_major(sys: &System) -> Option<u32> {
-    let finished = sys.run(&Command::new(["sshd", "-V"]).accept_all()).ok()?;
+    let finished = sys.run(&Command::new(["sshd", "-V"]).asks().accept_all()).ok()?;
     parse_openssh(&String::from_utf8_lossy(&finished.stderr))
 }
 

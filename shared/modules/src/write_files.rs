@@ -141,8 +141,8 @@ fn octal(text: &str) -> Option<i128> {
     if only_digits { i128::from_str_radix(digits, 8).ok() } else { None }
 }
 
-/// The entries that are due (`defer` as asked), and what is wrong with them: each module speaks of its own.
-fn entries(list: &Node, deferred: bool) -> (Vec<Entry>, Findings) {
+/// The entries that are due (`defer` as asked) with their keys, and what is wrong with them: each module speaks of its own.
+fn entries(list: &Node, deferred: bool) -> (Vec<(String, Entry)>, Findings) {
     let mut reader = Reader::new();
     let items = match &list.value {
         Value::Seq(items) => &items[..],
@@ -158,7 +158,9 @@ fn entries(list: &Node, deferred: bool) -> (Vec<Entry>, Findings) {
         |item: &Node| item.get("defer").and_then(|d| bool::read(d, &mut Reader::new())).unwrap_or(false);
     let mut found = Vec::new();
     for (i, item) in items.iter().enumerate().filter(|(_, item)| defers(item) == deferred) {
-        found.extend(reader.below(&format!("write_files[{i}]"), |r| Entry::read(item, r)));
+        let key = format!("write_files[{i}]");
+        let entry = reader.below(&key, |r| Entry::read(item, r));
+        found.extend(entry.map(|entry| (key, entry)));
     }
     (found, reader.into_findings())
 }
@@ -169,7 +171,8 @@ pub fn write_files(context: &Context<'_>, deferred: bool) -> Result<()> {
     let (entries, findings) = entries(list, deferred);
     findings.iter().for_each(|f| context.report(f));
     let mut failed = Vec::new();
-    for entry in &entries {
+    for (key, entry) in &entries {
+        context.sys.because_of_key(key);
         if let Err(e) = write_one(context.sys, entry) {
             warning!(context.sys, "write_files: {e}");
             failed.push(entry.path.as_str());
@@ -188,12 +191,12 @@ pub fn write_files(context: &Context<'_>, deferred: bool) -> Result<()> {
 }
 
 /// With SELinux, a new file has the label of its directory; the policy may want another (shadow_t).
-fn relabel(sys: &System, entries: &[Entry]) {
+fn relabel(sys: &System, entries: &[(String, Entry)]) {
     const AT_ONCE: usize = 200;
     if !sys.is_live() || !sys.exists("/sys/fs/selinux/enforce") || sys.which("restorecon").is_none() {
         return;
     }
-    let written: Vec<String> = entries.iter().map(path_of).filter(|p| sys.exists(p)).collect();
+    let written: Vec<String> = entries.iter().map(|(_, e)| path_of(e)).filter(|p| sys.exists(p)).collect();
     for paths in written.chunks(AT_ONCE) {
         let fixed = ["restorecon", "--"].map(String::from);
         if let Err(e) = sys.run(&Command::new(fixed.iter().chain(paths))) {

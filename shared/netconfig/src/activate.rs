@@ -94,7 +94,9 @@ fn has_network_manager(sys: &System) -> bool {
         return false;
     }
     let enabled = || {
-        let ask = Command::new(["systemctl", "is-enabled", "--quiet", "NetworkManager.service"]).accept_all();
+        let ask = Command::new(["systemctl", "is-enabled", "--quiet", "NetworkManager.service"])
+            .asks()
+            .accept_all();
         sys.run(&ask).is_ok_and(|finished| finished.code == 0)
     };
     !sys.is_dir("/run/systemd/system") || enabled()

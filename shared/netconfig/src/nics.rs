@@ -272,7 +272,7 @@ fn switch_ports(sys: &System) -> HashSet<String> {
         "interface",
         "type=internal",
     ];
-    match sys.run(&Command::new(["ovs-vsctl"].into_iter().chain(query))) {
+    match sys.run(&Command::new(["ovs-vsctl"].into_iter().chain(query)).asks()) {
         Ok(finished) => finished.text().lines().map(|l| l.trim().trim_matches('"').to_string()).collect(),
         Err(e) => {
             debug!(sys, "{e}");

@@ -180,8 +180,7 @@ impl System {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(e) => return Err(Error::io(format!("listing {}", path.display()), &e)),
         };
-        let mut names: Vec<String> =
-            names.iter().map(|n| String::from_utf8_lossy(n).into_owned()).collect();
+        let mut names: Vec<String> = names.iter().map(|n| String::from_utf8_lossy(n).into_owned()).collect();
         names.retain(|name| !is_unfinished(name));
         names.sort();
         Ok(names)

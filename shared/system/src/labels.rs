@@ -10,7 +10,10 @@ impl System {
     /// Gives what was written so far the labels of the policy: one process for all files, none where there is no
     /// SELinux.
     pub fn restore_labels(&self) -> Result<()> {
-        if !self.may_set_kernel() || !self.exists("/sys/fs/selinux/enforce") || self.which("restorecon").is_none() {
+        if !self.may_set_kernel()
+            || !self.exists("/sys/fs/selinux/enforce")
+            || self.which("restorecon").is_none()
+        {
             return Ok(());
         }
         let written: BTreeSet<String> = self.effects().into_iter().filter_map(path_of).collect();

@@ -58,8 +58,10 @@ impl System {
         if !self.is_planned() || self.user(name).is_some() {
             return;
         }
-        // Ids that nobody has; the real ones are useradd's to choose.
-        let line = format!("{name}:x:4294967294:4294967294::{home}:{shell}\n");
+        // Ids that nobody has, each user another; the real ones are useradd's to choose.
+        let others = self.read_text("/etc/passwd").map_or(0, |text| text.lines().count());
+        let id = u64::from(u32::MAX) - 2 - others as u64;
+        let line = format!("{name}:x:{id}:{id}::{home}:{shell}\n");
         let place = self.root().copy(Path::new("/etc/passwd"));
         let add = |place: PathBuf| {
             use std::io::Write;

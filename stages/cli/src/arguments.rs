@@ -50,6 +50,8 @@ pub enum Command {
     Query(Query),
     Clean(Clean),
     CloudId(CloudId),
+    Plan(Plan),
+    Apply(Apply),
     Features(Features),
     DhclientHook(DhclientHook),
 }
@@ -185,6 +187,39 @@ pub struct CloudId {
     pub instance_data: Option<String>,
 }
 
+/// Show what the next boot would do, and do nothing.
+#[derive(FromArgs)]
+#[argh(subcommand, name = "plan")]
+pub struct Plan {
+    /// the boot of a new instance with this user-data
+    #[argh(option, short = 'u')]
+    pub user_data: Option<String>,
+    /// the datasource to find, instead of what the machine shows
+    #[argh(option)]
+    pub datasource: Option<String>,
+    /// the boot of a new instance
+    #[argh(switch)]
+    pub fresh: bool,
+    /// text or json
+    #[argh(option, default = "\"text\".to_string()")]
+    pub format: String,
+    /// show what is in files that not everybody may read
+    #[argh(switch)]
+    pub sensitive: bool,
+}
+
+/// Do a boot's work on an image's tree, which --root names.
+#[derive(FromArgs)]
+#[argh(subcommand, name = "apply")]
+pub struct Apply {
+    /// user-data to apply, instead of what the tree's seed has
+    #[argh(option, short = 'u')]
+    pub user_data: Option<String>,
+    /// the datasource to find
+    #[argh(option)]
+    pub datasource: Option<String>,
+}
+
 /// List what configuration formats are understood.
 #[derive(FromArgs)]
 #[argh(subcommand, name = "features")]
@@ -309,6 +344,7 @@ fn bad_choice(command: &Command) -> Option<String> {
     };
     match command {
         Command::Modules(m) => check("--mode/-m", &m.mode, &["init", "config", "final"]),
+        Command::Plan(p) => check("--format", &p.format, &["text", "json"]),
         Command::Status(s) => check("--format", &s.format, &["json", "tabular", "yaml"]),
         Command::Single(s) => {
             s.frequency.as_deref().and_then(|f| check("--frequency", f, &["instance", "always", "once"]))
@@ -321,8 +357,8 @@ fn bad_choice(command: &Command) -> Option<String> {
     }
 }
 
-const SUBCOMMANDS: [&str; 8] =
-    ["init", "modules", "single", "query", "features", "clean", "status", "cloud-id"];
+const SUBCOMMANDS: [&str; 10] =
+    ["init", "modules", "single", "query", "features", "clean", "status", "cloud-id", "plan", "apply"];
 
 /// The complaint about a first word that is no subcommand.
 fn unknown_subcommand(words: &[&str]) -> Option<String> {

@@ -7,6 +7,7 @@ mod cloud_id;
 mod features;
 mod machine;
 mod per;
+mod plan;
 mod query;
 mod stages;
 mod status;
@@ -37,6 +38,8 @@ fn main() -> ExitCode {
                 Command::Status(args) => status::run(&machine, &args),
                 Command::Query(args) => query::run(&machine, &args),
                 Command::Clean(args) => clean::run(&machine, &args),
+                Command::Plan(args) => plan::run(&machine, &top, &args),
+                Command::Apply(args) => plan::apply(&machine, &top, &args),
                 Command::CloudId(args) => cloud_id::run(&machine, &args),
                 Command::Features(_) => features::run(),
                 // Removed upstream in 22.x; old DHCP hooks still call it.

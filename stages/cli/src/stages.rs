@@ -57,7 +57,7 @@ fn become_stage(top: &Top, stage: &str, files: &[String], more: &[&str]) -> Exit
 }
 
 /// The installed stage; in a build's directory the one beside this program.
-fn find(name: &str) -> Option<std::path::PathBuf> {
+pub fn find(name: &str) -> Option<std::path::PathBuf> {
     let libexec = option_env!("LIBEXECDIR").into_iter().chain(PLACES).map(std::path::PathBuf::from);
     let beside = std::env::current_exe().ok().and_then(|p| p.parent().map(Into::into));
     // Beside first: a build that is tried must not run the installed stages.

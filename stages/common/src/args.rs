@@ -13,6 +13,8 @@ pub struct Args {
     pub mode: Option<String>,
     /// Run one module instead of the list.
     pub single: Option<Single>,
+    /// Do nothing; leave what would be done in this scratch directory.
+    pub plan: Option<String>,
 }
 
 /// `cloud-init single`.
@@ -25,8 +27,15 @@ pub struct Single {
 
 /// Reads an argument list, `--key=value` or `--key value`; an error is a usage error.
 pub fn parse(words: impl Iterator<Item = String>) -> Result<Args, String> {
-    let mut args =
-        Args { root: "/".into(), files: Vec::new(), debug: false, force: false, mode: None, single: None };
+    let mut args = Args {
+        root: "/".into(),
+        files: Vec::new(),
+        debug: false,
+        force: false,
+        mode: None,
+        single: None,
+        plan: None,
+    };
     let mut words = words.peekable();
     while let Some(word) = words.next() {
         let (key, inline) = match word.split_once('=') {
@@ -42,6 +51,7 @@ pub fn parse(words: impl Iterator<Item = String>) -> Result<Args, String> {
             "-f" | "--file" => args.files.push(value()?),
             "-d" | "--debug" => args.debug = true,
             "--force" => args.force = true,
+            "--plan" => args.plan = Some(value()?),
             "--mode" => args.mode = Some(value()?),
             "--single" => args.single = Some(Single { name: value()?, ..single(&mut args) }),
             "--frequency" => args.single = Some(Single { frequency: Some(value()?), ..single(&mut args) }),

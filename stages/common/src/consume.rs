@@ -14,6 +14,7 @@ impl Stage {
     pub fn consume(&mut self, found: &Found) {
         let instance = &found.instance;
         let event = self.name.event();
+        self.sys.because("user-data", "");
         debug!(self.sys, "start: {event}/consume-user-data: reading and applying user-data");
         let dirs = Dirs { cloud: self.layout.cloud(""), instance: self.layout.instance("") };
         let raw = Raw {

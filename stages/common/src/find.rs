@@ -178,6 +178,7 @@ impl Stage {
     pub fn adopt(&mut self, found: &Found) {
         let instance = &found.instance;
         self.set_datasource(&instance.description);
+        self.sys.because("instance", "");
         if self.is_adopted(instance) {
             return;
         }

@@ -7,6 +7,7 @@ mod find;
 mod logging;
 mod module_list;
 mod network;
+mod plan;
 mod platform;
 mod prepare;
 mod stage;

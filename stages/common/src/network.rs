@@ -19,6 +19,7 @@ impl Stage {
             return;
         }
         let sys = &self.sys;
+        sys.because("network", "");
         let from_line = source::from_command_line(&self.command_line)
             .and_then(|r| r.map_err(|e| warning!(sys, "{e}")).ok());
         let of_datasource = found.and_then(|f| self.datasource_network(&f.instance));

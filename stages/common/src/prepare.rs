@@ -52,6 +52,7 @@ impl Stage {
 
     /// Gives the machine its name before networking, so that DHCP requests carry it.
     pub fn name_machine(&mut self, found: &Found) {
+        self.sys.because("hostname", "");
         let context = self.context(&found.instance);
         if let Err(e) = modules::set_hostname::early(&context) {
             warning!(self.sys, "setting the hostname: {e}; the set_hostname module tries again");

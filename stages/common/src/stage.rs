@@ -8,7 +8,7 @@ use state::{Instance, Layout, StageStatus, Status};
 use system::{Level, System, debug, error, warning};
 
 use crate::args::{self, Args};
-use crate::{logging, platform, undecided};
+use crate::{logging, plan, platform, undecided};
 
 /// The stages, by the names that status.json, the configuration and people have for them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,7 +97,7 @@ pub fn run_behind(gate: undecided::Gate, name: Name, steps: impl FnOnce(&mut Sta
 
 impl Stage {
     fn begin(name: Name, args: Args) -> Stage {
-        let sys = System::new(&args.root);
+        let sys = plan::door(&args.root, args.plan.as_deref());
         let command_line = sys.kernel_command_line();
         // Where the state is is itself configured: elsewhere means a second look.
         let mut settings = load(&sys, &Layout::default(), name, &command_line, &args, None);
@@ -123,8 +123,10 @@ impl Stage {
     fn open(&mut self) {
         let sys = &self.sys;
         logging::no_terminal_no_input();
-        logging::open_log(sys, &self.settings, self.args.debug);
-        logging::redirect_output(sys, &self.settings.merged, self.name.mode());
+        if self.args.plan.is_none() {
+            logging::open_log(sys, &self.settings, self.args.debug);
+            logging::redirect_output(sys, &self.settings.merged, self.name.mode());
+        }
         sys.log().early_done();
         let uptime = sys.clock().uptime();
         let now = system::rfc2822(sys.clock().wall());
@@ -257,6 +259,12 @@ impl Stage {
             {
                 error!(self.sys, "{e}");
             }
+        }
+        if let Some(scratch) = &self.args.plan
+            && let Err(e) = plan::leave(&self.sys, scratch, self.name.status(), &self.record.errors)
+        {
+            eprintln!("error: {scratch}: {e}");
+            return ExitCode::FAILURE;
         }
         // The process ends here: giving a large configuration back piece by piece would be the longest step.
         std::mem::forget(self);

@@ -28,7 +28,7 @@ pub(crate) fn closed(args: &Args, gate: Gate) -> Option<ExitCode> {
     if args.single.is_some() || args.mode.is_some() || args.force {
         return None;
     }
-    let why = gate(&System::new(&args.root))?;
+    let why = gate(&crate::plan::door(&args.root, args.plan.as_deref()))?;
     println!("cloud-init is disabled: {why}");
     Some(ExitCode::SUCCESS)
 }

@@ -1,0 +1,59 @@
+//! `cloud-init apply --root DIR`: a boot's work done now, on an image's tree. Programs run chrooted in it; what only a
+//! running machine has (its hostname in the kernel, links, mounts, growing disks) is left to the first boot.
+
+use std::process::{Command, ExitCode, Stdio};
+
+use system::{Result, ResultExt};
+
+use super::{STAGES, choose, identify, seed};
+use crate::arguments::{Apply, Top};
+use crate::machine::Machine;
+use crate::stages;
+
+pub fn run(machine: &Machine, top: &Top, args: &Apply) -> ExitCode {
+    if machine.sys.is_live() {
+        eprintln!(
+            "error: apply works on an image's tree: give --root DIR; this machine's boot is systemd's to start"
+        );
+        return ExitCode::from(crate::USAGE);
+    }
+    match apply(machine, top, args) {
+        Ok(failed) => ExitCode::from(u8::from(failed)),
+        Err(e) => {
+            eprintln!("error: {e}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Whether a stage failed.
+fn apply(machine: &Machine, top: &Top, args: &Apply) -> Result<bool> {
+    let sys = &machine.sys;
+    if !sys.is_dir("/etc") {
+        return Err(system::Error::new(format!("{}: there is no /etc below it", top.root)));
+    }
+    if let Some(file) = &args.user_data {
+        seed(sys, machine, file, "i-apply")?;
+    }
+    match args.datasource.clone().or(args.user_data.as_ref().map(|_| "NoCloud".to_string())) {
+        Some(name) => choose(sys, machine, &name)?,
+        None => identify(top, &sys.root().host("/run")),
+    }
+    let mut failed = false;
+    for (program, stage) in STAGES {
+        let path =
+            stages::find(program).ok_or_else(|| system::Error::new(format!("{program} is not installed")))?;
+        let mut command = Command::new(path);
+        command.args(["--root", &top.root]).stdin(Stdio::null());
+        let begun = sys.clock().elapsed();
+        let status = command.status().doing(format_args!("starting {program}"))?;
+        let took = (sys.clock().elapsed() - begun).as_secs_f64();
+        println!("{stage:<15} {took:.3} s  {}", if status.success() { "done" } else { "failed" });
+        failed |= !status.success();
+    }
+    if args.user_data.is_some() {
+        // The image must not come up as this instance, nor with this seed before its cloud's own.
+        sys.remove_tree(machine.layout.cloud(super::SEED))?;
+    }
+    Ok(failed)
+}

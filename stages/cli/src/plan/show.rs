@@ -1,0 +1,161 @@
+//! A plan for people and for tools.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::{Value, json};
+use state::Layout;
+use system::System;
+
+use super::diff::{Line, diff};
+
+/// The machine as it is and as it would be.
+pub struct Shown<'a> {
+    pub real: &'a System,
+    pub planned: &'a System,
+    pub layout: &'a Layout,
+    /// Show what is in files that not everybody may read, too.
+    pub sensitive: bool,
+}
+
+/// Texts longer than this are not compared.
+const MOST_TEXT: u64 = 1 << 20;
+
+impl Shown<'_> {
+    /// For tools: the stages' accounts, with a `diff` for each file that is text.
+    pub fn json(&self, accounts: &[Value]) -> String {
+        let mut accounts = accounts.to_vec();
+        let last = last_writes(&accounts);
+        for (number, effect) in effects(&mut accounts).enumerate() {
+            let Some(path) = effect["path"].as_str().map(String::from) else { continue };
+            if last.get(&path) != Some(&number) || effect["do"] != "write" {
+                continue;
+            }
+            effect["state"] = self.is_state(&path).into();
+            if let Some(lines) = self.changes(&path) {
+                effect["diff"] = lines.into();
+            }
+        }
+        let mut text =
+            serde_json::to_string_pretty(&json!({"version": 1, "stages": accounts})).unwrap_or_default();
+        text.push('\n');
+        text
+    }
+
+    /// For people: what is done, in order, below the step and the key that cause it.
+    pub fn text(&self, accounts: &[Value]) -> String {
+        let mut text = String::new();
+        let mut accounts = accounts.to_vec();
+        let last = last_writes(&accounts);
+        let mut number = 0;
+        for account in &mut accounts {
+            let _ = writeln!(text, "{}", account["stage"].as_str().unwrap_or_default());
+            let (mut heading, mut states) = (String::new(), 0);
+            for effect in account["effects"].as_array().into_iter().flatten() {
+                let this = number;
+                number += 1;
+                let field = |name: &str| effect[name].as_str().unwrap_or_default();
+                if self.is_state(field("path")) {
+                    states += 1;
+                    continue;
+                }
+                let cause = match (field("step"), field("key")) {
+                    (step, "") => step.to_string(),
+                    (step, key) if step == key => step.to_string(),
+                    (step, key) => format!("{step}: {key}"),
+                };
+                if cause != heading {
+                    let _ = writeln!(text, "  {cause}");
+                    heading = cause;
+                }
+                let _ = writeln!(text, "    {}", self.line(effect));
+                if field("do") == "write" && last.get(field("path")) == Some(&this) {
+                    for line in self.changes(field("path")).into_iter().flatten() {
+                        let _ = writeln!(text, "      {line}");
+                    }
+                }
+            }
+            if states > 0 {
+                let _ = writeln!(text, "  and {states} changes of its own state (all with --format json)");
+            }
+            for (name, word) in [("errors", "error"), ("warnings", "warning")] {
+                for said in account[name].as_array().into_iter().flatten().filter_map(Value::as_str) {
+                    let _ = writeln!(text, "  {word}: {said}");
+                }
+            }
+        }
+        text
+    }
+
+    fn line(&self, effect: &Value) -> String {
+        let field = |name: &str| effect[name].as_str().unwrap_or_default();
+        match field("do") {
+            "write" => {
+                let name = |key: &str, file: &str| effect[key].as_u64().map(|id| self.name_of(file, id));
+                let owner = match (name("uid", "/etc/passwd"), name("gid", "/etc/group")) {
+                    (None, None) => String::new(),
+                    (user, group) => format!(" {}:{}", user.unwrap_or_default(), group.unwrap_or_default()),
+                };
+                let verb = if effect["new"] == true { "new" } else { "change" };
+                format!("{verb:<9} {} ({}{owner})", field("path"), field("mode"))
+            }
+            "link" => format!("link      {} -> {}", field("path"), field("target")),
+            "run" => format!("run       {}", field("command")),
+            "other" => format!("do        {}", field("what")),
+            verb => format!("{verb:<9} {}", field("path")),
+        }
+    }
+
+    /// The name of a user or group id in passwd(5) or group(5); a user that is still to be made has a group of
+    /// the same number.
+    fn name_of(&self, file: &str, id: u64) -> String {
+        let named = |file: &str| {
+            let text = self.planned.read_text(file).ok()?;
+            text.lines().find_map(|line| {
+                let mut fields = line.split(':');
+                let name = fields.next()?;
+                (fields.nth(1)?.parse::<u64>().ok()? == id).then(|| name.to_string())
+            })
+        };
+        named(file).or_else(|| named("/etc/passwd")).unwrap_or_else(|| id.to_string())
+    }
+
+    fn is_state(&self, path: &str) -> bool {
+        [self.layout.cloud(""), self.layout.run("")]
+            .iter()
+            .any(|top| path.starts_with(top.trim_end_matches('/')))
+    }
+
+    /// How a file's text changes; `None` when it is not text, or may hold secrets and they were not asked for.
+    fn changes(&self, path: &str) -> Option<Vec<String>> {
+        let readable = self.planned.metadata(path).ok()?.permissions().mode() & 0o004 != 0;
+        if !readable && !self.sensitive {
+            return Some(vec!["(not for everybody to read: shown with --sensitive)".into()]);
+        }
+        let read = |sys: &System| match sys.read_at_most(path, MOST_TEXT) {
+            Ok(bytes) => String::from_utf8(bytes).ok(),
+            Err(e) if e.is_absent() => Some(String::new()),
+            Err(_) => None,
+        };
+        let (old, new) = (read(self.real)?, read(self.planned)?);
+        let lines = diff(&old, &new).into_iter().map(|line| match line {
+            Line::Same(text) => format!("  {text}"),
+            Line::Old(text) => format!("- {text}"),
+            Line::New(text) => format!("+ {text}"),
+        });
+        Some(lines.collect())
+    }
+}
+
+fn effects(accounts: &mut [Value]) -> impl Iterator<Item = &mut Value> {
+    accounts.iter_mut().filter_map(|a| a["effects"].as_array_mut()).flatten()
+}
+
+/// Of each path the number of the effect that writes it last: that one shows what becomes of it.
+fn last_writes(accounts: &[Value]) -> BTreeMap<String, usize> {
+    let all = accounts.iter().filter_map(|a| a["effects"].as_array()).flatten();
+    let writes = all.enumerate().filter(|(_, e)| e["do"] == "write");
+    writes.filter_map(|(n, e)| Some((e["path"].as_str()?.to_string(), n))).collect()
+}
+

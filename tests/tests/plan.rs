@@ -1,0 +1,102 @@
+//! A plan is what the boot does: the same machine planned and then booted, and nothing touched by the plan.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use tests::{Sandbox, binaries};
+
+/// Path, mode, size and time of whatever is there.
+fn inventory(top: &Path) -> BTreeSet<(String, u32, u64, i64, i64)> {
+    let mut found = BTreeSet::new();
+    let mut todo = vec![top.to_path_buf()];
+    while let Some(dir) = todo.pop() {
+        for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+            let meta = entry.metadata().unwrap_or_else(|e| panic!("{e}"));
+            let path = entry.path();
+            let time = (meta.mtime(), meta.mtime_nsec());
+            found.insert((path.display().to_string(), meta.mode(), meta.len(), time.0, time.1));
+            if meta.is_dir() {
+                todo.push(path);
+            }
+        }
+    }
+    found
+}
+
+fn cloud_init(sandbox: &Sandbox, words: &[&str]) -> Output {
+    // In the sandbox the machine has the programs that a plan asks whether they are there.
+    let mut command = Command::new(tests::here().join("lib/sandbox"));
+    command.arg(&sandbox.root).arg(binaries().join("cloud-init")).arg("--root").arg(&sandbox.root).args(words);
+    command.output().unwrap_or_else(|e| panic!("cloud-init: {e}"))
+}
+
+/// Of each stage the paths that are written below what belongs to the machine, with their modes.
+fn planned(plan: &Value) -> BTreeMap<String, String> {
+    let stages = plan["stages"].as_array().into_iter().flatten();
+    let effects = stages.flat_map(|s| s["effects"].as_array().into_iter().flatten());
+    effects
+        .filter(|e| e["do"] == "write" && e["state"] == false)
+        .map(|e| (e["path"].as_str().unwrap_or_default().into(), e["mode"].as_str().unwrap_or_default().into()))
+        .collect()
+}
+
+#[test]
+fn planned_then_booted() {
+    let sandbox = Sandbox::new("plan-boot");
+    // Its directories are there before the first look.
+    let made = cloud_init(&sandbox, &["plan"]);
+    let before = inventory(&sandbox.root);
+    let done = cloud_init(&sandbox, &["plan", "--format", "json"]);
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(done.status.success() && made.status.success(), "{said}");
+    let changed: Vec<_> = inventory(&sandbox.root).symmetric_difference(&before).cloned().collect();
+    assert!(changed.iter().all(|(path, ..)| path.contains("/machine/tmp/.cmdline")), "{changed:?}");
+    let plan: Value = serde_json::from_slice(&done.stdout).unwrap_or_else(|e| panic!("{e}: {said}"));
+    let files = planned(&plan);
+    assert!(files.contains_key("/etc/hostname") && files.contains_key("/etc/demo/greeting.conf"), "{files:?}");
+    let commands = plan.to_string();
+    for command in ["useradd alice", "/var/lib/cloud/instance/scripts/runcmd"] {
+        assert!(commands.contains(command), "{command} is not planned");
+    }
+
+    let boot = sandbox.boot();
+    assert!(boot.succeeded(), "{}", boot.output);
+    for (path, mode) in &files {
+        let meta = std::fs::metadata(sandbox.path(path)).unwrap_or_else(|e| panic!("{path}: {e}"));
+        assert_eq!(format!("{:04o}", meta.mode() & 0o7777), *mode, "{path}");
+    }
+    // The other way round: no file of ours without its plan.
+    for path in ["/etc/hosts", "/etc/timezone", "/etc/demo/decoded", "/etc/sudoers.d/90-cloud-init-users"] {
+        assert!(sandbox.path(path).exists() && files.contains_key(path), "{path} is not planned");
+    }
+    // The next boot's plan repeats nothing of the instance.
+    let next = cloud_init(&sandbox, &["plan"]);
+    let text = String::from_utf8_lossy(&next.stdout).into_owned();
+    assert!(!text.contains("useradd") && !text.contains("greeting.conf"), "{text}");
+}
+
+#[test]
+fn applied_to_an_image() {
+    let sandbox = Sandbox::new("plan-apply");
+    let done = cloud_init(&sandbox, &["apply"]);
+    let said = [done.stdout, done.stderr].concat();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&said));
+    assert_eq!(sandbox.file("/etc/timezone").as_deref(), Some("Europe/Oslo\n"));
+    assert!(sandbox.file("/etc/passwd").is_some_and(|p| p.contains("alice:")));
+    // Never this machine.
+    let live = Command::new(binaries().join("cloud-init")).arg("apply").output();
+    assert_eq!(live.ok().and_then(|o| o.status.code()), Some(2));
+}
+
+#[test]
+fn secrets_stay_in_the_plan() {
+    let text = "#cloud-config\nwrite_files:\n- {path: /etc/s, content: hunter2, permissions: '0600'}\n";
+    let sandbox = Sandbox::with_user_data("plan-secret", text);
+    let quiet = cloud_init(&sandbox, &["plan"]);
+    assert!(!String::from_utf8_lossy(&quiet.stdout).contains("hunter2"));
+    let asked = cloud_init(&sandbox, &["plan", "--sensitive"]);
+    assert!(String::from_utf8_lossy(&asked.stdout).contains("+ hunter2"));
+}
