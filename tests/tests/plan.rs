@@ -8,10 +8,10 @@ use std::process::{Command, Output};
 use serde_json::Value;
 use tests::{Sandbox, binaries};
 
-/// Path, mode, size and time of whatever is there.
+/// Path, mode, size and time of whatever is there that the sandbox does not make itself.
 fn inventory(top: &Path) -> BTreeSet<(String, u32, u64, i64, i64)> {
     let mut found = BTreeSet::new();
-    let mut todo = vec![top.to_path_buf()];
+    let mut todo: Vec<_> = ["etc", "home", "root", "run", "srv", "var"].iter().map(|d| top.join(d)).collect();
     while let Some(dir) = todo.pop() {
         for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
             let meta = entry.metadata().unwrap_or_else(|e| panic!("{e}"));
@@ -29,7 +29,12 @@ fn inventory(top: &Path) -> BTreeSet<(String, u32, u64, i64, i64)> {
 fn cloud_init(sandbox: &Sandbox, words: &[&str]) -> Output {
     // In the sandbox the machine has the programs that a plan asks whether they are there.
     let mut command = Command::new(tests::here().join("lib/sandbox"));
-    command.arg(&sandbox.root).arg(binaries().join("cloud-init")).arg("--root").arg(&sandbox.root).args(words);
+    command
+        .arg(&sandbox.root)
+        .arg(binaries().join("cloud-init"))
+        .arg("--root")
+        .arg(&sandbox.root)
+        .args(words);
     command.output().unwrap_or_else(|e| panic!("cloud-init: {e}"))
 }
 
@@ -39,7 +44,9 @@ fn planned(plan: &Value) -> BTreeMap<String, String> {
     let effects = stages.flat_map(|s| s["effects"].as_array().into_iter().flatten());
     effects
         .filter(|e| e["do"] == "write" && e["state"] == false)
-        .map(|e| (e["path"].as_str().unwrap_or_default().into(), e["mode"].as_str().unwrap_or_default().into()))
+        .map(|e| {
+            (e["path"].as_str().unwrap_or_default().into(), e["mode"].as_str().unwrap_or_default().into())
+        })
         .collect()
 }
 
@@ -53,10 +60,13 @@ fn planned_then_booted() {
     let said = String::from_utf8_lossy(&done.stderr).into_owned();
     assert!(done.status.success() && made.status.success(), "{said}");
     let changed: Vec<_> = inventory(&sandbox.root).symmetric_difference(&before).cloned().collect();
-    assert!(changed.iter().all(|(path, ..)| path.contains("/machine/tmp/.cmdline")), "{changed:?}");
+    assert!(changed.is_empty(), "{changed:?}");
     let plan: Value = serde_json::from_slice(&done.stdout).unwrap_or_else(|e| panic!("{e}: {said}"));
     let files = planned(&plan);
-    assert!(files.contains_key("/etc/hostname") && files.contains_key("/etc/demo/greeting.conf"), "{files:?}");
+    assert!(
+        files.contains_key("/etc/hostname") && files.contains_key("/etc/demo/greeting.conf"),
+        "{files:?}"
+    );
     let commands = plan.to_string();
     for command in ["useradd alice", "/var/lib/cloud/instance/scripts/runcmd"] {
         assert!(commands.contains(command), "{command} is not planned");

@@ -158,4 +158,3 @@ fn last_writes(accounts: &[Value]) -> BTreeMap<String, usize> {
     let writes = all.enumerate().filter(|(_, e)| e["do"] == "write");
     writes.filter_map(|(n, e)| Some((e["path"].as_str()?.to_string(), n))).collect()
 }
-
