@@ -14,7 +14,7 @@ fn inventory(top: &Path) -> BTreeSet<(String, u32, u64, i64, i64)> {
     let mut todo: Vec<_> = ["etc", "home", "root", "run", "srv", "var"].iter().map(|d| top.join(d)).collect();
     while let Some(dir) = todo.pop() {
         for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
-            let meta = entry.metadata().unwrap_or_else(|e| panic!("{e}"));
+            let meta = entry.metadata().unwrap_or_else(|e| tests::fail(&e.to_string()));
             let path = entry.path();
             let time = (meta.mtime(), meta.mtime_nsec());
             found.insert((path.display().to_string(), meta.mode(), meta.len(), time.0, time.1));
@@ -35,7 +35,7 @@ fn cloud_init(sandbox: &Sandbox, words: &[&str]) -> Output {
         .arg("--root")
         .arg(&sandbox.root)
         .args(words);
-    command.output().unwrap_or_else(|e| panic!("cloud-init: {e}"))
+    command.output().unwrap_or_else(|e| tests::fail(&format!("cloud-init: {e}")))
 }
 
 /// Of each stage the paths that are written below what belongs to the machine, with their modes.
