@@ -138,8 +138,9 @@ impl<'a> Facts<'a> {
     }
 
     /// The DMI fields, empty in a container.
-    pub fn dmi(&self) -> Dmi {
-        if self.is_container() { Dmi::default() } else { self.raw_dmi().clone() }
+    pub fn dmi(&self) -> &Dmi {
+        const NOTHING: &Dmi = &Dmi::NOTHING;
+        if self.is_container() { NOTHING } else { self.raw_dmi() }
     }
 
     /// `product_name` in the environment of PID 1, which container managers set.
@@ -334,11 +335,9 @@ impl FileSystems {
         if superblock.fstype == "iso9660" {
             self.isos.push((device.into(), superblock.label.clone().unwrap_or_default()));
         }
-        for label in [superblock.label, superblock.label_fatboot].into_iter().flatten() {
-            let pair = (device.to_string(), label);
-            if !self.labels.contains(&pair) {
-                self.labels.push(pair);
-            }
+        let second = superblock.label_fatboot.filter(|second| superblock.label.as_ref() != Some(second));
+        for label in superblock.label.into_iter().chain(second) {
+            self.labels.push((device.to_string(), label));
         }
         self.uuids.extend(superblock.uuid);
     }

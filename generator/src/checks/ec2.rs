@@ -13,7 +13,7 @@ pub fn ec2(facts: &Facts<'_>) -> Verdict {
         return not_found("this is a container");
     }
     let uuid = facts.doors.line(&facts.places.hypervisor.join("uuid")).unwrap_or_default();
-    if let Some(why) = platform(&facts.dmi(), &uuid) {
+    if let Some(why) = platform(facts.dmi(), &uuid) {
         return found(why);
     }
     let strict = strict_id(facts);
