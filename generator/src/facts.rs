@@ -149,8 +149,7 @@ impl<'a> Facts<'a> {
             let Some(environment) = self.doors.text(&self.places.first_process_environment) else {
                 return String::new();
             };
-            let value = environment.split('\0').find_map(|v| v.strip_prefix("product_name="));
-            value.unwrap_or("unavailable").into()
+            variable(&environment, "product_name").unwrap_or("unavailable").into()
         })
     }
 
@@ -341,6 +340,11 @@ impl FileSystems {
         }
         self.uuids.extend(superblock.uuid);
     }
+}
+
+/// The value of a variable in a process's environment, which is NUL separated.
+pub(crate) fn variable<'a>(environment: &'a str, name: &str) -> Option<&'a str> {
+    environment.split('\0').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))
 }
 
 /// Reads the export format of the blkid program, which tests give instead of devices.

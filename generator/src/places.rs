@@ -122,9 +122,13 @@ impl Doors {
 
     /// The first line of a one-line file, trimmed, a backslash quoting the next character.
     pub fn line(&self, place: &Place) -> Option<String> {
-        let text = self.text(place)?;
-        Some(unquote_backslashes(text.split('\n').next().unwrap_or_default().trim_matches([' ', '\t'])))
+        self.text(place).map(|text| first_line(&text))
     }
+}
+
+/// The text of a one-line file, as [`Doors::line`] has it.
+pub fn first_line(text: &str) -> String {
+    unquote_backslashes(text.split('\n').next().unwrap_or_default().trim_matches([' ', '\t']))
 }
 
 /// Takes off single backslashes, as the shell's `read` does.

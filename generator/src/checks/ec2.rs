@@ -26,7 +26,7 @@ pub fn ec2(facts: &Facts<'_>) -> Verdict {
 }
 
 /// Why this is a platform with EC2's metadata service.
-fn platform(dmi: &Dmi, hypervisor_uuid: &str) -> Option<String> {
+pub(crate) fn platform(dmi: &Dmi, hypervisor_uuid: &str) -> Option<String> {
     if dmi.product_serial.ends_with(".brightbox.com") {
         return Some("dmi product_serial is Brightbox's".into());
     }
