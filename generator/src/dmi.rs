@@ -14,6 +14,18 @@ pub struct Dmi {
     pub product_uuid: String,
 }
 
+impl Dmi {
+    /// What a container may know of it.
+    pub const NOTHING: Dmi = Dmi {
+        sys_vendor: String::new(),
+        board_name: String::new(),
+        chassis_asset_tag: String::new(),
+        product_name: String::new(),
+        product_serial: String::new(),
+        product_uuid: String::new(),
+    };
+}
+
 pub fn read(doors: &Doors, directory: &Place) -> Dmi {
     // Without the directory the kernel found no DMI; dmidecode would look at the same memory again.
     let there = doors.to(directory).is_dir(&directory.path);

@@ -1,4 +1,4 @@
-//! `ds-identify --explain [--root DIR] [--json]`: every datasource with its verdict and the evidence that
+//! `ds-identify --explain [--root DIR] [--format text|json]`, also `cloud-init query --identify`: every datasource with its verdict and the evidence that
 //! decided it, for people and for programs. Looks at everything, whatever an earlier run found; writes nothing.
 
 use std::io::Write as _;
@@ -20,19 +20,22 @@ struct Line {
 }
 
 pub fn run(arguments: &[String], env: &Env, root: &str) -> ExitCode {
-    const USAGE: u8 = 2;
-    let (mut root, mut json) = (root.to_string(), false);
+    let (mut root, mut json, mut format) = (root.to_string(), false, "text".to_string());
     let mut words = arguments.iter();
     while let Some(word) = words.next() {
         match (word.as_str(), word.split_once('=')) {
             ("--json", _) => json = true,
+            ("--format", _) if words.len() > 0 => format = words.next().cloned().unwrap_or_default(),
+            (_, Some(("--format", given))) => format = given.to_string(),
             ("--root", _) if words.len() > 0 => root = words.next().cloned().unwrap_or_default(),
             (_, Some(("--root", given))) => root = given.to_string(),
-            _ => {
-                eprintln!("usage: ds-identify --explain [--root DIR] [--json]");
-                return ExitCode::from(USAGE);
-            }
+            _ => return usage(),
         }
+    }
+    match format.as_str() {
+        "json" => json = true,
+        "text" => {}
+        _ => return usage(),
     }
     let (doors, places) = (Doors::new(&root), Places::new(env));
     let log = Log::silent();
@@ -45,11 +48,19 @@ pub fn run(arguments: &[String], env: &Env, root: &str) -> ExitCode {
     ExitCode::SUCCESS
 }
 
+fn usage() -> ExitCode {
+    const USAGE: u8 = 2;
+    eprintln!("usage: ds-identify --explain [--root DIR] [--format text|json]");
+    ExitCode::from(USAGE)
+}
+
 /// The candidates in their order, then all others.
 fn lines(facts: &Facts<'_>, plan: &Plan) -> Vec<Line> {
     let candidates = &facts.candidates().names;
     let known = |name: &str| plan.checked.iter().find(|(n, _)| n == name).map(|(_, verdict)| verdict.clone());
-    let judge = |name: &str| known(name).or_else(|| table::row(name).map(|row| (row.check)(facts)));
+    let judge = |name: &str| {
+        known(name).or_else(|| table::row(name).and_then(|row| row.check).map(|check| check(facts)))
+    };
     let mut lines: Vec<Line> = candidates
         .iter()
         .map(|name| Line { name: name.clone(), is_candidate: true, verdict: judge(name) })
@@ -110,11 +121,12 @@ fn as_json(facts: &Facts<'_>, plan: &Plan, lines: &[Line]) -> String {
     let list = |items: Vec<String>| format!("[{}]", items.join(", "));
     let datasources = lines.iter().map(|line| {
         format!(
-            "\n    {{\"name\": {}, \"candidate\": {}, \"verdict\": {}, \"evidence\": {}}}",
+            "\n    {{\"name\": {}, \"candidate\": {}, \"verdict\": {}, \"evidence\": {}, \"found_by\": {}}}",
             quoted(&line.name),
             line.is_candidate,
             quoted(line.answer()),
-            quoted(line.why())
+            quoted(line.why()),
+            table::row(&line.name).map_or("null".into(), |row| quoted(row.found_by))
         )
     });
     let or_null = |text: &Option<String>| text.as_deref().map_or("null".to_string(), quoted);

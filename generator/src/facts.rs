@@ -138,8 +138,9 @@ impl<'a> Facts<'a> {
     }
 
     /// The DMI fields, empty in a container.
-    pub fn dmi(&self) -> Dmi {
-        if self.is_container() { Dmi::default() } else { self.raw_dmi().clone() }
+    pub fn dmi(&self) -> &Dmi {
+        const NOTHING: &Dmi = &Dmi::NOTHING;
+        if self.is_container() { NOTHING } else { self.raw_dmi() }
     }
 
     /// `product_name` in the environment of PID 1, which container managers set.
@@ -148,8 +149,7 @@ impl<'a> Facts<'a> {
             let Some(environment) = self.doors.text(&self.places.first_process_environment) else {
                 return String::new();
             };
-            let value = environment.split('\0').find_map(|v| v.strip_prefix("product_name="));
-            value.unwrap_or("unavailable").into()
+            variable(&environment, "product_name").unwrap_or("unavailable").into()
         })
     }
 
@@ -334,14 +334,17 @@ impl FileSystems {
         if superblock.fstype == "iso9660" {
             self.isos.push((device.into(), superblock.label.clone().unwrap_or_default()));
         }
-        for label in [superblock.label, superblock.label_fatboot].into_iter().flatten() {
-            let pair = (device.to_string(), label);
-            if !self.labels.contains(&pair) {
-                self.labels.push(pair);
-            }
+        let second = superblock.label_fatboot.filter(|second| superblock.label.as_ref() != Some(second));
+        for label in superblock.label.into_iter().chain(second) {
+            self.labels.push((device.to_string(), label));
         }
         self.uuids.extend(superblock.uuid);
     }
+}
+
+/// The value of a variable in a process's environment, which is NUL separated.
+pub(crate) fn variable<'a>(environment: &'a str, name: &str) -> Option<&'a str> {
+    environment.split('\0').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))
 }
 
 /// Reads the export format of the blkid program, which tests give instead of devices.

@@ -6,7 +6,7 @@ use std::io::Write as _;
 use system::{Result, System, Write};
 
 use crate::identify::Ended;
-use crate::undecided;
+use crate::places::{Doors, Place};
 use crate::verdict::Decision;
 
 const TARGET: &str = "cloud-init.target";
@@ -15,7 +15,8 @@ const RUN: &str = "/run/cloud-init";
 const LOG: &str = "/run/cloud-init/cloud-init-generator.log";
 
 /// Applies what was decided below `early`, one of the manager's directories. The lines are what was done.
-pub fn apply(ended: &Ended, sys: &System, early: &str) -> Result<Vec<String>> {
+pub fn apply(ended: &Ended, doors: &Doors, note: &Place, early: &str) -> Result<Vec<String>> {
+    let sys = &doors.root;
     let directory = format!("{early}/multi-user.target.wants");
     let link = format!("{directory}/{TARGET}");
     // The manager's directories are the machine's own whatever the root is: it is given as it stands.
@@ -35,7 +36,7 @@ pub fn apply(ended: &Ended, sys: &System, early: &str) -> Result<Vec<String>> {
             let text = sys.read_text(format!("{RUN}/disabled")).unwrap_or_default();
             // The reason that the local stage gave is kept on a reload.
             let text = if runs { String::new() } else { text };
-            lines.extend(set_flags(decided.decision, sys, &text));
+            lines.extend(set_flags(decided.decision, doors, note, &text));
             lines.push(format!("cloud-init is {}", if runs { "enabled" } else { "disabled" }));
         }
         Ended::Undecided(_) => {
@@ -52,7 +53,8 @@ pub fn apply(ended: &Ended, sys: &System, early: &str) -> Result<Vec<String>> {
 
 /// The flags are for status; a machine without a writable /run boots all the same. `text` is the reason when
 /// it is disabled. Returns what went wrong.
-pub fn set_flags(decision: Decision, sys: &System, text: &str) -> Vec<String> {
+pub fn set_flags(decision: Decision, doors: &Doors, note: &Place, text: &str) -> Vec<String> {
+    let sys = &doors.root;
     let (set, gone, text) = match decision {
         Decision::Enable => ("enabled", "disabled", ""),
         Decision::Disable | Decision::SwitchedOff => ("disabled", "enabled", text),
@@ -60,7 +62,7 @@ pub fn set_flags(decision: Decision, sys: &System, text: &str) -> Vec<String> {
     let results = [
         sys.remove(format!("{RUN}/{gone}")).map(drop),
         sys.write(format!("{RUN}/{set}"), text, Write::default()).map(drop),
-        sys.remove(undecided::NOTE).map(drop),
+        doors.remove(note).map(drop),
     ];
     results.into_iter().filter_map(Result::err).map(|e| format!("ERROR: {e}")).collect()
 }

@@ -9,7 +9,7 @@ use crate::pending;
 use crate::places::{Doors, Env, Place, Places};
 use crate::policy::Mode;
 use crate::table;
-use crate::undecided::{self, Note};
+use crate::undecided::Note;
 use crate::verdict::{self, Answer, Decision, Outcome, Verdict};
 
 /// What was decided, and the reason in one line.
@@ -104,7 +104,7 @@ fn decide_once(force: bool, may_wait: bool, facts: &Facts<'_>) -> Result<Ended> 
                 because: reasons,
             };
             note.because.iter().for_each(|reason| facts.log.line(0, format!("undecided: {reason}")));
-            write(facts.doors, &Place::fixed(undecided::NOTE), &note.text())?;
+            write(facts.doors, &places.note, &note.text())?;
             return Ok(Ended::Undecided(note.because));
         }
     }
@@ -231,11 +231,11 @@ fn search(facts: &Facts<'_>) -> Vec<(String, Verdict)> {
     let first_only = facts.settings().policy.found == crate::policy::OnFound::First;
     let mut verdicts = Vec::new();
     for name in &facts.candidates().names {
-        let Some(row) = table::row(name) else {
+        let Some(check) = table::row(name).and_then(|row| row.check) else {
             facts.log.line(1, format!("no check for '{name}': it is used only when named by hand or alone"));
             continue;
         };
-        let verdict = (row.check)(facts);
+        let verdict = check(facts);
         let (answer, why) = (verdict.answer.word(), &verdict.why);
         facts.log.line(1, format!("check for '{name}' returned {answer}: {why}"));
         let done = first_only && verdict.answer == Answer::Found;

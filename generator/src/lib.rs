@@ -28,7 +28,7 @@ mod virt;
 use std::process::ExitCode;
 
 use identify::Ended;
-use places::{Doors, Env};
+use places::{Doors, Env, Places};
 pub use verdict::Decision;
 
 /// The decision could not be made or applied.
@@ -80,7 +80,7 @@ fn generate(directories: &[String], env: &Env, doors: &Doors) -> ExitCode {
                 lines.extend(reasons.iter().cloned());
             }
         }
-        generator::apply(&ended, &doors.root, early)
+        generator::apply(&ended, doors, &Places::new(env).note, early)
     });
     let code = match done {
         Ok(did) => {

@@ -1,9 +1,11 @@
 //! Every text that identification reads, as one call each: what the fuzz targets and the tests of bad input
 //! throw bytes at. The values are thrown away; what counts is that each call comes back.
 
-use crate::checks::wsl;
+use crate::checks::{altcloud, ec2, ovf, wsl};
+use crate::dmi::Dmi;
+use crate::helper::Said;
 use crate::lookup::{self, ConfigFile};
-use crate::{facts, policy, presets, settings, undecided};
+use crate::{facts, places, policy, presets, settings, undecided, virt};
 
 /// The policy, which has to be readable again from how it is shown.
 pub fn policy(text: &str) {
@@ -43,4 +45,28 @@ pub fn windows(bytes: &[u8], text: &str) {
 /// The note from the generator to the local stage.
 pub fn note(text: &str) {
     undecided::parse(text);
+}
+
+/// What the firmware says, one field a line, and other files of one line.
+pub fn firmware(text: &str) {
+    let mut lines = text.split('\n').map(places::first_line);
+    let mut next = || lines.next().unwrap_or_default();
+    let dmi = Dmi {
+        sys_vendor: next(),
+        board_name: next(),
+        chassis_asset_tag: next(),
+        product_name: next(),
+        product_serial: next(),
+        product_uuid: next(),
+    };
+    ec2::platform(&dmi, &next());
+    virt::from_dmi(&dmi);
+    altcloud::kind_of(&dmi.product_name);
+}
+
+/// The environment of PID 1, and what a hypervisor's tools answer.
+pub fn processes(bytes: &[u8], text: &str) {
+    facts::variable(text, "product_name");
+    facts::variable(text, "container");
+    ovf::is_document(&Said { stdout: bytes.to_vec(), stderr: Vec::new() });
 }

@@ -49,6 +49,8 @@ pub struct Places {
     pub run: Place,
     pub result_config: Place,
     pub result: Place,
+    /// The note from the generator to the local stage, as long as nothing is decided.
+    pub note: Place,
 }
 
 impl Places {
@@ -76,6 +78,7 @@ impl Places {
             config,
             result_config: named("PATH_RUN_CI_CFG", run.join("cloud.cfg")),
             result: named("PATH_RUN_DI_RESULT", run.join(".ds-identify.result")),
+            note: run.join("undecided"),
             run,
         }
     }
@@ -105,6 +108,11 @@ impl Doors {
         self.to(place).is_file(&place.path)
     }
 
+    /// Removes a file; `false` when there was none.
+    pub fn remove(&self, place: &Place) -> system::Result<bool> {
+        self.to(place).remove(&place.path)
+    }
+
     /// The text of a small file; `None` when there is none or it cannot be read.
     pub fn text(&self, place: &Place) -> Option<String> {
         const MOST: u64 = 1 << 20;
@@ -114,9 +122,13 @@ impl Doors {
 
     /// The first line of a one-line file, trimmed, a backslash quoting the next character.
     pub fn line(&self, place: &Place) -> Option<String> {
-        let text = self.text(place)?;
-        Some(unquote_backslashes(text.split('\n').next().unwrap_or_default().trim_matches([' ', '\t'])))
+        self.text(place).map(|text| first_line(&text))
     }
+}
+
+/// The text of a one-line file, as [`Doors::line`] has it.
+pub fn first_line(text: &str) -> String {
+    unquote_backslashes(text.split('\n').next().unwrap_or_default().trim_matches([' ', '\t']))
 }
 
 /// Takes off single backslashes, as the shell's `read` does.
@@ -149,6 +161,7 @@ mod tests {
         assert_eq!(places.config_directory.path, "/x/c.d");
         assert!(places.config_directory.replaced);
         assert_eq!(places.result_config.path, "/r/cloud-init/cloud.cfg");
+        assert_eq!(places.note.path, "/r/cloud-init/undecided");
         assert_eq!(places.settings.path, "/etc/cloud/ds-identify.cfg");
         let places = Places::new(&env(&[("PATH_ETC_CLOUD", "/usr/local/etc/cloud")]));
         assert_eq!(places.config.path, "/usr/local/etc/cloud/cloud.cfg");

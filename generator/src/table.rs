@@ -8,9 +8,12 @@ use crate::verdict::Verdict;
 /// One datasource.
 pub struct Row {
     pub name: &'static str,
-    pub check: fn(&Facts<'_>) -> Verdict,
+    /// Without one it is used only when named by hand, or alone in the list.
+    pub check: Option<fn(&Facts<'_>) -> Verdict>,
     /// Whether a device that turns up later could change the verdict.
     pub devices: bool,
+    /// What it is found by, in a few words: for the manual page and for `--explain`.
+    pub found_by: &'static str,
 }
 
 /// Candidates when the configuration names none, in upstream's order.
@@ -24,38 +27,99 @@ pub const BUILT_IN: [&str; 30] = [
 /// All rows, by name.
 #[rustfmt::skip]
 pub const ROWS: &[Row] = &[
-    Row { name: "Akamai", check: firmware::akamai, devices: false },
-    Row { name: "AliYun", check: firmware::aliyun, devices: false },
-    Row { name: "AltCloud", check: altcloud::altcloud, devices: true },
-    Row { name: "Azure", check: firmware::azure, devices: false },
-    Row { name: "Bigstep", check: marker::bigstep, devices: false },
-    Row { name: "CloudCIX", check: firmware::cloudcix, devices: false },
-    Row { name: "CloudSigma", check: firmware::cloudsigma, devices: false },
-    Row { name: "CloudStack", check: firmware::cloudstack, devices: false },
-    Row { name: "ConfigDrive", check: configdrive::config_drive, devices: true },
-    Row { name: "DigitalOcean", check: firmware::digitalocean, devices: false },
-    Row { name: "Ec2", check: ec2::ec2, devices: false },
-    Row { name: "Exoscale", check: firmware::exoscale, devices: false },
-    Row { name: "GCE", check: firmware::gce, devices: false },
-    Row { name: "Hetzner", check: firmware::hetzner, devices: false },
-    Row { name: "IBMCloud", check: configdrive::ibmcloud, devices: true },
-    Row { name: "LXD", check: marker::lxd, devices: false },
-    Row { name: "NWCS", check: firmware::nwcs, devices: false },
-    Row { name: "NoCloud", check: nocloud::nocloud, devices: true },
-    Row { name: "None", check: marker::none, devices: false },
-    Row { name: "OpenNebula", check: marker::opennebula, devices: true },
-    Row { name: "OpenStack", check: openstack::openstack, devices: false },
-    Row { name: "OVF", check: ovf::ovf, devices: true },
-    Row { name: "Oracle", check: firmware::oracle, devices: false },
-    Row { name: "RbxCloud", check: marker::rbxcloud, devices: true },
-    Row { name: "Scaleway", check: firmware::scaleway, devices: false },
-    Row { name: "SmartOS", check: marker::smartos, devices: false },
-    Row { name: "UpCloud", check: firmware::upcloud, devices: false },
-    Row { name: "VMware", check: vmware::vmware, devices: false },
-    Row { name: "Vultr", check: firmware::vultr, devices: false },
-    Row { name: "WSL", check: wsl::wsl, devices: false },
+    Row { name: "Akamai", check: Some(firmware::akamai), devices: false,
+        found_by: "DMI sys_vendor Linode or Akamai" },
+    Row { name: "AliYun", check: Some(firmware::aliyun), devices: false,
+        found_by: "seed AliYun, or DMI product_name Alibaba Cloud ECS" },
+    Row { name: "AltCloud", check: Some(altcloud::altcloud), devices: true,
+        found_by: "cloud-info or DMI product_name RHEV with a floppy drive, vSphere with a disc CDROM (maybe)" },
+    Row { name: "Azure", check: Some(firmware::azure), devices: false,
+        found_by: "seed azure, or Azure's DMI chassis_asset_tag" },
+    Row { name: "Bigstep", check: Some(marker::bigstep), devices: false,
+        found_by: "the file data/seed/bigstep/url" },
+    Row { name: "CloudCIX", check: Some(firmware::cloudcix), devices: false,
+        found_by: "DMI product_name CloudCIX" },
+    Row { name: "CloudSigma", check: Some(firmware::cloudsigma), devices: false,
+        found_by: "DMI product_name CloudSigma" },
+    Row { name: "CloudStack", check: Some(firmware::cloudstack), devices: false,
+        found_by: "DMI product_name that starts with CloudStack" },
+    Row { name: "ConfigDrive", check: Some(configdrive::config_drive), devices: true,
+        found_by: "seed config_drive, /config-drive, or a file system labelled config-2" },
+    Row { name: "DigitalOcean", check: Some(firmware::digitalocean), devices: false,
+        found_by: "DMI sys_vendor DigitalOcean" },
+    Row { name: "Ec2", check: Some(ec2::ec2), devices: false,
+        found_by: "seed ec2, Xen's or DMI's uuid, or DMI fields of its relatives; else maybe, by strict_id" },
+    Row { name: "Exoscale", check: Some(firmware::exoscale), devices: false,
+        found_by: "DMI product_name that starts with Exoscale" },
+    Row { name: "GCE", check: Some(firmware::gce), devices: false,
+        found_by: "DMI product_name Google Compute Engine, or product_serial that starts with GoogleCloud-" },
+    Row { name: "Hetzner", check: Some(firmware::hetzner), devices: false,
+        found_by: "DMI sys_vendor Hetzner" },
+    Row { name: "IBMCloud", check: Some(configdrive::ibmcloud), devices: true,
+        found_by: "Xen with provisioning files, or with file systems labelled METADATA or config-2" },
+    Row { name: "LXD", check: Some(marker::lxd), devices: false,
+        found_by: "the socket /dev/lxd/sock, or a virtio port of LXD or Incus" },
+    Row { name: "MAAS", check: None, devices: false,
+        found_by: "nothing: only by name, or alone in the list" },
+    Row { name: "NWCS", check: Some(firmware::nwcs), devices: false,
+        found_by: "DMI sys_vendor NWCS" },
+    Row { name: "NoCloud", check: Some(nocloud::nocloud), devices: true,
+        found_by: "seed nocloud, a file system labelled cidata, DMI product_serial with ds=nocloud, or configuration" },
+    Row { name: "None", check: Some(marker::none), devices: false,
+        found_by: "nothing: it is what is left" },
+    Row { name: "OpenNebula", check: Some(marker::opennebula), devices: true,
+        found_by: "seed opennebula, or a file system labelled CONTEXT or CDROM" },
+    Row { name: "OpenStack", check: Some(openstack::openstack), devices: false,
+        found_by: "DMI product_name or chassis_asset_tag of an OpenStack, and no config drive; else maybe where DMI is rare" },
+    Row { name: "OVF", check: Some(ovf::ovf), devices: true,
+        found_by: "seed ovf, VMware's guestinfo ovfEnv, or a disc with an OVF environment" },
+    Row { name: "Oracle", check: Some(firmware::oracle), devices: false,
+        found_by: "DMI chassis_asset_tag OracleCloud.com" },
+    Row { name: "RbxCloud", check: Some(marker::rbxcloud), devices: true,
+        found_by: "a file system labelled CLOUDMD" },
+    Row { name: "Scaleway", check: Some(firmware::scaleway), devices: false,
+        found_by: "DMI sys_vendor Scaleway, the kernel word scaleway, or /var/run/scaleway" },
+    Row { name: "SmartOS", check: Some(marker::smartos), devices: false,
+        found_by: "DMI product_name that starts with SmartDC, or a zone's metadata socket" },
+    Row { name: "UpCloud", check: Some(firmware::upcloud), devices: false,
+        found_by: "DMI sys_vendor UpCloud" },
+    Row { name: "VMware", check: Some(vmware::vmware), devices: false,
+        found_by: "guestinfo of VMware's tools or of the environment, or allowed customization" },
+    Row { name: "Vultr", check: Some(firmware::vultr), devices: false,
+        found_by: "DMI sys_vendor Vultr, the kernel word vultr, or /etc/vultr" },
+    Row { name: "WSL", check: Some(wsl::wsl), devices: false,
+        found_by: "a file with user-data in the Windows user's profile" },
 ];
 
 pub fn row(name: &str) -> Option<&'static Row> {
     ROWS.iter().find(|row| row.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_built_in_list_has_rows() {
+        for name in BUILT_IN {
+            assert!(row(name).is_some(), "{name}");
+        }
+        assert_eq!(ROWS.len(), BUILT_IN.len() + 1, "None is not in the list");
+    }
+
+    /// The manual page's table is this one.
+    #[test]
+    fn the_manual_page_lists_them() {
+        let page = include_str!("../../packaging/man/ds-identify.8").replace("\\-", "-");
+        let begin = page.find(".SH DATA SOURCES").unwrap();
+        let section = &page[begin..begin + 1 + page[begin + 1..].find("\n.SH ").unwrap()];
+        let mut lines = section.lines().skip_while(|line| *line != ".TP");
+        let mut listed = Vec::new();
+        while let (Some(".TP"), Some(name), Some(words)) = (lines.next(), lines.next(), lines.next()) {
+            listed.push((name.strip_prefix(".B ").unwrap(), words));
+        }
+        let mut rows: Vec<_> = ROWS.iter().map(|row| (row.name, row.found_by)).collect();
+        rows.sort_by_key(|(name, _)| name.to_lowercase());
+        assert_eq!(listed, rows);
+    }
 }

@@ -10,11 +10,9 @@ use system::{Deadline, System};
 use crate::generator;
 use crate::identify::{self, Decided};
 use crate::pending;
-use crate::places::Doors;
+use crate::places::{Doors, Env, Places};
 use crate::verdict::Decision;
 
-/// The note; it is there as long as nothing is decided.
-pub const NOTE: &str = "/run/cloud-init/undecided";
 /// Its text is the reason; empty when the generator itself decided.
 pub const DISABLED: &str = "/run/cloud-init/disabled";
 
@@ -61,32 +59,33 @@ pub fn parse(text: &str) -> Note {
 /// What the local stage does first: `None` when the generator had decided, else whether cloud-init is to go
 /// on, and the reason. Everything is written by then: flags, cloud.cfg, result.
 pub fn decide(sys: &System) -> Option<(Decision, String)> {
-    if !sys.exists(NOTE) {
+    decide_with(sys, environment_for(sys))
+}
+
+/// The variables are those of the machine that we run on, not of one below another root.
+fn environment_for(sys: &System) -> Env {
+    if sys.is_live() { crate::environment() } else { Env::default() }
+}
+
+fn decide_with(sys: &System, mut env: Env) -> Option<(Decision, String)> {
+    let doors = Doors::new(&sys.root().as_path().to_string_lossy());
+    let place = Places::new(&env).note;
+    if !doors.to(&place).exists(&place.path) {
         return None;
     }
-    let doors = Doors::new(&sys.root().as_path().to_string_lossy());
-    let note = parse(&doors.root.read_text(NOTE).unwrap_or_default());
+    let note = parse(&doors.text(&place).unwrap_or_default());
     let deadline = Deadline::after(note.wait);
     while !deadline.is_over() && !pending::soon(sys).is_empty() {
         sys.clock().sleep(Duration::from_millis(10).min(deadline.left()));
     }
-    let mut env = crate::environment();
-    if sys.is_live() {
-        if let Some(kind) = note.virtualization {
-            env.insert("SYSTEMD_VIRTUALIZATION".into(), kind);
-        }
-    } else {
-        // The variables are those of the machine that we run on, not of the one below the root.
-        env.clear();
-        env.extend(note.virtualization.map(|kind| ("SYSTEMD_VIRTUALIZATION".to_string(), kind)));
-    }
+    env.extend(note.virtualization.map(|kind| ("SYSTEMD_VIRTUALIZATION".to_string(), kind)));
     let arguments = ["--force".to_string()];
     let decided = identify::run(true, &arguments, &env, &doors).unwrap_or_else(|e| Decided {
         // Not looser than the generator, which had found nothing.
         decision: Decision::Disable,
         why: format!("identification failed: {e}"),
     });
-    for problem in generator::set_flags(decided.decision, sys, &format!("{}\n", decided.why)) {
+    for problem in generator::set_flags(decided.decision, &doors, &place, &format!("{}\n", decided.why)) {
         eprintln!("{problem}");
     }
     Some((decided.decision, decided.why))
@@ -94,7 +93,9 @@ pub fn decide(sys: &System) -> Option<(Decision, String)> {
 
 /// Why a stage after the local one is to end at once, if it is.
 pub fn ended(sys: &System) -> Option<String> {
-    if sys.exists(NOTE) {
+    let doors = Doors::new(&sys.root().as_path().to_string_lossy());
+    let place = Places::new(&environment_for(sys)).note;
+    if doors.to(&place).exists(&place.path) {
         return Some("whether cloud-init has anything to do here was never decided".into());
     }
     let reason = sys.read_text(DISABLED).ok()?;
@@ -105,6 +106,22 @@ pub fn ended(sys: &System) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_note_moves_with_its_directory() {
+        let top = std::env::temp_dir().join(format!("undecided-moved-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&top);
+        let run = top.join("elsewhere");
+        std::fs::create_dir_all(run.join("cloud-init")).unwrap();
+        std::fs::write(run.join("cloud-init/undecided"), "wait=0\n").unwrap();
+        let sys = System::new(top.join("root"));
+        let env = Env::from([("PATH_RUN".to_string(), run.to_string_lossy().into_owned())]);
+        assert_eq!(decide_with(&sys, Env::default()), None);
+        assert!(decide_with(&sys, env).is_some());
+        assert!(!run.join("cloud-init/undecided").exists());
+        assert!(run.join("cloud-init/.ds-identify.result").exists());
+        std::fs::remove_dir_all(top).unwrap();
+    }
 
     #[test]
     fn notes() {

@@ -99,7 +99,7 @@ fn container(doors: &Doors, places: &Places) -> Option<String> {
         return Some(kind);
     }
     let environment = doors.text(&places.first_process_environment).unwrap_or_default();
-    if let Some(kind) = environment.split('\0').find_map(|v| v.strip_prefix("container=")).and_then(known) {
+    if let Some(kind) = crate::facts::variable(&environment, "container").and_then(known) {
         return Some(kind);
     }
     [("/run/.containerenv", "podman"), ("/.dockerenv", "docker")]
@@ -108,7 +108,7 @@ fn container(doors: &Doors, places: &Places) -> Option<String> {
         .map(|(_, kind)| kind.to_string())
 }
 
-fn from_dmi(dmi: &Dmi) -> Option<&'static str> {
+pub(crate) fn from_dmi(dmi: &Dmi) -> Option<&'static str> {
     if dmi.sys_vendor == "Microsoft Corporation" && dmi.product_name == "Virtual Machine" {
         return Some("microsoft");
     }

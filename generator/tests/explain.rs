@@ -101,7 +101,7 @@ fn as_json() {
     );
     assert_eq!(json["remarks"].as_array().map(Vec::len), Some(1));
     let sources = json["datasources"].as_array().unwrap();
-    assert_eq!(sources.len(), 30);
+    assert_eq!(sources.len(), 31);
     assert_eq!(sources[0]["name"], "NoCloud");
     assert_eq!(sources[0]["verdict"], "not found");
     let candidates = sources.iter().filter(|s| s["candidate"] == true).count();

@@ -183,5 +183,7 @@ fn any_text_is_survived() {
         generator::parsers::presets(&text);
         generator::parsers::windows(text.as_bytes(), &text);
         generator::parsers::note(&text);
+        generator::parsers::firmware(&text);
+        generator::parsers::processes(text.as_bytes(), &text);
     }
 }

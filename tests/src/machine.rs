@@ -103,6 +103,16 @@ impl Machine {
         script("vm", &[&text(&self.dir), "seed", "vfat", &text(seed), label]);
     }
 
+    /// A NoCloud disc in a drive that is plugged in when the generators have run.
+    pub fn attach_late(&self, seed: &Path) {
+        script("vm", &[&text(&self.dir), "late", &text(seed)]);
+    }
+
+    /// A controller for drives, without any; its driver is a module.
+    pub fn attach_controller(&self) {
+        script("vm", &[&text(&self.dir), "drive"]);
+    }
+
     pub fn boot_vm(&self) -> Facts {
         let out = self.next_out();
         script("vm", &[&text(&self.dir), "boot", &text(&out), "500"]);

@@ -7,7 +7,7 @@ use generator::parsers;
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let Some((which, bytes)) = data.split_first() else { return };
     let text = String::from_utf8_lossy(bytes);
-    match which % 6 {
+    match which % 8 {
         0 => parsers::policy(&text),
         1 => {
             let (file, line) = text.split_once('\0').unwrap_or((&text, ""));
@@ -16,6 +16,8 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
         2 => parsers::configuration(&text),
         3 => parsers::presets(&text),
         4 => parsers::windows(bytes, &text),
-        _ => parsers::note(&text),
+        5 => parsers::note(&text),
+        6 => parsers::firmware(&text),
+        _ => parsers::processes(bytes, &text),
     }
 });

@@ -6,7 +6,7 @@ use crate::places::Place;
 use crate::verdict::{Verdict, maybe, not_found};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(crate) enum Kind {
     Rhev,
     Vsphere,
 }
@@ -47,7 +47,7 @@ pub fn altcloud(facts: &Facts<'_>) -> Verdict {
 }
 
 /// The type, in any case of letters.
-fn kind_of(text: &str) -> Option<Kind> {
+pub(crate) fn kind_of(text: &str) -> Option<Kind> {
     match text.trim().to_ascii_lowercase().as_str() {
         "rhev" => Some(Kind::Rhev),
         "vsphere" => Some(Kind::Vsphere),

@@ -13,7 +13,7 @@ pub fn ec2(facts: &Facts<'_>) -> Verdict {
         return not_found("this is a container");
     }
     let uuid = facts.doors.line(&facts.places.hypervisor.join("uuid")).unwrap_or_default();
-    if let Some(why) = platform(&facts.dmi(), &uuid) {
+    if let Some(why) = platform(facts.dmi(), &uuid) {
         return found(why);
     }
     let strict = strict_id(facts);
@@ -26,7 +26,7 @@ pub fn ec2(facts: &Facts<'_>) -> Verdict {
 }
 
 /// Why this is a platform with EC2's metadata service.
-fn platform(dmi: &Dmi, hypervisor_uuid: &str) -> Option<String> {
+pub(crate) fn platform(dmi: &Dmi, hypervisor_uuid: &str) -> Option<String> {
     if dmi.product_serial.ends_with(".brightbox.com") {
         return Some("dmi product_serial is Brightbox's".into());
     }

@@ -37,7 +37,7 @@ impl Field {
 
 fn is(facts: &Facts<'_>, field: Field, values: &[&str]) -> Verdict {
     let dmi = facts.dmi();
-    let value = field.of(&dmi);
+    let value = field.of(dmi);
     if values.contains(&value) {
         return found(format!("dmi {} is '{value}'", field.name()));
     }
@@ -49,7 +49,7 @@ fn is(facts: &Facts<'_>, field: Field, values: &[&str]) -> Verdict {
 }
 
 fn starts(facts: &Facts<'_>, field: Field, start: &str) -> Verdict {
-    if field.of(&facts.dmi()).starts_with(start) {
+    if field.of(facts.dmi()).starts_with(start) {
         return found(format!("dmi {} starts with '{start}'", field.name()));
     }
     not_found(format!("dmi {} does not start with '{start}'", field.name()))

@@ -66,7 +66,7 @@ fn is_drive(name: &str) -> bool {
 }
 
 /// Whether the first line with something in it begins an XML document.
-fn is_document(said: &Said) -> bool {
+pub(crate) fn is_document(said: &Said) -> bool {
     let first = said.stdout.split(|b| *b == b'\n').find(|line| has_content(line));
     first.is_some_and(|line| line.starts_with(b"<?xml") || line.starts_with(b"<?XML"))
 }

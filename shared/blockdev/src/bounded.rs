@@ -3,7 +3,9 @@
 //! thread that is left behind: the kernel waits killably for a page of a block device
 //! (folio_wait_locked_killable), which means that the thread ends with this process and does not hold it up.
 
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::Builder;
 use std::time::Duration;
 
@@ -26,57 +28,83 @@ const MOST_WORKERS: usize = 8;
 const PER_WORKER: usize = 32;
 const MOST_AT_FIRST: usize = 4;
 
-/// `work` on each item, in parallel where there are many or where one of them does not answer. The results are in the order of
-/// the items; `None` stands for one that did not answer in time.
-pub fn each_within<I, T>(deadline: Deadline, items: Vec<I>, work: fn(&I) -> T) -> Vec<Option<T>>
+/// What the workers share. A result wakes nobody but at the end: with hundreds of devices that are looked at in
+/// microseconds each, being woken would be most of the work.
+struct Shared<I, T> {
+    items: Vec<I>,
+    /// The item that is begun next.
+    next: AtomicUsize,
+    results: Mutex<Results<T>>,
+    all_are_there: Condvar,
+}
+
+struct Results<T> {
+    each: Vec<Option<T>>,
+    there: usize,
+}
+
+impl<I, T> Shared<I, T> {
+    fn results(&self) -> MutexGuard<'_, Results<T>> {
+        // Nothing panics while it holds the lock.
+        self.results.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn work_on_the_rest<S: Default>(&self, work: fn(&mut S, &I) -> T) {
+        let mut own = S::default();
+        loop {
+            let at = self.next.fetch_add(1, Ordering::Relaxed);
+            let Some(item) = self.items.get(at) else { return };
+            let result = work(&mut own, item);
+            let mut results = self.results();
+            // Empty after the deadline, when nobody waits any more.
+            let Some(place) = results.each.get_mut(at) else { return };
+            *place = Some(result);
+            results.there += 1;
+            if results.there == self.items.len() {
+                self.all_are_there.notify_one();
+            }
+        }
+    }
+}
+
+/// `work` on each item, in parallel where there are many or where one of them does not answer; `S` is what a
+/// worker keeps from item to item. The results are in the order of the items; `None` stands for one that did not
+/// answer in time.
+pub fn each_within<S, I, T>(deadline: Deadline, items: Vec<I>, work: fn(&mut S, &I) -> T) -> Vec<Option<T>>
 where
+    S: Default + 'static,
     I: Send + Sync + 'static,
     T: Send + 'static,
 {
-    let mut results: Vec<Option<T>> = items.iter().map(|_| None).collect();
-    let shared = std::sync::Arc::new((items, std::sync::atomic::AtomicUsize::new(0)));
-    let (sender, receiver) = channel();
-    let start = |sender: &Sender<(usize, T)>| {
-        let (shared, sender) = (shared.clone(), sender.clone());
-        let worker = move || {
-            let (items, next) = &*shared;
-            while let Some((at, item)) = {
-                let at = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-                items.get(at).map(|item| (at, item))
-            } {
-                if sender.send((at, work(item))).is_err() {
-                    return;
-                }
-            }
-        };
-        Builder::new().spawn(worker).is_ok()
+    let count = items.len();
+    let each = items.iter().map(|_| None).collect();
+    let shared = Arc::new(Shared {
+        items,
+        next: AtomicUsize::new(0),
+        results: Mutex::new(Results { each, there: 0 }),
+        all_are_there: Condvar::new(),
+    });
+    let start = || {
+        let shared = shared.clone();
+        Builder::new().spawn(move || shared.work_on_the_rest(work)).is_ok()
     };
     // Few devices are done before a second thread would have started; hundreds wait for the kernel in turn.
-    let begin = results.len().div_ceil(PER_WORKER).min(MOST_AT_FIRST);
-    let mut workers = (0..begin).filter(|_| start(&sender)).count();
-    let mut missing = if workers == 0 { 0 } else { results.len() };
-    while missing > 0 {
-        match next(&receiver, deadline) {
-            Ok((at, result)) => {
-                results[at] = Some(result);
-                missing -= 1;
-            }
-            Err(RecvTimeoutError::Timeout) if !deadline.is_over() => {
-                let started = shared.1.load(std::sync::atomic::Ordering::Relaxed);
-                if started < results.len() && workers < MOST_WORKERS && start(&sender) {
-                    workers += 1;
-                }
-            }
-            Err(_) => break,
+    let begin = count.div_ceil(PER_WORKER).min(MOST_AT_FIRST);
+    let mut workers = (0..begin).filter(|_| start()).count();
+    let mut results = shared.results();
+    while workers > 0 && results.there < count && !deadline.is_over() {
+        let before = results.there;
+        let wait = PATIENCE.min(deadline.left());
+        let waited = shared.all_are_there.wait_timeout_while(results, wait, |results| results.there < count);
+        results = waited.unwrap_or_else(PoisonError::into_inner).0;
+        let is_stuck = results.there == before && shared.next.load(Ordering::Relaxed) < count;
+        if is_stuck && workers < MOST_WORKERS && start() {
+            workers += 1;
         }
     }
-    // From here on no item is begun any more.
-    shared.1.store(usize::MAX / 2, std::sync::atomic::Ordering::Relaxed);
-    results
-}
-
-fn next<T>(receiver: &Receiver<T>, deadline: Deadline) -> Result<T, RecvTimeoutError> {
-    receiver.recv_timeout(PATIENCE.min(deadline.left()))
+    // From here on no item is begun any more, and what comes late is dropped.
+    shared.next.store(usize::MAX / 2, Ordering::Relaxed);
+    std::mem::take(&mut results.each)
 }
 
 #[cfg(test)]
@@ -92,7 +120,9 @@ mod tests {
 
     #[test]
     fn one_that_hangs_does_not_hold_up_the_rest() {
-        let work = |item: &u64| {
+        let work = |seen: &mut u64, item: &u64| {
+            *seen += 1;
+            assert!(*seen <= 100);
             if item % 40 == 7 {
                 std::thread::sleep(Duration::from_secs(3600));
             }

@@ -35,17 +35,18 @@ pub fn devices(sys: &System) -> Vec<Device> {
         }
     };
     let mut devices: Vec<Device> = Vec::with_capacity(names.len());
-    for name in names.into_iter().filter(|name| !is_useless(name)) {
+    for (at, name) in names.iter().enumerate().filter(|(_, name)| !is_useless(name)) {
         let directory = format!("{DIRECTORY}/{name}");
         let sectors = sys.read_text(format!("{directory}/size")).unwrap_or_default();
         let sectors: u64 = sectors.trim().parse().unwrap_or(0);
         if sectors <= SECTORS_OF_A_CONTAINER {
             continue;
         }
-        let is_partition = sys.exists(format!("{directory}/partition"));
+        // The disk has to be there too; asking the kernel about every device would cost more than that.
+        let is_partition = has_disk(&names[..at], name) && sys.exists(format!("{directory}/partition"));
         // Sorted, a disk stands before its partitions, though not always next to them (sda, sdaa, sda1).
         if is_partition {
-            devices.retain(|d| d.is_partition || !is_partition_name(&name, &d.name));
+            devices.retain(|d| d.is_partition || !is_partition_name(name, &d.name));
         }
         devices.push(Device {
             // The kernel writes ! where the node's name has a slash (cciss!c0d0).
@@ -53,7 +54,7 @@ pub fn devices(sys: &System) -> Vec<Device> {
             is_optical: name.strip_prefix("sr").is_some_and(is_number),
             is_partition,
             sectors,
-            name,
+            name: name.clone(),
         });
     }
     devices
@@ -65,6 +66,14 @@ fn is_useless(name: &str) -> bool {
 
 fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
+}
+
+/// Whether a disk is among these (sorted) names that has a partition of that name.
+fn has_disk(names: &[String], partition: &str) -> bool {
+    let digits = partition.bytes().rev().take_while(u8::is_ascii_digit).count();
+    let disk = &partition[..partition.len() - digits];
+    let is_there = |disk: &str| names.binary_search_by(|name| name.as_str().cmp(disk)).is_ok();
+    digits > 0 && (is_there(disk) || disk.strip_suffix('p').is_some_and(is_there))
 }
 
 /// Whether a partition of that name is on that disk: `sda1` on `sda`, `nvme0n1p2` on `nvme0n1`.
@@ -115,6 +124,26 @@ mod tests {
             ("vda", "vda", false),
         ] {
             assert_eq!(is_partition_name(partition, disk), is, "{partition} on {disk}");
+        }
+    }
+
+    #[test]
+    fn disks_of_partitions() {
+        let names = ["loop", "mmcblk0", "nvme0n1", "sda", "sdp", "vda"].map(String::from);
+        for (partition, has) in [
+            ("sda1", true),
+            ("sda12", true),
+            ("sdp1", true),
+            ("sdb1", false),
+            ("nvme0n1p2", true),
+            ("nvme0n1", false),
+            ("mmcblk0boot0", false),
+            ("loop1", true),
+            ("dm-0", false),
+            ("1", false),
+            ("sda", false),
+        ] {
+            assert_eq!(has_disk(&names, partition), has, "{partition}");
         }
     }
 

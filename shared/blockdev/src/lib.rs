@@ -12,6 +12,7 @@ use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 
 pub use bounded::within;
 pub use device::{Device, devices, drive_is_busy};
+use superblock::Prober;
 pub use superblock::{Superblock, probe};
 use system::{Deadline, Error, Result, ResultExt, System};
 
@@ -44,11 +45,20 @@ pub fn open(sys: &System, path: &str) -> Result<File> {
 
 /// The file system on one device, by its path (`/dev/vda1`); `None` when there is none.
 pub fn probe_path(sys: &System, path: &str) -> Result<Option<Superblock>> {
+    probe_with(&mut None, sys, path)
+}
+
+/// The prober is made when the first device needs it.
+fn probe_with(prober: &mut Option<Prober>, sys: &System, path: &str) -> Result<Option<Superblock>> {
     let file = open(sys, path)?;
     if device::is_drive_without_medium(&file) {
         return Ok(None);
     }
-    probe(&file).doing(format_args!("probing {path}"))
+    let prober = match prober {
+        Some(prober) => prober,
+        None => prober.insert(Prober::new()?),
+    };
+    prober.probe(&file).doing(format_args!("probing {path}"))
 }
 
 /// The file systems on all of the machine's devices, as far as the deadline allows. A device that does not
@@ -61,11 +71,19 @@ pub fn find(sys: &System, deadline: Deadline) -> Found {
         };
         return Found { superblocks: Vec::new(), failed: devices(sys).into_iter().map(late).collect() };
     }
-    let root = sys.root().as_path().to_path_buf();
-    let items = devices(sys).into_iter().map(|device| (root.clone(), device)).collect::<Vec<_>>();
-    let list: Vec<Device> = items.iter().map(|(_, device)| device.clone()).collect();
-    let results = bounded::each_within(deadline, items, |(root, device)| {
-        probe_path(&System::new(root.clone()), &device.path)
+    let root = std::sync::Arc::new(sys.root().as_path().to_path_buf());
+    let list = devices(sys);
+    let items = list.iter().map(|device| (root.clone(), device.clone())).collect();
+    type Own = (Option<Prober>, Option<System>);
+    let results = bounded::each_within(deadline, items, |(prober, door): &mut Own, (root, device)| {
+        let door = door.get_or_insert_with(|| System::new(root.to_path_buf()));
+        let result = probe_with(prober, door, &device.path);
+        // libblkid keeps some of what it learned about these (private to a volume manager, where the last session
+        // of a disc begins, locked) when the next device is set.
+        if device.is_optical || device.name.starts_with("dm-") || result.is_err() {
+            *prober = None;
+        }
+        result
     });
     let mut found = Found::default();
     for (device, result) in list.into_iter().zip(results) {

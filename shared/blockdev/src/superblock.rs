@@ -25,8 +25,9 @@ impl Superblock {
     }
 }
 
-/// A prober that frees itself.
-struct Prober(*mut blkid::Probe);
+/// libblkid's prober with our settings, which frees itself. Setting it up compares each of our types with each of
+/// its own, so that who looks at many devices keeps one.
+pub struct Prober(*mut blkid::Probe);
 
 impl Drop for Prober {
     #[allow(unsafe_code)]
@@ -54,55 +55,69 @@ const TYPES: [&CStr; 12] = [
     c"erofs",
 ];
 
-/// The file system on an open device or image; `None` when there is none, or when several collide (libblkid
-/// then names neither, and so does the blkid program).
-#[allow(unsafe_code)]
-pub fn probe(file: &File) -> Result<Option<Superblock>> {
-    let flags = blkid::SUBLKS_LABEL | blkid::SUBLKS_UUID | blkid::SUBLKS_TYPE;
-    // SAFETY: takes nothing; NULL is looked for at once.
-    let pointer = unsafe { blkid::blkid_new_probe() };
-    if pointer.is_null() {
-        return Err(Error::new("no memory for libblkid"));
+impl Prober {
+    #[allow(unsafe_code)]
+    pub fn new() -> Result<Prober> {
+        let flags = blkid::SUBLKS_LABEL | blkid::SUBLKS_UUID | blkid::SUBLKS_TYPE;
+        // SAFETY: takes nothing; NULL is looked for at once.
+        let pointer = unsafe { blkid::blkid_new_probe() };
+        if pointer.is_null() {
+            return Err(Error::new("no memory for libblkid"));
+        }
+        let prober = Prober(pointer);
+        let mut types = TYPES.map(CStr::as_ptr).to_vec();
+        types.push(std::ptr::null());
+        // SAFETY: the prober is valid; the list of names ends with NULL and is only read, during that call.
+        let refused = unsafe {
+            blkid::blkid_probe_set_superblocks_flags(prober.0, flags) != 0
+                || blkid::blkid_probe_filter_superblocks_type(prober.0, blkid::FLTR_ONLYIN, types.as_ptr())
+                    != 0
+        };
+        if refused { Err(Error::new("libblkid refuses its settings")) } else { Ok(prober) }
     }
-    let prober = Prober(pointer);
-    let mut types = TYPES.map(CStr::as_ptr).to_vec();
-    types.push(std::ptr::null());
-    // SAFETY: the prober is valid until the end of this function; the descriptor, which is borrowed from
-    // `file`, outlives it; the list of names ends with NULL and is only read, during that call.
-    let result = unsafe {
-        if blkid::blkid_probe_set_superblocks_flags(prober.0, flags) != 0
-            || blkid::blkid_probe_filter_superblocks_type(prober.0, blkid::FLTR_ONLYIN, types.as_ptr()) != 0
-        {
-            return Err(Error::new("libblkid refuses its settings"));
+
+    /// The file system on an open device or image; `None` when there is none, or when several collide (libblkid
+    /// then names neither, and so does the blkid program).
+    #[allow(unsafe_code)]
+    pub fn probe(&mut self, file: &File) -> Result<Option<Superblock>> {
+        // SAFETY: the prober is valid. It keeps the descriptor beyond this function, but does nothing with it
+        // before another one is set: one that was given to it is not closed by it either.
+        let result = unsafe {
+            if blkid::blkid_probe_set_device(self.0, file.as_raw_fd(), 0, 0) != 0 {
+                return Err(Error::io("reading its size", &std::io::Error::last_os_error()));
+            }
+            blkid::blkid_do_safeprobe(self.0)
+        };
+        match result {
+            0 => Ok(self.value(c"TYPE").map(|fstype| Superblock {
+                fstype,
+                label: self.value(c"LABEL"),
+                label_fatboot: self.value(c"LABEL_FATBOOT"),
+                uuid: self.value(c"UUID"),
+            })),
+            blkid::NOTHING_DETECTED | blkid::AMBIVALENT => Ok(None),
+            _ => Err(Error::io("reading its superblocks", &std::io::Error::last_os_error())),
         }
-        if blkid::blkid_probe_set_device(prober.0, file.as_raw_fd(), 0, 0) != 0 {
-            return Err(Error::io("reading its size", &std::io::Error::last_os_error()));
+    }
+
+    /// A result of the probing; bytes that are not UTF-8 become U+FFFD, so that such a label matches no name.
+    #[allow(unsafe_code)]
+    fn value(&self, name: &CStr) -> Option<String> {
+        let mut data = std::ptr::null();
+        // SAFETY: the prober is valid; name is NUL-terminated; `data` receives a pointer to a NUL-terminated
+        // text that the prober owns and that is copied before the prober is used again; a NULL length is allowed.
+        unsafe {
+            let code =
+                blkid::blkid_probe_lookup_value(self.0, name.as_ptr(), &mut data, std::ptr::null_mut());
+            if code != 0 || data.is_null() {
+                return None;
+            }
+            Some(CStr::from_ptr(data).to_string_lossy().into_owned())
         }
-        blkid::blkid_do_safeprobe(prober.0)
-    };
-    match result {
-        0 => Ok(value(&prober, c"TYPE").map(|fstype| Superblock {
-            fstype,
-            label: value(&prober, c"LABEL"),
-            label_fatboot: value(&prober, c"LABEL_FATBOOT"),
-            uuid: value(&prober, c"UUID"),
-        })),
-        blkid::NOTHING_DETECTED | blkid::AMBIVALENT => Ok(None),
-        _ => Err(Error::io("reading its superblocks", &std::io::Error::last_os_error())),
     }
 }
 
-/// A result of the probing; bytes that are not UTF-8 become U+FFFD, so that such a label matches no name.
-#[allow(unsafe_code)]
-fn value(prober: &Prober, name: &CStr) -> Option<String> {
-    let mut data = std::ptr::null();
-    // SAFETY: the prober is valid; name is NUL-terminated; `data` receives a pointer to a NUL-terminated
-    // text that the prober owns and that is copied before the prober is used again; a NULL length is allowed.
-    unsafe {
-        let code = blkid::blkid_probe_lookup_value(prober.0, name.as_ptr(), &mut data, std::ptr::null_mut());
-        if code != 0 || data.is_null() {
-            return None;
-        }
-        Some(CStr::from_ptr(data).to_string_lossy().into_owned())
-    }
+/// The file system on one open device or image, as [`Prober::probe`] has it.
+pub fn probe(file: &File) -> Result<Option<Superblock>> {
+    Prober::new()?.probe(file)
 }

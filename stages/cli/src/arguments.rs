@@ -143,6 +143,10 @@ pub struct Query {
     /// the keys below VARNAME
     #[argh(switch, short = 'l')]
     pub list_keys: bool,
+    /// why cloud-init runs here, or does not: each datasource with the evidence for or against it, looked for
+    /// anew (--format text or json)
+    #[argh(switch)]
+    pub identify: bool,
     /// the old way to give VARNAME
     #[argh(option, short = 'n')]
     pub name: Option<String>,
@@ -345,6 +349,9 @@ fn bad_choice(command: &Command) -> Option<String> {
     match command {
         Command::Modules(m) => check("--mode/-m", &m.mode, &["init", "config", "final"]),
         Command::Plan(p) => check("--format", &p.format, &["text", "json"]),
+        Command::Query(q) if q.identify => {
+            q.format.as_deref().and_then(|f| check("--format", f, &["text", "json"]))
+        }
         Command::Status(s) => check("--format", &s.format, &["json", "tabular", "yaml"]),
         Command::Single(s) => {
             s.frequency.as_deref().and_then(|f| check("--frequency", f, &["instance", "always", "once"]))

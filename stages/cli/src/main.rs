@@ -36,6 +36,7 @@ fn main() -> ExitCode {
                 Command::Modules(args) => stages::modules(&top, &args),
                 Command::Single(args) => stages::single(&top, &args),
                 Command::Status(args) => status::run(&machine, &args),
+                Command::Query(args) if args.identify => stages::identify(&top, args.format.as_deref()),
                 Command::Query(args) => query::run(&machine, &args),
                 Command::Clean(args) => clean::run(&machine, &args),
                 Command::Plan(args) => plan::run(&machine, &top, &args),

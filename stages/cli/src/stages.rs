@@ -1,4 +1,4 @@
-//! `init`, `modules` and `single`: this process becomes the stage's.
+//! `init`, `modules`, `single` and `query --identify`: this process becomes the stage's, or the generator's.
 
 use std::os::unix::process::CommandExt;
 use std::process::ExitCode;
@@ -32,11 +32,39 @@ pub fn single(top: &Top, args: &Single) -> ExitCode {
     become_stage(top, "config", &args.file, &more)
 }
 
+/// ds-identify is the generator by another name, and has it explain itself.
+pub fn identify(top: &Top, format: Option<&str>) -> ExitCode {
+    const NAME: &str = "ds-identify";
+    // In a build's directory the program has its own name only.
+    let Some(program) = find(NAME).or_else(|| find("cloud-init-generator")) else {
+        return not_there(NAME);
+    };
+    let mut command = std::process::Command::new(&program);
+    command.arg("--explain");
+    if top.root != "/" {
+        command.args(["--root", &top.root]);
+    }
+    if let Some(format) = format {
+        command.args(["--format", format]);
+    }
+    become_program(&program, command)
+}
+
+fn not_there(name: &str) -> ExitCode {
+    eprintln!("error: {name} is neither in {} nor beside this program", PLACES.join(" nor in "));
+    ExitCode::FAILURE
+}
+
+fn become_program(program: &std::path::Path, mut command: std::process::Command) -> ExitCode {
+    let e = command.exec();
+    eprintln!("error: starting {}: {e}", program.display());
+    ExitCode::FAILURE
+}
+
 fn become_stage(top: &Top, stage: &str, files: &[String], more: &[&str]) -> ExitCode {
     let name = format!("cloud-init-{stage}");
     let Some(program) = find(&name) else {
-        eprintln!("error: {name} is neither in {} nor beside this program", PLACES.join(" nor in "));
-        return ExitCode::FAILURE;
+        return not_there(&name);
     };
     let mut command = std::process::Command::new(&program);
     command.args(["--root", &top.root]);
@@ -51,9 +79,8 @@ fn become_stage(top: &Top, stage: &str, files: &[String], more: &[&str]) -> Exit
     if top.force {
         command.arg("--force");
     }
-    let e = command.args(more).exec();
-    eprintln!("error: starting {}: {e}", program.display());
-    ExitCode::FAILURE
+    command.args(more);
+    become_program(&program, command)
 }
 
 /// The installed stage; in a build's directory the one beside this program.

@@ -1,0 +1,18 @@
+//! cargo +nightly fuzz run superblocks: the start of a device, as libblkid reads it (which is not instrumented; the
+//! sanitizer sees what it does to memory all the same). Seeds of a corpus: `mkfs` of small files.
+#![no_main]
+
+use std::io::Write as _;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    let path = std::env::temp_dir().join(format!("fuzz-superblocks-{}", std::process::id()));
+    let Ok(mut file) = std::fs::File::options().read(true).write(true).create(true).truncate(true).open(&path)
+    else {
+        return;
+    };
+    let _ = std::fs::remove_file(&path);
+    // As large as a small disk, so that superblocks at the end are looked for too.
+    if file.write_all(data).and_then(|()| file.set_len(4 << 20)).is_ok() {
+        let _ = blockdev::probe(&file);
+    }
+});
