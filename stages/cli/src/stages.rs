@@ -3,10 +3,9 @@
 use std::os::unix::process::CommandExt;
 use std::process::ExitCode;
 
-use crate::arguments::{Init, Modules, Single, Top};
+use system::libexec;
 
-/// Where stages are installed, the first that has them. A packager's LIBEXECDIR is compiled in.
-const PLACES: [&str; 2] = ["/usr/lib/cloud-init", "/usr/libexec/cloud-init"];
+use crate::arguments::{Init, Modules, Single, Top};
 
 pub fn init(top: &Top, args: &Init) -> ExitCode {
     become_stage(top, if args.local { "local" } else { "network" }, &args.file, &[])
@@ -34,8 +33,8 @@ pub fn single(top: &Top, args: &Single) -> ExitCode {
 
 fn become_stage(top: &Top, stage: &str, files: &[String], more: &[&str]) -> ExitCode {
     let name = format!("cloud-init-{stage}");
-    let Some(program) = find(&name) else {
-        eprintln!("error: {name} is neither in {} nor beside this program", PLACES.join(" nor in "));
+    let Some(program) = libexec::find(&name) else {
+        eprintln!("error: {name} is neither in {} nor beside this program", libexec::PLACES.join(" nor in "));
         return ExitCode::FAILURE;
     };
     let mut command = std::process::Command::new(&program);
@@ -54,12 +53,4 @@ fn become_stage(top: &Top, stage: &str, files: &[String], more: &[&str]) -> Exit
     let e = command.args(more).exec();
     eprintln!("error: starting {}: {e}", program.display());
     ExitCode::FAILURE
-}
-
-/// The installed stage; in a build's directory the one beside this program.
-fn find(name: &str) -> Option<std::path::PathBuf> {
-    let libexec = option_env!("LIBEXECDIR").into_iter().chain(PLACES).map(std::path::PathBuf::from);
-    let beside = std::env::current_exe().ok().and_then(|p| p.parent().map(Into::into));
-    // Beside first: a build that is tried must not run the installed stages.
-    beside.into_iter().chain(libexec).map(|dir| dir.join(name)).find(|p| p.is_file())
 }
