@@ -69,16 +69,16 @@ impl Relay {
             self.take_leave();
             return Ok(false);
         }
-        if self.takes_from_plain() && plain.contains(PollFlags::POLLIN) && !self.from_plain()? {
+        if self.takes_from_plain() && plain.contains(PollFlags::POLLIN) && !self.take_plain()? {
             self.take_leave();
             return Ok(false);
         }
         if self.end.is_none() && wire.intersects(PollFlags::POLLIN | PollFlags::POLLHUP | PollFlags::POLLERR)
         {
-            self.from_wire()?;
+            self.take_wire()?;
         }
-        self.to_wire();
-        self.to_plain()?;
+        self.feed_wire();
+        self.feed_plain()?;
         Ok(true)
     }
 
@@ -108,7 +108,7 @@ impl Relay {
     }
 
     /// False at the plain side's end.
-    fn from_plain(&mut self) -> Result<bool, Trouble> {
+    fn take_plain(&mut self) -> Result<bool, Trouble> {
         match self.plain.read(&mut self.buffer) {
             Ok(0) => Ok(false),
             Ok(n) => match self.connection.writer().write_all(&self.buffer[..n]) {
@@ -120,7 +120,7 @@ impl Relay {
         }
     }
 
-    fn from_wire(&mut self) -> Result<(), Trouble> {
+    fn take_wire(&mut self) -> Result<(), Trouble> {
         match self.connection.read_tls(&mut self.wire) {
             Ok(0) => self.end = Some(End::Cut),
             Ok(_) => {}
@@ -129,7 +129,7 @@ impl Relay {
         }
         if let Err(e) = self.connection.process_new_packets() {
             // The server may be told why.
-            self.to_wire();
+            self.feed_wire();
             return Err(of_tls(&e, &self.name));
         }
         loop {
@@ -149,7 +149,7 @@ impl Relay {
         self.connection.wants_write() && !self.is_deaf
     }
 
-    fn to_wire(&mut self) {
+    fn feed_wire(&mut self) {
         while self.has_to_write() {
             match self.connection.write_tls(&mut self.wire) {
                 Ok(_) => {}
@@ -160,7 +160,7 @@ impl Relay {
         }
     }
 
-    fn to_plain(&mut self) -> Result<(), Trouble> {
+    fn feed_plain(&mut self) -> Result<(), Trouble> {
         let mut sent = 0;
         while sent < self.waiting.len() {
             match self.plain.write(&self.waiting[sent..]) {
@@ -176,7 +176,7 @@ impl Relay {
     /// Tells the server, if it takes that at once.
     fn take_leave(&mut self) {
         self.connection.send_close_notify();
-        self.to_wire();
+        self.feed_wire();
     }
 }
 

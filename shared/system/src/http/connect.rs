@@ -195,7 +195,8 @@ mod tests {
 
     #[test]
     fn proxies() {
-        let table: [(&str, &[(&str, &str)], &str); 12] = [
+        type Case = (&'static str, &'static [(&'static str, &'static str)], &'static str);
+        let table: [Case; 12] = [
             ("http://h/", &[], "-"),
             ("http://h/", &[("http_proxy", "http://p:3128"), ("https_proxy", "q:1")], "p:3128"),
             ("https://h/", &[("http_proxy", "http://p:3128"), ("HTTPS_PROXY", "q:1")], "q:1"),
