@@ -7,14 +7,20 @@ use crate::trouble::Trouble;
 
 /// Of the lines; a name has at most 253 letters.
 const MOST_LINES: usize = 1024;
-const MOST_ROOTS: usize = 4 << 20;
+/// Of each of the PEM texts.
+const MOST_PEM: usize = 4 << 20;
 
-#[derive(Debug, PartialEq, Eq)]
+/// The PEM texts, in the order in which they follow.
+const PARTS: [&str; 3] = ["roots", "certificate", "key"];
+
+#[derive(PartialEq, Eq)]
 pub struct Order {
     /// The name or address that the server has to prove.
     pub name: String,
     /// The certificates of trusted authorities, PEM.
     pub roots: Vec<u8>,
+    /// This machine's own certificate and its key, PEM, for servers that ask who we are.
+    pub identity: Option<(Vec<u8>, Vec<u8>)>,
 }
 
 pub fn read(plain: &mut impl Read) -> Result<Order, Trouble> {
@@ -30,22 +36,36 @@ pub fn read(plain: &mut impl Read) -> Result<Order, Trouble> {
         }
     }
     let head = String::from_utf8(head).map_err(|_| unknown())?;
-    let (mut name, mut length) = (None, None);
+    let mut name = None;
+    let mut lengths = [None; PARTS.len()];
     for line in head.lines().filter(|line| !line.is_empty()) {
-        match line.split_once(' ') {
-            Some(("name", value)) => name = Some(value.to_string()),
-            Some(("roots", value)) => length = value.parse().ok().filter(|n| *n <= MOST_ROOTS),
-            // Of another version: what it means is not known, so nothing is done.
-            _ => return Err(unknown()),
+        let (word, value) = line.split_once(' ').ok_or_else(unknown)?;
+        if word == "name" {
+            name = Some(value.to_string());
+            continue;
         }
+        // A word that is not known is of another version: what it means is not known, so nothing is done.
+        let part = PARTS.iter().position(|part| *part == word).ok_or_else(unknown)?;
+        let length = value.parse().ok().filter(|n: &usize| *n <= MOST_PEM).ok_or_else(unknown)?;
+        lengths[part] = Some(length);
     }
-    let (Some(name), Some(length)) = (name, length) else { return Err(unknown()) };
-    let mut roots = Vec::new();
-    plain.take(length as u64).read_to_end(&mut roots).map_err(unreadable)?;
-    if roots.len() < length {
-        return Err(unknown());
+    let mut texts = [const { None }; PARTS.len()];
+    for (text, length) in texts.iter_mut().zip(lengths) {
+        let Some(length) = length else { continue };
+        let mut bytes = Vec::new();
+        plain.take(length as u64).read_to_end(&mut bytes).map_err(unreadable)?;
+        if bytes.len() < length {
+            return Err(unknown());
+        }
+        *text = Some(bytes);
     }
-    Ok(Order { name, roots })
+    match (name, texts) {
+        (Some(name), [Some(roots), None, None]) => Ok(Order { name, roots, identity: None }),
+        (Some(name), [Some(roots), Some(own), Some(key)]) => {
+            Ok(Order { name, roots, identity: Some((own, key)) })
+        }
+        _ => Err(unknown()),
+    }
 }
 
 #[cfg(test)]
@@ -56,8 +76,11 @@ mod tests {
     fn orders() {
         let mut bytes = &b"name h.example\nroots 3\n\nPEMGET / HTTP/1.1"[..];
         let order = read(&mut bytes).unwrap();
-        assert_eq!(order, Order { name: "h.example".into(), roots: b"PEM".into() });
+        assert!(order == Order { name: "h.example".into(), roots: b"PEM".into(), identity: None });
         assert_eq!(bytes, b"GET / HTTP/1.1");
+        let mut bytes = &b"certificate 2\nkey 1\nname h\nroots 3\n\nPEMCCKX"[..];
+        assert!(read(&mut bytes).unwrap().identity == Some((b"CC".into(), b"K".into())));
+        assert_eq!(bytes, b"X");
         for bad in [
             "",
             "name h\n",
@@ -67,6 +90,7 @@ mod tests {
             "name h\nroots -1\n\n",
             "name h\nroots 99999999999\n\n",
             "name h\nroots 0\nkey 3\n\nPEM",
+            "name h\nroots 0\nproxy 3\n\nPEM",
             "\n\n",
         ] {
             assert!(read(&mut bad.as_bytes()).is_err(), "{bad:?}");

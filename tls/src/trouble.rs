@@ -33,7 +33,8 @@ pub fn of_tls(e: &Error, name: &str) -> Trouble {
         Error::InvalidCertificate(e) => Trouble::untrusted(of_certificate(e, name)),
         Error::AlertReceived(alert) => Trouble::new(match alert {
             AlertDescription::HandshakeFailure | AlertDescription::InsufficientSecurity => {
-                "the server and we have no cipher in common".into()
+                "the server refused us: we have no cipher in common, or the server wants a certificate of this machine"
+                    .into()
             }
             AlertDescription::ProtocolVersion => "the server and we have no version of TLS in common".into(),
             AlertDescription::CertificateRequired | AlertDescription::BadCertificate => {

@@ -7,7 +7,7 @@ use rustls::client::{Resumption, WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::CryptoProvider;
 use rustls::crypto::ring as provider;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 
@@ -24,12 +24,21 @@ pub fn connection(order: &Order) -> Result<ClientConnection, Trouble> {
         Trouble::untrusted("no certificate can be for this host: its name is not one of the DNS")
     })?;
     let provider = Arc::new(provider::default_provider());
-    let mut config = ClientConfig::builder_with_provider(Arc::clone(&provider))
+    let config = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
         .map_err(wrong)?
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Verifier::new(&order.roots, provider)?))
-        .with_no_client_auth();
+        .with_custom_certificate_verifier(Arc::new(Verifier::new(&order.roots, provider)?));
+    let mut config = match &order.identity {
+        Some((own, key)) => {
+            let own: Vec<_> = CertificateDer::pem_slice_iter(own).filter_map(Result::ok).collect();
+            let key = PrivateKeyDer::from_pem_slice(key)
+                .map_err(|_| Trouble::untrusted("this machine's own key is none that can be read"))?;
+            let wrong = |_| Trouble::untrusted("this machine's own certificate and key do not fit");
+            config.with_client_auth_cert(own, key).map_err(wrong)?
+        }
+        None => config.with_no_client_auth(),
+    };
     // There is no next connection.
     config.resumption = Resumption::disabled();
     let mut connection = ClientConnection::new(Arc::new(config), name).map_err(wrong)?;

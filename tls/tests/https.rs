@@ -319,3 +319,30 @@ fn redirects() {
     let round = Server::new(Some("good"), &[]);
     has(&machine.get(&round.url("/round")), "more than 10 redirects");
 }
+
+#[test]
+fn servers_that_ask_who_we_are() {
+    let ca = pki().join("ca.pem").display().to_string();
+    let machine = Machine::trusting(&["ca"]);
+    let dirs = ["/instance/ssl".to_string(), "/machine/ssl".to_string()];
+    let place = |name: &str, certificate: &str, key: &str| {
+        for (file, from) in [("cert.pem", format!("{certificate}.pem")), ("key.pem", format!("{key}.key"))] {
+            let text = std::fs::read(pki().join(from)).unwrap();
+            machine.sys.write(format!("{name}/{file}"), text, Write::secret()).unwrap();
+        }
+    };
+    for version in ["1.2", "1.3"] {
+        let server = Server::new(Some("good"), &["--client", &ca, "--tls", version]);
+        let fetch = Fetch::get(server.url("/who")).timeout(Duration::from_secs(5)).identities(&dirs);
+        machine.sys.remove_tree("/instance").unwrap();
+        machine.sys.remove_tree("/machine").unwrap();
+        has(&machine.fetch(&fetch), "the server wants a certificate of this machine");
+        place(&dirs[1], "client", "client");
+        has(&machine.fetch(&fetch), "commonName");
+        // The instance's comes before the machine's; with a key of another one nothing is sent.
+        place(&dirs[0], "client", "good");
+        has(&machine.fetch(&fetch), "this machine's own certificate and key do not fit");
+        machine.sys.remove("/instance/ssl/key.pem").unwrap();
+        has(&machine.fetch(&fetch), "/instance/ssl/key.pem");
+    }
+}

@@ -27,6 +27,7 @@ pub struct Fetch {
     pause: Duration,
     limit: usize,
     optional: bool,
+    identities: Vec<String>,
 }
 
 /// Further tries for a server that says that it is busy, beyond those of the caller.
@@ -55,6 +56,7 @@ impl Fetch {
             pause: Duration::from_secs(1),
             limit: 64 << 20,
             optional: false,
+            identities: Vec::new(),
         }
     }
 
@@ -83,6 +85,11 @@ impl Fetch {
     /// That there is none (404, 410) is an answer, at once: an error that [`Error::is_absent`].
     pub fn optional(self) -> Fetch {
         Fetch { optional: true, ..self }
+    }
+
+    /// Directories of which the first that has a cert.pem and its key.pem says who we are to servers that ask (TLS).
+    pub fn identities(self, directories: &[String]) -> Fetch {
+        Fetch { identities: directories.to_vec(), ..self }
     }
 
     /// The largest answer that is taken, in bytes.
@@ -195,8 +202,7 @@ impl System {
         let mut headers = Cow::Borrowed(fetch.headers.as_slice());
         let mut ask = Request { url, method: fetch.method, headers: &[], body: fetch.body.as_deref() };
         for _ in 0..=MOST_REDIRECTS {
-            let answer =
-                self.exchange(&Request { headers: &headers, ..ask.clone() }, fetch.limit, deadline)?;
+            let answer = self.exchange(fetch, &Request { headers: &headers, ..ask.clone() }, deadline)?;
             if !matches!(answer.status, 301 | 302 | 303 | 307 | 308) {
                 return Ok(answer);
             }
@@ -223,8 +229,8 @@ impl System {
     /// One request, one answer.
     fn exchange(
         &self,
+        fetch: &Fetch,
         ask: &Request<'_>,
-        limit: usize,
         deadline: Deadline,
     ) -> std::result::Result<Fetched, Failure> {
         let environment = |name: &str| std::env::var(name).ok();
@@ -241,11 +247,11 @@ impl System {
         };
         if !ask.url.https {
             wire.write_all(&request).or_else(unless_hung_up)?;
-            return Ok(message::read(&mut wire, limit)?);
+            return Ok(message::read(&mut wire, fetch.limit)?);
         }
-        let mut tunnel = self.open_tunnel(wire, &ask.url.host)?;
+        let mut tunnel = self.open_tunnel(wire, &ask.url.host, &fetch.identities)?;
         tunnel.write_all(&request).or_else(unless_hung_up)?;
-        message::read(&mut tunnel, limit).map_err(|e| tunnel.why(&e))
+        message::read(&mut tunnel, fetch.limit).map_err(|e| tunnel.why(&e))
     }
 }
 

@@ -26,6 +26,10 @@ const BUNDLES: [&str; 6] = [
 const VARIABLES: [&str; 3] = ["SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"];
 /// Ten times what Mozilla's list takes.
 const MOST_BUNDLE: u64 = 4 << 20;
+/// The machine's own, in a directory for both.
+const CERTIFICATE: &str = "cert.pem";
+const KEY: &str = "key.pem";
+const MOST_IDENTITY: u64 = 256 << 10;
 /// The program's exit code for a certificate that is not to be trusted: asking again would not change it.
 const NOT_TRUSTED: i32 = 2;
 /// Of what it says.
@@ -46,12 +50,18 @@ pub struct Tunnel {
 
 impl System {
     /// TLS over a connection, to a server that can prove to be `host`.
-    pub(super) fn open_tunnel(&self, wire: Wire, host: &str) -> std::result::Result<Tunnel, Failure> {
+    pub(super) fn open_tunnel(
+        &self,
+        wire: Wire,
+        host: &str,
+        identities: &[String],
+    ) -> std::result::Result<Tunnel, Failure> {
         let Some(program) = self.programs().map(|dir| dir.join(PROGRAM)).or_else(|| libexec::find(PROGRAM))
         else {
             return Err(Failure::last(format!("https needs the program {PROGRAM}, which is not installed")));
         };
         let roots = self.trusted_certificates().map_err(|e| Failure::last(e.to_string()))?;
+        let identity = self.identity(identities).map_err(|e| Failure::last(e.to_string()))?;
         let deadline = wire.deadline;
         let start = || -> std::io::Result<Tunnel> {
             let (plain, other) = UnixStream::pair()?;
@@ -67,15 +77,30 @@ impl System {
         let mut tunnel =
             start().map_err(|e| Failure::again(format!("starting {}: {e}", program.display())))?;
         let name = host.split('%').next().unwrap_or(host);
-        let order = format!("name {name}\nroots {}\n\n", roots.len());
-        let sent = tunnel.write_all(order.as_bytes()).and_then(|()| tunnel.write_all(&roots));
-        match sent {
+        let mut order = format!("name {name}\nroots {}\n", roots.len());
+        let mut texts = vec![roots];
+        if let Some((certificate, key)) = identity {
+            order.push_str(&format!("certificate {}\nkey {}\n", certificate.len(), key.len()));
+            texts.extend([certificate, key]);
+        }
+        order.push('\n');
+        texts.insert(0, order.into_bytes());
+        match tunnel.write_all(&texts.concat()) {
             Ok(()) => Ok(tunnel),
             Err(e) => {
                 tunnel.ending();
                 Err(tunnel.why(&Error::io(PROGRAM, &e)))
             }
         }
+    }
+
+    /// The machine's own certificate and key, of the first directory that has them.
+    fn identity(&self, directories: &[String]) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
+        let Some(dir) = directories.iter().find(|dir| self.exists(format!("{dir}/{CERTIFICATE}"))) else {
+            return Ok(None);
+        };
+        let read = |name: &str| self.read_at_most(format!("{dir}/{name}"), MOST_IDENTITY);
+        Ok(Some((read(CERTIFICATE)?, read(KEY)?)))
     }
 
     /// The certificates of authorities that this machine trusts, PEM.
