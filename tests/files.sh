@@ -10,7 +10,8 @@ fail() { echo "FAIL $*"; failed=$((failed + 1)); }
 
 # Stand-ins: what is installed matters here, not what it does.
 mkdir "$work/bin"
-for name in cloud-init cloud-init-local cloud-init-network cloud-init-config cloud-init-final cloud-init-generator; do
+for name in cloud-init cloud-init-local cloud-init-network cloud-init-config cloud-init-final cloud-init-generator \
+  cloud-init-tls; do
   printf '#!/bin/sh\n' >"$work/bin/$name"
   chmod +x "$work/bin/$name"
 done

@@ -16,6 +16,7 @@ mod http;
 mod ioctl;
 mod kernel;
 mod labels;
+pub mod libexec;
 mod link;
 mod log;
 mod output;
@@ -79,6 +80,7 @@ pub struct System {
     effects: RefCell<Vec<Noted>>,
     cause: RefCell<Cause>,
     output: RefCell<output::StageOutput>,
+    programs: Option<std::path::PathBuf>,
 }
 
 impl System {
@@ -95,7 +97,13 @@ impl System {
             effects: RefCell::default(),
             cause: RefCell::default(),
             output: RefCell::default(),
+            programs: None,
         }
+    }
+
+    /// Our own programs are in this directory of the host, wherever this one is: for tests.
+    pub fn with_programs(self, dir: impl Into<std::path::PathBuf>) -> System {
+        System { programs: Some(dir.into()), ..self }
     }
 
     /// Whether this is the running machine: only then are the kernel's own settings (hostname, links,
@@ -123,6 +131,10 @@ impl System {
 
     pub(crate) fn stage_output(&self) -> &RefCell<output::StageOutput> {
         &self.output
+    }
+
+    pub(crate) fn programs(&self) -> Option<&std::path::Path> {
+        self.programs.as_deref()
     }
 
     pub(crate) fn note(&self, effect: Effect) {

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use system::{Fetch, Result, System, Write, debug};
 
+use crate::Dirs;
+
 /// As upstream: a metadata service that restarts is waited for, a dead one is not.
 const TIMEOUT: Duration = Duration::from_secs(5);
 const RETRIES: u32 = 10;
@@ -36,15 +38,19 @@ pub fn wanted(text: &str, mut once: bool) -> Vec<Wanted> {
 }
 
 /// The content of a URL: from the instance's cache if it is to be kept and was, else from where it is.
-pub fn fetch(sys: &System, instance: &str, wanted: &Wanted) -> Result<Vec<u8>> {
-    let cached = format!("{instance}/data/urlcache/{}", encoding::md5::hex(wanted.url.as_bytes()));
+///
+/// Servers that want to know who asks are shown `data/ssl/cert.pem` of the instance, or of the machine.
+pub fn fetch(sys: &System, dirs: &Dirs, wanted: &Wanted) -> Result<Vec<u8>> {
+    let cached = format!("{}/data/urlcache/{}", dirs.instance, encoding::md5::hex(wanted.url.as_bytes()));
     if wanted.once && sys.is_file(&cached) {
         match sys.read(&cached) {
             Ok(content) => return Ok(content),
             Err(e) => debug!(sys, "{e}; fetched again"),
         }
     }
-    let content = sys.fetch(&Fetch::get(&wanted.url).timeout(TIMEOUT).retries(RETRIES, PAUSE))?.body;
+    let identities = [&dirs.instance, &dirs.cloud].map(|dir| format!("{dir}/data/ssl"));
+    let ask = Fetch::get(&wanted.url).timeout(TIMEOUT).retries(RETRIES, PAUSE).identities(&identities);
+    let content = sys.fetch(&ask)?.body;
     if wanted.once {
         sys.write(&cached, &content, Write::secret())?;
     }

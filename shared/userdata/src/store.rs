@@ -166,7 +166,7 @@ pub fn store(sys: &System, dirs: &Dirs, raw: &Raw) -> Stored {
     let understand = |source: Source| {
         let (data, name) = (raw.of(source), source.name());
         keep(&format!("{name}.txt"), &data.raw());
-        let parts = expand(data.blobs(), &mut |wanted| include::fetch(sys, &dirs.instance, wanted));
+        let parts = expand(data.blobs(), &mut |wanted| include::fetch(sys, dirs, wanted));
         match &parts {
             Ok(found) => {
                 for remark in &found.remarks {

@@ -3,10 +3,9 @@
 use std::os::unix::process::CommandExt;
 use std::process::ExitCode;
 
-use crate::arguments::{Init, Modules, Single, Top};
+use system::libexec;
 
-/// Where stages are installed, the first that has them. A packager's LIBEXECDIR is compiled in.
-const PLACES: [&str; 2] = ["/usr/lib/cloud-init", "/usr/libexec/cloud-init"];
+use crate::arguments::{Init, Modules, Single, Top};
 
 pub fn init(top: &Top, args: &Init) -> ExitCode {
     become_stage(top, if args.local { "local" } else { "network" }, &args.file, &[])
@@ -36,7 +35,7 @@ pub fn single(top: &Top, args: &Single) -> ExitCode {
 pub fn identify(top: &Top, format: Option<&str>) -> ExitCode {
     const NAME: &str = "ds-identify";
     // In a build's directory the program has its own name only.
-    let Some(program) = find(NAME).or_else(|| find("cloud-init-generator")) else {
+    let Some(program) = libexec::find(NAME).or_else(|| libexec::find("cloud-init-generator")) else {
         return not_there(NAME);
     };
     let mut command = std::process::Command::new(&program);
@@ -51,7 +50,7 @@ pub fn identify(top: &Top, format: Option<&str>) -> ExitCode {
 }
 
 fn not_there(name: &str) -> ExitCode {
-    eprintln!("error: {name} is neither in {} nor beside this program", PLACES.join(" nor in "));
+    eprintln!("error: {name} is neither in {} nor beside this program", libexec::PLACES.join(" nor in "));
     ExitCode::FAILURE
 }
 
@@ -63,7 +62,7 @@ fn become_program(program: &std::path::Path, mut command: std::process::Command)
 
 fn become_stage(top: &Top, stage: &str, files: &[String], more: &[&str]) -> ExitCode {
     let name = format!("cloud-init-{stage}");
-    let Some(program) = find(&name) else {
+    let Some(program) = libexec::find(&name) else {
         return not_there(&name);
     };
     let mut command = std::process::Command::new(&program);
@@ -81,12 +80,4 @@ fn become_stage(top: &Top, stage: &str, files: &[String], more: &[&str]) -> Exit
     }
     command.args(more);
     become_program(&program, command)
-}
-
-/// The installed stage; in a build's directory the one beside this program.
-pub fn find(name: &str) -> Option<std::path::PathBuf> {
-    let libexec = option_env!("LIBEXECDIR").into_iter().chain(PLACES).map(std::path::PathBuf::from);
-    let beside = std::env::current_exe().ok().and_then(|p| p.parent().map(Into::into));
-    // Beside first: a build that is tried must not run the installed stages.
-    beside.into_iter().chain(libexec).map(|dir| dir.join(name)).find(|p| p.is_file())
 }

@@ -8,7 +8,7 @@ use system::{Result, ResultExt};
 use super::{STAGES, choose, identify, seed};
 use crate::arguments::{Apply, Top};
 use crate::machine::Machine;
-use crate::stages;
+use system::libexec;
 
 pub fn run(machine: &Machine, top: &Top, args: &Apply) -> ExitCode {
     if machine.sys.is_live() {
@@ -41,8 +41,8 @@ fn apply(machine: &Machine, top: &Top, args: &Apply) -> Result<bool> {
     }
     let mut failed = false;
     for (program, stage) in STAGES {
-        let path =
-            stages::find(program).ok_or_else(|| system::Error::new(format!("{program} is not installed")))?;
+        let path = libexec::find(program)
+            .ok_or_else(|| system::Error::new(format!("{program} is not installed")))?;
         let mut command = Command::new(path);
         command.args(["--root", &top.root]).stdin(Stdio::null());
         let begun = sys.clock().elapsed();

@@ -16,7 +16,7 @@ use system::{Result, ResultExt, System, Write};
 
 use crate::arguments::{Plan, Top};
 use crate::machine::Machine;
-use crate::stages;
+use system::libexec;
 
 pub use apply::run as apply;
 
@@ -115,7 +115,7 @@ fn choose(sys: &System, machine: &Machine, name: &str) -> Result<()> {
 
 /// The generator's judgement, written to the scratch directory.
 fn identify(top: &Top, scratch: &Path) {
-    let Some(program) = stages::find("ds-identify").or_else(|| stages::find("cloud-init-generator")) else {
+    let Some(program) = libexec::find("ds-identify").or_else(|| libexec::find("cloud-init-generator")) else {
         return;
     };
     use std::os::unix::process::CommandExt;
@@ -127,7 +127,7 @@ fn identify(top: &Top, scratch: &Path) {
 
 /// Runs one stage of the plan and reads its account.
 fn account(top: &Top, scratch: &Path, program: &str, stage: &str) -> Result<Value> {
-    let Some(path) = stages::find(program) else {
+    let Some(path) = libexec::find(program) else {
         return Err(system::Error::new(format!("{program} is not installed")));
     };
     let mut command = Command::new(path);

@@ -146,6 +146,7 @@ impl Report {
                 "usr/lib/cloud-init/cloud-init-network",
                 "usr/lib/cloud-init/cloud-init-config",
                 "usr/lib/cloud-init/cloud-init-final",
+                "usr/lib/cloud-init/cloud-init-tls",
             ]);
         let (with, without) = (packages(peer), packages(bare));
         let extra: Vec<u64> =

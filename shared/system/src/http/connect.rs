@@ -1,0 +1,236 @@
+//! Connections: names are resolved and addresses tried within the deadline; by way of a proxy where the environment
+//! names one.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{IpAddr, SocketAddr, SocketAddrV6, TcpStream, ToSocketAddrs};
+use std::time::Duration;
+
+use super::url::Url;
+use super::{message, timely};
+use crate::{Deadline, Error, Result};
+
+/// glibc loads its resolver's parts at run time, which a static binary must not try; musl's resolver is all there.
+const RESOLVES_NAMES: bool = !cfg!(all(target_env = "gnu", target_feature = "crt-static"));
+/// Of a proxy's answer to CONNECT.
+const MOST_PROXY_HEAD: usize = 16 << 10;
+
+/// A TCP connection whose reads and writes end with the deadline.
+pub struct Wire {
+    pub stream: TcpStream,
+    pub deadline: Deadline,
+}
+
+impl Read for Wire {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        self.stream.set_read_timeout(Some(timely(self.deadline)?))?;
+        self.stream.read(buffer)
+    }
+}
+
+impl Write for Wire {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.stream.set_write_timeout(Some(timely(self.deadline)?))?;
+        self.stream.write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// To a host: each of its addresses gets its share of the time.
+pub fn connect(host: &str, port: u16, deadline: Deadline) -> Result<Wire> {
+    let addresses = addresses(host, port, deadline)?;
+    let mut last = Error::new(format!("{host} has no address"));
+    for (i, address) in addresses.iter().enumerate() {
+        let share = deadline.left() / (addresses.len() - i) as u32;
+        match TcpStream::connect_timeout(address, share.max(Duration::from_millis(1))) {
+            Ok(stream) => {
+                // A request is one piece already.
+                let _ = stream.set_nodelay(true);
+                return Ok(Wire { stream, deadline });
+            }
+            Err(e) if e.kind() == ErrorKind::TimedOut => {
+                last = Error::new(format!("no connection to {host} port {port} in time"));
+            }
+            Err(e) => last = Error::io(format_args!("connecting to {host} port {port}"), &e),
+        }
+    }
+    Err(last)
+}
+
+fn addresses(host: &str, port: u16, deadline: Deadline) -> Result<Vec<SocketAddr>> {
+    if let Some(address) = literal(host, port)? {
+        return Ok(vec![address]);
+    }
+    if !RESOLVES_NAMES {
+        let message = "this build (static glibc) resolves no names; give an address, or build for musl";
+        return Err(Error::new(message));
+    }
+    // The resolver knows no deadline of ours: it is left behind with its thread when it is late.
+    let (tell, told) = std::sync::mpsc::channel();
+    let name = (host.to_string(), port);
+    std::thread::spawn(move || tell.send(name.to_socket_addrs().map(Vec::from_iter)));
+    match told.recv_timeout(deadline.left()) {
+        Ok(Ok(found)) => Ok(found),
+        Ok(Err(_)) => Err(Error::new(format!("the name {host} could not be resolved"))),
+        Err(_) => Err(Error::new(format!("the name {host} was not resolved in time"))),
+    }
+}
+
+/// A host that is an address already, `fe80::1%eth0` among them.
+fn literal(host: &str, port: u16) -> Result<Option<SocketAddr>> {
+    let (bare, zone) = host.split_once('%').map_or((host, None), |(bare, zone)| (bare, Some(zone)));
+    let Ok(address) = bare.parse::<IpAddr>() else { return Ok(None) };
+    Ok(Some(match (address, zone) {
+        (IpAddr::V6(address), Some(zone)) => {
+            let scope = zone.parse().or_else(|_| nix::net::if_::if_nametoindex(zone));
+            let scope = scope.map_err(|_| Error::new(format!("there is no link {zone}")))?;
+            SocketAddrV6::new(address, port, 0, scope).into()
+        }
+        _ => (address, port).into(),
+    }))
+}
+
+/// A proxy of the environment.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Proxy {
+    pub url: Url,
+}
+
+impl Proxy {
+    /// As Python's requests have it: `https_proxy` or `http_proxy`, else `all_proxy`, unless `no_proxy` names the host;
+    /// in lower or in upper case. Loopback and link-local addresses, where metadata services live, mean this machine's
+    /// own surroundings and are never asked of a proxy.
+    pub fn of(url: &Url, environment: &dyn Fn(&str) -> Option<String>) -> Result<Option<Proxy>> {
+        let variable = |name: &str| {
+            let value = environment(name).or_else(|| environment(&name.to_ascii_uppercase()));
+            value.map(|v| v.trim().to_string()).filter(|v| !v.is_empty())
+        };
+        let Some(proxy) =
+            variable(if url.https { "https_proxy" } else { "http_proxy" }).or_else(|| variable("all_proxy"))
+        else {
+            return Ok(None);
+        };
+        if is_near(&url.host)
+            || variable("no_proxy").is_some_and(|list| is_listed(&url.host, url.port, &list))
+        {
+            return Ok(None);
+        }
+        let proxy = if proxy.contains("://") { proxy } else { format!("http://{proxy}") };
+        match Url::parse(&proxy) {
+            Ok(parsed) if !parsed.https => Ok(Some(Proxy { url: parsed })),
+            Ok(_) => Err(Error::new(
+                "the environment names a proxy that wants TLS itself; only http:// proxies are used",
+            )),
+            Err(e) => Err(Error::new(format!("the proxy that the environment names cannot be used: {e}"))),
+        }
+    }
+
+    pub fn connect(&self, deadline: Deadline) -> Result<Wire> {
+        connect(&self.url.host, self.url.port, deadline).map_err(|e| Error::new(format!("proxy: {e}")))
+    }
+
+    /// A connection through it to where `url` is.
+    pub fn tunnel(&self, url: &Url, deadline: Deadline) -> Result<Wire> {
+        let mut wire = self.connect(deadline)?;
+        let broken = |e: std::io::Error| Error::io("proxy: opening a tunnel", &e);
+        wire.write_all(&message::connect(url, self.url.user.as_deref())).map_err(broken)?;
+        // Byte by byte: what follows the head is the other end's already.
+        let (mut head, mut byte) = (Vec::new(), [0]);
+        while !head.ends_with(b"\r\n\r\n") && head.len() < MOST_PROXY_HEAD {
+            wire.read_exact(&mut byte).map_err(broken)?;
+            head.push(byte[0]);
+        }
+        let first = String::from_utf8_lossy(&head);
+        match message::status(first.lines().next().unwrap_or_default()) {
+            Some(200..=299) if head.ends_with(b"\r\n\r\n") => Ok(wire),
+            Some(status) => Err(Error::new(format!("proxy: no tunnel, status {status}"))),
+            None => Err(Error::new("proxy: its answer is not HTTP")),
+        }
+    }
+}
+
+/// Loopback and link-local.
+fn is_near(host: &str) -> bool {
+    match host.split('%').next().unwrap_or(host).parse::<IpAddr>() {
+        Ok(IpAddr::V4(address)) => address.is_loopback() || address.is_link_local(),
+        Ok(IpAddr::V6(address)) => address.is_loopback() || address.is_unicast_link_local(),
+        Err(_) => host.eq_ignore_ascii_case("localhost"),
+    }
+}
+
+/// `no_proxy`: `*`, hosts, domains (with or without a dot before them), networks, each perhaps with a port.
+fn is_listed(host: &str, port: u16, list: &str) -> bool {
+    let host = host.to_ascii_lowercase();
+    list.split([',', ' ']).map(str::trim).filter(|entry| !entry.is_empty()).any(|entry| {
+        let entry = entry.to_ascii_lowercase();
+        if entry == "*" || entry == host {
+            return true;
+        }
+        if let (Some((network, bits)), Ok(address)) = (entry.split_once('/'), host.parse::<IpAddr>()) {
+            return in_network(address, network, bits).unwrap_or(false);
+        }
+        let (name, of_port) = entry.rsplit_once(':').unwrap_or((&entry, ""));
+        let name = name.trim_start_matches('.');
+        let below = || host.strip_suffix(name).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
+        !name.is_empty() && (of_port.is_empty() || of_port.parse() == Ok(port)) && below()
+    })
+}
+
+fn in_network(address: IpAddr, network: &str, bits: &str) -> Option<bool> {
+    let (network, bits): (IpAddr, u32) = (network.parse().ok()?, bits.parse().ok()?);
+    let number = |a: IpAddr| match a {
+        IpAddr::V4(a) => (u128::from(a.to_bits()) << 96, 32),
+        IpAddr::V6(a) => (a.to_bits(), 128),
+    };
+    let ((address, width), (network, other)) = (number(address), number(network));
+    let apart = address ^ network;
+    (width == other && bits <= width).then(|| apart.checked_shr(128 - bits).unwrap_or(0) == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn proxies() {
+        type Case = (&'static str, &'static [(&'static str, &'static str)], &'static str);
+        let table: [Case; 12] = [
+            ("http://h/", &[], "-"),
+            ("http://h/", &[("http_proxy", "http://p:3128"), ("https_proxy", "q:1")], "p:3128"),
+            ("https://h/", &[("http_proxy", "http://p:3128"), ("HTTPS_PROXY", "q:1")], "q:1"),
+            ("https://h/", &[("all_proxy", "http://u:p@q:1/")], "q:1"),
+            ("https://h/", &[("https_proxy", ""), ("ALL_PROXY", "q:1")], "q:1"),
+            ("https://h/", &[("https_proxy", "q:1"), ("no_proxy", "*")], "-"),
+            ("https://a.h.test/", &[("https_proxy", "q:1"), ("NO_PROXY", "x, .H.test")], "-"),
+            ("https://ah.test/", &[("https_proxy", "q:1"), ("no_proxy", "h.test,ah.test:80")], "q:1"),
+            ("https://10.1.2.3/", &[("https_proxy", "q:1"), ("no_proxy", "10.0.0.0/8")], "-"),
+            ("https://11.1.2.3/", &[("https_proxy", "q:1"), ("no_proxy", "10.0.0.0/8,fd00::/8,x/y")], "q:1"),
+            ("http://169.254.169.254/", &[("http_proxy", "q:1")], "-"),
+            ("http://[fe80::1%25eth0]/", &[("http_proxy", "q:1")], "-"),
+        ];
+        for (url, variables, expected) in table {
+            let environment =
+                |name: &str| variables.iter().find(|(n, _)| *n == name).map(|(_, value)| value.to_string());
+            let proxy = Proxy::of(&Url::parse(url).unwrap(), &environment).unwrap();
+            let shown = proxy.map_or("-".into(), |p| p.url.host_and_port());
+            assert_eq!(shown, expected, "{url} {variables:?}");
+        }
+        for bad in ["https://p/", "socks5://u:secret@p/", "http://u:secret@p:x/"] {
+            let e =
+                Proxy::of(&Url::parse("http://h/").unwrap(), &|n| (n == "http_proxy").then(|| bad.into()));
+            assert!(!e.unwrap_err().to_string().contains("secret"));
+        }
+    }
+
+    #[test]
+    fn literals() {
+        let of = |host: &str| literal(host, 80).unwrap().map(|a| a.to_string());
+        assert_eq!(of("10.0.0.1").as_deref(), Some("10.0.0.1:80"));
+        assert_eq!(of("fd00::1").as_deref(), Some("[fd00::1]:80"));
+        assert_eq!(of("fe80::1%lo").as_deref(), Some("[fe80::1%1]:80"));
+        assert_eq!(of("example.test"), None);
+        assert!(literal("fe80::1%nolink0", 80).is_err());
+    }
+}

@@ -1,0 +1,210 @@
+//! TLS, by a program of its own: `cloud-init-tls` gets a connected socket, the machine's trusted certificates and
+//! the name to check, and passes what goes through. It is started for https alone, knows no URL and no file, and
+//! gives its privileges up first (see `tls/`).
+
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use super::connect::Wire;
+use super::{Failure, timely};
+use crate::{Deadline, Error, Result, System, debug, libexec};
+
+pub const PROGRAM: &str = "cloud-init-tls";
+/// Where distributions keep the certificates that they trust, all in one file.
+const BUNDLES: [&str; 6] = [
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
+    "/var/lib/ca-certificates/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+];
+/// What names another file, for OpenSSL, for Python's requests, for curl.
+const VARIABLES: [&str; 3] = ["SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"];
+/// Ten times what Mozilla's list takes.
+const MOST_BUNDLE: u64 = 4 << 20;
+/// The machine's own, in a directory for both.
+const CERTIFICATE: &str = "cert.pem";
+const KEY: &str = "key.pem";
+const MOST_IDENTITY: u64 = 256 << 10;
+/// The program's exit code for a certificate that is not to be trusted: asking again would not change it.
+const NOT_TRUSTED: i32 = 2;
+/// Of what it says.
+const MOST_WORDS: u64 = 1024;
+
+/// Milliseconds for its good-bye.
+const MOST_LEAVE: usize = 50;
+
+/// The plain side of a TLS connection.
+#[derive(Debug)]
+pub struct Tunnel {
+    plain: UnixStream,
+    program: Child,
+    deadline: Deadline,
+    /// Why it ended, once it did.
+    ended: Option<Failure>,
+}
+
+impl System {
+    /// TLS over a connection, to a server that can prove to be `host`.
+    pub(super) fn open_tunnel(
+        &self,
+        wire: Wire,
+        host: &str,
+        identities: &[String],
+    ) -> std::result::Result<Tunnel, Failure> {
+        let Some(program) = self.programs().map(|dir| dir.join(PROGRAM)).or_else(|| libexec::find(PROGRAM))
+        else {
+            return Err(Failure::last(format!("https needs the program {PROGRAM}, which is not installed")));
+        };
+        let roots = self.trusted_certificates().map_err(|e| Failure::last(e.to_string()))?;
+        let identity = self.identity(identities).map_err(|e| Failure::last(e.to_string()))?;
+        let deadline = wire.deadline;
+        let start = || -> std::io::Result<Tunnel> {
+            let (plain, other) = UnixStream::pair()?;
+            let program = std::process::Command::new(&program)
+                .env_clear()
+                .current_dir("/")
+                .stdin(OwnedFd::from(other))
+                .stdout(OwnedFd::from(wire.stream))
+                .stderr(Stdio::piped())
+                .spawn()?;
+            Ok(Tunnel { plain, program, deadline, ended: None })
+        };
+        let mut tunnel =
+            start().map_err(|e| Failure::again(format!("starting {}: {e}", program.display())))?;
+        let name = host.split('%').next().unwrap_or(host);
+        let mut order = format!("name {name}\nroots {}\n", roots.len());
+        let mut texts = vec![roots];
+        if let Some((certificate, key)) = identity {
+            order.push_str(&format!("certificate {}\nkey {}\n", certificate.len(), key.len()));
+            texts.extend([certificate, key]);
+        }
+        order.push('\n');
+        texts.insert(0, order.into_bytes());
+        match tunnel.write_all(&texts.concat()) {
+            Ok(()) => Ok(tunnel),
+            Err(e) => {
+                tunnel.ending();
+                Err(tunnel.why(&Error::io(PROGRAM, &e)))
+            }
+        }
+    }
+
+    /// The machine's own certificate and key, of the first directory that has them.
+    fn identity(&self, directories: &[String]) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
+        let Some(dir) = directories.iter().find(|dir| self.exists(format!("{dir}/{CERTIFICATE}"))) else {
+            return Ok(None);
+        };
+        let read = |name: &str| self.read_at_most(format!("{dir}/{name}"), MOST_IDENTITY);
+        Ok(Some((read(CERTIFICATE)?, read(KEY)?)))
+    }
+
+    /// The certificates of authorities that this machine trusts, PEM.
+    fn trusted_certificates(&self) -> Result<Vec<u8>> {
+        let named = VARIABLES.iter().find_map(|v| std::env::var(v).ok().filter(|path| !path.is_empty()));
+        if let Some(path) = named.filter(|_| self.is_live()) {
+            return self.read_at_most(&path, MOST_BUNDLE);
+        }
+        for path in BUNDLES {
+            match self.read_at_most(path, MOST_BUNDLE) {
+                Ok(bytes) if !bytes.is_empty() => {
+                    debug!(self, "certificates of {path} are trusted");
+                    return Ok(bytes);
+                }
+                Ok(_) => {}
+                Err(e) if e.is_absent() => {}
+                Err(e) => return Err(e),
+            }
+        }
+        Err(Error::new(
+            "this machine has no list of trusted certificates, such as /etc/ssl/certs/ca-certificates.crt \
+             (package ca-certificates)",
+        ))
+    }
+}
+
+impl Tunnel {
+    /// What went wrong: what the program said of it if it ended, else the `symptom` on this side.
+    pub fn why(&self, symptom: &Error) -> Failure {
+        self.ended.clone().unwrap_or_else(|| Failure::again(symptom.to_string()))
+    }
+
+    /// Waits for the program's end, which its closing of the plain side announced. `None` when it ended well.
+    fn ending(&mut self) -> Option<&Failure> {
+        if self.ended.is_none() {
+            let code = loop {
+                match self.program.try_wait() {
+                    Ok(Some(status)) => break status.code(),
+                    Ok(None) if !self.deadline.is_over() => std::thread::sleep(Duration::from_millis(1)),
+                    _ => {
+                        self.ended = Some(Failure::again("the answer did not end in time"));
+                        return self.ended.as_ref();
+                    }
+                }
+            };
+            let mut words = String::new();
+            if let Some(said) = self.program.stderr.take() {
+                let _ = said.take(MOST_WORDS).read_to_string(&mut words);
+            }
+            let line: String =
+                words.lines().next().unwrap_or_default().chars().filter(|c| !c.is_control()).collect();
+            self.ended = match code {
+                Some(0) => None,
+                Some(NOT_TRUSTED) => Some(Failure::last(line)),
+                Some(_) if !line.is_empty() => Some(Failure::again(line)),
+                _ => Some(Failure::again(format!("{PROGRAM} ended unexpectedly"))),
+            };
+        }
+        self.ended.as_ref()
+    }
+}
+
+impl Read for Tunnel {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        self.plain.set_read_timeout(Some(timely(self.deadline)?))?;
+        let read = self.plain.read(buffer);
+        let is_end = match &read {
+            Ok(n) => *n == 0 && !buffer.is_empty(),
+            // It ended without having taken all of the request.
+            Err(e) => e.kind() == ErrorKind::ConnectionReset,
+        };
+        if !is_end {
+            return read;
+        }
+        // The end of the stream is the end of the answer only if TLS said so.
+        match self.ending() {
+            Some(failure) => Err(std::io::Error::other(failure.message.clone())),
+            None => Ok(0),
+        }
+    }
+}
+
+impl Write for Tunnel {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.plain.set_write_timeout(Some(timely(self.deadline)?))?;
+        self.plain.write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for Tunnel {
+    fn drop(&mut self) {
+        // A moment to take leave of the server, which may think that it was cut off otherwise.
+        let _ = self.plain.shutdown(std::net::Shutdown::Both);
+        for _ in 0..MOST_LEAVE {
+            if !matches!(self.program.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let _ = self.program.kill();
+        let _ = self.program.wait();
+    }
+}

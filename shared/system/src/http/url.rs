@@ -1,0 +1,249 @@
+//! The parts of an http or https URL. Pure; errors never show the URL, which may hold a password.
+
+use std::borrow::Cow;
+
+use crate::{Error, Result};
+
+/// Where a request goes, and what it asks for there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Url {
+    pub https: bool,
+    /// `user:password`, as written.
+    pub user: Option<String>,
+    /// Without brackets; an IPv6 address may have a zone (`fe80::1%eth0`).
+    pub host: String,
+    pub port: u16,
+    /// Path and query, ready for the request line.
+    pub target: String,
+}
+
+/// The scheme in lower case, of what has one.
+pub fn scheme(url: &str) -> Option<String> {
+    let (scheme, _) = url.split_once("://")?;
+    let is_word =
+        !scheme.is_empty() && scheme.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b));
+    is_word.then(|| scheme.to_ascii_lowercase())
+}
+
+impl Url {
+    pub fn parse(text: &str) -> Result<Url> {
+        let text = text.trim();
+        let https = match scheme(text).as_deref() {
+            Some("http") => false,
+            Some("https") => true,
+            Some(other) => return Err(Error::new(format!("there is no client for {other}"))),
+            None => return Err(Error::new("this is no URL: expected http:// or https://")),
+        };
+        let rest = text.split_once("://").map_or("", |(_, rest)| rest);
+        let (authority, target) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+        let (user, place) = match authority.rsplit_once('@') {
+            Some((user, place)) => (Some(user.to_string()), place),
+            None => (None, authority),
+        };
+        let (host, port) = match place.strip_prefix('[').map(|inside| inside.split_once(']')) {
+            Some(Some((address, port))) => {
+                (address.replacen("%25", "%", 1), port.strip_prefix(':').unwrap_or(port))
+            }
+            Some(None) => return Err(Error::new("the URL's host has no closing bracket")),
+            None => {
+                let (host, port) = place.rsplit_once(':').unwrap_or((place, ""));
+                (host.to_string(), port)
+            }
+        };
+        let usual = if https { 443 } else { 80 };
+        let port = match port {
+            "" => usual,
+            digits => digits.parse().map_err(|_| Error::new("the URL's port is no number up to 65535"))?,
+        };
+        let fits = |b: u8| b.is_ascii_alphanumeric() || b"-._~:%".contains(&b);
+        if host.is_empty() || !host.bytes().all(fits) {
+            return Err(Error::new("the URL's host is no address and no name in ASCII"));
+        }
+        Ok(Url { https, user, host, port, target: target_of(target) })
+    }
+
+    /// What a `Location` of an answer to this means.
+    pub fn join(&self, location: &str) -> Result<Url> {
+        let location = location.trim();
+        if scheme(location).is_some() {
+            return Url::parse(location);
+        }
+        let scheme = if self.https { "https" } else { "http" };
+        if location.starts_with("//") {
+            return Url::parse(&format!("{scheme}:{location}"));
+        }
+        let path = self.target.split('?').next().unwrap_or("/");
+        let folder = path.rfind('/').map_or("/", |end| &path[..=end]);
+        let target = match location.as_bytes().first() {
+            Some(b'/') => location.to_string(),
+            Some(b'?') => format!("{path}{location}"),
+            _ => format!("{folder}{location}"),
+        };
+        Ok(Url { target: target_of(&without_dots(&target)), ..self.clone() })
+    }
+
+    pub fn is_same_place(&self, other: &Url) -> bool {
+        (self.https, self.port) == (other.https, other.port) && self.host.eq_ignore_ascii_case(&other.host)
+    }
+
+    /// The host as URLs and `Host` headers have it, with the port where it is not the usual one.
+    pub fn authority(&self) -> String {
+        let usual = if self.https { 443 } else { 80 };
+        let host = bracketed(&self.host);
+        if self.port == usual { host.into_owned() } else { format!("{host}:{}", self.port) }
+    }
+
+    /// With the port in any case: for a proxy's CONNECT.
+    pub fn host_and_port(&self) -> String {
+        format!("{}:{}", bracketed(&self.host), self.port)
+    }
+
+    /// For people: without credentials and query.
+    pub fn shown(&self) -> String {
+        let scheme = if self.https { "https" } else { "http" };
+        let path = self.target.split('?').next().unwrap_or("/");
+        format!("{scheme}://{}{path}", self.authority())
+    }
+}
+
+/// An IPv6 address gets its brackets, and loses a zone, which is nobody else's business.
+fn bracketed(host: &str) -> Cow<'_, str> {
+    if !host.contains(':') {
+        return Cow::Borrowed(host);
+    }
+    Cow::Owned(format!("[{}]", host.split('%').next().unwrap_or(host)))
+}
+
+/// Begins with a slash, ends before a fragment, and has nothing in it that would end a request line.
+fn target_of(text: &str) -> String {
+    let text = text.split('#').next().unwrap_or(text);
+    let mut target = String::with_capacity(text.len() + 1);
+    if !text.starts_with('/') {
+        target.push('/');
+    }
+    for byte in text.bytes() {
+        if byte.is_ascii_graphic() && !b"\"<>\\^`{|}".contains(&byte) {
+            target.push(byte.into());
+        } else {
+            target.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    target
+}
+
+/// `/a/./b/../c` is `/a/c` (RFC 3986 §5.2.4); a query stays as it is.
+fn without_dots(target: &str) -> String {
+    let (path, query) = target.split_at(target.find(['?', '#']).unwrap_or(target.len()));
+    let mut kept: Vec<&str> = Vec::new();
+    let segments: Vec<&str> = path.split('/').skip(1).collect();
+    for (i, segment) in segments.iter().enumerate() {
+        let is_last = i + 1 == segments.len();
+        match *segment {
+            "." | ".." => {
+                if *segment == ".." {
+                    kept.pop();
+                }
+                if is_last {
+                    kept.push("");
+                }
+            }
+            other => kept.push(other),
+        }
+    }
+    format!("/{}{query}", kept.join("/"))
+}
+
+/// A URL without the credentials and the query that it may carry, whatever else it is.
+pub fn shown(url: &str) -> String {
+    let bare = url.split(['?', '#']).next().unwrap_or(url);
+    match bare.split_once("://") {
+        Some((scheme, rest)) => {
+            let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+            let host = authority.rsplit('@').next().unwrap_or(authority);
+            format!("{scheme}://{host}{path}")
+        }
+        None => bare.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts() {
+        for (text, expected) in [
+            ("http://h", "false - h 80 /"),
+            ("HTTPS://h.example/", "true - h.example 443 /"),
+            ("https://u:p@h:8443/a?b=c#d", "true u:p h 8443 /a?b=c"),
+            ("http://a@b@h/x", "false a@b h 80 /x"),
+            ("http://h?x=http://y/", "false - h 80 /?x=http://y/"),
+            ("http://[fd00::1]:81/", "false - fd00::1 81 /"),
+            ("http://[fe80::a9fe:a9fe%25eth0]/m", "false - fe80::a9fe:a9fe%eth0 80 /m"),
+            ("http://h:/a b\r\nX: y/\u{e9}", "false - h 80 /a%20b%0D%0AX:%20y/%C3%A9"),
+            ("  http://h/\n", "false - h 80 /"),
+        ] {
+            let url = Url::parse(text).unwrap();
+            let user = url.user.as_deref().unwrap_or("-");
+            let parts = format!("{} {user} {} {} {}", url.https, url.host, url.port, url.target);
+            assert_eq!(parts, expected, "{text:?}");
+        }
+        for bad in [
+            "",
+            "h/x",
+            "http://",
+            "http:///x",
+            "ftp://h/",
+            "http://h:x/",
+            "http://h:99999/",
+            "http://[::1",
+            "http://b\u{fc}cher/",
+            "http://a b/",
+            "http://u:p@/",
+        ] {
+            let message = Url::parse(bad).unwrap_err().to_string();
+            assert!(!message.contains("u:p"), "{message}");
+        }
+    }
+
+    #[test]
+    fn redirects() {
+        let base = Url::parse("https://u:p@h:8443/a/b/c?q=1").unwrap();
+        for (location, expected) in [
+            ("http://o/x", "http://o/x"),
+            ("//o/x", "https://o/x"),
+            ("/x?y", "https://h:8443/x"),
+            ("x", "https://h:8443/a/b/x"),
+            ("../x", "https://h:8443/a/x"),
+            ("../../../../x/./y/..", "https://h:8443/x/"),
+            ("?z", "https://h:8443/a/b/c"),
+        ] {
+            assert_eq!(base.join(location).unwrap().shown(), expected, "{location}");
+        }
+        assert_eq!(base.join("?z").unwrap().target, "/a/b/c?z");
+        assert!(base.join("file:///etc/shadow").is_err());
+        assert!(base.is_same_place(&base.join("x").unwrap()));
+        assert!(!base.is_same_place(&base.join("http://h:8443/").unwrap()));
+    }
+
+    #[test]
+    fn what_others_are_told() {
+        let of = |text: &str| Url::parse(text).unwrap().authority();
+        assert_eq!(of("http://u:p@[fe80::1%25eth0]:8080/"), "[fe80::1]:8080");
+        assert_eq!((of("https://h:443/"), of("http://h:443/")), ("h".into(), "h:443".into()));
+        assert_eq!(Url::parse("https://h/").unwrap().host_and_port(), "h:443");
+    }
+
+    #[test]
+    fn no_secret_of_a_url_is_shown() {
+        for (url, expected) in [
+            ("http://u:p@h:80/a?token=x", "http://h:80/a"),
+            ("http://h", "http://h"),
+            ("ftp://u:p@h/a#b", "ftp://h/a"),
+            ("nothing?secret", "nothing"),
+        ] {
+            assert_eq!(shown(url), expected);
+        }
+        assert_eq!(Url::parse("http://u:p@h/a?token=x").unwrap().shown(), "http://h/a");
+    }
+}

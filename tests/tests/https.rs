@@ -1,0 +1,101 @@
+//! A boot whose seed, includes and files come over https, and which phones home so, through a proxy.
+
+use tests::{Boot, Sandbox, here};
+
+/// Shows everything when something is not as it should be.
+macro_rules! holds {
+    ($machine:expr, $boot:expr, $what:expr) => {
+        assert!($what, "{}\n{:?}\n{}\n{}", stringify!($what), $boot.codes, $boot.output, $machine.log())
+    };
+}
+
+const USER_DATA: &str = "#include\nhttps://localhost:8443/config\n";
+const CONFIG: &str = "#cloud-config
+write_files:
+- {path: /srv/included, content: by TLS}
+- {path: /srv/fetched, source: {uri: 'https://user:hidden@localhost:8443/file?token=hidden'}}
+phone_home: {url: 'https://service.test:8443/phone', post: [instance_id], tries: 1}
+";
+
+/// The machine's seed is behind https; the server and the proxy run beside it from its local stage on.
+fn machine(name: &str) -> Sandbox {
+    let machine = Sandbox::new(name);
+    std::fs::remove_dir_all(machine.path("/var/lib/cloud/seed/nocloud")).expect("the image has a seed");
+    let put = |path: &str, text: &str| {
+        let path = machine.path(path);
+        std::fs::create_dir_all(path.parent().unwrap_or(&path)).expect("a directory");
+        std::fs::write(path, text).expect("a file");
+    };
+    put(
+        "/etc/cloud/cloud.cfg.d/99-seed.cfg",
+        "datasource_list: [NoCloud]\n\
+         datasource: {NoCloud: {seedfrom: 'https://localhost:8443/seed/', timeout: 5, retries: 1}}\n",
+    );
+    put("/web/seed/meta-data", "instance-id: i-https\nlocal-hostname: secure\n");
+    put("/web/seed/user-data", USER_DATA);
+    put("/web/config", CONFIG);
+    put("/web/file", "the file");
+    put("/web/phone", "thanks");
+    let lib = here().join("lib").display().to_string();
+    let servers = format!(
+        "[ -d $root/pki ] || {lib}/pki $root/pki; \
+         sleep 100 | {lib}/web --port 8443 --cert $root/pki/good.pem --key $root/pki/good.key \
+             --files $root/web --log $root/web.log >$root/web.port & \
+         sleep 100 | {lib}/web --port 3128 --log $root/proxy.log >$root/proxy.port & \
+         for i in $(seq 100); do [ -s $root/web.port ] && [ -s $root/proxy.port ] && break; sleep 0.1; done"
+    );
+    let proxy = "env https_proxy=http://localhost:3128";
+    machine.before("local", &servers).wrap("network", proxy).wrap("final", proxy)
+}
+
+fn ended(machine: &Sandbox, boot: &Boot) {
+    holds!(machine, boot, boot.came_to_its_end());
+    holds!(machine, boot, machine.path("/var/lib/cloud/instance/boot-finished").exists());
+    holds!(machine, boot, !machine.log().contains("hidden"));
+}
+
+/// As an image that trusts this authority.
+const TRUST: &str =
+    "mkdir -p $root/etc/ssl/certs; cp $root/pki/ca.pem $root/etc/ssl/certs/ca-certificates.crt";
+
+#[test]
+fn everything_over_https() {
+    let machine = machine("https").before("network", TRUST);
+    let boot = machine.boot();
+    ended(&machine, &boot);
+    holds!(machine, boot, boot.succeeded());
+    holds!(machine, boot, machine.complaints().is_empty());
+    let file = |path: &str| machine.file(path).unwrap_or_default();
+    holds!(machine, boot, file("/var/lib/cloud/data/instance-id") == "i-https\n");
+    holds!(machine, boot, file("/srv/included") == "by TLS");
+    holds!(machine, boot, file("/srv/fetched") == "the file");
+    let asked = file("/web.log");
+    for line in
+        ["GET /seed/meta-data", "GET /config", "GET /file?token=hidden", "POST /phone", "instance_id=i-https"]
+    {
+        assert!(asked.lines().any(|l| l == line), "no {line:?} in\n{asked}");
+    }
+    // What is on this machine goes there directly, the rest through the proxy, which sees only where to.
+    let by_proxy = file("/proxy.log");
+    assert_eq!(by_proxy.lines().collect::<Vec<_>>(), ["+", "CONNECT service.test:8443"], "{}", machine.log());
+}
+
+#[test]
+fn a_seed_that_cannot_be_trusted() {
+    for (name, trust, words) in [
+        ("https-none", ":", "this machine has no list of trusted certificates"),
+        (
+            "https-other",
+            "mkdir -p $root/etc/pki/tls/certs; cp $root/pki/stranger.pem $root/etc/pki/tls/certs/ca-bundle.crt",
+            "nobody whom this machine trusts has signed its certificate",
+        ),
+    ] {
+        let machine = machine(name).before("network", trust);
+        let boot = machine.boot();
+        holds!(machine, boot, boot.came_to_its_end());
+        holds!(machine, boot, boot.code("network") != 0);
+        let place = "https://localhost:8443/seed/meta-data";
+        holds!(machine, boot, machine.complaints().iter().any(|l| l.contains(place) && l.contains(words)));
+        holds!(machine, boot, !machine.file("/web.log").unwrap_or_default().contains("GET"));
+    }
+}

@@ -1,0 +1,348 @@
+//! System's https through this program, against a server with OpenSSL's TLS and certificates that openssl made.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use system::{Fetch, System, Write};
+
+fn lib(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/lib").join(name)
+}
+
+fn temporary(name: &str) -> PathBuf {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}-{number}", std::process::id()))
+}
+
+/// The certificates, made once.
+fn pki() -> &'static Path {
+    static PKI: OnceLock<PathBuf> = OnceLock::new();
+    PKI.get_or_init(|| {
+        let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pki");
+        let _ = std::fs::remove_dir_all(&dir);
+        let made = Command::new(lib("pki")).arg(&dir).output().unwrap();
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        dir
+    })
+}
+
+/// A server that ends with this value.
+struct Server {
+    port: u16,
+    scheme: &'static str,
+    log: PathBuf,
+    _stdin: ChildStdin,
+    process: Child,
+}
+
+impl Server {
+    fn new(certificate: Option<&str>, more: &[&str]) -> Server {
+        let log = temporary("log");
+        let mut command = Command::new(lib("web"));
+        if let Some(name) = certificate {
+            command.arg("--cert").arg(pki().join(format!("{name}.pem")));
+            command.arg("--key").arg(pki().join(format!("{name}.key")));
+        }
+        command.arg("--log").arg(&log).args(more).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut process = command.spawn().unwrap();
+        let mut port = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut port).unwrap();
+        let scheme = if certificate.is_some() { "https" } else { "http" };
+        let (port, _stdin) = (port.trim().parse().unwrap(), process.stdin.take().unwrap());
+        Server { port, scheme, log, _stdin, process }
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("{}://localhost:{}{path}", self.scheme, self.port)
+    }
+
+    fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+        let _ = std::fs::remove_file(&self.log);
+    }
+}
+
+/// A machine that trusts these authorities.
+struct Machine {
+    sys: System,
+    dir: PathBuf,
+}
+
+impl Machine {
+    fn trusting(names: &[&str]) -> Machine {
+        let machine = Machine::bare();
+        let list: String = names
+            .iter()
+            .map(|name| std::fs::read_to_string(pki().join(format!("{name}.pem"))).unwrap())
+            .collect::<Vec<_>>()
+            .join("# and\n");
+        machine.sys.write("/etc/ssl/certs/ca-certificates.crt", list, Write::default()).unwrap();
+        machine
+    }
+
+    fn bare() -> Machine {
+        let dir = temporary("machine");
+        std::fs::create_dir_all(&dir).unwrap();
+        let programs = Path::new(env!("CARGO_BIN_EXE_cloud-init-tls")).parent().unwrap();
+        Machine { sys: System::new(&dir).with_programs(programs), dir }
+    }
+
+    /// The body as text, or what went wrong.
+    fn get(&self, url: &str) -> String {
+        self.fetch(&Fetch::get(url).timeout(Duration::from_secs(5)))
+    }
+
+    fn fetch(&self, fetch: &Fetch) -> String {
+        match self.sys.fetch(fetch) {
+            Ok(answer) => String::from_utf8_lossy(&answer.body).into_owned(),
+            Err(e) => e.to_string(),
+        }
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.dir);
+    }
+}
+
+#[track_caller]
+fn has(text: &str, part: &str) {
+    assert!(text.contains(part), "no {part:?} in {text:?}");
+}
+
+#[test]
+fn servers_to_trust() {
+    let machine = Machine::trusting(&["stranger", "ca"]);
+    for (certificate, more) in [("good", &[][..]), ("rsa", &[])] {
+        let server = Server::new(Some(certificate), more);
+        assert_eq!(machine.get(&server.url("/hello")), "hello", "{certificate}");
+        let by_address = format!("https://127.0.0.1:{}/hello", server.port);
+        assert_eq!(machine.get(&by_address), "hello", "{certificate}");
+    }
+    let own = Machine::trusting(&["ca", "self"]);
+    assert_eq!(own.get(&Server::new(Some("self"), &[]).url("/hello")), "hello");
+}
+
+#[test]
+fn versions() {
+    let machine = Machine::trusting(&["ca"]);
+    for (version, spoken) in [("1.2", "TLSv1.2"), ("1.3", "TLSv1.3")] {
+        for certificate in ["good", "rsa"] {
+            let server = Server::new(Some(certificate), &["--tls", version]);
+            assert_eq!(machine.get(&server.url("/version")), spoken, "{certificate}");
+        }
+    }
+}
+
+#[test]
+fn servers_not_to_trust() {
+    let machine = Machine::trusting(&["ca"]);
+    for (certificate, part) in [
+        ("unknown", "nobody whom this machine trusts has signed its certificate"),
+        ("self", "its certificate is an authority's, and not itself on this machine's list"),
+        ("expired", "its certificate ended on Fri, 01 Jan 2021 00:00:00 +0000; this machine's clock says "),
+        (
+            "early",
+            "its certificate begins on Wed, 01 Jan 2098 00:00:00 +0000, but this machine's clock says ",
+        ),
+        ("other", "its certificate is not for localhost (it is for "),
+        ("nameless", "its certificate is not for localhost (it names nobody"),
+        ("client", "its certificate is not meant for servers"),
+    ] {
+        let server = Server::new(Some(certificate), &[]);
+        let url = server.url("/hello?token=secret").replace("//", "//user:secret@");
+        let fetch = Fetch::get(&url).timeout(Duration::from_secs(5)).retries(3, Duration::from_secs(9));
+        let said = machine.fetch(&fetch.header("X-Token", "secret"));
+        has(&said, part);
+        has(&said, &format!("fetching https://localhost:{}/hello: ", server.port));
+        assert!(!said.contains("secret"), "{said}");
+        // Nothing was sent, and another try makes no sense.
+        assert!(!server.log().contains("GET"), "{}", server.log());
+        assert_eq!(server.log().lines().filter(|l| *l == "+").count(), 1, "{}", server.log());
+    }
+    // That it is on the list itself excuses its calling itself an authority, and nothing else.
+    let own = Machine::trusting(&["self-expired", "self"]);
+    has(&own.get(&Server::new(Some("self-expired"), &[]).url("/hello")), "its certificate ended on ");
+    let elsewhere = Server::new(Some("self"), &[]).url("/hello").replace("localhost", "127.0.0.2");
+    has(&own.get(&elsewhere), "127.0.0.2");
+}
+
+#[test]
+fn no_list_of_authorities() {
+    let machine = Machine::bare();
+    let server = Server::new(Some("good"), &[]);
+    has(&machine.get(&server.url("/hello")), "this machine has no list of trusted certificates");
+    for empty in ["no certificate\n", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {
+        machine.sys.write("/etc/ssl/certs/ca-certificates.crt", empty, Write::default()).unwrap();
+        has(
+            &machine.get(&server.url("/hello")),
+            "this machine's list of trusted certificates has none in it",
+        );
+    }
+    // Red Hat's place, and an unreadable certificate beside a good one.
+    let ca = std::fs::read_to_string(pki().join("ca.pem")).unwrap();
+    machine.sys.remove("/etc/ssl/certs/ca-certificates.crt").unwrap();
+    let list = format!("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n{ca}");
+    machine.sys.write("/etc/pki/tls/certs/ca-bundle.crt", list, Write::default()).unwrap();
+    assert_eq!(machine.get(&server.url("/hello")), "hello");
+}
+
+#[test]
+fn no_program() {
+    let machine = Machine::trusting(&["ca"]);
+    let sys = System::new(&machine.dir).with_programs("/nonexistent");
+    let said = sys.fetch(&Fetch::get("https://127.0.0.1:9/")).unwrap_err().to_string();
+    assert!(!said.contains("program"), "nothing is started before anybody answers: {said}");
+    let server = Server::new(Some("good"), &[]);
+    has(&sys.fetch(&Fetch::get(server.url("/"))).unwrap_err().to_string(), "cloud-init-tls");
+}
+
+#[test]
+fn what_is_sent() {
+    let machine = Machine::trusting(&["ca"]);
+    let server = Server::new(Some("good"), &[]);
+    let body = "x".repeat(3 << 20);
+    let post = Fetch::post(server.url("/echo?a=b"), body.as_str()).header("X-Token", "t");
+    let told = machine.fetch(&post);
+    has(&told, "POST /echo?a=b\n");
+    has(&told, "X-Token: t\n");
+    has(&told, "Content-Length: 3145728\n");
+    assert!(told.ends_with(&body), "{} bytes", told.len());
+    let put = machine.fetch(&Fetch::put(server.url("/echo").replace("//", "//us%65r:p@")));
+    has(&put, "PUT /echo\n");
+    has(&put, "Authorization: Basic dXNlcjpw\n");
+}
+
+#[test]
+fn answers_that_end_too_early() {
+    let machine = Machine::trusting(&["ca"]);
+    for version in ["1.2", "1.3"] {
+        let server = Server::new(Some("good"), &["--tls", version]);
+        assert_eq!(machine.get(&server.url("/end")), "all of it");
+        has(
+            &machine.get(&server.url("/cut")),
+            "the connection was cut before the server said that all was sent",
+        );
+        has(&machine.get(&server.url("/half")), "the answer ended after 4 of 500 bytes");
+    }
+}
+
+#[test]
+fn large_answers() {
+    let machine = Machine::trusting(&["ca"]);
+    let server = Server::new(Some("good"), &[]);
+    assert_eq!(machine.get(&server.url("/chunks?100")).len(), 100 << 16);
+    let start = Instant::now();
+    let said = machine.fetch(&Fetch::get(server.url("/chunks?100000")).limit(1 << 20));
+    has(&said, "the answer is larger than 1048576 bytes");
+    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+}
+
+#[test]
+fn slow_servers() {
+    let machine = Machine::trusting(&["ca"]);
+    let server = Server::new(Some("good"), &[]);
+    // One that accepts and says nothing at all.
+    let mute = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let mute_url = format!("https://localhost:{}/", mute.local_addr().unwrap().port());
+    for url in [server.url("/silence"), server.url("/drip"), mute_url] {
+        let start = Instant::now();
+        let said = machine.fetch(&Fetch::get(&url).timeout(Duration::from_millis(1500)));
+        has(&said, "did not end in time");
+        let took = start.elapsed();
+        assert!(took > Duration::from_millis(1400) && took < Duration::from_secs(4), "{url}: {took:?}");
+    }
+}
+
+#[test]
+fn no_tls_there() {
+    let machine = Machine::trusting(&["ca"]);
+    let server = Server::new(None, &[]);
+    let secure = server.url("/hello").replace("http", "https");
+    has(&machine.get(&secure), "the server does not speak TLS there");
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    has(&machine.get(&format!("https://{closed}/")), "onnection refused");
+    // TLS where HTTP was expected.
+    let server = Server::new(Some("good"), &[]);
+    let said = machine.get(&server.url("/hello").replace("https", "http"));
+    has(&said, "the answer");
+}
+
+#[test]
+fn redirects() {
+    let machine = Machine::trusting(&["ca"]);
+    let (secure, open) = (Server::new(Some("good"), &[]), Server::new(None, &[]));
+    let to = |server: &Server, place: &str| server.url(&format!("/to?302,{place}"));
+    assert_eq!(machine.get(&to(&secure, "/hello")), "hello");
+    assert_eq!(machine.get(&to(&secure, &secure.url("/hello"))), "hello");
+    assert_eq!(machine.get(&to(&open, &secure.url("/hello"))), "hello");
+    // To where everybody can read: it is followed, as upstream does, and said; headers stay at home.
+    let down =
+        Fetch::get(to(&secure, &open.url("/echo"))).header("X-Token", "t").header("Authorization", "b");
+    let told = machine.fetch(&down);
+    has(&told, "GET /echo\n");
+    assert!(!told.contains("X-Token") && !told.contains("Authorization"), "{told}");
+    // To another place: all but what proves who one is.
+    let other = Server::new(Some("good"), &[]);
+    let across =
+        Fetch::get(to(&secure, &other.url("/echo"))).header("X-Token", "t").header("Authorization", "b");
+    let told = machine.fetch(&across);
+    assert!(told.contains("X-Token: t") && !told.contains("Authorization"), "{told}");
+    // What becomes of a POST.
+    for (status, method) in [(301, "GET"), (302, "GET"), (303, "GET"), (307, "POST"), (308, "POST")] {
+        let told = machine.fetch(&Fetch::post(secure.url(&format!("/to?{status},/echo")), "body"));
+        has(&told, &format!("{method} /echo\n"));
+        assert_eq!(told.ends_with("body"), method == "POST", "{told}");
+    }
+    for (place, part) in [
+        (secure.url("/to?302,file:///etc/passwd"), "a redirect: there is no client for file"),
+        (secure.url("/to?302,ftp://localhost/"), "a redirect: there is no client for ftp"),
+        (secure.url("/status?302"), "status 302 without a place to go on"),
+    ] {
+        has(&machine.get(&place), part);
+    }
+    let round = Server::new(Some("good"), &[]);
+    has(&machine.get(&round.url("/round")), "more than 10 redirects");
+}
+
+#[test]
+fn servers_that_ask_who_we_are() {
+    let ca = pki().join("ca.pem").display().to_string();
+    let machine = Machine::trusting(&["ca"]);
+    let dirs = ["/instance/ssl".to_string(), "/machine/ssl".to_string()];
+    let place = |name: &str, certificate: &str, key: &str| {
+        for (file, from) in [("cert.pem", format!("{certificate}.pem")), ("key.pem", format!("{key}.key"))] {
+            let text = std::fs::read(pki().join(from)).unwrap();
+            machine.sys.write(format!("{name}/{file}"), text, Write::secret()).unwrap();
+        }
+    };
+    for version in ["1.2", "1.3"] {
+        let server = Server::new(Some("good"), &["--client", &ca, "--tls", version]);
+        let fetch = Fetch::get(server.url("/who")).timeout(Duration::from_secs(5)).identities(&dirs);
+        machine.sys.remove_tree("/instance").unwrap();
+        machine.sys.remove_tree("/machine").unwrap();
+        has(&machine.fetch(&fetch), "the server wants a certificate of this machine");
+        place(&dirs[1], "client", "client");
+        has(&machine.fetch(&fetch), "commonName");
+        // The instance's comes before the machine's; with a key of another one nothing is sent.
+        place(&dirs[0], "client", "good");
+        has(&machine.fetch(&fetch), "this machine's own certificate and key do not fit");
+        machine.sys.remove("/instance/ssl/key.pem").unwrap();
+        has(&machine.fetch(&fetch), "/instance/ssl/key.pem");
+    }
+}
