@@ -36,7 +36,7 @@ pub fn early(context: &Context<'_>) -> Result<()> {
 fn set(context: &Context<'_>, keys: &Keys, given_only: bool) -> Result<()> {
     let sys = context.sys;
     if keys.preserve_hostname {
-        debug!(sys, "Configuration option 'preserve_hostname' is set, not setting the hostname");
+        debug!(sys, "preserve_hostname is set; the name stays as it is");
         return Ok(());
     }
     let Some(names) = names::of(context, keys, given_only) else {
@@ -61,11 +61,11 @@ fn set(context: &Context<'_>, keys: &Keys, given_only: bool) -> Result<()> {
         return Ok(());
     }
     if names.is_default && names.hostname == "localhost" {
-        debug!(sys, "Hostname is localhost. Let other services handle this.");
+        debug!(sys, "nobody names the machine; it may get its name from elsewhere");
         return Ok(());
     }
     let name = names.written(prefer_fqdn(context, keys));
-    debug!(sys, "Setting the hostname to {} ({})", names.fqdn, names.hostname);
+    debug!(sys, "naming the machine {} ({})", names.fqdn, names.hostname);
     context.distro.set_hostname(sys, name, keys.create_hostname_file)?;
     sys.write(path, state::json_text(&record, 1), Write::default()).map(drop)
 }

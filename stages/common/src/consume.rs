@@ -52,7 +52,7 @@ impl Stage {
             }
             Err(e) => {
                 debug!(self.sys, "finish: {event}/consume-user-data: FAIL: reading and applying user-data");
-                self.fail(format!("Consuming user data failed! {e}"));
+                self.fail(format!("user-data and vendor-data: {e}"));
             }
         }
         self.reload_settings(instance);

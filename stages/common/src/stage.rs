@@ -160,7 +160,7 @@ impl Stage {
             if before.start.is_some() && before.finished.is_none() {
                 warning!(
                     sys,
-                    "Unexpected start time found for {}. Was this stage restarted?",
+                    "stage {} began in this boot already and did not finish; it begins again",
                     self.name.status()
                 );
             }

@@ -9,7 +9,7 @@ fn main() -> ExitCode {
     stage::run(Name::Network, |stage| {
         stage.prepare_directories();
         let Some(found) = stage.find_instance() else {
-            return stage.no_datasource("No instance datasource found.");
+            return stage.no_datasource("no datasource in datasource_list has an instance for this machine");
         };
         if found.is_cached && found.instance.dsmode == "local" {
             stage.set_datasource(&found.instance.description);
