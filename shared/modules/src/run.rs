@@ -82,7 +82,7 @@ fn due(context: &Context<'_>, entry: &Entry, unverified: &[String]) -> Result<&'
     if !module.activation.is_empty() && !module.activation.iter().any(active) {
         return Err(format!("none of its keys ({}) is set", module.activation.join(", ")));
     }
-    if !module.distros.is_empty() && !module.distros.contains(&context.distro.name) {
+    if !module.distros.include(context.distro) {
         if unverified.iter().any(|n| n.replace('-', "_") == module.name) {
             info!(sys, "running unverified module {}", entry.name);
         } else {

@@ -6,12 +6,12 @@ use state::Frequency;
 use system::{Error, Result, Write, debug};
 
 use crate::names::{self, Keys, Names};
-use crate::{Context, Module};
+use crate::{Context, Distros, Module};
 
 pub const MODULE: Module = Module {
     name: "set_hostname",
     frequency: Frequency::Instance,
-    distros: &[],
+    distros: Distros::All,
     activation: &[],
     keys: &[Keys::KEYS],
     run,

@@ -6,12 +6,12 @@ use state::Frequency;
 use system::{Error, Result, System, debug, warning};
 
 use crate::users::{Accounts, Secret};
-use crate::{Context, Module, sshd_config};
+use crate::{Context, Distros, Module, sshd_config};
 
 pub const MODULE: Module = Module {
     name: "set_passwords",
     frequency: Frequency::Instance,
-    distros: &[],
+    distros: Distros::All,
     activation: &[],
     keys: &[Keys::KEYS],
     run,

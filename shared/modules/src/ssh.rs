@@ -5,12 +5,12 @@ use state::Frequency;
 use system::{Command, Result, System, Write, debug, info, warning};
 
 use crate::users::{Accounts, SshKeys};
-use crate::{Context, Module, authorized_keys, sshd_config};
+use crate::{Context, Distros, Module, authorized_keys, sshd_config};
 
 pub const MODULE: Module = Module {
     name: "ssh",
     frequency: Frequency::Instance,
-    distros: &[],
+    distros: Distros::All,
     activation: &[],
     keys: &[Keys::KEYS],
     run,

@@ -5,12 +5,12 @@ use state::Frequency;
 use system::{Result, Write, debug, info};
 
 use crate::names::{self, Keys};
-use crate::{Context, Module, set_hostname};
+use crate::{Context, Distros, Module, set_hostname};
 
 pub const MODULE: Module = Module {
     name: "update_hostname",
     frequency: Frequency::Always,
-    distros: &[],
+    distros: Distros::All,
     activation: &[],
     keys: &[Keys::KEYS],
     run,

@@ -5,12 +5,12 @@ use state::Frequency;
 use system::{Command, Error, Result, System, warning};
 
 use crate::users::{Accounts, KEYS, Maybe, User, UserKeys};
-use crate::{Context, Module, authorized_keys};
+use crate::{Context, Distros, Module, authorized_keys};
 
 pub const MODULE: Module = Module {
     name: "users_groups",
     frequency: Frequency::Instance,
-    distros: &[],
+    distros: Distros::All,
     activation: &[],
     keys: &[KEYS],
     run,
