@@ -13,9 +13,9 @@ use crate::{Found, Name, Stage};
 
 impl Stage {
     /// Decides, and writes and renames what is due. In the network stage only for an instance that was found there:
-    /// the local stage did it for all others.
+    /// the local stage did it for all others, if it came to its end.
     pub fn apply_network(&mut self, found: Option<&Found>) {
-        if self.name == Name::Network && found.is_none_or(|f| f.is_cached) {
+        if self.name == Name::Network && !self.stands_in() && found.is_none_or(|f| f.is_cached) {
             return;
         }
         let sys = &self.sys;

@@ -70,6 +70,7 @@ pub struct Stage {
     pub(crate) nothing: Node,
     status: Status,
     record: StageStatus,
+    stands_in: bool,
 }
 
 /// Runs one stage: reads the configuration, opens the log, takes the steps, records how it went. The exit code
@@ -87,16 +88,17 @@ pub fn run_behind(gate: undecided::Gate, name: Name, steps: impl FnOnce(&mut Sta
             return ExitCode::from(2);
         }
     };
+    let was_undecided = undecided::is_open(&System::new(&args.root));
     if let Some(code) = undecided::closed(&args, gate) {
         return code;
     }
-    let mut stage = Stage::begin(name, args);
+    let mut stage = Stage::begin(name, args, was_undecided);
     steps(&mut stage);
     stage.finish()
 }
 
 impl Stage {
-    fn begin(name: Name, args: Args) -> Stage {
+    fn begin(name: Name, args: Args, was_undecided: bool) -> Stage {
         let sys = System::new(&args.root);
         let command_line = sys.kernel_command_line();
         // Where the state is is itself configured: elsewhere means a second look.
@@ -115,12 +117,13 @@ impl Stage {
             nothing: Node::null(),
             status: Status::new(),
             record: StageStatus::default(),
+            stands_in: false,
         };
-        stage.open();
+        stage.open(was_undecided);
         stage
     }
 
-    fn open(&mut self) {
+    fn open(&mut self, was_undecided: bool) {
         let sys = &self.sys;
         logging::no_terminal_no_input();
         logging::open_log(sys, &self.settings, self.args.debug);
@@ -138,7 +141,7 @@ impl Stage {
         debug!(sys, "PID [{}] started cloud-init '{}'.", std::process::id(), self.name.action());
         self.report_settings();
         if self.is_recorded() {
-            self.begin_record(uptime);
+            self.begin_record(uptime, was_undecided);
         }
         debug!(self.sys, "start: {}: running stage {}", self.name.event(), self.name.status());
     }
@@ -148,14 +151,26 @@ impl Stage {
         self.args.single.is_none() && self.args.mode.is_none()
     }
 
-    fn begin_record(&mut self, uptime: f64) {
+    fn begin_record(&mut self, uptime: f64, was_undecided: bool) {
         let (sys, layout) = (&self.sys, &self.layout);
         if self.name == Name::Local {
             if let Err(e) = Status::forget(sys, layout) {
                 error!(sys, "{e}");
             }
         } else {
-            self.status = Status::read(sys, layout);
+            if sys.exists(layout.run("status.json")) {
+                self.status = Status::read(sys, layout);
+            } else if let Err(e) = Status::forget(sys, layout) {
+                // Without the link, which is in /run, the file is of an earlier boot.
+                error!(sys, "{e}");
+            }
+            if self.name == Name::Network && self.local_was_cut(was_undecided) {
+                warning!(
+                    sys,
+                    "the local stage did not come to its end in this boot; this one does its work too"
+                );
+                self.stands_in = true;
+            }
             let before = self.status.get(self.name.status());
             if before.start.is_some() && before.finished.is_none() {
                 warning!(
@@ -168,6 +183,24 @@ impl Stage {
         self.record.start = Some(uptime);
         self.status.set_stage(Some(self.name.status()));
         self.write_status();
+    }
+
+    /// Whether the local stage should have come to its end in this boot and did not. An administrator who has
+    /// switched it off means that.
+    fn local_was_cut(&self, was_undecided: bool) -> bool {
+        const UNIT: &str = "cloud-init-local.service";
+        let local = self.status.get(Name::Local.status());
+        let is_switched_on = || {
+            let wanted = format!("/etc/systemd/system/cloud-init.target.wants/{UNIT}");
+            let masked = self.sys.read_link(format!("/etc/systemd/system/{UNIT}"));
+            self.sys.is_link(&wanted) && masked.map_or(true, |to| to != "/dev/null")
+        };
+        local.finished.is_none() && (was_undecided || local.start.is_some() || is_switched_on())
+    }
+
+    /// Whether the network stage does the work of a local stage that did not come to its end in this boot.
+    pub fn stands_in(&self) -> bool {
+        self.stands_in
     }
 
     fn report_settings(&self) {
