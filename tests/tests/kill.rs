@@ -88,7 +88,8 @@ fn boot_goes_on(machine: &Sandbox, at: &str) {
     let wants = machine.path("/etc/systemd/system/cloud-init.target.wants");
     let _ = std::fs::create_dir_all(&wants);
     let unit = wants.join("cloud-init-local.service");
-    std::os::unix::fs::symlink("/usr/lib/systemd/system/cloud-init-local.service", unit).unwrap();
+    std::os::unix::fs::symlink("/usr/lib/systemd/system/cloud-init-local.service", unit)
+        .expect("linking the unit");
     let boot = machine.run(&STAGES[1..]);
     assert!(boot.succeeded(), "{at}: {:?}\n{}", boot.codes, machine.complaints().join("\n"));
     let id = machine.file("/var/lib/cloud/data/instance-id").unwrap_or_default();
@@ -104,13 +105,14 @@ fn cut_while_undecided(name: &str, killed: &str) -> Sandbox {
     let machine = Sandbox::new(name);
     // With one name alone there is nothing to decide.
     let list = "datasource_list: [NoCloud, ConfigDrive, None]\n";
-    std::fs::write(machine.path("/etc/cloud/cloud.cfg.d/99_list.cfg"), list).unwrap();
+    std::fs::write(machine.path("/etc/cloud/cloud.cfg.d/99_list.cfg"), list).expect("writing the list");
     assert_eq!(machine.run(&["generator"]).code("generator"), 0);
     // As the generator leaves it where a controller has no driver yet.
     for path in ["enabled", "cloud.cfg", ".ds-identify.result"] {
         let _ = std::fs::remove_file(machine.path("/run/cloud-init").join(path));
     }
-    std::fs::write(machine.path("/run/cloud-init/undecided"), "virtualization=vm:kvm\nwait=0.1\n").unwrap();
+    std::fs::write(machine.path("/run/cloud-init/undecided"), "virtualization=vm:kvm\nwait=0.1\n")
+        .expect("writing the note");
     killed.split(' ').fold(machine, |machine, stage| {
         let words =
             "strace -qq -e signal=none -e trace=all -e inject=all:signal=SIGKILL:when=60 -o /dev/null";

@@ -135,17 +135,7 @@ mod tests {
             let mut sandbox = Sandbox::new(config);
             sandbox.instance.local_hostname = cloud;
             sandbox.run(&MODULE).unwrap();
-            early(&crate::Context {
-                sys: &sandbox.sys,
-                layout: &sandbox.layout,
-                instance: &sandbox.instance,
-                distro: sandbox.distro,
-                config: &sandbox.config,
-                system_info: &sandbox.system_info,
-                args: &[],
-                script_timeout: sandbox.script_timeout,
-            })
-            .unwrap();
+            sandbox.with_context(early).unwrap();
             assert_eq!(name_after(&sandbox), None, "{config}");
         }
     }

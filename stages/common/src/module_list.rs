@@ -73,6 +73,7 @@ impl Stage {
             instance,
             distro: self.distro(),
             config: &self.settings.merged,
+            origins: &self.origins,
             system_info: self.settings.get("system_info").unwrap_or(&self.nothing),
             args: &[],
             script_timeout,

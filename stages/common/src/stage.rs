@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use config::Node;
 use config::settings::{Settings, Sources};
+use config::{Node, Origins};
 use state::{Instance, Layout, StageStatus, Status};
 use system::{Level, System, debug, error, warning};
 
@@ -58,6 +58,9 @@ impl Name {
     }
 }
 
+/// Below the run directory: the origins of the merged cloud-configs of this boot.
+pub(crate) const ORIGINS: &str = "cloud-config.origins";
+
 /// A running stage.
 pub struct Stage {
     pub name: Name,
@@ -71,6 +74,8 @@ pub struct Stage {
     status: Status,
     record: StageStatus,
     stands_in: bool,
+    /// Where the values of merged cloud-configs were written.
+    pub(crate) origins: Origins,
 }
 
 /// Runs one stage: reads the configuration, opens the log, takes the steps, records how it went. The exit code
@@ -118,7 +123,9 @@ impl Stage {
             status: Status::new(),
             record: StageStatus::default(),
             stands_in: false,
+            origins: Origins::default(),
         };
+        stage.origins = Origins::at(stage.layout.run(ORIGINS));
         stage.open(was_undecided);
         stage
     }
