@@ -14,7 +14,7 @@ impl System {
     pub fn print_console(&self, text: &str) -> bool {
         let printed = OpenOptions::new()
             .append(true)
-            .custom_flags(libc::O_NOCTTY | libc::O_CLOEXEC)
+            .custom_flags(libc::O_NOCTTY | libc::O_NONBLOCK | libc::O_CLOEXEC)
             .open(self.root().host_followed("/dev/console"))
             .and_then(|mut console| console.write_all(text.as_bytes()));
         self.note(Effect::Other { what: "print to the console".into() });

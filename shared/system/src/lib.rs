@@ -20,6 +20,7 @@ mod link;
 mod log;
 mod output;
 mod root;
+mod stream;
 mod swap_file;
 mod udev;
 
@@ -33,6 +34,7 @@ pub use http::{Fetch, Fetched};
 pub use link::{Link, LinkAddress};
 pub use log::{Level, Log};
 pub use root::Root;
+pub use stream::Streams;
 
 use std::cell::RefCell;
 

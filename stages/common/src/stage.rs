@@ -132,7 +132,7 @@ impl Stage {
 
     fn open(&mut self, was_undecided: bool) {
         let sys = &self.sys;
-        logging::no_terminal_no_input();
+        sys.empty_input();
         logging::open_log(sys, &self.settings, self.args.debug);
         logging::redirect_output(sys, &self.settings.merged, self.name.mode());
         sys.log().early_done();
