@@ -91,11 +91,16 @@ fn decide_with(sys: &System, mut env: Env) -> Option<(Decision, String)> {
     Some((decided.decision, decided.why))
 }
 
-/// Why a stage after the local one is to end at once, if it is.
-pub fn ended(sys: &System) -> Option<String> {
+/// Whether nobody has decided yet.
+pub fn is_open(sys: &System) -> bool {
     let doors = Doors::new(&sys.root().as_path().to_string_lossy());
     let place = Places::new(&environment_for(sys)).note;
-    if doors.to(&place).exists(&place.path) {
+    doors.to(&place).exists(&place.path)
+}
+
+/// Why a stage after the local one is to end at once, if it is.
+pub fn ended(sys: &System) -> Option<String> {
+    if is_open(sys) {
         return Some("whether cloud-init has anything to do here was never decided".into());
     }
     let reason = sys.read_text(DISABLED).ok()?;

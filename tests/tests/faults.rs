@@ -65,9 +65,14 @@ fn wrong_types_and_unknown_keys() {
     let sandbox = Sandbox::with_user_data("fault-types", text);
     let boot = sandbox.boot();
     ended(&sandbox, &boot);
-    holds!(sandbox, boot, complains(&sandbox, &["bootcmd: expected", ".txt:"]));
-    holds!(sandbox, boot, complains(&sandbox, &["write_files", "expected"]));
-    holds!(sandbox, boot, complains(&sandbox, &["ssh_pwauth"]));
+    // In the part that the user wrote, not in what it was merged into; in the config stage too.
+    holds!(sandbox, boot, complains(&sandbox, &["user-data part-001:8:10: bootcmd: expected"]));
+    holds!(
+        sandbox,
+        boot,
+        complains(&sandbox, &["user-data part-001:7:14: write_files[1].content: expected"])
+    );
+    holds!(sandbox, boot, complains(&sandbox, &["user-data part-001:12:13: ssh_pwauth: expected"]));
     // What was right is done.
     holds!(sandbox, boot, sandbox.file("/srv/good").as_deref() == Some("x"));
     holds!(sandbox, boot, sandbox.path("/srv/ran").exists());
@@ -76,6 +81,20 @@ fn wrong_types_and_unknown_keys() {
     for place in [sandbox.log(), boot.output.clone(), sandbox.status(), instance_data] {
         holds!(sandbox, boot, !place.contains("hunter2secret"));
     }
+}
+
+#[test]
+fn wrong_network_configuration() {
+    let sandbox = Sandbox::new("fault-network");
+    let text = "version: 2\nethernets:\n  eth0:\n    match: {name: 'e*'}\n    dhcp4: true\n    routes: [{to: here, via: 192.0.2.1}]\n";
+    sandbox.seed("network-config", text);
+    let boot = sandbox.boot();
+    ended(&sandbox, &boot);
+    holds!(
+        sandbox,
+        boot,
+        complains(&sandbox, &["/var/lib/cloud/seed/nocloud/network-config:6:19: ", "routes[0].to"])
+    );
 }
 
 #[test]

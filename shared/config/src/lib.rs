@@ -5,11 +5,13 @@
 mod finding;
 pub mod merge;
 mod node;
+pub mod origins;
 mod read;
 pub mod settings;
 pub mod yaml;
 
 pub use finding::{Finding, Findings, Kind, nearest};
 pub use node::{Map, Mark, Node, Value};
+pub use origins::Origins;
 pub use read::{FromNode, Key, Reader, Shape, Text};
 pub use settings::{Settings, Sources};

@@ -167,6 +167,11 @@ impl Map {
         }
     }
 
+    /// The entry of a key: the key as this map has it, and its value.
+    pub(crate) fn entry_of(&self, key: &Node) -> Option<(&Node, &Node)> {
+        self.place(key).and_then(|place| self.entries.get(place)).map(|(key, value)| (key, value))
+    }
+
     pub(crate) fn key_at(&self, place: usize) -> Option<&Node> {
         self.entries.get(place).map(|(key, _)| key)
     }

@@ -243,11 +243,17 @@ fn make(with: &Search<'_>, drive: Drive, place: &str, is_disk: bool) -> Option<I
     if known.trim() != instance.id {
         write_files(sys, &drive.files);
     }
+    let network = |format: &str, content: Json, file: &str| Network {
+        format: format.into(),
+        content,
+        source: format!("{file} of {place}"),
+        positions: String::new(),
+    };
     instance.network = match (&drive.network_data, &drive.eni) {
         (Some(data), _) if !data.is_null() => {
-            Some(Network { format: "network_data.json".into(), content: data.clone() })
+            Some(network("network_data.json", data.clone(), "network_data.json"))
         }
-        (_, Some(eni)) => Some(Network { format: "eni".into(), content: eni.clone().into() }),
+        (_, Some(eni)) => Some(network("eni", eni.clone().into(), "network interfaces")),
         _ => None,
     };
     instance.devices = devices(&drive.ec2);

@@ -4,6 +4,7 @@
 //! Several may be there at once. Metadata of an earlier one wins key by key; user-data, vendor-data and network
 //! configuration of a later one replace the earlier ones.
 
+use config::origins::positions;
 use config::{Map, Node};
 use serde_json::json;
 use state::{Instance, Network, Raw};
@@ -290,7 +291,12 @@ fn finish(with: &Search<'_>, mut all: Gathered) -> Result<Option<Instance>> {
             Some(device) => format!("config-disk ({device})"),
             None => format!("seed-dir ({places})"),
         },
-        network: all.network.map(|n| Network { format: "yaml".into(), content: n.to_json() }),
+        network: all.network.map(|node| Network {
+            format: "yaml".into(),
+            content: node.to_json(),
+            source: node.at.source.as_deref().unwrap_or_default().into(),
+            positions: positions(&node),
+        }),
         crawled: json!({ "meta_data": metadata.to_json() }),
         user_data: all.user_data,
         vendor_data: all.vendor_data,
@@ -300,7 +306,8 @@ fn finish(with: &Search<'_>, mut all: Gathered) -> Result<Option<Instance>> {
     if instance.network.is_none()
         && let Some(text) = metadata.get("network-interfaces").and_then(Node::as_str)
     {
-        instance.network = Some(Network { format: "eni".into(), content: text.into() });
+        let (source, positions) = ("network-interfaces in meta-data".into(), String::new());
+        instance.network = Some(Network { format: "eni".into(), content: text.into(), source, positions });
     }
     Ok(Some(instance))
 }

@@ -66,7 +66,7 @@ pub fn search(with: &Search<'_>, list: &[String]) -> Outcome {
                 );
             }
             Err(e) => {
-                warning!(sys, "Getting data from DataSource{} failed: {e}", row.name);
+                warning!(sys, "searching DataSource{}: {e}", row.name);
                 outcome.errors.push(format!("{}: {e}", row.name));
             }
         }

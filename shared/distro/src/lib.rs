@@ -10,6 +10,7 @@ mod privilege;
 mod service;
 mod table;
 mod timezone;
+mod trust;
 mod users;
 
 pub use header::header;
@@ -21,4 +22,5 @@ pub use privilege::{doas_rule_names, includes_directory};
 pub use service::{Action, Init, service_argv};
 pub use table::{Distro, Family, os_release};
 pub use timezone::ZoneWay;
+pub use trust::{Distrust, TrustData};
 pub use users::{NewUser, adduser_argvs, shadow_field, useradd_argv};

@@ -7,6 +7,8 @@ use crate::{Distro, Family, os_release};
 /// The columns of a distribution's row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NtpData {
+    /// Whether upstream names the distribution as one that `ntp` is for.
+    pub verified: bool,
     pub chrony_conf: &'static str,
     pub chrony_service: &'static str,
     pub ntp_service: &'static str,
@@ -22,6 +24,7 @@ pub struct NtpData {
 
 impl NtpData {
     pub(crate) const USUAL: NtpData = NtpData {
+        verified: true,
         chrony_conf: "/etc/chrony.conf",
         chrony_service: "chrony",
         ntp_service: "ntp",

@@ -189,7 +189,7 @@ impl Distro {
                     .is_ok_and(|v| v["refresh"]["hold"] == "forever")
             });
             if held {
-                info!(sys, "Skipping snap refresh because refresh.hold is set to 'forever'");
+                info!(sys, "snaps are not refreshed: refresh.hold says forever");
             } else {
                 let argv = Manager::Snap.argv("snap", Verb::Upgrade, &[]);
                 sys.run(&Command::new(argv).output(Output::Stage).timeout(TIMEOUT))?;
@@ -246,7 +246,7 @@ impl Distro {
         for package in &for_snap {
             let argv = Manager::Snap.argv("snap", Verb::Install, std::slice::from_ref(package));
             if let Err(e) = sys.run(&Command::new(argv).output(Output::Stage).timeout(TIMEOUT)) {
-                info!(sys, "Failed to 'snap install {}'! ({e})", package.name);
+                info!(sys, "snap {} was not installed: {e}", package.name);
                 failed.push(package.name.clone());
             }
         }

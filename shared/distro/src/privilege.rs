@@ -74,7 +74,7 @@ impl Distro {
             let whole = format!("{text}{note}\n{}\n#includedir {SUDOERS_DIR}\n", header(sys, "Added"));
             let mode = own.as_ref().and_then(|_| mode_of(sys, SUDOERS)).unwrap_or(0o440);
             sys.write(SUDOERS, whole, Write::mode(mode))?;
-            debug!(sys, "Added '#includedir {SUDOERS_DIR}' to {SUDOERS}");
+            debug!(sys, "{SUDOERS} reads {SUDOERS_DIR} from now on");
         }
         sys.make_dir(SUDOERS_DIR, 0o750)?;
         sys.set_mode(SUDOERS_DIR, 0o750)

@@ -3,7 +3,7 @@
 
 use system::System;
 
-use crate::{HostnameWay, LocaleWay, Manager, NtpData, ZoneWay};
+use crate::{HostnameWay, LocaleWay, Manager, NtpData, TrustData, ZoneWay};
 
 /// Distributions that do most things alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +41,7 @@ pub struct Distro {
     /// Whether private host keys belong to the group ssh_keys.
     pub ssh_key_group: bool,
     pub ntp: NtpData,
+    pub trust: TrustData,
 }
 
 const DEBIAN: Distro = Distro {
@@ -58,6 +59,7 @@ const DEBIAN: Distro = Distro {
     ssh_service: "ssh",
     ssh_key_group: false,
     ntp: NtpData { chrony_conf: "/etc/chrony/chrony.conf", ..NtpData::USUAL },
+    trust: TrustData::DEBIAN,
 };
 
 const RED_HAT: Distro = Distro {
@@ -75,11 +77,17 @@ const RED_HAT: Distro = Distro {
     ssh_service: "sshd",
     ssh_key_group: true,
     ntp: NtpData { chrony_service: "chronyd", ntp_service: "ntpd", ..NtpData::USUAL },
+    trust: TrustData::RED_HAT,
 };
 
 /// Red Hat's tools, but not its family's name.
-const LIKE_RED_HAT: Distro =
-    Distro { family: Family::Other, prefers_fqdn: false, ssh_key_group: false, ..RED_HAT };
+const LIKE_RED_HAT: Distro = Distro {
+    family: Family::Other,
+    prefers_fqdn: false,
+    ssh_key_group: false,
+    trust: TrustData::RED_HAT.unverified(),
+    ..RED_HAT
+};
 
 const VMWARE: Distro = Distro {
     prefers_fqdn: true,
@@ -94,6 +102,7 @@ const VMWARE: Distro = Distro {
         timesyncd_conf: "/etc/systemd/timesyncd.conf",
         ..NtpData::USUAL
     },
+    trust: TrustData::RED_HAT.unverified(),
     ..RED_HAT
 };
 
@@ -113,6 +122,7 @@ const SUSE: Distro = Distro {
         prefers: &["chrony", "systemd-timesyncd", "ntp"],
         ..NtpData::USUAL
     },
+    trust: TrustData::SUSE,
     ..RED_HAT
 };
 
@@ -134,6 +144,7 @@ const ALPINE: Distro = Distro {
         prefers: &["chrony", "ntp"],
         ..NtpData::USUAL
     },
+    trust: TrustData::ALPINE,
     ..DEBIAN
 };
 
@@ -147,7 +158,8 @@ const ARCH: Distro = Distro {
     default_locale: "C.UTF-8",
     manager: Manager::Pacman,
     ssh_service: "sshd",
-    ntp: NtpData::USUAL,
+    ntp: NtpData { verified: false, ..NtpData::USUAL },
+    trust: TrustData::DEBIAN.unverified(),
     ..DEBIAN
 };
 
@@ -170,13 +182,19 @@ const AOSC: Distro = Distro {
     zone: ZoneWay::Link,
     manager: Manager::Oma,
     ntp: NtpData { timesyncd_conf: "/etc/systemd/timesyncd.conf", ..NtpData::USUAL },
+    trust: TrustData::AOSC,
     ..ARCH
 };
 
 const DISTROS: &[Distro] = &[
     Distro { name: "almalinux", ..RED_HAT },
     ALPINE,
-    Distro { name: "amazon", ..RED_HAT },
+    Distro {
+        name: "amazon",
+        ntp: NtpData { verified: false, ..RED_HAT.ntp },
+        trust: TrustData::RHEL,
+        ..RED_HAT
+    },
     AOSC,
     ARCH,
     Distro {
@@ -190,6 +208,7 @@ const DISTROS: &[Distro] = &[
             timesyncd_conf: "/etc/systemd/timesyncd.conf",
             ..NtpData::USUAL
         },
+        trust: TrustData::RED_HAT.unverified(),
         ..RED_HAT
     },
     Distro { name: "centos", ..RED_HAT },
@@ -200,32 +219,48 @@ const DISTROS: &[Distro] = &[
         ..GENTOO
     },
     DEBIAN,
-    Distro { name: "eurolinux", ntp: NtpData { pools_of: "", ..RED_HAT.ntp }, ..RED_HAT },
+    Distro {
+        name: "eurolinux",
+        ntp: NtpData { pools_of: "", ..RED_HAT.ntp },
+        trust: TrustData::RED_HAT.unverified(),
+        ..RED_HAT
+    },
     Distro { name: "fedora", ..RED_HAT },
     GENTOO,
     Distro { name: "mariner", templates: "mariner", ..VMWARE },
-    Distro { name: "miraclelinux", ..RED_HAT },
+    Distro { name: "miraclelinux", trust: TrustData::RED_HAT.unverified(), ..RED_HAT },
     Distro { name: "OpenCloudOS", templates: "OpenCloudOS", ..LIKE_RED_HAT },
     Distro { name: "openeuler", templates: "openeuler", ..LIKE_RED_HAT },
-    Distro { name: "openmandriva", ..RED_HAT },
+    Distro { name: "openmandriva", trust: TrustData::RED_HAT.unverified(), ..RED_HAT },
     Distro { name: "opensuse", ntp: NtpData { pools_of: "opensuse", ..SUSE.ntp }, ..SUSE },
     Distro { name: "opensuse-leap", ntp: NtpData { pools_of: "opensuse", ..SUSE.ntp }, ..SUSE },
     Distro { name: "opensuse-microos", ntp: NtpData { pools_of: "opensuse", ..SUSE.ntp }, ..SUSE },
     Distro { name: "opensuse-tumbleweed", ntp: NtpData { pools_of: "opensuse", ..SUSE.ntp }, ..SUSE },
-    Distro { name: "photon", templates: "photon", loop_address: "127.0.1.1", ..VMWARE },
+    Distro {
+        name: "photon",
+        templates: "photon",
+        loop_address: "127.0.1.1",
+        trust: TrustData::PHOTON,
+        ..VMWARE
+    },
     Distro { name: "raspberry-pi-os", locale: LocaleWay::RaspiConfig, ..DEBIAN },
-    RED_HAT,
+    Distro { trust: TrustData::RHEL, ..RED_HAT },
     Distro { name: "rocky", ..RED_HAT },
     Distro { name: "sle-micro", ntp: NtpData { pools_of: "opensuse", ..SUSE.ntp }, ..SUSE },
     Distro { name: "sle_hpc", ntp: NtpData { pools_of: "opensuse", ..SUSE.ntp }, ..SUSE },
     Distro { name: "sles", ntp: NtpData { pools_of: "opensuse", ..SUSE.ntp }, ..SUSE },
-    SUSE,
+    Distro { ntp: NtpData { verified: false, ..SUSE.ntp }, trust: TrustData::SUSE.unverified(), ..SUSE },
     Distro { name: "TencentOS", templates: "OpenCloudOS", ..LIKE_RED_HAT },
     Distro { name: "ubuntu", snaps: true, ..DEBIAN },
-    Distro { name: "virtuozzo", ..RED_HAT },
+    Distro { name: "virtuozzo", trust: TrustData::RED_HAT.unverified(), ..RED_HAT },
 ];
 
 impl Distro {
+    /// Every row.
+    pub fn all() -> &'static [Distro] {
+        DISTROS
+    }
+
     /// The row of that name.
     pub fn named(name: &str) -> Option<&'static Distro> {
         DISTROS.iter().find(|d| d.name.eq_ignore_ascii_case(name))

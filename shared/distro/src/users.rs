@@ -140,7 +140,7 @@ impl Distro {
     /// Makes a user; `false` when there is one of that name already, who is left as he is.
     pub fn add_user(&self, sys: &System, user: &NewUser) -> Result<bool> {
         if sys.user(&user.name).is_some() {
-            info!(sys, "User {} already exists, skipping.", user.name);
+            info!(sys, "user {} is there already; not made again", user.name);
             return Ok(false);
         }
         if user.create_groups {

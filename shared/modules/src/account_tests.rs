@@ -74,7 +74,7 @@ fn who_is_there_already_keeps_what_useradd_would_set() {
     sandbox.run(&users_groups::MODULE).unwrap();
     assert_eq!(sandbox.calls(), "");
     let noticed = sandbox.noticed().join("\n");
-    assert!(noticed.contains("'passwd' in user-data is ignored for existing user old"), "{noticed}");
+    assert!(noticed.contains("user old was there already: its password stays"), "{noticed}");
     assert!(noticed.contains("Not unlocking the password of existing user old"), "{noticed}");
     assert!(!noticed.contains("hunter2"));
 }

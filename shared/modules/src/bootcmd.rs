@@ -4,12 +4,12 @@ use state::Frequency;
 use system::{Command, Output, Result, Write, debug};
 
 use crate::shell::Commands;
-use crate::{Context, Module, required};
+use crate::{Context, Distros, Module, required};
 
 pub const MODULE: Module = Module {
     name: "bootcmd",
     frequency: Frequency::Always,
-    distros: &[],
+    distros: Distros::All,
     activation: &["bootcmd"],
     keys: &[Keys::KEYS],
     run,

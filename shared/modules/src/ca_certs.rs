@@ -1,36 +1,15 @@
 //! ca_certs: certificates that the machine is to trust, and the removal of those that it trusts already.
 
-use distro::{Distro, Family};
+use distro::{Distrust, TrustData};
 use state::Frequency;
 use system::{Command, Error, Result, System, Write, debug, warning};
 
-use crate::{Context, Module};
+use crate::{Context, Distros, Module};
 
 pub const MODULE: Module = Module {
     name: "ca_certs",
     frequency: Frequency::Instance,
-    distros: &[
-        "almalinux",
-        "alpine",
-        "amazon",
-        "aosc",
-        "centos",
-        "cloudlinux",
-        "debian",
-        "fedora",
-        "opensuse",
-        "opensuse-leap",
-        "opensuse-microos",
-        "opensuse-tumbleweed",
-        "photon",
-        "raspberry-pi-os",
-        "rhel",
-        "rocky",
-        "sle-micro",
-        "sle_hpc",
-        "sles",
-        "ubuntu",
-    ],
+    distros: Distros::Where(|distro| distro.trust.verified),
     activation: &["ca_certs", "ca-certs"],
     keys: &[Keys::KEYS],
     run,
@@ -49,61 +28,6 @@ config::keys! {
     }
 }
 
-/// Where a distribution keeps them, and what makes them known.
-#[derive(Debug, PartialEq, Eq)]
-struct Store {
-    directory: &'static str,
-    extension: &'static str,
-    refresh: &'static str,
-    distrust: Distrust,
-}
-
-/// How the defaults are removed.
-#[derive(Debug, PartialEq, Eq)]
-enum Distrust {
-    /// Every line of this list gets a `!`; the flag is for debconf's answer about later ones.
-    Lines(&'static str, bool),
-    /// These directories are emptied.
-    Directories(&'static [&'static str]),
-    /// There is no way.
-    None,
-}
-
-fn store(distro: &Distro) -> Store {
-    const RED_HAT: [&str; 2] = ["/etc/pki/ca-trust", "/usr/share/pki/ca-trust-source"];
-    let (directory, extension, refresh, distrust) = match (distro.name, distro.family) {
-        ("photon", _) => (
-            "/etc/ssl/certs",
-            "pem",
-            "rehash_ca_certificates.sh",
-            Distrust::Directories(&["/etc/pki/tls/certs", "/etc/ssl/certs"]),
-        ),
-        ("aosc", _) => (
-            "/etc/ssl/certs",
-            "pem",
-            "update-ca-bundle",
-            Distrust::Lines("/etc/ca-certificates/conf.d/cloud-init.conf", false),
-        ),
-        (name, Family::RedHat) => (
-            "/usr/share/pki/ca-trust-source/anchors",
-            "crt",
-            "update-ca-trust",
-            // Upstream does so for these names alone; the others lose nothing.
-            if matches!(name, "rhel" | "amazon") { Distrust::Directories(&RED_HAT) } else { Distrust::None },
-        ),
-        (_, Family::Suse) => {
-            ("/usr/share/pki/trust/anchors", "crt", "update-ca-certificates", Distrust::None)
-        }
-        (_, family) => (
-            "/usr/local/share/ca-certificates",
-            "crt",
-            "update-ca-certificates",
-            Distrust::Lines("/etc/ca-certificates.conf", family != Family::Alpine),
-        ),
-    };
-    Store { directory, extension, refresh, distrust }
-}
-
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
     let Some(wanted) = context.read_known(Keys::read_known).and_then(|k| k.ca_certs) else {
@@ -113,9 +37,9 @@ fn run(context: &Context<'_>) -> Result<()> {
         }
         return Ok(());
     };
-    let store = store(context.distro);
+    let store = &context.distro.trust;
     if wanted.remove_defaults {
-        distrust(context, &store)?;
+        distrust(context, store)?;
     }
     for (i, certificate) in wanted.trusted.iter().enumerate() {
         let path = format!("{}/cloud-init-ca-cert-{}.{}", store.directory, i + 1, store.extension);
@@ -127,10 +51,10 @@ fn run(context: &Context<'_>) -> Result<()> {
     sys.run(&Command::new([store.refresh])).map(drop)
 }
 
-fn distrust(context: &Context<'_>, store: &Store) -> Result<()> {
+fn distrust(context: &Context<'_>, store: &TrustData) -> Result<()> {
     let sys = context.sys;
     match store.distrust {
-        Distrust::Lines(list, debconf) => {
+        Distrust::Lines { path: list, debconf } => {
             if let Some(text) = sys.read_text_if_there(list)?
                 && !text.is_empty()
             {
@@ -187,6 +111,7 @@ fn struck_out(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::testing::Sandbox;
+    use distro::Distro;
 
     const PEM: &str = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
 

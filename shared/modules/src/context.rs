@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use config::{Finding, FromNode, Kind, Node, Reader};
+use config::{Finding, FromNode, Kind, Node, Origins, Reader};
 use distro::Distro;
 use state::{Instance, Layout};
 use system::{Error, Result, System, deprecated, warning};
@@ -31,6 +31,8 @@ pub struct Context<'a> {
     pub distro: &'static Distro,
     /// The merged cloud-config. Of its `system_info` modules take nothing but through the next field.
     pub config: &'a Node,
+    /// Where its values were written, for messages.
+    pub origins: &'a Origins,
     /// `system_info` of the merged configuration (default_user, package_mirrors, ssh_svcname, …).
     pub system_info: &'a Node,
     /// Arguments from the module list or the command line.
@@ -62,7 +64,9 @@ impl Context<'_> {
         value
     }
 
+    /// Logs a finding, at the place that the user knows.
     pub fn report(&self, finding: &Finding) {
+        let finding = Finding { at: self.origins.of(self.sys, &finding.at), ..finding.clone() };
         match finding.kind {
             Kind::Deprecated => deprecated!(self.sys, "{finding}"),
             _ => warning!(self.sys, "{finding}"),

@@ -4,12 +4,12 @@ use config::{Map, Node};
 use state::Frequency;
 use system::{Result, Write, debug, rfc2822, warning};
 
-use crate::{Context, Module, template};
+use crate::{Context, Distros, Module, template};
 
 pub const MODULE: Module = Module {
     name: "final_message",
     frequency: Frequency::Always,
-    distros: &[],
+    distros: Distros::All,
     activation: &[],
     keys: &[Keys::KEYS],
     run,
@@ -47,7 +47,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     let finished = format!("{uptime} - {time} - v. {VERSION}\n");
     sys.write(context.layout.instance("boot-finished"), finished, Write::default().durable())?;
     if context.instance.datasource == "None" && !only_none(context.config) {
-        warning!(sys, "Used fallback datasource");
+        warning!(sys, "no datasource had anything for this machine; it was set up with None");
     }
     Ok(())
 }
@@ -111,18 +111,25 @@ mod tests {
 
     #[test]
     fn boot_finished_is_written_and_the_fallback_is_said() {
-        for (datasource, config, warnings) in [
-            ("NoCloud", "{}", 0),
-            ("None", "{}", 1),
-            ("None", "datasource_list: [None]", 0),
-            ("None", "datasource_list: [NoCloud, None]", 1),
-            ("NoCloud", "final_message: $nothing", 1),
-            ("NoCloud", "final_message: [a]", 1),
+        let fallback = Some("no datasource had anything for this machine; it was set up with None");
+        for (datasource, config, said) in [
+            ("NoCloud", "{}", None),
+            ("None", "{}", fallback),
+            ("None", "datasource_list: [None]", None),
+            ("None", "datasource_list: [NoCloud, None]", fallback),
+            ("None", "datasource_list: []", fallback),
+            ("NoCloud", "final_message: $nothing", Some("final_message: nothing is known as nothing")),
+            (
+                "NoCloud",
+                "final_message: [a]",
+                Some("test.yaml:1:16: final_message: expected text, found a list"),
+            ),
         ] {
             let mut sandbox = Sandbox::new(config);
             sandbox.instance.datasource = datasource.into();
             sandbox.run(&MODULE).unwrap();
-            assert_eq!(sandbox.noticed().len(), warnings, "{config} {:?}", sandbox.noticed());
+            let said: Vec<&str> = said.into_iter().collect();
+            assert_eq!(sandbox.noticed(), said, "{datasource} {config}");
             let (text, mode) = sandbox.file("/var/lib/cloud/instance/boot-finished");
             let parts: Vec<&str> = text.trim_end().split(" - ").collect();
             assert!(parts[0].parse::<f64>().unwrap() > 0.0);

@@ -8,12 +8,12 @@ use system::{Command, Error, Result, ResultExt, System, debug, info, warning};
 use crate::block::{Partition, block_of};
 use crate::mountinfo::{MountInfo, read_mountinfo};
 use crate::partition_table::{Geometry, Growth, Plan, plan_growth};
-use crate::{Context, Module};
+use crate::{Context, Distros, Module};
 
 pub const MODULE: Module = Module {
     name: "growpart",
     frequency: Frequency::Always,
-    distros: &[],
+    distros: Distros::All,
     activation: &[],
     keys: &[Keys::KEYS],
     run,

@@ -5,12 +5,12 @@ use encoding::{base64, sha};
 use state::Frequency;
 use system::{Command, Result, System, debug};
 
-use crate::{Context, Module};
+use crate::{Context, Distros, Module};
 
 pub const MODULE: Module = Module {
     name: "keys_to_console",
     frequency: Frequency::Instance,
-    distros: &[],
+    distros: Distros::All,
     activation: &[],
     keys: &[Keys::KEYS],
     run,

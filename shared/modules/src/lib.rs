@@ -62,6 +62,7 @@ pub use pending::unknown_keys;
 pub use run::{Ran, run_list, run_one};
 
 use config::Key;
+use distro::Distro;
 use state::Frequency;
 use system::Result;
 
@@ -70,13 +71,29 @@ pub struct Module {
     /// As lists spell it, with underscores: `write_files`.
     pub name: &'static str,
     pub frequency: Frequency,
-    /// Names of distributions it is for; empty: all.
-    pub distros: &'static [&'static str],
+    pub distros: Distros,
     /// It runs only when one of these keys is in the configuration; empty: always.
     pub activation: &'static [&'static str],
     /// The tables of the top-level keys that it reads, for checks, schema and documentation.
     pub keys: &'static [&'static [Key]],
     pub run: fn(&Context<'_>) -> Result<()>,
+}
+
+/// The distributions that a module is for.
+#[derive(Debug, Clone, Copy)]
+pub enum Distros {
+    All,
+    /// Those whose row in the table of distributions says so.
+    Where(fn(&Distro) -> bool),
+}
+
+impl Distros {
+    pub fn include(self, distro: &Distro) -> bool {
+        match self {
+            Distros::All => true,
+            Distros::Where(says) => says(distro),
+        }
+    }
 }
 
 /// Every module. A new one is a file and a line here.
@@ -118,4 +135,32 @@ pub fn module(name: &str) -> Option<&'static Module> {
     let name = name.strip_suffix(".py").unwrap_or(&name);
     let name = name.strip_prefix("cc_").unwrap_or(name);
     MODULES.iter().find(|m| m.name == name).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The distributions that upstream's documentation of a module names.
+    #[test]
+    fn modules_that_are_for_some_distributions() {
+        let everywhere = MODULES.iter().filter(|m| matches!(m.distros, Distros::All)).count();
+        assert_eq!(everywhere, MODULES.len() - 2);
+        for (module, names) in [
+            (
+                &ca_certs::MODULE,
+                "almalinux alpine amazon aosc centos cloudlinux debian fedora opensuse opensuse-leap opensuse-microos \
+                 opensuse-tumbleweed photon raspberry-pi-os rhel rocky sle-micro sle_hpc sles ubuntu",
+            ),
+            (
+                &ntp::MODULE,
+                "almalinux alpine aosc azurelinux centos cloudlinux cos debian eurolinux fedora mariner miraclelinux \
+                 OpenCloudOS openeuler openmandriva opensuse opensuse-leap opensuse-microos opensuse-tumbleweed \
+                 photon raspberry-pi-os rhel rocky sle-micro sle_hpc sles TencentOS ubuntu virtuozzo",
+            ),
+        ] {
+            let included = Distro::all().iter().filter(|d| module.distros.include(d)).map(|d| d.name);
+            assert_eq!(included.collect::<Vec<_>>().join(" "), names, "{}", module.name);
+        }
+    }
 }

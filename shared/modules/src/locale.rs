@@ -3,12 +3,12 @@
 use state::Frequency;
 use system::{Result, debug};
 
-use crate::{Context, Module};
+use crate::{Context, Distros, Module};
 
 pub const MODULE: Module = Module {
     name: "locale",
     frequency: Frequency::Instance,
-    distros: &[],
+    distros: Distros::All,
     activation: &[],
     keys: &[Keys::KEYS],
     run,

@@ -7,12 +7,12 @@ use system::{Command, Result, System, Write, debug, warning};
 use crate::fstab::{Devices, FIELDS, Mount, Wanted, entries, text};
 use crate::mountinfo::{mounted_at, read_mountinfo};
 use crate::swap::{self, Swap};
-use crate::{Context, Module};
+use crate::{Context, Distros, Module};
 
 pub const MODULE: Module = Module {
     name: "mounts",
     frequency: Frequency::Instance,
-    distros: &[],
+    distros: Distros::All,
     activation: &[],
     keys: &[Keys::KEYS],
     run,

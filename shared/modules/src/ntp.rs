@@ -6,42 +6,12 @@ use distro::{Action, Family, NtpClient};
 use state::Frequency;
 use system::{Error, Result, Write, debug, warning};
 
-use crate::{Context, Module, package_sources, template};
+use crate::{Context, Distros, Module, package_sources, template};
 
 pub const MODULE: Module = Module {
     name: "ntp",
     frequency: Frequency::Instance,
-    distros: &[
-        "almalinux",
-        "alpine",
-        "aosc",
-        "azurelinux",
-        "centos",
-        "cloudlinux",
-        "cos",
-        "debian",
-        "eurolinux",
-        "fedora",
-        "mariner",
-        "miraclelinux",
-        "openeuler",
-        "OpenCloudOS",
-        "openmandriva",
-        "opensuse",
-        "opensuse-leap",
-        "opensuse-microos",
-        "opensuse-tumbleweed",
-        "photon",
-        "raspberry-pi-os",
-        "rhel",
-        "rocky",
-        "sle-micro",
-        "sle_hpc",
-        "sles",
-        "TencentOS",
-        "ubuntu",
-        "virtuozzo",
-    ],
+    distros: Distros::Where(|distro| distro.ntp.verified),
     activation: &["ntp"],
     keys: &[Keys::KEYS],
     run,

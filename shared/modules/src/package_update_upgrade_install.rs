@@ -7,12 +7,12 @@ use distro::{Package, Wanted};
 use state::Frequency;
 use system::{Command, Error, Result, warning};
 
-use crate::{Context, Module, package_sources};
+use crate::{Context, Distros, Module, package_sources};
 
 pub const MODULE: Module = Module {
     name: "package_update_upgrade_install",
     frequency: Frequency::Instance,
-    distros: &[],
+    distros: Distros::All,
     activation: &["apt_update", "package_update", "apt_upgrade", "package_upgrade", "packages"],
     keys: &[Keys::KEYS],
     run,

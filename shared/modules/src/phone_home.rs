@@ -6,12 +6,12 @@ use config::{FromNode, Node, Reader, Shape, Value};
 use state::Frequency;
 use system::{Error, Fetch, Result, info, warning};
 
-use crate::{Context, Module, names};
+use crate::{Context, Distros, Module, names};
 
 pub const MODULE: Module = Module {
     name: "phone_home",
     frequency: Frequency::Instance,
-    distros: &[],
+    distros: Distros::All,
     activation: &["phone_home"],
     keys: &[Keys::KEYS],
     run,

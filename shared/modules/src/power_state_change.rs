@@ -9,12 +9,12 @@ use distro::Family;
 use state::Frequency;
 use system::{Command, Result, info, warning};
 
-use crate::{Context, Module};
+use crate::{Context, Distros, Module};
 
 pub const MODULE: Module = Module {
     name: "power_state_change",
     frequency: Frequency::Instance,
-    distros: &[],
+    distros: Distros::All,
     activation: &["power_state"],
     keys: &[Keys::KEYS],
     run,

@@ -7,12 +7,12 @@ use system::{Command, Error, Growable, Result, System, debug, info, warning};
 
 use crate::block::{block_of, device_of};
 use crate::mountinfo::{MountInfo, mounted_at, read_mountinfo};
-use crate::{Context, Module};
+use crate::{Context, Distros, Module};
 
 pub const MODULE: Module = Module {
     name: "resizefs",
     frequency: Frequency::Always,
-    distros: &[],
+    distros: Distros::All,
     activation: &[],
     keys: &[Keys::KEYS],
     run,

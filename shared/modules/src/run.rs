@@ -47,11 +47,7 @@ pub fn run_list(context: &Context<'_>, entries: &[Entry], stage: &str) -> Vec<(S
         outcomes.push((entry.name.clone(), outcome));
     }
     if !inactive.is_empty() {
-        info!(
-            context.sys,
-            "Skipping modules '{}' because no applicable config is provided.",
-            inactive.join(",")
-        );
+        info!(context.sys, "nothing to do, as none of their keys is set: {}", inactive.join(" "));
     }
     outcomes
 }
@@ -86,11 +82,11 @@ fn due(context: &Context<'_>, entry: &Entry, unverified: &[String]) -> Result<&'
     if !module.activation.is_empty() && !module.activation.iter().any(active) {
         return Err(format!("none of its keys ({}) is set", module.activation.join(", ")));
     }
-    if !module.distros.is_empty() && !module.distros.contains(&context.distro.name) {
+    if !module.distros.include(context.distro) {
         if unverified.iter().any(|n| n.replace('-', "_") == module.name) {
             info!(sys, "running unverified module {}", entry.name);
         } else {
-            info!(sys, "Skipping module {}: not for {}", entry.name, context.distro.name);
+            info!(sys, "module {} is not for {}; skipped", entry.name, context.distro.name);
             return Err(format!("not for {}", context.distro.name));
         }
     }

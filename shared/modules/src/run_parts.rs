@@ -53,10 +53,7 @@ pub fn run_parts(context: &Context<'_>, directory: &str, prefix: &[String]) -> R
         return Ok(());
     }
     let names = failed.join(", ");
-    Err(Error::new(format!(
-        "Runparts: {} failures ({names}) in {attempted} attempted commands",
-        failed.len()
-    )))
+    Err(Error::new(format!("{} of {attempted} scripts failed: {names}", failed.len())))
 }
 
 #[cfg(test)]
@@ -94,7 +91,7 @@ mod tests {
             put(&sandbox, &at("c"), "#!/bin/sh\necho c >> OUT\n", 0o644);
             put(&sandbox, &at("nested/d"), "#!/bin/sh\necho d >> OUT\n", 0o755);
             let message = sandbox.run(module).unwrap_err().to_string();
-            assert_eq!(message, "Runparts: 1 failures (10 a) in 2 attempted commands");
+            assert_eq!(message, "1 of 2 scripts failed: 10 a");
             assert_eq!(out(&sandbox), "a\nb\n");
             let noticed = sandbox.noticed();
             assert_eq!(noticed.len(), 2, "{noticed:?}");

@@ -4,12 +4,12 @@ use state::Frequency;
 use system::{Result, Write};
 
 use crate::shell::Commands;
-use crate::{Context, Module, required};
+use crate::{Context, Distros, Module, required};
 
 pub const MODULE: Module = Module {
     name: "runcmd",
     frequency: Frequency::Instance,
-    distros: &[],
+    distros: Distros::All,
     activation: &["runcmd"],
     keys: &[Keys::KEYS],
     run,

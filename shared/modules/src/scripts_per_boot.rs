@@ -4,12 +4,12 @@ use state::Frequency;
 use system::Result;
 
 use crate::run_parts::run_parts;
-use crate::{Context, Module};
+use crate::{Context, Distros, Module};
 
 pub const MODULE: Module = Module {
     name: "scripts_per_boot",
     frequency: Frequency::Always,
-    distros: &[],
+    distros: Distros::All,
     activation: &[],
     keys: &[],
     run,

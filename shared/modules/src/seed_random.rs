@@ -5,12 +5,12 @@ use config::Text;
 use state::Frequency;
 use system::{Command, Error, Output, Result, System, Write, debug};
 
-use crate::{Context, Module};
+use crate::{Context, Distros, Module};
 
 pub const MODULE: Module = Module {
     name: "seed_random",
     frequency: Frequency::Instance,
-    distros: &[],
+    distros: Distros::All,
     activation: &[],
     keys: &[Keys::KEYS],
     run,

@@ -6,12 +6,12 @@ use state::Frequency;
 use system::{Error, Result, Write, debug};
 
 use crate::names::{self, Keys, Names};
-use crate::{Context, Module};
+use crate::{Context, Distros, Module};
 
 pub const MODULE: Module = Module {
     name: "set_hostname",
     frequency: Frequency::Instance,
-    distros: &[],
+    distros: Distros::All,
     activation: &[],
     keys: &[Keys::KEYS],
     run,
@@ -36,7 +36,7 @@ pub fn early(context: &Context<'_>) -> Result<()> {
 fn set(context: &Context<'_>, keys: &Keys, given_only: bool) -> Result<()> {
     let sys = context.sys;
     if keys.preserve_hostname {
-        debug!(sys, "Configuration option 'preserve_hostname' is set, not setting the hostname");
+        debug!(sys, "preserve_hostname is set; the name stays as it is");
         return Ok(());
     }
     let Some(names) = names::of(context, keys, given_only) else {
@@ -61,11 +61,11 @@ fn set(context: &Context<'_>, keys: &Keys, given_only: bool) -> Result<()> {
         return Ok(());
     }
     if names.is_default && names.hostname == "localhost" {
-        debug!(sys, "Hostname is localhost. Let other services handle this.");
+        debug!(sys, "nobody names the machine; it may get its name from elsewhere");
         return Ok(());
     }
     let name = names.written(prefer_fqdn(context, keys));
-    debug!(sys, "Setting the hostname to {} ({})", names.fqdn, names.hostname);
+    debug!(sys, "naming the machine {} ({})", names.fqdn, names.hostname);
     context.distro.set_hostname(sys, name, keys.create_hostname_file)?;
     sys.write(path, state::json_text(&record, 1), Write::default()).map(drop)
 }
@@ -135,17 +135,7 @@ mod tests {
             let mut sandbox = Sandbox::new(config);
             sandbox.instance.local_hostname = cloud;
             sandbox.run(&MODULE).unwrap();
-            early(&crate::Context {
-                sys: &sandbox.sys,
-                layout: &sandbox.layout,
-                instance: &sandbox.instance,
-                distro: sandbox.distro,
-                config: &sandbox.config,
-                system_info: &sandbox.system_info,
-                args: &[],
-                script_timeout: sandbox.script_timeout,
-            })
-            .unwrap();
+            sandbox.with_context(early).unwrap();
             assert_eq!(name_after(&sandbox), None, "{config}");
         }
     }

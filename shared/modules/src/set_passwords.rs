@@ -6,12 +6,12 @@ use state::Frequency;
 use system::{Error, Result, System, debug, warning};
 
 use crate::users::{Accounts, Secret};
-use crate::{Context, Module, sshd_config};
+use crate::{Context, Distros, Module, sshd_config};
 
 pub const MODULE: Module = Module {
     name: "set_passwords",
     frequency: Frequency::Instance,
-    distros: &[],
+    distros: Distros::All,
     activation: &[],
     keys: &[Keys::KEYS],
     run,
@@ -160,7 +160,10 @@ fn run(context: &Context<'_>) -> Result<()> {
     if let (true, Some(password)) = (users.is_empty() && lines.is_empty(), password) {
         match Accounts::of(context).default_user() {
             Some(user) => lines.push((user.name.clone(), password)),
-            None => warning!(sys, "No default or defined user to change password for."),
+            None => warning!(
+                sys,
+                "password: nobody to give it to; there is no default user, and users lists none"
+            ),
         }
     }
     let expire = chpasswd.as_ref().is_none_or(|c| c.expire);

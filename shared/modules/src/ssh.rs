@@ -5,12 +5,12 @@ use state::Frequency;
 use system::{Command, Result, System, Write, debug, info, warning};
 
 use crate::users::{Accounts, SshKeys};
-use crate::{Context, Module, authorized_keys, sshd_config};
+use crate::{Context, Distros, Module, authorized_keys, sshd_config};
 
 pub const MODULE: Module = Module {
     name: "ssh",
     frequency: Frequency::Instance,
-    distros: &[],
+    distros: Distros::All,
     activation: &[],
     keys: &[Keys::KEYS],
     run,
@@ -203,7 +203,7 @@ fn generate(context: &Context<'_>, keys: &Keys) {
     let fips = sys.read_text("/proc/sys/crypto/fips_enabled").is_ok_and(|t| t.trim() == "1");
     for kind in keys.ssh_genkeytypes.as_ref().unwrap_or(&usual) {
         if fips && kind == "ed25519" {
-            debug!(sys, "skipping keys that are not supported in fips mode: {kind}");
+            debug!(sys, "no {kind} host key: FIPS mode does not allow its kind");
             continue;
         }
         if kind.is_empty() || !kind.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-') {
@@ -217,7 +217,7 @@ fn generate(context: &Context<'_>, keys: &Keys) {
         match generate_one(context, kind, &path, keys.ssh_quiet_keygen) {
             Ok(()) => {}
             Err(e) if e.to_string().to_lowercase().contains("unknown key type") => {
-                debug!(sys, "ssh-keygen: unknown key type '{kind}'");
+                debug!(sys, "no {kind} host key: this ssh-keygen cannot make one");
             }
             Err(e) => warning!(sys, "no {kind} host key at {path}: {e}"),
         }
@@ -275,7 +275,7 @@ fn public_host_keys(sys: &System, blacklist: &[String]) -> Vec<(String, String)>
         let text = match sys.read_text(format!("{DIRECTORY}/{name}")) {
             Ok(text) => text,
             Err(e) => {
-                warning!(sys, "Publishing host keys failed! {e}");
+                warning!(sys, "the datasource was not told the host keys: {e}");
                 continue;
             }
         };

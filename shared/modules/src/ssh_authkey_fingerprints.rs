@@ -6,12 +6,12 @@ use system::{Result, debug, warning};
 
 use crate::authorized_keys::{self, Entry};
 use crate::users::Accounts;
-use crate::{Context, Module};
+use crate::{Context, Distros, Module};
 
 pub const MODULE: Module = Module {
     name: "ssh_authkey_fingerprints",
     frequency: Frequency::Instance,
-    distros: &[],
+    distros: Distros::All,
     activation: &[],
     keys: &[Keys::KEYS],
     run,

@@ -139,7 +139,7 @@ pub fn set_up(sys: &System, swap: &Swap) -> Option<String> {
     match make(sys, &file, swap) {
         Ok(made) => made.then_some(file),
         Err(e) => {
-            warning!(sys, "failed to setup swap: {e}");
+            warning!(sys, "no swap: {e}");
             None
         }
     }

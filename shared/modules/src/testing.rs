@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use config::Node;
+use config::{Node, Origins};
 use distro::Distro;
 use state::{Instance, Layout};
 use system::{Result, System};
@@ -113,6 +113,7 @@ impl Sandbox {
             instance: &self.instance,
             distro: self.distro,
             config: &self.config,
+            origins: &Origins::default(),
             system_info: &self.system_info,
             args: &self.args,
             script_timeout: self.script_timeout,

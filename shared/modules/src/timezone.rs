@@ -3,12 +3,12 @@
 use state::Frequency;
 use system::{Result, debug};
 
-use crate::{Context, Module, required};
+use crate::{Context, Distros, Module, required};
 
 pub const MODULE: Module = Module {
     name: "timezone",
     frequency: Frequency::Instance,
-    distros: &[],
+    distros: Distros::All,
     activation: &["timezone"],
     keys: &[Keys::KEYS],
     run,

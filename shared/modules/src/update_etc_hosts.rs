@@ -6,12 +6,12 @@ use state::Frequency;
 use system::{Error, Result, Write, debug, warning};
 
 use crate::names::{self, Names};
-use crate::{Context, Module, template};
+use crate::{Context, Distros, Module, template};
 
 pub const MODULE: Module = Module {
     name: "update_etc_hosts",
     frequency: Frequency::Always,
-    distros: &[],
+    distros: Distros::All,
     activation: &["manage_etc_hosts"],
     keys: &[Keys::KEYS, names::Keys::KEYS],
     run,

@@ -5,12 +5,12 @@ use state::Frequency;
 use system::{Result, Write, debug, info};
 
 use crate::names::{self, Keys};
-use crate::{Context, Module, set_hostname};
+use crate::{Context, Distros, Module, set_hostname};
 
 pub const MODULE: Module = Module {
     name: "update_hostname",
     frequency: Frequency::Always,
-    distros: &[],
+    distros: Distros::All,
     activation: &[],
     keys: &[Keys::KEYS],
     run,
@@ -39,7 +39,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
     let Some(keys) = context.read_known(Keys::read_known) else { return Ok(()) };
     if keys.preserve_hostname {
-        debug!(sys, "Configuration option 'preserve_hostname' is set, not updating the hostname");
+        debug!(sys, "preserve_hostname is set; the name stays as it is");
         return Ok(());
     }
     let Some(names) = names::of(context, &keys, false) else { return Ok(()) };
@@ -54,7 +54,10 @@ fn run(context: &Context<'_>) -> Result<()> {
     let wanted = names.written(set_hostname::prefer_fqdn(context, &keys));
     match decide(previous, current.as_deref(), wanted) {
         Update::Nothing => {
-            info!(sys, "{record} differs from the machine's name, assuming user maintained hostname.");
+            info!(
+                sys,
+                "the machine's name is not the one in {record}: somebody has changed it, and it stays"
+            );
             Ok(())
         }
         Update::Files(ours, machine) => {

@@ -5,12 +5,12 @@ use state::Frequency;
 use system::{Command, Error, Result, System, warning};
 
 use crate::users::{Accounts, KEYS, Maybe, User, UserKeys};
-use crate::{Context, Module, authorized_keys};
+use crate::{Context, Distros, Module, authorized_keys};
 
 pub const MODULE: Module = Module {
     name: "users_groups",
     frequency: Frequency::Instance,
-    distros: &[],
+    distros: Distros::All,
     activation: &[],
     keys: &[KEYS],
     run,
@@ -140,7 +140,7 @@ fn set_password(context: &Context<'_>, user: &User, new: bool) -> Result<()> {
         given |= keys.passwd.0.is_some();
         set(&keys.passwd, true)?;
     } else if keys.passwd.0.is_some() && !given {
-        warning!(sys, "'passwd' in user-data is ignored for existing user {name}");
+        warning!(sys, "user {name} was there already: its password stays, 'passwd' has no effect");
     }
     set(&keys.plain_text_passwd, false)?;
     set(&keys.hashed_passwd, true)?;

@@ -7,12 +7,12 @@ use config::{Findings, FromNode, Node, Reader, Shape, Text, Value};
 use state::Frequency;
 use system::{Command, Error, Fetch, Result, System, Write, warning};
 
-use crate::{Context, Module};
+use crate::{Context, Distros, Module};
 
 pub const MODULE: Module = Module {
     name: "write_files",
     frequency: Frequency::Instance,
-    distros: &[],
+    distros: Distros::All,
     activation: &["write_files"],
     keys: &[Keys::KEYS],
     run: |context| write_files(context, false),

@@ -2,13 +2,13 @@
 
 use state::Frequency;
 
-use crate::Module;
 use crate::write_files::{Keys, write_files};
+use crate::{Distros, Module};
 
 pub const MODULE: Module = Module {
     name: "write_files_deferred",
     frequency: Frequency::Instance,
-    distros: &[],
+    distros: Distros::All,
     activation: &["write_files"],
     keys: &[Keys::KEYS],
     run: |context| write_files(context, true),

@@ -63,6 +63,21 @@ pub struct Instance {
 pub struct Network {
     pub format: String,
     pub content: Value,
+    /// The file that it was read from, for messages; empty where that is not known.
+    pub source: String,
+    /// Where its values were written there (`config::origins::positions`); empty for other formats than YAML.
+    pub positions: String,
+}
+
+impl Network {
+    fn to_json(&self) -> Value {
+        json!({
+            "format": self.format,
+            "content": self.content,
+            "source": self.source,
+            "positions": self.positions,
+        })
+    }
 }
 
 /// What the cache holds.
@@ -95,7 +110,7 @@ impl Instance {
             "platform": self.platform,
             "subplatform": self.subplatform,
             "random-seed": self.random_seed,
-            "network": self.network.as_ref().map(|n| json!({"format": n.format, "content": n.content})),
+            "network": self.network.as_ref().map(|n| n.to_json()),
             "config": self.config,
             "crawled": self.crawled,
             "sensitive": self.sensitive,
@@ -142,8 +157,13 @@ impl Instance {
         };
         let mut network = object(take("network"));
         if let Some(format) = text(network.remove("format").unwrap_or_default()) {
-            instance.network =
-                Some(Network { format, content: network.remove("content").unwrap_or_default() });
+            let mut take = |key: &str| network.remove(key).unwrap_or_default();
+            instance.network = Some(Network {
+                format,
+                content: take("content"),
+                source: text(take("source")).unwrap_or_default(),
+                positions: text(take("positions")).unwrap_or_default(),
+            });
         }
         instance.other = all;
         Some(instance)

@@ -273,7 +273,7 @@ impl System {
 
 /// The command runs with `root` as its root directory.
 #[allow(unsafe_code)]
-fn confine(run: &mut std::process::Command, root: &Path, directory: &str) {
+pub(crate) fn confine(run: &mut std::process::Command, root: &Path, directory: &str) {
     let (root, directory) = (root.to_path_buf(), directory.to_string());
     // SAFETY: between fork and exec only chroot(2) and chdir(2) are called, both async-signal-safe; the
     // paths are owned by the closure, and turning them into C strings uses the stack (they are short).

@@ -18,7 +18,7 @@ impl System {
         }
         let printed = OpenOptions::new()
             .append(true)
-            .custom_flags(libc::O_NOCTTY | libc::O_CLOEXEC)
+            .custom_flags(libc::O_NOCTTY | libc::O_NONBLOCK | libc::O_CLOEXEC)
             .open(self.root().host_followed("/dev/console"))
             .and_then(|mut console| console.write_all(text.as_bytes()));
         printed.is_ok()

@@ -23,6 +23,7 @@ mod output;
 mod plan;
 mod root;
 mod scratch;
+mod stream;
 mod swap_file;
 mod udev;
 
@@ -38,6 +39,7 @@ pub use log::{Level, Log};
 pub use plan::{Cause, Noted};
 pub use root::Root;
 pub use scratch::make_scratch;
+pub use stream::Streams;
 
 use std::cell::RefCell;
 

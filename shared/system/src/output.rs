@@ -19,8 +19,8 @@ pub(crate) enum StageOutput {
 }
 
 impl System {
-    /// From now on output goes where it went and to the end of `file` too.
-    pub fn tee_output(&self, file: &str) {
+    /// From now on output goes to the end of `file` too.
+    pub(crate) fn tee_into(&self, file: &str) {
         *self.stage_output().borrow_mut() = StageOutput::Tee { file: file.to_string(), running: None };
     }
 
@@ -42,15 +42,7 @@ impl System {
         if self.is_planned() {
             return;
         }
-        let console = self.is_live().then(|| {
-            use std::os::unix::fs::OpenOptionsExt;
-            std::fs::OpenOptions::new()
-                .write(true)
-                .custom_flags(libc::O_NOCTTY | libc::O_NONBLOCK | libc::O_CLOEXEC)
-                .open("/dev/console")
-                .and_then(|mut console| console.write_all(text.as_bytes()))
-        });
-        if !matches!(console, Some(Ok(()))) {
+        if !self.is_live() || !self.print_console(text) {
             let _ = std::io::stdout().lock().write_all(text.as_bytes());
         }
     }

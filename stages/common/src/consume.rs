@@ -1,12 +1,14 @@
 //! User-data and vendor-data: stored as they came, taken apart, handled; then the configuration is read again.
 
-use config::Kind;
+use config::settings::{Layer, Origin};
+use config::{Kind, Node, Origins};
 use serde_json::json;
 use state::Raw as Blobs;
 use state::{Frequency, acquire, has_run};
 use system::{Write, debug, deprecated, warning};
 use userdata::{Data, Dirs, Options, Raw, consume, store};
 
+use crate::stage::ORIGINS;
 use crate::{Found, Stage};
 
 impl Stage {
@@ -35,6 +37,7 @@ impl Stage {
             };
             consume(&self.sys, &dirs, &stored, &options)
         })();
+        let mut configs = Vec::new();
         match result {
             Ok(consumed) => {
                 let unknown = consumed.configs.iter().map(modules::unknown_keys);
@@ -46,6 +49,7 @@ impl Stage {
                         _ => warning!(self.sys, "{finding}"),
                     }
                 }
+                configs = consumed.configs;
                 debug!(
                     self.sys,
                     "finish: {event}/consume-user-data: SUCCESS: reading and applying user-data"
@@ -53,11 +57,31 @@ impl Stage {
             }
             Err(e) => {
                 debug!(self.sys, "finish: {event}/consume-user-data: FAIL: reading and applying user-data");
-                self.fail(format!("Consuming user data failed! {e}"));
+                self.fail(format!("user-data and vendor-data: {e}"));
             }
         }
         self.reload_settings(instance);
+        self.keep_origins(&configs);
         self.write_combined();
+    }
+
+    /// For this stage and the later ones, which read the merged configurations from their files: what is wrong in
+    /// one of these is reported where the user wrote it.
+    fn keep_origins(&mut self, configs: &[Node]) {
+        let is_merged =
+            |layer: &&Layer| matches!(layer.origin, Origin::User | Origin::Vendor | Origin::Vendor2);
+        let layers = self.settings.layers.iter().filter(is_merged);
+        let merged: Vec<(&str, &Node, &Node)> = layers
+            .filter_map(|layer| {
+                let config = configs.iter().find(|config| **config == layer.config)?;
+                Some((layer.name.as_str(), &layer.config, config))
+            })
+            .collect();
+        let file = self.layout.run(ORIGINS);
+        if let Err(e) = Origins::keep(&self.sys, &file, &merged) {
+            warning!(self.sys, "{e}");
+        }
+        self.origins = Origins::at(file);
     }
 
     /// The whole effective configuration, for root.

@@ -1,7 +1,7 @@
 //! Which instance this is: the cache where it can be trusted or confirmed, else a search.
 
 use config::Node;
-use datasource::{Same, Search, datasource, search};
+use datasource::{Outcome, Same, Search, datasource, search};
 use state::{Cached, Instance, Previous, instancify, write_instance_data};
 use system::{Write, debug, info, warning};
 
@@ -107,7 +107,17 @@ impl Stage {
     }
 
     fn search(&mut self, kept: Option<Kept>) -> Option<Found> {
-        let outcome = search(&self.search_with(), &self.datasource_list());
+        let list = self.datasource_list();
+        let mut outcome = Outcome::default();
+        if self.stands_in() {
+            // Else what only the local stage looks for would be passed over, and None set the machine up.
+            outcome = search(&Search { stage: datasource::Stage::Local, ..self.search_with() }, &list);
+        }
+        if outcome.found.is_none() {
+            let errors = outcome.errors;
+            outcome = search(&self.search_with(), &list);
+            outcome.errors.splice(0..0, errors);
+        }
         if let Some(instance) = outcome.found {
             // The last resort must not push out an instance that merely could not be confirmed.
             let is_worse = instance.datasource == "None"
@@ -200,6 +210,7 @@ impl Stage {
     /// The local stage did it already in this boot.
     fn is_adopted(&self, instance: &Instance) -> bool {
         self.name != Name::Local
+            && !self.stands_in()
             && self.sys.read_text(self.layout.run(".instance-id")).is_ok_and(|id| id.trim() == instance.id)
             && self.sys.exists(self.layout.run("instance-data.json"))
     }

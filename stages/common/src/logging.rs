@@ -1,27 +1,13 @@
-//! Where logs and output go, as the configuration says (`log_cfgs`, `def_log_file`, `output`).
-
-use std::fs::OpenOptions;
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+//! Where logs and output go, as the configuration says (`log_cfgs`, `def_log_file`, `output`). Here it is read; the
+//! opening is `system`'s.
 
 use config::settings::Settings;
 use config::{Node, Value};
-use system::{Level, System, debug, warning};
+use system::{Level, Result, Streams, System, debug, warning};
 
 /// Owners of the log file, the first that exists is taken.
 const USUAL_OWNERS: [&str; 4] = ["syslog:adm", "root:adm", "root:wheel", "root:root"];
 const USUAL_LOG: &str = "/var/log/cloud-init.log";
-
-/// Programs that read from a console would hang a boot: standard input is empty unless a person is there.
-pub fn no_terminal_no_input() {
-    let stdin = std::io::stdin();
-    if std::io::IsTerminal::is_terminal(&stdin) {
-        return;
-    }
-    if let Ok(null) = std::fs::File::open("/dev/null") {
-        let _ = nix::unistd::dup2_stdin(&null);
-    }
-}
 
 /// One handler of a logging configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,61 +39,27 @@ pub fn open_log(sys: &System, settings: &Settings, debug_wanted: bool) {
 }
 
 fn open_syslog(sys: &System, level: Level, settings: &Settings) {
-    let socket = std::os::unix::net::UnixDatagram::unbound();
-    let path = sys.root().host_followed("/dev/log");
-    match socket.and_then(|s| s.connect(&path).map(|()| s)) {
-        Ok(socket) => sys.log().to_syslog(level, socket),
-        Err(e) => {
-            // At early boot there is no system log yet.
-            open_file(sys, level, USUAL_LOG, &settings.merged);
-            debug!(sys, "/dev/log: {e}; logging to {USUAL_LOG} instead");
-        }
+    if let Err(e) = sys.log_to_syslog(level) {
+        // At early boot there is no system log yet.
+        open_file(sys, level, USUAL_LOG, &settings.merged);
+        debug!(sys, "{e}; logging to {USUAL_LOG} instead");
     }
 }
 
 fn open_file(sys: &System, level: Level, path: &str, config: &Node) {
-    match log_file(sys, path, config) {
-        Ok(file) => sys.log().to_file(level, file),
-        Err(e) => {
-            sys.log().to_stderr(level);
-            warning!(sys, "opening the log {path}: {e}; logging to standard error");
-        }
+    if let Err(e) = sys.log_to_file(level, path, &owners(config)) {
+        sys.log().to_stderr(level);
+        warning!(sys, "{e}; logging to standard error");
     }
 }
 
-/// The file, open for appending, with a mode no wider than 0640 and the configured owner.
-fn log_file(sys: &System, path: &str, config: &Node) -> std::io::Result<std::fs::File> {
-    let host = sys.root().host_followed(path);
-    if let Some(parent) = host.parent() {
-        std::fs::create_dir_all(parent)?;
-    }
-    let file = OpenOptions::new().append(true).create(true).mode(0o640).open(&host)?;
-    let meta = file.metadata()?;
-    if meta.is_file() {
-        let mode = meta.mode() & 0o7777;
-        if mode & !0o640 != 0 {
-            file.set_permissions(std::fs::Permissions::from_mode(mode & 0o640))?;
-        }
-        if meta.len() == 0 {
-            give(sys, path, config);
-        }
-    }
-    Ok(file)
-}
-
-fn give(sys: &System, path: &str, config: &Node) {
-    let owners: Vec<String> = match config.get("syslog_fix_perms").map(|n| &n.value) {
-        Some(Value::Null) => return,
+/// Whom a new log belongs to, in order of preference.
+fn owners(config: &Node) -> Vec<String> {
+    match config.get("syslog_fix_perms").map(|n| &n.value) {
+        Some(Value::Null) => Vec::new(),
         Some(Value::Str(one)) => vec![one.clone()],
         Some(Value::Seq(items)) => items.iter().filter_map(Node::scalar_text).collect(),
         _ => USUAL_OWNERS.map(String::from).to_vec(),
-    };
-    for owner in owners {
-        if let Ok(ids) = sys.owner(&owner)
-            && sys.set_owner(path, ids).is_ok()
-        {
-            return;
-        }
     }
 }
 
@@ -186,51 +138,33 @@ pub fn redirect_output(sys: &System, config: &Node, mode: &str) {
     };
     let both = err.as_deref().is_none_or(|e| e == "&1");
     let result = match (out.as_deref(), err.as_deref()) {
-        (Some(out), _) if both => redirect(sys, out, &[1, 2]),
+        (Some(out), _) if both => redirect(sys, out, Streams::Both),
         (out, err) => out
-            .map_or(Ok(()), |out| redirect(sys, out, &[1]))
-            .and_then(|()| err.map_or(Ok(()), |err| redirect(sys, err, &[2]))),
+            .map_or(Ok(()), |out| redirect(sys, out, Streams::Output))
+            .and_then(|()| err.map_or(Ok(()), |err| redirect(sys, err, Streams::Error))),
     };
     if let Err(e) = result {
         warning!(sys, "output of mode {mode} stays where it is: {e}");
     }
 }
 
-fn redirect(sys: &System, to: &str, streams: &[i32]) -> std::io::Result<()> {
+fn redirect(sys: &System, to: &str, streams: Streams) -> Result<()> {
     if let Some(file) = tee_file(to)
-        && streams.len() == 2
+        && streams == Streams::Both
     {
-        prepare_output_file(sys, file)?;
-        sys.tee_output(file);
-        return Ok(());
+        return sys.tee_output(file);
     }
-    if let Some(command) = to.strip_prefix('|') {
-        let mut child = std::process::Command::new("/bin/sh")
-            .args(["-c", command.trim()])
-            .stdin(std::process::Stdio::piped())
-            .spawn()?;
-        if let Some(pipe) = child.stdin.take() {
-            return point(&std::os::fd::OwnedFd::from(pipe), streams);
-        }
-        return Ok(());
+    if let Some(line) = to.strip_prefix('|') {
+        return sys.redirect_to_shell(streams, line.trim());
     }
     let (path, append) = match to.strip_prefix(">>") {
         Some(path) => (path, true),
         None => to.strip_prefix('>').map_or((to, true), |path| (path, false)),
     };
-    let path = path.trim();
-    if path.is_empty() {
-        return Ok(());
+    match path.trim() {
+        "" => Ok(()),
+        path => sys.redirect_to_file(streams, path, append),
     }
-    let host = sys.root().host_followed(path);
-    let file = OpenOptions::new()
-        .create(true)
-        .write(true)
-        .append(append)
-        .truncate(!append)
-        .mode(0o640)
-        .open(host)?;
-    point(&file.into(), streams)
 }
 
 /// The file of a plain `| tee -a FILE`, which is what nearly every configuration says.
@@ -238,33 +172,6 @@ fn tee_file(to: &str) -> Option<&str> {
     let file = to.strip_prefix('|')?.trim().strip_prefix("tee -a ")?.trim();
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@".contains(c);
     (file.starts_with('/') && file.chars().all(plain)).then_some(file)
-}
-
-/// As the shell's child would have made it: 0640, group adm where there is one.
-fn prepare_output_file(sys: &System, file: &str) -> std::io::Result<()> {
-    if sys.exists(file) {
-        return Ok(());
-    }
-    let host = sys.root().host_followed(file);
-    if let Some(parent) = host.parent() {
-        std::fs::create_dir_all(parent)?;
-    }
-    OpenOptions::new().append(true).create(true).mode(0o640).open(&host)?;
-    if let Some(group) = sys.group("adm") {
-        let _ = sys.set_owner(file, (None, Some(group.gid)));
-    }
-    Ok(())
-}
-
-fn point(to: &std::os::fd::OwnedFd, streams: &[i32]) -> std::io::Result<()> {
-    for stream in streams {
-        if *stream == std::io::stdout().as_raw_fd() {
-            nix::unistd::dup2_stdout(to)?;
-        } else {
-            nix::unistd::dup2_stderr(to)?;
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ impl Stage {
             warning!(self.sys, "{section}: {message}");
         }
         if list.is_empty() {
-            self.sys.print(&format!("No '{mode}' modules to run under section '{section}'"));
+            self.sys.print(&format!("{section} lists no module: nothing to do"));
             return;
         }
         let event = self.name.event();
@@ -30,7 +30,7 @@ impl Stage {
         let done = outcomes.iter().filter(|(_, ran)| *ran == Ran::Done).count();
         info!(
             self.sys,
-            "Ran {done} modules with {} failures",
+            "modules that ran: {done}, that failed: {}",
             outcomes.iter().filter(|(_, ran)| matches!(ran, Ran::Failed(_))).count()
         );
         for (_, ran) in outcomes {
@@ -48,14 +48,14 @@ impl Stage {
             None => None,
         };
         let Some(row) = module(&single.name) else {
-            return self.fail(format!("Did not run {}, does it exist?", single.name));
+            return self.fail(format!("no module is named {}", single.name));
         };
         let args = single.args.iter().map(|a| Node::from(a.as_str())).collect();
         let context = self.context(instance);
         let outcome = run_one(&context, &Entry::single(row.name, frequency, args), row, "single");
         match outcome {
             Ran::Failed(message) => {
-                warning!(self.sys, "Ran {} but it failed!", single.name);
+                warning!(self.sys, "module {} failed", single.name);
                 self.count_error(message);
             }
             Ran::Before => info!(self.sys, "{} previously ran", single.name),
@@ -73,6 +73,7 @@ impl Stage {
             instance,
             distro: self.distro(),
             config: &self.settings.merged,
+            origins: &self.origins,
             system_info: self.settings.get("system_info").unwrap_or(&self.nothing),
             args: &[],
             script_timeout,

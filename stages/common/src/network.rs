@@ -2,6 +2,7 @@
 //! are gathered from the settings, the command line and the instance.
 
 use config::Node;
+use config::origins::from_json;
 use datasource::{NetworkSource, datasource};
 use netconfig::{
     Inputs, Moment, Outcome, Plan, Source, apply, bring_up, decide, due, fallback, from_format, source,
@@ -13,9 +14,9 @@ use crate::{Found, Name, Stage};
 
 impl Stage {
     /// Decides, and writes and renames what is due. In the network stage only for an instance that was found there:
-    /// the local stage did it for all others.
+    /// the local stage did it for all others, if it came to its end.
     pub fn apply_network(&mut self, found: Option<&Found>) {
-        if self.name == Name::Network && found.is_none_or(|f| f.is_cached) {
+        if self.name == Name::Network && !self.stands_in() && found.is_none_or(|f| f.is_cached) {
             return;
         }
         let sys = &self.sys;
@@ -83,7 +84,12 @@ impl Stage {
     /// What the instance says, as version 1 or 2.
     fn datasource_network(&self, instance: &Instance) -> Option<Node> {
         let network = instance.network.as_ref()?;
-        match from_format(&self.sys, &network.format, &Node::from_json(&network.content)) {
+        let source = match network.source.as_str() {
+            "" => format!("network configuration of {}", instance.description),
+            file => file.to_string(),
+        };
+        let content = from_json(&network.content, &source, &network.positions);
+        match from_format(&self.sys, &network.format, &content) {
             Ok(config) => Some(config),
             Err(e) => {
                 warning!(self.sys, "{}: network configuration ignored: {e}", instance.datasource);

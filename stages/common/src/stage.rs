@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use config::Node;
 use config::settings::{Settings, Sources};
+use config::{Node, Origins};
 use state::{Instance, Layout, StageStatus, Status};
 use system::{Level, System, debug, error, warning};
 
@@ -58,6 +58,9 @@ impl Name {
     }
 }
 
+/// Below the run directory: the origins of the merged cloud-configs of this boot.
+pub(crate) const ORIGINS: &str = "cloud-config.origins";
+
 /// A running stage.
 pub struct Stage {
     pub name: Name,
@@ -70,6 +73,9 @@ pub struct Stage {
     pub(crate) nothing: Node,
     status: Status,
     record: StageStatus,
+    stands_in: bool,
+    /// Where the values of merged cloud-configs were written.
+    pub(crate) origins: Origins,
 }
 
 /// Runs one stage: reads the configuration, opens the log, takes the steps, records how it went. The exit code
@@ -87,16 +93,17 @@ pub fn run_behind(gate: undecided::Gate, name: Name, steps: impl FnOnce(&mut Sta
             return ExitCode::from(2);
         }
     };
+    let was_undecided = generator::undecided::is_open(&System::new(&args.root));
     if let Some(code) = undecided::closed(&args, gate) {
         return code;
     }
-    let mut stage = Stage::begin(name, args);
+    let mut stage = Stage::begin(name, args, was_undecided);
     steps(&mut stage);
     stage.finish()
 }
 
 impl Stage {
-    fn begin(name: Name, args: Args) -> Stage {
+    fn begin(name: Name, args: Args, was_undecided: bool) -> Stage {
         let sys = plan::door(&args.root, args.plan.as_deref());
         let command_line = sys.kernel_command_line();
         // Where the state is is itself configured: elsewhere means a second look.
@@ -115,14 +122,17 @@ impl Stage {
             nothing: Node::null(),
             status: Status::new(),
             record: StageStatus::default(),
+            stands_in: false,
+            origins: Origins::default(),
         };
-        stage.open();
+        stage.origins = Origins::at(stage.layout.run(ORIGINS));
+        stage.open(was_undecided);
         stage
     }
 
-    fn open(&mut self) {
+    fn open(&mut self, was_undecided: bool) {
         let sys = &self.sys;
-        logging::no_terminal_no_input();
+        sys.empty_input();
         if self.args.plan.is_none() {
             logging::open_log(sys, &self.settings, self.args.debug);
             logging::redirect_output(sys, &self.settings.merged, self.name.mode());
@@ -140,7 +150,7 @@ impl Stage {
         debug!(sys, "PID [{}] started cloud-init '{}'.", std::process::id(), self.name.action());
         self.report_settings();
         if self.is_recorded() {
-            self.begin_record(uptime);
+            self.begin_record(uptime, was_undecided);
         }
         debug!(self.sys, "start: {}: running stage {}", self.name.event(), self.name.status());
     }
@@ -150,19 +160,31 @@ impl Stage {
         self.args.single.is_none() && self.args.mode.is_none()
     }
 
-    fn begin_record(&mut self, uptime: f64) {
+    fn begin_record(&mut self, uptime: f64, was_undecided: bool) {
         let (sys, layout) = (&self.sys, &self.layout);
         if self.name == Name::Local {
             if let Err(e) = Status::forget(sys, layout) {
                 error!(sys, "{e}");
             }
         } else {
-            self.status = Status::read(sys, layout);
+            if sys.exists(layout.run("status.json")) {
+                self.status = Status::read(sys, layout);
+            } else if let Err(e) = Status::forget(sys, layout) {
+                // Without the link, which is in /run, the file is of an earlier boot.
+                error!(sys, "{e}");
+            }
+            if self.name == Name::Network && self.local_was_cut(was_undecided) {
+                warning!(
+                    sys,
+                    "the local stage did not come to its end in this boot; this one does its work too"
+                );
+                self.stands_in = true;
+            }
             let before = self.status.get(self.name.status());
             if before.start.is_some() && before.finished.is_none() {
                 warning!(
                     sys,
-                    "Unexpected start time found for {}. Was this stage restarted?",
+                    "stage {} began in this boot already and did not finish; it begins again",
                     self.name.status()
                 );
             }
@@ -170,6 +192,24 @@ impl Stage {
         self.record.start = Some(uptime);
         self.status.set_stage(Some(self.name.status()));
         self.write_status();
+    }
+
+    /// Whether the local stage should have come to its end in this boot and did not. An administrator who has
+    /// switched it off means that.
+    fn local_was_cut(&self, was_undecided: bool) -> bool {
+        const UNIT: &str = "cloud-init-local.service";
+        let local = self.status.get(Name::Local.status());
+        let is_switched_on = || {
+            let wanted = format!("/etc/systemd/system/cloud-init.target.wants/{UNIT}");
+            let masked = self.sys.read_link(format!("/etc/systemd/system/{UNIT}"));
+            self.sys.is_link(&wanted) && masked.map_or(true, |to| to != "/dev/null")
+        };
+        local.finished.is_none() && (was_undecided || local.start.is_some() || is_switched_on())
+    }
+
+    /// Whether the network stage does the work of a local stage that did not come to its end in this boot.
+    pub fn stands_in(&self) -> bool {
+        self.stands_in
     }
 
     fn report_settings(&self) {

@@ -1,6 +1,10 @@
 //! What a stage does before everything else when the generator could not decide yet: the local stage looks
 //! again and decides, and every later one ends at once when it decided against cloud-init. Status then says
 //! "disabled", with the reason, so nothing here touches status.json.
+//!
+//! A local stage that was killed leaves the note: the network stage decides then. With both killed the others begin
+//! all the same, and fail for want of an instance: an operator has to see that something went wrong, and must never
+//! be told "disabled" because nobody looked.
 
 use std::process::ExitCode;
 
@@ -12,23 +16,28 @@ use crate::Args;
 /// Whether a stage is to end before it begins; the line says why.
 pub type Gate = fn(&System) -> Option<String>;
 
-/// The local stage's: decides where the generator could not.
+/// The local stage's, and the network stage's after a local stage that was killed: decides where the generator
+/// could not.
 pub fn decide(sys: &System) -> Option<String> {
-    let (decision, why) = undecided::decide(sys)?;
-    (decision != Decision::Enable).then_some(why)
+    match undecided::decide(sys) {
+        Some((Decision::Enable, _)) => None,
+        Some((_, why)) => Some(why),
+        None => ended(sys),
+    }
 }
 
-/// Of the stages after it.
-pub fn ended(sys: &System) -> Option<String> {
-    undecided::ended(sys)
+/// Of the stages after them.
+pub(crate) fn ended(sys: &System) -> Option<String> {
+    if undecided::is_open(sys) { None } else { undecided::ended(sys) }
 }
 
-/// Asks the gate, unless one module or list is run by hand, or all in spite of everything.
+/// Asks the gate, unless one module or list is run by hand, or all in spite of everything. A plan has asked the
+/// generator itself.
 pub(crate) fn closed(args: &Args, gate: Gate) -> Option<ExitCode> {
-    if args.single.is_some() || args.mode.is_some() || args.force {
+    if args.single.is_some() || args.mode.is_some() || args.force || args.plan.is_some() {
         return None;
     }
-    let why = gate(&crate::plan::door(&args.root, args.plan.as_deref()))?;
+    let why = gate(&System::new(&args.root))?;
     println!("cloud-init is disabled: {why}");
     Some(ExitCode::SUCCESS)
 }

@@ -10,7 +10,7 @@ fn main() -> ExitCode {
         let mode = stage.args.mode.clone().unwrap_or_else(|| "config".into());
         let Some(found) = stage.cached_instance() else {
             return stage.no_datasource(&format!(
-                "Can not apply stage {mode}, no datasource found! Likely bad things to come!"
+                "no instance was found in this boot: the {mode} modules do not run"
             ));
         };
         stage.set_datasource(&found.instance.description);

@@ -1,17 +1,21 @@
 //! The network stage: with networking. Finds the instance if the local stage could not, reads user-data and
-//! vendor-data, runs the init modules.
+//! vendor-data, runs the init modules. After a local stage that did not come to its end it does that one's work too.
 
 use std::process::ExitCode;
 
 use stage::Name;
 
 fn main() -> ExitCode {
-    stage::run(Name::Network, |stage| {
+    stage::run_behind(stage::decide, Name::Network, |stage| {
         stage.prepare_directories();
+        if stage.stands_in() {
+            stage.forget_last_boot();
+        }
         let Some(found) = stage.find_instance() else {
-            return stage.no_datasource("No instance datasource found.");
+            stage.apply_network(None);
+            return stage.no_datasource("no datasource in datasource_list has an instance for this machine");
         };
-        if found.is_cached && found.instance.dsmode == "local" {
+        if found.is_cached && !stage.stands_in() && found.instance.dsmode == "local" {
             stage.set_datasource(&found.instance.description);
             return;
         }

@@ -1,0 +1,163 @@
+//! What stays open as long as a stage runs: the sinks of its log, and its own standard streams, sent where the
+//! configuration wants them. What is said there later goes through [`crate::Log`] and [`System::print`].
+
+use std::fs::{File, OpenOptions, Permissions};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::net::UnixDatagram;
+use std::process::Stdio;
+
+use crate::command::confine;
+use crate::{Effect, Level, Result, ResultExt, System};
+
+/// The widest mode of a log: messages are for administrators.
+const LOG_MODE: u32 = 0o640;
+
+/// Which of a stage's streams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Streams {
+    Output,
+    Error,
+    Both,
+}
+
+impl System {
+    /// Empties standard input, unless a person sits at it: a program that read from a console would hang a boot.
+    pub fn empty_input(&self) {
+        if std::io::IsTerminal::is_terminal(&std::io::stdin()) {
+            return;
+        }
+        // Where there is no /dev/null, programs are given an empty input of their own all the same.
+        if let Ok(null) = File::open("/dev/null") {
+            let _ = nix::unistd::dup2_stdin(&null);
+        }
+    }
+
+    /// Lines of `least` and worse go to the end of the file from now on. Its directories are made; its mode becomes
+    /// 0640 at most; an empty one is given to the first of `owners` (as chown(1) takes them) that exists.
+    pub fn log_to_file(&self, least: Level, path: &str, owners: &[String]) -> Result<()> {
+        let file = self.open_end(path).doing(format_args!("opening the log {path}"))?;
+        let meta = file.metadata().doing(format_args!("opening the log {path}"))?;
+        if meta.is_file() {
+            let mode = meta.mode() & 0o7777;
+            if mode & !LOG_MODE != 0 {
+                let narrow = Permissions::from_mode(mode & LOG_MODE);
+                file.set_permissions(narrow).doing(format_args!("chmod {path}"))?;
+            }
+            if meta.len() == 0 {
+                owners
+                    .iter()
+                    .any(|owner| self.owner(owner).is_ok_and(|ids| self.set_owner(path, ids).is_ok()));
+            }
+        }
+        self.log().to_file(least, file);
+        Ok(())
+    }
+
+    /// Lines of `least` and worse go to the system log from now on; an error where none listens yet.
+    pub fn log_to_syslog(&self, least: Level) -> Result<()> {
+        let path = self.root().host_followed("/dev/log");
+        let socket = UnixDatagram::unbound().and_then(|s| s.connect(path).map(|()| s));
+        self.log().to_syslog(least, socket.doing("opening /dev/log")?);
+        Ok(())
+    }
+
+    /// From now on output goes where it went and to the end of the file too, which is made with mode 0640 and group
+    /// adm, as the log is.
+    pub fn tee_output(&self, path: &str) -> Result<()> {
+        if !self.exists(path) {
+            self.open_end(path).doing(format_args!("opening {path}"))?;
+            if let Some(group) = self.group("adm") {
+                // Without that right it is root's alone, which is no reason to go without it.
+                let _ = self.set_owner(path, (None, Some(group.gid)));
+            }
+        }
+        self.tee_into(path);
+        Ok(())
+    }
+
+    /// From now on the streams go to a file, from its end on or from its beginning.
+    pub fn redirect_to_file(&self, streams: Streams, path: &str, append: bool) -> Result<()> {
+        let open = || {
+            if append {
+                return self.open_end(path);
+            }
+            let host = self.root().host_followed(path);
+            OpenOptions::new().write(true).create(true).truncate(true).mode(LOG_MODE).open(host)
+        };
+        open().and_then(|file| point(streams, &file.into())).doing(format_args!("redirecting to {path}"))
+    }
+
+    /// From now on the streams go to the standard input of a line of shell, which ends with the stage. It is the
+    /// administrator's own line (`output:`), and is run below the root.
+    pub fn redirect_to_shell(&self, streams: Streams, line: &str) -> Result<()> {
+        let what = format!("redirecting to | {line}");
+        let mut shell = std::process::Command::new("/bin/sh");
+        shell.args(["-c", line]).stdin(Stdio::piped());
+        if !self.is_live() {
+            confine(&mut shell, self.root().as_path(), "/");
+        }
+        let mut child = shell.spawn().doing(&what)?;
+        self.note(Effect::Run { command: format!("/bin/sh -c {line}"), code: None });
+        match child.stdin.take() {
+            Some(pipe) => point(streams, &OwnedFd::from(pipe)).doing(&what),
+            None => Ok(()),
+        }
+    }
+
+    /// A file open at its end, its directories made.
+    fn open_end(&self, path: &str) -> std::io::Result<File> {
+        let host = self.root().host_followed(path);
+        if let Some(parent) = host.parent() {
+            std::fs::create_dir_all(parent)?;
+        }
+        OpenOptions::new().append(true).create(true).mode(LOG_MODE).open(host)
+    }
+}
+
+fn point(streams: Streams, to: &OwnedFd) -> std::io::Result<()> {
+    if streams != Streams::Error {
+        nix::unistd::dup2_stdout(to)?;
+    }
+    if streams != Streams::Output {
+        nix::unistd::dup2_stderr(to)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Write;
+
+    #[test]
+    fn logs_are_for_administrators() {
+        let top = std::env::temp_dir().join(format!("stream-test-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&top);
+        let sys = System::new(&top);
+        let mode = |path: &str| sys.metadata(path).unwrap().permissions().mode() & 0o7777;
+        for (name, before, after) in
+            [("new", None, 0o640), ("wide", Some(0o664), 0o640), ("own", Some(0o600), 0o600)]
+        {
+            let path = format!("/var/log/{name}");
+            if let Some(before) = before {
+                sys.write(&path, "old\n", Write::mode(before)).unwrap();
+            }
+            sys.log_to_file(Level::Info, &path, &["nobody-at-all".into(), "-1:-1".into()]).unwrap();
+            crate::info!(sys, "said");
+            assert_eq!(mode(&path), after, "{name}");
+            let text = sys.read_text(&path).unwrap();
+            assert_eq!((text.starts_with("old\n"), text.contains("[INFO]: said")), (before.is_some(), true));
+        }
+        sys.tee_output("/var/log/deep/out").unwrap();
+        sys.print("a line");
+        assert_eq!(
+            (mode("/var/log/deep/out"), &*sys.read_text("/var/log/deep/out").unwrap()),
+            (0o640, "a line\n")
+        );
+        let refused = sys.log_to_file(Level::Info, "/var/log/new/x", &[]).unwrap_err();
+        assert!(refused.to_string().starts_with("opening the log /var/log/new/x: "), "{refused}");
+        assert!(sys.log_to_syslog(Level::Info).is_err());
+        std::fs::remove_dir_all(top).unwrap();
+    }
+}
