@@ -37,7 +37,11 @@ fn apply(machine: &Machine, top: &Top, args: &Apply) -> Result<bool> {
     }
     match args.datasource.clone().or(args.user_data.as_ref().map(|_| "NoCloud".to_string())) {
         Some(name) => choose(sys, machine, &name)?,
-        None => identify(top, &sys.root().host("/run")),
+        None if !identify(top, &sys.root().host("/run")) => {
+            println!("no datasource was found: nothing to do (query --identify says why)");
+            return Ok(false);
+        }
+        None => {}
     }
     let mut failed = false;
     for (program, stage) in STAGES {

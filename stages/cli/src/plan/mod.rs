@@ -11,7 +11,7 @@ mod show;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use system::{Result, ResultExt, System, Write};
 
 use crate::arguments::{Plan, Top};
@@ -27,6 +27,9 @@ const STAGES: [(&str, &str); 4] = [
     ("cloud-init-config", "modules-config"),
     ("cloud-init-final", "modules-final"),
 ];
+
+/// How ds-identify ends when cloud-init is to be disabled.
+const NOT_FOUND: i32 = 1;
 
 /// Where a plan's or an image's user-data is read from.
 const SEED: &str = "seed/nocloud";
@@ -71,12 +74,16 @@ fn plan(machine: &Machine, top: &Top, args: &Plan) -> Result<bool> {
         seed(&sys, machine, file, "i-plan")?;
     }
     let wanted = args.datasource.clone().or(args.user_data.as_ref().map(|_| "NoCloud".to_string()));
-    match wanted {
-        Some(name) => choose(&sys, machine, &name)?,
-        None => identify(top, &scratch.0),
-    }
+    let disabled = match wanted {
+        Some(name) => choose(&sys, machine, &name).map(|()| false)?,
+        None => !identify(top, &scratch.0.join("files/run")),
+    };
     let mut accounts = Vec::new();
-    for (program, stage) in STAGES {
+    if disabled {
+        let why = "cloud-init would be disabled: no datasource was found (query --identify says why)";
+        accounts.push(json!({"stage": "generator", "errors": [], "warnings": [why], "effects": []}));
+    }
+    for (program, stage) in STAGES.into_iter().filter(|_| !disabled) {
         accounts.push(account(top, &scratch.0, program, stage)?);
     }
     let shown =
@@ -113,16 +120,18 @@ fn choose(sys: &System, machine: &Machine, name: &str) -> Result<()> {
     sys.write(machine.layout.run("cloud.cfg"), text, Write::default()).map(drop)
 }
 
-/// The generator's judgement, written to the scratch directory.
-fn identify(top: &Top, scratch: &Path) {
+/// The generator's judgement, its files written to `run` instead of the machine's /run: whether cloud-init has
+/// anything to do.
+fn identify(top: &Top, run: &Path) -> bool {
     let Some(program) = libexec::find("ds-identify").or_else(|| libexec::find("cloud-init-generator")) else {
-        return;
+        return true;
     };
     use std::os::unix::process::CommandExt;
     let mut command = Command::new(program);
-    command.arg0("ds-identify").env("PATH_ROOT", &top.root).env("PATH_RUN", scratch.join("files/run"));
+    command.arg0("ds-identify").env("PATH_ROOT", &top.root).env("PATH_RUN", run);
+    let ended = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
     // Without a verdict the stages look for every datasource of the configuration, as they do at a boot.
-    let _ = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    ended.map_or(true, |status| status.code() != Some(NOT_FOUND))
 }
 
 /// Runs one stage of the plan and reads its account.
@@ -137,7 +146,7 @@ fn account(top: &Top, scratch: &Path, program: &str, stage: &str) -> Result<Valu
         // Disabled, or without a datasource: it says why and does nothing.
         let said = [output.stdout, output.stderr].concat();
         let said = String::from_utf8_lossy(&said).trim().to_string();
-        return Ok(serde_json::json!({"stage": stage, "errors": [], "warnings": [said], "effects": []}));
+        return Ok(json!({"stage": stage, "errors": [], "warnings": [said], "effects": []}));
     };
     serde_json::from_slice(&bytes).map_err(|e| system::Error::new(format!("{program}: its account: {e}")))
 }
