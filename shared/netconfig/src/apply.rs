@@ -3,9 +3,10 @@
 
 use std::time::Duration;
 
-use config::Node;
+use config::{Findings, Node};
 use system::{Change, Deadline, Result, System, Write, debug, info, warning};
 
+use crate::gather;
 use crate::nics::{self, Nic};
 use crate::parse;
 use crate::rename;
@@ -211,15 +212,23 @@ fn rename_links(sys: &System, config: &Node, nics: &[Nic], applied: &mut Applied
 }
 
 /// A datasource's configuration in whatever format as one of version 1 or 2. A format that names NICs by their
-/// addresses alone is read again while udev is still at work on them.
-pub fn from_format(sys: &System, format: &str, content: &Node) -> Result<Node> {
-    let Some(row) = parse::FORMATS.iter().find(|f| f.name == format) else {
+/// addresses alone is read again while udev is still at work on them. `renderers` as in [`Plan`].
+pub fn from_format(sys: &System, format: &str, content: &Node, renderers: Option<&[String]>) -> Result<Node> {
+    let Some(row) = parse::Format::named(format) else {
         return Err(system::Error::new(format!(
             "nothing here reads a network configuration in the format '{format}'"
         )));
     };
-    while_devices_come(sys, GRACE, || (row.to_config)(content, &nics::known(&nics::read(sys))))
-        .map_err(system::Error::new)
+    let (config, findings) = while_devices_come(sys, GRACE, || {
+        let known = gather::known(sys, row, content, renderers);
+        let mut findings = Findings::default();
+        (row.to_config)(content, &known, &mut findings).map(|config| (config, findings))
+    })
+    .map_err(system::Error::new)?;
+    for finding in findings.iter() {
+        warning!(sys, "{finding}");
+    }
+    Ok(config)
 }
 
 /// DHCP on the likeliest NIC, once udev has named them; `None` without a NIC.
@@ -383,14 +392,16 @@ mod tests {
             "{links: [{id: a, type: phy, ethernet_mac_address: '52:54:00:00:00:01'}], networks: [{link: a, type: ipv4_dhcp}]}",
         );
         let data = data.unwrap().root;
-        let config = from_format(&sys, "network_data.json", &data).unwrap();
+        let config = from_format(&sys, "network_data.json", &data, None).unwrap();
         assert_eq!(
             config.at_path(&["config"]).unwrap().as_seq().unwrap()[0].get("name").unwrap().as_str(),
             Some("ens3")
         );
         sys.remove_tree("/sys").unwrap();
-        assert!(from_format(&sys, "network_data.json", &data).unwrap_err().to_string().contains("no NIC"));
-        assert!(from_format(&sys, "morse", &data).is_err());
+        assert!(
+            from_format(&sys, "network_data.json", &data, None).unwrap_err().to_string().contains("no NIC")
+        );
+        assert!(from_format(&sys, "morse", &data, None).is_err());
         assert_eq!(fallback(&sys), None);
         std::fs::remove_dir_all(top).unwrap();
     }

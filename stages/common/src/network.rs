@@ -82,7 +82,12 @@ impl Stage {
     /// What the instance says, as version 1 or 2.
     fn datasource_network(&self, instance: &Instance) -> Option<Node> {
         let network = instance.network.as_ref()?;
-        match from_format(&self.sys, &network.format, &Node::from_json(&network.content)) {
+        match from_format(
+            &self.sys,
+            &network.format,
+            &Node::from_json(&network.content),
+            self.network_list("renderers").as_deref(),
+        ) {
             Ok(config) => Some(config),
             Err(e) => {
                 warning!(self.sys, "{}: network configuration ignored: {e}", instance.datasource);
