@@ -32,9 +32,9 @@ pub fn includes(text: &str, folder: &str) -> Vec<Include> {
 }
 
 fn include(words: &[&str], folder: &str) -> Option<Include> {
-    let directory = match words.first()? {
-        &"source" => false,
-        &"source-directory" => true,
+    let directory = match *words.first()? {
+        "source" => false,
+        "source-directory" => true,
         _ => return None,
     };
     let pattern = words.get(1)?;

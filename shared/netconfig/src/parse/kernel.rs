@@ -8,6 +8,9 @@ use config::{Findings, Kind, Map, Mark, Node};
 
 use super::{Known, klibc};
 
+/// Name, MTU, MAC and subnets.
+type Device = (String, Option<Node>, Option<String>, Vec<Node>);
+
 /// The command line (a text) as a configuration; an error when no word of it configures a NIC.
 pub fn to_v1(text: &Node, known: &Known, findings: &mut Findings) -> Result<Node, String> {
     let line = text.as_str().unwrap_or_default();
@@ -16,7 +19,7 @@ pub fn to_v1(text: &Node, known: &Known, findings: &mut Findings) -> Result<Node
     let boot_nic = boot_nic.and_then(|mac| known.name_of(&mac));
     let servers: Vec<&str> = words.iter().filter_map(|w| w.strip_prefix("nameserver=")).collect();
     let at = Mark { source: Some("kernel command line".into()), line: 0, column: 0 };
-    let mut devices: Vec<(String, Option<Node>, Option<String>, Vec<Node>)> = Vec::new();
+    let mut devices: Vec<Device> = Vec::new();
     for word in &words {
         let (key, asked) = match (word.strip_prefix("ip="), word.strip_prefix("ip6=")) {
             (Some(value), _) => ("ip", read(value, false)),
@@ -49,7 +52,7 @@ pub fn to_v1(text: &Node, known: &Known, findings: &mut Findings) -> Result<Node
     if devices.is_empty() {
         return Err("the kernel command line configures no NIC".into());
     }
-    let entry = |(name, mtu, mac, subnets): (String, Option<Node>, Option<String>, Vec<Node>)| {
+    let entry = |(name, mtu, mac, subnets): Device| {
         let mut entry = Map::new();
         entry.insert("type", "physical");
         entry.insert("name", name.as_str());

@@ -5,6 +5,7 @@
 pub mod address;
 mod azure;
 mod builder;
+mod check;
 mod ec2;
 pub mod eni;
 pub mod kernel;
@@ -157,6 +158,8 @@ pub fn is_disabled(config: &Node) -> bool {
 pub struct Parsed {
     pub model: Model,
     pub findings: Findings,
+    /// How many pieces could not be used and were left out.
+    pub lost: usize,
 }
 
 /// Reads a configuration of version 1 or 2. An error when nothing sure can be made of it: then no file may be
@@ -170,14 +173,21 @@ pub fn parse(config: &Node, known: &Known) -> Result<Parsed, String> {
             config.kind()
         ));
     };
-    match version(map) {
-        Some(1) => v1::parse(config, known),
-        Some(2) => v2::parse(config, known),
+    let parsed = match version(map) {
+        Some(1) => v1::parse(config, known)?,
+        Some(2) => v2::parse(config, known)?,
         _ => {
             let place = map.get("version").unwrap_or(config);
-            Err(format!("{}: network.version: expected 1 or 2, found {}", place.at, place.kind()))
+            return Err(format!("{}: network.version: expected 1 or 2, found {}", place.at, place.kind()));
         }
+    };
+    // What is left of it would take the machine off the network: worse than what it has.
+    let is_bare = parsed.model.links.iter().all(|link| link.subnets.is_empty());
+    if parsed.lost > 0 && is_bare {
+        let first = parsed.findings.iter().find(|f| f.message.ends_with("left out"));
+        return Err(first.map_or_else(|| "nothing can be made of it".into(), ToString::to_string));
     }
+    Ok(parsed)
 }
 
 /// The version that a configuration names.
