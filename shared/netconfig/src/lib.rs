@@ -1,10 +1,12 @@
 //! Network configuration, from whatever says it to the files that the machine's network service reads.
 //!
 //! ```text
-//! source   which of several configurations applies, and whether now          (pure)
+//! source   which of several configurations applies; events: whether now      (pure)
+//! gather   what parsers have to know of the machine                          (facts)
 //! parse/   version 1 and 2, and formats that become one of them  ──► model   (pure)
 //! render/  model ──► files of netplan, networkd …                            (pure)
 //! nics     which NICs the machine has; rename: which of them need a new name (pure, facts from sysfs)
+//! record   which files are ours still, and which somebody has edited         (pure)
 //! apply    the effects: links renamed, files written, the network service told
 //! ```
 //!
@@ -12,10 +14,12 @@
 
 pub mod activate;
 pub mod apply;
+pub mod events;
 pub mod gather;
 pub mod model;
 pub mod nics;
 pub mod parse;
+pub mod record;
 pub mod rename;
 pub mod render;
 pub mod source;
