@@ -7,10 +7,16 @@ use serde_json::{Value as Json, json};
 use state::{Instance, Network, Raw};
 use system::{Error, Result, System, debug, warning};
 
-use crate::{Datasource, Same, Search, Stage, USUAL_ORDER, dmi, media, standard};
+use crate::{Datasource, Same, Search, Stage, USUAL_EVENTS, USUAL_ORDER, dmi, media, standard};
 
-pub const CONFIGDRIVE: Datasource =
-    Datasource { name: "ConfigDrive", stages: &[Stage::Local], find, check, network_order: USUAL_ORDER };
+pub const CONFIGDRIVE: Datasource = Datasource {
+    name: "ConfigDrive",
+    stages: &[Stage::Local],
+    find,
+    check,
+    network_order: USUAL_ORDER,
+    events: USUAL_EVENTS,
+};
 
 /// OpenStack's versions that are understood, oldest first.
 const VERSIONS: [&str; 8] = [

@@ -57,7 +57,22 @@ pub struct Datasource {
     /// Checks a cached instance with what the local stage can see, without a search.
     pub check: fn(&Search<'_>, &Instance) -> Same,
     pub network_order: &'static [NetworkSource],
+    pub events: Events,
 }
+
+/// At which events the network configuration is read and applied anew, by upstream's names for them.
+pub struct Events {
+    /// Unless the user sets others.
+    pub usual: &'static [&'static str],
+    /// Those that it can serve.
+    pub served: &'static [&'static str],
+}
+
+/// What most datasources have.
+const USUAL_EVENTS: Events = Events {
+    usual: &["boot-new-instance"],
+    served: &["boot-new-instance", "boot", "boot-legacy", "hotplug"],
+};
 
 /// What a datasource is given.
 pub struct Search<'a> {

@@ -12,7 +12,7 @@ use system::{Error, Result, debug, info, warning};
 
 use crate::command_line::{self, Line};
 use crate::seed::{self, Patience, Seed};
-use crate::{Datasource, Same, Search, Stage, USUAL_ORDER, dmi, media, standard};
+use crate::{Datasource, Same, Search, Stage, USUAL_EVENTS, USUAL_ORDER, dmi, media, standard};
 
 pub const NOCLOUD: Datasource = Datasource {
     name: "NoCloud",
@@ -20,6 +20,7 @@ pub const NOCLOUD: Datasource = Datasource {
     find,
     check,
     network_order: USUAL_ORDER,
+    events: USUAL_EVENTS,
 };
 
 /// Of a seed that names none.

@@ -5,7 +5,7 @@ use serde_json::json;
 use state::{Instance, Raw};
 use system::Result;
 
-use crate::{Datasource, Same, Search, Stage, USUAL_ORDER, standard};
+use crate::{Datasource, Same, Search, Stage, USUAL_EVENTS, USUAL_ORDER, standard};
 
 pub const NONE: Datasource = Datasource {
     name: "None",
@@ -13,6 +13,7 @@ pub const NONE: Datasource = Datasource {
     find,
     check: |_, _| Same::CannotTell("None is found anew in the network stage of each boot".into()),
     network_order: USUAL_ORDER,
+    events: USUAL_EVENTS,
 };
 
 fn find(with: &Search<'_>) -> Result<Option<Instance>> {

@@ -3,11 +3,13 @@
 
 use std::time::Duration;
 
-use config::Node;
+use config::{Findings, Node};
 use system::{Change, Deadline, Result, System, Write, debug, info, warning};
 
+use crate::gather;
 use crate::nics::{self, Nic};
 use crate::parse;
+use crate::record::{self, Fate, Record};
 use crate::rename;
 use crate::render::{self, File, Renderer, Target};
 use crate::source::{APPLIED_MARKER, Decision, Due, Outcome};
@@ -29,6 +31,10 @@ pub struct Plan<'a> {
     pub instance_dir: Option<&'a str>,
     /// `/run/cloud-init`.
     pub run_dir: &'a str,
+    /// `/var/lib/cloud/data`, which keeps the record of what we wrote.
+    pub data_dir: &'a str,
+    /// The machine was another instance (or none) before: its files must be written, whoever edited them.
+    pub is_new: bool,
     /// How long to wait for NICs that aren't there yet.
     pub wait: Duration,
 }
@@ -43,9 +49,16 @@ pub struct Applied {
     pub renamed: Vec<(String, String)>,
     /// The names of the links that the configuration describes, for [`crate::bring_up`].
     pub links: Vec<String>,
+    /// Files that somebody edited: kept as they are, or their place when they had to give way.
+    pub kept: Vec<String>,
     /// What went wrong and was survived; each was logged.
     pub problems: Vec<String>,
+    /// As `problems`, but so grave that the stage counts as failed.
+    pub errors: Vec<String>,
 }
+
+/// The record of what we wrote, below the data folder.
+pub const RECORD: &str = "network-files.json";
 
 /// Applies a decision: renames links, and if it is due writes the files. An error means that the configuration
 /// was not applied: the files of an earlier one are as they were.
@@ -72,7 +85,10 @@ pub fn apply(sys: &System, plan: &Plan<'_>) -> Result<Applied> {
     if let Some(dir) = plan.instance_dir {
         keep(sys, config, dir, plan.run_dir)?;
     }
-    let nics = wait_for(sys, config, plan.wait)?;
+    let (nics, missing) = wait_for(sys, config, plan.wait);
+    if let Some(missing) = missing {
+        applied.errors.push(missing);
+    }
     rename_links(sys, config, &nics, &mut applied)?;
     let nics = if applied.renamed.is_empty() { nics } else { nics::read(sys) };
     let known = nics::known(&nics);
@@ -80,8 +96,16 @@ pub fn apply(sys: &System, plan: &Plan<'_>) -> Result<Applied> {
     let target = Target::of(plan.distro);
     let rendered = render::render(config, renderer, &target, &known).map_err(system::Error::new)?;
     let mut odd: Vec<String> = rendered.findings.iter().map(ToString::to_string).collect();
+    let record_path = format!("{}/{RECORD}", plan.data_dir);
+    let mut record = Record::read(sys, &record_path);
+    let is_verbatim = renderer.verbatim.is_some() && config.as_map().and_then(parse::version) == Some(2);
     match parse::parse(config, &known) {
-        Ok(parsed) => applied.links = parsed.model.links.into_iter().map(|l| l.name).collect(),
+        Ok(parsed) => {
+            if parsed.lost > 0 && !is_verbatim && !plan.is_new && record.has_files(sys) {
+                return Err(broken(&parsed));
+            }
+            applied.links = parsed.model.links.into_iter().map(|l| l.name).collect();
+        }
         // netplan got it as it is and may make more of it.
         Err(message) => odd.push(message),
     }
@@ -90,11 +114,64 @@ pub fn apply(sys: &System, plan: &Plan<'_>) -> Result<Applied> {
         applied.problems.push(text);
     }
     applied.renderer = Some(renderer.name);
-    applied.files = write(sys, renderer, &rendered.files)?;
+    let files = keep_edited(sys, rendered.files, &record, plan.is_new, &mut applied)?;
+    files.iter().for_each(|file| record.about_to_write(&file.path, file.content.as_bytes()));
+    record.write(sys, &record_path)?;
+    applied.files = write(sys, renderer, &files)?;
+    files.iter().for_each(|file| record.wrote(&file.path, file.content.as_bytes()));
+    record.write(sys, &record_path)?;
     let marker = format!("{}/{APPLIED_MARKER}", plan.run_dir);
     let now = sys.clock().wall().as_secs_f64();
     sys.write(marker, format!("{}: {now}\n", std::process::id()), Write::default())?;
     Ok(applied)
+}
+
+/// A configuration of which a part cannot be used does not push out a whole one that the same instance has.
+fn broken(parsed: &parse::Parsed) -> system::Error {
+    let said: Vec<String> = parsed.findings.iter().map(ToString::to_string).collect();
+    let said = said.join("; ");
+    system::Error::new(format!("{said}; the files of the configuration before it stay as they are"))
+}
+
+/// The files that are to be written. One that somebody edited since we wrote it stays for the same instance; a new
+/// instance needs its own, so there the edited one is kept beside it.
+fn keep_edited(
+    sys: &System,
+    files: Vec<File>,
+    record: &Record,
+    is_new: bool,
+    applied: &mut Applied,
+) -> Result<Vec<File>> {
+    let mut to_write = Vec::with_capacity(files.len());
+    for file in files {
+        let there = sys.read(&file.path).ok();
+        let path = &file.path;
+        match record.fate(path, there.as_deref(), file.content.as_bytes(), is_new) {
+            Fate::Write => to_write.push(file),
+            Fate::WriteAndKeepOther => {
+                let content = there.unwrap_or_default();
+                let place = record::kept_as(path, &content);
+                sys.write(&place, &content, how(sys, &file))?;
+                warning!(sys, "{path} was edited, and this is a new instance: it is kept as {place}");
+                applied.kept.push(place);
+                to_write.push(file);
+            }
+            fate @ (Fate::Keep | Fate::KeepOutdated) => {
+                // Nothing new to say is no reason to warn at every boot.
+                if fate == Fate::Keep {
+                    info!(sys, "{path} was edited since it was written: it stays as it is");
+                } else {
+                    warning!(
+                        sys,
+                        "{path} was edited since it was written: it stays as it is, and the instance's new network \
+                         configuration is not in it. Remove the file to have it written again"
+                    );
+                }
+                applied.kept.push(file.path);
+            }
+        }
+    }
+    Ok(to_write)
 }
 
 /// Writes the files all or none: what was there comes back when one cannot be written or the network service
@@ -165,8 +242,9 @@ fn keep(sys: &System, config: &Node, instance_dir: &str, run_dir: &str) -> Resul
     Ok(())
 }
 
-/// Waits until every NIC that the configuration names by its address is there.
-fn wait_for(sys: &System, config: &Node, most: Duration) -> Result<Vec<Nic>> {
+/// Waits until every NIC that the configuration names by its address is there; what is missing is said, and the
+/// others get their files.
+fn wait_for(sys: &System, config: &Node, most: Duration) -> (Vec<Nic>, Option<String>) {
     let wanted = rename::wanted(config);
     let mut nics = nics::read(sys);
     let deadline = Deadline::after(most);
@@ -180,10 +258,8 @@ fn wait_for(sys: &System, config: &Node, most: Duration) -> Result<Vec<Nic>> {
     }
     let missing: Vec<String> =
         rename::missing(&wanted, &nics).iter().map(|w| format!("{} ({})", w.mac, w.name)).collect();
-    if missing.is_empty() {
-        return Ok(nics);
-    }
-    Err(system::Error::new(format!("not all configured network devices are present: {}", missing.join(", "))))
+    let said = format!("not all configured network devices are present: {}", missing.join(", "));
+    (nics, (!missing.is_empty()).then_some(said))
 }
 
 /// Renames what needs it. A twin address or a busy link is said and survived.
@@ -211,15 +287,23 @@ fn rename_links(sys: &System, config: &Node, nics: &[Nic], applied: &mut Applied
 }
 
 /// A datasource's configuration in whatever format as one of version 1 or 2. A format that names NICs by their
-/// addresses alone is read again while udev is still at work on them.
-pub fn from_format(sys: &System, format: &str, content: &Node) -> Result<Node> {
-    let Some(row) = parse::FORMATS.iter().find(|f| f.name == format) else {
+/// addresses alone is read again while udev is still at work on them. `renderers` as in [`Plan`].
+pub fn from_format(sys: &System, format: &str, content: &Node, renderers: Option<&[String]>) -> Result<Node> {
+    let Some(row) = parse::Format::named(format) else {
         return Err(system::Error::new(format!(
             "nothing here reads a network configuration in the format '{format}'"
         )));
     };
-    while_devices_come(sys, GRACE, || (row.to_config)(content, &nics::known(&nics::read(sys))))
-        .map_err(system::Error::new)
+    let (config, findings) = while_devices_come(sys, GRACE, || {
+        let known = gather::known(sys, row, content, renderers);
+        let mut findings = Findings::default();
+        (row.to_config)(content, &known, &mut findings).map(|config| (config, findings))
+    })
+    .map_err(system::Error::new)?;
+    for finding in findings.iter() {
+        warning!(sys, "{finding}");
+    }
+    Ok(config)
 }
 
 /// DHCP on the likeliest NIC, once udev has named them; `None` without a NIC.
@@ -287,6 +371,8 @@ mod tests {
             renderers: None,
             instance_dir: Some("/var/lib/cloud/instances/i"),
             run_dir: "/run/cloud-init",
+            data_dir: "/var/lib/cloud/data",
+            is_new: false,
             wait: Duration::ZERO,
         }
     }
@@ -375,6 +461,60 @@ mod tests {
     }
 
     #[test]
+    fn edited_files_are_never_lost() {
+        let (sys, top) = sandbox("edited");
+        with_networkd(&sys);
+        let unit = "/etc/systemd/network/10-cloud-init-eth0.network";
+        let first = decision("version: 2\nethernets: {eth0: {dhcp4: true}}\n");
+        let second = decision("version: 2\nethernets: {eth0: {dhcp6: true}, eth1: {dhcp4: true}}\n");
+        apply(&sys, &plan(&first)).unwrap();
+        // Ours still: replaced without a word.
+        apply(&sys, &plan(&second)).unwrap();
+        assert!(sys.read_text(unit).unwrap().contains("DHCP=ipv6"));
+        let edited = "[Match]\nName=eth0\n[Network]\nDHCP=no\n";
+        sys.write(unit, edited, Write::default()).unwrap();
+        // Nothing new: kept, and no warning.
+        let applied = apply(&sys, &plan(&second)).unwrap();
+        assert_eq!((applied.kept.as_slice(), sys.log().noticed().len()), (&[unit.to_string()][..], 0));
+        // Something new: kept, and said; the other file is written.
+        let third = decision("version: 2\nethernets: {eth0: {dhcp4: true}, eth1: {dhcp6: true}}\n");
+        let applied = apply(&sys, &plan(&third)).unwrap();
+        assert_eq!((applied.kept.len(), applied.files.len()), (1, 1));
+        assert_eq!(sys.read_text(unit).unwrap(), edited);
+        assert!(sys.log().noticed().iter().any(|(_, t)| t.contains(unit) && t.contains("Remove the file")));
+        // A new instance: written, and the edited one beside it.
+        let applied = apply(&sys, &Plan { is_new: true, ..plan(&third) }).unwrap();
+        assert!(sys.read_text(unit).unwrap().contains("DHCP=ipv4"));
+        assert_eq!(sys.read_text(&applied.kept[0]).unwrap(), edited);
+        assert!(applied.kept[0].starts_with("/etc/systemd/network/.10-cloud-init-eth0.network.edited-"));
+        // And from then on it is ours again.
+        assert!(apply(&sys, &plan(&second)).unwrap().kept.is_empty());
+        // Removed is not edited.
+        sys.remove(unit).unwrap();
+        apply(&sys, &plan(&second)).unwrap();
+        assert!(sys.is_file(unit));
+        std::fs::remove_dir_all(top).unwrap();
+    }
+
+    #[test]
+    fn a_part_does_not_push_out_a_whole() {
+        let (sys, top) = sandbox("part");
+        with_networkd(&sys);
+        let unit = "/etc/systemd/network/10-cloud-init-eth0.network";
+        let part = decision("version: 2\nethernets: {eth0: {dhcp6: true, addresses: [x]}}\n");
+        // Better than nothing for a machine that has nothing.
+        assert_eq!(apply(&sys, &plan(&part)).unwrap().problems.len(), 1);
+        assert!(sys.read_text(unit).unwrap().contains("DHCP=ipv6"));
+        apply(&sys, &plan(&decision("version: 2\nethernets: {eth0: {dhcp4: true}}\n"))).unwrap();
+        let error = apply(&sys, &plan(&part)).unwrap_err().to_string();
+        assert!(error.contains("addresses[0]") && error.contains("stay as they are"), "{error}");
+        assert!(sys.read_text(unit).unwrap().contains("DHCP=ipv4"));
+        apply(&sys, &Plan { is_new: true, ..plan(&part) }).unwrap();
+        assert!(sys.read_text(unit).unwrap().contains("DHCP=ipv6"));
+        std::fs::remove_dir_all(top).unwrap();
+    }
+
+    #[test]
     fn formats_of_datasources() {
         let (sys, top) = sandbox("formats");
         sys.write("/sys/class/net/ens3/address", "52:54:00:00:00:01\n", Write::default()).unwrap();
@@ -383,14 +523,16 @@ mod tests {
             "{links: [{id: a, type: phy, ethernet_mac_address: '52:54:00:00:00:01'}], networks: [{link: a, type: ipv4_dhcp}]}",
         );
         let data = data.unwrap().root;
-        let config = from_format(&sys, "network_data.json", &data).unwrap();
+        let config = from_format(&sys, "network_data.json", &data, None).unwrap();
         assert_eq!(
             config.at_path(&["config"]).unwrap().as_seq().unwrap()[0].get("name").unwrap().as_str(),
             Some("ens3")
         );
         sys.remove_tree("/sys").unwrap();
-        assert!(from_format(&sys, "network_data.json", &data).unwrap_err().to_string().contains("no NIC"));
-        assert!(from_format(&sys, "morse", &data).is_err());
+        assert!(
+            from_format(&sys, "network_data.json", &data, None).unwrap_err().to_string().contains("no NIC")
+        );
+        assert!(from_format(&sys, "morse", &data, None).is_err());
         assert_eq!(fallback(&sys), None);
         std::fs::remove_dir_all(top).unwrap();
     }
@@ -411,8 +553,9 @@ mod tests {
         assert!(apply(&sys, &plan(&off)).unwrap().renamed.is_empty());
         let nobody =
             decision("version: 1\nconfig: [{type: physical, name: x, mac_address: '52:54:00:00:00:09'}]\n");
-        let error = apply(&sys, &plan(&nobody)).unwrap_err();
-        assert!(error.to_string().contains("52:54:00:00:00:09 (x)"), "{error}");
+        let applied = apply(&sys, &plan(&nobody)).unwrap();
+        assert!(applied.errors[0].contains("52:54:00:00:00:09 (x)"), "{:?}", applied.errors);
+        assert_eq!(applied.files.len(), 1);
         std::fs::remove_dir_all(top).unwrap();
     }
 }

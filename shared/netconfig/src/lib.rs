@@ -1,10 +1,12 @@
 //! Network configuration, from whatever says it to the files that the machine's network service reads.
 //!
 //! ```text
-//! source   which of several configurations applies, and whether now          (pure)
+//! source   which of several configurations applies; events: whether now      (pure)
+//! gather   what parsers have to know of the machine                          (facts)
 //! parse/   version 1 and 2, and formats that become one of them  ──► model   (pure)
 //! render/  model ──► files of netplan, networkd …                            (pure)
 //! nics     which NICs the machine has; rename: which of them need a new name (pure, facts from sysfs)
+//! record   which files are ours still, and which somebody has edited         (pure)
 //! apply    the effects: links renamed, files written, the network service told
 //! ```
 //!
@@ -12,14 +14,17 @@
 
 pub mod activate;
 pub mod apply;
+pub mod events;
+pub mod gather;
 pub mod model;
 pub mod nics;
 pub mod parse;
+pub mod record;
 pub mod rename;
 pub mod render;
 pub mod source;
 
-use config::{Findings, Node};
+use config::Findings;
 
 pub use activate::bring_up;
 pub use apply::{Applied, Plan, apply, fallback, from_format};
@@ -45,20 +50,11 @@ pub fn convert(
     distro: &str,
     known: &Known,
 ) -> Result<Converted, String> {
-    let format = parse::FORMATS.iter().find(|f| f.name == format).ok_or("unknown input format")?;
+    let format = parse::Format::named(format).ok_or("unknown input format")?;
     let renderer = render::named(renderer).ok_or("unknown output format")?;
     let mut findings = Findings::default();
-    let node = if format.json {
-        let json = serde_json::from_str(text).map_err(|e| format!("{source}: {e}"))?;
-        Node::from_json(&json)
-    } else {
-        let parsed = config::yaml::parse(source, text).map_err(|e| e.to_string())?;
-        for f in parsed.findings {
-            findings.add(f.kind, &f.at, f.key, f.message);
-        }
-        parsed.root
-    };
-    let config = (format.to_config)(&node, known)?;
+    let node = format.read(source, text, &mut findings)?;
+    let config = (format.to_config)(&node, known, &mut findings)?;
     let rendered = render::render(&config, renderer, &Target::of(distro), known)?;
     findings.extend(rendered.findings);
     Ok(Converted { files: rendered.files, findings })

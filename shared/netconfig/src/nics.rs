@@ -80,9 +80,16 @@ impl Nic {
 
 /// The names that clouds' addresses and configurations are looked up in.
 pub fn known(nics: &[Nic]) -> Known {
-    let nic = |n: &&Nic| KnownNic { name: n.name.clone(), mac: n.mac.clone(), infiniband: n.infiniband };
+    let nic = |n: &&Nic| KnownNic {
+        name: n.name.clone(),
+        mac: n.mac.clone(),
+        infiniband: n.infiniband,
+        driver: n.driver.clone(),
+        failover_master: n.failover == Failover::Master,
+    };
     let counted = configurable(nics).unwrap_or_default();
-    Known { nics: counted.iter().map(nic).collect() }
+    let fallback = candidates(nics).first().map(|nic| nic.name.clone());
+    Known { nics: counted.iter().map(nic).collect(), fallback, ..Known::default() }
 }
 
 /// The NICs that a configuration can be about. An error when two of them have one address.
@@ -148,7 +155,7 @@ pub fn candidates(nics: &[Nic]) -> Vec<&Nic> {
 }
 
 /// Text and numbers in turn, so that `ens10` comes after `ens9`; letters without their case.
-fn natural(name: &str) -> Vec<(String, u64)> {
+pub(crate) fn natural(name: &str) -> Vec<(String, u64)> {
     let mut parts = Vec::new();
     let mut rest = name;
     while !rest.is_empty() {

@@ -43,8 +43,9 @@ pub struct Inputs<'a> {
     pub initramfs: Option<&'a Node>,
     pub system: Option<&'a Node>,
     pub datasource: Option<&'a Node>,
-    /// DHCP on the likeliest NIC, if there is one and the distribution wants it.
-    pub fallback: Option<&'a Node>,
+    /// What is done when none of them says anything (DHCP on the likeliest NIC, if there is one and the distribution
+    /// wants it), and why.
+    pub fallback: Option<(&'a Node, &'a str)>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -99,10 +100,10 @@ pub fn decide(inputs: &Inputs<'_>) -> Decision {
         return Decision { source: Some(*source), outcome: Outcome::Use(config.clone()), why, warnings };
     }
     match inputs.fallback {
-        Some(config) => Decision {
+        Some((config, why)) => Decision {
             source: Some(Source::Fallback),
             outcome: Outcome::Use(parse::unwrap(config).clone()),
-            why: "no source has a network config: DHCP on the likeliest NIC".into(),
+            why: why.into(),
             warnings,
         },
         None => Decision {
@@ -196,7 +197,7 @@ mod tests {
             ("nothing", base(), None, Outcome::Nothing, 0),
             (
                 "fallback",
-                Inputs { fallback: Some(&v2), ..base() },
+                Inputs { fallback: Some((&v2, "so")), ..base() },
                 Some(Source::Fallback),
                 take("{version: 2}"),
                 0,
@@ -210,7 +211,12 @@ mod tests {
             ),
             (
                 "disabled ends the search",
-                Inputs { command_line: Some(&off), datasource: Some(&v2), fallback: Some(&v2), ..base() },
+                Inputs {
+                    command_line: Some(&off),
+                    datasource: Some(&v2),
+                    fallback: Some((&v2, "so")),
+                    ..base()
+                },
                 Some(Source::CommandLine),
                 Outcome::Disabled,
                 0,

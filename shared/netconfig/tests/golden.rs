@@ -25,6 +25,15 @@ fn expected(top: &Path, below: &Path, tree: &mut Tree) {
     }
 }
 
+/// The name of a case's input tells its format.
+const INPUTS: [(&str, &str); 5] = [
+    ("input.yaml", "yaml"),
+    ("network_data.json", "network_data.json"),
+    ("input.eni", "eni"),
+    ("imds.json", "azure-imds"),
+    ("input.cfg", "vmware-imc"),
+];
+
 #[test]
 fn cases() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
@@ -34,11 +43,11 @@ fn cases() {
     for case in &names {
         let nics = fs::read_to_string(case.join("nics")).unwrap_or_default();
         let known = netconfig::Known::from_pairs(nics.lines().filter_map(|l| l.split_once(' ')));
-        let (format, input) = if case.join("input.yaml").exists() {
-            ("yaml", case.join("input.yaml"))
-        } else {
-            ("network_data.json", case.join("network_data.json"))
-        };
+        let (input, format) = INPUTS
+            .iter()
+            .map(|(name, format)| (case.join(name), *format))
+            .find(|(path, _)| path.exists())
+            .unwrap_or_else(|| panic!("{}: no input", case.display()));
         let text = fs::read_to_string(&input).unwrap();
         for renderer in ["netplan", "networkd"] {
             let what = format!("{} as {renderer}", case.file_name().unwrap().display());

@@ -2,6 +2,7 @@
 
 use config::Node;
 use datasource::{Outcome, Same, Search, datasource, search};
+use netconfig::events::Event;
 use state::{Cached, Instance, Previous, instancify, write_instance_data};
 use system::{Write, debug, info, warning};
 
@@ -28,7 +29,7 @@ impl Stage {
                     return Some(self.cached(*instance));
                 }
                 match self.check(&instance) {
-                    Same::Yes if self.has_update_event("boot") || self.has_update_event("boot-legacy") => {
+                    Same::Yes if self.is_wanted_anew(&instance) => {
                         debug!(
                             self.sys,
                             "still instance {}; its network configuration is wanted anew at each boot",
@@ -74,6 +75,13 @@ impl Stage {
             }
         }
         found
+    }
+
+    /// Whether each boot asks for the instance's network configuration as it is now.
+    fn is_wanted_anew(&self, instance: &Instance) -> bool {
+        [Event::Boot, Event::BootLegacy]
+            .into_iter()
+            .any(|event| self.event_is_on(&instance.datasource, event))
     }
 
     fn cached(&mut self, instance: Instance) -> Found {

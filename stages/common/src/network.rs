@@ -1,11 +1,13 @@
 //! Which network configuration applies to this machine, and applying it. The judgement is netconfig's; here its facts
 //! are gathered from the settings, the command line and the instance.
 
-use config::Node;
 use config::origins::from_json;
+use config::{Findings, Node};
 use datasource::{NetworkSource, datasource};
+use netconfig::events::{self, Event};
 use netconfig::{
-    Inputs, Moment, Outcome, Plan, Source, apply, bring_up, decide, due, fallback, from_format, source,
+    Inputs, Moment, Outcome, Plan, Source, apply, bring_up, decide, due, fallback, from_format, gather,
+    source,
 };
 use state::Instance;
 use system::{info, warning};
@@ -13,14 +15,20 @@ use system::{info, warning};
 use crate::{Found, Name, Stage};
 
 impl Stage {
-    /// Decides, and writes and renames what is due. In the network stage only for an instance that was found there:
-    /// the local stage did it for all others, if it came to its end.
+    /// Decides, and writes and renames what is due. In the network stage only for an instance that was found there,
+    /// or that asks for it with the event `boot-legacy`: the local stage did it for all others, if it came to its end.
     pub fn apply_network(&mut self, found: Option<&Found>) {
-        if self.name == Name::Network && !self.stands_in() && found.is_none_or(|f| f.is_cached) {
+        let event = |event| found.is_some_and(|f| self.event_is_on(&f.instance.datasource, event));
+        let again = self.name == Name::Network && (event(Event::BootLegacy) || self.stands_in());
+        if self.name == Name::Network && !again && found.is_none_or(|f| f.is_cached) {
             return;
         }
         let sys = &self.sys;
         sys.because("network", "");
+        for finding in self.user_events().1.iter() {
+            warning!(sys, "{finding}");
+        }
+        let initramfs = gather::initramfs(sys, &self.command_line);
         let from_line = source::from_command_line(&self.command_line)
             .and_then(|r| r.map_err(|e| warning!(sys, "{e}")).ok());
         let of_datasource = found.and_then(|f| self.datasource_network(&f.instance));
@@ -31,29 +39,37 @@ impl Stage {
             frozen: sys.exists(self.layout.data("upgraded-network")),
             order: order.as_deref(),
             command_line: from_line.as_ref(),
-            initramfs: None,
+            initramfs: initramfs.as_ref(),
             system: self.settings.system.get("network"),
             datasource: of_datasource.as_ref(),
             fallback: None,
         };
         let mut decision = decide(&inputs);
-        // Only now, as it may have to wait for udev to name the NICs.
-        let fallback = if decision.outcome == Outcome::Nothing && !self.wants_no_fallback() {
-            fallback(sys)
-        } else {
-            None
-        };
-        if fallback.is_some() {
-            inputs.fallback = fallback.as_ref();
+        // Only now, as they may have to wait for udev to name the NICs.
+        let mut last_resort = None;
+        if decision.outcome == Outcome::Nothing {
+            last_resort = gather::command_line_network(sys, &self.command_line).map(|config| {
+                (config, "no source has a network config: what ip= on the kernel command line says")
+            });
+        }
+        if decision.outcome == Outcome::Nothing && last_resort.is_none() && !self.wants_no_fallback() {
+            last_resort = fallback(sys)
+                .map(|config| (config, "no source has a network config: DHCP on the likeliest NIC"));
+        }
+        if let Some((config, why)) = &last_resort {
+            inputs.fallback = Some((config, *why));
             decision = decide(&inputs);
         }
         let was_read_anew = found.is_some_and(|f| !f.is_cached);
+        let is_new = found.is_some_and(|f| f.is_new);
+        let applied = sys.exists(self.layout.run(source::APPLIED_MARKER));
         let moment = Moment {
             has_datasource: found.is_some(),
-            new_instance: found.is_some_and(|f| f.is_new),
-            on_boot: was_read_anew && self.has_update_event("boot"),
-            on_boot_legacy: was_read_anew && self.has_update_event("boot-legacy"),
-            applied: sys.exists(self.layout.run(source::APPLIED_MARKER)),
+            new_instance: is_new,
+            on_boot: was_read_anew && event(Event::Boot),
+            // The network stage has what the local stage read in this boot.
+            on_boot_legacy: event(Event::BootLegacy) && (was_read_anew || (again && applied)),
+            applied,
         };
         let instance_dir = found.map(|_| self.layout.instance(""));
         let renderers = self.network_list("renderers");
@@ -64,6 +80,8 @@ impl Stage {
             renderers: renderers.as_deref(),
             instance_dir: instance_dir.as_deref(),
             run_dir: &self.layout.run(""),
+            data_dir: &self.layout.data(""),
+            is_new,
             wait: netconfig::apply::USUAL_WAIT,
         };
         match apply(sys, &plan) {
@@ -75,6 +93,12 @@ impl Stage {
                 }
                 for (path, change) in &applied.files {
                     info!(self.sys, "{path}: {change:?}");
+                }
+                if !applied.kept.is_empty() {
+                    self.set_extra("network_files_edited", &applied.kept.join(" "));
+                }
+                for error in applied.errors {
+                    self.fail(error);
                 }
             }
             Err(e) => self.fail(format!("applying the network configuration: {e}")),
@@ -89,7 +113,8 @@ impl Stage {
             file => file.to_string(),
         };
         let content = from_json(&network.content, &source, &network.positions);
-        match from_format(&self.sys, &network.format, &content) {
+        let renderers = self.network_list("renderers");
+        match from_format(&self.sys, &network.format, &content, renderers.as_deref()) {
             Ok(config) => Some(config),
             Err(e) => {
                 warning!(self.sys, "{}: network configuration ignored: {e}", instance.datasource);
@@ -102,7 +127,10 @@ impl Stage {
         let key = "disable_fallback_netcfg";
         let system = &self.settings.system;
         let places = [system.at_path(&["system_info", key]), system.get(key)];
-        places.into_iter().flatten().any(|n| !n.is_falsy())
+        let mut said = places.into_iter().flatten().peekable();
+        // These leave a machine that nobody configures to their own first-boot tools.
+        let usual = ["photon", "raspberry-pi-os"].contains(&self.distro().name);
+        if said.peek().is_none() { usual } else { said.any(|n| !n.is_falsy()) }
     }
 
     /// `system_info.network.KEY`, a list of names.
@@ -111,10 +139,20 @@ impl Stage {
         Some(list.iter().filter_map(|n| n.as_str().map(Into::into)).collect())
     }
 
-    /// Whether `updates: {network: {when: […]}}` names the event.
-    pub(crate) fn has_update_event(&self, event: &str) -> bool {
-        let when = self.settings.merged.at_path(&["updates", "network", "when"]).and_then(Node::as_seq);
-        when.into_iter().flatten().any(|word| word.as_str() == Some(event))
+    /// The events that the user has set instead of the datasource's own.
+    fn user_events(&self) -> (Option<Vec<Event>>, Findings) {
+        let mut findings = Findings::default();
+        let events = events::of_user(self.settings.merged.get("updates"), &mut findings);
+        (events, findings)
+    }
+
+    /// Whether a datasource's network configuration is read and applied again at an event.
+    pub(crate) fn event_is_on(&self, datasource_name: &str, event: Event) -> bool {
+        let Some(row) = datasource(datasource_name) else { return false };
+        let named = |words: &[&str]| words.iter().filter_map(|w| Event::named(w)).collect::<Vec<_>>();
+        let of_user = self.user_events().0;
+        let [usual, served] = [row.events.usual, row.events.served].map(named);
+        events::is_on(event, of_user.as_deref(), &usual, &served)
     }
 }
 

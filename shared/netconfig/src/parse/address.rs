@@ -14,6 +14,9 @@ pub struct Network {
     pub prefix: u8,
 }
 
+/// What [`parse_prefix`] expects of a mask that is one, but for its holes.
+pub const HOLES: &str = "a mask without holes";
+
 pub fn is_ipv6(address: &str) -> bool {
     address.contains(':')
 }
@@ -44,7 +47,7 @@ pub fn parse_prefix(text: &str, ip: IpAddr) -> Result<u8, &'static str> {
         (IpAddr::V6(_), Ok(IpAddr::V6(mask))) => prefix_of_mask(mask.to_bits(), 128),
         _ => return Err("a prefix length or a mask of the address's family"),
     }
-    .ok_or("a mask without holes")
+    .ok_or(HOLES)
 }
 
 /// `given` is a number or text, as `prefix` and `netmask` are written.

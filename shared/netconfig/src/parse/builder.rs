@@ -2,16 +2,21 @@
 
 use std::collections::HashMap;
 
-use config::{Findings, Kind, Node, Value, nearest};
+use config::{Findings, Kind, Mark, Node, Value, nearest};
 
 use crate::model::{Dns, Link, LinkKind, Model};
 
-use super::Parsed;
+use super::{Parsed, address};
 
 #[derive(Default)]
 pub struct Builder {
     pub model: Model,
     pub findings: Findings,
+    /// How many pieces of the configuration could not be used.
+    pub lost: usize,
+    /// Where the device at hand is described, and where each was.
+    pub here: Mark,
+    pub(super) marks: HashMap<String, Mark>,
     place: HashMap<String, usize>,
 }
 
@@ -20,8 +25,16 @@ impl Builder {
         Builder { model: Model { version, ..Model::default() }, ..Builder::default() }
     }
 
-    pub fn done(self) -> Parsed {
-        Parsed { model: self.model, findings: self.findings }
+    /// The whole, checked for what no single entry shows.
+    pub fn done(mut self) -> Parsed {
+        super::check::check(&mut self);
+        Parsed { model: self.model, findings: self.findings, lost: self.lost }
+    }
+
+    /// Notes a piece that is left out because nothing can be made of it.
+    pub fn lose(&mut self, node: &Node, key: &str, message: impl Into<String>) {
+        self.lost += 1;
+        self.wrong(node, key, format!("{}: left out", message.into()));
     }
 
     pub fn wrong(&mut self, node: &Node, key: &str, message: impl Into<String>) {
@@ -30,6 +43,15 @@ impl Builder {
 
     pub fn link_mut(&mut self, id: &str) -> Option<&mut Link> {
         self.place.get(id).map(|i| &mut self.model.links[*i])
+    }
+
+    /// Takes a device out, and out of what it is a member of.
+    pub fn forget(&mut self, id: &str) {
+        self.model.links.retain(|link| link.id != id);
+        for link in &mut self.model.links {
+            link.ports.retain(|port| port != id);
+        }
+        self.place = self.model.links.iter().map(|l| l.id.clone()).zip(0..).collect();
     }
 
     /// Adds a link. One that is known by its *name* already (a bond's member that was named before it was
@@ -48,6 +70,7 @@ impl Builder {
                 link.params.insert(key, value);
             }
         }
+        self.marks.insert(link.id.clone(), self.here.clone());
         match self.place.get(&link.id) {
             Some(i) => self.model.links[*i] = link,
             None => {
@@ -61,6 +84,7 @@ impl Builder {
     pub fn placeholder(&mut self, id: &str, kind: LinkKind) -> &mut Link {
         if !self.place.contains_key(id) {
             self.put(Link { id: id.to_string(), name: id.to_string(), kind, ..Link::default() });
+            self.marks.remove(id);
         }
         let i = self.place[id];
         &mut self.model.links[i]
@@ -104,7 +128,12 @@ impl Builder {
     pub fn mac(&mut self, map: &Node, path: &str, key: &str) -> Option<String> {
         let node = map.get(key).filter(|n| !n.is_falsy())?;
         match &node.value {
-            Value::Str(text) => Some(text.to_ascii_lowercase()),
+            Value::Str(text) => {
+                if !is_mac(text) {
+                    self.wrong(node, &join(path, key), "expected a MAC: bytes of two hexadecimal digits");
+                }
+                Some(text.to_ascii_lowercase())
+            }
             Value::Int(number) => {
                 let text = mac_of_base_60(*number);
                 let note = match text {
@@ -150,6 +179,35 @@ impl Builder {
         }
     }
 
+    /// The items of a list; anything else there is noted and counts as none.
+    pub fn list<'a>(&mut self, map: &'a Node, path: &str, key: &str) -> &'a [Node] {
+        let Some(node) = map.get(key).filter(|n| !n.is_falsy()) else { return &[] };
+        if node.as_seq().is_none() {
+            self.lose(node, &join(path, key), format!("expected a list, found {}", node.kind()));
+        }
+        node.as_seq().unwrap_or_default()
+    }
+
+    /// A map; anything else there is noted and counts as none.
+    pub fn map<'a>(&mut self, map: &'a Node, path: &str, key: &str) -> Option<&'a Node> {
+        let node = map.get(key).filter(|n| !n.is_null())?;
+        if node.as_map().is_none() {
+            self.lose(node, &join(path, key), format!("expected a map, found {}", node.kind()));
+            return None;
+        }
+        Some(node)
+    }
+
+    /// A number, as it was written; anything else is noted and left out.
+    pub fn number(&mut self, map: &Node, path: &str, key: &str) -> Option<Node> {
+        let node = map.get(key).filter(|n| !n.is_null() && n.as_str() != Some(""))?;
+        if matches!(node.value, Value::Bool(_)) || address::integer(node).is_none() {
+            self.wrong(node, &join(path, key), format!("expected a number, found {}: left out", node.kind()));
+            return None;
+        }
+        Some(node.clone())
+    }
+
     pub fn dns(&mut self, map: &Node, path: &str, servers: &str, search: &str) -> Dns {
         Dns { servers: self.words(map, path, servers), search: self.words(map, path, search) }
     }
@@ -185,6 +243,13 @@ pub fn truth(node: &Node) -> bool {
 
 pub fn maybe_truth(map: &Node, key: &str) -> Option<bool> {
     map.get(key).filter(|n| !n.is_null()).map(truth)
+}
+
+/// Six bytes, eight or twenty (FireWire, InfiniBand).
+fn is_mac(text: &str) -> bool {
+    let bytes: Vec<&str> = text.split([':', '-']).collect();
+    let is_byte = |b: &&str| b.len() == 2 && b.bytes().all(|c| c.is_ascii_hexdigit());
+    matches!(bytes.len(), 6 | 8 | 20) && bytes.iter().all(is_byte)
 }
 
 fn mac_of_base_60(number: i128) -> Option<String> {

@@ -3,31 +3,54 @@
 //! [`FORMATS`].
 
 pub mod address;
+mod azure;
 mod builder;
+mod check;
+mod ec2;
+pub mod eni;
+pub mod kernel;
+pub mod klibc;
 mod network_data;
 mod options;
+mod oracle;
 mod v1;
 mod v2;
+pub mod vmware;
 
-use config::{Findings, Kind, Map, Node};
+use std::collections::HashMap;
+
+use config::{Findings, Kind, Map, Mark, Node, Value};
 
 pub use network_data::{needed_macs, to_v1 as network_data_to_v1};
 pub use options::{BOND, BRIDGE, BondKey, BridgeKey, Unit};
 
 use crate::model::Model;
 
-/// What a parser is told about the machine: the names of its NICs by their addresses.
+/// What a parser is told about the machine: the names of its NICs by their addresses, and what single formats ask.
 #[derive(Debug, Clone, Default)]
 pub struct Known {
     pub nics: Vec<KnownNic>,
+    /// The name of the NIC that a machine without any configuration uses.
+    pub fallback: Option<String>,
+    /// Netplan will write the files: it alone knows policy rules.
+    pub netplan: bool,
+    /// What the initramfs set up, as version 1.
+    pub initramfs: Option<Node>,
+    /// The root file system comes over iSCSI, from the firmware's own table.
+    pub iscsi_root: bool,
+    /// Paths and texts of files that an interfaces file names.
+    pub includes: HashMap<eni::Include, Vec<(String, String)>>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KnownNic {
     pub name: String,
     /// Lower case.
     pub mac: String,
     pub infiniband: bool,
+    pub driver: Option<String>,
+    /// Stands for a pair of NICs that share its MAC.
+    pub failover_master: bool,
 }
 
 impl Known {
@@ -36,9 +59,9 @@ impl Known {
         let nic = |(name, mac): (&str, &str)| KnownNic {
             name: name.to_string(),
             mac: mac.to_ascii_lowercase(),
-            infiniband: false,
+            ..KnownNic::default()
         };
-        Known { nics: pairs.into_iter().map(nic).collect() }
+        Known { nics: pairs.into_iter().map(nic).collect(), ..Known::default() }
     }
 
     pub fn name_of(&self, mac: &str) -> Option<&str> {
@@ -56,19 +79,69 @@ impl KnownNic {
     }
 }
 
-/// One input format: its name on `net-convert`'s command line, and what turns its value into a configuration of
-/// version 1 or 2.
+/// What a format's text is before it means anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Syntax {
+    Yaml,
+    Json,
+    /// The format's own: its parser gets the whole text.
+    Text,
+}
+
+/// Turns a format's value into a configuration of version 1 or 2, with remarks on what it could not use.
+pub type ToConfig = fn(&Node, &Known, &mut Findings) -> Result<Node, String>;
+
+/// One input format, by its name on `net-convert`'s command line or in an instance's cache.
 pub struct Format {
     pub name: &'static str,
-    /// The text is JSON and not YAML.
-    pub json: bool,
-    pub to_config: fn(&Node, &Known) -> Result<Node, String>,
+    pub syntax: Syntax,
+    pub to_config: ToConfig,
+}
+
+const fn format(name: &'static str, syntax: Syntax, to_config: ToConfig) -> Format {
+    Format { name, syntax, to_config }
 }
 
 pub const FORMATS: &[Format] = &[
-    Format { name: "yaml", json: false, to_config: |node, _| Ok(node.clone()) },
-    Format { name: "network_data.json", json: true, to_config: network_data::to_v1 },
+    format("yaml", Syntax::Yaml, |node, _, _| Ok(node.clone())),
+    format("network_data.json", Syntax::Json, network_data::to_v1),
+    format("eni", Syntax::Text, eni::to_v1),
+    format("azure-imds", Syntax::Json, azure::to_v2),
+    format("vmware-imc", Syntax::Text, vmware::to_v2),
+    format("vmware-imc-here", Syntax::Text, vmware::to_v2_here),
+    format("ec2-imds", Syntax::Json, ec2::to_v2),
+    format("aliyun-imds", Syntax::Json, ec2::aliyun_to_v2),
+    format("oracle-imds", Syntax::Json, oracle::to_v1),
+    format("klibc", Syntax::Text, klibc::to_v1),
+    format("kernel-command-line", Syntax::Text, kernel::to_v1),
 ];
+
+impl Format {
+    pub fn named(name: &str) -> Option<&'static Format> {
+        FORMATS.iter().find(|f| f.name == name)
+    }
+
+    /// A text of this format as the value that [`Format::to_config`] takes. `source` is for messages and, for a
+    /// text that names further files, the folder that they are in.
+    pub fn read(&self, source: &str, text: &str, findings: &mut Findings) -> Result<Node, String> {
+        match self.syntax {
+            Syntax::Yaml => {
+                let parsed = config::yaml::parse(source, text).map_err(|e| e.to_string())?;
+                parsed.findings.into_iter().for_each(|f| findings.push(f));
+                Ok(parsed.root)
+            }
+            Syntax::Json => {
+                let json: serde_json::Value =
+                    serde_json::from_str(text).map_err(|e| format!("{source}: {e}"))?;
+                Ok(Node::from_json(&json))
+            }
+            Syntax::Text => {
+                let at = Mark { source: Some(source.into()), line: 0, column: 0 };
+                Ok(Node { value: Value::Str(text.to_string()), at })
+            }
+        }
+    }
+}
 
 /// The configuration below a `network` key, or the value itself when it has none.
 pub fn unwrap(config: &Node) -> &Node {
@@ -85,6 +158,8 @@ pub fn is_disabled(config: &Node) -> bool {
 pub struct Parsed {
     pub model: Model,
     pub findings: Findings,
+    /// How many pieces could not be used and were left out.
+    pub lost: usize,
 }
 
 /// Reads a configuration of version 1 or 2. An error when nothing sure can be made of it: then no file may be
@@ -98,14 +173,21 @@ pub fn parse(config: &Node, known: &Known) -> Result<Parsed, String> {
             config.kind()
         ));
     };
-    match version(map) {
-        Some(1) => v1::parse(config, known),
-        Some(2) => v2::parse(config, known),
+    let parsed = match version(map) {
+        Some(1) => v1::parse(config, known)?,
+        Some(2) => v2::parse(config, known)?,
         _ => {
             let place = map.get("version").unwrap_or(config);
-            Err(format!("{}: network.version: expected 1 or 2, found {}", place.at, place.kind()))
+            return Err(format!("{}: network.version: expected 1 or 2, found {}", place.at, place.kind()));
         }
+    };
+    // What is left of it would take the machine off the network: worse than what it has.
+    let is_bare = parsed.model.links.iter().all(|link| link.subnets.is_empty());
+    if parsed.lost > 0 && is_bare {
+        let first = parsed.findings.iter().find(|f| f.message.ends_with("left out"));
+        return Err(first.map_or_else(|| "nothing can be made of it".into(), ToString::to_string));
     }
+    Ok(parsed)
 }
 
 /// The version that a configuration names.

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use config::{Map, Node};
+use config::{Findings, Kind, Map, Node};
 
 use super::Known;
 
@@ -20,6 +20,21 @@ const SUBNET_KEYS: [&str; 10] = [
     "dns_nameservers",
     "dns_search",
 ];
+/// Types of link that are NICs to the machine.
+const PHYSICAL: [&str; 12] = [
+    "bgpovs",
+    "bridge",
+    "cascading",
+    "dvs",
+    "ethernet",
+    "hw_veb",
+    "hyperv",
+    "ovs",
+    "phy",
+    "tap",
+    "vhostuser",
+    "vif",
+];
 const ROUTE_KEYS: [&str; 5] = ["network", "destination", "netmask", "gateway", "metric"];
 
 /// The MACs (lower case) of NICs whose name must be known: those of physical links without a name.
@@ -31,7 +46,7 @@ pub fn needed_macs(data: &Node) -> Vec<String> {
 }
 
 /// The document as a configuration of version 1. An error names the link that no NIC can be found for.
-pub fn to_v1(data: &Node, known: &Known) -> Result<Node, String> {
+pub fn to_v1(data: &Node, known: &Known, findings: &mut Findings) -> Result<Node, String> {
     if data.as_map().is_none() {
         return Err(format!("{}: network_data.json: expected an object, found {}", data.at, data.kind()));
     }
@@ -63,6 +78,11 @@ pub fn to_v1(data: &Node, known: &Known) -> Result<Node, String> {
         } else if is(link, "vlan") {
             vlan(&mut entry, link, &names);
         } else {
+            if !is_physical(link) {
+                let id = link.get("id").and_then(Node::scalar_text).unwrap_or_default();
+                let message = "unknown type of link: taken for a physical one";
+                findings.add(Kind::Unknown, &link.at, format!("links.{id}.type"), message);
+            }
             entry.insert("type", "physical");
             infiniband(&mut entry, link, known);
         }
@@ -85,6 +105,10 @@ fn items<'a>(data: &'a Node, key: &str) -> impl Iterator<Item = &'a Node> {
 
 fn is(link: &Node, kind: &str) -> bool {
     link.get("type").and_then(Node::as_str) == Some(kind)
+}
+
+fn is_physical(link: &Node) -> bool {
+    link.get("type").is_none_or(|n| n.is_null() || n.as_str().is_some_and(|t| PHYSICAL.contains(&t)))
 }
 
 fn mac_of(link: &Node) -> Option<String> {

@@ -32,9 +32,10 @@ pub fn parse(config: &Node, _known: &Known) -> Result<Parsed, String> {
     for (i, entry) in entries.iter().enumerate() {
         let path = format!("network.config[{i}]");
         if entry.as_map().is_none() {
-            build.wrong(entry, &path, format!("expected a map, found {}", entry.kind()));
+            build.lose(entry, &path, format!("expected a map, found {}", entry.kind()));
             continue;
         }
+        build.here = entry.at.clone();
         match entry.get("type").and_then(Node::as_str) {
             Some("physical") => plain(&mut build, entry, &path, LinkKind::Physical)?,
             Some("loopback") => plain(&mut build, entry, &path, LinkKind::Loopback)?,
@@ -47,7 +48,7 @@ pub fn parse(config: &Node, _known: &Known) -> Result<Parsed, String> {
             _ => {
                 let at = entry.get("type").unwrap_or(entry);
                 let wanted = "expected one of physical bond bridge vlan nameserver route loopback infiniband";
-                return Err(refusal(&mut build.findings, at, &format!("{path}.type"), wanted));
+                build.lose(at, &format!("{path}.type"), wanted);
             }
         }
     }
@@ -67,7 +68,7 @@ pub fn parse(config: &Node, _known: &Known) -> Result<Parsed, String> {
 fn has(build: &mut Builder, entry: &Node, path: &str, keys: &[&str]) -> bool {
     let missing: Vec<&&str> = keys.iter().filter(|k| entry.get(k).is_none()).collect();
     for key in &missing {
-        build.wrong(entry, &format!("{path}.{key}"), "required, but missing: the entry is left out");
+        build.lose(entry, &format!("{path}.{key}"), "required, but missing");
     }
     missing.is_empty()
 }
@@ -78,7 +79,7 @@ fn core(build: &mut Builder, entry: &Node, path: &str, kind: LinkKind) -> Result
         return Ok(None);
     }
     let Some(name) = build.some_text(entry, path, "name") else {
-        build.wrong(entry, &format!("{path}.name"), "expected a name: the entry is left out");
+        build.lose(entry, &format!("{path}.name"), "expected a name");
         return Ok(None);
     };
     Ok(Some(Link {
@@ -86,7 +87,7 @@ fn core(build: &mut Builder, entry: &Node, path: &str, kind: LinkKind) -> Result
         name,
         kind,
         mac: build.mac(entry, path, "mac_address"),
-        mtu: entry.get("mtu").filter(|n| !n.is_null()).cloned(),
+        mtu: build.number(entry, path, "mtu"),
         accept_ra: maybe_truth(entry, "accept-ra"),
         wakeonlan: maybe_truth(entry, "wakeonlan"),
         optional: maybe_truth(entry, "optional"),
@@ -99,7 +100,7 @@ fn core(build: &mut Builder, entry: &Node, path: &str, kind: LinkKind) -> Result
 fn plain(build: &mut Builder, entry: &Node, path: &str, kind: LinkKind) -> Result<(), String> {
     build.unknown_keys(entry, path, &[&CORE[..], &["params"]].concat());
     let Some(mut link) = core(build, entry, path, kind)? else { return Ok(()) };
-    if let Some(params) = entry.get("params") {
+    if let Some(params) = build.map(entry, path, "params") {
         let at = format!("{path}.params");
         link.driver = build.some_text(params, &at, "driver");
         link.device_id = build.some_text(params, &at, "device_id");
@@ -116,11 +117,7 @@ fn params(build: &mut Builder, entry: &Node, path: &str) -> Map {
             Value::Map(map) => map.clone(),
             Value::Null => Map::new(),
             _ => {
-                build.wrong(
-                    node,
-                    &format!("{path}.params"),
-                    format!("expected a map, found {}", node.kind()),
-                );
+                build.lose(node, &format!("{path}.params"), format!("expected a map, found {}", node.kind()));
                 Map::new()
             }
         },
@@ -166,8 +163,8 @@ fn bridge(build: &mut Builder, entry: &Node, path: &str) -> Result<(), String> {
             Some(on) => stp.value = Value::Bool(on),
             None => {
                 let at = stp.clone();
-                let key = format!("{path}.params.bridge_stp");
-                return Err(refusal(&mut build.findings, &at, &key, "expected on or off"));
+                build.lose(&at, &format!("{path}.params.bridge_stp"), "expected on or off");
+                link.params.remove("bridge_stp");
             }
         }
     }
@@ -217,13 +214,13 @@ fn name_server<'a>(
 fn global_route(build: &mut Builder, entry: &Node, path: &str) -> Result<(), String> {
     if has(build, entry, path, &["destination"]) {
         let route = route(build, entry, path)?;
-        build.model.routes.push(route);
+        build.model.routes.extend(route);
     }
     Ok(())
 }
 
-/// A route of version 1, global or in a subnet.
-fn route(build: &mut Builder, node: &Node, path: &str) -> Result<Route, String> {
+/// A route of version 1, global or in a subnet; one that is wrong is left out.
+fn route(build: &mut Builder, node: &Node, path: &str) -> Result<Option<Route>, String> {
     let there = |key: &str| node.get(key).filter(|n| !n.is_null() && n.as_str() != Some(""));
     let to = there("destination").or_else(|| there("network"));
     let written = Written {
@@ -235,23 +232,31 @@ fn route(build: &mut Builder, node: &Node, path: &str) -> Result<Route, String> 
         table: there("table"),
         mtu: there("mtu"),
     };
-    address::route(&written).map_err(|(key, wanted)| {
-        let key = match key {
-            "to" => "destination",
-            "via" => "gateway",
-            other => other,
-        };
-        let at = there(key).unwrap_or(node);
-        refusal(&mut build.findings, at, &format!("{path}.{key}"), &format!("expected {wanted}"))
-    })
+    match address::route(&written) {
+        Ok(route) => Ok(Some(route)),
+        Err((key, wanted)) => {
+            let key = match key {
+                "to" => "destination",
+                "via" => "gateway",
+                other => other,
+            };
+            let at = there(key).unwrap_or(node);
+            give_up(build, at, &format!("{path}.{key}"), wanted)
+        }
+    }
+}
+
+/// A mask with holes makes the whole suspect, as ever; anything else costs only itself.
+fn give_up<T>(build: &mut Builder, at: &Node, key: &str, wanted: &str) -> Result<Option<T>, String> {
+    if wanted == address::HOLES {
+        return Err(refusal(&mut build.findings, at, key, &format!("expected {wanted}")));
+    }
+    build.lose(at, key, format!("expected {wanted}"));
+    Ok(None)
 }
 
 fn subnets(build: &mut Builder, entry: &Node, path: &str) -> Result<Vec<Subnet>, String> {
-    let Some(node) = entry.get("subnets").filter(|n| !n.is_falsy()) else { return Ok(Vec::new()) };
-    let Some(items) = node.as_seq() else {
-        build.wrong(node, &format!("{path}.subnets"), format!("expected a list, found {}", node.kind()));
-        return Ok(Vec::new());
-    };
+    let items = build.list(entry, path, "subnets");
     let mut subnets = Vec::with_capacity(items.len());
     for (i, item) in items.iter().enumerate() {
         subnets.extend(subnet(build, item, &format!("{path}.subnets[{i}]"))?);
@@ -264,11 +269,7 @@ fn subnet(build: &mut Builder, node: &Node, path: &str) -> Result<Option<Subnet>
     let known = |w: &str| Method::WORDS.iter().find(|(word, _)| *word == w).map(|(_, method)| *method);
     let Some(method) = word.and_then(known) else {
         let at = node.get("type").unwrap_or(node);
-        build.wrong(
-            at,
-            &format!("{path}.type"),
-            "expected one of dhcp dhcp4 dhcp6 static static6 manual …: the subnet is left out",
-        );
+        build.lose(at, &format!("{path}.type"), "expected one of dhcp dhcp4 dhcp6 static static6 manual …");
         return Ok(None);
     };
     let there = |key: &str| node.get(key).filter(|n| !n.is_falsy());
@@ -283,14 +284,13 @@ fn subnet(build: &mut Builder, node: &Node, path: &str) -> Result<Option<Subnet>
             Ok(network) => (address, prefix) = (Some(network.address), Some(network.prefix)),
             Err(wanted) => {
                 let at = written.unwrap_or(node);
-                let key = format!("{path}.address");
-                return Err(refusal(&mut build.findings, at, &key, &format!("expected {wanted}")));
+                return give_up(build, at, &format!("{path}.address"), wanted);
             }
         }
     }
     let mut routes = Vec::new();
-    for (i, item) in there("routes").and_then(Node::as_seq).unwrap_or_default().iter().enumerate() {
-        routes.push(route(build, item, &format!("{path}.routes[{i}]"))?);
+    for (i, item) in build.list(node, path, "routes").iter().enumerate() {
+        routes.extend(route(build, item, &format!("{path}.routes[{i}]"))?);
     }
     Ok(Some(Subnet {
         method,
@@ -300,8 +300,8 @@ fn subnet(build: &mut Builder, node: &Node, path: &str) -> Result<Option<Subnet>
         gateway: build.some_text(node, path, "gateway"),
         dns: build.dns(node, path, "dns_nameservers", "dns_search"),
         routes,
-        metric: there("metric").cloned(),
-        mtu: there("mtu").cloned(),
+        metric: build.number(node, path, "metric").filter(|n| !n.is_falsy()),
+        mtu: build.number(node, path, "mtu").filter(|n| !n.is_falsy()),
         broadcast: build.some_text(node, path, "broadcast"),
         pointopoint: build.some_text(node, path, "pointopoint"),
         scope: build.some_text(node, path, "scope"),

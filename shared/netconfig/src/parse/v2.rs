@@ -50,14 +50,15 @@ pub fn parse(config: &Node, known: &Known) -> Result<Parsed, String> {
         let Some(devices) = config.get(name).filter(|n| !n.is_null()) else { continue };
         let path = join("network", name);
         let Some(map) = devices.as_map() else {
-            build.wrong(devices, &path, format!("expected a map of devices, found {}", devices.kind()));
+            build.lose(devices, &path, format!("expected a map of devices, found {}", devices.kind()));
             continue;
         };
         for (id, device) in map.iter() {
+            build.here = id.at.clone();
             let id = id.scalar_text().unwrap_or_default();
             let path = join(&path, &id);
             if device.as_map().is_none() && !device.is_null() {
-                build.wrong(device, &path, format!("expected a map, found {}", device.kind()));
+                build.lose(device, &path, format!("expected a map, found {}", device.kind()));
                 continue;
             }
             read(&mut build, &id, device, &path, known)?;
@@ -73,26 +74,41 @@ fn core(build: &mut Builder, id: &str, device: &Node, path: &str, kind: LinkKind
         id: id.to_string(),
         name: id.to_string(),
         kind,
-        mtu: device.get("mtu").filter(|n| !n.is_null()).cloned(),
+        mtu: build.number(device, path, "mtu"),
         subnets: subnets(build, device, path)?,
-        dhcp4: dhcp(device, "dhcp4-overrides", "dhcp4domain"),
-        dhcp6: dhcp(device, "dhcp6-overrides", "dhcp6domain"),
-        rules: device.get("routing-policy").and_then(Node::as_seq).unwrap_or_default().to_vec(),
+        dhcp4: dhcp(build, device, path, "dhcp4-overrides", "dhcp4domain"),
+        dhcp6: dhcp(build, device, path, "dhcp6-overrides", "dhcp6domain"),
+        rules: rules(build, device, path),
         ..Link::default()
     })
 }
 
-fn dhcp(device: &Node, overrides: &str, domain: &str) -> Dhcp {
+fn dhcp(build: &mut Builder, device: &Node, path: &str, overrides: &str, domain: &str) -> Dhcp {
+    let overrides = build.map(device, path, overrides);
     Dhcp {
-        overrides: device.get(overrides).and_then(Node::as_map).cloned().unwrap_or_default(),
+        overrides: overrides.and_then(Node::as_map).cloned().unwrap_or_default(),
         domain: device.get(domain).cloned(),
     }
+}
+
+fn rules(build: &mut Builder, device: &Node, path: &str) -> Vec<Node> {
+    let mut rules = Vec::new();
+    for (i, rule) in build.list(device, path, "routing-policy").iter().enumerate() {
+        match rule.as_map() {
+            Some(_) => rules.push(rule.clone()),
+            None => {
+                let key = format!("{path}.routing-policy[{i}]");
+                build.lose(rule, &key, format!("expected a map, found {}", rule.kind()));
+            }
+        }
+    }
+    rules
 }
 
 fn ethernet(build: &mut Builder, id: &str, device: &Node, path: &str, known: &Known) -> Result<(), String> {
     build.unknown_keys(device, path, &[&SHARED[..], &ETHERNET[..]].concat());
     let mut link = core(build, id, device, path, LinkKind::Physical)?;
-    if let Some(matched) = device.get("match").filter(|n| !n.is_null()) {
+    if let Some(matched) = build.map(device, path, "match") {
         let at = join(path, "match");
         build.unknown_keys(matched, &at, &["macaddress", "driver", "name"]);
         link.mac = build.mac(matched, &at, "macaddress");
@@ -127,7 +143,7 @@ fn bond(build: &mut Builder, id: &str, device: &Node, path: &str, _: &Known) -> 
     let mut link = core(build, id, device, path, LinkKind::Bond)?;
     link.mac = build.mac(device, path, "macaddress");
     let at = join(path, "parameters");
-    for (key, value) in parameters(device) {
+    for (key, value) in parameters(build, device, path) {
         let name = key.scalar_text().unwrap_or_default();
         match BOND.iter().find(|k| k.netplan == name || k.also.is_some_and(|also| also == name)) {
             Some(known) => {
@@ -142,8 +158,12 @@ fn bond(build: &mut Builder, id: &str, device: &Node, path: &str, _: &Known) -> 
     Ok(())
 }
 
-fn parameters(device: &Node) -> impl Iterator<Item = (&Node, &Node)> {
-    device.get("parameters").and_then(Node::as_map).into_iter().flat_map(Map::iter)
+fn parameters<'a>(
+    build: &mut Builder,
+    device: &'a Node,
+    path: &str,
+) -> impl Iterator<Item = (&'a Node, &'a Node)> + use<'a> {
+    build.map(device, path, "parameters").and_then(Node::as_map).into_iter().flat_map(Map::iter)
 }
 
 fn bridge(build: &mut Builder, id: &str, device: &Node, path: &str, _: &Known) -> Result<(), String> {
@@ -151,7 +171,7 @@ fn bridge(build: &mut Builder, id: &str, device: &Node, path: &str, _: &Known) -
     let mut link = core(build, id, device, path, LinkKind::Bridge)?;
     link.mac = build.mac(device, path, "macaddress");
     let at = join(path, "parameters");
-    for (key, value) in parameters(device) {
+    for (key, value) in parameters(build, device, path) {
         let name = key.scalar_text().unwrap_or_default();
         match BRIDGE.iter().find(|k| k.netplan == name) {
             Some(known) => {
@@ -173,7 +193,7 @@ fn vlan(build: &mut Builder, id: &str, device: &Node, path: &str, _: &Known) -> 
     build.unknown_keys(device, path, &[&SHARED[..], &["id", "link", "macaddress"]].concat());
     for key in ["id", "link"] {
         if device.get(key).is_none() {
-            build.wrong(device, &join(path, key), "required, but missing: the device is left out");
+            build.lose(device, &join(path, key), "required, but missing");
             return Ok(());
         }
     }
@@ -198,13 +218,12 @@ fn subnets(build: &mut Builder, device: &Node, path: &str) -> Result<Vec<Subnet>
         }
     }
     let mut gateways = [build.some_text(device, path, "gateway4"), build.some_text(device, path, "gateway6")];
-    let mut servers = device.get("nameservers").filter(|n| !n.is_falsy()).map(|node| {
+    let mut servers = build.map(device, path, "nameservers").map(|node| {
         let at = join(path, "nameservers");
         build.unknown_keys(node, &at, &["addresses", "search"]);
         build.dns(node, &at, "addresses", "search")
     });
-    let addresses = device.get("addresses").filter(|n| !n.is_falsy());
-    for (i, item) in addresses.and_then(Node::as_seq).unwrap_or_default().iter().enumerate() {
+    for (i, item) in build.list(device, path, "addresses").iter().enumerate() {
         let key = format!("{path}.addresses[{i}]");
         // netplan also takes `address: {lifetime: …, label: …}`.
         let written = match &item.value {
@@ -212,8 +231,16 @@ fn subnets(build: &mut Builder, device: &Node, path: &str) -> Result<Vec<Subnet>
             _ => item.scalar_text(),
         };
         let written = written.unwrap_or_default();
-        let network = address::network(&written, None, None)
-            .map_err(|wanted| refusal(&mut build.findings, item, &key, &format!("expected {wanted}")))?;
+        let network = match address::network(&written, None, None) {
+            Ok(network) => network,
+            Err(address::HOLES) => {
+                return Err(refusal(&mut build.findings, item, &key, "expected a mask without holes"));
+            }
+            Err(wanted) => {
+                build.lose(item, &key, format!("expected {wanted}"));
+                continue;
+            }
+        };
         subnets.push(Subnet {
             method: Method::Static,
             gateway: gateways[usize::from(is_ipv6(&network.address))].take(),
@@ -223,8 +250,7 @@ fn subnets(build: &mut Builder, device: &Node, path: &str) -> Result<Vec<Subnet>
             ..Subnet::default()
         });
     }
-    let routes = device.get("routes").and_then(Node::as_seq).unwrap_or_default();
-    for (i, item) in routes.iter().enumerate() {
+    for (i, item) in build.list(device, path, "routes").iter().enumerate() {
         let path = format!("{path}.routes[{i}]");
         let there = |key: &str| item.get(key).filter(|n| !n.is_null() && n.as_str() != Some(""));
         let written = Written {
@@ -235,14 +261,22 @@ fn subnets(build: &mut Builder, device: &Node, path: &str) -> Result<Vec<Subnet>
             mtu: there("mtu"),
             ..Written::default()
         };
-        let route = address::route(&written).map_err(|(key, wanted)| {
-            let at = there(key).unwrap_or(item);
-            refusal(&mut build.findings, at, &join(&path, key), &format!("expected {wanted}"))
-        })?;
+        let route = match address::route(&written) {
+            Ok(route) => route,
+            Err((key, wanted)) => {
+                let at = there(key).unwrap_or(item);
+                if wanted == address::HOLES {
+                    let wanted = format!("expected {wanted}");
+                    return Err(refusal(&mut build.findings, at, &join(&path, key), &wanted));
+                }
+                build.lose(at, &join(&path, key), format!("expected {wanted}"));
+                continue;
+            }
+        };
         match subnets.first_mut() {
             Some(first) => first.routes.push(route),
             None => {
-                build.wrong(item, &path, "the device has neither addresses nor DHCP: the route is left out")
+                build.wrong(item, &path, "the device has neither addresses nor DHCP: the route is left out");
             }
         }
     }

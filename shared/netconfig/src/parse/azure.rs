@@ -1,0 +1,178 @@
+//! Azure's instance metadata, turned into version 2: DHCP for the first address of each family, the others as they
+//! are. The value is the metadata service's whole document; the datasource's settings may stand beside `network`.
+
+use config::{Findings, Kind, Map, Node};
+
+use super::Known;
+
+/// `apply_network_config_for_secondary_ips` and `apply_network_config_set_name`, both on unless switched off.
+fn is_on(document: &Node, setting: &str) -> bool {
+    document.get(setting).is_none_or(|n| !n.is_falsy())
+}
+
+pub fn to_v2(document: &Node, known: &Known, findings: &mut Findings) -> Result<Node, String> {
+    let Some(interfaces) = document.at_path(&["network", "interface"]).and_then(Node::as_seq) else {
+        return Err(format!("{}: network.interface: expected a list of interfaces", document.at));
+    };
+    let all_addresses = is_on(document, "apply_network_config_for_secondary_ips");
+    let set_name = is_on(document, "apply_network_config_set_name");
+    let mut ethernets = Map::new();
+    for (i, interface) in interfaces.iter().enumerate() {
+        let path = format!("network.interface[{i}]");
+        let Some(mac) = interface.get("macAddress").and_then(Node::as_str).and_then(mac_with_colons) else {
+            let message = "expected twelve hexadecimal digits: the interface is left out";
+            findings.add(Kind::Wrong, &interface.at, format!("{path}.macAddress"), message);
+            continue;
+        };
+        let Some(mut device) = device(interface, i, all_addresses, &path, findings) else { continue };
+        let name = if set_name { format!("eth{i}") } else { format!("enx{}", mac.replace(':', "")) };
+        let mut matched = Map::new();
+        matched.insert("macaddress", mac.as_str());
+        if let Some(driver) = driver(known, &mac) {
+            matched.insert("driver", driver);
+        }
+        device.insert("match", matched);
+        if set_name {
+            device.insert("set-name", name.as_str());
+        }
+        ethernets.insert(name, device);
+    }
+    let mut config = Map::new();
+    config.insert("version", 2);
+    config.insert("ethernets", ethernets);
+    Ok(Node::from(config))
+}
+
+/// What an interface gets; `None` for one without any address.
+fn device(interface: &Node, i: usize, all: bool, path: &str, findings: &mut Findings) -> Option<Map> {
+    let mut overrides = Map::new();
+    overrides.insert("route-metric", (i as i64 + 1) * 100);
+    if i > 0 {
+        overrides.insert("use-dns", false);
+    }
+    let mut device = Map::new();
+    device.insert("dhcp4", true);
+    device.insert("dhcp4-overrides", overrides.clone());
+    device.insert("dhcp6", false);
+    let (mut has_any, mut others) = (false, Vec::new());
+    for (family, usual) in [("ipv4", "24"), ("ipv6", "128")] {
+        let addresses = interface.at_path(&[family, "ipAddress"]).and_then(Node::as_seq).unwrap_or_default();
+        if addresses.is_empty() {
+            continue;
+        }
+        has_any = true;
+        if family == "ipv6" {
+            device.insert("dhcp6", true);
+            device.insert("dhcp6-overrides", overrides.clone());
+        }
+        let subnet = interface.at_path(&[family, "subnet"]).and_then(Node::as_seq).and_then(<[_]>::first);
+        let prefix = subnet.and_then(|s| s.get("prefix")).and_then(Node::scalar_text);
+        let prefix = prefix.as_deref().unwrap_or(usual);
+        for (n, address) in addresses.iter().enumerate().skip(1).filter(|_| all) {
+            match address.get("privateIpAddress").and_then(Node::as_str) {
+                Some(ip) => others.push(Node::from(format!("{ip}/{prefix}"))),
+                None => {
+                    let key = format!("{path}.{family}.ipAddress[{n}].privateIpAddress");
+                    findings.add(Kind::Wrong, &address.at, key, "expected an address: left out");
+                }
+            }
+        }
+    }
+    if !others.is_empty() {
+        device.insert("addresses", others);
+    }
+    has_any.then_some(device)
+}
+
+fn mac_with_colons(digits: &str) -> Option<String> {
+    let digits: String = digits.chars().filter(|c| !matches!(c, ':' | '-')).collect();
+    if digits.len() != 12 || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
+        return None;
+    }
+    let pairs: Vec<&str> = (0..6).map(|i| &digits[2 * i..2 * i + 2]).collect();
+    Some(pairs.join(":").to_ascii_lowercase())
+}
+
+/// Hyper-V shows a NIC and its fast path with one address: the driver tells them apart.
+fn driver<'a>(known: &'a Known, mac: &str) -> Option<&'a str> {
+    let mut drivers = known.nics.iter().filter(|nic| nic.mac == mac).map(|nic| nic.driver.as_deref());
+    if drivers.clone().any(|d| d == Some("hv_netvsc")) {
+        return Some("hv_netvsc");
+    }
+    let only = drivers.next().flatten();
+    if drivers.next().is_some() { None } else { only.filter(|d| !d.is_empty()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parse::KnownNic;
+
+    fn convert(json: &str, known: &Known) -> (String, usize) {
+        let node = Node::from_json(&serde_json::from_str(json).unwrap());
+        let mut findings = Findings::default();
+        let config = to_v2(&node, known, &mut findings).unwrap();
+        let text = config.get("ethernets").unwrap().to_json().to_string().replace('"', "");
+        (text, findings.iter().count())
+    }
+
+    #[test]
+    fn interfaces() {
+        let known = Known::default();
+        let one = |more: &str, settings: &str| {
+            format!(r#"{{"network":{{"interface":[{{"macAddress":"000D3A04FFEE"{more}}}]}}{settings}}}"#)
+        };
+        let v4 = r#","ipv4":{"ipAddress":[{"privateIpAddress":"10.0.0.4"},{"privateIpAddress":"10.0.0.5"}],"subnet":[{"prefix":"16"}]}"#;
+        let matched = "match:{macaddress:00:0d:3a:04:ff:ee}";
+        for (more, settings, expected) in [
+            ("", "", "{}".to_string()),
+            (
+                v4,
+                "",
+                format!(
+                    "{{eth0:{{addresses:[10.0.0.5/16],dhcp4:true,dhcp4-overrides:{{route-metric:100}},dhcp6:false,{matched},set-name:eth0}}}}"
+                ),
+            ),
+            (
+                v4,
+                r#","apply_network_config_for_secondary_ips":false,"apply_network_config_set_name":false"#,
+                format!(
+                    "{{enx000d3a04ffee:{{dhcp4:true,dhcp4-overrides:{{route-metric:100}},dhcp6:false,{matched}}}}}"
+                ),
+            ),
+            (
+                r#","ipv6":{"ipAddress":[{"privateIpAddress":"fd00::4"},{"privateIpAddress":"fd00::5"},{}]}"#,
+                "",
+                format!(
+                    "{{eth0:{{addresses:[fd00::5/128],dhcp4:true,dhcp4-overrides:{{route-metric:100}},dhcp6:true,dhcp6-overrides:{{route-metric:100}},{matched},set-name:eth0}}}}"
+                ),
+            ),
+        ] {
+            assert_eq!(convert(&one(more, settings), &known).0, expected, "{more}");
+        }
+        assert_eq!(convert(&one(",\"ipv6\":{\"ipAddress\":[{},{}]}", ""), &known).1, 1);
+        assert_eq!(convert(r#"{"network":{"interface":[{"macAddress":"xyz"}]}}"#, &known), ("{}".into(), 1));
+        assert!(
+            to_v2(&Node::null(), &known, &mut Findings::default()).unwrap_err().contains("network.interface")
+        );
+    }
+
+    #[test]
+    fn drivers() {
+        let nic = |driver: &str| KnownNic {
+            mac: "00:0d:3a:04:ff:ee".into(),
+            driver: Some(driver.into()).filter(|d: &String| !d.is_empty()),
+            ..KnownNic::default()
+        };
+        for (drivers, expected) in [
+            (&[][..], None),
+            (&["mlx5_core"], Some("mlx5_core")),
+            (&["mlx5_core", "hv_netvsc"], Some("hv_netvsc")),
+            (&["mlx5_core", "mana"], None),
+            (&[""], None),
+        ] {
+            let known = Known { nics: drivers.iter().map(|d| nic(d)).collect(), ..Known::default() };
+            assert_eq!(driver(&known, "00:0d:3a:04:ff:ee"), expected, "{drivers:?}");
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! What no single entry of a configuration shows: members that nothing describes, names that two devices would
+//! have, devices that stand on themselves. Said with the place; a circle is opened, all else is left as it is.
+
+use std::collections::{HashMap, HashSet};
+
+use config::{Kind, Mark};
+
+use crate::model::{Link, LinkKind};
+
+use super::builder::Builder;
+
+pub fn check(build: &mut Builder) {
+    names(build);
+    members(build);
+    circles(build);
+}
+
+fn at(build: &Builder, id: &str) -> Mark {
+    build.marks.get(id).cloned().unwrap_or_default()
+}
+
+/// Names that the kernel cannot give, and those that two devices would have.
+fn names(build: &mut Builder) {
+    let is_odd = |name: &str| name.chars().any(|c| c.is_whitespace() || c.is_control());
+    let odd: Vec<String> =
+        build.model.links.iter().filter(|l| is_odd(&l.name)).map(|l| l.id.clone()).collect();
+    for id in odd {
+        let at = at(build, &id);
+        build.lost += 1;
+        build.findings.add(
+            Kind::Wrong,
+            &at,
+            "network",
+            "a name with white space in it: the device is left out",
+        );
+        build.forget(&id);
+    }
+    let mut seen: HashMap<&str, &str> = HashMap::new();
+    let mut twice = Vec::new();
+    for link in &build.model.links {
+        if let Some(other) = seen.insert(&link.name, &link.id) {
+            twice.push((link.id.clone(), format!("would have the same name as {other}")));
+        }
+    }
+    for (id, message) in twice {
+        let at = at(build, &id);
+        build.findings.add(Kind::Wrong, &at, format!("network.{id}"), message);
+    }
+}
+
+/// What a bond, a bridge or a vlan is made of and nothing describes.
+fn members(build: &mut Builder) {
+    let mut container: HashMap<&str, &str> = HashMap::new();
+    let mut said = Vec::new();
+    let links = &build.model.links;
+    let known: HashSet<&str> = links.iter().flat_map(|l| [l.id.as_str(), l.name.as_str()]).collect();
+    let undescribed = |member: &Link, whole: &str| {
+        let said = || (whole.to_string(), format!("nothing describes its member {}", member.id));
+        (!build.marks.contains_key(&member.id)).then(said)
+    };
+    for link in links {
+        if let Some(bond) = &link.bond {
+            said.extend(undescribed(link, bond));
+        }
+    }
+    let by_id: HashMap<&str, &Link> = links.iter().map(|l| (l.id.as_str(), l)).collect();
+    for link in links.iter().filter(|l| l.kind == LinkKind::Bridge) {
+        for port in &link.ports {
+            if let Some(member) = by_id.get(port.as_str()) {
+                said.extend(undescribed(member, &link.id));
+            }
+            let other = container.insert(port, &link.id);
+            let bond = by_id.get(port.as_str()).and_then(|m| m.bond.as_deref());
+            if let Some(other) = other.or(bond).filter(|other| *other != link.id) {
+                said.push((link.id.clone(), format!("its port {port} belongs to {other} already")));
+            }
+        }
+    }
+    for link in links {
+        if let Some(below) = &link.vlan_link
+            && !known.contains(below.as_str())
+        {
+            said.push((link.id.clone(), format!("nothing describes the device {below} that it lies on")));
+        }
+    }
+    for (id, message) in said {
+        let at = at(build, &id);
+        build.findings.add(Kind::Wrong, &at, format!("network.{id}"), message);
+    }
+}
+
+/// Devices that stand on themselves, however far around: the step that closes the circle is taken out.
+fn circles(build: &mut Builder) {
+    let links = &build.model.links;
+    let place: HashMap<&str, usize> =
+        links.iter().zip(0..).flat_map(|(l, i)| [(l.name.as_str(), i), (l.id.as_str(), i)]).collect();
+    // What each stands on.
+    let mut below: Vec<Vec<usize>> = vec![Vec::new(); links.len()];
+    for (i, link) in links.iter().enumerate() {
+        if let Some(bond) = link.bond.as_deref().and_then(|b| place.get(b)) {
+            below[*bond].push(i);
+        }
+        let others = link.ports.iter().chain(&link.vlan_link);
+        below[i].extend(others.filter_map(|name| place.get(name.as_str())));
+    }
+    let mut closing = Vec::new();
+    // 0: not looked at; 1: on the way; 2: done.
+    let mut state = vec![0_u8; links.len()];
+    for start in 0..links.len() {
+        let mut way = vec![(start, 0)];
+        if state[start] != 0 {
+            continue;
+        }
+        state[start] = 1;
+        while let Some((i, next)) = way.last_mut() {
+            let Some(step) = below[*i].get(*next).copied() else {
+                state[*i] = 2;
+                way.pop();
+                continue;
+            };
+            *next += 1;
+            match state[step] {
+                0 => {
+                    state[step] = 1;
+                    way.push((step, 0));
+                }
+                1 => closing.push((*i, step)),
+                _ => {}
+            }
+        }
+    }
+    for (whole, part) in closing {
+        let (id, member) = (build.model.links[whole].id.clone(), build.model.links[part].clone());
+        let at = at(build, &id);
+        build.lost += 1;
+        let message = format!("stands on itself, through {}: that step is left out", member.id);
+        build.findings.add(Kind::Wrong, &at, format!("network.{id}"), message);
+        let link = &mut build.model.links[whole];
+        link.ports.retain(|port| *port != member.id && *port != member.name);
+        if link.vlan_link.as_deref().is_some_and(|l| l == member.id || l == member.name) {
+            link.vlan_link = None;
+        }
+        let member = &mut build.model.links[part];
+        if member.bond.as_ref() == Some(&id) {
+            member.bond = None;
+        }
+    }
+}

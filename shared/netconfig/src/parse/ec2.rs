@@ -1,0 +1,255 @@
+//! EC2's metadata and that of clouds which copied it (AliYun), turned into version 2: the NICs that both the
+//! metadata and the machine know. The value is the metadata's tree (with `network` in it); beside that may stand
+//! the datasource's setting `apply_full_imds_network_config`, and `routers`: the router that DHCP names on a NIC,
+//! by MAC, for the policy routing of further NICs.
+
+use config::{Findings, Kind, Map, Node};
+
+use super::{Known, KnownNic};
+
+/// What differs between the clouds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Cloud {
+    Ec2,
+    /// No further addresses, no policy routing; NICs in the order of their names.
+    AliYun,
+}
+
+pub fn to_v2(document: &Node, known: &Known, findings: &mut Findings) -> Result<Node, String> {
+    convert(Cloud::Ec2, document, known, findings)
+}
+
+pub fn aliyun_to_v2(document: &Node, known: &Known, findings: &mut Findings) -> Result<Node, String> {
+    convert(Cloud::AliYun, document, known, findings)
+}
+
+/// A NIC that the machine has, with its metadata.
+struct Described<'a> {
+    nic: &'a KnownNic,
+    metadata: &'a Node,
+}
+
+fn convert(cloud: Cloud, document: &Node, known: &Known, findings: &mut Findings) -> Result<Node, String> {
+    let macs = document.at_path(&["network", "interfaces", "macs"]);
+    let Some(macs) = macs.and_then(Node::as_map) else {
+        return Err(format!("{}: network.interfaces.macs: expected a map of NICs by MAC", document.at));
+    };
+    let mut described: Vec<Described> = Vec::new();
+    for (mac, metadata) in macs.iter() {
+        let mac = mac.as_str().unwrap_or_default();
+        let nic = known.nics.iter().find(|nic| nic.mac.eq_ignore_ascii_case(mac));
+        if let Some(nic) = nic.filter(|_| !metadata.is_falsy()) {
+            described.push(Described { nic, metadata });
+        }
+    }
+    let mut ethernets = Map::new();
+    if document.get("apply_full_imds_network_config").is_some_and(Node::is_falsy) {
+        let first = described.iter().find(|d| known.fallback.as_ref() == Some(&d.nic.name));
+        let Some(first) = first else {
+            return Err("the metadata does not have the primary NIC".into());
+        };
+        ethernets.insert(first.nic.name.as_str(), device(first));
+    } else {
+        match cloud {
+            Cloud::Ec2 => described.sort_by_cached_key(|d| {
+                (number(d.metadata, "network-card"), number(d.metadata, "device-number"), d.nic.mac.clone())
+            }),
+            Cloud::AliYun => described.sort_by_cached_key(|d| crate::nics::natural(&d.nic.name)),
+        }
+        let several = described.len() > 1;
+        for (i, one) in described.iter().enumerate() {
+            let mut device = device(one);
+            let router = document.get("routers").and_then(|r| r.get(&one.nic.mac)).and_then(Node::as_str);
+            let has_policy = cloud == Cloud::Ec2
+                && known.netplan
+                && i > 0
+                && one.metadata.get("device-number").is_some_and(|n| !n.is_falsy());
+            if several {
+                let mut overrides = Map::new();
+                overrides.insert("route-metric", (i as i64 + 1) * 100);
+                if has_policy {
+                    overrides.insert("use-routes", true);
+                    policy(&mut device, one, 100 + i as i64, router, findings);
+                }
+                device.insert("dhcp4-overrides", overrides.clone());
+                if device.get("dhcp6").is_some_and(|n| !n.is_falsy()) {
+                    device.insert("dhcp6-overrides", overrides);
+                }
+            }
+            if cloud == Cloud::Ec2 {
+                further_addresses(&mut device, one, findings);
+            }
+            ethernets.insert(one.nic.name.as_str(), device);
+        }
+    }
+    let mut config = Map::new();
+    config.insert("version", 2);
+    config.insert("ethernets", ethernets);
+    Ok(Node::from(config))
+}
+
+/// What every NIC gets.
+fn device(one: &Described<'_>) -> Map {
+    let mut matched = Map::new();
+    matched.insert("macaddress", one.nic.mac.as_str());
+    let mut device = Map::new();
+    device.insert("dhcp4", true);
+    device.insert("dhcp6", one.metadata.get("ipv6s").is_some_and(|n| !n.is_falsy()));
+    device.insert("match", matched);
+    device.insert("set-name", one.nic.name.as_str());
+    device
+}
+
+/// For sorting: what is missing or no number comes last.
+fn number(metadata: &Node, key: &str) -> u64 {
+    let text = metadata.get(key).filter(|n| !n.is_null()).and_then(Node::scalar_text);
+    text.and_then(|t| t.trim().parse().ok()).unwrap_or(u64::MAX)
+}
+
+/// One text, or a list of them.
+fn texts(metadata: &Node, key: &str) -> Vec<String> {
+    match metadata.get(key).filter(|n| !n.is_falsy()) {
+        Some(node) => match node.as_seq() {
+            Some(items) => items.iter().filter_map(|n| n.as_str().map(Into::into)).collect(),
+            None => node.as_str().map(Into::into).into_iter().collect(),
+        },
+        None => Vec::new(),
+    }
+}
+
+/// The addresses beyond each family's first, which DHCP gives.
+fn further_addresses(device: &mut Map, one: &Described<'_>, findings: &mut Findings) {
+    let mut addresses = Vec::new();
+    for (key, subnet, usual) in
+        [("local-ipv4s", "subnet-ipv4-cidr-block", "24"), ("ipv6s", "subnet-ipv6-cidr-block", "128")]
+    {
+        let all = texts(one.metadata, key);
+        if all.len() < 2 {
+            continue;
+        }
+        let block = one.metadata.get(subnet).and_then(Node::as_str);
+        let prefix = match block.map(|b| b.split('/').collect::<Vec<_>>()).as_deref() {
+            Some([_, prefix]) => prefix.to_string(),
+            _ => {
+                let path = format!("network.interfaces.macs.{}.{subnet}", one.nic.mac);
+                let message = format!("expected a subnet with its prefix: taking /{usual}");
+                findings.add(Kind::Wrong, &one.metadata.at, path, message);
+                usual.to_string()
+            }
+        };
+        addresses.extend(all[1..].iter().map(|ip| format!("{ip}/{prefix}")));
+    }
+    addresses.sort();
+    if !addresses.is_empty() {
+        device.insert("addresses", addresses.into_iter().map(Node::from).collect::<Vec<_>>());
+    }
+}
+
+/// What leaves a further NIC's addresses leaves through that NIC: a table of its own.
+fn policy(device: &mut Map, one: &Described<'_>, table: i64, router: Option<&str>, findings: &mut Findings) {
+    let entry = |pairs: &[(&str, &str)]| {
+        let mut map: Map = pairs.iter().map(|(k, v)| (Node::from(*k), Node::from(*v))).collect();
+        map.insert("table", table);
+        Node::from(map)
+    };
+    let (mut routes, mut rules) = (Vec::new(), Vec::new());
+    for (key, blocks) in [("local-ipv4s", "subnet-ipv4-cidr-block"), ("ipv6s", "subnet-ipv6-cidr-blocks")] {
+        let (addresses, blocks) = (texts(one.metadata, key), texts(one.metadata, blocks));
+        if addresses.is_empty() || blocks.is_empty() {
+            continue;
+        }
+        if key == "local-ipv4s" {
+            match router {
+                Some(router) => routes.push(entry(&[("to", "0.0.0.0/0"), ("via", router)])),
+                None => {
+                    let message = "no DHCP server names its router: no default route in its table";
+                    findings.add(Kind::Wrong, &one.metadata.at, format!("routers.{}", one.nic.mac), message);
+                }
+            }
+        }
+        routes.extend(blocks.iter().map(|block| entry(&[("to", block)])));
+        rules.extend(addresses.iter().map(|address| entry(&[("from", address)])));
+    }
+    if !routes.is_empty() {
+        device.insert("routes", routes);
+        device.insert("routing-policy", rules);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known() -> Known {
+        let nic = |name: &str, last: u8| KnownNic {
+            name: name.into(),
+            mac: format!("02:00:00:00:00:0{last}"),
+            ..KnownNic::default()
+        };
+        let nics = vec![nic("ens10", 1), nic("ens9", 2), nic("ens8", 3)];
+        Known { nics, fallback: Some("ens9".into()), netplan: true, ..Known::default() }
+    }
+
+    fn convert(json: &str, cloud: Cloud) -> (String, usize) {
+        let node = Node::from_json(&serde_json::from_str(json).unwrap());
+        let mut findings = Findings::default();
+        let config = super::convert(cloud, &node, &known(), &mut findings).unwrap();
+        let text = config.get("ethernets").unwrap().to_json().to_string().replace('"', "");
+        (text, findings.iter().count())
+    }
+
+    #[test]
+    fn one_nic_has_no_metric() {
+        for (metadata, expected, findings) in [
+            (r#"{"device-number":"0"}"#, "dhcp4:true,dhcp6:false,", 0),
+            (r#"{"ipv6s":"fd00::1"}"#, "dhcp4:true,dhcp6:true,", 0),
+            (
+                r#"{"local-ipv4s":["10.0.0.1","10.0.0.9","10.0.0.10"],"subnet-ipv4-cidr-block":"10.0.0.0/20"}"#,
+                "addresses:[10.0.0.10/20,10.0.0.9/20],dhcp4:true,dhcp6:false,",
+                0,
+            ),
+            (
+                r#"{"ipv6s":["fd00::1","fd00::2"],"subnet-ipv6-cidr-block":null}"#,
+                "addresses:[fd00::2/128],dhcp4:true,dhcp6:true,",
+                1,
+            ),
+        ] {
+            let json = format!(
+                r#"{{"network":{{"interfaces":{{"macs":{{"02:00:00:00:00:02":{metadata},"02:00:00:00:00:77":{{"a":1}}}}}}}}}}"#
+            );
+            let expected =
+                format!("{{ens9:{{{expected}match:{{macaddress:02:00:00:00:00:02}},set-name:ens9}}}}");
+            assert_eq!(convert(&json, Cloud::Ec2), (expected, findings), "{metadata}");
+        }
+    }
+
+    #[test]
+    fn order_and_policy() {
+        let json = r#"{"network":{"interfaces":{"macs":{
+            "02:00:00:00:00:01":{"device-number":"1","local-ipv4s":"10.0.1.5","subnet-ipv4-cidr-block":"10.0.1.0/24","ipv6s":["fd00::5"],"subnet-ipv6-cidr-blocks":"fd00::/64"},
+            "02:00:00:00:00:02":{"x":1},
+            "02:00:00:00:00:03":{"device-number":"0","network-card":"0"}}}},
+            "routers":{"02:00:00:00:00:01":"10.0.1.1"}}"#;
+        let (text, findings) = convert(json, Cloud::Ec2);
+        let part = |device: &str| text.split(&format!("{device}:{{")).nth(1).unwrap().to_string();
+        assert!(part("ens8").contains("dhcp4-overrides:{route-metric:100},"), "{text}");
+        assert!(part("ens10").starts_with(
+            "dhcp4:true,dhcp4-overrides:{route-metric:200,use-routes:true},dhcp6:true,\
+             dhcp6-overrides:{route-metric:200,use-routes:true},match:{macaddress:02:00:00:00:00:01},\
+             routes:[{table:101,to:0.0.0.0/0,via:10.0.1.1},{table:101,to:10.0.1.0/24},{table:101,to:fd00::/64}],\
+             routing-policy:[{from:10.0.1.5,table:101},{from:fd00::5,table:101}]"
+        ));
+        assert!(part("ens9").contains("dhcp4-overrides:{route-metric:300},"), "{text}");
+        assert_eq!(findings, 0);
+        let (without, findings) = convert(&json.replace("routers", "x"), Cloud::Ec2);
+        assert!(!without.contains("via") && findings == 1, "{without}");
+        let (ali, _) = convert(json, Cloud::AliYun);
+        assert!(
+            !ali.contains("table") && ali.contains("ens10:{dhcp4:true,dhcp4-overrides:{route-metric:300}")
+        );
+        let primary = json.replacen('{', r#"{"apply_full_imds_network_config":false,"#, 1);
+        let expected = "{ens9:{dhcp4:true,dhcp6:false,match:{macaddress:02:00:00:00:00:02},set-name:ens9}}";
+        assert_eq!(convert(&primary, Cloud::Ec2).0, expected);
+        assert!(to_v2(&Node::null(), &known(), &mut Findings::default()).is_err());
+    }
+}

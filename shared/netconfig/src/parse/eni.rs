@@ -1,0 +1,347 @@
+//! ifupdown's interfaces file (config drives and NoCloud metadata of old, `net-convert`), turned into version 1.
+//! Addresses, servers and what is up at boot come over; hooks, bonds, bridges and a family's own settings do not,
+//! as ever, and are named in a finding. Pure: files that the text names with `source` come with [`Known`].
+//!
+//! Words are separated by any white space and lines may be continued, as for ifupdown itself (upstream splits at
+//! single blanks).
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use config::{Findings, Kind, Map, Mark, Node};
+
+use super::Known;
+
+/// How deeply files may name others.
+const DEPTH: usize = 8;
+
+/// Options of a stanza that version 1 has a place for.
+const KEPT: [&str; 3] = ["netmask", "gateway", "broadcast"];
+
+/// `source` or `source-directory` with its pattern, made absolute.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Include {
+    pub pattern: String,
+    /// The pattern is of folders, whose files with plain names count.
+    pub directory: bool,
+}
+
+/// The files that a text names, for whoever can read them into [`Known::includes`].
+pub fn includes(text: &str, folder: &str) -> Vec<Include> {
+    lines(text).filter_map(|(_, words)| include(&words, folder)).collect()
+}
+
+fn include(words: &[&str], folder: &str) -> Option<Include> {
+    let directory = match *words.first()? {
+        "source" => false,
+        "source-directory" => true,
+        _ => return None,
+    };
+    let pattern = words.get(1)?;
+    let pattern = if pattern.starts_with('/') { pattern.to_string() } else { format!("{folder}/{pattern}") };
+    Some(Include { pattern, directory })
+}
+
+/// The folder of a path; a text that is no file stands for the machine's own interfaces file.
+pub fn folder_of(path: &str) -> &str {
+    path.rsplit_once('/').map_or("/etc/network", |(folder, _)| folder)
+}
+
+/// Number and words of each line that says something; continued lines as one.
+fn lines(text: &str) -> impl Iterator<Item = (u32, Vec<&str>)> {
+    let mut rest = text.lines().zip(1..);
+    std::iter::from_fn(move || {
+        let (mut line, number) = rest.next()?;
+        if line.trim_start().starts_with('#') {
+            return Some((number, Vec::new()));
+        }
+        let mut words = Vec::new();
+        while let Some(head) = line.trim_end().strip_suffix('\\') {
+            words.extend(head.split_whitespace());
+            line = rest.next().map_or("", |(line, _)| line);
+        }
+        words.extend(line.split_whitespace());
+        Some((number, words))
+    })
+    .filter(|(_, words)| !words.is_empty())
+}
+
+/// One `iface` with what stands below it.
+#[derive(Debug)]
+struct Stanza {
+    at: Mark,
+    family: String,
+    method: String,
+    hwaddress: Option<Node>,
+    options: HashMap<&'static str, Node>,
+    servers: Vec<Node>,
+    search: Vec<Node>,
+}
+
+#[derive(Debug)]
+struct Interface {
+    name: String,
+    auto: bool,
+    at: Mark,
+    stanzas: Vec<Stanza>,
+}
+
+/// The file while it is read, interfaces in the order in which they are first named.
+#[derive(Default)]
+struct Interfaces {
+    all: Vec<Interface>,
+    place: HashMap<String, usize>,
+}
+
+impl Interfaces {
+    fn named(&mut self, name: &str, at: &Mark) -> usize {
+        let next = self.all.len();
+        let place = *self.place.entry(name.to_string()).or_insert(next);
+        if place == next {
+            let name = name.to_string();
+            self.all.push(Interface { name, auto: false, at: at.clone(), stanzas: Vec::new() });
+        }
+        place
+    }
+}
+
+/// The text (a scalar) as a configuration of version 1.
+pub fn to_v1(text: &Node, known: &Known, findings: &mut Findings) -> Result<Node, String> {
+    let Some(content) = text.as_str() else {
+        return Err(format!("{}: expected the text of an interfaces file, found {}", text.at, text.kind()));
+    };
+    let source = text.at.source.as_deref().unwrap_or("interfaces");
+    let mut interfaces = Interfaces::default();
+    read(&mut interfaces, content, &mut vec![source.to_string()], known, findings);
+    let mut devices: Vec<(&str, Map, Vec<Node>)> = Vec::new();
+    let mut place: HashMap<&str, usize> = HashMap::new();
+    for interface in &interfaces.all {
+        if interface.stanzas.is_empty() {
+            findings.add(Kind::Wrong, &interface.at, "auto", "no 'iface' describes it: left out");
+            continue;
+        }
+        // `eth0:1` is an alias: one more address of eth0.
+        let device = interface.name.split(':').next().unwrap_or_default();
+        for stanza in &interface.stanzas {
+            let next = devices.len();
+            let place = *place.entry(device).or_insert(next);
+            if place == next {
+                let kind = if device == "lo" { "loopback" } else { "physical" };
+                let mut entry = Map::new();
+                entry.insert("type", kind);
+                entry.insert("name", Node { at: stanza.at.clone(), ..device.into() });
+                if let Some(mac) = &stanza.hwaddress {
+                    entry.insert("mac_address", mac.clone());
+                }
+                devices.push((device, entry, Vec::new()));
+            }
+            devices[place].2.push(subnet(interface, stanza));
+        }
+    }
+    devices.sort_by_key(|(name, ..)| *name);
+    let entries = devices.into_iter().map(|(_, mut entry, subnets)| {
+        entry.insert("subnets", subnets);
+        Node::from(entry)
+    });
+    let mut config = Map::new();
+    config.insert("version", 1);
+    config.insert("config", entries.collect::<Vec<_>>());
+    Ok(Node::from(config))
+}
+
+fn subnet(interface: &Interface, stanza: &Stanza) -> Node {
+    let mut subnet = Map::new();
+    // The interface's name in its file, for people who read the stored configuration.
+    subnet.insert("_orig_eni_name", interface.name.as_str());
+    // One stanza keeps its method whatever the family; upstream refuses more than one, so there we can be right.
+    let method = match (&*stanza.family, &*stanza.method) {
+        ("inet6", "dhcp") if interface.stanzas.len() > 1 => "dhcp6",
+        ("inet6", "auto") if interface.stanzas.len() > 1 => "ipv6_slaac",
+        (_, method) => method,
+    };
+    subnet.insert("type", Node { at: stanza.at.clone(), ..method.into() });
+    subnet.insert("control", if interface.auto { "auto" } else { "manual" });
+    if stanza.method == "static"
+        && let Some(address) = stanza.options.get("address")
+    {
+        subnet.insert("address", address.clone());
+    }
+    for key in KEPT {
+        if let Some(value) = stanza.options.get(key) {
+            subnet.insert(key, value.clone());
+        }
+    }
+    for (key, words) in [("dns_nameservers", &stanza.servers), ("dns_search", &stanza.search)] {
+        if !words.is_empty() {
+            subnet.insert(key, words.clone());
+        }
+    }
+    Node { at: stanza.at.clone(), ..subnet.into() }
+}
+
+fn read(
+    interfaces: &mut Interfaces,
+    text: &str,
+    open: &mut Vec<String>,
+    known: &Known,
+    findings: &mut Findings,
+) {
+    let source: Rc<str> = open.last().map_or("interfaces", String::as_str).into();
+    let folder = folder_of(&source).to_string();
+    let mut current: Option<usize> = None;
+    for (line, words) in lines(text) {
+        let at = Mark { source: Some(source.clone()), line, column: 1 };
+        let text = |word: &str| Node { at: at.clone(), ..word.into() };
+        let (option, rest) = (words[0], &words[1..]);
+        match option {
+            "source" | "source-directory" => {
+                let files = include(&words, &folder).and_then(|i| known.includes.get(&i));
+                for (path, content) in files.into_iter().flatten() {
+                    if open.contains(path) || open.len() > DEPTH {
+                        findings.add(Kind::Wrong, &at, option, "the files name one another in a circle");
+                        continue;
+                    }
+                    open.push(path.clone());
+                    read(interfaces, content, open, known, findings);
+                    open.pop();
+                }
+                continue;
+            }
+            "auto" => {
+                for name in rest {
+                    let place = interfaces.named(name, &at);
+                    interfaces.all[place].auto = true;
+                }
+                continue;
+            }
+            "iface" => {
+                current = None;
+                let [name, family, method, ..] = rest else {
+                    findings.add(
+                        Kind::Wrong,
+                        &at,
+                        option,
+                        "expected a name, a family and a method: left out",
+                    );
+                    continue;
+                };
+                let place = interfaces.named(name, &at);
+                interfaces.all[place].stanzas.push(Stanza {
+                    at,
+                    family: family.to_string(),
+                    method: method.to_string(),
+                    hwaddress: None,
+                    options: HashMap::new(),
+                    servers: Vec::new(),
+                    search: Vec::new(),
+                });
+                current = Some(place);
+                continue;
+            }
+            _ => {}
+        }
+        let stanza = current.and_then(|place| interfaces.all[place].stanzas.last_mut());
+        let Some(stanza) = stanza.filter(|_| !option.starts_with("allow-")) else {
+            findings.add(Kind::Unknown, &at, option, "not taken over from an interfaces file");
+            continue;
+        };
+        match (option, rest) {
+            ("hwaddress", [mac]) | ("hwaddress", ["ether", mac, ..]) | ("hwaddress", [mac, ..]) => {
+                stanza.hwaddress = Some(text(mac));
+            }
+            ("dns-nameservers", rest) => stanza.servers = rest.iter().map(|w| text(w)).collect(),
+            ("dns-search", rest) => stanza.search = rest.iter().map(|w| text(w)).collect(),
+            (_, [value, ..]) if option == "address" || KEPT.contains(&option) => {
+                let key = KEPT.iter().find(|k| **k == option).copied().unwrap_or("address");
+                stanza.options.insert(key, text(value));
+            }
+            ("hwaddress" | "address" | "netmask" | "gateway" | "broadcast", []) => {
+                findings.add(Kind::Wrong, &at, option, "expected a value");
+            }
+            _ => findings.add(Kind::Unknown, &at, option, "not taken over from an interfaces file"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn convert(text: &str, known: &Known) -> (String, Vec<String>) {
+        let mark = Mark { source: Some("/etc/network/interfaces".into()), line: 0, column: 0 };
+        let mut findings = Findings::default();
+        let node = Node { at: mark, ..text.into() };
+        let config = to_v1(&node, known, &mut findings).unwrap();
+        let entries = config.get("config").unwrap().to_json().to_string();
+        (entries.replace('"', ""), findings.iter().map(ToString::to_string).collect())
+    }
+
+    #[test]
+    fn stanzas() {
+        for (text, expected) in [
+            ("", "[]"),
+            ("# iface x inet dhcp\n\n", "[]"),
+            (
+                "auto lo eth0\niface lo inet loopback\niface eth0 inet dhcp\n",
+                "[{name:eth0,subnets:[{_orig_eni_name:eth0,control:auto,type:dhcp}],type:physical},\
+                 {name:lo,subnets:[{_orig_eni_name:lo,control:auto,type:loopback}],type:loopback}]",
+            ),
+            (
+                "iface e inet static\n  address 10.0.0.1\n\tnetmask\t255.0.0.0\n  hwaddress ether 52:54:00:00:00:0A\n  dns-search a b\n",
+                "[{mac_address:52:54:00:00:00:0A,name:e,subnets:[{_orig_eni_name:e,address:10.0.0.1,control:manual,dns_search:[a,b],netmask:255.0.0.0,type:static}],type:physical}]",
+            ),
+            (
+                "iface e inet static\naddress 10.0.0.1/8\niface e:1 inet static\naddress 10.0.0.2/8\n",
+                "[{name:e,subnets:[{_orig_eni_name:e,address:10.0.0.1/8,control:manual,type:static},\
+                 {_orig_eni_name:e:1,address:10.0.0.2/8,control:manual,type:static}],type:physical}]",
+            ),
+            (
+                "iface e inet dhcp\niface e inet6 dhcp\niface e inet6 auto\n",
+                "[{name:e,subnets:[{_orig_eni_name:e,control:manual,type:dhcp},{_orig_eni_name:e,control:manual,type:dhcp6},\
+                 {_orig_eni_name:e,control:manual,type:ipv6_slaac}],type:physical}]",
+            ),
+            (
+                "iface e inet6 auto\n dns-nameservers 1.1.1.1 \\\n   ::1\n",
+                "[{name:e,subnets:[{_orig_eni_name:e,control:manual,dns_nameservers:[1.1.1.1,::1],type:auto}],type:physical}]",
+            ),
+        ] {
+            let (found, findings) = convert(text, &Known::default());
+            assert_eq!((found.as_str(), findings.len()), (expected, 0), "{text}\n{findings:?}");
+        }
+    }
+
+    #[test]
+    fn oddities_are_said() {
+        let text = "mtu 9000\nauto ghost\nallow-hotplug e\niface e inet\niface e inet static\n  mtu 9000\n  up x y\n  address\n";
+        let (found, findings) = convert(text, &Known::default());
+        assert_eq!(found, "[{name:e,subnets:[{_orig_eni_name:e,control:manual,type:static}],type:physical}]");
+        let places: Vec<_> = findings.iter().map(|f| f.split(": ").take(2).collect::<Vec<_>>()).collect();
+        let place = |line: &str, key| vec![format!("/etc/network/interfaces:{line}:1"), String::from(key)];
+        assert_eq!(
+            places,
+            [
+                place("1", "mtu"),
+                place("3", "allow-hotplug"),
+                place("4", "iface"),
+                place("6", "mtu"),
+                place("7", "up"),
+                place("8", "address"),
+                place("2", "auto"),
+            ]
+        );
+    }
+
+    #[test]
+    fn other_files() {
+        let text = "source interfaces.d/*.cfg\nsource-directory /x\nauto e\n";
+        let [first, second] = &includes(text, "/etc/network")[..] else { panic!("two includes") };
+        assert_eq!((&*first.pattern, first.directory), ("/etc/network/interfaces.d/*.cfg", false));
+        assert_eq!((&*second.pattern, second.directory), ("/x", true));
+        let mut known = Known::default();
+        let own = "source /etc/network/interfaces.d/*.cfg\niface e inet dhcp\n".to_string();
+        known.includes.insert(first.clone(), vec![("/etc/network/interfaces.d/a.cfg".into(), own)]);
+        let (found, findings) = convert(text, &known);
+        assert_eq!(found, "[{name:e,subnets:[{_orig_eni_name:e,control:auto,type:dhcp}],type:physical}]");
+        assert!(findings[0].contains("a.cfg:1:1") && findings[0].contains("circle"), "{findings:?}");
+    }
+}

@@ -1,0 +1,271 @@
+//! `ip=`, `ip6=` and `BOOTIF=` of a kernel command line (the kernel's own form, klibc's and dracut's), turned into
+//! version 1. An initramfs that says in files what it did is believed first; this is for machines whose network was
+//! set up from the command line without such files.
+
+use std::net::IpAddr;
+
+use config::{Findings, Kind, Map, Mark, Node};
+
+use super::{Known, klibc};
+
+/// Name, MTU, MAC and subnets.
+type Device = (String, Option<Node>, Option<String>, Vec<Node>);
+
+/// The command line (a text) as a configuration; an error when no word of it configures a NIC.
+pub fn to_v1(text: &Node, known: &Known, findings: &mut Findings) -> Result<Node, String> {
+    let line = text.as_str().unwrap_or_default();
+    let words = klibc::shell_words(line).unwrap_or_else(|| line.split_whitespace().map(Into::into).collect());
+    let boot_nic = words.iter().rev().find_map(|w| w.strip_prefix("BOOTIF=")).and_then(boot_mac);
+    let boot_nic = boot_nic.and_then(|mac| known.name_of(&mac));
+    let servers: Vec<&str> = words.iter().filter_map(|w| w.strip_prefix("nameserver=")).collect();
+    let at = Mark { source: Some("kernel command line".into()), line: 0, column: 0 };
+    let mut devices: Vec<Device> = Vec::new();
+    for word in &words {
+        let (key, asked) = match (word.strip_prefix("ip="), word.strip_prefix("ip6=")) {
+            (Some(value), _) => ("ip", read(value, false)),
+            (_, Some(value)) => ("ip6", read(value, true)),
+            _ => continue,
+        };
+        let asked = match asked {
+            Ok(Some(asked)) => asked,
+            Ok(None) => continue,
+            Err(wanted) => {
+                findings.add(Kind::Wrong, &at, key, format!("expected {wanted}: left out"));
+                continue;
+            }
+        };
+        let named = asked.device.as_deref().filter(|name| *name != "BOOTIF");
+        let Some(name) = named.or(boot_nic).or(known.fallback.as_deref()) else {
+            findings.add(Kind::Wrong, &at, key, "no NIC is named: left out");
+            continue;
+        };
+        let subnets = asked.methods.iter().map(|method| subnet(method, &asked, &servers));
+        let mtu = asked.mtu.map(Node::from);
+        match devices.iter_mut().find(|(known, ..)| known == name) {
+            Some((_, old, _, all)) => {
+                all.extend(subnets);
+                *old = mtu.or(old.take());
+            }
+            None => devices.push((name.to_string(), mtu, asked.mac.clone(), subnets.collect())),
+        }
+    }
+    if devices.is_empty() {
+        return Err("the kernel command line configures no NIC".into());
+    }
+    let entry = |(name, mtu, mac, subnets): Device| {
+        let mut entry = Map::new();
+        entry.insert("type", "physical");
+        entry.insert("name", name.as_str());
+        let nic = known.nics.iter().find(|nic| nic.name == name && !nic.mac.is_empty());
+        if let Some(mac) = nic.map(|nic| nic.mac.clone()).or(mac) {
+            entry.insert("mac_address", mac);
+        }
+        if let Some(mtu) = mtu {
+            entry.insert("mtu", mtu);
+        }
+        entry.insert("subnets", subnets);
+        Node::from(entry)
+    };
+    let mut config = Map::new();
+    config.insert("version", 1);
+    config.insert("config", devices.into_iter().map(entry).collect::<Vec<_>>());
+    Ok(Node::from(config))
+}
+
+/// Whether a command line has a word that asks for a network before user space.
+pub fn asks_for_network(command_line: &str) -> bool {
+    let words = klibc::shell_words(command_line);
+    let words = words.unwrap_or_else(|| command_line.split_whitespace().map(Into::into).collect());
+    words.iter().any(|word| word.starts_with("ip=") || word.starts_with("ip6="))
+}
+
+/// `01-52-54-00-00-00-01`, the hardware's type before its address, as PXE loaders write it.
+fn boot_mac(text: &str) -> Option<String> {
+    let parts: Vec<&str> = text.split(['-', ':']).collect();
+    let mac = if parts.len() == 7 { &parts[1..] } else { &parts[..] };
+    let is_byte = |part: &&str| part.len() == 2 && part.bytes().all(|b| b.is_ascii_hexdigit());
+    (mac.len() == 6 && mac.iter().all(is_byte)).then(|| mac.join(":").to_ascii_lowercase())
+}
+
+/// What one word asks for.
+#[derive(Debug, Default, PartialEq)]
+struct Asked {
+    device: Option<String>,
+    /// Subnet types of version 1.
+    methods: Vec<&'static str>,
+    address: Option<String>,
+    gateway: Option<String>,
+    mask: Option<String>,
+    servers: Vec<String>,
+    mtu: Option<i64>,
+    mac: Option<String>,
+}
+
+/// `None`: nothing is asked for.
+fn read(value: &str, is_v6: bool) -> Result<Option<Asked>, &'static str> {
+    let fields = fields(value);
+    let filled = |i: usize| fields.get(i).copied().filter(|f| !f.is_empty());
+    let mut asked = Asked::default();
+    if let [only] = fields[..] {
+        match methods(only, is_v6) {
+            Some(methods) => asked.methods = methods,
+            // klibc's `ip6=NAME`.
+            None if is_v6 && !only.is_empty() => {
+                (asked.device, asked.methods) = (Some(only.into()), vec!["dhcp6"]);
+            }
+            None => {
+                let ip: IpAddr = only.parse().map_err(|_| "a method or an address")?;
+                (asked.address, asked.methods) = (Some(ip.to_string()), vec!["static"]);
+            }
+        }
+    } else if let Some(found) = filled(1).and_then(|word| methods(word, is_v6)).filter(|_| fields.len() <= 4)
+    {
+        // dracut's NAME:METHOD[:MTU[:MAC]].
+        (asked.device, asked.methods) = (filled(0).map(Into::into), found);
+        mtu_and_mac(&mut asked, &fields[2..])?;
+    } else {
+        // CLIENT:SERVER:GATEWAY:MASK:HOST:DEVICE:METHOD, then DNS servers or MTU and MAC.
+        let text = |i: usize| filled(i).map(String::from);
+        (asked.address, asked.gateway, asked.mask, asked.device) = (text(0), text(2), text(3), text(5));
+        asked.methods = match filled(6) {
+            Some(word) => methods(word, is_v6).ok_or("a method in the seventh field")?,
+            None => vec!["dhcp"],
+        };
+        if let Some(address) = &asked.address {
+            address.parse::<IpAddr>().map_err(|_| "an address in the first field")?;
+            asked.methods = vec!["static"];
+        }
+        let rest = fields.get(7..).unwrap_or_default();
+        if rest.first().is_some_and(|f| f.parse::<i64>().is_ok()) {
+            mtu_and_mac(&mut asked, rest)?;
+        } else {
+            let servers = rest.iter().take(2).filter(|f| f.parse::<IpAddr>().is_ok());
+            asked.servers = servers.map(|f| f.to_string()).collect();
+        }
+    }
+    let asks = !asked.methods.is_empty();
+    Ok(asks.then_some(asked))
+}
+
+fn mtu_and_mac(asked: &mut Asked, fields: &[&str]) -> Result<(), &'static str> {
+    if let Some(mtu) = fields.first().filter(|f| !f.is_empty()) {
+        asked.mtu = Some(mtu.parse().map_err(|_| "a number as the MTU")?);
+    }
+    if let Some(rest) = fields.get(1..).filter(|rest| !rest.is_empty()) {
+        asked.mac = boot_mac(&rest.join(":"));
+    }
+    Ok(())
+}
+
+/// Fields between colons; an IPv6 address stands in brackets.
+fn fields(value: &str) -> Vec<&str> {
+    let (mut fields, mut start, mut is_bracketed) = (Vec::new(), 0, false);
+    for (i, c) in value.char_indices() {
+        match c {
+            '[' => is_bracketed = true,
+            ']' => is_bracketed = false,
+            ':' if !is_bracketed => {
+                fields.push(&value[start..i]);
+                start = i + 1;
+            }
+            _ => {}
+        }
+    }
+    fields.push(&value[start..]);
+    fields.into_iter().map(|f| f.trim_start_matches('[').trim_end_matches(']')).collect()
+}
+
+/// The subnets that a method means; none for `off`, `None` for a word that is no method.
+fn methods(word: &str, is_v6: bool) -> Option<Vec<&'static str>> {
+    Some(match word {
+        "on" | "any" | "dhcp" if is_v6 => vec!["dhcp6"],
+        "on" | "any" | "dhcp" | "bootp" | "rarp" | "both" | "single-dhcp" => vec!["dhcp"],
+        "dhcp6" => vec!["dhcp6"],
+        "either6" => vec!["ipv6_dhcpv6-stateless"],
+        "auto6" => vec!["ipv6_slaac"],
+        // With an address in its field `none` is static, which the caller knows.
+        "off" | "none" | "ibft" | "link6" | "link-local" => vec![],
+        _ => return None,
+    })
+}
+
+fn subnet(method: &str, asked: &Asked, servers: &[&str]) -> Node {
+    let mut subnet = Map::new();
+    subnet.insert("type", method);
+    // It is up already, and may carry the root file system.
+    subnet.insert("control", "manual");
+    if method == "static" {
+        let fixed = [("address", &asked.address), ("netmask", &asked.mask), ("gateway", &asked.gateway)];
+        for (key, value) in fixed {
+            if let Some(value) = value {
+                subnet.insert(key, value.as_str());
+            }
+        }
+        let servers = asked.servers.iter().map(String::as_str).chain(servers.iter().copied());
+        let servers: Vec<Node> = servers.map(Node::from).collect();
+        if !servers.is_empty() {
+            subnet.insert("dns_nameservers", servers);
+        }
+    }
+    Node::from(subnet)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn convert(line: &str) -> Result<(String, usize), String> {
+        let mut known = Known::from_pairs([("ens3", "52:54:00:00:00:01")]);
+        known.fallback = Some("ens3".into());
+        let mut findings = Findings::default();
+        let config = to_v1(&line.into(), &known, &mut findings)?;
+        let text = config.get("config").unwrap().to_json().to_string().replace('"', "");
+        Ok((text, findings.iter().count()))
+    }
+
+    #[test]
+    fn lines() {
+        let ens3 = |subnets: &str| {
+            format!("[{{mac_address:52:54:00:00:00:01,name:ens3,subnets:[{subnets}],type:physical}}]")
+        };
+        let dhcp = "{control:manual,type:dhcp}";
+        for (line, expected) in [
+            ("quiet ip=dhcp", ens3(dhcp)),
+            ("ip=::::host::dhcp BOOTIF=01-52-54-00-00-00-01", ens3(dhcp)),
+            ("ip=:::::BOOTIF: BOOTIF=52:54:00:00:00:01", ens3(dhcp)),
+            (
+                "ip=ens9:dhcp:1400 ip6=ens9",
+                "[{mtu:1400,name:ens9,subnets:[{control:manual,type:dhcp},{control:manual,type:dhcp6}],type:physical}]".into(),
+            ),
+            (
+                "ip=10.0.0.5::10.0.0.1:255.255.255.0:host:ens3:none:10.0.0.2:10.0.0.3",
+                ens3("{address:10.0.0.5,control:manual,dns_nameservers:[10.0.0.2,10.0.0.3],gateway:10.0.0.1,netmask:255.255.255.0,type:static}"),
+            ),
+            (
+                "ip=[fd00::5]::[fd00::1]:64::ens3:none:9000 nameserver=fd00::2",
+                "[{mac_address:52:54:00:00:00:01,mtu:9000,name:ens3,subnets:[{address:fd00::5,control:manual,dns_nameservers:[fd00::2],gateway:fd00::1,netmask:64,type:static}],type:physical}]".into(),
+            ),
+            ("ip=ens3:auto6", ens3("{control:manual,type:ipv6_slaac}")),
+            ("ip=10.0.0.5", ens3("{address:10.0.0.5,control:manual,type:static}")),
+        ] {
+            assert_eq!(convert(line), Ok((expected, 0)), "{line}");
+        }
+        for nothing in
+            ["", "ip=off", "ip=none quiet", "ip=what", "ip=x::::::", "ip=:::::ens3:what", "ip=e:dhcp:x"]
+        {
+            assert!(convert(nothing).is_err(), "{nothing}");
+        }
+        assert_eq!(convert("ip=what ip=dhcp"), Ok((ens3(dhcp), 1)));
+    }
+
+    #[test]
+    fn words() {
+        for (line, asks) in
+            [("a b", false), ("ip=off", true), ("x ip6=e", true), ("'ip=a'", true), ("zip=1 'ip", false)]
+        {
+            assert_eq!(asks_for_network(line), asks, "{line}");
+        }
+        assert_eq!(boot_mac("01-52-54-00-00-00-0A").as_deref(), Some("52:54:00:00:00:0a"));
+        assert_eq!(boot_mac("01-52-54-00-00"), None);
+    }
+}

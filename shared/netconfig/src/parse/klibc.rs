@@ -1,0 +1,211 @@
+//! What an initramfs with klibc's `ipconfig` leaves: shell assignments in /run/net-NAME.conf, a file for each NIC
+//! and family, turned into version 1. Pure: texts come in, and the MACs of the NICs with [`Known`].
+
+use std::collections::HashMap;
+
+use config::{Findings, Kind, Map, Mark, Node};
+
+use super::Known;
+
+/// One file's text.
+pub fn to_v1(text: &Node, known: &Known, findings: &mut Findings) -> Result<Node, String> {
+    let Some(content) = text.as_str() else {
+        return Err(format!("{}: expected shell assignments, found {}", text.at, text.kind()));
+    };
+    let source = text.at.source.as_deref().unwrap_or("klibc");
+    Ok(files_to_v1(&[(source.to_string(), content.to_string())], known, findings))
+}
+
+/// Paths and texts of several files: those of one device become one entry. What a file does not say in full is
+/// noted, and the file left out.
+pub fn files_to_v1(files: &[(String, String)], known: &Known, findings: &mut Findings) -> Node {
+    let mut devices: Vec<(String, Vec<Node>)> = Vec::new();
+    for (path, text) in files {
+        let at = Mark { source: Some(path.as_str().into()), line: 0, column: 0 };
+        match read(text) {
+            Ok((name, subnets)) => match devices.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, all)) => all.extend(subnets),
+                None => devices.push((name, subnets)),
+            },
+            Err((key, message)) => findings.add(Kind::Wrong, &at, key, format!("{message}: file left out")),
+        }
+    }
+    let entry = |(name, subnets): (String, Vec<Node>)| {
+        let mut entry = Map::new();
+        entry.insert("type", "physical");
+        entry.insert("name", name.as_str());
+        if let Some(nic) = known.nics.iter().find(|nic| nic.name == name && !nic.mac.is_empty()) {
+            entry.insert("mac_address", nic.mac.as_str());
+        }
+        entry.insert("subnets", subnets);
+        Node::from(entry)
+    };
+    let mut config = Map::new();
+    config.insert("version", 1);
+    config.insert("config", devices.into_iter().map(entry).collect::<Vec<_>>());
+    Node::from(config)
+}
+
+/// A device and its subnets.
+fn read(text: &str) -> Result<(String, Vec<Node>), (&'static str, &'static str)> {
+    let data = assignments(text).ok_or(("", "a quote without its end"))?;
+    let get = |key: &str| data.get(key).map(String::as_str);
+    let name = get("DEVICE").or_else(|| get("DEVICE6")).ok_or(("DEVICE", "required, but missing"))?;
+    // Old versions of ipconfig say nothing; a boot file's name then means that a server was asked.
+    let usual = match get("PROTO").or_else(|| get("IPV6PROTO")) {
+        None if get("filename").is_some() => "dhcp",
+        None | Some("none" | "static" | "off") => "static",
+        Some(other @ ("dhcp" | "dhcp6")) => other,
+        Some(_) => return Err(("PROTO", "expected one of none static off dhcp dhcp6")),
+    };
+    let mut subnets = Vec::new();
+    for family in ["IPV4", "IPV6"] {
+        let of = |key: &str| get(&format!("{family}{key}"));
+        let Some(address) = of("ADDR") else { continue };
+        let kind = match of("PROTO") {
+            None => usual,
+            Some("none" | "static" | "off") => "static",
+            Some(other) => other,
+        };
+        let mut subnet = Map::new();
+        subnet.insert("type", kind);
+        // It is up already, and has to stay so.
+        subnet.insert("control", "manual");
+        if kind == "static" {
+            subnet.insert("address", address);
+        }
+        for key in ["NETMASK", "BROADCAST", "GATEWAY"] {
+            if let Some(value) = of(key) {
+                subnet.insert(key.to_ascii_lowercase(), value);
+            }
+        }
+        let servers = ["DNS0", "DNS1"].into_iter().filter_map(of);
+        let servers: Vec<Node> =
+            servers.filter(|s| s.chars().any(|c| !":.0".contains(c))).map(Node::from).collect();
+        if !servers.is_empty() {
+            subnet.insert("dns_nameservers", servers);
+            if let Some(search) = get("DOMAINSEARCH") {
+                let words: Vec<Node> = if search.contains(',') {
+                    search.split(',').map(Node::from).collect()
+                } else {
+                    search.split_whitespace().map(Node::from).collect()
+                };
+                subnet.insert("dns_search", words);
+            }
+        }
+        subnets.push(Node::from(subnet));
+    }
+    Ok((name.to_string(), subnets))
+}
+
+/// Shell assignments that have a value; `None` when a quote does not end.
+pub fn assignments(text: &str) -> Option<HashMap<String, String>> {
+    let words = shell_words(text)?;
+    let pairs = words.iter().filter_map(|word| word.split_once('=')).filter(|(_, value)| !value.is_empty());
+    Some(pairs.map(|(key, value)| (key.to_string(), value.to_string())).collect())
+}
+
+/// A text as the shell splits it into words, without expansions.
+pub fn shell_words(text: &str) -> Option<Vec<String>> {
+    let (mut words, mut word, mut chars) = (Vec::new(), None::<String>, text.chars());
+    while let Some(c) = chars.next() {
+        match c {
+            c if c.is_whitespace() => words.extend(word.take()),
+            '#' if word.is_none() => drop(chars.by_ref().find(|c| *c == '\n')),
+            '\'' | '"' => {
+                let word = word.get_or_insert_default();
+                loop {
+                    match chars.next()? {
+                        end if end == c => break,
+                        '\\' if c == '"' => match chars.next()? {
+                            special @ ('"' | '\\' | '$' | '`') => word.push(special),
+                            other => word.extend(['\\', other]),
+                        },
+                        other => word.push(other),
+                    }
+                }
+            }
+            '\\' => word.get_or_insert_default().extend(chars.next()),
+            c => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    Some(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn convert(files: &[&str]) -> (String, Vec<String>) {
+        let known = Known::from_pairs([("eth0", "52:54:00:00:00:01")]);
+        let files: Vec<_> =
+            files.iter().zip(0..).map(|(text, i)| (format!("/run/net-{i}.conf"), text.to_string())).collect();
+        let mut findings = Findings::default();
+        let config = files_to_v1(&files, &known, &mut findings);
+        let text = config.get("config").unwrap().to_json().to_string().replace('"', "");
+        (text, findings.iter().map(ToString::to_string).collect())
+    }
+
+    #[test]
+    fn files() {
+        let eth0 = |subnets: &str| {
+            format!("[{{mac_address:52:54:00:00:00:01,name:eth0,subnets:[{subnets}],type:physical}}]")
+        };
+        for (files, expected) in [
+            (
+                &[
+                    "DEVICE='eth0'\nPROTO='dhcp'\nIPV4ADDR='10.0.0.5'\nIPV4BROADCAST='10.0.0.255'\nIPV4NETMASK='255.255.255.0'\nIPV4GATEWAY='10.0.0.1'\nIPV4DNS0='10.0.0.2'\nIPV4DNS1='0.0.0.0'\nDOMAINSEARCH='a.test,b.test'\n",
+                ][..],
+                eth0(
+                    "{broadcast:10.0.0.255,control:manual,dns_nameservers:[10.0.0.2],dns_search:[a.test,b.test],gateway:10.0.0.1,netmask:255.255.255.0,type:dhcp}",
+                ),
+            ),
+            (
+                &[
+                    "DEVICE=\"eth0\"\nPROTO=none\nIPV4ADDR=10.0.0.5\nIPV4NETMASK=255.0.0.0\nDOMAINSEARCH='a b'\n",
+                ],
+                eth0("{address:10.0.0.5,control:manual,netmask:255.0.0.0,type:static}"),
+            ),
+            (&["DEVICE=eth0\nfilename='x'\nIPV4ADDR=1.2.3.4\n"], eth0("{control:manual,type:dhcp}")),
+            (
+                &[
+                    "DEVICE=eth0\nPROTO=dhcp\nIPV4ADDR=1.2.3.4\n",
+                    "DEVICE6=eth0\nIPV6PROTO=dhcp6\nIPV6ADDR=fd00::1\nIPV6NETMASK=64\nIPV6DNS0=::\nIPV6DNS1=fd00::2\n",
+                ],
+                eth0(
+                    "{control:manual,type:dhcp},{control:manual,dns_nameservers:[fd00::2],netmask:64,type:dhcp6}",
+                ),
+            ),
+            (
+                &["DEVICE=eth7\nPROTO=off\nIPV6ADDR=fd00::1 # no more"],
+                "[{name:eth7,subnets:[{address:fd00::1,control:manual,type:static}],type:physical}]".into(),
+            ),
+        ] {
+            assert_eq!(convert(files), (expected, vec![]), "{files:?}");
+        }
+    }
+
+    #[test]
+    fn broken_files_cost_themselves() {
+        let (found, said) = convert(&["PROTO=dhcp", "DEVICE='x", "DEVICE=a\nPROTO=rarp", "DEVICE=b"]);
+        assert_eq!(found, "[{name:b,subnets:[],type:physical}]");
+        assert_eq!(said.len(), 3);
+        assert!(said[0].contains("/run/net-0.conf: DEVICE: required"), "{said:?}");
+    }
+
+    #[test]
+    fn words() {
+        for (text, expected) in [
+            ("a b\tc", Some(vec!["a", "b", "c"])),
+            ("a='x y'\"z\\\"\"\\ !", Some(vec!["a=x yz\" !"])),
+            ("'' # x\nb#c", Some(vec!["", "b#c"])),
+            ("'", None),
+            ("\"\\", None),
+            ("\\", Some(vec![""])),
+        ] {
+            let expected = expected.map(|w| w.into_iter().map(String::from).collect::<Vec<_>>());
+            assert_eq!(shell_words(text), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! VMware's guest customization file (`cust.cfg`), turned into version 2. Pure: the text comes in; the machine's own
+//! names of the NICs count where it has them and `[NIC-CONFIG]` does not name them itself.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use config::{Findings, Kind, Map, Mark, Node};
+
+use super::{Known, address};
+
+/// Section and key → value and place. Both as written, for that is how they are looked up.
+#[derive(Debug, Default)]
+pub struct Ini<'a> {
+    values: HashMap<(&'a str, &'a str), (&'a str, u32)>,
+    /// Lines that are neither sections, settings nor comments.
+    pub odd: Vec<u32>,
+}
+
+impl<'a> Ini<'a> {
+    pub fn parse(text: &'a str) -> Ini<'a> {
+        let mut ini = Ini::default();
+        let mut section = None;
+        for (line, number) in text.lines().map(str::trim).zip(1..) {
+            if line.is_empty() || line.starts_with(['#', ';']) {
+                continue;
+            }
+            if let Some(name) = line.strip_prefix('[').and_then(|l| l.split_once(']')) {
+                section = Some(name.0);
+                continue;
+            }
+            match (section, line.split_once(['=', ':'])) {
+                (Some(section), Some((key, value))) => {
+                    ini.values.insert((section, key.trim_end()), (value.trim_start(), number));
+                }
+                _ => ini.odd.push(number),
+            }
+        }
+        ini
+    }
+
+    pub fn get(&self, section: &str, key: &str) -> Option<&'a str> {
+        self.values.get(&(section, key)).map(|(value, _)| *value)
+    }
+
+    fn line(&self, section: &str, key: &str) -> u32 {
+        self.values.get(&(section, key)).map_or(0, |(_, line)| *line)
+    }
+
+    /// `KEY|1`, `KEY|2` … as far as they go.
+    fn numbered(&self, section: &str, key: &str) -> Vec<&'a str> {
+        (1..).map_while(|n| self.get(section, &format!("{key}|{n}"))).collect()
+    }
+
+    fn is_yes(&self, section: &str, key: &str) -> bool {
+        let value = self.get(section, key).unwrap_or_default();
+        value.eq_ignore_ascii_case("yes") || value.eq_ignore_ascii_case("true")
+    }
+}
+
+/// For `net-convert`: NICs are called like their sections.
+pub fn to_v2(text: &Node, known: &Known, findings: &mut Findings) -> Result<Node, String> {
+    let _ = known;
+    convert(text, None, findings)
+}
+
+/// On the machine: NICs keep the names that the system has given them.
+pub fn to_v2_here(text: &Node, known: &Known, findings: &mut Findings) -> Result<Node, String> {
+    convert(text, Some(known), findings)
+}
+
+fn convert(text: &Node, names: Option<&Known>, findings: &mut Findings) -> Result<Node, String> {
+    let Some(content) = text.as_str() else {
+        return Err(format!("{}: expected the text of a customization file, found {}", text.at, text.kind()));
+    };
+    let ini = Ini::parse(content);
+    let place = |line| Mark { source: text.at.source.clone(), line, column: 1 };
+    for line in &ini.odd {
+        findings.add(Kind::Wrong, &place(*line), "", "neither a section nor 'KEY = VALUE': left out");
+    }
+    let Some(nics) = ini.get("NIC-CONFIG", "NICS") else {
+        return Err(format!("{}: NIC-CONFIG.NICS: required, but missing", text.at));
+    };
+    let nics: Vec<&str> = nics.split(',').map(str::trim).filter(|n| !n.is_empty()).collect();
+    let primaries = nics.iter().filter(|nic| ini.is_yes(nic, "PRIMARY")).count();
+    if primaries > 1 {
+        return Err(format!("{}: PRIMARY: only one NIC can be the primary one", text.at));
+    }
+    let mut ethernets = Map::new();
+    for nic in nics {
+        let wrong =
+            |key: &str, message: &str| format!("{}: {nic}.{key}: {message}", place(ini.line(nic, key)));
+        let Some(mac) = ini.get(nic, "MACADDR").filter(|m| !m.is_empty()) else {
+            findings.add(
+                Kind::Wrong,
+                &text.at,
+                format!("{nic}.MACADDR"),
+                "required, but missing: NIC left out",
+            );
+            continue;
+        };
+        let mac = mac.to_ascii_lowercase();
+        let name = match names {
+            None => nic,
+            Some(known) => known.name_of(&mac).ok_or_else(|| wrong("MACADDR", "no NIC has this address"))?,
+        };
+        let device =
+            device(&ini, nic, &mac, name, primaries > 0).map_err(|(key, message)| wrong(&key, &message))?;
+        ethernets.insert(Node { at: place(ini.line(nic, "MACADDR")), ..name.into() }, device);
+    }
+    let mut config = Map::new();
+    config.insert("version", 2);
+    config.insert("ethernets", ethernets);
+    Ok(Node::from(config))
+}
+
+/// The key and what is wrong with it.
+type Wrong = (String, String);
+
+fn device(ini: &Ini<'_>, nic: &str, mac: &str, name: &str, has_primary: bool) -> Result<Map, Wrong> {
+    let dns = |key: &str| ini.numbered("DNS", key).into_iter().map(Node::from).collect::<Vec<_>>();
+    let (servers, search) = (dns("NAMESERVER"), dns("SUFFIX"));
+    let one = |key: &str, value: Node| Node::from([(Node::from(key), value)].into_iter().collect::<Map>());
+    let is = |key: &str, word: &str| ini.get(nic, key).is_some_and(|v| v.eq_ignore_ascii_case(word));
+    let mut device = Map::new();
+    device.insert("match", one("macaddress", mac.into()));
+    device.insert("set-name", name);
+    device.insert("wakeonlan", ini.is_yes(nic, "ONBOOT"));
+    let is_static = is("BOOTPROTO", "static");
+    // Upstream too asks DHCP where IPv4 is switched off.
+    device.insert("dhcp4", !is_static || is("IPv4_MODE", "disabled"));
+    if device.get("dhcp4").and_then(Node::as_bool) == Some(true) && !(servers.is_empty() && search.is_empty())
+    {
+        device.insert("dhcp4-overrides", one("use-dns", false.into()));
+    }
+    let (mut addresses, mut routes) = (Vec::new(), Vec::new());
+    let mut route = |to: String, via: &str| {
+        routes.push(Node::from(
+            [("to", to.as_str()), ("via", via)]
+                .map(|(k, v)| (k.into(), v.into()))
+                .into_iter()
+                .collect::<Map>(),
+        ));
+    };
+    let is_primary = ini.is_yes(nic, "PRIMARY");
+    let get = |key: &str| ini.get(nic, key).filter(|v| !v.is_empty());
+    if is_static {
+        let prefix = match get("NETMASK") {
+            None => 32,
+            Some(mask) => {
+                prefix(mask, Ipv4Addr::UNSPECIFIED.into()).map_err(|w| ("NETMASK".to_string(), w))?
+            }
+        };
+        if let Some(ip) = get("IPADDR") {
+            addresses.push(Node::from(format!("{ip}/{prefix}")));
+        }
+        let mut gateways = get("GATEWAY").into_iter().flat_map(|g| g.split(',')).map(str::trim);
+        if is_primary && let Some(first) = gateways.next() {
+            route("0.0.0.0/0".into(), first);
+        } else if !has_primary {
+            for gateway in gateways {
+                route(subnet_of(gateway, prefix).map_err(|w| ("GATEWAY".to_string(), w))?, gateway);
+            }
+        }
+    }
+    let v6 = ini.numbered(nic, "IPv6ADDR");
+    for (ip, n) in v6.iter().zip(1..) {
+        let (mask_key, gateway_key) = (format!("IPv6NETMASK|{n}"), format!("IPv6GATEWAY|{n}"));
+        let Some(mask) = get(&mask_key) else { return Err((mask_key, "required, but missing".into())) };
+        let prefix = prefix(mask, Ipv6Addr::UNSPECIFIED.into()).map_err(|w| (mask_key, w))?;
+        addresses.push(Node::from(format!("{ip}/{prefix}")));
+        match get(&gateway_key) {
+            Some(gateway) if is_primary => route("::/0".into(), gateway),
+            Some(gateway) if !has_primary => {
+                route(subnet_of(gateway, prefix).map_err(|w| (gateway_key, w))?, gateway);
+            }
+            _ => {}
+        }
+    }
+    if !v6.is_empty() {
+        device.insert("dhcp6", false);
+    }
+    let mut nameservers = Map::new();
+    for (key, list) in [("search", search), ("addresses", servers)] {
+        if !list.is_empty() {
+            nameservers.insert(key, list);
+        }
+    }
+    for (key, list) in [("addresses", addresses), ("routes", routes)] {
+        if !list.is_empty() {
+            device.insert(key, list);
+        }
+    }
+    if !nameservers.is_empty() {
+        device.insert("nameservers", nameservers);
+    }
+    Ok(device)
+}
+
+fn prefix(mask: &str, family: IpAddr) -> Result<u8, String> {
+    address::parse_prefix(mask, family).map_err(|wanted| format!("expected {wanted}"))
+}
+
+/// The subnet that a gateway is in.
+fn subnet_of(gateway: &str, prefix: u8) -> Result<String, String> {
+    let low = |width: u32| u128::MAX.checked_shr(128 - width + u32::from(prefix)).unwrap_or(0);
+    match gateway.parse::<IpAddr>().map_err(|_| "expected an IP address")? {
+        IpAddr::V4(ip) => {
+            let kept = ip.to_bits() & !(low(32) as u32);
+            Ok(format!("{}/{prefix}", Ipv4Addr::from_bits(kept)))
+        }
+        IpAddr::V6(ip) => Ok(format!("{}/{prefix}", Ipv6Addr::from_bits(ip.to_bits() & !low(128)))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn convert(text: &str) -> Result<(String, usize), String> {
+        let mut findings = Findings::default();
+        let at = Mark { source: Some("cust.cfg".into()), line: 0, column: 0 };
+        let config = to_v2(&Node { at, ..text.into() }, &Known::default(), &mut findings)?;
+        let text = config.get("ethernets").unwrap().to_json().to_string().replace('"', "");
+        Ok((text, findings.iter().count()))
+    }
+
+    const HEAD: &str = "[NIC-CONFIG]\nNICS = NIC1\n[NIC1]\nMACADDR = 00:50:56:A6:8C:08\n";
+
+    #[test]
+    fn nics() {
+        let device = |more: &str| format!("{{NIC1:{{{more}}}}}");
+        let tail = "match:{macaddress:00:50:56:a6:8c:08},";
+        for (more, expected) in [
+            ("", format!("dhcp4:true,{tail}set-name:NIC1,wakeonlan:false")),
+            ("ONBOOT = yes\nBOOTPROTO = dhcp\n", format!("dhcp4:true,{tail}set-name:NIC1,wakeonlan:true")),
+            (
+                "BOOTPROTO = static\nIPADDR = 10.20.87.154\nNETMASK = 255.255.252.0\nGATEWAY = 10.20.87.253, 10.20.87.105\n",
+                format!(
+                    "addresses:[10.20.87.154/22],dhcp4:false,{tail}routes:[{{to:10.20.84.0/22,via:10.20.87.253}},\
+                     {{to:10.20.84.0/22,via:10.20.87.105}}],set-name:NIC1,wakeonlan:false"
+                ),
+            ),
+            (
+                "PRIMARY = true\nBOOTPROTO = STATIC\nIPADDR = 10.20.87.154\nGATEWAY = 10.20.87.253\n\
+                 IPv6ADDR|1 = fc00:10:20:87::154\nIPv6NETMASK|1 = 64\nIPv6GATEWAY|1 = fc00:10:20:87::253\n",
+                format!(
+                    "addresses:[10.20.87.154/32,fc00:10:20:87::154/64],dhcp4:false,dhcp6:false,{tail}\
+                     routes:[{{to:0.0.0.0/0,via:10.20.87.253}},{{to:::/0,via:fc00:10:20:87::253}}],set-name:NIC1,wakeonlan:false"
+                ),
+            ),
+            (
+                "BOOTPROTO=static\nIPv4_MODE=disabled\n[DNS]\nNAMESERVER|1=10.0.0.1\nSUFFIX|1=a.test\nSUFFIX|2=b.test\n",
+                format!(
+                    "dhcp4:true,dhcp4-overrides:{{use-dns:false}},{tail}nameservers:{{addresses:[10.0.0.1],search:[a.test,b.test]}},\
+                     set-name:NIC1,wakeonlan:false"
+                ),
+            ),
+        ] {
+            assert_eq!(convert(&format!("{HEAD}{more}")), Ok((device(&expected), 0)), "{more}");
+        }
+    }
+
+    #[test]
+    fn bad_ones() {
+        for (text, message) in [
+            ("", "NIC-CONFIG.NICS: required"),
+            ("[NIC-CONFIG]\nNICS=a,b\n[a]\nPRIMARY=yes\n[b]\nPRIMARY=yes\n", "only one NIC"),
+            (&format!("{HEAD}IPv6ADDR|1=fc00::1\n"), "NIC1.IPv6NETMASK|1: required"),
+            (
+                &format!("{HEAD}BOOTPROTO=static\nNETMASK=255.0.255.0\n"),
+                "cust.cfg:6:1: NIC1.NETMASK: expected a mask without holes",
+            ),
+        ] {
+            let error = convert(text).unwrap_err();
+            assert!(error.contains(message), "{error}");
+        }
+        assert_eq!(convert("[NIC-CONFIG]\nNICS=a\nwhat\n"), Ok(("{}".into(), 2)));
+        let text = Node::from(HEAD);
+        let here = |known: &Known| to_v2_here(&text, known, &mut Findings::default());
+        assert!(here(&Known::default()).unwrap_err().contains("no NIC"));
+        let found = here(&Known::from_pairs([("ens192", "00:50:56:a6:8c:08")])).unwrap();
+        assert!(found.at_path(&["ethernets", "ens192"]).is_some());
+    }
+}

@@ -1,0 +1,436 @@
+//! Configurations that are wrong in some way: what is said, with its place, and what is rendered all the same. And
+//! everything that a program could invent: no panic, no loop, time that grows with the size.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::time::Instant;
+
+use config::{Map, Node};
+use netconfig::Known;
+use netconfig::parse::{self, FORMATS, Syntax};
+
+fn known() -> Known {
+    Known::from_pairs([("ens3", "52:54:00:00:00:01")])
+}
+
+/// Messages, and the links with the number of their subnets.
+fn read(text: &str) -> Result<(Vec<String>, Vec<String>), String> {
+    let root = config::yaml::parse("net", text).map_err(|e| e.to_string())?.root;
+    let parsed = parse::parse(&root, &known())?;
+    let said = parsed.findings.iter().map(ToString::to_string).collect();
+    let links = parsed.model.links.iter().map(|l| format!("{}:{}", l.name, l.subnets.len())).collect();
+    Ok((said, links))
+}
+
+#[test]
+fn said_with_the_place_and_the_rest_rendered() {
+    let v1 = "version: 1\nconfig:\n- {type: physical, name: good, subnets: [{type: dhcp}]}\n";
+    let v2 = "version: 2\nethernets:\n  good: {dhcp4: true}\n";
+    let mut wrong = String::new();
+    for (head, text, messages, links) in [
+        (
+            v1,
+            "- {type: phisical, name: eth0}\n- 7\n",
+            &[
+                "net:4:10: network.config[1].type: expected one of physical bond bridge vlan nameserver route loopback infiniband: left out",
+                "net:5:3: network.config[2]: expected a map, found an integer: left out",
+            ][..],
+            &["good:1"][..],
+        ),
+        (
+            v1,
+            "- type: physical\n  name: eth0\n  mtu: large\n  subnets:\n  - {type: static, address: 10.0.0.300}\n  - {type: static}\n  - {type: DHCP}\n  - {type: dhcp, routes: [{network: 10.0.0.0/8, gateway: x, metric: low}, {}]}\n",
+            &[
+                "net:6:8: network.config[1].mtu: expected a number, found text: left out",
+                "net:8:29: network.config[1].subnets[0].address: expected an IP address, perhaps with /prefix: left out",
+                "net:9:5: network.config[1].subnets[1].address: expected an address: left out",
+                "net:10:12: network.config[1].subnets[2].type: expected one of dhcp dhcp4 dhcp6 static static6 manual …: left out",
+                "net:11:69: network.config[1].subnets[3].routes[0].metric: expected an integer: left out",
+                "net:11:75: network.config[1].subnets[3].routes[1].destination: expected a destination: left out",
+            ],
+            &["good:1", "eth0:1"],
+        ),
+        (
+            v1,
+            "- {type: bond, name: b}\n- {type: bridge, name: r, bridge_interfaces: [good], params: {bridge_stp: maybe}}\n- {type: physical, name: eth1, subnets: {type: dhcp}, params: []}\n",
+            &[
+                "net:4:3: network.config[1].bond_interfaces: required, but missing: left out",
+                "net:4:3: network.config[1].params: required, but missing: left out",
+                "net:5:75: network.config[2].params.bridge_stp: expected on or off: left out",
+                "net:6:41: network.config[3].subnets: expected a list, found a map: left out",
+                "net:6:63: network.config[3].params: expected a map, found a list: left out",
+            ],
+            &["good:1", "r:0", "eth1:0"],
+        ),
+        (
+            v1,
+            "- {type: bond, name: b, bond_interfaces: [good, stranger], params: {}}\n- {type: vlan, name: v, vlan_id: 3, vlan_link: nowhere}\n",
+            &[
+                "net:4:3: network.b: nothing describes its member stranger",
+                "net:5:3: network.v: nothing describes the device nowhere that it lies on",
+            ],
+            &["good:1", "b:0", "stranger:0", "v:0"],
+        ),
+        (
+            v1,
+            "- {type: bridge, name: a, bridge_interfaces: [b]}\n- {type: bridge, name: b, bridge_interfaces: [c]}\n- {type: vlan, name: c, vlan_id: 1, vlan_link: a}\n",
+            &["net:6:3: network.c: stands on itself, through a: that step is left out"],
+            &["good:1", "a:0", "b:0", "c:0"],
+        ),
+        (
+            v1,
+            "- {type: bridge, name: a, bridge_interfaces: [a]}\n- {type: physical, name: 'x y'}\n",
+            &[
+                "net:5:3: network: a name with white space in it: the device is left out",
+                "net:4:3: network.a: stands on itself, through a: that step is left out",
+            ],
+            &["good:1", "a:0"],
+        ),
+        (
+            v2,
+            "  two: {set-name: good}\n  three: [dhcp4]\n  four: {addresses: 10.0.0.1/8, routes: {to: default}, match: eth0, nameservers: [1.1.1.1]}\nbonds: none\n",
+            &[
+                "net:5:10: network.ethernets.three: expected a map, found a list: left out",
+                "net:6:63: network.ethernets.four.match: expected a map, found text: left out",
+                "net:6:82: network.ethernets.four.nameservers: expected a map, found a list: left out",
+                "net:6:21: network.ethernets.four.addresses: expected a list, found text: left out",
+                "net:6:41: network.ethernets.four.routes: expected a list, found a map: left out",
+                "net:7:8: network.bonds: expected a map of devices, found text: left out",
+                "net:4:3: network.two: would have the same name as good",
+            ],
+            &["good:1", "good:0", "four:0"],
+        ),
+        (
+            v2,
+            "bridges:\n  br0: {interfaces: [good, br1], parameters: {sp: 1}}\n  br1: {interfaces: [br0, good]}\n  br2: {}\nvlans:\n  v: {id: 3}\n",
+            &[
+                "net:5:47: network.bridges.br0.parameters.sp: unknown option of a bridge",
+                "net:7:8: network.bridges.br2.interfaces: required, but missing",
+                "net:9:6: network.vlans.v.link: required, but missing: left out",
+                "net:6:3: network.br1: its port good belongs to br0 already",
+                "net:6:3: network.br1: stands on itself, through br0: that step is left out",
+            ],
+            &["good:1", "br0:0", "br1:0", "br2:0"],
+        ),
+        (
+            v2,
+            "  e:\n    dhcp4: true\n    match: {macaddress: '52:54'}\n    addresses: [x, {10.0.0.1/8: {label: y}}, []]\n    routing-policy: [1]\n    routes: [{to: default}, {to: 10.0.0.0/40, via: 10.0.0.1}]\n",
+            &[
+                "net:8:22: network.ethernets.e.routing-policy[0]: expected a map, found an integer: left out",
+                "net:7:17: network.ethernets.e.addresses[0]: expected an IP address, perhaps with /prefix: left out",
+                "net:7:46: network.ethernets.e.addresses[2]: expected an IP address, perhaps with /prefix: left out",
+                "net:9:14: network.ethernets.e.routes[0].via: expected a gateway, which says the family of 'to: default': left out",
+                "net:9:34: network.ethernets.e.routes[1].to: expected a prefix length within the address's width: left out",
+                "net:6:25: network.ethernets.e.match.macaddress: expected a MAC: bytes of two hexadecimal digits",
+            ],
+            &["good:1", "e:2"],
+        ),
+    ] {
+        let (mut said, found) = read(&format!("{head}{text}")).unwrap();
+        let mut messages: Vec<String> = messages.iter().map(ToString::to_string).collect();
+        said.sort();
+        messages.sort();
+        let found: Vec<&str> = found.iter().map(String::as_str).collect();
+        if (&said, &found[..]) != (&messages, links) {
+            wrong += &format!("{text}\n{}\n{found:?}\n", said.join("\n"));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+/// Where what is left would take the machine off the network, or nothing sure can be said at all.
+#[test]
+fn refused_as_a_whole() {
+    for (text, message) in [
+        ("version: 3\n", "net:1:10: network.version: expected 1 or 2, found an integer"),
+        ("version: two\n", "net:1:10: network.version: expected 1 or 2, found text"),
+        ("version: 1\n", "network.config: expected a list of entries, found nothing"),
+        ("- 1\n", "network: expected a map with 'version', found a list"),
+        ("version: 2\nethernets: [eth0]\n", "network.ethernets: expected a map of devices"),
+        (
+            "version: 2\nethernets: {e: {addresses: [10.0.0.1/33]}}\n",
+            "net:2:29: network.ethernets.e.addresses[0]",
+        ),
+        (
+            "version: 2\nethernets: {e: {dhcp4: true, addresses: [10.0.0.1/255.0.255.0]}}\n",
+            "a mask without holes",
+        ),
+        (
+            "version: 2\nethernets: {e: {dhcp4: true, routes: [{to: 10.0.0.1/0.255.0.0, via: 1.1.1.1}]}}\n",
+            "a mask without holes",
+        ),
+        (
+            "version: 1\nconfig: [{type: physical, name: e, subnets: [{type: dhcp}]}, {type: nameserver, address: [1.1.1.1], interface: f}]\n",
+            "no entry describes an interface of that name",
+        ),
+        (
+            "version: 1\nconfig: [{type: route, destination: 10.0.0.0, netmask: 255.0.0.255, gateway: 10.0.0.1}]\n",
+            "a mask without holes",
+        ),
+    ] {
+        let error = read(text).err().unwrap_or_else(|| panic!("taken: {text}"));
+        assert!(error.contains(message), "{error}");
+    }
+}
+
+/// xorshift: the same numbers in each run.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % sides as u64) as usize
+    }
+
+    fn pick<'a>(&mut self, words: &[&'a str]) -> &'a str {
+        words[self.roll(words.len())]
+    }
+}
+
+const KEYS: &[&str] = &[
+    "type",
+    "name",
+    "subnets",
+    "address",
+    "netmask",
+    "gateway",
+    "routes",
+    "network",
+    "destination",
+    "config",
+    "params",
+    "bond_interfaces",
+    "bridge_interfaces",
+    "vlan_id",
+    "vlan_link",
+    "mac_address",
+    "mtu",
+    "interface",
+    "search",
+    "eth0",
+    "br0",
+    "ethernets",
+    "bonds",
+    "bridges",
+    "vlans",
+    "interfaces",
+    "parameters",
+    "match",
+    "macaddress",
+    "set-name",
+    "dhcp4",
+    "dhcp4-overrides",
+    "addresses",
+    "nameservers",
+    "to",
+    "via",
+    "metric",
+    "id",
+    "link",
+    "routing-policy",
+    "links",
+    "networks",
+    "services",
+    "ethernet_mac_address",
+    "bond_links",
+    "ip_address",
+    "interface",
+    "ipv4",
+    "ipAddress",
+    "subnet",
+    "privateIpAddress",
+    "macAddress",
+    "interfaces",
+    "macs",
+    "52:54:00:00:00:01",
+    "ipv6s",
+    "local-ipv4s",
+    "device-number",
+    "subnet-ipv4-cidr-block",
+    "vnics",
+    "macAddr",
+    "subnetCidrBlock",
+    "routers",
+];
+const WORDS: &[&str] = &[
+    "physical",
+    "bond",
+    "bridge",
+    "vlan",
+    "static",
+    "dhcp",
+    "dhcp6",
+    "eth0",
+    "br0",
+    "eth1",
+    "10.0.0.1/8",
+    "fd00::1",
+    "default",
+    "::/0",
+    "255.0.255.0",
+    "52:54:00:00:00:01",
+    "",
+    "x y",
+    "a/b",
+    "0.0.0.0",
+    "route",
+    "nameserver",
+    "1e9",
+    "phy",
+    "ipv4",
+    "ipv4_dhcp",
+    "\u{fffd}\u{301}",
+    "10.0.0.1/",
+    "/24",
+    ":",
+    "[",
+    "-1",
+    "999999999999999999999",
+    "on",
+    "525400000001",
+    "52540000000é",
+];
+
+fn invented(dice: &mut Dice, depth: usize) -> Node {
+    match dice.roll(if depth == 0 { 5 } else { 9 }) {
+        0 => Node::null(),
+        1 => Node::from(dice.roll(2) == 0),
+        2 => Node::from([0, 1, -1, 64, 9000, i64::MAX][dice.roll(6)]),
+        3 | 4 => Node::from(dice.pick(WORDS)),
+        5 | 6 => Node::from((0..dice.roll(4)).map(|_| invented(dice, depth - 1)).collect::<Vec<_>>()),
+        _ => Node::from(
+            (0..dice.roll(7))
+                .map(|_| (Node::from(dice.pick(KEYS)), invented(dice, depth - 1)))
+                .collect::<Map>(),
+        ),
+    }
+}
+
+#[test]
+fn nothing_invented_stops_it() {
+    let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
+    let known = Known { fallback: Some("ens3".into()), netplan: true, ..known() };
+    let (mut taken, mut refused) = (0, 0);
+    for round in 0..4_000 {
+        let mut root = invented(&mut dice, 5);
+        if let Some(map) = root.as_map_mut() {
+            map.insert("version", 1 + round % 2);
+            for section in ["config", "ethernets", "bridges", "bonds", "vlans", "network", "links", "vnics"] {
+                if dice.roll(2) == 0 {
+                    map.insert(section, invented(&mut dice, 4));
+                }
+            }
+        }
+        for format in FORMATS {
+            let mut findings = config::Findings::default();
+            let input = if format.syntax == Syntax::Text {
+                Node::from(root.to_json().to_string())
+            } else {
+                root.clone()
+            };
+            match (format.to_config)(&input, &known, &mut findings).and_then(|c| parse::parse(&c, &known)) {
+                Ok(_) => taken += 1,
+                Err(message) => {
+                    assert!(!message.is_empty());
+                    refused += 1;
+                }
+            }
+        }
+    }
+    assert!(taken > 1_000 && refused > 1_000, "{taken} taken, {refused} refused");
+}
+
+#[test]
+fn no_text_stops_a_parser() {
+    let mut dice = Dice(0x2545_f491_4f6c_dd1d);
+    let pieces = [
+        "auto",
+        "iface",
+        "eth0",
+        "inet",
+        "static",
+        "source",
+        "*",
+        "\\",
+        "\n",
+        "\n",
+        " ",
+        "\t",
+        "address",
+        "#",
+        "'",
+        "\"",
+        "DEVICE=",
+        "IPV4ADDR=",
+        "[",
+        "]",
+        "=",
+        ":",
+        "NICS",
+        "[NIC-CONFIG]\n",
+        "MACADDR",
+        "ip=",
+        "ip6=",
+        "BOOTIF=",
+        "::",
+        "dhcp",
+        "é",
+        "10.0.0.1",
+        "dns-search",
+        "hwaddress",
+        "IPv6ADDR|1",
+        "nic1",
+    ];
+    for _ in 0..4_000 {
+        let text: String = (0..dice.roll(40)).map(|_| dice.pick(&pieces)).collect();
+        for format in FORMATS.iter().filter(|f| f.syntax == Syntax::Text) {
+            let mut findings = config::Findings::default();
+            let node = format.read("text", &text, &mut findings).unwrap();
+            if let Ok(config) = (format.to_config)(&node, &known(), &mut findings) {
+                drop(parse::parse(&config, &known()));
+            }
+        }
+    }
+}
+
+fn large(count: usize) -> (String, String) {
+    let mut v1 = "version: 1\nconfig:\n".to_string();
+    let mut v2 = "version: 2\nethernets:\n".to_string();
+    for i in 0..count {
+        let address = format!("10.{}.{}.{}/8", i >> 16 & 255, i >> 8 & 255, i & 255);
+        v1 += &format!(
+            "- {{type: physical, name: e{i}, mtu: x, subnets: [{{type: static, address: {address}}}, {{type: y}}]}}\n"
+        );
+        v1 += &format!("- {{type: vlan, name: v{i}, vlan_id: {i}, vlan_link: e{i}}}\n");
+        v2 += &format!(
+            "  e{i}: {{set-name: f{}, addresses: [{address}, z], mtu: x, routes: [{{to: q}}]}}\n",
+            i / 2
+        );
+    }
+    v1 += &format!(
+        "- {{type: bridge, name: b, bridge_interfaces: [{}]}}\n",
+        (0..count).map(|i| format!("v{i}, ")).collect::<String>()
+    );
+    (v1, v2)
+}
+
+/// Ten megabytes, most of it wrong: read in a moment, and ten times as much costs about ten times as long.
+#[test]
+fn ten_megabytes() {
+    let time = |count: usize| {
+        let (v1, v2) = large(count);
+        let start = Instant::now();
+        let (said1, links1) = read(&v1).unwrap();
+        let (said2, _) = read(&v2).unwrap();
+        assert_eq!((said1.len(), links1.len()), (2 * count, 2 * count + 1));
+        assert_eq!(said2.len(), 3 * count + count / 2);
+        (start.elapsed().as_secs_f64(), v1.len() + v2.len())
+    };
+    let (small, _) = time(4_000);
+    let (large, bytes) = time(40_000);
+    assert!(bytes > 10_000_000, "{bytes}");
+    // Generous, for a busy machine and a build without optimization.
+    assert!(large < 60.0 && large < 30.0 * small.max(0.05), "{small} s, {large} s");
+}

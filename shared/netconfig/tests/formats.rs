@@ -1,0 +1,113 @@
+//! Conversions into version 1 and 2, against what a packaged cloud-init's functions made of the same input:
+//! formats/FORMAT.yaml has the cases, formats/recorded/FORMAT.json the outcomes, which `record` wrote. Where we differ on
+//! purpose a case says `why`, and has our outcome.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use config::{Findings, Mark, Node};
+use netconfig::parse::{Format, Known, KnownNic, eni, kernel, klibc};
+use netconfig::source;
+
+/// What the case says of the machine.
+fn known(case: &Node) -> Known {
+    let nics = case.get("nics").or_else(|| case.get("here"));
+    let nics = nics.and_then(Node::as_seq).unwrap_or_default().iter().map(|nic| {
+        let text = |key: &str| nic.get(key).and_then(Node::as_str).map(String::from);
+        KnownNic {
+            name: text("name").unwrap(),
+            mac: text("mac").unwrap(),
+            driver: text("driver"),
+            failover_master: nic.get("failover").is_some(),
+            ..KnownNic::default()
+        }
+    });
+    Known {
+        nics: nics.collect(),
+        fallback: case.get("fallback").and_then(Node::as_str).map(Into::into),
+        netplan: case.get("netplan").is_some(),
+        initramfs: case.get("initramfs").cloned(),
+        iscsi_root: case.get("iscsi").is_some(),
+        includes: HashMap::new(),
+    }
+}
+
+fn files(case: &Node) -> Vec<(String, String)> {
+    let files = case.get("files").and_then(Node::as_map).into_iter().flat_map(config::Map::iter);
+    files.map(|(path, text)| (path.as_str().unwrap().into(), text.as_str().unwrap().into())).collect()
+}
+
+/// As gather.rs does on a machine, through a root of its own.
+fn includes(case: &Node, text: &str, name: &str) -> HashMap<eni::Include, Vec<(String, String)>> {
+    let top = std::env::temp_dir().join(format!("formats-test-{name}-{}", std::process::id()));
+    std::fs::create_dir_all(&top).unwrap();
+    let sys = system::System::new(&top);
+    for (path, text) in files(case) {
+        sys.write(path, text, system::Write::default()).unwrap();
+    }
+    let found = netconfig::gather::interfaces_files(&sys, text, "interfaces");
+    std::fs::remove_dir_all(top).unwrap();
+    found
+}
+
+fn outcome(format: &str, case: &Node) -> Result<Node, String> {
+    let input = case.get("input").cloned().unwrap_or_default();
+    let mut findings = Findings::default();
+    let mut known = known(case);
+    let format = match format {
+        "klibc" => return Ok(klibc::files_to_v1(&files(case), &known, &mut findings)),
+        "klibc-condition" => return Ok(kernel::asks_for_network(input.as_str().unwrap()).into()),
+        "command-line" => {
+            return source::from_command_line(input.as_str().unwrap()).unwrap_or(Ok(Node::null()));
+        }
+        "eni" => {
+            known.includes =
+                includes(case, input.as_str().unwrap(), case.get("name").unwrap().as_str().unwrap());
+            format
+        }
+        "vmware-imc" if case.get("here").is_some() => "vmware-imc-here",
+        other => other,
+    };
+    let at = Mark { source: Some("interfaces".into()), line: 0, column: 0 };
+    (Format::named(format).unwrap().to_config)(&Node { at, ..input }, &known, &mut findings)
+}
+
+#[test]
+fn as_upstream() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/formats");
+    let (mut equal, mut different) = (0, 0);
+    for entry in std::fs::read_dir(&folder).unwrap() {
+        let path = entry.unwrap().path();
+        let Some(format) = path.file_name().and_then(|n| n.to_str()).and_then(|n| n.strip_suffix(".yaml"))
+        else {
+            continue;
+        };
+        let text = std::fs::read_to_string(&path).unwrap();
+        let cases = config::yaml::parse(format, &text).unwrap().root;
+        let recorded = std::fs::read_to_string(folder.join(format!("recorded/{format}.json"))).unwrap();
+        let recorded: serde_json::Value = serde_json::from_str(&recorded).unwrap();
+        let cases = cases.as_seq().unwrap();
+        assert_eq!(cases.len(), recorded.as_object().unwrap().len(), "{format}: record the outcomes again");
+        for case in cases {
+            let name = case.get("name").and_then(Node::as_str).unwrap();
+            let ours = outcome(format, case);
+            let theirs = recorded[name].get("config");
+            // A refusal is null here, theirs and ours.
+            let found = ours.as_ref().map_or(serde_json::Value::Null, Node::to_json);
+            let wanted = theirs.cloned().unwrap_or_default();
+            if case.get("why").is_some() {
+                assert_eq!(found, case.get("ours").unwrap().to_json(), "{format}: {name}: {ours:?}");
+                let is_same = found == wanted && ours.is_ok() == theirs.is_some();
+                assert!(!is_same, "{format}: {name}: as upstream by now");
+                different += 1;
+            } else {
+                assert_eq!(found, wanted, "{format}: {name}: {ours:?}");
+                assert_eq!(ours.is_ok(), theirs.is_some(), "{format}: {name}: {ours:?}");
+                equal += 1;
+            }
+        }
+    }
+    assert!(equal > 100 && different > 10, "{equal} equal, {different} different: where are the cases?");
+}

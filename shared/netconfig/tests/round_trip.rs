@@ -1,0 +1,274 @@
+//! Rendered and read back, a configuration says the same: version 1 through netplan's file, version 2 through its
+//! own. Thousands of configurations are made up, the same ones in each run.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use config::Node;
+use netconfig::Known;
+use netconfig::model::{Link, LinkKind, Method, Model, Route};
+use netconfig::parse;
+
+/// xorshift: the same numbers in each run.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % sides
+    }
+
+    fn often(&mut self) -> bool {
+        self.roll(3) == 0
+    }
+
+    fn v4(&mut self) -> String {
+        format!("10.{}.{}.{}", self.roll(3), self.roll(256), 1 + self.roll(254))
+    }
+
+    fn v6(&mut self) -> String {
+        format!("2001:db8:{:x}::{:x}", self.roll(3), 1 + self.roll(0xfffe))
+    }
+}
+
+fn read(text: &str) -> Model {
+    let root = config::yaml::parse("made up", text).unwrap().root;
+    let parsed = parse::parse(&root, &Known::default()).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    let said: Vec<String> = parsed.findings.iter().map(ToString::to_string).collect();
+    assert!(said.is_empty(), "{said:?}\n{text}");
+    parsed.model
+}
+
+fn rendered(text: &str) -> String {
+    let known = Known::default();
+    let converted = netconfig::convert("yaml", "made up", text, "netplan", "debian", &known).unwrap();
+    converted.files.into_iter().next().unwrap().content
+}
+
+/// A version 1 document that netplan's language can hold.
+fn version_1(dice: &mut Dice) -> String {
+    let nics = 1 + dice.roll(4);
+    let mut text = "version: 1\nconfig:\n".to_string();
+    for i in 0..nics {
+        text += &format!("- type: physical\n  name: eth{i}\n");
+        if dice.often() {
+            text += &format!("  mac_address: '52:54:00:0{}:ab:{:02x}'\n", dice.roll(10), i);
+        }
+        common(dice, &mut text);
+    }
+    if nics > 2 && dice.often() {
+        text += "- type: bond\n  name: bond0\n  bond_interfaces: [eth0, eth1]\n  params: {bond-mode: active-backup, bond_miimon: 100, bond-xmit_hash_policy: layer2}\n";
+        common(dice, &mut text);
+    }
+    if nics > 3 && dice.often() {
+        text += "- type: bridge\n  name: br0\n  bridge_interfaces: [eth3, eth2]\n  params: {bridge_stp: 'off', bridge_fd: 4, bridge_ageing: 9}\n";
+        common(dice, &mut text);
+    }
+    if dice.often() {
+        text += &format!("- type: vlan\n  name: v\n  vlan_id: {}\n  vlan_link: eth0\n", 1 + dice.roll(4094));
+        common(dice, &mut text);
+    }
+    text
+}
+
+fn common(dice: &mut Dice, text: &mut String) {
+    if dice.often() {
+        *text += &format!("  mtu: {}\n", 1280 + dice.roll(8000));
+    }
+    *text += "  subnets:\n";
+    let mut families = Vec::new();
+    for (kind, say) in [("dhcp4", dice.often()), ("dhcp6", dice.often())] {
+        if say {
+            families.push(format!("  - type: {kind}\n"));
+        }
+    }
+    for _ in 0..dice.roll(3) {
+        let (address, gateway, prefix) = if dice.often() {
+            (dice.v6(), dice.v6(), 48 + dice.roll(80))
+        } else {
+            (dice.v4(), dice.v4(), 8 + dice.roll(25))
+        };
+        let mut one = format!("  - type: static\n    address: '{address}/{prefix}'\n");
+        if dice.often() {
+            one += &format!("    gateway: '{gateway}'\n");
+        }
+        if dice.often() {
+            one += &format!(
+                "    dns_nameservers: ['{}', '{}']\n    dns_search: [a.test]\n",
+                dice.v4(),
+                dice.v6()
+            );
+        }
+        if dice.often() {
+            let metric = dice.roll(500);
+            one += &format!(
+                "    routes:\n    - {{network: 10.9.0.0, netmask: 255.255.0.0, gateway: 10.0.0.1, metric: {metric}}}\n"
+            );
+            one += &format!("    - {{destination: '2001:db8:9::/48', gateway: '{}'}}\n", dice.v6());
+        }
+        families.push(one);
+    }
+    if families.is_empty() {
+        families.push("  - type: manual\n".into());
+    }
+    *text += &families.concat();
+}
+
+/// What both languages can say of a link.
+#[derive(Debug, PartialEq)]
+struct Sense {
+    kind: LinkKind,
+    mac: Option<String>,
+    mtu: Option<String>,
+    dynamic: BTreeSet<&'static str>,
+    addresses: Vec<String>,
+    routes: BTreeSet<String>,
+    servers: Vec<String>,
+    search: Vec<String>,
+    bond: Option<String>,
+    ports: BTreeSet<String>,
+    vlan: Option<(String, String)>,
+    params: BTreeMap<String, String>,
+}
+
+fn route(route: &Route) -> String {
+    format!("{}/{} {:?} {:?}", route.network, route.prefix, route.gateway, route.metric)
+}
+
+fn sense(link: &Link) -> Sense {
+    let text = |node: &Option<Node>| node.as_ref().and_then(Node::scalar_text);
+    let mut sense = Sense {
+        kind: link.kind,
+        mac: link.mac.clone(),
+        mtu: text(&link.mtu),
+        dynamic: BTreeSet::new(),
+        addresses: Vec::new(),
+        routes: BTreeSet::new(),
+        servers: Vec::new(),
+        search: Vec::new(),
+        bond: link.bond.clone(),
+        ports: link.ports.iter().cloned().collect(),
+        vlan: text(&link.vlan_id).zip(link.vlan_link.clone()),
+        params: BTreeMap::new(),
+    };
+    for subnet in &link.subnets {
+        match subnet.method {
+            Method::Dhcp4 => drop(sense.dynamic.insert("dhcp4")),
+            Method::Dhcp6 => drop(sense.dynamic.insert("dhcp6")),
+            _ => {}
+        }
+        if let (Some(address), Some(prefix)) = (&subnet.address, subnet.prefix) {
+            sense.addresses.push(format!("{address}/{prefix}"));
+        }
+        if let Some(gateway) = &subnet.gateway {
+            let network = if gateway.contains(':') { "::" } else { "0.0.0.0" };
+            let gateway = Some(gateway.clone());
+            sense.routes.insert(route(&Route { network: network.into(), gateway, ..Route::default() }));
+        }
+        sense.routes.extend(subnet.routes.iter().map(route));
+        sense.servers.extend(subnet.dns.servers.iter().cloned());
+        sense.search.extend(subnet.dns.search.iter().cloned());
+    }
+    for (key, value) in link.params.iter().filter(|_| matches!(link.kind, LinkKind::Bond | LinkKind::Bridge))
+    {
+        let key = key.scalar_text().unwrap().replace('_', "-");
+        sense.params.insert(key, value.scalar_text().unwrap());
+    }
+    sense
+}
+
+fn senses(model: &Model) -> BTreeMap<String, Sense> {
+    model.links.iter().map(|link| (link.name.clone(), sense(link))).collect()
+}
+
+#[test]
+fn version_1_through_netplan() {
+    let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
+    let (mut bonds, mut bridges, mut vlans) = (0, 0, 0);
+    for _ in 0..1_000 {
+        let text = version_1(&mut dice);
+        let before = read(&text);
+        let netplan = rendered(&text);
+        let after = read(&netplan);
+        assert_eq!(senses(&before), senses(&after), "{text}\n{netplan}");
+        let count = |kind| usize::from(before.links.iter().any(|l| l.kind == kind));
+        bonds += count(LinkKind::Bond);
+        bridges += count(LinkKind::Bridge);
+        vlans += count(LinkKind::Vlan);
+    }
+    assert!(bonds > 50 && bridges > 50 && vlans > 50, "{bonds} {bridges} {vlans}");
+}
+
+/// A version 2 document with every section.
+fn version_2(dice: &mut Dice) -> String {
+    let mut text = "version: 2\nethernets:\n".to_string();
+    let nics = 2 + dice.roll(4);
+    for i in 0..nics {
+        text += &format!("  nic{i}:\n    dhcp4: {}\n", dice.often());
+        if dice.often() {
+            text += &format!(
+                "    match: {{macaddress: '52:54:00:00:00:{i:02X}', driver: virtio_net}}\n    set-name: eth{i}\n"
+            );
+        }
+        if dice.often() {
+            text += "    dhcp6: yes\n    dhcp6-overrides: {route-metric: 7, use-dns: no}\n    wakeonlan: true\n    optional: on\n";
+        }
+        device(dice, &mut text);
+    }
+    if dice.often() {
+        text += "bonds:\n  bond0:\n    interfaces: [nic0]\n    macaddress: '02:00:00:00:00:01'\n    parameters: {mode: 802.3ad, lacp-rate: fast, mii-monitor-interval: 100, arp-ip-targets: [10.0.0.1]}\n";
+        device(dice, &mut text);
+    }
+    if dice.often() {
+        text += "bridges:\n  br0:\n    interfaces: [nic1]\n    parameters: {stp: true, forward-delay: 0, path-cost: {nic1: 5}}\n";
+        device(dice, &mut text);
+    }
+    if dice.often() {
+        text += &format!("vlans:\n  v:\n    id: {}\n    link: nic0\n", 1 + dice.roll(4094));
+        device(dice, &mut text);
+    }
+    text
+}
+
+fn device(dice: &mut Dice, text: &mut String) {
+    if dice.often() {
+        *text += &format!("    mtu: {}\n", 1280 + dice.roll(8000));
+    }
+    *text += &format!("    addresses: ['{}/{}', '{}/64']\n", dice.v4(), 8 + dice.roll(25), dice.v6());
+    if dice.often() {
+        *text += &format!("    gateway4: {}\n    gateway6: '{}'\n", dice.v4(), dice.v6());
+    }
+    if dice.often() {
+        *text += &format!(
+            "    nameservers: {{addresses: ['{}', '{}'], search: [a.test, b.test]}}\n",
+            dice.v4(),
+            dice.v6()
+        );
+    }
+    if dice.often() {
+        *text += &format!(
+            "    routes: [{{to: default, via: '{}', metric: {}}}, {{to: 10.8.0.0/16, via: 10.0.0.9, table: 5, mtu: 1400}}]\n",
+            dice.v4(),
+            dice.roll(300)
+        );
+        *text += "    routing-policy: [{from: 10.8.0.0/16, table: 5, priority: 10}]\n";
+    }
+}
+
+#[test]
+fn version_2_through_netplan() {
+    let mut dice = Dice(0x2545_f491_4f6c_dd1d);
+    for _ in 0..1_000 {
+        let text = version_2(&mut dice);
+        let netplan = rendered(&text);
+        // netplan's file has its sections and devices sorted: the order is no part of the sense.
+        let sorted = |mut model: Model| {
+            model.links.sort_by(|a, b| a.id.cmp(&b.id));
+            model
+        };
+        assert_eq!(sorted(read(&text)), sorted(read(&netplan)), "{text}\n{netplan}");
+    }
+}

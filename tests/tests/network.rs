@@ -1,0 +1,212 @@
+//! Where the network configuration comes from and when it is applied: boots of a machine in a directory, with
+//! systemd-networkd as its network service. What the administrator edited is never lost.
+
+use tests::Sandbox;
+
+const SYSTEM: &str = "/etc/cloud/cloud.cfg.d/95_network.cfg";
+const SEED: &str = "network-config";
+const UNIT: &str = "/etc/systemd/network/10-cloud-init-eth0.network";
+
+/// A machine with a NIC, whose seed says where eth0 is.
+fn machine(name: &str) -> Sandbox {
+    let sandbox = Sandbox::with_user_data(name, "#cloud-config\n{}\n");
+    put(
+        &sandbox,
+        "/etc/cloud/cloud.cfg.d/96_renderer.cfg",
+        "system_info: {network: {renderers: [networkd]}}\n",
+    );
+    put(&sandbox, "/sys/class/net/eth0/address", "52:54:00:00:00:01\n");
+    seed(&sandbox, "10.0.0.4");
+    sandbox
+}
+
+fn put(sandbox: &Sandbox, path: &str, text: &str) {
+    let path = sandbox.path(path);
+    std::fs::create_dir_all(path.parent().expect("an absolute path")).expect("a folder");
+    std::fs::write(path, text).expect("a file");
+}
+
+fn seed(sandbox: &Sandbox, address: &str) {
+    sandbox.seed(SEED, format!("version: 2\nethernets: {{eth0: {{addresses: [{address}/24]}}}}\n"));
+}
+
+fn instance(sandbox: &Sandbox, id: &str) {
+    sandbox.seed("meta-data", format!("instance-id: {id}\n"));
+}
+
+/// The stages that have to do with the network; both must succeed.
+fn boot(sandbox: &Sandbox) {
+    let boot = sandbox.boot();
+    assert!(boot.succeeded(), "{:?}\n{}\n{}", boot.codes, boot.output, sandbox.log());
+}
+
+fn unit(sandbox: &Sandbox) -> String {
+    sandbox.file(UNIT).unwrap_or_default()
+}
+
+fn says(sandbox: &Sandbox, words: &[&str]) -> bool {
+    sandbox.log().lines().any(|line| words.iter().all(|word| line.contains(word)))
+}
+
+#[test]
+fn the_first_source_that_says_something() {
+    let line = |words: &str| format!("printf '{words}' >\"$root/tmp/.cmdline\"");
+    let klibc = "mkdir -p \"$root/run\"; printf 'DEVICE=eth0\\nPROTO=dhcp\\nIPV4ADDR=10.0.0.2\\n' >\"$root/run/net-eth0.conf\"";
+    // version: 2, ethernets: {eth0: {dhcp6: true}}
+    let encoded = "network-config=dmVyc2lvbjogMgpldGhlcm5ldHM6IHtldGgwOiB7ZGhjcDY6IHRydWV9fQo=";
+    for (name, before, system, source, expected) in [
+        ("seed", line("ro"), "", "ds", "Address=10.0.0.4/24"),
+        (
+            "system",
+            line("ro"),
+            "network: {version: 2, ethernets: {eth0: {addresses: [10.0.0.3/24]}}}\n",
+            "system_cfg",
+            "Address=10.0.0.3/24",
+        ),
+        ("empty", line("ro"), "network: {}\n", "ds", "Address=10.0.0.4/24"),
+        ("files", format!("{klibc}; {}", line("ro")), "network: {config: disabled}\n", "", ""),
+        (
+            "klibc",
+            format!("{klibc}; {}", line("ip=dhcp ro")),
+            "network: {config: disabled}\n",
+            "initramfs",
+            "DHCP=ipv4",
+        ),
+        (
+            "line",
+            format!("{klibc}; {}", line(&format!("ip=dhcp {encoded}"))),
+            "network: {config: disabled}\n",
+            "cmdline",
+            "DHCP=ipv6",
+        ),
+        ("off", line("network-config=disabled"), "", "", ""),
+    ] {
+        let sandbox = machine(&format!("network-{name}")).before("local", &before);
+        put(&sandbox, SYSTEM, system);
+        boot(&sandbox);
+        assert!(unit(&sandbox).contains(expected), "{name}: {}\n{}", unit(&sandbox), sandbox.log());
+        assert_eq!(unit(&sandbox).is_empty(), expected.is_empty(), "{name}: {}", sandbox.log());
+        if !source.is_empty() {
+            assert!(says(&sandbox, &["network config from", source]), "{name}: {}", sandbox.log());
+        }
+        assert_eq!(sandbox.status().contains("degraded"), name == "empty", "{name}: {}", sandbox.status());
+    }
+}
+
+#[test]
+fn nobody_says_anything() {
+    let sandbox = machine("network-nobody");
+    std::fs::remove_file(sandbox.path("/var/lib/cloud/seed/nocloud").join(SEED)).expect("the seed's");
+    put(&sandbox, "/sys/class/net/eth0/operstate", "down\n");
+    boot(&sandbox);
+    assert!(unit(&sandbox).contains("DHCP=yes") && says(&sandbox, &["DHCP on the likeliest NIC"]));
+    // What the kernel was told goes before guessing.
+    let words = "printf 'ip=10.0.0.9::10.0.0.1:255.0.0.0::eth0:none' >\"$root/tmp/.cmdline\"";
+    let sandbox = sandbox.before("local", words);
+    instance(&sandbox, "another");
+    boot(&sandbox);
+    assert!(unit(&sandbox).contains("Address=10.0.0.9/8"), "{}", unit(&sandbox));
+    // Somebody else's network stays so, whatever the instance.
+    put(&sandbox, "/var/lib/cloud/data/upgraded-network", "");
+    instance(&sandbox, "a-third");
+    std::fs::remove_file(sandbox.path(UNIT)).expect("the unit");
+    boot(&sandbox);
+    assert!(unit(&sandbox).is_empty() && says(&sandbox, &["upgraded-network"]));
+}
+
+#[test]
+fn events() {
+    for (name, when, follows) in [
+        ("usual", None, false),
+        ("boot", Some("[boot]"), true),
+        ("legacy", Some("[boot-new-instance, boot-legacy]"), true),
+        ("none", Some("[]"), false),
+        ("typo", Some("[boot, on-boot]"), false),
+    ] {
+        let sandbox = machine(&format!("network-event-{name}"));
+        if let Some(when) = when {
+            put(
+                &sandbox,
+                "/etc/cloud/cloud.cfg.d/97_updates.cfg",
+                &format!("updates: {{network: {{when: {when}}}}}\n"),
+            );
+        }
+        boot(&sandbox);
+        assert!(unit(&sandbox).contains("10.0.0.4"), "{name}: a new instance is always configured");
+        assert!(sandbox.file("/run/cloud-init/sem/apply_network_config.once").is_some(), "{name}");
+        seed(&sandbox, "10.0.0.5");
+        boot(&sandbox);
+        assert_eq!(unit(&sandbox).contains("10.0.0.5"), follows, "{name}: {}", sandbox.log());
+        assert_eq!(says(&sandbox, &["[WARNING]", "updates.network.when[1]"]), name == "typo", "{name}");
+        // Another instance, whatever the user wants.
+        instance(&sandbox, "another");
+        boot(&sandbox);
+        assert!(unit(&sandbox).contains("10.0.0.5"), "{name}");
+    }
+}
+
+#[test]
+fn what_was_edited_is_never_lost() {
+    let sandbox = machine("network-edited");
+    put(&sandbox, "/etc/cloud/cloud.cfg.d/97_updates.cfg", "updates: {network: {when: [boot]}}\n");
+    boot(&sandbox);
+    let edited = "[Match]\nName=eth0\n[Network]\nAddress=10.7.7.7/24\n";
+    put(&sandbox, UNIT, edited);
+    // Nothing new: kept, mentioned, no reason to worry.
+    boot(&sandbox);
+    assert_eq!(unit(&sandbox), edited);
+    assert!(says(&sandbox, &["[INFO]", UNIT, "edited"]) && !sandbox.status().contains("degraded"));
+    // The cloud has something new: kept, and that is said in log and status.
+    seed(&sandbox, "10.0.0.5");
+    boot(&sandbox);
+    assert_eq!(unit(&sandbox), edited);
+    assert!(says(&sandbox, &["[WARNING]", UNIT, "edited"]), "{}", sandbox.log());
+    let status = sandbox.status();
+    assert!(status.contains("degraded") && status.contains("was edited since it was written"), "{status}");
+    // Another instance: its own configuration, and the edited file beside it.
+    instance(&sandbox, "another");
+    boot(&sandbox);
+    assert!(unit(&sandbox).contains("10.0.0.5"), "{}", unit(&sandbox));
+    let folder = std::fs::read_dir(sandbox.path("/etc/systemd/network")).expect("the folder");
+    let kept: Vec<_> =
+        folder.flatten().map(|e| e.path()).filter(|p| p.to_string_lossy().contains(".edited-")).collect();
+    assert_eq!(kept.len(), 1);
+    assert_eq!(std::fs::read_to_string(&kept[0]).expect("the kept file"), edited);
+    assert!(sandbox.status().contains("it is kept as"), "{}", sandbox.status());
+    // And that is that.
+    boot(&sandbox);
+    assert!(!sandbox.status().contains("degraded"), "{}", sandbox.status());
+}
+
+#[test]
+fn a_bad_configuration_leaves_the_network_that_was() {
+    let sandbox = machine("network-bad");
+    put(&sandbox, "/etc/cloud/cloud.cfg.d/97_updates.cfg", "updates: {network: {when: [boot]}}\n");
+    boot(&sandbox);
+    let before = unit(&sandbox);
+    for (text, message) in [
+        ("version: 7\n", "network.version: expected 1 or 2"),
+        (
+            "version: 2\nethernets: {eth0: {addresses: [10.0.0.5/24], routes: [{to: x}]}}\n",
+            "network.ethernets.eth0.routes[0].to",
+        ),
+        ("version: 2\nethernets: [eth0]\n", "expected a map of devices"),
+    ] {
+        sandbox.seed(SEED, text);
+        let boot = sandbox.boot();
+        assert!(boot.came_to_its_end() && boot.code("local") == 1, "{text}: {:?}", boot.codes);
+        assert_eq!(unit(&sandbox), before, "{text}");
+        assert!(says(&sandbox, &["[ERROR]", message]), "{text}: {}", sandbox.log());
+        assert!(sandbox.status().contains(message), "{text}: {}", sandbox.status());
+    }
+    // An instance that never had another gets what can be used, and a NIC that is not there costs only itself.
+    instance(&sandbox, "another");
+    sandbox.seed(
+        SEED,
+        "version: 2\nethernets:\n  eth0: {addresses: [10.0.0.6/24, x]}\n  eth1: {match: {macaddress: '52:54:00:00:00:09'}, set-name: eth1, dhcp4: true}\n",
+    );
+    let boot = sandbox.boot();
+    assert_eq!(boot.code("local"), 1);
+    assert!(unit(&sandbox).contains("10.0.0.6"), "{}", unit(&sandbox));
+    assert!(sandbox.status().contains("52:54:00:00:00:09 (eth1)"), "{}", sandbox.status());
+}
