@@ -48,8 +48,10 @@ pub fn run(machine: &Machine, top: &Top, args: &Plan) -> ExitCode {
 struct Scratch(PathBuf);
 
 impl Scratch {
-    fn new() -> Result<Scratch> {
-        let path = std::env::temp_dir().join(format!("cloud-init-plan.{}", std::process::id()));
+    fn new(sys: &System) -> Result<Scratch> {
+        // Process ids repeat in other namespaces that share the directory.
+        let chance: String = sys.random_bytes(8)?.iter().map(|b| format!("{b:02x}")).collect();
+        let path = std::env::temp_dir().join(format!("cloud-init-plan.{chance}"));
         system::make_scratch(&path)?;
         Ok(Scratch(path))
     }
@@ -63,7 +65,7 @@ impl Drop for Scratch {
 
 /// Whether the boot would end with errors.
 fn plan(machine: &Machine, top: &Top, args: &Plan) -> Result<bool> {
-    let scratch = Scratch::new()?;
+    let scratch = Scratch::new(&machine.sys)?;
     let sys = System::planning(&top.root, &scratch.0);
     // A boot begins with an empty /run.
     sys.remove_tree(machine.layout.run(""))?;
