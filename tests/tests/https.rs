@@ -85,6 +85,22 @@ fn everything_over_https() {
 }
 
 #[test]
+fn configuration_that_the_kernel_names() {
+    let line = "env DEBUG_PROC_CMDLINE=cloud-config-url=https://localhost:8443/kernel?token=hidden";
+    let machine = machine("https-kernel").before("network", TRUST).wrap("local", line);
+    let machine = machine.wrap("network", &format!("{line} http_proxy=localhost:3128"));
+    let config = "#cloud-config\nbootcmd: [[touch, /srv/by-kernel]]\n";
+    std::fs::write(machine.path("/web/kernel"), config).expect("a file");
+    let boot = machine.boot();
+    ended(&machine, &boot);
+    // The local stage has nobody to trust yet, which is not worth a warning.
+    holds!(machine, boot, !machine.complaints().iter().any(|l| l.contains("cloud-config-url")));
+    let kept = machine.file("/etc/cloud/cloud.cfg.d/91_kernel_cmdline_url.cfg");
+    holds!(machine, boot, kept.as_deref() == Some(config));
+    holds!(machine, boot, machine.path("/srv/by-kernel").exists());
+}
+
+#[test]
 fn a_seed_that_cannot_be_trusted() {
     for (name, trust, words) in [
         ("https-none", ":", "this machine has no list of trusted certificates"),
