@@ -10,10 +10,13 @@ macro_rules! holds {
 }
 
 const USER_DATA: &str = "#include\nhttps://localhost:8443/config\n";
+/// Before the TLS of the latter begins.
+const BY_PROXY: [&str; 4] = ["+", "GET http://service.test/hello", "+", "CONNECT service.test:8443"];
 const CONFIG: &str = "#cloud-config
 write_files:
 - {path: /srv/included, content: by TLS}
 - {path: /srv/fetched, source: {uri: 'https://user:hidden@localhost:8443/file?token=hidden'}}
+- {path: /srv/relayed, source: {uri: 'http://service.test/hello'}}
 phone_home: {url: 'https://service.test:8443/phone', post: [instance_id], tries: 1}
 ";
 
@@ -44,7 +47,7 @@ fn machine(name: &str) -> Sandbox {
          sleep 100 | {lib}/web --port 3128 --log $root/proxy.log >$root/proxy.port & \
          for i in $(seq 100); do [ -s $root/web.port ] && [ -s $root/proxy.port ] && break; sleep 0.1; done"
     );
-    let proxy = "env https_proxy=http://localhost:3128";
+    let proxy = "env https_proxy=http://localhost:3128 http_proxy=localhost:3128";
     machine.before("local", &servers).wrap("network", proxy).wrap("final", proxy)
 }
 
@@ -69,15 +72,32 @@ fn everything_over_https() {
     holds!(machine, boot, file("/var/lib/cloud/data/instance-id") == "i-https\n");
     holds!(machine, boot, file("/srv/included") == "by TLS");
     holds!(machine, boot, file("/srv/fetched") == "the file");
+    holds!(machine, boot, file("/srv/relayed") == "hello");
     let asked = file("/web.log");
     for line in
         ["GET /seed/meta-data", "GET /config", "GET /file?token=hidden", "POST /phone", "instance_id=i-https"]
     {
         assert!(asked.lines().any(|l| l == line), "no {line:?} in\n{asked}");
     }
-    // What is on this machine goes there directly, the rest through the proxy, which sees only where to.
+    // What is on this machine goes there directly, the rest through the proxy.
     let by_proxy = file("/proxy.log");
-    assert_eq!(by_proxy.lines().collect::<Vec<_>>(), ["+", "CONNECT service.test:8443"], "{}", machine.log());
+    assert_eq!(by_proxy.lines().collect::<Vec<_>>(), BY_PROXY, "{}", machine.log());
+}
+
+#[test]
+fn configuration_that_the_kernel_names() {
+    let line = "env DEBUG_PROC_CMDLINE=cloud-config-url=https://localhost:8443/kernel?token=hidden";
+    let machine = machine("https-kernel").before("network", TRUST).wrap("local", line);
+    let machine = machine.wrap("network", &format!("{line} http_proxy=localhost:3128"));
+    let config = "#cloud-config\nbootcmd: [[touch, /srv/by-kernel]]\n";
+    std::fs::write(machine.path("/web/kernel"), config).expect("a file");
+    let boot = machine.boot();
+    ended(&machine, &boot);
+    // The local stage has nobody to trust yet, which is not worth a warning.
+    holds!(machine, boot, !machine.complaints().iter().any(|l| l.contains("cloud-config-url")));
+    let kept = machine.file("/etc/cloud/cloud.cfg.d/91_kernel_cmdline_url.cfg");
+    holds!(machine, boot, kept.as_deref() == Some(config));
+    holds!(machine, boot, machine.path("/srv/by-kernel").exists());
 }
 
 #[test]

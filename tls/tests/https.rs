@@ -210,6 +210,8 @@ fn no_program() {
     assert!(!said.contains("program"), "nothing is started before anybody answers: {said}");
     let server = Server::new(Some("good"), &[]);
     has(&sys.fetch(&Fetch::get(server.url("/"))).unwrap_err().to_string(), "cloud-init-tls");
+    // Where it is not needed nobody misses it.
+    assert_eq!(sys.fetch(&Fetch::get(Server::new(None, &[]).url("/hello"))).unwrap().body, b"hello");
 }
 
 #[test]

@@ -4,6 +4,7 @@
 mod args;
 mod consume;
 mod find;
+mod kernel_url;
 mod logging;
 mod module_list;
 mod network;

@@ -8,7 +8,7 @@ use state::{Instance, Layout, StageStatus, Status};
 use system::{Level, System, debug, error, warning};
 
 use crate::args::{self, Args};
-use crate::{logging, plan, platform, undecided};
+use crate::{kernel_url, logging, plan, platform, undecided};
 
 /// The stages, by the names that status.json, the configuration and people have for them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,6 +106,7 @@ impl Stage {
     fn begin(name: Name, args: Args, was_undecided: bool) -> Stage {
         let sys = plan::door(&args.root, args.plan.as_deref());
         let command_line = sys.kernel_command_line();
+        kernel_url::keep(&sys, name, &command_line);
         // Where the state is is itself configured: elsewhere means a second look.
         let mut settings = load(&sys, &Layout::default(), name, &command_line, &args, None);
         let layout = layout_of(&settings);

@@ -76,7 +76,12 @@ pub fn read(stream: &mut dyn Read, limit: usize) -> Result<Fetched> {
     let mut stream = BufReader::with_capacity(16 << 10, stream);
     let (status, headers) = head(&mut stream)?;
     let too_large = || Error::new(format!("the answer is larger than {limit} bytes"));
-    let chunked = headers.get("transfer-encoding").is_some_and(|t| t.trim().eq_ignore_ascii_case("chunked"));
+    let chunked = match headers.get("transfer-encoding") {
+        Some(way) if !way.eq_ignore_ascii_case("chunked") => {
+            return Err(Error::new("the answer is encoded in a way that was not asked for"));
+        }
+        way => way.is_some(),
+    };
     let mut body = Vec::new();
     if matches!(status, 204 | 304) {
         return Ok(Fetched { status, headers, body });
@@ -228,6 +233,10 @@ mod tests {
                 "the answer has a broken chunk",
             ),
             ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n", "the answer has a broken chunk"),
+            (
+                "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+                "the answer is encoded in a way that was not asked for",
+            ),
             ("HTTP/1.1 200 OK\r\nX", "the answer ended too early"),
             ("SSH-2.0-OpenSSH\r\n\r\n", "the answer is not HTTP"),
             ("\x15\x03\x01\x00", "the answer ended too early"),
@@ -241,6 +250,25 @@ mod tests {
             (&"HTTP/1.1 100 Continue\r\n\r\n".repeat(20), "the server says that it goes on, and does not"),
         ] {
             assert_eq!(answer(text), expected, "{:?}", &text[..text.len().min(80)]);
+        }
+    }
+
+    /// Cut anywhere, an answer that says how long it is is never taken for whole; nothing panics, whatever the bytes.
+    #[test]
+    fn answers_cut_anywhere() {
+        for text in [
+            "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n0123456789",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n01234\r\n5;x\r\n56789\r\n0\r\n",
+        ] {
+            assert!(answer(text).starts_with("200 "), "{text}");
+            for end in 0..text.len() {
+                assert!(!answer(&text[..end]).starts_with("200 "), "{:?}", &text[..end]);
+                for byte in [0, b'\n', b' ', b'9', 0xff] {
+                    let mut bytes = text.as_bytes().to_vec();
+                    bytes[end] = byte;
+                    let _ = read(&mut bytes.as_slice(), 100);
+                }
+            }
         }
     }
 
