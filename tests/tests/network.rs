@@ -214,3 +214,32 @@ fn a_bad_configuration_leaves_the_network_that_was() {
     assert!(unit(&sandbox).contains("10.0.0.6"), "{}", unit(&sandbox));
     assert!(sandbox.status().contains("52:54:00:00:00:09 (eth1)"), "{}", sandbox.status());
 }
+
+/// Interfaces files, as config drives and NoCloud metadata of old have them.
+#[test]
+fn interfaces_files() {
+    let sandbox = machine("network-eni-metadata");
+    std::fs::remove_file(sandbox.path("/var/lib/cloud/seed/nocloud").join(SEED)).expect("the seed's");
+    put(&sandbox, "/etc/network/interfaces.d/more", "iface eth1 inet static\n  address 10.1.0.7\n");
+    let text = "source interfaces.d/*\\nauto eth0 eth1\\niface eth0 inet static\\n  address 10.0.0.7\\n  netmask 255.255.0.0\\n  mtu 9000\\n";
+    sandbox.seed("meta-data", format!("{{instance-id: one, network-interfaces: \"{text}\"}}\n"));
+    boot(&sandbox);
+    assert!(unit(&sandbox).contains("Address=10.0.0.7/16"), "{}\n{}", unit(&sandbox), sandbox.log());
+    let other = sandbox.file("/etc/systemd/network/10-cloud-init-eth1.network").unwrap_or_default();
+    assert!(other.contains("Address=10.1.0.7/24"), "{other}");
+    assert!(says(&sandbox, &["[WARNING]", ":6:1: mtu: not taken over"]), "{}", sandbox.log());
+
+    let sandbox = machine("network-eni-drive");
+    put(&sandbox, "/etc/cloud/cloud.cfg.d/98_list.cfg", "datasource_list: [ConfigDrive, None]\n");
+    let drive = "/var/lib/cloud/seed/config_drive/openstack";
+    let metadata =
+        r#"{"uuid": "two", "network_config": {"name": "network_config", "content_path": "/content/0000"}}"#;
+    put(&sandbox, &format!("{drive}/latest/meta_data.json"), metadata);
+    put(
+        &sandbox,
+        &format!("{drive}/content/0000"),
+        "auto eth0\niface eth0 inet static\naddress 10.0.0.8/8\n",
+    );
+    boot(&sandbox);
+    assert!(unit(&sandbox).contains("Address=10.0.0.8/8"), "{}\n{}", unit(&sandbox), sandbox.log());
+}
