@@ -19,6 +19,9 @@ pub const USUAL_WAIT: Duration = Duration::from_secs(60);
 /// udev had nothing to do for so long: what is not there by now will not come.
 const GRACE: Duration = Duration::from_millis(1500);
 
+/// So many remarks on a configuration are logged: whoever has more has another problem.
+const MOST_SAID: usize = 200;
+
 /// What is to be applied, and where.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan<'a> {
@@ -109,10 +112,13 @@ pub fn apply(sys: &System, plan: &Plan<'_>) -> Result<Applied> {
         // netplan got it as it is and may make more of it.
         Err(message) => odd.push(message),
     }
-    for text in odd {
+    for text in odd.iter().take(MOST_SAID) {
         warning!(sys, "{text}");
-        applied.problems.push(text);
     }
+    if odd.len() > MOST_SAID {
+        warning!(sys, "{} more remarks on the network configuration", odd.len() - MOST_SAID);
+    }
+    applied.problems.extend(odd);
     applied.renderer = Some(renderer.name);
     let files = keep_edited(sys, rendered.files, &record, plan.is_new, &mut applied)?;
     files.iter().for_each(|file| record.about_to_write(&file.path, file.content.as_bytes()));
@@ -128,7 +134,7 @@ pub fn apply(sys: &System, plan: &Plan<'_>) -> Result<Applied> {
 
 /// A configuration of which a part cannot be used does not push out a whole one that the same instance has.
 fn broken(parsed: &parse::Parsed) -> system::Error {
-    let said: Vec<String> = parsed.findings.iter().map(ToString::to_string).collect();
+    let said: Vec<String> = parsed.findings.iter().take(MOST_SAID).map(ToString::to_string).collect();
     let said = said.join("; ");
     system::Error::new(format!("{said}; the files of the configuration before it stay as they are"))
 }

@@ -23,8 +23,7 @@ pub fn known(sys: &System, format: &Format, content: &Node, renderers: Option<&[
     let mut known = nics::known(&nics::read(sys));
     match format.name {
         "eni" => {
-            let source = content.at.source.as_deref().unwrap_or("interfaces").to_string();
-            known.includes = interfaces_files(sys, content.as_str().unwrap_or_default(), &source);
+            known.includes = interfaces_files(sys, content.as_str().unwrap_or_default(), eni::USUAL_FOLDER);
         }
         "ec2-imds" => {
             known.netplan = render::choose(sys, renderers).is_ok_and(|r| r.name == "netplan");
@@ -108,10 +107,10 @@ fn has_boot_target(sys: &System) -> bool {
     })
 }
 
-/// The files that an interfaces file names, and those that they name.
-pub fn interfaces_files(sys: &System, text: &str, source: &str) -> HashMap<Include, Vec<(String, String)>> {
+/// The files that an interfaces file in that folder names, and those that they name: [`Known::includes`].
+pub fn interfaces_files(sys: &System, text: &str, folder: &str) -> HashMap<Include, Vec<(String, String)>> {
     let mut found: HashMap<Include, Vec<(String, String)>> = HashMap::new();
-    let mut wanted = eni::includes(text, eni::folder_of(source));
+    let mut wanted = eni::includes(text, folder);
     let mut count = 0;
     while let Some(include) = wanted.pop() {
         if found.contains_key(&include) {
@@ -125,7 +124,7 @@ pub fn interfaces_files(sys: &System, text: &str, source: &str) -> HashMap<Inclu
         for path in paths {
             count += 1;
             if count > MOST_FILES {
-                warning!(sys, "{source}: more than {MOST_FILES} files are named: the others are left out");
+                warning!(sys, "more than {MOST_FILES} interfaces files are named: the others are left out");
                 break;
             }
             match sys.read_at_most(&path, MOST_BYTES) {

@@ -99,6 +99,10 @@ pub fn decide(inputs: &Inputs<'_>) -> Decision {
         let why = format!("network config from {word}");
         return Decision { source: Some(*source), outcome: Outcome::Use(config.clone()), why, warnings };
     }
+    // Perhaps somebody meant `config: disabled`.
+    if inputs.system.is_some_and(|n| n.get("network").is_none() && n.is_falsy()) {
+        warnings.push("the network configuration of system_cfg is empty: nobody else has one either".into());
+    }
     match inputs.fallback {
         Some((config, why)) => Decision {
             source: Some(Source::Fallback),
@@ -195,6 +199,13 @@ mod tests {
         for (name, inputs, source, outcome, warnings) in [
             ("frozen", Inputs { frozen: true, system: Some(&v2), ..base() }, None, Outcome::Disabled, 0),
             ("nothing", base(), None, Outcome::Nothing, 0),
+            (
+                "an empty one, and nothing",
+                Inputs { system: Some(&null), ..base() },
+                None,
+                Outcome::Nothing,
+                1,
+            ),
             (
                 "fallback",
                 Inputs { fallback: Some((&v2, "so")), ..base() },

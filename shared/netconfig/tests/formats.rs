@@ -30,7 +30,7 @@ fn known(case: &Node) -> Known {
         netplan: case.get("netplan").is_some(),
         initramfs: case.get("initramfs").cloned(),
         iscsi_root: case.get("iscsi").is_some(),
-        includes: HashMap::new(),
+        ..Known::default()
     }
 }
 
@@ -47,7 +47,7 @@ fn includes(case: &Node, text: &str, name: &str) -> HashMap<eni::Include, Vec<(S
     for (path, text) in files(case) {
         sys.write(path, text, system::Write::default()).unwrap();
     }
-    let found = netconfig::gather::interfaces_files(&sys, text, "interfaces");
+    let found = netconfig::gather::interfaces_files(&sys, text, eni::USUAL_FOLDER);
     std::fs::remove_dir_all(top).unwrap();
     found
 }

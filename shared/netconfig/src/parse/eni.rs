@@ -42,9 +42,12 @@ fn include(words: &[&str], folder: &str) -> Option<Include> {
     Some(Include { pattern, directory })
 }
 
-/// The folder of a path; a text that is no file stands for the machine's own interfaces file.
+/// Where a text that is no file (out of metadata, off a disk that is gone) looks for the files that it names.
+pub const USUAL_FOLDER: &str = "/etc/network";
+
+/// The folder of a file.
 pub fn folder_of(path: &str) -> &str {
-    path.rsplit_once('/').map_or("/etc/network", |(folder, _)| folder)
+    path.rsplit_once('/').map_or(".", |(folder, _)| folder)
 }
 
 /// Number and words of each line that says something; continued lines as one.
@@ -112,7 +115,8 @@ pub fn to_v1(text: &Node, known: &Known, findings: &mut Findings) -> Result<Node
     };
     let source = text.at.source.as_deref().unwrap_or("interfaces");
     let mut interfaces = Interfaces::default();
-    read(&mut interfaces, content, &mut vec![source.to_string()], known, findings);
+    let folder = known.folder.as_deref().unwrap_or(USUAL_FOLDER);
+    read(&mut interfaces, content, folder, &mut vec![source.to_string()], known, findings);
     let mut devices: Vec<(&str, Map, Vec<Node>)> = Vec::new();
     let mut place: HashMap<&str, usize> = HashMap::new();
     for interface in &interfaces.all {
@@ -182,12 +186,12 @@ fn subnet(interface: &Interface, stanza: &Stanza) -> Node {
 fn read(
     interfaces: &mut Interfaces,
     text: &str,
+    folder: &str,
     open: &mut Vec<String>,
     known: &Known,
     findings: &mut Findings,
 ) {
     let source: Rc<str> = open.last().map_or("interfaces", String::as_str).into();
-    let folder = folder_of(&source).to_string();
     let mut current: Option<usize> = None;
     for (line, words) in lines(text) {
         let at = Mark { source: Some(source.clone()), line, column: 1 };
@@ -195,14 +199,14 @@ fn read(
         let (option, rest) = (words[0], &words[1..]);
         match option {
             "source" | "source-directory" => {
-                let files = include(&words, &folder).and_then(|i| known.includes.get(&i));
+                let files = include(&words, folder).and_then(|i| known.includes.get(&i));
                 for (path, content) in files.into_iter().flatten() {
                     if open.contains(path) || open.len() > DEPTH {
                         findings.add(Kind::Wrong, &at, option, "the files name one another in a circle");
                         continue;
                     }
                     open.push(path.clone());
-                    read(interfaces, content, open, known, findings);
+                    read(interfaces, content, folder_of(path), open, known, findings);
                     open.pop();
                 }
                 continue;

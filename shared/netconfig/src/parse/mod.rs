@@ -38,7 +38,9 @@ pub struct Known {
     pub initramfs: Option<Node>,
     /// The root file system comes over iSCSI, from the firmware's own table.
     pub iscsi_root: bool,
-    /// Paths and texts of files that an interfaces file names.
+    /// Where an interfaces file lies, if it is a file.
+    pub folder: Option<String>,
+    /// Paths and texts of files that it names.
     pub includes: HashMap<eni::Include, Vec<(String, String)>>,
 }
 
