@@ -75,8 +75,12 @@ fn decide_with(sys: &System, mut env: Env) -> Option<(Decision, String)> {
     }
     let note = parse(&doors.text(&place).unwrap_or_default());
     let deadline = Deadline::after(note.wait);
-    while !deadline.is_over() && !pending::soon(sys).is_empty() {
+    let mut quiet = Deadline::after(pending::QUIET);
+    while !deadline.is_over() && !quiet.is_over() {
         sys.clock().sleep(Duration::from_millis(10).min(deadline.left()));
+        if !pending::soon(sys).is_empty() {
+            quiet = Deadline::after(pending::QUIET);
+        }
     }
     env.extend(note.virtualization.map(|kind| ("SYSTEMD_VIRTUALIZATION".to_string(), kind)));
     let arguments = ["--force".to_string()];

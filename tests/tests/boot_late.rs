@@ -4,7 +4,8 @@
 use tests::{Facts, Machine, first_boot, here, judging};
 
 const LOG: &str = "/run/cloud-init/ds-identify.log";
-/// The candidates that Debian's package has, all but None of which leave evidence on the machine or do not.
+/// udev takes half a minute for what a machine does in half a second, when qemu has no KVM.
+const PATIENCE: &str = "ci.di.settle=60";
 const FOUND: &str = "datasource_list: [ NoCloud, None ]";
 
 fn log(facts: &Facts) -> String {
@@ -31,6 +32,7 @@ fn a_disc_that_comes_late() {
     }
     let machine = Machine::new("vm-late");
     machine.attach_late(&here().join("seeds/typical"));
+    machine.kernel_words(PATIENCE);
     machine.make_disk();
     let facts = machine.boot_vm();
     let log = log(&facts);
@@ -53,6 +55,7 @@ fn nothing_comes() {
     }
     let machine = Machine::new("vm-nothing");
     machine.attach_controller();
+    machine.kernel_words(PATIENCE);
     machine.make_disk();
     let facts = machine.boot_vm();
     let log = log(&facts);
