@@ -48,9 +48,19 @@ pub fn main() -> ExitCode {
     let doors = Doors::new(root);
     if called.rsplit('/').next() == Some("ds-identify") {
         let decision = identify::run(first == Some("--force"), &arguments, &env, &doors);
+        let_go(&doors);
         return ExitCode::from(decision.map_or(FAILED, |d| d.decision.code()));
     }
-    generate(&arguments, &env, &doors)
+    let code = generate(&arguments, &env, &doors);
+    let_go(&doors);
+    code
+}
+
+/// Whoever waits for this program does not wait for a device that does not answer.
+fn let_go(doors: &Doors) {
+    if doors.hung.get() {
+        blockdev::let_go();
+    }
 }
 
 fn environment() -> Env {
