@@ -79,7 +79,7 @@ fn generate(directories: &[String], env: &Env, doors: &Doors) -> ExitCode {
         }
     };
     let mut lines = vec![format!("cloud-init-generator {}", directories.join(" "))];
-    let done = identify::run_early(env, doors).and_then(|ended| {
+    let done = identify::run_early(&generator::link(early), env, doors).and_then(|ended| {
         match &ended {
             Ended::Decided(decided) => {
                 lines.push(format!("ds-identify: {}", decided.decision.code()));

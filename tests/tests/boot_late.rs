@@ -64,13 +64,11 @@ fn nothing_comes() {
     assert!(reason.starts_with("No ds found "), "{reason}\n{}", facts.story());
     let status = facts.text("status");
     assert!(status.contains("status: disabled") && status.contains("No ds found "), "{status}");
-    assert_eq!(facts.text("failed"), "");
-    // qemu without KVM is some twenty times slower than a machine: a stage that did anything takes seconds.
+    // sshd has no host keys and no link an address: nobody set the machine up.
+    assert!(!facts.text("failed").contains("cloud-"), "{}", facts.story());
     for unit in ["cloud-init-network.service", "cloud-config.service", "cloud-final.service"] {
-        let took = took(&facts, unit).unwrap_or_default();
-        println!("{unit} {took:.3} s");
-        assert!(took < 1.5, "{unit}: {took} s\n{}", facts.story());
+        assert_eq!(took(&facts, unit), None, "{unit} was started\n{}", facts.story());
     }
-    println!("cloud-init-local.service {:?} s", took(&facts, "cloud-init-local.service"));
+    assert!(took(&facts, "cloud-init-local.service").is_some(), "{}", facts.story());
     assert!(facts.file("/var/log/cloud-init.log").is_none_or(|log| !log.contains("[ERROR]")));
 }

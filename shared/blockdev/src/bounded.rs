@@ -13,28 +13,23 @@ use system::Deadline;
 
 /// Lets this process end although threads were left behind in reads. They end with it, but then the kernel closes
 /// their devices, and the last one to close a device waits for its reads, killed or not: half a minute for a disk
-/// that says nothing, or for ever. So a child closes them last, whom nobody waits for; it does nothing else.
+/// that says nothing, or for ever, and nobody else can open the device meanwhile. So a child holds them open for
+/// longer than the kernel has patience with a disk; nobody waits for it, and it does nothing else.
 #[allow(unsafe_code)]
 pub fn let_go() {
-    const MOST_WAITS: u32 = 6000;
-    const WAIT: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 10_000_000 };
-    // SAFETY: between fork and _exit the child calls only functions that are safe in a signal handler, and it has
-    // no other thread. It waits for its parent's last thread, with whom the parent's descriptors are gone.
+    const WAIT: libc::timespec = libc::timespec { tv_sec: 120, tv_nsec: 0 };
+    // SAFETY: between fork and _exit the child, which has no other thread, calls only functions that are safe in a
+    // signal handler.
     unsafe {
-        let parent = libc::getpid();
         if libc::fork() != 0 {
             return;
         }
-        // Nobody who reads what we print is to wait for it.
+        // Nobody who reads what we print is to wait for it, and no terminal ends it.
         (0..3).for_each(|descriptor| {
             libc::close(descriptor);
         });
-        for _ in 0..MOST_WAITS {
-            if libc::getppid() != parent {
-                break;
-            }
-            libc::nanosleep(&WAIT, std::ptr::null_mut());
-        }
+        libc::setsid();
+        libc::nanosleep(&WAIT, std::ptr::null_mut());
         libc::_exit(0);
     }
 }
