@@ -45,6 +45,7 @@ pub fn run(arguments: &[String], env: &Env, root: &str) -> ExitCode {
     let text = if json { as_json(&facts, &plan, &lines) } else { as_text(&facts, &plan, &lines) };
     // A reader that went away is no failure.
     let _ = std::io::stdout().write_all(text.as_bytes());
+    crate::let_go(&doors);
     ExitCode::SUCCESS
 }
 

@@ -225,6 +225,7 @@ impl<'a> Facts<'a> {
             // A device may hang: what is known so far is then in the log.
             self.log.flush(self.doors);
             let found = blockdev::find(&self.doors.root, Deadline::after(PROBING.min(self.deadline.left())));
+            self.doors.hung.set(found.hung);
             for (_, error) in &found.failed {
                 self.log.error(error.to_string());
             }

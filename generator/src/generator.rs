@@ -17,8 +17,7 @@ const LOG: &str = "/run/cloud-init/cloud-init-generator.log";
 /// Applies what was decided below `early`, one of the manager's directories. The lines are what was done.
 pub fn apply(ended: &Ended, doors: &Doors, note: &Place, early: &str) -> Result<Vec<String>> {
     let sys = &doors.root;
-    let directory = format!("{early}/multi-user.target.wants");
-    let link = format!("{directory}/{TARGET}");
+    let link = link(early);
     // The manager's directories are the machine's own whatever the root is: it is given as it stands.
     let outside = System::new("/");
     let mut lines = Vec::new();
@@ -65,6 +64,11 @@ pub fn set_flags(decision: Decision, doors: &Doors, note: &Place, text: &str) ->
         doors.remove(note).map(drop),
     ];
     results.into_iter().filter_map(Result::err).map(|e| format!("ERROR: {e}")).collect()
+}
+
+/// The link below that directory that makes the target wanted.
+pub fn link(early: &str) -> String {
+    format!("{early}/multi-user.target.wants/{TARGET}")
 }
 
 /// Where the unit is: distributions without a merged /usr have it in either place.

@@ -29,7 +29,7 @@ pub enum Ended {
 
 /// Decides for the machine behind `doors`. An error means that the decision could not be written.
 pub fn run(force: bool, arguments: &[String], env: &Env, doors: &Doors) -> Result<Decided> {
-    let decided = with_log(arguments, env, doors, |facts| decide_once(force, false, facts))?;
+    let decided = with_log(arguments, env, doors, |facts| decide_once(force, None, facts))?;
     match decided {
         Ended::Decided(decided) => Ok(decided),
         Ended::Undecided(_) => Err(Error::new("undecided, although that was not asked for")),
@@ -37,8 +37,9 @@ pub fn run(force: bool, arguments: &[String], env: &Env, doors: &Doors) -> Resul
 }
 
 /// As the generator does it, at a time when "undecided" is an answer too.
-pub fn run_early(env: &Env, doors: &Doors) -> Result<Ended> {
-    with_log(&[], env, doors, |facts| decide_once(false, true, facts))
+/// `link` is what makes the target wanted then.
+pub fn run_early(link: &str, env: &Env, doors: &Doors) -> Result<Ended> {
+    with_log(&[], env, doors, |facts| decide_once(false, Some(link), facts))
 }
 
 fn with_log(
@@ -79,7 +80,7 @@ fn print_info(facts: &Facts<'_>) -> Result<Ended> {
 
 /// An earlier result of this boot stands, unless it is to be looked at anew: reloads of the manager are cheap
 /// and always end alike.
-fn decide_once(force: bool, may_wait: bool, facts: &Facts<'_>) -> Result<Ended> {
+fn decide_once(force: bool, may_wait: Option<&str>, facts: &Facts<'_>) -> Result<Ended> {
     let places = facts.places;
     if !force
         && facts.doors.is_file(&places.result_config)
@@ -95,12 +96,15 @@ fn decide_once(force: bool, may_wait: bool, facts: &Facts<'_>) -> Result<Ended> 
         facts.log.line(0, facts.dump());
     }
     facts.log.line(0, &plan.why);
-    if may_wait && plan.may_change {
+    if let Some(link) = may_wait
+        && plan.may_change
+    {
         let reasons = may_still_come(facts);
         if !reasons.is_empty() {
             let note = Note {
                 virtualization: facts.env.get("SYSTEMD_VIRTUALIZATION").cloned(),
                 wait: facts.settings().settle,
+                link: Some(link.to_string()),
                 because: reasons,
             };
             note.because.iter().for_each(|reason| facts.log.line(0, format!("undecided: {reason}")));

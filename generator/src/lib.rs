@@ -48,9 +48,19 @@ pub fn main() -> ExitCode {
     let doors = Doors::new(root);
     if called.rsplit('/').next() == Some("ds-identify") {
         let decision = identify::run(first == Some("--force"), &arguments, &env, &doors);
+        let_go(&doors);
         return ExitCode::from(decision.map_or(FAILED, |d| d.decision.code()));
     }
-    generate(&arguments, &env, &doors)
+    let code = generate(&arguments, &env, &doors);
+    let_go(&doors);
+    code
+}
+
+/// Whoever waits for this program does not wait for a device that does not answer.
+fn let_go(doors: &Doors) {
+    if doors.hung.get() {
+        blockdev::let_go();
+    }
 }
 
 fn environment() -> Env {
@@ -69,7 +79,7 @@ fn generate(directories: &[String], env: &Env, doors: &Doors) -> ExitCode {
         }
     };
     let mut lines = vec![format!("cloud-init-generator {}", directories.join(" "))];
-    let done = identify::run_early(env, doors).and_then(|ended| {
+    let done = identify::run_early(&generator::link(early), env, doors).and_then(|ended| {
         match &ended {
             Ended::Decided(decided) => {
                 lines.push(format!("ds-identify: {}", decided.decision.code()));

@@ -8,7 +8,14 @@ use system::{Deadline, System};
 
 /// Present in /run/udev once udev takes requests in this root.
 const UDEV: &str = "/run/udev/control";
+/// What udev knows of devices, one file each: empty as long as it has not handled a single one.
+const UDEV_DATA: &str = "/run/udev/data";
 const BLOCK: &str = "/sys/class/block";
+const SCSI: &str = "/sys/bus/scsi/devices";
+
+/// Nothing is pending when nothing was for so long: between two steps of a drive's way (its bus is scanned, its
+/// driver loaded, its node made) nobody is seen at work for a moment.
+pub const QUIET: Duration = Duration::from_millis(100);
 
 /// Why a device may still turn up, one line each; empty when none will.
 pub fn all(sys: &System) -> Vec<String> {
@@ -29,7 +36,11 @@ pub fn soon(sys: &System) -> Vec<String> {
     let mut reasons = Vec::new();
     if sys.udev_is_busy() {
         reasons.push("udev is at work".to_string());
+    } else if sys.exists(UDEV) && sys.list(UDEV_DATA).is_ok_and(|names| names.is_empty()) {
+        // It says that it is ready before it reads what the kernel told it, and has no queue until then.
+        reasons.push("udev has not begun yet".to_string());
     }
+    reasons.extend(drives_without_driver(sys));
     for name in sys.list(BLOCK).unwrap_or_default() {
         let node = format!("/dev/{}", name.replace('!', "/"));
         let size = sys.read_text(format!("{BLOCK}/{name}/size")).unwrap_or_default();
@@ -48,6 +59,20 @@ fn is_busy(sys: &System, node: &str) -> bool {
     // The question may go to the drive itself.
     let deadline = Deadline::after(Duration::from_millis(300));
     blockdev::within(deadline, move || blockdev::drive_is_busy(&drive)).unwrap_or(true)
+}
+
+/// Disks and CD drives that the SCSI bus has shown, and whose driver is still to be loaded.
+fn drives_without_driver(sys: &System) -> Vec<String> {
+    // SCSI's types (linux/scsi/scsi_proto.h): a disk, a CD or DVD drive.
+    let is_drive = |kind: &str| matches!(kind, "0" | "5");
+    let mut found = Vec::new();
+    for name in sys.list(SCSI).unwrap_or_default() {
+        let kind = sys.read_text(format!("{SCSI}/{name}/type")).unwrap_or_default();
+        if is_drive(kind.trim()) && !sys.exists(format!("{SCSI}/{name}/driver")) {
+            found.push(format!("the drive {name} has no driver yet"));
+        }
+    }
+    found
 }
 
 /// Controllers of disks and drives whose driver is still to be loaded.
@@ -104,9 +129,19 @@ mod tests {
             ]
         );
         put(UDEV, "");
+        assert_eq!(soon(&sys), ["udev has not begun yet", "vdb has no node yet"]);
         put("/run/udev/queue", "");
         assert_eq!(all(&sys).len(), 4);
         assert_eq!(soon(&sys), ["udev is at work", "vdb has no node yet"]);
+        put("/run/udev/data/b8:0", "");
+        put("/sys/bus/scsi/devices/2:0:0:0/type", "5\n");
+        put("/sys/bus/scsi/devices/3:0:0:0/type", "1\n");
+        put("/sys/bus/scsi/devices/host2/x", "");
+        sys.remove("/run/udev/queue").unwrap();
+        assert_eq!(soon(&sys), ["the drive 2:0:0:0 has no driver yet", "vdb has no node yet"]);
+        put("/sys/bus/scsi/devices/2:0:0:0/driver/x", "");
+        put("/dev/vdb", "");
+        assert_eq!(soon(&sys), Vec::<String>::new());
         std::fs::remove_dir_all(top).unwrap();
     }
 }

@@ -88,11 +88,13 @@ impl Places {
 pub struct Doors {
     pub root: System,
     host: System,
+    /// A device did not answer, and a thread is still with it.
+    pub hung: std::cell::Cell<bool>,
 }
 
 impl Doors {
     pub fn new(root: &str) -> Doors {
-        Doors { root: System::new(root), host: System::new("/") }
+        Doors { root: System::new(root), host: System::new("/"), hung: false.into() }
     }
 
     /// The machine that this process runs on: helper programs are its own, whatever the root.

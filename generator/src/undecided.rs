@@ -22,6 +22,8 @@ pub struct Note {
     /// `SYSTEMD_VIRTUALIZATION`, which the manager gives to generators alone.
     pub virtualization: Option<String>,
     pub wait: Duration,
+    /// What makes the target wanted. Other units look for it too (Fedora's sshd makes its host keys only without).
+    pub link: Option<String>,
     pub because: Vec<String>,
 }
 
@@ -33,6 +35,9 @@ impl Note {
             text += &format!("virtualization={}\n", one_line(kind));
         }
         text += &format!("wait={}\n", self.wait.as_secs_f64());
+        if let Some(link) = &self.link {
+            text += &format!("link={}\n", one_line(link));
+        }
         text.extend(self.because.iter().map(|reason| format!("because={}\n", one_line(reason))));
         text
     }
@@ -49,6 +54,7 @@ pub fn parse(text: &str) -> Note {
         match key {
             "virtualization" => note.virtualization = Some(value.into()),
             "wait" => note.wait = crate::settings::seconds(value).unwrap_or_default(),
+            "link" => note.link = Some(value.into()),
             "because" => note.because.push(value.into()),
             _ => {}
         }
@@ -75,8 +81,12 @@ fn decide_with(sys: &System, mut env: Env) -> Option<(Decision, String)> {
     }
     let note = parse(&doors.text(&place).unwrap_or_default());
     let deadline = Deadline::after(note.wait);
-    while !deadline.is_over() && !pending::soon(sys).is_empty() {
+    let mut quiet = Deadline::after(pending::QUIET);
+    while !deadline.is_over() && !quiet.is_over() {
         sys.clock().sleep(Duration::from_millis(10).min(deadline.left()));
+        if !pending::soon(sys).is_empty() {
+            quiet = Deadline::after(pending::QUIET);
+        }
     }
     env.extend(note.virtualization.map(|kind| ("SYSTEMD_VIRTUALIZATION".to_string(), kind)));
     let arguments = ["--force".to_string()];
@@ -87,6 +97,13 @@ fn decide_with(sys: &System, mut env: Env) -> Option<(Decision, String)> {
     });
     for problem in generator::set_flags(decided.decision, &doors, &place, &format!("{}\n", decided.why)) {
         eprintln!("{problem}");
+    }
+    if decided.decision != Decision::Enable
+        && let Some(link) = note.link.filter(|link| link.ends_with(&generator::link("")))
+        // The manager's directories are the machine's own whatever the root is.
+        && let Err(e) = System::new("/").remove(link)
+    {
+        eprintln!("{e}");
     }
     Some((decided.decision, decided.why))
 }
@@ -133,6 +150,7 @@ mod tests {
         let note = Note {
             virtualization: Some("vm:kvm".into()),
             wait: Duration::from_millis(1500),
+            link: Some("/run/early/multi-user.target.wants/cloud-init.target".into()),
             because: vec!["udev is at work".into(), "a=b\nc".into()],
         };
         let mut expected = note.clone();

@@ -108,6 +108,11 @@ impl Machine {
         script("vm", &[&text(&self.dir), "late", &text(seed)]);
     }
 
+    /// Words for the kernel command line of all further boots.
+    pub fn kernel_words(&self, words: &str) {
+        write(&self.dir.join("words"), words);
+    }
+
     /// A controller for drives, without any; its driver is a module.
     pub fn attach_controller(&self) {
         script("vm", &[&text(&self.dir), "drive"]);

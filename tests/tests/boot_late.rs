@@ -4,7 +4,8 @@
 use tests::{Facts, Machine, first_boot, here, judging};
 
 const LOG: &str = "/run/cloud-init/ds-identify.log";
-/// The candidates that Debian's package has, all but None of which leave evidence on the machine or do not.
+/// udev takes half a minute for what a machine does in half a second, when qemu has no KVM.
+const PATIENCE: &str = "ci.di.settle=60";
 const FOUND: &str = "datasource_list: [ NoCloud, None ]";
 
 fn log(facts: &Facts) -> String {
@@ -31,6 +32,7 @@ fn a_disc_that_comes_late() {
     }
     let machine = Machine::new("vm-late");
     machine.attach_late(&here().join("seeds/typical"));
+    machine.kernel_words(PATIENCE);
     machine.make_disk();
     let facts = machine.boot_vm();
     let log = log(&facts);
@@ -53,6 +55,7 @@ fn nothing_comes() {
     }
     let machine = Machine::new("vm-nothing");
     machine.attach_controller();
+    machine.kernel_words(PATIENCE);
     machine.make_disk();
     let facts = machine.boot_vm();
     let log = log(&facts);
@@ -61,13 +64,11 @@ fn nothing_comes() {
     assert!(reason.starts_with("No ds found "), "{reason}\n{}", facts.story());
     let status = facts.text("status");
     assert!(status.contains("status: disabled") && status.contains("No ds found "), "{status}");
-    assert_eq!(facts.text("failed"), "");
-    // qemu without KVM is some twenty times slower than a machine: a stage that did anything takes seconds.
+    // sshd has no host keys and no link an address: nobody set the machine up.
+    assert!(!facts.text("failed").contains("cloud-"), "{}", facts.story());
     for unit in ["cloud-init-network.service", "cloud-config.service", "cloud-final.service"] {
-        let took = took(&facts, unit).unwrap_or_default();
-        println!("{unit} {took:.3} s");
-        assert!(took < 1.5, "{unit}: {took} s\n{}", facts.story());
+        assert_eq!(took(&facts, unit), None, "{unit} was started\n{}", facts.story());
     }
-    println!("cloud-init-local.service {:?} s", took(&facts, "cloud-init-local.service"));
+    assert!(took(&facts, "cloud-init-local.service").is_some(), "{}", facts.story());
     assert!(facts.file("/var/log/cloud-init.log").is_none_or(|log| !log.contains("[ERROR]")));
 }

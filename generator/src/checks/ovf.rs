@@ -48,7 +48,10 @@ pub fn ovf(facts: &Facts<'_>) -> Verdict {
         {
             Ok(true) => return found(format!("the disc in {device} has an OVF environment")),
             Ok(false) => {}
-            Err(e) => facts.log.error(e.to_string()),
+            Err(e) => {
+                facts.doors.hung.set(facts.doors.hung.get() || deadline.is_over());
+                facts.log.error(e.to_string());
+            }
         }
     }
     not_found(match isos.len() {

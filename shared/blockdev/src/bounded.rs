@@ -1,7 +1,7 @@
 //! Work that may hang, with a deadline. A read from a device that does not answer cannot be called off from
 //! within; a child process that does it could be killed, but a generator starts none. So the work is done in a
 //! thread that is left behind: the kernel waits killably for a page of a block device
-//! (folio_wait_locked_killable), which means that the thread ends with this process and does not hold it up.
+//! (folio_wait_locked_killable), which means that the thread ends with this process. `let_go` is for the end.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
@@ -10,6 +10,29 @@ use std::thread::Builder;
 use std::time::Duration;
 
 use system::Deadline;
+
+/// Lets this process end although threads were left behind in reads. They end with it, but then the kernel closes
+/// their devices, and the last one to close a device waits for its reads, killed or not: half a minute for a disk
+/// that says nothing, or for ever, and nobody else can open the device meanwhile. So a child holds them open for
+/// longer than the kernel has patience with a disk; nobody waits for it, and it does nothing else.
+#[allow(unsafe_code)]
+pub fn let_go() {
+    const WAIT: libc::timespec = libc::timespec { tv_sec: 120, tv_nsec: 0 };
+    // SAFETY: between fork and _exit the child, which has no other thread, calls only functions that are safe in a
+    // signal handler.
+    unsafe {
+        if libc::fork() != 0 {
+            return;
+        }
+        // Nobody who reads what we print is to wait for it, and no terminal ends it.
+        (0..3).for_each(|descriptor| {
+            libc::close(descriptor);
+        });
+        libc::setsid();
+        libc::nanosleep(&WAIT, std::ptr::null_mut());
+        libc::_exit(0);
+    }
+}
 
 /// The result of `work`, or `None` when the deadline came first (the work then goes on unheard).
 pub fn within<T: Send + 'static>(deadline: Deadline, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {

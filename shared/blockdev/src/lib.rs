@@ -10,7 +10,7 @@ use std::fs::{File, OpenOptions};
 use std::io::Read;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 
-pub use bounded::within;
+pub use bounded::{let_go, within};
 pub use device::{Device, devices, drive_is_busy};
 use superblock::Prober;
 pub use superblock::{Superblock, probe};
@@ -23,6 +23,8 @@ pub struct Found {
     pub superblocks: Vec<(Device, Superblock)>,
     /// Devices that could not be read, and why; the others were looked at all the same.
     pub failed: Vec<(Device, Error)>,
+    /// Some did not answer: threads were left behind with them ([`let_go`]).
+    pub hung: bool,
 }
 
 /// Opens a device (or an image of one) of the machine without waiting for it.
@@ -69,7 +71,7 @@ pub fn find(sys: &System, deadline: Deadline) -> Found {
             let late = Error::new(format!("probing {}: no time was left for it", device.path));
             (device, late)
         };
-        return Found { superblocks: Vec::new(), failed: devices(sys).into_iter().map(late).collect() };
+        return Found { failed: devices(sys).into_iter().map(late).collect(), ..Found::default() };
     }
     let root = std::sync::Arc::new(sys.root().as_path().to_path_buf());
     let list = devices(sys);
@@ -94,6 +96,7 @@ pub fn find(sys: &System, deadline: Deadline) -> Found {
             None => {
                 let late = Error::new(format!("probing {}: it did not answer in time", device.path));
                 found.failed.push((device, late));
+                found.hung = true;
             }
         }
     }
