@@ -119,10 +119,11 @@ fn class_of(description: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use scratch::Scratch;
 
     #[test]
     fn doubt_is_no_new_instance() {
-        let top = std::env::temp_dir().join(format!("previous-test-{}", std::process::id()));
+        let top = Scratch::new();
         let (sys, layout) = (System::new(&top), Layout::default());
         let instance = |id: &str| Instance { id: id.into(), ..Instance::default() };
         let is_new = |id| Previous::read(&sys, &layout).is_new(&layout, &instance(id));
@@ -137,6 +138,5 @@ mod tests {
         assert!(!is_new("i-2"));
         sys.remove(layout.data("instance-id")).unwrap();
         assert!(is_new("i-1"));
-        std::fs::remove_dir_all(top).unwrap();
     }
 }

@@ -183,10 +183,11 @@ fn stage_from(value: &Value) -> StageStatus {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use scratch::Scratch;
 
     #[test]
     fn round_trip_on_disk() {
-        let top = std::env::temp_dir().join(format!("status-test-{}", std::process::id()));
+        let top = Scratch::new();
         let (sys, layout) = (System::new(&top), Layout::default());
         let mut status = Status::new();
         let mut record = StageStatus { start: Some(1.5), ..StageStatus::default() };
@@ -205,6 +206,5 @@ mod tests {
             sys.read_text("/run/cloud-init/status.json").unwrap(),
             sys.read_text("/var/lib/cloud/data/status.json").unwrap()
         );
-        std::fs::remove_dir_all(top).unwrap();
     }
 }

@@ -487,17 +487,16 @@ fn is_unfinished(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use scratch::Scratch;
 
-    fn sandbox(name: &str) -> (System, std::path::PathBuf) {
-        let top = std::env::temp_dir().join(format!("file-test-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&top);
-        fs::create_dir_all(&top).unwrap();
+    fn sandbox() -> (System, Scratch) {
+        let top = Scratch::new();
         (System::new(&top), top)
     }
 
     #[test]
     fn written_once_with_mode() {
-        let (sys, top) = sandbox("once");
+        let (sys, top) = sandbox();
         assert_eq!(sys.write("/a/b", "x", Write::secret()).unwrap(), Change::Created);
         assert_eq!(sys.write("/a/b", "x", Write::secret()).unwrap(), Change::Unchanged);
         assert_eq!(sys.write("/a/b", "x", Write::mode(0o4755)).unwrap(), Change::Replaced);
@@ -508,18 +507,16 @@ mod tests {
         }
         assert_eq!(sys.list("/a").unwrap(), [".c.new", "b", "d.77.new"]);
         assert!(sys.write("/a", "x", Write::default()).is_err());
-        fs::remove_dir_all(top).unwrap();
     }
 
     #[test]
     fn a_link_is_followed_inside_the_root() {
-        let (sys, top) = sandbox("link");
+        let (sys, _top) = sandbox();
         sys.make_dir("/etc", 0o755).unwrap();
         sys.link("/run/real", "/etc/name").unwrap();
         sys.write("/etc/name", "x", Write::default()).unwrap();
         assert_eq!(sys.read_text("/run/real").unwrap(), "x");
         assert!(sys.is_link("/etc/name"));
-        fs::remove_dir_all(top).unwrap();
     }
 
     #[test]
@@ -534,7 +531,7 @@ mod tests {
 
     #[test]
     fn too_large_and_not_a_file() {
-        let (sys, top) = sandbox("large");
+        let (sys, _top) = sandbox();
         sys.write("/x", "12345", Write::default()).unwrap();
         assert!(sys.read_at_most("/x", 4).is_err());
         assert_eq!(sys.read_at_most("/x", 5).unwrap(), b"12345");
@@ -542,6 +539,5 @@ mod tests {
         assert_eq!(sys.read_head("/x", 9).unwrap(), b"12345");
         assert!(sys.read("/").is_err());
         assert!(sys.read("/none").unwrap_err().is_absent());
-        fs::remove_dir_all(top).unwrap();
     }
 }

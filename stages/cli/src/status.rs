@@ -325,12 +325,12 @@ fn failed_unit(machine: &Machine) -> Option<&'static str> {
 mod tests {
     use super::*;
     use crate::arguments::Top;
+    use scratch::Scratch;
     use system::Write;
 
     /// A root with a status of our own making.
-    fn report(name: &str, status: &str, result: bool) -> Report {
-        let top = std::env::temp_dir().join(format!("status-cli-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&top);
+    fn report(status: &str, result: bool) -> Report {
+        let top = Scratch::new();
         let machine = Machine::open(&Top { root: top.display().to_string(), ..Top::default() });
         let put = |path: &str, text: &str| machine.sys.write(path, text, Write::default()).unwrap();
         put("/proc/cmdline", "quiet");
@@ -340,9 +340,7 @@ mod tests {
         if result {
             put("/run/cloud-init/result.json", "{}");
         }
-        let report = Report::of(&machine);
-        std::fs::remove_dir_all(&top).unwrap();
-        report
+        Report::of(&machine)
     }
 
     const WARNED: &str = r#"{"v1": {"datasource": "DataSourceNoCloud [seed=x]", "stage": null,
@@ -350,7 +348,7 @@ mod tests {
 
     #[test]
     fn degraded() {
-        let done = report("done", WARNED, true);
+        let done = report(WARNED, true);
         assert_eq!((done.shown(), done.extended(), done.exit_code()), ("done", "degraded done", 2));
         assert_eq!(
             done.tabular(true),
@@ -364,7 +362,7 @@ mod tests {
     #[test]
     fn errors_while_running() {
         let text = r#"{"v1": {"init": {"start": 1, "errors": ["e"]}}}"#;
-        let running = report("running", text, false);
+        let running = report(text, false);
         assert_eq!(
             (running.shown(), running.extended(), running.exit_code()),
             ("error", "error - running", 1)
