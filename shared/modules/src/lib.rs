@@ -49,6 +49,7 @@ mod testing;
 mod timezone;
 mod update_etc_hosts;
 mod update_hostname;
+mod user_keys;
 mod users;
 mod users_groups;
 #[cfg(test)]

@@ -48,6 +48,7 @@ pub struct Previous {
 }
 
 impl Previous {
+    /// Reads what an earlier boot left; what cannot be read is in doubt, not an error.
     pub fn read(sys: &System, layout: &Layout) -> Previous {
         let line =
             |path: String| sys.read_text(path).ok().map(|t| t.trim().to_string()).filter(|t| !t.is_empty());
@@ -58,6 +59,7 @@ impl Previous {
         }
     }
 
+    /// The id of the last instance; `None` when there was none, and in doubt.
     pub fn id(&self) -> Option<&str> {
         if let Known::Id(id) = &self.known { Some(id) } else { None }
     }

@@ -57,6 +57,7 @@ impl Status {
         json!({ "v1": self.all })
     }
 
+    /// The datasource as it describes itself, once one was found.
     pub fn datasource(&self) -> Option<&str> {
         self.all.get("datasource")?.as_str()
     }
@@ -70,14 +71,17 @@ impl Status {
         self.all.get("stage")?.as_str()
     }
 
+    /// The stage that runs from now on; `None` between two of them.
     pub fn set_stage(&mut self, stage: Option<&str>) {
         self.all.insert("stage".into(), stage.into());
     }
 
+    /// The record of a stage, by its name in [`STAGES`]; an empty one when it has not run.
     pub fn get(&self, stage: &str) -> StageStatus {
         self.all.get(stage).map(stage_from).unwrap_or_default()
     }
 
+    /// Replaces the record of a stage.
     pub fn set(&mut self, stage: &str, record: &StageStatus) {
         self.all.insert(stage.into(), stage_json(record));
     }
@@ -92,6 +96,7 @@ impl Status {
         self.all.insert(key.into(), value);
     }
 
+    /// A field that [`Status::set_extra`] added.
     pub fn extra(&self, key: &str) -> Option<&Value> {
         self.all.get(key)
     }

@@ -72,6 +72,7 @@ impl System {
         Ok(())
     }
 
+    /// Unmounts what is mounted at a directory of the machine; what somebody has open there stays until it is closed.
     pub fn unmount(&self, at: &str) -> Result<()> {
         nix::mount::umount2(&self.root().host_followed(at), MntFlags::MNT_DETACH)
             .doing(format_args!("unmounting {at}"))

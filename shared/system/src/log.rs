@@ -21,6 +21,7 @@ pub enum Level {
 }
 
 impl Level {
+    /// As it stands in a line of the log.
     pub fn name(self) -> &'static str {
         match self {
             Level::Debug => "DEBUG",

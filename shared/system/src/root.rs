@@ -28,10 +28,12 @@ impl Root {
         Root { scratch: Some(Scratch::new(scratch)), ..Root::new(root) }
     }
 
+    /// Whether it is `/`: the running machine's own.
     pub fn is_machine(&self) -> bool {
         self.top == Path::new("/")
     }
 
+    /// The directory on the host.
     pub fn as_path(&self) -> &Path {
         &self.top
     }
