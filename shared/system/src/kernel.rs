@@ -1,4 +1,5 @@
-//! The kernel's own settings. Below another root than `/` there is no kernel to set: only noted.
+//! The kernel's own settings, which below another root than `/` are only noted, for that machine's kernel does not run;
+//! and mounting, which this one does for it.
 
 use nix::mount::{MntFlags, MsFlags};
 
