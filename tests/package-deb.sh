@@ -6,6 +6,7 @@
 set -uo pipefail
 here=$(cd "$(dirname "$(readlink -f "$0")")" && pwd)
 . "$here/lib/common.sh"
+. "$here/lib/check.sh"
 [ $# -ge 1 ] || { sed -n '2,5s/^# //p' "$0" >&2; exit 2; }
 need_root
 need mmdebstrap=mmdebstrap lintian=lintian systemctl=systemd
@@ -16,23 +17,7 @@ roots=$cache/package-roots
 mkdir -p "$roots" "$cache/run"
 work=$(mktemp -d "$cache/run/deb.XXXXXX")
 trap 'rm -rf --one-file-system "$work"' EXIT
-failed=0 passed=0
 root=
-
-# check WHAT COMMAND...: one fact
-check() {
-    local what=$1 output
-    shift
-    if output=$("$@" 2>&1); then
-        echo "PASS $what"
-        passed=$((passed + 1))
-    else
-        echo "FAIL $what"
-        printf '%s\n' "$output" | tail -n 15 | sed 's/^/     /'
-        failed=$((failed + 1))
-    fi
-}
-not() { ! "$@"; }
 
 # new_root SUITE PACKAGE...: a fresh root in $root, with the suite's cloud-init in /var/tmp
 new_root() {

@@ -6,6 +6,7 @@
 set -uo pipefail
 here=$(cd "$(dirname "$(readlink -f "$0")")" && pwd)
 . "$here/lib/common.sh"
+. "$here/lib/check.sh"
 [ $# -eq 1 ] || { sed -n '2,5s/^# //p' "$0" >&2; exit 2; }
 rpm=$(realpath "$1")
 need_root
@@ -15,21 +16,7 @@ mkdir -p "$cache/run"
 work=$(mktemp -d "$cache/run/rpm.XXXXXX")
 trap 'rm -rf --one-file-system "$work"' EXIT
 root=$work/root
-failed=0 passed=0
 
-check() {
-  local what=$1 output
-  shift
-  if output=$("$@" 2>&1); then
-    echo "PASS rpm: $what"
-    passed=$((passed + 1))
-  else
-    echo "FAIL rpm: $what"
-    printf '%s\n' "$output" | tail -n 15 | sed 's/^/     /'
-    failed=$((failed + 1))
-  fi
-}
-not() { ! "$@"; }
 stages='cloud-init-local.service cloud-init-network.service cloud-config.service cloud-final.service'
 enabled() {
   local unit

@@ -34,6 +34,8 @@ pub const NOTHING_DETECTED: c_int = 1;
 /// Several valid signatures collide on the device.
 pub const AMBIVALENT: c_int = -2;
 
+// SAFETY: names, arguments and results are those of blkid.h, as its documentation gives them; what a call asks for is
+// said beside it, and `blockdev` keeps to it.
 unsafe extern "C" {
     /// "blkid_new_probe": a new setting, or NULL when memory is short.
     pub fn blkid_new_probe() -> *mut Probe;

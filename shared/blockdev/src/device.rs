@@ -112,6 +112,7 @@ fn drive_status(file: &File) -> libc::c_int {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use scratch::Scratch;
 
     #[test]
     fn partition_names() {
@@ -149,8 +150,7 @@ mod tests {
 
     #[test]
     fn what_is_listed() {
-        let top = std::env::temp_dir().join(format!("blockdev-list-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&top);
+        let top = Scratch::new();
         let sys = System::new(&top);
         for (name, size, partition) in [
             ("sda", "1000", false),
@@ -183,6 +183,5 @@ mod tests {
             ("/dev/sr0", false, true),
         ];
         assert_eq!(seen, expected.map(|(path, p, o)| (path.to_string(), p, o)));
-        std::fs::remove_dir_all(top).unwrap();
     }
 }

@@ -8,14 +8,14 @@ use std::process::Command;
 use std::time::Duration;
 
 use blockdev::Superblock;
+use scratch::Scratch;
 use system::{Deadline, System, Write};
 
-struct Sandbox(PathBuf);
+struct Sandbox(Scratch);
 
 impl Sandbox {
-    fn new(name: &str) -> Sandbox {
-        let top = std::env::temp_dir().join(format!("blockdev-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&top);
+    fn new() -> Sandbox {
+        let top = Scratch::new();
         std::fs::create_dir_all(top.join("dev")).unwrap();
         Sandbox(top)
     }
@@ -31,12 +31,6 @@ impl Sandbox {
         let size = format!("/sys/class/block/{name}/size");
         self.sys().write(size, format!("{}\n", kib * 2), Write::default()).unwrap();
         path
-    }
-}
-
-impl Drop for Sandbox {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
@@ -66,7 +60,7 @@ fn block(fstype: &str, label: Option<&str>, fatboot: Option<&str>, uuid: Option<
 
 #[test]
 fn file_systems_by_their_own_tools() {
-    let sandbox = Sandbox::new("tools");
+    let sandbox = Sandbox::new();
     let sys = sandbox.sys();
     tool(&["mkfs.vfat", "-n", "CIDATA", "-i", "12345678"], &sandbox.disk("vda", 4096));
     tool(&["mkfs.vfat", "-F", "32", "-n", "config-2", "-i", "9796932E"], &sandbox.disk("vdb", 65536));
@@ -94,7 +88,7 @@ fn file_systems_by_their_own_tools() {
 
 #[test]
 fn what_is_no_file_system() {
-    let sandbox = Sandbox::new("bad");
+    let sandbox = Sandbox::new();
     let sys = sandbox.sys();
     let garbage: Vec<u8> = (0_u32..1 << 18).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
     std::fs::write(sandbox.disk("vda", 256), garbage).unwrap();
@@ -121,7 +115,7 @@ fn what_is_no_file_system() {
 
 #[test]
 fn labels_that_are_no_text() {
-    let sandbox = Sandbox::new("label");
+    let sandbox = Sandbox::new();
     let path = sandbox.disk("vda", 4096);
     tool(&["mkfs.vfat", "-n", "CIDATA"], &path);
     let mut bytes = std::fs::read(&path).unwrap();
@@ -137,7 +131,7 @@ fn labels_that_are_no_text() {
 
 #[test]
 fn no_time_is_no_probing() {
-    let sandbox = Sandbox::new("late");
+    let sandbox = Sandbox::new();
     sandbox.disk("vda", 64);
     let found = blockdev::find(&sandbox.sys(), Deadline::after(Duration::ZERO));
     assert_eq!(found.failed[0].1.to_string(), "probing /dev/vda: no time was left for it");

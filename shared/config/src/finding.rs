@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::Mark;
 
+/// How bad a remark is, and what it is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A value that cannot be used.
@@ -40,6 +41,7 @@ impl fmt::Display for Finding {
 pub struct Findings(Vec<Finding>);
 
 impl Findings {
+    /// Adds a remark; its message must not hold a value, which may be a secret.
     pub fn add(&mut self, kind: Kind, at: &Mark, key: impl Into<String>, message: impl Into<String>) {
         self.0.push(Finding { kind, at: at.clone(), key: key.into(), message: message.into() });
     }
@@ -48,6 +50,7 @@ impl Findings {
         self.0.push(finding);
     }
 
+    /// All, in the order of reading.
     pub fn iter(&self) -> impl Iterator<Item = &Finding> {
         self.0.iter()
     }
@@ -56,10 +59,12 @@ impl Findings {
         self.0.is_empty()
     }
 
+    /// Adds those of another reading behind these.
     pub fn extend(&mut self, other: Findings) {
         self.0.extend(other.0);
     }
 
+    /// Those of one kind.
     pub fn of(&self, kind: Kind) -> impl Iterator<Item = &Finding> {
         self.0.iter().filter(move |f| f.kind == kind)
     }

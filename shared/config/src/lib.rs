@@ -3,6 +3,7 @@
 //! Knows no cloud and no module.
 
 mod finding;
+mod map;
 pub mod merge;
 mod node;
 pub mod origins;
@@ -11,7 +12,8 @@ pub mod settings;
 pub mod yaml;
 
 pub use finding::{Finding, Findings, Kind, nearest};
-pub use node::{Map, Mark, Node, Value};
+pub use map::Map;
+pub use node::{Mark, Node, Value};
 pub use origins::Origins;
 pub use read::{FromNode, Key, Reader, Shape, Text};
 pub use settings::{Settings, Sources};

@@ -182,6 +182,7 @@ mod tests {
     use super::*;
     use crate::merge::Strategy;
     use crate::yaml;
+    use scratch::Scratch;
 
     fn read(source: &str, text: &str) -> Node {
         yaml::parse(source, text).unwrap().root
@@ -192,7 +193,7 @@ mod tests {
         let first = read("user-data part-001", "users:\n- name: a\n  uid: x\nzone: 1\n");
         let second = read("user-data part-002", "\n\nbootcmd: [[a, b]]\nusers: [{name: b}, {uid: y}]\n");
         let merged = Strategy::parse_text("list(append)+dict(recurse_list)").unwrap().merge(&first, &second);
-        let top = std::env::temp_dir().join(format!("origins-test-{}", std::process::id()));
+        let top = Scratch::new();
         let sys = System::new(&top);
         let (path, table) = ("/i/cloud-config.txt", "/run/origins");
         let text = yaml::emit(&merged, yaml::Style::DOCUMENT);
@@ -214,7 +215,6 @@ mod tests {
         let edited = Origins::at(table);
         assert_eq!(edited.of(&sys, &users[0].at), users[0].at);
         assert_eq!(Origins::at("/run/none").of(&sys, &users[0].at), users[0].at);
-        std::fs::remove_dir_all(top).unwrap();
     }
 
     #[test]

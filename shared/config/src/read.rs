@@ -41,6 +41,7 @@ impl Reader {
         Reader::default()
     }
 
+    /// What was remarked, in the order of reading.
     pub fn into_findings(self) -> Findings {
         self.findings
     }
@@ -51,6 +52,7 @@ impl Reader {
         None
     }
 
+    /// Adds a remark on a value at the path that is being read.
     pub fn note(&mut self, kind: Kind, node: &Node, message: impl Into<String>) {
         self.findings.add(kind, &node.at, self.path.clone(), message);
     }
@@ -87,6 +89,7 @@ impl Reader {
         map.get(key.name).is_some() || key.also.iter().any(|(name, _)| map.get(name).is_some())
     }
 
+    /// Notes that a key that must be there is not in the map.
     pub fn missing(&mut self, map: &Node, key: &Key) {
         self.below(key.name, |reader| reader.note(Kind::Wrong, map, "required, but missing"));
     }

@@ -5,21 +5,21 @@
 
 mod common;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use common::{Machine, text};
+use scratch::Scratch;
 
 /// A loop device of our own, given back at the end.
 struct Loop {
     device: String,
-    dir: PathBuf,
+    dir: Scratch,
 }
 
 impl Drop for Loop {
     fn drop(&mut self) {
         let _ = Command::new("losetup").args(["-d", &self.device]).status();
-        let _ = std::fs::remove_dir_all(&self.dir);
     }
 }
 
@@ -29,17 +29,15 @@ fn run(program: &str, args: &[&str]) -> Option<String> {
 }
 
 /// A FAT image with this label and these files, attached; `None` where this machine cannot make one.
-fn attach(name: &str, label: &str, files: &[(&str, &str)]) -> Option<Loop> {
-    let dir = std::env::temp_dir().join(format!("datasource-disk-{}-{name}", std::process::id()));
-    let _ = std::fs::remove_dir_all(&dir);
-    std::fs::create_dir_all(&dir).unwrap();
+fn attach(label: &str, files: &[(&str, &str)]) -> Option<Loop> {
+    let dir = Scratch::new();
     let image = dir.join("image");
     std::fs::File::create(&image).unwrap().set_len(2 << 20).unwrap();
     let image = image.to_str().unwrap();
-    let mut disk = Loop { device: String::new(), dir: dir.clone() };
+    let mut disk = Loop { device: String::new(), dir };
     run("mkfs.vfat", &["-n", label, image])?;
     for (name, content) in files {
-        let file = dir.join("file");
+        let file = disk.dir.join("file");
         std::fs::write(&file, content).unwrap();
         if let Some((parents, _)) = name.rsplit_once('/') {
             let mut path = String::new();
@@ -85,11 +83,11 @@ fn labelled_disks() {
         return;
     }
     let files = [("meta-data", "instance-id: i-disk"), ("user-data", "u")];
-    let Some(half) = attach("half", "CIDATA", &[("user-data", "u")]) else {
+    let Some(half) = attach("CIDATA", &[("user-data", "u")]) else {
         return eprintln!("not tried: mkfs.vfat, mtools or losetup is missing");
     };
-    let whole = attach("whole", "CIDATA", &files).unwrap();
-    let other = attach("other", "OTHER", &files).unwrap();
+    let whole = attach("CIDATA", &files).unwrap();
+    let other = attach("OTHER", &files).unwrap();
     let machine = || plug(plug(plug(Machine::new(), &half), &whole), &other);
     match machine().find("NoCloud") {
         Ok(found) => {
@@ -131,10 +129,10 @@ fn config_drives() {
         return;
     }
     let meta = [("openstack/latest/meta_data.json", "{\"uuid\": \"u-disk\"}")];
-    let Some(labelled) = attach("labelled", "CONFIG-2", &meta) else {
+    let Some(labelled) = attach("CONFIG-2", &meta) else {
         return eprintln!("not tried: mkfs.vfat, mtools or losetup is missing");
     };
-    let any = attach("any", "ANY", &[("x", "y")]).unwrap();
+    let any = attach("ANY", &[("x", "y")]).unwrap();
     let machine = plug(plug(Machine::new(), &labelled), &any);
     match machine.find("ConfigDrive") {
         Ok(found) => assert_eq!(found.unwrap().subplatform, format!("config-disk ({})", labelled.device)),

@@ -126,12 +126,12 @@ impl Distro {
 #[cfg(test)]
 mod tests {
     use crate::Distro;
+    use scratch::Scratch;
 
     #[test]
     fn what_is_there_counts_before_what_is_preferred() {
         use system::{System, Write};
-        let top = std::env::temp_dir().join(format!("distro-ntp-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&top);
+        let top = Scratch::new();
         let sys = System::new(&top);
         let preferred =
             |distro: &str| Distro::named(distro).unwrap().preferred_ntp_client(&sys).unwrap().name;
@@ -151,7 +151,6 @@ mod tests {
         assert_eq!(preferred("debian"), "ntp");
         sys.write("/lib/systemd/systemd-timesyncd", "", Write::mode(0o755)).unwrap();
         assert_eq!((&*preferred("debian"), &*preferred("alpine")), ("systemd-timesyncd", "ntp"));
-        std::fs::remove_dir_all(top).unwrap();
     }
 
     #[test]

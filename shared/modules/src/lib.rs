@@ -30,10 +30,7 @@ mod resizefs;
 mod run;
 mod run_parts;
 mod runcmd;
-mod scripts_per_boot;
-mod scripts_per_instance;
-mod scripts_per_once;
-mod scripts_user;
+mod scripts;
 mod scripts_vendor;
 mod seed_random;
 pub mod set_hostname;
@@ -49,6 +46,7 @@ mod testing;
 mod timezone;
 mod update_etc_hosts;
 mod update_hostname;
+mod user_keys;
 mod users;
 mod users_groups;
 #[cfg(test)]
@@ -111,10 +109,10 @@ pub const MODULES: &[&Module] = &[
     &power_state_change::MODULE,
     &resizefs::MODULE,
     &runcmd::MODULE,
-    &scripts_per_boot::MODULE,
-    &scripts_per_instance::MODULE,
-    &scripts_per_once::MODULE,
-    &scripts_user::MODULE,
+    &scripts::PER_BOOT,
+    &scripts::PER_INSTANCE,
+    &scripts::PER_ONCE,
+    &scripts::USER,
     &scripts_vendor::MODULE,
     &set_hostname::MODULE,
     &set_passwords::MODULE,

@@ -63,7 +63,7 @@ mod tests {
     use system::Write;
 
     use crate::testing::Sandbox;
-    use crate::{scripts_per_boot, scripts_per_instance, scripts_per_once, scripts_user, scripts_vendor};
+    use crate::{scripts, scripts_vendor};
 
     fn put(sandbox: &Sandbox, path: &str, text: &str, mode: u32) {
         let text = text.replace("OUT", &sandbox.top.join("out").to_string_lossy());
@@ -77,10 +77,10 @@ mod tests {
     #[test]
     fn each_module_runs_its_directory() {
         for (module, below) in [
-            (&scripts_per_boot::MODULE, "scripts/per-boot"),
-            (&scripts_per_once::MODULE, "scripts/per-once"),
-            (&scripts_per_instance::MODULE, "scripts/per-instance"),
-            (&scripts_user::MODULE, "instance/scripts"),
+            (&scripts::PER_BOOT, "scripts/per-boot"),
+            (&scripts::PER_ONCE, "scripts/per-once"),
+            (&scripts::PER_INSTANCE, "scripts/per-instance"),
+            (&scripts::USER, "instance/scripts"),
             (&scripts_vendor::MODULE, "instance/scripts/vendor"),
         ] {
             let sandbox = Sandbox::live("{}");
@@ -115,7 +115,7 @@ mod tests {
     fn a_script_without_interpreter_is_said() {
         let sandbox = Sandbox::live("{}");
         put(&sandbox, &sandbox.layout.cloud("scripts/per-boot/x"), "no header\n", 0o755);
-        assert!(sandbox.run(&scripts_per_boot::MODULE).is_err());
+        assert!(sandbox.run(&scripts::PER_BOOT).is_err());
         assert!(sandbox.noticed()[0].ends_with("Exec format error"), "{:?}", sandbox.noticed());
     }
 
@@ -127,7 +127,7 @@ mod tests {
         put(&sandbox, &at("a"), "#!/bin/sh\nsleep 30\n", 0o755);
         put(&sandbox, &at("b"), "#!/bin/sh\n(sleep 1; echo later >> OUT) &\n", 0o755);
         let begun = Instant::now();
-        assert!(sandbox.run(&scripts_per_boot::MODULE).is_err());
+        assert!(sandbox.run(&scripts::PER_BOOT).is_err());
         assert!(begun.elapsed() < Duration::from_millis(900), "{:?}", begun.elapsed());
         assert_eq!(sandbox.noticed().len(), 1);
         assert!(sandbox.noticed()[0].ends_with("/a: not finished after 0.4 s, ended"));

@@ -5,7 +5,8 @@ use distro::{Action, Init};
 use state::Frequency;
 use system::{Error, Result, System, debug, warning};
 
-use crate::users::{Accounts, Secret};
+use crate::user_keys::Secret;
+use crate::users::Accounts;
 use crate::{Context, Distros, Module, sshd_config};
 
 pub const MODULE: Module = Module {

@@ -4,7 +4,8 @@ use config::{FromNode, Node, Reader, Shape};
 use state::Frequency;
 use system::{Command, Result, System, Write, debug, info, warning};
 
-use crate::users::{Accounts, SshKeys};
+use crate::user_keys::SshKeys;
+use crate::users::Accounts;
 use crate::{Context, Distros, Module, authorized_keys, sshd_config};
 
 pub const MODULE: Module = Module {

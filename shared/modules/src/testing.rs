@@ -1,11 +1,10 @@
 //! What the tests of the modules share: a machine in a temporary folder and a context on it.
 
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use config::{Node, Origins};
 use distro::Distro;
+use scratch::Scratch;
 use state::{Instance, Layout};
 use system::{Result, System};
 
@@ -21,16 +20,7 @@ pub struct Sandbox {
     pub system_info: Node,
     pub args: Vec<Node>,
     pub script_timeout: Duration,
-    pub top: PathBuf,
-}
-
-fn folder() -> PathBuf {
-    static COUNT: AtomicU32 = AtomicU32::new(0);
-    let number = COUNT.fetch_add(1, Ordering::Relaxed);
-    let top = std::env::temp_dir().join(format!("firstlight-module-{}-{number}", std::process::id()));
-    let _ = std::fs::remove_dir_all(&top);
-    std::fs::create_dir_all(&top).unwrap();
-    top
+    pub top: Scratch,
 }
 
 /// The value of a YAML text, with positions in `test.yaml`.
@@ -39,7 +29,7 @@ pub fn yaml(text: &str) -> Node {
 }
 
 impl Sandbox {
-    fn with(top: PathBuf, sys: System, layout: Layout, config: &str) -> Sandbox {
+    fn with(top: Scratch, sys: System, layout: Layout, config: &str) -> Sandbox {
         let instance = Instance {
             id: "i-test".into(),
             datasource: "NoCloud".into(),
@@ -61,7 +51,7 @@ impl Sandbox {
 
     /// An empty root of its own: programs would run chrooted in it, where there are none.
     pub fn new(config: &str) -> Sandbox {
-        let top = folder();
+        let top = Scratch::new();
         let sys = System::new(&top);
         Sandbox::with(top, sys, Layout::default(), config)
     }
@@ -69,7 +59,7 @@ impl Sandbox {
     /// The running machine, but with the state and the runtime directories in the folder: for scripts, which
     /// need a shell.
     pub fn live(config: &str) -> Sandbox {
-        let top = folder();
+        let top = Scratch::new();
         let at = |name: &str| top.join(name).to_string_lossy().into_owned();
         let layout = Layout::with(Some(&at("cloud")), Some(&at("run")), Some(&at("templates")));
         Sandbox::with(top, System::new("/"), layout, config)
@@ -138,11 +128,5 @@ impl Sandbox {
         effects
             .filter_map(|e| if let system::Effect::Run { command, .. } = e { Some(command) } else { None })
             .collect()
-    }
-}
-
-impl Drop for Sandbox {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.top);
     }
 }

@@ -2,9 +2,10 @@
 //! groups with members, users with their keys, the default user of the distribution merged in. Pure; several
 //! modules need to know who the users are.
 
-use config::{FromNode, Key, Kind, Map, Node, Reader, Shape, Value};
+use config::{FromNode, Kind, Map, Node, Reader, Value};
 
 use crate::Context;
+use crate::user_keys::{Names, UserKeys, comma_list};
 
 /// A group and who is to be in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,240 +48,6 @@ impl Accounts {
     pub fn default_user(&self) -> Option<&User> {
         self.users.iter().find(|u| u.is_default)
     }
-}
-
-/// A password or its hash. It is never shown.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(pub String);
-
-impl std::fmt::Debug for Secret {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(if self.0.is_empty() { "(blank)" } else { "…" })
-    }
-}
-
-/// A null password is a blank one, as an empty one is.
-impl FromNode for Secret {
-    const SHAPE: Shape = Shape::Text;
-    fn read(node: &Node, reader: &mut Reader) -> Option<Secret> {
-        if node.is_null() { Some(Secret(String::new())) } else { String::read(node, reader).map(Secret) }
-    }
-}
-
-/// A password key that may be missing; null counts as written.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Maybe(pub Option<Secret>);
-
-impl FromNode for Maybe {
-    const SHAPE: Shape = Shape::Text;
-    fn read(node: &Node, reader: &mut Reader) -> Option<Maybe> {
-        Secret::read(node, reader).map(|s| Maybe(Some(s)))
-    }
-    fn absent() -> Option<Maybe> {
-        Some(Maybe(None))
-    }
-}
-
-/// Names: `a, b`, a list, or (old) a map's keys.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Names(pub Vec<String>);
-
-impl FromNode for Names {
-    const SHAPE: Shape = Shape::Either(&[Shape::Text, Shape::List(&Shape::Text)]);
-    fn read(node: &Node, reader: &mut Reader) -> Option<Names> {
-        Some(Names(match &node.value {
-            Value::Null => Vec::new(),
-            Value::Map(map) => {
-                reader.note(Kind::Deprecated, node, "a map of groups is deprecated since 22.3, use a list");
-                map.iter().filter_map(|(k, _)| k.scalar_text()).collect()
-            }
-            Value::Seq(_) => Vec::<String>::read(node, reader)?.iter().flat_map(|n| comma_list(n)).collect(),
-            _ => comma_list(&String::read(node, reader)?),
-        }))
-    }
-    fn absent() -> Option<Names> {
-        Some(Names::default())
-    }
-}
-
-/// A number; text is the old form.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Uid(pub String);
-
-impl FromNode for Uid {
-    const SHAPE: Shape = Shape::Int;
-    fn read(node: &Node, reader: &mut Reader) -> Option<Uid> {
-        if node.as_str().is_some() {
-            reader.note(Kind::Deprecated, node, "a uid as text is deprecated since 22.3, use a number");
-        }
-        i64::read(node, reader).map(|n| Uid(n.to_string()))
-    }
-}
-
-/// sudo's rules; `false` is the old way to say none.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Rules(pub Vec<String>);
-
-impl FromNode for Rules {
-    const SHAPE: Shape = Shape::Either(&[Shape::Text, Shape::List(&Shape::Text)]);
-    fn read(node: &Node, reader: &mut Reader) -> Option<Rules> {
-        match &node.value {
-            Value::Bool(false) => {
-                reader.note(Kind::Deprecated, node, "'false' is deprecated since 22.2, use null");
-                Some(Rules::default())
-            }
-            Value::Bool(true) | Value::Map(_) => reader.wrong(node, "a rule, a list of rules or null"),
-            Value::Str(text) if text.is_empty() => Some(Rules::default()),
-            _ => Vec::<Line>::read(node, reader).map(|lines| Rules(lines.into_iter().map(|l| l.0).collect())),
-        }
-    }
-    fn absent() -> Option<Rules> {
-        Some(Rules::default())
-    }
-}
-
-/// Text that must stay on one line: a second one would be a rule or a key of its own.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line(pub String);
-
-impl FromNode for Line {
-    const SHAPE: Shape = Shape::Text;
-    fn read(node: &Node, reader: &mut Reader) -> Option<Line> {
-        let text = String::read(node, reader)?;
-        if text.trim_end().contains(['\n', '\r']) {
-            return reader.wrong(node, "text of one line");
-        }
-        Some(Line(text.trim_end_matches(['\n', '\r']).to_string()))
-    }
-}
-
-/// Authorized keys: a text (which may have several lines), a list, or a map's values.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct SshKeys(pub Vec<String>);
-
-impl FromNode for SshKeys {
-    const SHAPE: Shape = Shape::List(&Shape::Text);
-    fn read(node: &Node, reader: &mut Reader) -> Option<SshKeys> {
-        let texts = match &node.value {
-            Value::Map(map) => map
-                .iter()
-                .filter_map(|(k, v)| {
-                    reader.below(&k.scalar_text().unwrap_or_default(), |r| String::read(v, r))
-                })
-                .collect(),
-            _ => Vec::<String>::read(node, reader)?,
-        };
-        let lines = texts.iter().flat_map(|t| t.lines()).map(str::trim).filter(|l| !l.is_empty());
-        Some(SshKeys(lines.map(Into::into).collect()))
-    }
-    fn absent() -> Option<SshKeys> {
-        Some(SshKeys::default())
-    }
-}
-
-/// Whether the cloud's keys lead to a note about the default user.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Redirect(pub bool);
-
-impl FromNode for Redirect {
-    const SHAPE: Shape = Shape::Bool;
-    fn read(node: &Node, reader: &mut Reader) -> Option<Redirect> {
-        match &node.value {
-            Value::Str(word) if word == "default" => Some(Redirect(true)),
-            Value::Bool(on) => Some(Redirect(*on)),
-            Value::Null => Some(Redirect(false)),
-            _ => reader.wrong(node, "true, false or default"),
-        }
-    }
-    fn absent() -> Option<Redirect> {
-        Some(Redirect(false))
-    }
-}
-
-config::keys! {
-    /// One user.
-    pub struct UserKeys {
-        /// The login name; without one it is the default user that is meant.
-        name: Option<String>;
-        /// The comment of passwd(5): the whole name.
-        gecos: Option<Line>;
-        /// The home directory; /home/NAME unless given.
-        homedir: Option<Line>;
-        /// The login shell.
-        shell: Option<Line>;
-        /// When the account ends, as YYYY-MM-DD.
-        expiredate: Option<String>;
-        /// Days between the password's expiry and the account's.
-        inactive: Option<String>;
-        /// The SELinux user for the login.
-        selinux_user: Option<Line>, also "selinux-user" since "24.2";
-        /// The user's number.
-        uid: Option<Uid>;
-        /// The primary group; one of the user's own name unless given.
-        primary_group: Option<String>, also "primary-group" since "24.2";
-        /// Further groups.
-        groups: Names;
-        /// Make the groups that are missing.
-        create_groups: bool = true, also "create-groups" since "24.2";
-        /// Make no group of the user's name.
-        no_user_group: bool = false, also "no-user-group" since "24.2";
-        /// Leave lastlog and faillog alone.
-        no_log_init: bool = false, also "no-log-init" since "24.2";
-        /// A system account: no home, no ageing.
-        system: bool = false;
-        /// Make no home directory.
-        no_create_home: bool = false, also "no-create-home" since "24.2";
-        /// The password's hash, for a new user only.
-        passwd: Maybe;
-        /// The password's hash, for an existing user too.
-        hashed_passwd: Maybe, also "hashed-passwd" since "24.2";
-        /// The password itself.
-        plain_text_passwd: Maybe, also "plain-text-passwd" since "24.2";
-        /// No login by password.
-        lock_passwd: bool = true, also "lock-passwd" since "22.3";
-        /// Rules for sudo.
-        sudo: Rules;
-        /// Rules for doas.
-        doas: Vec<Line>;
-        /// Keys that may log in.
-        ssh_authorized_keys: Option<SshKeys>, also "ssh-authorized-keys" since "18.3";
-        /// Whose public keys are fetched: gh:NAME, lp:NAME.
-        ssh_import_id: Vec<String>, also "ssh-import-id" since "24.2";
-        /// Let the cloud's keys only say which user to log in as.
-        ssh_redirect_user: Redirect, also "ssh-redirect-user" since "24.2";
-        /// Make the user of this mail address with snap instead.
-        snapuser: Option<Line>;
-        /// With snapuser: it is known by an assertion.
-        known: bool = false;
-    }
-
-    /// The keys at the top.
-    pub struct Keys {
-        /// Groups to make: names, or names with members.
-        groups: Option<Node>;
-        /// Users to make; `default` is the distribution's own.
-        users: Option<Node>;
-        /// What differs for the default user.
-        user: Option<Node>;
-    }
-}
-
-fn comma_list(text: &str) -> Vec<String> {
-    text.split(',').map(str::trim).filter(|n| !n.is_empty()).map(Into::into).collect()
-}
-
-fn sorted_unique(mut names: Vec<String>) -> Vec<String> {
-    names.sort();
-    names.dedup();
-    names
-}
-
-/// A name that may stand in passwd(5), sudoers(5) and a path, and that no program takes for an option.
-fn is_name(name: &str) -> bool {
-    !name.is_empty()
-        && !name.starts_with('-')
-        && !matches!(name, "." | "..")
-        && !name.contains(|c: char| c.is_whitespace() || c.is_control() || matches!(c, ':' | '/' | ','))
 }
 
 /// The normal form of a configuration.
@@ -523,5 +290,16 @@ fn with_default(mut entries: Vec<(String, Map)>, default: Map) -> Vec<User> {
         .collect()
 }
 
-/// The table of the keys above, for modules that read them.
-pub const KEYS: &[Key] = Keys::KEYS;
+fn sorted_unique(mut names: Vec<String>) -> Vec<String> {
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// A name that may stand in passwd(5), sudoers(5) and a path, and that no program takes for an option.
+fn is_name(name: &str) -> bool {
+    !name.is_empty()
+        && !name.starts_with('-')
+        && !matches!(name, "." | "..")
+        && !name.contains(|c: char| c.is_whitespace() || c.is_control() || matches!(c, ':' | '/' | ','))
+}

@@ -4,7 +4,8 @@ use distro::NewUser;
 use state::Frequency;
 use system::{Command, Error, Result, System, warning};
 
-use crate::users::{Accounts, KEYS, Maybe, User, UserKeys};
+use crate::user_keys::{KEYS, Maybe, UserKeys};
+use crate::users::{Accounts, User};
 use crate::{Context, Distros, Module, authorized_keys};
 
 pub const MODULE: Module = Module {
@@ -81,7 +82,7 @@ fn make(context: &Context<'_>, user: &User, default: Option<&str>) -> Result<()>
 /// What useradd is told.
 fn new_user(user: &User) -> NewUser {
     let keys = &user.keys;
-    let line = |l: &Option<crate::users::Line>| l.as_ref().map(|l| l.0.clone());
+    let line = |l: &Option<crate::user_keys::Line>| l.as_ref().map(|l| l.0.clone());
     NewUser {
         name: user.name.clone(),
         uid: keys.uid.as_ref().map(|u| u.0.clone()),

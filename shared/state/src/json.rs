@@ -30,10 +30,12 @@ pub fn to_text(value: &Value, indent: usize) -> String {
     ascii + "\n"
 }
 
+/// Writes a value as the text that [`to_text`] makes of it.
 pub fn write(sys: &System, path: &str, value: &Value, how: Write) -> Result<Change> {
     sys.write(path, to_text(value, 1), how)
 }
 
+/// Reads a value; the error of a text that is no JSON names line and column.
 pub fn read(sys: &System, path: &str) -> Result<Value> {
     let bytes = sys.read(path)?;
     serde_json::from_slice(&bytes).map_err(|e| Error::new(format!("reading {path}: no JSON: {}", place(&e))))

@@ -48,6 +48,7 @@ pub struct Previous {
 }
 
 impl Previous {
+    /// Reads what an earlier boot left; what cannot be read is in doubt, not an error.
     pub fn read(sys: &System, layout: &Layout) -> Previous {
         let line =
             |path: String| sys.read_text(path).ok().map(|t| t.trim().to_string()).filter(|t| !t.is_empty());
@@ -58,6 +59,7 @@ impl Previous {
         }
     }
 
+    /// The id of the last instance; `None` when there was none, and in doubt.
     pub fn id(&self) -> Option<&str> {
         if let Known::Id(id) = &self.known { Some(id) } else { None }
     }
@@ -119,10 +121,11 @@ fn class_of(description: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use scratch::Scratch;
 
     #[test]
     fn doubt_is_no_new_instance() {
-        let top = std::env::temp_dir().join(format!("previous-test-{}", std::process::id()));
+        let top = Scratch::new();
         let (sys, layout) = (System::new(&top), Layout::default());
         let instance = |id: &str| Instance { id: id.into(), ..Instance::default() };
         let is_new = |id| Previous::read(&sys, &layout).is_new(&layout, &instance(id));
@@ -137,6 +140,5 @@ mod tests {
         assert!(!is_new("i-2"));
         sys.remove(layout.data("instance-id")).unwrap();
         assert!(is_new("i-1"));
-        std::fs::remove_dir_all(top).unwrap();
     }
 }

@@ -25,6 +25,7 @@ impl Frequency {
         })
     }
 
+    /// The word that configurations and the log have for it.
     pub fn word(self) -> &'static str {
         match self {
             Frequency::Instance => "once-per-instance",

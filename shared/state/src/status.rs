@@ -57,6 +57,7 @@ impl Status {
         json!({ "v1": self.all })
     }
 
+    /// The datasource as it describes itself, once one was found.
     pub fn datasource(&self) -> Option<&str> {
         self.all.get("datasource")?.as_str()
     }
@@ -70,14 +71,17 @@ impl Status {
         self.all.get("stage")?.as_str()
     }
 
+    /// The stage that runs from now on; `None` between two of them.
     pub fn set_stage(&mut self, stage: Option<&str>) {
         self.all.insert("stage".into(), stage.into());
     }
 
+    /// The record of a stage, by its name in [`STAGES`]; an empty one when it has not run.
     pub fn get(&self, stage: &str) -> StageStatus {
         self.all.get(stage).map(stage_from).unwrap_or_default()
     }
 
+    /// Replaces the record of a stage.
     pub fn set(&mut self, stage: &str, record: &StageStatus) {
         self.all.insert(stage.into(), stage_json(record));
     }
@@ -92,6 +96,7 @@ impl Status {
         self.all.insert(key.into(), value);
     }
 
+    /// A field that [`Status::set_extra`] added.
     pub fn extra(&self, key: &str) -> Option<&Value> {
         self.all.get(key)
     }
@@ -183,10 +188,11 @@ fn stage_from(value: &Value) -> StageStatus {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use scratch::Scratch;
 
     #[test]
     fn round_trip_on_disk() {
-        let top = std::env::temp_dir().join(format!("status-test-{}", std::process::id()));
+        let top = Scratch::new();
         let (sys, layout) = (System::new(&top), Layout::default());
         let mut status = Status::new();
         let mut record = StageStatus { start: Some(1.5), ..StageStatus::default() };
@@ -205,6 +211,5 @@ mod tests {
             sys.read_text("/run/cloud-init/status.json").unwrap(),
             sys.read_text("/var/lib/cloud/data/status.json").unwrap()
         );
-        std::fs::remove_dir_all(top).unwrap();
     }
 }

@@ -60,18 +60,22 @@ impl System {
         nix::unistd::geteuid().is_root()
     }
 
+    /// Everybody in /etc/passwd; nobody when it cannot be read.
     pub fn users(&self) -> Vec<User> {
         self.read_text("/etc/passwd").map(|t| parse_passwd(&t)).unwrap_or_default()
     }
 
+    /// The first of that name in /etc/passwd.
     pub fn user(&self, name: &str) -> Option<User> {
         self.users().into_iter().find(|u| u.name == name)
     }
 
+    /// All of /etc/group; none when it cannot be read.
     pub fn groups(&self) -> Vec<Group> {
         self.read_text("/etc/group").map(|t| parse_group(&t)).unwrap_or_default()
     }
 
+    /// The first of that name in /etc/group.
     pub fn group(&self, name: &str) -> Option<Group> {
         self.groups().into_iter().find(|g| g.name == name)
     }

@@ -32,6 +32,7 @@ impl Clock {
         self.started.elapsed()
     }
 
+    /// Waits, at least so long. A longer wait for something belongs into a loop with a [`Deadline`].
     pub fn sleep(&self, time: Duration) {
         std::thread::sleep(time);
     }
@@ -42,11 +43,13 @@ impl Clock {
 pub struct Deadline(Instant);
 
 impl Deadline {
+    /// The moment that is so long from now.
     pub fn after(time: Duration) -> Deadline {
         // A configured "forever" must not overflow; thirty years are longer than any boot.
         Deadline(Instant::now() + time.min(Duration::from_secs(30 * 365 * 86400)))
     }
 
+    /// Until then; zero when it is over.
     pub fn left(&self) -> Duration {
         self.0.saturating_duration_since(Instant::now())
     }

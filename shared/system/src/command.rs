@@ -55,6 +55,7 @@ pub struct Finished {
 }
 
 impl Finished {
+    /// The captured standard output; bytes that are not UTF-8 become U+FFFD.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.stdout).into_owned()
     }
@@ -85,6 +86,7 @@ impl Command {
         self
     }
 
+    /// A variable that is added to the environment, which is otherwise this program's own.
     pub fn env(mut self, name: &str, value: impl Into<OsString>) -> Command {
         self.env.push((name.to_string(), value.into()));
         self
@@ -96,16 +98,19 @@ impl Command {
         self
     }
 
+    /// The working directory, a path below the root; `/` without it.
     pub fn directory(mut self, path: &str) -> Command {
         self.directory = Some(path.to_string());
         self
     }
 
+    /// How long it may take; five minutes without it.
     pub fn timeout(mut self, time: Duration) -> Command {
         self.timeout = time;
         self
     }
 
+    /// Where its output goes; captured without it.
     pub fn output(mut self, output: Output) -> Command {
         self.output = output;
         self

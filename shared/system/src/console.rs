@@ -55,11 +55,11 @@ impl System {
 #[cfg(test)]
 mod tests {
     use crate::{System, Write};
+    use scratch::Scratch;
 
     #[test]
     fn console_chance_and_locks() {
-        let top = std::env::temp_dir().join(format!("console-test-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&top);
+        let top = Scratch::new();
         let sys = System::new(&top);
         assert!(!sys.print_console("x"));
         sys.write("/dev/console", "", Write::default()).unwrap();
@@ -68,6 +68,5 @@ mod tests {
         assert!(!format!("{:?}", sys.effects()).contains("a\\n"));
         assert_ne!(sys.random_bytes(16).unwrap(), sys.random_bytes(16).unwrap());
         assert!(sys.is_unlocked("/none") && sys.is_unlocked("/dev/console"));
-        std::fs::remove_dir_all(top).unwrap();
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 
+/// What every method of [`crate::System`] that can fail returns.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// A failure with its context. `kind` is kept so that callers can tell "not there" from "cannot tell".
@@ -13,14 +14,17 @@ pub struct Error {
 }
 
 impl Error {
+    /// An error of our own judgement: the message is all there is.
     pub fn new(message: impl Into<String>) -> Error {
         Error { message: message.into(), kind: None }
     }
 
+    /// An error of the operating system: `doing` says what we were doing, to which thing.
     pub fn io(doing: impl fmt::Display, cause: &io::Error) -> Error {
         Error { message: format!("{doing}: {}", reason(cause)), kind: Some(cause.kind()) }
     }
 
+    /// The operating system's kind of it; `None` for one of our own judgement.
     pub fn kind(&self) -> Option<io::ErrorKind> {
         self.kind
     }

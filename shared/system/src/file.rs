@@ -1,14 +1,12 @@
-//! Files: read with a cap, written whole or not at all, with their final mode from the first byte.
+//! Changing files: written whole or not at all, with their final mode from the first byte; links and directories.
+//! Methods that end in an error have changed nothing, unless they say otherwise.
 
 use std::fs::{self, OpenOptions};
-use std::io::{self, Read, Write as _};
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 use crate::{Effect, Error, Result, ResultExt, System};
-
-/// No configuration or state file is larger; what is, was not meant for us.
-const READ_LIMIT: u64 = 64 << 20;
 
 /// What a write did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +33,7 @@ impl Default for Write {
 }
 
 impl Write {
+    /// The permission bits, set-id and sticky bits included; the umask does not count.
     pub fn mode(mode: u32) -> Write {
         Write { mode, ..Write::default() }
     }
@@ -44,6 +43,8 @@ impl Write {
         Write::mode(0o600)
     }
 
+    /// Given to that user and group before it has its name; `None` leaves that half alone. Without privileges and
+    /// below another root than `/`, owners are left alone.
     pub fn owner(self, (uid, gid): (Option<u32>, Option<u32>)) -> Write {
         Write { uid, gid, ..self }
     }
@@ -61,131 +62,6 @@ impl Write {
 }
 
 impl System {
-    pub fn exists(&self, path: impl AsRef<Path>) -> bool {
-        self.root().host_followed(path).exists()
-    }
-
-    pub fn is_file(&self, path: impl AsRef<Path>) -> bool {
-        self.root().host_followed(path).is_file()
-    }
-
-    pub fn is_dir(&self, path: impl AsRef<Path>) -> bool {
-        self.root().host_followed(path).is_dir()
-    }
-
-    pub fn is_link(&self, path: impl AsRef<Path>) -> bool {
-        self.root().host(path).is_symlink()
-    }
-
-    pub fn is_block_device(&self, path: impl AsRef<Path>) -> bool {
-        fs::metadata(self.root().host_followed(path)).is_ok_and(|m| m.file_type().is_block_device())
-    }
-
-    pub fn metadata(&self, path: impl AsRef<Path>) -> Result<fs::Metadata> {
-        let path = path.as_ref();
-        fs::metadata(self.root().host_followed(path)).doing(format_args!("looking at {}", path.display()))
-    }
-
-    /// Where a symbolic link points, as written in it.
-    pub fn read_link(&self, path: impl AsRef<Path>) -> Result<String> {
-        let path = path.as_ref();
-        let target = fs::read_link(self.root().host(path))
-            .doing(format_args!("reading the link {}", path.display()))?;
-        Ok(target.to_string_lossy().into_owned())
-    }
-
-    /// A path with every link followed, as the machine sees it.
-    pub fn real_path(&self, path: impl AsRef<Path>) -> Option<String> {
-        if !self.root().is_plain() {
-            let inside = self.root().resolve(path.as_ref());
-            let real = Path::new("/").join(inside);
-            return self.exists(&real).then(|| real.to_string_lossy().into_owned());
-        }
-        let real = fs::canonicalize(self.root().host_followed(path)).ok()?;
-        Some(real.to_string_lossy().into_owned())
-    }
-
-    /// The whole content; an error beyond 64 MiB.
-    pub fn read(&self, path: impl AsRef<Path>) -> Result<Vec<u8>> {
-        self.read_at_most(path, READ_LIMIT)
-    }
-
-    /// The whole content; an error beyond `limit` bytes, and for anything but a regular file or a
-    /// character device (a pipe would make us wait for its writer).
-    pub fn read_at_most(&self, path: impl AsRef<Path>, limit: u64) -> Result<Vec<u8>> {
-        let path = path.as_ref();
-        let (file, meta) = self.open_to_read(path)?;
-        let too_large = || Error::new(format!("reading {}: larger than {limit} bytes", path.display()));
-        // Told by its size alone, so that nothing of it is read; files of /proc and /sys have none.
-        if meta.is_file() && meta.len() > limit {
-            return Err(too_large());
-        }
-        let mut bytes = Vec::with_capacity(meta.len().min(limit) as usize);
-        file.take(limit + 1).read_to_end(&mut bytes).doing(format_args!("reading {}", path.display()))?;
-        if bytes.len() as u64 > limit {
-            return Err(too_large());
-        }
-        Ok(bytes)
-    }
-
-    /// The first `limit` bytes, or all when there are fewer: for what is long but tells early.
-    pub fn read_head(&self, path: impl AsRef<Path>, limit: u64) -> Result<Vec<u8>> {
-        let path = path.as_ref();
-        let (file, _) = self.open_to_read(path)?;
-        let mut bytes = Vec::with_capacity(limit as usize);
-        file.take(limit).read_to_end(&mut bytes).doing(format_args!("reading {}", path.display()))?;
-        Ok(bytes)
-    }
-
-    fn open_to_read(&self, path: &Path) -> Result<(fs::File, fs::Metadata)> {
-        let what = || format!("reading {}", path.display());
-        let file = OpenOptions::new()
-            .read(true)
-            .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
-            .open(self.root().host_followed(path))
-            .doing(what())?;
-        let meta = file.metadata().doing(what())?;
-        if meta.is_dir() {
-            return Err(Error::io(what(), &io::Error::from(io::ErrorKind::IsADirectory)));
-        }
-        if meta.file_type().is_fifo() || meta.file_type().is_socket() {
-            return Err(Error::new(format!("{}: not a regular file", what())));
-        }
-        Ok((file, meta))
-    }
-
-    /// The whole content as text; bytes that are not UTF-8 become U+FFFD.
-    pub fn read_text(&self, path: impl AsRef<Path>) -> Result<String> {
-        self.read(path).map(|bytes| match String::from_utf8(bytes) {
-            Ok(text) => text,
-            Err(bad) => String::from_utf8_lossy(bad.as_bytes()).into_owned(),
-        })
-    }
-
-    /// As [`System::read_text`]; `None` when there is no such file.
-    pub fn read_text_if_there(&self, path: impl AsRef<Path>) -> Result<Option<String>> {
-        match self.read_text(path) {
-            Ok(text) => Ok(Some(text)),
-            Err(e) if e.is_absent() => Ok(None),
-            Err(e) => Err(e),
-        }
-    }
-
-    /// The names in a directory, sorted; none when it does not exist. What an interrupted write left is not
-    /// listed: half a script must not be run, half a configuration not be read.
-    pub fn list(&self, path: impl AsRef<Path>) -> Result<Vec<String>> {
-        let path = path.as_ref();
-        let names = match self.root().names(path) {
-            Ok(names) => names,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(e) => return Err(Error::io(format!("listing {}", path.display()), &e)),
-        };
-        let mut names: Vec<String> = names.iter().map(|n| String::from_utf8_lossy(n).into_owned()).collect();
-        names.retain(|name| !is_unfinished(name));
-        names.sort();
-        Ok(names)
-    }
-
     /// A directory and its missing parents, new ones with `mode`; existing ones are left as they are.
     pub fn make_dir(&self, path: impl AsRef<Path>, mode: u32) -> Result<()> {
         let path = path.as_ref();
@@ -388,7 +264,8 @@ impl System {
         }
     }
 
-    /// Removes a file, a link or a whole directory (links inside are not followed).
+    /// Removes a file, a link or a whole directory (links inside are not followed); `false` when there was none. An
+    /// error may leave a part of the directory.
     pub fn remove_tree(&self, path: impl AsRef<Path>) -> Result<bool> {
         let path = path.as_ref();
         let host = self.root().host(path);
@@ -413,6 +290,7 @@ impl System {
         removed.doing(format_args!("removing {}", path.display()))
     }
 
+    /// Gives a file another name in the same file system, over one that is there. Both paths' links are left links.
     pub fn rename(&self, from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<()> {
         let (from, to) = (from.as_ref(), to.as_ref());
         let what = format!("renaming {} to {}", from.display(), to.display());
@@ -426,6 +304,7 @@ impl System {
         Ok(())
     }
 
+    /// Sets the permission bits of a file, a link's target included.
     pub fn set_mode(&self, path: impl AsRef<Path>, mode: u32) -> Result<()> {
         let path = path.as_ref();
         (self.root().copy(path))
@@ -478,7 +357,7 @@ fn cannot_be_replaced(e: &io::Error) -> bool {
 }
 
 /// Whether a name is that of a write's temporary file: `.NAME.PID.new`.
-fn is_unfinished(name: &str) -> bool {
+pub(crate) fn is_unfinished(name: &str) -> bool {
     let inner = name.strip_prefix('.').and_then(|n| n.strip_suffix(".new"));
     let pid = inner.and_then(|n| n.rsplit_once('.')).map(|(_, pid)| pid);
     pid.is_some_and(|p| !p.is_empty() && p.bytes().all(|b| b.is_ascii_digit()))
@@ -487,17 +366,16 @@ fn is_unfinished(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use scratch::Scratch;
 
-    fn sandbox(name: &str) -> (System, std::path::PathBuf) {
-        let top = std::env::temp_dir().join(format!("file-test-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&top);
-        fs::create_dir_all(&top).unwrap();
+    fn sandbox() -> (System, Scratch) {
+        let top = Scratch::new();
         (System::new(&top), top)
     }
 
     #[test]
     fn written_once_with_mode() {
-        let (sys, top) = sandbox("once");
+        let (sys, top) = sandbox();
         assert_eq!(sys.write("/a/b", "x", Write::secret()).unwrap(), Change::Created);
         assert_eq!(sys.write("/a/b", "x", Write::secret()).unwrap(), Change::Unchanged);
         assert_eq!(sys.write("/a/b", "x", Write::mode(0o4755)).unwrap(), Change::Replaced);
@@ -508,18 +386,16 @@ mod tests {
         }
         assert_eq!(sys.list("/a").unwrap(), [".c.new", "b", "d.77.new"]);
         assert!(sys.write("/a", "x", Write::default()).is_err());
-        fs::remove_dir_all(top).unwrap();
     }
 
     #[test]
     fn a_link_is_followed_inside_the_root() {
-        let (sys, top) = sandbox("link");
+        let (sys, _top) = sandbox();
         sys.make_dir("/etc", 0o755).unwrap();
         sys.link("/run/real", "/etc/name").unwrap();
         sys.write("/etc/name", "x", Write::default()).unwrap();
         assert_eq!(sys.read_text("/run/real").unwrap(), "x");
         assert!(sys.is_link("/etc/name"));
-        fs::remove_dir_all(top).unwrap();
     }
 
     #[test]
@@ -530,18 +406,5 @@ mod tests {
         assert_eq!(sys.write(&path, "0x31", Write::default()).unwrap(), Change::Replaced);
         assert_eq!(sys.read_text(&path).unwrap(), "00000031\n");
         assert!(sys.write("/proc/version", "x", Write::default()).is_err());
-    }
-
-    #[test]
-    fn too_large_and_not_a_file() {
-        let (sys, top) = sandbox("large");
-        sys.write("/x", "12345", Write::default()).unwrap();
-        assert!(sys.read_at_most("/x", 4).is_err());
-        assert_eq!(sys.read_at_most("/x", 5).unwrap(), b"12345");
-        assert_eq!(sys.read_head("/x", 4).unwrap(), b"1234");
-        assert_eq!(sys.read_head("/x", 9).unwrap(), b"12345");
-        assert!(sys.read("/").is_err());
-        assert!(sys.read("/none").unwrap_err().is_absent());
-        fs::remove_dir_all(top).unwrap();
     }
 }

@@ -1,4 +1,5 @@
-//! The kernel's own settings. Below another root than `/` there is no kernel to set: only noted.
+//! The kernel's own settings, which below another root than `/` are only noted, for that machine's kernel does not run;
+//! and mounting, which this one does for it.
 
 use nix::mount::{MntFlags, MsFlags};
 
@@ -72,6 +73,7 @@ impl System {
         Ok(())
     }
 
+    /// Unmounts what is mounted at a directory of the machine; what somebody has open there stays until it is closed.
     pub fn unmount(&self, at: &str) -> Result<()> {
         nix::mount::umount2(&self.root().host_followed(at), MntFlags::MNT_DETACH)
             .doing(format_args!("unmounting {at}"))

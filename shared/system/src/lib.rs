@@ -21,6 +21,7 @@ mod link;
 mod log;
 mod output;
 mod plan;
+mod read;
 mod root;
 mod scratch;
 mod stream;

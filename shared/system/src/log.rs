@@ -21,6 +21,7 @@ pub enum Level {
 }
 
 impl Level {
+    /// As it stands in a line of the log.
     pub fn name(self) -> &'static str {
         match self {
             Level::Debug => "DEBUG",
@@ -189,10 +190,12 @@ macro_rules! error {
 #[cfg(test)]
 mod tests {
     use crate::System;
+    use scratch::Scratch;
 
     #[test]
     fn early_lines_reach_a_late_file() {
-        let path = std::env::temp_dir().join(format!("log-test-{}", std::process::id()));
+        let top = Scratch::new();
+        let path = top.join("log");
         let sys = System::new("/nonexistent");
         crate::warning!(sys, "bad {}", 1);
         crate::debug!(sys, "small");
@@ -202,6 +205,5 @@ mod tests {
         let ends: Vec<_> = text.lines().map(|l| l.split_once(" - ").unwrap().1).collect();
         assert_eq!(ends, ["log.rs[WARNING]: bad 1", "log.rs[INFO]: late"]);
         assert_eq!(sys.log().noticed().len(), 1);
-        std::fs::remove_file(path).unwrap();
     }
 }

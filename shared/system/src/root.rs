@@ -28,10 +28,12 @@ impl Root {
         Root { scratch: Some(Scratch::new(scratch)), ..Root::new(root) }
     }
 
+    /// Whether it is `/`: the running machine's own.
     pub fn is_machine(&self) -> bool {
         self.top == Path::new("/")
     }
 
+    /// The directory on the host.
     pub fn as_path(&self) -> &Path {
         &self.top
     }
@@ -121,21 +123,20 @@ fn components(path: &Path) -> Vec<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use scratch::Scratch;
 
     #[test]
     fn links_stay_inside() {
-        let top = std::env::temp_dir().join(format!("root-test-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&top);
+        let top = Scratch::new();
         std::fs::create_dir_all(top.join("usr/lib")).unwrap();
         std::os::unix::fs::symlink("/usr/lib", top.join("lib")).unwrap();
         std::os::unix::fs::symlink("../../../../etc/passwd", top.join("usr/up")).unwrap();
         std::os::unix::fs::symlink("loop", top.join("loop")).unwrap();
-        let root = Root::new(top.clone());
+        let root = Root::new((&top).into());
         assert_eq!(root.host("/lib/x"), top.join("usr/lib/x"));
         assert_eq!(root.host_followed("/usr/up"), top.join("etc/passwd"));
         assert_eq!(root.host("/lib"), top.join("lib"));
         assert_eq!(root.host("/../../x"), top.join("x"));
         let _ = root.host_followed("/loop/y");
-        std::fs::remove_dir_all(&top).unwrap();
     }
 }

@@ -129,11 +129,11 @@ fn point(streams: Streams, to: &OwnedFd) -> std::io::Result<()> {
 mod tests {
     use super::*;
     use crate::Write;
+    use scratch::Scratch;
 
     #[test]
     fn logs_are_for_administrators() {
-        let top = std::env::temp_dir().join(format!("stream-test-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&top);
+        let top = Scratch::new();
         let sys = System::new(&top);
         let mode = |path: &str| sys.metadata(path).unwrap().permissions().mode() & 0o7777;
         for (name, before, after) in
@@ -158,6 +158,5 @@ mod tests {
         let refused = sys.log_to_file(Level::Info, "/var/log/new/x", &[]).unwrap_err();
         assert!(refused.to_string().starts_with("opening the log /var/log/new/x: "), "{refused}");
         assert!(sys.log_to_syslog(Level::Info).is_err());
-        std::fs::remove_dir_all(top).unwrap();
     }
 }

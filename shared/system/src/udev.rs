@@ -37,11 +37,11 @@ impl System {
 mod tests {
     use super::*;
     use crate::Write;
+    use scratch::Scratch;
 
     #[test]
     fn a_queue_is_waited_for_with_a_deadline() {
-        let top = std::env::temp_dir().join(format!("udev-test-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&top);
+        let top = Scratch::new();
         let sys = System::new(&top);
         assert!(sys.settle_udev(Duration::ZERO));
         sys.write(QUEUE, "", Write::default()).unwrap();
@@ -56,6 +56,5 @@ mod tests {
             });
             assert!(sys.settle_udev(Duration::from_secs(20)));
         });
-        std::fs::remove_dir_all(top).unwrap();
     }
 }

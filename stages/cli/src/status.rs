@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use state::{STAGES, Status};
+use state::{STAGES, StageStatus, Status};
 use system::{Command, debug};
 
 use crate::arguments;
@@ -71,6 +71,34 @@ pub fn run(machine: &Machine, args: &arguments::Status) -> ExitCode {
     ExitCode::from(report.exit_code())
 }
 
+/// The errors of all stages, and what they could go on in spite of, by level.
+fn complaints(stages: &[StageStatus]) -> (Vec<String>, Map<String, Value>) {
+    let mut errors: Vec<String> = Vec::new();
+    let mut recoverable = Map::new();
+    for stage in stages {
+        errors.extend(stage.errors.iter().cloned());
+        for (level, texts) in &stage.recoverable {
+            let all = recoverable.entry(level.clone()).or_insert_with(|| json!([]));
+            if let Value::Array(all) = all {
+                // Twice in two stages is twice.
+                all.extend(texts.iter().map(|t| Value::from(t.as_str())));
+            }
+        }
+    }
+    (errors, recoverable)
+}
+
+/// What there is to say where no stage has run.
+fn without_status(machine: &Machine, boot_code: &str) -> String {
+    match machine.sys.read_text(machine.layout.run("disabled")) {
+        // Empty from the generator; with the reason from a stage that looked again.
+        Ok(found) if boot_code == "disabled-by-generator" && !found.trim().is_empty() => {
+            format!("Cloud-init disabled after devices had settled: {}", found.trim())
+        }
+        _ => reason(boot_code).into(),
+    }
+}
+
 impl Report {
     pub fn of(machine: &Machine) -> Report {
         let (sys, layout) = (&machine.sys, &machine.layout);
@@ -90,30 +118,11 @@ impl Report {
         } else {
             State::NotStarted
         };
-        let mut errors: Vec<String> = Vec::new();
-        let mut recoverable = Map::new();
-        if has_status {
-            for stage in &stages {
-                errors.extend(stage.errors.iter().cloned());
-                for (level, texts) in &stage.recoverable {
-                    let all = recoverable.entry(level.clone()).or_insert_with(|| json!([]));
-                    if let Value::Array(all) = all {
-                        // Twice in two stages is twice.
-                        all.extend(texts.iter().map(|t| Value::from(t.as_str())));
-                    }
-                }
-            }
-        }
+        let (mut errors, recoverable) = if has_status { complaints(&stages) } else { Default::default() };
         let mut detail = match (status.datasource().filter(|d| !d.is_empty()), status.stage()) {
             (Some(datasource), _) if has_status => datasource.to_string(),
             (_, Some(stage)) if has_status => format!("Running in stage: {stage}"),
-            _ => match sys.read_text(layout.run("disabled")) {
-                // Empty from the generator; with the reason from a local stage that looked again.
-                Ok(found) if boot_code == "disabled-by-generator" && !found.trim().is_empty() => {
-                    format!("Cloud-init disabled after devices had settled: {}", found.trim())
-                }
-                _ => reason(boot_code).into(),
-            },
+            _ => without_status(machine, boot_code),
         };
         let is_running = state == State::Running;
         let broken = match has_status.then(|| machine.json(&layout.data("status.json"))) {
@@ -325,12 +334,12 @@ fn failed_unit(machine: &Machine) -> Option<&'static str> {
 mod tests {
     use super::*;
     use crate::arguments::Top;
+    use scratch::Scratch;
     use system::Write;
 
     /// A root with a status of our own making.
-    fn report(name: &str, status: &str, result: bool) -> Report {
-        let top = std::env::temp_dir().join(format!("status-cli-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&top);
+    fn report(status: &str, result: bool) -> Report {
+        let top = Scratch::new();
         let machine = Machine::open(&Top { root: top.display().to_string(), ..Top::default() });
         let put = |path: &str, text: &str| machine.sys.write(path, text, Write::default()).unwrap();
         put("/proc/cmdline", "quiet");
@@ -340,9 +349,7 @@ mod tests {
         if result {
             put("/run/cloud-init/result.json", "{}");
         }
-        let report = Report::of(&machine);
-        std::fs::remove_dir_all(&top).unwrap();
-        report
+        Report::of(&machine)
     }
 
     const WARNED: &str = r#"{"v1": {"datasource": "DataSourceNoCloud [seed=x]", "stage": null,
@@ -350,7 +357,7 @@ mod tests {
 
     #[test]
     fn degraded() {
-        let done = report("done", WARNED, true);
+        let done = report(WARNED, true);
         assert_eq!((done.shown(), done.extended(), done.exit_code()), ("done", "degraded done", 2));
         assert_eq!(
             done.tabular(true),
@@ -364,7 +371,7 @@ mod tests {
     #[test]
     fn errors_while_running() {
         let text = r#"{"v1": {"init": {"start": 1, "errors": ["e"]}}}"#;
-        let running = report("running", text, false);
+        let running = report(text, false);
         assert_eq!(
             (running.shown(), running.extended(), running.exit_code()),
             ("error", "error - running", 1)

@@ -3,20 +3,14 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering};
 
+use scratch::Scratch;
 use serde_json::{Value, json};
 
 struct Machine {
-    root: PathBuf,
-}
-
-impl Drop for Machine {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.root);
-    }
+    root: Scratch,
 }
 
 /// Exit code, standard output, standard error.
@@ -24,10 +18,7 @@ type Ran = (i32, String, String);
 
 impl Machine {
     fn new() -> Machine {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let root = std::env::temp_dir().join(format!("cli-test-{}-{number}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&root);
+        let root = Scratch::new();
         let machine = Machine { root };
         machine.put("run/cloud-init/enabled", "");
         machine
@@ -78,7 +69,7 @@ impl Machine {
     }
 }
 
-fn run_as(name: &str, root: Option<&PathBuf>, words: &str) -> Ran {
+fn run_as(name: &str, root: Option<&Path>, words: &str) -> Ran {
     use std::os::unix::process::CommandExt;
     let mut command = Command::new(env!("CARGO_BIN_EXE_cloud-init"));
     command.arg0(name).args(words.split_whitespace()).env("DEBUG_PROC_CMDLINE", "quiet");

@@ -5,16 +5,11 @@
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering};
+
+use scratch::Scratch;
 
 struct Machine {
-    root: PathBuf,
-}
-
-impl Drop for Machine {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.root);
-    }
+    root: Scratch,
 }
 
 const SEED: &str = "var/lib/cloud/seed/nocloud";
@@ -22,10 +17,7 @@ const SEED: &str = "var/lib/cloud/seed/nocloud";
 impl Machine {
     /// With a seed directory that names this instance.
     fn new(id: &str) -> Machine {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let root = std::env::temp_dir().join(format!("local-test-{}-{number}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&root);
+        let root = Scratch::new();
         let machine = Machine { root };
         machine.put(
             "etc/cloud/cloud.cfg",

@@ -96,6 +96,8 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// Reads every layer and joins them. Nothing is an error: what cannot be read or used is in `findings`, what only
+    /// root may read in `hidden`, and the rest counts.
     pub fn load(sys: &System, sources: &Sources) -> Settings {
         let mut load = Load {
             sys,

@@ -1,29 +1,18 @@
 //! Layers in a folder of their own.
 
 use super::*;
+use scratch::Scratch;
 
 struct Machine {
     sys: System,
-    dir: std::path::PathBuf,
+    _dir: Scratch,
 }
 
 impl Machine {
-    fn new(name: &str, files: &[(&str, &str)]) -> Machine {
-        let dir = std::env::temp_dir().join(format!("settings-{}-{name}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&dir);
-        for (path, text) in files {
-            let path = dir.join(path.trim_start_matches('/'));
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
-        }
-        std::fs::create_dir_all(&dir).unwrap();
-        Machine { sys: System::new(&dir), dir }
-    }
-}
-
-impl Drop for Machine {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.dir);
+    fn new(files: &[(&str, &str)]) -> Machine {
+        let dir = Scratch::new();
+        files.iter().for_each(|(path, text)| dir.put(path, text));
+        Machine { sys: System::new(&dir), _dir: dir }
     }
 }
 
@@ -37,7 +26,7 @@ fn said(settings: &Settings) -> Vec<String> {
 
 #[test]
 fn nothing_but_defaults() {
-    let machine = Machine::new("defaults", &[]);
+    let machine = Machine::new(&[]);
     let settings = Settings::load(&machine.sys, &quiet());
     assert_eq!(settings.merged, builtin::config());
     assert_eq!(settings.get("datasource_list").unwrap().as_seq().unwrap().len(), 31);
@@ -69,7 +58,7 @@ fn every_layer_beats_the_one_below() {
         layers.iter().enumerate().filter(|(_, l)| l.starts_with('/')).map(|(i, l)| (*l, text(i))).collect();
     let mut files: Vec<(&str, &str)> = files.iter().map(|(l, t)| (*l, t.as_str())).collect();
     files.push(("/etc/cloud/cloud.cfg.d/99_not.conf", "k0: wrong"));
-    let machine = Machine::new("layers", &files);
+    let machine = Machine::new(&files);
     let sources = Sources {
         command_line: Some(format!("ro cc: {} end_cc", text(4).replace('\n', "\\n"))),
         datasource: Some(yaml::parse("ds", &text(5)).unwrap().root),
@@ -100,20 +89,17 @@ fn every_layer_beats_the_one_below() {
 
 #[test]
 fn bad_files_are_noted_and_left_out() {
-    let machine = Machine::new(
-        "bad",
-        &[
-            ("/etc/cloud/cloud.cfg", "a: 1\nconf_d: /etc/other\n"),
-            ("/etc/cloud/cloud.cfg.d/00.cfg", "a: wrong\n"),
-            ("/etc/other/00.cfg", "a: [1\n"),
-            ("/etc/other/10.cfg", "- a\n"),
-            ("/etc/other/20.cfg", "# nothing\n"),
-            ("/etc/other/30.cfg", "b: 1\nb: 2\n"),
-            ("/etc/other/35.cfg/x", "a directory"),
-            ("/etc/other/40.cfg", "merge_how: sideways()\nc: 3\n"),
-            ("/etc/other/50.cfg", "## template: jinja\nd: {{ x }}\n"),
-        ],
-    );
+    let machine = Machine::new(&[
+        ("/etc/cloud/cloud.cfg", "a: 1\nconf_d: /etc/other\n"),
+        ("/etc/cloud/cloud.cfg.d/00.cfg", "a: wrong\n"),
+        ("/etc/other/00.cfg", "a: [1\n"),
+        ("/etc/other/10.cfg", "- a\n"),
+        ("/etc/other/20.cfg", "# nothing\n"),
+        ("/etc/other/30.cfg", "b: 1\nb: 2\n"),
+        ("/etc/other/35.cfg/x", "a directory"),
+        ("/etc/other/40.cfg", "merge_how: sideways()\nc: 3\n"),
+        ("/etc/other/50.cfg", "## template: jinja\nd: {{ x }}\n"),
+    ]);
     let render = |text: &str| Ok(text.replace("{{ x }}", "4"));
     let settings = Settings::load(&machine.sys, &Sources { render: Some(&render), ..quiet() });
     for (key, value) in [("a", 1), ("b", 2), ("c", 3), ("d", 4)] {
@@ -134,7 +120,7 @@ fn bad_files_are_noted_and_left_out() {
 
 #[test]
 fn a_named_file_must_be_there() {
-    let machine = Machine::new("named", &[]);
+    let machine = Machine::new(&[]);
     let settings = Settings::load(&machine.sys, &Sources { files: vec!["/none.cfg".into()], ..quiet() });
     assert_eq!(said(&settings).len(), 1);
     assert_eq!(settings.merged, builtin::config());

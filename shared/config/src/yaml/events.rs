@@ -75,6 +75,7 @@ struct Read {
 }
 
 impl<'a> Events<'a> {
+    /// `None` when libyaml cannot have the memory that it needs.
     pub fn new(input: &'a str) -> Option<Events<'a>> {
         let mut parser = Box::new(MaybeUninit::uninit());
         // SAFETY: initialize writes the whole struct or fails; a failure leaves nothing that must be freed and
@@ -98,6 +99,7 @@ impl<'a> Events<'a> {
         })
     }
 
+    /// The next event and where it begins; after an error, nothing more may be asked.
     pub fn next(&mut self) -> Result<(Event, Spot), Problem> {
         loop {
             let mut event = MaybeUninit::<unsafe_lib::yaml_event_t>::uninit();

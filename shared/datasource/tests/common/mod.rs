@@ -2,17 +2,15 @@
 
 #![allow(dead_code, clippy::unwrap_used)]
 
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
-
 use datasource::{Outcome, Same, Search, Stage, datasource, search};
+use scratch::Scratch;
 use serde_json::Value;
 use state::{Instance, Layout};
 use system::{Result, System, Write};
 
 /// Made anew for each test, removed with it.
 pub struct Machine {
-    top: PathBuf,
+    top: Scratch,
     pub sys: System,
     pub config: config::Node,
     pub command_line: String,
@@ -21,11 +19,7 @@ pub struct Machine {
 
 impl Machine {
     pub fn new() -> Machine {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let top = std::env::temp_dir().join(format!("datasource-test-{}-{number}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&top);
-        std::fs::create_dir_all(&top).unwrap();
+        let top = Scratch::new();
         Machine {
             sys: System::new(&top),
             top,
@@ -65,7 +59,7 @@ impl Machine {
         self
     }
 
-    pub fn host(&self, path: &str) -> PathBuf {
+    pub fn host(&self, path: &str) -> std::path::PathBuf {
         self.sys.root().host(path)
     }
 
@@ -101,12 +95,6 @@ impl Machine {
     pub fn complaints(&self) -> String {
         let lines: Vec<String> = self.sys.log().noticed().into_iter().map(|(_, text)| text).collect();
         lines.join("\n")
-    }
-}
-
-impl Drop for Machine {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.top);
     }
 }
 

@@ -67,16 +67,20 @@ fn with(sector: &[u8], fields: &[(usize, u64)], entries_sum: u32) -> Vec<u8> {
     new
 }
 
-pub fn plan(
-    disk: Geometry,
-    number: u32,
-    fudge: u64,
-    first: &[u8],
-    read: ReadAt<'_>,
-) -> Result<Plan, Refused> {
-    let Some(protective) = mbr::protective_alone(first) else {
-        return refuse("it has a hybrid of MBR and GPT, which would no longer agree");
-    };
+/// The header and the list of partitions as they are on the disk, found sound.
+struct List {
+    /// One sector.
+    header: Vec<u8>,
+    /// The sectors that the list is in, of which the first `length` bytes count.
+    entries: Vec<u8>,
+    count: usize,
+    /// Of one entry.
+    size: usize,
+    length: usize,
+    sectors: u64,
+}
+
+fn read_list(disk: Geometry, read: ReadAt<'_>) -> Result<List, Refused> {
     let sector = disk.sector as usize;
     let header = read_exact(read, disk.sector, sector)?;
     checked(&header, 1)?;
@@ -94,11 +98,27 @@ pub fn plan(
     if u64_at(&header, OTHER) >= disk.sectors || u64_at(&header, LAST_USABLE) >= disk.sectors {
         return refuse("the GPT is of a larger disk");
     }
-    let mut list = read_exact(read, list_at * disk.sector, list_sectors as usize * sector)?;
-    if crc32(&list[..length]) != u32_at(&header, ENTRIES_SUM) {
+    let entries = read_exact(read, list_at * disk.sector, list_sectors as usize * sector)?;
+    if crc32(&entries[..length]) != u32_at(&header, ENTRIES_SUM) {
         return refuse("the GPT's list of partitions is damaged (its checksum is wrong)");
     }
+    Ok(List { header, entries, count, size, length, sectors: list_sectors })
+}
 
+pub fn plan(
+    disk: Geometry,
+    number: u32,
+    fudge: u64,
+    first: &[u8],
+    read: ReadAt<'_>,
+) -> Result<Plan, Refused> {
+    let Some(protective) = mbr::protective_alone(first) else {
+        return refuse("it has a hybrid of MBR and GPT, which would no longer agree");
+    };
+    let sector = disk.sector as usize;
+    let List { header, entries: mut list, count, size, length, sectors: list_sectors } =
+        read_list(disk, read)?;
+    let (list_at, first_usable) = (u64_at(&header, ENTRIES), u64_at(&header, FIRST_USABLE));
     let place = |i: usize| {
         let entry = &list[i * size..][..size];
         let used = entry[..16].iter().any(|b| *b != 0);

@@ -6,24 +6,20 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use scratch::Scratch;
+
 use super::*;
 
-struct Image(PathBuf);
-
-impl Drop for Image {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
-    }
-}
+/// A directory with the image `disk` in it.
+struct Image(Scratch);
 
 impl Image {
-    fn new(name: &str, mib: u64, script: &str) -> Image {
-        let path = std::env::temp_dir().join(format!("table-{name}-{}", std::process::id()));
-        let image = Image(path);
-        File::create(&image.0).unwrap().set_len(mib * MIB).unwrap();
+    fn new(mib: u64, script: &str) -> Image {
+        let image = Image(Scratch::new());
+        File::create(image.path()).unwrap().set_len(mib * MIB).unwrap();
         let mut sfdisk = Command::new("sfdisk")
             .args(["-q", "--no-reread", "--no-tell-kernel"])
-            .arg(&image.0)
+            .arg(image.path())
             .stdin(Stdio::piped())
             .spawn()
             .unwrap();
@@ -32,8 +28,12 @@ impl Image {
         image
     }
 
+    fn path(&self) -> PathBuf {
+        self.0.join("disk")
+    }
+
     fn file(&self) -> File {
-        File::options().read(true).write(true).open(&self.0).unwrap()
+        File::options().read(true).write(true).open(self.path()).unwrap()
     }
 
     fn plan(&self, number: u32) -> Result<Plan, Refused> {
@@ -57,7 +57,7 @@ impl Image {
     }
 
     fn said(&self, program: &str, args: &[&str]) -> String {
-        let output = Command::new(program).args(args).arg(&self.0).output().unwrap();
+        let output = Command::new(program).args(args).arg(self.path()).output().unwrap();
         assert!(output.status.success(), "{program}: {output:?}");
         String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
     }
@@ -77,7 +77,7 @@ fn crc_of_the_standard_example() {
 
 #[test]
 fn gpt_grows_and_verifies() {
-    let image = Image::new("gpt", 100, "label: gpt\n,10M,U\n,20M\n,,\n");
+    let image = Image::new(100, "label: gpt\n,10M,U\n,20M\n,,\n");
     assert_eq!(image.grow(300, 3), 268);
     let said = image.said("sgdisk", &["-v"]);
     assert!(said.contains("No problems found"), "{said}");
@@ -93,7 +93,7 @@ fn gpt_grows_and_verifies() {
 #[test]
 fn gpt_entries_beyond_the_first_page() {
     let script: String = (1..=127).map(|i| format!("{i}: start={}, size=2048\n", 2048 * i)).collect();
-    let image = Image::new("many", 200, &format!("label: gpt\n{script}"));
+    let image = Image::new(200, &format!("label: gpt\n{script}"));
     assert_eq!(image.grow(400, 127), 272);
     assert!(image.said("sgdisk", &["-v"]).contains("No problems found"));
     let Ok(Plan::Nothing { room: 0 }) = image.plan(1) else { panic!() };
@@ -103,7 +103,7 @@ fn gpt_entries_beyond_the_first_page() {
 fn a_gap_before_the_next_partition_is_used() {
     for label in ["gpt", "dos"] {
         let script = format!("label: {label}\n1: start=2048, size=10M\n2: start=50M, size=10M\n");
-        let image = Image::new(&format!("gap-{label}"), 100, &script);
+        let image = Image::new(100, &script);
         assert_eq!(image.grow(100, 1), 49, "{label}");
         image.said("sfdisk", &["--verify"]);
         assert_eq!(image.grow(100, 2), 49);
@@ -112,7 +112,7 @@ fn a_gap_before_the_next_partition_is_used() {
 
 #[test]
 fn less_than_the_fudge_is_nothing() {
-    let image = Image::new("fudge", 100, "label: gpt\n,,\n");
+    let image = Image::new(100, "label: gpt\n,,\n");
     assert!(matches!(image.plan(1), Ok(Plan::Nothing { .. })));
     image.file().set_len(101 * MIB).unwrap();
     assert!(matches!(image.plan(1), Ok(Plan::Grow(_))));
@@ -120,7 +120,7 @@ fn less_than_the_fudge_is_nothing() {
 
 #[test]
 fn mbr_grows_to_its_limit() {
-    let image = Image::new("dos", 100, "label: dos\n,10M,c,*\n,,\n");
+    let image = Image::new(100, "label: dos\n,10M,c,*\n,,\n");
     assert_eq!(image.grow(500, 2), 488);
     assert!(image.said("sfdisk", &["--verify"]).contains("No errors"));
     // A disk of 3 TiB, sparse: what an MBR can name is 2 TiB.
@@ -147,7 +147,7 @@ fn four_kib_sectors() {
 
 #[test]
 fn odd_tables_are_refused() {
-    let two = Image::new("odd", 100, "label: gpt\n,10M\n,10M\n");
+    let two = Image::new(100, "label: gpt\n,10M\n,10M\n");
     assert_eq!(two.refused(3), "there is no partition 3");
     assert_eq!(two.refused(0), "there is no partition 0");
     assert_eq!(two.refused(500), "there is no partition 500");
@@ -168,13 +168,13 @@ fn odd_tables_are_refused() {
     two.file().set_len(50 * MIB).unwrap();
     assert_eq!(two.refused(2), "the GPT is of a larger disk");
 
-    let logical = Image::new("logical", 100, "label: dos\n,10M\n,,E\n,20M\n,,\n");
+    let logical = Image::new(100, "label: dos\n,10M\n,,E\n,20M\n,,\n");
     assert_eq!(logical.refused(2), "partition 2 is an extended one");
     assert_eq!(logical.refused(5), "partition 5 is a logical one, in an extended partition");
     assert_eq!(logical.refused(3), "there is no partition 3");
     assert!(matches!(logical.plan(1), Ok(Plan::Nothing { .. })));
 
-    let overlap = Image::new("overlap", 100, "label: dos\n1: start=2048, size=10M\n2: start=30M, size=10M\n");
+    let overlap = Image::new(100, "label: dos\n1: start=2048, size=10M\n2: start=30M, size=10M\n");
     overlap.file().write_all_at(&4096_u32.to_le_bytes(), 446 + 16 + 8).unwrap();
     assert_eq!(overlap.refused(1), "the partition overlaps another one");
     overlap.file().write_all_at(&[7], 446).unwrap();
@@ -184,8 +184,8 @@ fn odd_tables_are_refused() {
 #[test]
 fn junk_never_panics() {
     let mut seed = 1_u64;
-    let image = Image::new("junk", 20, "label: gpt\n,5M\n,5M\n");
-    let good = fs::read(&image.0).unwrap();
+    let image = Image::new(20, "label: gpt\n,5M\n,5M\n");
+    let good = fs::read(image.path()).unwrap();
     for _ in 0..300 {
         let mut disk = good.clone();
         for _ in 0..4 {

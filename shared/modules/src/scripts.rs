@@ -1,0 +1,32 @@
+//! scripts_per_boot, scripts_per_instance, scripts_per_once, scripts_user: modules that are a directory of scripts and
+//! how often these run. scripts_vendor, which has a key, is beside them in a file of its own.
+
+use state::Frequency;
+use system::Result;
+
+use crate::run_parts::run_parts;
+use crate::{Context, Distros, Module};
+
+const fn row(name: &'static str, frequency: Frequency, run: fn(&Context<'_>) -> Result<()>) -> Module {
+    Module { name, frequency, distros: Distros::All, activation: &[], keys: &[], run }
+}
+
+/// The operator's scripts of every boot.
+pub const PER_BOOT: Module = row("scripts_per_boot", Frequency::Always, |context| {
+    run_parts(context, &context.layout.cloud("scripts/per-boot"), &[])
+});
+
+/// The operator's scripts of a new instance.
+pub const PER_INSTANCE: Module = row("scripts_per_instance", Frequency::Instance, |context| {
+    run_parts(context, &context.layout.cloud("scripts/per-instance"), &[])
+});
+
+/// The operator's scripts that run once in the life of the image.
+pub const PER_ONCE: Module = row("scripts_per_once", Frequency::Once, |context| {
+    run_parts(context, &context.layout.cloud("scripts/per-once"), &[])
+});
+
+/// The scripts that user-data brought, runcmd's among them.
+pub const USER: Module = row("scripts_user", Frequency::Instance, |context| {
+    run_parts(context, &context.layout.instance("scripts"), &[])
+});
