@@ -13,7 +13,7 @@ pub struct Activator {
 
 /// In the order in which they are tried when nobody says another one.
 pub const ACTIVATORS: &[Activator] = &[
-    Activator { name: "eni", available: has_ifupdown, up: ifup },
+    Activator { name: "eni", available: crate::render::eni_available, up: ifup },
     Activator { name: "netplan", available: crate::render::netplan_available, up: netplan },
     Activator { name: "network-manager", available: has_network_manager, up: network_manager },
     Activator { name: "networkd", available: crate::render::networkd_available, up: networkd },
@@ -74,12 +74,6 @@ fn run(sys: &System, argv: &[&str], quiet: bool) -> Vec<String> {
     }
 }
 
-fn has_ifupdown(sys: &System) -> bool {
-    let there =
-        |program: &str| ["/sbin", "/usr/sbin"].iter().any(|dir| sys.is_file(format!("{dir}/{program}")));
-    ["ifquery", "ifup", "ifdown"].iter().all(|p| there(p)) && sys.is_file("/etc/network/interfaces")
-}
-
 fn ifup(sys: &System, links: &[String]) -> Vec<String> {
     links.iter().flat_map(|link| run(sys, &["ifup", link], false)).collect()
 }
@@ -89,7 +83,7 @@ fn netplan(sys: &System, _: &[String]) -> Vec<String> {
     run(sys, &["netplan", "apply"], true)
 }
 
-fn has_network_manager(sys: &System) -> bool {
+pub fn has_network_manager(sys: &System) -> bool {
     if sys.which("nmcli").is_none() {
         return false;
     }

@@ -96,7 +96,7 @@ pub fn apply(sys: &System, plan: &Plan<'_>) -> Result<Applied> {
     let nics = if applied.renamed.is_empty() { nics } else { nics::read(sys) };
     let known = nics::known(&nics);
     let renderer = render::choose(sys, plan.renderers).map_err(system::Error::new)?;
-    let target = Target::of(plan.distro);
+    let target = Target::of(plan.distro).on(sys);
     let rendered = render::render(config, renderer, &target, &known).map_err(system::Error::new)?;
     let mut odd: Vec<String> = rendered.findings.iter().map(ToString::to_string).collect();
     let record_path = format!("{}/{RECORD}", plan.data_dir);
@@ -115,10 +115,10 @@ pub fn apply(sys: &System, plan: &Plan<'_>) -> Result<Applied> {
     for text in odd.iter().take(MOST_SAID) {
         warning!(sys, "{text}");
     }
-    if odd.len() > MOST_SAID {
-        warning!(sys, "{} more remarks on the network configuration", odd.len() - MOST_SAID);
+    // No fault of anybody's: for the log, not for the status.
+    for text in rendered.lost.iter() {
+        info!(sys, "{text}");
     }
-    applied.problems.extend(odd);
     applied.renderer = Some(renderer.name);
     let files = keep_edited(sys, rendered.files, &record, plan.is_new, &mut applied)?;
     files.iter().for_each(|file| record.about_to_write(&file.path, file.content.as_bytes()));
@@ -229,7 +229,7 @@ fn how(sys: &System, file: &File) -> Write {
     use std::os::unix::fs::PermissionsExt;
     let there = sys.metadata(&file.path).ok().map(|m| m.permissions().mode() & 0o7777);
     let mode = match there {
-        Some(mode) if file.keep_stricter && mode & !file.mode == 0 => mode,
+        Some(mode) if file.keep_mode || (file.keep_stricter && mode & !file.mode == 0) => mode,
         _ => file.mode,
     };
     let owner = file.owner.and_then(|name| sys.user(name));

@@ -37,25 +37,36 @@ pub use source::{Decision, Due, Inputs, Moment, Outcome, Source, decide, due};
 pub struct Converted {
     pub files: Vec<File>,
     pub findings: Findings,
+    /// What the renderer's language has no words for.
+    pub lost: Findings,
 }
 
 /// A text of one format (a name of [`parse::FORMATS`]) as the files of one renderer (a name of
-/// [`render::RENDERERS`]), for one distribution: `devel net-convert`. Nothing of this machine plays a part but
+/// [`render::RENDERERS`]), for one target: `devel net-convert`. Nothing of this machine plays a part but
 /// what `known` holds.
 pub fn convert(
     format: &str,
     source: &str,
     text: &str,
     renderer: &str,
-    distro: &str,
+    target: &Target,
     known: &Known,
 ) -> Result<Converted, String> {
     let format = parse::Format::named(format).ok_or("unknown input format")?;
     let renderer = render::named(renderer).ok_or("unknown output format")?;
     let mut findings = Findings::default();
-    let node = format.read(source, text, &mut findings)?;
-    let config = (format.to_config)(&node, known, &mut findings)?;
-    let rendered = render::render(&config, renderer, &Target::of(distro), known)?;
+    let node = if format.json {
+        let json = serde_json::from_str(text).map_err(|e| format!("{source}: {e}"))?;
+        Node::from_json(&json)
+    } else {
+        let parsed = config::yaml::parse(source, text).map_err(|e| e.to_string())?;
+        for f in parsed.findings {
+            findings.add(f.kind, &f.at, f.key, f.message);
+        }
+        parsed.root
+    };
+    let config = (format.to_config)(&node, known)?;
+    let rendered = render::render(&config, renderer, target, known)?;
     findings.extend(rendered.findings);
-    Ok(Converted { files: rendered.files, findings })
+    Ok(Converted { files: rendered.files, findings, lost: rendered.lost })
 }

@@ -144,6 +144,9 @@ pub struct Subnet {
     pub broadcast: Option<String>,
     pub pointopoint: Option<String>,
     pub scope: Option<String>,
+    /// OpenStack's marks of a subnet of that family, where each family has one default gateway.
+    pub flag4: bool,
+    pub flag6: bool,
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -18,8 +18,10 @@ fn expected(top: &Path, below: &Path, tree: &mut Tree) {
         if host.is_dir() {
             expected(top, &path, tree);
         } else {
-            // Git keeps no modes but the executable bit, so netplan's comes from the renderer's contract.
-            let mode = if path.ends_with("50-cloud-init.yaml") { 0o600 } else { 0o644 };
+            // Git keeps no modes but the executable bit, so they come from the renderers' contracts.
+            let name = path.to_string_lossy();
+            let profile = name.ends_with(".nmconnection") || name.ends_with("addr-gen-mode.conf");
+            let mode = if profile || name.ends_with("50-cloud-init.yaml") { 0o600 } else { 0o644 };
             tree.insert(format!("/{}", path.display()), (mode, fs::read_to_string(host).unwrap()));
         }
     }
@@ -36,7 +38,9 @@ const INPUTS: [(&str, &str); 5] = [
 
 #[test]
 fn cases() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    let folder = tests.join("cases");
+    let outputs = fs::read_to_string(tests.join("outputs")).unwrap();
     let mut names: Vec<_> = fs::read_dir(&folder).unwrap().map(|e| e.unwrap().path()).collect();
     names.sort();
     let mut compared = 0;
@@ -49,18 +53,31 @@ fn cases() {
             .find(|(path, _)| path.exists())
             .unwrap_or_else(|| panic!("{}: no input", case.display()));
         let text = fs::read_to_string(&input).unwrap();
-        for renderer in ["netplan", "networkd"] {
-            let what = format!("{} as {renderer}", case.file_name().unwrap().display());
-            let converted = netconfig::convert(format, "input", &text, renderer, "debian", &known)
+        for output in outputs.lines() {
+            let [label, renderer, distro] = output.split(' ').collect::<Vec<_>>()[..] else {
+                panic!("{output}")
+            };
+            let what = format!("{} as {label}", case.file_name().unwrap().display());
+            let mut target = netconfig::Target::of(distro);
+            // What is on the machine before.
+            let before = |path: &str| fs::read_to_string(case.join("before").join(path)).ok();
+            target.resolv_conf = before("etc/resolv.conf");
+            target.control = before("etc/sysconfig/network");
+            let converted = netconfig::convert(format, "input", &text, renderer, &target, &known)
                 .unwrap_or_else(|e| panic!("{what}: {e}"));
             let found: Tree = converted.files.into_iter().map(|f| (f.path, (f.mode, f.content))).collect();
             let mut wanted = Tree::new();
-            expected(&case.join("expected").join(renderer), Path::new(""), &mut wanted);
+            let recorded = case.join("expected").join(label);
+            expected(&recorded, Path::new(""), &mut wanted);
+            assert!(
+                recorded.is_dir() || found.is_empty(),
+                "{what}: not recorded: run tests/compare with WRITE=1"
+            );
             assert_eq!(found, wanted, "{what}");
             compared += 1;
         }
     }
-    assert!(compared >= 80, "only {compared} comparisons: where are the cases?");
+    assert!(compared >= 300, "only {compared} comparisons: where are the cases?");
 }
 
 /// Inputs of which nothing sure can be made: an error with the place, and no file.
@@ -94,17 +111,33 @@ fn refused() {
             "use-domains",
         ),
     ] {
-        let result =
-            netconfig::convert("yaml", "input", input, "networkd", "debian", &netconfig::Known::default());
+        let result = netconfig::convert(
+            "yaml",
+            "input",
+            input,
+            "networkd",
+            &netconfig::Target::of("debian"),
+            &netconfig::Known::default(),
+        );
         let error = result.err().unwrap_or_else(|| panic!("taken: {input}"));
         assert!(error.contains(message), "{error}");
         assert!(!error.contains("10.0.0.300") && !error.contains("phisical"), "shows the value: {error}");
     }
     let link = r#"{"links":[{"id":"a","type":"phy","ethernet_mac_address":"52:54:00:00:00:01"}]}"#;
     let known = netconfig::Known::default();
-    let error = netconfig::convert("network_data.json", "x", link, "networkd", "debian", &known).unwrap_err();
+    let error = netconfig::convert(
+        "network_data.json",
+        "x",
+        link,
+        "networkd",
+        &netconfig::Target::of("debian"),
+        &known,
+    )
+    .unwrap_err();
     assert!(error.contains("no NIC has link a's address"), "{error}");
-    let foreign = netconfig::convert("yaml", "x", "version: 2\n", "netplan", "fedora", &known).unwrap_err();
+    let foreign =
+        netconfig::convert("yaml", "x", "version: 2\n", "netplan", &netconfig::Target::of("fedora"), &known)
+            .unwrap_err();
     assert!(foreign.contains("no settings for netplan"), "{foreign}");
 }
 
@@ -113,7 +146,9 @@ fn refused() {
 fn findings() {
     let input = "version: 2\nethernets:\n  eth0:\n    dhcp4: true\n    adresses: [10.0.0.1/8]\n    match: {mac: x}\nvrfs: {}\n";
     let known = netconfig::Known::default();
-    let converted = netconfig::convert("yaml", "seed", input, "networkd", "debian", &known).unwrap();
+    let converted =
+        netconfig::convert("yaml", "seed", input, "networkd", &netconfig::Target::of("debian"), &known)
+            .unwrap();
     let said: Vec<String> = converted.findings.iter().map(ToString::to_string).collect();
     assert_eq!(
         said,

@@ -305,5 +305,7 @@ fn subnet(build: &mut Builder, node: &Node, path: &str) -> Result<Option<Subnet>
         broadcast: build.some_text(node, path, "broadcast"),
         pointopoint: build.some_text(node, path, "pointopoint"),
         scope: build.some_text(node, path, "scope"),
+        flag4: there("ipv4").is_some(),
+        flag6: there("ipv6").is_some(),
     }))
 }

@@ -1,14 +1,25 @@
 //! Renderers: the model in, files out. A new renderer is one file and one row of [`RENDERERS`].
 
+mod eni;
+mod ifcfg;
+mod keyfile;
+mod keyfile_ip;
+mod lost;
 mod netplan;
+mod network_manager;
 mod networkd;
+mod resolv_conf;
+mod sysconfig;
 mod target;
+mod udev;
 
-use config::Node;
+use config::{Findings, Node, Value};
 use system::System;
 
+pub use eni::available as eni_available;
 pub use netplan::available as netplan_available;
 pub use networkd::available as networkd_available;
+pub use sysconfig::{Flavour, has_ifcfg_plugin};
 pub use target::Target;
 
 use crate::model::Model;
@@ -21,13 +32,42 @@ pub struct File {
     pub mode: u32,
     /// A stricter mode that is there already stays.
     pub keep_stricter: bool,
+    /// Whatever mode is there already stays.
+    pub keep_mode: bool,
     /// User and group of that name, if the machine has them.
     pub owner: Option<&'static str>,
     pub content: String,
 }
 
+impl File {
+    /// A file that everybody may read.
+    pub fn new(path: &str, content: String) -> File {
+        File { path: path.into(), mode: 0o644, keep_stricter: false, keep_mode: false, owner: None, content }
+    }
+}
+
+/// What rendering gave, and what was odd about the configuration.
+#[derive(Debug, Default)]
+pub struct Rendered {
+    pub files: Vec<File>,
+    pub findings: Findings,
+    /// What the renderer's language has no words for, so that it is not in the files.
+    pub lost: Findings,
+}
+
+impl Rendered {
+    fn of(files: Vec<File>) -> Rendered {
+        Rendered { files, ..Rendered::default() }
+    }
+
+    /// Notes something that is not written although the language has words for it.
+    fn remark(&mut self, message: impl Into<String>) {
+        self.findings.add(config::Kind::Wrong, &config::Mark::default(), "network", message);
+    }
+}
+
 /// What a renderer gives; an error says why nothing may be written.
-pub type Files = Result<Vec<File>, String>;
+pub type Files = Result<Rendered, String>;
 
 /// One way to write a network configuration down.
 pub struct Renderer {
@@ -41,14 +81,29 @@ pub struct Renderer {
     pub after: Option<fn(&System) -> system::Result<()>>,
 }
 
-/// In the order in which they are tried when nobody says another one (upstream's, without those to come).
+/// In the order in which they are tried when nobody says another one.
 pub const RENDERERS: &[Renderer] = &[
+    Renderer { name: "eni", available: eni::available, verbatim: None, render: eni::render, after: None },
+    Renderer {
+        name: "sysconfig",
+        available: sysconfig::available,
+        verbatim: None,
+        render: sysconfig::render,
+        after: None,
+    },
     Renderer {
         name: "netplan",
         available: netplan::available,
         verbatim: Some(netplan::verbatim),
         render: netplan::render,
         after: Some(netplan::after),
+    },
+    Renderer {
+        name: "network-manager",
+        available: network_manager::available,
+        verbatim: None,
+        render: network_manager::render,
+        after: None,
     },
     Renderer {
         name: "networkd",
@@ -59,8 +114,8 @@ pub const RENDERERS: &[Renderer] = &[
     },
 ];
 
-/// Names that `system_info.network.renderers` may list although nothing here renders them (yet).
-const FOREIGN: &[&str] = &["eni", "sysconfig", "network-manager", "freebsd", "netbsd", "openbsd"];
+/// Names that `system_info.network.renderers` may list although nothing here renders them.
+const FOREIGN: &[&str] = &["freebsd", "netbsd", "openbsd"];
 
 pub fn named(name: &str) -> Option<&'static Renderer> {
     RENDERERS.iter().find(|r| r.name == name)
@@ -88,26 +143,35 @@ fn all_names() -> String {
     RENDERERS.iter().map(|r| r.name).collect::<Vec<_>>().join(" ")
 }
 
-/// What rendering gave, and what was odd about the configuration.
-#[derive(Debug, Default)]
-pub struct Rendered {
-    pub files: Vec<File>,
-    pub findings: config::Findings,
-}
-
 /// Renders a configuration of version 1 or 2.
-pub fn render(
-    config: &Node,
-    renderer: &Renderer,
-    target: &Target,
-    known: &Known,
-) -> Result<Rendered, String> {
+pub fn render(config: &Node, renderer: &Renderer, target: &Target, known: &Known) -> Files {
     let config = parse::unwrap(config);
     if let Some(verbatim) = renderer.verbatim
         && config.as_map().and_then(parse::version) == Some(2)
     {
-        return Ok(Rendered { files: verbatim(config, target)?, ..Rendered::default() });
+        return verbatim(config, target);
     }
     let parsed = parse::parse(config, known)?;
-    Ok(Rendered { files: (renderer.render)(&parsed.model, target)?, findings: parsed.findings })
+    let mut done = (renderer.render)(&parsed.model, target)?;
+    let mut findings = parsed.findings;
+    findings.extend(std::mem::take(&mut done.findings));
+    done.findings = findings;
+    done.lost = lost::of(&parsed.model, config, renderer.name, target);
+    Ok(done)
+}
+
+/// A value as Python prints it, which is how it stands in the files: `True`, `['a', 'b']`.
+fn python(node: &Node) -> String {
+    let quoted = |n: &Node| match &n.value {
+        Value::Str(text) => format!("'{text}'"),
+        _ => python(n),
+    };
+    match &node.value {
+        Value::Seq(items) => format!("[{}]", items.iter().map(quoted).collect::<Vec<_>>().join(", ")),
+        Value::Map(map) => {
+            let entries = map.iter().map(|(k, v)| format!("{}: {}", quoted(k), quoted(v)));
+            format!("{{{}}}", entries.collect::<Vec<_>>().join(", "))
+        }
+        _ => node.scalar_text().unwrap_or_default(),
+    }
 }

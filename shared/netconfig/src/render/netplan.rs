@@ -9,7 +9,7 @@ use crate::model::{Link, LinkKind, Method, Model, Route, Subnet};
 use crate::parse::address::{is_inside, is_ipv6};
 use crate::parse::{BOND, BRIDGE};
 
-use super::{File, Target};
+use super::{File, Files, Rendered, Target};
 
 const PATH: &str = "/etc/netplan/50-cloud-init.yaml";
 
@@ -18,23 +18,18 @@ pub fn available(sys: &System) -> bool {
 }
 
 /// A mapping of version 2, as it came.
-pub fn verbatim(config: &Node, target: &Target) -> Result<Vec<File>, String> {
+pub fn verbatim(config: &Node, target: &Target) -> Files {
     let whole: Map = [(Node::from("network"), config.clone())].into_iter().collect();
     file(&emit(&Node::from(whole), Style::PLAIN), target)
 }
 
-fn file(body: &str, target: &Target) -> Result<Vec<File>, String> {
+fn file(body: &str, target: &Target) -> Files {
     let header = target.netplan_header.ok_or("this distribution has no settings for netplan")?;
-    Ok(vec![File {
-        path: PATH.into(),
-        mode: 0o600,
-        keep_stricter: true,
-        owner: None,
-        content: format!("{header}{body}"),
-    }])
+    let file = File::new(PATH, format!("{header}{body}"));
+    Ok(Rendered::of(vec![File { mode: 0o600, keep_stricter: true, ..file }]))
 }
 
-pub fn render(model: &Model, target: &Target) -> Result<Vec<File>, String> {
+pub fn render(model: &Model, target: &Target) -> Files {
     let mut ethernets = Map::new();
     let mut bonds = Map::new();
     let mut bridges = Map::new();

@@ -10,7 +10,7 @@ use crate::model::{Dhcp, Link, LinkKind, Method, Model, Route};
 use crate::parse::address::{is_inside, is_ipv6, parse_prefix};
 use crate::parse::{BOND, BRIDGE, Unit};
 
-use super::{File, Target};
+use super::{File, Files, Rendered, Target, python};
 
 pub fn available(sys: &System) -> bool {
     ["ip", "systemctl"]
@@ -18,7 +18,7 @@ pub fn available(sys: &System) -> bool {
         .all(|program| ["/usr/sbin", "/bin"].iter().any(|dir| sys.is_file(format!("{dir}/{program}"))))
 }
 
-pub fn render(model: &Model, _target: &Target) -> Result<Vec<File>, String> {
+pub fn render(model: &Model, _target: &Target) -> Files {
     let joins = Joins::of(model);
     let mut files = Vec::new();
     for link in &model.links {
@@ -31,17 +31,12 @@ pub fn render(model: &Model, _target: &Target) -> Result<Vec<File>, String> {
             files.push(file(&link.name, "netdev", &netdev));
         }
     }
-    Ok(files)
+    Ok(Rendered::of(files))
 }
 
 fn file(name: &str, kind: &str, unit: &UnitFile) -> File {
-    File {
-        path: format!("/etc/systemd/network/10-cloud-init-{name}.{kind}"),
-        mode: 0o644,
-        keep_stricter: false,
-        owner: Some("systemd-network"),
-        content: unit.text(),
-    }
+    let path = format!("/etc/systemd/network/10-cloud-init-{name}.{kind}");
+    File { owner: Some("systemd-network"), ..File::new(&path, unit.text()) }
 }
 
 /// A unit file in the making: sections that occur once, and those that are repeated.
@@ -354,20 +349,4 @@ fn capital(word: &str) -> String {
     let mut chars = word.chars();
     let first = chars.next().map(|c| c.to_ascii_uppercase());
     first.into_iter().chain(chars.map(|c| c.to_ascii_lowercase())).collect()
-}
-
-/// A value as Python prints it, which is how it stands in the files: `True`, `['a', 'b']`.
-fn python(node: &Node) -> String {
-    let quoted = |n: &Node| match &n.value {
-        Value::Str(text) => format!("'{text}'"),
-        _ => python(n),
-    };
-    match &node.value {
-        Value::Seq(items) => format!("[{}]", items.iter().map(quoted).collect::<Vec<_>>().join(", ")),
-        Value::Map(map) => {
-            let entries = map.iter().map(|(k, v)| format!("{}: {}", quoted(k), quoted(v)));
-            format!("{{{}}}", entries.collect::<Vec<_>>().join(", "))
-        }
-        _ => node.scalar_text().unwrap_or_default(),
-    }
 }

@@ -1,0 +1,316 @@
+//! ifupdown's interfaces file. Every subnet is a stanza; what a link has besides its subnets (an mtu, the options of
+//! a bond) stands in its first one.
+
+use config::{Node, Value};
+use system::System;
+
+use crate::model::{Dns, Link, LinkKind, Method, Model, Route, Subnet};
+use crate::parse::address::is_ipv6;
+
+use super::{File, Files, Rendered, Target, python, udev};
+
+const RULES: &str = "/etc/udev/rules.d/70-persistent-net.rules";
+
+/// Keys of a link that are not for ifupdown, should they stand among the options.
+const OURS: [&str; 12] = [
+    "control",
+    "device_id",
+    "dns",
+    "driver",
+    "index",
+    "inet",
+    "mode",
+    "name",
+    "subnets",
+    "type",
+    "config_id",
+    "bridge_ports",
+];
+
+pub fn available(sys: &System) -> bool {
+    let there =
+        |program: &str| ["/sbin", "/usr/sbin"].iter().any(|dir| sys.is_file(format!("{dir}/{program}")));
+    ["ifquery", "ifup", "ifdown"].iter().all(|p| there(p)) && sys.is_file("/etc/network/interfaces")
+}
+
+pub fn render(model: &Model, target: &Target) -> Files {
+    let mut done = Rendered::default();
+    let loopback = Link {
+        id: "lo".into(),
+        name: "lo".into(),
+        kind: LinkKind::Loopback,
+        subnets: vec![Subnet { method: Method::Loopback, ..Subnet::default() }],
+        ..Link::default()
+    };
+    let mut links: Vec<&Link> = model.links.iter().collect();
+    if !links.iter().any(|l| l.kind == LinkKind::Loopback) {
+        links.push(&loopback);
+    }
+    links.sort_by_key(|l| (rank(l), &l.name));
+    let mut blocks = Vec::new();
+    for link in links {
+        if link.name.contains(['\0', '/']) || link.name.chars().any(char::is_whitespace) {
+            return Err("the name of a link cannot hold a slash or white space".into());
+        }
+        let writer = Writer { link, ip: target.has_ip };
+        blocks.extend(writer.stanzas(if link.name == "lo" { Some(&model.dns) } else { None }, &mut done));
+    }
+    for route in &model.routes {
+        match pair(route, target.has_ip) {
+            Some([up, down]) => blocks.push(format!("{up}\n{down}")),
+            None => done.remark("a route without a gateway is left out"),
+        }
+    }
+    let content = format!("{}{}\n", target.eni_header, blocks.join("\n\n"));
+    done.files = vec![File::new(target.eni_path, content), udev::rules(model, RULES)];
+    Ok(done)
+}
+
+/// What nothing describes counts as the NIC that it must be.
+fn rank(link: &Link) -> u8 {
+    match link.kind {
+        LinkKind::Loopback => 0,
+        LinkKind::Physical | LinkKind::Unknown => 1,
+        LinkKind::Infiniband => 2,
+        LinkKind::Bond => 3,
+        LinkKind::Bridge => 4,
+        LinkKind::Vlan => 5,
+    }
+}
+
+/// A described bond, not a member that is known by its membership alone.
+fn is_bond(link: &Link) -> bool {
+    link.kind == LinkKind::Bond && link.bond.is_none()
+}
+
+struct Writer<'a> {
+    link: &'a Link,
+    /// `ip` is there, else the old `route` has to do.
+    ip: bool,
+}
+
+impl Writer<'_> {
+    fn stanzas(&self, global: Option<&Dns>, done: &mut Rendered) -> Vec<String> {
+        let link = self.link;
+        let name = &link.name;
+        if link.subnets.is_empty() {
+            let auto =
+                if is_bond(link) || link.bond.is_some() { format!("auto {name}\n") } else { String::new() };
+            let mut lines = vec![format!("{auto}iface {name} inet manual")];
+            lines.extend(self.attributes(None));
+            return vec![indented(&lines)];
+        }
+        let mut blocks = Vec::new();
+        let mut is_auto = false;
+        let mut control = String::new();
+        let mut lent = Dns::default();
+        let mut held: Vec<&Route> = Vec::new();
+        for (i, subnet) in link.subnets.iter().enumerate() {
+            control = match subnet.control.as_deref().unwrap_or("auto") {
+                _ if is_auto => format!("# control-alias {name}"),
+                "auto" => {
+                    is_auto = true;
+                    format!("auto {name}")
+                }
+                "hotplug" => format!("allow-hotplug {name}"),
+                other => format!("# control-{other} {name}"),
+            };
+            let inet6 = is_inet6(subnet);
+            let (family, method) = (if inet6 { "inet6" } else { "inet" }, method(subnet.method));
+            let mut lines = vec![format!("{control}\niface {name} {family} {method}")];
+            if lent.is_empty() {
+                lent = subnet.dns.clone();
+            }
+            let dns = if subnet.dns.is_empty() { &lent } else { &subnet.dns };
+            let dns = if i == 0 { global.filter(|g| !g.is_empty()).unwrap_or(dns) } else { dns };
+            lines.extend(options(subnet, dns, inet6));
+            if i == 0 {
+                lines.extend(self.attributes(Some(subnet)));
+            }
+            let waiting = if inet6 { std::mem::take(&mut held) } else { Vec::new() };
+            for route in waiting.into_iter().chain(&subnet.routes) {
+                if is_ipv6(&route.network) && !inet6 {
+                    held.push(route);
+                } else {
+                    lines.extend(self.route(route, done));
+                }
+            }
+            blocks.push(indented(&lines));
+        }
+        // IPv6 routes that no stanza of their family took.
+        if !held.is_empty() {
+            let mut lines = vec![format!("{control}\niface {name} inet6 static")];
+            lines.extend(servers(&lent, true));
+            for route in held {
+                lines.extend(self.route(route, done));
+            }
+            blocks.push(indented(&lines));
+        }
+        blocks
+    }
+
+    fn route(&self, route: &Route, done: &mut Rendered) -> Vec<String> {
+        pair(route, self.ip).map(Vec::from).unwrap_or_else(|| {
+            done.remark(format!("{}: a route without a gateway is left out", self.link.name));
+            Vec::new()
+        })
+    }
+
+    /// Everything that the link has besides subnets, sorted.
+    fn attributes(&self, first: Option<&Subnet>) -> Vec<String> {
+        let link = self.link;
+        let mut lines = Vec::new();
+        for (key, value) in link.params.iter() {
+            let key = key.scalar_text().unwrap_or_default();
+            if !OURS.contains(&key.as_str()) {
+                attribute(&mut lines, &key.replace('_', "-"), value);
+            }
+        }
+        if let Some(bond) = &link.bond {
+            lines.push(format!("bond-master {bond}"));
+        }
+        if is_bond(link) {
+            lines.push("bond-slaves none".into());
+        }
+        if !link.ports.is_empty() {
+            lines.push(format!("bridge-ports {}", link.ports.join(" ")));
+        }
+        if let Some(id) = &link.vlan_id {
+            attribute(&mut lines, "vlan-id", id);
+        }
+        if let Some(below) = &link.vlan_link {
+            lines.push(format!("vlan-raw-device {below}"));
+        }
+        let has_hwaddress = !matches!(link.kind, LinkKind::Physical | LinkKind::Loopback | LinkKind::Unknown);
+        if let Some(mac) = link.mac.as_ref().filter(|_| has_hwaddress) {
+            lines.push(format!("hwaddress {mac}"));
+        }
+        // A stanza has one mtu; that of the subnet goes first.
+        if let Some(mtu) = link.mtu.as_ref().filter(|_| first.is_none_or(|s| s.mtu.is_none())) {
+            attribute(&mut lines, "mtu", mtu);
+        }
+        let takes_ra = first.is_some_and(|s| {
+            let dynamic = [Method::Dhcp4, Method::Dhcp6, Method::Dhcp6Stateful].contains(&s.method);
+            dynamic || (s.method.is_static() && is_inet6(s))
+        });
+        if let Some(on) = link.accept_ra.filter(|_| takes_ra) {
+            lines.push(format!("accept-ra {}", u8::from(on)));
+        }
+        if link.wakeonlan == Some(true) {
+            lines.push("ethernet-wol g".into());
+        }
+        if let Some(on) = link.optional {
+            lines.push(format!("optional {}", if on { "on" } else { "off" }));
+        }
+        if let Some(keep) = &link.keep_configuration {
+            attribute(&mut lines, "keep-configuration", keep);
+        }
+        lines.sort();
+        lines
+    }
+}
+
+/// The lines of a block: those after the first are indented.
+fn indented(lines: &[String]) -> String {
+    lines.join("\n    ")
+}
+
+/// The family of a stanza.
+pub fn is_inet6(subnet: &Subnet) -> bool {
+    match subnet.method {
+        Method::Dhcp6 | Method::Static6 | Method::Slaac | Method::Dhcp6Stateless | Method::Dhcp6Stateful => {
+            true
+        }
+        Method::Static => subnet.address.as_deref().is_some_and(is_ipv6),
+        _ => false,
+    }
+}
+
+fn method(method: Method) -> &'static str {
+    match method {
+        Method::Dhcp | Method::Dhcp4 | Method::Dhcp6 | Method::Dhcp6Stateful => "dhcp",
+        Method::Static | Method::Static6 => "static",
+        Method::Slaac | Method::Dhcp6Stateless | Method::Auto => "auto",
+        Method::Manual => "manual",
+        Method::Loopback => "loopback",
+    }
+}
+
+fn options(subnet: &Subnet, dns: &Dns, inet6: bool) -> Vec<String> {
+    let mut lines = servers(dns, inet6);
+    match (&subnet.address, subnet.prefix) {
+        (Some(address), Some(prefix)) => lines.push(format!("address {address}/{prefix}")),
+        (Some(address), None) => lines.push(format!("address {address}")),
+        (None, _) => {}
+    }
+    let texts = [
+        ("broadcast", &subnet.broadcast),
+        ("gateway", &subnet.gateway),
+        ("pointopoint", &subnet.pointopoint),
+        ("scope", &subnet.scope),
+    ];
+    lines.extend(texts.iter().filter_map(|(key, text)| text.as_ref().map(|t| format!("{key} {t}"))));
+    let nodes = [("metric", &subnet.metric), ("mtu", &subnet.mtu)];
+    lines
+        .extend(nodes.iter().filter_map(|(key, node)| node.as_ref().map(|n| format!("{key} {}", python(n)))));
+    match subnet.method {
+        Method::Slaac => lines.push("dhcp 0".into()),
+        Method::Dhcp6Stateless => lines.push("dhcp 1".into()),
+        _ => {}
+    }
+    lines.sort();
+    lines
+}
+
+/// The servers of the stanza's family. Search domains go with them, or stand alone where there are no servers.
+fn servers(dns: &Dns, inet6: bool) -> Vec<String> {
+    let own: Vec<&str> = dns.servers.iter().map(String::as_str).filter(|s| is_ipv6(s) == inet6).collect();
+    let mut lines = Vec::new();
+    if !own.is_empty() {
+        lines.push(format!("dns-nameservers {}", own.join(" ")));
+    }
+    if !dns.search.is_empty() && (dns.servers.is_empty() || !own.is_empty()) {
+        lines.push(format!("dns-search {}", dns.search.join(" ")));
+    }
+    lines
+}
+
+/// One option as ifupdown's hooks read it. What is empty, nothing or zero is left out.
+fn attribute(lines: &mut Vec<String>, key: &str, value: &Node) {
+    let per_port = matches!(key, "bridge-pathcost" | "bridge-portprio" | "bridge-waitport");
+    match &value.value {
+        Value::Bool(on) => lines.push(format!("{key} {}", if *on { "on" } else { "off" })),
+        _ if value.is_falsy() => {}
+        Value::Seq(items) if per_port => lines.extend(items.iter().map(|i| format!("{key} {}", python(i)))),
+        Value::Map(map) if per_port => {
+            lines.extend(map.iter().map(|(port, n)| format!("{key} {} {}", python(port), python(n))));
+        }
+        Value::Seq(items) => {
+            lines.push(format!("{key} {}", items.iter().map(python).collect::<Vec<_>>().join(" ")));
+        }
+        _ => lines.push(format!("{key} {}", python(value))),
+    }
+}
+
+/// The commands that add and remove a route; none without a gateway.
+fn pair(route: &Route, ip: bool) -> Option<[String; 2]> {
+    let gateway = route.gateway.as_ref()?;
+    let inet6 = is_ipv6(&route.network);
+    let default = route.prefix == 0 && ["0.0.0.0", "::"].contains(&route.network.as_str());
+    let to = if default { "default".to_string() } else { format!("{}/{}", route.network, route.prefix) };
+    let metric = route.metric.map(|m| format!(" metric {m}")).unwrap_or_default();
+    let line = |verb: &str| {
+        if ip {
+            let family = if inet6 { "-family inet6 " } else { "" };
+            return format!("ip {family}route {verb} {to} via {gateway}{metric} || true");
+        }
+        let kind = match (inet6, default) {
+            (true, _) => "-A inet6 ",
+            (false, true) => "",
+            (false, false) if route.prefix == 32 => "-host ",
+            (false, false) => "-net ",
+        };
+        format!("route {verb} {kind}{to} gw {gateway}{metric} || true")
+    };
+    Some([format!("post-up {}", line("add")), format!("pre-down {}", line("del"))])
+}

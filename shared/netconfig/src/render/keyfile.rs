@@ -1,0 +1,95 @@
+//! A keyfile in the making: sections and keys in the order in which they were first named.
+
+#[derive(Default)]
+pub struct Keyfile {
+    sections: Vec<Section>,
+}
+
+#[derive(Default)]
+struct Section {
+    name: &'static str,
+    lines: Vec<(String, String)>,
+    /// Where the keys stand that can be set again: a handful, among perhaps thousands of routes.
+    single: Vec<usize>,
+}
+
+impl Section {
+    fn place(&self, key: &str) -> Option<usize> {
+        self.single.iter().copied().find(|i| self.lines[*i].0 == key)
+    }
+}
+
+impl Keyfile {
+    fn section_mut(&mut self, name: &'static str) -> &mut Section {
+        let place = self.sections.iter().position(|s| s.name == name).unwrap_or_else(|| {
+            self.sections.push(Section { name, ..Section::default() });
+            self.sections.len() - 1
+        });
+        &mut self.sections[place]
+    }
+
+    /// Makes a section, which may stay empty.
+    pub fn section(&mut self, name: &'static str) {
+        self.section_mut(name);
+    }
+
+    pub fn has(&self, section: &str) -> bool {
+        self.sections.iter().any(|s| s.name == section)
+    }
+
+    pub fn get(&self, section: &str, key: &str) -> Option<&str> {
+        let section = self.sections.iter().find(|s| s.name == section)?;
+        section.place(key).map(|i| section.lines[i].1.as_str())
+    }
+
+    /// Sets a key; one that is there keeps its place.
+    pub fn set(&mut self, section: &'static str, key: &str, value: impl Into<String>) {
+        let section = self.section_mut(section);
+        match section.place(key) {
+            Some(i) => section.lines[i].1 = value.into(),
+            None => {
+                section.single.push(section.lines.len());
+                section.lines.push((key.to_string(), value.into()));
+            }
+        }
+    }
+
+    pub fn set_some(&mut self, section: &'static str, key: &str, value: Option<String>) {
+        if let Some(value) = value {
+            self.set(section, key, value);
+        }
+    }
+
+    /// Adds a key that occurs once and is not asked for again: one of a running number.
+    pub fn add(&mut self, section: &'static str, key: String, value: String) {
+        self.section_mut(section).lines.push((key, value));
+    }
+
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        for section in &self.sections {
+            text.push_str(&format!("[{}]\n", section.name));
+            for (key, value) in &section.lines {
+                text.push_str(&format!("{key}={value}\n"));
+            }
+            text.push('\n');
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn order_is_that_of_naming() {
+        let mut file = super::Keyfile::default();
+        file.set("b", "k", "1");
+        file.section("empty");
+        file.add("b", "route1".into(), "r".into());
+        file.set("a", "x", "2");
+        file.set("b", "k", "3");
+        assert_eq!(file.text(), "[b]\nk=3\nroute1=r\n\n[empty]\n\n[a]\nx=2\n\n");
+        assert_eq!((file.get("b", "k"), file.get("b", "route1")), (Some("3"), None));
+        assert!(file.has("empty") && !file.has("c"));
+    }
+}

@@ -1,0 +1,173 @@
+//! The `[ipv4]` and `[ipv6]` sections of a NetworkManager profile.
+
+use config::Node;
+
+use crate::model::{Dns, Link, LinkKind, Method, Route, Subnet};
+use crate::parse::address::is_ipv6;
+
+use super::keyfile::Keyfile;
+use super::network_manager::is_bond;
+use super::{Rendered, eni::is_inet6, python};
+
+const FAMILIES: [&str; 2] = ["ipv4", "ipv6"];
+
+fn family(inet6: bool) -> &'static str {
+    FAMILIES[usize::from(inet6)]
+}
+
+/// The mtu of the device: the last one that an IPv4 subnet has, else its own.
+pub fn mtu(link: &Link) -> Option<&Node> {
+    let of_subnet = link.subnets.iter().rev().filter(|s| !is_inet6(s)).find_map(|s| s.mtu.as_ref());
+    of_subnet.or(link.mtu.as_ref())
+}
+
+pub fn addresses(profile: &mut Keyfile, link: &Link, global: &Dns, done: &mut Rendered) {
+    if link.subnets.is_empty() && is_bond(link) {
+        for family in FAMILIES {
+            profile.set(family, "method", "disabled");
+            profile.set(family, "may-fail", "false");
+        }
+    }
+    let mut count = Count::default();
+    for subnet in &link.subnets {
+        let section = family(is_inet6(subnet));
+        method(profile, section, subnet.method);
+        if let (Some(address), Some(prefix)) = (&subnet.address, subnet.prefix) {
+            let number = count.next(section, Kind::Address);
+            profile.add(section, format!("address{number}"), format!("{address}/{prefix}"));
+        }
+        if let Some(gateway) = &subnet.gateway {
+            profile.set(section, "gateway", gateway);
+        }
+        for item in &subnet.routes {
+            route(profile, item, &mut count);
+        }
+        if let Some(metric) = &subnet.metric {
+            profile.set(section, "route-metric", python(metric));
+        }
+    }
+    let can_wait = |f: &str| {
+        profile.get(f, "may-fail") == Some("false")
+            && matches!(profile.get(f, "method"), Some("auto" | "dhcp"))
+    };
+    if FAMILIES.iter().all(|f| can_wait(f)) {
+        for family in FAMILIES {
+            profile.set(family, "may-fail", "true");
+        }
+    }
+    if !matches!(link.kind, LinkKind::Loopback) {
+        dns(profile, link, global, done);
+    }
+}
+
+/// How the family gets its addresses. What was said before is only ever widened.
+fn method(profile: &mut Keyfile, section: &'static str, method: Method) {
+    let (word, may_fail) = match method {
+        Method::Static | Method::Static6 => ("manual", "false"),
+        Method::Dhcp | Method::Dhcp4 | Method::Dhcp6 | Method::Slaac | Method::Dhcp6Stateless => {
+            ("auto", "false")
+        }
+        Method::Dhcp6Stateful => ("dhcp", "false"),
+        Method::Manual | Method::Loopback | Method::Auto => ("auto", "true"),
+    };
+    let rank = |word: &str| ["disabled", "manual", "auto", "dhcp"].iter().position(|w| *w == word);
+    match profile.get(section, "method") {
+        Some(now) if rank(now) >= rank(word) => {}
+        _ => profile.set(section, "method", word),
+    }
+    if profile.get(section, "may-fail").is_none() || may_fail == "true" {
+        profile.set(section, "may-fail", may_fail);
+    }
+    if matches!(method, Method::Slaac | Method::Dhcp6Stateless | Method::Dhcp6Stateful)
+        && !profile.has("ipv4")
+    {
+        profile.set("ipv4", "method", "disabled");
+    }
+}
+
+/// Running numbers: of addresses and of routes, for each family.
+#[derive(Default)]
+struct Count([[u32; 2]; 2]);
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Address,
+    Route,
+}
+
+impl Count {
+    fn next(&mut self, section: &str, kind: Kind) -> u32 {
+        let number = &mut self.0[usize::from(section == "ipv6")][kind as usize];
+        *number += 1;
+        *number
+    }
+}
+
+/// A route, in the section of its own family. The metric of a default route is that of the whole family.
+fn route(profile: &mut Keyfile, route: &Route, count: &mut Count) {
+    let section = family(is_ipv6(&route.network));
+    let number = count.next(section, Kind::Route);
+    let mut value = format!("{}/{}", route.network, route.prefix);
+    let is_default = route.prefix == 0 && ["0.0.0.0", "::"].contains(&route.network.as_str());
+    let metric = route.metric.map(|m| m.to_string());
+    let in_route = metric.clone().filter(|_| !is_default);
+    match (&route.gateway, &in_route) {
+        (Some(gateway), _) => value.push_str(&format!(",{gateway}")),
+        (None, Some(_)) => value.push(','),
+        (None, None) => {}
+    }
+    if let Some(metric) = in_route {
+        value.push_str(&format!(",{metric}"));
+    }
+    profile.add(section, format!("route{number}"), value);
+    if let Some(mtu) = &route.mtu {
+        profile.add(section, format!("route{number}_options"), format!("mtu={}", python(mtu)));
+    }
+    if is_default {
+        profile.set_some(section, "route-metric", metric);
+    }
+}
+
+/// The subnets' servers, then the link's own; without any, those of the whole machine. The same for searches.
+fn dns(profile: &mut Keyfile, link: &Link, global: &Dns, done: &mut Rendered) {
+    let collect = |of: fn(&Dns) -> &Vec<String>| -> Vec<String> {
+        let subnets = link.subnets.iter().map(|s: &Subnet| of(&s.dns));
+        let own = link.dns.iter().map(of);
+        let mut all: Vec<String> = Vec::new();
+        for text in subnets.flatten() {
+            all.push(text.clone());
+        }
+        for text in own.flatten() {
+            if !all.contains(text) {
+                all.push(text.clone());
+            }
+        }
+        if all.is_empty() { of(global).clone() } else { all }
+    };
+    let takes = |profile: &Keyfile, section: &str| {
+        profile.has(section) && profile.get(section, "method") != Some("disabled")
+    };
+    let list = |items: &[&String]| items.iter().map(|i| format!("{i};")).collect::<String>();
+    let servers = collect(|d| &d.servers);
+    for inet6 in [false, true] {
+        let of_family: Vec<&String> = servers.iter().filter(|s| is_ipv6(s) == inet6).collect();
+        let section = family(inet6);
+        if of_family.is_empty() {
+            continue;
+        }
+        if takes(profile, section) {
+            profile.set(section, "dns", list(&of_family));
+        } else if !link.subnets.is_empty() && link.dns.is_some() {
+            done.remark(format!(
+                "{}: name servers of a family that the link has no addresses of are left out",
+                link.name
+            ));
+        }
+    }
+    let search = collect(|d| &d.search);
+    for section in FAMILIES {
+        if !search.is_empty() && takes(profile, section) {
+            profile.set(section, "dns-search", list(&search.iter().collect::<Vec<_>>()));
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! `/etc/resolv.conf` for the services that do not write it themselves: what is there stays, what is new is added.
+
+use crate::model::{Dns, Model};
+
+pub const PATH: &str = "/etc/resolv.conf";
+const HEADER: &str = "; Created by cloud-init automatically, do not edit.\n;\n";
+/// The resolver reads no more of them.
+const MOST_DOMAINS: usize = 6;
+const MOST_LETTERS: usize = 256;
+
+/// All servers and search domains: those of the subnets, the links' own, the machine's.
+pub fn servers(model: &Model) -> Dns {
+    let mut all = Dns::default();
+    let mut seen = [std::collections::HashSet::new(), std::collections::HashSet::new()];
+    let links = model.links.iter().flat_map(|l| l.subnets.iter().map(|s| &s.dns).chain(&l.dns));
+    for dns in links.chain([&model.dns]) {
+        all.servers.extend(dns.servers.iter().filter(|s| seen[0].insert(s.as_str())).cloned());
+        all.search.extend(dns.search.iter().filter(|s| seen[1].insert(s.as_str())).cloned());
+    }
+    all
+}
+
+/// An existing file with servers and domains added: its comments and options stay where they are, servers and
+/// then the search domains come last. And whether there were more domains than the resolver reads.
+pub fn merged(existing: &str, dns: &Dns) -> (String, bool) {
+    let mut kept = String::new();
+    let mut servers: Vec<String> = Vec::new();
+    let mut search: Vec<String> = Vec::new();
+    for line in existing.strip_prefix(HEADER).unwrap_or(existing).lines() {
+        let mut words = line.split_whitespace();
+        match words.next() {
+            Some("nameserver") => servers.extend(words.next().map(str::to_string)),
+            // The last one counts, as the resolver has it.
+            Some("search") => search = words.map(str::to_string).collect(),
+            _ => {
+                kept.push_str(line);
+                kept.push('\n');
+            }
+        }
+    }
+    for server in &dns.servers {
+        if !servers.contains(server) {
+            servers.push(server.clone());
+        }
+    }
+    let mut too_many = false;
+    for domain in &dns.search {
+        if search.contains(domain) {
+            continue;
+        }
+        let letters = search.iter().map(|d| d.len() + 1).sum::<usize>() + domain.len();
+        if search.len() == MOST_DOMAINS || letters > MOST_LETTERS {
+            too_many = true;
+            break;
+        }
+        search.push(domain.clone());
+    }
+    let mut text = format!("{HEADER}{kept}");
+    for server in servers {
+        text.push_str(&format!("nameserver {server}\n"));
+    }
+    if !search.is_empty() {
+        text.push_str(&format!("search {}\n", search.join(" ")));
+    }
+    (text, too_many)
+}

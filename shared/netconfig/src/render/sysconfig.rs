@@ -1,0 +1,304 @@
+//! ifcfg files below /etc/sysconfig, as Red Hat's family and SUSE's read them: two [`Flavour`]s of one language.
+
+use std::collections::{BTreeMap, HashMap};
+
+use system::System;
+
+use crate::model::{Link, LinkKind, Model};
+
+use super::{File, Files, Rendered, Target, eni::is_inet6, ifcfg, python, resolv_conf, udev};
+
+pub const HEADER: &str = "# Created by cloud-init automatically, do not edit.\n#\n";
+pub const CONTROL: &str = "/etc/sysconfig/network";
+const NO_DNS: &str = "/etc/NetworkManager/conf.d/99-cloud-init.conf";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flavour {
+    RedHat,
+    Suse,
+}
+
+impl Flavour {
+    fn folder(self) -> &'static str {
+        match self {
+            Flavour::RedHat => "/etc/sysconfig/network-scripts",
+            Flavour::Suse => "/etc/sysconfig/network",
+        }
+    }
+
+    fn udev_rules(self) -> &'static str {
+        match self {
+            Flavour::RedHat => "/etc/udev/rules.d/70-persistent-net.rules",
+            Flavour::Suse => "/etc/udev/rules.d/85-persistent-net-cloud-init.rules",
+        }
+    }
+}
+
+pub fn available(sys: &System) -> bool {
+    let target = Target::of_machine(sys);
+    if target.sysconfig.is_none() {
+        return false;
+    }
+    let there =
+        |program: &str| ["/sbin", "/usr/sbin"].iter().any(|dir| sys.is_file(format!("{dir}/{program}")));
+    let scripts = ["/etc/sysconfig/network-scripts/network-functions", "/etc/sysconfig/config"];
+    let has_scripts = there("ifup") && there("ifdown") && scripts.iter().any(|p| sys.is_file(p));
+    has_scripts || has_ifcfg_plugin(sys)
+}
+
+/// NetworkManager's own reader of these files.
+pub fn has_ifcfg_plugin(sys: &System) -> bool {
+    let has = |dir: &str| {
+        let versions = sys.list(dir).unwrap_or_default();
+        versions.iter().any(|v| sys.is_file(format!("{dir}/{v}/libnm-settings-plugin-ifcfg-rh.so")))
+            || sys.is_file(format!("{dir}/libnm-settings-plugin-ifcfg-rh.so"))
+    };
+    ["/usr/lib/NetworkManager", "/usr/lib64/NetworkManager"].iter().any(|dir| has(dir))
+}
+
+/// The keys of one ifcfg file: sorted when they are written.
+#[derive(Default)]
+pub struct Ifcfg(BTreeMap<String, String>);
+
+impl Ifcfg {
+    pub fn set(&mut self, key: impl Into<String>, value: impl Into<String>) {
+        self.0.insert(key.into(), value.into());
+    }
+
+    /// Puts a word behind what the key holds already.
+    pub fn append(&mut self, key: &str, word: &str) {
+        let value = self.0.entry(key.to_string()).or_default();
+        if !value.is_empty() {
+            value.push(' ');
+        }
+        value.push_str(word);
+    }
+
+    pub fn get(&self, key: &str) -> Option<&str> {
+        self.0.get(key).map(String::as_str)
+    }
+
+    fn text(&self) -> String {
+        let mut text = HEADER.to_string();
+        for (key, value) in &self.0 {
+            let quote = if value.contains(char::is_whitespace) { "\"" } else { "" };
+            text.push_str(&format!("{key}={quote}{value}{quote}\n"));
+        }
+        text
+    }
+}
+
+pub fn render(model: &Model, target: &Target) -> Files {
+    let flavour = target.sysconfig.ok_or("this distribution has no settings for sysconfig")?;
+    let mut done = Rendered::default();
+    let joins = Joins::of(model);
+    let has_default_route = model
+        .routes
+        .iter()
+        .chain(model.links.iter().flat_map(|l| l.subnets.iter().flat_map(|s| &s.routes)))
+        .any(ifcfg::is_default);
+    for link in model.links.iter().filter(|l| l.kind != LinkKind::Loopback) {
+        if link.name.contains(['/', '\0']) {
+            return Err("the name of a link cannot hold a slash".into());
+        }
+        let mut file = Ifcfg::default();
+        device(&mut file, link, flavour);
+        if flavour == Flavour::Suse {
+            ifcfg::suse(&mut file, link);
+        } else {
+            ifcfg::red_hat(&mut file, link, has_default_route);
+        }
+        let routes = match flavour {
+            Flavour::RedHat => ifcfg::routes(&mut file, link, &mut done)?,
+            Flavour::Suse => None,
+        };
+        joined(&mut file, link, &joins, flavour);
+        let path = |kind: &str| format!("{}/{kind}-{}", flavour.folder(), link.name);
+        done.files.push(File::new(&path("ifcfg"), file.text()));
+        if let Some([v4, v6]) = routes {
+            done.files.push(File::new(&path("route"), v4));
+            done.files.push(File::new(&path("route6"), v6));
+        }
+    }
+    let dns = resolv_conf::servers(model);
+    if !dns.is_empty() {
+        let (content, too_many) =
+            resolv_conf::merged(target.resolv_conf.as_deref().unwrap_or_default(), &dns);
+        if too_many {
+            done.remark("resolv.conf holds 6 search domains of 256 letters in all: the others are left out");
+        }
+        done.files.push(File::new(resolv_conf::PATH, content));
+        done.files.push(File::new(NO_DNS, format!("{HEADER}[main]\ndns = none\n")));
+    }
+    if flavour == Flavour::RedHat {
+        done.files.push(File::new(CONTROL, control(model, target.control.as_deref().unwrap_or_default())));
+    }
+    done.files.push(udev::rules(model, flavour.udev_rules()));
+    Ok(done)
+}
+
+/// Who is made of whom, by id.
+struct Joins<'a> {
+    by_id: HashMap<&'a str, &'a Link>,
+    /// The names of a bond's members.
+    members: HashMap<&'a str, Vec<&'a str>>,
+    bridges: HashMap<&'a str, &'a Link>,
+}
+
+impl Joins<'_> {
+    fn of(model: &Model) -> Joins<'_> {
+        let by_id = model.links.iter().map(|l| (l.id.as_str(), l)).collect();
+        let mut members: HashMap<&str, Vec<&str>> = HashMap::new();
+        let mut bridges = HashMap::new();
+        for link in &model.links {
+            if let Some(bond) = &link.bond {
+                members.entry(bond).or_default().push(&link.name);
+            }
+            for port in &link.ports {
+                bridges.insert(port.as_str(), link);
+            }
+        }
+        for names in members.values_mut() {
+            names.sort_unstable();
+        }
+        Joins { by_id, members, bridges }
+    }
+}
+
+/// What every file begins with: the device, its address and mtu.
+fn device(file: &mut Ifcfg, link: &Link, flavour: Flavour) {
+    let red_hat = flavour == Flavour::RedHat;
+    if red_hat {
+        file.set("DEVICE", &link.name);
+        file.set("ONBOOT", "yes");
+        file.set("USERCTL", "no");
+        file.set("BOOTPROTO", "none");
+    } else {
+        file.set("BOOTPROTO", "static");
+        file.set("STARTMODE", "auto");
+    }
+    let kind = match link.kind {
+        LinkKind::Infiniband => Some("InfiniBand"),
+        LinkKind::Bond if red_hat && link.bond.is_none() => Some("Bond"),
+        LinkKind::Bridge if red_hat => Some("Bridge"),
+        LinkKind::Vlan => None,
+        _ => red_hat.then_some("Ethernet"),
+    };
+    if let Some(kind) = kind {
+        file.set("TYPE", kind);
+    }
+    let mac_key = match (link.kind, red_hat) {
+        (LinkKind::Vlan, _) => None,
+        (LinkKind::Bond | LinkKind::Bridge, true) => Some("MACADDR"),
+        (_, true) => Some("HWADDR"),
+        (LinkKind::Bridge, false) => Some("LLADDRESS"),
+        (_, false) => Some("LLADDR"),
+    };
+    if let (Some(key), Some(mac)) = (mac_key, &link.mac) {
+        file.set(key, mac);
+    }
+    if let Some(mtu) = &link.mtu {
+        file.set("MTU", python(mtu));
+    }
+    if let Some(on) = link.accept_ra.filter(|_| red_hat) {
+        file.set("IPV6_FORCE_ACCEPT_RA", yes(on));
+    }
+    if link.wakeonlan == Some(true) && link.kind == LinkKind::Physical {
+        file.set("ETHTOOL_OPTS", "wol g");
+    }
+}
+
+pub fn yes(on: bool) -> &'static str {
+    if on { "yes" } else { "no" }
+}
+
+/// Bonds, bridges and vlans, and the membership in them.
+fn joined(file: &mut Ifcfg, link: &Link, joins: &Joins<'_>, flavour: Flavour) {
+    let red_hat = flavour == Flavour::RedHat;
+    match link.kind {
+        LinkKind::Bond if link.bond.is_none() => {
+            file.set("BONDING_MASTER", "yes");
+            let options = ifcfg::bonding_options(link);
+            if !options.is_empty() {
+                file.set(if red_hat { "BONDING_OPTS" } else { "BONDING_MODULE_OPTS" }, options);
+            }
+            for (i, name) in joins.members.get(link.id.as_str()).into_iter().flatten().enumerate() {
+                file.set(format!("BONDING_SLAVE{}{i}", if red_hat { "" } else { "_" }), *name);
+            }
+        }
+        LinkKind::Bridge => {
+            let names = if red_hat {
+                [("bridge_ageing", "AGEING"), ("bridge_bridgeprio", "PRIO")]
+            } else {
+                [("bridge_ageing", "BRIDGE_AGEINGTIME"), ("bridge_bridgeprio", "BRIDGE_PRIORITY")]
+            };
+            for (flat, key) in names {
+                if let Some(value) = link.params.get(flat) {
+                    file.set(key, python(value));
+                }
+            }
+            if let Some(stp) = link.params.get("bridge_stp") {
+                let on = !stp.is_falsy();
+                if red_hat {
+                    file.set("STP", yes(on));
+                } else {
+                    file.set("BRIDGE_STP", if on { "on" } else { "off" });
+                }
+            }
+            if !red_hat && !link.ports.is_empty() {
+                let names =
+                    link.ports.iter().map(|id| joins.by_id.get(id.as_str()).map_or(id.as_str(), |l| &l.name));
+                file.set("BRIDGE_PORTS", names.collect::<Vec<_>>().join(" "));
+            }
+        }
+        LinkKind::Vlan => {
+            let below = link.vlan_link.as_deref().unwrap_or_default();
+            if red_hat {
+                file.set("VLAN", "yes");
+                file.set("PHYSDEV", below);
+            } else {
+                file.set("VLAN_ID", link.vlan_id.as_ref().map(python).unwrap_or_default());
+                let below = joins.by_id.get(below).map_or(below, |l| l.name.as_str());
+                file.set("ETHERDEVICE", below);
+            }
+        }
+        _ => {}
+    }
+    if let Some(bond) = &link.bond {
+        if red_hat {
+            file.set("MASTER", bond);
+            file.set("SLAVE", "yes");
+        } else {
+            file.set("BOOTPROTO", "none");
+            file.set("STARTMODE", "hotplug");
+        }
+    }
+    if let Some(bridge) = joins.bridges.get(link.id.as_str()) {
+        file.set("BRIDGE", if red_hat { bridge.name.as_str() } else { "yes" });
+    }
+}
+
+/// `/etc/sysconfig/network`: whether there is networking at all. Foreign lines stay.
+fn control(model: &Model, existing: &str) -> String {
+    const OURS: [&str; 3] = ["NETWORKING", "NETWORKING_IPV6", "IPV6_AUTOCONF"];
+    let mut text = format!("{HEADER}NETWORKING=yes\n");
+    if model.links.iter().flat_map(|l| &l.subnets).any(|s| uses_ipv6(s)) {
+        text.push_str("NETWORKING_IPV6=yes\nIPV6_AUTOCONF=no\n");
+    }
+    let foreign = existing
+        .lines()
+        .filter(|line| !OURS.iter().any(|word| line.contains(word)) && !HEADER.lines().any(|h| h == *line));
+    for line in foreign {
+        text.push_str(line);
+        text.push('\n');
+    }
+    text
+}
+
+/// Autoconfiguration alone does not count.
+fn uses_ipv6(subnet: &crate::model::Subnet) -> bool {
+    use crate::model::Method;
+    let automatic = matches!(subnet.method, Method::Slaac | Method::Dhcp6Stateless | Method::Dhcp6Stateful);
+    let literal = subnet.address.as_deref().is_some_and(crate::parse::address::is_ipv6);
+    literal || (is_inet6(subnet) && !automatic)
+}

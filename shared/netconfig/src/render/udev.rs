@@ -1,0 +1,25 @@
+//! The udev rules that keep NICs at their names where the network service itself cannot: beside the files of eni
+//! and sysconfig.
+
+use crate::model::{LinkKind, Model};
+
+use super::File;
+
+/// One rule for each NIC that is known by its address.
+pub fn rules(model: &Model, path: &str) -> File {
+    let mut content = String::new();
+    for link in model.links.iter().filter(|l| l.kind == LinkKind::Physical) {
+        let Some(mac) = &link.mac else { continue };
+        let driver = link.driver.as_deref().unwrap_or("?*");
+        let clauses = [
+            "SUBSYSTEM==\"net\"".to_string(),
+            "ACTION==\"add\"".to_string(),
+            format!("DRIVERS==\"{driver}\""),
+            format!("ATTR{{address}}==\"{mac}\""),
+            format!("NAME=\"{}\"", link.name),
+        ];
+        content.push_str(&clauses.join(", "));
+        content.push('\n');
+    }
+    File { keep_mode: true, ..File::new(path, content) }
+}
