@@ -225,7 +225,8 @@ fn restore(sys: &System, earlier: &[(&File, Option<Vec<u8>>)], remove_new: bool)
     }
 }
 
-fn how(sys: &System, file: &File) -> Write {
+/// The mode and owner with which a file is written: what is there may count.
+pub fn how(sys: &System, file: &File) -> Write {
     use std::os::unix::fs::PermissionsExt;
     let there = sys.metadata(&file.path).ok().map(|m| m.permissions().mode() & 0o7777);
     let mode = match there {

@@ -41,19 +41,11 @@ pub struct Converted {
     pub lost: Findings,
 }
 
-/// A text of one format (a name of [`parse::FORMATS`]) as the files of one renderer (a name of
-/// [`render::RENDERERS`]), for one target: `devel net-convert`. Nothing of this machine plays a part but
-/// what `known` holds.
-pub fn convert(
-    format: &str,
-    source: &str,
-    text: &str,
-    renderer: &str,
-    target: &Target,
-    known: &Known,
-) -> Result<Converted, String> {
-    let format = parse::Format::named(format).ok_or("unknown input format")?;
-    let renderer = render::named(renderer).ok_or("unknown output format")?;
+/// A text of one format (a name of [`parse::FORMATS`]) as a configuration of version 1 or 2, and what was odd about
+/// the text.
+pub fn read(format: &str, source: &str, text: &str, known: &Known) -> Result<(Node, Findings), String> {
+    let row = parse::FORMATS.iter().find(|f| f.name == format);
+    let format = row.ok_or_else(|| format!("nothing here reads the input format '{format}'"))?;
     let mut findings = Findings::default();
     let node = if format.json {
         let json = serde_json::from_str(text).map_err(|e| format!("{source}: {e}"))?;
@@ -65,7 +57,21 @@ pub fn convert(
         }
         parsed.root
     };
-    let config = (format.to_config)(&node, known)?;
+    Ok(((format.to_config)(&node, known)?, findings))
+}
+
+/// The same as the files of one renderer (a name of [`render::RENDERERS`]), for one target: `devel net-convert`.
+/// Nothing of this machine plays a part but what `known` and `target` hold.
+pub fn convert(
+    format: &str,
+    source: &str,
+    text: &str,
+    renderer: &str,
+    target: &Target,
+    known: &Known,
+) -> Result<Converted, String> {
+    let renderer = render::named(renderer).ok_or("unknown output format")?;
+    let (config, mut findings) = read(format, source, text, known)?;
     let rendered = render::render(&config, renderer, target, known)?;
     findings.extend(rendered.findings);
     Ok(Converted { files: rendered.files, findings, lost: rendered.lost })

@@ -230,10 +230,11 @@ pub fn join(path: &str, key: &str) -> String {
     if path.is_empty() { key.to_string() } else { format!("{path}.{key}") }
 }
 
-/// True, or a text that upstream takes for true.
+/// True, or a number or text that upstream takes for true.
 pub fn truth(node: &Node) -> bool {
     match &node.value {
         Value::Bool(b) => *b,
+        Value::Int(number) => *number == 1,
         Value::Str(text) => {
             matches!(text.trim().to_ascii_lowercase().as_str(), "true" | "1" | "on" | "yes")
         }

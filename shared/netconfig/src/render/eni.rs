@@ -118,17 +118,18 @@ impl Writer<'_> {
             let inet6 = is_inet6(subnet);
             let (family, method) = (if inet6 { "inet6" } else { "inet" }, method(subnet.method));
             let mut lines = vec![format!("{control}\niface {name} {family} {method}")];
+            // The machine's servers stand on the loopback and push aside what its first subnet has.
+            let own = global.filter(|g| i == 0 && !g.is_empty()).unwrap_or(&subnet.dns);
             if lent.is_empty() {
-                lent = subnet.dns.clone();
+                lent = own.clone();
             }
-            let dns = if subnet.dns.is_empty() { &lent } else { &subnet.dns };
-            let dns = if i == 0 { global.filter(|g| !g.is_empty()).unwrap_or(dns) } else { dns };
-            lines.extend(options(subnet, dns, inet6));
+            let dns = if own.is_empty() { &lent } else { own };
+            lines.extend(options(subnet, dns, inet6, i == 0));
             if i == 0 {
                 lines.extend(self.attributes(Some(subnet)));
             }
             let waiting = if inet6 { std::mem::take(&mut held) } else { Vec::new() };
-            for route in waiting.into_iter().chain(&subnet.routes) {
+            for route in subnet.routes.iter().chain(waiting) {
                 if is_ipv6(&route.network) && !inet6 {
                     held.push(route);
                 } else {
@@ -236,7 +237,7 @@ fn method(method: Method) -> &'static str {
     }
 }
 
-fn options(subnet: &Subnet, dns: &Dns, inet6: bool) -> Vec<String> {
+fn options(subnet: &Subnet, dns: &Dns, inet6: bool, is_first: bool) -> Vec<String> {
     let mut lines = servers(dns, inet6);
     match (&subnet.address, subnet.prefix) {
         (Some(address), Some(prefix)) => lines.push(format!("address {address}/{prefix}")),
@@ -254,7 +255,8 @@ fn options(subnet: &Subnet, dns: &Dns, inet6: bool) -> Vec<String> {
     lines
         .extend(nodes.iter().filter_map(|(key, node)| node.as_ref().map(|n| format!("{key} {}", python(n)))));
     match subnet.method {
-        Method::Slaac => lines.push("dhcp 0".into()),
+        // What ifupdown does anyway; upstream says it in the first stanza only.
+        Method::Slaac if is_first => lines.push("dhcp 0".into()),
         Method::Dhcp6Stateless => lines.push("dhcp 1".into()),
         _ => {}
     }

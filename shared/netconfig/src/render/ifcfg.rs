@@ -1,6 +1,5 @@
 //! What subnets, routes and bonding options become in ifcfg files.
 
-use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
 use config::Value;
@@ -180,6 +179,7 @@ fn address(file: &mut Ifcfg, subnet: &Subnet, numbers: &mut [usize; 2], red_hat:
 
 /// Default routes go into the ifcfg file, the others into files of their own; none without routes.
 pub fn routes(file: &mut Ifcfg, link: &Link, done: &mut Rendered) -> Result<Option<[String; 2]>, String> {
+    let mut number = 0;
     let mut lists = [Vec::new(), Vec::new()];
     let mut seen = [false, false];
     for subnet in &link.subnets {
@@ -188,24 +188,29 @@ pub fn routes(file: &mut Ifcfg, link: &Link, done: &mut Rendered) -> Result<Opti
                 done.remark(format!("{}: a route without a gateway is left out", link.name));
                 continue;
             };
-            if is_default(route) && !is_automatic6(subnet.method) {
+            if is_default(route) && subnet.method != Method::Dhcp6 && !is_automatic6(subnet.method) {
                 default_route(file, link, subnet, route, gateway, &mut seen)?;
             } else {
-                lists[usize::from(is_ipv6(&route.network))].push((route, gateway));
+                number += 1;
+                lists[usize::from(is_ipv6(&route.network))].push((number.to_string(), route, gateway));
             }
         }
     }
     if lists.iter().all(Vec::is_empty) {
         return Ok(None);
     }
-    let [v4, v6] = lists.map(in_text_order);
+    // In the order of their running numbers as texts, as upstream has them: the tenth comes before the second.
+    let [v4, v6] = lists.map(|mut list| {
+        list.sort_by(|a, b| a.0.cmp(&b.0));
+        list
+    });
     let mut texts = [HEADER.to_string(), HEADER.to_string()];
-    for (n, (route, gateway)) in v4.into_iter().enumerate() {
+    for (n, (_, route, gateway)) in v4.into_iter().enumerate() {
         let (network, mask) = (&route.network, netmask(route.prefix));
         texts[0].push_str(&format!("ADDRESS{n}={network}\nGATEWAY{n}={gateway}\nNETMASK{n}={mask}\n"));
         texts[0].extend(route.metric.map(|m| format!("METRIC{n}={m}\n")));
     }
-    for (route, gateway) in v6 {
+    for (_, route, gateway) in v6 {
         let metric = route.metric.map(|m| format!("metric {m}")).unwrap_or_default();
         let (network, prefix, name) = (&route.network, route.prefix, &link.name);
         texts[1].push_str(&format!("{network}/{prefix} via {gateway} {metric} dev {name}\n"));
@@ -238,11 +243,4 @@ fn default_route(
         file.set(key, metric.to_string());
     }
     Ok(())
-}
-
-/// In the order of their running numbers from 1 as texts, as upstream has them: the tenth comes before the second.
-fn in_text_order<T>(items: Vec<T>) -> Vec<T> {
-    let numbered: BTreeMap<String, T> =
-        items.into_iter().enumerate().map(|(i, item)| ((i + 1).to_string(), item)).collect();
-    numbered.into_values().collect()
 }

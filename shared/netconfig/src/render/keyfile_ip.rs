@@ -110,7 +110,10 @@ fn route(profile: &mut Keyfile, route: &Route, count: &mut Count) {
     let mut value = format!("{}/{}", route.network, route.prefix);
     let is_default = route.prefix == 0 && ["0.0.0.0", "::"].contains(&route.network.as_str());
     let metric = route.metric.map(|m| m.to_string());
-    let in_route = metric.clone().filter(|_| !is_default);
+    if is_default {
+        profile.set_some(section, "route-metric", metric.clone());
+    }
+    let in_route = metric.filter(|_| !is_default);
     match (&route.gateway, &in_route) {
         (Some(gateway), _) => value.push_str(&format!(",{gateway}")),
         (None, Some(_)) => value.push(','),
@@ -122,9 +125,6 @@ fn route(profile: &mut Keyfile, route: &Route, count: &mut Count) {
     profile.add(section, format!("route{number}"), value);
     if let Some(mtu) = &route.mtu {
         profile.add(section, format!("route{number}_options"), format!("mtu={}", python(mtu)));
-    }
-    if is_default {
-        profile.set_some(section, "route-metric", metric);
     }
 }
 

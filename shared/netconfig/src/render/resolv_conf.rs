@@ -26,17 +26,20 @@ pub fn merged(existing: &str, dns: &Dns) -> (String, bool) {
     let mut kept = String::new();
     let mut servers: Vec<String> = Vec::new();
     let mut search: Vec<String> = Vec::new();
-    for line in existing.strip_prefix(HEADER).unwrap_or(existing).lines() {
-        let mut words = line.split_whitespace();
+    let body = existing.strip_prefix(HEADER).unwrap_or(existing);
+    for line in body.lines() {
+        let mut words = line.split(['#', ';']).next().unwrap_or_default().split_whitespace();
         match words.next() {
             Some("nameserver") => servers.extend(words.next().map(str::to_string)),
-            // The last one counts, as the resolver has it.
-            Some("search") => search = words.map(str::to_string).collect(),
+            Some("search") => search.extend(words.map(str::to_string)),
             _ => {
                 kept.push_str(line);
                 kept.push('\n');
             }
         }
+    }
+    if dns.servers.iter().all(|s| servers.contains(s)) && dns.search.iter().all(|d| search.contains(d)) {
+        return (format!("{HEADER}{body}"), false);
     }
     for server in &dns.servers {
         if !servers.contains(server) {
@@ -63,4 +66,35 @@ pub fn merged(existing: &str, dns: &Dns) -> (String, bool) {
         text.push_str(&format!("search {}\n", search.join(" ")));
     }
     (text, too_many)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn dns(servers: &[&str], search: &[&str]) -> Dns {
+        let texts = |items: &[&str]| items.iter().map(|i| i.to_string()).collect();
+        Dns { servers: texts(servers), search: texts(search) }
+    }
+
+    #[test]
+    fn what_is_there_stays() {
+        for (existing, wanted) in [
+            ("", "nameserver 10.0.0.1\nsearch a.b\n"),
+            (
+                "options x\nsearch c.d # old\nnameserver 9.9.9.9\n# note\n",
+                "options x\n# note\nnameserver 9.9.9.9\nnameserver 10.0.0.1\nsearch c.d a.b\n",
+            ),
+            (
+                "search a.b\nsortlist x\nnameserver 10.0.0.1\n",
+                "search a.b\nsortlist x\nnameserver 10.0.0.1\n",
+            ),
+        ] {
+            let (text, too_many) = merged(existing, &dns(&["10.0.0.1"], &["a.b"]));
+            assert_eq!((text.strip_prefix(HEADER).unwrap(), too_many), (wanted, false), "{existing}");
+            assert_eq!(merged(&text, &dns(&["10.0.0.1"], &["a.b"])).0, text);
+        }
+        let many = ["a", "b", "c", "d", "e", "f", "g"];
+        assert!(merged("", &dns(&[], &many)) == (format!("{HEADER}search a b c d e f\n"), true));
+    }
 }
