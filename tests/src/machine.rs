@@ -26,6 +26,11 @@ impl Machine {
         Machine::above(name, &["cloud-init", "cloud-guest-utils"])
     }
 
+    /// A Debian without any cloud-init, with these packages.
+    pub fn with(name: &str, packages: &[&str]) -> Machine {
+        Machine::above(name, packages)
+    }
+
     fn above(name: &str, packages: &[&str]) -> Machine {
         let suite = suite();
         let mut words = vec![suite.as_str()];

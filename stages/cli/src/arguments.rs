@@ -54,6 +54,7 @@ pub enum Command {
     Apply(Apply),
     Features(Features),
     DhclientHook(DhclientHook),
+    Devel(Devel),
 }
 
 /// Run the local or the network stage.
@@ -229,6 +230,47 @@ pub struct Apply {
 #[argh(subcommand, name = "features")]
 pub struct Features {}
 
+/// Tools for people who write configurations and images.
+#[derive(FromArgs)]
+#[argh(subcommand, name = "devel")]
+pub struct Devel {
+    #[argh(subcommand)]
+    pub command: DevelCommand,
+}
+
+#[derive(FromArgs)]
+#[argh(subcommand)]
+pub enum DevelCommand {
+    NetConvert(NetConvert),
+}
+
+/// Convert a network configuration into the files of a network service.
+#[derive(FromArgs)]
+#[argh(subcommand, name = "net-convert")]
+pub struct NetConvert {
+    /// the configuration to read
+    #[argh(option, short = 'p')]
+    pub network_data: String,
+    /// its format: eni, yaml, azure-imds, network_data.json, vmware-imc
+    #[argh(option, short = 'k')]
+    pub kind: String,
+    /// where to write; made if it isn't there
+    #[argh(option, short = 'd')]
+    pub directory: String,
+    /// the distribution whose paths and headers to use
+    #[argh(option, short = 'D')]
+    pub distro: String,
+    /// NAME,MAC: a NIC's name by its address; may be repeated
+    #[argh(option, short = 'm')]
+    pub mac: Vec<String>,
+    /// more on standard error: the configuration that was read
+    #[argh(switch)]
+    pub debug: bool,
+    /// the files to write: eni, netplan, networkd, sysconfig, network-manager
+    #[argh(option, short = 'O')]
+    pub output_kind: String,
+}
+
 /// Does nothing (removed upstream; old hooks call it).
 #[derive(FromArgs)]
 #[argh(subcommand, name = "dhclient-hook")]
@@ -292,7 +334,7 @@ fn take_root(words: Vec<String>) -> Result<(String, Vec<String>), String> {
 
 /// `--key=value` in two words, `-lw` as `-l -w`, `-mfinal` as `-m final`, and the subcommands of older articles.
 fn normalise(words: Vec<String>) -> Vec<String> {
-    const WITH_VALUE: [char; 7] = ['f', 'm', 'n', 'i', 'u', 'c', 'v'];
+    let with_value: &str = if words.iter().any(|w| w == "net-convert") { "pkdDmO" } else { "fmniucv" };
     let mut result: Vec<String> = Vec::new();
     let mut words = words.into_iter();
     while let Some(word) = words.next() {
@@ -309,7 +351,7 @@ fn normalise(words: Vec<String>) -> Vec<String> {
             while let Some(letter) = letters.next() {
                 result.push(format!("-{letter}"));
                 let rest = letters.as_str();
-                if WITH_VALUE.contains(&letter) && !rest.is_empty() && !result.is_empty() {
+                if with_value.contains(letter) && !rest.is_empty() && !result.is_empty() {
                     result.push(rest.trim_start_matches('=').to_string());
                     break;
                 }
@@ -360,12 +402,33 @@ fn bad_choice(command: &Command) -> Option<String> {
             .configs
             .iter()
             .find_map(|t| check("-c/--configs", t, &["all", "ssh_config", "network", "datasource", "fstab"])),
+        Command::Devel(Devel { command: DevelCommand::NetConvert(n) }) => [
+            ("-k/--kind", &n.kind, KINDS),
+            ("-D/--distro", &n.distro, DISTROS),
+            ("-O/--output-kind", &n.output_kind, OUTPUT_KINDS),
+        ]
+        .iter()
+        .find_map(|(option, value, choices)| check(option, value, choices)),
         _ => None,
     }
 }
 
-const SUBCOMMANDS: [&str; 10] =
-    ["init", "modules", "single", "query", "features", "clean", "status", "cloud-id", "plan", "apply"];
+const KINDS: &[&str] = &["eni", "yaml", "azure-imds", "network_data.json", "vmware-imc"];
+const OUTPUT_KINDS: &[&str] = &["eni", "netplan", "networkd", "sysconfig", "network-manager"];
+
+/// Every distribution that upstream knows, in its order.
+#[rustfmt::skip]
+const DISTROS: &[&str] = &[
+    "alpine", "aosc", "arch", "debian", "ubuntu", "raspberry-pi-os", "freebsd", "dragonfly", "gentoo", "cos",
+    "netbsd", "openbsd", "almalinux", "amazon", "azurelinux", "centos", "cloudlinux", "eurolinux", "fedora",
+    "mariner", "miraclelinux", "openmandriva", "photon", "rhel", "rocky", "virtuozzo", "opensuse", "opensuse-leap",
+    "opensuse-microos", "opensuse-tumbleweed", "sle_hpc", "sle-micro", "sles", "suse", "openeuler", "OpenCloudOS",
+    "TencentOS",
+];
+
+const SUBCOMMANDS: [&str; 11] = [
+    "init", "modules", "single", "query", "features", "clean", "status", "cloud-id", "plan", "apply", "devel",
+];
 
 /// The complaint about a first word that is no subcommand.
 fn unknown_subcommand(words: &[&str]) -> Option<String> {
@@ -385,7 +448,19 @@ fn usage_message(output: &str) -> String {
     }
     if line == "Required options not provided:" {
         let names: Vec<&str> = output.lines().skip(1).map(str::trim).filter(|l| l.starts_with('-')).collect();
-        let names: Vec<&str> = names.iter().map(|n| if *n == "--name" { "--name/-n" } else { n }).collect();
+        let argparses = |n: &&str| {
+            match *n {
+                "--name" => "--name/-n",
+                "--network-data" => "-p/--network-data",
+                "--kind" => "-k/--kind",
+                "--directory" => "-d/--directory",
+                "--distro" => "-D/--distro",
+                "--output-kind" => "-O/--output-kind",
+                other => other,
+            }
+            .to_string()
+        };
+        let names: Vec<String> = names.iter().map(argparses).collect();
         return format!("the following arguments are required: {}", names.join(", "));
     }
     line.trim_end_matches(':').to_string()
@@ -397,6 +472,9 @@ pub fn help(name: &str, words: &[&str]) -> String {
         _ => None,
     };
     let subcommand = words.iter().find(|w| !w.starts_with('-')).copied();
+    if subcommand == Some("devel") && words.contains(&"net-convert") {
+        return ask(&["devel", "net-convert", "--help"]).unwrap_or_default();
+    }
     subcommand.and_then(|s| ask(&[s, "--help"])).or_else(|| ask(&["--help"])).unwrap_or_default()
 }
 
@@ -436,5 +514,17 @@ mod tests {
         assert!(message("single").starts_with("the following arguments are required: "));
         assert_eq!(message("status --wait --long"), "no error");
         assert_eq!(message("init -l --root /x"), "no error");
+        let convert = |kind: &str, distro: &str, output: &str| {
+            message(&format!("devel net-convert -p a -k{kind} --directory=b -D {distro} -O {output}"))
+        };
+        assert_eq!(convert("yaml", "TencentOS", "eni"), "no error");
+        assert!(convert("xml", "debian", "eni").starts_with("argument -k/--kind: invalid choice: 'xml'"));
+        assert!(convert("yaml", "plan9", "eni").starts_with("argument -D/--distro: invalid choice: 'plan9'"));
+        assert!(convert("yaml", "debian", "x").starts_with("argument -O/--output-kind: invalid choice: 'x'"));
+        let missing = message("devel net-convert -p a");
+        assert_eq!(
+            missing,
+            "the following arguments are required: -k/--kind, -d/--directory, -D/--distro, -O/--output-kind"
+        );
     }
 }

@@ -4,8 +4,10 @@
 mod arguments;
 mod clean;
 mod cloud_id;
+mod devel;
 mod features;
 mod machine;
+mod net_convert;
 mod per;
 mod plan;
 mod query;
@@ -43,6 +45,7 @@ fn main() -> ExitCode {
                 Command::Apply(args) => plan::apply(&machine, &top, &args),
                 Command::CloudId(args) => cloud_id::run(&machine, &args),
                 Command::Features(_) => features::run(),
+                Command::Devel(args) => devel::run(&machine, args),
                 // Removed upstream in 22.x; old DHCP hooks still call it.
                 Command::DhclientHook(_) => ExitCode::SUCCESS,
             }

@@ -140,7 +140,8 @@ impl Writer<'_> {
         }
         // IPv6 routes that no stanza of their family took.
         if !held.is_empty() {
-            let mut lines = vec![format!("{control}\niface {name} inet6 static")];
+            // Not static, as upstream has it: ifupdown refuses that without an address.
+            let mut lines = vec![format!("{control}\niface {name} inet6 manual")];
             lines.extend(servers(&lent, true));
             for route in held {
                 lines.extend(self.route(route, done));

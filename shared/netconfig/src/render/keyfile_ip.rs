@@ -36,14 +36,24 @@ pub fn addresses(profile: &mut Keyfile, link: &Link, global: &Dns, done: &mut Re
             let number = count.next(section, Kind::Address);
             profile.add(section, format!("address{number}"), format!("{address}/{prefix}"));
         }
-        if let Some(gateway) = &subnet.gateway {
-            profile.set(section, "gateway", gateway);
+        match &subnet.gateway {
+            Some(gateway) if subnet.method.is_static() => profile.set(section, "gateway", gateway),
+            // The whole profile would be refused.
+            Some(_) => done.remark(format!("{}: a gateway without an address is left out", link.name)),
+            None => {}
         }
         for item in &subnet.routes {
             route(profile, item, &mut count);
         }
         if let Some(metric) = &subnet.metric {
             profile.set(section, "route-metric", python(metric));
+        }
+    }
+    // A family that has routes alone: it must have some method, and need not come up.
+    for family in FAMILIES {
+        if profile.has(family) && profile.get(family, "method").is_none() {
+            profile.set(family, "method", "auto");
+            profile.set(family, "may-fail", "true");
         }
     }
     let can_wait = |f: &str| {

@@ -10,7 +10,7 @@ use crate::parse::address::is_ipv6;
 use crate::parse::{BOND, BRIDGE};
 
 use super::eni::is_inet6;
-use super::{Flavour, Target};
+use super::{Flavour, Target, python};
 
 /// Who is asked to write it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,13 +58,7 @@ const LINK: &[Row] = &[
         lost: |l, w| l.driver.is_some() && [Netplan, NetworkManager].contains(&w),
     },
     Row { v1: "mac_address", v2: "macaddress", lost: loses_mac },
-    Row {
-        v1: "mtu",
-        v2: "mtu",
-        lost: |l, w| {
-            l.mtu.is_some() && w == NetworkManager && matches!(l.kind, LinkKind::Vlan | LinkKind::Bridge)
-        },
-    },
+    Row { v1: "mtu", v2: "mtu", lost: loses_mtu },
     Row { v1: "", v2: "routing-policy", lost: |l, w| !l.rules.is_empty() && w != Networkd },
     Row { v1: "", v2: "dhcp4-overrides", lost: |l, w| loses_overrides(l, Method::Dhcp4, w) },
     Row { v1: "", v2: "dhcp6-overrides", lost: |l, w| loses_overrides(l, Method::Dhcp6, w) },
@@ -155,6 +149,18 @@ fn loses_mac(link: &Link, who: Who) -> bool {
             LinkKind::Physical | LinkKind::Loopback => who == Eni && link.kind == LinkKind::Loopback,
             LinkKind::Bridge | LinkKind::Unknown => false,
         }
+}
+
+/// A link's own mtu, which gives way to that of a subnet.
+fn loses_mtu(link: &Link, who: Who) -> bool {
+    let Some(mtu) = &link.mtu else { return false };
+    let differs = |s: &Subnet| s.mtu.as_ref().is_some_and(|m| python(m) != python(mtu));
+    match who {
+        NetworkManager if matches!(link.kind, LinkKind::Vlan | LinkKind::Bridge) => true,
+        Networkd => false,
+        Eni => link.subnets.first().is_some_and(differs),
+        Netplan | NetworkManager | RedHat | Suse => link.subnets.iter().any(|s| !is_inet6(s) && differs(s)),
+    }
 }
 
 /// Everything but the metric is networkd's alone, and that for NICs only.

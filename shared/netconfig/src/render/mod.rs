@@ -175,3 +175,12 @@ fn python(node: &Node) -> String {
         _ => node.scalar_text().unwrap_or_default(),
     }
 }
+
+/// A bond's mode as every service takes it: the kernel's numbers are not known to all of them.
+fn bond_mode(node: &Node) -> String {
+    const MODES: [&str; 7] =
+        ["balance-rr", "active-backup", "balance-xor", "broadcast", "802.3ad", "balance-tlb", "balance-alb"];
+    let text = python(node);
+    let number = text.parse::<usize>().ok();
+    number.and_then(|n| MODES.get(n)).map_or(text, |name| name.to_string())
+}

@@ -9,7 +9,7 @@ use crate::model::{Link, LinkKind, Method, Model, Route, Subnet};
 use crate::parse::address::{is_inside, is_ipv6};
 use crate::parse::{BOND, BRIDGE};
 
-use super::{File, Files, Rendered, Target};
+use super::{File, Files, Rendered, Target, bond_mode};
 
 const PATH: &str = "/etc/netplan/50-cloud-init.yaml";
 
@@ -30,6 +30,7 @@ fn file(body: &str, target: &Target) -> Files {
 }
 
 pub fn render(model: &Model, target: &Target) -> Files {
+    let mut remarks = Rendered::default();
     let mut ethernets = Map::new();
     let mut bonds = Map::new();
     let mut bridges = Map::new();
@@ -70,6 +71,7 @@ pub fn render(model: &Model, target: &Target) -> Files {
             LinkKind::Loopback | LinkKind::Infiniband => continue,
         };
         addresses(&mut device, link);
+        one_metric(&mut device, link, &mut remarks);
         if !model.dns.is_empty() && device.get("addresses").is_some() && device.get("nameservers").is_none() {
             let lists = [("addresses", texts(&model.dns.servers)), ("search", texts(&model.dns.search))];
             device.insert("nameservers", map(lists));
@@ -89,7 +91,25 @@ pub fn render(model: &Model, target: &Target) -> Files {
             }
         }
     }
-    file(&body, target)
+    Ok(Rendered { files: file(&body, target)?.files, ..remarks })
+}
+
+/// Both families' DHCP have one metric: netplan refuses the file where networkd shall have two.
+fn one_metric(device: &mut Map, link: &Link, remarks: &mut Rendered) {
+    let metric = |key: &str| device.get(key).and_then(|o| o.get("route-metric")).cloned();
+    if device.get("dhcp4").is_none() || device.get("dhcp6").is_none() {
+        return;
+    }
+    let (v4, v6) = (metric("dhcp4-overrides"), metric("dhcp6-overrides"));
+    if v4 == v6 {
+        return;
+    }
+    if let Some(one) = v4.or(v6) {
+        remarks.remark(format!("{}: netplan has one metric for DHCP of both families", link.name));
+        for key in ["dhcp4-overrides", "dhcp6-overrides"] {
+            device.insert(key, map([("route-metric", one.clone())]));
+        }
+    }
 }
 
 fn map<const N: usize>(entries: [(&str, Node); N]) -> Node {
@@ -124,7 +144,16 @@ fn bond(device: &mut Map, link: &Link, model: &Model) {
     for (key, value) in link.params.iter() {
         let flat = key.as_str().and_then(bond_option);
         if let Some(known) = BOND.iter().find(|k| Some(k.flat) == flat.as_deref()) {
-            parameters.insert(known.in_netplan(), value.clone());
+            let value = match (known.flat, &value.value) {
+                ("mode", Value::Int(_) | Value::Str(_)) => Node::from(bond_mode(value)),
+                // netplan wants a list.
+                ("arp-ip-target", Value::Str(text)) => {
+                    let targets = text.split([',', ' ']).filter(|t| !t.is_empty());
+                    Node::from(targets.map(Node::from).collect::<Vec<Node>>())
+                }
+                _ => value.clone(),
+            };
+            parameters.insert(known.in_netplan(), value);
         }
     }
     if !parameters.is_empty() {

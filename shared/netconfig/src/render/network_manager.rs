@@ -81,7 +81,7 @@ pub fn render(model: &Model, _target: &Target) -> Files {
             return Err("the name of a link cannot hold a slash".into());
         }
         let mut profile = Keyfile::default();
-        connection(&mut profile, link, &by_id, bridges.get(link.id.as_str()).copied());
+        connection(&mut profile, link, &by_id, bridges.get(link.id.as_str()).copied(), &mut done);
         keyfile_ip::addresses(&mut profile, link, &model.dns, &mut done);
         if is_bond(link)
             && let Some(mtu) = keyfile_ip::mtu(link)
@@ -101,7 +101,13 @@ pub fn is_bond(link: &Link) -> bool {
     link.kind == LinkKind::Bond && link.bond.is_none()
 }
 
-fn connection(profile: &mut Keyfile, link: &Link, by_id: &HashMap<&str, &Link>, bridge: Option<&Link>) {
+fn connection(
+    profile: &mut Keyfile,
+    link: &Link,
+    by_id: &HashMap<&str, &Link>,
+    bridge: Option<&Link>,
+    done: &mut Rendered,
+) {
     let uuid_of = |id: &str| uuid(by_id.get(id).map_or(id, |l| l.name.as_str()));
     let kind = match link.kind {
         LinkKind::Bond if is_bond(link) => "bond",
@@ -130,7 +136,7 @@ fn connection(profile: &mut Keyfile, link: &Link, by_id: &HashMap<&str, &Link>, 
             profile.set_some(kind, "mtu", mtu);
             profile.set_some(kind, "mac-address", mac);
         }
-        "infiniband" if mtu.is_some() => {
+        "infiniband" => {
             profile.set(kind, "transport-mode", "datagram");
             profile.set_some(kind, "mtu", mtu);
             profile.set_some(kind, "mac-address", mac);
@@ -141,7 +147,7 @@ fn connection(profile: &mut Keyfile, link: &Link, by_id: &HashMap<&str, &Link>, 
             let parent = parent.map(|p| by_id.get(p.as_str()).map_or_else(|| p.clone(), |l| uuid(&l.name)));
             profile.set_some(kind, "parent", parent);
         }
-        "bond" => bond(profile, link),
+        "bond" => bond(profile, link, done),
         "bridge" => {
             let stp = link.params.get("bridge_stp").map(lower);
             profile.set_some(kind, "stp", stp);
@@ -159,18 +165,51 @@ fn connection(profile: &mut Keyfile, link: &Link, by_id: &HashMap<&str, &Link>, 
     }
 }
 
-/// Options in either spelling behind `bond-`: with hyphens, or as the kernel has them.
-fn bond(profile: &mut Keyfile, link: &Link) {
+/// Options in either spelling behind `bond-`: with hyphens, or as the kernel has them. NetworkManager refuses the whole
+/// profile for one option that does not go with the others, so such a one is left out.
+fn bond(profile: &mut Keyfile, link: &Link, done: &mut Rendered) {
+    let mut options: Vec<(&str, String)> = Vec::new();
     for name in BOND_OPTIONS {
         let hyphens = link.params.get(&format!("bond-{}", name.replace('_', "-")));
         if let Some(value) = hyphens.or_else(|| link.params.get(&format!("bond-{name}"))) {
-            let text = match &value.value {
-                // NetworkManager takes lists with commas.
-                Value::Seq(items) => items.iter().map(python).collect::<Vec<_>>().join(","),
-                _ => lower(value),
-            };
-            profile.set("bond", name, text);
+            options.push((name, bond_value(name, value)));
         }
+    }
+    let value = |name: &str| options.iter().find(|(n, _)| *n == name).map(|(_, v)| v.as_str());
+    let mode = value("mode").unwrap_or("balance-rr");
+    let balances = ["802.3ad", "4", "balance-tlb", "5", "balance-alb", "6"].contains(&mode);
+    let watches_links = value("miimon").is_some_and(|v| v != "0");
+    let arp = value("arp_interval").is_some_and(|v| v != "0") && value("arp_ip_target").is_some();
+    let goes = |name: &str| match name {
+        "primary" | "active_slave" => ["active-backup", "1"].contains(&mode),
+        "lacp_rate" => ["802.3ad", "4"].contains(&mode),
+        "arp_interval" | "arp_ip_target" => arp && !balances && !watches_links,
+        _ => true,
+    };
+    for (name, value) in &options {
+        if goes(name) {
+            profile.set("bond", name, value);
+        } else {
+            done.remark(format!("{}: {name} does not go with the bond's other options: left out", link.name));
+        }
+    }
+}
+
+/// Lists with commas, switches as numbers, times in milliseconds.
+fn bond_value(name: &str, value: &Node) -> String {
+    let text = match &value.value {
+        Value::Seq(items) => items.iter().map(python).collect::<Vec<_>>().join(","),
+        Value::Bool(on) => u8::from(*on).to_string(),
+        _ => python(value),
+    };
+    if !["miimon", "updelay", "downdelay", "arp_interval"].contains(&name) {
+        return text;
+    }
+    let number = |unit: &str| text.strip_suffix(unit).and_then(|n| n.trim().parse::<u32>().ok());
+    match (number("ms"), number("s")) {
+        (Some(n), _) => n.to_string(),
+        (None, Some(n)) => (u64::from(n) * 1000).to_string(),
+        (None, None) => text,
     }
 }
 

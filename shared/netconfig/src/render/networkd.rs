@@ -10,7 +10,7 @@ use crate::model::{Dhcp, Link, LinkKind, Method, Model, Route};
 use crate::parse::address::{is_inside, is_ipv6, parse_prefix};
 use crate::parse::{BOND, BRIDGE, Unit};
 
-use super::{File, Files, Rendered, Target, python};
+use super::{File, Files, Rendered, Target, bond_mode, python};
 
 pub fn available(sys: &System) -> bool {
     ["ip", "systemctl"]
@@ -155,8 +155,9 @@ fn network(link: &Link, model: &Model, joins: &Joins<'_>) -> Result<UnitFile, St
     }
     for rule in &link.rules {
         let lines = rule.as_map().into_iter().flat_map(|map| map.iter());
-        unit.rules
-            .push(lines.map(|(key, value)| format!("{}={}", capital(&python(key)), python(value))).collect());
+        unit.rules.push(
+            lines.map(|(key, value)| format!("{}={}", rule_key(&python(key)), python(value))).collect(),
+        );
     }
     Ok(unit)
 }
@@ -314,7 +315,7 @@ fn bond(unit: &mut UnitFile, link: &Link) {
     for key in BOND {
         let Some(name) = key.networkd else { continue };
         let Some(value) = link.params.get(&format!("bond-{}", key.flat)) else { continue };
-        let text = python(value);
+        let text = if key.flat == "mode" { bond_mode(value) } else { python(value) };
         unit.add(
             "Bond",
             name,
@@ -345,7 +346,13 @@ fn yes(on: bool) -> &'static str {
     if on { "yes" } else { "no" }
 }
 
-fn capital(word: &str) -> String {
+/// A key of a policy rule as networkd has it.
+fn rule_key(word: &str) -> String {
+    match word {
+        "mark" => return "FirewallMark".into(),
+        "type-of-service" => return "TypeOfService".into(),
+        _ => {}
+    }
     let mut chars = word.chars();
     let first = chars.next().map(|c| c.to_ascii_uppercase());
     first.into_iter().chain(chars.map(|c| c.to_ascii_lowercase())).collect()

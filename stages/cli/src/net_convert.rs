@@ -1,0 +1,63 @@
+//! `devel net-convert`: a network configuration as the files that the network service of some distribution reads.
+//! Writes below one directory; the NICs of this machine play no part.
+
+use std::process::ExitCode;
+
+use config::yaml::{Style, emit};
+use netconfig::{Known, Target, apply, render};
+use system::{Error, Result, System, warning};
+
+use crate::arguments::NetConvert;
+use crate::machine::Machine;
+
+/// How long an input may be.
+const MOST: u64 = 32 << 20;
+
+pub fn run(machine: &Machine, args: &NetConvert) -> ExitCode {
+    match convert(machine, args) {
+        Ok(()) => {
+            let (kind, input) = (&args.kind, &args.network_data);
+            let slash = if args.directory.ends_with('/') { "" } else { "/" };
+            eprintln!(
+                "Read input format '{kind}' from '{input}'.\nWrote output format '{}' to '{}{slash}'\n",
+                args.output_kind, args.directory
+            );
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("Error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn convert(machine: &Machine, args: &NetConvert) -> Result<()> {
+    let absolute =
+        |path: &str| std::path::absolute(path).map_err(|e| Error::io(format_args!("finding {path}"), &e));
+    let bytes = System::new("/").read_at_most(absolute(&args.network_data)?, MOST)?;
+    let text = String::from_utf8(bytes)
+        .map_err(|_| Error::new(format!("{}: the text is not UTF-8", args.network_data)))?;
+    let pairs: Option<Vec<(&str, &str)>> = args.mac.iter().map(|pair| pair.split_once(',')).collect();
+    let known = Known::from_pairs(pairs.ok_or_else(|| Error::new("--mac: expected NAME,MAC"))?);
+    let renderer = render::named(&args.output_kind).ok_or_else(|| Error::new("unknown output format"))?;
+    let (config, findings) =
+        netconfig::read(&args.kind, &args.network_data, &text, &known).map_err(Error::new)?;
+    if args.debug {
+        eprint!("Input YAML\n---\n{}...\n\n", emit(&config, Style::PLAIN));
+    }
+    let below = System::new(absolute(&args.directory)?);
+    let target = Target { has_ip: true, ..Target::of(&args.distro).on(&below) };
+    let rendered = render::render(&config, renderer, &target, &known).map_err(Error::new)?;
+    for finding in findings.iter().chain(rendered.findings.iter()).chain(rendered.lost.iter()) {
+        warning!(machine.sys, "{finding}");
+    }
+    below.make_dir("/", 0o755)?;
+    for file in &rendered.files {
+        below.write(&file.path, &file.content, apply::how(&below, file))?;
+    }
+    // What a renderer clears away; nothing is run, not even for this machine's own root.
+    if let Some(after) = renderer.after.filter(|_| !below.is_live()) {
+        after(&below)?;
+    }
+    Ok(())
+}

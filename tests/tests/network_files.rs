@@ -1,0 +1,40 @@
+//! The files that our network renderers write, given to those who read them: netplan, ifupdown, networkd and
+//! NetworkManager of Debian. What a case's file `refused` names must be refused, for its input asks for it; everything
+//! else must be accepted.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use tests::{Machine, fail, here};
+
+#[test]
+fn every_service_takes_its_files() {
+    let cases = here().join("../shared/netconfig/tests/cases");
+    let machine = Machine::with("network-files", &["ifupdown", "network-manager", "netplan.io"]);
+    machine.put(&cases, "/srv/cases");
+    machine.put(&here().join("guest"), "/srv/guest");
+    let said = machine.run(&["bash", "/srv/guest/network-consumers", "/srv/cases"]);
+    let mut verdicts: BTreeMap<(String, String), String> = BTreeMap::new();
+    for line in said.lines() {
+        let words: Vec<&str> = line.splitn(3, ' ').collect();
+        if let [case, output, verdict] = words[..] {
+            verdicts.insert((case.into(), output.into()), verdict.into());
+        }
+    }
+    let mut wrong = Vec::new();
+    let mut accepted = BTreeMap::new();
+    for ((case, output), verdict) in &verdicts {
+        let listed = fs::read_to_string(cases.join(case).join("refused")).unwrap_or_default();
+        let may = !listed.lines().any(|l| l.starts_with(&format!("{output}:")));
+        if may != (verdict == "accepted") {
+            wrong.push(format!("{case}: {output}: {verdict}"));
+        }
+        *accepted.entry(output.as_str()).or_insert(0) += usize::from(verdict == "accepted");
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    for output in ["netplan", "eni", "networkd", "network-manager"] {
+        if accepted.get(output).is_none_or(|n| *n < 70) {
+            fail(&format!("only {accepted:?} were accepted: did {output} run?\n{said}"));
+        }
+    }
+}
