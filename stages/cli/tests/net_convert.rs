@@ -1,0 +1,136 @@
+//! `devel net-convert`: what it writes, what it says, how it exits. Exit codes are those of Debian's cloud-init 26.2 on
+//! the same command lines.
+
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A directory of the test's own.
+struct Place(PathBuf);
+
+impl Place {
+    fn new() -> Place {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let dir = std::env::temp_dir().join(format!("net-convert-{}-{number}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&dir);
+        std::fs::create_dir_all(&dir).unwrap();
+        Place(dir)
+    }
+
+    fn put(&self, path: &str, text: &str) {
+        let path = self.0.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Exit code, standard output, standard error.
+fn run(line: &str) -> (i32, String, String) {
+    let words = line.split_whitespace();
+    let done = Command::new(env!("CARGO_BIN_EXE_cloud-init")).args(words).output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (done.status.code().unwrap(), text(&done.stdout), text(&done.stderr))
+}
+
+/// Path → mode and content of every file below a directory.
+fn tree(top: &Path) -> BTreeMap<String, (u32, String)> {
+    use std::os::unix::fs::PermissionsExt;
+    let mut found = BTreeMap::new();
+    let mut dirs = vec![top.to_path_buf()];
+    while let Some(dir) = dirs.pop() {
+        for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                dirs.push(path);
+            } else {
+                let mode = path.metadata().unwrap().permissions().mode() & 0o777;
+                let name = path.strip_prefix(top).unwrap().display().to_string();
+                found.insert(name, (mode, std::fs::read_to_string(&path).unwrap()));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn net_convert() {
+    let place = Place::new();
+    let dir = place.0.display().to_string();
+    let input =
+        "version: 2\nethernets:\n  eth0:\n    match: {name: en*}\n    dhcp4: true\n    wakeonlan: true\n";
+    place.put("in.yaml", input);
+    let convert =
+        |rest: &str| run(&format!("devel net-convert -p {dir}/in.yaml -k yaml -d {dir}/out {rest}"));
+    let (code, out, err) = convert("-D debian -O networkd");
+    assert_eq!((code, out.as_str()), (0, ""));
+    // What the output cannot say is named with its place, then come upstream's two lines.
+    assert!(err.contains("in.yaml:4:19: eth0.match.name: cannot be said in networkd's files"), "{err}");
+    assert!(err.contains("in.yaml:6:16: eth0.wakeonlan: cannot be said"), "{err}");
+    let last = format!(
+        "Read input format 'yaml' from '{dir}/in.yaml'.\nWrote output format 'networkd' to '{dir}/out/'\n\n"
+    );
+    assert!(err.ends_with(&last), "{err}");
+    let files = tree(&place.0.join("out"));
+    let unit = "[Match]\nName=eth0\n\n[Network]\nDHCP=ipv4\n".to_string();
+    assert_eq!(files.len(), 1);
+    assert_eq!(files["etc/systemd/network/10-cloud-init-eth0.network"], (0o644, unit));
+    // The same place again, a stricter mode and what is there already.
+    place.put("out/etc/netplan/50-cloud-init.yaml", "old");
+    let netplan = place.0.join("out/etc/netplan/50-cloud-init.yaml");
+    let strict = std::os::unix::fs::PermissionsExt::from_mode(0o400);
+    std::fs::set_permissions(&netplan, strict).unwrap();
+    let (code, _, err) = convert("-D ubuntu --output-kind=netplan --debug");
+    assert_eq!(code, 0, "{err}");
+    assert!(err.starts_with("Input YAML\n---\n") && !err.contains("cannot be said"), "{err}");
+    let (mode, text) = &tree(&place.0.join("out"))["etc/netplan/50-cloud-init.yaml"];
+    assert!(*mode == 0o400 && text.contains("wakeonlan: true"), "{mode:o} {text}");
+    place.put("in.yaml", "network: {version: 1, config: [{type: nameserver, address: 10.0.0.53}]}\n");
+    place.put("out/etc/resolv.conf", "nameserver 192.0.2.1\n");
+    assert_eq!(convert("-D rhel -O sysconfig").0, 0);
+    let files = tree(&place.0.join("out"));
+    assert!(files["etc/resolv.conf"].1.ends_with("\nnameserver 192.0.2.1\nnameserver 10.0.0.53\n"));
+    assert_eq!(files["etc/udev/rules.d/70-persistent-net.rules"], (0o644, String::new()));
+}
+
+#[test]
+fn net_convert_refuses() {
+    let place = Place::new();
+    let dir = place.0.display().to_string();
+    place.put("good", "version: 1\nconfig: []\n");
+    place.put("empty", "");
+    place.put("third", "version: 3\n");
+    place.put("broken", "{[");
+    place.put("mask", "version: 1\nconfig:\n- {type: physical, name: a, subnets: [{type: static, address: 1.2.3.4/255.0.255.0}]}\n");
+    for (file, rest, code, message) in [
+        ("good", "-k yaml -D debian -O eni", 0, "Wrote output format 'eni'"),
+        ("good", "-k yaml -D debian -O eni -m eth0", 1, "--mac: expected NAME,MAC"),
+        ("good", "-k yaml -D debian -O sysconfig", 1, "no settings for sysconfig"),
+        ("good", "-k yaml -D fedora -O netplan", 1, "no settings for netplan"),
+        ("good", "-k yaml -D debian -O eni more", 2, "unrecognized arguments: more"),
+        ("good", "-k xml -D debian -O eni", 2, "argument -k/--kind: invalid choice: 'xml'"),
+        ("good", "-k yaml -D debian", 2, "the following arguments are required: -O/--output-kind"),
+        ("none", "-k yaml -D debian -O eni", 1, "none"),
+        ("empty", "-k yaml -D debian -O eni", 1, "expected a map"),
+        ("third", "-k yaml -D debian -O eni", 1, "third:1:10: network.version: expected 1 or 2"),
+        ("broken", "-k yaml -D debian -O eni", 1, "broken:"),
+        ("mask", "-k yaml -D debian -O eni", 1, "expected a mask without holes"),
+    ] {
+        let line = format!("devel net-convert -p {dir}/{file} -d {dir}/out-{file} {rest}");
+        let (found, out, err) = run(&line);
+        assert_eq!((found, out.as_str()), (code, ""), "{line}: {err}");
+        assert!(err.contains(message), "{line}: {err}");
+        assert!(code == 0 || file == "good" || !place.0.join(format!("out-{file}/etc")).exists(), "{line}");
+    }
+    assert_eq!(run("devel").0, 2);
+    assert_eq!(run("devel net-convert --help").0, 0);
+}
