@@ -98,8 +98,15 @@ pub fn has_network_manager(sys: &System) -> bool {
 
 fn network_manager(sys: &System, links: &[String]) -> Vec<String> {
     let mut problems = run(sys, &["systemctl", "try-reload-or-restart", "NetworkManager.service"], false);
+    let active = Command::new(["systemctl", "is-active", "--quiet", "NetworkManager.service"]).accept_all();
+    if sys.run(&active).is_ok_and(|finished| finished.code != 0) {
+        problems.push("NetworkManager is not running".into());
+    }
     for link in links {
-        let file = format!("/etc/NetworkManager/system-connections/cloud-init-{link}.nmconnection");
+        let Some(file) = profile_of(sys, link) else {
+            debug!(sys, "{link} has no connection profile");
+            continue;
+        };
         let load = run(sys, &["nmcli", "connection", "load", &file], false);
         if load.is_empty() {
             problems.extend(run(sys, &["nmcli", "connection", "up", "filename", &file], false));
@@ -109,6 +116,28 @@ fn network_manager(sys: &System, links: &[String]) -> Vec<String> {
         }
     }
     problems
+}
+
+/// Where NetworkManager reads about a link: our profile, which is named after the link's id and says its name, or
+/// the ifcfg file where there is a reader of those.
+fn profile_of(sys: &System, link: &str) -> Option<String> {
+    let folder = "/etc/NetworkManager/system-connections";
+    let path = |id: &str| format!("{folder}/cloud-init-{id}.nmconnection");
+    let is_of_link = |path: &str| {
+        let text = sys.read_text_if_there(path).ok().flatten().unwrap_or_default();
+        text.lines().any(|line| line.strip_prefix("id=cloud-init ") == Some(link))
+    };
+    let own = path(link);
+    if is_of_link(&own) {
+        return Some(own);
+    }
+    let names = sys.list(folder).unwrap_or_default();
+    let ids = names.iter().filter_map(|n| n.strip_prefix("cloud-init-")?.strip_suffix(".nmconnection"));
+    if let Some(found) = ids.map(path).find(|p| is_of_link(p)) {
+        return Some(found);
+    }
+    let ifcfg = format!("/etc/sysconfig/network-scripts/ifcfg-{link}");
+    (sys.is_file(&ifcfg) && crate::render::has_ifcfg_plugin(sys)).then_some(ifcfg)
 }
 
 fn networkd(sys: &System, _: &[String]) -> Vec<String> {
@@ -131,5 +160,24 @@ mod tests {
         let done = bring_up(&sys, &[], Some(&["netpan".to_string()]));
         assert_eq!(done.problems.len(), 2);
         assert!(sys.effects().is_empty());
+    }
+
+    #[test]
+    fn profiles_are_found_by_what_they_say() {
+        let top = std::env::temp_dir().join(format!("activate-test-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&top);
+        let sys = System::new(&top);
+        let put = |path: &str, text: &str| sys.write(path, text, system::Write::default()).unwrap();
+        let folder = "/etc/NetworkManager/system-connections";
+        put(&format!("{folder}/cloud-init-eth1.nmconnection"), "[connection]\nid=cloud-init lan\n");
+        put(&format!("{folder}/cloud-init-eth0.nmconnection"), "[connection]\nid=cloud-init eth0\n");
+        put("/etc/sysconfig/network-scripts/ifcfg-eth2", "DEVICE=eth2\n");
+        let found = |link: &str| profile_of(&sys, link).map(|p| p.rsplit('/').next().unwrap().to_string());
+        assert_eq!(found("eth0").as_deref(), Some("cloud-init-eth0.nmconnection"));
+        assert_eq!(found("lan").as_deref(), Some("cloud-init-eth1.nmconnection"));
+        assert_eq!((found("eth1"), found("eth2")), (None, None));
+        put("/usr/lib64/NetworkManager/1.40/libnm-settings-plugin-ifcfg-rh.so", "");
+        assert_eq!(found("eth2").as_deref(), Some("ifcfg-eth2"));
+        std::fs::remove_dir_all(top).unwrap();
     }
 }

@@ -65,7 +65,9 @@ fn cases() {
             target.control = before("etc/sysconfig/network");
             let converted = netconfig::convert(format, "input", &text, renderer, &target, &known)
                 .unwrap_or_else(|e| panic!("{what}: {e}"));
-            let found: Tree = converted.files.into_iter().map(|f| (f.path, (f.mode, f.content))).collect();
+            let mut found = Tree::new();
+            expected(&case.join("before"), Path::new(""), &mut found);
+            found.extend(converted.files.into_iter().map(|f| (f.path, (f.mode, f.content))));
             let mut wanted = Tree::new();
             let recorded = case.join("expected").join(label);
             expected(&recorded, Path::new(""), &mut wanted);
@@ -159,4 +161,196 @@ fn findings() {
         ]
     );
     assert_eq!(converted.files.len(), 1);
+}
+
+/// Keys that an output has no words for, each renderer with the same two configurations: place and key.
+#[test]
+fn lost() {
+    const V2: &str = "\
+version: 2
+ethernets:
+  eth0:
+    match: {name: en*, driver: d}
+    wakeonlan: true
+    accept-ra: false
+    optional: true
+    dhcp4: true
+    dhcp4-overrides: {use-dns: false}
+    nameservers: {addresses: [1.1.1.1]}
+    routes: [{to: 10.0.0.0/8, via: 10.0.0.1, table: 5, mtu: 9, on-link: true}]
+    routing-policy: [{from: 10.0.0.0/8, table: 5}]
+bonds:
+  b: {interfaces: [eth0], addresses: ['::1/64'], gateway6: fe80::1, macaddress: '52:54:00:00:00:01', parameters: {learn-packet-interval: 3}}
+";
+    const V1: &str = "\
+version: 1
+config:
+- {type: physical, name: eth0, keep_configuration: true, mtu: 9000, subnets: [{type: static, address: 10.0.0.2/8, mtu: 1400, scope: link, control: hotplug, metric: 3}]}
+- {type: bridge, name: br0, bridge_interfaces: [eth0], mtu: 9, params: {bridge_fd: 3, bridge_waitport: [eth0 1]}}
+- {type: bond, name: b, bond_interfaces: [eth1], params: {bond-xmit_hash_policy: layer2, bond-unheard: 1}}
+- {type: route, destination: 10.0.0.0/8, gateway: 10.0.0.1}
+- {type: nameserver, address: '::1'}
+";
+    let known = netconfig::Known::default();
+    for (input, renderer, distro, wanted) in [
+        (V2, "netplan", "debian", &[][..]),
+        (
+            V2,
+            "networkd",
+            "debian",
+            &[
+                "5:16 eth0.wakeonlan",
+                "11:61 eth0.routes.mtu",
+                "4:19 eth0.match.name",
+                "11:73 eth0.routes.on-link",
+            ][..],
+        ),
+        (
+            V2,
+            "network-manager",
+            "debian",
+            &[
+                "6:16 eth0.accept-ra",
+                "7:15 eth0.optional",
+                "4:32 eth0.match.driver",
+                "12:21 eth0.routing-policy",
+                "9:22 eth0.dhcp4-overrides",
+                "11:53 eth0.routes.table",
+                "4:19 eth0.match.name",
+                "11:73 eth0.routes.on-link",
+                "14:81 b.macaddress",
+                "14:138 b.parameters.learn-packet-interval",
+            ][..],
+        ),
+        (
+            V2,
+            "sysconfig",
+            "rhel",
+            &[
+                "7:15 eth0.optional",
+                "12:21 eth0.routing-policy",
+                "9:22 eth0.dhcp4-overrides",
+                "11:53 eth0.routes.table",
+                "11:61 eth0.routes.mtu",
+                "4:19 eth0.match.name",
+                "11:73 eth0.routes.on-link",
+                "14:138 b.parameters.learn-packet-interval",
+            ][..],
+        ),
+        (
+            V2,
+            "sysconfig",
+            "sles",
+            &[
+                "6:16 eth0.accept-ra",
+                "7:15 eth0.optional",
+                "12:21 eth0.routing-policy",
+                "9:22 eth0.dhcp4-overrides",
+                "11:13 eth0.routes",
+                "11:53 eth0.routes.table",
+                "11:61 eth0.routes.mtu",
+                "4:19 eth0.match.name",
+                "11:73 eth0.routes.on-link",
+                "14:60 b.gateway6",
+                "14:138 b.parameters.learn-packet-interval",
+            ][..],
+        ),
+        (
+            V2,
+            "eni",
+            "debian",
+            &[
+                "12:21 eth0.routing-policy",
+                "9:22 eth0.dhcp4-overrides",
+                "10:18 eth0.nameservers",
+                "11:53 eth0.routes.table",
+                "11:61 eth0.routes.mtu",
+                "4:19 eth0.match.name",
+                "11:73 eth0.routes.on-link",
+            ][..],
+        ),
+        (
+            V1,
+            "netplan",
+            "debian",
+            &[
+                "3:63 eth0.mtu",
+                "3:148 eth0.subnets.control",
+                "3:133 eth0.subnets.scope",
+                "4:104 br0.params.bridge_waitport",
+                "5:104 b.params.bond-unheard",
+                "6:3 routes of the whole machine",
+            ][..],
+        ),
+        (
+            V1,
+            "networkd",
+            "debian",
+            &[
+                "3:52 eth0.keep_configuration",
+                "3:148 eth0.subnets.control",
+                "3:133 eth0.subnets.scope",
+                "3:120 eth0.subnets.mtu",
+                "4:104 br0.params.bridge_waitport",
+                "5:82 b.params.bond-xmit_hash_policy",
+                "5:104 b.params.bond-unheard",
+            ][..],
+        ),
+        (
+            V1,
+            "network-manager",
+            "debian",
+            &[
+                "3:52 eth0.keep_configuration",
+                "3:63 eth0.mtu",
+                "3:148 eth0.subnets.control",
+                "3:133 eth0.subnets.scope",
+                "4:61 br0.mtu",
+                "4:84 br0.params.bridge_fd",
+                "4:104 br0.params.bridge_waitport",
+                "5:104 b.params.bond-unheard",
+                "6:3 routes of the whole machine",
+            ][..],
+        ),
+        (
+            V1,
+            "sysconfig",
+            "rhel",
+            &[
+                "3:52 eth0.keep_configuration",
+                "3:63 eth0.mtu",
+                "3:148 eth0.subnets.control",
+                "3:133 eth0.subnets.scope",
+                "4:84 br0.params.bridge_fd",
+                "4:104 br0.params.bridge_waitport",
+                "5:82 b.params.bond-xmit_hash_policy",
+                "5:104 b.params.bond-unheard",
+                "6:3 routes of the whole machine",
+            ][..],
+        ),
+        (
+            V1,
+            "sysconfig",
+            "sles",
+            &[
+                "3:52 eth0.keep_configuration",
+                "3:63 eth0.mtu",
+                "3:148 eth0.subnets.control",
+                "3:133 eth0.subnets.scope",
+                "3:165 eth0.subnets.metric",
+                "4:84 br0.params.bridge_fd",
+                "4:104 br0.params.bridge_waitport",
+                "5:82 b.params.bond-xmit_hash_policy",
+                "5:104 b.params.bond-unheard",
+                "6:3 routes of the whole machine",
+            ][..],
+        ),
+        (V1, "eni", "debian", &["3:63 eth0.mtu", "7:3 IPv6 name servers of the whole machine"][..]),
+    ] {
+        let target = netconfig::Target::of(distro);
+        let converted = netconfig::convert("yaml", "x", input, renderer, &target, &known).unwrap();
+        let found: Vec<String> =
+            converted.lost.iter().map(|f| format!("{}:{} {}", f.at.line, f.at.column, f.key)).collect();
+        assert_eq!(found, wanted, "{renderer} {distro}");
+    }
 }
