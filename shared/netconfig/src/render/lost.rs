@@ -195,7 +195,7 @@ fn loses_servers(link: &Link, who: Who) -> bool {
 }
 
 /// Options of bonds and bridges that are lost, by the names that they were written with.
-fn lost_options<'a>(link: &'a Link, who: Who) -> impl Iterator<Item = &'a str> {
+fn lost_options(link: &Link, who: Who) -> impl Iterator<Item = &str> {
     let described = (link.kind == LinkKind::Bond && link.bond.is_none()) || link.kind == LinkKind::Bridge;
     let names = link.params.iter().filter(move |_| described).filter_map(|(key, _)| key.as_str());
     names.filter(move |name| {

@@ -282,7 +282,7 @@ fn joined(file: &mut Ifcfg, link: &Link, joins: &Joins<'_>, flavour: Flavour) {
 fn control(model: &Model, existing: &str) -> String {
     const OURS: [&str; 3] = ["NETWORKING", "NETWORKING_IPV6", "IPV6_AUTOCONF"];
     let mut text = format!("{HEADER}NETWORKING=yes\n");
-    if model.links.iter().flat_map(|l| &l.subnets).any(|s| uses_ipv6(s)) {
+    if model.links.iter().flat_map(|l| &l.subnets).any(uses_ipv6) {
         text.push_str("NETWORKING_IPV6=yes\nIPV6_AUTOCONF=no\n");
     }
     let foreign = existing
@@ -301,4 +301,34 @@ fn uses_ipv6(subnet: &crate::model::Subnet) -> bool {
     let automatic = matches!(subnet.method, Method::Slaac | Method::Dhcp6Stateless | Method::Dhcp6Stateful);
     let literal = subnet.address.as_deref().is_some_and(crate::parse::address::is_ipv6);
     literal || (is_inet6(subnet) && !automatic)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Method, Subnet};
+
+    #[test]
+    fn foreign_lines_of_the_control_file_stay() {
+        let before =
+            format!("{HEADER}# by hand\nNETWORKING=no\nHOSTNAME=old\nIPV6_AUTOCONF=yes\nNOZEROCONF=yes\n\n");
+        let text = control(&Model::default(), &before);
+        assert_eq!(text, format!("{HEADER}NETWORKING=yes\n# by hand\nHOSTNAME=old\nNOZEROCONF=yes\n\n"));
+        assert_eq!(control(&Model::default(), &text), text);
+        for (method, ipv6) in [(Method::Dhcp6, true), (Method::Slaac, false), (Method::Dhcp4, false)] {
+            let link = Link { subnets: vec![Subnet { method, ..Subnet::default() }], ..Link::default() };
+            let model = Model { links: vec![link], ..Model::default() };
+            assert_eq!(control(&model, "").contains("NETWORKING_IPV6=yes\nIPV6_AUTOCONF=no\n"), ipv6);
+        }
+    }
+
+    #[test]
+    fn words_are_quoted() {
+        let mut file = Ifcfg::default();
+        file.set("B", "a b");
+        file.set("A", "x");
+        file.append("C", "1");
+        file.append("C", "2");
+        assert_eq!(file.text(), format!("{HEADER}A=x\nB=\"a b\"\nC=\"1 2\"\n"));
+    }
 }
