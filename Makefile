@@ -93,6 +93,7 @@ root:
 
 bench: release
 	BIN=$(BIN) tests/bench.sh
+	BIN=$(BIN) tests/bench-network.sh
 
 clean:
 	rm -rf build
