@@ -1,7 +1,7 @@
 //! What a configuration says and a renderer's language has no words for: one row for each key. `net-convert` names
 //! these keys in warnings, with the place where they were written.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use config::{Findings, Kind, Mark, Node};
 
@@ -10,6 +10,7 @@ use crate::parse::address::is_ipv6;
 use crate::parse::{BOND, BRIDGE};
 
 use super::eni::is_inet6;
+use super::places::Places;
 use super::{Flavour, Target, python};
 
 /// Who is asked to write it.
@@ -352,55 +353,5 @@ impl Lost<'_> {
     fn machine(&mut self, kind: &str, what: &str) {
         let at = self.places.entries.get(kind).cloned().unwrap_or_default();
         self.add(&at, what.to_string());
-    }
-}
-
-/// Where things were written.
-#[derive(Default)]
-struct Places<'a> {
-    /// Devices of version 2, entries of version 1, by id.
-    devices: HashMap<&'a str, &'a Node>,
-    /// The first entry of version 1 of each type.
-    entries: HashMap<&'a str, Mark>,
-}
-
-impl<'a> Places<'a> {
-    fn of(version: u8, config: &'a Node) -> Places<'a> {
-        let mut places = Places::default();
-        if version == 1 {
-            for entry in config.get("config").and_then(Node::as_seq).unwrap_or_default() {
-                if let Some(name) = entry.get("name").and_then(Node::as_str) {
-                    places.devices.insert(name, entry);
-                }
-                if let Some(kind) = entry.get("type").and_then(Node::as_str) {
-                    places.entries.entry(kind).or_insert_with(|| entry.at.clone());
-                }
-            }
-            return places;
-        }
-        for section in ["ethernets", "bonds", "bridges", "vlans"] {
-            let devices = config.get(section).and_then(Node::as_map);
-            for (id, device) in devices.into_iter().flat_map(|map| map.iter()) {
-                places.devices.extend(id.as_str().map(|id| (id, device)));
-            }
-        }
-        places
-    }
-
-    /// The place of a key, or of what comes nearest to it. In lists the first item that has it.
-    fn find(&self, id: &str, path: &[&str]) -> Mark {
-        let Some(device) = self.devices.get(id) else { return Mark::default() };
-        let mut node = *device;
-        for key in path {
-            let next = match node.as_seq() {
-                Some(items) => items.iter().find_map(|item| item.get(key)),
-                None => node.get(key),
-            };
-            match next {
-                Some(next) => node = next,
-                None => break,
-            }
-        }
-        node.at.clone()
     }
 }

@@ -8,6 +8,7 @@ mod lost;
 mod netplan;
 mod network_manager;
 mod networkd;
+mod places;
 mod resolv_conf;
 mod sysconfig;
 mod target;

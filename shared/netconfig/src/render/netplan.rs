@@ -1,6 +1,8 @@
 //! netplan: `/etc/netplan/50-cloud-init.yaml`. Version 2 is its own language and is written as it came; version 1
 //! is turned into it here.
 
+use std::collections::HashMap;
+
 use config::yaml::{Style, emit};
 use config::{Map, Node, Value};
 use system::{Command, System, debug};
@@ -31,6 +33,12 @@ fn file(body: &str, target: &Target) -> Files {
 
 pub fn render(model: &Model, target: &Target) -> Files {
     let mut remarks = Rendered::default();
+    let mut members: HashMap<&str, Vec<String>> = HashMap::new();
+    for link in &model.links {
+        if let Some(bond) = &link.bond {
+            members.entry(bond).or_default().push(link.id.clone());
+        }
+    }
     let mut ethernets = Map::new();
     let mut bonds = Map::new();
     let mut bridges = Map::new();
@@ -53,7 +61,7 @@ pub fn render(model: &Model, target: &Target) -> Files {
             LinkKind::Bond if link.bond.is_some() => &mut ethernets,
             LinkKind::Unknown => &mut ethernets,
             LinkKind::Bond => {
-                bond(&mut device, link, model);
+                bond(&mut device, link, &members);
                 &mut bonds
             }
             LinkKind::Bridge => {
@@ -139,7 +147,7 @@ fn bond_option(name: &str) -> Option<String> {
     Some(bare.replace('_', "-"))
 }
 
-fn bond(device: &mut Map, link: &Link, model: &Model) {
+fn bond(device: &mut Map, link: &Link, members: &HashMap<&str, Vec<String>>) {
     let mut parameters = Map::new();
     for (key, value) in link.params.iter() {
         let flat = key.as_str().and_then(bond_option);
@@ -162,10 +170,9 @@ fn bond(device: &mut Map, link: &Link, model: &Model) {
     if let Some(mac) = &link.mac {
         device.insert("macaddress", mac_with_colons(mac));
     }
-    let mut members: Vec<String> =
-        model.links.iter().filter(|l| l.bond.as_ref() == Some(&link.id)).map(|l| l.id.clone()).collect();
-    members.sort();
-    if !members.is_empty() {
+    if let Some(members) = members.get(link.id.as_str()) {
+        let mut members = members.clone();
+        members.sort();
         device.insert("interfaces", texts(&members));
     }
 }

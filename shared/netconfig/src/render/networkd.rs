@@ -1,7 +1,7 @@
 //! systemd-networkd: a `.network` for each link, a `.netdev` for what has to be made. Sections in alphabetical
 //! order, lines in a section sorted, a line that is the same only once.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use config::{Node, Value};
 use system::System;
@@ -27,7 +27,7 @@ pub fn render(model: &Model, _target: &Target) -> Files {
             return Err("the name of a link cannot hold a slash".into());
         }
         files.push(file(&link.name, "network", &network(link, model, &joins)?));
-        if let Some(netdev) = netdev(link, model) {
+        if let Some(netdev) = netdev(link, &joins) {
             files.push(file(&link.name, "netdev", &netdev));
         }
     }
@@ -74,11 +74,13 @@ impl UnitFile {
     }
 }
 
-/// Which vlans lie on a link and which bridges it is a port of, by the link's name.
+/// Which vlans lie on a link and which bridges it is a port of, by the link's name; which bonds are ones.
 #[derive(Default)]
 struct Joins<'a> {
     vlans: HashMap<&'a str, Vec<&'a str>>,
     bridges: HashMap<&'a str, Vec<&'a Link>>,
+    /// Bonds that have members, by id.
+    bonds: HashSet<&'a str>,
 }
 
 impl Joins<'_> {
@@ -88,6 +90,7 @@ impl Joins<'_> {
             if let Some(below) = &link.vlan_link {
                 joins.vlans.entry(below).or_default().push(&link.name);
             }
+            joins.bonds.extend(link.bond.as_deref());
             for port in &link.ports {
                 joins.bridges.entry(port).or_default().push(link);
             }
@@ -275,7 +278,7 @@ fn overrides(
 }
 
 /// What has to be made for this link to be there.
-fn netdev(link: &Link, model: &Model) -> Option<UnitFile> {
+fn netdev(link: &Link, joins: &Joins<'_>) -> Option<UnitFile> {
     let mut unit = UnitFile::default();
     let kind = match link.kind {
         LinkKind::Vlan => {
@@ -283,7 +286,7 @@ fn netdev(link: &Link, model: &Model) -> Option<UnitFile> {
             "vlan"
         }
         LinkKind::Bond => {
-            if link.bond.is_some() || !model.links.iter().any(|l| l.bond.as_ref() == Some(&link.id)) {
+            if link.bond.is_some() || !joins.bonds.contains(link.id.as_str()) {
                 return None;
             }
             bond(&mut unit, link);
