@@ -36,6 +36,7 @@ mod scripts_per_once;
 mod scripts_user;
 mod scripts_vendor;
 mod seed_random;
+pub mod schema;
 pub mod set_hostname;
 mod set_passwords;
 mod shell;
