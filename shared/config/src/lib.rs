@@ -6,6 +6,7 @@ mod finding;
 pub mod merge;
 mod node;
 pub mod origins;
+pub mod provenance;
 mod read;
 pub mod settings;
 pub mod yaml;

@@ -30,13 +30,13 @@ mod resizefs;
 mod run;
 mod run_parts;
 mod runcmd;
+pub mod schema;
 mod scripts_per_boot;
 mod scripts_per_instance;
 mod scripts_per_once;
 mod scripts_user;
 mod scripts_vendor;
 mod seed_random;
-pub mod schema;
 pub mod set_hostname;
 mod set_passwords;
 mod shell;
@@ -59,7 +59,7 @@ mod write_files_deferred;
 
 pub use context::{Context, required};
 pub use entry::{Entry, entries};
-pub use pending::unknown_keys;
+pub use pending::belongs;
 pub use run::{Ran, run_list, run_one};
 
 use config::Key;

@@ -4,11 +4,13 @@
 mod arguments;
 mod clean;
 mod cloud_id;
+mod explain;
 mod features;
 mod machine;
 mod per;
 mod plan;
 mod query;
+mod schema;
 mod stages;
 mod status;
 
@@ -42,6 +44,7 @@ fn main() -> ExitCode {
                 Command::Plan(args) => plan::run(&machine, &top, &args),
                 Command::Apply(args) => plan::apply(&machine, &top, &args),
                 Command::CloudId(args) => cloud_id::run(&machine, &args),
+                Command::Schema(args) => schema::run(&machine, &args),
                 Command::Features(_) => features::run(),
                 // Removed upstream in 22.x; old DHCP hooks still call it.
                 Command::DhclientHook(_) => ExitCode::SUCCESS,

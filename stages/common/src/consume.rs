@@ -40,9 +40,10 @@ impl Stage {
         let mut configs = Vec::new();
         match result {
             Ok(consumed) => {
-                let unknown = consumed.configs.iter().map(modules::unknown_keys);
+                let check = |config| modules::schema::cloud_config(config, &modules::belongs);
+                let checked: Vec<_> = consumed.configs.iter().filter(|c| !c.is_null()).map(check).collect();
                 let mut findings = consumed.findings;
-                unknown.for_each(|of_one| findings.extend(of_one));
+                checked.into_iter().for_each(|of_one| findings.extend(of_one));
                 for finding in findings.iter() {
                     match finding.kind {
                         Kind::Deprecated => deprecated!(self.sys, "{finding}"),

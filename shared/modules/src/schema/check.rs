@@ -132,11 +132,11 @@ impl Check<'_> {
                 continue;
             }
             let mut trial = Check { table: self.table, found: Vec::new(), path: self.path.clone() };
-            if let Some(old) = kind.old {
-                trial.note(Kind::Deprecated, &node.at, format!("this form is {}", old.text(false)));
-            }
             trial.content(kind, node);
             let bad = trial.found.iter().filter(|f| f.kind != Kind::Deprecated).count();
+            if let Some(old) = kind.old.filter(|_| bad == 0) {
+                trial.note(Kind::Deprecated, &node.at, format!("this form is {}", old.text(false)));
+            }
             // What is not bad, and then what is not deprecated, is taken.
             let score = match bad {
                 0 => (0, trial.found.len()),
@@ -160,7 +160,9 @@ impl Check<'_> {
         let mut all = Vec::new();
         for kind in types {
             match kind.of {
-                Of::Named(name) if kind.old.is_none() => all.extend(self.flat(self.table.named(name))),
+                Of::Named(name) if kind.old.is_none() && kind.needs.is_none() => {
+                    all.extend(self.flat(self.table.named(name)))
+                }
                 _ => all.push(kind),
             }
         }
@@ -177,8 +179,7 @@ impl Check<'_> {
             | (Of::Number, Value::Int(_) | Value::Float(_))
             | (Of::List(_), Value::Seq(_))
             | (Of::Map(_), Value::Map(_))
-            | (Of::Text, Value::Str(_)) => true,
-            // PyYAML reads !!binary as bytes, and so does the schema of upstream: no text.
+            | (Of::Text, Value::Str(_) | Value::Bytes(_)) => true,
             (Of::Word(word), Value::Str(text)) => text == word,
             (Of::Flag(flag), Value::Bool(b)) => b == flag,
             (Of::This(number), Value::Int(n)) => n == number,
@@ -192,13 +193,26 @@ impl Check<'_> {
         let Of::Map(fields) = &kind.of else { return 0 };
         let fixed = |t: &Type| matches!(t.of, Of::Word(_) | Of::This(_));
         let differs = |f: &&Field| {
-            f.types.iter().all(fixed) && node.get(f.name).is_none_or(|v| !f.types.iter().any(|t| self.is_of(t, v)))
+            f.types.iter().all(fixed)
+                && node.get(f.name).is_none_or(|v| !f.types.iter().any(|t| self.is_of(t, v)))
         };
         fields.keys.iter().filter(|f| f.required).filter(differs).count()
     }
 
     fn content(&mut self, kind: &Type, node: &Node) {
         let table = self.table;
+        if let (Some(keys), Value::Map(map)) = (kind.needs, &node.value) {
+            let list = || keys.split(',').collect::<Vec<_>>().join(" or ");
+            match keys.split(',').filter(|key| map.get(key).is_some()).count() {
+                0 => {
+                    self.note(Kind::Wrong, &node.at, format!("expected the key {}, which is missing", list()))
+                }
+                2.. if kind.only_one => {
+                    self.note(Kind::Wrong, &node.at, format!("expected only one of the keys {}", list()));
+                }
+                _ => {}
+            }
+        }
         match (&kind.of, &node.value) {
             (Of::Named(name), _) => self.value(table.named(name), node),
             (Of::Text, Value::Str(text)) => {
@@ -245,7 +259,8 @@ impl Check<'_> {
         let length = i64::try_from(length).unwrap_or(i64::MAX);
         let low = kind.least.is_some_and(|least| length < least);
         if low || kind.most.is_some_and(|most| length > most) {
-            let what = if kind.least == Some(1) && kind.most.is_none() { what.trim_end_matches('s') } else { what };
+            let what =
+                if kind.least == Some(1) && kind.most.is_none() { what.trim_end_matches('s') } else { what };
             self.note(Kind::Wrong, &node.at, format!("expected {}{what}", range(kind, " ")));
         }
     }
@@ -282,7 +297,9 @@ impl Old {
         match (self.instead, quoted) {
             ("", _) => format!("deprecated since {}", self.since),
             (instead, true) => format!("deprecated since {}, use '{instead}' instead", self.since),
-            (instead, false) if instead.contains("belongs") => format!("deprecated since {}: {instead}", self.since),
+            (instead, false) if instead.contains("belongs") => {
+                format!("deprecated since {}: {instead}", self.since)
+            }
             (instead, false) => format!("deprecated since {}, use {instead} instead", self.since),
         }
     }

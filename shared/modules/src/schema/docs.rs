@@ -78,13 +78,7 @@ fn section_text(table: &Table, section: &Section, text: &mut String) {
     }
 }
 
-fn field_text(
-    table: &Table,
-    field: &Field,
-    depth: usize,
-    path: &mut Vec<&'static str>,
-    text: &mut String,
-) {
+fn field_text(table: &Table, field: &Field, depth: usize, path: &mut Vec<&'static str>, text: &mut String) {
     let indent = "  ".repeat(depth + 1);
     *text += &format!("{indent}{}: {}", field.name, types_text(table, &field.types));
     if field.required {
@@ -156,7 +150,8 @@ pub(super) fn doc_of(path: &[&str]) -> Option<&'static str> {
     let key = DECLARED.iter().flat_map(|(_, tables)| tables.iter().copied().flatten());
     let mut candidates: Vec<&Key> = key.filter(|k| k.name == *first).collect();
     for name in rest {
-        candidates = candidates.iter().flat_map(|k| keys_below(&k.shape)).filter(|k| k.name == *name).collect();
+        candidates =
+            candidates.iter().flat_map(|k| keys_below(&k.shape)).filter(|k| k.name == *name).collect();
     }
     candidates.iter().map(|k| k.doc.trim()).find(|doc| !doc.is_empty())
 }

@@ -9,6 +9,8 @@ pub enum Format {
     Size,
     /// `5` or `+5`.
     Minutes,
+    /// A whole number in quotes.
+    Digits,
     /// `a,b-c`.
     Tags,
     /// `user:password`.
@@ -29,6 +31,7 @@ impl Format {
             "date" => Format::Date,
             "size" => Format::Size,
             "minutes" => Format::Minutes,
+            "digits" => Format::Digits,
             "tags" => Format::Tags,
             "pair" => Format::Pair,
             "interface" => Format::Interface,
@@ -45,6 +48,7 @@ impl Format {
             Format::Date => "a date such as 2031-12-24",
             Format::Size => "a size such as 512M",
             Format::Minutes => "a number of minutes",
+            Format::Digits => "a whole number",
             Format::Tags => "words with commas between them",
             Format::Pair => "text such as user:password",
             Format::Interface => "an interface's name of at most 15 characters",
@@ -59,6 +63,7 @@ impl Format {
         match self {
             Format::Size => r"^([0-9]+)?\.?[0-9]+[BKMGT]$",
             Format::Minutes => r"^\+?[0-9]+$",
+            Format::Digits => "^[0-9]+$",
             Format::Tags => "^[-_0-9a-zA-Z]+(,[-_0-9a-zA-Z]+)*$",
             Format::Pair => "^.+:.+$",
             Format::Interface => "^.{1,15}$",
@@ -80,6 +85,7 @@ impl Format {
                 }
             }
             Format::Minutes => digits(text.strip_prefix('+').unwrap_or(text)),
+            Format::Digits => digits(text),
             Format::Tags => text.split(',').all(|word| {
                 !word.is_empty() && word.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b))
             }),
@@ -127,6 +133,7 @@ mod tests {
             ("date", &["2024-02-29", "2031-12-24"][..], &["2023-02-29", "24.12.2031", "2031-1-1"][..]),
             ("size", &["1G", "1.5M", ".5T"], &["1", "G", "1g", "1.G", "1.2.3K"]),
             ("minutes", &["5", "+5"], &["", "+", "-5", "now"]),
+            ("digits", &["12"], &["", "+1", "x"]),
             ("tags", &["a", "a,b-c_1"], &["", "a,", "a b"]),
             ("pair", &["u:p", "u:p:q"], &["u:", ":p", "u"]),
             ("interface", &["eth0"], &["", "a-very-long-name"]),

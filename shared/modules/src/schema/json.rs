@@ -130,6 +130,14 @@ fn type_schema(kind: &Type, path: &mut Vec<&'static str>) -> Value {
         Of::Map(fields) => map_schema(fields, path),
         Of::Named(name) => json!({ "$ref": format!("#/definitions/{name}") }),
     };
+    if let Some(keys) = kind.needs {
+        let one = |key| json!({ "required": [key] });
+        let needs: Vec<Value> = keys.split(',').map(one).collect();
+        if schema.get("$ref").is_some() {
+            schema = json!({ "allOf": [schema] });
+        }
+        schema[if kind.only_one { "oneOf" } else { "anyOf" }] = needs.into();
+    }
     let (least, most) = match kind.of {
         Of::List(_) => ("minItems", "maxItems"),
         Of::Map(_) => ("minProperties", "maxProperties"),
@@ -146,6 +154,11 @@ fn type_schema(kind: &Type, path: &mut Vec<&'static str>) -> Value {
     match kind.format {
         Some(Format::Date) => schema["format"] = "date".into(),
         Some(Format::Uri) => schema["format"] = "uri".into(),
+        Some(Format::Module) => {
+            let names = super::names().into_iter().chain(["ubuntu_advantage"]);
+            let both = names.flat_map(|n| [n.to_string(), n.replace('_', "-")]);
+            schema["enum"] = both.collect::<std::collections::BTreeSet<_>>().into_iter().collect();
+        }
         Some(format) => schema["pattern"] = format.pattern().into(),
         None => {}
     }

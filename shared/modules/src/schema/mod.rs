@@ -18,8 +18,11 @@ pub use table::{Field, Fields, Of, Old, Section, Table, Type};
 /// Whether there is a module of that name, here or upstream; dashes and underscores are the same.
 pub(crate) fn is_known(name: &str) -> bool {
     let name = name.replace('-', "_");
-    let sections = include_str!("keys.txt").lines().filter_map(|line| line.strip_prefix('[')?.split_once(']'));
-    sections.into_iter().any(|(known, _)| known == name && known != "base")
+    let sections =
+        include_str!("keys.txt").lines().filter_map(|line| line.strip_prefix('[')?.split_once(']'));
+    let mut known = sections.into_iter().map(|(known, _)| known).filter(|known| *known != "base");
+    // An old name that lists may still have.
+    name == "ubuntu_advantage" || known.any(|known| known == name)
 }
 
 #[cfg(test)]

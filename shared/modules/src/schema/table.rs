@@ -5,7 +5,8 @@
 //! it is deprecated. Keys of a map stand below it, indented by two blanks; `<name>` stands for any key, `...` says that
 //! others are let through. `[module] text` begins a module, `def name: TYPES` names types for use as `@name`.
 //! TYPES are joined by `|`: `any str int num bool null list map`, `"a word"`, a number, `true`, `false`, `[TYPES]` for
-//! a list of these, each with limits in braces (`{1..6 unique}`, `{date}`) and its own `!SINCE(INSTEAD)`.
+//! a list of these, each with limits in braces (`{1..6 unique}`, `{date}`, of a map `{needs:this,or-that}`, or `one:` of them) and its own
+//! `!SINCE(INSTEAD)`.
 
 use std::collections::BTreeMap;
 
@@ -19,6 +20,10 @@ pub struct Type {
     pub least: Option<i64>,
     pub most: Option<i64>,
     pub unique: bool,
+    /// A map has to have one of these keys.
+    pub needs: Option<&'static str>,
+    /// Of those, just one.
+    pub only_one: bool,
     pub format: Option<Format>,
     pub old: Option<Old>,
 }
@@ -265,6 +270,10 @@ fn one(rest: &mut &'static str, fields: &Fields) -> Result<Type, String> {
         for word in limits.split_whitespace() {
             if word == "unique" {
                 kind.unique = true;
+            } else if let Some(keys) = word.strip_prefix("needs:") {
+                kind.needs = Some(keys);
+            } else if let Some(keys) = word.strip_prefix("one:") {
+                (kind.needs, kind.only_one) = (Some(keys), true);
             } else if let Some((least, most)) = word.split_once("..") {
                 (kind.least, kind.most) = (least.parse().ok(), most.parse().ok());
             } else {
@@ -316,7 +325,9 @@ mod tests {
 
     #[test]
     fn a_line() {
-        let table = parse("[m] About.\na* !22.1(b): [str{date} | 3]{1..2 unique} !23.4(c) | map = x -- Doc.\n  b: \"w\"\n  ...\n");
+        let table = parse(
+            "[m] About.\na* !22.1(b): [str{date} | 3]{1..2 unique} !23.4(c) | map = x -- Doc.\n  b: \"w\"\n  ...\n",
+        );
         let field = &table.unwrap().sections[0].keys[0];
         assert_eq!((field.name, field.required, field.default, field.doc), ("a", true, "x", "Doc."));
         let parsed = parse("[m]\na*: nonsense").unwrap_err();

@@ -24,7 +24,10 @@ fn findings() {
                 "t:2:8: user.nam: unknown key; did you mean 'name'?",
             ],
         ),
-        ("users: [{name: b, lock_passwd: 'yes'}]", &["t:1:32: users[0].lock_passwd: expected true or false, found text"]),
+        (
+            "users: [{name: b, lock_passwd: 'yes'}]",
+            &["t:1:32: users[0].lock_passwd: expected true or false, found text"],
+        ),
         (
             "ca-certs: {remove-defaults: true}",
             &[
@@ -32,14 +35,28 @@ fn findings() {
                 "t:1:12: ca-certs.remove-defaults: deprecated since 22.3, use 'remove_defaults' instead",
             ],
         ),
-        ("growpart: {mode: of}", &["t:1:18: growpart.mode: expected 'auto', 'growpart', 'gpart' or 'off'; did you mean 'off'?"]),
-        ("growpart: {mode: false}", &["t:1:18: growpart.mode: this form is deprecated since 22.3, use off instead"]),
+        (
+            "growpart: {mode: of}",
+            &["t:1:18: growpart.mode: expected 'auto', 'growpart', 'gpart' or 'off'; did you mean 'off'?"],
+        ),
+        (
+            "growpart: {mode: false}",
+            &["t:1:18: growpart.mode: this form is deprecated since 22.3, use off instead"],
+        ),
         ("phone_home: {tries: 3}", &["t:1:13: phone_home.url: required, but missing"]),
         ("datasource: {}", &["t:1:1: datasource: not a key of cloud-config; it belongs into /etc/cloud"]),
-        ("reporting: {a: {type: webhook, endpoint: u, retries: -1}}", &["t:1:54: reporting.a.retries: expected at least 0"]),
+        (
+            "reporting: {a: {type: webhook, endpoint: u, retries: -1}}",
+            &["t:1:54: reporting.a.retries: expected at least 0"],
+        ),
         ("mounts: []", &["t:1:9: mounts: expected at least 1 item"]),
         ("packages: [[a]]", &["t:1:12: packages[0]: expected 2 items"]),
-        ("ssh_keys: {dsa_private: x}", &["t:1:12: ssh_keys.dsa_private: unknown key; expected a kind of host key such as ed25519_private"]),
+        (
+            "ssh_keys: {dsa_private: x}",
+            &[
+                "t:1:12: ssh_keys.dsa_private: unknown key; expected a kind of host key such as ed25519_private",
+            ],
+        ),
         ("chpasswd: {users: [{name: a, type: RANDOM}, {name: b, password: c}]}", &[]),
         ("- a", &["t:1:1: expected a map of keys, found a list"]),
     ] {
@@ -52,7 +69,9 @@ fn no_value_is_told() {
     let secret = "s3cr3t-Value";
     let table = Table::cloud_config();
     for field in table.top() {
-        for form in ["X", "[X]", "{X: X}", "[{X: X, name: X}]", "{name: X, users: [{name: [X]}]}", "[[X, X, [X]]]"] {
+        for form in
+            ["X", "[X]", "{X: X}", "[{X: X, name: X}]", "{name: X, users: [{name: [X]}]}", "[[X, X, [X]]]"]
+        {
             let form = form.replace("X:", "k:").replace('X', secret);
             for told in said(&format!("{}: {form}", field.name)) {
                 assert!(!told.contains(secret), "{told}");
@@ -74,11 +93,16 @@ fn names_below<'t>(table: &'t Table, types: &'t [Type], found: &mut Vec<&'t Fiel
 }
 
 /// Spellings that a module of ours reads although upstream's schema refuses them.
-const MORE: &[&str] = &[
-    "remove-users",
-];
+const MORE: &[&str] = &["remove-users"];
 
-fn compare(table: &Table, path: &str, key: &Key, field: &Field, wrong: &mut Vec<String>, siblings: &[&Field]) {
+fn compare(
+    table: &Table,
+    path: &str,
+    key: &Key,
+    field: &Field,
+    wrong: &mut Vec<String>,
+    siblings: &[&Field],
+) {
     for (name, since) in key.also {
         match siblings.iter().find(|f| f.name == *name) {
             Some(old) if old.old.map(|o| o.since).unwrap_or_default() == *since => {}
@@ -164,7 +188,10 @@ fn published() {
 fn documentation() {
     let all = super::docs("all").unwrap();
     for name in super::names() {
-        assert!(all.contains(&format!("\n{name}\n---")) || all.starts_with(&format!("{name}\n---")), "{name}");
+        assert!(
+            all.contains(&format!("\n{name}\n---")) || all.starts_with(&format!("{name}\n---")),
+            "{name}"
+        );
     }
     let one = super::docs("cc_phone-home").unwrap();
     assert!(one.contains("  phone_home: map\n") && one.contains("url: a URL, required"), "{one}");
@@ -176,10 +203,16 @@ fn networks() {
     for (text, wanted) in [
         ("version: 2\nethernets: {e: {dhcp4: true}}", &[][..]),
         ("network: {version: 1, config: [{type: physical, name: e0, subnets: [{type: dhcp}]}]}", &[]),
-        ("network: {version: 1, config: [{type: bond, nam: e0}]}", &["network.config[0].nam", "network.config[0].name"]),
+        (
+            "network: {version: 1, config: [{type: bond, nam: e0}]}",
+            &["network.config[0].nam", "network.config[0].name"],
+        ),
         ("version: 3", &["version"]),
         ("ethernets: {}", &["version"]),
-        ("version: 2\nethernets: {e: {gateway4: a, dhcp4: maybe}}", &["ethernets.e.gateway4", "ethernets.e.dhcp4"]),
+        (
+            "version: 2\nethernets: {e: {gateway4: a, dhcp4: maybe}}",
+            &["ethernets.e.gateway4", "ethernets.e.dhcp4"],
+        ),
     ] {
         let root = config::yaml::parse("t", text).unwrap().root;
         let findings = super::network(&root);
