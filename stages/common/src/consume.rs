@@ -1,11 +1,11 @@
 //! User-data and vendor-data: stored as they came, taken apart, handled; then the configuration is read again.
 
 use config::settings::{Layer, Origin};
-use config::{Kind, Node, Origins};
+use config::{Node, Origins};
 use serde_json::json;
 use state::Raw as Blobs;
 use state::{Frequency, acquire, has_run};
-use system::{Write, debug, deprecated, warning};
+use system::{Write, debug, warning};
 use userdata::{Data, Dirs, Options, Raw, consume, store};
 
 use crate::stage::ORIGINS;
@@ -44,12 +44,7 @@ impl Stage {
                 let checked: Vec<_> = consumed.configs.iter().filter(|c| !c.is_null()).map(check).collect();
                 let mut findings = consumed.findings;
                 checked.into_iter().for_each(|of_one| findings.extend(of_one));
-                for finding in findings.iter() {
-                    match finding.kind {
-                        Kind::Deprecated => deprecated!(self.sys, "{finding}"),
-                        _ => warning!(self.sys, "{finding}"),
-                    }
-                }
+                self.report(&findings);
                 configs = consumed.configs;
                 debug!(
                     self.sys,

@@ -18,10 +18,10 @@ fn findings() {
     for (text, wanted) in [
         ("hostname: h\nruncmd: [ls, [ls, -l], null]\nusers: [default, {name: a, sudo: [x]}]", &[][..]),
         (
-            "run_cmd: [x]\nuser: {nam: b}",
+            "run_cmd: [x]\nuser: {name: a, shel: b}",
             &[
                 "t:1:1: run_cmd: unknown key; did you mean 'runcmd'?",
-                "t:2:8: user.nam: unknown key; did you mean 'name'?",
+                "t:2:17: user.shel: unknown key; did you mean 'shell'?",
             ],
         ),
         (
