@@ -131,11 +131,39 @@ fn tree(instance: &Instance, platform: &Platform, id: &str, system_config: &Valu
     })
 }
 
+/// What tools ask for before they rely on a behaviour, by upstream's names, as this program behaves.
+pub fn features() -> Value {
+    json!({
+        "ALLOW_EC2_MIRRORS_ON_NON_AWS_INSTANCE_TYPES": false,
+        "APT_DEB822_SOURCE_LIST_FILE": true,
+        "DEPRECATION_INFO_BOUNDARY": "devel",
+        "ERROR_ON_USER_DATA_FAILURE": true,
+        "EXPIRE_APPLIES_TO_HASHED_USERS": true,
+        "MANUAL_NETWORK_WAIT": true,
+        "NETPLAN_CONFIG_ROOT_READ_ONLY": true,
+        "NOCLOUD_SEED_URL_APPEND_FORWARD_SLASH": true,
+        "STRIP_INVALID_MTU": false,
+    })
+}
+
+/// Adds what is known only when user-data is consumed: the effective `system_info`, for root.
+pub fn complete_instance_data(sys: &System, layout: &Layout, system_info: &Value) -> Result<()> {
+    let path = layout.run("instance-data-sensitive.json");
+    let mut all = json::read(sys, &path)?;
+    if let Value::Object(map) = &mut all {
+        map.insert("features".into(), features());
+        map.insert("system_info".into(), system_info.clone());
+    }
+    json::write(sys, &path, &all, Write::secret()).map(drop)
+}
+
 fn with_doc(config: &Value, doc: &str) -> Value {
     let mut map = match config {
         Value::Object(map) => map.clone(),
         _ => Map::new(),
     };
+    // It has a place of its own.
+    map.remove("system_info");
     map.insert("_doc".into(), doc.into());
     Value::Object(map)
 }

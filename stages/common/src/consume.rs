@@ -2,7 +2,6 @@
 
 use config::settings::{Layer, Origin};
 use config::{Node, Origins};
-use serde_json::json;
 use state::Raw as Blobs;
 use state::{Frequency, acquire, has_run};
 use system::{Write, debug, warning};
@@ -88,7 +87,11 @@ impl Stage {
                 "_doc".into(),
                 "The effective configuration: of the machine, the vendor and the user.".into(),
             );
-            map.insert("features".into(), json!({}));
+            map.insert("features".into(), state::features());
+        }
+        let system_info = all.get("system_info").cloned().unwrap_or_default();
+        if let Err(e) = state::complete_instance_data(&self.sys, &self.layout, &system_info) {
+            warning!(self.sys, "{e}");
         }
         let path = self.layout.run("combined-cloud-config.json");
         if let Err(e) = self.sys.write(&path, state::json_text(&all, 1), Write::secret()) {
