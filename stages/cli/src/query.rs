@@ -85,8 +85,11 @@ fn render(machine: &Machine, template: &str, data: &Value) -> ExitCode {
                     rendered.unknown.join(", ")
                 );
             }
+            if rendered.text.is_empty() {
+                return ExitCode::FAILURE;
+            }
             println!("{}", rendered.text);
-            if rendered.text.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+            ExitCode::SUCCESS
         }
         Err(e) => {
             // Its header is a line of ours.

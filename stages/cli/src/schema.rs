@@ -132,8 +132,8 @@ fn of_instance(machine: &Machine) -> Vec<Part> {
         let path = machine.layout.instance(processed);
         let text = machine.sys.read_text(&path).unwrap_or_default();
         // A header alone, as processing writes it when no part is a cloud-config.
-        let empty = text.lines().all(|l| l.trim().is_empty() || l.starts_with('#'))
-            || text.trim_end().ends_with("{}");
+        let mut lines = text.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with('#'));
+        let empty = lines.all(|l| l == "{}");
         let raw = machine.layout.instance(raw);
         let has_raw = machine.sys.read(&raw).is_ok_and(|bytes| !bytes.is_empty());
         if !empty {
