@@ -412,8 +412,10 @@ fn bad_choice(command: &Command) -> Option<String> {
     }
 }
 
-const SUBCOMMANDS: [&str; 11] =
-    ["init", "modules", "single", "query", "features", "schema", "clean", "status", "cloud-id", "plan", "apply"];
+const SUBCOMMANDS: [&str; 11] = [
+    "init", "modules", "single", "query", "features", "schema", "clean", "status", "cloud-id", "plan",
+    "apply",
+];
 
 /// The complaint about a first word that is no subcommand.
 fn unknown_subcommand(words: &[&str]) -> Option<String> {
