@@ -7,6 +7,7 @@ mod map;
 pub mod merge;
 mod node;
 pub mod origins;
+pub mod provenance;
 mod read;
 pub mod settings;
 pub mod yaml;

@@ -263,8 +263,13 @@ fn make(with: &Search<'_>, drive: Drive, place: &str, is_disk: bool) -> Option<I
         _ => None,
     };
     instance.devices = devices(&drive.ec2);
+    let mut metadata = drive.metadata.to_json();
+    // In the instance's data binary values are marked, as upstream's serialiser marks them.
+    if let Some(seed) = drive.random_seed.and_then(|seed| encoding::base64::decode(seed.as_bytes())) {
+        metadata["random_seed"] = format!("ci-b64:{}", encoding::base64::encode(&seed)).into();
+    }
     instance.crawled = json!({
-        "meta_data": drive.metadata.to_json(),
+        "meta_data": metadata,
         "ec2_metadata": drive.ec2.to_json(),
         "network_json": drive.network_data,
     });

@@ -5,7 +5,7 @@ use std::time::Duration;
 use config::{Finding, FromNode, Kind, Node, Origins, Reader};
 use distro::Distro;
 use state::{Instance, Layout};
-use system::{Error, Result, System, deprecated, warning};
+use system::{Error, Result, System, debug, deprecated, warning};
 
 /// The one key that a module lives from: `None` when it is null, an error when it cannot be used (what is wrong
 /// with it is logged with its place by then).
@@ -64,10 +64,13 @@ impl Context<'_> {
         value
     }
 
-    /// Logs a finding, at the place that the user knows.
+    /// Logs a finding at the place that the user knows, unless the check of user and vendor data has told it already.
     pub fn report(&self, finding: &Finding) {
+        let source = finding.at.source.as_deref().unwrap_or_default();
+        let is_of_instance = source.starts_with(&self.layout.instance(""));
         let finding = Finding { at: self.origins.of(self.sys, &finding.at), ..finding.clone() };
         match finding.kind {
+            Kind::Unknown | Kind::Deprecated if is_of_instance => debug!(self.sys, "{finding}"),
             Kind::Deprecated => deprecated!(self.sys, "{finding}"),
             _ => warning!(self.sys, "{finding}"),
         }

@@ -30,6 +30,7 @@ mod resizefs;
 mod run;
 mod run_parts;
 mod runcmd;
+pub mod schema;
 mod scripts;
 mod scripts_vendor;
 mod seed_random;
@@ -56,7 +57,7 @@ mod write_files_deferred;
 
 pub use context::{Context, required};
 pub use entry::{Entry, entries};
-pub use pending::unknown_keys;
+pub use pending::belongs;
 pub use run::{Ran, run_list, run_one};
 
 use config::Key;

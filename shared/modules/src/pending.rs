@@ -55,30 +55,11 @@ const PENDING: &[(&str, &[&str])] = &[
     ("zypper_add_repo", &["zypper"]),
 ];
 
-/// Top-level keys of pending modules that alone make none of them do anything.
-const PENDING_DETAILS: &[&str] = &[
-    "add_apt_repo_match",
-    "apt",
-    "apt_custom_sources_list",
-    "apt_ftp_proxy",
-    "apt_http_proxy",
-    "apt_https_proxy",
-    "apt_mirror_search",
-    "apt_mirror_search_dns",
-    "apt_preserve_sources_list",
-    "apt_update",
-    "device_aliases",
-    "resolv_conf",
-    "updates",
-    "yum_repo_dir",
-];
-
-/// Keys that are read elsewhere than in modules: by the stages, by datasources, by merging.
+/// Keys of an image's own configuration, which a cloud-config may not have by upstream's schema, and where they are
+/// read.
 const OTHERS: &[&str] = &[
     "allow_userdata",
-    "cloud_config_modules",
-    "cloud_final_modules",
-    "cloud_init_modules",
+    "conf_d",
     "datasource",
     "datasource_list",
     "datasource_pkg_list",
@@ -86,51 +67,25 @@ const OTHERS: &[&str] = &[
     "disable_fallback_netcfg",
     "disable_network_activation",
     "disable_vmware_customization",
-    "launch-index",
     "log_basic",
     "log_cfgs",
     "logcfg",
     "manual_cache_clean",
-    "merge_how",
-    "merge_type",
-    "migrate",
-    "network",
-    "output",
-    "reporting",
     "syslog_fix_perms",
-    "system_info",
-    "timeouts",
     "unverified_modules",
-    "vendor_data",
     "vendor_data2",
-    "version",
     "warnings",
 ];
 
-/// Every top-level key that means something in a cloud-config.
-pub fn known_keys() -> impl Iterator<Item = &'static str> {
-    let of_modules = crate::MODULES.iter().flat_map(|m| m.keys.iter().copied().flatten());
-    let names = of_modules.flat_map(|k| std::iter::once(k.name).chain(k.also.iter().map(|(name, _)| *name)));
-    let pending = PENDING.iter().flat_map(|(_, keys)| keys.iter()).map(|k| k.split('.').next().unwrap_or(k));
-    names.chain(pending).chain(PENDING_DETAILS.iter().copied()).chain(OTHERS.iter().copied())
-}
-
-/// The top-level keys of a cloud-config that nothing reads.
-pub fn unknown_keys(config: &config::Node) -> config::Findings {
-    let mut findings = config::Findings::default();
-    let known: std::collections::BTreeSet<&str> = known_keys().collect();
-    for (key, _) in config.as_map().into_iter().flat_map(config::Map::iter) {
-        let name = key.scalar_text().unwrap_or_default();
-        if known.contains(name.as_str()) {
-            continue;
-        }
-        let hint = match config::nearest(&name, known.iter().copied()) {
-            Some(near) => format!("unknown key, it has no effect; did you mean '{near}'?"),
-            None => "unknown key, it has no effect".to_string(),
-        };
-        findings.add(config::Kind::Unknown, &key.at, name, hint);
+/// Where a key that is none of a cloud-config's belongs, for those that have another place.
+pub fn belongs(key: &str) -> Option<&'static str> {
+    match key {
+        "network" => Some("it belongs into network-config or /etc/cloud"),
+        "ethernets" | "bonds" | "bridges" | "vlans" | "wifis" => Some("it belongs into network-config"),
+        "instance-id" | "local-hostname" | "public-keys" => Some("it belongs into meta-data"),
+        _ if OTHERS.contains(&key) => Some("it belongs into /etc/cloud"),
+        _ => None,
     }
-    findings
 }
 
 /// For a module of upstream's that is not here: those of its keys that the configuration has. `None` for a name
@@ -156,20 +111,6 @@ mod tests {
         assert_eq!(pending_keys("apt_configure", &config), Some(vec![]));
         assert_eq!(pending_keys("snap", &config), Some(vec!["snap"]));
         assert_eq!(pending_keys("nonsense", &config), None);
-    }
-
-    #[test]
-    fn keys_that_nothing_reads() {
-        let text = "hostname: h\nrun_cmd: [x]\npackages: [a]\nsnap: {}\nxyzzy: 1\n";
-        let findings = unknown_keys(&config::yaml::parse("t", text).unwrap().root);
-        let said: Vec<String> = findings.iter().map(ToString::to_string).collect();
-        assert_eq!(
-            said,
-            [
-                "t:2:1: run_cmd: unknown key, it has no effect; did you mean 'runcmd'?",
-                "t:5:1: xyzzy: unknown key, it has no effect",
-            ]
-        );
     }
 
     #[test]

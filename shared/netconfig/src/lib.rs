@@ -24,7 +24,7 @@ pub mod rename;
 pub mod render;
 pub mod source;
 
-use config::Findings;
+use config::{Findings, Node};
 
 pub use activate::bring_up;
 pub use apply::{Applied, Plan, apply, fallback, from_format};
@@ -44,20 +44,12 @@ pub struct Converted {
 /// A text of one format (a name of [`parse::FORMATS`]) as a configuration of version 1 or 2, and what was odd about
 /// the text.
 pub fn read(format: &str, source: &str, text: &str, known: &Known) -> Result<(Node, Findings), String> {
-    let row = parse::FORMATS.iter().find(|f| f.name == format);
-    let format = row.ok_or_else(|| format!("nothing here reads the input format '{format}'"))?;
+    let format = parse::Format::named(format)
+        .ok_or_else(|| format!("nothing here reads the input format '{format}'"))?;
     let mut findings = Findings::default();
-    let node = if format.json {
-        let json = serde_json::from_str(text).map_err(|e| format!("{source}: {e}"))?;
-        Node::from_json(&json)
-    } else {
-        let parsed = config::yaml::parse(source, text).map_err(|e| e.to_string())?;
-        for f in parsed.findings {
-            findings.add(f.kind, &f.at, f.key, f.message);
-        }
-        parsed.root
-    };
-    Ok(((format.to_config)(&node, known)?, findings))
+    let node = format.read(source, text, &mut findings)?;
+    let config = (format.to_config)(&node, known, &mut findings)?;
+    Ok((config, findings))
 }
 
 /// The same as the files of one renderer (a name of [`render::RENDERERS`]), for one target: `devel net-convert`.

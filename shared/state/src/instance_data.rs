@@ -60,6 +60,9 @@ pub fn write_instance_data(
 ) -> Result<()> {
     let id = cloud_id(&instance.cloud_name, instance.region.as_deref(), &instance.platform);
     let mut all = tree(instance, platform, &id, system_config);
+    let mut encoded = Vec::new();
+    take_base64(&mut all["ds"], "ds", &mut encoded);
+    all["base64_encoded_keys"] = json!(encoded);
     let paths = sensitive_paths(&all, &instance.sensitive);
     all["sensitive_keys"] = json!(paths);
     json::write(sys, &layout.run("instance-data-sensitive.json"), &all, Write::secret())?;
@@ -88,7 +91,9 @@ fn tree(instance: &Instance, platform: &Platform, id: &str, system_config: &Valu
         crawled.remove(name);
     }
     crawled.insert("_doc".into(), "What the datasource crawled, in its own shape, which may change.".into());
-    let hostname = instance.local_hostname.as_deref().map(|h| h.split('.').next().unwrap_or(h));
+    // Where the cloud gives no name, the machine's own is what it is called.
+    let hostname = instance.local_hostname.as_deref().filter(|h| !h.is_empty()).unwrap_or(node);
+    let hostname = hostname.split('.').next().unwrap_or(hostname);
     json!({
         "base64_encoded_keys": [],
         "ds": crawled,
@@ -131,13 +136,56 @@ fn tree(instance: &Instance, platform: &Platform, id: &str, system_config: &Valu
     })
 }
 
+/// What tools ask for before they rely on a behaviour, by upstream's names, as this program behaves.
+pub fn features() -> Value {
+    json!({
+        "ALLOW_EC2_MIRRORS_ON_NON_AWS_INSTANCE_TYPES": false,
+        "APT_DEB822_SOURCE_LIST_FILE": true,
+        "DEPRECATION_INFO_BOUNDARY": "devel",
+        "ERROR_ON_USER_DATA_FAILURE": true,
+        "EXPIRE_APPLIES_TO_HASHED_USERS": true,
+        "MANUAL_NETWORK_WAIT": true,
+        "NETPLAN_CONFIG_ROOT_READ_ONLY": true,
+        "NOCLOUD_SEED_URL_APPEND_FORWARD_SLASH": true,
+        "STRIP_INVALID_MTU": false,
+    })
+}
+
+/// Adds what is known only when user-data is consumed: the effective `system_info`, for root.
+pub fn complete_instance_data(sys: &System, layout: &Layout, system_info: &Value) -> Result<()> {
+    let path = layout.run("instance-data-sensitive.json");
+    let mut all = json::read(sys, &path)?;
+    if let Value::Object(map) = &mut all {
+        map.insert("features".into(), features());
+        map.insert("system_info".into(), system_info.clone());
+    }
+    json::write(sys, &path, &all, Write::secret()).map(drop)
+}
+
 fn with_doc(config: &Value, doc: &str) -> Value {
     let mut map = match config {
         Value::Object(map) => map.clone(),
         _ => Map::new(),
     };
+    // It has a place of its own.
+    map.remove("system_info");
     map.insert("_doc".into(), doc.into());
     Value::Object(map)
+}
+
+/// Takes the mark of binary values off, and notes their paths.
+fn take_base64(value: &mut Value, path: &str, found: &mut Vec<String>) {
+    let Value::Object(map) = value else { return };
+    for (key, child) in map.iter_mut() {
+        let below = format!("{path}/{key}");
+        match child.as_str().and_then(|text| text.strip_prefix("ci-b64:")) {
+            Some(encoded) => {
+                *child = encoded.to_string().into();
+                found.push(below);
+            }
+            None => take_base64(child, &below, found),
+        }
+    }
 }
 
 /// The slash-separated paths of everything that only root may read.
@@ -186,6 +234,15 @@ mod tests {
         ] {
             assert_eq!(cloud_id(name, region, platform), id);
         }
+    }
+
+    #[test]
+    fn binary_values_are_named() {
+        let mut all = json!({"a": "ci-b64:AQ==", "b": {"c": "ci-b64:Ag==", "d": "x"}, "e": ["ci-b64:no"]});
+        let mut found = Vec::new();
+        take_base64(&mut all, "ds", &mut found);
+        assert_eq!(found, ["ds/a", "ds/b/c"]);
+        assert_eq!(all, json!({"a": "AQ==", "b": {"c": "Ag==", "d": "x"}, "e": ["ci-b64:no"]}));
     }
 
     #[test]

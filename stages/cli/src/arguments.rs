@@ -53,6 +53,7 @@ pub enum Command {
     Plan(Plan),
     Apply(Apply),
     Features(Features),
+    Schema(Schema),
     DhclientHook(DhclientHook),
     Devel(Devel),
 }
@@ -148,6 +149,9 @@ pub struct Query {
     /// anew (--format text or json)
     #[argh(switch)]
     pub identify: bool,
+    /// print where a configuration key's value comes from, what it replaced and what was dropped
+    #[argh(option)]
+    pub explain: Option<String>,
     /// the old way to give VARNAME
     #[argh(option, short = 'n')]
     pub name: Option<String>,
@@ -223,6 +227,33 @@ pub struct Apply {
     /// the datasource to find
     #[argh(option)]
     pub datasource: Option<String>,
+}
+
+/// Check a configuration's keys and values, or explain what may stand in one.
+#[derive(FromArgs)]
+#[argh(subcommand, name = "schema")]
+pub struct Schema {
+    /// a cloud-config or network-config file to check
+    #[argh(option, short = 'c')]
+    pub config_file: Option<String>,
+    /// what the file is: cloud-config (the default) or network-config
+    #[argh(option, short = 't')]
+    pub schema_type: Option<String>,
+    /// instance data for a file that is a template, instead of this machine's
+    #[argh(option, short = 'i')]
+    pub instance_data: Option<String>,
+    /// check what this instance was given
+    #[argh(switch)]
+    pub system: bool,
+    /// print the file with marks at what is wrong or deprecated
+    #[argh(switch)]
+    pub annotate: bool,
+    /// print the keys of a module, or of all
+    #[argh(option)]
+    pub docs: Option<String>,
+    /// print where a key's value comes from, or every key's
+    #[argh(option)]
+    pub explain: Option<String>,
 }
 
 /// List what configuration formats are understood.
@@ -334,7 +365,7 @@ fn take_root(words: Vec<String>) -> Result<(String, Vec<String>), String> {
 
 /// `--key=value` in two words, `-lw` as `-l -w`, `-mfinal` as `-m final`, and the subcommands of older articles.
 fn normalise(words: Vec<String>) -> Vec<String> {
-    let with_value: &str = if words.iter().any(|w| w == "net-convert") { "pkdDmO" } else { "fmniucv" };
+    let with_value: &str = if words.iter().any(|w| w == "net-convert") { "pkdDmO" } else { "fmniucvt" };
     let mut result: Vec<String> = Vec::new();
     let mut words = words.into_iter();
     while let Some(word) = words.next() {
@@ -358,6 +389,19 @@ fn normalise(words: Vec<String>) -> Vec<String> {
             }
         } else {
             result.push(word);
+        }
+    }
+    // `devel schema` was its name once; --docs and schema's --explain may stand without a value.
+    if result.first().is_some_and(|w| w == "devel") && result.get(1).is_some_and(|w| w == "schema") {
+        result.remove(0);
+    }
+    if result.iter().any(|w| w == "schema") {
+        for (option, usual) in [("--docs", "all"), ("--explain", "")] {
+            if let Some(at) = result.iter().position(|w| w == option)
+                && result.get(at + 1).is_none_or(|next| next.starts_with('-'))
+            {
+                result.insert(at + 1, usual.to_string());
+            }
         }
     }
     // argparse's nargs="+": every word behind --configs is one more.
@@ -394,6 +438,10 @@ fn bad_choice(command: &Command) -> Option<String> {
         Command::Query(q) if q.identify => {
             q.format.as_deref().and_then(|f| check("--format", f, &["text", "json"]))
         }
+        Command::Schema(s) => {
+            let kinds = &["cloud-config", "network-config"];
+            s.schema_type.as_deref().and_then(|t| check("-t/--schema-type", t, kinds))
+        }
         Command::Status(s) => check("--format", &s.format, &["json", "tabular", "yaml"]),
         Command::Single(s) => {
             s.frequency.as_deref().and_then(|f| check("--frequency", f, &["instance", "always", "once"]))
@@ -426,8 +474,9 @@ const DISTROS: &[&str] = &[
     "TencentOS",
 ];
 
-const SUBCOMMANDS: [&str; 11] = [
-    "init", "modules", "single", "query", "features", "clean", "status", "cloud-id", "plan", "apply", "devel",
+const SUBCOMMANDS: [&str; 12] = [
+    "init", "modules", "single", "query", "features", "schema", "clean", "status", "cloud-id", "plan",
+    "apply", "devel",
 ];
 
 /// The complaint about a first word that is no subcommand.

@@ -5,12 +5,14 @@ mod arguments;
 mod clean;
 mod cloud_id;
 mod devel;
+mod explain;
 mod features;
 mod machine;
 mod net_convert;
 mod per;
 mod plan;
 mod query;
+mod schema;
 mod stages;
 mod status;
 
@@ -44,6 +46,7 @@ fn main() -> ExitCode {
                 Command::Plan(args) => plan::run(&machine, &top, &args),
                 Command::Apply(args) => plan::apply(&machine, &top, &args),
                 Command::CloudId(args) => cloud_id::run(&machine, &args),
+                Command::Schema(args) => schema::run(&machine, &args),
                 Command::Features(_) => features::run(),
                 Command::Devel(args) => devel::run(&machine, args),
                 // Removed upstream in 22.x; old DHCP hooks still call it.

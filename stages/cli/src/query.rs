@@ -12,6 +12,9 @@ use crate::machine::Machine;
 
 pub fn run(machine: &Machine, args: &Query) -> ExitCode {
     let varname = args.varname.as_ref().or(args.name.as_ref());
+    if let Some(key) = &args.explain {
+        return crate::explain::run(machine, Some(key));
+    }
     if varname.is_none() && !args.all && !args.list_keys && args.format.is_none() {
         error!(machine.sys, "Expected one of the options: --all, --format, --list-keys or varname");
         println!("{}", crate::arguments::help("cloud-init", &["query"]).trim_end());
@@ -56,6 +59,17 @@ pub fn run(machine: &Machine, args: &Query) -> ExitCode {
     ExitCode::SUCCESS
 }
 
+/// A text with its template filled in, and what it asked for that is not known. An error is a reason for people.
+pub fn rendered(text: &str, data: &Value) -> std::result::Result<(String, Vec<String>), String> {
+    let Node { value: config::Value::Map(variables), .. } = Node::from_json(&aliased(data)) else {
+        return Err("the instance data is no map".into());
+    };
+    match template::render(text, &variables) {
+        Ok(rendered) => Ok((rendered.text, rendered.unknown)),
+        Err(e) => Err(format!("line {}: {}", e.line, e.message)),
+    }
+}
+
 /// Prints a template filled in with the data. One that comes out empty is a failure, for scripts.
 fn render(machine: &Machine, template: &str, data: &Value) -> ExitCode {
     let Node { value: config::Value::Map(variables), .. } = Node::from_json(&aliased(data)) else {
@@ -71,8 +85,11 @@ fn render(machine: &Machine, template: &str, data: &Value) -> ExitCode {
                     rendered.unknown.join(", ")
                 );
             }
+            if rendered.text.is_empty() {
+                return ExitCode::FAILURE;
+            }
             println!("{}", rendered.text);
-            if rendered.text.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+            ExitCode::SUCCESS
         }
         Err(e) => {
             // Its header is a line of ours.

@@ -211,6 +211,19 @@ impl Report {
             text += &format!("\n{level}:");
             text.extend(texts.as_array().into_iter().flatten().filter_map(Value::as_str).map(line));
         }
+        // A field of ours: what was found in configurations, apart by kind.
+        let findings =
+            self.status.extra("config_findings").and_then(Value::as_object).filter(|_| self.has_status);
+        for (i, (kind, texts)) in findings.into_iter().flatten().enumerate() {
+            if i == 0 {
+                text += "\nconfig_findings:";
+            }
+            let texts: Vec<&str> = texts.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+            if !texts.is_empty() {
+                text += &format!("\n{kind}:");
+                text.extend(texts.into_iter().map(line));
+            }
+        }
         text + "\n"
     }
 

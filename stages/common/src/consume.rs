@@ -1,11 +1,10 @@
 //! User-data and vendor-data: stored as they came, taken apart, handled; then the configuration is read again.
 
 use config::settings::{Layer, Origin};
-use config::{Kind, Node, Origins};
-use serde_json::json;
+use config::{Node, Origins};
 use state::Raw as Blobs;
 use state::{Frequency, acquire, has_run};
-use system::{Write, debug, deprecated, warning};
+use system::{Write, debug, warning};
 use userdata::{Data, Dirs, Options, Raw, consume, store};
 
 use crate::stage::ORIGINS;
@@ -40,15 +39,11 @@ impl Stage {
         let mut configs = Vec::new();
         match result {
             Ok(consumed) => {
-                let unknown = consumed.configs.iter().map(modules::unknown_keys);
+                let check = |config| modules::schema::cloud_config(config, &modules::belongs);
+                let checked: Vec<_> = consumed.configs.iter().filter(|c| !c.is_null()).map(check).collect();
                 let mut findings = consumed.findings;
-                unknown.for_each(|of_one| findings.extend(of_one));
-                for finding in findings.iter() {
-                    match finding.kind {
-                        Kind::Deprecated => deprecated!(self.sys, "{finding}"),
-                        _ => warning!(self.sys, "{finding}"),
-                    }
-                }
+                checked.into_iter().for_each(|of_one| findings.extend(of_one));
+                self.report(&findings);
                 configs = consumed.configs;
                 debug!(
                     self.sys,
@@ -92,7 +87,11 @@ impl Stage {
                 "_doc".into(),
                 "The effective configuration: of the machine, the vendor and the user.".into(),
             );
-            map.insert("features".into(), json!({}));
+            map.insert("features".into(), state::features());
+        }
+        let system_info = all.get("system_info").cloned().unwrap_or_default();
+        if let Err(e) = state::complete_instance_data(&self.sys, &self.layout, &system_info) {
+            warning!(self.sys, "{e}");
         }
         let path = self.layout.run("combined-cloud-config.json");
         if let Err(e) = self.sys.write(&path, state::json_text(&all, 1), Write::secret()) {

@@ -60,6 +60,8 @@ impl Name {
 
 /// Below the run directory: the origins of the merged cloud-configs of this boot.
 pub(crate) const ORIGINS: &str = "cloud-config.origins";
+/// More findings than this in one source help nobody: the log says how many more there are.
+const MOST_FINDINGS: usize = 200;
 
 /// A running stage.
 pub struct Stage {
@@ -149,10 +151,10 @@ impl Stage {
         sys.print(&welcome);
         debug!(sys, "{welcome}");
         debug!(sys, "PID [{}] started cloud-init '{}'.", std::process::id(), self.name.action());
-        self.report_settings();
         if self.is_recorded() {
             self.begin_record(uptime, was_undecided);
         }
+        self.report_settings();
         debug!(self.sys, "start: {}: running stage {}", self.name.event(), self.name.status());
     }
 
@@ -213,16 +215,12 @@ impl Stage {
         self.stands_in
     }
 
-    fn report_settings(&self) {
+    fn report_settings(&mut self) {
         for path in &self.settings.hidden {
             debug!(self.sys, "{path} is for root only; not read");
         }
-        for finding in self.settings.findings.iter() {
-            match finding.kind {
-                config::Kind::Deprecated => system::deprecated!(self.sys, "{finding}"),
-                _ => warning!(self.sys, "{finding}"),
-            }
-        }
+        let findings = self.settings.findings.clone();
+        self.report(&findings);
     }
 
     /// Reads the configuration again, now that an instance has its own.
@@ -254,6 +252,53 @@ impl Stage {
     /// A fact for people in status.json, beside upstream's fields.
     pub fn set_extra(&mut self, key: &str, text: &str) {
         self.status.set_extra(key, text.into());
+    }
+
+    /// Tells what is wrong, unknown or deprecated in a configuration: on the console, in the log, and in status.json,
+    /// where the three are kept apart.
+    pub fn report(&mut self, findings: &config::Findings) {
+        let mut told: std::collections::BTreeMap<&str, Vec<String>> = std::collections::BTreeMap::new();
+        for (i, finding) in findings.iter().enumerate() {
+            if i == MOST_FINDINGS {
+                let more = findings.iter().count() - i;
+                warning!(
+                    self.sys,
+                    "{more} more findings in the configuration; see cloud-init schema --system"
+                );
+                break;
+            }
+            let kind = match finding.kind {
+                config::Kind::Deprecated => {
+                    system::deprecated!(self.sys, "{finding}");
+                    "deprecated"
+                }
+                kind => {
+                    warning!(self.sys, "{finding}");
+                    if kind == config::Kind::Unknown { "unknown" } else { "wrong" }
+                }
+            };
+            told.entry(kind).or_default().push(finding.to_string());
+        }
+        if told.is_empty() {
+            return;
+        }
+        let mut all = serde_json::json!({ "wrong": [], "unknown": [], "deprecated": [] });
+        if let Some(before) = self.status.extra("config_findings").and_then(serde_json::Value::as_object) {
+            for (kind, texts) in before {
+                all[kind] = texts.clone();
+            }
+        }
+        for (kind, texts) in told {
+            if let Some(list) = all[kind].as_array_mut() {
+                // Later stages read the same files and have the same to say.
+                for text in texts.into_iter().map(serde_json::Value::from) {
+                    if !list.contains(&text) {
+                        list.push(text);
+                    }
+                }
+            }
+        }
+        self.status.set_extra("config_findings", all);
     }
 
     pub fn distro(&self) -> &'static distro::Distro {

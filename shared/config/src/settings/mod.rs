@@ -127,10 +127,16 @@ impl Settings {
         for file in sources.files.iter().rev() {
             load.wanted_file(Origin::File, file);
         }
-        let Load { layers, mut findings, hidden, .. } = load;
-        let system = join_system(&layers, &mut findings);
-        let merged = join(&system, &layers, |_| true, &mut findings);
-        Settings { system, merged, layers, findings, hidden }
+        let Load { layers, findings, hidden, .. } = load;
+        Settings { findings, hidden, ..Settings::default() }.with(layers)
+    }
+
+    /// What other layers, from weak to strong, come to; what was remarked so far stays.
+    pub fn with(mut self, layers: Vec<Layer>) -> Settings {
+        self.system = join_system(&layers, &mut self.findings);
+        self.merged = join(&self.system, &layers, |_| true, &mut self.findings);
+        self.layers = layers;
+        self
     }
 
     /// A top-level key of the merged settings.

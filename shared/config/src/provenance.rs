@@ -1,0 +1,252 @@
+//! Where each key of a merged configuration comes from: the pieces that were merged, from weak to strong, are held
+//! against what came of them. A value keeps the place where it was written through every merge, so the place tells
+//! the piece that won; the others that have the key were replaced by it, or dropped.
+//! Pure. Tells places and kinds, never values.
+
+use crate::{Map, Mark, Node, Value};
+
+/// What became of one piece's value for a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fate {
+    /// It is the value, or (of a list) some of its items are in it.
+    Used,
+    /// It is part of the text that several pieces make.
+    Joined,
+    /// A stronger piece, or a later part, has its own.
+    Replaced,
+    /// What was there already stayed.
+    Dropped,
+}
+
+impl Fate {
+    pub fn word(self) -> &'static str {
+        match self {
+            Fate::Used => "from",
+            Fate::Joined => "joined",
+            Fate::Replaced => "replaced",
+            Fate::Dropped => "dropped",
+        }
+    }
+}
+
+/// A piece's value for a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trace {
+    pub fate: Fate,
+    /// The piece's name.
+    pub piece: String,
+    pub at: Mark,
+    /// For a list of several pieces: how many of its items are this one's.
+    pub items: Option<usize>,
+}
+
+/// A key of the merged configuration, or one that no longer is in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    pub path: Vec<String>,
+    pub traces: Vec<Trace>,
+    pub is_there: bool,
+}
+
+/// One of the things that were merged.
+#[derive(Debug, Clone)]
+pub struct Piece {
+    pub name: String,
+    pub config: Node,
+}
+
+/// The deepest maps are walked through; a list, a text or a number is one key's value.
+const MOST_LEVELS: usize = 64;
+
+/// Every key at and below a path, in the order of the merged configuration, then those that were lost.
+/// `pieces` stand from weak to strong.
+pub fn explain(merged: &Node, pieces: &[Piece], below: &[&str]) -> Vec<Origin> {
+    let mut paths: Vec<Vec<String>> = Vec::new();
+    let start = || below.iter().map(ToString::to_string).collect::<Vec<_>>();
+    if let Some(node) = merged.at_path(below) {
+        leaves(node, &mut start(), &mut paths);
+    }
+    let known = paths.len();
+    let mut seen: std::collections::BTreeSet<Vec<String>> = paths.iter().cloned().collect();
+    for piece in pieces {
+        if let Some(node) = piece.config.at_path(below) {
+            let mut own = Vec::new();
+            leaves(node, &mut start(), &mut own);
+            // What is lost below a key that has another value now is told with that key.
+            for path in own.into_iter().filter(|p| !has_leaf_on(merged, p)) {
+                if seen.insert(path.clone()) {
+                    paths.push(path);
+                }
+            }
+        }
+    }
+    let origin = |(i, path): (usize, Vec<String>)| {
+        let is_there = i < known;
+        let traces = traces(merged, pieces, &path, is_there);
+        Origin { path, traces, is_there }
+    };
+    paths.into_iter().enumerate().map(origin).collect()
+}
+
+fn leaves(node: &Node, path: &mut Vec<String>, found: &mut Vec<Vec<String>>) {
+    match &node.value {
+        Value::Map(map) if !map.is_empty() && path.len() < MOST_LEVELS => {
+            for (key, value) in map.iter() {
+                path.push(key.scalar_text().unwrap_or_default());
+                leaves(value, path, found);
+                path.pop();
+            }
+        }
+        _ if path.is_empty() => {}
+        _ => found.push(path.clone()),
+    }
+}
+
+/// The node at a path of texts; keys that are no texts are found by what they print as.
+fn at<'a>(node: &'a Node, path: &[String]) -> Option<&'a Node> {
+    path.iter().try_fold(node, |node, key| {
+        let map = node.as_map()?;
+        map.get(key).or_else(|| by_text(map, key))
+    })
+}
+
+fn by_text<'a>(map: &'a Map, key: &str) -> Option<&'a Node> {
+    map.iter().find(|(k, _)| k.as_str().is_none() && k.scalar_text().as_deref() == Some(key)).map(|(_, v)| v)
+}
+
+/// Whether the configuration has a value that is no map on the way to that path.
+fn has_leaf_on(node: &Node, path: &[String]) -> bool {
+    (1..=path.len())
+        .any(|n| at(node, &path[..n]).is_some_and(|found| n == path.len() || found.as_map().is_none()))
+}
+
+fn same_place(a: &Mark, b: &Mark) -> bool {
+    a.line == b.line && a.column == b.column && a.source == b.source
+}
+
+fn traces(merged: &Node, pieces: &[Piece], path: &[String], is_there: bool) -> Vec<Trace> {
+    let value = at(merged, path).filter(|_| is_there);
+    let mut traces = Vec::new();
+    for piece in pieces {
+        let Some(own) = deepest(&piece.config, path) else { continue };
+        let (fate, items) = match value {
+            None => (Fate::Replaced, None),
+            Some(value) => fate(value, own),
+        };
+        traces.push(Trace { fate, piece: piece.name.clone(), at: own.at.clone(), items });
+    }
+    // What is weaker than the winner was replaced, what is stronger was dropped.
+    let winner = traces.iter().rposition(|t| matches!(t.fate, Fate::Used | Fate::Joined));
+    if let Some(winner) = winner {
+        for trace in traces.iter_mut().skip(winner).filter(|t| t.fate == Fate::Replaced) {
+            trace.fate = Fate::Dropped;
+        }
+    }
+    traces.sort_by_key(|t| t.fate);
+    traces
+}
+
+/// A piece's value for a path, or the value on the way to it that is no map.
+fn deepest<'a>(config: &'a Node, path: &[String]) -> Option<&'a Node> {
+    for n in 1..=path.len() {
+        let found = at(config, &path[..n])?;
+        if n == path.len() || found.as_map().is_none() {
+            return Some(found);
+        }
+    }
+    None
+}
+
+fn fate(value: &Node, own: &Node) -> (Fate, Option<usize>) {
+    if let (Value::Seq(all), Value::Seq(mine)) = (&value.value, &own.value) {
+        let is_mine = |item: &&Node| mine.iter().any(|m| same_place(&m.at, &item.at));
+        let count = all.iter().filter(is_mine).count();
+        if count > 0 {
+            return (Fate::Used, (count < all.len()).then_some(count));
+        }
+    }
+    if same_place(&value.at, &own.at) {
+        return (Fate::Used, None);
+    }
+    match (&value.value, &own.value) {
+        (Value::Str(all), Value::Str(mine))
+            if all.len() > mine.len() && !mine.is_empty() && all.ends_with(mine.as_str()) =>
+        {
+            (Fate::Joined, None)
+        }
+        _ => (Fate::Replaced, None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::merge::{Strategy, merge_stack};
+    use crate::{Findings, yaml};
+
+    fn piece(name: &str, text: &str) -> Piece {
+        Piece { name: name.into(), config: yaml::parse(name, text).unwrap().root }
+    }
+
+    fn told(origins: &[Origin]) -> Vec<String> {
+        let one = |o: &Origin| {
+            let traces: Vec<String> = o
+                .traces
+                .iter()
+                .map(|t| {
+                    let items = t.items.map(|n| format!(" ({n} items)")).unwrap_or_default();
+                    format!("{} {}{items}", t.fate.word(), t.at)
+                })
+                .collect();
+            format!("{}{}: {}", o.path.join("."), if o.is_there { "" } else { " (lost)" }, traces.join(", "))
+        };
+        origins.iter().map(one).collect()
+    }
+
+    #[test]
+    fn layers() {
+        let pieces = [
+            piece("base", "a: 1\nm: {x: 1, y: 2}\ns: {t: 1}\n"),
+            piece("vendor", "a: 2\nm: {y: 3}\n"),
+            piece("user", "a: 3\nm: {z: 4}\ns: text\n"),
+        ];
+        let merged = merge_stack(pieces.iter().rev().map(|p| &p.config), &mut Findings::default());
+        assert_eq!(
+            told(&explain(&merged, &pieces, &[])),
+            [
+                "a: from user:1:4, replaced base:1:4, replaced vendor:1:4",
+                "m.z: from user:2:8",
+                "m.y: from vendor:2:8, replaced base:2:14",
+                "m.x: from base:2:8",
+                // A weaker map takes a text's place: upstream's rule.
+                "s.t: from base:3:8, dropped user:3:4",
+            ]
+        );
+        assert_eq!(told(&explain(&merged, &pieces, &["m", "x"])), ["m.x: from base:2:8"]);
+        assert!(explain(&merged, &pieces, &["nowhere"]).is_empty());
+    }
+
+    #[test]
+    fn parts() {
+        let pieces = [
+            piece("one", "l: [a, b]\nt: x\nd: {k: 1}\nn: 5\n"),
+            piece("two", "l: [c]\nt: y\nd: {k: ~}\nn: 6\n"),
+        ];
+        let strategy = Strategy::parse_text(
+            "list(append)+dict(recurse_list,recurse_str,allow_delete,no_replace)+str(append)",
+        )
+        .unwrap();
+        let mut merged = Node::from(Map::new());
+        pieces.iter().for_each(|p| strategy.merge_into(&mut merged, &p.config));
+        assert_eq!(
+            told(&explain(&merged, &pieces, &[])),
+            [
+                "l: from one:1:4 (2 items), from two:1:4 (1 items)",
+                "t: from one:2:4, joined two:2:4",
+                "d: from one:3:4, dropped two:3:4",
+                "n: from one:4:4, dropped two:4:4",
+                "d.k (lost): replaced one:3:8, replaced two:3:8",
+            ]
+        );
+    }
+}

@@ -1,0 +1,148 @@
+//! What a text may look like where not any text will do, by the names that the tables use.
+
+/// A form of texts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// `2031-12-24`.
+    Date,
+    /// `512M`, `1.5G`.
+    Size,
+    /// `5` or `+5`.
+    Minutes,
+    /// A whole number in quotes.
+    Digits,
+    /// `a,b-c`.
+    Tags,
+    /// `user:password`.
+    Pair,
+    /// A network interface's name.
+    Interface,
+    /// The name of a module in a list.
+    Module,
+    /// `rsa_private` and its like.
+    HostKey,
+    /// A URL. Not checked: what fetches it says what is wrong with it.
+    Uri,
+}
+
+impl Format {
+    pub fn named(word: &str) -> Option<Format> {
+        Some(match word {
+            "date" => Format::Date,
+            "size" => Format::Size,
+            "minutes" => Format::Minutes,
+            "digits" => Format::Digits,
+            "tags" => Format::Tags,
+            "pair" => Format::Pair,
+            "interface" => Format::Interface,
+            "module" => Format::Module,
+            "host_key" => Format::HostKey,
+            "uri" => Format::Uri,
+            _ => return None,
+        })
+    }
+
+    /// For messages: "expected …".
+    pub fn wanted(self) -> &'static str {
+        match self {
+            Format::Date => "a date such as 2031-12-24",
+            Format::Size => "a size such as 512M",
+            Format::Minutes => "a number of minutes",
+            Format::Digits => "a whole number",
+            Format::Tags => "words with commas between them",
+            Format::Pair => "text such as user:password",
+            Format::Interface => "an interface's name of at most 15 characters",
+            Format::Module => "a module's name",
+            Format::HostKey => "a kind of host key such as ed25519_private",
+            Format::Uri => "a URL",
+        }
+    }
+
+    /// As a regular expression, for the JSON schema; empty where JSON schema has a format of its own.
+    pub fn pattern(self) -> &'static str {
+        match self {
+            Format::Size => r"^([0-9]+)?\.?[0-9]+[BKMGT]$",
+            Format::Minutes => r"^\+?[0-9]+$",
+            Format::Digits => "^[0-9]+$",
+            Format::Tags => "^[-_0-9a-zA-Z]+(,[-_0-9a-zA-Z]+)*$",
+            Format::Pair => "^.+:.+$",
+            Format::Interface => "^.{1,15}$",
+            Format::Module => "^[a-z0-9_-]+$",
+            Format::HostKey => "^(ecdsa|ed25519|rsa)_(certificate|private|public)$",
+            Format::Date | Format::Uri => "",
+        }
+    }
+
+    pub fn fits(self, text: &str) -> bool {
+        let digits = |t: &str| !t.is_empty() && t.bytes().all(|b| b.is_ascii_digit());
+        match self {
+            Format::Date => is_date(text),
+            Format::Size => {
+                let Some(number) = text.strip_suffix(['B', 'K', 'M', 'G', 'T']) else { return false };
+                match number.split_once('.') {
+                    Some((whole, part)) => (whole.is_empty() || digits(whole)) && digits(part),
+                    None => digits(number),
+                }
+            }
+            Format::Minutes => digits(text.strip_prefix('+').unwrap_or(text)),
+            Format::Digits => digits(text),
+            Format::Tags => text.split(',').all(|word| {
+                !word.is_empty() && word.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b))
+            }),
+            Format::Pair => {
+                let line = text.lines().next().unwrap_or_default();
+                line.split_once(':').is_some_and(|(a, b)| !a.is_empty() && !b.is_empty())
+            }
+            Format::Interface => (1..=15).contains(&text.chars().count()),
+            Format::Module => super::is_known(text),
+            Format::HostKey => text.split_once('_').is_some_and(|(kind, part)| {
+                ["ecdsa", "ed25519", "rsa"].contains(&kind)
+                    && ["certificate", "private", "public"].contains(&part)
+            }),
+            Format::Uri => true,
+        }
+    }
+}
+
+fn is_date(text: &str) -> bool {
+    let parts: Vec<&str> = text.split('-').collect();
+    let [year, month, day] = parts[..] else { return false };
+    let number = |t: &str, n: usize| {
+        (t.len() == n && t.bytes().all(|b| b.is_ascii_digit())).then(|| t.parse::<u32>().ok()).flatten()
+    };
+    let (Some(year), Some(month), Some(day)) = (number(year, 4), number(month, 2), number(day, 2)) else {
+        return false;
+    };
+    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let most = match month {
+        1 | 3 | 5 | 7 | 8 | 10 | 12 => 31,
+        4 | 6 | 9 | 11 => 30,
+        2 => 28 + u32::from(leap),
+        _ => return false,
+    };
+    (1..=most).contains(&day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Format;
+
+    #[test]
+    fn texts() {
+        for (word, good, bad) in [
+            ("date", &["2024-02-29", "2031-12-24"][..], &["2023-02-29", "24.12.2031", "2031-1-1"][..]),
+            ("size", &["1G", "1.5M", ".5T"], &["1", "G", "1g", "1.G", "1.2.3K"]),
+            ("minutes", &["5", "+5"], &["", "+", "-5", "now"]),
+            ("digits", &["12"], &["", "+1", "x"]),
+            ("tags", &["a", "a,b-c_1"], &["", "a,", "a b"]),
+            ("pair", &["u:p", "u:p:q"], &["u:", ":p", "u"]),
+            ("interface", &["eth0"], &["", "a-very-long-name"]),
+            ("host_key", &["rsa_private", "ed25519_public"], &["dsa_private", "rsa"]),
+            ("module", &["ssh", "ssh-import-id", "apt_configure"], &["sssh", ""]),
+        ] {
+            let format = Format::named(word).unwrap();
+            good.iter().for_each(|text| assert!(format.fits(text), "{word}: {text}"));
+            bad.iter().for_each(|text| assert!(!format.fits(text), "{word}: {text}"));
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Verdicts on cloud-configs, ours and cloud-init's: the same, or a difference with its reason. `schema/record` asked
+//! Debian's cloud-init 26.2.
+#![allow(clippy::unwrap_used, reason = "test code outside of test functions")]
+
+use config::Kind;
+
+/// Where ours is another, on purpose: the beginning of the document, and why.
+const DIFFERENCES: &[(&str, &str)] = &[
+    ("timeouts:", "a key of our own"),
+    ("users: default", "deprecated: upstream says so only when its module runs"),
+    ("users: {", "likewise"),
+    ("user: a", "likewise"),
+    ("hostname: 2031-01-01", "a date without quotes is text"),
+    ("fs_setup: [{device: /dev/sdb, partition: 1", "a number is what its documentation and its module take"),
+    ("fs_setup: [{device: /dev/sdb, partition: \"1", "likewise"),
+];
+
+fn ours(text: &str) -> String {
+    let parsed = match config::yaml::parse("t", text) {
+        Ok(parsed) if parsed.root.as_map().is_some() => parsed,
+        _ => return "invalid".into(),
+    };
+    let findings = modules::schema::cloud_config(&parsed.root, &modules::belongs);
+    let count = |kind| findings.of(kind).count();
+    let verdict = if count(Kind::Wrong) + count(Kind::Unknown) > 0 { "invalid" } else { "valid" };
+    // Upstream forgets what is deprecated in a map that is wrong.
+    if verdict == "invalid" {
+        return verdict.into();
+    }
+    let old = if count(Kind::Deprecated) > 0 { " deprecated" } else { "" };
+    format!("{verdict}{old}")
+}
+
+#[test]
+fn verdicts_as_upstream() {
+    let documents: Vec<&str> = include_str!("schema/documents").lines().collect();
+    let verdicts: Vec<&str> = include_str!("schema/verdicts").lines().collect();
+    assert_eq!(documents.len(), verdicts.len(), "run schema/record");
+    assert!(documents.len() >= 400);
+    let mut wrong = Vec::new();
+    let mut differing = vec![0; DIFFERENCES.len()];
+    for (document, theirs) in documents.iter().zip(verdicts) {
+        let theirs = if theirs.starts_with("invalid") { "invalid" } else { theirs };
+        let ours = ours(document);
+        match DIFFERENCES.iter().position(|(begin, _)| document.starts_with(begin)) {
+            Some(place) if ours != theirs => differing[place] += 1,
+            _ if ours == theirs => {}
+            _ => wrong.push(format!("{document}: {ours}, upstream {theirs}")),
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), documents.len(), wrong.join("\n"));
+    assert!(differing.iter().all(|n| *n > 0), "a difference that is none any more: {differing:?}");
+}

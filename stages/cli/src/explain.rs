@@ -1,0 +1,145 @@
+//! `query --explain KEY` and `schema --explain`: for each key of the configuration, the file or part that it comes
+//! from, what it replaced and what was dropped. The merge is done again over what is stored: nothing is carried
+//! through the boot for it.
+
+use std::process::ExitCode;
+
+use config::merge::Strategy;
+use config::provenance::{Origin, Piece, explain};
+use config::settings::{self, Layer, Settings, Sources};
+use config::{Map, Node};
+use state::{Cached, Instance};
+use system::{Error, warning};
+use userdata::parts::expand;
+
+use crate::machine::Machine;
+
+/// The layers that are made of parts: the layer, the stored parts, how messages call them.
+const OF_PARTS: [(settings::Origin, &str, &str); 3] = [
+    (settings::Origin::Vendor, "vendor-data.txt.i", "vendor-data"),
+    (settings::Origin::Vendor2, "vendor-data2.txt.i", "vendor-data2"),
+    (settings::Origin::User, "user-data.txt.i", "user-data"),
+];
+
+pub fn run(machine: &Machine, key: Option<&str>) -> ExitCode {
+    let (settings, pieces) = replay(machine);
+    for path in &settings.hidden {
+        warning!(machine.sys, "{path} is for root only; what it says is missing here");
+    }
+    let path: Vec<&str> = key.map(|k| k.split('.').collect()).unwrap_or_default();
+    let origins = explain(&settings.merged, &pieces, &path);
+    if origins.is_empty() {
+        let known = settings.merged.as_map().into_iter().flat_map(Map::iter).filter_map(|(k, _)| k.as_str());
+        let near = config::nearest(path.first().copied().unwrap_or_default(), known);
+        let hint = near.map(|near| format!("; did you mean '{near}'?")).unwrap_or_default();
+        system::error!(machine.sys, "no source has the key '{}'{hint}", path.join("."));
+        return ExitCode::FAILURE;
+    }
+    print!("{}", text(&origins));
+    ExitCode::SUCCESS
+}
+
+fn text(origins: &[Origin]) -> String {
+    let mut text = String::new();
+    for origin in origins {
+        text += &origin.path.join(".");
+        text += if origin.is_there { "\n" } else { " (not in the configuration)\n" };
+        for trace in &origin.traces {
+            let place = match (trace.at.line, trace.at.source.as_deref()) {
+                (0, _) => trace.piece.clone(),
+                (line, Some(source)) => format!("{source}, line {line}"),
+                (line, None) => format!("{}, line {line}", trace.piece),
+            };
+            let items = match trace.items {
+                Some(1) => ": 1 item".to_string(),
+                Some(n) => format!(": {n} items"),
+                None => String::new(),
+            };
+            text += &format!("    {:<9} {place}{items}\n", trace.fate.word());
+        }
+    }
+    text
+}
+
+/// The merge, done again, and all that went into it from weak to strong.
+fn replay(machine: &Machine) -> (Settings, Vec<Piece>) {
+    let (sys, layout) = (&machine.sys, &machine.layout);
+    let datasource = match Instance::load(sys, layout) {
+        Cached::Instance(instance) => Some(Node::from_json(&instance.config)),
+        _ => None,
+    };
+    let dir = layout.instance("");
+    let sources = Sources {
+        run_dir: layout.run("").trim_end_matches('/').to_string(),
+        datasource,
+        instance_dir: Some(dir.trim_end_matches('/').to_string()),
+        ..Sources::default()
+    };
+    let mut settings = Settings::load(sys, &sources);
+    let mut layers = std::mem::take(&mut settings.layers);
+    let mut pieces = Vec::new();
+    for layer in &mut layers {
+        let of_parts = OF_PARTS.iter().find(|(origin, ..)| *origin == layer.origin);
+        let parts = of_parts.and_then(|(_, file, name)| parts(machine, file, name));
+        // What the parts come to must be what the boot made of them; else the stored result is all there is.
+        match parts.map(|parts| (merge_parts(&parts), parts)) {
+            Some((merged, parts)) if merged == layer.config => {
+                layer.config = merged;
+                pieces.extend(parts.into_iter().map(|(piece, _)| piece));
+            }
+            _ => pieces.push(Piece { name: layer.name.clone(), config: layer.config.clone() }),
+        }
+    }
+    let layers: Vec<Layer> = layers;
+    (settings.with(layers), pieces)
+}
+
+/// The cloud-configs of a stored source, each with how it wants to be merged.
+fn parts(machine: &Machine, file: &str, name: &str) -> Option<Vec<(Piece, Strategy)>> {
+    let blob = machine.sys.read(machine.layout.instance(file)).ok()?;
+    // Includes were fetched when it was stored; nothing is fetched to explain it.
+    let expanded = expand([&blob[..]], &mut |_| Err(Error::new("not fetched again"))).ok()?;
+    let mut found = Vec::new();
+    for part in &expanded.parts {
+        let Some(text) = part.text() else { continue };
+        let is_template = part.content_type == "text/jinja2";
+        if part.content_type != "text/cloud-config" && !is_template {
+            continue;
+        }
+        let text = if is_template { filled_in(machine, &text)? } else { text.into_owned() };
+        if is_template && userdata::detect(text.as_bytes()) != Some("text/cloud-config") {
+            continue;
+        }
+        let name = format!("{name} {}", part.filename);
+        let Ok(parsed) = config::yaml::parse(&name, &text) else { continue };
+        let mut config = parsed.root;
+        if config.as_map().is_none() {
+            continue;
+        }
+        let Ok(own) = Strategy::take_from(&mut config) else { continue };
+        let own = own.unwrap_or_default();
+        let strategy = match part.merge_type().map(Strategy::parse_text) {
+            Some(Ok(header)) => own.then(header),
+            Some(Err(_)) => continue,
+            None => own,
+        };
+        let strategy = if strategy.is_empty() { Strategy::for_parts() } else { strategy };
+        found.push((Piece { name, config }, strategy));
+    }
+    Some(found)
+}
+
+fn filled_in(machine: &Machine, text: &str) -> Option<String> {
+    let whole = machine.layout.run("instance-data-sensitive.json");
+    let data =
+        machine.json(&whole).or_else(|_| machine.json(&machine.layout.run("instance-data.json"))).ok()?;
+    crate::query::rendered(text, &data).ok().map(|(rendered, _)| rendered)
+}
+
+fn merge_parts(parts: &[(Piece, Strategy)]) -> Node {
+    let mut merged = Node::from(Map::new());
+    for (piece, strategy) in parts {
+        strategy.merge_into(&mut merged, &piece.config);
+    }
+    merged
+}

@@ -1,0 +1,359 @@
+//! `schema`: holds a cloud-config or network-config, or all that this instance was given, against the tables of keys.
+//! Prints as upstream does, with places instead of values: a value may be a secret.
+
+use std::process::ExitCode;
+
+use config::{Finding, Findings, Kind, Mark, Node};
+use modules::schema;
+use system::{System, warning};
+
+use crate::arguments::Schema;
+use crate::machine::Machine;
+
+const HEADERS: &str = "#!, ## template: jinja, #cloud-boothook, #cloud-config, #cloud-config-archive, \
+                       #cloud-config-jsonp, #include, #include-once, #part-handler";
+
+/// What a file is expected to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sort {
+    CloudConfig,
+    NetworkConfig,
+}
+
+impl Sort {
+    fn word(self) -> &'static str {
+        match self {
+            Sort::CloudConfig => "cloud-config",
+            Sort::NetworkConfig => "network-config",
+        }
+    }
+}
+
+/// One thing to look at.
+struct Part {
+    /// As messages call it: `user-data`, `network-config`.
+    name: &'static str,
+    sort: Sort,
+    path: String,
+    /// Whether it was merged by us of what has a header, and may have none.
+    processed: bool,
+}
+
+pub fn run(machine: &Machine, args: &Schema) -> ExitCode {
+    if let Some(name) = &args.docs {
+        return print_docs(name);
+    }
+    if args.explain.is_some() {
+        return crate::explain::run(machine, args.explain.as_deref().filter(|k| !k.is_empty()));
+    }
+    let sort = match args.schema_type.as_deref() {
+        Some("network-config") => Sort::NetworkConfig,
+        _ => Sort::CloudConfig,
+    };
+    let own = System::new("/");
+    let (sys, parts) = match (&args.config_file, args.system) {
+        (Some(file), false) => {
+            let name = if sort == Sort::NetworkConfig { "network-config" } else { "user-data" };
+            // The operator's file, not the image's.
+            (&own, vec![Part { name, sort, path: file.clone(), processed: false }])
+        }
+        (None, true) => {
+            if args.schema_type.is_some() {
+                eprintln!("WARNING: The --schema-type parameter is inapplicable when --system is present");
+            }
+            if !Machine::is_root() {
+                return fail(
+                    "Unable to read system userdata or vendordata as non-root user. Try using sudo.",
+                );
+            }
+            (&machine.sys, of_instance(machine))
+        }
+        _ => return fail("Expected one of --config-file or --system arguments"),
+    };
+    let several = parts.len() > 1;
+    if several {
+        let names: Vec<&str> = parts.iter().map(|p| p.name).collect();
+        println!("Found cloud-config data types: {}", names.join(", "));
+    }
+    let mut invalid = Vec::new();
+    for (i, part) in parts.iter().enumerate() {
+        if several {
+            println!("\n{}. {} at {}:", i + 1, part.name, part.path);
+        }
+        let indent = if several { "  " } else { "" };
+        match look(machine, sys, part, args) {
+            Ok(look) => {
+                look.print(part, args, several, indent);
+                if !look.is_valid() {
+                    invalid.push(part.name);
+                }
+            }
+            Err(Stop::Said(text)) => println!("{indent}{text}"),
+            Err(Stop::Failed(text)) => return fail(&text),
+        }
+    }
+    if invalid.is_empty() {
+        return ExitCode::SUCCESS;
+    }
+    eprintln!("Error: Invalid schema: {}\n", invalid.join(", "));
+    ExitCode::FAILURE
+}
+
+fn fail(message: &str) -> ExitCode {
+    eprintln!("Error:\n{message}");
+    ExitCode::FAILURE
+}
+
+fn print_docs(name: &str) -> ExitCode {
+    match schema::docs(name) {
+        Some(text) => {
+            print!("{text}");
+            ExitCode::SUCCESS
+        }
+        None => {
+            let known = schema::names();
+            let hint = match config::nearest(name, known.iter().copied()) {
+                Some(near) => format!("; did you mean '{near}'?"),
+                None => format!("; there are all, {}", known.join(", ")),
+            };
+            fail(&format!("No module named '{name}'{hint}"))
+        }
+    }
+}
+
+/// What this instance was given: as it was processed, or as it came where processing left nothing.
+fn of_instance(machine: &Machine) -> Vec<Part> {
+    let mut parts = Vec::new();
+    for (name, processed, raw, always) in [
+        ("user-data", "cloud-config.txt", "user-data.txt", true),
+        ("vendor-data", "vendor-cloud-config.txt", "vendor-data.txt", false),
+        ("vendor2-data", "vendor2-cloud-config.txt", "vendor-data2.txt", false),
+    ] {
+        let path = machine.layout.instance(processed);
+        let text = machine.sys.read_text(&path).unwrap_or_default();
+        // A header alone, as processing writes it when no part is a cloud-config.
+        let mut lines = text.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with('#'));
+        let empty = lines.all(|l| l == "{}");
+        let raw = machine.layout.instance(raw);
+        let has_raw = machine.sys.read(&raw).is_ok_and(|bytes| !bytes.is_empty());
+        if !empty {
+            parts.push(Part { name, sort: Sort::CloudConfig, path, processed: true });
+        } else if has_raw {
+            parts.push(Part { name, sort: Sort::CloudConfig, path: raw, processed: false });
+        } else if always {
+            parts.push(Part { name, sort: Sort::CloudConfig, path, processed: true });
+        }
+    }
+    let network = machine.layout.instance("network-config.json");
+    if machine.sys.exists(&network) {
+        parts.push(Part {
+            name: "network-config",
+            sort: Sort::NetworkConfig,
+            path: network,
+            processed: true,
+        });
+    }
+    parts
+}
+
+/// A file that was read and judged.
+struct Look {
+    text: String,
+    findings: Vec<Finding>,
+}
+
+/// Why a file is not judged.
+enum Stop {
+    /// Nothing to judge; that is no failure.
+    Said(String),
+    Failed(String),
+}
+
+fn look(machine: &Machine, sys: &System, part: &Part, args: &Schema) -> Result<Look, Stop> {
+    let path = &part.path;
+    let absolute = match (path.starts_with('/'), std::env::current_dir()) {
+        (false, Ok(dir)) => format!("{}/{path}", dir.display()),
+        _ => path.clone(),
+    };
+    let bytes = sys.read(&absolute).map_err(|e| match e.is_absent() {
+        true => Stop::Failed(format!("Config file {path} does not exist")),
+        false => Stop::Failed(e.to_string()),
+    })?;
+    if bytes.trim_ascii().is_empty() {
+        let word = part.sort.word();
+        return Err(Stop::Said(format!("Empty '{word}' found at {path}. Nothing to validate.")));
+    }
+    let mut text = match String::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(bad) => String::from_utf8_lossy(bad.as_bytes()).into_owned(),
+    };
+    if part.sort == Sort::CloudConfig && !part.processed {
+        match kind_of(&text) {
+            Some("text/jinja2") => text = rendered(machine, path, &text, args)?,
+            Some("text/cloud-config") => {}
+            Some(other) => {
+                let said = format!("User-data type '{other}' not currently evaluated by cloud-init schema");
+                return Err(Stop::Said(said));
+            }
+            None => {
+                let message = format!(
+                    "Unrecognized user-data header in {path}.\nExpected first line to be one of: {HEADERS}"
+                );
+                return Ok(Look { findings: vec![format_error(path, 1, 1, message)], text });
+            }
+        }
+    }
+    let parsed = match config::yaml::parse(path, &text) {
+        Ok(parsed) => parsed,
+        Err(bad) => {
+            let message = format!("File {path} is not valid YAML. {}", bad.message);
+            let found = format_error(path, bad.at.line.max(1), bad.at.column.max(1), message);
+            return Ok(Look { findings: vec![found], text });
+        }
+    };
+    if parsed.root.as_map().is_none() {
+        println!("Invalid {}", part.name);
+        eprintln!("Error: {} {path} is not a YAML dict.\n", part.sort.word());
+        return Ok(Look { findings: vec![not_a_map(&parsed.root)], text: String::new() });
+    }
+    let findings = match part.sort {
+        Sort::CloudConfig => schema::cloud_config(&parsed.root, &modules::belongs),
+        Sort::NetworkConfig => {
+            let inner = parsed.root.get("network").unwrap_or(&parsed.root);
+            if inner.is_falsy() {
+                let said = "Skipping network-config schema validation on empty config.";
+                return Err(Stop::Said(said.into()));
+            }
+            schema::network(&parsed.root)
+        }
+    };
+    let mut all = Findings::default();
+    parsed.findings.into_iter().for_each(|f| all.push(f));
+    all.extend(findings);
+    let mut findings: Vec<Finding> = all.iter().cloned().collect();
+    findings.sort_by(|a, b| a.key.cmp(&b.key));
+    Ok(Look { text, findings })
+}
+
+/// Marks the whole document as none; its message was printed.
+fn not_a_map(root: &Node) -> Finding {
+    Finding { kind: Kind::Wrong, at: root.at.clone(), key: String::new(), message: String::new() }
+}
+
+fn format_error(path: &str, line: u32, column: u32, message: String) -> Finding {
+    let at = Mark { source: Some(path.into()), line, column };
+    Finding { kind: Kind::Wrong, at, key: format!("format-l{line}.c{column}"), message }
+}
+
+/// The type that the first line declares.
+fn kind_of(text: &str) -> Option<&'static str> {
+    userdata::detect(text.as_bytes())
+}
+
+/// A template filled in with the instance's data.
+fn rendered(machine: &Machine, path: &str, text: &str, args: &Schema) -> Result<String, Stop> {
+    let data = match &args.instance_data {
+        Some(file) => file.clone(),
+        None => {
+            let whole = machine.layout.run("instance-data-sensitive.json");
+            let redacted = machine.layout.run("instance-data.json");
+            if Machine::is_root() && machine.sys.exists(&whole) { whole } else { redacted }
+        }
+    };
+    let missing = |_| {
+        let text = format!("Cannot render jinja template vars. Instance data not yet present at {data}");
+        Stop::Failed(text)
+    };
+    let values = machine.json(&data).map_err(missing)?;
+    match crate::query::rendered(text, &values) {
+        Ok((rendered, unknown)) => {
+            if !unknown.is_empty() {
+                let names = unknown.join(", ");
+                warning!(machine.sys, "{path}: the template asks for what is not known: {names}");
+            }
+            Ok(rendered)
+        }
+        Err(reason) => Err(Stop::Failed(format!("Failed to render templated user-data {path}: {reason}"))),
+    }
+}
+
+impl Look {
+    fn errors(&self) -> impl Iterator<Item = &Finding> {
+        self.findings.iter().filter(|f| matches!(f.kind, Kind::Wrong | Kind::Unknown))
+    }
+
+    fn of(&self, kind: Kind) -> impl Iterator<Item = &Finding> {
+        self.findings.iter().filter(move |f| f.kind == kind)
+    }
+
+    fn is_valid(&self) -> bool {
+        self.errors().next().is_none()
+    }
+
+    fn print(&self, part: &Part, args: &Schema, several: bool, indent: &str) {
+        if self.text.is_empty() {
+            return;
+        }
+        if args.annotate && self.findings.iter().any(|f| f.kind != Kind::Duplicate) {
+            self.print_annotated(indent);
+            if !self.is_valid() {
+                return;
+            }
+        } else {
+            let list = |findings: Vec<String>| findings.join(", ");
+            let old = list(self.of(Kind::Deprecated).map(line).collect());
+            if !old.is_empty() {
+                println!("{indent}Cloud config schema deprecations: {old}");
+            }
+            for twice in self.of(Kind::Duplicate) {
+                eprintln!("{indent}WARNING: {twice}");
+            }
+            let errors = list(self.errors().map(line).collect());
+            if !errors.is_empty() {
+                println!("{indent}Invalid {} {}", part.name, part.path);
+                eprintln!("{indent}Error: Cloud config schema errors: {errors}\n");
+            }
+        }
+        if self.is_valid() {
+            let what = if several || args.system { part.name } else { &part.path };
+            println!("{indent}Valid schema {what}");
+        }
+    }
+
+    /// The text with marks behind its lines, and what they mean.
+    fn print_annotated(&self, indent: &str) {
+        let marked = |kind: char, findings: Vec<&Finding>| -> Vec<(u32, String, String)> {
+            let mark = |(i, f): (usize, &Finding)| (f.at.line, format!("{kind}{}", i + 1), f.message.clone());
+            let mut findings = findings;
+            findings.sort_by_key(|f| (f.at.line, f.at.column));
+            findings.into_iter().enumerate().map(mark).collect()
+        };
+        let errors = marked('E', self.errors().collect());
+        let old = marked('D', self.of(Kind::Deprecated).collect());
+        for (i, text) in self.text.lines().enumerate() {
+            let here = |m: &&(u32, String, String)| m.0 as usize == i + 1;
+            let marks: Vec<&str> = errors.iter().chain(&old).filter(here).map(|m| m.1.as_str()).collect();
+            match marks.is_empty() {
+                true => println!("{indent}{text}"),
+                false => println!("{indent}{text}\t\t# {}", marks.join(",")),
+            }
+        }
+        println!();
+        for (title, marks) in [("Errors", &errors), ("Deprecations", &old)] {
+            if !marks.is_empty() {
+                println!("{indent}# {title}: -------------");
+                marks.iter().for_each(|(_, mark, text)| println!("{indent}# {mark}: {text}"));
+                println!("\n");
+            }
+        }
+    }
+}
+
+/// `users.0.name: expected text, found a list (a.yaml:3:9)`.
+fn line(finding: &Finding) -> String {
+    let key = finding.key.replace('[', ".").replace(']', "");
+    match finding.kind {
+        Kind::Wrong if key.starts_with("format-l") => format!("{key}: {}", finding.message),
+        _ => format!("{key}: {} ({})", finding.message, finding.at),
+    }
+}

@@ -1,0 +1,199 @@
+//! `schema` and `--explain` on prepared files and machines. Forms and exit codes are those of Debian's cloud-init 26.2;
+//! what is wrong is told in our own words, with its place.
+#![allow(clippy::unwrap_used, reason = "test code outside of test functions")]
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+struct Machine {
+    root: PathBuf,
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.root);
+    }
+}
+
+impl Machine {
+    fn new() -> Machine {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let root = std::env::temp_dir().join(format!("schema-test-{}-{number}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&root);
+        std::fs::create_dir_all(&root).unwrap();
+        Machine { root }
+    }
+
+    fn put(&self, path: &str, text: &str) {
+        let path = self.root.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    /// Exit code, standard output, standard error.
+    fn run(&self, words: &[&str]) -> (i32, String, String) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cloud-init"));
+        let done = command.arg("--root").arg(&self.root).args(words).output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (done.status.code().unwrap(), text(&done.stdout), text(&done.stderr))
+    }
+}
+
+/// A machine whose user-data has two parts, the second of which replaces and appends.
+fn explained() -> Machine {
+    let machine = Machine::new();
+    machine.put("etc/cloud/cloud.cfg", "disable_root: true\npreserve_hostname: false\n");
+    machine.put("etc/cloud/cloud.cfg.d/10.cfg", "preserve_hostname: true\n");
+    let first = "#cloud-config\nhostname: a\npackages: [x]\nlocale: C\n";
+    let second = "#cloud-config\nmerge_how: list(append)+dict(no_replace,recurse_list)+str()\nhostname: b\n\
+                  packages: [y, z]\n";
+    let part = |text: &str| format!("--B\nContent-Type: text/cloud-config\n\n{text}\n");
+    let message = format!(
+        "Content-Type: multipart/mixed; boundary=\"B\"\nMIME-Version: 1.0\n\n{}{}--B--\n",
+        part(first),
+        part(second)
+    );
+    machine.put("var/lib/cloud/instance/user-data.txt.i", &message);
+    machine.put(
+        "var/lib/cloud/instance/cloud-config.txt",
+        "#cloud-config\n\nhostname: a\npackages: [x, y, z]\nlocale: C\n",
+    );
+    machine.put("var/lib/cloud/instance/vendor-cloud-config.txt", "#cloud-config\nlocale: de\nntp: {}\n");
+    machine
+}
+
+#[test]
+fn where_keys_come_from() {
+    let machine = explained();
+    for (args, wanted) in [
+        (
+            &["query", "--explain", "hostname"][..],
+            "hostname\n    from      user-data part-001, line 2\n    dropped   user-data part-002, line 3\n",
+        ),
+        (
+            &["query", "--explain", "packages"],
+            "packages\n    from      user-data part-001, line 3: 1 item\n    from      user-data part-002, line 4: 2 items\n",
+        ),
+        (
+            &["schema", "--explain", "locale"],
+            "locale\n    from      user-data part-001, line 4\n    replaced  /var/lib/cloud/instance/vendor-cloud-config.txt, line 2\n",
+        ),
+        (
+            &["query", "--explain=preserve_hostname"],
+            "preserve_hostname\n    from      /etc/cloud/cloud.cfg.d/10.cfg, line 1\n    replaced  /etc/cloud/cloud.cfg, line 2\n",
+        ),
+    ] {
+        let (code, out, err) = machine.run(args);
+        assert_eq!((code, out.as_str()), (0, wanted), "{args:?} {err}");
+    }
+    let (code, out, err) = machine.run(&["query", "--explain", "hostnam"]);
+    assert_eq!((code, out.as_str()), (1, ""));
+    assert!(err.contains("no source has the key 'hostnam'; did you mean 'hostname'?"), "{err}");
+    let (code, out, _) = machine.run(&["schema", "--explain"]);
+    assert!(
+        code == 0
+            && out.contains("\nntp\n")
+            && out.contains("disable_root\n    from      /etc/cloud/cloud.cfg, line 1"),
+        "{out}"
+    );
+}
+
+#[test]
+fn schema_of_files() {
+    let machine = Machine::new();
+    machine.put("bad", "#cloud-config\nruncmd: 3\nfoo: 1\nca-certs: {remove-defaults: true}\n");
+    machine.put("good", "#cloud-config\nhostname: h\n");
+    machine.put("script", "#!/bin/sh\n");
+    machine.put("network", "version: 2\nethernets: {e0: {dhcp4: maybe}}\n");
+    machine.put("broken", "#cloud-config\na: [\n");
+    machine.put("nothing", "");
+    let file = |name: &str| machine.root.join(name).display().to_string();
+    let run = |args: &[&str]| machine.run(&[&["schema"], args].concat());
+
+    let (code, out, err) = run(&["-c", &file("good")]);
+    assert_eq!((code, out, err), (0, format!("Valid schema {}\n", file("good")), String::new()));
+
+    let bad = file("bad");
+    let (code, out, err) = run(&["--config-file", &bad]);
+    assert_eq!(code, 1);
+    assert_eq!(
+        out,
+        format!(
+            "Cloud config schema deprecations: ca-certs: deprecated since 22.3, use 'ca_certs' instead ({bad}:4:1), \
+             ca-certs.remove-defaults: deprecated since 22.3, use 'remove_defaults' instead ({bad}:4:12)\n\
+             Invalid user-data {bad}\n"
+        )
+    );
+    assert_eq!(
+        err,
+        format!(
+            "Error: Cloud config schema errors: foo: unknown key ({bad}:3:1), runcmd: expected a list, found an \
+             integer ({bad}:2:9)\n\nError: Invalid schema: user-data\n\n"
+        )
+    );
+    let (code, out, err) = run(&["-c", &bad, "--annotate"]);
+    assert_eq!(code, 1);
+    assert_eq!(
+        out,
+        "#cloud-config\nruncmd: 3\t\t# E1\nfoo: 1\t\t# E2\nca-certs: {remove-defaults: true}\t\t# D1,D2\n\n\
+         # Errors: -------------\n# E1: expected a list, found an integer\n# E2: unknown key\n\n\n\
+         # Deprecations: -------------\n# D1: deprecated since 22.3, use 'ca_certs' instead\n\
+         # D2: deprecated since 22.3, use 'remove_defaults' instead\n\n\n"
+    );
+    assert_eq!(err, "Error: Invalid schema: user-data\n\n");
+
+    let (code, out, _) = run(&["-c", &file("script")]);
+    assert_eq!(
+        (code, out.as_str()),
+        (0, "User-data type 'text/x-shellscript' not currently evaluated by cloud-init schema\n")
+    );
+    let (code, _, err) = run(&["-t", "network-config", "-c", &file("network")]);
+    assert!(
+        code == 1
+            && err.contains("ethernets.e0.dhcp4: expected")
+            && err.contains("Invalid schema: network-config"),
+        "{err}"
+    );
+    let (code, _, err) = run(&["-c", &file("broken")]);
+    assert!(code == 1 && err.contains("errors: format-l"), "{err}");
+    let (code, out, _) = run(&["-c", &file("nothing")]);
+    assert!(code == 0 && out.starts_with("Empty 'cloud-config' found at "), "{out}");
+    let (code, _, err) = run(&[]);
+    assert_eq!((code, err.as_str()), (1, "Error:\nExpected one of --config-file or --system arguments\n"));
+    let (code, _, err) = run(&["-c", &file("nowhere")]);
+    assert!(code == 1 && err.ends_with("nowhere does not exist\n"), "{err}");
+    assert_eq!(run(&["-t", "nonsense", "-c", "x"]).0, 2);
+    let (code, out, _) = run(&["--docs", "runcmd"]);
+    assert!(code == 0 && out.starts_with("runcmd\n------\n  runcmd: list of "), "{out}");
+    assert!(run(&["--docs"]).1.contains("\nwrite_files\n"));
+}
+
+#[test]
+fn schema_of_the_system() {
+    // Only root is told.
+    if !nix::unistd::geteuid().is_root() {
+        let (code, _, err) = Machine::new().run(&["schema", "--system"]);
+        assert!(code == 1 && err.contains("as non-root user"), "{err}");
+        return;
+    }
+    let machine = explained();
+    let (code, out, _) = machine.run(&["schema", "--system"]);
+    assert_eq!(
+        (code, out.as_str()),
+        (
+            0,
+            "Found cloud-config data types: user-data, vendor-data\n\n1. user-data at \
+             /var/lib/cloud/instance/cloud-config.txt:\n  Valid schema user-data\n\n2. vendor-data at \
+             /var/lib/cloud/instance/vendor-cloud-config.txt:\n  Valid schema vendor-data\n"
+        )
+    );
+    machine.put(
+        "var/lib/cloud/instance/network-config.json",
+        "{\"version\": 1, \"config\": [{\"type\": \"nonsense\"}]}",
+    );
+    let (code, out, err) = machine.run(&["schema", "--system"]);
+    assert!(code == 1 && out.contains("\n3. network-config at "), "{out}");
+    assert!(err.ends_with("Error: Invalid schema: network-config\n\n"), "{err}");
+}

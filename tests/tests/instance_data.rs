@@ -1,0 +1,101 @@
+//! What the instance data say of a seed, for all and for root, beside what Debian's cloud-init 26.2 wrote for the same
+//! seed (`instance-data/record`): the same keys and values, but for what each says of itself and of its machine.
+
+use std::path::Path;
+
+use serde_json::{Map, Value};
+use tests::Sandbox;
+
+/// Of the machine, its distribution and the program: not the seed's.
+const ITS_OWN: &[&str] = &[
+    "distro",
+    "distro_release",
+    "distro_version",
+    "kernel_release",
+    "machine",
+    "python_version",
+    "sys_info",
+    "system_platform",
+    "variant",
+    "_doc",
+];
+
+fn without_its_own(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            map.retain(|key, _| !ITS_OWN.contains(&key.as_str()));
+            map.values_mut().for_each(without_its_own);
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_its_own),
+        _ => {}
+    }
+}
+
+fn read(text: &str) -> Map<String, Value> {
+    match serde_json::from_str(text) {
+        Ok(Value::Object(map)) => map,
+        _ => Map::new(),
+    }
+}
+
+/// The configuration is each image's own: what counts is that it is there, and what is not in it.
+fn take_configuration(data: &mut Map<String, Value>, whole: bool) {
+    for name in ["merged_cfg", "merged_system_cfg"] {
+        let config = data.get_mut(name).map(Value::take).unwrap_or_default();
+        assert_eq!(config.is_object(), whole, "{name}");
+        assert!(config.get("system_info").is_none(), "{name}");
+    }
+    if let Some(info) = data.get_mut("system_info") {
+        assert!(info.take().get("distro").is_some());
+    }
+}
+
+fn compare(case: &str) {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("instance-data").join(case);
+    let sandbox = Sandbox::new(&format!("instance-data-{case}"));
+    let seeds = sandbox.path("/var/lib/cloud/seed");
+    let _ = std::fs::remove_dir_all(&seeds);
+    let copied = std::process::Command::new("cp").arg("-r").arg(dir.join("seed")).arg(&seeds).status();
+    assert!(copied.is_ok_and(|s| s.success()));
+    let list = std::fs::read_to_string(dir.join("datasource")).unwrap_or_default();
+    let config = sandbox.path("/etc/cloud/cloud.cfg.d/99-datasource.cfg");
+    assert!(std::fs::write(config, format!("datasource_list: [{}]\n", list.trim())).is_ok());
+    let boot = sandbox.run(&["local", "network"]);
+    assert!(boot.came_to_its_end(), "{}", boot.output);
+    for (name, whole) in [("instance-data", false), ("instance-data-sensitive", true)] {
+        let file = format!("/run/cloud-init/{name}.json");
+        let mut ours = read(&sandbox.file(&file).unwrap_or_default());
+        let mut theirs = read(&std::fs::read_to_string(dir.join(format!("{name}.json"))).unwrap_or_default());
+        assert!(theirs.len() > 5, "run instance-data/record");
+        let keys = |data: &Map<String, Value>| data.keys().cloned().collect::<Vec<_>>();
+        assert_eq!(keys(&ours), keys(&theirs), "{case} {name}");
+        for data in [&mut ours, &mut theirs] {
+            take_configuration(data, whole);
+        }
+        let (mut ours, mut theirs) = (Value::Object(ours), Value::Object(theirs));
+        // Without a name from the seed it is the machine's.
+        for value in [&mut ours, &mut theirs].into_iter().filter(|_| case == "none") {
+            for key in ["local-hostname", "local_hostname"] {
+                assert!(value["v1"][key].take().is_string());
+            }
+        }
+        without_its_own(&mut ours);
+        without_its_own(&mut theirs);
+        assert!(ours == theirs, "{case} {name}: {ours:#}\nupstream: {theirs:#}");
+    }
+}
+
+#[test]
+fn as_upstream_nocloud() {
+    compare("nocloud");
+}
+
+#[test]
+fn as_upstream_configdrive() {
+    compare("configdrive");
+}
+
+#[test]
+fn as_upstream_none() {
+    compare("none");
+}
