@@ -547,7 +547,7 @@ fn part_handlers_in_python() {
         boot.warnings
     );
     assert!(
-        boot.warnings[1].ends_with("ValueError at line 11, called with text/one"),
+        boot.warnings[1].ends_with("ValueError at line 13, called with text/one"),
         "{:#?}",
         boot.warnings
     );

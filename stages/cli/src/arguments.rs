@@ -52,6 +52,7 @@ pub enum Command {
     CloudId(CloudId),
     Plan(Plan),
     Apply(Apply),
+    Devel(Devel),
     Features(Features),
     DhclientHook(DhclientHook),
 }
@@ -224,6 +225,52 @@ pub struct Apply {
     pub datasource: Option<String>,
 }
 
+/// Tools for authors of user-data and of images.
+#[derive(FromArgs)]
+#[argh(subcommand, name = "devel")]
+pub struct Devel {
+    #[argh(subcommand)]
+    pub command: DevelCommand,
+}
+
+#[derive(FromArgs)]
+#[argh(subcommand)]
+pub enum DevelCommand {
+    MakeMime(MakeMime),
+    Render(Render),
+}
+
+/// Print several files as one MIME message, for user-data.
+#[derive(FromArgs)]
+#[argh(subcommand, name = "make-mime")]
+pub struct MakeMime {
+    /// a file and its type: config.yaml:cloud-config
+    #[argh(option, short = 'a')]
+    pub attach: Vec<String>,
+    /// the types that are known
+    #[argh(switch, short = 'l')]
+    pub list_types: bool,
+    /// accept other types
+    #[argh(switch, short = 'f')]
+    pub force: bool,
+}
+
+/// Print user-data that are a template, filled in.
+#[derive(FromArgs)]
+#[argh(subcommand, name = "render")]
+pub struct Render {
+    /// instance data to read instead of this machine's
+    #[argh(option, short = 'i')]
+    pub instance_data: Option<String>,
+    /// accepted as ever; what a template lacks is always said
+    #[argh(switch, short = 'd')]
+    #[allow(dead_code)]
+    debug: bool,
+    /// the user-data
+    #[argh(positional)]
+    pub user_data: String,
+}
+
 /// List what configuration formats are understood.
 #[derive(FromArgs)]
 #[argh(subcommand, name = "features")]
@@ -364,8 +411,9 @@ fn bad_choice(command: &Command) -> Option<String> {
     }
 }
 
-const SUBCOMMANDS: [&str; 10] =
-    ["init", "modules", "single", "query", "features", "clean", "status", "cloud-id", "plan", "apply"];
+const SUBCOMMANDS: [&str; 11] = [
+    "init", "modules", "single", "query", "features", "clean", "status", "cloud-id", "plan", "apply", "devel",
+];
 
 /// The complaint about a first word that is no subcommand.
 fn unknown_subcommand(words: &[&str]) -> Option<String> {

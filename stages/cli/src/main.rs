@@ -4,6 +4,7 @@
 mod arguments;
 mod clean;
 mod cloud_id;
+mod devel;
 mod features;
 mod machine;
 mod per;
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
                 Command::Plan(args) => plan::run(&machine, &top, &args),
                 Command::Apply(args) => plan::apply(&machine, &top, &args),
                 Command::CloudId(args) => cloud_id::run(&machine, &args),
+                Command::Devel(args) => devel::run(&machine, &args),
                 Command::Features(_) => features::run(),
                 // Removed upstream in 22.x; old DHCP hooks still call it.
                 Command::DhclientHook(_) => ExitCode::SUCCESS,
