@@ -169,9 +169,8 @@ impl<'a> Handler<'a> {
                     .into())
             }
             detect::INCLUDE | detect::INCLUDE_ONCE | detect::ARCHIVE => {
-                let (sys, instance) = (self.sys, &self.dirs.instance);
-                let found =
-                    parts::expand([&payload[..]], &mut |wanted| include::fetch(sys, instance, wanted));
+                let (sys, dirs) = (self.sys, self.dirs);
+                let found = parts::expand([&payload[..]], &mut |wanted| include::fetch(sys, dirs, wanted));
                 found.map_err(|e| e.to_string()).map(|found| {
                     found.remarks.iter().for_each(|remark| warning!(sys, "{name}: {remark}"));
                     found.parts.iter().for_each(|part| self.part(part));
