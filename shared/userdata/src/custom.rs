@@ -111,6 +111,10 @@ impl Customs {
             Some(_) => sys.run(&custom.python_command("list"))?.text(),
             None => sys.run(&custom.command(&["list_types"], boot))?.text(),
         };
+        if sys.is_planned() {
+            // Nobody was asked, so nobody knows.
+            return Ok(());
+        }
         if custom.python.is_some() {
             // It may print what it likes when it is loaded; the answer comes last.
             let answer: Value = serde_json::from_str(said.trim_end().lines().last().unwrap_or_default())
