@@ -4,7 +4,7 @@ use config::{Map, Node};
 use state::Frequency;
 use system::{Result, Write, debug, rfc2822, warning};
 
-use crate::{Context, Distros, Module, template};
+use crate::{Context, Distros, Module};
 
 pub const MODULE: Module = Module {
     name: "final_message",
@@ -61,8 +61,7 @@ fn message(context: &Context<'_>, text: &str, values: &[(&str, &str)]) -> String
     }
     match template::render(text, &variables) {
         Ok(rendered) => {
-            if !rendered.unknown.is_empty() {
-                let unknown = rendered.unknown.join(", ");
+            if let Some(unknown) = rendered.unknown() {
                 warning!(context.sys, "final_message: nothing is known as {unknown}");
             }
             rendered.text

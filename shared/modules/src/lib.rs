@@ -41,7 +41,6 @@ mod ssh;
 mod ssh_authkey_fingerprints;
 mod sshd_config;
 mod swap;
-pub mod template;
 #[cfg(test)]
 mod testing;
 mod timezone;

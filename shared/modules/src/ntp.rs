@@ -6,7 +6,7 @@ use distro::{Action, Family, NtpClient};
 use state::Frequency;
 use system::{Error, Result, Write, debug, warning};
 
-use crate::{Context, Distros, Module, package_sources, template};
+use crate::{Context, Distros, Module, package_sources};
 
 pub const MODULE: Module = Module {
     name: "ntp",
@@ -323,7 +323,7 @@ mod tests {
             (
                 "debian",
                 "ntp: {config: {template: \"## template: jinja\\n{% for %}\"}}",
-                "ntp.config.template: template line 2: expected 'for NAME in LIST'",
+                "ntp.config.template: template line 2: expected a name, found '%}'",
             ),
         ] {
             let sandbox = sandbox(distro, config);

@@ -6,7 +6,7 @@ use state::Frequency;
 use system::{Error, Result, Write, debug, warning};
 
 use crate::names::{self, Names};
-use crate::{Context, Distros, Module, template};
+use crate::{Context, Distros, Module};
 
 pub const MODULE: Module = Module {
     name: "update_etc_hosts",
@@ -221,7 +221,7 @@ mod tests {
             (None, "writing /etc/hosts: there is no template /etc/cloud/templates/hosts.debian.tmpl"),
             (
                 Some("## template: jinja\n{% if %}"),
-                "/etc/cloud/templates/hosts.debian.tmpl: template line 2: expected an expression",
+                "/etc/cloud/templates/hosts.debian.tmpl: template line 2: expected an expression, found '%}'",
             ),
         ] {
             let sandbox = Sandbox::new("{manage_etc_hosts: true, hostname: x}");

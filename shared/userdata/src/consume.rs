@@ -27,6 +27,10 @@ pub struct Options<'a> {
     pub instance_id: &'a str,
     /// This machine's place in its launch; parts for another one are left out.
     pub launch_index: Option<i64>,
+    /// Whether this is the instance's first boot.
+    pub first: bool,
+    /// The file of the instance's data, for templates and part handlers.
+    pub instance_data: &'a str,
 }
 
 /// What was done. Parts that failed were logged; the findings are the caller's to log.
@@ -62,7 +66,7 @@ pub fn consume(sys: &System, dirs: &Dirs, stored: &Stored, options: &Options<'_>
             debug!(sys, "{} consumption is disabled.", source.name());
             continue;
         }
-        let mut handler = Handler::new(sys, dirs, source, options.instance_id, &rules.disabled_handlers);
+        let mut handler = Handler::new(sys, dirs, source, options, &rules.disabled_handlers);
         for part in understood.parts.iter().flat_map(|found| &found.parts) {
             let other = part.launch_index().filter(|index| Some(*index) != options.launch_index);
             if let (Source::User, Some(other), Some(_)) = (source, other, options.launch_index) {

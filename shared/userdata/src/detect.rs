@@ -7,6 +7,8 @@ pub const BOOTHOOK: &str = "text/cloud-boothook";
 pub const CLOUD_CONFIG: &str = "text/cloud-config";
 pub const INCLUDE: &str = "text/x-include-url";
 pub const INCLUDE_ONCE: &str = "text/x-include-once-url";
+pub const JSON_PATCH: &str = "text/cloud-config-jsonp";
+pub const PART_HANDLER: &str = "text/part-handler";
 pub const JINJA: &str = "text/jinja2";
 pub const OCTETS: &str = "application/octet-stream";
 pub const PLAIN: &str = "text/plain";
@@ -15,21 +17,38 @@ pub const SCRIPT_BOOT: &str = "text/x-shellscript-per-boot";
 pub const SCRIPT_INSTANCE: &str = "text/x-shellscript-per-instance";
 pub const SCRIPT_ONCE: &str = "text/x-shellscript-per-once";
 
+/// The one spelling of a template's header that upstream sees in user-data.
+const JINJA_HEADER: &str = "## template: jinja";
+
 /// First bytes and their type. A header that begins with another one stands before it.
 const HEADERS: &[(&str, &str)] = &[
-    // Upstream sees only the first spelling, though its renderer takes the second, which is in its guides too.
-    ("## template: jinja", JINJA),
-    ("##template: jinja", JINJA),
+    (JINJA_HEADER, JINJA),
     ("#cloud-config-archive", ARCHIVE),
-    ("#cloud-config-jsonp", "text/cloud-config-jsonp"),
+    ("#cloud-config-jsonp", JSON_PATCH),
     ("#cloud-boothook", BOOTHOOK),
     ("#cloud-config", CLOUD_CONFIG),
-    ("#part-handler", "text/part-handler"),
+    ("#part-handler", PART_HANDLER),
     ("#include-once", INCLUDE_ONCE),
     ("#include", INCLUDE),
     ("#upstart-job", "text/upstart-job"),
     ("#!", SCRIPT),
 ];
+
+/// Whether there is a built-in handler for a type.
+pub fn is_handled(content_type: &str) -> bool {
+    let types = [
+        BOOTHOOK,
+        CLOUD_CONFIG,
+        JINJA,
+        JSON_PATCH,
+        PART_HANDLER,
+        SCRIPT,
+        SCRIPT_BOOT,
+        SCRIPT_INSTANCE,
+        SCRIPT_ONCE,
+    ];
+    types.contains(&content_type)
+}
 
 /// How far a MIME message may carry its MIME-Version from its begin.
 const MIME_WINDOW: usize = 4096;
@@ -39,7 +58,18 @@ pub fn detect(content: &[u8]) -> Option<&'static str> {
     let content = content.trim_ascii_start();
     let begins =
         |prefix: &str| content.get(..prefix.len()).is_some_and(|c| c.eq_ignore_ascii_case(prefix.as_bytes()));
-    HEADERS.iter().find(|(prefix, _)| begins(prefix)).map(|(_, found)| *found)
+    HEADERS.iter().find(|(prefix, _)| begins(prefix)).map(|(_, found)| *found).or_else(|| {
+        // Upstream's renderer takes any number of blanks, and its guides have them.
+        let line = content.split(|b| *b == b'\n').next().unwrap_or_default();
+        let line = std::str::from_utf8(line.get(..64.min(line.len()))?).ok()?;
+        (template::kind(line) == Some(template::Kind::Jinja)).then_some(JINJA)
+    })
+}
+
+/// Whether a template is one to us alone: its header has other blanks than the one that upstream sees.
+pub fn is_odd_template(content: &[u8]) -> bool {
+    let begin = content.trim_ascii_start().get(..JINJA_HEADER.len());
+    !begin.is_some_and(|begin| begin.eq_ignore_ascii_case(JINJA_HEADER.as_bytes()))
 }
 
 /// Whether a blob is to be read as a MIME message.
@@ -84,6 +114,10 @@ mod tests {
             ("## template: jinja\n#cloud-config", Some(JINJA)),
             ("## Template: Jinja\n#cloud-config", Some(JINJA)),
             ("##template: jinja\n#cloud-config", Some(JINJA)),
+            ("##template:jinja\n#cloud-config", Some(JINJA)),
+            ("##  Template:  JINJA \r\n#cloud-config", Some(JINJA)),
+            ("## template: basic\n#cloud-config", None),
+            ("# template: jinja\n", None),
             ("# cloud-config\n", None),
             ("#cloud-confi", None),
             ("a: 1", None),

@@ -8,8 +8,10 @@ use config::merge::Strategy;
 use config::{Findings, Map, Node};
 use system::{Command, Output, Result, System, Write, debug, warning};
 
+use crate::consume::Options;
+use crate::custom::{Boot, Customs};
 use crate::store::{Dirs, Source};
-use crate::{Part, detect};
+use crate::{Part, detect, include, parts, patch};
 
 /// Nothing else of the boot happens while a boothook runs; one that takes longer hangs.
 const BOOTHOOK_TIME: Duration = Duration::from_secs(3600);
@@ -30,6 +32,7 @@ pub struct Handler<'a> {
     pub dirs: &'a Dirs,
     pub source: Source,
     pub instance_id: &'a str,
+    boot: Boot<'a>,
     /// Types that this source may not use.
     pub disabled: &'a [String],
     pub counts: Counts,
@@ -37,27 +40,39 @@ pub struct Handler<'a> {
     merged: Option<Node>,
     used: Vec<String>,
     ignored: Vec<String>,
+    customs: Customs,
+    /// Templates within what came out of templates.
+    level: usize,
 }
+
+/// Of templates that hold includes or archives that hold templates.
+const MOST_LEVELS: usize = 4;
 
 impl<'a> Handler<'a> {
     pub fn new(
         sys: &'a System,
         dirs: &'a Dirs,
         source: Source,
-        instance_id: &'a str,
+        options: &Options<'a>,
         disabled: &'a [String],
     ) -> Self {
+        let boot = Boot { first: options.first, instance_data: options.instance_data };
+        let mut customs = Customs::default();
+        customs.lasting(sys, dirs, boot);
         Handler {
             sys,
             dirs,
             source,
-            instance_id,
+            instance_id: options.instance_id,
+            boot,
             disabled,
             counts: Counts::default(),
             findings: Findings::default(),
             merged: None,
             used: Vec::new(),
             ignored: Vec::new(),
+            customs,
+            level: 0,
         }
     }
 
@@ -71,8 +86,18 @@ impl<'a> Handler<'a> {
         let mine = if self.source == Source::User { "scripts" } else { "scripts/vendor" };
         let name = file_name(&part.filename);
         let last = file_name(part.filename.rsplit('/').next().unwrap_or_default());
+        let built_in = detect::is_handled(kind);
+        if let Some(done) = self.customs.part(self.sys, part, &name, self.boot, built_in) {
+            if let Err(e) = done {
+                warning!(self.sys, "{}: part {}: {e}", self.source.name(), shown(&part.filename));
+                self.counts.left += 1;
+            }
+            return;
+        }
         let done = match kind {
-            detect::CLOUD_CONFIG => return self.cloud_config(part),
+            detect::CLOUD_CONFIG | detect::JSON_PATCH => return self.cloud_config(part),
+            detect::JINJA => return self.template(part),
+            detect::PART_HANDLER => return self.part_handler(part),
             detect::BOOTHOOK => return self.boothook(part, &name),
             detect::SCRIPT => self.script(part, &format!("{instance}/{mine}/{name}")),
             detect::SCRIPT_BOOT => self.script(part, &format!("{cloud}/scripts/per-boot/{last}")),
@@ -87,6 +112,80 @@ impl<'a> Handler<'a> {
                 self.counts.left += 1;
             }
         }
+    }
+
+    fn part_handler(&mut self, part: &Part) {
+        if let Err(e) = self.customs.register(self.sys, self.dirs, part, self.boot) {
+            let name = shown(&part.filename);
+            warning!(self.sys, "{}: the part handler in {name} is not used: {e}", self.source.name());
+            self.counts.left += 1;
+        }
+    }
+
+    /// Renders a template, and handles what comes out as the part that it was written for.
+    fn template(&mut self, part: &Part) {
+        let name = shown(&part.filename);
+        if let Err(message) = self.rendered(part, &name) {
+            warning!(self.sys, "Ignoring jinja template for {name}: {message}");
+            self.counts.left += 1;
+        }
+    }
+
+    fn rendered(&mut self, part: &Part, name: &str) -> std::result::Result<(), String> {
+        if self.level >= MOST_LEVELS {
+            return Err(format!("templates within templates, more than {MOST_LEVELS} levels of them"));
+        }
+        let text = part.text().ok_or("it is not UTF-8")?;
+        let text = text.trim_start();
+        if detect::is_odd_template(text.as_bytes()) && template::kind(text) == Some(template::Kind::Jinja) {
+            warning!(
+                self.sys,
+                "{name}: the header is written '## template: jinja'; other versions of cloud-init know no other blanks"
+            );
+        }
+        let path = self.boot.instance_data;
+        let data =
+            self.sys.read_text(path).map_err(|_| format!("there are no instance data in {path} yet"))?;
+        let data: serde_json::Value = serde_json::from_str(&data)
+            .map_err(|e| format!("{path}:{}:{}: not valid JSON", e.line(), e.column()))?;
+        let variables = template::variables(&Node::from_json(&data));
+        let rendered = match template::kind(text) {
+            Some(template::Kind::Jinja) => template::render(text, &variables).map_err(|e| e.to_string())?,
+            // Declared as a template in its MIME header alone.
+            _ => return Err("it does not begin with '## template: jinja'".into()),
+        };
+        if let Some(unknown) = rendered.unknown() {
+            warning!(self.sys, "Could not render jinja template variables in file '{name}': {unknown}");
+        }
+        if rendered.text.is_empty() {
+            return Ok(());
+        }
+        let payload = rendered.text.into_bytes();
+        let kind = detect::detect(&payload).unwrap_or(detect::NOT_MULTIPART);
+        self.level += 1;
+        let done = match kind {
+            detect::NOT_MULTIPART | "text/upstart-job" => {
+                Err("what comes out has no header such as '#cloud-config' or '#!/bin/sh' in its first line"
+                    .into())
+            }
+            detect::INCLUDE | detect::INCLUDE_ONCE | detect::ARCHIVE => {
+                let (sys, dirs) = (self.sys, self.dirs);
+                let found = parts::expand([&payload[..]], &mut |wanted| include::fetch(sys, dirs, wanted));
+                found.map_err(|e| e.to_string()).map(|found| {
+                    found.remarks.iter().for_each(|remark| warning!(sys, "{name}: {remark}"));
+                    found.parts.iter().for_each(|part| self.part(part));
+                })
+            }
+            kind => {
+                let mut inner = part.clone();
+                (inner.payload, inner.charset) = (payload, None);
+                inner.retype(kind);
+                self.part(&inner);
+                Ok(())
+            }
+        };
+        self.level -= 1;
+        done
     }
 
     fn script(&self, part: &Part, path: &str) -> Result<()> {
@@ -130,6 +229,12 @@ impl<'a> Handler<'a> {
     /// Merges one part into those before it; the error says why it is left out, never what is in it.
     fn merge(&mut self, part: &Part) -> std::result::Result<(), String> {
         let source = format!("{} {}", self.source.name(), shown(&part.filename));
+        if part.content_type == detect::JSON_PATCH {
+            let text = part.text().ok_or("a JSON patch that is not UTF-8")?;
+            let base = self.merged.get_or_insert_with(|| Node::from(Map::new()));
+            *base = patch::apply(&text, base).map_err(|e| format!("{source}: {e}"))?;
+            return Ok(());
+        }
         let parsed = match part.text() {
             Some(text) => config::yaml::parse(&source, &text),
             // For the position of the first bad byte.
@@ -162,6 +267,13 @@ impl<'a> Handler<'a> {
         if payload.is_empty() {
             return;
         }
+        // The form that EC2's and OpenStack's users know from Windows. With an interpreter it makes sense here.
+        if let Some(script) = windows_script(payload).filter(|script| script.starts_with(b"#!")) {
+            let mut inner = part.clone();
+            inner.payload = script.to_vec();
+            inner.retype(detect::SCRIPT);
+            return self.part(&inner);
+        }
         self.counts.left += 1;
         let what =
             if content_type == detect::NOT_MULTIPART { "non-multipart" } else { "unknown content-type" };
@@ -177,6 +289,9 @@ impl<'a> Handler<'a> {
 
     /// Writes the merged configuration, unless the file says the same already. What was merged.
     pub fn finish(&mut self) -> Node {
+        for e in self.customs.finish(self.sys, self.boot) {
+            warning!(self.sys, "{}: {e}", self.source.name());
+        }
         let path = format!("{}/{}", self.dirs.instance, config_file(self.source));
         let merged = self.merged.take();
         let text = merged.as_ref().map(|m| self.config_text(m)).unwrap_or_default();
@@ -246,6 +361,15 @@ fn unix_lines(payload: &[u8]) -> Vec<u8> {
     out
 }
 
+/// What is between `<script>` and `</script>`.
+fn windows_script(payload: &[u8]) -> Option<&[u8]> {
+    let text = payload.trim_ascii();
+    let head = text.get(..8).filter(|head| head.eq_ignore_ascii_case(b"<script>"))?;
+    let inner = &text[head.len()..];
+    let end = inner.len().checked_sub(9).filter(|end| inner[*end..].eq_ignore_ascii_case(b"</script>"));
+    Some(inner[..end.unwrap_or(inner.len())].trim_ascii_start())
+}
+
 /// A boothook without its header, so that `#!` is its first line.
 fn strip_header(content: &[u8]) -> &[u8] {
     let content = content.trim_ascii_start();
@@ -263,12 +387,17 @@ fn hint(content_type: &str, payload: &[u8]) -> String {
         "text/upstart-job" => {
             return "upstart is not run here; write a systemd unit with write_files".to_string();
         }
-        "text/cloud-config-jsonp" | "text/part-handler" | detect::JINJA => {
-            return "parts of this type are not handled by this version".to_string();
-        }
         _ => {}
     }
     let size = payload.len();
+    if windows_script(payload).is_some() || payload.trim_ascii_start().starts_with(b"<powershell>") {
+        return "a script for Windows; one for this machine begins with '#!/bin/sh' or another interpreter"
+            .into();
+    }
+    if payload.trim_ascii_start().starts_with(b"-----BEGIN CERTIFICATE-----") {
+        return "a certificate; Linux logs nobody in by it, 'ca_certs' in a cloud-config makes it trusted"
+            .into();
+    }
     if payload.starts_with(b"\xef\xbb\xbf") {
         return format!("{size} bytes that begin with a byte order mark; save the text without one");
     }

@@ -71,7 +71,6 @@ fn hints_help_and_show_no_secret() {
             b"#upstart-job",
             "upstart is not run here; write a systemd unit with write_files",
         ),
-        ("text/part-handler", b"#part-handler", "parts of this type are not handled by this version"),
     ] {
         assert_eq!(hint(kind, payload), expected);
     }

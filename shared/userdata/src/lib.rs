@@ -6,12 +6,14 @@
 
 mod archive;
 mod consume;
+mod custom;
 mod detect;
 mod handle;
 mod header;
 mod include;
 mod mime;
 pub mod parts;
+pub mod patch;
 mod store;
 mod transfer;
 mod write;

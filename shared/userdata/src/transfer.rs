@@ -71,9 +71,61 @@ pub fn text<'a>(bytes: &'a [u8], charset: Option<&str>) -> Option<Cow<'a, str>> 
         "latin-1" | "latin1" | "iso-8859-1" | "iso8859-1" | "l1" => {
             Some(Cow::Owned(bytes.iter().map(|b| char::from(*b)).collect()))
         }
+        "windows-1252" | "cp1252" | "iso-8859-15" | "iso8859-15" | "latin-9" | "latin9" => {
+            let table: &[(u8, char)] = if charset.ends_with("1252") { WINDOWS } else { LATIN_9 };
+            let read = |b: &u8| table.iter().find(|(of, _)| of == b).map_or(char::from(*b), |(_, c)| *c);
+            Some(Cow::Owned(bytes.iter().map(read).collect()))
+        }
+        "utf-16" | "utf16" | "utf-16le" | "utf-16be" | "utf-16-le" | "utf-16-be" => {
+            let (big, body) = match bytes {
+                [0xfe, 0xff, body @ ..] => (true, body),
+                [0xff, 0xfe, body @ ..] => (false, body),
+                body => (charset.ends_with("be"), body),
+            };
+            let unit = |pair: &[u8]| match (pair, big) {
+                ([a, b], true) => u16::from_be_bytes([*a, *b]),
+                ([a, b], false) => u16::from_le_bytes([*a, *b]),
+                _ => 0xd800,
+            };
+            let text: Result<String, _> = char::decode_utf16(body.chunks(2).map(unit)).collect();
+            text.ok().map(Cow::Owned)
+        }
         _ => None,
     }
 }
+
+/// Where Windows' western charset differs from ISO 8859-1, as far as it is defined.
+const WINDOWS: &[(u8, char)] = &[
+    (0x80, '€'),
+    (0x82, '‚'),
+    (0x83, 'ƒ'),
+    (0x84, '„'),
+    (0x85, '…'),
+    (0x86, '†'),
+    (0x87, '‡'),
+    (0x88, 'ˆ'),
+    (0x89, '‰'),
+    (0x8a, 'Š'),
+    (0x8b, '‹'),
+    (0x8c, 'Œ'),
+    (0x8e, 'Ž'),
+    (0x91, '‘'),
+    (0x92, '’'),
+    (0x93, '“'),
+    (0x94, '”'),
+    (0x95, '•'),
+    (0x96, '–'),
+    (0x97, '—'),
+    (0x98, '˜'),
+    (0x99, '™'),
+    (0x9a, 'š'),
+    (0x9b, '›'),
+    (0x9c, 'œ'),
+    (0x9e, 'ž'),
+    (0x9f, 'Ÿ'),
+];
+const LATIN_9: &[(u8, char)] =
+    &[(0xa4, '€'), (0xa6, 'Š'), (0xa8, 'š'), (0xb4, 'Ž'), (0xb8, 'ž'), (0xbc, 'Œ'), (0xbd, 'œ'), (0xbe, 'Ÿ')];
 
 #[cfg(test)]
 mod tests {
@@ -107,6 +159,11 @@ mod tests {
         assert_eq!(text(b"\xe9", Some("ISO_8859-1")).as_deref(), Some("é"));
         assert_eq!(text(b"\xe9", Some("us-ascii")), None);
         assert_eq!(text(b"\xe9", Some("koi8-r")), None);
+        assert_eq!(text(b"\xe9\x80", Some("Windows-1252")).as_deref(), Some("é€"));
+        assert_eq!(text(b"\xe9\xa4", Some("iso-8859-15")).as_deref(), Some("é€"));
+        assert_eq!(text(b"\xff\xfea\0\xe9\0", Some("utf-16")).as_deref(), Some("aé"));
+        assert_eq!(text(b"\0a\0\xe9", Some("UTF-16BE")).as_deref(), Some("aé"));
+        assert_eq!(text(b"\xe9\0\xe9", Some("utf-16le")), None);
         assert_eq!(text(b"\xe9", None), None);
         assert_eq!(text(b"a", Some("utf-16")).as_deref(), Some("a"));
     }

@@ -16,6 +16,7 @@ struct Machine {
     top: PathBuf,
     config: Node,
     launch_index: Option<i64>,
+    first: bool,
 }
 
 impl Machine {
@@ -24,7 +25,11 @@ impl Machine {
         let _ = fs::remove_dir_all(&top);
         let config =
             yaml("vendor_data: {enabled: true, prefix: []}\nvendor_data2: {enabled: true, prefix: []}");
-        Machine { top, config, launch_index: None }
+        Machine { top, config, launch_index: None, first: true }
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.top.join(name).display().to_string()
     }
 
     fn dirs(&self) -> Dirs {
@@ -37,7 +42,13 @@ impl Machine {
         let sys = System::new("/");
         let raw = Raw { user: data(user), vendor: data(vendor), vendor2: data(vendor2) };
         let stored = store(&sys, &self.dirs(), &raw);
-        let options = Options { config: &self.config, instance_id: "i-42", launch_index: self.launch_index };
+        let options = Options {
+            config: &self.config,
+            instance_id: "i-42",
+            launch_index: self.launch_index,
+            first: self.first,
+            instance_data: &self.path("instance-data.json"),
+        };
         let result = consume(&sys, &self.dirs(), &stored, &options).map_err(|e| e.to_string());
         let written = sys.effects().into_iter().filter_map(|effect| match effect {
             Effect::Write { path, .. } => {
@@ -151,7 +162,7 @@ fn bad_parts_are_reported_without_their_content_and_the_rest_is_used() {
         ("Content-Type: text/cloud-config\nMerge-Type: foo", "a: 1"),
         ("Content-Type: text/cloud-config; name=\"x\\ny\"", "good: 1\ngood: 2"),
         ("Content-Type: text/jinja2", "## template: jinja\nhunter2"),
-        ("Content-Type: text/part-handler", "#part-handler\nhunter2"),
+        ("Content-Type: text/part-handler", "#part-handler\n#!/nonexistent/hunter\nhunter2"),
         ("Content-Type: text/cloud-config-jsonp", "hunter2"),
         ("Content-Type: image/png", "hunter2"),
         ("Content-Type: text/plain", "hunter2"),
@@ -171,9 +182,9 @@ fn bad_parts_are_reported_without_their_content_and_the_rest_is_used() {
         format!("{merging} part-004: empty cloud config"),
         format!("{merging} part-005: user-data part-005:2:12: expected such as"),
         format!("{merging} part-006: Merge-Type: expected such as"),
-        "Unhandled unknown content-type (text/jinja2) userdata: part part-008 of user-data: parts of this type are not handled".into(),
-        "Unhandled unknown content-type (text/part-handler) userdata: part part-009".into(),
-        "Unhandled unknown content-type (text/cloud-config-jsonp) userdata: part part-010".into(),
+        "Ignoring jinja template for part-008: there are no instance data in instance-data.json yet".into(),
+        "user-data: the part handler in part-009 is not used: running instance/handlers/part-handler-000 list_types: ".into(),
+        format!("{merging} part-010: user-data part-010: line 1, column 1: not valid JSON"),
         "Unhandled unknown content-type (image/png) userdata: part part-011".into(),
         "Unhandled unknown content-type (text/plain) userdata: part part-012".into(),
         "Unhandled unknown content-type (text/upstart-job) userdata: part part-013 of user-data: upstart".into(),
@@ -376,4 +387,207 @@ fn cost_of_merging_grows_with_the_parts() {
     let few = time(200).min(time(200));
     let many = time(2000);
     assert!(many < few * 40, "200 parts take {few:?}, 2,000 take {many:?}");
+}
+
+const INSTANCE_DATA: &str =
+    r#"{"v1": {"region": "eu-1", "local-hostname": "web"}, "ds": {"meta_data": {"n-a": 3}}}"#;
+
+#[test]
+fn templates_of_every_kind() {
+    let machine = Machine::new("jinja");
+    fs::create_dir_all(&machine.top).unwrap();
+    fs::write(machine.top.join("instance-data.json"), INSTANCE_DATA).unwrap();
+    let included = machine.path("included");
+    fs::write(&included, "#!/bin/sh\necho included").unwrap();
+    let jinja = "Content-Type: text/jinja2";
+    let include = format!("## template: jinja\n#include\n{}/{{{{ 'included' }}}}", machine.top.display());
+    let parts = multipart(&[
+        (jinja, "## template: jinja\n#cloud-config\nregion: {{ region }}\nn: {{ ds.meta_data.n_a + 1 }}"),
+        (
+            "Content-Type: text/jinja2; name=s.sh",
+            "## template: jinja\n#!/bin/sh\r\necho {{ local_hostname }}\r\n",
+        ),
+        (
+            jinja,
+            "## template: jinja\n#cloud-config-jsonp\n[{\"op\": \"add\", \"path\": \"/p\", \"value\": \"{{ region }}\"}]",
+        ),
+        (
+            jinja,
+            "## template: jinja\n#cloud-config-archive\n- '#!/bin/sh {{ region }}'\n- {type: text/cloud-config, content: 'a: {{ 1 + 1 }}'}",
+        ),
+        ("", "##template:jinja\n#cloud-config\nmissing: {{ nowhere }}"),
+        ("", &include),
+        (jinja, "## template: jinja\n{# nothing #}"),
+        (jinja, "## template: jinja\nplain {{ region }}"),
+        (jinja, "## template: jinja\n#cloud-config\n\na: {{ region.x.y }}"),
+        (jinja, "## template: jinja\n#cloud-config\n{% if %}"),
+        (jinja, "#cloud-config\na: {{ region }}"),
+    ]);
+    let boot = machine.boot(&parts, "## template: jinja\n#cloud-config\nv: {{ region }}", "");
+    let counts = boot.result.unwrap().user;
+    assert_eq!((counts.configs, counts.scripts, counts.left), (4, 3, 4));
+    let config = machine.read("instance/cloud-config.txt");
+    assert!(
+        config.ends_with(
+            "---\na: 2\nmissing: CI_MISSING_JINJA_VAR/nowhere\nn: 4\np: eu-1\nregion: eu-1\n...\n"
+        ),
+        "{config}"
+    );
+    assert_eq!(machine.read("instance/scripts/s.sh"), "#!/bin/sh\necho web\n");
+    assert!(machine.read("instance/vendor-cloud-config.txt").contains("v: eu-1"));
+    let expected = [
+        "part-005: the header is written '## template: jinja'; ",
+        "Could not render jinja template variables in file 'part-005': nowhere (line 3)",
+        "Ignoring jinja template for part-008: what comes out has no header",
+        "Ignoring jinja template for part-009: template line 4: 'x' has no value",
+        "Ignoring jinja template for part-010: template line 3: expected an expression, found '%}'",
+        "Ignoring jinja template for part-011: it does not begin with",
+    ];
+    assert_eq!(boot.warnings.len(), expected.len(), "{:#?}", boot.warnings);
+    for (said, expected) in boot.warnings.iter().zip(expected) {
+        assert!(said.starts_with(expected), "{said:?} does not begin with {expected:?}");
+    }
+}
+
+#[test]
+fn json_patches() {
+    let machine = Machine::new("jsonp");
+    let patch = "Content-Type: text/cloud-config-jsonp";
+    let boot = machine.boot(
+        &multipart(&[
+            (patch, r#"[{"op": "add", "path": "/runcmd", "value": ["a"]}]"#),
+            ("", "#cloud-config\nother: 1"),
+            ("", "#cloud-config-jsonp\n[{\"op\": \"add\", \"path\": \"/runcmd/-\", \"value\": \"b\"}]"),
+            (patch, r#"[{"op": "remove", "path": "/other"}, {"op": "remove", "path": "/hunter2"}]"#),
+        ]),
+        "",
+        "",
+    );
+    assert!(machine.read("instance/cloud-config.txt").ends_with("---\nother: 1\nruncmd:\n- a\n- b\n...\n"));
+    assert_eq!(
+        boot.warnings,
+        [
+            "left out, the cloud-config in part-004: user-data part-004: operation 2: its path leads to nothing"
+        ]
+    );
+}
+
+#[test]
+fn part_handlers_that_are_programs() {
+    let mut machine = Machine::new("handler");
+    fs::create_dir_all(&machine.top).unwrap();
+    let log = machine.path("log");
+    let handler = format!(
+        "#part-handler\n#!/bin/sh\nif [ $1 = list_types ]; then echo text/mine; exit; fi\n\
+         echo \"$2 $3 $CLOUD_INIT_FREQUENCY $(cat)\" >> {log}\n[ \"$3\" != bad ]\n"
+    );
+    let parts = multipart(&[
+        ("Content-Type: text/mine; name=early", "early"),
+        ("", &handler),
+        ("Content-Type: text/mine; name=one", "first part"),
+        ("Content-Type: text/mine; name=bad", "second part"),
+        ("Content-Type: text/other; name=two", "third part"),
+    ]);
+    let boot = machine.boot(&parts, "", "");
+    assert_eq!(boot.warnings.len(), 3, "{:#?}", boot.warnings);
+    let frequency = "once-per-instance";
+    assert_eq!(
+        machine.read("log"),
+        format!("__begin__  {frequency} \nmine one {frequency} first part\nmine bad {frequency} second part\n__end__  {frequency} \n").replace("mine", "text/mine")
+    );
+    assert_eq!(machine.mode("instance/handlers/part-handler-000"), 0o700);
+    machine.first = false;
+    machine.boot(&parts, "", "");
+    assert_eq!(machine.read("log").lines().count(), 4, "later boots are not the handler's");
+}
+
+/// Needs python3, as the machines do that such handlers are written for.
+#[test]
+fn part_handlers_in_python() {
+    let machine = Machine::new("python");
+    fs::create_dir_all(&machine.top).unwrap();
+    fs::write(machine.top.join("instance-data.json"), INSTANCE_DATA).unwrap();
+    let log = machine.path("log");
+    let handler = |version: &str, arguments: &str, kind: &str| {
+        format!(
+            "#part-handler\n{version}\nprint('loaded')\nseen = []\n\ndef list_types():\n    return ['{kind}']\n\n\
+             def handle_part(data, ctype, filename, payload{arguments}):\n    seen.append(ctype)\n    \
+             if payload == 'raise':\n        raise ValueError(payload)\n    \
+             with open('{log}', 'a') as f:\n        print(len(seen), ctype, filename, repr(payload){}, data['v1']['region'], file=f)\n",
+            arguments.replace("headers", "sorted(headers)")
+        )
+    };
+    let parts = multipart(&[
+        ("", &handler("", "", "text/one")),
+        (
+            "",
+            &handler(
+                "handler_version = 3\nfrequency = 'always'",
+                ", frequency, headers",
+                "application/three",
+            ),
+        ),
+        ("Content-Type: text/one; name=a", "é"),
+        ("Content-Type: text/one; name=r", "raise"),
+        ("Content-Type: application/three; name=b\nX-Q: 1", "bytes"),
+        ("", "#part-handler\ndef list_types(: hunter2"),
+    ]);
+    let boot = machine.boot(&parts, "", "");
+    assert_eq!(
+        machine.read("log"),
+        "1 __begin__ None None eu-1\n2 text/one a 'é' eu-1\n4 __end__ None None eu-1\n\
+         1 __begin__ None None once-per-instance ['Content-Type'] eu-1\n\
+         2 application/three b b'bytes' once-per-instance ['Content-Type', 'X-Q'] eu-1\n\
+         3 __end__ None None once-per-instance ['Content-Type'] eu-1\n"
+    );
+    assert_eq!(boot.warnings.len(), 2, "{:#?}", boot.warnings);
+    assert!(
+        boot.warnings[0].starts_with("user-data: the part handler in part-006 is not used"),
+        "{:#?}",
+        boot.warnings
+    );
+    assert!(
+        boot.warnings[1].ends_with("ValueError at line 13, called with text/one"),
+        "{:#?}",
+        boot.warnings
+    );
+    assert!(!boot.warnings.concat().contains("hunter2"), "{:#?}", boot.warnings);
+}
+
+#[test]
+fn lasting_part_handlers_may_take_what_is_built_in() {
+    let machine = Machine::new("lasting");
+    fs::create_dir_all(machine.top.join("handlers")).unwrap();
+    let log = machine.path("log");
+    fs::write(
+        machine.top.join("handlers/mine.py"),
+        format!(
+            "def list_types():\n    return ['text/x-shellscript']\ndef handle_part(d, c, f, p):\n    open('{log}', 'a').write(c + '\\n')\n"
+        ),
+    )
+    .unwrap();
+    let boot = machine.boot("#!/bin/sh\n", "", "");
+    assert_eq!((boot.warnings.len(), machine.read("instance/scripts/part-001").as_str()), (0, "(none)"));
+    assert!(machine.read("log").contains("text/x-shellscript\n"));
+}
+
+#[test]
+fn what_was_written_for_windows() {
+    let machine = Machine::new("windows");
+    let boot = machine.boot(
+        &multipart(&[
+            ("", "<script>\n#!/bin/sh\necho here\n</script>"),
+            ("", "<script>\ndir\n</script>"),
+            ("", "<powershell>hunter2</powershell>"),
+            ("", "-----BEGIN CERTIFICATE-----\nMIIB"),
+        ]),
+        "",
+        "",
+    );
+    assert_eq!(machine.read("instance/scripts/part-001"), "#!/bin/sh\necho here\n");
+    assert!(
+        boot.warnings[0].ends_with("another interpreter")
+            && boot.warnings[1].ends_with("another interpreter")
+    );
+    assert!(boot.warnings[2].contains("a certificate;") && boot.warnings.len() == 3, "{:#?}", boot.warnings);
 }

@@ -71,7 +71,13 @@ fn boot(recorded: &Path, top: &Path) -> Files {
     let stored = store(&sys, &dirs, &raw);
     let built_in = "vendor_data: {enabled: true}\nvendor_data2: {enabled: true}\n";
     let config = config::yaml::parse("built in", built_in).unwrap().root;
-    let options = Options { config: &config, instance_id: "i-1", launch_index: None };
+    let options = Options {
+        config: &config,
+        instance_id: "i-1",
+        launch_index: None,
+        first: true,
+        instance_data: "/nonexistent",
+    };
     consume(&sys, &dirs, &stored, &options).unwrap();
     let mut after = Files::new();
     files(top, &PathBuf::new(), &mut after);

@@ -52,10 +52,10 @@ pub enum Command {
     CloudId(CloudId),
     Plan(Plan),
     Apply(Apply),
+    Devel(Devel),
     Features(Features),
     Schema(Schema),
     DhclientHook(DhclientHook),
-    Devel(Devel),
 }
 
 /// Run the local or the network stage.
@@ -256,12 +256,7 @@ pub struct Schema {
     pub explain: Option<String>,
 }
 
-/// List what configuration formats are understood.
-#[derive(FromArgs)]
-#[argh(subcommand, name = "features")]
-pub struct Features {}
-
-/// Tools for people who write configurations and images.
+/// Tools for authors of user-data and of images.
 #[derive(FromArgs)]
 #[argh(subcommand, name = "devel")]
 pub struct Devel {
@@ -272,8 +267,46 @@ pub struct Devel {
 #[derive(FromArgs)]
 #[argh(subcommand)]
 pub enum DevelCommand {
+    MakeMime(MakeMime),
     NetConvert(NetConvert),
+    Render(Render),
 }
+
+/// Print several files as one MIME message, for user-data.
+#[derive(FromArgs)]
+#[argh(subcommand, name = "make-mime")]
+pub struct MakeMime {
+    /// a file and its type: config.yaml:cloud-config
+    #[argh(option, short = 'a')]
+    pub attach: Vec<String>,
+    /// the types that are known
+    #[argh(switch, short = 'l')]
+    pub list_types: bool,
+    /// accept other types
+    #[argh(switch, short = 'f')]
+    pub force: bool,
+}
+
+/// Print user-data that are a template, filled in.
+#[derive(FromArgs)]
+#[argh(subcommand, name = "render")]
+pub struct Render {
+    /// instance data to read instead of this machine's
+    #[argh(option, short = 'i')]
+    pub instance_data: Option<String>,
+    /// accepted as ever; what a template lacks is always said
+    #[argh(switch, short = 'd')]
+    #[allow(dead_code)]
+    debug: bool,
+    /// the user-data
+    #[argh(positional)]
+    pub user_data: String,
+}
+
+/// List what configuration formats are understood.
+#[derive(FromArgs)]
+#[argh(subcommand, name = "features")]
+pub struct Features {}
 
 /// Convert a network configuration into the files of a network service.
 #[derive(FromArgs)]

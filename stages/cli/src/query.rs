@@ -3,7 +3,6 @@
 use std::process::ExitCode;
 
 use config::Node;
-use modules::template;
 use serde_json::{Map, Value};
 use system::{Result, error, warning};
 
@@ -61,29 +60,23 @@ pub fn run(machine: &Machine, args: &Query) -> ExitCode {
 
 /// A text with its template filled in, and what it asked for that is not known. An error is a reason for people.
 pub fn rendered(text: &str, data: &Value) -> std::result::Result<(String, Vec<String>), String> {
-    let Node { value: config::Value::Map(variables), .. } = Node::from_json(&aliased(data)) else {
-        return Err("the instance data is no map".into());
-    };
-    match template::render(text, &variables) {
-        Ok(rendered) => Ok((rendered.text, rendered.unknown)),
+    match template::render(text, &template::variables(&Node::from_json(data))) {
+        Ok(rendered) => {
+            let unknown = rendered.unknown.iter().map(|u| u.name.clone()).collect();
+            Ok((rendered.text, unknown))
+        }
         Err(e) => Err(format!("line {}: {}", e.line, e.message)),
     }
 }
 
 /// Prints a template filled in with the data. One that comes out empty is a failure, for scripts.
 fn render(machine: &Machine, template: &str, data: &Value) -> ExitCode {
-    let Node { value: config::Value::Map(variables), .. } = Node::from_json(&aliased(data)) else {
-        return ExitCode::FAILURE;
-    };
     // The header is what users leave out here.
-    match template::render(&format!("## template: jinja\n{template}"), &variables) {
+    let text = format!("## template: jinja\n{template}");
+    match template::render(&text, &template::variables(&Node::from_json(data))) {
         Ok(rendered) => {
-            if !rendered.unknown.is_empty() {
-                warning!(
-                    machine.sys,
-                    "the template asks for what is not known: {}",
-                    rendered.unknown.join(", ")
-                );
+            if let Some(names) = rendered.unknown() {
+                warning!(machine.sys, "the template asks for what is not known: {names}");
             }
             if rendered.text.is_empty() {
                 return ExitCode::FAILURE;
@@ -97,22 +90,6 @@ fn render(machine: &Machine, template: &str, data: &Value) -> ExitCode {
             error!(machine.sys, "Failed to render the template: line {line}: {}", e.message);
             ExitCode::FAILURE
         }
-    }
-}
-
-/// With a second name for every key that no template could spell: `local-hostname` is also `local_hostname`.
-fn aliased(value: &Value) -> Value {
-    match value {
-        Value::Object(map) => {
-            let mut all: Map<String, Value> = map.iter().map(|(k, v)| (k.clone(), aliased(v))).collect();
-            for key in map.keys().filter(|k| alias(k) != **k) {
-                let value = all[key].clone();
-                all.entry(alias(key)).or_insert(value);
-            }
-            Value::Object(all)
-        }
-        Value::Array(items) => Value::Array(items.iter().map(aliased).collect()),
-        other => other.clone(),
     }
 }
 

@@ -25,7 +25,8 @@ impl Stage {
         };
         let result = (|| {
             let stored = store(&self.sys, &dirs, &raw);
-            if !has_run(&self.sys, &self.layout, "consume_data", Frequency::Instance) {
+            let first = !has_run(&self.sys, &self.layout, "consume_data", Frequency::Instance);
+            if first {
                 acquire(&self.sys, &self.layout, "consume_data", Frequency::Instance)?;
             }
             // The user may not switch a vendor on or off through the vendor's own data.
@@ -33,6 +34,8 @@ impl Stage {
                 config: &self.settings.system,
                 instance_id: &instance.id,
                 launch_index: instance.launch_index,
+                first,
+                instance_data: &self.layout.run("instance-data-sensitive.json"),
             };
             consume(&self.sys, &dirs, &stored, &options)
         })();

@@ -1,0 +1,138 @@
+//! What a template says, as a tree.
+
+use std::rc::Rc;
+
+pub type Name = Rc<str>;
+pub type Body = Rc<[Stmt]>;
+
+#[derive(Debug)]
+pub struct Stmt {
+    pub line: usize,
+    pub what: What,
+}
+
+#[derive(Debug)]
+pub enum What {
+    Data(String),
+    Print(Expr),
+    Do(Expr),
+    If {
+        branches: Vec<(Expr, Body)>,
+        none: Body,
+    },
+    For(Rc<For>),
+    Set(Target, Expr),
+    SetBlock {
+        target: Target,
+        filters: Vec<(Name, Args)>,
+        body: Body,
+    },
+    Macro(Rc<Macro>),
+    Call {
+        call: Expr,
+        caller: Rc<Macro>,
+    },
+    Filter {
+        filters: Vec<(Name, Args)>,
+        body: Body,
+    },
+    With {
+        names: Vec<(Target, Expr)>,
+        body: Body,
+    },
+    /// `block`, `autoescape`: what they hold, in a scope of its own.
+    Plain(Body),
+}
+
+#[derive(Debug)]
+pub struct For {
+    pub target: Target,
+    pub list: Expr,
+    pub only: Option<Expr>,
+    pub recursive: bool,
+    pub body: Body,
+    pub none: Body,
+}
+
+#[derive(Debug)]
+pub struct Macro {
+    pub name: Name,
+    pub parameters: Vec<(Name, Option<Expr>)>,
+    pub body: Body,
+    /// Which of `varargs`, `kwargs` and `caller` it speaks of.
+    pub varargs: bool,
+    pub kwargs: bool,
+    pub caller: bool,
+}
+
+#[derive(Debug)]
+pub enum Target {
+    Name(Name),
+    Tuple(Vec<Target>),
+    /// `namespace.name`
+    Attr(Name, Name),
+}
+
+#[derive(Debug, Default)]
+pub struct Args {
+    pub positional: Vec<Expr>,
+    pub named: Vec<(Name, Expr)>,
+    pub rest: Option<Box<Expr>>,
+    pub named_rest: Option<Box<Expr>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Op {
+    Add,
+    Sub,
+    Mul,
+    Div,
+    Floor,
+    Rem,
+    Pow,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compare {
+    Eq,
+    Ne,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+    In,
+    NotIn,
+}
+
+#[derive(Debug)]
+pub enum Expr {
+    Name(Name),
+    None,
+    Bool(bool),
+    Int(i128),
+    Float(f64),
+    Str(Name),
+    List(Vec<Expr>),
+    Tuple(Vec<Expr>),
+    Map(Vec<(Expr, Expr)>),
+    Attr(Box<Expr>, Name),
+    Item(Box<Expr>, Box<Expr>),
+    Slice(Box<Expr>, [Option<Box<Expr>>; 3]),
+    Call(Box<Expr>, Box<Args>),
+    /// Without a value: that of the `filter` block it stands in.
+    Filter(Box<Expr>, Name, Box<Args>),
+    Test(Box<Expr>, Name, Box<Args>),
+    Not(Box<Expr>),
+    Neg(Box<Expr>),
+    Pos(Box<Expr>),
+    And(Vec<Expr>),
+    Or(Vec<Expr>),
+    If {
+        when: Box<Expr>,
+        then: Box<Expr>,
+        otherwise: Option<Box<Expr>>,
+    },
+    Concat(Vec<Expr>),
+    Two(Op, Box<Expr>, Box<Expr>),
+    Compare(Box<Expr>, Vec<(Compare, Expr)>),
+}

@@ -1,0 +1,82 @@
+//! The filter `tojson`: JSON as Python writes it, with sorted keys, safe between HTML's angles.
+
+use crate::value::{Made, Val};
+
+pub fn write(value: &Val, indent: Option<usize>, level: usize, out: &mut String) -> Made<()> {
+    let line = |out: &mut String, level: usize| {
+        if let Some(width) = indent {
+            out.push('\n');
+            out.push_str(&" ".repeat(width.min(1000) * level));
+        }
+    };
+    let between = if indent.is_some() { "," } else { ", " };
+    match value {
+        Val::None => out.push_str("null"),
+        Val::Bool(b) => out.push_str(if *b { "true" } else { "false" }),
+        Val::Int(_) | Val::Float(_) => value.write(out),
+        Val::Str(text) => quoted(text, out),
+        Val::Seq(seq) => {
+            let items = seq.items.borrow();
+            out.push('[');
+            for (i, item) in items.iter().enumerate() {
+                if i > 0 {
+                    out.push_str(between);
+                }
+                line(out, level + 1);
+                write(item, indent, level + 1, out)?;
+            }
+            if !items.is_empty() {
+                line(out, level);
+            }
+            out.push(']');
+        }
+        Val::Map(map) if !map.namespace => {
+            let mut entries: Vec<(String, Val)> =
+                map.entries.borrow().iter().map(|(k, v)| (key(k), v.clone())).collect();
+            entries.sort_by(|a, b| a.0.cmp(&b.0));
+            out.push('{');
+            for (i, (key, item)) in entries.iter().enumerate() {
+                if i > 0 {
+                    out.push_str(between);
+                }
+                line(out, level + 1);
+                quoted(key, out);
+                out.push_str(": ");
+                write(item, indent, level + 1, out)?;
+            }
+            if !entries.is_empty() {
+                line(out, level);
+            }
+            out.push('}');
+        }
+        other => return Err(format!("'tojson' of {}", other.kind())),
+    }
+    Ok(())
+}
+
+fn key(key: &Val) -> String {
+    match key {
+        Val::None => "null".into(),
+        Val::Bool(b) => b.to_string(),
+        other => other.show(),
+    }
+}
+
+fn quoted(text: &str, out: &mut String) {
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\x08' => out.push_str("\\b"),
+            '\x0c' => out.push_str("\\f"),
+            '<' | '>' | '&' | '\'' => out.push_str(&format!("\\u{:04x}", c as u32)),
+            ' '..='~' => out.push(c),
+            c => c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| out.push_str(&format!("\\u{unit:04x}"))),
+        }
+    }
+    out.push('"');
+}

@@ -1,0 +1,329 @@
+//! A template's text taken apart: what stands outside of braces as it is, and the words inside of them. The
+//! rules for blanks are Jinja's with `trim_blocks` on, as cloud-init has it: the line end behind `%}` and `#}`
+//! goes, `-` takes all blanks on its side away, `+` keeps them.
+
+use crate::BadTemplate;
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Token {
+    /// Text that comes out as it is.
+    Data(String),
+    PrintBegin,
+    PrintEnd,
+    BlockBegin,
+    BlockEnd,
+    Name(String),
+    Str(String),
+    Int(i128),
+    Float(f64),
+    Sign(&'static str),
+}
+
+impl std::fmt::Display for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Token::Data(_) => f.write_str("text"),
+            Token::PrintBegin => f.write_str("'{{'"),
+            Token::PrintEnd => f.write_str("'}}'"),
+            Token::BlockBegin => f.write_str("'{%'"),
+            Token::BlockEnd => f.write_str("'%}'"),
+            Token::Name(name) => write!(f, "'{name}'"),
+            Token::Str(_) => f.write_str("a text in quotes"),
+            Token::Int(_) | Token::Float(_) => f.write_str("a number"),
+            Token::Sign(sign) => write!(f, "'{sign}'"),
+        }
+    }
+}
+
+/// Longer ones before those that they begin with.
+const SIGNS: [&str; 26] = [
+    "**", "//", "==", "!=", ">=", "<=", "+", "-", "*", "/", "%", "~", "(", ")", "[", "]", "{", "}", ">", "<",
+    "=", ".", ":", "|", ",", ";",
+];
+
+/// What a template may be made of; each costs some memory.
+const MOST_TOKENS: usize = 400_000;
+
+/// Words with their lines. `first` is the number of the body's first line.
+pub fn tokens(body: &str, first: usize) -> Result<Vec<(Token, usize)>, BadTemplate> {
+    let mut lexer = Lexer { text: body, at: 0, line: first, found: Vec::new() };
+    lexer.run()?;
+    Ok(lexer.found)
+}
+
+struct Lexer<'t> {
+    text: &'t str,
+    at: usize,
+    line: usize,
+    found: Vec<(Token, usize)>,
+}
+
+impl<'t> Lexer<'t> {
+    fn rest(&self) -> &'t str {
+        &self.text[self.at..]
+    }
+
+    fn go(&mut self, bytes: usize) {
+        self.line += self.rest()[..bytes].bytes().filter(|b| *b == b'\n').count();
+        self.at += bytes;
+    }
+
+    fn bad<T>(&self, line: usize, message: impl Into<String>) -> Result<T, BadTemplate> {
+        Err(BadTemplate { line, message: message.into() })
+    }
+
+    fn push(&mut self, token: Token, line: usize) -> Result<(), BadTemplate> {
+        if self.found.len() >= MOST_TOKENS {
+            return self.bad(line, format!("more than {MOST_TOKENS} words"));
+        }
+        self.found.push((token, line));
+        Ok(())
+    }
+
+    fn run(&mut self) -> Result<(), BadTemplate> {
+        loop {
+            let rest = self.rest();
+            let Some(begin) = opening(rest) else {
+                return if rest.is_empty() { Ok(()) } else { self.push(Token::Data(rest.into()), self.line) };
+            };
+            let mut data = &rest[..begin];
+            let sign = rest[begin + 2..].chars().next();
+            if sign == Some('-') {
+                data = data.trim_end();
+            }
+            if !data.is_empty() {
+                self.push(Token::Data(data.into()), self.line)?;
+            }
+            self.go(begin);
+            let line = self.line;
+            let kind = self.rest().as_bytes()[1];
+            self.go(2 + usize::from(matches!(sign, Some('-' | '+'))));
+            match kind {
+                b'#' => {
+                    let Some(end) = self.rest().find("#}") else {
+                        return self.bad(line, "'{#' is not closed");
+                    };
+                    let keeps = end > 0 && self.rest().as_bytes()[end - 1] == b'+';
+                    let strips = end > 0 && self.rest().as_bytes()[end - 1] == b'-';
+                    self.go(end + 2);
+                    self.after(strips, !keeps);
+                }
+                b'{' => {
+                    self.push(Token::PrintBegin, line)?;
+                    self.inside("}}", line)?;
+                }
+                _ => match raw_tag(self.rest(), "raw") {
+                    Some((end, mark)) => {
+                        self.go(end);
+                        self.after(mark == '-', false);
+                        self.raw(line)?;
+                    }
+                    None => {
+                        self.push(Token::BlockBegin, line)?;
+                        self.inside("%}", line)?;
+                    }
+                },
+            }
+        }
+    }
+
+    /// Blanks behind a closing mark.
+    fn after(&mut self, strips: bool, trims: bool) {
+        let rest = self.rest();
+        if strips {
+            self.go(rest.len() - rest.trim_start().len());
+        } else if trims && rest.starts_with('\n') {
+            self.go(1);
+        }
+    }
+
+    /// Text up to `{% endraw %}`.
+    fn raw(&mut self, line: usize) -> Result<(), BadTemplate> {
+        let rest = self.rest();
+        for (i, _) in rest.match_indices("{%") {
+            let inner = &rest[i + 2..];
+            let (begin, strips) = match inner.as_bytes().first() {
+                Some(b'-') => (1, true),
+                Some(b'+') => (1, false),
+                _ => (0, false),
+            };
+            if let Some((end, mark)) = raw_tag(&inner[begin..], "endraw") {
+                let data = if strips { rest[..i].trim_end() } else { &rest[..i] };
+                if !data.is_empty() {
+                    self.push(Token::Data(data.into()), line)?;
+                }
+                self.go(i + 2 + begin + end);
+                self.after(mark == '-', mark != '+');
+                return Ok(());
+            }
+        }
+        self.bad(line, "'raw' without 'endraw'")
+    }
+
+    /// The words up to a closing mark, which counts only outside of brackets.
+    fn inside(&mut self, close: &str, begun: usize) -> Result<(), BadTemplate> {
+        let mut open: Vec<&str> = Vec::new();
+        loop {
+            let rest = self.rest();
+            self.go(rest.len() - rest.trim_start().len());
+            let (rest, line) = (self.rest(), self.line);
+            let Some(first) = rest.chars().next() else {
+                return self
+                    .bad(begun, format!("'{}' is not closed", if close == "}}" { "{{" } else { "{%" }));
+            };
+            if open.is_empty() {
+                let (mark, tail) = match rest.strip_prefix('-').or_else(|| rest.strip_prefix('+')) {
+                    Some(tail) if tail.starts_with(close) => (first, &tail[2..]),
+                    _ => (' ', rest.strip_prefix(close).unwrap_or(rest)),
+                };
+                if tail.len() < rest.len() && !(mark == '+' && close == "}}") {
+                    self.go(rest.len() - tail.len());
+                    let end = if close == "}}" { Token::PrintEnd } else { Token::BlockEnd };
+                    self.push(end, line)?;
+                    self.after(mark == '-', close == "%}" && mark != '+');
+                    return Ok(());
+                }
+            }
+            if first.is_ascii_digit() {
+                // `a.1.0` is two keys.
+                let key = self.found.last().is_some_and(|(last, _)| *last == Token::Sign("."));
+                let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+                let (token, length) = match number(if key { &rest[..end] } else { rest }) {
+                    Some(found) => found,
+                    None => return self.bad(line, "a number that is too large, or none"),
+                };
+                self.go(length);
+                self.push(token, line)?;
+            } else if first == '_' || first.is_alphabetic() {
+                let end = rest.find(|c: char| c != '_' && !c.is_alphanumeric()).unwrap_or(rest.len());
+                self.go(end);
+                self.push(Token::Name(rest[..end].into()), line)?;
+            } else if first == '"' || first == '\'' {
+                let Some((text, length)) = quoted(rest, first) else {
+                    return self.bad(line, "a text in quotes is not closed");
+                };
+                self.go(length);
+                self.push(Token::Str(text), line)?;
+            } else {
+                let Some(sign) = SIGNS.into_iter().find(|s| rest.starts_with(s)) else {
+                    return self.bad(line, format!("'{first}' is not expected here"));
+                };
+                match sign {
+                    "(" => open.push(")"),
+                    "[" => open.push("]"),
+                    "{" => open.push("}"),
+                    ")" | "]" | "}" if open.pop() != Some(sign) => {
+                        return self.bad(line, format!("'{sign}' closes nothing"));
+                    }
+                    _ => {}
+                }
+                self.go(sign.len());
+                self.push(Token::Sign(sign), line)?;
+            }
+        }
+    }
+}
+
+fn opening(text: &str) -> Option<usize> {
+    let bytes = text.as_bytes();
+    text.match_indices('{').map(|(i, _)| i).find(|i| matches!(bytes.get(i + 1), Some(b'{' | b'%' | b'#')))
+}
+
+/// A tag of one word: its length to behind `%}`, and the mark before that.
+fn raw_tag(text: &str, word: &str) -> Option<(usize, char)> {
+    let rest = text.trim_start().strip_prefix(word)?.trim_start();
+    let (mark, rest) = match rest.chars().next()? {
+        c @ ('-' | '+') if !(c == '+' && word == "raw") => (c, &rest[1..]),
+        _ => (' ', rest),
+    };
+    Some((text.len() - rest.strip_prefix("%}")?.len(), mark))
+}
+
+fn number(text: &str) -> Option<(Token, usize)> {
+    let bytes = text.as_bytes();
+    let radix = match bytes.get(1).map(u8::to_ascii_lowercase) {
+        Some(b'x') if bytes[0] == b'0' => 16,
+        Some(b'o') if bytes[0] == b'0' => 8,
+        Some(b'b') if bytes[0] == b'0' => 2,
+        _ => 10,
+    };
+    let digits = |from: usize, radix: u32| {
+        let end = bytes[from..].iter().position(|b| *b != b'_' && !char::from(*b).is_digit(radix));
+        from + end.unwrap_or(bytes.len() - from)
+    };
+    if radix != 10 {
+        let end = digits(2, radix);
+        let value = i128::from_str_radix(&text[2..end].replace('_', ""), radix).ok()?;
+        return Some((Token::Int(value), end));
+    }
+    let mut end = digits(0, 10);
+    let mut float = false;
+    let is_digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
+    if bytes.get(end) == Some(&b'.') && is_digit(end + 1) {
+        (end, float) = (digits(end + 1, 10), true);
+    }
+    if matches!(bytes.get(end), Some(b'e' | b'E')) {
+        let sign = usize::from(matches!(bytes.get(end + 1), Some(b'+' | b'-')));
+        if is_digit(end + 1 + sign) {
+            (end, float) = (digits(end + 1 + sign, 10), true);
+        }
+    }
+    let written = text[..end].replace('_', "");
+    if float {
+        return Some((Token::Float(written.parse().ok()?), end));
+    }
+    // `0777` is two numbers to Jinja, and so an error; here it is none.
+    let zeros = written.len() > 1 && written.starts_with('0') && written.bytes().any(|b| b != b'0');
+    if zeros { None } else { Some((Token::Int(written.parse().ok()?), end)) }
+}
+
+/// The text between quotes with its escapes undone, and the length with the quotes.
+fn quoted(text: &str, quote: char) -> Option<(String, usize)> {
+    let mut out = String::new();
+    let mut chars = text.char_indices().skip(1).peekable();
+    while let Some((i, c)) = chars.next() {
+        if c == quote {
+            return Some((out, i + 1));
+        }
+        if c != '\\' {
+            out.push(c);
+            continue;
+        }
+        let (_, escaped) = chars.next()?;
+        let hex = match escaped {
+            'n' => out.push('\n'),
+            't' => out.push('\t'),
+            'r' => out.push('\r'),
+            'a' => out.push('\x07'),
+            'b' => out.push('\x08'),
+            'f' => out.push('\x0c'),
+            'v' => out.push('\x0b'),
+            '\n' => {}
+            '\\' | '\'' | '"' => out.push(escaped),
+            '0'..='7' => {
+                let mut value = escaped.to_digit(8)?;
+                for _ in 0..2 {
+                    let Some(digit) = chars.peek().and_then(|(_, c)| c.to_digit(8)) else { break };
+                    value = value * 8 + digit;
+                    chars.next();
+                }
+                out.push(char::from_u32(value)?);
+            }
+            'x' | 'u' | 'U' => {
+                let count = match escaped {
+                    'x' => 2,
+                    'u' => 4,
+                    _ => 8,
+                };
+                let mut value = 0_u32;
+                for _ in 0..count {
+                    value = value.checked_mul(16)? + chars.next()?.1.to_digit(16)?;
+                }
+                out.push(char::from_u32(value)?);
+            }
+            other => out.extend(['\\', other]),
+        };
+        let () = hex;
+    }
+    None
+}

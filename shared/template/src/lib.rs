@@ -1,0 +1,186 @@
+//! Templates as they lie in /etc/cloud/templates and as users write them: Jinja behind a header line
+//! `## template: jinja`, and `$name` without one or behind `## template: basic`. Text and variables in, text out;
+//! nothing of the machine can be reached from a template, and a run is bounded in steps, depth and memory.
+//!
+//! The language is Jinja's as Python's Jinja2 renders it with `trim_blocks` and the `do` extension, without what
+//! reads other templates. What is not understood is an error with its line, never text that came out half.
+
+mod ast;
+mod basic;
+mod context;
+mod eval;
+mod filters;
+mod functions;
+mod json;
+mod lexer;
+mod operators;
+mod parser;
+mod value;
+
+use config::Map;
+use system::{System, warning};
+
+pub use context::variables;
+pub use value::MISSING;
+
+/// A name that has no value, and the line that first shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unknown {
+    pub name: String,
+    pub line: usize,
+}
+
+impl std::fmt::Display for Unknown {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} (line {})", self.name, self.line)
+    }
+}
+
+/// What a template was rendered to.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Rendered {
+    pub text: String,
+    /// Names that have no value, each once.
+    pub unknown: Vec<Unknown>,
+}
+
+impl Rendered {
+    /// The names without a value, in one line for people; `None` if there is none.
+    pub fn unknown(&self) -> Option<String> {
+        let names: Vec<String> = self.unknown.iter().map(Unknown::to_string).collect();
+        (!names.is_empty()).then(|| names.join(", "))
+    }
+}
+
+/// Why it was not rendered. Lines count from the header's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadTemplate {
+    pub line: usize,
+    pub message: String,
+}
+
+impl std::fmt::Display for BadTemplate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "template line {}: {}", self.line, self.message)
+    }
+}
+
+/// What a template's first line says that it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind<'t> {
+    Jinja,
+    Basic,
+    Other(&'t str),
+}
+
+/// The filters, for `is filter`.
+const NAMES: &[&str] = &[
+    "abs",
+    "attr",
+    "batch",
+    "capitalize",
+    "center",
+    "count",
+    "d",
+    "default",
+    "dictsort",
+    "e",
+    "escape",
+    "filesizeformat",
+    "first",
+    "float",
+    "forceescape",
+    "format",
+    "groupby",
+    "indent",
+    "int",
+    "items",
+    "join",
+    "last",
+    "length",
+    "list",
+    "lower",
+    "map",
+    "max",
+    "min",
+    "pprint",
+    "reject",
+    "rejectattr",
+    "replace",
+    "reverse",
+    "round",
+    "safe",
+    "select",
+    "selectattr",
+    "slice",
+    "sort",
+    "string",
+    "striptags",
+    "sum",
+    "title",
+    "tojson",
+    "trim",
+    "truncate",
+    "unique",
+    "upper",
+    "urlencode",
+    "wordcount",
+    "wordwrap",
+    "xmlattr",
+];
+
+/// The kind that a first line `## template: KIND` names.
+pub fn kind(text: &str) -> Option<Kind<'_>> {
+    let word = header(text)?.0;
+    Some(match word {
+        _ if word.eq_ignore_ascii_case("jinja") => Kind::Jinja,
+        _ if word.eq_ignore_ascii_case("basic") => Kind::Basic,
+        _ => Kind::Other(word),
+    })
+}
+
+/// Renders a template with the values of `variables`.
+pub fn render(text: &str, variables: &Map) -> Result<Rendered, BadTemplate> {
+    let text = text.replace("\r\n", "\n").replace('\r', "\n");
+    match (kind(&text), header(&text)) {
+        (Some(Kind::Jinja), Some((_, body))) => jinja(body, variables),
+        (Some(Kind::Basic), Some((_, body))) => basic::render(body, variables, 2),
+        (Some(_), _) => {
+            Err(BadTemplate { line: 1, message: "its header names neither jinja nor basic".into() })
+        }
+        _ => basic::render(&text, variables, 1),
+    }
+}
+
+/// Renders a file's text for a module: names that have no value are logged, and an error names the file.
+pub fn render_file(sys: &System, path: &str, text: &str, variables: &Map) -> system::Result<String> {
+    let rendered = render(text, variables).map_err(|e| system::Error::new(format!("{path}: {e}")))?;
+    if let Some(names) = rendered.unknown() {
+        warning!(sys, "{path}: nothing is known as {names}");
+    }
+    Ok(rendered.text)
+}
+
+/// The word behind a header's colon, and what follows its line.
+fn header(text: &str) -> Option<(&str, &str)> {
+    let (first, body) = text.split_once('\n').unwrap_or((text, ""));
+    let rest = first.strip_prefix("##")?.trim_start();
+    let word = rest.get(.."template:".len()).filter(|w| w.eq_ignore_ascii_case("template:"))?;
+    Some((rest[word.len()..].trim(), body))
+}
+
+fn jinja(body: &str, variables: &Map) -> Result<Rendered, BadTemplate> {
+    // Jinja drops the newline at the very end, upstream puts it back; trimming must not see it.
+    let (inner, end) = match body.strip_suffix('\n') {
+        Some(inner) => (inner, "\n"),
+        None => (body, ""),
+    };
+    let body = parser::parse(lexer::tokens(inner, 2)?)?;
+    let mut run = eval::Run::new(variables);
+    run.whole(&body)?;
+    run.out.push_str(end);
+    Ok(Rendered { text: run.out, unknown: run.unknown })
+}
+
+#[cfg(test)]
+mod tests;

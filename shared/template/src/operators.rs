@@ -1,0 +1,487 @@
+//! Python's operators on a template's values: arithmetic, `in`, keys, slices, `%` of a text.
+
+use std::rc::Rc;
+
+use crate::ast::Op;
+use crate::eval::Run;
+use crate::value::{Callable, Made, Number, Val, equal, number, undefined};
+
+const LARGE: &str = "a number that is too large";
+
+pub fn hashable(key: &Val) -> Made<()> {
+    match key {
+        // A tuple of plain values will do; what is deeper could cost too much to compare.
+        Val::Seq(seq) if seq.tuple && seq.depth.get() == 1 => Ok(()),
+        Val::Seq(_) | Val::Map(_) => Err(format!("{} as a key", key.kind())),
+        _ => Ok(()),
+    }
+}
+
+pub fn negative(value: &Val) -> Made<Val> {
+    match value {
+        Val::Undefined(name) => Err(undefined(name)),
+        other => match number(other) {
+            Some(Number::Int(n)) => Ok(Val::Int(n.checked_neg().ok_or(LARGE)?)),
+            Some(Number::Float(f)) => Ok(Val::Float(-f)),
+            None => Err(format!("'-' before {}", other.kind())),
+        },
+    }
+}
+
+fn sign(op: Op) -> &'static str {
+    match op {
+        Op::Add => "+",
+        Op::Sub => "-",
+        Op::Mul => "*",
+        Op::Div => "/",
+        Op::Floor => "//",
+        Op::Rem => "%",
+        Op::Pow => "**",
+    }
+}
+
+fn integers(op: Op, a: i128, b: i128) -> Made<Val> {
+    let zero = || Err("a division by zero".to_string());
+    let found = match op {
+        Op::Add => a.checked_add(b),
+        Op::Sub => a.checked_sub(b),
+        Op::Mul => a.checked_mul(b),
+        Op::Div if b == 0 => return zero(),
+        Op::Div => return Ok(Val::Float(a as f64 / b as f64)),
+        Op::Floor | Op::Rem if b == 0 => return zero(),
+        Op::Floor => {
+            a.checked_div(b).map(|q| if a.wrapping_rem(b) != 0 && (a < 0) != (b < 0) { q - 1 } else { q })
+        }
+        Op::Rem => a.checked_rem(b).map(|r| if r != 0 && (r < 0) != (b < 0) { r + b } else { r }),
+        Op::Pow if b < 0 && a == 0 => return zero(),
+        Op::Pow if b < 0 => return Ok(Val::Float((a as f64).powf(b as f64))),
+        Op::Pow => u32::try_from(b).ok().and_then(|b| a.checked_pow(b)),
+    };
+    found.map(Val::Int).ok_or_else(|| LARGE.into())
+}
+
+fn floats(op: Op, a: f64, b: f64) -> Made<Val> {
+    if b == 0.0 && matches!(op, Op::Div | Op::Floor | Op::Rem) {
+        return Err("a division by zero".into());
+    }
+    Ok(Val::Float(match op {
+        Op::Add => a + b,
+        Op::Sub => a - b,
+        Op::Mul => a * b,
+        Op::Div => a / b,
+        Op::Floor => (a / b).floor(),
+        Op::Rem => {
+            let rest = a % b;
+            if rest != 0.0 && (rest < 0.0) != (b < 0.0) { rest + b } else { rest }
+        }
+        Op::Pow => a.powf(b),
+    }))
+}
+
+/// What a type calls by name, with a dot; these come before a map's keys.
+fn methods(of: &Val) -> &'static [&'static str] {
+    match of {
+        Val::Str(_) => &[
+            "capitalize",
+            "casefold",
+            "center",
+            "count",
+            "endswith",
+            "find",
+            "format",
+            "index",
+            "isalnum",
+            "isalpha",
+            "isdecimal",
+            "isdigit",
+            "islower",
+            "isnumeric",
+            "isspace",
+            "isupper",
+            "join",
+            "ljust",
+            "lower",
+            "lstrip",
+            "partition",
+            "removeprefix",
+            "removesuffix",
+            "replace",
+            "rfind",
+            "rindex",
+            "rjust",
+            "rpartition",
+            "rsplit",
+            "rstrip",
+            "split",
+            "splitlines",
+            "startswith",
+            "strip",
+            "swapcase",
+            "title",
+            "upper",
+            "zfill",
+        ],
+        Val::Seq(seq) if seq.tuple => &["count", "index"],
+        Val::Seq(_) => &[
+            "append", "clear", "copy", "count", "extend", "index", "insert", "pop", "remove", "reverse",
+            "sort",
+        ],
+        Val::Map(map) if map.namespace => &[],
+        Val::Map(_) => {
+            &["clear", "copy", "get", "items", "keys", "pop", "popitem", "setdefault", "update", "values"]
+        }
+        Val::Float(_) => &["is_integer"],
+        Val::Callable(callable) => match &**callable {
+            Callable::Loop(_) => &["cycle", "changed"],
+            Callable::Cycler { .. } => &["next", "reset"],
+            _ => &[],
+        },
+        _ => &[],
+    }
+}
+
+impl Run<'_> {
+    pub fn operate(&mut self, op: Op, a: &Val, b: &Val) -> Made<Val> {
+        if let (Val::Undefined(Some(a)), Op::Sub) = (a, op) {
+            let b = match b {
+                Val::Undefined(name) => name.as_deref().unwrap_or("None").to_string(),
+                other => self.show(other)?.to_string(),
+            };
+            return Err(format!("'{a}-{b}' is a subtraction from what has no value; is '{a}_{b}' meant?"));
+        }
+        match (a, b, op) {
+            (Val::Str(a), Val::Undefined(_), Op::Rem) => {
+                let text = self.printf(a, b)?;
+                return self.text(text);
+            }
+            (Val::Undefined(name), ..) | (_, Val::Undefined(name), _) => return Err(undefined(name)),
+            _ => {}
+        }
+        match (number(a), number(b)) {
+            (Some(Number::Int(a)), Some(Number::Int(b))) => return integers(op, a, b),
+            (Some(a), Some(b)) => return floats(op, a.float(), b.float()),
+            _ => {}
+        }
+        match (op, a, b) {
+            (Op::Add, Val::Str(a), Val::Str(b)) => {
+                self.make(a.len() + b.len())?;
+                Ok(Val::Str(format!("{a}{b}").into()))
+            }
+            (Op::Add, Val::Seq(x), Val::Seq(y)) if x.tuple == y.tuple => {
+                let mut items = x.items.borrow().clone();
+                items.extend(y.items.borrow().iter().cloned());
+                self.make(items.len() * size_of::<Val>())?;
+                if x.tuple { Val::tuple(items) } else { Val::list(items) }
+            }
+            (Op::Mul, Val::Str(text), times) | (Op::Mul, times, Val::Str(text))
+                if number(times).is_some() =>
+            {
+                let times = self.times(times)?;
+                self.make(text.len().saturating_mul(times))?;
+                Ok(Val::Str(text.repeat(times).into()))
+            }
+            (Op::Mul, Val::Seq(seq), times) | (Op::Mul, times, Val::Seq(seq)) if number(times).is_some() => {
+                let times = self.times(times)?;
+                let items = seq.items.borrow();
+                self.make(items.len().saturating_mul(times).saturating_mul(size_of::<Val>()))?;
+                let all = (0..times).flat_map(|_| items.iter().cloned()).collect();
+                if seq.tuple { Val::tuple(all) } else { Val::list(all) }
+            }
+            (Op::Rem, Val::Str(text), given) => {
+                let text = self.printf(text, given)?;
+                self.text(text)
+            }
+            _ => Err(format!("'{}' of {} and {}", sign(op), a.kind(), b.kind())),
+        }
+    }
+
+    fn times(&mut self, times: &Val) -> Made<usize> {
+        match number(times) {
+            Some(Number::Int(n)) => Ok(usize::try_from(n.max(0)).map_err(|_| LARGE)?),
+            _ => Err("'*' with a float".into()),
+        }
+    }
+
+    pub fn contains(&mut self, within: &Val, value: &Val) -> Made<bool> {
+        match within {
+            Val::Str(text) => match value {
+                Val::Str(part) => {
+                    self.spend(text.len() / 64)?;
+                    Ok(text.contains(&**part))
+                }
+                Val::Undefined(name) => Err(undefined(name)),
+                other => Err(format!("'in' a text of {}", other.kind())),
+            },
+            Val::Seq(seq) => {
+                let items = seq.items.borrow();
+                let each = self.weigh(value)?;
+                self.spend(items.len().saturating_mul(each))?;
+                Ok(items.iter().any(|item| equal(item, value)))
+            }
+            Val::Map(map) => {
+                self.spend(map.entries.borrow().len())?;
+                Ok(map.get(value).is_some())
+            }
+            Val::Undefined(_) => Ok(false),
+            other => Err(format!("'in' of {}", other.kind())),
+        }
+    }
+
+    /// `of.name`: a method, else a key.
+    pub fn attribute(&mut self, of: &Val, name: &Rc<str>) -> Made<Val> {
+        if let Some(method) = methods(of).iter().find(|method| ***method == **name) {
+            return Ok(Val::Callable(Rc::new(Callable::Method(of.clone(), method))));
+        }
+        match of {
+            Val::Undefined(of) => Err(undefined(of)),
+            Val::Map(map) => {
+                self.spend(map.entries.borrow().len() / 4)?;
+                Ok(map.get_text(name).unwrap_or_else(|| Val::Undefined(Some(name.clone()))))
+            }
+            Val::Seq(seq) if seq.tuple && seq.items.borrow().len() == 2 => Ok(match &**name {
+                // A group's two sides.
+                "grouper" => seq.items.borrow()[0].clone(),
+                "list" => seq.items.borrow()[1].clone(),
+                _ => Val::Undefined(Some(name.clone())),
+            }),
+            Val::Callable(callable) => {
+                Ok(crate::functions::attribute(callable, name)?.unwrap_or(Val::Undefined(Some(name.clone()))))
+            }
+            _ => Ok(Val::Undefined(Some(name.clone()))),
+        }
+    }
+
+    /// `of[key]`: a key or place, else a method.
+    pub fn item(&mut self, of: &Val, key: &Val) -> Made<Val> {
+        let shown = if key.depth() == 0 { self.show(key)? } else { "key".into() };
+        let missing = || Val::Undefined(Some(shown.clone()));
+        Ok(match (of, key) {
+            (Val::Undefined(of), _) => return Err(undefined(of)),
+            (Val::Map(map), _) => {
+                self.spend(map.entries.borrow().len() / 4)?;
+                match (map.get(key), key) {
+                    (Some(found), _) => found,
+                    (None, Val::Str(name)) => self.attribute(of, name)?,
+                    (None, _) => missing(),
+                }
+            }
+            (_, Val::Int(_) | Val::Bool(_)) => {
+                let Some(Number::Int(at)) = number(key) else { return Ok(missing()) };
+                let place = |length: usize| {
+                    let at = if at < 0 { at + length as i128 } else { at };
+                    usize::try_from(at).ok().filter(|at| *at < length)
+                };
+                match of {
+                    Val::Seq(seq) => {
+                        let items = seq.items.borrow();
+                        place(items.len()).map_or_else(missing, |at| items[at].clone())
+                    }
+                    Val::Str(text) => {
+                        self.spend(text.len() / 16)?;
+                        let at = place(text.chars().count()).and_then(|at| text.chars().nth(at));
+                        at.map_or_else(missing, |c| Val::text(c.encode_utf8(&mut [0; 4])))
+                    }
+                    _ => missing(),
+                }
+            }
+            (_, Val::Str(name)) => self.attribute(of, name)?,
+            _ => missing(),
+        })
+    }
+
+    pub fn slice(&mut self, of: &Val, bounds: [Option<i128>; 3]) -> Made<Val> {
+        let items = match of {
+            Val::Seq(seq) => seq.items.borrow().clone(),
+            Val::Str(_) => self.items(of)?,
+            // Jinja asks for a key first, and a slice is none.
+            Val::Undefined(name) => return Err(undefined(name)),
+            _ => return Ok(Val::Undefined(None)),
+        };
+        let length = items.len() as i128;
+        let [from, to, step] = bounds;
+        let step = step.unwrap_or(1);
+        if step == 0 {
+            return Err("a slice with a step of zero".into());
+        }
+        let (lowest, highest) = if step > 0 { (0, length) } else { (-1, length - 1) };
+        let place = |given: Option<i128>, usual: i128| match given {
+            None => usual,
+            Some(n) if n < 0 => n.saturating_add(length).clamp(lowest, highest),
+            Some(n) => n.clamp(lowest, highest),
+        };
+        let (mut at, end) = if step > 0 {
+            (place(from, 0), place(to, length))
+        } else {
+            (place(from, length - 1), place(to, -1))
+        };
+        let mut found = Vec::new();
+        while (step > 0 && at < end) || (step < 0 && at > end) {
+            found.extend(usize::try_from(at).ok().and_then(|at| items.get(at).cloned()));
+            at = at.saturating_add(step);
+        }
+        self.make(found.len() * size_of::<Val>())?;
+        match of {
+            Val::Str(_) => {
+                let text = found.iter().map(Val::show).collect();
+                self.text(text)
+            }
+            Val::Seq(seq) if seq.tuple => Val::tuple(found),
+            _ => Val::list(found),
+        }
+    }
+
+    /// `text % values`.
+    pub fn printf(&mut self, text: &str, given: &Val) -> Made<String> {
+        let values = match given {
+            Val::Seq(seq) if seq.tuple => seq.items.borrow().clone(),
+            other => vec![other.clone()],
+        };
+        let mut values = values.into_iter();
+        let mut out = String::new();
+        let mut rest = text;
+        let few = || "a text asks for more values than it is given".to_string();
+        while let Some((before, after)) = rest.split_once('%') {
+            out.push_str(before);
+            let mut at = after;
+            let mut named = None;
+            if let Some((name, tail)) = at.strip_prefix('(').and_then(|a| a.split_once(')')) {
+                let key = Val::text(name);
+                named = match given {
+                    Val::Map(map) => Some(map.get(&key).ok_or_else(|| format!("'{name}' has no value"))?),
+                    _ => return Err("'%(name)s' wants a map".into()),
+                };
+                at = tail;
+            }
+            let end = at.find(|c: char| !"#0- +".contains(c)).unwrap_or(at.len());
+            let (flags, tail) = at.split_at(end);
+            let end = tail.find(|c: char| !c.is_ascii_digit()).unwrap_or(tail.len());
+            let (width, mut tail) = tail.split_at(end);
+            let mut digits = None;
+            if let Some(more) = tail.strip_prefix('.') {
+                let end = more.find(|c: char| !c.is_ascii_digit()).unwrap_or(more.len());
+                digits = Some(more[..end].parse::<usize>().unwrap_or(0));
+                tail = &more[end..];
+            }
+            let kind = tail.chars().next().ok_or("a text ends within '%'")?;
+            rest = &tail[kind.len_utf8()..];
+            if kind == '%' {
+                out.push('%');
+                continue;
+            }
+            let value = named.or_else(|| values.next()).ok_or_else(few)?;
+            let width: usize = width.parse().unwrap_or(0);
+            self.make(width.saturating_add(digits.unwrap_or(0)))?;
+            let shown = match kind {
+                's' | 'r' => {
+                    let mut text = self.show(&value)?.to_string();
+                    if kind == 'r' {
+                        text.clear();
+                        value.write_repr(&mut text);
+                    }
+                    digits.map_or(text.clone(), |most| text.chars().take(most).collect())
+                }
+                'c' => match value {
+                    Val::Int(n) => {
+                        u32::try_from(n).ok().and_then(char::from_u32).map(String::from).ok_or(LARGE)?
+                    }
+                    other => self.show(&other)?.to_string(),
+                },
+                'd' | 'i' | 'u' | 'x' | 'X' | 'o' => match (number(&value), kind) {
+                    (Some(Number::Int(n)), _) => integer_text(n, kind, flags.contains('#')),
+                    (Some(Number::Float(f)), 'd' | 'i' | 'u') => integer_text(f.trunc() as i128, 'd', false),
+                    _ => return Err(format!("'%{kind}' wants a number, not {}", value.kind())),
+                },
+                'f' | 'F' | 'e' | 'E' | 'g' | 'G' => match number(&value) {
+                    Some(n) => float_text(n.float(), kind, digits.unwrap_or(6))?,
+                    None => return Err(format!("'%{kind}' wants a number, not {}", value.kind())),
+                },
+                other => return Err(format!("'%{other}' is not known")),
+            };
+            let numeric = !matches!(kind, 's' | 'r' | 'c');
+            let plus = if numeric && !shown.starts_with('-') {
+                if flags.contains('+') {
+                    "+"
+                } else if flags.contains(' ') {
+                    " "
+                } else {
+                    ""
+                }
+            } else {
+                ""
+            };
+            let shown = format!("{plus}{shown}");
+            let fill = width.saturating_sub(shown.chars().count());
+            if flags.contains('-') {
+                out.push_str(&shown);
+                out.push_str(&" ".repeat(fill));
+            } else if flags.contains('0') && numeric {
+                let signs = usize::from(shown.starts_with(['-', '+', ' ']));
+                out.push_str(&shown[..signs]);
+                out.push_str(&"0".repeat(fill));
+                out.push_str(&shown[signs..]);
+            } else {
+                out.push_str(&" ".repeat(fill));
+                out.push_str(&shown);
+            }
+        }
+        out.push_str(rest);
+        if values.next().is_some() && !matches!(given, Val::Map(_)) {
+            return Err("a text is given more values than it asks for".into());
+        }
+        Ok(out)
+    }
+}
+
+pub fn integer_text(n: i128, kind: char, prefix: bool) -> String {
+    let sign = if n < 0 { "-" } else { "" };
+    let n = n.unsigned_abs();
+    match (kind, prefix) {
+        ('x', false) => format!("{sign}{n:x}"),
+        ('x', true) => format!("{sign}0x{n:x}"),
+        ('X', false) => format!("{sign}{n:X}"),
+        ('X', true) => format!("{sign}0X{n:X}"),
+        ('o', false) => format!("{sign}{n:o}"),
+        ('o', true) => format!("{sign}0o{n:o}"),
+        ('b', false) => format!("{sign}{n:b}"),
+        ('b', true) => format!("{sign}0b{n:b}"),
+        _ => format!("{sign}{n}"),
+    }
+}
+
+pub fn float_text(f: f64, kind: char, digits: usize) -> Made<String> {
+    if digits > 1000 {
+        return Err("a number with too many digits".into());
+    }
+    let text = match kind {
+        'f' | 'F' => format!("{f:.digits$}"),
+        'e' | 'E' => exponent(f, digits),
+        _ => {
+            let digits = digits.max(1);
+            let scale = exponent(f, digits - 1);
+            let power: i32 = scale.rsplit_once('e').and_then(|(_, e)| e.parse().ok()).unwrap_or(0);
+            let plain = |text: String| match text.contains('.') {
+                true => text.trim_end_matches('0').trim_end_matches('.').to_string(),
+                false => text,
+            };
+            if power < -4 || power >= digits as i32 {
+                let (digits, power) = scale.split_once('e').unwrap_or((&scale, "+00"));
+                format!("{}e{power}", plain(digits.to_string()))
+            } else {
+                plain(format!("{f:.*}", (digits as i32 - 1 - power).max(0) as usize))
+            }
+        }
+    };
+    Ok(if kind.is_uppercase() { text.to_uppercase() } else { text })
+}
+
+/// With a signed exponent of two digits at least, as C has it.
+fn exponent(f: f64, digits: usize) -> String {
+    let text = format!("{f:.digits$e}");
+    match text.split_once('e') {
+        Some((digits, power)) => {
+            let power: i32 = power.parse().unwrap_or(0);
+            format!("{digits}e{}{:02}", if power < 0 { '-' } else { '+' }, power.abs())
+        }
+        None => text,
+    }
+}

@@ -1,0 +1,702 @@
+//! From words to the tree, by Jinja's grammar.
+
+use std::rc::Rc;
+
+use crate::BadTemplate;
+use crate::ast::{Args, Body, Compare, Expr, For, Macro, Name, Op, Stmt, Target, What};
+use crate::lexer::Token;
+
+type Result<T> = std::result::Result<T, BadTemplate>;
+
+/// Blocks within blocks and expressions within expressions; a person's template has five.
+const MOST_DEPTH: usize = 40;
+/// Operators, filters or keys one behind the other, each of which makes the tree deeper.
+const MOST_CHAIN: usize = 30;
+
+pub fn parse(tokens: Vec<(Token, usize)>) -> Result<Body> {
+    let mut parser = Parser { tokens, at: 0, depth: 0, special: Vec::new() };
+    let (body, end) = parser.body(&[])?;
+    debug_assert!(end.is_empty());
+    Ok(body)
+}
+
+struct Parser {
+    tokens: Vec<(Token, usize)>,
+    at: usize,
+    depth: usize,
+    /// For each macro that is open: whether it speaks of varargs, kwargs and caller.
+    special: Vec<[bool; 3]>,
+}
+
+impl Parser {
+    fn peek(&self) -> Option<&Token> {
+        self.tokens.get(self.at).map(|(token, _)| token)
+    }
+
+    fn line(&self) -> usize {
+        let at = self.at.min(self.tokens.len().saturating_sub(1));
+        self.tokens.get(at).map_or(1, |(_, line)| *line)
+    }
+
+    fn bad<T>(&self, message: impl Into<String>) -> Result<T> {
+        Err(BadTemplate { line: self.line(), message: message.into() })
+    }
+
+    fn unexpected<T>(&self, wanted: &str) -> Result<T> {
+        match self.peek() {
+            Some(token) => self.bad(format!("expected {wanted}, found {token}")),
+            None => self.bad(format!("expected {wanted}, found the end")),
+        }
+    }
+
+    fn sign(&mut self, sign: &str) -> bool {
+        let there = self.is_sign(sign);
+        self.at += usize::from(there);
+        there
+    }
+
+    fn is_sign(&self, sign: &str) -> bool {
+        matches!(self.peek(), Some(Token::Sign(s)) if *s == sign)
+    }
+
+    fn need(&mut self, sign: &str) -> Result<()> {
+        if self.sign(sign) { Ok(()) } else { self.unexpected(&format!("'{sign}'")) }
+    }
+
+    fn is_word(&self, word: &str) -> bool {
+        matches!(self.peek(), Some(Token::Name(name)) if name == word)
+    }
+
+    fn word(&mut self, word: &str) -> bool {
+        let there = self.is_word(word);
+        self.at += usize::from(there);
+        there
+    }
+
+    fn name(&mut self) -> Result<Name> {
+        match self.peek() {
+            Some(Token::Name(name)) => {
+                let name = Rc::from(name.as_str());
+                self.at += 1;
+                Ok(name)
+            }
+            _ => self.unexpected("a name"),
+        }
+    }
+
+    fn block_end(&mut self) -> Result<()> {
+        match self.peek() {
+            Some(Token::BlockEnd) => {
+                self.at += 1;
+                Ok(())
+            }
+            _ => self.unexpected("'%}'"),
+        }
+    }
+
+    fn deeper<T>(&mut self, parse: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        if self.depth >= MOST_DEPTH {
+            return self.bad(format!("nested deeper than {MOST_DEPTH} levels"));
+        }
+        self.depth += 1;
+        let parsed = parse(self);
+        self.depth -= 1;
+        parsed
+    }
+
+    /// Statements up to one of the words that end them, which is returned, its tag open behind it.
+    fn body(&mut self, ends: &[&'static str]) -> Result<(Body, &'static str)> {
+        let begun = self.line();
+        let mut found: Vec<Stmt> = Vec::new();
+        while self.at < self.tokens.len() {
+            let line = self.line();
+            let token = std::mem::replace(&mut self.tokens[self.at].0, Token::Sign(""));
+            self.at += 1;
+            let what = match token {
+                Token::Data(text) => What::Data(text),
+                Token::PrintBegin => {
+                    let value = self.tuple(true)?;
+                    if self.peek() != Some(&Token::PrintEnd) {
+                        return self.unexpected("'}}'");
+                    }
+                    self.at += 1;
+                    What::Print(value)
+                }
+                _ => {
+                    if let Some(end) = ends.iter().find(|end| self.is_word(end)) {
+                        self.at += 1;
+                        return Ok((found.into(), end));
+                    }
+                    self.deeper(Self::statement)?
+                }
+            };
+            found.push(Stmt { line, what });
+        }
+        if ends.is_empty() {
+            return Ok((found.into(), ""));
+        }
+        let end = ends.last().unwrap_or(&"");
+        let message = format!("'{}' without '{end}'", end.strip_prefix("end").unwrap_or(end));
+        Err(BadTemplate { line: begun, message })
+    }
+
+    /// A body with its closing tag.
+    fn closed(&mut self, end: &'static str) -> Result<Body> {
+        self.block_end()?;
+        let (body, _) = self.body(&[end])?;
+        if end == "endblock" && matches!(self.peek(), Some(Token::Name(_))) {
+            self.at += 1;
+        }
+        self.block_end()?;
+        Ok(body)
+    }
+
+    fn statement(&mut self) -> Result<What> {
+        let line = self.line();
+        let word = self.name()?;
+        Ok(match &*word {
+            "if" => self.conditional()?,
+            "for" => self.repeated()?,
+            "set" => self.set()?,
+            "do" => {
+                let value = self.tuple(true)?;
+                self.block_end()?;
+                What::Do(value)
+            }
+            "print" => {
+                let value = self.tuple(true)?;
+                self.block_end()?;
+                What::Print(if let Expr::Tuple(items) = value { Expr::Concat(items) } else { value })
+            }
+            "macro" => {
+                let name = self.name()?;
+                let parameters = self.parameters()?;
+                What::Macro(self.macro_body(name, parameters, "endmacro")?)
+            }
+            "call" => {
+                let parameters = if self.is_sign("(") { self.parameters()? } else { Vec::new() };
+                let call = self.expression(true)?;
+                if !matches!(call, Expr::Call(..)) {
+                    return self.bad("expected a call");
+                }
+                What::Call { call, caller: self.macro_body("caller".into(), parameters, "endcall")? }
+            }
+            "filter" => {
+                let filters = self.filters(true)?;
+                What::Filter { filters, body: self.closed("endfilter")? }
+            }
+            "with" => {
+                let mut names = Vec::new();
+                while self.peek() != Some(&Token::BlockEnd) {
+                    if !names.is_empty() {
+                        self.need(",")?;
+                    }
+                    let target = self.target()?;
+                    self.need("=")?;
+                    names.push((target, self.expression(true)?));
+                }
+                What::With { names, body: self.closed("endwith")? }
+            }
+            "autoescape" => {
+                self.expression(true)?;
+                What::Plain(self.closed("endautoescape")?)
+            }
+            "block" => {
+                self.name()?;
+                while self.word("scoped") || self.word("required") {}
+                What::Plain(self.closed("endblock")?)
+            }
+            "include" | "import" | "from" | "extends" => {
+                return Err(BadTemplate {
+                    line,
+                    message: format!("'{word}': no other template can be read"),
+                });
+            }
+            other => {
+                let message = match other.strip_prefix("end").unwrap_or(other) {
+                    "else" | "elif" => format!("'{other}' without an 'if' or 'for'"),
+                    begin if begin != other => format!("'{other}' without '{begin}'"),
+                    _ => format!("'{other}' is no tag that is known"),
+                };
+                return Err(BadTemplate { line, message });
+            }
+        })
+    }
+
+    fn conditional(&mut self) -> Result<What> {
+        let mut branches = Vec::new();
+        loop {
+            let condition = self.tuple(false)?;
+            self.block_end()?;
+            let (body, end) = self.body(&["elif", "else", "endif"])?;
+            branches.push((condition, body));
+            let none = match end {
+                "elif" => continue,
+                "else" => self.closed("endif")?,
+                _ => {
+                    self.block_end()?;
+                    Rc::default()
+                }
+            };
+            return Ok(What::If { branches, none });
+        }
+    }
+
+    fn repeated(&mut self) -> Result<What> {
+        let target = self.target()?;
+        if !self.word("in") {
+            return self.unexpected("'in'");
+        }
+        let list = self.tuple(false)?;
+        let only = if self.word("if") { Some(self.expression(true)?) } else { None };
+        let recursive = self.word("recursive");
+        self.block_end()?;
+        let (body, end) = self.body(&["else", "endfor"])?;
+        let none = match end {
+            "else" => self.closed("endfor")?,
+            _ => {
+                self.block_end()?;
+                Rc::default()
+            }
+        };
+        Ok(What::For(Rc::new(For { target, list, only, recursive, body, none })))
+    }
+
+    fn set(&mut self) -> Result<What> {
+        let target = self.target()?;
+        if self.sign("=") {
+            let value = self.tuple(true)?;
+            self.block_end()?;
+            return Ok(What::Set(target, value));
+        }
+        let filters = self.filters(false)?;
+        Ok(What::SetBlock { target, filters, body: self.closed("endset")? })
+    }
+
+    /// `name`, `a, b`, `(a, b)` or `namespace.name`.
+    fn target(&mut self) -> Result<Target> {
+        let one = |parser: &mut Self| {
+            parser.deeper(|parser| {
+                if parser.sign("(") {
+                    let inner = parser.target()?;
+                    parser.need(")")?;
+                    return Ok(inner);
+                }
+                let name = parser.name()?;
+                if ["true", "false", "none", "True", "False", "None"].contains(&&*name) {
+                    return parser.bad(format!("'{name}' cannot be set"));
+                }
+                if parser.sign(".") { Ok(Target::Attr(name, parser.name()?)) } else { Ok(Target::Name(name)) }
+            })
+        };
+        let mut found = vec![one(self)?];
+        let mut comma = false;
+        while self.sign(",") {
+            comma = true;
+            if !matches!(self.peek(), Some(Token::Name(_) | Token::Sign("("))) || self.is_word("in") {
+                break;
+            }
+            found.push(one(self)?);
+        }
+        match (comma, found.pop()) {
+            (false, Some(single)) => Ok(single),
+            (_, last) => {
+                found.extend(last);
+                Ok(Target::Tuple(found))
+            }
+        }
+    }
+
+    fn parameters(&mut self) -> Result<Vec<(Name, Option<Expr>)>> {
+        self.need("(")?;
+        let mut found: Vec<(Name, Option<Expr>)> = Vec::new();
+        while !self.sign(")") {
+            if !found.is_empty() {
+                self.need(",")?;
+            }
+            let name = self.name()?;
+            let value = if self.sign("=") { Some(self.expression(true)?) } else { None };
+            if value.is_none() && found.last().is_some_and(|(_, value)| value.is_some()) {
+                return self.bad("a parameter without a default behind one that has it");
+            }
+            found.push((name, value));
+        }
+        Ok(found)
+    }
+
+    fn macro_body(
+        &mut self,
+        name: Name,
+        parameters: Vec<(Name, Option<Expr>)>,
+        end: &'static str,
+    ) -> Result<Rc<Macro>> {
+        self.special.push([false; 3]);
+        let body = self.closed(end);
+        let [varargs, kwargs, caller] = self.special.pop().unwrap_or_default();
+        Ok(Rc::new(Macro { name, parameters, body: body?, varargs, kwargs, caller }))
+    }
+
+    /// `a|b(c)` without what is filtered; with `first`, the first one has no `|` before it.
+    fn filters(&mut self, first: bool) -> Result<Vec<(Name, Args)>> {
+        let mut found = Vec::new();
+        while (first && found.is_empty()) || self.sign("|") {
+            let name = self.dotted()?;
+            let args = if self.is_sign("(") { self.arguments()? } else { Args::default() };
+            found.push((name, args));
+        }
+        Ok(found)
+    }
+
+    fn dotted(&mut self) -> Result<Name> {
+        let mut name = self.name()?.to_string();
+        while self.sign(".") {
+            name = format!("{name}.{}", self.name()?);
+        }
+        Ok(name.into())
+    }
+
+    /// One expression, or several with commas between them.
+    fn tuple(&mut self, conditional: bool) -> Result<Expr> {
+        let first = self.expression(conditional)?;
+        if !self.is_sign(",") {
+            return Ok(first);
+        }
+        let mut items = vec![first];
+        while self.sign(",") {
+            if self.ends_tuple() {
+                break;
+            }
+            items.push(self.expression(conditional)?);
+        }
+        Ok(Expr::Tuple(items))
+    }
+
+    fn ends_tuple(&self) -> bool {
+        matches!(self.peek(), None | Some(Token::PrintEnd | Token::BlockEnd | Token::Sign(")" | "]")))
+            || self.is_word("recursive")
+            || self.is_word("if")
+    }
+
+    fn expression(&mut self, conditional: bool) -> Result<Expr> {
+        self.deeper(|parser| {
+            let mut value = parser.or()?;
+            while conditional && parser.word("if") {
+                let when = Box::new(parser.or()?);
+                let otherwise =
+                    if parser.word("else") { Some(Box::new(parser.expression(true)?)) } else { None };
+                value = Expr::If { when, then: Box::new(value), otherwise };
+            }
+            Ok(value)
+        })
+    }
+
+    fn or(&mut self) -> Result<Expr> {
+        let mut items = vec![self.and()?];
+        while self.word("or") {
+            items.push(self.and()?);
+        }
+        Ok(if items.len() == 1 { items.remove(0) } else { Expr::Or(items) })
+    }
+
+    /// A chain of operators is a deep tree.
+    fn chain(&self, length: usize) -> Result<usize> {
+        if length >= MOST_CHAIN { self.bad("an expression of too many operators") } else { Ok(length + 1) }
+    }
+
+    fn and(&mut self) -> Result<Expr> {
+        let mut items = vec![self.not()?];
+        while self.word("and") {
+            items.push(self.not()?);
+        }
+        Ok(if items.len() == 1 { items.remove(0) } else { Expr::And(items) })
+    }
+
+    fn not(&mut self) -> Result<Expr> {
+        if self.word("not") {
+            return self.deeper(|parser| Ok(Expr::Not(Box::new(parser.not()?))));
+        }
+        self.compare()
+    }
+
+    fn compare(&mut self) -> Result<Expr> {
+        let first = self.sum()?;
+        let mut found = Vec::new();
+        loop {
+            let compare = match self.peek() {
+                Some(Token::Sign("==")) => Compare::Eq,
+                Some(Token::Sign("!=")) => Compare::Ne,
+                Some(Token::Sign("<")) => Compare::Lt,
+                Some(Token::Sign("<=")) => Compare::Le,
+                Some(Token::Sign(">")) => Compare::Gt,
+                Some(Token::Sign(">=")) => Compare::Ge,
+                Some(Token::Name(name)) if name == "in" => Compare::In,
+                Some(Token::Name(name))
+                    if name == "not"
+                        && matches!(self.tokens.get(self.at + 1), Some((Token::Name(n), _)) if n == "in") =>
+                {
+                    self.at += 1;
+                    Compare::NotIn
+                }
+                _ => break,
+            };
+            self.at += 1;
+            found.push((compare, self.sum()?));
+        }
+        Ok(if found.is_empty() { first } else { Expr::Compare(Box::new(first), found) })
+    }
+
+    /// Operators of one rank, from left to right.
+    fn ranked(&mut self, signs: &[(&str, Op)], below: fn(&mut Self) -> Result<Expr>) -> Result<Expr> {
+        let mut left = below(self)?;
+        let mut length = 0;
+        loop {
+            let Some((_, op)) = signs.iter().find(|(sign, _)| self.is_sign(sign)) else { return Ok(left) };
+            self.at += 1;
+            left = Expr::Two(*op, Box::new(left), Box::new(below(self)?));
+            length = self.chain(length)?;
+        }
+    }
+
+    fn sum(&mut self) -> Result<Expr> {
+        self.ranked(&[("+", Op::Add), ("-", Op::Sub)], Self::concat)
+    }
+
+    fn concat(&mut self) -> Result<Expr> {
+        let mut items = vec![self.product()?];
+        while self.sign("~") {
+            items.push(self.product()?);
+        }
+        Ok(if items.len() == 1 { items.remove(0) } else { Expr::Concat(items) })
+    }
+
+    fn product(&mut self) -> Result<Expr> {
+        let signs = [("*", Op::Mul), ("/", Op::Div), ("//", Op::Floor), ("%", Op::Rem)];
+        self.ranked(&signs, Self::power)
+    }
+
+    fn power(&mut self) -> Result<Expr> {
+        self.ranked(&[("**", Op::Pow)], |parser| parser.unary(true))
+    }
+
+    fn unary(&mut self, filters: bool) -> Result<Expr> {
+        let value = if self.sign("-") {
+            self.deeper(|parser| Ok(Expr::Neg(Box::new(parser.unary(false)?))))?
+        } else if self.sign("+") {
+            self.deeper(|parser| Ok(Expr::Pos(Box::new(parser.unary(false)?))))?
+        } else {
+            self.primary()?
+        };
+        let value = self.postfix(value)?;
+        if filters { self.filtered(value) } else { Ok(value) }
+    }
+
+    fn primary(&mut self) -> Result<Expr> {
+        let Some((token, _)) = self.tokens.get(self.at) else { return self.unexpected("an expression") };
+        let value = match token {
+            Token::Name(name) => match name.as_str() {
+                "true" | "True" => Expr::Bool(true),
+                "false" | "False" => Expr::Bool(false),
+                "none" | "None" => Expr::None,
+                name => {
+                    if let Some(special) = self.special.last_mut() {
+                        let words = ["varargs", "kwargs", "caller"];
+                        words.iter().zip(special).filter(|(w, _)| **w == name).for_each(|(_, s)| *s = true);
+                    }
+                    Expr::Name(name.into())
+                }
+            },
+            Token::Str(text) => {
+                let mut text = text.clone();
+                while let Some((Token::Str(more), _)) = self.tokens.get(self.at + 1) {
+                    text.push_str(more);
+                    self.at += 1;
+                }
+                Expr::Str(text.into())
+            }
+            Token::Int(number) => Expr::Int(*number),
+            Token::Float(number) => Expr::Float(*number),
+            Token::Sign("(") => return self.deeper(Self::parentheses),
+            Token::Sign("[") => {
+                self.at += 1;
+                return Ok(Expr::List(self.items("]")?));
+            }
+            Token::Sign("{") => return self.map(),
+            _ => return self.unexpected("an expression"),
+        };
+        self.at += 1;
+        Ok(value)
+    }
+
+    fn parentheses(&mut self) -> Result<Expr> {
+        self.at += 1;
+        if self.sign(")") {
+            return Ok(Expr::Tuple(Vec::new()));
+        }
+        let value = self.tuple(true)?;
+        self.need(")")?;
+        Ok(value)
+    }
+
+    fn items(&mut self, end: &str) -> Result<Vec<Expr>> {
+        let mut items = Vec::new();
+        while !self.sign(end) {
+            if !items.is_empty() {
+                self.need(",")?;
+                if self.sign(end) {
+                    break;
+                }
+            }
+            items.push(self.expression(true)?);
+        }
+        Ok(items)
+    }
+
+    fn map(&mut self) -> Result<Expr> {
+        self.at += 1;
+        let mut items = Vec::new();
+        while !self.sign("}") {
+            if !items.is_empty() {
+                self.need(",")?;
+                if self.sign("}") {
+                    break;
+                }
+            }
+            let key = self.expression(true)?;
+            self.need(":")?;
+            items.push((key, self.expression(true)?));
+        }
+        Ok(Expr::Map(items))
+    }
+
+    fn postfix(&mut self, mut value: Expr) -> Result<Expr> {
+        let mut length = 0;
+        loop {
+            value = match self.peek() {
+                Some(Token::Sign(".")) => {
+                    self.at += 1;
+                    match self.peek() {
+                        Some(Token::Int(number)) => {
+                            let number = *number;
+                            self.at += 1;
+                            Expr::Item(Box::new(value), Box::new(Expr::Int(number)))
+                        }
+                        _ => Expr::Attr(Box::new(value), self.name()?),
+                    }
+                }
+                Some(Token::Sign("[")) => {
+                    self.at += 1;
+                    self.subscript(value)?
+                }
+                Some(Token::Sign("(")) => Expr::Call(Box::new(value), Box::new(self.arguments()?)),
+                _ => return Ok(value),
+            };
+            length = self.chain(length)?;
+        }
+    }
+
+    fn subscript(&mut self, value: Expr) -> Result<Expr> {
+        let mut parts: [Option<Box<Expr>>; 3] = Default::default();
+        let mut place = 0;
+        loop {
+            if self.sign("]") {
+                break;
+            }
+            if self.sign(":") {
+                place += 1;
+                if place > 2 {
+                    return self.bad("a slice has three parts at most");
+                }
+                continue;
+            }
+            if parts[place].is_some() {
+                return self.unexpected("']'");
+            }
+            parts[place] = Some(Box::new(self.expression(true)?));
+        }
+        if place > 0 {
+            return Ok(Expr::Slice(Box::new(value), parts));
+        }
+        match parts[0].take() {
+            Some(key) => Ok(Expr::Item(Box::new(value), key)),
+            None => self.bad("expected what is between '[' and ']'"),
+        }
+    }
+
+    fn arguments(&mut self) -> Result<Args> {
+        self.need("(")?;
+        let mut args = Args::default();
+        let mut first = true;
+        while !self.sign(")") {
+            if !first {
+                self.need(",")?;
+                if self.sign(")") {
+                    break;
+                }
+            }
+            first = false;
+            if self.sign("*") {
+                args.rest = Some(Box::new(self.expression(true)?));
+            } else if self.sign("**") {
+                args.named_rest = Some(Box::new(self.expression(true)?));
+            } else if let (Some(Token::Name(_)), Some((Token::Sign("="), _))) =
+                (self.peek(), self.tokens.get(self.at + 1))
+            {
+                let name = self.name()?;
+                self.at += 1;
+                args.named.push((name, self.expression(true)?));
+            } else if !args.named.is_empty() || args.named_rest.is_some() {
+                return self.bad("an argument without a name behind one with a name");
+            } else {
+                args.positional.push(self.expression(true)?);
+            }
+        }
+        Ok(args)
+    }
+
+    fn filtered(&mut self, mut value: Expr) -> Result<Expr> {
+        let mut length = 0;
+        loop {
+            if self.sign("|") {
+                let name = self.dotted()?;
+                let args = if self.is_sign("(") { self.arguments()? } else { Args::default() };
+                value = Expr::Filter(Box::new(value), name, Box::new(args));
+            } else if self.word("is") {
+                value = self.test(value)?;
+            } else if self.is_sign("(") {
+                value = Expr::Call(Box::new(value), Box::new(self.arguments()?));
+            } else {
+                return Ok(value);
+            }
+            length = self.chain(length)?;
+        }
+    }
+
+    fn test(&mut self, value: Expr) -> Result<Expr> {
+        let negated = self.word("not");
+        let name = match self.peek() {
+            Some(Token::Sign(sign @ ("==" | "!=" | "<" | "<=" | ">" | ">="))) => {
+                let name = Rc::from(*sign);
+                self.at += 1;
+                name
+            }
+            _ => self.dotted()?,
+        };
+        let args = match self.peek() {
+            Some(Token::Sign("(")) => self.arguments()?,
+            Some(Token::Name(word)) if ["else", "or", "and", "if", "recursive"].contains(&word.as_str()) => {
+                Args::default()
+            }
+            Some(Token::Name(word)) if word == "is" => return self.bad("one 'is' behind another"),
+            Some(Token::Name(word)) if word == "not" || word == "in" => Args::default(),
+            Some(
+                Token::Name(_) | Token::Str(_) | Token::Int(_) | Token::Float(_) | Token::Sign("[" | "{"),
+            ) => {
+                let argument = self.primary()?;
+                Args { positional: vec![self.postfix(argument)?], ..Args::default() }
+            }
+            _ => Args::default(),
+        };
+        let test = Expr::Test(Box::new(value), name, Box::new(args));
+        Ok(if negated { Expr::Not(Box::new(test)) } else { test })
+    }
+}

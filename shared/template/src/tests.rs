@@ -1,0 +1,195 @@
+use super::*;
+
+fn variables(yaml: &str) -> Map {
+    config::yaml::parse("test", yaml).unwrap().root.as_map().cloned().unwrap()
+}
+
+/// A template's body below a Jinja header.
+fn jinja_text(body: &str, values: &str) -> String {
+    render(&format!("## template: jinja\n{body}"), &variables(values)).unwrap().text
+}
+
+fn names(got: &Rendered) -> String {
+    got.unknown.iter().map(|u| u.name.as_str()).collect::<Vec<_>>().join(",")
+}
+
+#[test]
+fn headers() {
+    let values = variables("{x: 1}");
+    for (text, out) in [
+        ("{{x}} $x", "{{x}} 1"),
+        ("## template: jinja\n{{x}} $x", "1 $x"),
+        ("##TEMPLATE:Jinja \n{{x}}\n", "1\n"),
+        ("## template:basic\n{{x}} $x\n", "{{x}} 1\n"),
+        ("## template: jinja\r\n{% if x %}\r\n{{x}}\r\n{% endif %}\r\n", "1\n\n"),
+        ("## template: jinja", ""),
+        ("# template: jinja\n{{x}}", "# template: jinja\n{{x}}"),
+    ] {
+        assert_eq!(render(text, &values).unwrap().text, out, "{text}");
+    }
+    let bad = render("## template: cheetah\n", &values).unwrap_err();
+    assert_eq!(bad.to_string(), "template line 1: its header names neither jinja nor basic");
+}
+
+#[test]
+fn dollar_names() {
+    let values = "{uptime: '2.50', a: {b: c}, l: [x, y]}";
+    for (text, out, unknown) in [
+        ("plain", "plain", ""),
+        ("up $uptime, ${uptime}s", "up 2.50, 2.50s", ""),
+        ("$a.b ${a.b}", "c c", ""),
+        ("$l", "['x', 'y']", ""),
+        ("costs 5$, ${ }, $other$ $other", "costs 5$, ${ }, $other$ $other", "other"),
+        ("${uptime", "${uptime", ""),
+        ("$a.x", "$a.x", "a.x"),
+    ] {
+        let got = render(text, &variables(values)).unwrap();
+        assert_eq!((&*got.text, &*names(&got)), (out, unknown), "{text}");
+    }
+}
+
+/// Each was given to Jinja 3.1 with trim_blocks on.
+#[test]
+fn blanks_and_newlines() {
+    for (body, out) in [
+        ("a\n{% if x %}\nb\n{% endif %}\nc\n", "a\nb\nc\n"),
+        ("a\n{% if not x %}\nb\n{% endif %}\n\nc\n", "a\n\nc\n"),
+        ("a\n {%- if x -%}\n  b\n{% endif %}c", "ab\nc"),
+        ("a {{- x -}} \n b", "a1b"),
+        ("a{# no #}\nb{#- no -#}\n c", "abc"),
+        ("{% if x +%}\nb{% endif %}\n", "\nb\n"),
+        ("{% if x %}b{% endif %}\n", "b\n"),
+        ("{% for i in l -%}\n  {{i}},\n{% endfor %}\n{%- if x %}# x\n{% endif %}\n", "a,\nb,\n# x\n\n"),
+        ("{{ '}}' }}{{ \"%}\" }}", "}}%}"),
+        ("one { two } $x %}\n", "one { two } $x %}\n"),
+        ("\n\n", "\n\n"),
+    ] {
+        assert_eq!(jinja_text(body, "{x: 1, l: [a, b]}"), out, "{body:?}");
+    }
+}
+
+#[test]
+fn expressions() {
+    let values = "{t: text, e: '', n: 3, l: [b, A], o: [], m: {z: 1, y: two}, on_: true, no_: null}";
+    for (body, out) in [
+        ("{{ t }}{{n}}{{on_}}{{no_}}", "text3TrueNone"),
+        ("{{ m.y }} {{ m }}", "two {'z': 1, 'y': 'two'}"),
+        ("{% for k, v in m.items()|sort %}{{k}}={{v};{% endfor %}", "!"),
+        ("{% for k, v in m.items()|sort %}{{k}}={{v}};{% endfor %}", "y=two;z=1;"),
+        ("{% for k, v in m|dictsort %}{{k}}={{v}};{% endfor %}", "y=two;z=1;"),
+        ("{% for h in l|list + o|list + ['c'] %}{{h}} {% endfor %}", "b A c "),
+        ("{% for h in l|sort %}{{h}}{% endfor %}", "Ab"),
+        ("{% for h in o %}x{% else %}none{% endfor %}", "none"),
+        ("{% for h in absent %}x{% endfor %}", ""),
+        ("{% if e %}1{% elif o %}2{% elif n %}3{% else %}4{% endif %}", "3"),
+        ("{% if e or l %}a{% endif %}{% if t and not e %}b{% endif %}", "ab"),
+        ("{% if t in ('x', 'text') %}a{% endif %}{% if t not in ('x',) %}b{% endif %}", "ab"),
+        ("{% if t == 'text' and n != 4 %}a{% endif %}", "a"),
+        ("{% if q is defined %}a{% endif %}{% if q is not defined and t is defined %}b{% endif %}", "b"),
+        ("{{ e|default('d', true) }}{{ e|default('d') }}{{ t|default(q, true) }}", "dtext"),
+        ("{{ q|default(r)|default('d') }}{{ q|default(r) }}", "dCI_MISSING_JINJA_VAR/r"),
+        ("{{ q | default('d') }}{{ l|join(', ') }}{{ t|upper }}{{ 'X'|lower }}", "db, ATEXTx"),
+    ] {
+        let got = render(&format!("## template: jinja\n{body}"), &variables(values));
+        assert_eq!(got.map_or("!".to_string(), |r| r.text), out, "{body}");
+    }
+}
+
+#[test]
+fn unknown_names_are_shown_and_told() {
+    let got = render("## template: jinja\n{{a}} {{a}}\n{{b.c}}\n", &variables("{b: {}}")).unwrap();
+    assert_eq!(got.text, "CI_MISSING_JINJA_VAR/a CI_MISSING_JINJA_VAR/a\nCI_MISSING_JINJA_VAR/c\n");
+    assert_eq!(got.unknown().as_deref(), Some("a (line 2), c (line 3)"));
+}
+
+#[test]
+fn what_is_not_understood_says_where() {
+    let deep = "{% if x %}".repeat(60);
+    for (body, wanted) in [
+        ("a\n{{ x", "line 3: '{{' is not closed"),
+        ("{% if x", "line 2: '{%' is not closed"),
+        ("{# x", "line 2: '{#' is not closed"),
+        ("{% if x %}\n", "line 2: 'if' without 'endif'"),
+        ("\n{% for x in y %}{% endif %}", "line 3: 'endif' without 'if'"),
+        ("{% endfor %}", "line 2: 'endfor' without 'for'"),
+        ("{% if x %}{% else %}{% else %}{% endif %}", "line 2: 'else' without an 'if' or 'for'"),
+        ("{% shell x %}", "line 2: 'shell' is no tag that is known"),
+        ("{% include 'x' %}", "line 2: 'include': no other template can be read"),
+        ("{% for x y %}{% endfor %}", "line 2: expected 'in', found 'y'"),
+        ("a\n{% for i in n %}{% endfor %}", "line 3: 'for': an integer is no list"),
+        ("{% for a, b in nums %}{% endfor %}", "line 2: 2 names for 1 values"),
+        ("{{ }}", "line 2: expected an expression, found '}}'"),
+        ("{{ x x }}", "line 2: expected '}}', found 'x'"),
+        ("{{ x|shell }}", "line 2: there is no filter 'shell'"),
+        ("{{ x is shell }}", "line 2: there is no test 'shell'"),
+        ("{{ l|join(1, 2, 3) }}", "line 2: 3 arguments where 2 are the most"),
+        ("{{ l|dictsort }}", "line 2: 'dictsort' of a list"),
+        ("{{ x.pop() }}", "line 2: 'pop' has no value"),
+        ("{{ 1 + 'a' }}", "line 2: '+' of an integer and text"),
+        ("{{ q + 'a' }}", "line 2: 'q' has no value"),
+        ("\n\n{{ q.r }}", "line 4: 'q' has no value"),
+        ("{{ q-r }}", "line 2: 'q-r' is a subtraction from what has no value; is 'q_r' meant?"),
+        ("{{ (1, }}", "line 2: '}' closes nothing"),
+        ("{{ 9 ** 99 }}", "line 2: a number that is too large"),
+        (&deep, "line 2: nested deeper than 40 levels"),
+        (&format!("{{{{ {}x }}}}", "not ".repeat(9999)), "line 2: nested deeper than 40 levels"),
+        (
+            &format!("{{{{ {} }}}}", "(".repeat(9999) + "x" + &")".repeat(9999)),
+            "line 2: nested deeper than 40 levels",
+        ),
+        (&format!("{{{{ x{} }}}}", "+ 1".repeat(9999)), "line 2: an expression of too many operators"),
+        (&format!("{{{{ x{} }}}}", "|string".repeat(9999)), "line 2: an expression of too many operators"),
+        (
+            "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
+            "line 2: calls nested too deep (a macro that calls itself?)",
+        ),
+    ] {
+        let text = format!("## template: jinja\n{body}");
+        let got = render(&text, &variables("{x: 1, n: 3, l: [x], nums: [[1]]}"));
+        let shown = &body[..body.len().min(60)];
+        assert_eq!(got.unwrap_err().to_string(), format!("template {wanted}"), "{shown}");
+    }
+}
+
+/// Templates that would fill a machine's memory or its hours end with a message, and soon.
+#[test]
+fn bounded() {
+    let begun = std::time::Instant::now();
+    for body in [
+        "{{ 'x' * 999999999999 }}",
+        "{{ 'x'|center(999999999999) }}",
+        "{{ '%999999999999d' % 1 }}",
+        "{{ '{:999999999999}'.format(1) }}",
+        "{{ [1] * 999999999999 }}",
+        "{{ [1]|batch(999999999999, 1)|list }}",
+        "{{ [1]|slice(999999999999)|list }}",
+        "{{ 'a\\nb'|indent(999999999999) }}",
+        "{{ range(999999999999) }}",
+        "{{ [1, [2]]|tojson(999999999999) }}",
+        "{% set ns = namespace(s='x') %}{% for i in range(99999) %}{% set ns.s = ns.s ~ ns.s %}{% endfor %}",
+        "{% set ns = namespace(s=[1]) %}{% for i in range(99999) %}{% set ns.s = ns.s + ns.s %}{% endfor %}",
+        "{% set ns = namespace(s=[1]) %}{% for i in range(99999) %}{% set ns.s = [ns.s, ns.s] %}{% endfor %}",
+        "{% set l = [] %}{% for i in range(99999) %}{% do l.append(l) %}{% endfor %}",
+        "{% set l = [] %}{% for i in range(99999) %}{% set k = [l] %}{% do l.append(k) %}{% endfor %}{{ l }}",
+        "{% for a in range(99999) %}{% for b in range(99999) %}{{ a }}{% endfor %}{% endfor %}",
+        "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
+        "{% for a in range(99999) %}{{ range(99999)|join|replace('1', 'xxxxxxxxxxxxxxx') }}{% endfor %}",
+        "{% for i in range(9) recursive %}{{ loop(range(9)) }}{% endfor %}",
+        "{% macro m(n) %}{{ n }}{% for i in range(9) %}{{ m(n ~ n) }}{% endfor %}{% endmacro %}{{ m('x') }}",
+    ] {
+        let text = format!("## template: jinja\n{body}");
+        let bad = render(&text, &Map::new()).map(|r| r.text.len()).unwrap_err();
+        assert!(bad.line == 2 && bad.message.len() < 100, "{body}: {bad}");
+    }
+    assert!(begun.elapsed().as_secs() < 60, "{:?}", begun.elapsed());
+}
+
+#[test]
+fn variables_have_names_that_can_be_spelled() {
+    let data = "{v1: {local-hostname: h, cloud_name: c}, v2: {cloud_name: d}, vx: {q: 1}, ds: {v1.0: {a/b+c: 1}}, cloud_name: old}";
+    let data = config::yaml::parse("test", data).unwrap().root;
+    let text = "## template: jinja\n{{local_hostname}} {{v1.local_hostname}} {{v1['local-hostname']}} {{cloud_name}} \
+                {{v1.cloud_name}} {{ds.v1_0.a_b_c}} {{ds['v1.0']['a/b+c']}} {{q}}";
+    let got = render(text, &super::variables(&data)).unwrap();
+    assert_eq!(got.text, "h h h d c 1 1 CI_MISSING_JINJA_VAR/q");
+}

@@ -1,0 +1,395 @@
+//! The values of a template, which are Python's: how they are printed, compared and counted as true. Containers
+//! are shared, as `do list.append(…)` changes them. Each knows how deep it is, so that walking it ends.
+
+use std::cell::{Cell, RefCell};
+use std::cmp::Ordering;
+use std::rc::Rc;
+
+use config::Node;
+
+use crate::ast::Macro;
+use crate::eval::Scope;
+
+/// Containers within one another.
+pub const MOST_DEEP: u16 = 60;
+
+/// What upstream's templates print where a name has no value; people search their files for it.
+pub const MISSING: &str = "CI_MISSING_JINJA_VAR/";
+
+#[derive(Clone)]
+pub enum Val {
+    /// With the name that has no value; `None` where there is no name, as with the first item of nothing.
+    Undefined(Option<Rc<str>>),
+    None,
+    Bool(bool),
+    Int(i128),
+    Float(f64),
+    Str(Rc<str>),
+    Seq(Rc<Seq>),
+    Map(Rc<Dict>),
+    Callable(Rc<Callable>),
+}
+
+pub struct Seq {
+    pub items: RefCell<Vec<Val>>,
+    pub depth: Cell<u16>,
+    pub tuple: bool,
+}
+
+#[derive(Default)]
+pub struct Dict {
+    pub entries: RefCell<Vec<(Val, Val)>>,
+    pub depth: Cell<u16>,
+    /// Made by `namespace()`: its names may be set.
+    pub namespace: bool,
+}
+
+pub enum Callable {
+    Function(&'static str),
+    Method(Val, &'static str),
+    Macro(Rc<Macro>, Vec<Scope>),
+    Loop(LoopState),
+    Cycler { items: Vec<Val>, at: Cell<usize> },
+    Joiner { between: Val, used: Cell<bool> },
+}
+
+/// The `loop` of a `for`.
+pub struct LoopState {
+    pub items: Vec<Val>,
+    pub at: Cell<usize>,
+    pub level: usize,
+    pub changed: RefCell<Option<Vec<Val>>>,
+    pub again: Option<Rc<crate::ast::For>>,
+    pub scopes: Vec<Scope>,
+}
+
+pub type Made<T> = Result<T, String>;
+
+fn deep<'a>(values: impl Iterator<Item = &'a Val>) -> Made<u16> {
+    let most = values.map(Val::depth).max().unwrap_or(0) + 1;
+    if most > MOST_DEEP { Err(format!("values nested deeper than {MOST_DEEP} levels")) } else { Ok(most) }
+}
+
+impl Dict {
+    pub fn get(&self, key: &Val) -> Option<Val> {
+        self.entries.borrow().iter().find(|(k, _)| equal(k, key)).map(|(_, v)| v.clone())
+    }
+
+    pub fn get_text(&self, key: &str) -> Option<Val> {
+        let is = |k: &Val| matches!(k, Val::Str(k) if **k == *key);
+        self.entries.borrow().iter().find(|(k, _)| is(k)).map(|(_, v)| v.clone())
+    }
+
+    /// Puts a copy of the value in, so that no value ever holds itself.
+    pub fn put(&self, key: Val, value: &Val) -> Made<()> {
+        let value = value.copied()?;
+        self.depth.set(self.depth.get().max(deep([&value].into_iter())?));
+        let mut entries = self.entries.borrow_mut();
+        match entries.iter_mut().find(|(k, _)| equal(k, &key)) {
+            Some((_, old)) => *old = value,
+            None => entries.push((key, value)),
+        }
+        Ok(())
+    }
+}
+
+impl Seq {
+    pub fn insert(&self, at: usize, value: &Val) -> Made<()> {
+        let value = value.copied()?;
+        self.depth.set(self.depth.get().max(deep([&value].into_iter())?));
+        let mut items = self.items.borrow_mut();
+        let at = at.min(items.len());
+        items.insert(at, value);
+        Ok(())
+    }
+}
+
+impl Val {
+    pub fn text(text: &str) -> Val {
+        Val::Str(text.into())
+    }
+
+    pub fn list(items: Vec<Val>) -> Made<Val> {
+        let depth = Cell::new(deep(items.iter())?);
+        Ok(Val::Seq(Rc::new(Seq { items: RefCell::new(items), depth, tuple: false })))
+    }
+
+    pub fn tuple(items: Vec<Val>) -> Made<Val> {
+        let depth = Cell::new(deep(items.iter())?);
+        Ok(Val::Seq(Rc::new(Seq { items: RefCell::new(items), depth, tuple: true })))
+    }
+
+    /// Later values of a key take the place of earlier ones.
+    pub fn map(entries: impl IntoIterator<Item = (Val, Val)>, namespace: bool) -> Made<Val> {
+        let mut found: Vec<(Val, Val)> = Vec::new();
+        for (key, value) in entries {
+            match found.iter_mut().find(|(k, _)| equal(k, &key)) {
+                Some((_, old)) => *old = value,
+                None => found.push((key, value)),
+            }
+        }
+        let depth = Cell::new(deep(found.iter().map(|(_, v)| v))?);
+        Ok(Val::Map(Rc::new(Dict { entries: RefCell::new(found), depth, namespace })))
+    }
+
+    pub fn from_node(node: &Node) -> Made<Val> {
+        use config::Value;
+        Ok(match &node.value {
+            Value::Null => Val::None,
+            Value::Bool(b) => Val::Bool(*b),
+            Value::Int(n) => Val::Int(*n),
+            Value::Float(f) => Val::Float(*f),
+            Value::Str(text) => Val::text(text),
+            Value::Bytes(bytes) => Val::text(&String::from_utf8_lossy(bytes)),
+            Value::Seq(items) => Val::list(items.iter().map(Val::from_node).collect::<Made<_>>()?)?,
+            Value::Map(map) => {
+                let pairs: Made<Vec<_>> =
+                    map.iter().map(|(k, v)| Ok((Val::from_node(k)?, Val::from_node(v)?))).collect();
+                let pairs = pairs?;
+                let depth = Cell::new(deep(pairs.iter().map(|(_, v)| v))?);
+                Val::Map(Rc::new(Dict { entries: RefCell::new(pairs), depth, namespace: false }))
+            }
+        })
+    }
+
+    pub fn depth(&self) -> u16 {
+        match self {
+            Val::Seq(seq) => seq.depth.get(),
+            Val::Map(map) => map.depth.get(),
+            _ => 0,
+        }
+    }
+
+    /// Counts what walking over a value takes, as long as `left` lasts. What is shared counts each time.
+    pub fn weighs(&self, left: &mut usize) -> bool {
+        let own = match self {
+            Val::Str(text) => text.len() / 8 + 1,
+            _ => 1,
+        };
+        *left = left.saturating_sub(own);
+        *left > 0
+            && match self {
+                Val::Seq(seq) => seq.items.borrow().iter().all(|item| item.weighs(left)),
+                Val::Map(map) => {
+                    map.entries.borrow().iter().all(|(key, value)| key.weighs(left) && value.weighs(left))
+                }
+                _ => true,
+            }
+    }
+
+    /// A value that shares nothing that can be changed with this one.
+    pub fn copied(&self) -> Made<Val> {
+        match self {
+            Val::Seq(seq) => {
+                let items = seq.items.borrow().iter().map(Val::copied).collect::<Made<_>>()?;
+                if seq.tuple { Val::tuple(items) } else { Val::list(items) }
+            }
+            Val::Map(map) if map.namespace => Err("a namespace within another value".into()),
+            Val::Map(map) => {
+                let pairs: Made<Vec<_>> =
+                    map.entries.borrow().iter().map(|(k, v)| Ok((k.clone(), v.copied()?))).collect();
+                let pairs = pairs?;
+                let depth = Cell::new(deep(pairs.iter().map(|(_, v)| v))?);
+                Ok(Val::Map(Rc::new(Dict { entries: RefCell::new(pairs), depth, namespace: false })))
+            }
+            Val::Callable(_) => Err("a function or loop within another value".into()),
+            other => Ok(other.clone()),
+        }
+    }
+
+    pub fn is_true(&self) -> bool {
+        match self {
+            Val::Undefined(_) | Val::None => false,
+            Val::Bool(b) => *b,
+            Val::Int(n) => *n != 0,
+            Val::Float(f) => *f != 0.0,
+            Val::Str(text) => !text.is_empty(),
+            Val::Seq(seq) => !seq.items.borrow().is_empty(),
+            Val::Map(map) => !map.entries.borrow().is_empty(),
+            Val::Callable(_) => true,
+        }
+    }
+
+    /// Python's name of the type, for messages.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Val::Undefined(_) => "undefined",
+            Val::None => "None",
+            Val::Bool(_) => "a boolean",
+            Val::Int(_) => "an integer",
+            Val::Float(_) => "a float",
+            Val::Str(_) => "text",
+            Val::Seq(seq) => ["a list", "a tuple"][usize::from(seq.tuple)],
+            Val::Map(_) => "a map",
+            Val::Callable(_) => "a function",
+        }
+    }
+
+    /// `str(value)`.
+    pub fn show(&self) -> String {
+        let mut out = String::new();
+        self.write(&mut out);
+        out
+    }
+
+    pub fn write(&self, out: &mut String) {
+        match self {
+            Val::Str(text) => out.push_str(text),
+            other => other.write_repr(out),
+        }
+    }
+
+    /// `repr(value)`.
+    pub fn write_repr(&self, out: &mut String) {
+        match self {
+            Val::Undefined(Some(name)) if name.is_empty() => {}
+            Val::Undefined(name) => {
+                out.push_str(MISSING);
+                out.push_str(name.as_deref().unwrap_or("None"));
+            }
+            Val::None => out.push_str("None"),
+            Val::Bool(b) => out.push_str(if *b { "True" } else { "False" }),
+            Val::Int(n) => out.push_str(&n.to_string()),
+            Val::Float(f) => out.push_str(&Node::from(*f).scalar_text().unwrap_or_default()),
+            Val::Str(text) => write_quoted(text, out),
+            Val::Seq(seq) => {
+                let items = seq.items.borrow();
+                out.push(if seq.tuple { '(' } else { '[' });
+                for (i, item) in items.iter().enumerate() {
+                    if i > 0 {
+                        out.push_str(", ");
+                    }
+                    item.write_inner(out);
+                }
+                if seq.tuple && items.len() == 1 {
+                    out.push(',');
+                }
+                out.push(if seq.tuple { ')' } else { ']' });
+            }
+            Val::Map(map) => {
+                out.push_str(if map.namespace { "<Namespace {" } else { "{" });
+                for (i, (key, value)) in map.entries.borrow().iter().enumerate() {
+                    if i > 0 {
+                        out.push_str(", ");
+                    }
+                    key.write_inner(out);
+                    out.push_str(": ");
+                    value.write_inner(out);
+                }
+                out.push_str(if map.namespace { "}>" } else { "}" });
+            }
+            Val::Callable(callable) => match &**callable {
+                Callable::Loop(state) => {
+                    out.push_str(&format!("<LoopContext {}/{}>", state.at.get() + 1, state.items.len()));
+                }
+                Callable::Macro(of, _) => out.push_str(&format!("<Macro '{}'>", of.name)),
+                Callable::Function(name) | Callable::Method(_, name) => {
+                    out.push_str(&format!("<function {name}>"));
+                }
+                Callable::Cycler { .. } => out.push_str("<Cycler>"),
+                Callable::Joiner { .. } => out.push_str("<Joiner>"),
+            },
+        }
+    }
+
+    fn write_inner(&self, out: &mut String) {
+        match self {
+            Val::Undefined(_) => out.push_str("Undefined"),
+            other => other.write_repr(out),
+        }
+    }
+}
+
+fn write_quoted(text: &str, out: &mut String) {
+    let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
+    out.push(quote);
+    for c in text.chars() {
+        match c {
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\\' => out.push_str("\\\\"),
+            c if c == quote => out.extend(['\\', c]),
+            c if c.is_control() || (c.is_whitespace() && c != ' ') => match c as u32 {
+                n @ ..=0xff => out.push_str(&format!("\\x{n:02x}")),
+                n => out.push_str(&format!("\\u{n:04x}")),
+            },
+            c => out.push(c),
+        }
+    }
+    out.push(quote);
+}
+
+/// A number, with Python's booleans counted in.
+pub enum Number {
+    Int(i128),
+    Float(f64),
+}
+
+impl Number {
+    pub fn float(&self) -> f64 {
+        match self {
+            Number::Int(n) => *n as f64,
+            Number::Float(f) => *f,
+        }
+    }
+}
+
+pub fn number(value: &Val) -> Option<Number> {
+    Some(match value {
+        Val::Bool(b) => Number::Int(i128::from(*b)),
+        Val::Int(n) => Number::Int(*n),
+        Val::Float(f) => Number::Float(*f),
+        _ => return None,
+    })
+}
+
+pub fn equal(a: &Val, b: &Val) -> bool {
+    match (a, b) {
+        (Val::Undefined(_), Val::Undefined(_)) | (Val::None, Val::None) => true,
+        (Val::Str(a), Val::Str(b)) => a == b,
+        (Val::Seq(a), Val::Seq(b)) => {
+            let (x, y) = (a.items.borrow(), b.items.borrow());
+            a.tuple == b.tuple && x.len() == y.len() && x.iter().zip(y.iter()).all(|(x, y)| equal(x, y))
+        }
+        (Val::Map(a), Val::Map(b)) => {
+            let (x, y) = (a.entries.borrow(), b.entries.borrow());
+            x.len() == y.len() && x.iter().all(|(k, v)| b.get(k).is_some_and(|other| equal(v, &other)))
+        }
+        (Val::Callable(a), Val::Callable(b)) => Rc::ptr_eq(a, b),
+        _ => match (number(a), number(b)) {
+            (Some(Number::Int(a)), Some(Number::Int(b))) => a == b,
+            (Some(a), Some(b)) => a.float() == b.float(),
+            _ => false,
+        },
+    }
+}
+
+/// `<` and its like; an error where Python knows none.
+pub fn order(a: &Val, b: &Val) -> Made<Ordering> {
+    match (a, b) {
+        (Val::Str(a), Val::Str(b)) => Ok(a.cmp(b)),
+        (Val::Seq(a), Val::Seq(b)) if a.tuple == b.tuple => {
+            let (a, b) = (a.items.borrow(), b.items.borrow());
+            for (x, y) in a.iter().zip(b.iter()) {
+                if !equal(x, y) {
+                    return order(x, y);
+                }
+            }
+            Ok(a.len().cmp(&b.len()))
+        }
+        (Val::Undefined(name), _) | (_, Val::Undefined(name)) => Err(undefined(name)),
+        _ => match (number(a), number(b)) {
+            (Some(Number::Int(a)), Some(Number::Int(b))) => Ok(a.cmp(&b)),
+            (Some(a), Some(b)) => Ok(a.float().partial_cmp(&b.float()).unwrap_or(Ordering::Equal)),
+            _ => Err(format!("{} and {} have no order", a.kind(), b.kind())),
+        },
+    }
+}
+
+pub fn undefined(name: &Option<Rc<str>>) -> String {
+    match name {
+        Some(name) => format!("'{name}' has no value"),
+        None => "a value that is not there is used".into(),
+    }
+}

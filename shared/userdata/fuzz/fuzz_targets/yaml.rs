@@ -1,0 +1,14 @@
+//! cargo +nightly fuzz run yaml: what is read is written, and read again as the same.
+#![no_main]
+
+use config::yaml::{self, Style};
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    let Ok(parsed) = yaml::parse_bytes("fuzz", data) else { return };
+    let written = yaml::emit(&parsed.root, Style::DOCUMENT);
+    let again = yaml::parse("written", &written).map(|parsed| parsed.root);
+    // NaN is no NaN.
+    if !written.contains(".nan") {
+        assert!(again.is_ok_and(|again| again == parsed.root), "{written}");
+    }
+});

@@ -1,0 +1,247 @@
+//! `#cloud-config-jsonp`: a JSON patch (RFC 6902) for the cloud-config that was merged so far. All of it is applied
+//! or nothing. Bounded: a patch that copies what it copied before must not fill the memory.
+
+use config::{Map, Node, Value};
+
+const HEADER: &[u8] = b"#cloud-config-jsonp";
+/// Values that copies may add.
+const MOST_COPIED: usize = 500_000;
+const MOST_DEPTH: usize = 100;
+
+/// What a patch makes of a configuration. The error says which operation cannot be done, never a value.
+pub fn apply(text: &str, config: &Node) -> Result<Node, String> {
+    let patch = parse(text)?;
+    let operations = patch.as_seq().ok_or_else(|| format!("expected a list, found {}", patch.kind()))?;
+    let mut patched = config.clone();
+    let mut copied = 0;
+    for (number, operation) in operations.iter().enumerate() {
+        one(operation, &mut patched, &mut copied).map_err(|e| format!("operation {}: {e}", number + 1))?;
+    }
+    if patched.as_map().is_none() {
+        return Err(format!("it leaves {} where a map is expected", patched.kind()));
+    }
+    Ok(patched)
+}
+
+fn parse(text: &str) -> Result<Node, String> {
+    let text = text.trim_start();
+    let body = match text.as_bytes().get(..HEADER.len()) {
+        Some(begin) if begin.eq_ignore_ascii_case(HEADER) => &text[HEADER.len()..],
+        _ => text,
+    };
+    let line = text[..text.len() - body.len()].matches('\n').count();
+    serde_json::from_str(body)
+        .map(|json| Node::from_json(&json))
+        .map_err(|e| format!("line {}, column {}: not valid JSON", e.line() + line, e.column()))
+}
+
+fn one(operation: &Node, config: &mut Node, copied: &mut usize) -> Result<(), String> {
+    let text = |key: &str| {
+        operation.get(key).and_then(Node::as_str).ok_or_else(|| format!("expected '{key}', a text, in it"))
+    };
+    let value = || operation.get("value").cloned().ok_or("expected 'value' in it".to_string());
+    let path = pointer(text("path")?)?;
+    match text("op")? {
+        "add" => add(config, &path, value()?),
+        "remove" => take(config, &path).map(drop),
+        "replace" => {
+            *find(config, &path)? = value()?;
+            Ok(())
+        }
+        "move" => {
+            let from = pointer(text("from")?)?;
+            if path.len() > from.len() && path.starts_with(&from) {
+                return Err("a value cannot be moved into itself".into());
+            }
+            let moved = take(config, &from)?;
+            add(config, &path, moved)
+        }
+        "copy" => {
+            let from = find(config, &pointer(text("from")?)?)?.clone();
+            let (count, depth) = size(&from);
+            *copied += count;
+            if *copied > MOST_COPIED || depth + path.len() > MOST_DEPTH {
+                return Err("it copies too much".into());
+            }
+            add(config, &path, from)
+        }
+        "test" => match *find(config, &path)? == value()? {
+            true => Ok(()),
+            false => Err("what it tests for is not so".into()),
+        },
+        _ => Err("'op' is none of add, remove, replace, move, copy, test".into()),
+    }
+}
+
+/// The number of values in one, and how deep it is.
+fn size(node: &Node) -> (usize, usize) {
+    let below = |found: (usize, usize), node: &Node| {
+        let (count, depth) = size(node);
+        (found.0 + count, found.1.max(depth + 1))
+    };
+    match &node.value {
+        Value::Seq(items) => items.iter().fold((1, 1), below),
+        Value::Map(map) => map.iter().map(|(_, value)| value).fold((1, 1), below),
+        _ => (1, 1),
+    }
+}
+
+/// The keys of a JSON pointer (RFC 6901).
+fn pointer(text: &str) -> Result<Vec<String>, String> {
+    if text.is_empty() {
+        return Ok(Vec::new());
+    }
+    let rest = text.strip_prefix('/').ok_or("a path begins with '/'")?;
+    let keys: Vec<String> = rest.split('/').map(|key| key.replace("~1", "/").replace("~0", "~")).collect();
+    if keys.len() > MOST_DEPTH { Err("a path that is too long".into()) } else { Ok(keys) }
+}
+
+const MISSING: &str = "its path leads to nothing";
+
+/// A place in a list: digits without a zero before them, up to and with `most`.
+fn place(key: &str, most: usize) -> Result<usize, String> {
+    let digits = key.bytes().all(|b| b.is_ascii_digit()) && (key == "0" || !key.starts_with('0'));
+    let place = key.parse().ok().filter(|_| digits).ok_or("a list is asked for by what is no number")?;
+    if place <= most { Ok(place) } else { Err(MISSING.into()) }
+}
+
+fn find<'n>(config: &'n mut Node, path: &[String]) -> Result<&'n mut Node, String> {
+    path.iter().try_fold(config, |node, key| match &mut node.value {
+        Value::Map(map) => map.get_mut(key).ok_or_else(|| MISSING.to_string()),
+        Value::Seq(items) => {
+            let at = place(key, items.len())?;
+            items.get_mut(at).ok_or_else(|| MISSING.to_string())
+        }
+        _ => Err(MISSING.into()),
+    })
+}
+
+fn add(config: &mut Node, path: &[String], value: Node) -> Result<(), String> {
+    let Some((key, parents)) = path.split_last() else {
+        *config = value;
+        return Ok(());
+    };
+    match &mut find(config, parents)?.value {
+        Value::Map(map) => drop(map.insert(key.as_str(), value)),
+        Value::Seq(items) if key == "-" => items.push(value),
+        Value::Seq(items) => {
+            let at = place(key, items.len())?;
+            items.insert(at, value);
+        }
+        _ => return Err(MISSING.into()),
+    }
+    Ok(())
+}
+
+fn take(config: &mut Node, path: &[String]) -> Result<Node, String> {
+    let Some((key, parents)) = path.split_last() else {
+        return Ok(std::mem::replace(config, Node::from(Map::new())));
+    };
+    let taken = match &mut find(config, parents)?.value {
+        Value::Map(map) => map.remove(key),
+        Value::Seq(items) => {
+            let at = place(key, items.len())?;
+            (at < items.len()).then(|| items.remove(at))
+        }
+        _ => None,
+    };
+    taken.ok_or_else(|| MISSING.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operations() {
+        let base = "{a: 1, l: [x, y], m: {k: v, n/o: 1, p~q: 2}}";
+        for (patch, expected) in [
+            ("[]", base),
+            (
+                r#"[{"op": "add", "path": "/b", "value": [1]}]"#,
+                "{a: 1, l: [x, y], m: {k: v, n/o: 1, p~q: 2}, b: [1]}",
+            ),
+            (
+                r#"[{"op": "add", "path": "/a", "value": null}]"#,
+                "{a: null, l: [x, y], m: {k: v, n/o: 1, p~q: 2}}",
+            ),
+            (
+                r#"[{"op": "add", "path": "/l/1", "value": "z"}, {"op": "remove", "path": "/m"}]"#,
+                "{a: 1, l: [x, z, y]}",
+            ),
+            (
+                r#"[{"op": "add", "path": "/l/-", "value": "z"}, {"op": "remove", "path": "/m"}]"#,
+                "{a: 1, l: [x, y, z]}",
+            ),
+            (
+                r#"[{"op": "add", "path": "/l/2", "value": "z"}, {"op": "remove", "path": "/m"}]"#,
+                "{a: 1, l: [x, y, z]}",
+            ),
+            (
+                r#"[{"op": "replace", "path": "/m/n~1o", "value": 3}]"#,
+                "{a: 1, l: [x, y], m: {k: v, n/o: 3, p~q: 2}}",
+            ),
+            (r#"[{"op": "remove", "path": "/m/p~0q"}]"#, "{a: 1, l: [x, y], m: {k: v, n/o: 1}}"),
+            (
+                r#"[{"op": "move", "from": "/m/k", "path": "/k"}, {"op": "remove", "path": "/m"}]"#,
+                "{a: 1, l: [x, y], k: v}",
+            ),
+            (r#"[{"op": "copy", "from": "/l", "path": "/m"}]"#, "{a: 1, l: [x, y], m: [x, y]}"),
+            (r#"[{"op": "test", "path": "/l/0", "value": "x"}]"#, base),
+            (r#"[{"op": "replace", "path": "", "value": {"q": 1}}]"#, "{q: 1}"),
+            ("#cloud-config-jsonp\n[{\"op\": \"remove\", \"path\": \"/m\"}]", "{a: 1, l: [x, y]}"),
+        ] {
+            let yaml = |text: &str| config::yaml::parse("test", text).unwrap().root;
+            assert_eq!(apply(patch, &yaml(base)), Ok(yaml(expected)), "{patch}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_done() {
+        for (patch, expected) in [
+            ("", "line 1, column 0: not valid JSON"),
+            ("#cloud-config-jsonp\n\n{secret", "line 3, column 2: not valid JSON"),
+            ("{}", "expected a list, found a map"),
+            ("[1]", "operation 1: expected 'path', a text, in it"),
+            (r#"[{"op": "add", "path": "/b"}]"#, "operation 1: expected 'value' in it"),
+            (
+                r#"[{"op": "pull", "path": "/b"}]"#,
+                "operation 1: 'op' is none of add, remove, replace, move, copy, test",
+            ),
+            (r#"[{"op": "add", "path": "b", "value": 1}]"#, "operation 1: a path begins with '/'"),
+            (r#"[{"op": "add", "path": "/b/c", "value": 1}]"#, "operation 1: its path leads to nothing"),
+            (r#"[{"op": "add", "path": "/l/3", "value": 1}]"#, "operation 1: its path leads to nothing"),
+            (
+                r#"[{"op": "add", "path": "/l/01", "value": 1}]"#,
+                "operation 1: a list is asked for by what is no number",
+            ),
+            (r#"[{"op": "remove", "path": "/l/2"}]"#, "operation 1: its path leads to nothing"),
+            (r#"[{"op": "remove", "path": "/q"}]"#, "operation 1: its path leads to nothing"),
+            (r#"[{"op": "replace", "path": "/q", "value": 1}]"#, "operation 1: its path leads to nothing"),
+            (
+                r#"[{"op": "move", "from": "/m", "path": "/m/x"}]"#,
+                "operation 1: a value cannot be moved into itself",
+            ),
+            (
+                r#"[{"op": "test", "path": "/a", "value": "secret"}]"#,
+                "operation 1: what it tests for is not so",
+            ),
+            (
+                r#"[{"op": "remove", "path": "/a"}, {"op": "remove", "path": "/a"}]"#,
+                "operation 2: its path leads to nothing",
+            ),
+            (r#"[{"op": "replace", "path": "", "value": [1]}]"#, "it leaves a list where a map is expected"),
+        ] {
+            let base = config::yaml::parse("test", "{a: 1, l: [x, y], m: {}}").unwrap().root;
+            assert_eq!(apply(patch, &base).unwrap_err(), expected, "{patch}");
+        }
+    }
+
+    #[test]
+    fn copies_of_copies_are_bounded() {
+        let double = r#"{"op": "copy", "from": "", "path": "/m"},"#.repeat(200);
+        let base = config::yaml::parse("test", "{a: [1, 2, 3, 4]}").unwrap().root;
+        let message = apply(&format!("[{}]", double.trim_end_matches(',')), &base).unwrap_err();
+        assert!(message.ends_with("it copies too much"), "{message}");
+    }
+}

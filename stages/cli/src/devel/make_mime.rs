@@ -1,0 +1,105 @@
+//! `devel make-mime`: several files as one MIME message on standard output, for `user-data`.
+
+use std::process::ExitCode;
+
+use system::error;
+
+use crate::arguments::MakeMime;
+use crate::machine::Machine;
+
+/// Behind `text/`.
+const TYPES: [&str; 12] = [
+    "cloud-boothook",
+    "cloud-config",
+    "cloud-config-archive",
+    "cloud-config-jsonp",
+    "jinja2",
+    "part-handler",
+    "x-include-once-url",
+    "x-include-url",
+    "x-shellscript",
+    "x-shellscript-per-boot",
+    "x-shellscript-per-instance",
+    "x-shellscript-per-once",
+];
+
+struct Attached {
+    name: String,
+    content_type: String,
+    content: Vec<u8>,
+}
+
+pub fn run(machine: &Machine, args: &MakeMime) -> ExitCode {
+    if args.list_types {
+        println!("{}", TYPES.join("\n"));
+        return ExitCode::SUCCESS;
+    }
+    let mut parts = Vec::new();
+    let mut unknown = false;
+    for (number, given) in args.attach.iter().enumerate() {
+        let Some((name, kind)) =
+            given.rsplit_once(':').filter(|(name, kind)| !name.is_empty() && !kind.is_empty())
+        else {
+            let help = crate::arguments::help("cloud-init", &["devel", "make-mime"]);
+            eprintln!("error: Invalid value for '{given}'\n\n{}", help.trim_end());
+            return ExitCode::from(2);
+        };
+        let kind = kind.strip_prefix("text/").unwrap_or(kind).to_lowercase();
+        if !TYPES.contains(&kind.as_str()) {
+            let level = if args.force { "WARNING" } else { "ERROR" };
+            eprintln!("{level}: content type 'text/{kind}' for attachment {} may be incorrect!", number + 1);
+            unknown = true;
+        }
+        match machine.sys.read(super::typed(name)) {
+            Ok(content) => {
+                parts.push(Attached {
+                    name: name.to_string(),
+                    content_type: format!("text/{kind}"),
+                    content,
+                });
+            }
+            Err(e) => {
+                error!(machine.sys, "{e}");
+                return ExitCode::FAILURE;
+            }
+        }
+    }
+    if unknown {
+        eprintln!("Invalid content-types, override with --force");
+        if !args.force {
+            return ExitCode::FAILURE;
+        }
+    }
+    println!("{}", message(&parts));
+    ExitCode::SUCCESS
+}
+
+/// In the form of Python's email package. Base64 has no `=` at a line's begin, so no body holds the boundary.
+fn message(parts: &[Attached]) -> String {
+    let fold = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    let number =
+        parts.iter().flat_map(|part| &part.content).fold(0xcbf2_9ce4_8422_2325, fold) % 10_u64.pow(19);
+    let boundary = format!("==============={number:019}==");
+    let mut out = format!(
+        "Content-Type: multipart/mixed; boundary=\"{boundary}\"\nMIME-Version: 1.0\n\n--{boundary}\n"
+    );
+    for (place, part) in parts.iter().enumerate() {
+        if place > 0 {
+            out.push_str(&format!("\n--{boundary}\n"));
+        }
+        let name = part.name.replace(char::is_control, "_").replace('\\', "\\\\").replace('"', "\\\"");
+        // The receiver reads UTF-8 when nothing is said; what is not must not claim to be.
+        let charset = if std::str::from_utf8(&part.content).is_ok() { "; charset=\"utf-8\"" } else { "" };
+        out.push_str(&format!(
+            "Content-Type: {}{charset}\nMIME-Version: 1.0\nContent-Transfer-Encoding: base64\n\
+             Content-Disposition: attachment; filename=\"{name}\"\n\n",
+            part.content_type
+        ));
+        let body = encoding::base64::encode(&part.content);
+        for line in body.as_bytes().chunks(76) {
+            out.push_str(&String::from_utf8_lossy(line));
+            out.push('\n');
+        }
+    }
+    out + &format!("\n--{boundary}--\n")
+}

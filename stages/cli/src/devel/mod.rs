@@ -1,0 +1,26 @@
+//! `devel`: what authors of user-data and of images need.
+
+mod make_mime;
+mod render;
+
+use std::process::ExitCode;
+
+use crate::arguments::{Devel, DevelCommand};
+use crate::machine::Machine;
+use crate::net_convert;
+
+pub fn run(machine: &Machine, args: Devel) -> ExitCode {
+    match args.command {
+        DevelCommand::MakeMime(args) => make_mime::run(machine, &args),
+        DevelCommand::NetConvert(args) => net_convert::run(machine, &args),
+        DevelCommand::Render(args) => render::run(machine, &args),
+    }
+}
+
+/// A path as an operator types it: from where they stand.
+fn typed(path: &str) -> String {
+    match std::env::current_dir() {
+        Ok(here) if !path.starts_with('/') => here.join(path).display().to_string(),
+        _ => path.to_string(),
+    }
+}

@@ -1,0 +1,76 @@
+//! `devel render`: user-data that are a template, filled in with the instance's data.
+
+use std::process::ExitCode;
+
+use config::Node;
+use system::{error, warning};
+
+use crate::arguments::Render;
+use crate::machine::Machine;
+
+pub fn run(machine: &Machine, args: &Render) -> ExitCode {
+    match rendered(machine, args) {
+        Ok(text) => {
+            print!("{text}{}", if text.ends_with('\n') { "" } else { "\n" });
+            ExitCode::SUCCESS
+        }
+        Err(message) => {
+            error!(machine.sys, "{message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn rendered(machine: &Machine, args: &Render) -> Result<String, String> {
+    let data = match &args.instance_data {
+        Some(path) => super::typed(path),
+        None => usual_data(machine),
+    };
+    if !machine.sys.exists(&data) {
+        return Err(format!("Missing instance-data.json file: {data}"));
+    }
+    let file = super::typed(&args.user_data);
+    if !machine.sys.exists(&file) {
+        return Err(format!("Missing user-data file: {}", args.user_data));
+    }
+    let values = match machine.json(&data) {
+        Err(e) if e.kind() == Some(std::io::ErrorKind::PermissionDenied) => {
+            return Err(format!(
+                "Cannot render jinja template vars. No read permission on '{data}'. Try sudo"
+            ));
+        }
+        other => other.map_err(|e| e.to_string())?,
+    };
+    let text = machine.sys.read_text(&file).map_err(|e| e.to_string())?;
+    if template::kind(&text) != Some(template::Kind::Jinja) {
+        return Err(format!(
+            "{}: it is no template: its first line is not '## template: jinja'",
+            args.user_data
+        ));
+    }
+    let variables = template::variables(&Node::from_json(&values));
+    let rendered = template::render(&text, &variables)
+        .map_err(|e| format!("Failed to render templated user-data file '{}': {e}", args.user_data))?;
+    if let Some(names) = rendered.unknown() {
+        let file = &args.user_data;
+        warning!(machine.sys, "Could not render jinja template variables in file '{file}': {names}");
+    }
+    if rendered.text.is_empty() {
+        return Err(format!("Unable to render user-data file: {}: nothing comes out", args.user_data));
+    }
+    Ok(rendered.text)
+}
+
+/// All of the data for root, what anybody may know for others.
+fn usual_data(machine: &Machine) -> String {
+    let redacted = machine.layout.run("instance-data.json");
+    if !Machine::is_root() {
+        return redacted;
+    }
+    let whole = machine.layout.run("instance-data-sensitive.json");
+    if machine.sys.exists(&whole) {
+        return whole;
+    }
+    warning!(machine.sys, "Missing root-readable {whole}. Using redacted {redacted} instead.");
+    redacted
+}
