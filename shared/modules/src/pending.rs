@@ -31,7 +31,6 @@ const PENDING: &[(&str, &[&str])] = &[
     ("disk_setup", &["disk_setup", "fs_setup"]),
     ("fan", &["fan"]),
     ("grub_dpkg", &["grub_dpkg", "grub-dpkg"]),
-    ("install_hotplug", &["updates.network"]),
     ("keyboard", &["keyboard"]),
     ("landscape", &["landscape"]),
     ("lxd", &["lxd"]),
@@ -69,7 +68,6 @@ const PENDING_DETAILS: &[&str] = &[
     "apt_update",
     "device_aliases",
     "resolv_conf",
-    "updates",
     "yum_repo_dir",
 ];
 

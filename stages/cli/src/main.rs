@@ -45,7 +45,7 @@ fn main() -> ExitCode {
                 Command::Apply(args) => plan::apply(&machine, &top, &args),
                 Command::CloudId(args) => cloud_id::run(&machine, &args),
                 Command::Features(_) => features::run(),
-                Command::Devel(args) => devel::run(&machine, args),
+                Command::Devel(args) => devel::run(&machine, &top, args),
                 // Removed upstream in 22.x; old DHCP hooks still call it.
                 Command::DhclientHook(_) => ExitCode::SUCCESS,
             }
