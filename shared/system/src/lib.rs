@@ -6,6 +6,7 @@
 //! Nothing here knows a cloud, a distribution or a module.
 
 mod account;
+mod address;
 mod clock;
 mod command;
 mod console;
@@ -19,7 +20,9 @@ mod labels;
 pub mod libexec;
 mod link;
 mod log;
+mod netlink;
 mod output;
+mod packet;
 mod plan;
 mod read;
 mod root;
@@ -29,14 +32,16 @@ mod swap_file;
 mod udev;
 
 pub use account::{Group, User, parse_group, parse_passwd};
+pub use address::{LinkAddress, Prefix, Route};
 pub use clock::{Clock, Deadline, log_time, rfc2822};
 pub use command::{Command, Finished, Output};
 pub use disk::Growable;
 pub use error::{Error, Result, ResultExt};
 pub use file::{Change, Write};
-pub use http::{Fetch, Fetched};
-pub use link::{Link, LinkAddress};
+pub use http::{Exchange, Fetch, Fetched};
+pub use link::Link;
 pub use log::{Level, Log};
+pub use packet::{PacketSocket, Protocol};
 pub use plan::{Cause, Noted};
 pub use root::Root;
 pub use scratch::make_scratch;
