@@ -87,7 +87,7 @@ pub fn decide(inputs: &Inputs<'_>) -> Decision {
         let config = parse::unwrap(given);
         let word = source.word();
         if parse::is_disabled(given) {
-            let why = format!("network config disabled by {word}");
+            let why = format!("{word} says that no network is to be configured");
             return Decision { source: Some(*source), outcome: Outcome::Disabled, why, warnings };
         }
         if config.is_falsy() {

@@ -163,7 +163,7 @@ impl System {
                 Ok(answer) if answer.status < 400 => {
                     debug!(
                         self,
-                        "Read from {} ({}, {}b) after {tried} attempts",
+                        "{}: {}, {} bytes, try {tried}",
                         shown(url),
                         answer.status,
                         answer.body.len()
