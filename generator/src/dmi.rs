@@ -34,10 +34,11 @@ pub fn read(doors: &Doors, directory: &Place) -> Dmi {
         if !there {
             return "error".to_string();
         }
-        if !doors.is_file(&place) {
-            return "unavailable".to_string();
+        match doors.line(&place) {
+            Some(line) if !line.is_empty() => line,
+            None if !doors.to(&place).exists(&place.path) => "unavailable".to_string(),
+            _ => "error".to_string(),
         }
-        doors.line(&place).filter(|line| !line.is_empty()).unwrap_or_else(|| "error".to_string())
     };
     Dmi {
         sys_vendor: field("sys_vendor"),

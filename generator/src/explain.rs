@@ -42,6 +42,7 @@ pub fn run(arguments: &[String], env: &Env, root: &str) -> ExitCode {
     let facts = Facts::new(env, &doors, &places, &log);
     let plan = identify::plan(&facts);
     let lines = lines(&facts, &plan);
+    log.problems(&doors);
     let text = if json { as_json(&facts, &plan, &lines) } else { as_text(&facts, &plan, &lines) };
     // A reader that went away is no failure.
     let _ = std::io::stdout().write_all(text.as_bytes());

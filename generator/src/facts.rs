@@ -322,6 +322,12 @@ impl<'a> Facts<'a> {
         for (name, value) in lines {
             text.push_str(&format!("{name}={}\n", value.replace('\n', " ")));
         }
+        // What the manager says of this boot.
+        for name in ["SYSTEMD_FIRST_BOOT", "SYSTEMD_IN_INITRD"] {
+            if let Some(value) = self.env.get(name) {
+                text.push_str(&format!("{name}={}\n", value.replace('\n', " ")));
+            }
+        }
         let (pid, parent) = (std::process::id(), std::os::unix::process::parent_id());
         text + &format!("pid={pid} ppid={parent}\nis_container={}", self.is_container())
     }

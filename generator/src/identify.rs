@@ -57,6 +57,7 @@ fn with_log(
     } else {
         decide(&facts)
     };
+    log.problems(doors);
     let ended = match &result {
         Ok(Ended::Decided(decided)) => format!("returning {}", decided.decision.code()),
         Ok(Ended::Undecided(_)) => "returning undecided".to_string(),

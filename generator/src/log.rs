@@ -83,6 +83,13 @@ impl Log {
         self.line(0, line);
     }
 
+    /// Files that could not be read are said once each.
+    pub fn problems(&self, doors: &Doors) {
+        let mut problems = doors.problems.take();
+        problems.dedup();
+        problems.iter().for_each(|problem| self.error(problem));
+    }
+
     /// Writes what has gathered. Called before anything that may take long, and at the end.
     pub fn flush(&self, doors: &Doors) {
         let lines = std::mem::take(&mut *self.lines.borrow_mut());

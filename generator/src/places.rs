@@ -1,5 +1,6 @@
 //! Where things are: each place has a default below the root, and an environment variable that replaces it.
 
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 
 use system::System;
@@ -89,12 +90,19 @@ pub struct Doors {
     pub root: System,
     host: System,
     /// A device did not answer, and a thread is still with it.
-    pub hung: std::cell::Cell<bool>,
+    pub hung: Cell<bool>,
+    /// Small files that are there and could not be read, and why, for the log.
+    pub problems: RefCell<Vec<String>>,
 }
 
 impl Doors {
     pub fn new(root: &str) -> Doors {
-        Doors { root: System::new(root), host: System::new("/"), hung: false.into() }
+        Doors {
+            root: System::new(root),
+            host: System::new("/"),
+            hung: false.into(),
+            problems: RefCell::default(),
+        }
     }
 
     /// The machine that this process runs on: helper programs are its own, whatever the root.
@@ -118,8 +126,15 @@ impl Doors {
     /// The text of a small file; `None` when there is none or it cannot be read.
     pub fn text(&self, place: &Place) -> Option<String> {
         const MOST: u64 = 1 << 20;
-        let bytes = self.to(place).read_at_most(&place.path, MOST).ok()?;
-        Some(String::from_utf8_lossy(&bytes).into_owned())
+        match self.to(place).read_at_most(&place.path, MOST) {
+            Ok(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
+            Err(e) => {
+                if !e.is_absent() {
+                    self.problems.borrow_mut().push(e.to_string());
+                }
+                None
+            }
+        }
     }
 
     /// The first line of a one-line file, trimmed, a backslash quoting the next character.

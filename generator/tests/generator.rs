@@ -118,3 +118,31 @@ fn no_place_for_the_result() {
     assert_eq!(generate(&sandbox, &[]), 0);
     assert!(!sandbox.path("/var").exists());
 }
+
+/// Eight at once, as when the manager is reloaded twice during a boot: one outcome, and nothing half written.
+#[test]
+fn several_at_once() {
+    let sandbox = machine("at-once");
+    sandbox.device("sr0", &iso("cidata"));
+    std::thread::scope(|scope| {
+        let runs: Vec<_> = (0..8).map(|_| scope.spawn(|| generate(&sandbox, &[]))).collect();
+        for run in runs {
+            assert_eq!(run.join().unwrap(), 0);
+        }
+    });
+    assert_eq!(state(&sandbox), ENABLED());
+    assert_eq!(sandbox.config(), "datasource_list: [ NoCloud, None ]\n");
+    let left: Vec<_> = std::fs::read_dir(sandbox.path("/run/cloud-init")).unwrap().flatten().collect();
+    assert!(left.iter().all(|entry| !entry.file_name().to_string_lossy().ends_with(".new")), "{left:?}");
+}
+
+/// In the initrd as in the system: decided there and then, with the manager's words in the log.
+#[test]
+fn in_the_initrd() {
+    let sandbox = machine("initrd");
+    sandbox.write("/sys/bus/pci/devices/0000:00:04.0/class", "0x010601\n");
+    assert_eq!(generate(&sandbox, &[("SYSTEMD_IN_INITRD", "1"), ("SYSTEMD_FIRST_BOOT", "1")]), 0);
+    assert_eq!(state(&sandbox), (None, false, true));
+    let log = sandbox.read("/run/cloud-init/ds-identify.log");
+    assert!(log.contains("\nSYSTEMD_FIRST_BOOT=1\nSYSTEMD_IN_INITRD=1\n"), "{log}");
+}

@@ -32,8 +32,12 @@ fn each_bad_thing_alone() {
     type Spoil = fn(&Sandbox);
     let cases: [(&str, &str, Spoil); 15] = [
         ("garbage in DMI", "", |s| s.write("/sys/class/dmi/id/sys_vendor", [0xff, 0, 0xfe, b'\\', 10, 1])),
-        ("endless DMI", "", |s| s.write("/sys/class/dmi/id/product_serial", vec![b'x'; 4 << 20])),
-        ("a directory for DMI", "", |s| s.write("/sys/class/dmi/id/product_name/x", "")),
+        ("endless DMI", "product_serial: larger than", |s| {
+            s.write("/sys/class/dmi/id/product_serial", vec![b'x'; 4 << 20])
+        }),
+        ("a directory for DMI", "product_name: is a directory", |s| {
+            s.write("/sys/class/dmi/id/product_name/x", "")
+        }),
         ("DMI is a file", "", |s| s.write("/sys/class/dmi/id", "")),
         ("a large configuration file", "85.cfg: larger than", |s| {
             s.write("/etc/cloud/cloud.cfg.d/85.cfg", LIST);
@@ -68,7 +72,9 @@ fn each_bad_thing_alone() {
             s.write("/etc/cloud/cloud.cfg.d/80.cfg", "");
             std::fs::write(s.path("/etc/cloud/cloud.cfg.d").join(name), "a: b\n").unwrap();
         }),
-        ("an endless command line", "", |s| s.write("/proc/cmdline", "x=y ".repeat(300_000))),
+        ("an endless command line", "/proc/cmdline: larger than", |s| {
+            s.write("/proc/cmdline", "x=y ".repeat(300_000))
+        }),
         ("settings are a directory", "ds-identify.cfg: not a readable file", |s| {
             s.write("/etc/cloud/ds-identify.cfg/x", "");
         }),
