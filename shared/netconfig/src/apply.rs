@@ -115,21 +115,32 @@ pub fn apply(sys: &System, plan: &Plan<'_>) -> Result<Applied> {
     for text in odd.iter().take(MOST_SAID) {
         warning!(sys, "{text}");
     }
+    if odd.len() > MOST_SAID {
+        warning!(sys, "{} more remarks on the network configuration", odd.len() - MOST_SAID);
+    }
+    applied.problems.extend(odd);
     // No fault of anybody's: for the log, not for the status.
-    for text in rendered.lost.iter() {
+    for text in rendered.lost.iter().take(MOST_SAID) {
         info!(sys, "{text}");
     }
     applied.renderer = Some(renderer.name);
     let files = keep_edited(sys, rendered.files, &record, plan.is_new, &mut applied)?;
     files.iter().for_each(|file| record.about_to_write(&file.path, file.content.as_bytes()));
-    record.write(sys, &record_path)?;
+    note(sys, &record, &record_path);
     applied.files = write(sys, renderer, &files)?;
     files.iter().for_each(|file| record.wrote(&file.path, file.content.as_bytes()));
-    record.write(sys, &record_path)?;
+    note(sys, &record, &record_path);
     let marker = format!("{}/{APPLIED_MARKER}", plan.run_dir);
     let now = sys.clock().wall().as_secs_f64();
     sys.write(marker, format!("{}: {now}\n", std::process::id()), Write::default())?;
     Ok(applied)
+}
+
+/// Without a record an edit goes unnoticed; without its files the machine has no network.
+fn note(sys: &System, record: &Record, path: &str) {
+    if let Err(e) = record.write(sys, path) {
+        warning!(sys, "{e}");
+    }
 }
 
 /// A configuration of which a part cannot be used does not push out a whole one that the same instance has.

@@ -1,5 +1,5 @@
-//! Rendered and read back, a configuration says the same: version 1 through netplan's file, version 2 through its
-//! own. Thousands of configurations are made up, the same ones in each run.
+//! Rendered and read back, a configuration says the same: through netplan's file, and what an interfaces file can
+//! hold through that. Thousands of configurations are made up, the same ones in each run.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -44,7 +44,9 @@ fn read(text: &str) -> Model {
 
 fn rendered(text: &str) -> String {
     let known = Known::default();
-    let converted = netconfig::convert("yaml", "made up", text, "netplan", "debian", &known).unwrap();
+    let converted =
+        netconfig::convert("yaml", "made up", text, "netplan", &netconfig::Target::of("debian"), &known)
+            .unwrap();
     converted.files.into_iter().next().unwrap().content
 }
 
@@ -271,4 +273,40 @@ fn version_2_through_netplan() {
         };
         assert_eq!(sorted(read(&text)), sorted(read(&netplan)), "{text}\n{netplan}");
     }
+}
+
+/// What an interfaces file can hold of a link, as far as reading one brings it back: hooks, options and the families
+/// of lone stanzas do not come over.
+fn kept_by_eni(model: &Model) -> BTreeMap<String, (Vec<String>, Vec<String>, BTreeSet<&'static str>)> {
+    let of = |link: &Link| {
+        let subnets = link.subnets.iter();
+        let addresses =
+            subnets.clone().filter_map(|s| Some(format!("{}/{}", s.address.as_ref()?, s.prefix?)));
+        let gateways = subnets.clone().filter_map(|s| s.gateway.clone());
+        let dynamic = subnets.filter_map(|s| match s.method {
+            Method::Dhcp6 if link.subnets.len() > 1 => Some("dhcp6"),
+            Method::Dhcp | Method::Dhcp4 | Method::Dhcp6 => Some("dhcp"),
+            _ => None,
+        });
+        (addresses.collect(), gateways.collect(), dynamic.collect())
+    };
+    model.links.iter().filter(|l| l.name != "lo").map(|link| (link.name.clone(), of(link))).collect()
+}
+
+#[test]
+fn versions_1_and_2_through_interfaces_files() {
+    let mut dice = Dice(0x853c_49e6_748f_ea9b);
+    let known = Known::default();
+    let target = netconfig::Target::of("debian");
+    let mut stanzas = 0;
+    for round in 0..1_000 {
+        let text = if round % 2 == 0 { version_1(&mut dice) } else { version_2(&mut dice) };
+        let files = netconfig::convert("yaml", "made up", &text, "eni", &target, &known).unwrap().files;
+        let file = files.iter().find(|f| f.path.contains("interfaces")).unwrap();
+        let (config, _) = netconfig::read("eni", "interfaces", &file.content, &known).unwrap();
+        let parsed = parse::parse(&config, &known).unwrap_or_else(|e| panic!("{e}\n{}", file.content));
+        assert_eq!(kept_by_eni(&read(&text)), kept_by_eni(&parsed.model), "{text}\n{}", file.content);
+        stanzas += file.content.matches("iface ").count();
+    }
+    assert!(stanzas > 5_000, "{stanzas}");
 }

@@ -35,6 +35,10 @@ pub fn to_v1(text: &Node, known: &Known, findings: &mut Findings) -> Result<Node
             }
         };
         let named = asked.device.as_deref().filter(|name| *name != "BOOTIF");
+        if named.or(boot_nic).is_none() && asked.address.is_none() {
+            // "DHCP somewhere" is what such a machine does anyway, and in both families.
+            continue;
+        }
         let Some(name) = named.or(boot_nic).or(known.fallback.as_deref()) else {
             findings.add(Kind::Wrong, &at, key, "no NIC is named: left out");
             continue;
@@ -192,8 +196,6 @@ fn methods(word: &str, is_v6: bool) -> Option<Vec<&'static str>> {
 fn subnet(method: &str, asked: &Asked, servers: &[&str]) -> Node {
     let mut subnet = Map::new();
     subnet.insert("type", method);
-    // It is up already, and may carry the root file system.
-    subnet.insert("control", "manual");
     if method == "static" {
         let fixed = [("address", &asked.address), ("netmask", &asked.mask), ("gateway", &asked.gateway)];
         for (key, value) in fixed {
@@ -228,25 +230,25 @@ mod tests {
         let ens3 = |subnets: &str| {
             format!("[{{mac_address:52:54:00:00:00:01,name:ens3,subnets:[{subnets}],type:physical}}]")
         };
-        let dhcp = "{control:manual,type:dhcp}";
+        let dhcp = "{type:dhcp}";
         for (line, expected) in [
-            ("quiet ip=dhcp", ens3(dhcp)),
+            ("quiet ip=ens3:dhcp", ens3(dhcp)),
             ("ip=::::host::dhcp BOOTIF=01-52-54-00-00-00-01", ens3(dhcp)),
             ("ip=:::::BOOTIF: BOOTIF=52:54:00:00:00:01", ens3(dhcp)),
             (
                 "ip=ens9:dhcp:1400 ip6=ens9",
-                "[{mtu:1400,name:ens9,subnets:[{control:manual,type:dhcp},{control:manual,type:dhcp6}],type:physical}]".into(),
+                "[{mtu:1400,name:ens9,subnets:[{type:dhcp},{type:dhcp6}],type:physical}]".into(),
             ),
             (
                 "ip=10.0.0.5::10.0.0.1:255.255.255.0:host:ens3:none:10.0.0.2:10.0.0.3",
-                ens3("{address:10.0.0.5,control:manual,dns_nameservers:[10.0.0.2,10.0.0.3],gateway:10.0.0.1,netmask:255.255.255.0,type:static}"),
+                ens3("{address:10.0.0.5,dns_nameservers:[10.0.0.2,10.0.0.3],gateway:10.0.0.1,netmask:255.255.255.0,type:static}"),
             ),
             (
                 "ip=[fd00::5]::[fd00::1]:64::ens3:none:9000 nameserver=fd00::2",
-                "[{mac_address:52:54:00:00:00:01,mtu:9000,name:ens3,subnets:[{address:fd00::5,control:manual,dns_nameservers:[fd00::2],gateway:fd00::1,netmask:64,type:static}],type:physical}]".into(),
+                "[{mac_address:52:54:00:00:00:01,mtu:9000,name:ens3,subnets:[{address:fd00::5,dns_nameservers:[fd00::2],gateway:fd00::1,netmask:64,type:static}],type:physical}]".into(),
             ),
-            ("ip=ens3:auto6", ens3("{control:manual,type:ipv6_slaac}")),
-            ("ip=10.0.0.5", ens3("{address:10.0.0.5,control:manual,type:static}")),
+            ("ip=ens3:auto6", ens3("{type:ipv6_slaac}")),
+            ("ip=10.0.0.5", ens3("{address:10.0.0.5,type:static}")),
         ] {
             assert_eq!(convert(line), Ok((expected, 0)), "{line}");
         }
@@ -255,7 +257,7 @@ mod tests {
         {
             assert!(convert(nothing).is_err(), "{nothing}");
         }
-        assert_eq!(convert("ip=what ip=dhcp"), Ok((ens3(dhcp), 1)));
+        assert_eq!(convert("ip=what ip=ens3:dhcp"), Ok((ens3(dhcp), 1)));
     }
 
     #[test]
