@@ -115,8 +115,12 @@ pub fn apply(sys: &System, plan: &Plan<'_>) -> Result<Applied> {
     for text in odd.iter().take(MOST_SAID) {
         warning!(sys, "{text}");
     }
+    if odd.len() > MOST_SAID {
+        warning!(sys, "{} more remarks on the network configuration", odd.len() - MOST_SAID);
+    }
+    applied.problems.extend(odd);
     // No fault of anybody's: for the log, not for the status.
-    for text in rendered.lost.iter() {
+    for text in rendered.lost.iter().take(MOST_SAID) {
         info!(sys, "{text}");
     }
     applied.renderer = Some(renderer.name);

@@ -44,7 +44,9 @@ fn read(text: &str) -> Model {
 
 fn rendered(text: &str) -> String {
     let known = Known::default();
-    let converted = netconfig::convert("yaml", "made up", text, "netplan", "debian", &known).unwrap();
+    let converted =
+        netconfig::convert("yaml", "made up", text, "netplan", &netconfig::Target::of("debian"), &known)
+            .unwrap();
     converted.files.into_iter().next().unwrap().content
 }
 

@@ -4,7 +4,7 @@
 use std::process::ExitCode;
 
 use config::yaml::{Style, emit};
-use netconfig::{Known, Target, apply, render};
+use netconfig::{Known, Target, apply, gather, render};
 use system::{Error, Result, System, warning};
 
 use crate::arguments::NetConvert;
@@ -38,7 +38,14 @@ fn convert(machine: &Machine, args: &NetConvert) -> Result<()> {
     let text = String::from_utf8(bytes)
         .map_err(|_| Error::new(format!("{}: the text is not UTF-8", args.network_data)))?;
     let pairs: Option<Vec<(&str, &str)>> = args.mac.iter().map(|pair| pair.split_once(',')).collect();
-    let known = Known::from_pairs(pairs.ok_or_else(|| Error::new("--mac: expected NAME,MAC"))?);
+    let mut known = Known::from_pairs(pairs.ok_or_else(|| Error::new("--mac: expected NAME,MAC"))?);
+    if args.kind == "eni" {
+        // Other files that it names count from its own folder.
+        let folder = absolute(&args.network_data)?.parent().map(|p| p.display().to_string());
+        let folder = folder.unwrap_or_default();
+        known.includes = gather::interfaces_files(&System::new("/"), &text, &folder);
+        known.folder = Some(folder);
+    }
     let renderer = render::named(&args.output_kind).ok_or_else(|| Error::new("unknown output format"))?;
     let (config, findings) =
         netconfig::read(&args.kind, &args.network_data, &text, &known).map_err(Error::new)?;
