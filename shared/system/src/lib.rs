@@ -6,6 +6,7 @@
 //! Nothing here knows a cloud, a distribution or a module.
 
 mod account;
+mod address;
 mod clock;
 mod command;
 mod console;
@@ -19,9 +20,11 @@ mod labels;
 pub mod libexec;
 mod link;
 mod log;
+mod netlink;
 mod output;
 mod plan;
 mod read;
+mod packet;
 mod root;
 mod scratch;
 mod stream;
@@ -29,15 +32,17 @@ mod swap_file;
 mod udev;
 
 pub use account::{Group, User, parse_group, parse_passwd};
+pub use address::{LinkAddress, Prefix, Route};
 pub use clock::{Clock, Deadline, log_time, rfc2822};
 pub use command::{Command, Finished, Output};
 pub use disk::Growable;
 pub use error::{Error, Result, ResultExt};
 pub use file::{Change, Write};
 pub use http::{Fetch, Fetched};
-pub use link::{Link, LinkAddress};
+pub use link::Link;
 pub use log::{Level, Log};
 pub use plan::{Cause, Noted};
+pub use packet::{PacketSocket, Protocol};
 pub use root::Root;
 pub use scratch::make_scratch;
 pub use stream::Streams;

@@ -1,0 +1,358 @@
+//! Addresses of links, and routes, through netlink, without `ip`. Only the running machine has them; below another
+//! root changes are noted and nothing else happens.
+
+use std::fmt;
+use std::io::{Error as IoError, ErrorKind};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::str::FromStr;
+use std::time::Duration;
+
+use crate::netlink::{CREATE, attribute, attributes, change, dump, number};
+use crate::{Effect, Result, ResultExt, System, debug};
+
+const ADDRESS_HEADER: usize = 8;
+const ROUTE_HEADER: usize = 12;
+/// IFA_CACHEINFO's "for ever".
+const FOREVER: u32 = u32::MAX;
+/// The next hop is on the link although no route says so (RTNH_F_ONLINK, linux/rtnetlink.h).
+const ON_LINK: u32 = 4;
+/// Routes that DHCP asked for (RTPROT_DHCP), as other clients mark theirs.
+const FROM_DHCP: u8 = 16;
+
+/// An address and how many of its bits are the network's: `192.0.2.7/24`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Prefix {
+    pub address: IpAddr,
+    pub length: u8,
+}
+
+impl Prefix {
+    pub fn new(address: impl Into<IpAddr>, length: u8) -> Prefix {
+        let address = address.into();
+        Prefix { address, length: length.min(if address.is_ipv4() { 32 } else { 128 }) }
+    }
+
+    /// Everything: the destination of a default route.
+    pub fn everything(ipv6: bool) -> Prefix {
+        Prefix {
+            address: if ipv6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() },
+            length: 0,
+        }
+    }
+
+    /// Whether an address is inside.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        match (self.address, address) {
+            (IpAddr::V4(mine), IpAddr::V4(other)) => {
+                let mask = u32::MAX.checked_shl(32 - u32::from(self.length)).unwrap_or(0);
+                u32::from(mine) & mask == u32::from(other) & mask
+            }
+            (IpAddr::V6(mine), IpAddr::V6(other)) => {
+                let mask = u128::MAX.checked_shl(128 - u32::from(self.length)).unwrap_or(0);
+                u128::from(mine) & mask == u128::from(other) & mask
+            }
+            _ => false,
+        }
+    }
+
+    /// The network alone: the bits of the host are zero.
+    pub fn network(&self) -> Prefix {
+        let address = match self.address {
+            IpAddr::V4(a) => {
+                let mask = u32::MAX.checked_shl(32 - u32::from(self.length)).unwrap_or(0);
+                Ipv4Addr::from(u32::from(a) & mask).into()
+            }
+            IpAddr::V6(a) => {
+                let mask = u128::MAX.checked_shl(128 - u32::from(self.length)).unwrap_or(0);
+                Ipv6Addr::from(u128::from(a) & mask).into()
+            }
+        };
+        Prefix { address, length: self.length }
+    }
+}
+
+impl fmt::Display for Prefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.address, self.length)
+    }
+}
+
+impl FromStr for Prefix {
+    type Err = ();
+
+    fn from_str(text: &str) -> std::result::Result<Prefix, ()> {
+        let (address, length) = text.split_once('/').ok_or(())?;
+        let address: IpAddr = address.parse().map_err(drop)?;
+        let length: u8 = length.parse().map_err(drop)?;
+        let prefix = Prefix::new(address, length);
+        if prefix.length == length { Ok(prefix) } else { Err(()) }
+    }
+}
+
+/// An address that a link has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LinkAddress {
+    pub index: u32,
+    pub ipv6: bool,
+    /// Reaches beyond the link.
+    pub global: bool,
+    /// Configured, not learned for a time.
+    pub permanent: bool,
+    /// Not to be used yet, or never: somebody else may have it too (RFC 4862).
+    pub tentative: bool,
+    pub prefix: Prefix,
+}
+
+/// A route of the main table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Route {
+    pub to: Prefix,
+    /// The next hop; `None`: the destination is on the link itself.
+    pub via: Option<IpAddr>,
+    /// The link's number.
+    pub link: u32,
+    /// The source address of what goes this way.
+    pub source: Option<IpAddr>,
+    /// The next hop is on the link even if no other route says so.
+    pub on_link: bool,
+}
+
+impl fmt::Display for Route {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.to)?;
+        self.via.map_or(Ok(()), |via| write!(f, " via {via}"))
+    }
+}
+
+impl System {
+    /// The addresses of the machine's links; none below a root of its own.
+    pub fn link_addresses(&self) -> Result<Vec<LinkAddress>> {
+        if !self.is_live() {
+            return Ok(Vec::new());
+        }
+        let messages =
+            dump(libc::RTM_GETADDR, &[0; ADDRESS_HEADER]).doing("listing addresses of network links")?;
+        Ok(messages.iter().filter_map(|m| address_of(m)).collect())
+    }
+
+    /// Gives the link of that number an address, for so long if that is said: the kernel takes it away then. `false`:
+    /// the link had it already, and nothing was changed.
+    pub fn add_address(
+        &self,
+        link: u32,
+        prefix: Prefix,
+        broadcast: Option<Ipv4Addr>,
+        lifetime: Option<Duration>,
+    ) -> Result<bool> {
+        let mut body = address_body(link, prefix);
+        if let Some(broadcast) = broadcast {
+            attribute(&mut body, libc::IFA_BROADCAST, &broadcast.octets());
+        }
+        if let Some(time) = lifetime {
+            let seconds = u32::try_from(time.as_secs()).unwrap_or(FOREVER).max(1);
+            let mut times = [0_u8; 16];
+            times[..4].copy_from_slice(&seconds.to_ne_bytes());
+            times[4..8].copy_from_slice(&seconds.to_ne_bytes());
+            attribute(&mut body, libc::IFA_CACHEINFO, &times);
+        }
+        self.set(libc::RTM_NEWADDR, CREATE, &body, format!("adding address {prefix} to network link {link}"))
+    }
+
+    /// Takes an address away. `false`: the link did not have it.
+    pub fn remove_address(&self, link: u32, prefix: Prefix) -> Result<bool> {
+        let what = format!("removing address {prefix} from network link {link}");
+        self.set(libc::RTM_DELADDR, 0, &address_body(link, prefix), what)
+    }
+
+    /// The unicast routes of the main table; none below a root of its own.
+    pub fn routes(&self) -> Result<Vec<Route>> {
+        if !self.is_live() {
+            return Ok(Vec::new());
+        }
+        let messages = dump(libc::RTM_GETROUTE, &[0; ROUTE_HEADER]).doing("listing routes")?;
+        Ok(messages.iter().filter_map(|m| route_of(m)).collect())
+    }
+
+    /// Adds a route. `false`: there was one to the same place already, which stays as it is.
+    pub fn add_route(&self, route: &Route) -> Result<bool> {
+        self.set(libc::RTM_NEWROUTE, CREATE, &route_body(route), format!("adding route {route}"))
+    }
+
+    /// Removes a route. `false`: there was no such route.
+    pub fn remove_route(&self, route: &Route) -> Result<bool> {
+        self.set(libc::RTM_DELROUTE, 0, &route_body(route), format!("removing route {route}"))
+    }
+
+    /// One change; `false` when things were as they should be already.
+    fn set(&self, kind: u16, flags: u16, body: &[u8], what: String) -> Result<bool> {
+        let mut changed = true;
+        if self.may_set_kernel() {
+            changed = match change(kind, flags, body) {
+                Err(e) if is_done_already(&e) => false,
+                other => other.map(|()| true).doing(&what)?,
+            };
+        }
+        debug!(self, "{what}{}", if changed { "" } else { ": as it was" });
+        self.note(Effect::Other { what });
+        Ok(changed)
+    }
+}
+
+/// The kernel's words for "is there" and "is gone".
+fn is_done_already(e: &IoError) -> bool {
+    const GONE: [i32; 4] = [libc::EADDRNOTAVAIL, libc::ESRCH, libc::ENODEV, libc::ENXIO];
+    e.kind() == ErrorKind::AlreadyExists || e.raw_os_error().is_some_and(|code| GONE.contains(&code))
+}
+
+fn family(address: IpAddr) -> u8 {
+    (if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 }) as u8
+}
+
+fn bytes(address: IpAddr) -> Vec<u8> {
+    match address {
+        IpAddr::V4(a) => a.octets().to_vec(),
+        IpAddr::V6(a) => a.octets().to_vec(),
+    }
+}
+
+/// struct ifaddrmsg and the address.
+fn address_body(link: u32, prefix: Prefix) -> Vec<u8> {
+    let is_local = match prefix.address {
+        IpAddr::V4(a) => a.is_link_local(),
+        IpAddr::V6(a) => a.is_unicast_link_local(),
+    };
+    let scope = if is_local { libc::RT_SCOPE_LINK } else { libc::RT_SCOPE_UNIVERSE };
+    let mut body = vec![family(prefix.address), prefix.length, 0, scope];
+    body.extend(link.to_ne_bytes());
+    attribute(&mut body, libc::IFA_LOCAL, &bytes(prefix.address));
+    attribute(&mut body, libc::IFA_ADDRESS, &bytes(prefix.address));
+    body
+}
+
+/// struct rtmsg and its attributes.
+fn route_body(route: &Route) -> Vec<u8> {
+    let scope = if route.via.is_some() { libc::RT_SCOPE_UNIVERSE } else { libc::RT_SCOPE_LINK };
+    let table = libc::RT_TABLE_MAIN;
+    let mut body =
+        vec![family(route.to.address), route.to.length, 0, 0, table, FROM_DHCP, scope, libc::RTN_UNICAST];
+    body.extend(if route.on_link && route.via.is_some() { ON_LINK } else { 0 }.to_ne_bytes());
+    if route.to.length > 0 {
+        attribute(&mut body, libc::RTA_DST, &bytes(route.to.network().address));
+    }
+    if let Some(via) = route.via {
+        attribute(&mut body, libc::RTA_GATEWAY, &bytes(via));
+    }
+    attribute(&mut body, libc::RTA_OIF, &route.link.to_ne_bytes());
+    if let Some(source) = route.source {
+        attribute(&mut body, libc::RTA_PREFSRC, &bytes(source));
+    }
+    body
+}
+
+fn address_of(message: &[u8]) -> Option<LinkAddress> {
+    let (family, length, flags, scope) =
+        (*message.first()?, *message.get(1)?, *message.get(2)?, *message.get(3)?);
+    let mut flags = u32::from(flags);
+    let (mut local, mut peer) = (None, None);
+    for (kind, value) in attributes(message.get(ADDRESS_HEADER..)?) {
+        match kind {
+            libc::IFA_LOCAL => local = ip(value),
+            libc::IFA_ADDRESS => peer = ip(value),
+            libc::IFA_FLAGS => flags = number(value, 0)?,
+            _ => {}
+        }
+    }
+    Some(LinkAddress {
+        index: number(message, 4)?,
+        ipv6: i32::from(family) == libc::AF_INET6,
+        global: scope == libc::RT_SCOPE_UNIVERSE,
+        permanent: flags & libc::IFA_F_PERMANENT != 0,
+        tentative: flags & (libc::IFA_F_TENTATIVE | libc::IFA_F_DADFAILED) != 0
+            && flags & libc::IFA_F_OPTIMISTIC == 0,
+        prefix: Prefix::new(local.or(peer)?, length),
+    })
+}
+
+fn route_of(message: &[u8]) -> Option<Route> {
+    let (family, length, kind) = (*message.first()?, *message.get(1)?, *message.get(7)?);
+    let mut table = u32::from(*message.get(4)?);
+    let flags = number(message, 8)?;
+    let ipv6 = i32::from(family) == libc::AF_INET6;
+    let mut to = Prefix::everything(ipv6);
+    let (mut via, mut link, mut source) = (None, 0, None);
+    for (kind, value) in attributes(message.get(ROUTE_HEADER..)?) {
+        match kind {
+            libc::RTA_DST => to = Prefix::new(ip(value)?, length),
+            libc::RTA_GATEWAY => via = ip(value),
+            libc::RTA_OIF => link = number(value, 0)?,
+            libc::RTA_PREFSRC => source = ip(value),
+            libc::RTA_TABLE => table = number(value, 0)?,
+            _ => {}
+        }
+    }
+    let is_usual = kind == libc::RTN_UNICAST && table == u32::from(libc::RT_TABLE_MAIN);
+    (is_usual && link != 0).then_some(Route { to, via, link, source, on_link: flags & ON_LINK != 0 })
+}
+
+fn ip(value: &[u8]) -> Option<IpAddr> {
+    match value.len() {
+        4 => Some(IpAddr::from(<[u8; 4]>::try_from(value).ok()?)),
+        16 => Some(IpAddr::from(<[u8; 16]>::try_from(value).ok()?)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_that_lie_about_their_length() {
+        for bytes in [&[][..], &[255; 15], &[0; 64], &[16, 0, 0, 0], &[255; 64]] {
+            let _ = (address_of(bytes), route_of(bytes));
+        }
+    }
+
+    #[test]
+    fn prefixes() {
+        for (text, inside, outside, network) in [
+            ("192.0.2.7/24", "192.0.2.255", "192.0.3.0", "192.0.2.0/24"),
+            ("10.0.0.1/32", "10.0.0.1", "10.0.0.2", "10.0.0.1/32"),
+            ("0.0.0.0/0", "255.255.255.255", "::", "0.0.0.0/0"),
+            ("2001:db8::7/64", "2001:db8::1", "2001:db8:0:1::1", "2001:db8::/64"),
+            ("::/0", "2001:db8::1", "192.0.2.1", "::/0"),
+        ] {
+            let prefix: Prefix = text.parse().unwrap();
+            assert_eq!(prefix.to_string(), text);
+            assert!(prefix.contains(inside.parse().unwrap()), "{text} {inside}");
+            assert!(!prefix.contains(outside.parse().unwrap()), "{text} {outside}");
+            assert_eq!(prefix.network().to_string(), network);
+        }
+        for text in ["", "1.2.3.4", "1.2.3.4/33", "1.2.3/8", "::1/129", "::1/x", "/8"] {
+            assert!(text.parse::<Prefix>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_asked_for_is_what_is_read() {
+        let route = Route {
+            to: "198.51.100.9/24".parse().unwrap(),
+            via: Some("192.0.2.1".parse().unwrap()),
+            link: 7,
+            source: Some("192.0.2.9".parse().unwrap()),
+            on_link: true,
+        };
+        let read = route_of(&route_body(&route)).unwrap();
+        assert_eq!(read, Route { to: route.to.network(), ..route });
+        let address = address_of(&address_body(3, "fe80::1/64".parse().unwrap())).unwrap();
+        assert_eq!((address.index, address.ipv6, address.global), (3, true, false));
+        assert_eq!(address.prefix.to_string(), "fe80::1/64");
+    }
+
+    #[test]
+    fn the_loopbacks_address_is_there() {
+        let addresses = System::new("/").link_addresses().unwrap();
+        assert!(addresses.iter().any(|a| a.prefix.to_string() == "127.0.0.1/8"), "{addresses:?}");
+        assert!(System::new("/").routes().is_ok());
+    }
+}

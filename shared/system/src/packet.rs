@@ -1,0 +1,144 @@
+//! Packets on one link below the kernel's own IP, for what must be said before there is an address (packet(7)).
+
+use std::io::{Error as IoError, Result as IoResult};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::socket::{MsgFlags, recv};
+
+use crate::{Deadline, Result, ResultExt, System};
+
+/// A packet's protocol, as Ethernet numbers it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    Ipv4,
+    Ipv6,
+}
+
+impl Protocol {
+    fn number(self) -> u16 {
+        match self {
+            Protocol::Ipv4 => libc::ETH_P_IP as u16,
+            Protocol::Ipv6 => libc::ETH_P_IPV6 as u16,
+        }
+    }
+}
+
+/// struct sockaddr_ll of linux/if_packet.h with room for the 20 bytes of an InfiniBand address, which the kernel
+/// reads although its own struct ends after 8.
+#[repr(C)]
+struct LinkLevel {
+    family: u16,
+    /// In the network's order.
+    protocol: u16,
+    index: i32,
+    hardware: u16,
+    kind: u8,
+    length: u8,
+    address: [u8; 20],
+}
+
+const SHORT: usize = size_of::<libc::sockaddr_ll>();
+
+/// An open socket. The link's own header is the kernel's business in both directions.
+#[derive(Debug)]
+pub struct PacketSocket {
+    socket: OwnedFd,
+    index: u32,
+    protocol: Protocol,
+}
+
+impl System {
+    /// Opens a socket that gets and sends packets of one protocol on the link of that number. Needs CAP_NET_RAW.
+    pub fn packet_socket(&self, link: u32, protocol: Protocol) -> Result<PacketSocket> {
+        open(link, protocol).doing(format_args!("opening a packet socket on network link {link}"))
+    }
+
+    /// Waits until one of these can be read (`false`) or written (`true`), or until the deadline. Says which.
+    pub fn wait_for(&self, fds: &[(BorrowedFd<'_>, bool)], deadline: Deadline) -> Vec<bool> {
+        let flags = |write| if write { PollFlags::POLLOUT } else { PollFlags::POLLIN };
+        let mut polled: Vec<PollFd> = fds.iter().map(|(fd, write)| PollFd::new(*fd, flags(*write))).collect();
+        // Rounded up: a wait of 0 would turn the last millisecond into a busy loop.
+        let left = deadline.left().as_millis().saturating_add(1).min(60_000);
+        let timeout = if deadline.is_over() { 0 } else { left as u16 };
+        match poll(&mut polled, PollTimeout::from(timeout)) {
+            Ok(_) => polled.iter().map(|p| p.any().unwrap_or(true)).collect(),
+            // A signal: the caller looks at its deadline and comes again.
+            Err(_) => vec![false; fds.len()],
+        }
+    }
+}
+
+fn address(index: u32, protocol: Protocol, to: &[u8]) -> LinkLevel {
+    let mut address = LinkLevel {
+        family: libc::AF_PACKET as u16,
+        protocol: protocol.number().to_be(),
+        index: index as i32,
+        hardware: 0,
+        kind: 0,
+        length: to.len().min(20) as u8,
+        address: [0; 20],
+    };
+    for (place, byte) in address.address.iter_mut().zip(to) {
+        *place = *byte;
+    }
+    address
+}
+
+#[allow(unsafe_code)]
+fn open(index: u32, protocol: Protocol) -> IoResult<PacketSocket> {
+    use std::os::fd::FromRawFd;
+    let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    // SAFETY: socket(2) takes no pointers; what it returns is checked, and then owned by nobody else. Protocol 0: no
+    // packet is queued before bind(2) has named the link.
+    let socket = unsafe {
+        let fd = libc::socket(libc::AF_PACKET, kind, 0);
+        if fd < 0 {
+            return Err(IoError::last_os_error());
+        }
+        OwnedFd::from_raw_fd(fd)
+    };
+    let address = address(index, protocol, &[]);
+    // SAFETY: the address lives through the call and is longer than the length that is given.
+    let done =
+        unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), SHORT as libc::socklen_t) };
+    if done < 0 { Err(IoError::last_os_error()) } else { Ok(PacketSocket { socket, index, protocol }) }
+}
+
+impl PacketSocket {
+    /// Sends one packet to a hardware address.
+    #[allow(unsafe_code)]
+    pub fn send(&self, packet: &[u8], to: &[u8]) -> IoResult<()> {
+        let address = address(self.index, self.protocol, to);
+        let length = SHORT.max(SHORT - 8 + to.len()).min(size_of::<LinkLevel>());
+        // SAFETY: packet and address live through the call; both lengths are theirs.
+        let sent = unsafe {
+            libc::sendto(
+                self.socket.as_raw_fd(),
+                packet.as_ptr().cast(),
+                packet.len(),
+                0,
+                (&raw const address).cast(),
+                length as libc::socklen_t,
+            )
+        };
+        if sent < 0 { Err(IoError::last_os_error()) } else { Ok(()) }
+    }
+
+    /// The next packet that has come, without waiting; `None` when there is none. What does not fit is cut.
+    pub fn receive<'a>(&self, buffer: &'a mut [u8]) -> IoResult<Option<&'a [u8]>> {
+        match recv(self.socket.as_raw_fd(), buffer, MsgFlags::empty()) {
+            Ok(length) => Ok(buffer.get(..length)),
+            // ENETDOWN is what a link that goes down leaves in the socket; it may come up again.
+            Err(Errno::EAGAIN | Errno::EINTR | Errno::ENETDOWN) => Ok(None),
+            Err(e) => Err(e.into()),
+        }
+    }
+}
+
+impl AsFd for PacketSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
