@@ -54,6 +54,11 @@ impl Deadline {
         self.0.saturating_duration_since(Instant::now())
     }
 
+    /// Whichever comes first.
+    pub fn earlier(self, other: Deadline) -> Deadline {
+        Deadline(self.0.min(other.0))
+    }
+
     pub fn is_over(&self) -> bool {
         self.left().is_zero()
     }

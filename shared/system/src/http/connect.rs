@@ -59,7 +59,7 @@ pub fn connect(host: &str, port: u16, deadline: Deadline) -> Result<Wire> {
     Err(last)
 }
 
-fn addresses(host: &str, port: u16, deadline: Deadline) -> Result<Vec<SocketAddr>> {
+pub fn addresses(host: &str, port: u16, deadline: Deadline) -> Result<Vec<SocketAddr>> {
     if let Some(address) = literal(host, port)? {
         return Ok(vec![address]);
     }

@@ -1,6 +1,7 @@
 //! Fetching by URL: http, https, `file://` and plain paths. Bounded in time, tries and size.
 
 mod connect;
+mod exchange;
 mod message;
 mod tunnel;
 mod url;
@@ -11,6 +12,7 @@ use std::io::{ErrorKind, Write as _};
 use std::time::Duration;
 
 use connect::Proxy;
+pub use exchange::Exchange;
 use url::{Url, shown};
 
 use crate::{Deadline, Effect, Error, Result, System, debug, info};
