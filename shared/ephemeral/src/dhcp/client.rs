@@ -1,0 +1,396 @@
+//! The client's side of the exchange (RFC 2131, 4.4) as a state machine: told what time it is and what came, it says
+//! what to send, and when it wants to be asked again. It has no socket and no clock, and ends only with a lease:
+//! giving up is its owner's business.
+
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use super::message::{Kind, Message, option};
+use crate::lease::Lease;
+
+/// The first wait for an answer, doubled each time up to the longest; each up to a second shorter or longer, so that
+/// a hall of machines that power up together does not speak at once (RFC 2131, 4.1).
+const FIRST_WAIT: Duration = Duration::from_secs(4);
+const LONGEST_WAIT: Duration = Duration::from_secs(64);
+/// Requests to a server that offered and then says nothing, before others are asked too.
+const MOST_REQUESTS: u32 = 3;
+/// After a refusal, so that a server that always refuses is not asked without a pause.
+const AFTER_REFUSAL: Duration = Duration::from_secs(1);
+/// Servers that are remembered as refusing.
+const MOST_REFUSING: usize = 16;
+/// Ethernet's payload.
+const LARGEST: u16 = 1500;
+/// ARP's number for InfiniBand, whose addresses have no room in a message (RFC 4390).
+const INFINIBAND: u8 = 32;
+
+/// What a client asks for besides an address.
+const WANTED: [u8; 11] = [
+    // In this order (RFC 3442): servers may cut what they have no room for.
+    option::ROUTES,
+    option::MASK,
+    option::ROUTER,
+    option::OLD_ROUTES,
+    option::MTU,
+    option::BROADCAST,
+    option::DNS,
+    option::DOMAIN,
+    option::HOST_NAME,
+    option::LEASE_TIME,
+    option::SERVER,
+];
+
+/// Who asks, and for what.
+#[derive(Debug, Clone, Default)]
+pub struct Identity {
+    /// ARP's number for the hardware: 1 for Ethernet, 32 for InfiniBand.
+    pub hardware: u8,
+    pub address: Vec<u8>,
+    /// Options to ask for beyond the usual ones.
+    pub options: Vec<u8>,
+}
+
+/// What came of a packet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// Nothing: not for us, or of no use; and why.
+    Ignored(&'static str),
+    Offered(Ipv4Addr),
+    /// The server takes its offer back, in its own words.
+    Refused(String),
+    Granted(Box<Lease>),
+}
+
+#[derive(Debug)]
+enum State {
+    Discovering,
+    Requesting { offer: Message, server: Ipv4Addr },
+    Bound,
+}
+
+#[derive(Debug)]
+pub struct Client {
+    identity: Identity,
+    state: State,
+    xid: u32,
+    /// A xorshift generator: jitter and transaction numbers need no better one.
+    random: u64,
+    /// When to send again.
+    next: Duration,
+    sent: u32,
+    began: Option<Duration>,
+    refusals: u32,
+    /// Servers that refused or fell silent, and an offer of such a server for the case that there is no other.
+    refusing: Vec<Ipv4Addr>,
+    second_choice: Option<(Message, Ipv4Addr)>,
+}
+
+impl Client {
+    /// One that begins at once. `seed`: any number that differs between machines and boots.
+    pub fn new(identity: Identity, seed: u64) -> Client {
+        let mut client = Client {
+            identity,
+            state: State::Discovering,
+            xid: 0,
+            random: seed | 1,
+            next: Duration::ZERO,
+            sent: 0,
+            began: None,
+            refusals: 0,
+            refusing: Vec::new(),
+            second_choice: None,
+        };
+        client.xid = client.draw() as u32;
+        client
+    }
+
+    fn draw(&mut self) -> u64 {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        self.random.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    /// When it wants to be asked next; `None` once it has a lease.
+    pub fn next(&self) -> Option<Duration> {
+        (!matches!(self.state, State::Bound)).then_some(self.next)
+    }
+
+    /// The message to send now, if one is due.
+    pub fn poll(&mut self, now: Duration) -> Option<Vec<u8>> {
+        if now < self.next {
+            return None;
+        }
+        let began = *self.began.get_or_insert(now);
+        match &self.state {
+            State::Bound => return None,
+            State::Requesting { server, .. } if self.sent >= MOST_REQUESTS => {
+                let silent = *server;
+                self.start_over(silent);
+            }
+            State::Discovering if self.sent > 0 => {
+                // Nobody better answered in all that time.
+                if let Some((offer, server)) = self.second_choice.take() {
+                    self.request(offer, server);
+                }
+            }
+            _ => {}
+        }
+        let jitter = Duration::from_millis(self.draw() % 2000);
+        let wait = FIRST_WAIT.saturating_mul(1 << self.sent.min(8)).min(LONGEST_WAIT);
+        self.next = now + wait + jitter - Duration::from_secs(1);
+        self.sent += 1;
+        Some(self.message(now.saturating_sub(began)).encode())
+    }
+
+    fn request(&mut self, offer: Message, server: Ipv4Addr) {
+        self.state = State::Requesting { offer, server };
+        self.sent = 0;
+        self.second_choice = None;
+    }
+
+    /// Back to the beginning, with a new transaction, so that late answers to the old one do not count.
+    fn start_over(&mut self, server: Ipv4Addr) {
+        if self.refusing.len() < MOST_REFUSING && !self.refusing.contains(&server) {
+            self.refusing.push(server);
+        }
+        self.state = State::Discovering;
+        self.xid = self.draw() as u32;
+        self.sent = 0;
+        self.second_choice = None;
+    }
+
+    fn message(&self, elapsed: Duration) -> Message {
+        let mut options = Vec::new();
+        let kind = match &self.state {
+            State::Requesting { .. } => Kind::Request,
+            _ => Kind::Discover,
+        };
+        options.push((option::TYPE, vec![kind as u8]));
+        if self.identity.hardware == INFINIBAND {
+            let address = &self.identity.address;
+            let mut id = vec![INFINIBAND];
+            id.extend(&address[address.len().saturating_sub(8)..]);
+            options.push((option::CLIENT, id));
+        }
+        if let State::Requesting { offer, server } = &self.state {
+            options.push((option::REQUESTED, offer.yours.octets().to_vec()));
+            options.push((option::SERVER, server.octets().to_vec()));
+        }
+        options.push((option::LARGEST, LARGEST.to_be_bytes().to_vec()));
+        let wanted = WANTED.into_iter().chain(self.identity.options.iter().copied());
+        options.push((option::WANTED, wanted.collect()));
+        let is_infiniband = self.identity.hardware == INFINIBAND;
+        Message {
+            is_reply: false,
+            hardware: self.identity.hardware,
+            xid: self.xid,
+            seconds: u16::try_from(elapsed.as_secs()).unwrap_or(u16::MAX),
+            // Packets reach a packet socket before there is an address; an InfiniBand link cannot be told which.
+            broadcast: is_infiniband,
+            client: Ipv4Addr::UNSPECIFIED,
+            yours: Ipv4Addr::UNSPECIFIED,
+            next_server: Ipv4Addr::UNSPECIFIED,
+            relay: Ipv4Addr::UNSPECIFIED,
+            address: if is_infiniband { Vec::new() } else { self.identity.address.clone() },
+            options,
+        }
+    }
+
+    /// Takes what came from `source` for a DHCP client.
+    pub fn receive(&mut self, now: Duration, source: Ipv4Addr, bytes: &[u8]) -> Event {
+        let Some(message) = Message::decode(bytes) else { return Event::Ignored("no DHCP message") };
+        if !message.is_reply || message.xid != self.xid {
+            return Event::Ignored("not an answer to us");
+        }
+        if self.identity.hardware != INFINIBAND && message.address != self.identity.address {
+            return Event::Ignored("an answer to somebody else");
+        }
+        let server = message.address_option(option::SERVER).unwrap_or(source);
+        match (message.kind(), &self.state) {
+            (Some(Kind::Offer), State::Discovering) => {
+                if Lease::of(&message).is_err() || server.is_unspecified() {
+                    return Event::Ignored("an offer of nothing usable");
+                }
+                if self.refusing.contains(&server) {
+                    self.second_choice.get_or_insert((message, server));
+                    return Event::Ignored("an offer of a server that refused or fell silent before");
+                }
+                self.request(message, server);
+                self.next = now;
+                Event::Offered(server)
+            }
+            (Some(Kind::Ack), State::Requesting { server: chosen, .. }) if server == *chosen => {
+                match Lease::of(&message) {
+                    Ok(lease) => {
+                        self.state = State::Bound;
+                        Event::Granted(Box::new(lease))
+                    }
+                    Err(why) => Event::Ignored(why),
+                }
+            }
+            (Some(Kind::Nak), State::Requesting { server: chosen, .. }) if server == *chosen => {
+                let words = message.option(option::MESSAGE).unwrap_or_default();
+                let words: String =
+                    String::from_utf8_lossy(words).chars().filter(|c| !c.is_control()).take(100).collect();
+                self.start_over(server);
+                self.refusals += 1;
+                self.next = now + AFTER_REFUSAL.saturating_mul(1 << self.refusals.min(5)) / 2;
+                Event::Refused(words)
+            }
+            (Some(Kind::Offer | Kind::Ack | Kind::Nak), _) => Event::Ignored("not what was asked for"),
+            _ => Event::Ignored("not a server's message"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
+    const SERVER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+    const OTHER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
+
+    fn client() -> Client {
+        Client::new(Identity { hardware: 1, address: MAC.to_vec(), options: vec![245] }, 42)
+    }
+
+    fn seconds(s: f64) -> Duration {
+        Duration::from_secs_f64(s)
+    }
+
+    fn sent(bytes: Option<Vec<u8>>) -> Message {
+        Message::decode(&bytes.unwrap()).unwrap()
+    }
+
+    fn answer(to: &Message, kind: Kind, server: Ipv4Addr) -> Message {
+        let mut answer = to.clone();
+        answer.is_reply = true;
+        answer.yours = Ipv4Addr::new(192, 0, 2, 77);
+        answer.options = vec![
+            (option::TYPE, vec![kind as u8]),
+            (option::SERVER, server.octets().to_vec()),
+            (option::MASK, vec![255, 255, 255, 0]),
+        ];
+        answer
+    }
+
+    fn give(client: &mut Client, now: f64, message: &Message) -> Event {
+        client.receive(seconds(now), SERVER, &message.encode())
+    }
+
+    #[test]
+    fn the_usual_way() {
+        let mut client = client();
+        let discover = sent(client.poll(Duration::ZERO));
+        assert_eq!((discover.kind(), discover.address.as_slice()), (Some(Kind::Discover), &MAC[..]));
+        assert_eq!(discover.option(option::WANTED).and_then(<[u8]>::last), Some(&245));
+        assert_eq!(client.poll(seconds(0.1)), None);
+        assert_eq!(give(&mut client, 0.2, &answer(&discover, Kind::Offer, SERVER)), Event::Offered(SERVER));
+        let request = sent(client.poll(seconds(0.2)));
+        assert_eq!((request.kind(), request.xid), (Some(Kind::Request), discover.xid));
+        assert_eq!(request.address_option(option::REQUESTED), Some(Ipv4Addr::new(192, 0, 2, 77)));
+        assert_eq!(request.address_option(option::SERVER), Some(SERVER));
+        let Event::Granted(lease) = give(&mut client, 0.3, &answer(&request, Kind::Ack, SERVER)) else {
+            panic!("no lease")
+        };
+        assert_eq!(lease.address.to_string(), "192.0.2.77/24");
+        assert_eq!((client.next(), client.poll(seconds(1e6))), (None, None));
+    }
+
+    #[test]
+    fn waits_double_with_jitter() {
+        let mut client = client();
+        let (mut at, mut waits) = (Duration::ZERO, Vec::new());
+        for _ in 0..8 {
+            assert!(client.poll(at).is_some());
+            let next = client.next().unwrap();
+            waits.push((next - at).as_secs_f64());
+            at = next;
+        }
+        for (wait, middle) in waits.iter().zip([4.0, 8.0, 16.0, 32.0, 64.0, 64.0, 64.0, 64.0]) {
+            assert!((wait - middle).abs() <= 1.0, "{waits:?}");
+        }
+        let exact = waits.iter().filter(|w| w.fract() == 0.0).count();
+        assert!(exact < 4, "no jitter: {waits:?}");
+        assert!(sent(client.poll(at)).seconds > 200);
+    }
+
+    #[test]
+    fn a_refusal_leads_to_another_server() {
+        let mut client = client();
+        let discover = sent(client.poll(Duration::ZERO));
+        give(&mut client, 0.1, &answer(&discover, Kind::Offer, SERVER));
+        let request = sent(client.poll(seconds(0.1)));
+        let mut nak = answer(&request, Kind::Nak, SERVER);
+        nak.options.push((option::MESSAGE, b"no\x1b[31m".to_vec()));
+        assert_eq!(give(&mut client, 0.2, &nak), Event::Refused("no[31m".into()));
+        assert_eq!(client.poll(seconds(0.3)), None, "not without a pause");
+        let again = sent(client.poll(seconds(1.3)));
+        assert_eq!(again.kind(), Some(Kind::Discover));
+        assert_ne!(again.xid, discover.xid);
+        let late = answer(&discover, Kind::Offer, SERVER);
+        assert_eq!(give(&mut client, 1.4, &late), Event::Ignored("not an answer to us"));
+        assert!(matches!(give(&mut client, 1.4, &answer(&again, Kind::Offer, SERVER)), Event::Ignored(_)));
+        assert_eq!(give(&mut client, 1.5, &answer(&again, Kind::Offer, OTHER)), Event::Offered(OTHER));
+        assert_eq!(sent(client.poll(seconds(1.5))).address_option(option::SERVER), Some(OTHER));
+    }
+
+    #[test]
+    fn the_only_server_gets_another_chance() {
+        let mut client = client();
+        let discover = sent(client.poll(Duration::ZERO));
+        give(&mut client, 0.0, &answer(&discover, Kind::Offer, SERVER));
+        let mut now = 0.0;
+        // It falls silent: so many requests, then a discover.
+        for _ in 0..MOST_REQUESTS {
+            assert_eq!(sent(client.poll(seconds(now))).kind(), Some(Kind::Request));
+            now = client.next().unwrap().as_secs_f64();
+        }
+        let again = sent(client.poll(seconds(now)));
+        assert_eq!(again.kind(), Some(Kind::Discover));
+        assert!(matches!(give(&mut client, now, &answer(&again, Kind::Offer, SERVER)), Event::Ignored(_)));
+        now = client.next().unwrap().as_secs_f64();
+        assert_eq!(sent(client.poll(seconds(now))).kind(), Some(Kind::Request));
+    }
+
+    #[test]
+    fn what_is_not_ours_changes_nothing() {
+        let mut client = client();
+        let discover = sent(client.poll(Duration::ZERO));
+        let offer = answer(&discover, Kind::Offer, SERVER);
+        let mut somebody = offer.clone();
+        somebody.address[5] = 9;
+        let mut other_xid = offer.clone();
+        other_xid.xid ^= 1;
+        let mut question = offer.clone();
+        question.is_reply = false;
+        let mut empty = offer.clone();
+        empty.yours = Ipv4Addr::UNSPECIFIED;
+        let mut untyped = offer.clone();
+        untyped.options.remove(0);
+        let ack = answer(&discover, Kind::Ack, SERVER);
+        let nak = answer(&discover, Kind::Nak, SERVER);
+        for message in [somebody, other_xid, question, empty, untyped, ack, nak] {
+            let event = give(&mut client, 0.1, &message);
+            assert!(matches!(event, Event::Ignored(_)), "{message:?}: {event:?}");
+        }
+        assert!(matches!(client.receive(Duration::ZERO, SERVER, b"garbage"), Event::Ignored(_)));
+        give(&mut client, 0.2, &offer);
+        let request = sent(client.poll(seconds(0.2)));
+        for kind in [Kind::Ack, Kind::Nak] {
+            let event = give(&mut client, 0.3, &answer(&request, kind, OTHER));
+            assert!(matches!(event, Event::Ignored(_)), "{kind:?} of a server that was not chosen");
+        }
+        assert!(matches!(give(&mut client, 0.4, &answer(&request, Kind::Ack, SERVER)), Event::Granted(_)));
+    }
+
+    #[test]
+    fn infiniband() {
+        let address: Vec<u8> = (0..20).collect();
+        let mut client = Client::new(Identity { hardware: 32, address, options: vec![] }, 1);
+        let discover = sent(client.poll(Duration::ZERO));
+        assert_eq!((discover.address.len(), discover.broadcast), (0, true));
+        assert_eq!(discover.option(option::CLIENT), Some(&[32, 12, 13, 14, 15, 16, 17, 18, 19][..]));
+    }
+}

@@ -1,0 +1,290 @@
+//! DHCP messages: bytes ↔ values (RFC 2131, 2132, 3396). Whatever the bytes, reading them ends, never panics and
+//! keeps no more than they hold.
+
+use std::net::Ipv4Addr;
+
+/// Fixed fields up to the options, and the cookie that begins those.
+const FIXED: usize = 236;
+const COOKIE: [u8; 4] = [99, 130, 83, 99];
+/// What every relay and server takes (RFC 1542: BOOTP messages were never shorter).
+const SHORTEST: usize = 300;
+/// No datagram is longer.
+const LONGEST: usize = 65_507;
+
+/// Codes of options (RFC 2132 and others).
+pub mod option {
+    pub const MASK: u8 = 1;
+    pub const ROUTER: u8 = 3;
+    pub const DNS: u8 = 6;
+    pub const HOST_NAME: u8 = 12;
+    pub const DOMAIN: u8 = 15;
+    pub const MTU: u8 = 26;
+    pub const BROADCAST: u8 = 28;
+    pub const REQUESTED: u8 = 50;
+    pub const LEASE_TIME: u8 = 51;
+    pub const OVERLOAD: u8 = 52;
+    pub const TYPE: u8 = 53;
+    pub const SERVER: u8 = 54;
+    pub const WANTED: u8 = 55;
+    pub const MESSAGE: u8 = 56;
+    pub const LARGEST: u8 = 57;
+    pub const CLIENT: u8 = 61;
+    /// Classless static routes (RFC 3442), and the number that was used for them before.
+    pub const ROUTES: u8 = 121;
+    pub const OLD_ROUTES: u8 = 249;
+    /// Private use; Azure's wire server.
+    pub const WIRE_SERVER: u8 = 245;
+    pub(super) const PAD: u8 = 0;
+    pub(super) const END: u8 = 255;
+}
+
+/// What a message is (option 53).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Discover = 1,
+    Offer = 2,
+    Request = 3,
+    Decline = 4,
+    Ack = 5,
+    Nak = 6,
+    Release = 7,
+    Inform = 8,
+}
+
+const KINDS: [Kind; 8] = [
+    Kind::Discover,
+    Kind::Offer,
+    Kind::Request,
+    Kind::Decline,
+    Kind::Ack,
+    Kind::Nak,
+    Kind::Release,
+    Kind::Inform,
+];
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    /// From a server to a client.
+    pub is_reply: bool,
+    /// ARP's number for the hardware.
+    pub hardware: u8,
+    pub xid: u32,
+    pub seconds: u16,
+    /// The client cannot get unicast packets yet.
+    pub broadcast: bool,
+    pub client: Ipv4Addr,
+    /// The address that the client gets.
+    pub yours: Ipv4Addr,
+    pub next_server: Ipv4Addr,
+    pub relay: Ipv4Addr,
+    /// The client's hardware address, at most 16 bytes.
+    pub address: Vec<u8>,
+    /// Code and value, in order; one that came in pieces is whole.
+    pub options: Vec<(u8, Vec<u8>)>,
+}
+
+impl Message {
+    pub fn option(&self, code: u8) -> Option<&[u8]> {
+        self.options.iter().find(|(c, _)| *c == code).map(|(_, value)| value.as_slice())
+    }
+
+    /// An option that is one address; its first where it is a list.
+    pub fn address_option(&self, code: u8) -> Option<Ipv4Addr> {
+        self.addresses(code).into_iter().next()
+    }
+
+    /// An option that is a list of addresses. What is left over at its end is passed over.
+    pub fn addresses(&self, code: u8) -> Vec<Ipv4Addr> {
+        let value = self.option(code).unwrap_or_default();
+        value.chunks_exact(4).map(|c| Ipv4Addr::new(c[0], c[1], c[2], c[3])).collect()
+    }
+
+    pub fn number_option(&self, code: u8) -> Option<u32> {
+        match *self.option(code)? {
+            [a, b] => Some(u32::from(u16::from_be_bytes([a, b]))),
+            [a, b, c, d] => Some(u32::from_be_bytes([a, b, c, d])),
+            _ => None,
+        }
+    }
+
+    pub fn kind(&self) -> Option<Kind> {
+        let [number] = *self.option(option::TYPE)? else { return None };
+        KINDS.into_iter().find(|k| *k as u8 == number)
+    }
+
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = vec![if self.is_reply { 2 } else { 1 }, self.hardware, 0, 0];
+        let address = &self.address[..self.address.len().min(16)];
+        bytes[2] = address.len() as u8;
+        bytes.extend(self.xid.to_be_bytes());
+        bytes.extend(self.seconds.to_be_bytes());
+        bytes.extend(if self.broadcast { 0x8000_u16 } else { 0 }.to_be_bytes());
+        for part in [self.client, self.yours, self.next_server, self.relay] {
+            bytes.extend(part.octets());
+        }
+        bytes.extend(address);
+        bytes.resize(FIXED, 0);
+        bytes.extend(COOKIE);
+        for (code, value) in &self.options {
+            let mut rest = value.as_slice();
+            loop {
+                let (piece, after) = rest.split_at(rest.len().min(255));
+                bytes.extend([*code, piece.len() as u8]);
+                bytes.extend(piece);
+                rest = after;
+                if rest.is_empty() {
+                    break;
+                }
+            }
+        }
+        bytes.push(option::END);
+        bytes.resize(bytes.len().max(SHORTEST), 0);
+        bytes
+    }
+
+    /// `None` for what is no DHCP message. Options end where the bytes do, whatever their lengths say.
+    pub fn decode(bytes: &[u8]) -> Option<Message> {
+        let bytes = &bytes[..bytes.len().min(LONGEST)];
+        let fixed = bytes.get(..FIXED)?;
+        let area = bytes.get(FIXED..)?.strip_prefix(&COOKIE)?;
+        let ip = |at: usize| Ipv4Addr::new(fixed[at], fixed[at + 1], fixed[at + 2], fixed[at + 3]);
+        let is_reply = match fixed[0] {
+            1 => false,
+            2 => true,
+            _ => return None,
+        };
+        let length = usize::from(fixed[2]);
+        let mut message = Message {
+            is_reply,
+            hardware: fixed[1],
+            xid: u32::from_be_bytes([fixed[4], fixed[5], fixed[6], fixed[7]]),
+            seconds: u16::from_be_bytes([fixed[8], fixed[9]]),
+            broadcast: fixed[10] & 0x80 != 0,
+            client: ip(12),
+            yours: ip(16),
+            next_server: ip(20),
+            relay: ip(24),
+            address: fixed.get(28..28 + length.min(16))?.to_vec(),
+            options: Vec::new(),
+        };
+        message.read_options(area);
+        // Where they did not suffice the two name fields hold more of them: the boot file's first.
+        let overload = message.option(option::OVERLOAD).and_then(|v| v.first().copied()).unwrap_or(0);
+        if overload & 1 != 0 {
+            message.read_options(&fixed[108..FIXED]);
+        }
+        if overload & 2 != 0 {
+            message.read_options(&fixed[44..108]);
+        }
+        Some(message)
+    }
+
+    fn read_options(&mut self, mut area: &[u8]) {
+        while let [code, after @ ..] = area {
+            match *code {
+                option::PAD => area = after,
+                option::END => return,
+                code => {
+                    let Some((length, after)) = after.split_first() else { return };
+                    let Some(value) = after.get(..usize::from(*length)) else { return };
+                    // The pieces of one option are one value (RFC 3396).
+                    match self.options.iter_mut().find(|(c, _)| *c == code) {
+                        Some((_, whole)) => whole.extend_from_slice(value),
+                        None => self.options.push((code, value.to_vec())),
+                    }
+                    area = &after[usize::from(*length)..];
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub fn message(options: Vec<(u8, Vec<u8>)>) -> Message {
+        Message {
+            is_reply: true,
+            hardware: 1,
+            xid: 0x0102_0304,
+            seconds: 3,
+            broadcast: true,
+            client: Ipv4Addr::UNSPECIFIED,
+            yours: Ipv4Addr::new(192, 0, 2, 7),
+            next_server: Ipv4Addr::new(192, 0, 2, 1),
+            relay: Ipv4Addr::new(192, 0, 2, 2),
+            address: vec![2, 0, 0, 0, 0, 1],
+            options,
+        }
+    }
+
+    #[test]
+    fn there_and_back() {
+        let long: Vec<u8> = (0..700).map(|n| n as u8).collect();
+        for options in [
+            vec![],
+            vec![(53, vec![5])],
+            vec![(53, vec![2]), (12, b"name".to_vec()), (80, vec![]), (121, long)],
+        ] {
+            let sent = message(options);
+            let bytes = sent.encode();
+            assert!(bytes.len() >= SHORTEST);
+            assert_eq!(Message::decode(&bytes), Some(sent));
+        }
+    }
+
+    #[test]
+    fn the_bytes_of_the_standard() {
+        let bytes = message(vec![(53, vec![2]), (54, vec![192, 0, 2, 1])]).encode();
+        assert_eq!(bytes[..12], [2, 1, 6, 0, 1, 2, 3, 4, 0, 3, 0x80, 0]);
+        assert_eq!(bytes[16..20], [192, 0, 2, 7]);
+        assert_eq!(bytes[28..36], [2, 0, 0, 0, 0, 1, 0, 0]);
+        assert_eq!(bytes[236..250], [99, 130, 83, 99, 53, 1, 2, 54, 4, 192, 0, 2, 1, 255]);
+    }
+
+    #[test]
+    fn overloaded_fields_and_pieces() {
+        let mut bytes = message(vec![(53, vec![5]), (52, vec![3])]).encode();
+        bytes[108..117].copy_from_slice(&[0, 3, 4, 192, 0, 2, 9, 255, 12]);
+        bytes[44..52].copy_from_slice(&[121, 2, 0, 10, 121, 1, 9, 255]);
+        let message = Message::decode(&bytes).unwrap();
+        assert_eq!(message.address_option(3), Some(Ipv4Addr::new(192, 0, 2, 9)));
+        assert_eq!(message.option(121), Some(&[0, 10, 9][..]));
+        assert_eq!(message.option(12), None);
+        assert_eq!(message.kind(), Some(Kind::Ack));
+    }
+
+    #[test]
+    fn numbers_and_lists_of_odd_lengths() {
+        let m =
+            message(vec![(26, vec![5, 220]), (51, vec![0, 1, 0, 0]), (3, vec![1, 2, 3, 4, 5]), (6, vec![1])]);
+        assert_eq!((m.number_option(26), m.number_option(51)), (Some(1500), Some(65536)));
+        assert_eq!(m.addresses(3), [Ipv4Addr::new(1, 2, 3, 4)]);
+        assert_eq!((m.address_option(6), m.number_option(6), m.kind()), (None, None, None));
+    }
+
+    /// A cheap stand-in for a fuzzer that every test run affords; the fuzz target next door has more patience.
+    #[test]
+    fn garbage_is_read_to_its_end() {
+        let good = message(vec![(53, vec![2]), (52, vec![3]), (121, vec![1; 300])]).encode();
+        for length in 0..good.len() {
+            let _ = Message::decode(&good[..length]);
+        }
+        let mut state = 1_u64;
+        for _ in 0..20_000 {
+            let mut bytes = good.clone();
+            for _ in 0..8 {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                let at = (state >> 33) as usize % bytes.len();
+                bytes[at] = (state >> 24) as u8;
+            }
+            if let Some(message) = Message::decode(&bytes) {
+                let held: usize = message.options.iter().map(|(_, v)| v.len()).sum();
+                assert!(held <= bytes.len());
+                let again = Message::decode(&message.encode()).map(|m| m.options.len());
+                assert!(again.is_some());
+            }
+        }
+    }
+}

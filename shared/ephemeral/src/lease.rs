@@ -1,0 +1,288 @@
+//! What a DHCP server granted, and what of it a link and the routing table get. Pure.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
+
+use system::{Prefix, Route};
+
+use crate::dhcp::message::{Message, option};
+
+/// Less is not IPv4 (RFC 791), and what servers say by mistake.
+const LEAST_MTU: u32 = 576;
+/// More routes than that are an attack or an accident.
+const MOST_ROUTES: usize = 256;
+
+/// A granted address with what came along.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lease {
+    pub address: Prefix,
+    pub broadcast: Option<Ipv4Addr>,
+    pub routers: Vec<Ipv4Addr>,
+    /// Classless static routes; where they are given the routers do not count (RFC 3442).
+    pub routes: Option<Vec<(Prefix, Ipv4Addr)>>,
+    pub mtu: Option<u32>,
+    pub server: Option<Ipv4Addr>,
+    pub dns: Vec<Ipv4Addr>,
+    pub domain: Option<String>,
+    pub host_name: Option<String>,
+    /// `None`: the server did not say, or for ever.
+    pub time: Option<Duration>,
+    /// Every option as it came, for what only one cloud means something by (245: Azure's wire server).
+    pub options: BTreeMap<u8, Vec<u8>>,
+}
+
+impl Lease {
+    /// The lease of an acknowledgement; an error names what it lacks.
+    pub fn of(message: &Message) -> Result<Lease, &'static str> {
+        let given = message.yours;
+        if given.is_unspecified() || given.is_broadcast() || given.is_multicast() || given.is_loopback() {
+            return Err("it grants no usable address");
+        }
+        let length = match message.address_option(option::MASK) {
+            Some(mask) => prefix_length(mask).ok_or("its network mask has holes")?,
+            None => by_class(given),
+        };
+        let text = |code| {
+            let text =
+                String::from_utf8_lossy(message.option(code)?).trim_end_matches('\0').trim().to_string();
+            // What stands in no name could stand for something else in a file or a log.
+            let is_name = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
+            (!text.is_empty() && text.chars().all(is_name)).then_some(text)
+        };
+        let routes = [option::ROUTES, option::OLD_ROUTES]
+            .into_iter()
+            .find_map(|code| message.option(code).map(classless))
+            .filter(|routes| !routes.is_empty());
+        let time = message.number_option(option::LEASE_TIME).filter(|s| *s != u32::MAX && *s != 0);
+        Ok(Lease {
+            address: Prefix::new(given, length),
+            broadcast: message.address_option(option::BROADCAST).filter(|a| !a.is_unspecified()),
+            routers: message.addresses(option::ROUTER).into_iter().filter(|a| !a.is_unspecified()).collect(),
+            routes,
+            mtu: message.number_option(option::MTU).filter(|m| *m >= LEAST_MTU),
+            server: message.address_option(option::SERVER),
+            dns: message.addresses(option::DNS),
+            domain: text(option::DOMAIN),
+            host_name: text(option::HOST_NAME),
+            time: time.map(|s| Duration::from_secs(s.into())),
+            options: message.options.iter().cloned().collect(),
+        })
+    }
+
+    /// The four bytes of option 245 as the address that they are.
+    pub fn wire_server(&self) -> Option<Ipv4Addr> {
+        let value: [u8; 4] = self.options.get(&option::WIRE_SERVER)?.as_slice().try_into().ok()?;
+        Some(value.into())
+    }
+
+    fn ip(&self) -> Ipv4Addr {
+        match self.address.address {
+            IpAddr::V4(ip) => ip,
+            IpAddr::V6(_) => Ipv4Addr::UNSPECIFIED,
+        }
+    }
+
+    /// The broadcast address: the server's, else the network's last; none where a network has no room for one.
+    pub fn broadcast(&self) -> Option<Ipv4Addr> {
+        let bits = 32 - u32::from(self.address.length);
+        let last = u32::from(self.ip()) | u32::MAX.checked_shl(bits).map_or(u32::MAX, |mask| !mask);
+        self.broadcast.or((bits > 1).then_some(last.into()))
+    }
+
+    /// The routes that the lease means, for the link of that number. `has_default`: the machine has a default route
+    /// already, and a router option adds none.
+    pub fn plan_routes(&self, link: u32, has_default: bool) -> Vec<Route> {
+        let route = |to: Prefix, via: Option<Ipv4Addr>| Route {
+            to,
+            via: via.map(IpAddr::V4),
+            link,
+            source: Some(self.address.address),
+            // Whether the next hop is in the lease's own network: with a /32, for one, it never is.
+            on_link: via.is_some_and(|via| !self.address.contains(via.into())),
+        };
+        let mut routes = Vec::new();
+        match (&self.routes, self.routers.first()) {
+            (Some(given), _) => {
+                for (to, via) in given {
+                    let via = Some(*via).filter(|via| !via.is_unspecified() && *via != self.ip());
+                    // What the address brings by itself.
+                    if via.is_some() || to.network() != self.address.network() {
+                        routes.push(route(to.network(), via));
+                    }
+                }
+            }
+            (None, Some(router)) if !has_default && *router != self.ip() => {
+                routes.push(route(Prefix::everything(false), Some(*router)));
+            }
+            _ => {}
+        }
+        // Routes without a next hop first: they are what leads to the next hops of the others.
+        routes.sort_by_key(|r| (r.via.is_some(), std::cmp::Reverse(r.to.length)));
+        routes.dedup_by_key(|r| r.to);
+        routes
+    }
+}
+
+/// The bits of a mask; `None` when it has holes.
+pub(crate) fn prefix_length(mask: Ipv4Addr) -> Option<u8> {
+    let bits = u32::from(mask);
+    (bits.leading_ones() + bits.trailing_zeros() >= 32).then_some(bits.leading_ones() as u8)
+}
+
+/// What the address's class says, for servers that say nothing (RFC 2132, 3.3 asks them to).
+fn by_class(address: Ipv4Addr) -> u8 {
+    match address.octets()[0] {
+        0..128 => 8,
+        128..192 => 16,
+        _ => 24,
+    }
+}
+
+/// RFC 3442: each route is a length, as many bytes of destination as that needs, and a router. What comes after an
+/// impossible one cannot be told apart any more and is left.
+fn classless(mut value: &[u8]) -> Vec<(Prefix, Ipv4Addr)> {
+    let mut routes = Vec::new();
+    while let [length @ 0..=32, rest @ ..] = value {
+        let used = usize::from(*length).div_ceil(8);
+        let (Some(destination), Some(&[a, b, c, d])) = (rest.get(..used), rest.get(used..used + 4)) else {
+            break;
+        };
+        let mut address = [0; 4];
+        address[..used].copy_from_slice(destination);
+        let to = Prefix::new(Ipv4Addr::from(address), *length).network();
+        routes.push((to, Ipv4Addr::new(a, b, c, d)));
+        if routes.len() == MOST_ROUTES {
+            break;
+        }
+        value = &rest[used + 4..];
+    }
+    routes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dhcp::message::tests::message;
+
+    fn lease(options: Vec<(u8, Vec<u8>)>) -> Lease {
+        Lease::of(&message(options)).unwrap()
+    }
+
+    fn planned(lease: &Lease, has_default: bool) -> Vec<String> {
+        let routes = lease.plan_routes(3, has_default);
+        routes.iter().map(|r| format!("{r}{}", if r.on_link { " onlink" } else { "" })).collect()
+    }
+
+    #[test]
+    fn masks() {
+        for (mask, expected) in [
+            ([255, 255, 255, 255], Some(32)),
+            ([255, 255, 254, 0], Some(23)),
+            ([0, 0, 0, 0], Some(0)),
+            ([255, 0, 255, 0], None),
+            ([0, 0, 0, 255], None),
+        ] {
+            assert_eq!(prefix_length(mask.into()), expected, "{mask:?}");
+        }
+        assert_eq!(lease(vec![]).address.to_string(), "192.0.2.7/24");
+        assert_eq!(Lease::of(&message(vec![(1, vec![255, 0, 255, 0])])), Err("its network mask has holes"));
+    }
+
+    #[test]
+    fn addresses_that_are_none() {
+        for bytes in [[0, 0, 0, 0], [255, 255, 255, 255], [224, 0, 0, 1], [127, 0, 0, 1]] {
+            let mut bad = message(vec![]);
+            bad.yours = bytes.into();
+            assert!(Lease::of(&bad).is_err(), "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn all_that_a_lease_has() {
+        let all = lease(vec![
+            (1, vec![255, 255, 255, 0]),
+            (3, vec![192, 0, 2, 1, 192, 0, 2, 2]),
+            (12, b"name\0".to_vec()),
+            (15, b"a.example; rm".to_vec()),
+            (26, vec![5, 180]),
+            (51, vec![0, 0, 14, 16]),
+            (54, vec![192, 0, 2, 3]),
+            (245, vec![168, 63, 129, 16]),
+        ]);
+        assert_eq!(all.host_name.as_deref(), Some("name"));
+        assert_eq!((all.domain.as_deref(), all.mtu), (None, Some(1460)));
+        assert_eq!(all.time, Some(Duration::from_secs(3600)));
+        assert_eq!(all.server, Some(Ipv4Addr::new(192, 0, 2, 3)));
+        assert_eq!(all.wire_server(), Some(Ipv4Addr::new(168, 63, 129, 16)));
+        let unknown = lease(vec![(26, vec![0, 9]), (51, vec![255; 4]), (245, vec![1])]);
+        assert_eq!((unknown.mtu, unknown.time, unknown.wire_server()), (None, None, None));
+    }
+
+    #[test]
+    fn broadcasts() {
+        for (mask, given, expected) in [
+            ([255, 255, 255, 0], None, Some([192, 0, 2, 255])),
+            ([255, 255, 255, 0], Some([192, 0, 2, 63]), Some([192, 0, 2, 63])),
+            ([255, 255, 255, 254], None, None),
+            ([255, 255, 255, 255], None, None),
+        ] {
+            let mut options = vec![(1, mask.to_vec())];
+            options.extend(given.map(|g: [u8; 4]| (28, g.to_vec())));
+            assert_eq!(lease(options).broadcast(), expected.map(Ipv4Addr::from));
+        }
+    }
+
+    #[test]
+    fn routes() {
+        let mask = (1, vec![255, 255, 255, 0]);
+        let router = (3, vec![192, 0, 2, 1]);
+        let host = (1, vec![255, 255, 255, 255]);
+        let far = (3, vec![10, 0, 0, 1]);
+        for (name, options, has_default, expected) in [
+            ("router", vec![mask.clone(), router.clone()], false, vec!["0.0.0.0/0 via 192.0.2.1"]),
+            ("there is a default", vec![mask.clone(), router.clone()], true, vec![]),
+            ("no router", vec![mask.clone()], false, vec![]),
+            ("a /32", vec![host.clone(), far.clone()], false, vec!["0.0.0.0/0 via 10.0.0.1 onlink"]),
+            ("itself", vec![host.clone(), (3, vec![192, 0, 2, 7])], false, vec![]),
+            (
+                "classless wins",
+                vec![mask.clone(), router.clone(), (121, vec![16, 10, 9, 192, 0, 2, 5, 0, 192, 0, 2, 6])],
+                true,
+                vec!["10.9.0.0/16 via 192.0.2.5", "0.0.0.0/0 via 192.0.2.6"],
+            ),
+            (
+                "on the link, and a next hop behind it",
+                vec![host.clone(), (121, vec![0, 10, 0, 0, 1, 32, 10, 0, 0, 1, 0, 0, 0, 0])],
+                false,
+                vec!["10.0.0.1/32", "0.0.0.0/0 via 10.0.0.1 onlink"],
+            ),
+            (
+                "the old number",
+                vec![mask.clone(), router.clone(), (249, vec![0, 192, 0, 2, 9])],
+                false,
+                vec!["0.0.0.0/0 via 192.0.2.9"],
+            ),
+            (
+                "what is cut or impossible",
+                vec![mask.clone(), (121, vec![8, 10, 192, 0, 2, 5, 33, 1, 2, 3, 4, 5, 0, 1, 1, 1, 1])],
+                false,
+                vec!["10.0.0.0/8 via 192.0.2.5"],
+            ),
+            (
+                "nothing usable",
+                vec![mask.clone(), router, (121, vec![24, 1])],
+                false,
+                vec!["0.0.0.0/0 via 192.0.2.1"],
+            ),
+            (
+                "bits beyond the length",
+                vec![mask, (121, vec![4, 0xff, 192, 0, 2, 1])],
+                false,
+                vec!["240.0.0.0/4 via 192.0.2.1"],
+            ),
+        ] {
+            assert_eq!(planned(&lease(options), has_default), expected, "{name}");
+        }
+    }
+}
