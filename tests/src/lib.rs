@@ -7,6 +7,7 @@
 mod check;
 mod facts;
 mod machine;
+mod net;
 mod sandbox;
 mod whole;
 
@@ -16,6 +17,7 @@ use std::process::{Command, Stdio};
 pub use check::{first_boot, new_instance, second_boot};
 pub use facts::Facts;
 pub use machine::Machine;
+pub use net::{Net, Ran};
 pub use sandbox::{Boot, STAGES, Sandbox};
 pub use whole::whole;
 

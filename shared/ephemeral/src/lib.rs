@@ -155,8 +155,13 @@ impl<'a> Ephemeral<'a> {
         self.has_v4() || self.has_v6()
     }
 
+    /// Which families are still on their way.
+    fn pending(&self) -> (bool, bool) {
+        (matches!(self.v4, Side::Pending(_)), matches!(self.v6, Side::Pending(_)))
+    }
+
     fn is_hopeless(&self) -> bool {
-        !matches!(self.v4, Side::Pending(_)) && !matches!(self.v6, Side::Pending(_))
+        self.pending() == (false, false)
     }
 
     /// Fetches from the first of these that answers well, and says which that was. They are asked side by side, 150 ms
@@ -171,8 +176,13 @@ impl<'a> Ephemeral<'a> {
         if self.deadline.is_over() {
             self.expire();
         }
+        let before = self.pending();
         self.advance_v4();
         self.advance_v6();
+        if self.pending() != before {
+            // That is what the caller waits for.
+            return;
+        }
         let mut until = if self.is_hopeless() { deadline } else { deadline.earlier(self.deadline) };
         for wait in [self.v4_waits(), self.v6_waits()].into_iter().flatten() {
             until = until.earlier(Deadline::after(wait));

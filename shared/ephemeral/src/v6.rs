@@ -13,8 +13,8 @@ use crate::{Ephemeral, LOOK, Side};
 /// Between solicitations, and how many there are (RFC 4861, 10); then the pause is for those who come late.
 const PAUSE: Duration = Duration::from_secs(4);
 const MOST: u32 = 3;
-/// A kernel that makes a link-local address has begun to by then.
-const KERNEL_TIME: Duration = Duration::from_millis(500);
+/// A kernel that makes a link-local address has begun to by then: it may take a second to note the carrier.
+const KERNEL_TIME: Duration = Duration::from_millis(2000);
 
 /// IPv6 under way.
 #[derive(Debug)]

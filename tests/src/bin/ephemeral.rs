@@ -1,0 +1,128 @@
+//! The network for metadata, by hand: brings a link up, shows what it has, fetches, and leaves the link as it was.
+//!
+//!     ephemeral NIC [--dhcp | --ipv4ll] [--v6 | --v6-routed] [--option N]... [--deadline SECONDS]
+//!         [--url URL]... [--tries N] [--hold SECONDS] [--records DIR]
+//!     ephemeral --clear [--records DIR]
+//!
+//! Prints one fact a line: `up MILLISECONDS`, `lease …`, `address …`, `route …`, `mtu …`, `answer INDEX BODY`.
+//! Needs CAP_NET_ADMIN and CAP_NET_RAW. The log goes to standard error.
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use ephemeral::{Ephemeral, V4, V6, Wants, clear};
+use system::{Deadline, Fetch, Level, System};
+
+#[derive(Default)]
+struct Args {
+    nic: String,
+    clear: bool,
+    dhcp: bool,
+    ipv4ll: bool,
+    v6: Option<V6>,
+    options: Vec<u8>,
+    deadline: Option<f64>,
+    urls: Vec<String>,
+    tries: u32,
+    hold: Option<f64>,
+    records: Option<String>,
+}
+
+fn parse(words: impl Iterator<Item = String>) -> Option<Args> {
+    let mut args = Args::default();
+    let mut words = words.peekable();
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--clear" => args.clear = true,
+            "--dhcp" => args.dhcp = true,
+            "--ipv4ll" => args.ipv4ll = true,
+            "--v6" => args.v6 = Some(V6::LinkLocal),
+            "--v6-routed" => args.v6 = Some(V6::Routed),
+            "--option" => args.options.push(words.next()?.parse().ok()?),
+            "--deadline" => args.deadline = Some(words.next()?.parse().ok()?),
+            "--url" => args.urls.push(words.next()?),
+            "--tries" => args.tries = words.next()?.parse().ok()?,
+            "--hold" => args.hold = Some(words.next()?.parse().ok()?),
+            "--records" => args.records = Some(words.next()?),
+            _ if args.nic.is_empty() && !word.starts_with('-') => args.nic = word,
+            _ => return None,
+        }
+    }
+    (args.clear != !args.nic.is_empty()).then_some(args)
+}
+
+fn main() -> ExitCode {
+    let Some(args) = parse(std::env::args().skip(1)) else {
+        eprintln!("usage: ephemeral NIC [--dhcp|--ipv4ll] [--v6|--v6-routed] [--url URL]… | --clear");
+        return ExitCode::from(2);
+    };
+    let sys = System::new("/");
+    sys.log().to_stderr(Level::Debug);
+    match run(&sys, &args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            println!("error {e}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(sys: &System, args: &Args) -> system::Result<()> {
+    let records = args.records.clone().unwrap_or_else(|| "/run/cloud-init/ephemeral".into());
+    if args.clear {
+        clear(sys, &records);
+        return Ok(());
+    }
+    let wants = Wants {
+        nic: &args.nic,
+        v4: match (args.ipv4ll, args.dhcp || args.v6.is_none()) {
+            (true, _) => Some(V4::LinkLocal),
+            (_, true) => Some(V4::Dhcp(args.options.clone())),
+            _ => None,
+        },
+        v6: args.v6,
+        records: &records,
+    };
+    let deadline = Deadline::after(Duration::from_secs_f64(args.deadline.unwrap_or(60.0)));
+    let began = Instant::now();
+    let mut net = Ephemeral::up(sys, &wants, deadline)?;
+    println!("up {}", began.elapsed().as_millis());
+    if !args.urls.is_empty() {
+        let pause = Duration::from_millis(500);
+        let get = |url: &String| {
+            Fetch::get(url.as_str()).timeout(Duration::from_secs(5)).retries(args.tries, pause)
+        };
+        let candidates: Vec<Fetch> = args.urls.iter().map(get).collect();
+        let (which, answer) = net.fetch(&candidates, deadline)?;
+        println!("answer {which} {}", String::from_utf8_lossy(&answer.body).trim());
+    }
+    show(sys, &net)?;
+    if let Some(seconds) = args.hold {
+        println!("holding");
+        sys.clock().sleep(Duration::from_secs_f64(seconds));
+    }
+    Ok(())
+}
+
+fn show(sys: &System, net: &Ephemeral<'_>) -> system::Result<()> {
+    if let Some(lease) = net.lease() {
+        let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".into());
+        println!(
+            "lease {} server {} time {} wire-server {}",
+            lease.address,
+            or_none(lease.server.map(|s| s.to_string())),
+            or_none(lease.time.map(|t| t.as_secs().to_string())),
+            or_none(lease.wire_server().map(|s| s.to_string()))
+        );
+    }
+    let links = sys.links()?;
+    let Some(link) = links.iter().find(|l| l.name == net.nic()) else { return Ok(()) };
+    println!("mtu {}", link.mtu);
+    for address in sys.link_addresses()?.iter().filter(|a| a.index == link.index) {
+        println!("address {}", address.prefix);
+    }
+    for route in sys.routes()?.iter().filter(|r| r.link == link.index) {
+        println!("route {route}");
+    }
+    Ok(())
+}

@@ -1,0 +1,238 @@
+//! Two network namespaces with a cable between them: a machine that has nothing yet (its end is `c0`), and the cloud
+//! (`s0`) with real servers in it.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::{clear, fail, here, workplace};
+
+pub struct Net {
+    cloud: String,
+    machine: String,
+    pub dir: PathBuf,
+    servers: Vec<Child>,
+}
+
+/// What the program under test did.
+#[derive(Debug)]
+pub struct Ran {
+    pub ok: bool,
+    pub took: Duration,
+    pub facts: Vec<String>,
+    pub log: String,
+}
+
+impl Ran {
+    pub fn has(&self, fact: &str) -> bool {
+        self.facts.iter().any(|f| f == fact)
+    }
+
+    /// The rest of the first fact that begins so.
+    pub fn fact(&self, begin: &str) -> &str {
+        self.facts.iter().find_map(|f| f.strip_prefix(begin)).unwrap_or_default().trim()
+    }
+
+    #[track_caller]
+    pub fn holds(&self, held: bool, what: &str) {
+        if !held {
+            fail(&format!("does not hold: {what}\n{}\n{}", self.facts.join("\n"), self.log));
+        }
+    }
+}
+
+fn run(words: &[&str]) -> String {
+    let done = Command::new(words[0]).args(&words[1..]).stdin(Stdio::null()).output();
+    let done = done.unwrap_or_else(|e| fail(&format!("{}: {e}", words[0])));
+    if !done.status.success() {
+        fail(&format!("{}: {}", words.join(" "), String::from_utf8_lossy(&done.stderr)));
+    }
+    String::from_utf8_lossy(&done.stdout).into_owned()
+}
+
+impl Net {
+    /// The machine's end of the cable is down; the cloud's is up and has these addresses.
+    pub fn new(addresses: &[&str]) -> Net {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let id = format!("{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let (cloud, machine) = (format!("fl-cloud-{id}"), format!("fl-machine-{id}"));
+        let net = Net { cloud, machine, dir: workplace("net"), servers: Vec::new() };
+        for name in [&net.cloud, &net.machine] {
+            run(&["ip", "netns", "add", name]);
+        }
+        run(&[
+            "ip",
+            "-n",
+            &net.cloud,
+            "link",
+            "add",
+            "s0",
+            "type",
+            "veth",
+            "peer",
+            "name",
+            "c0",
+            "netns",
+            &net.machine,
+        ]);
+        // Without the second that IPv6 takes to make sure that nobody else has the cloud's addresses.
+        net.in_cloud(&["sysctl", "-qw", "net.ipv6.conf.all.accept_dad=0", "net.ipv6.conf.s0.accept_dad=0"]);
+        net.in_cloud(&["ip", "link", "set", "lo", "up"]);
+        net.in_cloud(&["ip", "link", "set", "s0", "up"]);
+        for address in addresses {
+            net.in_cloud(&["ip", "address", "add", address, "dev", "s0"]);
+        }
+        net
+    }
+
+    pub fn in_cloud(&self, words: &[&str]) -> String {
+        run(&[&["ip", "netns", "exec", &self.cloud], words].concat())
+    }
+
+    pub fn in_machine(&self, words: &[&str]) -> String {
+        run(&[&["ip", "netns", "exec", &self.machine], words].concat())
+    }
+
+    /// A second cloud on the same wire: a bridge takes the place of the cable's end. Returns a `Net` of it.
+    pub fn with_bridge(&self) {
+        for words in [
+            &["ip", "link", "add", "br0", "type", "bridge"][..],
+            &["ip", "link", "set", "s0", "master", "br0"],
+            &["ip", "link", "set", "br0", "up"],
+        ] {
+            self.in_cloud(words);
+        }
+    }
+
+    /// Starts a server in the cloud, which ends with this.
+    pub fn serve(&mut self, words: &[&str]) {
+        let child = Command::new("ip")
+            .args(["netns", "exec", &self.cloud])
+            .args(words)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        self.servers.push(child.unwrap_or_else(|e| fail(&format!("{words:?}: {e}"))));
+    }
+
+    /// dnsmasq as a DHCP server on the cloud's end, and returns once it listens.
+    pub fn dnsmasq(&mut self, options: &[&str]) {
+        let leases = format!("--dhcp-leasefile={}/leases{}", self.dir.display(), self.servers.len());
+        let usual = [
+            "dnsmasq",
+            "--keep-in-foreground",
+            "--conf-file=/dev/null",
+            "--port=0",
+            "--no-ping",
+            "--user=root",
+            "--pid-file=",
+            &leases,
+        ];
+        self.serve(&[&usual, options].concat());
+        self.wait_for_port("67");
+    }
+
+    /// The server that misbehaves (`tests/lib/bad-dhcp`).
+    pub fn bad_dhcp(&mut self, nic: &str, address: &str, fault: &str) {
+        let program = here().join("lib/bad-dhcp").display().to_string();
+        self.serve(&[&program, nic, address, fault]);
+        self.wait_for_port("67");
+    }
+
+    /// A metadata server on every address of the cloud: `/who` says what is given.
+    pub fn metadata(&mut self, who: &str) {
+        let dir = self.dir.join("web");
+        crate::write(&dir.join("who"), who);
+        let dir = dir.display().to_string();
+        self.serve(&["python3", "-m", "http.server", "80", "--bind", "::", "--directory", &dir]);
+        self.wait_for_port("80");
+    }
+
+    fn wait_for_port(&self, port: &str) {
+        let began = Instant::now();
+        let filter = format!("sport = :{port}");
+        while self.in_cloud(&["ss", "-Hnlut", &filter]).trim().is_empty() {
+            if began.elapsed() > Duration::from_secs(20) {
+                fail(&format!("no server on port {port}"));
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// What the machine's network is: compared before and after.
+    pub fn state(&self) -> String {
+        let links = self.in_machine(&["ip", "-o", "link", "show", "dev", "c0"]);
+        // Whether there is a carrier is not ours to say; that it is up is.
+        let is_up = links.split(['<', '>']).nth(1).is_some_and(|f| f.split(',').any(|w| w == "UP"));
+        let mtu = links.split("mtu ").nth(1).and_then(|m| m.split(' ').next()).unwrap_or_default();
+        let settings =
+            self.in_machine(&["sysctl", "net.ipv6.conf.c0.accept_ra", "net.ipv6.conf.c0.autoconf"]);
+        let addresses = self.in_machine(&["ip", "-o", "address", "show", "dev", "c0"]);
+        let routes = self.in_machine(&["ip", "route"]) + &self.in_machine(&["ip", "-6", "route"]);
+        format!("up {is_up} mtu {mtu}\n{settings}{addresses}{routes}")
+    }
+
+    pub fn records(&self) -> PathBuf {
+        self.dir.join("records")
+    }
+
+    fn command(&self, program: &str, words: &[&str]) -> Command {
+        let mut command = Command::new("ip");
+        let records = self.records().display().to_string();
+        command.args(["netns", "exec", &self.machine, program]).args(words).args(["--records", &records]);
+        command.stdin(Stdio::null());
+        command
+    }
+
+    /// Runs the program under test in the machine to its end.
+    pub fn run(&self, program: &str, words: &[&str]) -> Ran {
+        let began = Instant::now();
+        let done = self.command(program, words).output().unwrap_or_else(|e| fail(&format!("{program}: {e}")));
+        Ran {
+            ok: done.status.success(),
+            took: began.elapsed(),
+            facts: String::from_utf8_lossy(&done.stdout).lines().map(Into::into).collect(),
+            log: String::from_utf8_lossy(&done.stderr).into_owned(),
+        }
+    }
+
+    /// Runs it until it prints a line, then kills it.
+    pub fn kill_at(&self, program: &str, words: &[&str], line: &str) {
+        let child = self.command(program, words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        let mut child = child.unwrap_or_else(|e| fail(&format!("{program}: {e}")));
+        let output = child.stdout.take().unwrap_or_else(|| fail("no output"));
+        let seen = BufReader::new(output).lines().map_while(Result::ok).any(|l| l == line);
+        let _ = child.kill();
+        let _ = child.wait();
+        if !seen {
+            let mut log = String::new();
+            let _ = child.stderr.take().map(|mut e| e.read_to_string(&mut log));
+            fail(&format!("{program} never said \"{line}\"\n{log}"));
+        }
+    }
+
+    /// Runs it and kills it after so long, whatever it is doing.
+    pub fn kill_after(&self, program: &str, words: &[&str], time: Duration) {
+        let child = self.command(program, words).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        let mut child = child.unwrap_or_else(|e| fail(&format!("{program}: {e}")));
+        std::thread::sleep(time);
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+}
+
+impl Drop for Net {
+    fn drop(&mut self) {
+        for server in &mut self.servers {
+            let _ = server.kill();
+            let _ = server.wait();
+        }
+        for name in [&self.cloud, &self.machine] {
+            let _ = Command::new("ip").args(["netns", "del", name]).status();
+        }
+        clear(&self.dir);
+    }
+}

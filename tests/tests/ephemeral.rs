@@ -1,0 +1,278 @@
+//! The network for metadata on a real wire, against real servers: a veth cable between two network namespaces,
+//! dnsmasq, and a server that misbehaves. What the machine's network was before, it is afterwards, in every case.
+
+use std::time::Duration;
+
+use tests::{Net, Ran};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_ephemeral");
+const CLOUD: &str = "192.0.2.1/24";
+const RANGE: &str = "--dhcp-range=192.0.2.50,192.0.2.90,255.255.255.0,1h";
+const WHO: &str = "http://192.0.2.1/who";
+
+/// Runs it and sees that everything is as it was.
+#[track_caller]
+fn run(net: &Net, words: &[&str]) -> Ran {
+    let before = net.state();
+    let ran = net.run(PROGRAM, words);
+    let after = net.state();
+    ran.holds(before == after, &format!("all is as it was:\n{before}\n{after}"));
+    ran.holds(std::fs::read_dir(net.records()).map_or(0, Iterator::count) == 0, "no record is left");
+    ran
+}
+
+#[test]
+fn lease_routes_and_metadata() {
+    let mut net = Net::new(&[CLOUD]);
+    net.dnsmasq(&[RANGE, "--dhcp-option=26,1400", "--dhcp-option=245,168.63.129.16"]);
+    net.metadata("plain");
+    let ran = run(&net, &["c0", "--url", WHO, "--option", "245"]);
+    ran.holds(ran.ok && ran.has("answer 0 plain"), "metadata is read");
+    ran.holds(
+        ran.fact("lease ").contains("/24 server 192.0.2.1 time 3600 wire-server 168.63.129.16"),
+        "lease",
+    );
+    ran.holds(ran.has("mtu 1400") && ran.has("route 0.0.0.0/0 via 192.0.2.1"), "MTU and router");
+    ran.holds(ran.took < Duration::from_secs(4), "nothing was waited for");
+    // Only who asks is given option 245.
+    let ran = run(&net, &["c0"]);
+    ran.holds(ran.ok && ran.fact("lease ").ends_with("wire-server -"), "no wire server");
+}
+
+#[test]
+fn classless_routes_win() {
+    let mut net = Net::new(&[CLOUD, "192.0.2.5/24", "169.254.169.254/32"]);
+    let routes = "--dhcp-option=121,169.254.169.254/32,192.0.2.5,10.9.0.0/16,0.0.0.0,0.0.0.0/0,192.0.2.5";
+    net.dnsmasq(&[RANGE, routes]);
+    net.metadata("classless");
+    let ran = run(&net, &["c0", "--url", "http://169.254.169.254/who"]);
+    ran.holds(ran.has("answer 0 classless"), "metadata behind a classless route");
+    for route in ["0.0.0.0/0 via 192.0.2.5", "169.254.169.254/32 via 192.0.2.5", "10.9.0.0/16"] {
+        ran.holds(ran.has(&format!("route {route}")), route);
+    }
+    ran.holds(!ran.has("route 0.0.0.0/0 via 192.0.2.1"), "the router option does not count");
+}
+
+#[test]
+fn a_single_address_with_a_gateway_elsewhere() {
+    let mut net = Net::new(&[CLOUD, "10.0.0.1/32", "169.254.169.254/32"]);
+    net.dnsmasq(&[RANGE, "--dhcp-option=1,255.255.255.255", "--dhcp-option=3,10.0.0.1"]);
+    net.metadata("off-link");
+    let ran = run(&net, &["c0", "--url", "http://169.254.169.254/who"]);
+    ran.holds(ran.has("answer 0 off-link"), "metadata through the gateway");
+    ran.holds(
+        ran.fact("address ").ends_with("/32") && ran.has("route 0.0.0.0/0 via 10.0.0.1"),
+        "address, route",
+    );
+}
+
+#[test]
+fn lost_answers_are_asked_for_again() {
+    let mut net = Net::new(&[CLOUD]);
+    net.in_cloud(&["nft", "add table inet lossy"]);
+    net.in_cloud(&["nft", "add chain inet lossy out { type filter hook output priority 0; }"]);
+    // Every other answer: the first offer and the first acknowledgement.
+    net.in_cloud(&["nft", "add rule inet lossy out udp sport 67 numgen inc mod 2 == 0 drop"]);
+    net.dnsmasq(&[RANGE]);
+    let ran = run(&net, &["c0"]);
+    ran.holds(ran.ok && ran.fact("lease ").contains("/24"), "a lease all the same");
+    let took = ran.took.as_secs_f64();
+    ran.holds((6.0..13.0).contains(&took), "two waits of four seconds, each a second more or less");
+}
+
+#[test]
+fn slow_server() {
+    let mut net = Net::new(&[CLOUD]);
+    net.dnsmasq(&[RANGE, "--dhcp-reply-delay=2"]);
+    let ran = run(&net, &["c0", "--deadline", "30"]);
+    ran.holds(ran.ok && ran.took > Duration::from_secs(2), "it is waited for");
+}
+
+#[test]
+fn two_servers() {
+    let mut net = Net::new(&[]);
+    net.with_bridge();
+    // One namespace, two servers on two addresses of the wire: each sees every message.
+    net.in_cloud(&["ip", "address", "add", CLOUD, "dev", "br0"]);
+    net.in_cloud(&["ip", "netns", "list"]);
+    net.dnsmasq(&["--interface=br0", "--bind-dynamic", RANGE]);
+    net.bad_dhcp("br0", "192.0.2.2", "silent");
+    let ran = run(&net, &["c0", "--deadline", "60"]);
+    ran.holds(ran.ok && ran.fact("lease ").contains("server 192.0.2.1"), "the one that keeps its word");
+}
+
+#[test]
+fn a_refusal_is_not_the_end() {
+    let mut net = Net::new(&[CLOUD]);
+    net.bad_dhcp("s0", "192.0.2.1", "nak");
+    let ran = run(&net, &["c0", "--deadline", "30"]);
+    ran.holds(ran.ok && ran.has("address 192.0.2.77/24"), "a lease after the refusal");
+    ran.holds(ran.log.contains("took its offer back: not today"), "the refusal is said");
+}
+
+#[test]
+fn a_server_that_always_refuses() {
+    let mut net = Net::new(&[CLOUD]);
+    net.bad_dhcp("s0", "192.0.2.1", "naks");
+    let ran = run(&net, &["c0", "--deadline", "9"]);
+    ran.holds(!ran.ok && ran.fact("error").contains("took its offer back"), "it says why");
+    ran.holds(ran.log.matches("not today").count() < 6, "it does not hurry");
+}
+
+#[test]
+fn garbage_is_passed_over() {
+    let mut net = Net::new(&[CLOUD]);
+    net.bad_dhcp("s0", "192.0.2.1", "garbage");
+    let ran = run(&net, &["c0"]);
+    ran.holds(ran.ok && ran.has("address 192.0.2.77/24"), "the good among the bad");
+    ran.holds(ran.took < Duration::from_secs(3), "at once");
+    ran.holds(ran.log.contains("an answer to somebody else"), "the bad were seen");
+}
+
+#[test]
+fn a_bare_lease() {
+    let mut net = Net::new(&[CLOUD]);
+    net.bad_dhcp("s0", "192.0.2.1", "bare");
+    let ran = run(&net, &["c0"]);
+    // The mask by the address's class, the server by the packet's source.
+    ran.holds(ran.has("lease 192.0.2.77/24 server - time - wire-server -"), "what it has");
+}
+
+#[test]
+fn offers_of_nothing() {
+    let mut net = Net::new(&[CLOUD]);
+    net.bad_dhcp("s0", "192.0.2.1", "odd");
+    let ran = run(&net, &["c0", "--deadline", "3"]);
+    ran.holds(!ran.ok && ran.log.contains("an offer of nothing usable"), "they are not taken");
+}
+
+#[test]
+fn no_server() {
+    let net = Net::new(&[]);
+    let ran = run(&net, &["c0", "--deadline", "2.5"]);
+    ran.holds(!ran.ok && ran.fact("error").contains("no DHCP server has answered"), "it says so");
+    ran.holds(ran.took > Duration::from_millis(2400) && ran.took < Duration::from_secs(4), "its deadline");
+    let ran = run(&net, &["nonesuch"]);
+    ran.holds(!ran.ok && ran.fact("error").contains("no network link nonesuch"), "a NIC that is not there");
+    net.in_cloud(&["ip", "link", "set", "s0", "down"]);
+    let ran = run(&net, &["c0", "--v6", "--dhcp", "--deadline", "2"]);
+    ran.holds(!ran.ok && ran.fact("error").contains("no carrier"), "a cable that leads nowhere");
+}
+
+#[test]
+fn link_local_metadata() {
+    let mut net = Net::new(&["fe80::a9fe:a9fe/64"]);
+    net.metadata("link-local");
+    // Beside DHCP, which nobody answers: the first family that is up is enough.
+    let urls = ["--url", "http://169.254.169.254/who", "--url", "http://[fe80::a9fe:a9fe%25c0]/who"];
+    let ran = run(&net, &[&["c0", "--dhcp", "--v6", "--deadline", "30"], &urls[..]].concat());
+    ran.holds(ran.has("answer 1 link-local") && ran.took < Duration::from_secs(8), "IPv6 wins the race");
+    // Without a zone the link is meant that was brought up; without the kernel's own address one is made.
+    net.in_machine(&["sysctl", "-qw", "net.ipv6.conf.c0.addr_gen_mode=1"]);
+    let ran = run(&net, &["c0", "--v6", "--url", "http://[fe80::a9fe:a9fe]/who", "--deadline", "20"]);
+    ran.holds(ran.has("answer 0 link-local"), "with an address of our own");
+    net.in_machine(&["sysctl", "-qw", "net.ipv6.conf.c0.disable_ipv6=1"]);
+    let ran = run(&net, &["c0", "--v6", "--deadline", "20"]);
+    ran.holds(
+        !ran.ok && ran.fact("error").contains("disabled") && ran.took < Duration::from_secs(2),
+        "disabled",
+    );
+}
+
+#[test]
+fn ipv4_wins_where_it_is_sooner() {
+    let mut net = Net::new(&[CLOUD, "fe80::a9fe:a9fe/64"]);
+    net.dnsmasq(&[RANGE]);
+    net.metadata("both");
+    let urls = ["--url", "http://[fe80::a9fe:a9fe%25c0]/who", "--url", WHO];
+    let ran = run(&net, &[&["c0", "--dhcp", "--v6"], &urls[..]].concat());
+    ran.holds(ran.has("answer 1 both"), "IPv6 is still making sure of its address");
+}
+
+#[test]
+fn routed_ipv6_metadata() {
+    let mut net = Net::new(&["fd00:1::1/64", "fe80::1/64"]);
+    net.in_cloud(&["ip", "address", "add", "fd00:ec2::254/128", "dev", "lo"]);
+    net.metadata("routed");
+    net.dnsmasq(&["--interface=s0", "--enable-ra", "--dhcp-range=fd00:1::,ra-only,64,10m", RANGE]);
+    // As networkd leaves it: the kernel is not to listen to routers.
+    net.in_machine(&["sysctl", "-qw", "net.ipv6.conf.c0.accept_ra=0", "net.ipv6.conf.c0.autoconf=0"]);
+    let words = ["c0", "--v6-routed", "--url", "http://[fd00:ec2::254]/who", "--deadline", "25"];
+    let ran = run(&net, &words);
+    ran.holds(ran.has("answer 0 routed"), "an address and a route from the router");
+    // The link is up already, so only our own question makes the router speak.
+    net.in_machine(&["ip", "link", "set", "c0", "up"]);
+    std::thread::sleep(Duration::from_secs(3));
+    let ran = net.run(PROGRAM, &words);
+    ran.holds(ran.has("answer 0 routed") && ran.log.contains("asked for IPv6 routers"), "asked by us");
+}
+
+#[test]
+fn an_address_that_nobody_grants() {
+    let mut net = Net::new(&["169.254.169.254/16"]);
+    net.metadata("ipv4ll");
+    let ran = run(&net, &["c0", "--ipv4ll", "--url", "http://169.254.169.254/who", "--tries", "5"]);
+    ran.holds(ran.has("answer 0 ipv4ll") && ran.fact("address ").starts_with("169.254."), "metadata");
+}
+
+#[test]
+fn what_was_there_stays() {
+    let mut net = Net::new(&[CLOUD]);
+    net.dnsmasq(&["--dhcp-range=192.0.2.50,192.0.2.50,255.255.255.0,1h"]);
+    net.in_machine(&["ip", "link", "set", "c0", "up"]);
+    net.in_machine(&["ip", "address", "add", "192.0.2.50/24", "dev", "c0"]);
+    net.in_machine(&["ip", "route", "add", "default", "via", "192.0.2.9", "dev", "c0"]);
+    std::thread::sleep(Duration::from_secs(3));
+    let ran = run(&net, &["c0"]);
+    ran.holds(ran.ok && ran.fact("lease ").starts_with("192.0.2.50/24"), "the same address is leased");
+    ran.holds(ran.has("route 0.0.0.0/0 via 192.0.2.9"), "the default route is the one that there was");
+}
+
+#[test]
+fn killed_and_cleared() {
+    let mut net = Net::new(&[CLOUD, "10.0.0.1/32"]);
+    let more = ["--dhcp-option=1,255.255.255.255", "--dhcp-option=3,10.0.0.1", "--dhcp-option=26,1400"];
+    net.dnsmasq(&[&[RANGE], &more[..]].concat());
+    net.in_machine(&["sysctl", "-qw", "net.ipv6.conf.c0.accept_ra=0"]);
+    let before = net.state();
+    let words = ["c0", "--dhcp", "--v6-routed", "--hold", "60"];
+    net.kill_at(PROGRAM, &words, "holding");
+    let left = net.state();
+    assert!(left.contains("10.0.0.1") && left.contains("mtu 1400"), "it was up: {left}");
+    let ran = net.run(PROGRAM, &["--clear"]);
+    ran.holds(ran.ok && net.state() == before, &format!("undone:\n{}", net.state()));
+    // At whatever moment it is killed; the next one clears and goes on by itself.
+    for time in (0..12).map(|n| Duration::from_millis(4 * n)) {
+        net.kill_after(PROGRAM, &words, time);
+    }
+    let ran = run_after(&net, &before);
+    ran.holds(ran.ok && ran.has("mtu 1400"), "the next one has the network");
+}
+
+/// Runs it after a killed one: it ends as things were before that.
+#[track_caller]
+fn run_after(net: &Net, before: &str) -> Ran {
+    let ran = net.run(PROGRAM, &["c0"]);
+    ran.holds(net.state() == before, &format!("as it was:\n{before}\n{}", net.state()));
+    ran
+}
+
+#[test]
+fn a_lease_that_networkd_holds() {
+    let net = Net::new(&[CLOUD]);
+    net.in_machine(&["ip", "link", "set", "c0", "up"]);
+    net.in_machine(&["ip", "address", "add", "192.0.2.60/24", "dev", "c0"]);
+    let index = net.in_machine(&["cat", "/sys/class/net/c0/ifindex"]);
+    let script = format!(
+        "mkdir -p /run/systemd && mount -t tmpfs none /run/systemd && mkdir -p /run/systemd/netif/leases && \
+         printf 'ADDRESS=192.0.2.60\\nNETMASK=255.255.255.0\\nSERVER_ADDRESS=192.0.2.3\\nLIFETIME=60\\nOPTION_245=a83f8110\\n' \
+         >/run/systemd/netif/leases/{}; exec \"$0\" \"$@\"",
+        index.trim()
+    );
+    std::thread::sleep(Duration::from_secs(3));
+    let before = net.state();
+    // Nobody answers DHCP here: the lease can only be networkd's.
+    let ran = net.run("unshare", &["-m", "sh", "-c", &script, PROGRAM, "c0", "--deadline", "5"]);
+    ran.holds(ran.has("lease 192.0.2.60/24 server 192.0.2.3 time 60 wire-server 168.63.129.16"), "its lease");
+    ran.holds(net.state() == before, "nothing is changed");
+}
