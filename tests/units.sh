@@ -40,7 +40,7 @@ for variant; do
   cp -a --reflink=auto "$work/plain" "$root"
   "$here/../packaging/install" VARIANT="$variant" BIN="$BIN" DESTDIR="$root" VERSION=0
   chroot "$root" systemctl enable cloud-init-local.service cloud-init-network.service cloud-config.service \
-    cloud-final.service >/dev/null 2>&1
+    cloud-final.service cloud-init-hotplugd.socket >/dev/null 2>&1
   # What the generator does on a machine where there is something to do.
   mkdir -p "$root/etc/systemd/system/multi-user.target.wants"
   ln -s /usr/lib/systemd/system/cloud-init.target "$root/etc/systemd/system/multi-user.target.wants/"
@@ -57,7 +57,7 @@ for variant; do
       '' | 0 | infinity) fail "$variant: $name has no finite start limit" ;;
       *) systemd-analyze timespan "$limit" >/dev/null || fail "$variant: $name: TimeoutStartSec=$limit" ;;
     esac
-    program=$(sed -n 's/^ExecStart=//p' "$unit")
+    program=$(sed -n 's/^ExecStart=\([^ ]*\).*/\1/p' "$unit")
     [ -x "$root$program" ] || fail "$variant: $name runs $program, which is not there"
   done
   [ "$(systemctl --root="$root" is-enabled cloud-init.service)" = alias ] || fail "$variant: cloud-init.service is no alias"

@@ -14,6 +14,7 @@ mod fstab;
 mod growpart;
 #[cfg(test)]
 mod growth_tests;
+pub mod install_hotplug;
 mod keys_to_console;
 mod locale;
 mod mountinfo;
@@ -102,6 +103,7 @@ pub const MODULES: &[&Module] = &[
     &ca_certs::MODULE,
     &final_message::MODULE,
     &growpart::MODULE,
+    &install_hotplug::MODULE,
     &keys_to_console::MODULE,
     &mounts::MODULE,
     &ntp::MODULE,

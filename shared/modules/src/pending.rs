@@ -31,7 +31,6 @@ const PENDING: &[(&str, &[&str])] = &[
     ("disk_setup", &["disk_setup", "fs_setup"]),
     ("fan", &["fan"]),
     ("grub_dpkg", &["grub_dpkg", "grub-dpkg"]),
-    ("install_hotplug", &["updates.network"]),
     ("keyboard", &["keyboard"]),
     ("landscape", &["landscape"]),
     ("lxd", &["lxd"]),

@@ -15,4 +15,4 @@ pub use json::to_text as json_text;
 pub use layout::Layout;
 pub use previous::{Previous, instancify};
 pub use semaphore::{Frequency, acquire, has_run, release};
-pub use status::{STAGES, StageStatus, Status};
+pub use status::{HOTPLUG, STAGES, StageStatus, Status};

@@ -8,6 +8,9 @@ use crate::{Layout, json};
 /// The stages by the names that status.json has for them, in order.
 pub const STAGES: [&str; 4] = ["init-local", "init", "modules-config", "modules-final"];
 
+/// The record beside them of NICs that came while the machine ran; only there when something was to be said.
+pub const HOTPLUG: &str = "hotplug";
+
 /// One stage's record.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct StageStatus {

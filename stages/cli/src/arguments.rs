@@ -273,6 +273,7 @@ pub struct Devel {
 #[argh(subcommand)]
 pub enum DevelCommand {
     NetConvert(NetConvert),
+    HotplugHook(HotplugHook),
 }
 
 /// Convert a network configuration into the files of a network service.
@@ -301,6 +302,47 @@ pub struct NetConvert {
     #[argh(option, short = 'O')]
     pub output_kind: String,
 }
+
+/// See to network devices that come while the machine runs.
+#[derive(FromArgs)]
+#[argh(subcommand, name = "hotplug-hook")]
+pub struct HotplugHook {
+    /// the kind of device: net
+    #[argh(option, short = 's')]
+    pub subsystem: String,
+    #[argh(subcommand)]
+    pub action: HotplugAction,
+}
+
+#[derive(FromArgs)]
+#[argh(subcommand)]
+pub enum HotplugAction {
+    Query(HotplugQuery),
+    Handle(HotplugHandle),
+    Enable(HotplugEnable),
+}
+
+/// Print whether they are configured.
+#[derive(FromArgs)]
+#[argh(subcommand, name = "query")]
+pub struct HotplugQuery {}
+
+/// Configure one that came.
+#[derive(FromArgs)]
+#[argh(subcommand, name = "handle")]
+pub struct HotplugHandle {
+    /// its path below /sys
+    #[argh(option, short = 'd')]
+    pub devpath: String,
+    /// what happened to it: add
+    #[argh(option, short = 'u')]
+    pub udevaction: String,
+}
+
+/// From now on configure them.
+#[derive(FromArgs)]
+#[argh(subcommand, name = "enable")]
+pub struct HotplugEnable {}
 
 /// Does nothing (removed upstream; old hooks call it).
 #[derive(FromArgs)]
@@ -365,7 +407,12 @@ fn take_root(words: Vec<String>) -> Result<(String, Vec<String>), String> {
 
 /// `--key=value` in two words, `-lw` as `-l -w`, `-mfinal` as `-m final`, and the subcommands of older articles.
 fn normalise(words: Vec<String>) -> Vec<String> {
-    let with_value: &str = if words.iter().any(|w| w == "net-convert") { "pkdDmO" } else { "fmniucvt" };
+    let has = |name: &str| words.iter().any(|w| w == name);
+    let with_value = match (has("net-convert"), has("hotplug-hook")) {
+        (true, _) => "pkdDmO",
+        (_, true) => "sdu",
+        _ => "fmniucvt",
+    };
     let mut result: Vec<String> = Vec::new();
     let mut words = words.into_iter();
     while let Some(word) = words.next() {
@@ -457,6 +504,12 @@ fn bad_choice(command: &Command) -> Option<String> {
         ]
         .iter()
         .find_map(|(option, value, choices)| check(option, value, choices)),
+        Command::Devel(Devel { command: DevelCommand::HotplugHook(h) }) => {
+            check("-s/--subsystem", &h.subsystem, &["net"]).or_else(|| match &h.action {
+                HotplugAction::Handle(h) => check("-u/--udevaction", &h.udevaction, &["add", "remove"]),
+                _ => None,
+            })
+        }
         _ => None,
     }
 }
@@ -541,6 +594,10 @@ mod tests {
             ("modules --mode=final", "modules --mode final"),
             ("status -lw", "status -l -w"),
             ("modules -mfinal", "modules -m final"),
+            (
+                "devel hotplug-hook -snet handle --devpath=/x -uadd",
+                "devel hotplug-hook -s net handle --devpath /x -u add",
+            ),
             ("single -n ssh -- -x --y=z", "single -n ssh -x --y=z"),
             ("clean --configs all network --logs", "clean --configs all --configs network --logs"),
         ] {
@@ -562,6 +619,10 @@ mod tests {
         assert!(message("modules -m x").starts_with("argument --mode/-m: invalid choice: 'x'"));
         assert!(message("single").starts_with("the following arguments are required: "));
         assert_eq!(message("status --wait --long"), "no error");
+        assert_eq!(message("devel hotplug-hook --subsystem=net query"), "no error");
+        assert_eq!(message("devel hotplug-hook -s net handle -d /x -u add"), "no error");
+        let block = message("devel hotplug-hook -s block query");
+        assert!(block.starts_with("argument -s/--subsystem: invalid choice: 'block'"), "{block}");
         assert_eq!(message("init -l --root /x"), "no error");
         let convert = |kind: &str, distro: &str, output: &str| {
             message(&format!("devel net-convert -p a -k{kind} --directory=b -D {distro} -O {output}"))

@@ -2,12 +2,21 @@
 
 use std::process::ExitCode;
 
-use crate::arguments::{Devel, DevelCommand};
+use crate::arguments::{Devel, DevelCommand, HotplugAction, Top};
 use crate::machine::Machine;
-use crate::net_convert;
+use crate::{net_convert, stages};
 
-pub fn run(machine: &Machine, args: Devel) -> ExitCode {
+pub fn run(machine: &Machine, top: &Top, args: Devel) -> ExitCode {
     match args.command {
         DevelCommand::NetConvert(args) => net_convert::run(machine, &args),
+        // What a datasource says is read by the network stage alone, after the boot too.
+        DevelCommand::HotplugHook(hook) => match hook.action {
+            HotplugAction::Query(_) => stages::network(top, &["--hotplug-query"]),
+            HotplugAction::Enable(_) => stages::network(top, &["--hotplug-enable"]),
+            HotplugAction::Handle(handle) => {
+                let event = format!("{}:{}", handle.udevaction, handle.devpath);
+                stages::network(top, &["--hotplug-handle", &event])
+            }
+        },
     }
 }

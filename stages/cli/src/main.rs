@@ -48,7 +48,7 @@ fn main() -> ExitCode {
                 Command::CloudId(args) => cloud_id::run(&machine, &args),
                 Command::Schema(args) => schema::run(&machine, &args),
                 Command::Features(_) => features::run(),
-                Command::Devel(args) => devel::run(&machine, args),
+                Command::Devel(args) => devel::run(&machine, &top, args),
                 // Removed upstream in 22.x; old DHCP hooks still call it.
                 Command::DhclientHook(_) => ExitCode::SUCCESS,
             }

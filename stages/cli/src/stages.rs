@@ -1,4 +1,5 @@
-//! `init`, `modules`, `single` and `query --identify`: this process becomes the stage's, or the generator's.
+//! `init`, `modules`, `single`, `devel hotplug-hook` and `query --identify`: this process becomes the stage's, or the
+//! generator's.
 
 use std::os::unix::process::CommandExt;
 use std::process::ExitCode;
@@ -58,6 +59,11 @@ fn become_program(program: &std::path::Path, mut command: std::process::Command)
     let e = command.exec();
     eprintln!("error: starting {}: {e}", program.display());
     ExitCode::FAILURE
+}
+
+/// The network stage with a question of its own.
+pub fn network(top: &Top, more: &[&str]) -> ExitCode {
+    become_stage(top, "network", &[], more)
 }
 
 fn become_stage(top: &Top, stage: &str, files: &[String], more: &[&str]) -> ExitCode {

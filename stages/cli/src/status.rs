@@ -118,7 +118,12 @@ impl Report {
         } else {
             State::NotStarted
         };
-        let (mut errors, recoverable) = if has_status { complaints(&stages) } else { Default::default() };
+        let (mut errors, recoverable) = if has_status {
+            let [a, b, c, d] = stages;
+            complaints(&[a, b, c, d, status.get(state::HOTPLUG)])
+        } else {
+            Default::default()
+        };
         let mut detail = match (status.datasource().filter(|d| !d.is_empty()), status.stage()) {
             (Some(datasource), _) if has_status => datasource.to_string(),
             (_, Some(stage)) if has_status => format!("Running in stage: {stage}"),

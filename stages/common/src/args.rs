@@ -15,6 +15,21 @@ pub struct Args {
     pub single: Option<Single>,
     /// Do nothing; leave what would be done in this scratch directory.
     pub plan: Option<String>,
+    /// Instead of the stage, see to NICs that come while the machine runs (`cloud-init devel hotplug-hook`).
+    pub hotplug: Option<Hotplug>,
+}
+
+/// What is asked about NICs that come while the machine runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Hotplug {
+    /// Whether they are configured.
+    Query,
+    /// From now on they are.
+    Enable,
+    /// One event: the device's path below /sys, and udev's word for what happened.
+    Handle { path: String, action: String },
+    /// Every event that udev's hook has left in the queue.
+    Listen,
 }
 
 /// `cloud-init single`.
@@ -35,6 +50,7 @@ pub fn parse(words: impl Iterator<Item = String>) -> Result<Args, String> {
         mode: None,
         single: None,
         plan: None,
+        hotplug: None,
     };
     let mut words = words.peekable();
     while let Some(word) = words.next() {
@@ -55,6 +71,16 @@ pub fn parse(words: impl Iterator<Item = String>) -> Result<Args, String> {
             "--mode" => args.mode = Some(value()?),
             "--single" => args.single = Some(Single { name: value()?, ..single(&mut args) }),
             "--frequency" => args.single = Some(Single { frequency: Some(value()?), ..single(&mut args) }),
+            "--hotplug-query" => args.hotplug = Some(Hotplug::Query),
+            "--hotplug-enable" => args.hotplug = Some(Hotplug::Enable),
+            "--hotplug-listen" => args.hotplug = Some(Hotplug::Listen),
+            "--hotplug-handle" => {
+                let (action, path) = value()?
+                    .split_once(':')
+                    .map(|(a, p)| (a.to_string(), p.to_string()))
+                    .ok_or("argument --hotplug-handle: expected ACTION:PATH")?;
+                args.hotplug = Some(Hotplug::Handle { path, action });
+            }
             "--" => {
                 let rest = words.by_ref().collect();
                 args.single = Some(Single { args: rest, ..single(&mut args) });
@@ -77,6 +103,9 @@ mod tests {
         let single = args.single.unwrap();
         assert_eq!((single.name.as_str(), single.args.len()), ("ssh", 2));
         assert_eq!(single.frequency.as_deref(), Some("always"));
+        let handle = Hotplug::Handle { path: "/devices/a:b".into(), action: "add".into() };
+        assert_eq!(parse("--hotplug-handle add:/devices/a:b").unwrap().hotplug, Some(handle));
+        assert!(parse("--hotplug-handle add").is_err());
         assert!(parse("--root").is_err());
         assert!(parse("--what").is_err());
     }

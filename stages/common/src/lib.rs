@@ -4,6 +4,7 @@
 mod args;
 mod consume;
 mod find;
+mod hotplug;
 mod kernel_url;
 mod logging;
 mod module_list;
@@ -14,7 +15,7 @@ mod prepare;
 mod stage;
 mod undecided;
 
-pub use args::{Args, Single};
+pub use args::{Args, Hotplug, Single};
 pub use find::Found;
 pub use stage::{Name, Stage, run, run_behind};
 pub use undecided::decide;

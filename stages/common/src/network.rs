@@ -106,7 +106,7 @@ impl Stage {
     }
 
     /// What the instance says, as version 1 or 2.
-    fn datasource_network(&self, instance: &Instance) -> Option<Node> {
+    pub(crate) fn datasource_network(&self, instance: &Instance) -> Option<Node> {
         let network = instance.network.as_ref()?;
         let source = match network.source.as_str() {
             "" => format!("network configuration of {}", instance.description),
@@ -134,7 +134,7 @@ impl Stage {
     }
 
     /// `system_info.network.KEY`, a list of names.
-    fn network_list(&self, key: &str) -> Option<Vec<String>> {
+    pub(crate) fn network_list(&self, key: &str) -> Option<Vec<String>> {
         let list = self.settings.system.at_path(&["system_info", "network", key])?.as_seq()?;
         Some(list.iter().filter_map(|n| n.as_str().map(Into::into)).collect())
     }
@@ -156,7 +156,7 @@ impl Stage {
     }
 }
 
-fn order(source: &NetworkSource) -> Source {
+pub(crate) fn order(source: &NetworkSource) -> Source {
     match source {
         NetworkSource::CommandLine => Source::CommandLine,
         NetworkSource::Initramfs => Source::Initramfs,

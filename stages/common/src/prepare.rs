@@ -7,7 +7,7 @@ use system::{error, warning};
 use crate::{Found, Stage};
 
 impl Stage {
-    /// The state's directories.
+    /// The state's directories; and what a killed stage left on links is undone.
     pub fn prepare_directories(&mut self) {
         let cloud = [
             "",
@@ -31,6 +31,8 @@ impl Stage {
         for message in failed {
             self.fail(message);
         }
+        // A stage that was killed while it read metadata has left a link as it had it then.
+        ephemeral::clear(&self.sys, &self.layout.run(ephemeral::RECORDS));
     }
 
     /// Whoever waits for the end of this boot must not see the last one's.

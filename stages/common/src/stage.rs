@@ -138,6 +138,13 @@ impl Stage {
         sys.empty_input();
         if self.args.plan.is_none() {
             logging::open_log(sys, &self.settings, self.args.debug);
+        }
+        if self.args.hotplug.is_some() {
+            // Not a stage: it has no part in the boot's record, and its output is for who asks.
+            sys.log().early_done();
+            return;
+        }
+        if self.args.plan.is_none() {
             logging::redirect_output(sys, &self.settings.merged, self.name.mode());
         }
         sys.log().early_done();
@@ -158,9 +165,9 @@ impl Stage {
         debug!(self.sys, "start: {}: running stage {}", self.name.event(), self.name.status());
     }
 
-    /// `single` and `modules --mode init` leave no trace in the status.
+    /// `single`, `modules --mode init` and what is plugged in later leave no trace in the status.
     fn is_recorded(&self) -> bool {
-        self.args.single.is_none() && self.args.mode.is_none()
+        self.args.single.is_none() && self.args.mode.is_none() && self.args.hotplug.is_none()
     }
 
     fn begin_record(&mut self, uptime: f64, was_undecided: bool) {
@@ -315,6 +322,9 @@ impl Stage {
     }
 
     fn finish(mut self) -> ExitCode {
+        if self.args.hotplug.is_some() {
+            return crate::prepare::exit_code(self.record.errors.len());
+        }
         if let Err(e) = self.sys.restore_labels() {
             warning!(self.sys, "SELinux labels: {e}");
         }

@@ -34,7 +34,8 @@ pub(crate) fn ended(sys: &System) -> Option<String> {
 /// Asks the gate, unless one module or list is run by hand, or all in spite of everything. A plan has asked the
 /// generator itself.
 pub(crate) fn closed(args: &Args, gate: Gate) -> Option<ExitCode> {
-    if args.single.is_some() || args.mode.is_some() || args.force || args.plan.is_some() {
+    let by_hand = args.single.is_some() || args.mode.is_some() || args.hotplug.is_some();
+    if by_hand || args.force || args.plan.is_some() {
         return None;
     }
     let why = gate(&System::new(&args.root))?;

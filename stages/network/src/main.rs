@@ -1,5 +1,6 @@
 //! The network stage: with networking. Finds the instance if the local stage could not, reads user-data and
-//! vendor-data, runs the init modules. After a local stage that did not come to its end it does that one's work too.
+//! vendor-data, runs the init modules. After a local stage that did not come to its end it does that one's work too,
+//! and after the boot it sees to NICs that come later.
 
 use std::process::ExitCode;
 
@@ -7,6 +8,9 @@ use stage::Name;
 
 fn main() -> ExitCode {
     stage::run_behind(stage::decide, Name::Network, |stage| {
+        if let Some(asked) = stage.args.hotplug.clone() {
+            return stage.hotplug(&asked);
+        }
         stage.prepare_directories();
         if stage.stands_in() {
             stage.forget_last_boot();

@@ -1,0 +1,287 @@
+//! NICs that come while the machine runs: the datasource is read again, and once its network configuration has the
+//! NIC, the configuration is written and the NIC brought up. udev's hook leaves a line for each NIC in a FIFO; systemd
+//! starts a service for it that ends here.
+
+use std::time::Duration;
+
+use config::Node;
+use datasource::{Search, datasource};
+use modules::install_hotplug::{is_on, switch_on};
+use netconfig::apply::{Plan, apply};
+use netconfig::events::Event;
+use netconfig::{Due, Inputs, Outcome, Source, bring_up, decide, gather, nics, parse, source};
+use state::{Cached, Instance, Status, write_instance_data};
+use system::{Deadline, Error, Result, debug, info, warning};
+
+use crate::{Hotplug, Stage, network, platform};
+
+/// After each look that failed, the last one excepted: clouds take a while to know of a NIC that they gave.
+const PAUSES: [u64; 4] = [1, 3, 5, 10];
+/// For one NIC, unless `timeouts.hotplug` says otherwise.
+const TIME: Duration = Duration::from_secs(120);
+/// In the FIFO; more is no request of ours.
+const MOST_REQUESTS: u64 = 64 << 10;
+/// The queue that the hook writes to, below the run directory.
+const QUEUE: &str = "share/hook-hotplug-cmd";
+
+impl Stage {
+    /// What `devel hotplug-hook` was asked for.
+    pub fn hotplug(&mut self, asked: &Hotplug) {
+        let instance = match Instance::load(&self.sys, &self.layout) {
+            Cached::Instance(instance) => Some(*instance),
+            _ => None,
+        };
+        match asked {
+            Hotplug::Query => self.query_hotplug(instance.as_ref()),
+            Hotplug::Enable => self.enable_hotplug(instance.as_ref()),
+            Hotplug::Handle { path, action } => self.plugged_in(instance, path, action),
+            Hotplug::Listen => {
+                for (path, action) in self.queued() {
+                    // Read anew for each: the one before has stored what it saw.
+                    let instance = match Instance::load(&self.sys, &self.layout) {
+                        Cached::Instance(instance) => Some(*instance),
+                        _ => None,
+                    };
+                    self.plugged_in(instance, &path, &action);
+                }
+            }
+        }
+    }
+
+    /// By the user, by an operator, or because the datasource has it so.
+    fn hotplug_is_on(&self, instance: &Instance) -> bool {
+        is_on(&self.sys, &self.layout, &self.settings.merged)
+            || self.event_is_on(&instance.datasource, Event::Hotplug)
+    }
+
+    fn query_hotplug(&mut self, instance: Option<&Instance>) {
+        let Some(instance) = instance else {
+            return self.fail("no datasource is known yet, so hotplug is neither enabled nor disabled");
+        };
+        println!("{}", if self.hotplug_is_on(instance) { "enabled" } else { "disabled" });
+    }
+
+    fn enable_hotplug(&mut self, instance: Option<&Instance>) {
+        let Some(instance) = instance else {
+            return self.fail("no datasource is known yet: hotplug cannot be enabled");
+        };
+        let served = datasource(&instance.datasource).map(|row| row.events.served).unwrap_or_default();
+        if !served.contains(&"hotplug") {
+            return self.fail(format!("the datasource {} does not support hotplug", instance.datasource));
+        }
+        if self.hotplug_is_on(instance) {
+            println!("hotplug of network devices is enabled already");
+            return;
+        }
+        match switch_on(&self.sys, &self.layout) {
+            Ok(()) => println!("Enabled cloud-init hotplug for subsystem=net"),
+            Err(e) => self.fail(format!("enabling hotplug: {e}")),
+        }
+    }
+
+    /// The requests that wait in the FIFO, each once.
+    fn queued(&mut self) -> Vec<(String, String)> {
+        let bytes = match self.sys.drain_fifo(self.layout.run(QUEUE), MOST_REQUESTS) {
+            Ok(bytes) => bytes,
+            Err(e) => {
+                self.fail(format!("hotplug: {e}"));
+                return Vec::new();
+            }
+        };
+        let mut requests = Vec::new();
+        for line in String::from_utf8_lossy(&bytes).lines().filter(|l| !l.trim().is_empty()) {
+            match request(line) {
+                Some(asked) if requests.contains(&asked) => {}
+                Some(asked) => requests.push(asked),
+                None => warning!(self.sys, "hotplug: a request that is none was passed over"),
+            }
+        }
+        requests
+    }
+
+    /// One NIC. What goes wrong is in the status afterwards; what went wrong with the same NIC before no longer is.
+    fn plugged_in(&mut self, instance: Option<Instance>, path: &str, action: &str) {
+        let name = path.rsplit('/').next().unwrap_or_default().to_string();
+        let is_name = !name.is_empty() && name.len() < 16 && name != ".." && name != ".";
+        if !is_name || path.split('/').any(|part| part == "..") {
+            return self.fail(format!("hotplug: {path} is no device's path"));
+        }
+        info!(self.sys, "hotplug: {action} of {name}");
+        let Some(instance) = instance else {
+            return self.note_hotplug(&name, Some("no datasource is known".into()));
+        };
+        if !self.hotplug_is_on(&instance) {
+            debug!(self.sys, "hotplug: not enabled, {name} is left alone");
+            return;
+        }
+        if action != "add" {
+            debug!(self.sys, "hotplug: nothing is done for '{action}'");
+            return;
+        }
+        let seconds = self.settings.system.at_path(&["timeouts", "hotplug"]).and_then(Node::as_int);
+        let time = seconds.and_then(|s| u64::try_from(s).ok()).map_or(TIME, Duration::from_secs);
+        let deadline = Deadline::after(time);
+        let mut pauses = PAUSES.into_iter().map(Duration::from_secs);
+        let failure = loop {
+            let failure = match self.configure_nic(&instance, path, &name) {
+                Ok(()) => break None,
+                Err(e) => e,
+            };
+            match pauses.next().filter(|pause| deadline.left() > *pause) {
+                Some(pause) => {
+                    debug!(self.sys, "hotplug: {failure}; another look in {} s", pause.as_secs());
+                    self.sys.clock().sleep(pause);
+                }
+                None => break Some(failure.to_string()),
+            }
+        };
+        self.note_hotplug(&name, failure);
+    }
+
+    /// One look at what the datasource has for the NIC now.
+    fn configure_nic(&mut self, instance: &Instance, path: &str, name: &str) -> Result<()> {
+        let mac = self.sys.read_text(format!("/sys{path}/address"))?.trim().to_ascii_lowercase();
+        let found = self.read_again(instance)?;
+        let of_datasource = self.datasource_network(&found);
+        let from_line = source::from_command_line(&self.command_line).and_then(std::result::Result::ok);
+        let initramfs = gather::initramfs(&self.sys, &self.command_line);
+        let order: Option<Vec<Source>> =
+            datasource(&found.datasource).map(|row| row.network_order.iter().map(network::order).collect());
+        let decision = decide(&Inputs {
+            frozen: self.sys.exists(self.layout.data("upgraded-network")),
+            order: order.as_deref(),
+            command_line: from_line.as_ref(),
+            initramfs: initramfs.as_ref(),
+            system: self.settings.system.get("network"),
+            datasource: of_datasource.as_ref(),
+            fallback: None,
+        });
+        let Outcome::Use(config) = &decision.outcome else {
+            info!(self.sys, "hotplug: {name} is left alone: {}", decision.why);
+            return Ok(());
+        };
+        let known = nics::known(&nics::read(&self.sys));
+        let link = parse::parse(config, &known).map_err(Error::new)?.model.links.into_iter().find(|link| {
+            link.mac.as_deref() == Some(mac.as_str()) || (link.mac.is_none() && link.name == name)
+        });
+        let Some(link) = link else {
+            return Err(Error::new(format!("the network configuration has nothing for {name} ({mac})")));
+        };
+        let (instance_dir, renderers) = (self.layout.instance(""), self.network_list("renderers"));
+        let plan = Plan {
+            decision: &decision,
+            due: Due::Now("a NIC was plugged in"),
+            distro: self.distro().name,
+            renderers: renderers.as_deref(),
+            instance_dir: Some(&instance_dir),
+            run_dir: &self.layout.run(""),
+            data_dir: &self.layout.data(""),
+            is_new: false,
+            wait: Duration::ZERO,
+        };
+        let applied = apply(&self.sys, &plan)?;
+        if !applied.kept.is_empty() {
+            warning!(self.sys, "hotplug: {} has been edited and stays as it is", applied.kept.join(", "));
+        }
+        if let Some(error) = applied.errors.into_iter().next() {
+            return Err(Error::new(error));
+        }
+        if self.settings.system.get("disable_network_activation").is_none_or(Node::is_falsy) {
+            let done = bring_up(&self.sys, &[link.name], self.network_list("activators").as_deref());
+            if let (None, Some(problem)) = (done.activator, done.problems.into_iter().next()) {
+                return Err(Error::new(problem));
+            }
+        }
+        found.store(&self.sys, &self.layout)?;
+        let config = self.settings.system.to_json();
+        write_instance_data(&self.sys, &self.layout, &found, &platform::platform(&self.sys), &config)
+    }
+
+    /// What the datasource says now of the instance that this is.
+    fn read_again(&self, instance: &Instance) -> Result<Instance> {
+        let Some(row) = datasource(&instance.datasource) else {
+            return Err(Error::new(format!("nothing here reads the datasource {}", instance.datasource)));
+        };
+        // The network is up by now; a datasource that needs none is asked as the local stage asks it.
+        let stages = row.stages.iter().rev();
+        let mut failure = None;
+        for stage in stages {
+            let with = Search {
+                sys: &self.sys,
+                layout: &self.layout,
+                config: &self.settings.system,
+                command_line: &self.command_line,
+                stage: *stage,
+            };
+            match (row.find)(&with) {
+                Ok(Some(found)) if found.id == instance.id => return Ok(found),
+                Ok(Some(found)) => {
+                    let now = found.id;
+                    return Err(Error::new(format!(
+                        "the datasource is of instance {now} now; it is for the next boot to become that"
+                    )));
+                }
+                Ok(None) => {}
+                Err(e) => failure = Some(e),
+            }
+        }
+        Err(failure.unwrap_or_else(|| Error::new(format!("{} has nothing for this machine now", row.name))))
+    }
+
+    /// Writes what came of it to status.json, beside the stages.
+    fn note_hotplug(&mut self, nic: &str, failure: Option<String>) {
+        let mut status = Status::read(&self.sys, &self.layout);
+        let mut record = status.get(state::HOTPLUG);
+        let of_this = format!("hotplug of {nic}: ");
+        let before = record.errors.len();
+        record.errors.retain(|e| !e.starts_with(&of_this));
+        match failure {
+            Some(failure) => {
+                self.fail(format!("{of_this}{failure}"));
+                record.errors.push(format!("{of_this}{failure}"));
+            }
+            None if before == 0 => return,
+            None => {}
+        }
+        record.finished = Some(self.sys.clock().uptime());
+        record.start = record.start.or(record.finished);
+        status.set(state::HOTPLUG, &record);
+        if let Err(e) = status.write(&self.sys, &self.layout) {
+            warning!(self.sys, "{e}");
+        }
+    }
+}
+
+/// The path and the action of a line that the hook wrote, in the words of `devel hotplug-hook`.
+fn request(line: &str) -> Option<(String, String)> {
+    let (mut path, mut action, mut is_net) = (None, None, false);
+    for word in line.split_whitespace() {
+        match word.split_once('=') {
+            Some(("--subsystem", value)) => is_net = value == "net",
+            Some(("--devpath", value)) => path = Some(value.to_string()),
+            Some(("--udevaction", value)) => action = Some(value.to_string()),
+            _ if word == "handle" => {}
+            _ => return None,
+        }
+    }
+    path.zip(action).filter(|_| is_net)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests() {
+        let good = " --subsystem=net handle --devpath=/devices/pci/net/eth1 --udevaction=add";
+        assert_eq!(request(good), Some(("/devices/pci/net/eth1".into(), "add".into())));
+        for bad in [
+            "",
+            "handle",
+            "--subsystem=block handle --devpath=/x --udevaction=add",
+            "--subsystem=net rm -rf /",
+        ] {
+            assert_eq!(request(bad), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! A NIC that comes while the machine runs: the program that the hotplug service starts, in a directory, with a config
+//! drive that learns of the NIC sooner, later or never.
+
+#![allow(clippy::unwrap_used)]
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+struct Machine {
+    root: PathBuf,
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.root);
+    }
+}
+
+const DRIVE: &str = "var/lib/cloud/seed/config_drive/openstack/latest";
+const UNIT: &str = "etc/systemd/network/10-cloud-init-eth1.network";
+const EVENT: &str = "add:/devices/pci0/net/eth1";
+const ON: &str = "updates: {network: {when: [boot-new-instance, hotplug]}}\n";
+
+impl Machine {
+    /// Booted from the drive, with eth0 configured.
+    fn new(config: &str) -> Machine {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let root = std::env::temp_dir().join(format!("hotplug-test-{}-{number}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&root);
+        let machine = Machine { root };
+        let basis = "datasource_list: [ConfigDrive, None]\ndisable_network_activation: true\n";
+        machine.put("etc/cloud/cloud.cfg", &format!("{basis}{config}"));
+        machine.put("proc/cmdline", "quiet\n");
+        machine.put("usr/sbin/ip", "");
+        machine.put("bin/systemctl", "");
+        machine.put(&format!("{DRIVE}/meta_data.json"), r#"{"uuid": "i-1", "hostname": "h"}"#);
+        machine.nic("eth0", "02:00:00:00:00:01");
+        machine.drive(&["02:00:00:00:00:01"]);
+        // What the boot's local stage leaves.
+        let cache =
+            r#"{"version": 1, "instance-id": "i-1", "datasource": "ConfigDrive", "description": "d"}"#;
+        machine.put("var/lib/cloud/instances/i-1/obj.pkl", cache);
+        let link = machine.root.join("var/lib/cloud/instance");
+        std::os::unix::fs::symlink("/var/lib/cloud/instances/i-1", link).unwrap();
+        let status = r#"{"v1": {"datasource": "d", "stage": null, "init": {"start": 1.0, "finished": 2.0, "errors": []}}}"#;
+        machine.put("var/lib/cloud/data/status.json", status);
+        machine
+    }
+
+    fn put(&self, path: &str, text: &str) {
+        let path = self.root.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    fn get(&self, path: &str) -> String {
+        std::fs::read_to_string(self.root.join(path)).unwrap_or_default()
+    }
+
+    fn nic(&self, name: &str, mac: &str) {
+        for dir in ["sys/class/net", "sys/devices/pci0/net"] {
+            for (file, text) in
+                [("address", mac), ("operstate", "up"), ("carrier", "1"), ("addr_assign_type", "0")]
+            {
+                self.put(&format!("{dir}/{name}/{file}"), &format!("{text}\n"));
+            }
+        }
+    }
+
+    /// The drive's network, with these NICs by DHCP.
+    fn drive(&self, macs: &[&str]) {
+        let links = macs
+            .iter()
+            .enumerate()
+            .map(|(i, mac)| format!(r#"{{"id": "l{i}", "type": "phy", "ethernet_mac_address": "{mac}"}}"#));
+        let networks =
+            (0..macs.len()).map(|i| format!(r#"{{"id": "n{i}", "link": "l{i}", "type": "ipv4_dhcp"}}"#));
+        let text = format!(
+            r#"{{"links": [{}], "networks": [{}], "services": []}}"#,
+            links.collect::<Vec<_>>().join(", "),
+            networks.collect::<Vec<_>>().join(", ")
+        );
+        self.put(&format!("{DRIVE}/network_data.json"), &text);
+    }
+
+    fn run(&self, more: &[&str]) -> (i32, String) {
+        let done = Command::new(env!("CARGO_BIN_EXE_cloud-init-network"))
+            .args(["--root", &self.root.display().to_string()])
+            .args(more)
+            .env_remove("DEBUG_PROC_CMDLINE")
+            .output()
+            .unwrap();
+        let all = [done.stdout, done.stderr].map(|s| String::from_utf8_lossy(&s).into_owned()).concat();
+        (done.status.code().unwrap_or(-1), all)
+    }
+
+    fn plug_in(&self) -> (i32, String) {
+        self.run(&["--hotplug-handle", EVENT])
+    }
+}
+
+#[test]
+fn a_nic_that_the_drive_knows() {
+    let machine = Machine::new(ON);
+    machine.nic("eth1", "02:00:00:00:00:02");
+    machine.drive(&["02:00:00:00:00:01", "02:00:00:00:00:02"]);
+    let before = machine.get("var/lib/cloud/data/status.json");
+    let (code, said) = machine.plug_in();
+    assert_eq!(code, 0, "{said}");
+    assert!(machine.get(UNIT).contains("DHCP=ipv4"), "{said}");
+    assert_eq!(machine.get("var/lib/cloud/data/status.json"), before, "nothing to say");
+    let cache = machine.get("var/lib/cloud/instances/i-1/obj.pkl");
+    assert!(cache.contains("02:00:00:00:00:02"), "the cache has what the drive says now");
+}
+
+#[test]
+fn a_nic_that_the_drive_learns_of_later() {
+    let machine = Machine::new(ON);
+    machine.nic("eth1", "02:00:00:00:00:02");
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(1500));
+            machine.drive(&["02:00:00:00:00:01", "02:00:00:00:00:02"]);
+        });
+        let (code, said) = machine.plug_in();
+        assert_eq!(code, 0, "{said}");
+    });
+    assert!(machine.get(UNIT).contains("DHCP=ipv4"));
+}
+
+#[test]
+fn what_fails_is_in_the_status_until_it_succeeds() {
+    let machine = Machine::new(&format!("{ON}timeouts: {{hotplug: 1}}\n"));
+    machine.nic("eth1", "02:00:00:00:00:02");
+    let began = Instant::now();
+    let (code, said) = machine.plug_in();
+    assert!(code == 1 && began.elapsed() < Duration::from_secs(20), "{said}");
+    let status = || machine.get("var/lib/cloud/data/status.json");
+    let message = "hotplug of eth1: the network configuration has nothing for eth1 (02:00:00:00:00:02)";
+    assert!(status().contains(message), "{}", status());
+    assert_eq!(machine.get(UNIT), "");
+    // Another instance's drive is for the next boot.
+    machine.put(&format!("{DRIVE}/meta_data.json"), r#"{"uuid": "i-2", "hostname": "h"}"#);
+    let (code, _) = machine.plug_in();
+    assert!(code == 1 && status().contains("is of instance i-2 now") && !status().contains(message));
+    machine.put(&format!("{DRIVE}/meta_data.json"), r#"{"uuid": "i-1", "hostname": "h"}"#);
+    machine.drive(&["02:00:00:00:00:01", "02:00:00:00:00:02"]);
+    let (code, said) = machine.plug_in();
+    assert_eq!(code, 0, "{said}");
+    assert!(!status().contains("hotplug of eth1"), "{}", status());
+}
+
+#[test]
+fn only_where_it_is_wanted() {
+    let machine = Machine::new("");
+    machine.nic("eth1", "02:00:00:00:00:02");
+    machine.drive(&["02:00:00:00:00:01", "02:00:00:00:00:02"]);
+    assert_eq!(machine.run(&["--hotplug-query"]), (0, "disabled\n".into()));
+    assert_eq!((machine.plug_in().0, machine.get(UNIT)), (0, String::new()));
+    let enabled = "Enabled cloud-init hotplug for subsystem=net\n";
+    assert_eq!(machine.run(&["--hotplug-enable"]), (0, enabled.into()));
+    assert_eq!(machine.get("var/lib/cloud/hotplug.enabled"), r#"{"scopes":["network"]}"#);
+    assert!(machine.get("etc/udev/rules.d/90-cloud-init-hook-hotplug.rules").contains("/hook-hotplug\""));
+    assert_eq!(machine.run(&["--hotplug-query"]), (0, "enabled\n".into()));
+    assert!(machine.run(&["--hotplug-enable"]).1.contains("already"));
+    // A device that goes, or is none, changes nothing.
+    assert_eq!(machine.run(&["--hotplug-handle", "remove:/devices/pci0/net/eth1"]).0, 0);
+    assert_eq!(machine.run(&["--hotplug-handle", "add:/devices/../../x"]).0, 1);
+    assert_eq!((machine.plug_in().0, machine.get(UNIT).is_empty()), (0, false));
+}
+
+#[test]
+fn without_an_instance() {
+    let machine = Machine::new(ON);
+    std::fs::remove_file(machine.root.join("var/lib/cloud/instance")).unwrap();
+    assert_eq!(machine.run(&["--hotplug-query"]).0, 1);
+    assert_eq!(machine.run(&["--hotplug-enable"]).0, 1);
+    assert_eq!(machine.plug_in().0, 1);
+}
+
+#[test]
+fn the_queue() {
+    let machine = Machine::new(ON);
+    machine.nic("eth1", "02:00:00:00:00:02");
+    machine.drive(&["02:00:00:00:00:01", "02:00:00:00:00:02"]);
+    let dir = machine.root.join("run/cloud-init/share");
+    std::fs::create_dir_all(&dir).unwrap();
+    let fifo = dir.join("hook-hotplug-cmd");
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    // Held open, as systemd does; the hook's line twice, and one that is none.
+    use std::io::Write;
+    let mut held = std::fs::OpenOptions::new().read(true).write(true).open(&fifo).unwrap();
+    let line = " --subsystem=net handle --devpath=/devices/pci0/net/eth1 --udevaction=add";
+    writeln!(held, "{line}\nrm -rf /\n{line}").unwrap();
+    let (code, said) = machine.run(&["--hotplug-listen"]);
+    assert!(code == 0 && said.contains("a request that is none"), "{said}");
+    assert!(machine.get(UNIT).contains("DHCP=ipv4"));
+    assert_eq!(machine.run(&["--hotplug-listen"]).0, 0, "an empty queue is nothing");
+}
