@@ -124,8 +124,14 @@ impl Machine {
     }
 
     pub fn boot_vm(&self) -> Facts {
+        self.boot_vm_with(&[])
+    }
+
+    /// With more arguments for qemu.
+    pub fn boot_vm_with(&self, arguments: &[&str]) -> Facts {
         let out = self.next_out();
-        script("vm", &[&text(&self.dir), "boot", &text(&out), "500"]);
+        let (dir, to) = (text(&self.dir), text(&out));
+        script("vm", &[&[dir.as_str(), "boot", &to, "500"], arguments].concat());
         Facts::new(out)
     }
 

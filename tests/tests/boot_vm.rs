@@ -1,5 +1,5 @@
 //! Virtual machines under qemu: seeds that come on disks of their own, a root file system to grow, a kernel
-//! that starts from nothing. The NoCloud machine boots twice.
+//! that starts from nothing. The NoCloud machine boots twice; another one gets a NIC while it runs.
 
 use tests::{Facts, Machine, first_boot, here, second_boot};
 
@@ -35,4 +35,66 @@ fn configdrive_vfat() {
     let keys = first.file("/home/debian/.ssh/authorized_keys").unwrap_or_default();
     assert!(keys.contains("operator@example"), "{keys}");
     assert!(first.text("links").contains("eth0"));
+}
+
+/// The second NIC is taken off the bus and found again, as one that is plugged in: by then the drive knows of it.
+#[test]
+fn hotplugged_nic() {
+    let nic = |mac: &str, address: &str, id: u32| {
+        (
+            format!(r#"{{"id": "l{id}", "type": "phy", "ethernet_mac_address": "{mac}"}}"#),
+            format!(
+                r#"{{"id": "n{id}", "link": "l{id}", "type": "ipv4", "ip_address": "{address}", "netmask": "255.255.255.0"}}"#
+            ),
+        )
+    };
+    let first = nic("52:54:00:12:34:56", "10.8.8.8", 0);
+    let second = nic("52:54:00:12:34:57", "10.9.9.9", 1);
+    let of_one = format!(r#"{{"links": [{}], "networks": [{}], "services": []}}"#, first.0, first.1);
+    let of_both = format!(
+        r#"{{"links": [{}, {}], "networks": [{}, {}], "services": []}}"#,
+        first.0, second.0, first.1, second.1
+    );
+    let drive = "/var/lib/cloud/seed/config_drive/openstack/latest";
+    let machine = Machine::new("vm-hotplug");
+    machine.write(&format!("{drive}/meta_data.json"), r#"{"uuid": "i-hotplug", "hostname": "plugged"}"#);
+    machine.write(&format!("{drive}/network_data.json"), &of_one);
+    machine.write(
+        &format!("{drive}/user_data"),
+        "#cloud-config\nupdates: {network: {when: [boot-new-instance, hotplug]}}\nssh_genkeytypes: [ed25519]\n",
+    );
+    machine.write(
+        "/usr/local/sbin/facts-more",
+        &format!(
+            "#!/bin/sh\nls /etc/systemd/network >before\nip -br addr show eth1 >>before\n\
+             cat >{drive}/network_data.json <<'END'\n{of_both}\nEND\n\
+             device=$(readlink -f /sys/class/net/eth1/device)\n\
+             echo 1 >\"${{device%/virtio*}}/remove\"; sleep 1; echo 1 >/sys/bus/pci/rescan\n\
+             tries=0\nwhile [ $tries -lt 120 ] && ! ip -br addr show eth1 | grep -q 10.9.9.9; do\n\
+             sleep 0.5; tries=$((tries + 1)); done\n\
+             while systemctl is-active -q cloud-init-hotplugd.service; do sleep 0.2; done\n\
+             ip -br addr show eth1\ncloud-init devel hotplug-hook -s net query\n\
+             systemctl is-active cloud-init-hotplugd.socket\nsystemctl show -p Result cloud-init-hotplugd.service\n\
+             journalctl -b -u cloud-init-hotplugd.service >hotplugd\ncp /run/cloud-init/hook-hotplug.log hook\n"
+        ),
+    );
+    machine.run(&["chmod", "755", "/usr/local/sbin/facts-more"]);
+    machine.make_disk();
+    let boot = machine.boot_vm_with(&[
+        "-netdev",
+        "user,id=net1,restrict=on",
+        "-device",
+        "virtio-net-pci,netdev=net1,mac=52:54:00:12:34:57",
+    ]);
+    let (before, after) = (boot.text("before"), boot.text("more"));
+    assert!(before.contains("cloud-init-eth0") && !before.contains("10-cloud-init-eth1"), "{before}");
+    let story = format!("{after}\n{}\n{}", boot.text("hook"), boot.text("hotplugd"));
+    for fact in ["10.9.9.9/24", "enabled", "active", "Result=success"] {
+        assert!(after.contains(fact), "{fact}: {story}");
+    }
+    assert!(
+        boot.text("hook").contains("add of /devices/") && boot.text("hook").contains("handed over"),
+        "{story}"
+    );
+    assert!(boot.text("status").contains("errors: []"), "{}", boot.text("status"));
 }
