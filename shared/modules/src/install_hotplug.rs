@@ -5,12 +5,12 @@ use config::Node;
 use state::{Frequency, Layout};
 use system::{Change, Command, Result, System, Write, debug};
 
-use crate::{Context, Module};
+use crate::{Context, Distros, Module};
 
 pub const MODULE: Module = Module {
     name: "install_hotplug",
     frequency: Frequency::Instance,
-    distros: &[],
+    distros: Distros::All,
     activation: &[],
     keys: &[Keys::KEYS],
     run,
