@@ -270,7 +270,7 @@ fn make(with: &Search<'_>, drive: Drive, place: &str, is_disk: bool) -> Option<I
     }
     instance.crawled = json!({
         "meta_data": metadata,
-        "ec2_metadata": drive.ec2.to_json(),
+        "ec2_metadata": if drive.ec2.is_null() { json!({}) } else { drive.ec2.to_json() },
         "network_json": drive.network_data,
     });
     instance.user_data = drive.user_data;

@@ -82,7 +82,7 @@ impl Sandbox {
         }
         let script = format!(
             "#!/bin/sh\necho \"${{0##*/}}${{*:+ $*}}\" >> /calls\nall=\nwhile IFS= read -r line; do\n\
-             echo \"< $line\" >> /calls; all=\"$all $line\"\ndone\n{body}\n"
+             printf '< %s\\n' \"$line\" >> /calls; all=\"$all $line\"\ndone\n{body}\n"
         );
         self.sys.write(format!("/usr/sbin/{name}"), script, system::Write::mode(0o755)).unwrap();
     }

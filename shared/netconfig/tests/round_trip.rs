@@ -44,9 +44,8 @@ fn read(text: &str) -> Model {
 
 fn rendered(text: &str) -> String {
     let known = Known::default();
-    let converted =
-        netconfig::convert("yaml", "made up", text, "netplan", &netconfig::Target::of("debian"), &known)
-            .unwrap();
+    let target = netconfig::Target::of("debian");
+    let converted = netconfig::convert("yaml", "made up", text, "netplan", &target, &known).unwrap();
     converted.files.into_iter().next().unwrap().content
 }
 

@@ -6,8 +6,14 @@ use config::{Key, Shape};
 use super::table::{Field, Of, Section, Table, Type};
 
 macro_rules! declared {
-    ($($module:ident),* $(,)?) => {
-        &[$((crate::$module::MODULE.name, crate::$module::MODULE.keys)),*]
+    (@row $module:ident) => {
+        crate::$module::MODULE
+    };
+    (@row $module:ident $row:ident) => {
+        crate::$module::$row
+    };
+    ($($module:ident $(:: $row:ident)?),* $(,)?) => {
+        &[$((declared!(@row $module $($row)?).name, declared!(@row $module $($row)?).keys)),*]
     };
 }
 
@@ -26,6 +32,10 @@ pub(super) const DECLARED: &[(&str, &[&[Key]])] = declared![
     power_state_change,
     resizefs,
     runcmd,
+    scripts::PER_BOOT,
+    scripts::PER_INSTANCE,
+    scripts::PER_ONCE,
+    scripts::USER,
     scripts_vendor,
     seed_random,
     set_hostname,
