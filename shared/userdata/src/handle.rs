@@ -204,7 +204,7 @@ impl<'a> Handler<'a> {
         match run {
             Ok(_) => self.counts.boothooks += 1,
             Err(e) => {
-                warning!(self.sys, "Boothooks script {path} execution error: {e}");
+                warning!(self.sys, "the boothook {path} failed: {e}");
                 self.counts.left += 1;
             }
         }
@@ -275,14 +275,12 @@ impl<'a> Handler<'a> {
             return self.part(&inner);
         }
         self.counts.left += 1;
-        let what =
-            if content_type == detect::NOT_MULTIPART { "non-multipart" } else { "unknown content-type" };
         warning!(
             self.sys,
-            "Unhandled {what} ({}) userdata: part {} of {}: {}",
-            shown(content_type),
-            shown(&part.filename),
+            "{}: nothing handles the part {} ({}): {}",
             self.source.name(),
+            shown(&part.filename),
+            shown(content_type),
             hint(content_type, payload)
         );
     }
@@ -383,11 +381,8 @@ fn strip_header(content: &[u8]) -> &[u8] {
 /// What may be wrong with a part that nothing handles. Only a line that looks like a header is shown: anything
 /// else may be a secret.
 fn hint(content_type: &str, payload: &[u8]) -> String {
-    match content_type {
-        "text/upstart-job" => {
-            return "upstart is not run here; write a systemd unit with write_files".to_string();
-        }
-        _ => {}
+    if content_type == "text/upstart-job" {
+        return "upstart is not run here; write a systemd unit with write_files".to_string();
     }
     let size = payload.len();
     if windows_script(payload).is_some() || payload.trim_ascii_start().starts_with(b"<powershell>") {

@@ -185,11 +185,11 @@ fn bad_parts_are_reported_without_their_content_and_the_rest_is_used() {
         "Ignoring jinja template for part-008: there are no instance data in instance-data.json yet".into(),
         "user-data: the part handler in part-009 is not used: running instance/handlers/part-handler-000 list_types: ".into(),
         format!("{merging} part-010: user-data part-010: line 1, column 1: not valid JSON"),
-        "Unhandled unknown content-type (image/png) userdata: part part-011".into(),
-        "Unhandled unknown content-type (text/plain) userdata: part part-012".into(),
-        "Unhandled unknown content-type (text/upstart-job) userdata: part part-013 of user-data: upstart".into(),
-        "Boothooks script instance/boothooks/no-interpreter execution error".into(),
-        "Boothooks script instance/boothooks/fails execution error: running".into(),
+        "user-data: nothing handles the part part-011 (image/png): ".into(),
+        "user-data: nothing handles the part part-012 (text/plain): ".into(),
+        "user-data: nothing handles the part part-013 (text/upstart-job): upstart".into(),
+        "the boothook instance/boothooks/no-interpreter failed".into(),
+        "the boothook instance/boothooks/fails failed: running".into(),
     ]
     .iter()
     .enumerate()
