@@ -48,7 +48,7 @@ fn parse(words: impl Iterator<Item = String>) -> Option<Args> {
             _ => return None,
         }
     }
-    (args.clear != !args.nic.is_empty()).then_some(args)
+    (args.clear == args.nic.is_empty()).then_some(args)
 }
 
 fn main() -> ExitCode {
