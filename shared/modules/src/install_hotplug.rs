@@ -16,10 +16,19 @@ pub const MODULE: Module = Module {
     run,
 };
 
+config::words! {
+    enum Event {
+        NewInstance = "boot-new-instance",
+        BootLegacy = "boot-legacy",
+        Boot = "boot",
+        Hotplug = "hotplug",
+    }
+}
+
 config::keys! {
     struct NetworkUpdates {
         /// Events at which the network configuration is read and applied again.
-        when: Vec<String>;
+        when: Vec<Event>;
     }
     struct Updates {
         network: Option<NetworkUpdates>;
