@@ -23,6 +23,7 @@ pub(super) const DECLARED: &[(&str, &[&[Key]])] = declared![
     ca_certs,
     final_message,
     growpart,
+    install_hotplug,
     keys_to_console,
     locale,
     mounts,
