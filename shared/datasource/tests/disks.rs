@@ -148,7 +148,9 @@ fn config_drives() {
     }
     // Of what has no label of its own, only whole disks.
     let name = any.device.rsplit('/').next().unwrap();
-    let partition = plug(Machine::new(), &any).file(&format!("/sys/class/block/{name}/partition"), "1\n");
+    let partition = plug(Machine::new(), &any)
+        .file("/sys/class/block/loop/size", "8192\n")
+        .file(&format!("/sys/class/block/{name}/partition"), "1\n");
     assert_eq!(partition.find("ConfigDrive").unwrap(), None);
 }
 
