@@ -49,8 +49,14 @@ for version in 2 1; do
   for output in netplan:debian networkd:debian network-manager:debian sysconfig:rhel eni:debian; do
     kind=${output%:*} distro=${output#*:}
     words=(devel net-convert -k yaml -D "$distro" -O "$kind")
-    # The packaged one once, and not of version 1, which takes it minutes.
-    [ $version = 1 ] && theirs=- || theirs=$("$lib/container" "$work/machine" run python3 /srv/cpu-of 1 cloud-init "${words[@]}" -p "/srv/v$version-500.yaml" -d "/srv/out-$kind")
+    # The packaged one passes version 2 through to netplan; what it has to interpret takes it minutes, so that is
+    # measured with one output only.
+    theirs=-
+    case $version,$kind in
+    2,netplan | 2,networkd)
+      theirs=$("$lib/container" "$work/machine" run python3 /srv/cpu-of 1 cloud-init "${words[@]}" -p "/srv/v$version-500.yaml" -d "/srv/out-$kind")
+      ;;
+    esac
     mine=$(python3 "$work/in/cpu-of" 9 "$ours" "${words[@]}" -p "$work/in/v$version-500.yaml" -d "$work/out-$kind")
     counts=()
     for n in 1 100 1000; do

@@ -48,7 +48,11 @@ pub fn read(format: &str, source: &str, text: &str, known: &Known) -> Result<(No
         .ok_or_else(|| format!("nothing here reads the input format '{format}'"))?;
     let mut findings = Findings::default();
     let node = format.read(source, text, &mut findings)?;
-    let config = (format.to_config)(&node, known, &mut findings)?;
+    // It is a configuration already, and may be a large one.
+    let config = match format.syntax {
+        parse::Syntax::Yaml => node,
+        parse::Syntax::Json | parse::Syntax::Text => (format.to_config)(&node, known, &mut findings)?,
+    };
     Ok((config, findings))
 }
 
