@@ -290,7 +290,7 @@ fn quoted(text: &str, quote: char) -> Option<(String, usize)> {
             continue;
         }
         let (_, escaped) = chars.next()?;
-        let hex = match escaped {
+        match escaped {
             'n' => out.push('\n'),
             't' => out.push('\t'),
             'r' => out.push('\r'),
@@ -322,8 +322,7 @@ fn quoted(text: &str, quote: char) -> Option<(String, usize)> {
                 out.push(char::from_u32(value)?);
             }
             other => out.extend(['\\', other]),
-        };
-        let () = hex;
+        }
     }
     None
 }

@@ -383,11 +383,8 @@ fn strip_header(content: &[u8]) -> &[u8] {
 /// What may be wrong with a part that nothing handles. Only a line that looks like a header is shown: anything
 /// else may be a secret.
 fn hint(content_type: &str, payload: &[u8]) -> String {
-    match content_type {
-        "text/upstart-job" => {
-            return "upstart is not run here; write a systemd unit with write_files".to_string();
-        }
-        _ => {}
+    if content_type == "text/upstart-job" {
+        return "upstart is not run here; write a systemd unit with write_files".to_string();
     }
     let size = payload.len();
     if windows_script(payload).is_some() || payload.trim_ascii_start().starts_with(b"<powershell>") {
