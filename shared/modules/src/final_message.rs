@@ -117,7 +117,11 @@ mod tests {
             ("None", "datasource_list: [None]", None),
             ("None", "datasource_list: [NoCloud, None]", fallback),
             ("None", "datasource_list: []", fallback),
-            ("NoCloud", "final_message: $nothing", Some("final_message: nothing is known as nothing")),
+            (
+                "NoCloud",
+                "final_message: $nothing",
+                Some("final_message: nothing is known as nothing (line 1)"),
+            ),
             (
                 "NoCloud",
                 "final_message: [a]",
