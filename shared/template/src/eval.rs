@@ -13,7 +13,7 @@ use crate::{BadTemplate, Unknown, operators};
 /// Steps of a run: some seconds on a slow machine.
 const FUEL: u64 = 20_000_000;
 /// Calls within calls and expressions within expressions, together.
-const MOST_DEPTH: u32 = 300;
+const MOST_DEPTH: u32 = 120;
 /// Of the text that comes out.
 const MOST_TEXT: usize = 16 << 20;
 /// Of all values together that are made on the way.
