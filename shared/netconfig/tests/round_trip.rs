@@ -274,9 +274,12 @@ fn version_2_through_netplan() {
     }
 }
 
+/// Addresses, gateways, and the ways to get more.
+type Kept = (Vec<String>, Vec<String>, BTreeSet<&'static str>);
+
 /// What an interfaces file can hold of a link, as far as reading one brings it back: hooks, options and the families
 /// of lone stanzas do not come over.
-fn kept_by_eni(model: &Model) -> BTreeMap<String, (Vec<String>, Vec<String>, BTreeSet<&'static str>)> {
+fn kept_by_eni(model: &Model) -> BTreeMap<String, Kept> {
     let of = |link: &Link| {
         let subnets = link.subnets.iter();
         let addresses =
