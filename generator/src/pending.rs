@@ -8,8 +8,6 @@ use system::{Deadline, System};
 
 /// Present in /run/udev once udev takes requests in this root.
 const UDEV: &str = "/run/udev/control";
-/// What udev knows of devices, one file each: empty as long as it has not handled a single one.
-const UDEV_DATA: &str = "/run/udev/data";
 const BLOCK: &str = "/sys/class/block";
 const SCSI: &str = "/sys/bus/scsi/devices";
 
@@ -36,8 +34,7 @@ pub fn soon(sys: &System) -> Vec<String> {
     let mut reasons = Vec::new();
     if sys.udev_is_busy() {
         reasons.push("udev is at work".to_string());
-    } else if sys.exists(UDEV) && sys.list(UDEV_DATA).is_ok_and(|names| names.is_empty()) {
-        // It says that it is ready before it reads what the kernel told it, and has no queue until then.
+    } else if !sys.udev_has_begun() {
         reasons.push("udev has not begun yet".to_string());
     }
     reasons.extend(drives_without_driver(sys));

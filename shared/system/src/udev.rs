@@ -9,6 +9,10 @@ use crate::{Deadline, System, debug};
 const QUEUE: &str = "/run/udev/queue";
 /// udev listens here; without it nothing will ever empty the queue.
 const CONTROL: &str = "/run/udev/control";
+/// What it knows of devices, a file each.
+const DATA: &str = "/run/udev/data";
+/// It listens before it reads what the kernel told it, and has neither queue nor data until then; not for longer.
+const BEGINNING: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(10);
 
 impl System {
@@ -17,13 +21,19 @@ impl System {
         self.exists(QUEUE) && self.exists(CONTROL)
     }
 
+    /// Whether udev, where there is one, has handled any device yet.
+    pub fn udev_has_begun(&self) -> bool {
+        !self.exists(CONTROL) || self.list(DATA).is_ok_and(|names| !names.is_empty())
+    }
+
     /// Waits until udev has worked off its queue; `false` when it had not within that time.
     pub fn settle_udev(&self, within: Duration) -> bool {
         let deadline = Deadline::after(within);
         if self.udev_is_busy() {
             debug!(self, "waiting for udev, at most {} s", within.as_secs_f32());
         }
-        while self.udev_is_busy() {
+        let beginning = Deadline::after(BEGINNING.min(within));
+        while self.udev_is_busy() || (!beginning.is_over() && !self.udev_has_begun()) {
             if deadline.is_over() {
                 return false;
             }
@@ -55,6 +65,16 @@ mod tests {
                 std::fs::remove_file(queue)
             });
             assert!(sys.settle_udev(Duration::from_secs(20)));
+        });
+        let begun = top.join("run/udev/data/n1");
+        assert!(!sys.udev_has_begun());
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                std::thread::sleep(Duration::from_millis(50));
+                std::fs::create_dir_all(begun.parent().unwrap()).unwrap();
+                std::fs::write(begun, "")
+            });
+            assert!(sys.settle_udev(Duration::from_secs(20)) && sys.udev_has_begun());
         });
     }
 }

@@ -334,27 +334,6 @@ fn clean() {
     assert_eq!(std::fs::read_to_string(machine.root.join("etc/machine-id")).unwrap(), "uninitialized\n");
 }
 
-/// `query --identify` becomes ds-identify, which is beside the program in a build and in LIBEXECDIR else.
-#[test]
-fn query_identify() {
-    let machine = Machine::new();
-    let program = machine.root.join("cloud-init");
-    std::fs::copy(env!("CARGO_BIN_EXE_cloud-init"), &program).unwrap();
-    machine.put("ds-identify", "#!/bin/sh\necho \"$@\"\nexit 7\n");
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(machine.root.join("ds-identify"), mode).unwrap();
-    for (words, code, said) in [
-        ("query --identify", 7, "--explain\n"),
-        ("query --identify --format=json", 7, "--explain --format json\n"),
-        ("--root /image query --identify -f text", 7, "--explain --root /image --format text\n"),
-        ("query --identify --format yaml", 2, ""),
-    ] {
-        let output = Command::new(&program).args(words.split(' ')).output().unwrap();
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert_eq!((output.status.code(), text.as_str()), (Some(code), said), "{words}");
-    }
-}
-
 /// As Debian's cloud-init 26.2 prints the same: headers, order, base64 and line ends; the boundary's digits aside.
 #[test]
 fn devel_make_mime() {

@@ -1,0 +1,30 @@
+//! `query --identify` becomes ds-identify. Alone in its process: a program that was just written cannot be started while
+//! another thread's child still has it open.
+
+#![allow(clippy::unwrap_used)]
+
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+use scratch::Scratch;
+
+/// `query --identify` becomes ds-identify, which is beside the program in a build and in LIBEXECDIR else.
+#[test]
+fn query_identify() {
+    let top = Scratch::new();
+    let program = top.join("cloud-init");
+    std::fs::copy(env!("CARGO_BIN_EXE_cloud-init"), &program).unwrap();
+    let asked = top.join("ds-identify");
+    std::fs::write(&asked, "#!/bin/sh\necho \"$@\"\nexit 7\n").unwrap();
+    std::fs::set_permissions(&asked, PermissionsExt::from_mode(0o755)).unwrap();
+    for (words, code, said) in [
+        ("query --identify", 7, "--explain\n"),
+        ("query --identify --format=json", 7, "--explain --format json\n"),
+        ("--root /image query --identify -f text", 7, "--explain --root /image --format text\n"),
+        ("query --identify --format yaml", 2, ""),
+    ] {
+        let output = Command::new(&program).args(words.split(' ')).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!((output.status.code(), text.as_str()), (Some(code), said), "{words}");
+    }
+}
