@@ -88,6 +88,61 @@ fn planned_then_booted() {
     assert!(!text.contains("useradd") && !text.contains("greeting.conf"), "{text}");
 }
 
+/// `key: file:line` of every effect of a step that is not cloud-init's own state.
+fn origins(plan: &Value, step: &str) -> BTreeSet<String> {
+    let stages = plan["stages"].as_array().into_iter().flatten();
+    let effects = stages.flat_map(|s| s["effects"].as_array().into_iter().flatten());
+    let of_step = effects.filter(|e| e["step"] == step && e["state"] != true);
+    let told = of_step.flat_map(|e| {
+        let place = |p: &Value| format!("{}: {}:{}", p["key"], p["file"], p["line"]).replace('"', "");
+        e["from"].as_array().into_iter().flatten().map(place).collect::<Vec<_>>()
+    });
+    told.collect()
+}
+
+#[test]
+fn each_effect_has_its_origin() {
+    let parts = [
+        "#cloud-config\nusers:\n- name: bob\n  lock_passwd: true\nwrite_files:\n- {path: /etc/a, content: a}\n\
+         runcmd:\n- [ls]\nmounts: [[/dev/x, /mnt/x]]\n",
+        "#cloud-config\nmerge_how: list(append)+dict(recurse_array)+str()\nwrite_files:\n- path: /etc/b\n  content: b\n\
+         users:\n- name: eve\n",
+        "#!/bin/sh\n",
+        "#cloud-boothook\n#!/bin/sh\n",
+    ];
+    let mut text = "Content-Type: multipart/mixed; boundary=\"=b=\"\nMIME-Version: 1.0\n\n".to_string();
+    for (part, name) in parts.iter().zip(["one", "two", "script", "hook"]) {
+        text += "--=b=\nContent-Type: text/plain\n";
+        text += &format!("Content-Disposition: attachment; filename=\"{name}\"\n\n{part}\n");
+    }
+    let sandbox = Sandbox::with_user_data("plan-origins", text + "--=b=--\n");
+    let done = cloud_init(&sandbox, &["plan", "--format", "json"]);
+    let plan: Value = serde_json::from_slice(&done.stdout).unwrap_or_else(|e| panic!("{e}"));
+    for (step, expected) in [
+        ("write_files", &["write_files[0]: user-data one:6", "write_files[1]: user-data two:4"][..]),
+        ("users_groups", &["users[0]: user-data one:3", "users[1]: user-data two:7"]),
+        ("mounts", &["mounts: user-data one:9"]),
+        ("scripts_user", &[": user-data script:null", "runcmd: user-data one:7"]),
+        ("network", &[": /var/lib/cloud/seed/nocloud/network-config:1"]),
+    ] {
+        let expected: BTreeSet<String> = expected.iter().map(ToString::to_string).collect();
+        assert_eq!(origins(&plan, step), expected, "{step}");
+    }
+    let types = "ssh_genkeytypes: /etc/cloud/cloud.cfg.d/90_sandbox.cfg:2";
+    assert!(origins(&plan, "ssh").contains(types), "{:?}", origins(&plan, "ssh"));
+    let text = cloud_init(&sandbox, &["plan"]);
+    let text = String::from_utf8_lossy(&text.stdout).into_owned();
+    for heading in [
+        "  write_files: write_files[1] (user-data two, line 4)\n",
+        "  users_groups: users[0] (user-data one, line 3)\n",
+        "  network (/var/lib/cloud/seed/nocloud/network-config, line 1)\n",
+        "  user-data: user-data hook\n    run ",
+        "  scripts_user: runcmd (user-data one, line 7)\n",
+    ] {
+        assert!(text.contains(heading), "{heading} is not in\n{text}");
+    }
+}
+
 #[test]
 fn applied_to_an_image() {
     let sandbox = Sandbox::new("plan-apply");

@@ -6,6 +6,7 @@ use system::{Command, Result, System, Write, debug, warning};
 
 use crate::fstab::{Devices, FIELDS, Mount, Wanted, entries, text};
 use crate::mountinfo::{mounted_at, read_mountinfo};
+use crate::run::keys_of;
 use crate::swap::{self, Swap};
 use crate::{Context, Distros, Module};
 
@@ -82,9 +83,13 @@ fn run(context: &Context<'_>) -> Result<()> {
             debug!(sys, "the swap file of an image is made when the image runs");
             None
         }
-        Some(swap) => swap::set_up(sys, swap),
+        Some(swap) => {
+            sys.because_of_key("swap");
+            swap::set_up(sys, swap)
+        }
         None => None,
     };
+    sys.because_of_key(keys_of(&MODULE, context.config));
     let lines: Vec<_> = keys.mounts.into_iter().map(|Line(fields)| valid(sys, fields)).collect();
     let defaults = defaults(sys, keys.mount_default_fields);
     let wanted = Wanted { lines: &lines, defaults: &defaults, swap_file: swap_file.as_deref() };

@@ -115,19 +115,23 @@ fn run(context: &Context<'_>) -> Result<()> {
         }
     };
     if keys.package_update || keys.package_upgrade {
+        sys.because_of_key(written(context, keys.package_update, keys.package_upgrade));
         attempt("Package update failed", package_sources::update(context, true));
     }
     if keys.package_upgrade {
+        sys.because_of_key(written(context, false, true));
         let apt = package_sources::apt_options(context.system_info);
         attempt("Package upgrade failed", context.distro.upgrade_packages(sys, &apt));
     }
     if installs {
+        sys.because_of_key("packages");
         attempt("installing packages", package_sources::install(context, &wanted));
     }
     if keys.package_reboot_if_required
         && (keys.package_upgrade || installs)
         && let Some(mark) = REBOOT_MARKS.into_iter().find(|m| sys.is_file(m))
     {
+        sys.because_of_key("package_reboot_if_required");
         warning!(sys, "rebooting, as {mark} asks");
         attempt("a reboot is wanted, but did not come", reboot(context));
     }
@@ -135,6 +139,14 @@ fn run(context: &Context<'_>) -> Result<()> {
         Some(last) => Err(last),
         None => Ok(()),
     }
+}
+
+/// Those of the two keys that are on, as they were written.
+fn written(context: &Context<'_>, update: bool, upgrade: bool) -> String {
+    let keys = [(update, ["package_update", "apt_update"]), (upgrade, ["package_upgrade", "apt_upgrade"])];
+    let keys = keys.iter().filter(|(is_on, _)| *is_on).flat_map(|(_, names)| names);
+    let keys: Vec<&str> = keys.copied().filter(|name| context.config.get(name).is_some()).collect();
+    keys.join(", ")
 }
 
 /// Asks for a reboot and waits for its arrival: what follows in the stage belongs to the next boot.

@@ -130,8 +130,8 @@ pub fn run_one(context: &Context<'_>, entry: &Entry, module: &Module, stage: &st
     }
 }
 
-/// Those of a module's keys that the configuration has.
-fn keys_of(module: &Module, config: &Node) -> String {
+/// Those of a module's keys that the configuration has, as the cause of what it does.
+pub(crate) fn keys_of(module: &Module, config: &Node) -> String {
     let names = module.keys.iter().copied().flatten().map(|key| key.name);
     names.filter(|name| config.get(name).is_some()).collect::<Vec<_>>().join(", ")
 }

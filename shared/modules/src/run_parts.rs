@@ -42,6 +42,9 @@ pub fn run_parts(context: &Context<'_>, directory: &str, prefix: &[String]) -> R
             }
         }
         attempted += 1;
+        if directory == context.layout.instance("scripts") {
+            sys.because_of_key(source_of(context, &name));
+        }
         let command =
             Command::new(prefix.iter().chain([&path])).output(Output::Stage).timeout(context.script_timeout);
         if let Err(e) = sys.run(&command) {
@@ -54,6 +57,13 @@ pub fn run_parts(context: &Context<'_>, directory: &str, prefix: &[String]) -> R
     }
     let names = failed.join(", ");
     Err(Error::new(format!("{} of {attempted} scripts failed: {names}", failed.len())))
+}
+
+/// What brought a script of the user's: the key, or the part of that name.
+fn source_of(context: &Context<'_>, name: &str) -> String {
+    let key = "runcmd";
+    let is_key = name == key && context.config.get(key).is_some();
+    if is_key { key.into() } else { format!("user-data {name}") }
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! users_groups: groups, then users, with their passwords, rules and keys.
 
+use config::{Node, Value};
 use distro::NewUser;
 use state::Frequency;
 use system::{Command, Error, Result, System, warning};
@@ -20,12 +21,14 @@ pub const MODULE: Module = Module {
 fn run(context: &Context<'_>) -> Result<()> {
     let accounts = Accounts::with_report(context, true);
     let mut failed = Vec::new();
+    context.sys.because_of_key("groups");
     for group in &accounts.groups {
         let made = context.distro.create_group(context.sys, &group.name, &group.members);
         failed.extend(made.err().inspect(|e| warning!(context.sys, "group {}: {e}", group.name)));
     }
     let default = accounts.default_user().map(|u| u.name.clone());
     for user in &accounts.users {
+        context.sys.because_of_key(key_of(&user.name, user.is_default, context.config));
         // One that cannot be made must not keep the others from logging in.
         let made = make(context, user, default.as_deref());
         failed.extend(made.err().inspect(|e| warning!(context.sys, "user {}: {e}", user.name)));
@@ -33,6 +36,27 @@ fn run(context: &Context<'_>) -> Result<()> {
     match failed.pop() {
         Some(e) => Err(e),
         None => Ok(()),
+    }
+}
+
+/// Where a user is asked for: the item that first names it, of one that nobody lists the list.
+fn key_of(name: &str, is_default: bool, config: &Node) -> String {
+    let is_named = |other: &str| other == name || (is_default && other == "default");
+    let names = |item: &Node| match &item.value {
+        Value::Map(map) => map.get("name").map_or(is_default, |n| n.as_str().is_some_and(is_named)),
+        Value::Seq(names) => names.iter().filter_map(Node::as_str).any(is_named),
+        _ => item.scalar_text().is_some_and(|text| text.split(',').any(|name| is_named(name.trim()))),
+    };
+    match config.get("users").map(|users| &users.value) {
+        Some(Value::Seq(items)) => match items.iter().position(names) {
+            Some(i) => format!("users[{i}]"),
+            None if is_default && config.get("user").is_some() => "user".into(),
+            None => "users".into(),
+        },
+        Some(Value::Map(map)) if map.get(name).is_some() => format!("users.{}", name),
+        Some(_) => "users".into(),
+        None if config.get("user").is_some() => "user".into(),
+        None => String::new(),
     }
 }
 
@@ -182,6 +206,26 @@ fn redirect(context: &Context<'_>, name: &str, default: Option<&str>) -> Result<
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn keys_of_users() {
+        for (text, name, is_default, key) in [
+            ("users: [default, bob, {name: eve}, [x, y], 'v, w']", "eve", false, "users[2]"),
+            ("users: [default, bob]", "debian", true, "users[0]"),
+            ("users: [[x, y]]", "y", false, "users[0]"),
+            ("users: [v, 'x, y']", "y", false, "users[1]"),
+            ("users: [{lock_passwd: true}]", "debian", true, "users[0]"),
+            ("users: [bob]\nuser: {name: me}", "me", true, "user"),
+            ("users: [bob]", "other", false, "users"),
+            ("users: {bob: {uid: 5}}", "bob", false, "users.bob"),
+            ("users: bob,eve", "eve", false, "users"),
+            ("user: me", "me", true, "user"),
+            ("{}", "debian", true, ""),
+        ] {
+            let config = config::yaml::parse("t", text).unwrap().root;
+            assert_eq!(key_of(name, is_default, &config), key, "{text}");
+        }
+    }
 
     #[test]
     fn locks() {

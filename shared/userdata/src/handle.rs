@@ -82,6 +82,7 @@ impl<'a> Handler<'a> {
             debug!(self.sys, "{}: parts of type {kind} are disabled", self.source.name());
             return;
         }
+        self.sys.because_of_key(format!("{} {}", self.source.name(), shown(&part.filename)));
         let (instance, cloud) = (&self.dirs.instance, &self.dirs.cloud);
         let mine = if self.source == Source::User { "scripts" } else { "scripts/vendor" };
         let name = file_name(&part.filename);
@@ -287,6 +288,7 @@ impl<'a> Handler<'a> {
 
     /// Writes the merged configuration, unless the file says the same already. What was merged.
     pub fn finish(&mut self) -> Node {
+        self.sys.because_of_key("");
         for e in self.customs.finish(self.sys, self.boot) {
             warning!(self.sys, "{}: {e}", self.source.name());
         }

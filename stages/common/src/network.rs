@@ -2,17 +2,20 @@
 //! are gathered from the settings, the command line and the instance.
 
 use config::origins::from_json;
-use config::{Findings, Node};
+use config::{Findings, Mark, Node};
 use datasource::{NetworkSource, datasource};
 use netconfig::events::{self, Event};
 use netconfig::{
-    Inputs, Moment, Outcome, Plan, Source, apply, bring_up, decide, due, fallback, from_format, gather,
-    source,
+    Decision, Inputs, Moment, Outcome, Plan, Source, apply, bring_up, decide, due, fallback, from_format,
+    gather, source,
 };
-use state::Instance;
+use state::{Instance, Network};
 use system::{info, warning};
 
 use crate::{Found, Name, Stage};
+
+/// The step whose effects come from the network configuration.
+pub(crate) const NETWORK: &str = "network";
 
 impl Stage {
     /// Decides, and writes and renames what is due. In the network stage only for an instance that was found there,
@@ -24,7 +27,7 @@ impl Stage {
             return;
         }
         let sys = &self.sys;
-        sys.because("network", "");
+        sys.because(NETWORK, "");
         for finding in self.user_events().1.iter() {
             warning!(sys, "{finding}");
         }
@@ -71,6 +74,8 @@ impl Stage {
             on_boot_legacy: event(Event::BootLegacy) && (was_read_anew || (again && applied)),
             applied,
         };
+        self.network_at = self.place_of(&decision, found);
+        let sys = &self.sys;
         let instance_dir = found.map(|_| self.layout.instance(""));
         let renderers = self.network_list("renderers");
         let plan = Plan {
@@ -105,13 +110,28 @@ impl Stage {
         }
     }
 
+    /// Where the configuration that was decided on was written, as far as it is known.
+    fn place_of(&self, decision: &Decision, found: Option<&Found>) -> Option<Mark> {
+        let Outcome::Use(config) = &decision.outcome else { return None };
+        let file = |name: &str| Some(Mark { source: Some(name.into()), ..Mark::default() });
+        match decision.source? {
+            Source::System => {
+                self.settings.system.as_map()?.get_entry("network").map(|(key, _)| key.at.clone())
+            }
+            // Formats that had to be put into other words have no lines any more.
+            Source::Datasource if config.at.source.is_none() => {
+                file(&network_name(&found?.instance, found?.instance.network.as_ref()?))
+            }
+            Source::Initramfs => file("initramfs"),
+            Source::Fallback => None,
+            Source::CommandLine | Source::Datasource => Some(config.at.clone()),
+        }
+    }
+
     /// What the instance says, as version 1 or 2.
     pub(crate) fn datasource_network(&self, instance: &Instance) -> Option<Node> {
         let network = instance.network.as_ref()?;
-        let source = match network.source.as_str() {
-            "" => format!("network configuration of {}", instance.description),
-            file => file.to_string(),
-        };
+        let source = network_name(instance, network);
         let content = from_json(&network.content, &source, &network.positions);
         let renderers = self.network_list("renderers");
         match from_format(&self.sys, &network.format, &content, renderers.as_deref()) {
@@ -162,5 +182,13 @@ pub(crate) fn order(source: &NetworkSource) -> Source {
         NetworkSource::Initramfs => Source::Initramfs,
         NetworkSource::System => Source::System,
         NetworkSource::Datasource => Source::Datasource,
+    }
+}
+
+/// How messages call where an instance's network configuration came from.
+fn network_name(instance: &Instance, network: &Network) -> String {
+    match network.source.as_str() {
+        "" => format!("network configuration of {}", instance.description),
+        file => file.to_string(),
     }
 }

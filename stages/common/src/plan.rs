@@ -2,13 +2,19 @@
 //!
 //! ```text
 //! {"stage": "init-local", "errors": ["…"], "warnings": ["…"],
-//!  "effects": [{"step": "write_files", "key": "write_files[0]", "do": "write", "path": "/etc/x", …}, …]}
+//!  "effects": [{"step": "write_files", "key": "write_files[0]",
+//!               "from": [{"key": "write_files[0]", "file": "user-data part-001", "line": 3, "column": 3}],
+//!               "do": "write", "path": "/etc/x", …}, …]}
 //! ```
 
 use std::path::Path;
 
+use config::{Mark, Node};
 use serde_json::{Value, json};
-use system::{Change, Effect, Level, Noted, System};
+use system::{Cause, Change, Effect, Level, Noted, System};
+
+use crate::Stage;
+use crate::network::NETWORK;
 
 /// A door that changes nothing if the arguments ask for a plan.
 pub(crate) fn door(root: &str, scratch: Option<&str>) -> System {
@@ -18,8 +24,12 @@ pub(crate) fn door(root: &str, scratch: Option<&str>) -> System {
     }
 }
 
+/// How causes begin that are a whole part: its source and its name.
+const PARTS: [&str; 3] = ["user-data ", "vendor-data ", "vendor-data2 "];
+
 /// Leaves the account.
-pub(crate) fn leave(sys: &System, scratch: &str, stage: &str, errors: &[String]) -> std::io::Result<()> {
+pub(crate) fn leave(stage: &Stage, scratch: &str, errors: &[String]) -> std::io::Result<()> {
+    let (sys, name) = (&stage.sys, stage.name.status());
     let warnings: Vec<String> = sys
         .log()
         .noticed()
@@ -27,12 +37,65 @@ pub(crate) fn leave(sys: &System, scratch: &str, stage: &str, errors: &[String])
         .filter(|(level, text)| *level >= Level::Warning && !errors.contains(text))
         .map(|(_, text)| text)
         .collect();
-    let effects: Vec<Value> = sys.noted().iter().map(effect).collect();
-    let account = json!({"stage": stage, "errors": errors, "warnings": warnings, "effects": effects});
-    std::fs::write(Path::new(scratch).join(format!("{stage}.json")), account.to_string())
+    let effects: Vec<Value> =
+        sys.noted().iter().map(|noted| effect(noted, &from(stage, &noted.cause))).collect();
+    let account = json!({"stage": name, "errors": errors, "warnings": warnings, "effects": effects});
+    std::fs::write(Path::new(scratch).join(format!("{name}.json")), account.to_string())
 }
 
-fn effect(noted: &Noted) -> Value {
+/// Where the keys of a cause were written: each key with its places.
+fn from(stage: &Stage, cause: &Cause) -> Vec<(String, Mark)> {
+    if cause.step == NETWORK {
+        return stage.network_at.iter().map(|at| (String::new(), at.clone())).collect();
+    }
+    if PARTS.iter().any(|source| cause.key.starts_with(source)) {
+        // The cause is a part itself.
+        let at = Mark { source: Some(cause.key.as_str().into()), ..Mark::default() };
+        return vec![(String::new(), at)];
+    }
+    let of_key = |key: &str| {
+        let marks = places(&stage.settings.merged, key).into_iter();
+        let marks: Vec<_> = marks.map(|at| (key.to_string(), stage.origins.of(&stage.sys, &at))).collect();
+        one_per_source(marks)
+    };
+    cause.key.split(", ").filter(|key| !key.is_empty()).flat_map(of_key).collect()
+}
+
+/// Where the value at a dotted path was written, or the last on the way to it that is there (a name may hold dots): at
+/// its key, and of a list that several sources share at the first item of each.
+fn places(config: &Node, path: &str) -> Vec<Mark> {
+    let mut node = config;
+    let mut found = Vec::new();
+    for word in path.split('.') {
+        let (key, items) = word.split_once('[').unwrap_or((word, ""));
+        let Some((key, value)) = node.as_map().and_then(|map| map.get_entry(key)) else { break };
+        node = value;
+        found = vec![key.at.clone()];
+        let item = items.strip_suffix(']').and_then(|n| n.parse::<usize>().ok());
+        if let Some(item) = item.and_then(|n| node.as_seq()?.get(n)) {
+            node = item;
+            found = vec![item.at.clone()];
+        }
+    }
+    // A list that was merged has the place of its first part.
+    if let (false, Some(items)) = (found.is_empty(), node.as_seq()) {
+        found.extend(items.iter().map(|item| item.at.clone()));
+    }
+    found
+}
+
+/// Of each source the first place.
+fn one_per_source(found: Vec<(String, Mark)>) -> Vec<(String, Mark)> {
+    let mut kept: Vec<(String, Mark)> = Vec::new();
+    for (key, at) in found {
+        if at.source.is_some() && kept.iter().all(|(_, other)| other.source != at.source) {
+            kept.push((key, at));
+        }
+    }
+    kept
+}
+
+fn effect(noted: &Noted, from: &[(String, Mark)]) -> Value {
     let mut what = match &noted.effect {
         Effect::Write { path, mode, owner, change } => {
             let is_new = *change == Change::Created;
@@ -47,5 +110,50 @@ fn effect(noted: &Noted) -> Value {
     };
     what["step"] = noted.cause.step.clone().into();
     what["key"] = noted.cause.key.clone().into();
+    let place = |(key, at): &(String, Mark)| {
+        let mut place = json!({"key": key, "file": at.source.as_deref()});
+        // Without a line the file is all that is known.
+        if at.line > 0 {
+            place["line"] = at.line.into();
+            place["column"] = at.column.into();
+        }
+        place
+    };
+    what["from"] = from.iter().map(place).collect();
     what
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_of_keys() {
+        let text = "a:\n  b.c: {d: 1}\n  e:\n  - f: 1\n  - [g, h]\nz: ~\n";
+        let config = config::yaml::parse("t", text).unwrap().root;
+        let first = |path| places(&config, path).first().map(ToString::to_string);
+        for (path, place) in [
+            ("a", "t:1:1"),
+            ("a.b", "t:1:1"),
+            ("a.e", "t:3:3"),
+            ("a.e[1]", "t:5:5"),
+            ("a.e[0].f", "t:4:5"),
+            ("a.e[7]", "t:3:3"),
+            ("a.e[x", "t:3:3"),
+            ("z.y", "t:6:1"),
+        ] {
+            assert_eq!(first(path).as_deref(), Some(place), "{path}");
+        }
+        assert!(places(&config, "q").is_empty() && places(&config, "").is_empty());
+    }
+
+    #[test]
+    fn each_source_of_a_list_once() {
+        let read = |name, text| config::yaml::parse(name, text).unwrap().root;
+        let strategy = config::merge::Strategy::parse_text("list(append)+dict()").unwrap();
+        let merged = strategy.merge(&read("one", "l: [a, b]"), &read("two", "\nl: [c, d]"));
+        let found = places(&merged, "l").into_iter().map(|at| ("l".to_string(), at)).collect();
+        let told: Vec<String> = one_per_source(found).iter().map(|(_, at)| at.to_string()).collect();
+        assert_eq!(told, ["one:1:1", "two:2:5"]);
+    }
 }

@@ -54,8 +54,11 @@ impl Stage {
 
     /// Gives the machine its name before networking, so that DHCP requests carry it.
     pub fn name_machine(&mut self, found: &Found) {
-        self.sys.because("hostname", "");
         let context = self.context(&found.instance);
+        // Without them the name is the cloud's.
+        let is_set = |key: &&str| context.config.get(key).is_some();
+        let keys: Vec<&str> = ["hostname", "fqdn"].into_iter().filter(is_set).collect();
+        self.sys.because("hostname", keys.join(", "));
         if let Err(e) = modules::set_hostname::early(&context) {
             warning!(self.sys, "setting the hostname: {e}; the set_hostname module tries again");
         }

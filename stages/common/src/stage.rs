@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use config::settings::{Settings, Sources};
-use config::{Node, Origins};
+use config::{Mark, Node, Origins};
 use state::{Instance, Layout, StageStatus, Status};
 use system::{Level, System, debug, error, warning};
 
@@ -78,6 +78,8 @@ pub struct Stage {
     stands_in: bool,
     /// Where the values of merged cloud-configs were written.
     pub(crate) origins: Origins,
+    /// Where the network configuration that applies was written.
+    pub(crate) network_at: Option<Mark>,
 }
 
 /// Runs one stage: reads the configuration, opens the log, takes the steps, records how it went. The exit code
@@ -127,6 +129,7 @@ impl Stage {
             record: StageStatus::default(),
             stands_in: false,
             origins: Origins::default(),
+            network_at: None,
         };
         stage.origins = Origins::at(stage.layout.run(ORIGINS));
         stage.open(was_undecided);
@@ -357,7 +360,7 @@ impl Stage {
             }
         }
         if let Some(scratch) = &self.args.plan
-            && let Err(e) = plan::leave(&self.sys, scratch, self.name.status(), &self.record.errors)
+            && let Err(e) = plan::leave(&self, scratch, &self.record.errors)
         {
             eprintln!("error: {scratch}: {e}");
             return ExitCode::FAILURE;

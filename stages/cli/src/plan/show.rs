@@ -60,11 +60,7 @@ impl Shown<'_> {
                     states += 1;
                     continue;
                 }
-                let cause = match (field("step"), field("key")) {
-                    (step, "") => step.to_string(),
-                    (step, key) if step == key => step.to_string(),
-                    (step, key) => format!("{step}: {key}"),
-                };
+                let cause = cause(effect);
                 if cause != heading {
                     let _ = writeln!(text, "  {cause}");
                     heading = cause;
@@ -146,6 +142,34 @@ impl Shown<'_> {
         });
         Some(lines.collect())
     }
+}
+
+/// A step, the keys that it acts for, and where they were written: `users_groups: users[1] (user-data part-001, line 4)`.
+fn cause(effect: &Value) -> String {
+    let field = |name: &str| effect[name].as_str().unwrap_or_default();
+    let (step, keys) = (field("step"), field("key"));
+    let mut text = if keys.is_empty() || keys == step { step.to_string() } else { format!("{step}: {keys}") };
+    let mut places: Vec<String> = Vec::new();
+    for place in effect["from"].as_array().into_iter().flatten() {
+        let mut said = place["file"].as_str().unwrap_or_default().to_string();
+        if let Some(line) = place["line"].as_u64() {
+            let _ = write!(said, ", line {line}");
+        }
+        // Which of several keys it is.
+        let key = place["key"].as_str().unwrap_or_default();
+        // A part is its own place.
+        if said == keys {
+            continue;
+        }
+        if !key.is_empty() && key != keys {
+            let _ = write!(said, ": {key}");
+        }
+        places.push(said);
+    }
+    if !places.is_empty() {
+        let _ = write!(text, " ({})", places.join("; "));
+    }
+    text
 }
 
 fn effects(accounts: &mut [Value]) -> impl Iterator<Item = &mut Value> {
