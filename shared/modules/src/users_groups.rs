@@ -53,7 +53,7 @@ fn key_of(name: &str, is_default: bool, config: &Node) -> String {
             None if is_default && config.get("user").is_some() => "user".into(),
             None => "users".into(),
         },
-        Some(Value::Map(map)) if map.get(name).is_some() => format!("users.{}", name),
+        Some(Value::Map(map)) if map.get(name).is_some() => format!("users.{name}"),
         Some(_) => "users".into(),
         None if config.get("user").is_some() => "user".into(),
         None => String::new(),

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use crate::{Side, layer, room};
+use crate::{Side, room, seeded};
 use tests::fail;
 
 pub struct Growth {
@@ -53,9 +53,7 @@ fn cost(side: &Side, work: &Path, user_data: &str) -> f64 {
     put("meta-data", "instance-id: i-growth\n");
     put("network-config", "network: {config: disabled}\n");
     put("user-data", user_data);
-    let mut layers = side.layers.clone();
-    layers[0] = layer(work, "growth", &source);
-    let side = Side { root: side.root.clone(), layers, commands: side.commands.clone() };
+    let side = seeded(side, work, "growth", &source);
     let once = || {
         let room = side.room(work);
         side.boot(&room).iter().map(|c| c.own).sum::<f64>()

@@ -5,6 +5,7 @@
 
 mod boots;
 mod growth;
+mod large;
 mod measure;
 mod report;
 mod room;
@@ -59,6 +60,10 @@ impl Side {
     pub fn room(&self, work: &Path) -> Room {
         let layers: Vec<&Path> = self.layers.iter().map(PathBuf::as_path).collect();
         Room::new(work, &self.root, &layers)
+    }
+
+    pub fn command(&self, stage: usize) -> &[&'static str] {
+        &self.commands[stage]
     }
 
     /// The stages in order; each must succeed, or the figures would be of something else.
@@ -206,6 +211,10 @@ fn main() {
 
     let mut report = Report::default();
     report.sides(suite, &peer, rounds);
+    report.large(&large::all(&packaged, &ours, &work));
+    if std::env::var_os("FIRSTLIGHT_BENCH").is_some_and(|only| only == "large") {
+        std::process::exit(report.verdict());
+    }
     let theirs = figures(&packaged, &work, rounds);
     let mine = figures(&ours, &work, rounds);
     report.stages(&theirs, &mine);
@@ -219,6 +228,13 @@ fn main() {
     let growth: BTreeMap<&str, growth::Growth> = growth::all(&ours, &work);
     report.growth(&growth);
     std::process::exit(report.verdict());
+}
+
+/// A side with another seed, `from`.
+pub fn seeded(side: &Side, work: &Path, name: &str, from: &Path) -> Side {
+    let mut layers = side.layers.clone();
+    layers[0] = layer(work, name, from);
+    Side { root: side.root.clone(), layers, commands: side.commands.clone() }
 }
 
 /// A layer with the NoCloud seed `from` in its seed directory.

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use crate::boots::Boots;
 use crate::growth::Growth;
+use crate::large::{Large, Larges};
 use crate::measure::Cost;
 use crate::{Figures, STAGES};
 
@@ -173,6 +174,33 @@ impl Report {
             boots.packaged_cpu, boots.ours_cpu
         );
         self.bar("added to a container's first boot, of what the packaged one adds", ours / theirs, 0.2, "");
+    }
+
+    /// CPU in ms of the local and the network stage, peak RSS in MiB of the larger of them.
+    pub fn large(&mut self, larges: &Larges) {
+        println!(
+            "user-data of 16 MiB in 1,000 parts, with a cloud-config of 20,000 lines: local and network stage"
+        );
+        for (name, row) in [
+            ("packaged", larges.theirs),
+            ("ours", larges.mine),
+            ("ours, a tenth", larges.tenth),
+            ("ours, none", larges.none),
+        ] {
+            println!("{name:14} CPU {:10.2} RSS {:8.1}", row.cpu, row.rss);
+        }
+        println!();
+        let share = larges.mine.cpu / larges.theirs.cpu;
+        self.bar("large user-data, own CPU of the packaged one", share, 1.0 / 30.0, "");
+        let share = larges.mine.rss / larges.theirs.rss;
+        self.bar("large user-data, peak RSS of the packaged one", share, 1.0 / 5.0, "");
+        // Noise must not divide by nothing.
+        let factor = |of: fn(&Large) -> f64, least: f64| {
+            let [whole, tenth, none] = [&larges.mine, &larges.tenth, &larges.none].map(of);
+            (whole - none) / (tenth - none).max(least)
+        };
+        self.bar("ten times the large user-data, CPU", factor(|l| l.cpu, 0.2), 12.0, "times the cost");
+        self.bar("ten times the large user-data, RSS", factor(|l| l.rss, 0.1), 12.0, "times the cost");
     }
 
     pub fn growth(&mut self, growth: &BTreeMap<&str, Growth>) {
