@@ -79,8 +79,8 @@ fn did_the_work(room: &room::Room, user_data: &str) {
     let instance = room.root.join("var/lib/cloud/instances/i-large");
     let written = std::fs::read_dir(instance.join("scripts")).map_or(0, Iterator::count);
     let config = std::fs::read_to_string(instance.join("cloud-config.txt")).unwrap_or_default();
-    let lines = user_data.matches("\n  key").count();
-    let merged = config.matches("\n  key").count();
+    let lines = user_data.matches(" key").count();
+    let merged = config.matches(" key").count();
     if (scripts, lines) != (written, merged) {
         fail(&format!(
             "of {scripts} scripts {written} were written, of {lines} lines {merged}\n{}",
