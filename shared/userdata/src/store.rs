@@ -1,6 +1,8 @@
 //! The three sources of data of a machine: taken apart, and kept beside the instance as they came
 //! (`user-data.txt`) and as they were understood (`user-data.txt.i`).
 
+use std::borrow::Cow;
+
 use config::Node;
 use system::{Error, Result, System, Write, debug, error, warning};
 
@@ -75,14 +77,14 @@ impl Data {
     }
 
     /// The raw file: the bytes themselves, a list as JSON.
-    fn raw(&self) -> Vec<u8> {
+    fn raw(&self) -> Cow<'_, [u8]> {
         match self {
-            Data::Nothing => Vec::new(),
-            Data::Bytes(bytes) => bytes.clone(),
+            Data::Nothing => Cow::default(),
+            Data::Bytes(bytes) => bytes.into(),
             Data::List(items) => {
                 let texts: Vec<Node> =
                     items.iter().map(|item| Node::from(String::from_utf8_lossy(item).as_ref())).collect();
-                json_list(&texts)
+                json_list(&texts).into()
             }
         }
     }
@@ -194,7 +196,7 @@ mod tests {
     fn a_list_is_kept_as_json() {
         let raw = |items: &[&str]| {
             let items = items.iter().map(|i| i.as_bytes().to_vec()).collect();
-            String::from_utf8(Data::List(items).raw()).unwrap()
+            String::from_utf8(Data::List(items).raw().into_owned()).unwrap()
         };
         assert_eq!(raw(&[]), "[]");
         assert_eq!(

@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn each_source_of_a_list_once() {
         let read = |name, text| config::yaml::parse(name, text).unwrap().root;
-        let strategy = config::merge::Strategy::parse_text("list(append)+dict()").unwrap();
+        let strategy = config::merge::Strategy::parse_text("list(append)+dict(recurse_list)").unwrap();
         let merged = strategy.merge(&read("one", "l: [a, b]"), &read("two", "\nl: [c, d]"));
         let found = places(&merged, "l").into_iter().map(|at| ("l".to_string(), at)).collect();
         let told: Vec<String> = one_per_source(found).iter().map(|(_, at)| at.to_string()).collect();
