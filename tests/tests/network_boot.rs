@@ -25,7 +25,7 @@ ethernets:
 "#;
 
 /// A machine with one of the services, and the others gone.
-fn boots(service: &str, unit: &str, file: &str) {
+fn boots(service: &str, unit: &str, file: &str, in_vm: bool) {
     let machine = Machine::with(&format!("network-{service}"), SERVICES);
     let others = ["ifupdown", "netplan.io", "network-manager"].into_iter().filter(|p| *p != service);
     machine.run(&[&["dpkg", "--purge"], &others.collect::<Vec<_>>()[..]].concat());
@@ -49,10 +49,15 @@ fn boots(service: &str, unit: &str, file: &str) {
     let read =
         |name: &str| std::fs::read_to_string(here().join(name)).unwrap_or_else(|e| fail(&e.to_string()));
     machine.cable(NICS, &read("lib/two-wires"));
-    let boot = machine.boot();
+    let boot = if in_vm {
+        machine.make_disk();
+        machine.boot_vm()
+    } else {
+        machine.boot()
+    };
 
     let seen = boot.text("more");
-    let story = format!("{seen}\n{}\nlooked: {}", boot.story(), boot.text("looked"));
+    let story = format!("{seen}\n{}", boot.story());
     let has = |fact: &str| assert!(seen.lines().any(|l| l.trim() == fact), "{service}: no '{fact}'\n{story}");
     let begins =
         |fact: &str| assert!(seen.lines().any(|l| l.starts_with(fact)), "{service}: no '{fact}'\n{story}");
@@ -99,17 +104,19 @@ fn boots(service: &str, unit: &str, file: &str) {
 
 #[test]
 fn networkd() {
-    boots("networkd", "systemd-networkd", "/etc/systemd/network/10-cloud-init-eth1.network");
+    boots("networkd", "systemd-networkd", "/etc/systemd/network/10-cloud-init-eth1.network", false);
 }
 
 #[test]
 fn ifupdown() {
-    boots("ifupdown", "networking", "/etc/network/interfaces.d/50-cloud-init");
+    boots("ifupdown", "networking", "/etc/network/interfaces.d/50-cloud-init", false);
 }
 
+/// netplan asks for a NIC's permanent address, which those of a container do not have: this is a virtual machine. There
+/// udev is at work on the same names.
 #[test]
 fn netplan() {
-    boots("netplan.io", "systemd-networkd", "/etc/netplan/50-cloud-init.yaml");
+    boots("netplan.io", "systemd-networkd", "/etc/netplan/50-cloud-init.yaml", true);
 }
 
 #[test]
@@ -118,5 +125,6 @@ fn network_manager() {
         "network-manager",
         "NetworkManager",
         "/etc/NetworkManager/system-connections/cloud-init-eth1.nmconnection",
+        false,
     );
 }
