@@ -87,6 +87,13 @@ impl Machine {
         lines
     }
 
+    /// The NICs that a container has, one `NAME MAC` a line, and what is done at their other ends during a boot
+    /// (`tests/lib/container`).
+    pub fn cable(&self, nics: &str, cloud: &str) {
+        write(&self.dir.join("nics"), nics);
+        write(&self.dir.join("cloud"), cloud);
+    }
+
     /// Boots it as a container.
     pub fn boot(&self) -> Facts {
         let out = self.next_out();
