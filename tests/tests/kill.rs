@@ -74,6 +74,7 @@ fn killed(before: &Sandbox, stage: &str, call: &str, n: usize) {
     let result = machine.file("/var/lib/cloud/data/result.json").unwrap_or_default();
     assert!(result.contains("\"errors\": []"), "{at}: {result}");
     assert!(machine.path("/var/lib/cloud/instance/boot-finished").exists(), "{at}");
+    assert!(has_network(&machine), "{at}: no network\n{}", machine.log());
     let diary = machine.file("/var/log/demo").unwrap_or_default();
     assert!(diary.contains("bootcmd, every boot"), "{at}: {diary}");
     // At most once, whatever happened.
@@ -94,6 +95,7 @@ fn boot_goes_on(machine: &Sandbox, at: &str) {
     assert!(boot.succeeded(), "{at}: {:?}\n{}", boot.codes, machine.complaints().join("\n"));
     let id = machine.file("/var/lib/cloud/data/instance-id").unwrap_or_default();
     assert_eq!(id, "i-demo-0001\n", "{at}: {}", machine.log());
+    assert!(has_network(&machine), "{at}: no network\n{}", machine.log());
     let diary = machine.file("/var/log/demo").unwrap_or_default();
     assert_eq!(diary.matches("runcmd, once per instance").count(), 1, "{at}: {diary}");
     let status = machine.status();
@@ -133,11 +135,7 @@ fn an_undecided_boot_goes_on() {
     assert!(machine.file("/var/log/demo").unwrap_or_default().contains("runcmd, once per instance"));
     let said = machine.complaints().join("\n");
     assert!(said.contains("the local stage did not come to its end in this boot"), "{said}");
-    assert!(
-        machine.path("/etc/netplan/50-cloud-init.yaml").exists() || networkd(&machine),
-        "{}",
-        machine.log()
-    );
+    assert!(has_network(&machine), "{}", machine.log());
 
     // Nothing to do here: that is found out, and said, by the network stage.
     let machine = cut_while_undecided("cut-none", "local");
@@ -159,8 +157,11 @@ fn an_undecided_boot_goes_on() {
     assert!(machine.status().contains("status: error"), "{}", machine.status());
 }
 
-/// Whether networkd has a file of ours.
-fn networkd(machine: &Sandbox) -> bool {
+/// Whether the network service has a file of ours.
+fn has_network(machine: &Sandbox) -> bool {
+    if machine.path("/etc/netplan/50-cloud-init.yaml").exists() {
+        return true;
+    }
     let files = std::fs::read_dir(machine.path("/etc/systemd/network")).into_iter().flatten().flatten();
     files.into_iter().any(|f| f.file_name().to_string_lossy().starts_with("10-cloud-init"))
 }

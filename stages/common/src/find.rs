@@ -201,6 +201,10 @@ impl Stage {
             return;
         }
         let result = (|| {
+            if found.is_new {
+                // Before the machine counts as this instance: a power cut in between must not cost the network.
+                self.sys.write(self.network_is_due(instance), "", Write::default().durable())?;
+            }
             instancify(&self.sys, &self.layout, instance)?;
             instance.store(&self.sys, &self.layout)?;
             let config = self.settings.system.to_json();

@@ -21,9 +21,23 @@ impl Stage {
     /// Decides, and writes and renames what is due. In the network stage only for an instance that was found there,
     /// or that asks for it with the event `boot-legacy`: the local stage did it for all others, if it came to its end.
     pub fn apply_network(&mut self, found: Option<&Found>) {
+        let note = found.map(|f| self.network_is_due(&f.instance)).filter(|note| self.sys.exists(note));
+        self.apply_due_network(found, note.is_some());
+        if let Some(Err(e)) = note.map(|note| self.sys.remove(note)) {
+            self.fail(e.to_string());
+        }
+    }
+
+    /// The note that a new instance's network was not applied yet. Nothing else tells a stage that goes on, or the next
+    /// boot, that the one before it was cut off in between: by then the instance is known.
+    pub(crate) fn network_is_due(&self, instance: &Instance) -> String {
+        format!("{}/network-is-due", self.layout.instance_of(&instance.id))
+    }
+
+    fn apply_due_network(&mut self, found: Option<&Found>, was_cut: bool) {
         let event = |event| found.is_some_and(|f| self.event_is_on(&f.instance.datasource, event));
         let again = self.name == Name::Network && (event(Event::BootLegacy) || self.stands_in());
-        if self.name == Name::Network && !again && found.is_none_or(|f| f.is_cached) {
+        if self.name == Name::Network && !again && !was_cut && found.is_none_or(|f| f.is_cached) {
             return;
         }
         let sys = &self.sys;
@@ -64,7 +78,7 @@ impl Stage {
             decision = decide(&inputs);
         }
         let was_read_anew = found.is_some_and(|f| !f.is_cached);
-        let is_new = found.is_some_and(|f| f.is_new);
+        let is_new = was_cut || found.is_some_and(|f| f.is_new);
         let applied = sys.exists(self.layout.run(source::APPLIED_MARKER));
         let moment = Moment {
             has_datasource: found.is_some(),
