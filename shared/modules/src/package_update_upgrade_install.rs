@@ -116,12 +116,12 @@ fn run(context: &Context<'_>) -> Result<()> {
     };
     if keys.package_update || keys.package_upgrade {
         sys.because_of_key(written(context, keys.package_update, keys.package_upgrade));
-        attempt("Package update failed", package_sources::update(context, true));
+        attempt("updating the list of packages", package_sources::update(context, true));
     }
     if keys.package_upgrade {
         sys.because_of_key(written(context, false, true));
         let apt = package_sources::apt_options(context.system_info);
-        attempt("Package upgrade failed", context.distro.upgrade_packages(sys, &apt));
+        attempt("upgrading the packages", context.distro.upgrade_packages(sys, &apt));
     }
     if installs {
         sys.because_of_key("packages");
@@ -228,8 +228,8 @@ mod tests {
         let config = "{package_upgrade: true, packages: [a], package_reboot_if_required: true}";
         let (sandbox, noticed, failed) = tried("rocky", &[], config);
         let starts = [
-            "Package update failed: running dnf -y makecache: dnf: ",
-            "Package upgrade failed: running dnf -y upgrade: dnf: ",
+            "updating the list of packages: running dnf -y makecache: dnf: ",
+            "upgrading the packages: running dnf -y upgrade: dnf: ",
             "installing packages: not installed: a",
             "rebooting, as /run/reboot-needed asks",
             "a reboot is wanted, but did not come: running /sbin/reboot: ",
