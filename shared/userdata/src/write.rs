@@ -1,36 +1,44 @@
 //! The processed data as one MIME message, as it is kept beside the raw data (`user-data.txt.i`), and the
 //! question whether such a file already says the same.
 
+use std::borrow::Cow;
+
 use crate::{Part, mime};
+
+/// A part's headers, with the blank line, and its body.
+type Piece<'a> = (String, Cow<'a, [u8]>);
 
 /// The message of some parts. Its boundary follows from its content: the same data give the same file.
 pub fn message(parts: &[Part]) -> Vec<u8> {
-    let pieces: Vec<Vec<u8>> = parts.iter().map(piece).collect();
+    let pieces: Vec<Piece<'_>> = parts.iter().map(piece).collect();
     let boundary = boundary(&pieces);
-    let mut out = format!(
+    let head = format!(
         "Content-Type: multipart/mixed; boundary=\"{boundary}\"\nMIME-Version: 1.0\nNumber-Attachments: {}\n\n",
         parts.len()
-    )
-    .into_bytes();
-    for piece in &pieces {
-        out.extend_from_slice(format!("--{boundary}\n").as_bytes());
-        out.extend_from_slice(piece);
+    );
+    // Made once in its full size: it is as large as all that came.
+    let around = boundary.len() + 8;
+    let size = pieces.iter().map(|(head, body)| head.len() + body.len() + around).sum::<usize>();
+    let mut out = Vec::with_capacity(head.len() + size + around);
+    out.extend_from_slice(head.as_bytes());
+    for (head, body) in &pieces {
+        out.extend_from_slice(format!("--{boundary}\n{head}").as_bytes());
+        out.extend_from_slice(body);
         out.push(b'\n');
     }
     out.extend_from_slice(format!("--{boundary}--\n").as_bytes());
     out
 }
 
-fn piece(part: &Part) -> Vec<u8> {
-    let headers: String = part.headers.iter().map(|(name, value)| format!("{name}: {value}\n")).collect();
-    let mut piece = headers.into_bytes();
-    piece.push(b'\n');
+fn piece(part: &Part) -> Piece<'_> {
+    let headers = part.headers.iter().map(|(name, value)| format!("{name}: {value}\n"));
+    let head = headers.chain(["\n".to_string()]).collect();
     let body = part.transferred.as_ref().unwrap_or(&part.payload);
-    match std::str::from_utf8(body) {
-        Ok(text) => piece.extend_from_slice(unix(text).as_bytes()),
-        Err(_) => piece.extend_from_slice(body),
-    }
-    piece
+    let body = match std::str::from_utf8(body) {
+        Ok(text) if body.contains(&b'\r') => unix(text).into_bytes().into(),
+        _ => body.as_slice().into(),
+    };
+    (head, body)
 }
 
 /// A message has one kind of line end, and upstream's has this one.
@@ -39,15 +47,17 @@ fn unix(text: &str) -> String {
 }
 
 /// In the shape that users know from Python's email package: `===============`, 19 digits, `==`.
-fn boundary(pieces: &[Vec<u8>]) -> String {
+fn boundary(pieces: &[Piece<'_>]) -> String {
     // FNV-1a: any function of the content will do.
     let fold = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-    let mut number = pieces.iter().flatten().fold(0xcbf2_9ce4_8422_2325, fold);
+    let bytes = pieces.iter().flat_map(|(head, body)| head.as_bytes().iter().chain(body.iter()));
+    let mut number = bytes.fold(0xcbf2_9ce4_8422_2325, fold);
     loop {
         let boundary = format!("==============={:019}==", number % 10_u64.pow(19));
         let line = format!("--{boundary}");
         // Found at a line's begin once in 10^19 times, and then the next one is tried.
-        let taken = |piece: &Vec<u8>| piece.split(|b| *b == b'\n').any(|l| l.starts_with(line.as_bytes()));
+        let begins = |text: &[u8]| text.split(|b| *b == b'\n').any(|l| l.starts_with(line.as_bytes()));
+        let taken = |(head, body): &Piece<'_>| begins(head.as_bytes()) || begins(body);
         if !pieces.iter().any(taken) {
             return boundary;
         }
