@@ -54,6 +54,11 @@ pub fn parse_group(text: &str) -> Vec<Group> {
         .collect()
 }
 
+/// The lines whose first field is that name: one is looked for for each user who is made, so the others are not read.
+fn named<'a>(text: &'a str, name: &'a str) -> impl Iterator<Item = &'a str> {
+    text.lines().filter(move |line| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(':')))
+}
+
 impl System {
     /// Whether this process may give files to others.
     pub fn is_privileged(&self) -> bool {
@@ -67,7 +72,7 @@ impl System {
 
     /// The first of that name in /etc/passwd.
     pub fn user(&self, name: &str) -> Option<User> {
-        self.users().into_iter().find(|u| u.name == name)
+        named(&self.read_text("/etc/passwd").ok()?, name).find_map(|line| parse_passwd(line).pop())
     }
 
     /// All of /etc/group; none when it cannot be read.
@@ -77,7 +82,7 @@ impl System {
 
     /// The first of that name in /etc/group.
     pub fn group(&self, name: &str) -> Option<Group> {
-        self.groups().into_iter().find(|g| g.name == name)
+        named(&self.read_text("/etc/group").ok()?, name).find_map(|line| parse_group(line).pop())
     }
 
     /// `user:group` as chown(1) takes it (names or numbers; empty, `-1` and `none` leave that half alone)
