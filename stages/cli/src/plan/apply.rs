@@ -32,6 +32,13 @@ fn apply(machine: &Machine, top: &Top, args: &Apply) -> Result<bool> {
     if !sys.is_dir("/etc") {
         return Err(system::Error::new(format!("{}: there is no /etc below it", top.root)));
     }
+    let place = machine.layout.cloud(super::SEED);
+    if args.user_data.is_some() && sys.exists(&place) {
+        // It is taken away again below: what the image has must not go with it.
+        return Err(system::Error::new(format!(
+            "{place} is there already: remove it, or leave out --user-data"
+        )));
+    }
     if let Some(file) = &args.user_data {
         seed(sys, machine, file, "i-apply")?;
     }
@@ -57,7 +64,7 @@ fn apply(machine: &Machine, top: &Top, args: &Apply) -> Result<bool> {
     }
     if args.user_data.is_some() {
         // The image must not come up as this instance, nor with this seed before its cloud's own.
-        sys.remove_tree(machine.layout.cloud(super::SEED))?;
+        sys.remove_tree(&place)?;
     }
     Ok(failed)
 }
