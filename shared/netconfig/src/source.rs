@@ -34,18 +34,15 @@ pub const USUAL_ORDER: &[Source] =
 
 /// Everything that a decision hangs on. Configurations as they are, with or without `network` around them.
 #[derive(Debug, Default)]
-pub struct Inputs<'a> {
+pub struct Inputs {
     /// `data/upgraded-network` is there: the machine's networking is somebody else's.
     pub frozen: bool,
     /// The datasource's order; [`USUAL_ORDER`] without one.
-    pub order: Option<&'a [Source]>,
-    pub command_line: Option<&'a Node>,
-    pub initramfs: Option<&'a Node>,
-    pub system: Option<&'a Node>,
-    pub datasource: Option<&'a Node>,
-    /// What is done when none of them says anything (DHCP on the likeliest NIC, if there is one and the distribution
-    /// wants it), and why.
-    pub fallback: Option<(&'a Node, &'a str)>,
+    pub order: Option<Vec<Source>>,
+    pub command_line: Option<Node>,
+    pub initramfs: Option<Node>,
+    pub system: Option<Node>,
+    pub datasource: Option<Node>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -69,19 +66,19 @@ pub struct Decision {
 }
 
 /// Which configuration applies.
-pub fn decide(inputs: &Inputs<'_>) -> Decision {
+pub fn decide(inputs: &Inputs) -> Decision {
     let mut warnings = Vec::new();
     if inputs.frozen {
         let why = "the marker upgraded-network is there: networking stays as it is".to_string();
         return Decision { source: None, outcome: Outcome::Disabled, why, warnings };
     }
-    for source in inputs.order.unwrap_or(USUAL_ORDER) {
+    for source in inputs.order.as_deref().unwrap_or(USUAL_ORDER) {
         let given = match source {
-            Source::CommandLine => inputs.command_line,
-            Source::Initramfs => inputs.initramfs,
-            Source::System => inputs.system,
-            Source::Datasource => inputs.datasource,
-            Source::Fallback => None,
+            Source::CommandLine => &inputs.command_line,
+            Source::Initramfs => &inputs.initramfs,
+            Source::System => &inputs.system,
+            Source::Datasource => &inputs.datasource,
+            Source::Fallback => &None,
         };
         let Some(given) = given else { continue };
         let config = parse::unwrap(given);
@@ -100,22 +97,19 @@ pub fn decide(inputs: &Inputs<'_>) -> Decision {
         return Decision { source: Some(*source), outcome: Outcome::Use(config.clone()), why, warnings };
     }
     // Perhaps somebody meant `config: disabled`.
-    if inputs.system.is_some_and(|n| n.get("network").is_none() && n.is_falsy()) {
+    if inputs.system.as_ref().is_some_and(|n| n.get("network").is_none() && n.is_falsy()) {
         warnings.push("the network configuration of system_cfg is empty: nobody else has one either".into());
     }
-    match inputs.fallback {
-        Some((config, why)) => Decision {
-            source: Some(Source::Fallback),
-            outcome: Outcome::Use(parse::unwrap(config).clone()),
-            why: why.into(),
-            warnings,
-        },
-        None => Decision {
-            source: None,
-            outcome: Outcome::Nothing,
-            why: "no source has a network config, and there is no NIC to fall back on".into(),
-            warnings,
-        },
+    let why = "no source has a network config, and there is no NIC to fall back on".into();
+    Decision { source: None, outcome: Outcome::Nothing, why, warnings }
+}
+
+impl Decision {
+    /// What is done when no source says anything (DHCP on the likeliest NIC, if there is one and the distribution
+    /// wants it), and why.
+    pub fn fall_back(self, config: &Node, why: &str) -> Self {
+        let outcome = Outcome::Use(parse::unwrap(config).clone());
+        Decision { source: Some(Source::Fallback), outcome, why: why.into(), ..self }
     }
 }
 
@@ -197,65 +191,69 @@ mod tests {
         let mine: &[Source] = &[Source::CommandLine, Source::System, Source::Datasource, Source::Initramfs];
         let base = Inputs::default;
         for (name, inputs, source, outcome, warnings) in [
-            ("frozen", Inputs { frozen: true, system: Some(&v2), ..base() }, None, Outcome::Disabled, 0),
+            (
+                "frozen",
+                Inputs { frozen: true, system: Some(v2.clone()), ..base() },
+                None,
+                Outcome::Disabled,
+                0,
+            ),
             ("nothing", base(), None, Outcome::Nothing, 0),
             (
                 "an empty one, and nothing",
-                Inputs { system: Some(&null), ..base() },
+                Inputs { system: Some(null.clone()), ..base() },
                 None,
                 Outcome::Nothing,
                 1,
             ),
             (
-                "fallback",
-                Inputs { fallback: Some((&v2, "so")), ..base() },
-                Some(Source::Fallback),
-                take("{version: 2}"),
-                0,
-            ),
-            (
                 "system before datasource",
-                Inputs { system: Some(&wrapped), datasource: Some(&v2), ..base() },
+                Inputs { system: Some(wrapped.clone()), datasource: Some(v2.clone()), ..base() },
                 Some(Source::System),
                 take("{version: 1}"),
                 0,
             ),
             (
                 "disabled ends the search",
-                Inputs {
-                    command_line: Some(&off),
-                    datasource: Some(&v2),
-                    fallback: Some((&v2, "so")),
-                    ..base()
-                },
+                Inputs { command_line: Some(off.clone()), datasource: Some(v2.clone()), ..base() },
                 Some(Source::CommandLine),
                 Outcome::Disabled,
                 0,
             ),
             (
                 "disabled, wrapped",
-                Inputs { system: Some(&off2), datasource: Some(&v2), ..base() },
+                Inputs { system: Some(off2.clone()), datasource: Some(v2.clone()), ..base() },
                 Some(Source::System),
                 Outcome::Disabled,
                 0,
             ),
             (
                 "what comes before it wins",
-                Inputs { initramfs: Some(&v2), system: Some(&off), ..base() },
+                Inputs { initramfs: Some(v2.clone()), system: Some(off.clone()), ..base() },
                 Some(Source::Initramfs),
                 take("{version: 2}"),
                 0,
             ),
             (
                 "empty ones are passed over",
-                Inputs { command_line: Some(&null), system: Some(&empty), datasource: Some(&v2), ..base() },
+                Inputs {
+                    command_line: Some(null.clone()),
+                    system: Some(empty.clone()),
+                    datasource: Some(v2.clone()),
+                    ..base()
+                },
                 Some(Source::Datasource),
                 take("{version: 2}"),
                 1,
             ),
             (
                 "a datasource's own order",
-                Inputs { order: Some(mine), initramfs: Some(&wrapped), datasource: Some(&v2), ..base() },
+                Inputs {
+                    order: Some(mine.to_vec()),
+                    initramfs: Some(wrapped.clone()),
+                    datasource: Some(v2.clone()),
+                    ..base()
+                },
                 Some(Source::Datasource),
                 take("{version: 2}"),
                 0,
@@ -269,6 +267,8 @@ mod tests {
             );
             assert!(!decision.why.is_empty());
         }
+        let decision = decide(&base()).fall_back(&wrapped, "so");
+        assert_eq!((decision.source, decision.outcome), (Some(Source::Fallback), take("{version: 1}")));
     }
 
     #[test]

@@ -7,13 +7,13 @@ use std::time::Duration;
 use config::Node;
 use datasource::{Search, datasource};
 use modules::install_hotplug::{is_on, switch_on};
-use netconfig::apply::{Plan, apply};
 use netconfig::events::Event;
-use netconfig::{Due, Inputs, Outcome, Source, bring_up, decide, gather, nics, parse, source};
+use netconfig::{Due, Outcome, bring_up, decide, nics, parse};
 use state::{Cached, Instance, Status, write_instance_data};
 use system::{Deadline, Error, Result, debug, info, warning};
 
-use crate::{Hotplug, Stage, network, platform};
+use crate::network::Writing;
+use crate::{Hotplug, Stage, platform};
 
 /// After each look that failed, the last one excepted: clouds take a while to know of a NIC that they gave.
 const PAUSES: [u64; 4] = [1, 3, 5, 10];
@@ -142,20 +142,7 @@ impl Stage {
     fn configure_nic(&mut self, instance: &Instance, path: &str, name: &str) -> Result<()> {
         let mac = self.sys.read_text(format!("/sys{path}/address"))?.trim().to_ascii_lowercase();
         let found = self.read_again(instance)?;
-        let of_datasource = self.datasource_network(&found);
-        let from_line = source::from_command_line(&self.command_line).and_then(std::result::Result::ok);
-        let initramfs = gather::initramfs(&self.sys, &self.command_line);
-        let order: Option<Vec<Source>> =
-            datasource(&found.datasource).map(|row| row.network_order.iter().map(network::order).collect());
-        let decision = decide(&Inputs {
-            frozen: self.sys.exists(self.layout.data("upgraded-network")),
-            order: order.as_deref(),
-            command_line: from_line.as_ref(),
-            initramfs: initramfs.as_ref(),
-            system: self.settings.system.get("network"),
-            datasource: of_datasource.as_ref(),
-            fallback: None,
-        });
+        let decision = decide(&self.network_inputs(Some(&found)));
         let Outcome::Use(config) = &decision.outcome else {
             info!(self.sys, "hotplug: {name} is left alone: {}", decision.why);
             return Ok(());
@@ -167,26 +154,17 @@ impl Stage {
         let Some(link) = link else {
             return Err(Error::new(format!("the network configuration has nothing for {name} ({mac})")));
         };
-        let (instance_dir, renderers) = (self.layout.instance(""), self.network_list("renderers"));
-        let plan = Plan {
-            decision: &decision,
-            due: Due::Now("a NIC was plugged in"),
-            distro: self.distro().name,
-            renderers: renderers.as_deref(),
-            instance_dir: Some(&instance_dir),
-            run_dir: &self.layout.run(""),
-            data_dir: &self.layout.data(""),
-            is_new: false,
-            wait: Duration::ZERO,
-        };
-        let applied = apply(&self.sys, &plan)?;
+        // The link has the name that the kernel or udev gave it: there is nothing to wait for.
+        let due = Due::Now("a NIC was plugged in");
+        let writing = Writing { due, has_instance: true, is_new: false, wait: Duration::ZERO };
+        let applied = self.write_network(&decision, &writing)?;
         if !applied.kept.is_empty() {
             warning!(self.sys, "hotplug: {} has been edited and stays as it is", applied.kept.join(", "));
         }
         if let Some(error) = applied.errors.into_iter().next() {
             return Err(Error::new(error));
         }
-        if self.settings.system.get("disable_network_activation").is_none_or(Node::is_falsy) {
+        if self.may_bring_up() {
             let done = bring_up(&self.sys, &[link.name], self.network_list("activators").as_deref());
             if let (None, Some(problem)) = (done.activator, done.problems.into_iter().next()) {
                 return Err(Error::new(problem));

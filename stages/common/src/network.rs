@@ -1,21 +1,34 @@
 //! Which network configuration applies to this machine, and applying it. The judgement is netconfig's; here its facts
 //! are gathered from the settings, the command line and the instance.
 
+use std::time::Duration;
+
 use config::origins::from_json;
 use config::{Findings, Mark, Node};
 use datasource::{NetworkSource, datasource};
+use netconfig::apply::USUAL_WAIT;
 use netconfig::events::{self, Event};
 use netconfig::{
-    Decision, Inputs, Moment, Outcome, Plan, Source, apply, bring_up, decide, due, fallback, from_format,
-    gather, source,
+    Applied, Decision, Due, Inputs, Moment, Outcome, Plan, Source, apply, bring_up, decide, due, fallback,
+    from_format, gather, source,
 };
 use state::{Instance, Network};
-use system::{info, warning};
+use system::{Result, info, warning};
 
 use crate::{Found, Name, Stage};
 
 /// The step whose effects come from the network configuration.
 pub(crate) const NETWORK: &str = "network";
+
+/// How a network configuration is written.
+pub(crate) struct Writing {
+    pub due: Due,
+    /// There is an instance, whose folder keeps a copy.
+    pub has_instance: bool,
+    pub is_new: bool,
+    /// For links that are not there yet.
+    pub wait: Duration,
+}
 
 impl Stage {
     /// Decides, and writes and renames what is due. In the network stage only for an instance that was found there,
@@ -40,46 +53,14 @@ impl Stage {
         if self.name == Name::Network && !again && !was_cut && found.is_none_or(|f| f.is_cached) {
             return;
         }
-        let sys = &self.sys;
-        sys.because(NETWORK, "");
+        self.sys.because(NETWORK, "");
         for finding in self.user_events().1.iter() {
-            warning!(sys, "{finding}");
+            warning!(self.sys, "{finding}");
         }
-        let initramfs = gather::initramfs(sys, &self.command_line);
-        let from_line = source::from_command_line(&self.command_line)
-            .and_then(|r| r.map_err(|e| warning!(sys, "{e}")).ok());
-        let of_datasource = found.and_then(|f| self.datasource_network(&f.instance));
-        let order: Option<Vec<Source>> = found
-            .and_then(|f| datasource(&f.instance.datasource))
-            .map(|row| row.network_order.iter().map(order).collect());
-        let mut inputs = Inputs {
-            frozen: sys.exists(self.layout.data("upgraded-network")),
-            order: order.as_deref(),
-            command_line: from_line.as_ref(),
-            initramfs: initramfs.as_ref(),
-            system: self.settings.system.get("network"),
-            datasource: of_datasource.as_ref(),
-            fallback: None,
-        };
-        let mut decision = decide(&inputs);
-        // Only now, as they may have to wait for udev to name the NICs.
-        let mut last_resort = None;
-        if decision.outcome == Outcome::Nothing {
-            last_resort = gather::command_line_network(sys, &self.command_line).map(|config| {
-                (config, "no source has a network config: what ip= on the kernel command line says")
-            });
-        }
-        if decision.outcome == Outcome::Nothing && last_resort.is_none() && !self.wants_no_fallback() {
-            last_resort = fallback(sys)
-                .map(|config| (config, "no source has a network config: DHCP on the likeliest NIC"));
-        }
-        if let Some((config, why)) = &last_resort {
-            inputs.fallback = Some((config, *why));
-            decision = decide(&inputs);
-        }
+        let decision = self.decide_network(found.map(|f| &f.instance));
         let was_read_anew = found.is_some_and(|f| !f.is_cached);
         let is_new = was_cut || found.is_some_and(|f| f.is_new);
-        let applied = sys.exists(self.layout.run(source::APPLIED_MARKER));
+        let applied = self.sys.exists(self.layout.run(source::APPLIED_MARKER));
         let moment = Moment {
             has_datasource: found.is_some(),
             new_instance: is_new,
@@ -89,26 +70,11 @@ impl Stage {
             applied,
         };
         self.network_at = self.place_of(&decision, found);
-        let sys = &self.sys;
-        let instance_dir = found.map(|_| self.layout.instance(""));
-        let renderers = self.network_list("renderers");
-        let plan = Plan {
-            decision: &decision,
-            due: due(&moment),
-            distro: self.distro().name,
-            renderers: renderers.as_deref(),
-            instance_dir: instance_dir.as_deref(),
-            run_dir: &self.layout.run(""),
-            data_dir: &self.layout.data(""),
-            is_new,
-            wait: netconfig::apply::USUAL_WAIT,
-        };
-        match apply(sys, &plan) {
+        let writing = Writing { due: due(&moment), has_instance: found.is_some(), is_new, wait: USUAL_WAIT };
+        match self.write_network(&decision, &writing) {
             Ok(applied) => {
-                let wanted =
-                    self.settings.system.get("disable_network_activation").is_none_or(Node::is_falsy);
-                if self.name == Name::Network && wanted && applied.renderer.is_some() {
-                    bring_up(sys, &applied.links, self.network_list("activators").as_deref());
+                if self.name == Name::Network && applied.renderer.is_some() && self.may_bring_up() {
+                    bring_up(&self.sys, &applied.links, self.network_list("activators").as_deref());
                 }
                 for (path, change) in &applied.files {
                     info!(self.sys, "{path}: {change:?}");
@@ -122,6 +88,68 @@ impl Stage {
             }
             Err(e) => self.fail(format!("applying the network configuration: {e}")),
         }
+    }
+
+    /// The configuration that counts, of all that there are; the likeliest one, unless the owner wants none, if there
+    /// is none.
+    fn decide_network(&self, instance: Option<&Instance>) -> Decision {
+        let sys = &self.sys;
+        let decision = decide(&self.network_inputs(instance));
+        if decision.outcome != Outcome::Nothing {
+            return decision;
+        }
+        // Only now, as they may have to wait for udev to name the NICs.
+        let of_line = gather::command_line_network(sys, &self.command_line);
+        let last_resort = match of_line {
+            Some(config) => {
+                Some((config, "no source has a network config: what ip= on the kernel command line says"))
+            }
+            None if self.wants_no_fallback() => None,
+            None => fallback(sys)
+                .map(|config| (config, "no source has a network config: DHCP on the likeliest NIC")),
+        };
+        match &last_resort {
+            Some((config, why)) => decision.fall_back(config, why),
+            None => decision,
+        }
+    }
+
+    /// What each source says.
+    pub(crate) fn network_inputs(&self, instance: Option<&Instance>) -> Inputs {
+        let sys = &self.sys;
+        let row = instance.and_then(|i| datasource(&i.datasource));
+        Inputs {
+            frozen: sys.exists(self.layout.data("upgraded-network")),
+            order: row.map(|row| row.network_order.iter().map(order).collect()),
+            command_line: source::from_command_line(&self.command_line)
+                .and_then(|read| read.map_err(|e| warning!(sys, "{e}")).ok()),
+            initramfs: gather::initramfs(sys, &self.command_line),
+            system: self.settings.system.get("network").cloned(),
+            datasource: instance.and_then(|i| self.datasource_network(i)),
+        }
+    }
+
+    /// Writes the files and renames the links of what was decided, if it is due.
+    pub(crate) fn write_network(&self, decision: &Decision, of: &Writing) -> Result<Applied> {
+        let renderers = self.network_list("renderers");
+        let instance_dir = of.has_instance.then(|| self.layout.instance(""));
+        let plan = Plan {
+            decision,
+            due: of.due,
+            distro: self.distro().name,
+            renderers: renderers.as_deref(),
+            instance_dir: instance_dir.as_deref(),
+            run_dir: &self.layout.run(""),
+            data_dir: &self.layout.data(""),
+            is_new: of.is_new,
+            wait: of.wait,
+        };
+        apply(&self.sys, &plan)
+    }
+
+    /// Whether links are brought up, or left to the owner.
+    pub(crate) fn may_bring_up(&self) -> bool {
+        self.settings.system.get("disable_network_activation").is_none_or(Node::is_falsy)
     }
 
     /// Where the configuration that was decided on was written, as far as it is known.
@@ -190,7 +218,7 @@ impl Stage {
     }
 }
 
-pub(crate) fn order(source: &NetworkSource) -> Source {
+fn order(source: &NetworkSource) -> Source {
     match source {
         NetworkSource::CommandLine => Source::CommandLine,
         NetworkSource::Initramfs => Source::Initramfs,
