@@ -164,8 +164,7 @@ mod tests {
 
     #[test]
     fn profiles_are_found_by_what_they_say() {
-        let top = std::env::temp_dir().join(format!("activate-test-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&top);
+        let top = scratch::Scratch::new();
         let sys = System::new(&top);
         let put = |path: &str, text: &str| sys.write(path, text, system::Write::default()).unwrap();
         let folder = "/etc/NetworkManager/system-connections";
@@ -178,6 +177,5 @@ mod tests {
         assert_eq!((found("eth1"), found("eth2")), (None, None));
         put("/usr/lib64/NetworkManager/1.40/libnm-settings-plugin-ifcfg-rh.so", "");
         assert_eq!(found("eth2").as_deref(), Some("ifcfg-eth2"));
-        std::fs::remove_dir_all(top).unwrap();
     }
 }

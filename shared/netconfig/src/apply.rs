@@ -363,11 +363,10 @@ fn while_devices_come<T, E>(
 mod tests {
     use super::*;
     use crate::source::Source;
+    use scratch::Scratch;
 
-    fn sandbox(name: &str) -> (System, std::path::PathBuf) {
-        let top = std::env::temp_dir().join(format!("apply-test-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&top);
-        std::fs::create_dir_all(&top).unwrap();
+    fn sandbox() -> (System, Scratch) {
+        let top = Scratch::new();
         (System::new(&top), top)
     }
 
@@ -403,7 +402,7 @@ mod tests {
 
     #[test]
     fn written_once_and_kept() {
-        let (sys, top) = sandbox("once");
+        let (sys, _top) = sandbox();
         with_networkd(&sys);
         let first = decision("version: 2\nethernets: {eth0: {dhcp4: true, x: \"\\xfc\"}}\n");
         let applied = apply(&sys, &plan(&first)).unwrap();
@@ -418,12 +417,11 @@ mod tests {
         assert!(sys.is_file("/run/cloud-init/sem/apply_network_config.once"));
         let again = apply(&sys, &plan(&first)).unwrap();
         assert_eq!(again.files, [(unit.to_string(), Change::Unchanged)]);
-        std::fs::remove_dir_all(top).unwrap();
     }
 
     #[test]
     fn what_cannot_be_rendered_leaves_the_old_files() {
-        let (sys, top) = sandbox("bad");
+        let (sys, _top) = sandbox();
         with_networkd(&sys);
         apply(&sys, &plan(&decision("version: 2\nethernets: {eth0: {dhcp4: true}}\n"))).unwrap();
         let unit = "/etc/systemd/network/10-cloud-init-eth0.network";
@@ -432,12 +430,11 @@ mod tests {
             apply(&sys, &plan(&decision("version: 2\nethernets: {eth0: {addresses: [x]}}\n"))).unwrap_err();
         assert!(error.to_string().contains("network.ethernets.eth0.addresses[0]"), "{error}");
         assert_eq!(sys.read_text(unit).unwrap(), before);
-        std::fs::remove_dir_all(top).unwrap();
     }
 
     #[test]
     fn no_renderer_no_change() {
-        let (sys, top) = sandbox("none");
+        let (sys, _top) = sandbox();
         let config = decision("version: 2\nethernets: {eth0: {dhcp4: true}}\n");
         let error = apply(&sys, &plan(&config)).unwrap_err();
         assert!(error.to_string().contains("none of the network renderers"), "{error}");
@@ -445,13 +442,12 @@ mod tests {
         let error = apply(&sys, &Plan { renderers: Some(&names), ..plan(&config) }).unwrap_err();
         assert!(error.to_string().contains("unknown network renderer 'netwrkd'"), "{error}");
         assert!(!sys.exists("/etc") && !sys.exists("/run/cloud-init/sem"));
-        std::fs::remove_dir_all(top).unwrap();
     }
 
     #[test]
     fn a_stricter_mode_stays() {
         use std::os::unix::fs::PermissionsExt;
-        let (sys, top) = sandbox("mode");
+        let (sys, _top) = sandbox();
         sys.write("/usr/sbin/netplan", "", Write::mode(0o755)).unwrap();
         let path = "/etc/netplan/50-cloud-init.yaml";
         let mode = || sys.metadata(path).unwrap().permissions().mode() & 0o777;
@@ -460,12 +456,11 @@ mod tests {
             apply(&sys, &plan(&decision("{version: 2}\n"))).unwrap();
             assert_eq!(mode(), after);
         }
-        std::fs::remove_dir_all(top).unwrap();
     }
 
     #[test]
     fn a_file_that_cannot_be_written_brings_the_others_back() {
-        let (sys, top) = sandbox("half");
+        let (sys, _top) = sandbox();
         with_networkd(&sys);
         apply(&sys, &plan(&decision("version: 2\nethernets: {eth0: {dhcp4: true}}\n"))).unwrap();
         let folder = "/etc/systemd/network";
@@ -475,12 +470,11 @@ mod tests {
         assert!(apply(&sys, &plan(&three)).is_err());
         assert_eq!(sys.read_text(format!("{folder}/10-cloud-init-eth0.network")).unwrap(), before);
         assert_eq!(sys.list(folder).unwrap(), ["10-cloud-init-eth0.network", "10-cloud-init-eth2.network"]);
-        std::fs::remove_dir_all(top).unwrap();
     }
 
     #[test]
     fn edited_files_are_never_lost() {
-        let (sys, top) = sandbox("edited");
+        let (sys, _top) = sandbox();
         with_networkd(&sys);
         let unit = "/etc/systemd/network/10-cloud-init-eth0.network";
         let first = decision("version: 2\nethernets: {eth0: {dhcp4: true}}\n");
@@ -511,12 +505,11 @@ mod tests {
         sys.remove(unit).unwrap();
         apply(&sys, &plan(&second)).unwrap();
         assert!(sys.is_file(unit));
-        std::fs::remove_dir_all(top).unwrap();
     }
 
     #[test]
     fn a_part_does_not_push_out_a_whole() {
-        let (sys, top) = sandbox("part");
+        let (sys, _top) = sandbox();
         with_networkd(&sys);
         let unit = "/etc/systemd/network/10-cloud-init-eth0.network";
         let part = decision("version: 2\nethernets: {eth0: {dhcp6: true, addresses: [x]}}\n");
@@ -529,12 +522,11 @@ mod tests {
         assert!(sys.read_text(unit).unwrap().contains("DHCP=ipv4"));
         apply(&sys, &Plan { is_new: true, ..plan(&part) }).unwrap();
         assert!(sys.read_text(unit).unwrap().contains("DHCP=ipv6"));
-        std::fs::remove_dir_all(top).unwrap();
     }
 
     #[test]
     fn formats_of_datasources() {
-        let (sys, top) = sandbox("formats");
+        let (sys, _top) = sandbox();
         sys.write("/sys/class/net/ens3/address", "52:54:00:00:00:01\n", Write::default()).unwrap();
         let data = config::yaml::parse(
             "t",
@@ -552,12 +544,11 @@ mod tests {
         );
         assert!(from_format(&sys, "morse", &data, None).is_err());
         assert_eq!(fallback(&sys), None);
-        std::fs::remove_dir_all(top).unwrap();
     }
 
     #[test]
     fn names_only_and_disabled() {
-        let (sys, top) = sandbox("names");
+        let (sys, _top) = sandbox();
         with_networkd(&sys);
         sys.write("/sys/class/net/eth7/address", "52:54:00:00:00:01\n", Write::default()).unwrap();
         let config = decision(
@@ -574,6 +565,5 @@ mod tests {
         let applied = apply(&sys, &plan(&nobody)).unwrap();
         assert!(applied.errors[0].contains("52:54:00:00:00:09 (x)"), "{:?}", applied.errors);
         assert_eq!(applied.files.len(), 1);
-        std::fs::remove_dir_all(top).unwrap();
     }
 }

@@ -224,12 +224,11 @@ fn class(pattern: &[char], c: char) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use scratch::Scratch;
     use system::Write;
 
-    fn sandbox(name: &str) -> (System, std::path::PathBuf) {
-        let top = std::env::temp_dir().join(format!("gather-test-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&top);
-        std::fs::create_dir_all(&top).unwrap();
+    fn sandbox() -> (System, Scratch) {
+        let top = Scratch::new();
         (System::new(&top), top)
     }
 
@@ -257,7 +256,7 @@ mod tests {
 
     #[test]
     fn files_of_interfaces() {
-        let (sys, top) = sandbox("eni");
+        let (sys, _top) = sandbox();
         let put = |path: &str, text: &str| assert!(sys.write(path, text, Write::default()).is_ok());
         put("/etc/network/interfaces.d/b.cfg", "source /etc/network/interfaces.d/b.cfg\niface b inet dhcp\n");
         put("/etc/network/interfaces.d/a.cfg", "source-directory more.d\niface a inet dhcp\n");
@@ -272,12 +271,11 @@ mod tests {
         assert_eq!(names, ["a", "b", "plain"]);
         let said = sys.log().noticed().iter().filter(|(_, t)| t.contains("circle")).count();
         assert_eq!(said, 1);
-        std::fs::remove_dir_all(top).unwrap();
     }
 
     #[test]
     fn initramfs_and_its_conditions() {
-        let (sys, top) = sandbox("klibc");
+        let (sys, _top) = sandbox();
         let put = |path: &str, text: &str| assert!(sys.write(path, text, Write::default()).is_ok());
         assert_eq!(initramfs(&sys, "ip=dhcp"), None);
         put("/run/net6-ens3.conf", "DEVICE6=ens3\nIPV6PROTO=dhcp6\nIPV6ADDR=fd00::1\n");
@@ -295,17 +293,15 @@ mod tests {
         assert!(known.initramfs.is_some() && !known.iscsi_root);
         put("/sys/firmware/ibft/target0/flags", "3\n");
         assert!(has_boot_target(&sys));
-        std::fs::remove_dir_all(top).unwrap();
     }
 
     #[test]
     fn command_line_without_files() {
-        let (sys, top) = sandbox("line");
+        let (sys, _top) = sandbox();
         sys.write("/sys/class/net/ens3/address", "52:54:00:00:00:01\n", Write::default()).unwrap();
         assert_eq!(command_line_network(&sys, "quiet"), None);
         assert_eq!(command_line_network(&sys, "ip=off"), None);
         let found = json(command_line_network(&sys, "ip=ens3:dhcp"));
         assert!(found.contains("mac_address:52:54:00:00:00:01,name:ens3"), "{found}");
-        std::fs::remove_dir_all(top).unwrap();
     }
 }

@@ -352,8 +352,7 @@ mod tests {
 
     #[test]
     fn read_from_sysfs() {
-        let top = std::env::temp_dir().join(format!("nics-test-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&top);
+        let top = scratch::Scratch::new();
         let sys = System::new(&top);
         let put = |path: &str, text: &str| {
             sys.write(format!("{NET}/{path}"), text, system::Write::default()).unwrap();
@@ -380,6 +379,5 @@ mod tests {
         assert_eq!(nics[2].failover, Failover::Master);
         assert!(!names_are_settled(&nics, "quiet"));
         assert!(names_are_settled(&nics, "quiet net.ifnames=0"));
-        std::fs::remove_dir_all(top).unwrap();
     }
 }

@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn kept_on_disk() {
-        let top = std::env::temp_dir().join(format!("record-test-{}", std::process::id()));
+        let top = scratch::Scratch::new();
         let sys = System::new(&top);
         let path = "/var/lib/cloud/data/network-files.json";
         let mut record = Record::default();
@@ -153,6 +153,5 @@ mod tests {
             assert_eq!(Record::read(&sys, path).fate("/y", Some(b"a"), b"b", false), Fate::Write, "{broken}");
         }
         assert_eq!(kept_as("/etc/netplan/50.yaml", b"abc"), "/etc/netplan/.50.yaml.edited-ba7816bf");
-        std::fs::remove_dir_all(top).unwrap();
     }
 }

@@ -40,16 +40,13 @@ fn files(case: &Node) -> Vec<(String, String)> {
 }
 
 /// As gather.rs does on a machine, through a root of its own.
-fn includes(case: &Node, text: &str, name: &str) -> HashMap<eni::Include, Vec<(String, String)>> {
-    let top = std::env::temp_dir().join(format!("formats-test-{name}-{}", std::process::id()));
-    std::fs::create_dir_all(&top).unwrap();
+fn includes(case: &Node, text: &str) -> HashMap<eni::Include, Vec<(String, String)>> {
+    let top = scratch::Scratch::new();
     let sys = system::System::new(&top);
     for (path, text) in files(case) {
         sys.write(path, text, system::Write::default()).unwrap();
     }
-    let found = netconfig::gather::interfaces_files(&sys, text, eni::USUAL_FOLDER);
-    std::fs::remove_dir_all(top).unwrap();
-    found
+    netconfig::gather::interfaces_files(&sys, text, eni::USUAL_FOLDER)
 }
 
 fn outcome(format: &str, case: &Node) -> Result<Node, String> {
@@ -63,8 +60,7 @@ fn outcome(format: &str, case: &Node) -> Result<Node, String> {
             return source::from_command_line(input.as_str().unwrap()).unwrap_or(Ok(Node::null()));
         }
         "eni" => {
-            known.includes =
-                includes(case, input.as_str().unwrap(), case.get("name").unwrap().as_str().unwrap());
+            known.includes = includes(case, input.as_str().unwrap());
             format
         }
         "vmware-imc" if case.get("here").is_some() => "vmware-imc-here",

@@ -391,8 +391,7 @@ mod tests {
 
     #[test]
     fn only_snapds_own_default_goes() {
-        let top = std::env::temp_dir().join(format!("netplan-test-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&top);
+        let top = scratch::Scratch::new();
         let sys = System::new(&top);
         for (text, stays) in [(SNAPDS_OWN.to_string(), false), (format!("{SNAPDS_OWN}# mine\n"), true)] {
             sys.write(SNAPD, &text, system::Write::default()).unwrap();
@@ -400,6 +399,5 @@ mod tests {
             after(&sys).unwrap();
             assert_eq!((sys.exists(SNAPD), sys.exists(SNAPD_MADE[0])), (stays, stays));
         }
-        std::fs::remove_dir_all(top).unwrap();
     }
 }
