@@ -4,7 +4,8 @@
 # when one is not reached. Needs root. BIN is the directory with the release binaries.
 #   ROUNDS  how often each stage is measured (9)
 #   BOOTS   how often each container is booted (5)
-#   FIRSTLIGHT_BENCH=large  only the part with large user-data
+#   FIRSTLIGHT_BENCH=large|growth|stages  only the part with large user-data, only that of ten times the input, or
+#                    all but the former
 #   FIRSTLIGHT_PEER  the Debian release with the packaged cloud-init (the newest that the mirror has)
 set -euo pipefail
 . "$(dirname "$(readlink -f "$0")")/lib/common.sh"

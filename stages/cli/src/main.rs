@@ -21,6 +21,9 @@ use std::process::ExitCode;
 use arguments::{Command, Parsed};
 use machine::Machine;
 
+#[global_allocator]
+static MEMORY: heap::Heap = heap::Heap::new();
+
 /// Exit code of a usage error, as Python's argparse has it.
 const USAGE: u8 = 2;
 

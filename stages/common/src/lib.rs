@@ -19,3 +19,6 @@ pub use args::{Args, Hotplug, Single};
 pub use find::Found;
 pub use stage::{Name, Stage, run, run_behind};
 pub use undecided::decide;
+
+#[global_allocator]
+static MEMORY: heap::Heap = heap::Heap::new();

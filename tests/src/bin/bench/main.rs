@@ -211,8 +211,15 @@ fn main() {
 
     let mut report = Report::default();
     report.sides(suite, &peer, rounds);
-    report.large(&large::all(&packaged, &ours, &work));
-    if std::env::var_os("FIRSTLIGHT_BENCH").is_some_and(|only| only == "large") {
+    let only = std::env::var("FIRSTLIGHT_BENCH").unwrap_or_default();
+    if only == "growth" {
+        report.growth(&growth::all(&ours, &work));
+        std::process::exit(report.verdict());
+    }
+    if only != "stages" {
+        report.large(&large::all(&packaged, &ours, &work));
+    }
+    if only == "large" {
         std::process::exit(report.verdict());
     }
     let theirs = figures(&packaged, &work, rounds);
