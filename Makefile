@@ -25,7 +25,7 @@ HOST       = $(shell rustc -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_')
 RUN        ?=
 
 .DEFAULT_GOAL := release
-.PHONY: help release install deps demo test unit check lint licences check-units package-tests root bench deb rpm clean
+.PHONY: help release install deps demo test unit check lint licences whole check-units package-tests root bench deb rpm clean
 
 help:
 	@echo 'make release   static release binaries in $(BIN)'
@@ -64,7 +64,8 @@ demo: release
 	@packaging/deps demo
 	BIN=$(BIN) tests/demo.sh
 
-test: deps lint licences unit check
+test: deps
+	+@MAKE='$(MAKE)' tests/run lint licences unit check-units package-tests whole
 
 lint:
 	tests/files.sh
@@ -75,11 +76,13 @@ licences:
 	tests/licences
 
 unit:
-	$(RUN) $(CARGO) test --workspace $(if $(TESTS),--exclude tests) -j $(JOBS)
+	$(RUN) $(CARGO) test --no-fail-fast --workspace $(if $(TESTS),--exclude tests) -j $(JOBS)
 
 # Whole programs, units, packages and boots. They use the release binaries, and mostly need root.
-check: root check-units package-tests
-	$(if $(TESTS),CARGO_TARGET_$(HOST)_RUNNER='$(AS_ROOT)' $(RUN) $(CARGO) test -p tests -j $(JOBS))
+check: check-units package-tests whole
+
+whole: root deb
+	$(if $(TESTS),CARGO_TARGET_$(HOST)_RUNNER='$(AS_ROOT)' $(RUN) $(CARGO) test --no-fail-fast -p tests -j $(JOBS))
 
 check-units: root release
 	$(AS_ROOT) tests/units.sh

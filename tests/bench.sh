@@ -10,7 +10,7 @@
 set -euo pipefail
 . "$(dirname "$(readlink -f "$0")")/lib/common.sh"
 need_root
-need strace=strace time=time systemd-nspawn=systemd-container mmdebstrap=mmdebstrap
+need strace=strace time=time systemd-nspawn=systemd-container
 top=$(cd "$lib/../.." && pwd)
 BIN=$(readlink -f "${BIN:-$top/build/bin}")
 [ -x "$BIN/cloud-init-generator" ] || die "no binaries in $BIN: run \"make release\""

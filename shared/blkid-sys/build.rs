@@ -16,8 +16,8 @@ fn main() {
     let places = places(&arch, musl);
     let Some(library) = places.iter().map(|dir| dir.join("libblkid.a")).find(|path| path.is_file()) else {
         fail(
-            "libblkid.a not found: install libblkid-dev (Debian, Ubuntu), libblkid-devel and libblkid-static \
-             (Fedora), or set BLKID_LIB_DIR to its directory",
+            "libblkid.a not found: install libblkid-dev (Debian, Ubuntu), build it with packaging/libblkid \
+             build/libblkid (elsewhere), or set BLKID_LIB_DIR to its directory",
         );
     };
     println!("cargo:rerun-if-changed={}", library.display());
@@ -60,6 +60,8 @@ fn places(arch: &str, musl: bool) -> Vec<PathBuf> {
     // Directories without the machine in their name hold this machine's libraries only.
     if variable("HOST").starts_with(&format!("{arch}-")) {
         places.extend(["/usr/lib64", "/usr/lib", "/lib64", "/lib"].map(PathBuf::from));
+        // Where packaging/libblkid puts it.
+        places.push(Path::new(&variable("CARGO_MANIFEST_DIR")).join("../../build/libblkid"));
     }
     places
 }

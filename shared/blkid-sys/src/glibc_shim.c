@@ -23,11 +23,14 @@ extern ssize_t readlink(const char *, char *, size_t);
 extern char *fgets(char *, int, void *);
 extern char *realpath(const char *, char *);
 extern void *memcpy(void *, const void *, size_t);
+extern void *mempcpy(void *, const void *, size_t);
 extern void *memmove(void *, const void *, size_t);
 extern void *memset(void *, int, size_t);
 extern char *strcpy(char *, const char *);
 extern char *strncpy(char *, const char *, size_t);
 extern char *strcat(char *, const char *);
+extern size_t mbstowcs(int *, const char *, size_t);
+extern int wctomb(char *, int);
 extern long strtol(const char *, char **, int);
 extern unsigned long strtoul(const char *, char **, int);
 extern void explicit_bzero(void *, size_t);
@@ -162,6 +165,12 @@ void *__memcpy_chk(void *to, const void *from, size_t n, size_t room)
 	return memcpy(to, from, n);
 }
 
+void *__mempcpy_chk(void *to, const void *from, size_t n, size_t room)
+{
+	check(n, room);
+	return mempcpy(to, from, n);
+}
+
 void *__memmove_chk(void *to, const void *from, size_t n, size_t room)
 {
 	check(n, room);
@@ -190,6 +199,26 @@ char *__strcat_chk(char *to, const char *from, size_t room)
 {
 	check(__builtin_strlen(to) + __builtin_strlen(from) + 1, room);
 	return strcat(to, from);
+}
+
+/* Here `n` and `room` count wide characters, of 32 bits on every machine that we build for. */
+size_t __mbstowcs_chk(int *to, const char *from, size_t n, size_t room)
+{
+	check(n, room);
+	return mbstowcs(to, from, n);
+}
+
+/* glibc wants room for its longest character, 16 bytes; what counts is the room for this one. */
+int __wctomb_chk(char *to, int wide, size_t room)
+{
+	char bytes[4];
+	int n = wctomb(to ? bytes : (char *)0, wide);
+
+	if (to && n > 0) {
+		check(n, room);
+		memcpy(to, bytes, n);
+	}
+	return n;
 }
 
 void __explicit_bzero_chk(void *at, size_t n, size_t room)
