@@ -24,6 +24,9 @@ HOST       = $(shell rustc -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_')
 # Hooks for people who share a machine, for example RUN=slot to queue for a build slot.
 RUN        ?=
 
+# So that the last line is what the tests say.
+MAKEFLAGS  += --no-print-directory
+
 .DEFAULT_GOAL := release
 .PHONY: help release install deps demo test unit check lint licences whole check-units package-tests root bench deb rpm clean
 
