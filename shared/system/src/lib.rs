@@ -21,6 +21,9 @@ pub mod libexec;
 mod link;
 mod log;
 mod netlink;
+// Not in tests, which catch panics.
+#[cfg(all(feature = "no-unwind", panic = "abort"))]
+mod no_unwind;
 mod output;
 mod packet;
 mod plan;
