@@ -37,5 +37,7 @@ printf '[Match]\nName=e*\n[Network]\nAddress=192.0.2.10/24\nGateway=192.0.2.1\n'
 cargo=${CARGO:-cargo}
 (cd "$top" && ${RUN:-} "$cargo" build -q --release -p tests --bin bench)
 bench=${CARGO_TARGET_DIR:-$top/target}/release/bench
-unshare --mount --net --uts --propagation private bash -c 'ip link set lo up; exec "$@"' bench \
+mkdir "$work/memory"
+unshare --mount --net --uts --propagation private bash -c 'ip link set lo up && mount -t tmpfs tmpfs "$5/memory" &&
+    exec "$@"' bench \
   "$bench" "$suite" "$peer" "$bare" "$work" "$lib/../seeds/bench" "${1:-9}" "${2:-5}"

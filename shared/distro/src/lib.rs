@@ -23,4 +23,4 @@ pub use service::{Action, Init, service_argv};
 pub use table::{Distro, Family, os_release};
 pub use timezone::ZoneWay;
 pub use trust::{Distrust, TrustData};
-pub use users::{NewUser, adduser_argvs, shadow_field, useradd_argv};
+pub use users::{NewUser, adduser_argvs, is_core, locked_names, shadow_field, useradd_argv};

@@ -95,6 +95,16 @@ pub fn shadow_field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')?.split(':').next())
 }
 
+/// Whose passwords are locked, by shadow(5).
+pub fn locked_names(shadow: &str) -> Vec<&str> {
+    shadow
+        .lines()
+        .filter_map(|line| line.split_once(":!"))
+        .map(|(name, _)| name)
+        .filter(|n| !n.contains(':'))
+        .collect()
+}
+
 fn run(sys: &System, argv: Vec<String>) -> Result<()> {
     sys.run(&Command::new(argv)).map(drop)
 }
@@ -104,7 +114,7 @@ fn words(words: &[&str]) -> Vec<String> {
 }
 
 /// Ubuntu Core, whose /etc/passwd is read-only.
-fn is_core(sys: &System) -> bool {
+pub fn is_core(sys: &System) -> bool {
     os_release(sys, "ID").is_some_and(|id| id == "ubuntu-core")
         || sys.kernel_command_line().contains("snap_core=")
 }
@@ -137,12 +147,8 @@ impl Distro {
         Ok(())
     }
 
-    /// Makes a user; `false` when there is one of that name already, who is left as he is.
-    pub fn add_user(&self, sys: &System, user: &NewUser) -> Result<bool> {
-        if sys.user(&user.name).is_some() {
-            info!(sys, "user {} is there already; not made again", user.name);
-            return Ok(false);
-        }
+    /// Makes a user, whom nobody has made yet.
+    pub fn add_user(&self, sys: &System, user: &NewUser, is_core: bool) -> Result<()> {
         if user.create_groups {
             // The group that useradd makes for the user is not made beforehand.
             for group in user.groups.iter().chain(&user.primary_group) {
@@ -152,7 +158,7 @@ impl Distro {
             }
         }
         if sys.which("useradd").is_some() || sys.which("adduser").is_none() {
-            run(sys, useradd_argv(user, is_core(sys)))?;
+            run(sys, useradd_argv(user, is_core))?;
         } else {
             for argv in adduser_argvs(user) {
                 run(sys, argv)?;
@@ -163,7 +169,7 @@ impl Distro {
         }
         let home = user.homedir.clone().unwrap_or_else(|| format!("/home/{}", user.name));
         sys.expect_user(&user.name, &home, user.shell.as_deref().unwrap_or("/bin/sh"));
-        Ok(true)
+        Ok(())
     }
 
     /// chpasswd(8) for users and their passwords: plain texts, or hashes.
@@ -276,5 +282,6 @@ mod tests {
         {
             assert_eq!(shadow_field(text, name), field);
         }
+        assert_eq!(locked_names("root:*:1:::::\nab:!:2:\na::!3:\nlast:!$y$x:4"), ["ab", "last"]);
     }
 }

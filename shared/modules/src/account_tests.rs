@@ -100,6 +100,18 @@ fn nobody_is_made() {
     }
 }
 
+/// What useradd locked, as it does, is not locked again; what it left open is.
+#[test]
+fn new_passwords_are_locked() {
+    let sandbox = machine("users: [a, b, {name: c, passwd: $6$x}, {name: d, lock_passwd: false}]");
+    let shadow = "root:*:1:0:99999:7:::\na:!:1:::::\nb::1:::::\nc:$6$x:1:::::\nd:!:1:::::\n";
+    sandbox.sys.write("/etc/shadow", shadow, Write::mode(0o640)).unwrap();
+    sandbox.run(&users_groups::MODULE).unwrap();
+    let calls = sandbox.calls();
+    let locks: Vec<&str> = calls.lines().filter(|line| line.starts_with("passwd ")).collect();
+    assert_eq!(locks, ["passwd -l c", "passwd -l b"], "{calls}");
+}
+
 #[test]
 fn what_is_wrong_costs_no_other_user() {
     let sandbox = machine(
@@ -115,7 +127,7 @@ fn what_is_wrong_costs_no_other_user() {
     assert!(error.to_string().contains("ssh_import_id needs a home directory"), "{error}");
     assert_eq!(
         sandbox.calls(),
-        "groupadd x\nuseradd a --groups x -m\npasswd -l a\nuseradd f -m\npasswd -l f\n"
+        "groupadd x\nuseradd a --groups x -m\nuseradd f -m\npasswd -l a\npasswd -l f\n"
     );
     let noticed = sandbox.noticed().join("\n");
     for part in [

@@ -146,17 +146,31 @@ fn expand(pattern: &str, user: &User) -> String {
     out
 }
 
+/// What the server's settings say about files of keys; read once for all users.
+pub struct Files {
+    setting: String,
+    strict: bool,
+}
+
+impl Files {
+    pub fn read(sys: &System) -> Result<Files> {
+        let text = sshd_config::read(sys)?;
+        let value = |key, usual: &'static str| sshd_config::value(&text, key).unwrap_or(usual).to_string();
+        Ok(Files {
+            setting: value("AuthorizedKeysFile", "%h/.ssh/authorized_keys"),
+            strict: value("StrictModes", "yes") == "yes",
+        })
+    }
+}
+
 /// The user's file on this machine: the first of the server's that is his own and that the server will trust,
 /// else the usual one.
-pub fn file_of(sys: &System, user: &User) -> Result<String> {
-    let text = sshd_config::read(sys)?;
-    let setting = sshd_config::value(&text, "AuthorizedKeysFile").unwrap_or("%h/.ssh/authorized_keys");
-    let strict = sshd_config::value(&text, "StrictModes").unwrap_or("yes") == "yes";
-    for (path, own) in key_paths(setting, user) {
+pub fn file_of(sys: &System, files: &Files, user: &User) -> Result<String> {
+    for (path, own) in key_paths(&files.setting, user) {
         if !own {
             continue;
         }
-        match trusted(sys, user, &path, strict) {
+        match trusted(sys, user, &path, files.strict) {
             Ok(None) => return Ok(path),
             Ok(Some(why)) => debug!(sys, "not using {path} for the keys of {}: {why}", user.name),
             Err(e) => debug!(sys, "not using {path} for the keys of {}: {e}", user.name),
@@ -261,7 +275,7 @@ pub fn install(sys: &System, name: &str, keys: &[String], options: &str) -> Resu
             None => debug!(sys, "authorized keys of {name}: a line that is no key was left out"),
         }
     }
-    let path = file_of(sys, &user)?;
+    let path = file_of(sys, &Files::read(sys)?, &user)?;
     let old = sys.read_text_if_there(&path)?;
     let mode = match sys.metadata(&path) {
         Ok(meta) => meta.permissions().mode() & 0o7777,

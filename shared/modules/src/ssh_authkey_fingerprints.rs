@@ -39,12 +39,19 @@ fn run(context: &Context<'_>) -> Result<()> {
         warning!(sys, "authkey_hash: expected md5, sha1, sha256 or sha512; fingerprints are shown as '?'");
     }
     let mut failure = None;
-    for user in Accounts::of(context).users {
-        let Some(account) = sys.user(&user.name).filter(|a| !a.home.is_empty()) else {
+    let users = Accounts::of(context).users;
+    if users.is_empty() {
+        return Ok(());
+    }
+    // Both are read once: there may be many users.
+    let (accounts, files) = (sys.users(), authorized_keys::Files::read(sys)?);
+    for user in users {
+        let account = accounts.iter().find(|a| a.name == user.name).filter(|a| !a.home.is_empty());
+        let Some(account) = account else {
             debug!(sys, "{} has no account or no home; no fingerprints", user.name);
             continue;
         };
-        let found = authorized_keys::file_of(sys, &account)
+        let found = authorized_keys::file_of(sys, &files, account)
             .and_then(|path| Ok((sys.read_text_if_there(&path)?.unwrap_or_default(), path)));
         match found {
             Ok((text, path)) => {

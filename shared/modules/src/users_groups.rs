@@ -3,7 +3,7 @@
 use config::{Node, Value};
 use distro::NewUser;
 use state::Frequency;
-use system::{Command, Error, Result, System, warning};
+use system::{Command, Error, Result, System, info, warning};
 
 use crate::user_keys::{KEYS, Maybe, UserKeys};
 use crate::users::{Accounts, User};
@@ -26,13 +26,20 @@ fn run(context: &Context<'_>) -> Result<()> {
         let made = context.distro.create_group(context.sys, &group.name, &group.members);
         failed.extend(made.err().inspect(|e| warning!(context.sys, "group {}: {e}", group.name)));
     }
-    let default = accounts.default_user().map(|u| u.name.clone());
+    let mut making = Making {
+        context,
+        default: accounts.default_user().map(|u| u.name.as_str()),
+        there: context.sys.users().into_iter().map(|u| u.name).collect(),
+        is_core: distro::is_core(context.sys),
+        untouched: Vec::new(),
+    };
     for user in &accounts.users {
-        context.sys.because_of_key(key_of(&user.name, user.is_default, context.config));
+        making.because_of(user);
         // One that cannot be made must not keep the others from logging in.
-        let made = make(context, user, default.as_deref());
+        let made = making.make(user);
         failed.extend(made.err().inspect(|e| warning!(context.sys, "user {}: {e}", user.name)));
     }
+    failed.extend(making.lock_untouched());
     match failed.pop() {
         Some(e) => Err(e),
         None => Ok(()),
@@ -73,34 +80,120 @@ fn conflict(keys: &UserKeys) -> Option<String> {
     Some(format!("{need} needs a home directory, and {no_home} makes none"))
 }
 
-fn make(context: &Context<'_>, user: &User, default: Option<&str>) -> Result<()> {
-    let (sys, keys, name) = (context.sys, &user.keys, &*user.name);
-    if let Some(why) = conflict(keys) {
-        return Err(Error::new(format!("not made: {why}")));
+/// The making of all users. What is the same for each is looked up once: there may be hundreds.
+struct Making<'a> {
+    context: &'a Context<'a>,
+    /// The default user's name.
+    default: Option<&'a str>,
+    /// Names of those whom nobody needs to make.
+    there: Vec<String>,
+    /// Whether this is Ubuntu Core.
+    is_core: bool,
+    /// New ones whose password is to be locked, as useradd has left it.
+    untouched: Vec<&'a User>,
+}
+
+impl<'a> Making<'a> {
+    fn because_of(&self, user: &User) {
+        let Context { sys, config, .. } = self.context;
+        // Only a plan shows it, and it takes a search.
+        if sys.is_planned() {
+            sys.because_of_key(key_of(&user.name, user.is_default, config));
+        }
     }
-    if keys.ssh_redirect_user.0 && (keys.ssh_authorized_keys.is_some() || !keys.ssh_import_id.is_empty()) {
-        return Err(Error::new("not made: ssh_redirect_user and keys of their own exclude one another"));
+
+    fn make(&mut self, user: &'a User) -> Result<()> {
+        let (context, sys, keys, name) = (self.context, self.context.sys, &user.keys, &*user.name);
+        if let Some(why) = conflict(keys) {
+            return Err(Error::new(format!("not made: {why}")));
+        }
+        if keys.ssh_redirect_user.0 && (keys.ssh_authorized_keys.is_some() || !keys.ssh_import_id.is_empty())
+        {
+            return Err(Error::new("not made: ssh_redirect_user and keys of their own exclude one another"));
+        }
+        if let Some(mail) = &keys.snapuser {
+            return make_with_snap(sys, &mail.0, keys.known);
+        }
+        let new = !self.there.iter().any(|there| there == name);
+        if new {
+            context.distro.add_user(sys, &new_user(user), self.is_core)?;
+            self.there.push(name.to_string());
+        } else {
+            info!(sys, "user {name} is there already; not made again");
+        }
+        // Whatever becomes of the password, the keys are put in: they are how one gets in to repair it.
+        let password = self.set_password(user, new);
+        if !keys.doas.is_empty() {
+            let rules: Vec<String> = keys.doas.iter().map(|l| l.0.clone()).collect();
+            context.distro.write_doas_rules(sys, name, &rules)?;
+        }
+        if !keys.sudo.0.is_empty() {
+            context.distro.write_sudo_rules(sys, name, &keys.sudo.0)?;
+        }
+        if let Some(keys) = &keys.ssh_authorized_keys {
+            authorized_keys::install(sys, name, &keys.0, "")?;
+        }
+        if keys.ssh_redirect_user.0 {
+            redirect(context, name, self.default)?;
+        }
+        password
     }
-    if let Some(mail) = &keys.snapuser {
-        return make_with_snap(sys, &mail.0, keys.known);
+
+    fn set_password(&mut self, user: &'a User, new: bool) -> Result<()> {
+        let (sys, distro, keys, name) = (self.context.sys, self.context.distro, &user.keys, &*user.name);
+        let set = |password: &Maybe, hashed: bool| match &password.0 {
+            Some(secret) if !secret.0.is_empty() => {
+                distro.set_passwords(sys, &[(name.to_string(), secret.0.clone())], hashed)
+            }
+            _ => Ok(()),
+        };
+        let mut given = keys.plain_text_passwd.0.is_some() || keys.hashed_passwd.0.is_some();
+        if new {
+            // The hash is not an argument of useradd, where every process could read it.
+            given |= keys.passwd.0.is_some();
+            set(&keys.passwd, true)?;
+        } else if keys.passwd.0.is_some() && !given {
+            warning!(sys, "user {name} was there already: its password stays, 'passwd' has no effect");
+        }
+        set(&keys.plain_text_passwd, false)?;
+        set(&keys.hashed_passwd, true)?;
+        let has = !new && !distro.has_blank_password(sys, name);
+        match lock(keys.lock_passwd, given, new, has) {
+            // useradd locks it. That it did is looked up once, for all of them.
+            Lock::Close if new && !given => {
+                self.untouched.push(user);
+                Ok(())
+            }
+            Lock::Close => distro.lock_password(sys, name),
+            Lock::Unlock => distro.unlock_password(sys, name),
+            Lock::LeaveBlank => {
+                let kind = if new { "user" } else { "existing user" };
+                warning!(
+                    sys,
+                    "Not unlocking the password of {kind} {name}: 'lock_passwd: false' is given, but there is no \
+                     password, and no 'passwd', 'plain_text_passwd' or 'hashed_passwd' gives one"
+                );
+                Ok(())
+            }
+        }
     }
-    let new = context.distro.add_user(sys, &new_user(user))?;
-    // Whatever becomes of the password, the keys are put in: they are how one gets in to repair it.
-    let password = set_password(context, user, new);
-    if !keys.doas.is_empty() {
-        let rules: Vec<String> = keys.doas.iter().map(|l| l.0.clone()).collect();
-        context.distro.write_doas_rules(sys, name, &rules)?;
+
+    /// Locks what useradd left open; what failed.
+    fn lock_untouched(&self) -> Vec<Error> {
+        let Context { sys, distro, .. } = self.context;
+        if self.untouched.is_empty() {
+            return Vec::new();
+        }
+        let shadow = sys.read_text("/etc/shadow").unwrap_or_default();
+        let locked = distro::locked_names(&shadow);
+        let open = self.untouched.iter().filter(|user| !locked.contains(&&*user.name));
+        open.filter_map(|user| {
+            self.because_of(user);
+            distro.lock_password(sys, &user.name).err()
+        })
+        .inspect(|e| warning!(sys, "{e}"))
+        .collect()
     }
-    if !keys.sudo.0.is_empty() {
-        context.distro.write_sudo_rules(sys, name, &keys.sudo.0)?;
-    }
-    if let Some(keys) = &keys.ssh_authorized_keys {
-        authorized_keys::install(sys, name, &keys.0, "")?;
-    }
-    if keys.ssh_redirect_user.0 {
-        redirect(context, name, default)?;
-    }
-    password
 }
 
 /// What useradd is told.
@@ -148,40 +241,6 @@ fn lock(lock_passwd: bool, given: bool, new: bool, has: bool) -> Lock {
         true => Lock::Close,
         false if given || (!new && has) => Lock::Unlock,
         false => Lock::LeaveBlank,
-    }
-}
-
-fn set_password(context: &Context<'_>, user: &User, new: bool) -> Result<()> {
-    let (sys, distro, keys, name) = (context.sys, context.distro, &user.keys, &*user.name);
-    let set = |password: &Maybe, hashed: bool| match &password.0 {
-        Some(secret) if !secret.0.is_empty() => {
-            distro.set_passwords(sys, &[(name.to_string(), secret.0.clone())], hashed)
-        }
-        _ => Ok(()),
-    };
-    let mut given = keys.plain_text_passwd.0.is_some() || keys.hashed_passwd.0.is_some();
-    if new {
-        // The hash is not an argument of useradd, where every process could read it.
-        given |= keys.passwd.0.is_some();
-        set(&keys.passwd, true)?;
-    } else if keys.passwd.0.is_some() && !given {
-        warning!(sys, "user {name} was there already: its password stays, 'passwd' has no effect");
-    }
-    set(&keys.plain_text_passwd, false)?;
-    set(&keys.hashed_passwd, true)?;
-    let has = !new && !distro.has_blank_password(sys, name);
-    match lock(keys.lock_passwd, given, new, has) {
-        Lock::Close => distro.lock_password(sys, name),
-        Lock::Unlock => distro.unlock_password(sys, name),
-        Lock::LeaveBlank => {
-            let kind = if new { "user" } else { "existing user" };
-            warning!(
-                sys,
-                "Not unlocking the password of {kind} {name}: 'lock_passwd: false' is given, but there is no \
-                 password, and no 'passwd', 'plain_text_passwd' or 'hashed_passwd' gives one"
-            );
-            Ok(())
-        }
     }
 }
 

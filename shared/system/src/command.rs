@@ -303,6 +303,7 @@ fn attend(child: &mut Child, input: &[u8], deadline: Deadline) -> std::io::Resul
     for fd in stdin.iter().map(AsFd::as_fd).chain(streams.iter().filter_map(Stream::fd)) {
         fcntl(fd, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
     }
+    let mut buffer = [0_u8; 16384];
     let mut sent = 0;
     let mut pause = Duration::from_micros(200);
     let status = loop {
@@ -339,9 +340,9 @@ fn attend(child: &mut Child, input: &[u8], deadline: Deadline) -> std::io::Resul
                 Err(_) => stdin = None,
             }
         }
-        streams.iter_mut().for_each(Stream::drain);
+        streams.iter_mut().for_each(|stream| stream.drain(&mut buffer));
     };
-    streams.iter_mut().for_each(Stream::drain);
+    streams.iter_mut().for_each(|stream| stream.drain(&mut buffer));
     let [stdout, stderr] = streams.map(|s| s.bytes);
     let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
     Ok(Some(Finished { code, stdout, stderr }))
@@ -359,10 +360,9 @@ impl Stream {
     }
 
     /// Reads what is there without waiting.
-    fn drain(&mut self) {
-        let mut buffer = [0_u8; 16384];
+    fn drain(&mut self, buffer: &mut [u8]) {
         while let Some(fd) = &self.pipe {
-            match nix::unistd::read(fd, &mut buffer) {
+            match nix::unistd::read(fd, buffer) {
                 Ok(0) => self.pipe = None,
                 Ok(n) => {
                     let room = MOST_OUTPUT.saturating_sub(self.bytes.len());

@@ -82,13 +82,13 @@ impl System {
     /// over it. A link is followed and its target replaced. The same content, mode and owner: no write.
     pub fn write(&self, path: impl AsRef<Path>, content: impl AsRef<[u8]>, how: Write) -> Result<Change> {
         let (path, content) = (path.as_ref(), content.as_ref());
-        let host = self.root().host_followed(path);
-        // On the machine itself the kernel followed the parents; follow a last link by hand.
-        let host = match fs::canonicalize(&host) {
-            Ok(real) if self.root().is_plain() => real,
-            _ => host,
-        };
-        let old = fs::symlink_metadata(&host).ok();
+        let mut host = self.root().host_followed(path);
+        let mut old = fs::symlink_metadata(&host).ok();
+        // On the machine itself the kernel follows the parents; a last link is followed by hand.
+        if old.as_ref().is_some_and(|m| m.is_symlink()) && self.root().is_plain() {
+            host = fs::canonicalize(&host).unwrap_or(host);
+            old = fs::symlink_metadata(&host).ok();
+        }
         if let Some(meta) = &old
             && meta.is_file()
             && meta.mode() & 0o7777 == how.mode
@@ -101,7 +101,9 @@ impl System {
         if old.as_ref().is_some_and(|m| m.is_dir()) {
             return Err(Error::new(format!("writing {}: a directory is there", path.display())));
         }
-        if let Some(parent) = path.parent() {
+        if old.is_none()
+            && let Some(parent) = path.parent()
+        {
             self.make_dir(parent, 0o755)?;
         }
         // A device (/dev/console, /dev/urandom) cannot be replaced; it is written to.
@@ -112,7 +114,7 @@ impl System {
             Some(_) => self.root().place_followed(path).doing(format_args!("planning {}", path.display()))?,
             None => host,
         };
-        if let Some(parent) = host.parent().filter(|p| !p.exists()) {
+        if let Some(parent) = host.parent().filter(|p| !self.root().is_plain() && !p.exists()) {
             // A link that points to where nothing is yet.
             fs::DirBuilder::new()
                 .recursive(true)
@@ -167,14 +169,23 @@ impl System {
         // A name of 255 bytes has no room for a suffix, so it is cut.
         let short: String = name.chars().take(60).collect();
         let temporary = host.with_file_name(format!(".{short}.{}.new", std::process::id()));
-        let _ = fs::remove_file(&temporary);
-        let result = (|| {
-            let mut file = OpenOptions::new()
+        let open = || {
+            OpenOptions::new()
                 .write(true)
                 .create_new(true)
                 .mode(how.mode & 0o700)
                 .custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC)
-                .open(&temporary)?;
+                .open(&temporary)
+        };
+        let result = (|| {
+            let mut file = match open() {
+                // Left by a process of this number that was killed.
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
+                    fs::remove_file(&temporary)?;
+                    open()?
+                }
+                other => other?,
+            };
             self.give(&temporary, how.uid, how.gid)?;
             // After chown, which clears set-user-ID bits; before the content, so that it is never wider.
             file.set_permissions(fs::Permissions::from_mode(how.mode))?;

@@ -1,6 +1,9 @@
 //! Does ten times the input cost about ten times as much? Measured as the CPU of the four stages themselves on seeds
 //! that hold `n` and `10 n` of one thing, less what the same boot costs without any. Of several rounds the least
 //! counts: nothing makes a program cheaper than it is. The distribution's programs (useradd) grow in their own way.
+//!
+//! The machines are in memory. ext4 looks at each inode that was freed in the last minutes before it takes one: the
+//! 2,000 files of a machine that was removed a moment ago would make those of the next one cost up to five times as much.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -10,7 +10,6 @@ mod measure;
 mod report;
 mod room;
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -213,7 +212,7 @@ fn main() {
     report.sides(suite, &peer, rounds);
     let only = std::env::var("FIRSTLIGHT_BENCH").unwrap_or_default();
     if only == "growth" {
-        report.growth(&growth::all(&ours, &work));
+        report.growth(&growth::all(&ours, &work.join("memory")));
         std::process::exit(report.verdict());
     }
     if only != "stages" {
@@ -232,7 +231,7 @@ fn main() {
         let measured = boots::added(&peer, &bare, &work, &seed, &tree, boots);
         report.boots(&measured);
     }
-    let growth: BTreeMap<&str, growth::Growth> = growth::all(&ours, &work);
+    let growth = growth::all(&ours, &work.join("memory"));
     report.growth(&growth);
     std::process::exit(report.verdict());
 }
