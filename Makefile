@@ -63,8 +63,10 @@ deps:
 
 # --- trying and testing -----------------------------------------------------------------------
 
-demo: release
+# First all that is missing, in one line, then a build that takes minutes.
+demo:
 	@packaging/deps demo
+	@$(MAKE) --no-print-directory release
 	BIN=$(BIN) tests/demo.sh
 
 test: deps

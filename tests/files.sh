@@ -50,6 +50,14 @@ CHECK
     [ -z "$said" ] || fail "$variant: ${page##*/}: $said"
   done
 done
+# Any LIBEXECDIR and PREFIX: the units and the programs find the stages.
+root=$work/elsewhere
+packaging/install VARIANT=rocky BIN="$work/bin" DESTDIR="$root" PREFIX=/opt/ci LIBEXECDIR=/srv/stages VERSION=1.2.3
+grep -qx 'ExecStart=/srv/stages/cloud-init-local' "$root/opt/ci/lib/systemd/system/cloud-init-local.service" ||
+  fail "LIBEXECDIR: the unit"
+for name in cloud-init-local cloud-init-tls ds-identify; do
+  [ -x "$root/opt/ci/bin/../lib/cloud-init/$name" ] || fail "LIBEXECDIR: $name is not found"
+done
 if packaging/render no-such-distribution </dev/null 2>/dev/null; then fail "an unknown variant is an error"; fi
 if echo '@NO_SUCH@' | packaging/render debian 2>/dev/null >&2; then fail "a name without a value is an error"; fi
 

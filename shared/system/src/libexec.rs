@@ -2,13 +2,14 @@
 
 use std::path::PathBuf;
 
-/// Where they are installed, the first that has them. A packager's LIBEXECDIR is compiled in.
+/// Where they are installed, the first that has them. `packaging/install` links the first to any other LIBEXECDIR.
 pub const PLACES: [&str; 2] = ["/usr/lib/cloud-init", "/usr/libexec/cloud-init"];
 
-/// The program beside this one, else the installed one.
+/// The program beside this one, that of the same prefix (a command in `/opt/x/bin` starts stages below `/opt/x`),
+/// else the installed one.
 pub fn find(name: &str) -> Option<PathBuf> {
-    let libexec = option_env!("LIBEXECDIR").into_iter().chain(PLACES).map(PathBuf::from);
-    let beside = std::env::current_exe().ok().and_then(|p| p.parent().map(Into::into));
+    let here = std::env::current_exe().ok().and_then(|p| Some(p.parent()?.to_path_buf()));
     // Beside first: a build that is tried must not run the installed ones.
-    beside.into_iter().chain(libexec).map(|dir| dir.join(name)).find(|p| p.is_file())
+    let own = here.iter().flat_map(|dir| ["", "../lib/cloud-init", "../libexec/cloud-init"].map(|way| dir.join(way)));
+    own.chain(PLACES.map(PathBuf::from)).map(|dir| dir.join(name)).find(|p| p.is_file())
 }

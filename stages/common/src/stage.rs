@@ -39,8 +39,10 @@ impl Name {
     }
 
     /// In the welcome line.
-    fn action(self) -> &'static str {
+    fn action(self, args: &Args) -> &'static str {
         match self {
+            _ if args.single.is_some() => "single",
+            _ if args.mode.as_deref() == Some("init") => "modules:init",
             Name::Local => "init-local",
             Name::Network => "init",
             Name::Config => "modules:config",
@@ -156,11 +158,11 @@ impl Stage {
         let welcome = format!(
             "Cloud-init v. {} running '{}' at {now}. Up {uptime:.2} seconds.",
             env!("CARGO_PKG_VERSION"),
-            self.name.action()
+            self.name.action(&self.args)
         );
         sys.print(&welcome);
         debug!(sys, "{welcome}");
-        debug!(sys, "PID [{}] started cloud-init '{}'.", std::process::id(), self.name.action());
+        debug!(sys, "PID [{}] started cloud-init '{}'.", std::process::id(), self.name.action(&self.args));
         if self.is_recorded() {
             self.begin_record(uptime, was_undecided);
         }
