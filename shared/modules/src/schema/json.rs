@@ -87,8 +87,7 @@ fn types_schema(types: &[Type]) -> Value {
     if words.len() == types.len() {
         return json!({ "enum": words });
     }
-    let mut schemas: Vec<Value> =
-        types.iter().filter(|t| fixed(t).is_none()).map(type_schema).collect();
+    let mut schemas: Vec<Value> = types.iter().filter(|t| fixed(t).is_none()).map(type_schema).collect();
     if !words.is_empty() {
         schemas.push(json!({ "enum": words }));
     }
