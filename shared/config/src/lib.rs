@@ -3,6 +3,7 @@
 //! Knows no cloud and no module.
 
 mod finding;
+mod keys;
 mod map;
 pub mod merge;
 mod node;
@@ -13,8 +14,9 @@ pub mod settings;
 pub mod yaml;
 
 pub use finding::{Finding, Findings, Kind, nearest};
+pub use keys::{FromNode, Key, Row, Shape, word_of};
 pub use map::Map;
 pub use node::{Mark, Node, Value};
 pub use origins::Origins;
-pub use read::{FromNode, Key, Reader, Shape, Text};
+pub use read::{Reader, Text};
 pub use settings::{Settings, Sources};

@@ -18,6 +18,8 @@ use crate::{Mark, Node, Value};
 pub struct Origins {
     file: String,
     read: OnceCell<HashMap<Place, Mark>>,
+    /// Nobody has been told anything.
+    anew: bool,
 }
 
 /// File, line and column of a value in a merged cloud-config.
@@ -26,22 +28,41 @@ type Place = (Rc<str>, u32, u32);
 impl Origins {
     /// As kept in that file, which need not be there.
     pub fn at(file: impl Into<String>) -> Origins {
-        Origins { file: file.into(), read: OnceCell::new() }
+        Origins { file: file.into(), ..Origins::default() }
+    }
+
+    /// The same, for one who was not there when it was said what is wrong.
+    pub fn anew(&self) -> Origins {
+        Origins { file: self.file.clone(), anew: true, ..Origins::default() }
     }
 
     /// Where a value was written whose mark is in a merged cloud-config; another mark is its own origin.
     pub fn of(&self, sys: &System, mark: &Mark) -> Mark {
-        let Some(source) = &mark.source else { return mark.clone() };
+        self.find(sys, mark).unwrap_or(mark).clone()
+    }
+
+    /// Whether it has been said, when the cloud-configs were checked, that the value which was written there is wrong.
+    pub fn told(&self, sys: &System, origin: &Mark) -> bool {
+        !self.anew && self.find(sys, origin).is_some()
+    }
+
+    fn find(&self, sys: &System, mark: &Mark) -> Option<&Mark> {
+        let source = mark.source.as_ref()?;
         let table = self.read.get_or_init(|| {
             let text = sys.read_text(&self.file).unwrap_or_default();
             parse(&text, &|path| sys.metadata(path).map(|m| m.len()).ok())
         });
-        table.get(&(source.clone(), mark.line, mark.column)).unwrap_or(mark).clone()
+        table.get(&(source.clone(), mark.line, mark.column))
     }
 
     /// Keeps the origins of merged cloud-configs: each file as it is read now, beside the same values with the
-    /// marks of their parts.
-    pub fn keep(sys: &System, file: &str, merged: &[(&str, &Node, &Node)]) -> Result<()> {
+    /// marks of their parts; and where a value was said to be wrong.
+    pub fn keep<'f>(
+        sys: &System,
+        file: &str,
+        merged: &[(&str, &Node, &Node)],
+        told: impl Iterator<Item = &'f Mark>,
+    ) -> Result<()> {
         let mut text = String::new();
         for (path, read, origin) in merged {
             let size = sys.metadata(path).map_or(0, |m| m.len());
@@ -49,6 +70,11 @@ impl Origins {
             let mut last = None;
             // The whole is nobody's, and begins where its first key does.
             below(read, origin, &mut last, &mut text);
+        }
+        for mark in told {
+            if let Some(source) = &mark.source {
+                let _ = writeln!(text, "told {}:{} {}", mark.line, mark.column, source.replace('\n', " "));
+            }
         }
         sys.write(file, text, Write::secret()).map(drop)
     }
@@ -95,6 +121,12 @@ fn parse(text: &str, size: &dyn Fn(&str) -> Option<u64>) -> HashMap<Place, Mark>
             source = None;
         } else if let Some(name) = line.strip_prefix("from ") {
             source = Some(name.into());
+        } else if let Some((place, name)) = line.strip_prefix("told ").and_then(|rest| rest.split_once(' ')) {
+            // A place in a part is no place in a merged file: it leads to itself.
+            if let Some((line, column)) = position(place) {
+                let mark = Mark { source: Some(name.into()), line, column };
+                table.insert((name.into(), line, column), mark);
+            }
         } else if let (Some(file), Some(source), Some((there, here))) = (&file, &source, line.split_once(' '))
             && let (Some((line, column)), Some(here)) = (position(there), position(here))
         {
@@ -196,10 +228,11 @@ mod tests {
         let top = Scratch::new();
         let sys = System::new(&top);
         let (path, table) = ("/i/cloud-config.txt", "/run/origins");
+        let wrong = merged.at_path(&["users"]).unwrap().as_seq().unwrap()[2].get("uid").unwrap();
         let text = yaml::emit(&merged, yaml::Style::DOCUMENT);
         sys.write(path, &text, Write::secret()).unwrap();
         let again = read(path, &text);
-        Origins::keep(&sys, table, &[(path, &again, &merged)]).unwrap();
+        Origins::keep(&sys, table, &[(path, &again, &merged)], [&wrong.at].into_iter()).unwrap();
 
         let origins = Origins::at(table);
         let origin = |node: &Node| origins.of(&sys, &node.at).to_string();
@@ -207,6 +240,10 @@ mod tests {
         assert_eq!(origin(users[0].get("uid").unwrap()), "user-data part-001:3:8");
         assert_eq!(origin(users[2].get("uid").unwrap()), "user-data part-002:4:26");
         assert_eq!(origin(again.as_map().unwrap().get_entry("bootcmd").unwrap().0), "user-data part-002:3:1");
+        let told = |of: &Origins, node: &Node| of.told(&sys, &of.of(&sys, &node.at));
+        assert!(told(&origins, users[2].get("uid").unwrap()));
+        assert!(!told(&origins, users[0].get("uid").unwrap()));
+        assert!(!told(&origins.anew(), users[2].get("uid").unwrap()));
         let elsewhere = read("/etc/x", "a: 1");
         assert_eq!(origin(&elsewhere), "/etc/x:1:1");
 

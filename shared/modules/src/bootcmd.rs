@@ -4,7 +4,7 @@ use state::Frequency;
 use system::{Command, Output, Result, Write, debug};
 
 use crate::shell::Commands;
-use crate::{Context, Distros, Module, required};
+use crate::{Context, Declares, Distros, Module, required};
 
 pub const MODULE: Module = Module {
     name: "bootcmd",
@@ -12,13 +12,14 @@ pub const MODULE: Module = Module {
     distros: Distros::All,
     activation: &["bootcmd"],
     keys: &[Keys::KEYS],
+    declares: Declares::Keys(Keys::TABLE),
     run,
 };
 
 config::keys! {
     struct Keys {
         /// Commands to run early at every boot: texts for the shell, or lists of a program and its arguments.
-        bootcmd: Option<Commands>;
+        bootcmd: Option<Commands>, types "[[str] | str]{1..}";
     }
 }
 

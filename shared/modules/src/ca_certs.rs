@@ -4,7 +4,7 @@ use distro::{Distrust, TrustData};
 use state::Frequency;
 use system::{Command, Error, Result, System, Write, debug, warning};
 
-use crate::{Context, Distros, Module};
+use crate::{Context, Declares, Distros, Module};
 
 pub const MODULE: Module = Module {
     name: "ca_certs",
@@ -12,15 +12,16 @@ pub const MODULE: Module = Module {
     distros: Distros::Where(|distro| distro.trust.verified),
     activation: &["ca_certs", "ca-certs"],
     keys: &[Keys::KEYS],
+    declares: Declares::Keys(Keys::TABLE),
     run,
 };
 
 config::keys! {
-    struct CaCerts {
+    struct CaCerts as "certificates{1..}" {
         /// Whether the certificates that are trusted already are to be distrusted.
         remove_defaults: bool = false, also "remove-defaults" since "22.3";
         /// Certificates to trust, each as PEM text.
-        trusted: Vec<String>;
+        trusted: Vec<String>, within "1..";
     }
     struct Keys {
         /// Certificates that the machine trusts.

@@ -71,6 +71,7 @@ impl Context<'_> {
         let finding = Finding { at: self.origins.of(self.sys, &finding.at), ..finding.clone() };
         match finding.kind {
             Kind::Unknown | Kind::Deprecated if is_of_instance => debug!(self.sys, "{finding}"),
+            Kind::Wrong if self.origins.told(self.sys, &finding.at) => debug!(self.sys, "{finding}"),
             Kind::Deprecated => deprecated!(self.sys, "{finding}"),
             _ => warning!(self.sys, "{finding}"),
         }

@@ -4,7 +4,7 @@ use config::{Map, Node};
 use state::Frequency;
 use system::{Result, Write, debug, rfc2822, warning};
 
-use crate::{Context, Distros, Module};
+use crate::{Context, Declares, Distros, Module};
 
 pub const MODULE: Module = Module {
     name: "final_message",
@@ -12,6 +12,7 @@ pub const MODULE: Module = Module {
     distros: Distros::All,
     activation: &[],
     keys: &[Keys::KEYS],
+    declares: Declares::Keys(Keys::TABLE),
     run,
 };
 

@@ -8,7 +8,7 @@ use system::{Command, Error, Result, ResultExt, System, debug, info, warning};
 use crate::block::{Partition, block_of};
 use crate::mountinfo::{MountInfo, read_mountinfo};
 use crate::partition_table::{Geometry, Growth, Plan, plan_growth};
-use crate::{Context, Distros, Module};
+use crate::{Context, Declares, Distros, Module};
 
 pub const MODULE: Module = Module {
     name: "growpart",
@@ -16,6 +16,7 @@ pub const MODULE: Module = Module {
     distros: Distros::All,
     activation: &[],
     keys: &[Keys::KEYS],
+    declares: Declares::Keys(Keys::TABLE),
     run,
 };
 
@@ -25,15 +26,21 @@ const FUDGE: u64 = 1 << 20;
 const KEY_FILE: &str = "/cc_growpart_keydata";
 
 config::words! {
-    enum Mode { Auto = "auto", Growpart = "growpart", Growfs = "growfs", Gpart = "gpart", Off = "off" | "false" }
+    enum Mode and "false !22.3(off)" {
+        Auto = "auto",
+        Growpart = "growpart",
+        Gpart = "gpart",
+        Off = "off" or "false";
+        Growfs = "growfs"
+    }
 }
 
 config::keys! {
     struct Growpart {
         /// `auto` grows, `off` does not; `growfs` and `gpart` are tools of FreeBSD.
-        mode: Mode = Mode::Auto;
+        mode: Mode = "auto";
         /// Mount points or device paths.
-        devices: Devices = Devices(vec!["/".to_string()]);
+        devices: Devices;
         /// Grow even when /etc/growroot-disabled is there.
         ignore_growroot_disabled: bool = false;
     }
@@ -47,12 +54,16 @@ config::keys! {
 struct Devices(Vec<String>);
 
 impl FromNode for Devices {
-    const SHAPE: Shape = Shape::List(&Shape::Text);
+    const SHAPE: Shape = Shape::Is("[str]", &[]);
+    const REQUIRED: bool = false;
     fn read(node: &Node, reader: &mut Reader) -> Option<Devices> {
         if node.as_seq().is_none() {
             return reader.wrong(node, "a list of mount points or devices");
         }
         Vec::<String>::read(node, reader).map(Devices)
+    }
+    fn absent() -> Option<Devices> {
+        Some(Devices(vec!["/".to_string()]))
     }
 }
 
@@ -208,7 +219,8 @@ mod tests {
         for (config, fails, warnings) in [
             ("{}", false, 0),
             ("growpart:", false, 0),
-            ("growpart: {mode: off}", false, 0),
+            // A boolean here is an old form.
+            ("growpart: {mode: off}", false, 1),
             ("growpart: {mode: 'off'}", false, 0),
             ("growpart: {mode: gpart}", true, 0),
             ("growpart: {mode: growfs}", true, 0),

@@ -1,11 +1,11 @@
 //! install_hotplug: the udev rule that tells of NICs which are plugged in while the machine runs, where that is
 //! wanted; where it no longer is, the rule goes. What is done about such a NIC is the network stage's business.
 
-use config::Node;
+use config::{FromNode, Node, Reader, Shape};
 use state::{Frequency, Layout};
 use system::{Change, Command, Result, System, Write, debug};
 
-use crate::{Context, Distros, Module};
+use crate::{Context, Declares, Distros, Module};
 
 pub const MODULE: Module = Module {
     name: "install_hotplug",
@@ -13,6 +13,7 @@ pub const MODULE: Module = Module {
     distros: Distros::All,
     activation: &[],
     keys: &[Keys::KEYS],
+    declares: Declares::Keys(Keys::TABLE),
     run,
 };
 
@@ -28,14 +29,26 @@ config::words! {
 config::keys! {
     struct NetworkUpdates {
         /// Events at which the network configuration is read and applied again.
-        when: Vec<Event>;
+        when: Events;
     }
     struct Updates {
+        /// Of the network.
         network: Option<NetworkUpdates>;
     }
     struct Keys {
-        /// When what the cloud says is read again.
+        /// When what the cloud says is read again: at a boot, or as devices are plugged in.
         updates: Option<Updates>;
+    }
+}
+
+/// A list that has to be there. Its words are looked at where the configuration is merged with the datasource's.
+#[derive(Debug, Clone)]
+struct Events;
+
+impl FromNode for Events {
+    const SHAPE: Shape = <Vec<Event>>::SHAPE;
+    fn read(node: &Node, reader: &mut Reader) -> Option<Events> {
+        <Vec<Event>>::read(node, reader).map(|_| Events)
     }
 }
 

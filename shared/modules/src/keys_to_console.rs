@@ -5,7 +5,7 @@ use encoding::{base64, sha};
 use state::Frequency;
 use system::{Command, Result, System, debug};
 
-use crate::{Context, Distros, Module};
+use crate::{Context, Declares, Distros, Module};
 
 pub const MODULE: Module = Module {
     name: "keys_to_console",
@@ -13,6 +13,7 @@ pub const MODULE: Module = Module {
     distros: Distros::All,
     activation: &[],
     keys: &[Keys::KEYS],
+    declares: Declares::Keys(Keys::TABLE),
     run,
 };
 
@@ -24,15 +25,15 @@ const MOST_BYTES: u64 = 64 << 10;
 config::keys! {
     struct Ssh {
         /// Print the host's keys on the console.
-        emit_keys_to_console: bool = true;
+        emit_keys_to_console: bool;
     }
     struct Keys {
         /// What of SSH is shown.
         ssh: Option<Ssh>;
-        /// Types of keys, as ssh-rsa, whose fingerprints are not printed.
-        ssh_fp_console_blacklist: Vec<String>;
         /// Types of keys that are not printed themselves.
-        ssh_key_console_blacklist: Vec<String>;
+        ssh_key_console_blacklist: Vec<String>, within "unique";
+        /// Types of keys, as ssh-rsa, whose fingerprints are not printed.
+        ssh_fp_console_blacklist: Vec<String>, within "unique";
     }
 }
 

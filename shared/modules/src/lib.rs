@@ -60,7 +60,7 @@ pub use entry::{Entry, entries};
 pub use pending::belongs;
 pub use run::{Ran, run_list, run_one};
 
-use config::Key;
+use config::{Key, Row};
 use distro::Distro;
 use state::Frequency;
 use system::Result;
@@ -73,9 +73,19 @@ pub struct Module {
     pub distros: Distros,
     /// It runs only when one of these keys is in the configuration; empty: always.
     pub activation: &'static [&'static str],
-    /// The tables of the top-level keys that it reads, for checks, schema and documentation.
+    /// The top-level keys that it reads, as the causes of what it does.
     pub keys: &'static [&'static [Key]],
+    /// Those that are its own, for checks, schema and documentation.
+    pub declares: Declares,
     pub run: fn(&Context<'_>) -> Result<()>,
+}
+
+/// What the table of keys has of a module.
+#[derive(Debug, Clone, Copy)]
+pub enum Declares {
+    Keys(&'static [Row]),
+    /// None of its own; what it does.
+    NoKeys(&'static str),
 }
 
 /// The distributions that a module is for.
@@ -95,38 +105,57 @@ impl Distros {
     }
 }
 
-/// Every module. A new one is a file and a line here.
-pub const MODULES: &[&Module] = &[
-    &bootcmd::MODULE,
-    &locale::MODULE,
-    &ca_certs::MODULE,
-    &final_message::MODULE,
-    &growpart::MODULE,
-    &install_hotplug::MODULE,
-    &keys_to_console::MODULE,
-    &mounts::MODULE,
-    &ntp::MODULE,
-    &package_update_upgrade_install::MODULE,
-    &phone_home::MODULE,
-    &power_state_change::MODULE,
-    &resizefs::MODULE,
-    &runcmd::MODULE,
-    &scripts::PER_BOOT,
-    &scripts::PER_INSTANCE,
-    &scripts::PER_ONCE,
-    &scripts::USER,
-    &scripts_vendor::MODULE,
-    &set_hostname::MODULE,
-    &set_passwords::MODULE,
-    &ssh::MODULE,
-    &ssh_authkey_fingerprints::MODULE,
-    &timezone::MODULE,
-    &update_etc_hosts::MODULE,
-    &update_hostname::MODULE,
-    &users_groups::MODULE,
-    &seed_random::MODULE,
-    &write_files::MODULE,
-    &write_files_deferred::MODULE,
+/// The table of modules, and beside it what each declares: a program that only checks and documents has no module in
+/// it, and one that only runs them no documentation.
+macro_rules! modules {
+    (@row $module:ident) => {
+        $module::MODULE
+    };
+    (@row $module:ident $row:ident) => {
+        $module::$row
+    };
+    ($($module:ident $(:: $row:ident)?),* $(,)?) => {
+        pub const MODULES: &[&Module] = &[
+            $(&Module { declares: Declares::NoKeys(""), ..modules!(@row $module $($row)?) }),*
+        ];
+        pub(crate) const DECLARED: &[(&str, Declares)] = &[
+            $((modules!(@row $module $($row)?).name, modules!(@row $module $($row)?).declares)),*
+        ];
+    };
+}
+
+// Every module. A new one is a file and a line here.
+modules![
+    bootcmd,
+    ca_certs,
+    final_message,
+    growpart,
+    install_hotplug,
+    keys_to_console,
+    locale,
+    mounts,
+    ntp,
+    package_update_upgrade_install,
+    phone_home,
+    power_state_change,
+    resizefs,
+    runcmd,
+    scripts::PER_BOOT,
+    scripts::PER_INSTANCE,
+    scripts::PER_ONCE,
+    scripts::USER,
+    scripts_vendor,
+    seed_random,
+    set_hostname,
+    set_passwords,
+    ssh,
+    ssh_authkey_fingerprints,
+    timezone,
+    update_etc_hosts,
+    update_hostname,
+    users_groups,
+    write_files,
+    write_files_deferred,
 ];
 
 /// The module of a name as lists and command lines spell it: `ssh`, `cc_ssh`, `write-files`, `ssh.py`.

@@ -3,7 +3,7 @@
 use state::Frequency;
 use system::{Result, debug};
 
-use crate::{Context, Distros, Module};
+use crate::{Context, Declares, Distros, Module};
 
 pub const MODULE: Module = Module {
     name: "locale",
@@ -11,13 +11,14 @@ pub const MODULE: Module = Module {
     distros: Distros::All,
     activation: &[],
     keys: &[Keys::KEYS],
+    declares: Declares::Keys(Keys::TABLE),
     run,
 };
 
 config::keys! {
     struct Keys {
         /// The locale, as en_US.UTF-8; false leaves it alone.
-        locale: Option<String>;
+        locale: Option<String>, types "bool | str";
         /// The file that it is written to instead of the usual one.
         locale_configfile: Option<String>;
     }

@@ -8,7 +8,7 @@ use crate::fstab::{Devices, FIELDS, Mount, Wanted, entries, text};
 use crate::mountinfo::{mounted_at, read_mountinfo};
 use crate::run::keys_of;
 use crate::swap::{self, Swap};
-use crate::{Context, Distros, Module};
+use crate::{Context, Declares, Distros, Module};
 
 pub const MODULE: Module = Module {
     name: "mounts",
@@ -16,6 +16,7 @@ pub const MODULE: Module = Module {
     distros: Distros::All,
     activation: &[],
     keys: &[Keys::KEYS],
+    declares: Declares::Keys(Keys::TABLE),
     run,
 };
 
@@ -25,9 +26,9 @@ config::keys! {
     struct Keys {
         /// Lines of fstab, each a list of up to six fields; null as the second takes earlier lines of the
         /// device back.
-        mounts: Vec<Line>;
+        mounts: Vec<Line>, within "1..";
         /// What fills up shorter lines: six fields, null for the first two.
-        mount_default_fields: Option<Line>;
+        mount_default_fields: Option<Line>, types "[str | null]{6..6}";
         /// A swap file.
         swap: Option<Swap>;
         /// Names of the user's own for devices.
@@ -40,7 +41,7 @@ config::keys! {
 struct Line(Vec<Option<String>>);
 
 impl FromNode for Line {
-    const SHAPE: Shape = Shape::List(&Shape::Text);
+    const SHAPE: Shape = Shape::Is("[str]{1..6}", &[]);
     fn read(node: &Node, reader: &mut Reader) -> Option<Line> {
         let Value::Seq(items) = &node.value else { return reader.wrong(node, "a list of fields of fstab") };
         if items.len() > FIELDS {
@@ -62,7 +63,7 @@ impl FromNode for Line {
 struct Aliases(Vec<(String, String)>);
 
 impl FromNode for Aliases {
-    const SHAPE: Shape = Shape::Named(&Shape::Text);
+    const SHAPE: Shape = Shape::Is("map\n  <alias>: str", &[]);
     fn read(node: &Node, reader: &mut Reader) -> Option<Aliases> {
         let Value::Map(map) = &node.value else { return reader.wrong(node, "a map of names to devices") };
         let read = |(name, device): (&Node, &Node)| {

@@ -6,7 +6,7 @@ use distro::{Action, Family, NtpClient};
 use state::Frequency;
 use system::{Error, Result, Write, debug, warning};
 
-use crate::{Context, Distros, Module, package_sources};
+use crate::{Context, Declares, Distros, Module, package_sources};
 
 pub const MODULE: Module = Module {
     name: "ntp",
@@ -14,6 +14,7 @@ pub const MODULE: Module = Module {
     distros: Distros::Where(|distro| distro.ntp.verified),
     activation: &["ntp"],
     keys: &[Keys::KEYS],
+    declares: Declares::Keys(Keys::TABLE),
     run,
 };
 
@@ -24,31 +25,31 @@ config::keys! {
         /// A program that is there when the client is.
         check_exe: Option<String>;
         /// Packages that bring the client.
-        packages: Option<Vec<String>>;
+        packages: Option<Vec<String>>, within "unique";
         /// The client's service.
         service_name: Option<String>;
         /// The text of the file: a template with servers, pools, peers and allow.
         template: Option<String>;
     }
     struct Ntp {
+        /// Names of pools of servers.
+        pools: Vec<String>, within "unique";
+        /// Names of servers.
+        servers: Vec<String>, within "unique";
+        /// Machines that this one exchanges the time with.
+        peers: Vec<String>, within "unique";
+        /// Networks that may ask this machine.
+        allow: Vec<String>, within "unique";
+        /// The client: auto, chrony, ntp, ntpdate, openntpd, systemd-timesyncd, or another one with `config`.
+        ntp_client: Option<String> = "auto";
         /// Whether anything is done.
         enabled: bool = true;
-        /// The client: auto, chrony, ntp, ntpdate, openntpd, systemd-timesyncd, or another one with `config`.
-        ntp_client: Option<String>;
-        /// Names of pools of servers.
-        pools: Vec<String>;
-        /// Names of servers.
-        servers: Vec<String>;
-        /// Machines that this one exchanges the time with.
-        peers: Vec<String>;
-        /// Networks that may ask this machine.
-        allow: Vec<String>;
         /// What differs for the client.
-        config: Option<ClientConfig>;
+        config: Option<ClientConfig>, within "1..";
     }
     struct Keys {
         /// Time servers and the client for them.
-        ntp: Option<Ntp>;
+        ntp: Option<Ntp>, types "null | .";
     }
 }
 

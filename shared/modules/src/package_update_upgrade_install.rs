@@ -7,7 +7,7 @@ use distro::{Package, Wanted};
 use state::Frequency;
 use system::{Command, Error, Result, warning};
 
-use crate::{Context, Distros, Module, package_sources};
+use crate::{Context, Declares, Distros, Module, package_sources};
 
 pub const MODULE: Module = Module {
     name: "package_update_upgrade_install",
@@ -15,6 +15,7 @@ pub const MODULE: Module = Module {
     distros: Distros::All,
     activation: &["apt_update", "package_update", "apt_upgrade", "package_upgrade", "packages"],
     keys: &[Keys::KEYS],
+    declares: Declares::Keys(Keys::TABLE),
     run,
 };
 
@@ -23,14 +24,14 @@ const REBOOT_MARKS: [&str; 2] = ["/var/run/reboot-required", "/run/reboot-needed
 
 config::keys! {
     struct Keys {
+        /// Packages to install: NAME, [NAME, VERSION], or lists of them under the name of a manager.
+        packages: Packages;
         /// Refresh what the package manager knows.
         package_update: bool = false, also "apt_update" since "22.2";
         /// Install newer versions of what is installed.
         package_upgrade: bool = false, also "apt_upgrade" since "22.2";
         /// Reboot after that when a package wants it.
         package_reboot_if_required: bool = false, also "apt_reboot_if_required" since "22.2";
-        /// Packages to install: NAME, [NAME, VERSION], or lists of them under the name of a manager.
-        packages: Packages = Packages::default();
     }
 }
 
@@ -38,7 +39,13 @@ config::keys! {
 struct Packages(Wanted);
 
 impl FromNode for Packages {
-    const SHAPE: Shape = Shape::List(&Shape::Any);
+    const SHAPE: Shape = Shape::Is(
+        "[@packages | @package]{1..}\n\
+         def packages: map\n  apt: [@package]\n  snap: [@package]\n\
+         def package: [str]{2..2} | str",
+        &[],
+    );
+    const REQUIRED: bool = false;
     fn read(node: &Node, reader: &mut Reader) -> Option<Packages> {
         let mut wanted = Wanted::default();
         for_each(node, reader, |item, reader| match &item.value {
@@ -61,6 +68,9 @@ impl FromNode for Packages {
             _ => wanted.any.extend(package(item, reader)),
         });
         Some(Packages(wanted))
+    }
+    fn absent() -> Option<Packages> {
+        Some(Packages::default())
     }
 }
 

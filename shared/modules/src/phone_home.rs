@@ -6,7 +6,7 @@ use config::{FromNode, Node, Reader, Shape, Value};
 use state::Frequency;
 use system::{Error, Fetch, Result, info, warning};
 
-use crate::{Context, Distros, Module, names};
+use crate::{Context, Declares, Distros, Module, names};
 
 pub const MODULE: Module = Module {
     name: "phone_home",
@@ -14,6 +14,7 @@ pub const MODULE: Module = Module {
     distros: Distros::All,
     activation: &["phone_home"],
     keys: &[Keys::KEYS],
+    declares: Declares::Keys(Keys::TABLE),
     run,
 };
 
@@ -26,10 +27,10 @@ const MOST_KEY: u64 = 64 << 10;
 config::keys! {
     struct PhoneHome {
         /// Where to tell; `$INSTANCE_ID` is replaced.
-        url: String;
+        url: String, within "uri";
         /// What to tell: `all`, or a list of pub_key_rsa, pub_key_ecdsa, pub_key_ed25519, instance_id,
         /// hostname and fqdn.
-        post: Post = Post(ALL.to_vec());
+        post: Post = "all";
         /// How often to try.
         tries: i64 = 10;
     }
@@ -43,7 +44,10 @@ config::keys! {
 struct Post(Vec<&'static str>);
 
 impl FromNode for Post {
-    const SHAPE: Shape = Shape::Either(&[Shape::Word(&["all"]), Shape::List(&Shape::Word(&ALL))]);
+    const SHAPE: Shape = Shape::Is(
+        r#""all" | ["pub_key_rsa" | "pub_key_ecdsa" | "pub_key_ed25519" | "instance_id" | "hostname" | "fqdn"]"#,
+        &[],
+    );
     fn read(node: &Node, reader: &mut Reader) -> Option<Post> {
         let items = match &node.value {
             Value::Str(word) if word == "all" => return Some(Post(ALL.to_vec())),

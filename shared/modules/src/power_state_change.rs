@@ -9,7 +9,7 @@ use distro::Family;
 use state::Frequency;
 use system::{Command, Result, info, warning};
 
-use crate::{Context, Distros, Module};
+use crate::{Context, Declares, Distros, Module};
 
 pub const MODULE: Module = Module {
     name: "power_state_change",
@@ -17,6 +17,7 @@ pub const MODULE: Module = Module {
     distros: Distros::All,
     activation: &["power_state"],
     keys: &[Keys::KEYS],
+    declares: Declares::Keys(Keys::TABLE),
     run,
 };
 
@@ -26,16 +27,16 @@ config::words! {
 
 config::keys! {
     struct PowerState {
+        /// When, after the boot is done: `now`, or minutes.
+        delay: Delay = "now";
         /// What to do.
         mode: Mode;
-        /// When, after the boot is done: `now`, or minutes.
-        delay: Delay = Delay::Now;
         /// What users who are logged in are told.
         message: Option<String>;
         /// How many seconds to wait for the boot to be done.
-        timeout: Seconds = Seconds(30.0);
+        timeout: Seconds = 30;
         /// Whether to do it: true or false, or a command whose exit code 0 says yes and 1 says no.
-        condition: Condition = Condition::Always;
+        condition: Condition = true;
     }
     struct Keys {
         /// Changes the machine's power state at the end of the boot.
@@ -50,7 +51,7 @@ enum Delay {
 }
 
 impl FromNode for Delay {
-    const SHAPE: Shape = Shape::Either(&[Shape::Int, Shape::Word(&["now"])]);
+    const SHAPE: Shape = Shape::Is(r#"int{0..} | str{minutes} !22.3(a number of minutes) | "now""#, &[]);
     fn read(node: &Node, reader: &mut Reader) -> Option<Delay> {
         let text = node.scalar_text().unwrap_or_default();
         if text == "now" {
@@ -60,8 +61,7 @@ impl FromNode for Delay {
         match digits.parse() {
             Ok(minutes) if digits.bytes().all(|b| b.is_ascii_digit()) => {
                 if node.as_str().is_some() {
-                    let said = "text is deprecated since 22.3, use a number of minutes instead";
-                    reader.note(config::Kind::Deprecated, node, said);
+                    reader.old_form::<Delay>(node, "str");
                 }
                 Some(Delay::Minutes(minutes))
             }
@@ -74,7 +74,7 @@ impl FromNode for Delay {
 struct Seconds(f64);
 
 impl FromNode for Seconds {
-    const SHAPE: Shape = Shape::Int;
+    const SHAPE: Shape = Shape::Is("int", &[]);
     fn read(node: &Node, reader: &mut Reader) -> Option<Seconds> {
         let number = match &node.value {
             Value::Int(n) => Some(*n as f64),
@@ -99,7 +99,7 @@ enum Condition {
 }
 
 impl FromNode for Condition {
-    const SHAPE: Shape = Shape::Either(&[Shape::Bool, Shape::Text, Shape::List(&Shape::Text)]);
+    const SHAPE: Shape = Shape::Is("str | bool | list", &[]);
     fn read(node: &Node, reader: &mut Reader) -> Option<Condition> {
         match &node.value {
             Value::Bool(true) => Some(Condition::Always),

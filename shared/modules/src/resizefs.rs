@@ -7,7 +7,7 @@ use system::{Command, Error, Growable, Result, System, debug, info, warning};
 
 use crate::block::{block_of, device_of};
 use crate::mountinfo::{MountInfo, mounted_at, read_mountinfo};
-use crate::{Context, Distros, Module};
+use crate::{Context, Declares, Distros, Module};
 
 pub const MODULE: Module = Module {
     name: "resizefs",
@@ -15,13 +15,14 @@ pub const MODULE: Module = Module {
     distros: Distros::All,
     activation: &[],
     keys: &[Keys::KEYS],
+    declares: Declares::Keys(Keys::TABLE),
     run,
 };
 
 config::keys! {
     struct Keys {
         /// Whether the root file system grows: true, false, or `noblock` for in the background.
-        resize_rootfs: Resize = Resize::Yes;
+        resize_rootfs: Resize = true;
     }
 }
 
@@ -33,7 +34,7 @@ enum Resize {
 }
 
 impl FromNode for Resize {
-    const SHAPE: Shape = Shape::Either(&[Shape::Bool, Shape::Word(&["noblock"])]);
+    const SHAPE: Shape = Shape::Is(r#"true | false | "noblock""#, &[]);
     fn read(node: &Node, reader: &mut Reader) -> Option<Resize> {
         if node.as_str().is_some_and(|t| t.trim().eq_ignore_ascii_case("noblock")) {
             return Some(Resize::InBackground);

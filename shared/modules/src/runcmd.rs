@@ -4,7 +4,7 @@ use state::Frequency;
 use system::{Result, Write};
 
 use crate::shell::Commands;
-use crate::{Context, Distros, Module, required};
+use crate::{Context, Declares, Distros, Module, required};
 
 pub const MODULE: Module = Module {
     name: "runcmd",
@@ -12,6 +12,7 @@ pub const MODULE: Module = Module {
     distros: Distros::All,
     activation: &["runcmd"],
     keys: &[Keys::KEYS],
+    declares: Declares::Keys(Keys::TABLE),
     run,
 };
 

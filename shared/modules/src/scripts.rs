@@ -5,28 +5,44 @@ use state::Frequency;
 use system::Result;
 
 use crate::run_parts::run_parts;
-use crate::{Context, Distros, Module};
+use crate::{Context, Declares, Distros, Module};
 
-const fn row(name: &'static str, frequency: Frequency, run: fn(&Context<'_>) -> Result<()>) -> Module {
-    Module { name, frequency, distros: Distros::All, activation: &[], keys: &[], run }
+const fn row(
+    name: &'static str,
+    about: &'static str,
+    frequency: Frequency,
+    run: fn(&Context<'_>) -> Result<()>,
+) -> Module {
+    let declares = Declares::NoKeys(about);
+    Module { name, frequency, distros: Distros::All, activation: &[], keys: &[], declares, run }
 }
 
 /// The operator's scripts of every boot.
-pub const PER_BOOT: Module = row("scripts_per_boot", Frequency::Always, |context| {
-    run_parts(context, &context.layout.cloud("scripts/per-boot"), &[])
-});
+pub const PER_BOOT: Module = row(
+    "scripts_per_boot",
+    "Runs the scripts in scripts/per-boot at every boot.",
+    Frequency::Always,
+    |context| run_parts(context, &context.layout.cloud("scripts/per-boot"), &[]),
+);
 
 /// The operator's scripts of a new instance.
-pub const PER_INSTANCE: Module = row("scripts_per_instance", Frequency::Instance, |context| {
-    run_parts(context, &context.layout.cloud("scripts/per-instance"), &[])
-});
+pub const PER_INSTANCE: Module = row(
+    "scripts_per_instance",
+    "Runs the scripts in scripts/per-instance once for each instance.",
+    Frequency::Instance,
+    |context| run_parts(context, &context.layout.cloud("scripts/per-instance"), &[]),
+);
 
 /// The operator's scripts that run once in the life of the image.
-pub const PER_ONCE: Module = row("scripts_per_once", Frequency::Once, |context| {
-    run_parts(context, &context.layout.cloud("scripts/per-once"), &[])
-});
+pub const PER_ONCE: Module =
+    row("scripts_per_once", "Runs the scripts in scripts/per-once once.", Frequency::Once, |context| {
+        run_parts(context, &context.layout.cloud("scripts/per-once"), &[])
+    });
 
 /// The scripts that user-data brought, runcmd's among them.
-pub const USER: Module = row("scripts_user", Frequency::Instance, |context| {
-    run_parts(context, &context.layout.instance("scripts"), &[])
-});
+pub const USER: Module = row(
+    "scripts_user",
+    "Runs the scripts of user-data, runcmd among them.",
+    Frequency::Instance,
+    |context| run_parts(context, &context.layout.instance("scripts"), &[]),
+);

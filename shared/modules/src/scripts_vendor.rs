@@ -4,7 +4,7 @@ use state::Frequency;
 use system::Result;
 
 use crate::run_parts::run_parts;
-use crate::{Context, Distros, Module};
+use crate::{Context, Declares, Distros, Module};
 
 pub const MODULE: Module = Module {
     name: "scripts_vendor",
@@ -12,15 +12,16 @@ pub const MODULE: Module = Module {
     distros: Distros::All,
     activation: &[],
     keys: &[Keys::KEYS],
+    declares: Declares::Keys(Keys::TABLE),
     run,
 };
 
 config::keys! {
     struct VendorData {
         /// Whether vendor-data is used at all; decided when it is read, in the network stage.
-        enabled: Option<config::Node>;
+        enabled: Option<config::Node> = true, types "bool | str !22.3(a boolean)";
         /// A command and its arguments, which gets the path of each script.
-        prefix: Vec<String>;
+        prefix: Vec<String>, types "[str | int] | str";
     }
     struct Keys {
         /// How vendor-data is treated.

@@ -5,7 +5,7 @@ use config::Text;
 use state::Frequency;
 use system::{Command, Error, Output, Result, System, Write, debug};
 
-use crate::{Context, Distros, Module};
+use crate::{Context, Declares, Distros, Module};
 
 pub const MODULE: Module = Module {
     name: "seed_random",
@@ -13,6 +13,7 @@ pub const MODULE: Module = Module {
     distros: Distros::All,
     activation: &[],
     keys: &[Keys::KEYS],
+    declares: Declares::Keys(Keys::TABLE),
     run,
 };
 
@@ -26,11 +27,11 @@ config::words! {
 config::keys! {
     struct RandomSeed {
         /// Where the seed is added.
-        file: String = "/dev/urandom".to_string();
+        file: String = "/dev/urandom";
         /// The seed.
         data: Option<Text>;
         /// How the seed is encoded.
-        encoding: Encoding = Encoding::Raw;
+        encoding: Encoding = "raw";
         /// A program and its arguments that brings more; it finds the file's name in `RANDOM_SEED_FILE`.
         command: Vec<String>;
         /// Whether it is an error when that program is missing.

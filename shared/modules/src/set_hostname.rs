@@ -6,7 +6,7 @@ use state::Frequency;
 use system::{Error, Result, Write, debug};
 
 use crate::names::{self, Keys, Names};
-use crate::{Context, Distros, Module};
+use crate::{Context, Declares, Distros, Module};
 
 pub const MODULE: Module = Module {
     name: "set_hostname",
@@ -14,6 +14,7 @@ pub const MODULE: Module = Module {
     distros: Distros::All,
     activation: &[],
     keys: &[Keys::KEYS],
+    declares: Declares::Keys(Keys::TABLE),
     run,
 };
 

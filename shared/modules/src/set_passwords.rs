@@ -1,13 +1,13 @@
 //! set_passwords: passwords of users, whether the SSH server takes passwords, and who must change his.
 
-use config::{FromNode, Kind, Node, Reader, Shape, Value};
+use config::{FromNode, Node, Reader, Shape, Value};
 use distro::{Action, Init};
 use state::Frequency;
 use system::{Error, Result, System, debug, warning};
 
 use crate::user_keys::Secret;
 use crate::users::Accounts;
-use crate::{Context, Distros, Module, sshd_config};
+use crate::{Context, Declares, Distros, Module, sshd_config};
 
 pub const MODULE: Module = Module {
     name: "set_passwords",
@@ -15,37 +15,63 @@ pub const MODULE: Module = Module {
     distros: Distros::All,
     activation: &[],
     keys: &[Keys::KEYS],
+    declares: Declares::Keys(Keys::TABLE),
     run,
 };
 
 config::words! {
-    enum Kinds { Hash = "hash", Text = "text", Random = "RANDOM" | "R" }
+    enum Random { Random = "RANDOM" or "R" }
+    enum Kind { Hash = "hash", Text = "text" }
 }
 
 config::keys! {
-    struct Entry {
+    struct RandomPassword as "random_password" {
         /// The user.
         name: String;
+        /// RANDOM: a new one is made, and printed to the console.
+        type_ as "type": Random;
+    }
+    struct SetPassword as "set_password" {
+        /// The user.
+        name: String;
+        /// What the password is: hash or text.
+        type_ as "type": Kind = "hash";
         /// The password, or its hash.
-        password: Option<Secret>;
-        /// What the password is: hash, text, or RANDOM for a new one that is printed to the console.
-        type_ as "type": Kinds = Kinds::Hash;
+        password: Secret;
     }
     struct Chpasswd {
+        /// The passwords must be changed at the first login.
+        expire: bool = true;
         /// Users and their passwords.
         users: Vec<Entry>;
         /// The old form: lines of user:password.
-        list: Option<Lines>;
-        /// The passwords must be changed at the first login.
-        expire: bool = true;
+        list: Option<Lines>, until "22.2" use "users";
     }
     struct Keys {
-        /// The default user's password, or its hash.
-        password: Option<Secret>;
-        /// Passwords of users.
-        chpasswd: Option<Chpasswd>;
         /// Whether the SSH server takes passwords.
         ssh_pwauth: Option<PasswordLogin>;
+        /// Passwords of users.
+        chpasswd: Option<Chpasswd>;
+        /// The default user's password, or its hash.
+        password: Option<Secret>;
+    }
+}
+
+/// One of `chpasswd.users`.
+#[derive(Debug, Clone)]
+enum Entry {
+    Random(RandomPassword),
+    Set(SetPassword),
+}
+
+impl FromNode for Entry {
+    const SHAPE: Shape =
+        Shape::Is("@random_password | @set_password", &[RandomPassword::SHAPE, SetPassword::SHAPE]);
+    fn read(node: &Node, reader: &mut Reader) -> Option<Entry> {
+        match node.get("type").and_then(Node::as_str) {
+            Some("RANDOM" | "R") => RandomPassword::read(node, reader).map(Entry::Random),
+            _ => SetPassword::read(node, reader).map(Entry::Set),
+        }
     }
 }
 
@@ -60,21 +86,17 @@ impl std::fmt::Debug for Lines {
 }
 
 impl FromNode for Lines {
-    const SHAPE: Shape = Shape::List(&Shape::Text);
+    const SHAPE: Shape = Shape::Is("str | [str{pair}]{1..}", &[]);
     fn read(node: &Node, reader: &mut Reader) -> Option<Lines> {
         if node.is_falsy() {
             return Some(Lines::default());
-        }
-        reader.note(Kind::Deprecated, node, "deprecated since 22.3, use 'users' instead");
-        if node.as_str().is_some() {
-            reader.note(Kind::Deprecated, node, "text of several lines is deprecated since 22.2, use a list");
         }
         let mut lines = Vec::new();
         for text in Vec::<String>::read(node, reader)? {
             for line in text.lines().map(str::trim).filter(|l| !l.is_empty()) {
                 match line.split_once(':') {
                     Some((user, password)) if !user.is_empty() => lines.push((user.into(), password.into())),
-                    _ => reader.note(Kind::Wrong, node, "expected lines of user:password"),
+                    _ => reader.note(config::Kind::Wrong, node, "expected lines of user:password"),
                 }
             }
         }
@@ -91,11 +113,11 @@ enum PasswordLogin {
 }
 
 impl FromNode for PasswordLogin {
-    const SHAPE: Shape = Shape::Bool;
+    const SHAPE: Shape = Shape::Is("bool | str !22.3(a boolean)", &[]);
     fn read(node: &Node, reader: &mut Reader) -> Option<PasswordLogin> {
         match &node.value {
             Value::Str(word) => {
-                reader.note(Kind::Deprecated, node, "text is deprecated since 22.2, use true or false");
+                reader.old_form::<PasswordLogin>(node, "str");
                 if word.eq_ignore_ascii_case("unchanged") {
                     return Some(PasswordLogin::Unchanged);
                 }
@@ -128,12 +150,12 @@ struct Plan {
 fn plan(users: &[Entry], lines: &[(String, String)]) -> Plan {
     let mut plan = Plan::default();
     for entry in users {
-        let secret = entry.password.clone().map(|s| s.0);
-        match (entry.type_, secret) {
-            (Kinds::Random, _) => plan.random.push(entry.name.clone()),
-            (Kinds::Text, Some(text)) => plan.plain.push((entry.name.clone(), text)),
-            (Kinds::Hash, Some(text)) => plan.hashed.push((entry.name.clone(), text)),
-            (_, None) => {}
+        match entry {
+            Entry::Random(RandomPassword { name, .. }) => plan.random.push(name.clone()),
+            Entry::Set(SetPassword { name, type_, password }) => match type_ {
+                Kind::Text => plan.plain.push((name.clone(), password.0.clone())),
+                Kind::Hash => plan.hashed.push((name.clone(), password.0.clone())),
+            },
         }
     }
     for (user, password) in lines {
@@ -153,9 +175,6 @@ fn run(context: &Context<'_>) -> Result<()> {
     let password = argument.clone().or_else(|| keys.password.map(|s| s.0)).filter(|p| !p.is_empty());
     let chpasswd = keys.chpasswd;
     let users = chpasswd.as_ref().map(|c| &c.users[..]).unwrap_or_default();
-    for entry in users.iter().filter(|e| e.password.is_none() && e.type_ != Kinds::Random) {
-        warning!(sys, "chpasswd.users: {} has neither a password nor the type RANDOM", entry.name);
-    }
     let list = chpasswd.as_ref().and_then(|c| c.list.clone()).filter(|_| argument.is_none());
     let mut lines = list.unwrap_or_default().0;
     if let (true, Some(password)) = (users.is_empty() && lines.is_empty(), password) {
@@ -352,7 +371,7 @@ mod tests {
         let noticed = sandbox.noticed().join("\n");
         assert!(!noticed.contains("hunter2"), "{noticed}");
         for part in [
-            "test.yaml:2:9: chpasswd.list: deprecated since 22.3",
+            "test.yaml:2:9: chpasswd.list: deprecated since 22.2",
             "test.yaml:2:9: chpasswd.list: expected lines of user:password",
             "test.yaml:5:25: chpasswd.users[0].password: expected text, found a list",
             "test.yaml:6:13: ssh_pwauth: expected true or false, found text",

@@ -15,7 +15,7 @@ enum Line {
 
 /// One bad item spoils the list: half of somebody's script is worse than none of it.
 impl FromNode for Commands {
-    const SHAPE: Shape = Shape::List(&Shape::Either(&[Shape::Text, Shape::List(&Shape::Text)]));
+    const SHAPE: Shape = Shape::Is("[[str] | str | null]{1..}", &[]);
 
     fn read(node: &Node, reader: &mut Reader) -> Option<Commands> {
         let Value::Seq(items) = &node.value else { return reader.wrong(node, "a list of commands") };

@@ -6,7 +6,7 @@ use system::{Command, Result, System, Write, debug, info, warning};
 
 use crate::user_keys::SshKeys;
 use crate::users::Accounts;
-use crate::{Context, Distros, Module, authorized_keys, sshd_config};
+use crate::{Context, Declares, Distros, Module, authorized_keys, sshd_config};
 
 pub const MODULE: Module = Module {
     name: "ssh",
@@ -14,6 +14,7 @@ pub const MODULE: Module = Module {
     distros: Distros::All,
     activation: &[],
     keys: &[Keys::KEYS],
+    declares: Declares::Keys(Keys::TABLE),
     run,
 };
 
@@ -34,21 +35,21 @@ config::keys! {
         /// The host's keys: TYPE_private, TYPE_public, TYPE_certificate for rsa, ecdsa and ed25519.
         ssh_keys: Option<HostKeys>;
         /// Keys that may log in as the default user.
-        ssh_authorized_keys: SshKeys;
+        ssh_authorized_keys: SshKeys, within "1..";
         /// Delete the host keys of the image.
         ssh_deletekeys: bool = true;
         /// Types of host keys to make when none are given.
-        ssh_genkeytypes: Option<Vec<String>>;
-        /// Do not print what ssh-keygen prints.
-        ssh_quiet_keygen: bool = false;
-        /// What becomes of the host's public keys.
-        ssh_publish_hostkeys: Option<Publish>;
+        ssh_genkeytypes: Option<Vec<String>>, types r#"["ecdsa" | "ed25519" | "rsa"]{1..}"#;
         /// Let no key log in as root.
         disable_root: bool = true;
         /// Options before root's keys then.
         disable_root_opts: Option<String>;
         /// Use the cloud's keys.
         allow_public_ssh_keys: bool = true;
+        /// Do not print what ssh-keygen prints.
+        ssh_quiet_keygen: bool = false;
+        /// What becomes of the host's public keys.
+        ssh_publish_hostkeys: Option<Publish>;
     }
 }
 
@@ -71,7 +72,7 @@ impl std::fmt::Debug for HostKeys {
 }
 
 impl FromNode for HostKeys {
-    const SHAPE: Shape = Shape::Named(&Shape::Text);
+    const SHAPE: Shape = Shape::Is("map\n  <type>{host_key}: str", &[]);
     fn read(node: &Node, reader: &mut Reader) -> Option<HostKeys> {
         let Some(map) = node.as_map() else { return reader.wrong(node, "a map of host keys") };
         let mut keys = Vec::new();

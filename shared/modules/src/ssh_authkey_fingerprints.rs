@@ -6,7 +6,7 @@ use system::{Result, debug, warning};
 
 use crate::authorized_keys::{self, Entry};
 use crate::users::Accounts;
-use crate::{Context, Distros, Module};
+use crate::{Context, Declares, Distros, Module};
 
 pub const MODULE: Module = Module {
     name: "ssh_authkey_fingerprints",
@@ -14,6 +14,7 @@ pub const MODULE: Module = Module {
     distros: Distros::All,
     activation: &[],
     keys: &[Keys::KEYS],
+    declares: Declares::Keys(Keys::TABLE),
     run,
 };
 
@@ -24,7 +25,7 @@ config::keys! {
         /// Do not print the fingerprints of authorized keys.
         no_ssh_fingerprints: bool = false;
         /// The hash that a fingerprint is made with: md5, sha1, sha256 or sha512.
-        authkey_hash: String = "sha256".to_string();
+        authkey_hash: String = "sha256";
     }
 }
 

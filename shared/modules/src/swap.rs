@@ -9,11 +9,11 @@ const GIB: u64 = 1 << 30;
 config::keys! {
     pub struct Swap {
         /// Where the swap file is.
-        filename: String = "/swap.img".to_string();
+        filename: String = "/swap.img";
         /// How large it is: bytes, a text like 2G, or `auto`.
         size: Option<Size>;
         /// How large an automatic size may become.
-        maxsize: Option<Size>;
+        maxsize: Option<Size>, types "int | str{size}";
     }
 }
 
@@ -24,7 +24,7 @@ pub enum Size {
 }
 
 impl FromNode for Size {
-    const SHAPE: Shape = Shape::Either(&[Shape::Int, Shape::Text]);
+    const SHAPE: Shape = Shape::Is(r#""auto" | int | str{size}"#, &[]);
     fn read(node: &Node, reader: &mut Reader) -> Option<Size> {
         let size = match &node.value {
             Value::Int(n) => u64::try_from(*n).ok().map(Size::Bytes),

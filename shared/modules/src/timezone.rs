@@ -3,7 +3,7 @@
 use state::Frequency;
 use system::{Result, debug};
 
-use crate::{Context, Distros, Module, required};
+use crate::{Context, Declares, Distros, Module, required};
 
 pub const MODULE: Module = Module {
     name: "timezone",
@@ -11,6 +11,7 @@ pub const MODULE: Module = Module {
     distros: Distros::All,
     activation: &["timezone"],
     keys: &[Keys::KEYS],
+    declares: Declares::Keys(Keys::TABLE),
     run,
 };
 

@@ -1,12 +1,12 @@
 //! update_etc_hosts: the machine's own names in hosts(5), the whole file from a template or one line of it.
 
-use config::{FromNode, Kind, Map, Node, Reader, Shape, Value};
+use config::{FromNode, Map, Node, Reader, Shape, Value};
 use distro::header;
 use state::Frequency;
 use system::{Error, Result, Write, debug, warning};
 
 use crate::names::{self, Names};
-use crate::{Context, Distros, Module};
+use crate::{Context, Declares, Distros, Module};
 
 pub const MODULE: Module = Module {
     name: "update_etc_hosts",
@@ -14,6 +14,7 @@ pub const MODULE: Module = Module {
     distros: Distros::All,
     activation: &["manage_etc_hosts"],
     keys: &[Keys::KEYS, names::Keys::KEYS],
+    declares: Declares::Keys(Keys::TABLE),
     run,
 };
 
@@ -28,12 +29,12 @@ enum Manage {
 }
 
 impl FromNode for Manage {
-    const SHAPE: Shape = Shape::Word(&["true", "false", "localhost"]);
+    const SHAPE: Shape = Shape::Is(r#"true | false | "localhost" | "template" !22.3(true)"#, &[]);
     fn read(node: &Node, reader: &mut Reader) -> Option<Manage> {
         match &node.value {
             Value::Str(word) if word.eq_ignore_ascii_case("localhost") => Some(Manage::Localhost),
             Value::Str(word) if word.eq_ignore_ascii_case("template") => {
-                reader.note(Kind::Deprecated, node, "deprecated since 22.2, use 'true' instead");
+                reader.old_form::<Manage>(node, "\"template");
                 Some(Manage::All)
             }
             Value::Str(_) | Value::Bool(_) | Value::Null | Value::Int(0 | 1) => {
@@ -51,7 +52,7 @@ impl FromNode for Manage {
 config::keys! {
     struct Keys {
         /// Write /etc/hosts from its template (true), or see to the machine's own entry in it (localhost).
-        manage_etc_hosts: Manage = Manage::Nothing;
+        manage_etc_hosts: Manage = false;
     }
 }
 

@@ -5,7 +5,7 @@ use state::Frequency;
 use system::{Result, Write, debug, info};
 
 use crate::names::{self, Keys};
-use crate::{Context, Distros, Module, set_hostname};
+use crate::{Context, Declares, Distros, Module, set_hostname};
 
 pub const MODULE: Module = Module {
     name: "update_hostname",
@@ -13,6 +13,7 @@ pub const MODULE: Module = Module {
     distros: Distros::All,
     activation: &[],
     keys: &[Keys::KEYS],
+    declares: Declares::NoKeys("Keeps the host's name as configured."),
     run,
 };
 

@@ -1,6 +1,6 @@
 //! The keys of a user and of the three lists that users stand in, with the many forms that their values have had.
 
-use config::{FromNode, Key, Kind, Node, Reader, Shape, Value};
+use config::{FromNode, Node, Reader, Shape, Value};
 
 /// A password or its hash. It is never shown.
 #[derive(Clone, PartialEq, Eq)]
@@ -14,7 +14,7 @@ impl std::fmt::Debug for Secret {
 
 /// A null password is a blank one, as an empty one is.
 impl FromNode for Secret {
-    const SHAPE: Shape = Shape::Text;
+    const SHAPE: Shape = Shape::Is("str", &[]);
     fn read(node: &Node, reader: &mut Reader) -> Option<Secret> {
         if node.is_null() { Some(Secret(String::new())) } else { String::read(node, reader).map(Secret) }
     }
@@ -25,7 +25,8 @@ impl FromNode for Secret {
 pub struct Maybe(pub Option<Secret>);
 
 impl FromNode for Maybe {
-    const SHAPE: Shape = Shape::Text;
+    const SHAPE: Shape = Shape::Is("str", &[]);
+    const REQUIRED: bool = false;
     fn read(node: &Node, reader: &mut Reader) -> Option<Maybe> {
         Secret::read(node, reader).map(|s| Maybe(Some(s)))
     }
@@ -39,12 +40,13 @@ impl FromNode for Maybe {
 pub struct Names(pub Vec<String>);
 
 impl FromNode for Names {
-    const SHAPE: Shape = Shape::Either(&[Shape::Text, Shape::List(&Shape::Text)]);
+    const SHAPE: Shape = Shape::Is("str | [str]{1..} | map{1..} !23.1(a list)\n  <name>: null", &[]);
+    const REQUIRED: bool = false;
     fn read(node: &Node, reader: &mut Reader) -> Option<Names> {
         Some(Names(match &node.value {
             Value::Null => Vec::new(),
             Value::Map(map) => {
-                reader.note(Kind::Deprecated, node, "a map of groups is deprecated since 22.3, use a list");
+                reader.old_form::<Names>(node, "map");
                 map.iter().filter_map(|(k, _)| k.scalar_text()).collect()
             }
             Value::Seq(_) => Vec::<String>::read(node, reader)?.iter().flat_map(|n| comma_list(n)).collect(),
@@ -61,10 +63,10 @@ impl FromNode for Names {
 pub struct Uid(pub String);
 
 impl FromNode for Uid {
-    const SHAPE: Shape = Shape::Int;
+    const SHAPE: Shape = Shape::Is("int | str !22.3(an integer)", &[]);
     fn read(node: &Node, reader: &mut Reader) -> Option<Uid> {
         if node.as_str().is_some() {
-            reader.note(Kind::Deprecated, node, "a uid as text is deprecated since 22.3, use a number");
+            reader.old_form::<Uid>(node, "str");
         }
         i64::read(node, reader).map(|n| Uid(n.to_string()))
     }
@@ -75,16 +77,18 @@ impl FromNode for Uid {
 pub struct Rules(pub Vec<String>);
 
 impl FromNode for Rules {
-    const SHAPE: Shape = Shape::Either(&[Shape::Text, Shape::List(&Shape::Text)]);
+    const SHAPE: Shape = Shape::Is("str | null | [str | null] | bool !22.2(null or a rule)", &[]);
+    const REQUIRED: bool = false;
     fn read(node: &Node, reader: &mut Reader) -> Option<Rules> {
+        if let Value::Bool(_) = node.value {
+            reader.old_form::<Rules>(node, "bool");
+        }
         match &node.value {
-            Value::Bool(false) => {
-                reader.note(Kind::Deprecated, node, "'false' is deprecated since 22.2, use null");
-                Some(Rules::default())
-            }
+            Value::Bool(false) => Some(Rules::default()),
             Value::Bool(true) | Value::Map(_) => reader.wrong(node, "a rule, a list of rules or null"),
             Value::Str(text) if text.is_empty() => Some(Rules::default()),
-            _ => Vec::<Line>::read(node, reader).map(|lines| Rules(lines.into_iter().map(|l| l.0).collect())),
+            _ => Vec::<Option<Line>>::read(node, reader)
+                .map(|lines| Rules(lines.into_iter().flatten().map(|l| l.0).collect())),
         }
     }
     fn absent() -> Option<Rules> {
@@ -97,7 +101,7 @@ impl FromNode for Rules {
 pub struct Line(pub String);
 
 impl FromNode for Line {
-    const SHAPE: Shape = Shape::Text;
+    const SHAPE: Shape = Shape::Is("str", &[]);
     fn read(node: &Node, reader: &mut Reader) -> Option<Line> {
         let text = String::read(node, reader)?;
         if text.trim_end().contains(['\n', '\r']) {
@@ -112,7 +116,8 @@ impl FromNode for Line {
 pub struct SshKeys(pub Vec<String>);
 
 impl FromNode for SshKeys {
-    const SHAPE: Shape = Shape::List(&Shape::Text);
+    const SHAPE: Shape = Shape::Is("[str]", &[]);
+    const REQUIRED: bool = false;
     fn read(node: &Node, reader: &mut Reader) -> Option<SshKeys> {
         let texts = match &node.value {
             Value::Map(map) => map
@@ -136,7 +141,7 @@ impl FromNode for SshKeys {
 pub struct Redirect(pub bool);
 
 impl FromNode for Redirect {
-    const SHAPE: Shape = Shape::Bool;
+    const SHAPE: Shape = Shape::Is("bool", &[]);
     fn read(node: &Node, reader: &mut Reader) -> Option<Redirect> {
         match &node.value {
             Value::Str(word) if word == "default" => Some(Redirect(true)),
@@ -145,14 +150,11 @@ impl FromNode for Redirect {
             _ => reader.wrong(node, "true, false or default"),
         }
     }
-    fn absent() -> Option<Redirect> {
-        Some(Redirect(false))
-    }
 }
 
 config::keys! {
     /// One user.
-    pub struct UserKeys {
+    pub struct UserKeys as "user" {
         /// The login name; without one it is the default user that is meant.
         name: Option<String>;
         /// The comment of passwd(5): the whole name.
@@ -162,7 +164,7 @@ config::keys! {
         /// The login shell.
         shell: Option<Line>;
         /// When the account ends, as YYYY-MM-DD.
-        expiredate: Option<String>;
+        expiredate: Option<String>, within "date";
         /// Days between the password's expiry and the account's.
         inactive: Option<String>;
         /// The SELinux user for the login.
@@ -194,32 +196,19 @@ config::keys! {
         /// Rules for sudo.
         sudo: Rules;
         /// Rules for doas.
-        doas: Vec<Line>;
+        doas: Vec<Line>, within "1..";
         /// Keys that may log in.
-        ssh_authorized_keys: Option<SshKeys>, also "ssh-authorized-keys" since "18.3";
+        ssh_authorized_keys: Option<SshKeys>, within "1..", also "ssh-authorized-keys" since "18.3";
         /// Whose public keys are fetched: gh:NAME, lp:NAME.
-        ssh_import_id: Vec<String>, also "ssh-import-id" since "24.2";
+        ssh_import_id: Vec<String>, within "1..", also "ssh-import-id" since "24.2";
         /// Let the cloud's keys only say which user to log in as.
-        ssh_redirect_user: Redirect, also "ssh-redirect-user" since "24.2";
+        ssh_redirect_user: Redirect = false, also "ssh-redirect-user" since "24.2";
         /// Make the user of this mail address with snap instead.
         snapuser: Option<Line>;
         /// With snapuser: it is known by an assertion.
-        known: bool = false;
-    }
-
-    /// The keys at the top.
-    pub struct Keys {
-        /// Groups to make: names, or names with members.
-        groups: Option<Node>;
-        /// Users to make; `default` is the distribution's own.
-        users: Option<Node>;
-        /// What differs for the default user.
-        user: Option<Node>;
+        known: bool = false, unlisted "upstream's schema has it not";
     }
 }
-
-/// The table of the keys above, for modules that read them.
-pub const KEYS: &[Key] = Keys::KEYS;
 
 /// The names of a text in which commas stand between them.
 pub(crate) fn comma_list(text: &str) -> Vec<String> {

@@ -2,7 +2,7 @@
 //! groups with members, users with their keys, the default user of the distribution merged in. Pure; several
 //! modules need to know who the users are.
 
-use config::{FromNode, Kind, Map, Node, Reader, Value};
+use config::{FromNode, Kind, Map, Node, Reader, Shape, Value};
 
 use crate::Context;
 use crate::user_keys::{Names, UserKeys, comma_list};
@@ -52,15 +52,53 @@ impl Accounts {
 
 /// The normal form of a configuration.
 pub fn normalize(config: &Node, distro_default: Option<&Node>, reader: &mut Reader) -> Accounts {
-    let groups = config.get("groups").map(|n| reader.below("groups", |r| read_groups(n, r)));
-    let overlay = config.get("user").and_then(|n| reader.below("user", |r| read_overlay(n, r)));
-    let entries = config.get("users").map(|n| reader.below("users", |r| read_users(n, r)));
-    let mut entries = entries.unwrap_or_default();
+    let groups = config.get("groups").and_then(|n| reader.below("groups", |r| Groups::read(n, r)));
+    let overlay = config.get("user").and_then(|n| reader.below("user", |r| Overlay::read(n, r)?.0));
+    let entries = config.get("users").and_then(|n| reader.below("users", |r| Listed::read(n, r)));
+    let mut entries = entries.unwrap_or_default().0;
     let default = merged(overlay.iter().chain(distro_default.and_then(Node::as_map)));
     if overlay.is_some() {
         add(&mut entries, "default", Map::new());
     }
-    Accounts { groups: groups.unwrap_or_default(), users: with_default(entries, default) }
+    Accounts { groups: groups.unwrap_or_default().0, users: with_default(entries, default) }
+}
+
+/// `groups`.
+#[derive(Debug, Clone, Default)]
+pub struct Groups(Vec<Group>);
+
+impl FromNode for Groups {
+    const SHAPE: Shape =
+        Shape::Is("str | [str | @group]{1..} | @group\ndef group: map\n  <name>: str | [str]{1..}", &[]);
+    fn read(node: &Node, reader: &mut Reader) -> Option<Groups> {
+        Some(Groups(read_groups(node, reader)))
+    }
+}
+
+/// `user`.
+#[derive(Debug, Clone)]
+pub struct Overlay(Option<Map>);
+
+impl FromNode for Overlay {
+    const SHAPE: Shape = Shape::Is("str !22.2(a map) | @listed", &[]);
+    fn read(node: &Node, reader: &mut Reader) -> Option<Overlay> {
+        Some(Overlay(read_overlay(node, reader)))
+    }
+}
+
+/// `users`.
+#[derive(Debug, Clone, Default)]
+pub struct Listed(Vec<(String, Map)>);
+
+impl FromNode for Listed {
+    const SHAPE: Shape = Shape::Is(
+        "[str | [str] | @listed] | str !22.2(a list) | map !22.2(a list)\n  ...\n\
+         def listed: @user{one:name,snapuser}",
+        &[UserKeys::SHAPE],
+    );
+    fn read(node: &Node, reader: &mut Reader) -> Option<Listed> {
+        Some(Listed(read_users(node, reader)))
+    }
 }
 
 fn read_groups(node: &Node, reader: &mut Reader) -> Vec<Group> {
@@ -120,7 +158,7 @@ fn read_overlay(node: &Node, reader: &mut Reader) -> Option<Map> {
     match &node.value {
         _ if node.is_falsy() => None,
         Value::Str(name) => {
-            reader.note(Kind::Deprecated, node, "a name here is deprecated since 22.2, use the list 'users'");
+            reader.old_form::<Overlay>(node, "str");
             let name = Node { value: Value::Str(name.clone()), at: node.at.clone() };
             Some([(Node::from("name"), name)].into_iter().collect())
         }
@@ -145,13 +183,13 @@ fn read_users(node: &Node, reader: &mut Reader) -> Vec<(String, Map)> {
             }
         }
         Value::Str(text) => {
-            reader.note(Kind::Deprecated, node, "text here is deprecated since 22.2, use a list");
+            reader.old_form::<Listed>(node, "str");
             for name in sorted_unique(comma_list(text)) {
                 read_user(&Node { value: Value::Str(name), at: node.at.clone() }, None, &mut users, reader);
             }
         }
         Value::Map(map) => {
-            reader.note(Kind::Deprecated, node, "a map here is deprecated since 22.2, use a list");
+            reader.old_form::<Listed>(node, "map");
             for (key, value) in map.iter() {
                 let name = key.scalar_text().unwrap_or_default();
                 reader.below(&name, |reader| match &value.value {

@@ -5,18 +5,30 @@ use distro::NewUser;
 use state::Frequency;
 use system::{Command, Error, Result, System, info, warning};
 
-use crate::user_keys::{KEYS, Maybe, UserKeys};
-use crate::users::{Accounts, User};
-use crate::{Context, Distros, Module, authorized_keys};
+use crate::user_keys::{Maybe, UserKeys};
+use crate::users::{Accounts, Groups, Listed, Overlay, User};
+use crate::{Context, Declares, Distros, Module, authorized_keys};
 
 pub const MODULE: Module = Module {
     name: "users_groups",
     frequency: Frequency::Instance,
     distros: Distros::All,
     activation: &[],
-    keys: &[KEYS],
+    keys: &[Keys::KEYS],
+    declares: Declares::Keys(Keys::TABLE),
     run,
 };
+
+config::keys! {
+    struct Keys {
+        /// Groups to make: names, or names with members.
+        groups: Option<Groups>;
+        /// What differs for the default user.
+        user: Option<Overlay>;
+        /// Users to make; `default` is the distribution's own.
+        users: Option<Listed>;
+    }
+}
 
 fn run(context: &Context<'_>) -> Result<()> {
     let accounts = Accounts::with_report(context, true);

@@ -7,7 +7,7 @@ use config::{Findings, FromNode, Node, Reader, Shape, Text, Value};
 use state::Frequency;
 use system::{Command, Error, Fetch, Result, System, Write, warning};
 
-use crate::{Context, Distros, Module};
+use crate::{Context, Declares, Distros, Module};
 
 pub const MODULE: Module = Module {
     name: "write_files",
@@ -15,6 +15,7 @@ pub const MODULE: Module = Module {
     distros: Distros::All,
     activation: &["write_files"],
     keys: &[Keys::KEYS],
+    declares: Declares::Keys(Keys::TABLE),
     run: |context| write_files(context, false),
 };
 
@@ -24,9 +25,9 @@ const MOST_CONTENT: usize = 64 << 20;
 config::keys! {
     struct Source {
         /// Where the content is fetched from: http, https, file.
-        uri: String;
+        uri: String, within "uri";
         /// Sent with the request.
-        headers: Headers = Headers(Vec::new());
+        headers: Headers;
     }
     struct Entry {
         /// Where the file is written.
@@ -36,11 +37,11 @@ config::keys! {
         /// Where the content comes from instead.
         source: Option<Source>;
         /// USER:GROUP, by name or number.
-        owner: String = "root:root".to_string();
+        owner: String = "root:root";
         /// The mode in octal, in quotes.
-        permissions: Mode = Mode(0o644);
+        permissions: Mode = "0644";
         /// How `content` is encoded.
-        encoding: Encoding = Encoding { base64: false, gzip: false };
+        encoding: Encoding = "text/plain";
         /// Add to the file instead of replacing it.
         append: bool = false;
         /// Write it at the end of the boot, after packages and users.
@@ -48,7 +49,7 @@ config::keys! {
     }
     pub struct Keys {
         /// Files to write.
-        write_files: Vec<Entry>;
+        write_files: Vec<Entry>, within "1..";
     }
 }
 
@@ -56,7 +57,8 @@ config::keys! {
 struct Headers(Vec<(String, String)>);
 
 impl FromNode for Headers {
-    const SHAPE: Shape = Shape::Named(&Shape::Text);
+    const SHAPE: Shape = Shape::Is("map\n  <name>: str", &[]);
+    const REQUIRED: bool = false;
     fn read(node: &Node, reader: &mut Reader) -> Option<Headers> {
         let Value::Map(map) = &node.value else { return reader.wrong(node, "a map of names to texts") };
         let read = |(name, value): (&Node, &Node)| {
@@ -65,6 +67,9 @@ impl FromNode for Headers {
             Some((name, value))
         };
         Some(Headers(map.iter().filter_map(read).collect()))
+    }
+    fn absent() -> Option<Headers> {
+        Some(Headers(Vec::new()))
     }
 }
 
@@ -75,19 +80,10 @@ struct Encoding {
 }
 
 impl FromNode for Encoding {
-    const SHAPE: Shape = Shape::Word(&[
-        "text/plain",
-        "text",
-        "plain",
-        "b64",
-        "base64",
-        "gz",
-        "gzip",
-        "gz+b64",
-        "gz+base64",
-        "gzip+b64",
-        "gzip+base64",
-    ]);
+    const SHAPE: Shape = Shape::Is(
+        r#""gz" | "gzip" | "gz+base64" | "gzip+base64" | "gz+b64" | "gzip+b64" | "b64" | "base64" | "text/plain""#,
+        &[],
+    );
     fn read(node: &Node, reader: &mut Reader) -> Option<Encoding> {
         let text = node.as_str().map(|t| t.trim().to_ascii_lowercase());
         let (base64, gzip) = match text.as_deref() {
@@ -111,7 +107,7 @@ const DECIMAL_LOOKALIKES: [i128; 18] =
     [400, 440, 444, 500, 555, 600, 640, 644, 660, 664, 700, 711, 744, 750, 755, 770, 775, 777];
 
 impl FromNode for Mode {
-    const SHAPE: Shape = Shape::Text;
+    const SHAPE: Shape = Shape::Is("str", &[]);
     fn read(node: &Node, reader: &mut Reader) -> Option<Mode> {
         let number = match &node.value {
             Value::Int(n) => {

@@ -15,7 +15,7 @@ config::keys! {
         /// Types of parts that are not.
         disabled_handlers: Vec<String>;
         /// What scripts are run with; the module scripts_vendor reads it.
-        prefix: config::Node = config::Node::null();
+        prefix: Option<config::Node>;
     }
 }
 
@@ -58,7 +58,7 @@ pub fn consume(sys: &System, dirs: &Dirs, stored: &Stored, options: &Options<'_>
                 debug!(sys, "allow_userdata = False: discarding user-data");
                 continue;
             }
-            None => VendorRules { enabled: true, disabled_handlers: Vec::new(), prefix: Node::null() },
+            None => VendorRules { enabled: true, disabled_handlers: Vec::new(), prefix: None },
             Some(_) if understood.nothing => continue,
             Some(key) => rules(sys, key, &user_config, options.config, &mut consumed.findings),
         };
@@ -108,7 +108,7 @@ fn user_data_allowed(config: &Node) -> bool {
 
 /// The rules for a vendor: the user's word before the system's.
 fn rules(sys: &System, key: &str, user: &Node, system: &Node, findings: &mut Findings) -> VendorRules {
-    let off = VendorRules { enabled: false, disabled_handlers: Vec::new(), prefix: Node::null() };
+    let off = VendorRules { enabled: false, disabled_handlers: Vec::new(), prefix: None };
     let node = match (user.get(key), system.get(key)) {
         (Some(user), Some(system)) => Strategy::first_wins().merge(user, system),
         (Some(one), None) | (None, Some(one)) => one.clone(),

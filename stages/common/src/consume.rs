@@ -1,13 +1,13 @@
 //! User-data and vendor-data: stored as they came, taken apart, handled; then the configuration is read again.
 
 use config::settings::{Layer, Origin};
-use config::{Node, Origins};
+use config::{Findings, Kind, Node, Origins};
 use state::Raw as Blobs;
 use state::{Frequency, acquire, has_run};
 use system::{Write, debug, warning};
 use userdata::{Data, Dirs, Options, Raw, consume, store};
 
-use crate::stage::ORIGINS;
+use crate::stage::{MOST_FINDINGS, ORIGINS};
 use crate::{Found, Stage};
 
 impl Stage {
@@ -39,7 +39,7 @@ impl Stage {
             };
             consume(&self.sys, &dirs, &stored, &options)
         })();
-        let mut configs = Vec::new();
+        let (mut configs, mut told) = (Vec::new(), Findings::default());
         match result {
             Ok(consumed) => {
                 let check = |config| modules::schema::cloud_config(config, &modules::belongs);
@@ -47,7 +47,7 @@ impl Stage {
                 let mut findings = consumed.findings;
                 checked.into_iter().for_each(|of_one| findings.extend(of_one));
                 self.report(&findings);
-                configs = consumed.configs;
+                (configs, told) = (consumed.configs, findings);
                 debug!(
                     self.sys,
                     "finish: {event}/consume-user-data: SUCCESS: reading and applying user-data"
@@ -59,13 +59,13 @@ impl Stage {
             }
         }
         self.reload_settings(instance);
-        self.keep_origins(&configs);
+        self.keep_origins(&configs, &told);
         self.write_combined();
     }
 
     /// For this stage and the later ones, which read the merged configurations from their files: what is wrong in
-    /// one of these is reported where the user wrote it.
-    fn keep_origins(&mut self, configs: &[Node]) {
+    /// one of these is reported where the user wrote it, and not again where the check has told it.
+    fn keep_origins(&mut self, configs: &[Node], told: &Findings) {
         let is_merged =
             |layer: &&Layer| matches!(layer.origin, Origin::User | Origin::Vendor | Origin::Vendor2);
         let layers = self.settings.layers.iter().filter(is_merged);
@@ -76,7 +76,8 @@ impl Stage {
             })
             .collect();
         let file = self.layout.run(ORIGINS);
-        if let Err(e) = Origins::keep(&self.sys, &file, &merged) {
+        let told = told.iter().take(MOST_FINDINGS).filter(|f| f.kind == Kind::Wrong).map(|f| &f.at);
+        if let Err(e) = Origins::keep(&self.sys, &file, &merged, told) {
             warning!(self.sys, "{e}");
         }
         self.origins = Origins::at(file);

@@ -51,7 +51,9 @@ impl Stage {
             return self.fail(format!("no module is named {}", single.name));
         };
         let args = single.args.iter().map(|a| Node::from(a.as_str())).collect();
-        let context = self.context(instance);
+        // Whoever types this was not there when the boot said what is wrong.
+        let origins = self.origins.anew();
+        let context = Context { origins: &origins, ..self.context(instance) };
         let outcome = run_one(&context, &Entry::single(row.name, frequency, args), row, "single");
         match outcome {
             Ran::Failed(message) => {

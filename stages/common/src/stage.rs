@@ -63,7 +63,7 @@ impl Name {
 /// Below the run directory: the origins of the merged cloud-configs of this boot.
 pub(crate) const ORIGINS: &str = "cloud-config.origins";
 /// More findings than this in one source help nobody: the log says how many more there are.
-const MOST_FINDINGS: usize = 200;
+pub(crate) const MOST_FINDINGS: usize = 200;
 
 /// A running stage.
 pub struct Stage {

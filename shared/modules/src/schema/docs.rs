@@ -1,55 +1,6 @@
-//! What a person reads of the tables: a module's keys with types, defaults and remarks. Remarks are those of the
-//! module's typed declaration, where this program has the module, else the table's.
-
-use config::{Key, Shape};
+//! What a person reads of the tables: a module's keys with types, defaults and remarks.
 
 use super::table::{Field, Of, Section, Table, Type};
-
-macro_rules! declared {
-    (@row $module:ident) => {
-        crate::$module::MODULE
-    };
-    (@row $module:ident $row:ident) => {
-        crate::$module::$row
-    };
-    ($($module:ident $(:: $row:ident)?),* $(,)?) => {
-        &[$((declared!(@row $module $($row)?).name, declared!(@row $module $($row)?).keys)),*]
-    };
-}
-
-/// The declarations of modules without the modules: a program that prints documentation holds no module.
-pub(super) const DECLARED: &[(&str, &[&[Key]])] = declared![
-    bootcmd,
-    ca_certs,
-    final_message,
-    growpart,
-    install_hotplug,
-    keys_to_console,
-    locale,
-    mounts,
-    ntp,
-    package_update_upgrade_install,
-    phone_home,
-    power_state_change,
-    resizefs,
-    runcmd,
-    scripts::PER_BOOT,
-    scripts::PER_INSTANCE,
-    scripts::PER_ONCE,
-    scripts::USER,
-    scripts_vendor,
-    seed_random,
-    set_hostname,
-    set_passwords,
-    ssh,
-    ssh_authkey_fingerprints,
-    timezone,
-    update_etc_hosts,
-    update_hostname,
-    users_groups,
-    write_files,
-    write_files_deferred,
-];
 
 /// The names of all modules, here and upstream.
 pub fn names() -> Vec<&'static str> {
@@ -81,11 +32,11 @@ fn section_text(table: &Table, section: &Section, text: &mut String) {
         text.push('\n');
     }
     for field in &section.keys {
-        field_text(table, field, 0, &mut vec![field.name], text);
+        field_text(table, field, 0, text);
     }
 }
 
-fn field_text(table: &Table, field: &Field, depth: usize, path: &mut Vec<&'static str>, text: &mut String) {
+fn field_text(table: &Table, field: &Field, depth: usize, text: &mut String) {
     let indent = "  ".repeat(depth + 1);
     *text += &format!("{indent}{}: {}", field.name, types_text(table, &field.types));
     if field.required {
@@ -98,28 +49,25 @@ fn field_text(table: &Table, field: &Field, depth: usize, path: &mut Vec<&'stati
         *text += &format!(", {}", old.text(!old.instead.contains(' ')));
     }
     text.push('\n');
-    let doc = doc_of(path).unwrap_or(field.doc);
-    if !doc.is_empty() {
-        *text += &format!("{indent}    {doc}\n");
+    if !field.doc.is_empty() {
+        *text += &format!("{indent}    {}\n", field.doc);
     }
     // What an old spelling holds is what the new one holds.
     if field.old.is_none() {
-        below(table, &field.types, depth, path, text);
+        below(table, &field.types, depth, text);
     }
 }
 
-fn below(table: &Table, types: &[Type], depth: usize, path: &mut Vec<&'static str>, text: &mut String) {
+fn below(table: &Table, types: &[Type], depth: usize, text: &mut String) {
     for kind in types.iter().filter(|t| t.old.is_none()) {
         match &kind.of {
             Of::Map(fields) => {
                 for field in fields.keys.iter().chain(fields.others.as_deref()) {
-                    path.push(field.name);
-                    field_text(table, field, depth + 1, path, text);
-                    path.pop();
+                    field_text(table, field, depth + 1, text);
                 }
             }
-            Of::List(Some(items)) => below(table, items, depth, path, text),
-            Of::Named(name) => below(table, table.named(name), depth, path, text),
+            Of::List(Some(items)) => below(table, items, depth, text),
+            Of::Named(name) => below(table, table.named(name), depth, text),
             _ => {}
         }
     }
@@ -149,26 +97,4 @@ fn types_text(table: &Table, types: &[Type]) -> String {
 
 fn in_list(text: &str) -> String {
     if text.contains(" | ") { format!("({text})") } else { text.to_string() }
-}
-
-/// The remark of a module's own declaration.
-pub(super) fn doc_of(path: &[&str]) -> Option<&'static str> {
-    let (first, rest) = path.split_first()?;
-    let key = DECLARED.iter().flat_map(|(_, tables)| tables.iter().copied().flatten());
-    let mut candidates: Vec<&Key> = key.filter(|k| k.name == *first).collect();
-    for name in rest {
-        candidates =
-            candidates.iter().flat_map(|k| keys_below(&k.shape)).filter(|k| k.name == *name).collect();
-    }
-    candidates.iter().map(|k| k.doc.trim()).find(|doc| !doc.is_empty())
-}
-
-/// The keys of the maps that a shape may be or hold.
-pub(super) fn keys_below(shape: &Shape) -> Vec<&'static Key> {
-    match shape {
-        Shape::Map(keys) => keys.iter().collect(),
-        Shape::List(inner) => keys_below(inner),
-        Shape::Either(shapes) => shapes.iter().flat_map(keys_below).collect(),
-        _ => Vec::new(),
-    }
 }

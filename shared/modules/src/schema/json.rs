@@ -2,7 +2,6 @@
 
 use serde_json::{Map, Value, json};
 
-use super::docs::doc_of;
 use super::format::Format;
 use super::table::{Field, Fields, Of, Table, Type};
 
@@ -13,7 +12,7 @@ pub fn cloud_config_schema() -> Value {
     let mut properties = Map::new();
     for section in &table.sections {
         for field in &section.keys {
-            properties.insert(field.name.into(), field_schema(field, &mut vec![field.name]));
+            properties.insert(field.name.into(), field_schema(field));
         }
     }
     json!({
@@ -47,18 +46,17 @@ pub fn network_schema() -> Value {
 }
 
 fn definitions(table: &Table) -> Map<String, Value> {
-    table.definitions.iter().map(|(name, types)| ((*name).into(), types_schema(types, &mut vec![]))).collect()
+    table.definitions.iter().map(|(name, types)| ((*name).into(), types_schema(types))).collect()
 }
 
-fn field_schema(field: &Field, path: &mut Vec<&'static str>) -> Value {
-    let mut schema = types_schema(&field.types, path);
+fn field_schema(field: &Field) -> Value {
+    let mut schema = types_schema(&field.types);
     // What stands beside $ref is ignored in this draft.
     if schema.get("$ref").is_some() {
         schema = json!({ "allOf": [schema] });
     }
-    let doc = doc_of(path).unwrap_or(field.doc);
-    if !doc.is_empty() {
-        schema["description"] = doc.into();
+    if !field.doc.is_empty() {
+        schema["description"] = field.doc.into();
     }
     if !field.default.is_empty() {
         schema["default"] = default_of(field);
@@ -84,13 +82,12 @@ fn default_of(field: &Field) -> Value {
     }
 }
 
-fn types_schema(types: &[Type], path: &mut Vec<&'static str>) -> Value {
+fn types_schema(types: &[Type]) -> Value {
     let words: Vec<Value> = types.iter().filter_map(fixed).collect();
     if words.len() == types.len() {
         return json!({ "enum": words });
     }
-    let mut schemas: Vec<Value> =
-        types.iter().filter(|t| fixed(t).is_none()).map(|t| type_schema(t, path)).collect();
+    let mut schemas: Vec<Value> = types.iter().filter(|t| fixed(t).is_none()).map(type_schema).collect();
     if !words.is_empty() {
         schemas.push(json!({ "enum": words }));
     }
@@ -117,7 +114,7 @@ fn fixed(kind: &Type) -> Option<Value> {
     }
 }
 
-fn type_schema(kind: &Type, path: &mut Vec<&'static str>) -> Value {
+fn type_schema(kind: &Type) -> Value {
     let mut schema = match &kind.of {
         Of::Any | Of::Word(_) | Of::Flag(_) | Of::This(_) => json!({}),
         Of::Text => json!({ "type": "string" }),
@@ -126,8 +123,8 @@ fn type_schema(kind: &Type, path: &mut Vec<&'static str>) -> Value {
         Of::Bool => json!({ "type": "boolean" }),
         Of::Null => json!({ "type": "null" }),
         Of::List(None) => json!({ "type": "array" }),
-        Of::List(Some(items)) => json!({ "type": "array", "items": types_schema(items, path) }),
-        Of::Map(fields) => map_schema(fields, path),
+        Of::List(Some(items)) => json!({ "type": "array", "items": types_schema(items) }),
+        Of::Map(fields) => map_schema(fields),
         Of::Named(name) => json!({ "$ref": format!("#/definitions/{name}") }),
     };
     if let Some(keys) = kind.needs {
@@ -165,13 +162,11 @@ fn type_schema(kind: &Type, path: &mut Vec<&'static str>) -> Value {
     schema
 }
 
-fn map_schema(fields: &Fields, path: &mut Vec<&'static str>) -> Value {
+fn map_schema(fields: &Fields) -> Value {
     let mut schema = json!({ "type": "object" });
     let mut properties = Map::new();
     for field in &fields.keys {
-        path.push(field.name);
-        properties.insert(field.name.into(), field_schema(field, path));
-        path.pop();
+        properties.insert(field.name.into(), field_schema(field));
     }
     if !properties.is_empty() {
         schema["properties"] = properties.into();
@@ -183,7 +178,7 @@ fn map_schema(fields: &Fields, path: &mut Vec<&'static str>) -> Value {
     let others = fields.others.as_deref();
     match others {
         Some(other) => {
-            let below = field_schema(other, &mut vec![]);
+            let below = field_schema(other);
             match other.format {
                 Some(format) => {
                     schema["patternProperties"] = json!({ format.pattern(): below });

@@ -1,12 +1,13 @@
 //! What a cloud-config and a network configuration may hold: one table each, from which come the checks at boot and
 //! of `cloud-init schema`, the documentation of keys, and the JSON schema that editors use.
 //!
-//! The modules' own typed declarations (`config::keys!`) say what a module reads; a test holds the two against each
-//! other, so that neither has a key, an old spelling or a version that the other does not have.
+//! What a module reads comes from its own declaration (`config::keys!`), with which it reads; `keys.txt` has the keys
+//! that no module here reads.
 
 mod check;
 mod docs;
 mod format;
+mod grammar;
 mod json;
 mod table;
 
@@ -20,10 +21,13 @@ pub(crate) fn is_known(name: &str) -> bool {
     let name = name.replace('-', "_");
     let sections =
         include_str!("keys.txt").lines().filter_map(|line| line.strip_prefix('[')?.split_once(']'));
-    let mut known = sections.into_iter().map(|(known, _)| known).filter(|known| *known != "base");
+    let others = sections.map(|(known, _)| known).filter(|known| *known != "base");
+    let mut known = crate::DECLARED.iter().map(|(known, _)| *known).chain(others);
     // An old name that lists may still have.
     name == "ubuntu_advantage" || known.any(|known| known == name)
 }
 
+#[cfg(test)]
+mod samples;
 #[cfg(test)]
 mod tests;

@@ -1,0 +1,250 @@
+//! How tables of keys are written, in files and in the declarations of modules.
+//!
+//! A line is `name[*] [!SINCE(INSTEAD)]: TYPES [= DEFAULT] [-- REMARK]`; `*` says that the key must be there, `!` that
+//! it is deprecated. Keys of a map stand below it, indented by two blanks; `<name>` stands for any key, `...` says that
+//! others are let through. `[module] text` begins a module, `def name: TYPES` names types for use as `@name`.
+//! TYPES are joined by `|`: `any str int num bool null list map`, `"a word"`, a number, `true`, `false`, `[TYPES]` for
+//! a list of these, each with limits in braces (`{1..6 unique}`, `{date}`, of a map `{needs:this,or-that}`, or `one:` of them) and its own
+//! `!SINCE(INSTEAD)`. In
+//! a declaration a dot among the TYPES stands for the type that the key is read as.
+
+use super::format::Format;
+use super::table::{Definitions, Field, Fields, Of, Old, Section, Table, Type};
+
+/// Reads a table. An error is the line's number and what is wrong with it.
+pub fn table(text: &'static str) -> Result<Table, String> {
+    let mut reader = Lines::of(text, &[]);
+    let mut table = Table::default();
+    while let Some(line) = reader.peek() {
+        if let Some(rest) = line.body.strip_prefix('[') {
+            reader.at += 1;
+            let (name, about) = rest.split_once(']').ok_or_else(|| line.bad("no ]"))?;
+            table.sections.push(Section { name, about: about.trim(), keys: Vec::new() });
+        } else if line.body.starts_with("def ") {
+            reader.definition(&mut table.definitions)?;
+        } else {
+            let field = reader.field(0)?;
+            let section = table.sections.last_mut().ok_or_else(|| line.bad("before the first module"))?;
+            section.keys.push(field);
+        }
+    }
+    Ok(table)
+}
+
+/// Reads the line of one key, whose own types are these.
+pub fn line(text: &'static str, own: &[Type]) -> Result<Field, String> {
+    Lines::of(text, own).field(0).map_err(|e| format!("{text}: {e}"))
+}
+
+/// Reads types with the keys of their maps, and the definitions behind them.
+pub fn shape(text: &'static str, own: &[Type], definitions: &mut Definitions) -> Result<Vec<Type>, String> {
+    let mut reader = Lines::of(text, own);
+    let read = (|| {
+        let line = reader.peek().ok_or("nothing")?;
+        reader.at += 1;
+        let types = reader.types(line, line.body, 1)?;
+        while reader.peek().is_some() {
+            reader.definition(definitions)?;
+        }
+        Ok::<_, String>(types)
+    })();
+    read.map_err(|e| format!("{text}: {e}"))
+}
+
+#[derive(Clone, Copy)]
+struct Line {
+    number: usize,
+    depth: usize,
+    body: &'static str,
+}
+
+impl Line {
+    fn bad(&self, what: &str) -> String {
+        format!("line {}: {what}", self.number)
+    }
+}
+
+struct Lines<'t> {
+    lines: Vec<Line>,
+    at: usize,
+    /// What a dot stands for.
+    own: &'t [Type],
+}
+
+impl<'t> Lines<'t> {
+    fn of(text: &'static str, own: &'t [Type]) -> Lines<'t> {
+        let mut lines = Vec::new();
+        for (i, line) in text.lines().enumerate() {
+            let body = line.trim_start();
+            if body.is_empty() || body.starts_with('#') {
+                continue;
+            }
+            let depth = (line.len() - body.len()) / 2;
+            lines.push(Line { number: i + 1, depth, body: body.trim_end() });
+        }
+        Lines { lines, at: 0, own }
+    }
+
+    fn peek(&self) -> Option<Line> {
+        self.lines.get(self.at).copied()
+    }
+
+    /// The lines from here that are that deep.
+    fn fields(&mut self, depth: usize) -> Result<Fields, String> {
+        let mut fields = Fields::default();
+        while let Some(line) = self.peek().filter(|l| l.depth >= depth) {
+            if line.body == "..." {
+                self.at += 1;
+                fields.is_open = true;
+            } else if line.body.starts_with('<') {
+                fields.others = Some(Box::new(self.field(depth)?));
+            } else {
+                fields.keys.push(self.field(depth)?);
+            }
+        }
+        Ok(fields)
+    }
+
+    fn field(&mut self, depth: usize) -> Result<Field, String> {
+        let line = self.peek().ok_or("the end")?;
+        self.at += 1;
+        let (head, rest) = line.body.split_once(": ").ok_or_else(|| line.bad("no colon"))?;
+        let (rest, doc) = rest.split_once(" -- ").unwrap_or((rest, ""));
+        let (types, default) = rest.split_once(" = ").unwrap_or((rest, ""));
+        let (head, old) = match head.split_once(" !") {
+            Some((head, old)) => (head, Some(old_of(old))),
+            None => (head, None),
+        };
+        let (name, format) = match head.strip_suffix('}').and_then(|h| h.split_once('{')) {
+            Some((name, word)) => (name, Some(Format::named(word).ok_or_else(|| line.bad("no format"))?)),
+            None => (head, None),
+        };
+        let (name, required) = match name.strip_suffix('*') {
+            Some(name) => (name, true),
+            None => (name, false),
+        };
+        let types = self.types(line, types, depth + 1)?;
+        Ok(Field { name, format, required, old, types, default, doc })
+    }
+
+    fn definition(&mut self, definitions: &mut Definitions) -> Result<(), String> {
+        let line = self.peek().ok_or("the end")?;
+        let rest = line.body.strip_prefix("def ").ok_or_else(|| line.bad("no definition"))?;
+        let (name, types) = rest.split_once(": ").ok_or_else(|| line.bad("no colon"))?;
+        self.at += 1;
+        let types = self.types(line, types, 1)?;
+        definitions.insert(name, types);
+        Ok(())
+    }
+
+    /// The types of a line, below which are the keys of their maps.
+    fn types(&mut self, line: Line, text: &'static str, depth: usize) -> Result<Vec<Type>, String> {
+        let fields = self.fields(depth)?;
+        let mut rest = text.trim();
+        let types = alternatives(&mut rest, &fields, self.own).map_err(|e| line.bad(&e))?;
+        if rest.is_empty() { Ok(types) } else { Err(line.bad(&format!("cannot read '{rest}'"))) }
+    }
+}
+
+fn old_of(text: &'static str) -> Old {
+    let (since, instead) = text.split_once('(').unwrap_or((text, ""));
+    Old { since, instead: instead.trim_end_matches(')') }
+}
+
+fn alternatives(rest: &mut &'static str, fields: &Fields, own: &[Type]) -> Result<Vec<Type>, String> {
+    let mut types = Vec::new();
+    loop {
+        let first = types.len();
+        match rest.strip_prefix('.') {
+            Some(after) => {
+                *rest = after;
+                types.extend_from_slice(own);
+            }
+            None => types.push(one(rest, fields, own)?),
+        }
+        if let Some(inner) = rest.strip_prefix('{') {
+            let (text, after) = inner.split_once('}').ok_or("no closing brace")?;
+            *rest = after;
+            types[first..].iter_mut().try_for_each(|kind| limits(kind, text))?;
+        }
+        if let Some(inner) = rest.strip_prefix(" !") {
+            let end = inner.find(')').ok_or("no closing parenthesis")?;
+            types[first..].iter_mut().for_each(|kind| kind.old = Some(old_of(&inner[..end])));
+            *rest = &inner[end + 1..];
+        }
+        match rest.trim_start().strip_prefix('|') {
+            Some(next) => *rest = next.trim_start(),
+            None => return Ok(types),
+        }
+    }
+}
+
+fn one(rest: &mut &'static str, fields: &Fields, own: &[Type]) -> Result<Type, String> {
+    let mut kind = Type::default();
+    if let Some(inner) = rest.strip_prefix('[') {
+        *rest = inner;
+        let items = alternatives(rest, fields, own)?;
+        *rest = rest.trim_start().strip_prefix(']').ok_or("no ]")?;
+        kind.of = Of::List(Some(items));
+    } else if let Some(inner) = rest.strip_prefix('"') {
+        let (word, after) = inner.split_once('"').ok_or("no closing quote")?;
+        *rest = after;
+        kind.of = Of::Word(word);
+    } else {
+        let end = rest.find(|c: char| " |]{".contains(c)).unwrap_or(rest.len());
+        let (word, after) = rest.split_at(end);
+        *rest = after;
+        kind.of = match word {
+            "any" => Of::Any,
+            "str" => Of::Text,
+            "int" => Of::Int,
+            "num" => Of::Number,
+            "bool" => Of::Bool,
+            "null" => Of::Null,
+            "list" => Of::List(None),
+            "map" => Of::Map(fields.clone()),
+            "true" => Of::Flag(true),
+            "false" => Of::Flag(false),
+            _ => match (word.strip_prefix('@'), word.parse()) {
+                (Some(name), _) => Of::Named(name),
+                (_, Ok(number)) => Of::This(number),
+                _ => return Err(format!("no type '{word}'")),
+            },
+        };
+    }
+    Ok(kind)
+}
+
+/// Takes limits, as they stand in braces.
+pub fn limits(kind: &mut Type, text: &'static str) -> Result<(), String> {
+    for word in text.trim_matches(['{', '}']).split_whitespace() {
+        if word == "unique" {
+            kind.unique = true;
+        } else if let Some(keys) = word.strip_prefix("needs:") {
+            kind.needs = Some(keys);
+        } else if let Some(keys) = word.strip_prefix("one:") {
+            (kind.needs, kind.only_one) = (Some(keys), true);
+        } else if let Some((least, most)) = word.split_once("..") {
+            (kind.least, kind.most) = (least.parse().ok(), most.parse().ok());
+        } else {
+            kind.format = Some(Format::named(word).ok_or_else(|| format!("no limit '{word}'"))?);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line() {
+        let read = table(
+            "[m] About.\na* !22.1(b): [str{date} | 3]{1..2 unique} !23.4(c) | map = x -- Doc.\n  b: \"w\"\n  ...\n",
+        );
+        let field = &read.unwrap().sections[0].keys[0];
+        assert_eq!((field.name, field.required, field.default, field.doc), ("a", true, "x", "Doc."));
+        let parsed = table("[m]\na*: nonsense").unwrap_err();
+        assert_eq!(parsed, "line 2: no type 'nonsense'");
+    }
+}

@@ -1,0 +1,46 @@
+//! What is wrong in a configuration is said once in a boot: by the check, for what user-data brought, and by the module
+//! that reads it, for what the image has.
+
+use tests::Sandbox;
+
+const USER_DATA: &str = "#cloud-config
+growpart: {mode: fast}
+ntp: {servers: {a: b}}
+ssh_deletekeys: [x]
+write_files:
+- {path: /a, append: perhaps}
+- {path: /b, content: x, permissions: rw}
+users: [{name: anna, sudo: true, uid: [7]}]
+";
+
+const IMAGE: &str = "seed_random: 7\ntimezone: [Mars]\nkeyboard: {}\npower_state: {mode: sleep}\n";
+
+/// How often each was said, which is once, and with the place where it was written.
+fn said(complaints: &[String], place: &str, text: &str) {
+    let about: Vec<&String> = complaints.iter().filter(|line| line.contains(text)).collect();
+    assert_eq!(about.len(), 1, "{text}: {}", complaints.join("\n"));
+    assert!(about[0].contains(place), "{}", about[0]);
+}
+
+#[test]
+fn once() {
+    let sandbox = Sandbox::with_user_data("findings", USER_DATA);
+    tests::write(&sandbox.path("/etc/cloud/cloud.cfg.d/90-wrong.cfg"), IMAGE);
+    sandbox.boot();
+    let complaints = sandbox.complaints();
+    for key in [
+        "growpart.mode: expected",
+        "ntp.servers: expected",
+        "ssh_deletekeys: expected",
+        "write_files[0].append: expected",
+        // The table takes any text here; it is the module that does not.
+        "write_files[1].permissions: expected",
+        "users[0].uid: expected",
+        "users[0].sudo: expected",
+    ] {
+        said(&complaints, "user-data", key);
+    }
+    for key in ["timezone: expected", "power_state.mode: expected"] {
+        said(&complaints, "90-wrong.cfg", key);
+    }
+}
