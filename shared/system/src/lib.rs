@@ -38,6 +38,7 @@ pub use account::{Group, User, parse_group, parse_passwd};
 pub use address::{LinkAddress, Prefix, Route};
 pub use clock::{Clock, Deadline, log_time, rfc2822};
 pub use command::{Command, Finished, Output};
+pub use console::end_with_readers;
 pub use disk::Growable;
 pub use error::{Error, Result, ResultExt};
 pub use file::{Change, Write};
