@@ -74,7 +74,7 @@ impl System {
         // DirBuilder's mode is cut by the umask; the one asked for is the one meant.
         fs::set_permissions(&host, fs::Permissions::from_mode(mode))
             .doing(format_args!("setting the mode of {}", path.display()))?;
-        self.note(Effect::Directory { path: path.display().to_string() });
+        self.note(Effect::Directory { path: path.display().to_string(), mode });
         Ok(())
     }
 

@@ -42,7 +42,7 @@ pub use console::end_with_readers;
 pub use disk::Growable;
 pub use error::{Error, Result, ResultExt};
 pub use file::{Change, Write};
-pub use http::{Exchange, Fetch, Fetched};
+pub use http::{Exchange, Fetch, Fetched, shown_url};
 pub use link::Link;
 pub use log::{Level, Log};
 pub use packet::{PacketSocket, Protocol};
@@ -68,6 +68,7 @@ pub enum Effect {
     },
     Directory {
         path: String,
+        mode: u32,
     },
     Link {
         path: String,

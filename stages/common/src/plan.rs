@@ -106,7 +106,9 @@ fn effect(noted: &Noted, from: &[(String, Mark)]) -> Value {
                    "uid": owner.0, "gid": owner.1})
         }
         Effect::Remove { path } => json!({"do": "remove", "path": path}),
-        Effect::Directory { path } => json!({"do": "directory", "path": path}),
+        Effect::Directory { path, mode } => {
+            json!({"do": "directory", "path": path, "mode": format!("{mode:04o}")})
+        }
         Effect::Link { path, target } => json!({"do": "link", "path": path, "target": target}),
         Effect::Run { command, .. } => json!({"do": "run", "command": command}),
         Effect::Other { what } => json!({"do": "other", "what": what}),

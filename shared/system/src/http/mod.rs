@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use connect::Proxy;
 pub use exchange::Exchange;
+pub use url::shown as shown_url;
 use url::{Url, shown};
 
 use crate::{Deadline, Effect, Error, Result, System, debug, info};

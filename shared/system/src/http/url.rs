@@ -165,14 +165,15 @@ fn without_dots(target: &str) -> String {
     format!("/{}{query}", kept.join("/"))
 }
 
-/// A path whose long words of letters and digits are cut: they may be what lets one in (a webhook, a signed link).
+/// A path whose words that look random are cut: they may be what lets one in (a webhook, a signed link).
 fn path_shown(path: &str) -> String {
     const MOST: usize = 20;
     let is_key = |word: &str| {
-        word.len() >= MOST
-            && !word.contains('.')
-            && word.bytes().any(|b| b.is_ascii_digit())
-            && word.bytes().any(|b| b.is_ascii_alphabetic())
+        let has = |is: fn(&u8) -> bool| word.bytes().any(|b| is(&b));
+        let is_long = word.split(|c: char| !c.is_ascii_alphanumeric()).any(|run| run.len() >= MOST);
+        let is_mixed = has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase);
+        let is_random = has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic) && (is_long || is_mixed);
+        word.len() >= MOST && !word.contains('.') && is_random
     };
     let cut = |word: &str| word.chars().take(4).chain(['…']).collect();
     let words = path.split('/').map(|word| if is_key(word) { Cow::Owned(cut(word)) } else { word.into() });
@@ -268,16 +269,21 @@ mod tests {
             ("ftp://u:p@h/a#b", "ftp://h/a"),
             ("nothing?secret", "nothing"),
             ("https://h/services/T00/B00/XmVq81hPlantedInPath9/x", "https://h/services/T00/B00/XmVq…/x"),
+            ("https://h/a/0123456789abcdef0123/b", "https://h/a/0123…/b"),
             (
-                "http://h/latest/user-data-of-this-machine/2009-04-04/macs/06:17:04:d7:26:09/a.b.c.d.e.f.g.h.i.2",
-                "http://h/latest/user-data-of-this-machine/2009-04-04/macs/06:17:04:d7:26:09/a.b.c.d.e.f.g.h.i.2",
+                "http://h/web-server-01-production-west/i-0abcdef1234567890/",
+                "http://h/web-server-01-production-west/i-0abcdef1234567890/",
+            ),
+            (
+                "http://h/6ba7b810-9dad-11d1-80b4-00c04fd430c8/Version-2.10.2009-04-04/",
+                "http://h/6ba7b810-9dad-11d1-80b4-00c04fd430c8/Version-2.10.2009-04-04/",
             ),
         ] {
             assert_eq!(shown(url), expected);
         }
         let of = |text| Url::parse(text).unwrap().shown();
         assert_eq!(of("http://u:p@h/a?token=x"), "http://h/a");
-        assert_eq!(of("http://h/éé0123456789abcdef"), "http://h/%C3%…");
+        assert_eq!(of("http://h/éé0123456789abcdefABCDEF"), "http://h/%C3%…");
     }
 
     #[test]

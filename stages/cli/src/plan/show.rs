@@ -28,7 +28,7 @@ impl Shown<'_> {
         let mut accounts = accounts.to_vec();
         let last = last_writes(&accounts);
         for (number, effect) in effects(&mut accounts).enumerate() {
-            if effect["do"] == "write" {
+            if effect["do"] == "write" || effect["do"] == "directory" {
                 effect["owner"] = self.owner(effect).into();
             }
             let Some(path) = effect["path"].as_str().map(String::from) else { continue };
@@ -93,6 +93,9 @@ impl Shown<'_> {
             "write" => {
                 let verb = if effect["new"] == true { "new" } else { "change" };
                 format!("{verb:<9} {} ({} {})", field("path"), field("mode"), self.owner(effect))
+            }
+            "directory" => {
+                format!("directory {} ({} {})", field("path"), field("mode"), self.owner(effect))
             }
             "link" => format!("link      {} -> {}", field("path"), field("target")),
             "run" => format!("run       {}", field("command")),
