@@ -32,14 +32,14 @@ write_files:
 - {path: /srv/secret, content: S, permissions: "0600"}
 - {path: /srv/late, content: S, permissions: "0600", defer: true}
 - {path: /srv/odd, content: S, permissions: "0600", encoding: nonsense}
-- {path: /srv/fetched, permissions: "0600", source: {uri: "http://user:S@127.0.0.1:9/x?signature=S", headers: {Authorization: "Bearer S"}}}
+- {path: /srv/fetched, permissions: "0600", source: {uri: "http://user:S@127.0.0.1:9/0123456789_S/x?signature=S", headers: {Authorization: "Bearer S"}}}
 random_seed: {file: /srv/seed, data: S, encoding: base64}
 bootcmd:
 - ": S"
 runcmd:
 - ": S"
 - [":", S]
-phone_home: {url: "http://user:S@127.0.0.1:9/?token=S", tries: 1}
+phone_home: {url: "http://user:S@127.0.0.1:9/hooks/0123456789_S?token=S", tries: 1}
 rh_subscription: {username: u, password: S, activation_key: S}
 ubuntu_pro: {token: S}
 landscape: {client: {account_name: a, computer_title: b, registration_key: S}}
@@ -98,6 +98,9 @@ apt: [S]
 reporting: {a: {type: S}}
 cloud_init_modules: S
 "#;
+
+/// A URL with a secret in each part of it, which nobody answers.
+const INCLUDED: &str = "#include\nhttp://user:S@127.0.0.1:9/0123456789_S/x?token=S\n";
 
 /// Broken as a document, with the secret on the line that is.
 const BROKEN: &str = "#cloud-config\npassword: S\nchpasswd: {list: [S, {S: \"S\n";
@@ -212,4 +215,5 @@ fn broken_documents() {
     nothing_is_told("broken", BROKEN, TEMPLATE);
     nothing_is_told("template", TEMPLATE, HEADERLESS);
     nothing_is_told("headerless", HEADERLESS, BROKEN);
+    nothing_is_told("included", INCLUDED, HEADERLESS);
 }

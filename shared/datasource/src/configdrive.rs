@@ -196,23 +196,22 @@ fn read_v1(sys: &System, top: &str) -> Result<Option<Drive>> {
 
 /// OpenStack's vendor data: text, a list of parts, or an object whose `cloud-init` is one of these.
 fn vendor(sys: &System, json: Option<Json>) -> Raw {
-    let texts = |items: &[Json]| {
-        Raw(items.iter().filter_map(|i| i.as_str().map(|s| s.as_bytes().to_vec())).collect())
+    let inner = match json {
+        Some(Json::Object(mut map)) => map.remove("cloud-init"),
+        other => other,
     };
-    match json {
-        Some(Json::String(text)) if !text.is_empty() => Raw(vec![text.into_bytes()]),
-        Some(Json::Array(items)) => texts(&items),
-        Some(Json::Object(map)) => match map.get("cloud-init") {
-            Some(Json::String(text)) => Raw(vec![text.as_bytes().to_vec()]),
-            Some(Json::Array(items)) => texts(items),
-            Some(Json::Null) | None => Raw::default(),
-            Some(_) => {
-                warning!(sys, "vendor data: 'cloud-init' is neither text nor a list; ignored");
-                Raw::default()
-            }
-        },
-        _ => Raw::default(),
+    let items = match inner {
+        Some(Json::Array(items)) => items,
+        Some(Json::String(text)) if text.is_empty() => Vec::new(),
+        Some(Json::Null) | None => Vec::new(),
+        Some(one) => vec![one],
+    };
+    let texts: Vec<Vec<u8>> = items.iter().filter_map(|i| Some(i.as_str()?.as_bytes().to_vec())).collect();
+    if texts.len() < items.len() {
+        let (lost, all) = (items.len() - texts.len(), items.len());
+        warning!(sys, "vendor data: expected text, or a list of texts: {lost} of {all} ignored");
     }
+    Raw(texts)
 }
 
 fn make(with: &Search<'_>, drive: Drive, place: &str, is_disk: bool) -> Option<Instance> {

@@ -37,6 +37,8 @@ struct Gathered {
     /// Where it came from, for the description.
     places: Vec<String>,
     device: Option<String>,
+    /// Names of metadata that only root may read.
+    sensitive: Vec<String>,
     /// Some metadata could not be read, so that an instance-id may be missing.
     has_broken_meta: bool,
 }
@@ -62,7 +64,12 @@ impl Gathered {
     /// The place that was named: nothing but metadata of the others is left.
     fn add_named(&mut self, place: String, seed: Seed) {
         (self.vendor_data, self.network) = (Raw::default(), None);
-        self.add(place.clone(), seed);
+        // The description is for everybody, and a URL may hold a password.
+        let shown = if is_remote(&place) { system::shown_url(&place) } else { place.clone() };
+        if shown != place {
+            self.sensitive.push("seedfrom".into());
+        }
+        self.add(shown, seed);
         self.meta_data.insert("seedfrom", place);
     }
 
@@ -301,6 +308,7 @@ fn finish(with: &Search<'_>, mut all: Gathered) -> Result<Option<Instance>> {
         crawled: json!({ "meta_data": metadata.to_json() }),
         user_data: all.user_data,
         vendor_data: all.vendor_data,
+        sensitive: all.sensitive,
         ..Instance::default()
     };
     standard::fill(&mut instance, &metadata);

@@ -112,6 +112,26 @@ fn a_whole_seed() {
     assert_eq!(instance.description, format!("DataSourceNoCloudNet [seed=cmdline,{}/]", server.base));
 }
 
+/// What everybody may read says where the seed is, and not what lets one in.
+#[test]
+fn secrets_of_the_address() {
+    let server = serve(&[
+        ("/Key0123456789abcdefg/x?sig=s&f=meta-data", &[ok("instance-id: i-1")]),
+        ("/Key0123456789abcdefg/x?sig=s&f=user-data", &[ok("")]),
+    ]);
+    let base = server.base.replacen("http://", "http://user:pass@", 1);
+    let place = format!("{base}/Key0123456789abcdefg/x?sig=s&f=");
+    let machine = Machine::new()
+        .config(&format!("datasource: {{NoCloud: {{seedfrom: '{place}', timeout: 2, retries: 0}}}}"))
+        .network_stage();
+    let instance = machine.found("NoCloud");
+    let shown = format!("ds_config_seedfrom,{}/Key0…/x", server.base);
+    assert_eq!(instance.description, format!("DataSourceNoCloudNet [seed={shown}]"));
+    assert_eq!(instance.subplatform, format!("seed-dir ({shown})"));
+    assert_eq!(instance.crawled["meta_data"]["seedfrom"], place.as_str());
+    assert_eq!(instance.sensitive, ["seedfrom"]);
+}
+
 #[test]
 fn what_is_optional_may_be_missing() {
     let server = with(&[]);

@@ -224,7 +224,8 @@ impl Distro {
             let lost: Vec<Package> = lost;
             failed.extend(lost.into_iter().map(|p| p.name));
         } else if !first.is_empty() {
-            let known = if is_apt { Some(self.known_to_apt(sys)?) } else { None };
+            // Asking apt writes its caches, and a plan has not refreshed what it knows.
+            let known = if is_apt && !sys.is_planned() { Some(self.known_to_apt(sys)?) } else { None };
             let is_known = |p: &Package| known.as_ref().is_none_or(|k| k.contains(bare_name(&p.name)));
             let (there, missing): (Vec<_>, Vec<_>) = first.into_iter().partition(is_known);
             if !missing.is_empty() {

@@ -43,6 +43,8 @@ pub struct Command {
     accepted: Vec<i32>,
     asks: bool,
     shown: Option<String>,
+    program: Option<String>,
+    bound: bool,
 }
 
 /// How a program ended, and what it printed when that was captured.
@@ -78,6 +80,8 @@ impl Command {
             accepted: vec![0],
             asks: false,
             shown: None,
+            program: None,
+            bound: false,
         }
     }
 
@@ -134,6 +138,18 @@ impl Command {
         self
     }
 
+    /// What is started, where `argv[0]` is only the name that it is called by.
+    pub fn program(mut self, path: impl Into<String>) -> Command {
+        self.program = Some(path.into());
+        self
+    }
+
+    /// It ends when this process does: in a group of its own, it does not hear of a Ctrl-C.
+    pub fn ends_with_us(mut self) -> Command {
+        self.bound = true;
+        self
+    }
+
     /// What logs and errors show instead of the arguments, for a command line that holds a secret. The
     /// program's error output is then kept out of messages too.
     pub fn shown(mut self, text: impl Into<String>) -> Command {
@@ -186,7 +202,7 @@ impl System {
         let line = command.line();
         let Some(name) = command.argv.first() else { return Err(Error::new("running nothing")) };
         let name = name.to_string_lossy();
-        let Some(program) = self.which(&name) else {
+        let Some(program) = self.which(command.program.as_deref().unwrap_or(&name)) else {
             let missing = std::io::Error::from(ErrorKind::NotFound);
             return Err(Error::io(format_args!("running {line}: {name}"), &missing));
         };
@@ -267,12 +283,24 @@ impl System {
             run.env("PATH", USUAL_PATH);
         }
         run.envs(command.env.iter().map(|(k, v)| (k, v)));
+        if command.bound {
+            bind(&mut run);
+        }
         if self.is_live() {
             run.current_dir(command.directory.as_deref().unwrap_or("/"));
         } else {
             confine(&mut run, self.root().as_path(), command.directory.as_deref().unwrap_or("/"));
         }
         run.spawn()
+    }
+}
+
+/// The command is ended when the thread that starts it is gone: this process has one only.
+#[allow(unsafe_code)]
+fn bind(run: &mut std::process::Command) {
+    // SAFETY: between fork and exec only prctl(2) is called, which is async-signal-safe.
+    unsafe {
+        run.pre_exec(|| Ok(nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGTERM)?));
     }
 }
 

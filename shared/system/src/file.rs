@@ -74,7 +74,7 @@ impl System {
         // DirBuilder's mode is cut by the umask; the one asked for is the one meant.
         fs::set_permissions(&host, fs::Permissions::from_mode(mode))
             .doing(format_args!("setting the mode of {}", path.display()))?;
-        self.note(Effect::Directory { path: path.display().to_string() });
+        self.note(Effect::Directory { path: path.display().to_string(), mode });
         Ok(())
     }
 
@@ -328,14 +328,14 @@ impl System {
     }
 
     /// Gives a file to a user and a group; `None` leaves that half alone.
-    pub fn set_owner(&self, path: impl AsRef<Path>, (uid, gid): (Option<u32>, Option<u32>)) -> Result<()> {
+    pub fn set_owner(&self, path: impl AsRef<Path>, owner: (Option<u32>, Option<u32>)) -> Result<()> {
         let path = path.as_ref();
         if self.is_planned() {
-            let id = |id: Option<u32>| id.map(|n| n.to_string()).unwrap_or_default();
-            let what = format!("owner of {}: {}:{}", path.display(), id(uid), id(gid));
+            let what = format!("owner of {}: {}", path.display(), self.owner_shown(owner));
             self.note(Effect::Other { what });
             return Ok(());
         }
+        let (uid, gid) = owner;
         self.give(&self.root().host_followed(path), uid, gid)
             .doing(format_args!("setting the owner of {}", path.display()))
     }

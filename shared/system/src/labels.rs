@@ -31,7 +31,7 @@ impl System {
 /// What has a label: not what is in /run, /proc and /sys, which are made anew at each boot by processes with labels.
 fn path_of(effect: Effect) -> Option<String> {
     let path = match effect {
-        Effect::Write { path, .. } | Effect::Directory { path } | Effect::Link { path, .. } => path,
+        Effect::Write { path, .. } | Effect::Directory { path, .. } | Effect::Link { path, .. } => path,
         Effect::Remove { .. } | Effect::Run { .. } | Effect::Other { .. } => return None,
     };
     let elsewhere = ["/run/", "/proc/", "/sys/", "/dev/"].iter().any(|top| path.starts_with(top));

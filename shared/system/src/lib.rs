@@ -38,10 +38,11 @@ pub use account::{Group, User, parse_group, parse_passwd};
 pub use address::{LinkAddress, Prefix, Route};
 pub use clock::{Clock, Deadline, log_time, rfc2822};
 pub use command::{Command, Finished, Output};
+pub use console::end_with_readers;
 pub use disk::Growable;
 pub use error::{Error, Result, ResultExt};
 pub use file::{Change, Write};
-pub use http::{Exchange, Fetch, Fetched};
+pub use http::{Exchange, Fetch, Fetched, shown_url};
 pub use link::Link;
 pub use log::{Level, Log};
 pub use packet::{PacketSocket, Protocol};
@@ -67,6 +68,7 @@ pub enum Effect {
     },
     Directory {
         path: String,
+        mode: u32,
     },
     Link {
         path: String,

@@ -53,6 +53,16 @@ impl System {
         self.effects.borrow().clone()
     }
 
+    /// `user:group` for people. A user whom a plan has yet to make has a group of the same number.
+    pub(crate) fn owner_shown(&self, (uid, gid): (Option<u32>, Option<u32>)) -> String {
+        let users = self.users();
+        let user = |id: u32| users.iter().find(|user| user.uid == id).map(|user| user.name.clone());
+        let group = |id: u32| self.groups().into_iter().find(|group| group.gid == id).map(|group| group.name);
+        let user_name = uid.map(|id| user(id).unwrap_or_else(|| id.to_string())).unwrap_or_default();
+        let group_name = gid.map(|id| group(id).or_else(|| user(id)).unwrap_or_else(|| id.to_string()));
+        format!("{user_name}:{}", group_name.unwrap_or_default())
+    }
+
     /// In a plan: a user whom a program would have made by now is there for the steps that follow.
     pub fn expect_user(&self, name: &str, home: &str, shell: &str) {
         if !self.is_planned() || self.user(name).is_some() {
@@ -101,11 +111,16 @@ mod tests {
         plan.make_dir("/etc/d", 0o700).unwrap();
         assert!(plan.list("/etc/d").unwrap().is_empty());
         plan.set_mode("/bin/tool", 0o700).unwrap();
+        plan.write("/etc/passwd", "a:x:0:0::/:/bin/sh\n", Write::default()).unwrap();
+        plan.expect_user("b", "/home/b", "/bin/sh");
+        let b = plan.user("b").map(|user| (Some(user.uid), Some(user.gid)));
+        plan.set_owner("/bin/tool", b.unwrap()).unwrap();
+        plan.set_owner("/bin/tool", (None, Some(77))).unwrap();
         plan.run(&Command::new(["/bin/tool", "go"])).unwrap();
         plan.set_kernel_hostname("x").unwrap();
         // Another stage of the same plan.
         let next = System::planning(&root, &scratch);
-        assert_eq!(next.list("/etc").unwrap(), ["a", "d", "l"]);
+        assert_eq!(next.list("/etc").unwrap(), ["a", "d", "l", "passwd"]);
         assert_eq!(next.read_text("/etc/a").unwrap(), "new");
         assert!(next.list("/etc/d").unwrap().is_empty());
         // And the machine as it was.
@@ -115,6 +130,10 @@ mod tests {
         let noted = plan.noted();
         assert_eq!(noted[0].cause, Cause { step: "step".into(), key: "key".into() });
         assert!(noted.iter().any(|n| n.effect == Effect::Run { command: "/bin/tool go".into(), code: None }));
+        for owner in ["b:b", ":77"] {
+            let what = format!("owner of /bin/tool: {owner}");
+            assert!(noted.iter().any(|n| n.effect == Effect::Other { what: what.clone() }), "{what}");
+        }
         std::fs::remove_dir_all(top).unwrap();
     }
 }

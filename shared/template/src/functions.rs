@@ -478,7 +478,8 @@ impl Run<'_> {
                     value = self.item(&value, &key)?;
                     keys = tail;
                 } else {
-                    let tail = &keys[1..];
+                    let tail =
+                        keys.strip_prefix('.').ok_or("'.' or '[' are all that may follow ']' in 'format'")?;
                     let end = tail.find(['.', '[']).unwrap_or(tail.len());
                     value = self.attribute(&value, &tail[..end].into())?;
                     keys = &tail[end..];

@@ -131,6 +131,7 @@ fn what_is_not_understood_says_where() {
         ("{{ q-r }}", "line 2: 'q-r' is a subtraction from what has no value; is 'q_r' meant?"),
         ("{{ (1, }}", "line 2: '}' closes nothing"),
         ("{{ 9 ** 99 }}", "line 2: a number that is too large"),
+        ("{{ '{0[0]é}'.format(l) }}", "line 2: '.' or '[' are all that may follow ']' in 'format'"),
         (&deep, "line 2: nested deeper than 40 levels"),
         (&format!("{{{{ {}x }}}}", "not ".repeat(9999)), "line 2: nested deeper than 40 levels"),
         (

@@ -233,7 +233,7 @@ impl<'a> Handler<'a> {
         if part.content_type == detect::JSON_PATCH {
             let text = part.text().ok_or("a JSON patch that is not UTF-8")?;
             let base = self.merged.get_or_insert_with(|| Node::from(Map::new()));
-            *base = patch::apply(&text, base).map_err(|e| format!("{source}: {e}"))?;
+            *base = patch::apply(&source, &text, base).map_err(|e| format!("{source}: {e}"))?;
             return Ok(());
         }
         let parsed = match part.text() {
@@ -269,7 +269,12 @@ impl<'a> Handler<'a> {
             return;
         }
         // The form that EC2's and OpenStack's users know from Windows. With an interpreter it makes sense here.
-        if let Some(script) = windows_script(payload).filter(|script| script.starts_with(b"#!")) {
+        if let Some((script, rest)) = windows_script(payload).filter(|(script, _)| script.starts_with(b"#!"))
+        {
+            if !rest.is_empty() {
+                let name = shown(&part.filename);
+                warning!(self.sys, "{name}: what follows '</script>' (<persist>?) means nothing here");
+            }
             let mut inner = part.clone();
             inner.payload = script.to_vec();
             inner.retype(detect::SCRIPT);
@@ -361,13 +366,15 @@ fn unix_lines(payload: &[u8]) -> Vec<u8> {
     out
 }
 
-/// What is between `<script>` and `</script>`.
-fn windows_script(payload: &[u8]) -> Option<&[u8]> {
+/// What is between `<script>` and the last `</script>`, and what follows that.
+fn windows_script(payload: &[u8]) -> Option<(&[u8], &[u8])> {
+    const CLOSING: &[u8] = b"</script>";
     let text = payload.trim_ascii();
     let head = text.get(..8).filter(|head| head.eq_ignore_ascii_case(b"<script>"))?;
     let inner = &text[head.len()..];
-    let end = inner.len().checked_sub(9).filter(|end| inner[*end..].eq_ignore_ascii_case(b"</script>"));
-    Some(inner[..end.unwrap_or(inner.len())].trim_ascii_start())
+    let end = inner.windows(CLOSING.len()).rposition(|tag| tag.eq_ignore_ascii_case(CLOSING));
+    let (script, rest) = inner.split_at(end.unwrap_or(inner.len()));
+    Some((script.trim_ascii_start(), rest.get(CLOSING.len()..).unwrap_or_default().trim_ascii()))
 }
 
 /// A boothook without its header, so that `#!` is its first line.

@@ -1,16 +1,17 @@
 //! `#cloud-config-jsonp`: a JSON patch (RFC 6902) for the cloud-config that was merged so far. All of it is applied
 //! or nothing. Bounded: a patch that copies what it copied before must not fill the memory.
 
-use config::{Map, Node, Value};
+use config::{Map, Mark, Node, Value};
 
 const HEADER: &[u8] = b"#cloud-config-jsonp";
 /// Values that copies may add.
 const MOST_COPIED: usize = 500_000;
 const MOST_DEPTH: usize = 100;
 
-/// What a patch makes of a configuration. The error says which operation cannot be done, never a value.
-pub fn apply(text: &str, config: &Node) -> Result<Node, String> {
-    let patch = parse(text)?;
+/// What a patch makes of a configuration; what it adds was written in `source`. The error says which operation cannot
+/// be done, never a value.
+pub fn apply(source: &str, text: &str, config: &Node) -> Result<Node, String> {
+    let patch = parse(source, text)?;
     let operations = patch.as_seq().ok_or_else(|| format!("expected a list, found {}", patch.kind()))?;
     let mut patched = config.clone();
     let mut copied = 0;
@@ -23,16 +24,22 @@ pub fn apply(text: &str, config: &Node) -> Result<Node, String> {
     Ok(patched)
 }
 
-fn parse(text: &str) -> Result<Node, String> {
-    let text = text.trim_start();
+fn parse(source: &str, whole: &str) -> Result<Node, String> {
+    let text = whole.trim_start();
     let body = match text.as_bytes().get(..HEADER.len()) {
         Some(begin) if begin.eq_ignore_ascii_case(HEADER) => &text[HEADER.len()..],
         _ => text,
     };
     let line = text[..text.len() - body.len()].matches('\n').count();
-    serde_json::from_str(body)
-        .map(|json| Node::from_json(&json))
-        .map_err(|e| format!("line {}, column {}: not valid JSON", e.line() + line, e.column()))
+    let json: serde_json::Value = serde_json::from_str(body)
+        .map_err(|e| format!("line {}, column {}: not valid JSON", e.line() + line, e.column()))?;
+    let json = Node::from_json(&json);
+    // Read as YAML, which the same text mostly is too, its values know their places.
+    Ok(config::yaml::parse(source, whole)
+        .map(|yaml| yaml.root)
+        .ok()
+        .filter(|yaml| *yaml == json)
+        .unwrap_or(json))
 }
 
 fn one(operation: &Node, config: &mut Node, copied: &mut usize) -> Result<(), String> {
@@ -41,8 +48,9 @@ fn one(operation: &Node, config: &mut Node, copied: &mut usize) -> Result<(), St
     };
     let value = || operation.get("value").cloned().ok_or("expected 'value' in it".to_string());
     let path = pointer(text("path")?)?;
+    let at = operation.get("path").map(|path| path.at.clone()).unwrap_or_default();
     match text("op")? {
-        "add" => add(config, &path, value()?),
+        "add" => add(config, &path, value()?, at),
         "remove" => take(config, &path).map(drop),
         "replace" => {
             *find(config, &path)? = value()?;
@@ -54,7 +62,7 @@ fn one(operation: &Node, config: &mut Node, copied: &mut usize) -> Result<(), St
                 return Err("a value cannot be moved into itself".into());
             }
             let moved = take(config, &from)?;
-            add(config, &path, moved)
+            add(config, &path, moved, at)
         }
         "copy" => {
             let from = find(config, &pointer(text("from")?)?)?.clone();
@@ -63,7 +71,7 @@ fn one(operation: &Node, config: &mut Node, copied: &mut usize) -> Result<(), St
             if *copied > MOST_COPIED || depth + path.len() > MOST_DEPTH {
                 return Err("it copies too much".into());
             }
-            add(config, &path, from)
+            add(config, &path, from, at)
         }
         "test" => match *find(config, &path)? == value()? {
             true => Ok(()),
@@ -116,13 +124,14 @@ fn find<'n>(config: &'n mut Node, path: &[String]) -> Result<&'n mut Node, Strin
     })
 }
 
-fn add(config: &mut Node, path: &[String], value: Node) -> Result<(), String> {
+/// A new key was written at `at`.
+fn add(config: &mut Node, path: &[String], value: Node, at: Mark) -> Result<(), String> {
     let Some((key, parents)) = path.split_last() else {
         *config = value;
         return Ok(());
     };
     match &mut find(config, parents)?.value {
-        Value::Map(map) => drop(map.insert(key.as_str(), value)),
+        Value::Map(map) => drop(map.insert(Node { value: Value::Str(key.clone()), at }, value)),
         Value::Seq(items) if key == "-" => items.push(value),
         Value::Seq(items) => {
             let at = place(key, items.len())?;
@@ -192,8 +201,19 @@ mod tests {
             ("#cloud-config-jsonp\n[{\"op\": \"remove\", \"path\": \"/m\"}]", "{a: 1, l: [x, y]}"),
         ] {
             let yaml = |text: &str| config::yaml::parse("test", text).unwrap().root;
-            assert_eq!(apply(patch, &yaml(base)), Ok(yaml(expected)), "{patch}");
+            assert_eq!(apply("t", patch, &yaml(base)), Ok(yaml(expected)), "{patch}");
         }
+    }
+
+    #[test]
+    fn what_is_added_knows_its_place() {
+        let base = config::yaml::parse("base", "{a: 1}").unwrap().root;
+        let patch = "#cloud-config-jsonp\n[{\"op\": \"add\", \"path\": \"/b\",\n  \"value\": [1]}]";
+        let patched = apply("part", patch, &base).unwrap();
+        let places = |(key, value): &(Node, Node)| format!("{} {}", key.at, value.at);
+        let found: Vec<String> =
+            patched.as_map().unwrap().iter().map(|(k, v)| places(&(k.clone(), v.clone()))).collect();
+        assert_eq!(found, ["base:1:2 base:1:5", "part:2:24 part:3:12"]);
     }
 
     #[test]
@@ -233,7 +253,7 @@ mod tests {
             (r#"[{"op": "replace", "path": "", "value": [1]}]"#, "it leaves a list where a map is expected"),
         ] {
             let base = config::yaml::parse("test", "{a: 1, l: [x, y], m: {}}").unwrap().root;
-            assert_eq!(apply(patch, &base).unwrap_err(), expected, "{patch}");
+            assert_eq!(apply("t", patch, &base).unwrap_err(), expected, "{patch}");
         }
     }
 
@@ -241,7 +261,7 @@ mod tests {
     fn copies_of_copies_are_bounded() {
         let double = r#"{"op": "copy", "from": "", "path": "/m"},"#.repeat(200);
         let base = config::yaml::parse("test", "{a: [1, 2, 3, 4]}").unwrap().root;
-        let message = apply(&format!("[{}]", double.trim_end_matches(',')), &base).unwrap_err();
+        let message = apply("t", &format!("[{}]", double.trim_end_matches(',')), &base).unwrap_err();
         assert!(message.ends_with("it copies too much"), "{message}");
     }
 }

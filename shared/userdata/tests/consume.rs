@@ -580,6 +580,7 @@ fn what_was_written_for_windows() {
             ("", "<script>\ndir\n</script>"),
             ("", "<powershell>hunter2</powershell>"),
             ("", "-----BEGIN CERTIFICATE-----\nMIIB"),
+            ("", "<script>\n#!/bin/sh\necho '</script>'\n</SCRIPT>\n<persist>true</persist>"),
         ]),
         "",
         "",
@@ -589,5 +590,7 @@ fn what_was_written_for_windows() {
         boot.warnings[0].ends_with("another interpreter")
             && boot.warnings[1].ends_with("another interpreter")
     );
-    assert!(boot.warnings[2].contains("a certificate;") && boot.warnings.len() == 3, "{:#?}", boot.warnings);
+    assert!(boot.warnings[2].contains("a certificate;") && boot.warnings.len() == 4, "{:#?}", boot.warnings);
+    assert_eq!(machine.read("instance/scripts/part-005"), "#!/bin/sh\necho '</script>'\n");
+    assert!(boot.warnings[3].contains("what follows '</script>'"), "{:#?}", boot.warnings);
 }

@@ -9,7 +9,7 @@ use config::provenance::{Origin, Piece, explain};
 use config::settings::{self, Layer, Settings, Sources};
 use config::{Map, Node};
 use state::{Cached, Instance};
-use system::{Error, warning};
+use system::{Error, System, warning};
 use userdata::parts::expand;
 
 use crate::machine::Machine;
@@ -26,13 +26,41 @@ pub fn run(machine: &Machine, key: Option<&str>) -> ExitCode {
     for path in &settings.hidden {
         warning!(machine.sys, "{path} is for root only; what it says is missing here");
     }
+    tell(machine, &settings.merged, &pieces, key)
+}
+
+/// `schema --config-file FILE --explain`: the same of one document, which is no machine's yet.
+pub fn of_file(machine: &Machine, file: &str, key: Option<&str>) -> ExitCode {
+    let read = std::path::absolute(file).map_err(|e| e.to_string());
+    let read = read.and_then(|path| System::new("/").read(path).map_err(|e| e.to_string()));
+    let parts = read.and_then(|blob| {
+        parts(machine, &blob, file, true)
+            .ok_or_else(|| format!("{file}: what it includes is not fetched to explain it"))
+    });
+    match parts {
+        Ok(parts) => {
+            let merged = merge_parts(&parts);
+            let pieces: Vec<Piece> = parts.into_iter().map(|(piece, _)| piece).collect();
+            tell(machine, &merged, &pieces, key)
+        }
+        Err(e) => {
+            system::error!(machine.sys, "{e}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn tell(machine: &Machine, merged: &Node, pieces: &[Piece], key: Option<&str>) -> ExitCode {
     let path: Vec<&str> = key.map(|k| k.split('.').collect()).unwrap_or_default();
-    let origins = explain(&settings.merged, &pieces, &path);
+    let origins = explain(merged, pieces, &path);
     if origins.is_empty() {
-        let known = settings.merged.as_map().into_iter().flat_map(Map::iter).filter_map(|(k, _)| k.as_str());
+        let known = merged.as_map().into_iter().flat_map(Map::iter).filter_map(|(k, _)| k.as_str());
         let near = config::nearest(path.first().copied().unwrap_or_default(), known);
         let hint = near.map(|near| format!("; did you mean '{near}'?")).unwrap_or_default();
-        system::error!(machine.sys, "no source has the key '{}'{hint}", path.join("."));
+        match path.is_empty() {
+            true => system::error!(machine.sys, "there is no cloud-config in it"),
+            false => system::error!(machine.sys, "no source has the key '{}'{hint}", path.join(".")),
+        }
         return ExitCode::FAILURE;
     }
     print!("{}", text(&origins));
@@ -80,7 +108,9 @@ fn replay(machine: &Machine) -> (Settings, Vec<Piece>) {
     let mut pieces = Vec::new();
     for layer in &mut layers {
         let of_parts = OF_PARTS.iter().find(|(origin, ..)| *origin == layer.origin);
-        let parts = of_parts.and_then(|(_, file, name)| parts(machine, file, name));
+        let parts = of_parts.and_then(|(_, file, name)| {
+            parts(machine, &machine.sys.read(machine.layout.instance(file)).ok()?, name, false)
+        });
         // What the parts come to must be what the boot made of them; else the stored result is all there is.
         match parts.map(|parts| (merge_parts(&parts), parts)) {
             Some((merged, parts)) if merged == layer.config => {
@@ -94,11 +124,10 @@ fn replay(machine: &Machine) -> (Settings, Vec<Piece>) {
     (settings.with(layers), pieces)
 }
 
-/// The cloud-configs of a stored source, each with how it wants to be merged.
-fn parts(machine: &Machine, file: &str, name: &str) -> Option<Vec<(Piece, Strategy)>> {
-    let blob = machine.sys.read(machine.layout.instance(file)).ok()?;
+/// The cloud-configs of a source, each with how it wants to be merged.
+fn parts(machine: &Machine, blob: &[u8], source: &str, is_file: bool) -> Option<Vec<(Piece, Strategy)>> {
     // Includes were fetched when it was stored; nothing is fetched to explain it.
-    let expanded = expand([&blob[..]], &mut |_| Err(Error::new("not fetched again"))).ok()?;
+    let expanded = expand([blob], &mut |_| Err(Error::new("not fetched again"))).ok()?;
     let mut found = Vec::new();
     for part in &expanded.parts {
         let Some(text) = part.text() else { continue };
@@ -110,7 +139,11 @@ fn parts(machine: &Machine, file: &str, name: &str) -> Option<Vec<(Piece, Strate
         if is_template && userdata::detect(text.as_bytes()) != Some("text/cloud-config") {
             continue;
         }
-        let name = format!("{name} {}", part.filename);
+        // A file that is one part needs no part's name.
+        let name = match is_file && expanded.parts.len() == 1 {
+            true => source.to_string(),
+            false => format!("{source} {}", part.filename),
+        };
         let Ok(parsed) = config::yaml::parse(&name, &text) else { continue };
         let mut config = parsed.root;
         if config.as_map().is_none() {

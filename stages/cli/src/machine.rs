@@ -29,9 +29,23 @@ impl Machine {
         nix::unistd::geteuid().is_root()
     }
 
+    /// The door to a file that was typed, and its path there: a relative one is meant from where the operator stands,
+    /// an absolute one is the machine's.
+    pub fn typed(&self, path: &str) -> (System, String) {
+        match std::env::current_dir() {
+            Ok(here) if !path.starts_with('/') => (System::new("/"), here.join(path).display().to_string()),
+            _ => (System::new(self.sys.root().as_path()), path.to_string()),
+        }
+    }
+
     /// A JSON file of the state.
     pub fn json(&self, path: &str) -> Result<Value> {
-        let bytes = self.sys.read(path)?;
+        Machine::json_of(&self.sys, path)
+    }
+
+    /// A JSON file.
+    pub fn json_of(sys: &System, path: &str) -> Result<Value> {
+        let bytes = sys.read(path)?;
         serde_json::from_slice(&bytes)
             .map_err(|e| system::Error::new(format!("{path}:{}:{}: not valid JSON", e.line(), e.column())))
     }

@@ -114,7 +114,8 @@ fn read(machine: &Machine, args: &Query) -> std::result::Result<Value, String> {
             }
         }
     };
-    let mut data = match machine.json(&path) {
+    let (door, place) = machine.typed(&path);
+    let mut data = match Machine::json_of(&door, &place) {
         Ok(Value::Object(map)) => map,
         Ok(_) => return Err(format!("{path} is no instance data: expected a map")),
         Err(e) if e.is_absent() => return Err(format!("Missing instance-data file: {path}")),
@@ -144,7 +145,8 @@ fn hidden(file: &str) -> Value {
 
 /// Raw data as text: inflated when it is gzip, base64 behind `ci-b64:` when it is not text.
 fn raw(machine: &Machine, file: &str) -> Result<Value> {
-    let bytes = match machine.sys.read(file) {
+    let (door, place) = machine.typed(file);
+    let bytes = match door.read(&place) {
         Ok(bytes) => bytes,
         Err(e) if e.is_absent() => Vec::new(),
         Err(e) => return Err(e),

@@ -44,7 +44,11 @@ pub fn run(machine: &Machine, args: &Schema) -> ExitCode {
         return print_docs(name);
     }
     if args.explain.is_some() {
-        return crate::explain::run(machine, args.explain.as_deref().filter(|k| !k.is_empty()));
+        let key = args.explain.as_deref().filter(|k| !k.is_empty());
+        return match &args.config_file {
+            Some(file) => crate::explain::of_file(machine, file, key),
+            None => crate::explain::run(machine, key),
+        };
     }
     let sort = match args.schema_type.as_deref() {
         Some("network-config") => Sort::NetworkConfig,

@@ -248,6 +248,38 @@ fn query() {
     }
 }
 
+/// Files that are typed without a slash lie where the operator stands; whoever stops reading ends the command.
+#[test]
+fn query_from_a_directory_and_into_a_closed_pipe() {
+    use std::os::unix::process::ExitStatusExt;
+    let machine = done();
+    machine.put("here/data.json", r#"{"v1": {"region": "north"}}"#);
+    machine.put("here/user", "#cloud-config\n");
+    machine.put("here/template", "## template: jinja\nin {{ region }}");
+    let command = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cloud-init"));
+        command.arg("--root").arg(&*machine.root).current_dir(machine.root.join("here"));
+        command
+    };
+    for (words, wanted) in [
+        ("query -i data.json region", "north\n"),
+        ("query -i data.json -u user -v none -f {{vendordata}}{{region}}", "north\n"),
+        ("devel render -i data.json template", "in north"),
+    ] {
+        let done = command().args(words.split_whitespace()).output().unwrap();
+        let out = String::from_utf8_lossy(&done.stdout).into_owned();
+        assert_eq!(out.trim_end(), wanted.trim_end(), "{words}: {}", String::from_utf8_lossy(&done.stderr));
+    }
+    if nix::unistd::geteuid().is_root() {
+        let done = command().args(["query", "-i", "data.json", "-u", "user", "userdata"]).output().unwrap();
+        assert_eq!(done.stdout, b"#cloud-config\n\n");
+    }
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let done = command().args(["query", "-a"]).stdout(writer).output().unwrap();
+    assert_eq!((done.status.signal(), done.stderr.as_slice()), (Some(13), &b""[..]));
+}
+
 #[test]
 fn cloud_id() {
     let id = |machine: &Machine, words: &str| run_as("/usr/bin/cloud-id", Some(&machine.root), words);

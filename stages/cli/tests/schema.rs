@@ -100,6 +100,32 @@ fn where_keys_come_from() {
     );
 }
 
+/// Of a document that no machine has yet.
+#[test]
+fn where_keys_of_a_file_come_from() {
+    let machine = explained();
+    let file = machine.root.join("var/lib/cloud/instance/user-data.txt.i").display().to_string();
+    let (code, out, err) = machine.run(&["schema", "-c", &file, "--explain"]);
+    let wanted = format!(
+        "hostname\n    from      {file} part-001, line 2\n    dropped   {file} part-002, line 3\n\
+         packages\n    from      {file} part-001, line 3: 1 item\n    from      {file} part-002, line 4: 2 items\n\
+         locale\n    from      {file} part-001, line 4\n"
+    );
+    assert_eq!((code, out), (0, wanted), "{err}");
+    machine.put("one", "#cloud-config\nhostname: a\n");
+    let one = machine.root.join("one").display().to_string();
+    let (_, out, _) = machine.run(&["schema", "--explain", "hostname", "-c", &one]);
+    assert_eq!(out, format!("hostname\n    from      {one}, line 2\n"));
+    machine.put("two", "#include\nhttp://localhost/\n");
+    let two = machine.root.join("two").display().to_string();
+    let (code, _, err) = machine.run(&["schema", "-c", &two, "--explain"]);
+    assert!(code == 1 && err.contains("what it includes is not fetched"), "{err}");
+    machine.put("three", "#!/bin/sh\n");
+    let three = machine.root.join("three").display().to_string();
+    let (code, _, err) = machine.run(&["schema", "-c", &three, "--explain"]);
+    assert!(code == 1 && err.contains("there is no cloud-config in it"), "{err}");
+}
+
 #[test]
 fn schema_of_files() {
     let machine = Machine::new();

@@ -13,9 +13,9 @@ const HEADER: &[u8] = b"#cloud-config";
 const TIMEOUT: Duration = Duration::from_secs(10);
 const RETRIES: u32 = 2;
 
-/// The URL that a kernel command line names; the first of several.
+/// The URL that a kernel command line names; the last of several, as for the kernel's own words.
 fn wanted(line: &str) -> Option<&str> {
-    let word = line.split_ascii_whitespace().find_map(|word| word.strip_prefix("cloud-config-url="))?;
+    let word = line.split_ascii_whitespace().rev().find_map(|word| word.strip_prefix("cloud-config-url="))?;
     (!word.is_empty()).then_some(word)
 }
 
@@ -51,7 +51,7 @@ mod tests {
     fn words() {
         for (line, url) in [
             ("ro quiet cloud-config-url=https://h/a?b=c console=ttyS0", Some("https://h/a?b=c")),
-            ("cloud-config-url=/a cloud-config-url=/b", Some("/a")),
+            ("cloud-config-url=/a cloud-config-url=/b", Some("/b")),
             ("url=http://h/ xcloud-config-url=/a", None),
             ("cloud-config-url=", None),
             ("", None),

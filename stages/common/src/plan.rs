@@ -11,7 +11,7 @@ use std::path::Path;
 
 use config::{Mark, Node};
 use serde_json::{Value, json};
-use system::{Cause, Change, Effect, Level, Noted, System};
+use system::{Cause, Change, Effect, Level, Noted, System, Write};
 
 use crate::Stage;
 use crate::network::NETWORK;
@@ -28,7 +28,7 @@ pub(crate) fn door(root: &str, scratch: Option<&str>) -> System {
 const PARTS: [&str; 3] = ["user-data ", "vendor-data ", "vendor-data2 "];
 
 /// Leaves the account.
-pub(crate) fn leave(stage: &Stage, scratch: &str, errors: &[String]) -> std::io::Result<()> {
+pub(crate) fn leave(stage: &Stage, scratch: &str, errors: &[String]) -> system::Result<()> {
     let (sys, name) = (&stage.sys, stage.name.status());
     let warnings: Vec<String> = sys
         .log()
@@ -40,7 +40,10 @@ pub(crate) fn leave(stage: &Stage, scratch: &str, errors: &[String]) -> std::io:
     let effects: Vec<Value> =
         sys.noted().iter().map(|noted| effect(noted, &from(stage, &noted.cause))).collect();
     let account = json!({"stage": name, "errors": errors, "warnings": warnings, "effects": effects});
-    std::fs::write(Path::new(scratch).join(format!("{name}.json")), account.to_string())
+    // It is for the command that started this stage, beside what the machine would get.
+    let host = System::new("/");
+    host.write(Path::new(scratch).join(format!("{name}.json")), account.to_string(), Write::secret())?;
+    Ok(())
 }
 
 /// Where the keys of a cause were written: each key with its places.
@@ -103,7 +106,9 @@ fn effect(noted: &Noted, from: &[(String, Mark)]) -> Value {
                    "uid": owner.0, "gid": owner.1})
         }
         Effect::Remove { path } => json!({"do": "remove", "path": path}),
-        Effect::Directory { path } => json!({"do": "directory", "path": path}),
+        Effect::Directory { path, mode } => {
+            json!({"do": "directory", "path": path, "mode": format!("{mode:04o}")})
+        }
         Effect::Link { path, target } => json!({"do": "link", "path": path, "target": target}),
         Effect::Run { command, .. } => json!({"do": "run", "command": command}),
         Effect::Other { what } => json!({"do": "other", "what": what}),

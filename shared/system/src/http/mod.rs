@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use connect::Proxy;
 pub use exchange::Exchange;
+pub use url::shown as shown_url;
 use url::{Url, shown};
 
 use crate::{Deadline, Effect, Error, Result, System, debug, info};
@@ -147,7 +148,7 @@ impl System {
     /// `http` in another case is accepted.
     pub fn fetch(&self, fetch: &Fetch) -> Result<Fetched> {
         let url = fetch.url.as_str();
-        if let Some(path) = url.strip_prefix("file://").or(url.starts_with('/').then_some(url)) {
+        if let Some(path) = url::local(url) {
             let body = self.read_at_most(path, fetch.limit as u64)?;
             return Ok(Fetched { status: 200, headers: BTreeMap::new(), body });
         }

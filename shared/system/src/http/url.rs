@@ -25,6 +25,18 @@ pub fn scheme(url: &str) -> Option<String> {
     is_word.then(|| scheme.to_ascii_lowercase())
 }
 
+/// The path that a `file:` URL (on whichever host) or a plain path names: a query or fragment is no part of it.
+pub fn local(url: &str) -> Option<&str> {
+    let url = url.trim_start();
+    let rest = match url.split_at_checked("file:".len()) {
+        Some((scheme, rest)) if scheme.eq_ignore_ascii_case("file:") => rest,
+        _ if url.starts_with('/') => url,
+        _ => return None,
+    };
+    let path = rest.strip_prefix("//").map_or(rest, |place| &place[place.find('/').unwrap_or(place.len())..]);
+    path.split(['?', '#']).next()
+}
+
 impl Url {
     pub fn parse(text: &str) -> Result<Url> {
         let text = text.trim();
@@ -102,7 +114,7 @@ impl Url {
     pub fn shown(&self) -> String {
         let scheme = if self.https { "https" } else { "http" };
         let path = self.target.split('?').next().unwrap_or("/");
-        format!("{scheme}://{}{path}", self.authority())
+        format!("{scheme}://{}{}", self.authority(), path_shown(path))
     }
 }
 
@@ -153,6 +165,21 @@ fn without_dots(target: &str) -> String {
     format!("/{}{query}", kept.join("/"))
 }
 
+/// A path whose words that look random are cut: they may be what lets one in (a webhook, a signed link).
+fn path_shown(path: &str) -> String {
+    const MOST: usize = 20;
+    let is_key = |word: &str| {
+        let has = |is: fn(&u8) -> bool| word.bytes().any(|b| is(&b));
+        let is_long = word.split(|c: char| !c.is_ascii_alphanumeric()).any(|run| run.len() >= MOST);
+        let is_mixed = has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase);
+        let is_random = has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic) && (is_long || is_mixed);
+        word.len() >= MOST && !word.contains('.') && is_random
+    };
+    let cut = |word: &str| word.chars().take(4).chain(['…']).collect();
+    let words = path.split('/').map(|word| if is_key(word) { Cow::Owned(cut(word)) } else { word.into() });
+    words.collect::<Vec<Cow<'_, str>>>().join("/")
+}
+
 /// A URL without the credentials and the query that it may carry, whatever else it is.
 pub fn shown(url: &str) -> String {
     let bare = url.split(['?', '#']).next().unwrap_or(url);
@@ -160,7 +187,7 @@ pub fn shown(url: &str) -> String {
         Some((scheme, rest)) => {
             let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
             let host = authority.rsplit('@').next().unwrap_or(authority);
-            format!("{scheme}://{host}{path}")
+            format!("{scheme}://{host}{}", path_shown(path))
         }
         None => bare.to_string(),
     }
@@ -241,9 +268,38 @@ mod tests {
             ("http://h", "http://h"),
             ("ftp://u:p@h/a#b", "ftp://h/a"),
             ("nothing?secret", "nothing"),
+            ("https://h/services/T00/B00/XmVq81hPlantedInPath9/x", "https://h/services/T00/B00/XmVq…/x"),
+            ("https://h/a/0123456789abcdef0123/b", "https://h/a/0123…/b"),
+            (
+                "http://h/web-server-01-production-west/i-0abcdef1234567890/",
+                "http://h/web-server-01-production-west/i-0abcdef1234567890/",
+            ),
+            (
+                "http://h/6ba7b810-9dad-11d1-80b4-00c04fd430c8/Version-2.10.2009-04-04/",
+                "http://h/6ba7b810-9dad-11d1-80b4-00c04fd430c8/Version-2.10.2009-04-04/",
+            ),
         ] {
             assert_eq!(shown(url), expected);
         }
-        assert_eq!(Url::parse("http://u:p@h/a?token=x").unwrap().shown(), "http://h/a");
+        let of = |text| Url::parse(text).unwrap().shown();
+        assert_eq!(of("http://u:p@h/a?token=x"), "http://h/a");
+        assert_eq!(of("http://h/éé0123456789abcdefABCDEF"), "http://h/%C3%…");
+    }
+
+    #[test]
+    fn files() {
+        for (url, path) in [
+            ("/srv/a", Some("/srv/a")),
+            ("file:///srv/a", Some("/srv/a")),
+            (" FILE:/srv/a", Some("/srv/a")),
+            ("file://localhost/srv/a?b#c", Some("/srv/a")),
+            ("file://", Some("")),
+            ("file:a", Some("a")),
+            ("http://h/a", None),
+            ("filé", None),
+            ("", None),
+        ] {
+            assert_eq!(local(url), path, "{url}");
+        }
     }
 }

@@ -50,7 +50,8 @@ pub fn run(machine: &Machine, args: &MakeMime) -> ExitCode {
             eprintln!("{level}: content type 'text/{kind}' for attachment {} may be incorrect!", number + 1);
             unknown = true;
         }
-        match machine.sys.read(super::typed(name)) {
+        let (door, place) = machine.typed(name);
+        match door.read(place) {
             Ok(content) => {
                 parts.push(Attached {
                     name: name.to_string(),

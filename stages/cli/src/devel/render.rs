@@ -22,18 +22,15 @@ pub fn run(machine: &Machine, args: &Render) -> ExitCode {
 }
 
 fn rendered(machine: &Machine, args: &Render) -> Result<String, String> {
-    let data = match &args.instance_data {
-        Some(path) => super::typed(path),
-        None => usual_data(machine),
-    };
-    if !machine.sys.exists(&data) {
+    let (sys, data) = machine.typed(&args.instance_data.clone().unwrap_or_else(|| usual_data(machine)));
+    if !sys.exists(&data) {
         return Err(format!("Missing instance-data.json file: {data}"));
     }
-    let file = super::typed(&args.user_data);
-    if !machine.sys.exists(&file) {
+    let (door, file) = machine.typed(&args.user_data);
+    if !door.exists(&file) {
         return Err(format!("Missing user-data file: {}", args.user_data));
     }
-    let values = match machine.json(&data) {
+    let values = match Machine::json_of(&sys, &data) {
         Err(e) if e.kind() == Some(std::io::ErrorKind::PermissionDenied) => {
             return Err(format!(
                 "Cannot render jinja template vars. No read permission on '{data}'. Try sudo"
@@ -41,7 +38,7 @@ fn rendered(machine: &Machine, args: &Render) -> Result<String, String> {
         }
         other => other.map_err(|e| e.to_string())?,
     };
-    let text = machine.sys.read_text(&file).map_err(|e| e.to_string())?;
+    let text = door.read_text(&file).map_err(|e| e.to_string())?;
     if template::kind(&text) != Some(template::Kind::Jinja) {
         return Err(format!(
             "{}: it is no template: its first line is not '## template: jinja'",

@@ -1,14 +1,18 @@
 //! `cloud-init apply --root DIR`: a boot's work done now, on an image's tree. Programs run chrooted in it; what only a
 //! running machine has (its hostname in the kernel, links, mounts, growing disks) is left to the first boot.
 
-use std::process::{Command, ExitCode, Stdio};
+use std::process::ExitCode;
+use std::time::Duration;
 
-use system::{Result, ResultExt};
+use system::{Command, Output, Result};
 
-use super::{STAGES, choose, identify, seed};
+use super::{STAGES, choose, here, identify, seed};
 use crate::arguments::{Apply, Top};
 use crate::machine::Machine;
 use system::libexec;
+
+/// For one stage: packages are installed, and each of a user's scripts has an hour.
+const STAGE_TIME: Duration = Duration::from_secs(6 * 3600);
 
 pub fn run(machine: &Machine, top: &Top, args: &Apply) -> ExitCode {
     if machine.sys.is_live() {
@@ -54,13 +58,17 @@ fn apply(machine: &Machine, top: &Top, args: &Apply) -> Result<bool> {
     for (program, stage) in STAGES {
         let path = libexec::find(program)
             .ok_or_else(|| system::Error::new(format!("{program} is not installed")))?;
-        let mut command = Command::new(path);
-        command.args(["--root", &top.root]).stdin(Stdio::null());
+        let command = Command::new([path.as_os_str()]).arg("--root").arg(&top.root);
+        let command = command.output(Output::Stage).timeout(STAGE_TIME).accept_all().ends_with_us();
         let begun = sys.clock().elapsed();
-        let status = command.status().doing(format_args!("starting {program}"))?;
+        let ended = here().run(&command).map(|ended| ended.code == 0);
         let took = (sys.clock().elapsed() - begun).as_secs_f64();
-        println!("{stage:<15} {took:.3} s  {}", if status.success() { "done" } else { "failed" });
-        failed |= !status.success();
+        let done = ended.unwrap_or_else(|e| {
+            eprintln!("error: {e}");
+            false
+        });
+        println!("{stage:<15} {took:.3} s  {}", if done { "done" } else { "failed" });
+        failed |= !done;
     }
     if args.user_data.is_some() {
         // The image must not come up as this instance, nor with this seed before its cloud's own.

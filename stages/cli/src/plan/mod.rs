@@ -9,10 +9,11 @@ mod diff;
 mod show;
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::ExitCode;
+use std::time::Duration;
 
 use serde_json::{Value, json};
-use system::{Result, ResultExt, System, Write};
+use system::{Command, Output, Result, ResultExt, System, Write};
 
 use crate::arguments::{Plan, Top};
 use crate::machine::Machine;
@@ -31,6 +32,11 @@ const STAGES: [(&str, &str); 4] = [
 /// How ds-identify ends when cloud-init is to be disabled.
 const NOT_FOUND: i32 = 1;
 
+/// For a stage of a plan: it starts nothing, and what it fetches has limits of its own.
+const STAGE_TIME: Duration = Duration::from_secs(600);
+/// For ds-identify, which needs a fraction of a second.
+const IDENTIFY_TIME: Duration = Duration::from_secs(30);
+
 /// Where a plan's or an image's user-data is read from.
 const SEED: &str = "seed/nocloud";
 
@@ -42,6 +48,11 @@ pub fn run(machine: &Machine, top: &Top, args: &Plan) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// The machine that this command runs on, whichever it is about: its programs, and the files that are typed.
+fn here() -> System {
+    System::new("/")
 }
 
 /// The directory that takes a plan's changes; it goes when the plan is shown, for it holds secrets.
@@ -59,7 +70,9 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+        if let Err(e) = here().remove_tree(&self.0) {
+            eprintln!("error: {e}: it holds what the plan would write, secrets too");
+        }
     }
 }
 
@@ -109,7 +122,9 @@ fn forget(sys: &System, machine: &Machine) -> Result<()> {
 
 /// Puts user-data where NoCloud finds it, with an instance of its own.
 fn seed(sys: &System, machine: &Machine, file: &str, id: &str) -> Result<()> {
-    let bytes = std::fs::read(file).doing(format_args!("reading {file}"))?;
+    // Typed by who stands outside of an image.
+    let absolute = std::path::absolute(file).doing(format_args!("reading {file}"))?;
+    let bytes = here().read(absolute)?;
     let at = |name: &str| machine.layout.cloud(&format!("{SEED}/{name}"));
     sys.write(at("meta-data"), format!("instance-id: {id}\n"), Write::default())?;
     sys.write(at("user-data"), bytes, Write::secret())?;
@@ -128,12 +143,11 @@ fn identify(top: &Top, run: &Path) -> bool {
     let Some(program) = libexec::find("ds-identify").or_else(|| libexec::find("cloud-init-generator")) else {
         return true;
     };
-    use std::os::unix::process::CommandExt;
-    let mut command = Command::new(program);
-    command.arg0("ds-identify").env("PATH_ROOT", &top.root).env("PATH_RUN", run);
-    let ended = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    let command =
+        Command::new(["ds-identify"]).program(program.to_string_lossy()).env("PATH_ROOT", &top.root);
+    let command = command.env("PATH_RUN", run).output(Output::Nowhere).timeout(IDENTIFY_TIME);
     // Without a verdict the stages look for every datasource of the configuration, as they do at a boot.
-    ended.map_or(true, |status| status.code() != Some(NOT_FOUND))
+    here().run(&command.accept_all().ends_with_us()).map_or(true, |ended| ended.code != NOT_FOUND)
 }
 
 /// Runs one stage of the plan and reads its account.
@@ -141,14 +155,16 @@ fn account(top: &Top, scratch: &Path, program: &str, stage: &str) -> Result<Valu
     let Some(path) = libexec::find(program) else {
         return Err(system::Error::new(format!("{program} is not installed")));
     };
-    let mut command = Command::new(path);
-    command.args(["--root", &top.root, "--plan"]).arg(scratch);
-    let output = command.stdin(Stdio::null()).output().doing(format_args!("starting {program}"))?;
-    let Ok(bytes) = std::fs::read(scratch.join(format!("{stage}.json"))) else {
+    let command = Command::new([path.as_os_str()]).arg("--root").arg(&top.root).arg("--plan").arg(scratch);
+    let nothing = |errors: &[String], warnings: &[String]| json!({"stage": stage, "errors": errors, "warnings": warnings, "effects": []});
+    let ended = match here().run(&command.timeout(STAGE_TIME).accept_all().ends_with_us()) {
+        Ok(ended) => ended,
+        Err(e) => return Ok(nothing(&[e.to_string()], &[])),
+    };
+    let Ok(bytes) = here().read(scratch.join(format!("{stage}.json"))) else {
         // Disabled, or without a datasource: it says why and does nothing.
-        let said = [output.stdout, output.stderr].concat();
-        let said = String::from_utf8_lossy(&said).trim().to_string();
-        return Ok(json!({"stage": stage, "errors": [], "warnings": [said], "effects": []}));
+        let said = [ended.stdout, ended.stderr].concat();
+        return Ok(nothing(&[], &[String::from_utf8_lossy(&said).trim().to_string()]));
     };
     serde_json::from_slice(&bytes).map_err(|e| system::Error::new(format!("{program}: its account: {e}")))
 }

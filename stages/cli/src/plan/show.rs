@@ -28,6 +28,9 @@ impl Shown<'_> {
         let mut accounts = accounts.to_vec();
         let last = last_writes(&accounts);
         for (number, effect) in effects(&mut accounts).enumerate() {
+            if effect["do"] == "write" || effect["do"] == "directory" {
+                effect["owner"] = self.owner(effect).into();
+            }
             let Some(path) = effect["path"].as_str().map(String::from) else { continue };
             if last.get(&path) != Some(&number) || effect["do"] != "write" {
                 continue;
@@ -88,19 +91,25 @@ impl Shown<'_> {
         let field = |name: &str| effect[name].as_str().unwrap_or_default();
         match field("do") {
             "write" => {
-                let name = |key: &str, file: &str| effect[key].as_u64().map(|id| self.name_of(file, id));
-                let owner = match (name("uid", "/etc/passwd"), name("gid", "/etc/group")) {
-                    (None, None) => String::new(),
-                    (user, group) => format!(" {}:{}", user.unwrap_or_default(), group.unwrap_or_default()),
-                };
                 let verb = if effect["new"] == true { "new" } else { "change" };
-                format!("{verb:<9} {} ({}{owner})", field("path"), field("mode"))
+                format!("{verb:<9} {} ({} {})", field("path"), field("mode"), self.owner(effect))
+            }
+            "directory" => {
+                format!("directory {} ({} {})", field("path"), field("mode"), self.owner(effect))
             }
             "link" => format!("link      {} -> {}", field("path"), field("target")),
             "run" => format!("run       {}", field("command")),
             "other" => format!("do        {}", field("what")),
             verb => format!("{verb:<9} {}", field("path")),
         }
+    }
+
+    /// Whose a written file will be: root's, who runs the boot, unless somebody else is named.
+    fn owner(&self, effect: &Value) -> String {
+        let name = |key: &str, file: &str| {
+            effect[key].as_u64().map_or_else(|| "root".to_string(), |id| self.name_of(file, id))
+        };
+        format!("{}:{}", name("uid", "/etc/passwd"), name("gid", "/etc/group"))
     }
 
     /// The name of a user or group id in passwd(5) or group(5); a user that is still to be made has a group of

@@ -180,4 +180,5 @@ def main():
     print(len(found), "documents")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,49 @@
+//! cargo +nightly fuzz run pipeline: `user NUL vendor NUL vendor2` all the way: taken apart, stored, handled, merged,
+//! checked, as a plan in a directory of its own: nothing is run, nothing is fetched. Faster with TMPDIR=/dev/shm.
+#![no_main]
+
+use config::Node;
+use userdata::{Data, Dirs, Options, Raw, consume, store};
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    let mut blobs = data.splitn(3, |b| *b == 0);
+    let blobs = [blobs.next(), blobs.next(), blobs.next()].map(Option::unwrap_or_default);
+    let mut fetches = false;
+    let _ = userdata::parts::expand(blobs, &mut |_| {
+        fetches = true;
+        Err(system::Error::new("no network"))
+    });
+    if fetches {
+        return;
+    }
+    let top = std::env::temp_dir().join(format!("fuzz-pipeline-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&top);
+    let made = std::fs::create_dir(&top).is_ok() && std::fs::create_dir(top.join("root")).is_ok();
+    assert!(made && system::make_scratch(&top.join("scratch")).is_ok());
+    let sys = system::System::planning(top.join("root"), &top.join("scratch"));
+    let dirs = Dirs { cloud: "/var/lib/cloud".into(), instance: "/var/lib/cloud/instance".into() };
+    // Templates have something to name.
+    let instance_data = "/run/cloud-init/instance-data.json";
+    let written =
+        sys.write(instance_data, br#"{"v1": {"region": "r"}, "l": [1, 2]}"#, system::Write::secret());
+    assert!(written.is_ok());
+    let [user, vendor, vendor2] =
+        blobs.map(|b| if b.is_empty() { Data::Nothing } else { Data::Bytes(b.to_vec()) });
+    let stored = store(&sys, &dirs, &Raw { user, vendor, vendor2 });
+    let config = Node::null();
+    let options =
+        Options { config: &config, instance_id: "i-1", launch_index: Some(0), first: true, instance_data };
+    if let Ok(consumed) = consume(&sys, &dirs, &stored, &options) {
+        for config in &consumed.configs {
+            modules::schema::cloud_config(config, &|_| None);
+        }
+    }
+    // Whatever it says, it is written below its own directories.
+    for effect in sys.effects() {
+        if let system::Effect::Write { path, .. } = effect {
+            assert!(path.starts_with("/var/lib/cloud/") || path.starts_with("/run/"), "{path}");
+            assert!(!path.split('/').any(|name| name == ".."), "{path}");
+        }
+    }
+    let _ = std::fs::remove_dir_all(&top);
+});
