@@ -4,12 +4,16 @@
 mod command_line;
 mod configdrive;
 mod dmi;
+mod ec2;
 mod media;
 mod nocloud;
 mod none;
 mod search;
 mod seed;
 mod standard;
+mod terms;
+mod tree;
+mod wire;
 
 pub use command_line::named_datasource;
 pub use search::{Outcome, search};
@@ -82,6 +86,31 @@ pub struct Search<'a> {
     pub config: &'a Node,
     pub command_line: &'a str,
     pub stage: Stage,
+    pub machine: &'a dyn Machine,
+}
+
+/// What only the stage can tell of the machine. Looked at when somebody asks: NICs may have to be waited for.
+pub trait Machine {
+    fn nics(&self) -> Nics;
+}
+
+/// The machine's NICs.
+#[derive(Debug, Clone, Default)]
+pub struct Nics {
+    /// Those that may lead to metadata, the likeliest first.
+    pub likely: Vec<Nic>,
+    /// Those that a network configuration can be about.
+    pub configurable: Vec<Nic>,
+    /// netplan will write the configuration.
+    pub netplan: bool,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Nic {
+    pub name: String,
+    /// Lower case.
+    pub mac: String,
+    pub driver: Option<String>,
 }
 
 impl Search<'_> {
@@ -96,7 +125,7 @@ const USUAL_ORDER: &[NetworkSource] =
     &[NetworkSource::CommandLine, NetworkSource::Initramfs, NetworkSource::System, NetworkSource::Datasource];
 
 /// Every datasource. A new one is a file and a line here.
-pub const DATASOURCES: &[&Datasource] = &[&nocloud::NOCLOUD, &configdrive::CONFIGDRIVE, &none::NONE];
+pub const DATASOURCES: &[&Datasource] = &[&nocloud::NOCLOUD, &configdrive::CONFIGDRIVE, &ec2::EC2, &none::NONE];
 
 /// The datasource of a name, in any case.
 pub fn datasource(name: &str) -> Option<&'static Datasource> {

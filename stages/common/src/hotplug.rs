@@ -212,6 +212,7 @@ impl Stage {
                 config: &self.settings.system,
                 command_line: &self.command_line,
                 stage: *stage,
+                machine: self,
             };
             match (row.find)(&with) {
                 Ok(Some(found)) if found.id == instance.id => return Ok(found),
