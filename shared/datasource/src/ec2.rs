@@ -4,7 +4,7 @@
 use config::{Map, Node};
 use serde_json::{Value as Json, json};
 use state::{Instance, Network, Raw};
-use system::{Deadline, Error, Fetch, Fetched, Result, System, debug, info, warning};
+use system::{Deadline, Error, Fetch, Result, System, debug, info, warning};
 
 use ephemeral::{V4, V6};
 
@@ -89,7 +89,8 @@ impl Firmware {
     fn platform(&self) -> Platform {
         // Firmware may have the first group's bytes the other way round: 45e12aec-… is ec2ae145-….
         let uuid = self.uuid.as_bytes();
-        let is_ec2 = self.uuid.starts_with("ec2") || (uuid.get(6..8) == Some(b"ec") && uuid.get(4) == Some(&b'2'));
+        let is_ec2 =
+            self.uuid.starts_with("ec2") || (uuid.get(6..8) == Some(b"ec") && uuid.get(4) == Some(&b'2'));
         match () {
             () if is_ec2 => AWS,
             () if self.serial.ends_with(".brightbox.com") => platform("brightbox", false, false),
@@ -121,7 +122,11 @@ fn strict(with: &Search<'_>) -> Strict {
         "false" => Strict::No,
         "warn" => Strict::Warn,
         _ => {
-            warning!(with.sys, "{}: datasource.Ec2.strict_id: expected true, false or warn; warn is taken", node.at);
+            warning!(
+                with.sys,
+                "{}: datasource.Ec2.strict_id: expected true, false or warn; warn is taken",
+                node.at
+            );
             Strict::Warn
         }
     }
@@ -198,10 +203,11 @@ struct Crawled {
 fn crawl<'a>(wire: &mut Wire<'a>, sys: &'a System, platform: Platform, terms: &Terms) -> Result<Crawled> {
     let deadline = Deadline::after(terms.max_wait);
     let (base, token) = if platform.tokens {
-        let (base, token) = token(sys, wire, &terms.urls, terms, deadline)?;
+        let (base, token) = token_of(sys, wire, &terms.urls, terms, deadline)?;
         (base, Some(token))
     } else {
-        let path = |base: &String| terms.patiently(Fetch::get(format!("{base}/{OLDEST}/meta-data/instance-id")));
+        let path =
+            |base: &String| terms.patiently(Fetch::get(format!("{base}/{OLDEST}/meta-data/instance-id")));
         let asks: Vec<Fetch> = terms.urls.iter().map(path).collect();
         let (which, _) = wire.race(&asks, deadline)?;
         (terms.urls[which].clone(), None)
@@ -214,14 +220,16 @@ fn crawl<'a>(wire: &mut Wire<'a>, sys: &'a System, platform: Platform, terms: &T
     let user_data = imds.get(&format!("{version}/user-data"))?.unwrap_or_default();
     let metadata = tree::read(sys, &format!("{version}/meta-data/"), &mut |path| imds.get(path))?;
     let identity = match platform.tokens {
-        true => Some(tree::read(sys, &format!("{version}/dynamic/instance-identity/"), &mut |path| imds.get(path))?),
+        true => Some(tree::read(sys, &format!("{version}/dynamic/instance-identity/"), &mut |path| {
+            imds.get(path)
+        })?),
         false => None,
     };
     Ok(Crawled { base: imds.base, version, metadata, identity, user_data })
 }
 
 /// A token from the first of these services that gives one. A refusal is the last word: asking again changes nothing.
-fn token(
+fn token_of(
     sys: &System,
     wire: &mut Wire<'_>,
     bases: &[String],
@@ -237,7 +245,11 @@ fn token(
     let place = asks[which].shown();
     match answer.status {
         200..300 => {}
-        403 => return Err(Error::new(format!("{place}: status 403: the instance's metadata service is switched off"))),
+        403 => {
+            return Err(Error::new(format!(
+                "{place}: status 403: the instance's metadata service is switched off"
+            )));
+        }
         status => return Err(Error::new(format!("{place}: status {status}: the service gives no token"))),
     }
     let token = String::from_utf8_lossy(&answer.body).trim().to_string();
@@ -251,26 +263,23 @@ fn token(
 impl Imds<'_, '_> {
     /// One file; `None` where there is none. A token that is not taken any more is replaced, once.
     fn get(&mut self, path: &str) -> Result<Option<Vec<u8>>> {
-        let mut answer = self.ask(path)?;
-        if answer.status == 401 && self.token.is_some() {
-            info!(self.sys, "Ec2: the token is not taken any more; another one is asked for");
-            let base = [self.base.clone()];
-            self.token = Some(token(self.sys, self.wire, &base, &self.terms, self.deadline)?.1);
-            answer = self.ask(path)?;
+        let url = format!("{}/{path}", self.base);
+        for is_last in [false, true] {
+            let Some(token) = &self.token else { break };
+            let headers = [("X-aws-ec2-metadata-token", token.as_str())];
+            let answer = wire::ask(self.sys, &self.terms, url.clone(), &headers, self.deadline)?;
+            match answer.status {
+                401 if !is_last => {
+                    info!(self.sys, "Ec2: the token is not taken any more; another one is asked for");
+                    let base = [self.base.clone()];
+                    self.token = Some(token_of(self.sys, self.wire, &base, &self.terms, self.deadline)?.1);
+                }
+                404 | 410 => return Ok(None),
+                400.. => return Err(Error::new(format!("{url}: status {}", answer.status))),
+                _ => return Ok(Some(answer.body)),
+            }
         }
-        match answer.status {
-            404 | 410 => Ok(None),
-            400.. => Err(Error::new(format!("{}/{path}: status {}", self.base, answer.status))),
-            _ => Ok(Some(answer.body)),
-        }
-    }
-
-    fn ask(&self, path: &str) -> Result<Fetched> {
-        let mut fetch = Fetch::get(format!("{}/{path}", self.base)).judged().until(self.deadline);
-        if let Some(token) = &self.token {
-            fetch = fetch.header("X-aws-ec2-metadata-token", token);
-        }
-        self.sys.fetch(&self.terms.promptly(fetch))
+        wire::get(self.sys, &self.terms, url, &[], self.deadline)
     }
 
     fn version(&mut self) -> Result<&'static str> {
@@ -349,13 +358,20 @@ fn network(with: &Search<'_>, metadata: &Node, primary: Option<String>) -> Optio
     if let Some(first) = first {
         content["primary"] = first.into();
     }
-    Some(Network { format: "ec2-imds".into(), content, source: "EC2's metadata".into(), positions: String::new() })
+    Some(Network {
+        format: "ec2-imds".into(),
+        content,
+        source: "EC2's metadata".into(),
+        positions: String::new(),
+    })
 }
 
 /// The routers that DHCP names on further NICs: what leaves their addresses is to leave through them.
 fn routers(with: &Search<'_>, nics: &Nics, macs: &Map, first: Option<&str>) -> Json {
     let mut routers = serde_json::Map::new();
-    let described = |nic: &&Nic| macs.iter().any(|(mac, _)| mac.as_str().is_some_and(|m| m.eq_ignore_ascii_case(&nic.mac)));
+    let described = |nic: &&Nic| {
+        macs.iter().any(|(mac, _)| mac.as_str().is_some_and(|m| m.eq_ignore_ascii_case(&nic.mac)))
+    };
     for nic in nics.configurable.iter().filter(described).filter(|nic| Some(nic.name.as_str()) != first) {
         if with.sys.is_planned() || !with.sys.is_live() {
             continue;
@@ -380,7 +396,8 @@ fn devices(sys: &System, metadata: &Node) -> serde_json::Map<String, Json> {
         }
         let there = |device: &String| sys.exists(format!("/dev/{device}"));
         let rest = device.strip_prefix("sd");
-        let others = rest.into_iter().flat_map(|rest| ["vd", "xvd", "vtb"].map(|start| format!("{start}{rest}")));
+        let others =
+            rest.into_iter().flat_map(|rest| ["vd", "xvd", "vtb"].map(|start| format!("{start}{rest}")));
         let found = std::iter::once(device.to_string()).chain(others).find(there);
         // A small instance has it in its metadata, and never on its board.
         found.or_else(|| (name != "ephemeral0").then(|| device.to_string()))
@@ -403,7 +420,8 @@ mod tests {
     #[test]
     fn platforms() {
         let of = |uuid: &str, serial: &str, tag: &str, vendor: &str, product: &str| {
-            let [uuid, serial, asset_tag, vendor, product] = [uuid, serial, tag, vendor, product].map(Into::into);
+            let [uuid, serial, asset_tag, vendor, product] =
+                [uuid, serial, tag, vendor, product].map(Into::into);
             Firmware { uuid, serial, asset_tag, vendor, product }.platform().name
         };
         for (said, expected) in [
@@ -429,7 +447,12 @@ mod tests {
             driver: driver.map(Into::into),
             ..Nic::default()
         };
-        let nics = by_driver(vec![nic("a", None), nic("b", Some("vif")), nic("c", Some("ena")), nic("d", Some("efa"))]);
+        let nics = by_driver(vec![
+            nic("a", None),
+            nic("b", Some("vif")),
+            nic("c", Some("ena")),
+            nic("d", Some("efa")),
+        ]);
         let names: Vec<&str> = nics.iter().map(|n| n.name.as_str()).collect();
         assert_eq!(names, ["c", "d", "a", "b"]);
     }

@@ -8,6 +8,8 @@ mod ec2;
 mod media;
 mod nocloud;
 mod none;
+mod openstack;
+mod openstack_format;
 mod search;
 mod seed;
 mod standard;
@@ -120,12 +122,23 @@ impl Search<'_> {
     }
 }
 
+impl Search<'_> {
+    /// Whether the administrator says that this machine is of that datasource, whatever firmware says: on the kernel
+    /// command line, or by a list of this one.
+    pub fn is_named(&self, name: &str) -> bool {
+        let list = self.config.get("datasource_list").and_then(Node::as_seq).unwrap_or_default();
+        let is_alone = list.len() == 1 && list[0].as_str().is_some_and(|n| n.eq_ignore_ascii_case(name));
+        is_alone || named_datasource(self.command_line).is_some_and(|n| n.eq_ignore_ascii_case(name))
+    }
+}
+
 /// The order that most datasources have.
 const USUAL_ORDER: &[NetworkSource] =
     &[NetworkSource::CommandLine, NetworkSource::Initramfs, NetworkSource::System, NetworkSource::Datasource];
 
 /// Every datasource. A new one is a file and a line here.
-pub const DATASOURCES: &[&Datasource] = &[&nocloud::NOCLOUD, &configdrive::CONFIGDRIVE, &ec2::EC2, &none::NONE];
+pub const DATASOURCES: &[&Datasource] =
+    &[&nocloud::NOCLOUD, &configdrive::CONFIGDRIVE, &ec2::EC2, &openstack::OPENSTACK, &none::NONE];
 
 /// The datasource of a name, in any case.
 pub fn datasource(name: &str) -> Option<&'static Datasource> {

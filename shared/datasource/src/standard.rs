@@ -6,6 +6,8 @@ use config::{Node, Value};
 use state::Instance;
 use system::{System, warning};
 
+use crate::{Same, Search, dmi};
+
 /// Fills the standard fields of `instance` from a metadata map, with the spellings that clouds use.
 pub fn fill(instance: &mut Instance, metadata: &Node) {
     let text = |key: &str| text(metadata.get(key));
@@ -67,6 +69,26 @@ pub fn public_keys(node: Option<&Node>) -> Vec<String> {
         _ => Vec::new(),
     };
     keys.into_iter().filter(|k| !k.trim().is_empty()).collect()
+}
+
+/// A link-local address of IPv6 in a URL, with the zone that it is on, as RFC 6874 writes it.
+pub fn with_zone(url: &str, nic: &str) -> String {
+    match url.split_once("[fe80:") {
+        Some((before, rest)) if !nic.is_empty() && !rest.contains('%') => {
+            format!("{before}[fe80:{}", rest.replacen(']', &format!("%25{nic}]"), 1))
+        }
+        _ => url.to_string(),
+    }
+}
+
+/// The check of clouds that give the server's id to its firmware too.
+pub fn check_uuid(with: &Search<'_>, cached: &Instance) -> Same {
+    match dmi::read(with.sys, "system-uuid") {
+        Some(uuid) if uuid.eq_ignore_ascii_case(&cached.id) => Same::Yes,
+        // Others than the format's inventors use it with ids of their own: firmware then says nothing of it.
+        Some(_) => Same::CannotTell("the instance-id is not the firmware's UUID".into()),
+        None => Same::CannotTell("firmware has no UUID".into()),
+    }
 }
 
 #[cfg(test)]

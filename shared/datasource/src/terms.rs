@@ -41,11 +41,19 @@ impl Terms {
             let Some(node) = settings.and_then(|s| s.get(key)).filter(|n| !n.is_null()) else {
                 return f64::from(usual);
             };
-            match node.scalar_text().and_then(|text| text.trim().parse::<f64>().ok()).filter(|n| n.is_finite()) {
+            match node
+                .scalar_text()
+                .and_then(|text| text.trim().parse::<f64>().ok())
+                .filter(|n| n.is_finite())
+            {
                 Some(number) => number.clamp(0.0, LONGEST),
                 None => {
                     let at = &node.at;
-                    warning!(with.sys, "{at}: datasource.{name}.{key}: expected a number, found {}", node.kind());
+                    warning!(
+                        with.sys,
+                        "{at}: datasource.{name}.{key}: expected a number, found {}",
+                        node.kind()
+                    );
                     f64::from(usual)
                 }
             }

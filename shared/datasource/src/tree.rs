@@ -133,11 +133,27 @@ mod tests {
             (&[("m/", "")][..], "{}"),
             (&[("m/", "a\n b \nnone\n"), ("m/a", "1"), ("m/b", "x\ny\n")], "{a:1,b:[x,y]}"),
             (&[("m/", "d/\nd"), ("m/d", "1"), ("m/d/", "e"), ("m/d/e", "")], "{d:{e:}}"),
-            (&[("m/", "iam/"), ("m/iam/", "info\nsecurity-credentials/\nsecurity-credentials"), ("m/iam/info", "{\"a\": 1}")],
-                "{iam:{info:{a:1}}}"),
-            (&[("m/", "keys/"), ("m/keys/", "0=my key\nx=y"), ("m/keys/0/openssh-key", "ssh-rsa A"), ("m/keys/x%3Dy", "2")],
-                "{keys:{my key:ssh-rsa A,x=y:2}}"),
-            (&[("m/", "tags/"), ("m/tags/", "my tag"), ("m/tags/my%20tag", "{no json}")], "{tags:{my tag:{no json}}}"),
+            (
+                &[
+                    ("m/", "iam/"),
+                    ("m/iam/", "info\nsecurity-credentials/\nsecurity-credentials"),
+                    ("m/iam/info", "{\"a\": 1}"),
+                ],
+                "{iam:{info:{a:1}}}",
+            ),
+            (
+                &[
+                    ("m/", "keys/"),
+                    ("m/keys/", "0=my key\nx=y"),
+                    ("m/keys/0/openssh-key", "ssh-rsa A"),
+                    ("m/keys/x%3Dy", "2"),
+                ],
+                "{keys:{my key:ssh-rsa A,x=y:2}}",
+            ),
+            (
+                &[("m/", "tags/"), ("m/tags/", "my tag"), ("m/tags/my%20tag", "{no json}")],
+                "{tags:{my tag:{no json}}}",
+            ),
             (&[("m/", "../\n./\n/\n..\n=\n"), ("m/%3D", "1")], "{=:1}"),
         ] {
             assert_eq!(tree(files).unwrap(), expected);

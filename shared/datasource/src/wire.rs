@@ -7,6 +7,7 @@ use std::time::Duration;
 use ephemeral::{Ephemeral, Lease, RECORDS, V4, V6, Wants};
 use system::{Deadline, Error, Fetch, Fetched, Result, System, debug, info, warning};
 
+use crate::terms::Terms;
 use crate::{Nic, Search};
 
 /// For a NIC to come up. A cloud's DHCP server answers within a second, or it is none.
@@ -87,6 +88,34 @@ pub fn over_nics<'a>(
         }
     }
     failures.into_iter().next().map_or(Ok(None), Err)
+}
+
+/// One request to a service that has answered before; a refusal is an answer.
+pub fn ask(
+    sys: &System,
+    terms: &Terms,
+    url: String,
+    headers: &[(&str, &str)],
+    deadline: Deadline,
+) -> Result<Fetched> {
+    let fetch = headers.iter().fold(Fetch::get(url), |fetch, (name, value)| fetch.header(name, value));
+    sys.fetch(&terms.promptly(fetch.judged().until(deadline)))
+}
+
+/// What is there; `None` where there is none.
+pub fn get(
+    sys: &System,
+    terms: &Terms,
+    url: String,
+    headers: &[(&str, &str)],
+    deadline: Deadline,
+) -> Result<Option<Vec<u8>>> {
+    let answer = ask(sys, terms, url.clone(), headers, deadline)?;
+    match answer.status {
+        404 | 410 => Ok(None),
+        400.. => Err(Error::new(format!("{url}: status {}", answer.status))),
+        _ => Ok(Some(answer.body)),
+    }
 }
 
 /// The router that DHCP names on a NIC, for policy routing; what was asked for is given back.

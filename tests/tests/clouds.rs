@@ -1,0 +1,10 @@
+//! Clouds with a metadata service: a machine whose only NIC leads to DHCP and metadata, through the local and the network
+//! stage, beside what Debian's cloud-init 26.2 made of the same server (`FIRSTLIGHT_RECORD`). And servers that fail:
+//! silent, slow, refusing, talking nonsense. Whatever comes of it, the network is afterwards what it was.
+
+use tests::Cloud;
+
+#[test]
+fn ec2_as_upstream() {
+    Cloud::new("ec2", &[]).dhcp(&[]).compare_with_upstream();
+}
