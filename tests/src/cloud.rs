@@ -21,12 +21,15 @@ pub struct Cloud {
 }
 
 impl Cloud {
-    /// The cloud of a folder of `tests/clouds`. The wire has these addresses beside the usual ones.
-    pub fn new(case: &str, addresses: &[&str]) -> Cloud {
-        let usual = ["10.0.0.1/24", "169.254.169.254/32"];
-        let mut net = Net::new(&[&usual[..], addresses].concat());
-        net.in_machine(&["ip", "link", "set", "c0", "address", MAC]);
+    /// The cloud of a folder of `tests/clouds`: `server.json` (`tests/lib/imds`), `dmi`, `datasource` (its name), `addresses`
+    /// of the wire beside the usual ones, `config` for the machine.
+    pub fn new(case: &str) -> Cloud {
         let dir = here().join("clouds").join(case);
+        let read = |name: &str| std::fs::read_to_string(dir.join(name)).unwrap_or_default();
+        let addresses = read("addresses");
+        let usual = ["10.0.0.1/24", "169.254.169.254/32"];
+        let mut net = Net::new(&usual.into_iter().chain(addresses.lines()).collect::<Vec<_>>());
+        net.in_machine(&["ip", "link", "set", "c0", "address", MAC]);
         let served = net.dir.join("served");
         copy(&dir.join("server.json"), &served.join("server.json"));
         let requests = net.dir.join("requests").display().to_string();
@@ -34,10 +37,10 @@ impl Cloud {
         net.serve(&[&program, &served.display().to_string(), &requests]);
         net.wait_for_port("80");
         let sandbox = Sandbox::new(&format!("cloud-{case}"));
-        let list = std::fs::read_to_string(dir.join("datasource")).unwrap_or_default();
+        let (list, config) = (read("datasource"), read("config"));
         let _ = std::fs::remove_dir_all(sandbox.path("/var/lib/cloud/seed"));
         let cloud = Cloud { net, case: dir, served, sandbox };
-        cloud.config(&format!("datasource_list: [{}, None]\n", list.trim()));
+        cloud.config(&format!("datasource_list: [{}, None]\n{config}", list.trim()));
         cloud
     }
 
@@ -182,7 +185,7 @@ fn facts(root: &Path, out: &Path) -> Vec<(String, String)> {
         ("instance".into(), format!("{link}\n{}", read(&format!("{link}/datasource")))),
         ("cloud-id".into(), id.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default()),
         ("hostname".into(), text(&out.join("hostname"))),
-        ("authorized_keys".into(), read("home/debian/.ssh/authorized_keys")),
+        ("authorized_keys".into(), sorted(&read("home/debian/.ssh/authorized_keys"))),
     ];
     for name in ["user-data", "vendor-data", "vendor-data2"] {
         facts.push((name.into(), read(&format!("{link}/{name}.txt"))));
@@ -205,6 +208,13 @@ fn facts(root: &Path, out: &Path) -> Vec<(String, String)> {
     }
     facts.push(("networkd".into(), all));
     facts
+}
+
+/// Upstream keeps keys in a set, whose order is nobody's.
+fn sorted(text: &str) -> String {
+    let mut lines: Vec<&str> = text.lines().filter(|line| !line.is_empty()).collect();
+    lines.sort_unstable();
+    lines.join("\n") + "\n"
 }
 
 /// Of the machine, its distribution and the program: not the cloud's.

@@ -3,7 +3,7 @@
 
 use config::{Map, Node};
 use serde_json::{Value as Json, json};
-use state::{Instance, Network, Raw};
+use state::{Instance, Network};
 use system::{Deadline, Error, Fetch, Result, System, debug, info, warning};
 
 use ephemeral::{V4, V6};
@@ -155,7 +155,7 @@ fn find(with: &Search<'_>) -> Result<Option<Instance>> {
         Stage::Local => {
             let mut crawled = None;
             let nics = by_driver(with.machine.nics().likely);
-            let needs = Needs { v4: Some(V4::Dhcp(Vec::new())), v6: Some(V6::Routed) };
+            let needs = Needs { v4: Some(V4::Dhcp(Vec::new())), v6: Some(V6::Routed), probe: Vec::new() };
             let nic = wire::over_nics(with, &nics, &needs, &mut |wire, _| {
                 crawled = Some(crawl(wire, sys, platform, &terms)?);
                 Ok(true)
@@ -324,11 +324,7 @@ fn instance(with: &Search<'_>, platform: Platform, crawled: Crawled, primary: Op
     instance.launch_index = index.and_then(|i| i.trim().parse().ok());
     instance.devices = devices(with.sys, &metadata);
     instance.network = network(with, &metadata, primary);
-    instance.user_data = match encoding::base64::decode_strict(&user_data) {
-        _ if user_data.is_empty() => Raw::default(),
-        Some(decoded) => Raw(vec![decoded]),
-        None => Raw(vec![user_data]),
-    };
+    instance.user_data = standard::maybe_base64(user_data);
     let mut tree = json!({ "_metadata_api_version": version, "meta-data": metadata.to_json() });
     if let Some(identity) = identity {
         tree["dynamic"] = json!({ "instance-identity": identity.to_json() });

@@ -3,8 +3,11 @@
 
 mod command_line;
 mod configdrive;
+mod digitalocean;
 mod dmi;
 mod ec2;
+mod gce;
+mod hetzner;
 mod media;
 mod nocloud;
 mod none;
@@ -15,6 +18,7 @@ mod seed;
 mod standard;
 mod terms;
 mod tree;
+mod vultr;
 mod wire;
 
 pub use command_line::named_datasource;
@@ -137,8 +141,17 @@ const USUAL_ORDER: &[NetworkSource] =
     &[NetworkSource::CommandLine, NetworkSource::Initramfs, NetworkSource::System, NetworkSource::Datasource];
 
 /// Every datasource. A new one is a file and a line here.
-pub const DATASOURCES: &[&Datasource] =
-    &[&nocloud::NOCLOUD, &configdrive::CONFIGDRIVE, &ec2::EC2, &openstack::OPENSTACK, &none::NONE];
+pub const DATASOURCES: &[&Datasource] = &[
+    &nocloud::NOCLOUD,
+    &configdrive::CONFIGDRIVE,
+    &digitalocean::DIGITALOCEAN,
+    &gce::GCE,
+    &openstack::OPENSTACK,
+    &vultr::VULTR,
+    &ec2::EC2,
+    &hetzner::HETZNER,
+    &none::NONE,
+];
 
 /// The datasource of a name, in any case.
 pub fn datasource(name: &str) -> Option<&'static Datasource> {

@@ -3,12 +3,12 @@
 use config::Node;
 use ephemeral::{V4, V6};
 use state::Instance;
-use system::{Deadline, Error, Fetch, Result, System, debug, info, warning};
+use system::{Deadline, Fetch, Result, System, debug, info, warning};
 
 use crate::openstack_format::{self, Read};
 use crate::terms::{Terms, Usual};
 use crate::wire::{Needs, Wire};
-use crate::{Datasource, Same, Search, Stage, USUAL_EVENTS, USUAL_ORDER, dmi, standard, tree, wire};
+use crate::{Datasource, Search, Stage, USUAL_EVENTS, USUAL_ORDER, dmi, standard, tree, wire};
 
 pub const OPENSTACK: Datasource = Datasource {
     name: "OpenStack",
@@ -72,7 +72,7 @@ fn find(with: &Search<'_>) -> Result<Option<Instance>> {
         }
         Stage::Local => {
             let mut read = None;
-            let needs = Needs { v4: Some(V4::Dhcp(Vec::new())), v6: Some(V6::LinkLocal) };
+            let needs = Needs { v4: Some(V4::Dhcp(Vec::new())), v6: Some(V6::LinkLocal), probe: Vec::new() };
             wire::over_nics(with, first, &needs, &mut |wire, nic| {
                 read = Some(crawl(wire, nic, sys, &terms)?);
                 Ok(true)

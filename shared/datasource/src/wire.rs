@@ -12,6 +12,8 @@ use crate::{Nic, Search};
 
 /// For a NIC to come up. A cloud's DHCP server answers within a second, or it is none.
 const UP: Duration = Duration::from_secs(60);
+/// For a probe. Without a network it fails at once.
+const PROBE: Duration = Duration::from_secs(5);
 
 /// A network that metadata can be read through.
 pub struct Wire<'a> {
@@ -43,6 +45,8 @@ impl<'a> Wire<'a> {
 pub struct Needs {
     pub v4: Option<V4>,
     pub v6: Option<V6>,
+    /// If one of these answers already, over a network that somebody else has made, none is made.
+    pub probe: Vec<Fetch>,
 }
 
 /// What is asked over a network: `false` if it does not lead to metadata. The name is of the NIC that it is on.
@@ -63,6 +67,11 @@ pub fn over_nics<'a>(
     }
     if nics.is_empty() {
         return Err(Error::new("there is no NIC that could lead to metadata"));
+    }
+    if !needs.probe.is_empty() && ephemeral::answers(sys, &needs.probe, Deadline::after(PROBE)).is_some() {
+        debug!(sys, "the metadata service answers over the network that there is");
+        let name = nics.first().map(|nic| nic.name.clone()).unwrap_or_default();
+        return Ok(ask(&mut Wire::as_it_is(sys), &name)?.then_some(name));
     }
     let records = with.layout.run(RECORDS);
     let mut failures = Vec::new();
