@@ -18,6 +18,7 @@ pub struct Cloud {
     case: PathBuf,
     served: PathBuf,
     sandbox: Sandbox,
+    limit: u32,
 }
 
 impl Cloud {
@@ -39,7 +40,7 @@ impl Cloud {
         let sandbox = Sandbox::new(&format!("cloud-{case}"));
         let (list, config) = (read("datasource"), read("config"));
         let _ = std::fs::remove_dir_all(sandbox.path("/var/lib/cloud/seed"));
-        let cloud = Cloud { net, case: dir, served, sandbox };
+        let cloud = Cloud { net, case: dir, served, sandbox, limit: 120 };
         cloud.config(&format!("datasource_list: [{}, None]\n{config}", list.trim()));
         cloud
     }
@@ -48,6 +49,20 @@ impl Cloud {
     pub fn dhcp(mut self, options: &[&str]) -> Cloud {
         let range = "--dhcp-range=10.0.0.60,10.0.0.60,255.255.255.0,1h";
         self.net.dnsmasq(&[&["--interface=s0", "--bind-dynamic", range], options].concat());
+        self
+    }
+
+    /// With a router that gives a way over IPv6, and nobody who gives addresses of IPv4.
+    pub fn router(mut self) -> Cloud {
+        for address in ["fe80::1/64", "fd00:1::1/64"] {
+            self.net.in_cloud(&["ip", "address", "add", address, "dev", "s0"]);
+        }
+        self.net.dnsmasq(&[
+            "--interface=s0",
+            "--bind-dynamic",
+            "--enable-ra",
+            "--dhcp-range=fd00:1::,ra-only,64,10m",
+        ]);
         self
     }
 
@@ -64,17 +79,24 @@ impl Cloud {
         write(&self.served.join("fault"), lines);
     }
 
-    pub fn root(&self) -> &Path {
-        &self.sandbox.root
+    /// A file of the machine.
+    pub fn put(&self, path: &str, text: &str) {
+        write(&self.sandbox.path(path), text);
     }
 
-    pub fn sandbox(&self) -> &Sandbox {
-        &self.sandbox
+    pub fn file(&self, path: &str) -> String {
+        self.sandbox.file(path).unwrap_or_default()
     }
 
     /// The requests that came, one a line: method, path, status, peer.
     pub fn requests(&self) -> String {
         std::fs::read_to_string(self.net.dir.join("requests")).unwrap_or_default()
+    }
+
+    /// A stage is ended after so many seconds.
+    pub fn limit(mut self, seconds: u32) -> Cloud {
+        self.limit = seconds;
+        self
     }
 
     /// Runs stages on the machine, and sees that its network is afterwards what it was.
@@ -86,6 +108,11 @@ impl Cloud {
         let records = self.sandbox.path("/run/cloud-init/ephemeral");
         assert_eq!(std::fs::read_dir(records).map_or(0, Iterator::count), 0, "a record is left");
         boot
+    }
+
+    /// As [`Cloud::boot`], for a stage that may not come to its end.
+    pub fn boot_killed(&self, stages: &[&str]) -> Boot {
+        self.run(stages, None, &self.sandbox.root)
     }
 
     fn run(&self, stages: &[&str], lower: Option<&str>, root: &Path) -> Boot {
@@ -100,7 +127,7 @@ impl Cloud {
             None => drop(command.env("SANDBOX", "ids").arg(lib.join("sandbox")).arg(root)),
         }
         command.arg(lib.join("machine-boot")).arg(root).arg(&out).args(stages);
-        command.env("BIN", binaries()).env("DMI", self.case.join("dmi"));
+        command.env("BIN", binaries()).env("DMI", self.case.join("dmi")).env("LIMIT", self.limit.to_string());
         let done = command.output().unwrap_or_else(|e| fail(&format!("machine-boot: {e}")));
         let mut boot = Boot::default();
         for name in STAGES {
@@ -248,5 +275,9 @@ fn instance_data(text: &str) -> String {
     }
     let mut value = Value::Object(serde_json::from_str::<Map<String, Value>>(text).unwrap_or_default());
     strip(&mut value);
+    // Out of a map, whose order JSON does not know.
+    if let Some(Value::Array(keys)) = value.pointer_mut("/v1/public_ssh_keys") {
+        keys.sort_by_key(ToString::to_string);
+    }
     format!("{value:#}\n")
 }

@@ -42,8 +42,12 @@ fn find(with: &Search<'_>) -> Result<Option<Instance>> {
     // As often as it is asked, and the pauses between.
     let time = (terms.timeout + terms.pause) * (terms.retries + 1).min(300);
     let mut answer = None;
-    let needs =
-        Needs { v4: is_made.then_some(V4::LinkLocal), v6: None, probe: vec![Fetch::get(url.clone())] };
+    let needs = Needs {
+        v4: is_made.then_some(V4::LinkLocal),
+        v6: None,
+        time: wire::UP,
+        probe: vec![Fetch::get(url.clone())],
+    };
     wire::over_nics(with, nics.likely.get(..1).unwrap_or_default(), &needs, &mut |wire, _| {
         answer = Some(wire.race(std::slice::from_ref(&ask), Deadline::after(time))?.1.body);
         Ok(true)

@@ -10,7 +10,9 @@ use ephemeral::{V4, V6};
 
 use crate::terms::{Terms, Usual};
 use crate::wire::{Needs, Wire};
-use crate::{Datasource, Events, Nic, Nics, Same, Search, Stage, USUAL_ORDER, dmi, standard, tree, wire};
+use crate::{
+    ALL_EVENTS, Datasource, Events, Nic, Nics, Same, Search, Stage, USUAL_ORDER, dmi, standard, tree, wire,
+};
 
 pub const EC2: Datasource = Datasource {
     name: "Ec2",
@@ -20,7 +22,8 @@ pub const EC2: Datasource = Datasource {
     network_order: USUAL_ORDER,
     events: Events {
         usual: &["boot-new-instance", "hotplug"],
-        served: &["boot-new-instance", "boot", "boot-legacy", "hotplug"],
+        served: ALL_EVENTS,
+        hotplug_only: "ENV{ID_NET_DRIVER}==\"vif|ena|ixgbevf\"",
     },
 };
 
@@ -155,7 +158,12 @@ fn find(with: &Search<'_>) -> Result<Option<Instance>> {
         Stage::Local => {
             let mut crawled = None;
             let nics = by_driver(with.machine.nics().likely);
-            let needs = Needs { v4: Some(V4::Dhcp(Vec::new())), v6: Some(V6::Routed), probe: Vec::new() };
+            let needs = Needs {
+                v4: Some(V4::Dhcp(Vec::new())),
+                v6: Some(V6::Routed),
+                time: terms.max_wait,
+                probe: Vec::new(),
+            };
             let nic = wire::over_nics(with, &nics, &needs, &mut |wire, _| {
                 crawled = Some(crawl(wire, sys, platform, &terms)?);
                 Ok(true)
@@ -348,7 +356,7 @@ fn network(with: &Search<'_>, metadata: &Node, primary: Option<String>) -> Optio
         "network": { "interfaces": { "macs": Node::from(macs.clone()).to_json() } },
         "apply_full_imds_network_config": full,
     });
-    if full && nics.netplan && with.stage == Stage::Local {
+    if full && nics.netplan {
         content["routers"] = routers(with, &nics, macs, first.as_deref());
     }
     if let Some(first) = first {

@@ -8,7 +8,9 @@ use system::{Deadline, Error, Fetch, Result, System, debug, info, warning};
 
 use crate::terms::{Terms, Usual};
 use crate::wire::{Needs, Wire};
-use crate::{Datasource, Events, Nic, Same, Search, Stage, USUAL_ORDER, dmi, seed, standard, wire};
+use crate::{
+    ALL_EVENTS, Datasource, Events, Nic, Same, Search, Stage, USUAL_ORDER, dmi, seed, standard, wire,
+};
 
 pub const GCE: Datasource = Datasource {
     name: "GCE",
@@ -16,10 +18,7 @@ pub const GCE: Datasource = Datasource {
     find,
     check: |_, _| Same::CannotTell("only the metadata service knows the instance-id".into()),
     network_order: USUAL_ORDER,
-    events: Events {
-        usual: &["boot-new-instance", "boot"],
-        served: &["boot-new-instance", "boot", "boot-legacy", "hotplug"],
-    },
+    events: Events { usual: &["boot-new-instance", "boot"], served: ALL_EVENTS, hotplug_only: "" },
 };
 
 const USUAL: Usual =
@@ -53,7 +52,8 @@ fn find(with: &Search<'_>) -> Result<Option<Instance>> {
             let mut metadata = None;
             let mut nics: Vec<Nic> = with.machine.nics().likely;
             nics.sort_by_key(|nic| nic.name != "ens4");
-            let needs = Needs { v4: Some(V4::Dhcp(Vec::new())), v6: None, probe: Vec::new() };
+            let needs =
+                Needs { v4: Some(V4::Dhcp(Vec::new())), v6: None, time: terms.max_wait, probe: Vec::new() };
             wire::over_nics(with, &nics, &needs, &mut |wire, _| {
                 metadata = Some(crawl(wire, sys, &terms, &urls)?);
                 Ok(true)

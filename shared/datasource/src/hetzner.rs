@@ -8,7 +8,7 @@ use system::{Deadline, Error, Fetch, Result, System, debug, warning};
 
 use crate::terms::{Terms, Usual};
 use crate::wire::{Needs, Wire};
-use crate::{Datasource, Events, Search, Stage, USUAL_ORDER, dmi, seed, standard, wire};
+use crate::{ALL_EVENTS, Datasource, Events, Search, Stage, USUAL_ORDER, dmi, seed, standard, wire};
 
 pub const HETZNER: Datasource = Datasource {
     name: "Hetzner",
@@ -18,7 +18,8 @@ pub const HETZNER: Datasource = Datasource {
     network_order: USUAL_ORDER,
     events: Events {
         usual: &["boot-new-instance", "boot", "hotplug"],
-        served: &["boot-new-instance", "boot", "boot-legacy", "hotplug"],
+        served: ALL_EVENTS,
+        hotplug_only: "ATTR{address}==\"86:*\"",
     },
 };
 
@@ -54,6 +55,7 @@ fn find(with: &Search<'_>) -> Result<Option<Instance>> {
     let needs = Needs {
         v4: Some(V4::Dhcp(Vec::new())),
         v6: Some(V6::LinkLocal),
+        time: terms.max_wait,
         probe: first.iter().flat_map(|nic| probes(&terms, &nic.name)).collect(),
     };
     wire::over_nics(with, first, &needs, &mut |wire, nic| {
@@ -76,7 +78,7 @@ fn crawl(wire: &mut Wire<'_>, nic: &str, sys: &System, terms: &Terms) -> Result<
     let (which, answer) = wire.race(&asks, deadline)?;
     let base = &bases[which];
     debug!(sys, "Hetzner: the metadata service is at {base}");
-    let mut get = |path: &str| wire::get(sys, terms, format!("{base}/{path}"), &[], deadline);
+    let get = |path: &str| wire::get(sys, terms, format!("{base}/{path}"), &[], deadline);
     let metadata = seed::parse_map("Hetzner's metadata", &answer.body)?;
     // That there is no private network is an answer too: nothing.
     let private = get("metadata/private-networks")?.unwrap_or_default();

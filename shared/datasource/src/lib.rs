@@ -13,6 +13,7 @@ mod nocloud;
 mod none;
 mod openstack;
 mod openstack_format;
+mod scaleway;
 mod search;
 mod seed;
 mod standard;
@@ -76,13 +77,15 @@ pub struct Events {
     pub usual: &'static [&'static str],
     /// Those that it can serve.
     pub served: &'static [&'static str],
+    /// Which NICs that are plugged in later are its: conditions of a udev rule, or nothing for all.
+    pub hotplug_only: &'static str,
 }
 
+/// Every event that there is.
+const ALL_EVENTS: &[&str] = &["boot-new-instance", "boot", "boot-legacy", "hotplug"];
+
 /// What most datasources have.
-const USUAL_EVENTS: Events = Events {
-    usual: &["boot-new-instance"],
-    served: &["boot-new-instance", "boot", "boot-legacy", "hotplug"],
-};
+const USUAL_EVENTS: Events = Events { usual: &["boot-new-instance"], served: ALL_EVENTS, hotplug_only: "" };
 
 /// What a datasource is given.
 pub struct Search<'a> {
@@ -149,6 +152,7 @@ pub const DATASOURCES: &[&Datasource] = &[
     &openstack::OPENSTACK,
     &vultr::VULTR,
     &ec2::EC2,
+    &scaleway::SCALEWAY,
     &hetzner::HETZNER,
     &none::NONE,
 ];

@@ -72,7 +72,12 @@ fn find(with: &Search<'_>) -> Result<Option<Instance>> {
         }
         Stage::Local => {
             let mut read = None;
-            let needs = Needs { v4: Some(V4::Dhcp(Vec::new())), v6: Some(V6::LinkLocal), probe: Vec::new() };
+            let needs = Needs {
+                v4: Some(V4::Dhcp(Vec::new())),
+                v6: Some(V6::LinkLocal),
+                time: wire::UP,
+                probe: Vec::new(),
+            };
             wire::over_nics(with, first, &needs, &mut |wire, nic| {
                 read = Some(crawl(wire, nic, sys, &terms)?);
                 Ok(true)

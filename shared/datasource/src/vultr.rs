@@ -43,7 +43,7 @@ fn find(with: &Search<'_>) -> Result<Option<Instance>> {
     let mut nics: Vec<Nic> = with.machine.nics().likely;
     nics.retain(|nic| !nic.name.contains("dummy"));
     let time = ((terms.timeout + terms.pause) * (terms.retries + 1).min(300)).min(terms.max_wait);
-    let needs = Needs { v4: Some(V4::Dhcp(Vec::new())), v6: None, probe: vec![ask.clone()] };
+    let needs = Needs { v4: Some(V4::Dhcp(Vec::new())), v6: None, time: wire::UP, probe: vec![ask.clone()] };
     let mut answer = None;
     wire::over_nics(with, &nics, &needs, &mut |wire, _| {
         answer = Some(wire.race(std::slice::from_ref(&ask), Deadline::after(time))?.1.body);

@@ -11,7 +11,7 @@ use crate::terms::Terms;
 use crate::{Nic, Search};
 
 /// For a NIC to come up. A cloud's DHCP server answers within a second, or it is none.
-const UP: Duration = Duration::from_secs(60);
+pub const UP: Duration = Duration::from_secs(60);
 /// For a probe. Without a network it fails at once.
 const PROBE: Duration = Duration::from_secs(5);
 
@@ -45,6 +45,8 @@ impl<'a> Wire<'a> {
 pub struct Needs {
     pub v4: Option<V4>,
     pub v6: Option<V6>,
+    /// For a NIC to come up, if less than the usual minute.
+    pub time: Duration,
     /// If one of these answers already, over a network that somebody else has made, none is made.
     pub probe: Vec<Fetch>,
 }
@@ -78,7 +80,7 @@ pub fn over_nics<'a>(
     for nic in nics {
         debug!(sys, "a network for metadata is tried on {} ({})", nic.name, nic.mac);
         let wants = Wants { nic: &nic.name, v4: needs.v4.clone(), v6: needs.v6, records: &records };
-        let asked = Ephemeral::up(sys, &wants, Deadline::after(UP)).and_then(|ephemeral| {
+        let asked = Ephemeral::up(sys, &wants, Deadline::after(UP.min(needs.time))).and_then(|ephemeral| {
             let mut wire = Wire { sys, ephemeral: Some(ephemeral) };
             ask(&mut wire, &nic.name)
         });

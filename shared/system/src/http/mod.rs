@@ -31,6 +31,8 @@ pub struct Fetch {
     optional: bool,
     judged: bool,
     deadline: Option<Deadline>,
+    /// From this port of ours.
+    port: Option<u16>,
     identities: Vec<String>,
 }
 
@@ -62,6 +64,7 @@ impl Fetch {
             optional: false,
             judged: false,
             deadline: None,
+            port: None,
             identities: Vec::new(),
         }
     }
@@ -102,6 +105,11 @@ impl Fetch {
     /// All tries together, and the pauses between them, end by then.
     pub fn until(self, deadline: Deadline) -> Fetch {
         Fetch { deadline: Some(deadline), ..self }
+    }
+
+    /// Asked from a port of ours: those below 1024 tell a server that root asks. Only for an [`Exchange`].
+    pub fn from_port(self, port: u16) -> Fetch {
+        Fetch { port: Some(port), ..self }
     }
 
     /// Whether a status is for the caller to judge.
