@@ -5,6 +5,7 @@
 //! must hold for it, or they ask for something that users do not have today.
 
 mod check;
+mod cloud;
 mod facts;
 mod machine;
 mod net;
@@ -15,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 pub use check::{first_boot, new_instance, second_boot};
+pub use cloud::Cloud;
 pub use facts::Facts;
 pub use machine::Machine;
 pub use net::{Net, Ran};
@@ -96,7 +98,7 @@ pub(crate) fn make_dir(dir: &Path) {
     std::fs::create_dir_all(dir).unwrap_or_else(|e| fail(&format!("{}: {e}", dir.display())));
 }
 
-pub(crate) fn write(path: &Path, bytes: impl AsRef<[u8]>) {
+pub fn write(path: &Path, bytes: impl AsRef<[u8]>) {
     if let Some(parent) = path.parent() {
         make_dir(parent);
     }

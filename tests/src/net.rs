@@ -151,7 +151,7 @@ impl Net {
         self.wait_for_port("80");
     }
 
-    fn wait_for_port(&self, port: &str) {
+    pub(crate) fn wait_for_port(&self, port: &str) {
         let began = Instant::now();
         let filter = format!("sport = :{port}");
         while self.in_cloud(&["ss", "-Hnlut", &filter]).trim().is_empty() {
@@ -179,11 +179,17 @@ impl Net {
         self.dir.join("records")
     }
 
-    fn command(&self, program: &str, words: &[&str]) -> Command {
+    /// A program in the machine.
+    pub(crate) fn machine_command(&self, program: &str) -> Command {
         let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.machine, program]).stdin(Stdio::null());
+        command
+    }
+
+    fn command(&self, program: &str, words: &[&str]) -> Command {
+        let mut command = self.machine_command(program);
         let records = self.records().display().to_string();
-        command.args(["netns", "exec", &self.machine, program]).args(words).args(["--records", &records]);
-        command.stdin(Stdio::null());
+        command.args(words).args(["--records", &records]);
         command
     }
 

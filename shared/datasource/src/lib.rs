@@ -3,13 +3,24 @@
 
 mod command_line;
 mod configdrive;
+mod digitalocean;
 mod dmi;
+mod ec2;
+mod gce;
+mod hetzner;
 mod media;
 mod nocloud;
 mod none;
+mod openstack;
+mod openstack_format;
+mod scaleway;
 mod search;
 mod seed;
 mod standard;
+mod terms;
+mod tree;
+mod vultr;
+mod wire;
 
 pub use command_line::named_datasource;
 pub use search::{Outcome, search};
@@ -66,13 +77,15 @@ pub struct Events {
     pub usual: &'static [&'static str],
     /// Those that it can serve.
     pub served: &'static [&'static str],
+    /// Which NICs that are plugged in later are its: conditions of a udev rule, or nothing for all.
+    pub hotplug_only: &'static str,
 }
 
+/// Every event that there is.
+const ALL_EVENTS: &[&str] = &["boot-new-instance", "boot", "boot-legacy", "hotplug"];
+
 /// What most datasources have.
-const USUAL_EVENTS: Events = Events {
-    usual: &["boot-new-instance"],
-    served: &["boot-new-instance", "boot", "boot-legacy", "hotplug"],
-};
+const USUAL_EVENTS: Events = Events { usual: &["boot-new-instance"], served: ALL_EVENTS, hotplug_only: "" };
 
 /// What a datasource is given.
 pub struct Search<'a> {
@@ -82,6 +95,31 @@ pub struct Search<'a> {
     pub config: &'a Node,
     pub command_line: &'a str,
     pub stage: Stage,
+    pub machine: &'a dyn Machine,
+}
+
+/// What only the stage can tell of the machine. Looked at when somebody asks: NICs may have to be waited for.
+pub trait Machine {
+    fn nics(&self) -> Nics;
+}
+
+/// The machine's NICs.
+#[derive(Debug, Clone, Default)]
+pub struct Nics {
+    /// Those that may lead to metadata, the likeliest first.
+    pub likely: Vec<Nic>,
+    /// Those that a network configuration can be about.
+    pub configurable: Vec<Nic>,
+    /// netplan will write the configuration.
+    pub netplan: bool,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Nic {
+    pub name: String,
+    /// Lower case.
+    pub mac: String,
+    pub driver: Option<String>,
 }
 
 impl Search<'_> {
@@ -91,12 +129,33 @@ impl Search<'_> {
     }
 }
 
+impl Search<'_> {
+    /// Whether the administrator says that this machine is of that datasource, whatever firmware says: on the kernel
+    /// command line, or by a list of this one.
+    pub fn is_named(&self, name: &str) -> bool {
+        let list = self.config.get("datasource_list").and_then(Node::as_seq).unwrap_or_default();
+        let is_alone = list.len() == 1 && list[0].as_str().is_some_and(|n| n.eq_ignore_ascii_case(name));
+        is_alone || named_datasource(self.command_line).is_some_and(|n| n.eq_ignore_ascii_case(name))
+    }
+}
+
 /// The order that most datasources have.
 const USUAL_ORDER: &[NetworkSource] =
     &[NetworkSource::CommandLine, NetworkSource::Initramfs, NetworkSource::System, NetworkSource::Datasource];
 
 /// Every datasource. A new one is a file and a line here.
-pub const DATASOURCES: &[&Datasource] = &[&nocloud::NOCLOUD, &configdrive::CONFIGDRIVE, &none::NONE];
+pub const DATASOURCES: &[&Datasource] = &[
+    &nocloud::NOCLOUD,
+    &configdrive::CONFIGDRIVE,
+    &digitalocean::DIGITALOCEAN,
+    &gce::GCE,
+    &openstack::OPENSTACK,
+    &vultr::VULTR,
+    &ec2::EC2,
+    &scaleway::SCALEWAY,
+    &hetzner::HETZNER,
+    &none::NONE,
+];
 
 /// The datasource of a name, in any case.
 pub fn datasource(name: &str) -> Option<&'static Datasource> {

@@ -6,7 +6,8 @@ use blockdev::{Device, Superblock};
 use system::{Deadline, Error, Result, System, debug, warning};
 
 use crate::Search;
-use crate::configdrive::{self, Drive};
+use crate::configdrive;
+use crate::openstack_format::Read;
 use crate::seed::{self, Seed};
 
 /// For looking at all devices: a drive that hangs must not hold the boot.
@@ -60,7 +61,7 @@ pub fn find_cidata(with: &Search<'_>, label: Option<&str>) -> Result<Option<(Str
 }
 
 /// The first device that is a config drive: those labelled for it first, then other whole disks.
-pub fn find_config_drive(with: &Search<'_>) -> Result<Option<(String, Drive)>> {
+pub fn find_config_drive(with: &Search<'_>) -> Result<Option<(String, Read)>> {
     let labelled = |s: &Superblock| s.is_labelled("config-2") || s.is_labelled("CONFIG-2");
     let (first, rest): (Vec<_>, Vec<_>) = file_systems(with).into_iter().partition(|(_, s)| labelled(s));
     let rest = rest.into_iter().filter(|(device, _)| !device.is_partition);

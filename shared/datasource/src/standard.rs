@@ -3,8 +3,10 @@
 use std::net::Ipv4Addr;
 
 use config::{Node, Value};
-use state::Instance;
+use state::{Instance, Network, Raw};
 use system::{System, warning};
+
+use crate::{Same, Search, dmi};
 
 /// Fills the standard fields of `instance` from a metadata map, with the spellings that clouds use.
 pub fn fill(instance: &mut Instance, metadata: &Node) {
@@ -67,6 +69,65 @@ pub fn public_keys(node: Option<&Node>) -> Vec<String> {
         _ => Vec::new(),
     };
     keys.into_iter().filter(|k| !k.trim().is_empty()).collect()
+}
+
+/// An instance of a cloud with a metadata service, of which nothing is known but where.
+pub fn instance(name: &str, class: &str, subplatform: String) -> Instance {
+    let lower = name.to_lowercase();
+    Instance {
+        id: "iid-datasource".into(),
+        datasource: name.into(),
+        description: class.into(),
+        dsmode: "net".into(),
+        cloud_name: lower.clone(),
+        platform: lower,
+        subplatform,
+        ..Instance::default()
+    }
+}
+
+/// A network configuration of version 1 or 2.
+pub fn network(config: Node, source: &str) -> Network {
+    let (format, source) = ("yaml".into(), source.to_string());
+    Network { format, content: config.to_json(), source, positions: String::new() }
+}
+
+/// User-data that may be base64 without saying so.
+pub fn maybe_base64(bytes: Vec<u8>) -> Raw {
+    match encoding::base64::decode_strict(&bytes) {
+        _ if bytes.is_empty() => Raw::default(),
+        Some(decoded) => Raw(vec![decoded]),
+        None => Raw(vec![bytes]),
+    }
+}
+
+/// A link-local address of IPv6 in a URL, with the zone that it is on, as RFC 6874 writes it.
+pub fn with_zone(url: &str, nic: &str) -> String {
+    match url.split_once("[fe80:") {
+        Some((before, rest)) if !nic.is_empty() && !rest.contains('%') => {
+            format!("{before}[fe80:{}", rest.replacen(']', &format!("%25{nic}]"), 1))
+        }
+        _ => url.to_string(),
+    }
+}
+
+/// The check of clouds that give the server's id to its firmware too.
+pub fn check_uuid(with: &Search<'_>, cached: &Instance) -> Same {
+    match dmi::read(with.sys, "system-uuid") {
+        Some(uuid) if uuid.eq_ignore_ascii_case(&cached.id) => Same::Yes,
+        // Others than the format's inventors use it with ids of their own: firmware then says nothing of it.
+        Some(_) => Same::CannotTell("the instance-id is not the firmware's UUID".into()),
+        None => Same::CannotTell("firmware has no UUID".into()),
+    }
+}
+
+/// The check of clouds that give the server's id to its firmware as the serial number.
+pub fn check_serial(with: &Search<'_>, cached: &Instance) -> Same {
+    match dmi::read(with.sys, "system-serial-number") {
+        Some(serial) if serial == cached.id => Same::Yes,
+        Some(serial) => Same::No(format!("firmware's serial number is {serial}")),
+        None => Same::CannotTell("firmware has no serial number".into()),
+    }
 }
 
 #[cfg(test)]

@@ -76,6 +76,14 @@ impl Lease {
         Some(value.into())
     }
 
+    /// The way to everywhere: of classless routes the one that is for all, else the first router.
+    pub fn router(&self) -> Option<Ipv4Addr> {
+        match &self.routes {
+            Some(routes) => routes.iter().find(|(to, _)| to.length == 0).map(|(_, via)| *via),
+            None => self.routers.first().copied(),
+        }
+    }
+
     fn ip(&self) -> Ipv4Addr {
         match self.address.address {
             IpAddr::V4(ip) => ip,

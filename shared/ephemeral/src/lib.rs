@@ -53,7 +53,7 @@ pub enum V4 {
 pub enum V6 {
     /// The link's own address suffices: metadata is at a link-local address.
     LinkLocal,
-    /// An address and a route from a router's advertisement.
+    /// A route from a router's advertisement, and an address if that gives one.
     Routed,
 }
 
@@ -249,6 +249,11 @@ impl Drop for Ephemeral<'_> {
         info!(self.sys, "{}: the network for metadata ends", self.link.name);
         self.record.undo(self.sys, &self.records);
     }
+}
+
+/// As [`Ephemeral::fetch`], with the network that there is.
+pub fn fetch(sys: &System, candidates: &[Fetch], deadline: Deadline) -> Result<(usize, Fetched)> {
+    race::without_link(sys, candidates, deadline.earlier(Deadline::after(LONGEST)))
 }
 
 /// Whether one of these answers with the network that there is, asked side by side: then none has to be made.

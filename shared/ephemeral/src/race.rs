@@ -190,6 +190,7 @@ fn judge(fetch: &Fetch, done: Result<Fetched>) -> Result<Fetched> {
     let answer = done?;
     match answer.status {
         200..300 => Ok(answer),
+        400.. if fetch.takes(answer.status) => Ok(answer),
         404 | 410 if fetch.is_optional() => {
             Err(Error::io("there is none", &std::io::ErrorKind::NotFound.into()))
         }

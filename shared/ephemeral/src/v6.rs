@@ -30,7 +30,7 @@ impl V6 {
     pub fn waiting_for(&self) -> &'static str {
         match (self.has_local, self.routed) {
             (false, _) => "the link has no usable link-local address",
-            (true, true) => "no router has given an address and a route",
+            (true, true) => "no router has given a route",
             (true, false) => "not ready",
         }
     }
@@ -107,7 +107,8 @@ impl Ephemeral<'_> {
         if local.tentative || !v6.routed {
             return Ok(v6.has_local);
         }
-        if mine.iter().any(|a| a.global && !a.tentative)
+        // Where addresses are DHCPv6's to give (EC2), the router gives the way alone, and the link's own address will do.
+        if !mine.iter().any(|a| a.global && a.tentative)
             && self.sys.routes()?.iter().any(|r| r.link == index && r.via.is_some() && r.to.address.is_ipv6())
         {
             return Ok(true);

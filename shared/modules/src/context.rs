@@ -39,6 +39,16 @@ pub struct Context<'a> {
     pub args: &'a [Node],
     /// How long one script of a user may take (`timeouts.script`, one hour unless the machine's configuration says otherwise).
     pub script_timeout: Duration,
+    pub hotplug: Hotplug,
+}
+
+/// What the instance's datasource has to say of NICs that are plugged in later.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Hotplug {
+    /// They are configured unless the user says otherwise.
+    pub wanted: bool,
+    /// Which of them: further conditions of a udev rule, or nothing for all.
+    pub only: &'static str,
 }
 
 impl Context<'_> {

@@ -63,8 +63,8 @@ const PLACES: [&str; 2] = ["/usr/libexec/cloud-init", "/usr/lib/cloud-init"];
 
 fn run(context: &Context<'_>) -> Result<()> {
     context.read_known(Keys::read_known);
-    if is_on(context.sys, context.layout, context.config) {
-        install(context.sys)
+    if context.hotplug.wanted || is_on(context.sys, context.layout, context.config) {
+        install(context.sys, context.hotplug.only)
     } else {
         debug!(context.sys, "NICs that are plugged in later are not wanted");
         remove(context.sys)
@@ -86,17 +86,18 @@ fn is_switched_on(sys: &System, layout: &Layout) -> bool {
         .is_ok_and(|all| all["scopes"].as_array().is_some_and(|scopes| scopes.iter().any(|s| s == "network")))
 }
 
-/// Switches it on for good, whatever the configuration says.
-pub fn switch_on(sys: &System, layout: &Layout) -> Result<()> {
+/// Switches it on for good, whatever the configuration says; for the NICs that the conditions `only` of a udev rule let
+/// through.
+pub fn switch_on(sys: &System, layout: &Layout, only: &str) -> Result<()> {
     let text = serde_json::json!({"scopes": ["network"]}).to_string();
     sys.write(layout.cloud(SWITCH), text, Write::mode(0o640))?;
-    install(sys)
+    install(sys, only)
 }
 
 /// Writes the rule, and has udev read it if it is new.
-fn install(sys: &System) -> Result<()> {
+fn install(sys: &System, only: &str) -> Result<()> {
     let libexec = PLACES.iter().find(|dir| sys.is_dir(dir)).unwrap_or(&PLACES[1]);
-    if sys.write(RULE, rule(libexec), Write::default())? == Change::Unchanged {
+    if sys.write(RULE, rule(libexec, only), Write::default())? == Change::Unchanged {
         return Ok(());
     }
     reload(sys)
@@ -118,12 +119,13 @@ fn reload(sys: &System) -> Result<()> {
     sys.run(&Command::new(["udevadm", "control", "--reload-rules"])).map(drop)
 }
 
-fn rule(libexec: &str) -> String {
+fn rule(libexec: &str, only: &str) -> String {
+    let only = if only.is_empty() { String::new() } else { format!("{only}, ") };
     format!(
         "# From cloud-init, which configures NICs that are plugged in while the machine runs. It is written and removed\n\
-         # as the setting updates: {{network: {{when: [hotplug]}}}} says.\n\
+         # as the datasource and the setting updates: {{network: {{when: [hotplug]}}}} says.\n\
          ACTION!=\"add\", GOTO=\"cloud_init_hotplug_end\"\n\
-         SUBSYSTEM==\"net\", RUN+=\"{libexec}/hook-hotplug\"\n\
+         SUBSYSTEM==\"net\", {only}RUN+=\"{libexec}/hook-hotplug\"\n\
          LABEL=\"cloud_init_hotplug_end\"\n"
     )
 }
@@ -168,8 +170,20 @@ mod tests {
         assert!(!sandbox.sys.exists(RULE));
         sandbox.run(&MODULE).unwrap();
         sandbox.sys.make_dir(PLACES[0], 0o755).unwrap();
-        switch_on(&sandbox.sys, &sandbox.layout).unwrap();
+        switch_on(&sandbox.sys, &sandbox.layout, "").unwrap();
         assert!(sandbox.sys.read_text(RULE).unwrap().contains("/usr/libexec/cloud-init/hook-hotplug"));
         assert!(is_on(&sandbox.sys, &sandbox.layout, &sandbox.config));
+    }
+
+    #[test]
+    fn as_the_datasource_has_it() {
+        let mut sandbox = Sandbox::new("{}");
+        sandbox.hotplug = crate::Hotplug { wanted: true, only: "ATTR{address}==\"86:*\"" };
+        sandbox.run(&MODULE).unwrap();
+        let text = sandbox.sys.read_text(RULE).unwrap();
+        assert!(text.contains("\nSUBSYSTEM==\"net\", ATTR{address}==\"86:*\", RUN+=\""), "{text}");
+        sandbox.hotplug.wanted = false;
+        sandbox.run(&MODULE).unwrap();
+        assert!(!sandbox.sys.exists(RULE));
     }
 }

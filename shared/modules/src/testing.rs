@@ -20,6 +20,7 @@ pub struct Sandbox {
     pub system_info: Node,
     pub args: Vec<Node>,
     pub script_timeout: Duration,
+    pub hotplug: crate::Hotplug,
     pub top: Scratch,
 }
 
@@ -45,6 +46,7 @@ impl Sandbox {
             system_info: Node::null(),
             args: Vec::new(),
             script_timeout: Duration::from_secs(20),
+            hotplug: crate::Hotplug::default(),
             top,
         }
     }
@@ -107,6 +109,7 @@ impl Sandbox {
             system_info: &self.system_info,
             args: &self.args,
             script_timeout: self.script_timeout,
+            hotplug: self.hotplug,
         })
     }
 

@@ -339,6 +339,17 @@ pub fn fallback(sys: &System) -> Option<Node> {
     settled.map_or_else(|unsettled| unsettled, Some)
 }
 
+/// The NICs as they are once udev has named them: which of them may lead to metadata is for [`nics::candidates`].
+pub fn settled_nics(sys: &System) -> Vec<Nic> {
+    let command_line = sys.kernel_command_line();
+    let settled = while_devices_come(sys, GRACE / 5, || {
+        let nics = nics::read(sys);
+        let done = !nics::candidates(&nics).is_empty() && nics::names_are_settled(&nics, &command_line);
+        if done { Ok(nics) } else { Err(nics) }
+    });
+    settled.unwrap_or_else(|unsettled| unsettled)
+}
+
 /// Looks until it succeeds, while udev has devices to work on and a moment longer: at early boot a driver may be on
 /// its way still. The last failure counts.
 fn while_devices_come<T, E>(

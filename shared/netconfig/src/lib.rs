@@ -27,7 +27,7 @@ pub mod source;
 use config::{Findings, Node};
 
 pub use activate::bring_up;
-pub use apply::{Applied, Plan, apply, fallback, from_format};
+pub use apply::{Applied, Plan, apply, fallback, from_format, settled_nics};
 pub use parse::Known;
 pub use render::{File, Target};
 pub use source::{Decision, Due, Inputs, Moment, Outcome, Source, decide, due};

@@ -10,6 +10,8 @@ pub const PLACES: [&str; 2] = ["/usr/lib/cloud-init", "/usr/libexec/cloud-init"]
 pub fn find(name: &str) -> Option<PathBuf> {
     let here = std::env::current_exe().ok().and_then(|p| Some(p.parent()?.to_path_buf()));
     // Beside first: a build that is tried must not run the installed ones.
-    let own = here.iter().flat_map(|dir| ["", "../lib/cloud-init", "../libexec/cloud-init"].map(|way| dir.join(way)));
+    let own = here
+        .iter()
+        .flat_map(|dir| ["", "../lib/cloud-init", "../libexec/cloud-init"].map(|way| dir.join(way)));
     own.chain(PLACES.map(PathBuf::from)).map(|dir| dir.join(name)).find(|p| p.is_file())
 }

@@ -170,6 +170,7 @@ impl Stage {
             } else {
                 datasource::Stage::Network
             },
+            machine: self,
         }
     }
 

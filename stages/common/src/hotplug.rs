@@ -54,6 +54,14 @@ impl Stage {
             || self.event_is_on(&instance.datasource, Event::Hotplug)
     }
 
+    /// For the module that tells udev.
+    pub(crate) fn hotplug_of(&self, instance: &Instance) -> modules::Hotplug {
+        modules::Hotplug {
+            wanted: self.event_is_on(&instance.datasource, Event::Hotplug),
+            only: datasource(&instance.datasource).map(|row| row.events.hotplug_only).unwrap_or_default(),
+        }
+    }
+
     fn query_hotplug(&mut self, instance: Option<&Instance>) {
         let Some(instance) = instance else {
             return self.fail("no datasource is known yet, so hotplug is neither enabled nor disabled");
@@ -73,7 +81,7 @@ impl Stage {
             println!("hotplug of network devices is enabled already");
             return;
         }
-        match switch_on(&self.sys, &self.layout) {
+        match switch_on(&self.sys, &self.layout, self.hotplug_of(instance).only) {
             Ok(()) => println!("Enabled cloud-init hotplug for subsystem=net"),
             Err(e) => self.fail(format!("enabling hotplug: {e}")),
         }
@@ -190,6 +198,7 @@ impl Stage {
                 config: &self.settings.system,
                 command_line: &self.command_line,
                 stage: *stage,
+                machine: self,
             };
             match (row.find)(&with) {
                 Ok(Some(found)) if found.id == instance.id => return Ok(found),

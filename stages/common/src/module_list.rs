@@ -79,6 +79,7 @@ impl Stage {
             system_info: self.settings.get("system_info").unwrap_or(&self.nothing),
             args: &[],
             script_timeout,
+            hotplug: self.hotplug_of(instance),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use config::origins::from_json;
 use config::{Findings, Mark, Node};
-use datasource::{NetworkSource, datasource};
+use datasource::{NetworkSource, Nic, Nics, datasource};
 use netconfig::apply::USUAL_WAIT;
 use netconfig::events::{self, Event};
 use netconfig::{
@@ -215,6 +215,25 @@ impl Stage {
         let of_user = self.user_events().0;
         let [usual, served] = [row.events.usual, row.events.served].map(named);
         events::is_on(event, of_user.as_deref(), &usual, &served)
+    }
+}
+
+/// What datasources may ask of the machine's NICs.
+impl datasource::Machine for Stage {
+    fn nics(&self) -> Nics {
+        let all = netconfig::settled_nics(&self.sys);
+        let nic = |nic: &&netconfig::nics::Nic| Nic {
+            name: nic.name.clone(),
+            mac: nic.mac.clone(),
+            driver: nic.driver.clone(),
+        };
+        let renderers = self.network_list("renderers");
+        Nics {
+            likely: netconfig::nics::candidates(&all).iter().map(nic).collect(),
+            configurable: netconfig::nics::configurable(&all).unwrap_or_default().iter().map(nic).collect(),
+            netplan: netconfig::render::choose(&self.sys, renderers.as_deref())
+                .is_ok_and(|r| r.name == "netplan"),
+        }
     }
 }
 

@@ -8,6 +8,15 @@ use serde_json::Value;
 use state::{Instance, Layout};
 use system::{Result, System, Write};
 
+/// A machine of which nobody asks for its NICs.
+struct NoNics;
+
+impl datasource::Machine for NoNics {
+    fn nics(&self) -> datasource::Nics {
+        datasource::Nics::default()
+    }
+}
+
 /// Made anew for each test, removed with it.
 pub struct Machine {
     top: Scratch,
@@ -70,6 +79,7 @@ impl Machine {
             config: &self.config,
             command_line: &self.command_line,
             stage: self.stage,
+            machine: &NoNics,
         })
     }
 

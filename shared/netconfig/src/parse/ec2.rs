@@ -1,7 +1,7 @@
 //! EC2's metadata and that of clouds which copied it (AliYun), turned into version 2: the NICs that both the
 //! metadata and the machine know. The value is the metadata's tree (with `network` in it); beside that may stand
-//! the datasource's setting `apply_full_imds_network_config`, and `routers`: the router that DHCP names on a NIC,
-//! by MAC, for the policy routing of further NICs.
+//! the datasource's setting `apply_full_imds_network_config`; `primary`: the name of the NIC that led to the metadata;
+//! and `routers`: the router that DHCP names on a NIC, by MAC, for the policy routing of further NICs.
 
 use config::{Findings, Kind, Map, Node};
 
@@ -44,7 +44,8 @@ fn convert(cloud: Cloud, document: &Node, known: &Known, findings: &mut Findings
     }
     let mut ethernets = Map::new();
     if document.get("apply_full_imds_network_config").is_some_and(Node::is_falsy) {
-        let first = described.iter().find(|d| known.fallback.as_ref() == Some(&d.nic.name));
+        let primary = document.get("primary").and_then(Node::as_str).or(known.fallback.as_deref());
+        let first = described.iter().find(|d| primary == Some(d.nic.name.as_str()));
         let Some(first) = first else {
             return Err("the metadata does not have the primary NIC".into());
         };

@@ -2,12 +2,14 @@
 //! metadata addresses) waits for all their descriptors together. Plain http, no proxy, no redirects.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use nix::errno::Errno;
-use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrStorage, connect, socket};
+use nix::sys::socket::{
+    AddressFamily, SockFlag, SockType, SockaddrStorage, bind, connect, setsockopt, socket, sockopt,
+};
 
 use super::url::Url;
 use super::{Fetch, Fetched, Request, connect::addresses, message, shown};
@@ -89,6 +91,14 @@ impl Exchange {
         let family = if to.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
         let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
         let socket: OwnedFd = socket(family, SockType::Stream, flags, None).doing(&what)?;
+        if let Some(port) = fetch.port {
+            let any: IpAddr =
+                if to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+            // A connection that ended a moment ago still has the port.
+            setsockopt(&socket, sockopt::ReuseAddr, &true).doing(&what)?;
+            let from = SockaddrStorage::from(SocketAddr::new(any, port));
+            bind(socket.as_raw_fd(), &from).doing(format_args!("{what} from port {port}"))?;
+        }
         match connect(socket.as_raw_fd(), &SockaddrStorage::from(to)) {
             Ok(()) | Err(Errno::EINPROGRESS | Errno::EINTR) => {}
             Err(e) => return Err(e).doing(&what),

@@ -30,6 +30,10 @@ pub struct Fetch {
     pause: Duration,
     limit: usize,
     optional: bool,
+    judged: bool,
+    deadline: Option<Deadline>,
+    /// From this port of ours.
+    port: Option<u16>,
     identities: Vec<String>,
 }
 
@@ -59,6 +63,9 @@ impl Fetch {
             pause: Duration::from_secs(1),
             limit: 64 << 20,
             optional: false,
+            judged: false,
+            deadline: None,
+            port: None,
             identities: Vec::new(),
         }
     }
@@ -88,6 +95,27 @@ impl Fetch {
     /// That there is none (404, 410) is an answer, at once: an error that [`Error::is_absent`].
     pub fn optional(self) -> Fetch {
         Fetch { optional: true, ..self }
+    }
+
+    /// A refusal (a status of 400 to 499 that does not ask for patience) is an answer too, at once: for the caller to
+    /// judge by its status.
+    pub fn judged(self) -> Fetch {
+        Fetch { judged: true, ..self }
+    }
+
+    /// All tries together, and the pauses between them, end by then.
+    pub fn until(self, deadline: Deadline) -> Fetch {
+        Fetch { deadline: Some(deadline), ..self }
+    }
+
+    /// Asked from a port of ours: those below 1024 tell a server that root asks. Only for an [`Exchange`].
+    pub fn from_port(self, port: u16) -> Fetch {
+        Fetch { port: Some(port), ..self }
+    }
+
+    /// Whether a status is for the caller to judge.
+    pub fn takes(&self, status: u16) -> bool {
+        status < 400 || (self.judged && (400..500).contains(&status) && !matches!(status, 408 | 425 | 429))
     }
 
     /// Directories of which the first that has a cert.pem and its key.pem says who we are to servers that ask (TLS).
@@ -161,7 +189,7 @@ impl System {
             tried += 1;
             let result = self.fetch_once(fetch);
             let (message, wait) = match result {
-                Ok(answer) if answer.status < 400 => {
+                Ok(answer) if fetch.takes(answer.status) => {
                     debug!(
                         self,
                         "{}: {}, {} bytes, try {tried}",
@@ -186,9 +214,11 @@ impl System {
                 }
                 Err(failure) => (failure.message, None),
             };
-            if wait.is_some() && busy < BUSY_TRIES {
+            let pause = wait.unwrap_or(fetch.pause);
+            let in_time = fetch.deadline.is_none_or(|deadline| deadline.left() > pause);
+            if wait.is_some() && busy < BUSY_TRIES && in_time {
                 busy += 1;
-            } else if tried - busy > fetch.retries {
+            } else if tried - busy > fetch.retries || !in_time {
                 return Err(Error::new(format!("fetching {}: {message}", shown(url))));
             }
             debug!(
@@ -198,13 +228,14 @@ impl System {
                 tried + 1,
                 fetch.retries + busy + 1
             );
-            self.clock().sleep(wait.unwrap_or(fetch.pause));
+            self.clock().sleep(pause);
         }
     }
 
     /// One try, redirects followed.
     fn fetch_once(&self, fetch: &Fetch) -> std::result::Result<Fetched, Failure> {
         let deadline = Deadline::after(fetch.timeout);
+        let deadline = fetch.deadline.map_or(deadline, |all| all.earlier(deadline));
         let url = Url::parse(&fetch.url).map_err(|e| Failure::last(e.to_string()))?;
         let mut headers = Cow::Borrowed(fetch.headers.as_slice());
         let mut ask = Request { url, method: fetch.method, headers: &[], body: fetch.body.as_deref() };

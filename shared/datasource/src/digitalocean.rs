@@ -1,0 +1,145 @@
+//! DigitalOcean's metadata service, reached with an address of the link that nobody grants.
+
+use config::{Map, Node};
+use ephemeral::V4;
+use serde_json::json;
+use state::{Instance, Raw};
+use system::{Deadline, Error, Fetch, Result, debug};
+
+use crate::terms::{Terms, Usual};
+use crate::wire::Needs;
+use crate::{Datasource, Search, Stage, USUAL_EVENTS, USUAL_ORDER, dmi, seed, standard, wire};
+
+pub const DIGITALOCEAN: Datasource = Datasource {
+    name: "DigitalOcean",
+    stages: &[Stage::Local],
+    find,
+    check: standard::check_serial,
+    network_order: USUAL_ORDER,
+    events: USUAL_EVENTS,
+};
+
+const USUAL: Usual =
+    Usual { urls: &[], max_wait: 120, timeout: 2, retries: 30, pause: 2, pause_key: "wait_retry" };
+const URL: &str = "http://169.254.169.254/metadata/v1.json";
+
+fn find(with: &Search<'_>) -> Result<Option<Instance>> {
+    let sys = with.sys;
+    let vendor = dmi::read(sys, "system-manufacturer");
+    if !with.is_named("DigitalOcean") && vendor.as_deref() != Some("DigitalOcean") {
+        debug!(sys, "DigitalOcean: firmware is not of it");
+        return Ok(None);
+    }
+    if dmi::read(sys, "system-serial-number").is_none() {
+        return Err(Error::new("firmware has no serial number, which is a droplet's id"));
+    }
+    let settings = with.settings("DigitalOcean");
+    let url = settings.and_then(|s| s.get("metadata_url")).and_then(Node::as_str).unwrap_or(URL).to_string();
+    let terms = Terms::read(with, "DigitalOcean", &USUAL);
+    let nics = with.machine.nics();
+    let is_made = settings.and_then(|s| s.get("use_ip4LL")).is_none_or(|n| !n.is_falsy());
+    let ask = terms.promptly(Fetch::get(url.clone()));
+    // As often as it is asked, and the pauses between.
+    let time = (terms.timeout + terms.pause) * (terms.retries + 1).min(300);
+    let mut answer = None;
+    let needs = Needs {
+        v4: is_made.then_some(V4::LinkLocal),
+        v6: None,
+        time: wire::UP,
+        probe: vec![Fetch::get(url.clone())],
+    };
+    wire::over_nics(with, nics.likely.get(..1).unwrap_or_default(), &needs, &mut |wire, _| {
+        answer = Some(wire.race(std::slice::from_ref(&ask), Deadline::after(time))?.1.body);
+        Ok(true)
+    })?;
+    let Some(body) = answer else { return Ok(None) };
+    let metadata = seed::parse_map("DigitalOcean's metadata", &body)?;
+    instance(with, &metadata, &url).map(Some)
+}
+
+fn instance(with: &Search<'_>, metadata: &Node, url: &str) -> Result<Instance> {
+    let text = |key: &str| metadata.get(key).and_then(Node::scalar_text).filter(|t| !t.is_empty());
+    let mut ours = metadata.clone();
+    if let Some(map) = ours.as_map_mut() {
+        let get = |key: &str| metadata.get(key).cloned().unwrap_or_default();
+        let zone = text("region").unwrap_or_else(|| "default".into());
+        for (key, value) in [
+            ("instance-id", get("droplet_id")),
+            ("local-hostname", get("hostname")),
+            ("public-keys", get("public_keys")),
+            ("availability_zone", zone.into()),
+        ] {
+            map.insert(key, value);
+        }
+    }
+    let mut instance =
+        standard::instance("DigitalOcean", "DataSourceDigitalOcean", format!("metadata ({url})"));
+    standard::fill(&mut instance, &ours);
+    instance.region = None;
+    if instance.id.is_empty() || text("droplet_id").is_none() {
+        return Err(Error::new(format!("{url}: the metadata have no droplet_id")));
+    }
+    instance.network = Some(standard::network(network(with, metadata)?, "DigitalOcean's metadata"));
+    instance.user_data = Raw(text("user_data").map(String::into_bytes).into_iter().collect());
+    instance.vendor_data = Raw(text("vendor_data").map(String::into_bytes).into_iter().collect());
+    instance.crawled = json!({ "meta_data": metadata.to_json() });
+    Ok(instance)
+}
+
+/// Version 1: the first NIC of each kind.
+fn network(with: &Search<'_>, metadata: &Node) -> Result<Node> {
+    let known = with.machine.nics().configurable;
+    let mut entries: Vec<Node> = Vec::new();
+    for (kind, nics) in metadata.get("interfaces").and_then(Node::as_map).into_iter().flat_map(Map::iter) {
+        let Some(nic) = nics.as_seq().and_then(<[Node]>::first) else { continue };
+        let text = |key: &str| nic.get(key).and_then(Node::as_str).unwrap_or_default();
+        let mac = text("mac").to_lowercase();
+        let Some(local) = known.iter().find(|n| n.mac == mac) else {
+            return Err(Error::new(format!("no NIC here has the MAC '{mac}' of the metadata")));
+        };
+        let name = match kind.as_str() {
+            Some("public") => "eth0",
+            Some("private") => "eth1",
+            _ => &local.name,
+        };
+        let mut subnets: Vec<Node> = Vec::new();
+        for family in ["ipv4", "ipv6", "anchor_ipv4", "anchor_ipv6"] {
+            let Some(given) = nic.get(family).filter(|n| !n.is_falsy()) else { continue };
+            let text = |key: &str| given.get(key).and_then(Node::scalar_text).unwrap_or_default();
+            let mut subnet = Map::new();
+            subnet.insert("type", "static");
+            subnet.insert("control", "auto");
+            if family.ends_with("ipv4") {
+                subnet.insert("address", text("ip_address"));
+                subnet.insert("netmask", text("netmask"));
+            } else {
+                subnet.insert("address", format!("{}/{}", text("ip_address"), text("cidr")));
+            }
+            // Only the public address leads anywhere.
+            if text_of(nic, "type") == "public" && !family.starts_with("anchor") {
+                subnet.insert("gateway", text("gateway"));
+            }
+            subnets.push(subnet.into());
+        }
+        let mut entry = Map::new();
+        entry.insert("type", "physical");
+        entry.insert("mac_address", mac);
+        entry.insert("name", name);
+        entry.insert("subnets", subnets);
+        entries.push(entry.into());
+    }
+    if let Some(servers) = metadata.at_path(&["dns", "nameservers"]).filter(|n| !n.is_falsy()) {
+        let mut entry = Map::new();
+        entry.insert("type", "nameserver");
+        entry.insert("address", servers.clone());
+        entries.push(entry.into());
+    }
+    let mut config = Map::new();
+    config.insert("version", 1);
+    config.insert("config", entries);
+    Ok(config.into())
+}
+
+fn text_of<'a>(node: &'a Node, key: &str) -> &'a str {
+    node.get(key).and_then(Node::as_str).unwrap_or_default()
+}

@@ -1,0 +1,463 @@
+//! Ec2: Amazon's metadata service, and those of clouds that copied it. On Amazon's own platform every request carries a
+//! token that was asked for first (IMDSv2); a service that gives none is switched off.
+
+use config::{Map, Node};
+use serde_json::{Value as Json, json};
+use state::{Instance, Network};
+use system::{Deadline, Error, Fetch, Result, System, debug, info, warning};
+
+use ephemeral::{V4, V6};
+
+use crate::terms::{Terms, Usual};
+use crate::wire::{Needs, Wire};
+use crate::{
+    ALL_EVENTS, Datasource, Events, Nic, Nics, Same, Search, Stage, USUAL_ORDER, dmi, standard, tree, wire,
+};
+
+pub const EC2: Datasource = Datasource {
+    name: "Ec2",
+    stages: &[Stage::Local, Stage::Network],
+    find,
+    check: |_, _| Same::CannotTell("only the metadata service knows the instance-id".into()),
+    network_order: USUAL_ORDER,
+    events: Events {
+        usual: &["boot-new-instance", "hotplug"],
+        served: ALL_EVENTS,
+        hotplug_only: "ENV{ID_NET_DRIVER}==\"vif|ena|ixgbevf\"",
+    },
+};
+
+const USUAL: Usual = Usual {
+    urls: &["http://169.254.169.254", "http://[fd00:ec2::254]"],
+    max_wait: 240,
+    timeout: 50,
+    retries: 5,
+    pause: 1,
+    pause_key: "sec_between_retries",
+};
+
+/// For one file of a service that has answered.
+const FILE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5);
+/// For all of them.
+const CRAWL: std::time::Duration = std::time::Duration::from_secs(300);
+
+/// Versions of the metadata that are understood, the newest first, and the one that everybody has.
+const VERSIONS: [&str; 3] = ["2021-03-23", "2018-09-24", "2016-09-02"];
+const OLDEST: &str = "2009-04-04";
+
+/// The longest that a token may live, in seconds.
+const TOKEN_LIFE: &str = "21600";
+
+/// Who runs the service, told by firmware.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Platform {
+    name: &'static str,
+    /// Every request needs a token.
+    tokens: bool,
+    /// Read before the machine has a network.
+    local: bool,
+}
+
+const fn platform(name: &'static str, tokens: bool, local: bool) -> Platform {
+    Platform { name, tokens, local }
+}
+
+const AWS: Platform = platform("aws", true, true);
+const OUTSCALE: Platform = platform("outscale", false, true);
+const UNKNOWN: Platform = platform("unknown", false, false);
+
+/// What firmware says, in lower case.
+#[derive(Debug, Default)]
+struct Firmware {
+    uuid: String,
+    serial: String,
+    asset_tag: String,
+    vendor: String,
+    product: String,
+}
+
+impl Firmware {
+    fn read(sys: &System) -> Firmware {
+        let read = |key: &str| dmi::read(sys, key).unwrap_or_default().to_lowercase();
+        let xen = sys.read_text("/sys/hypervisor/uuid").unwrap_or_default().trim().to_lowercase();
+        Firmware {
+            uuid: if xen.is_empty() { read("system-uuid") } else { xen },
+            serial: read("system-serial-number"),
+            asset_tag: read("chassis-asset-tag"),
+            vendor: read("system-manufacturer"),
+            product: read("system-product-name"),
+        }
+    }
+
+    fn platform(&self) -> Platform {
+        // Firmware may have the first group's bytes the other way round: 45e12aec-… is ec2ae145-….
+        let uuid = self.uuid.as_bytes();
+        let is_ec2 =
+            self.uuid.starts_with("ec2") || (uuid.get(6..8) == Some(b"ec") && uuid.get(4) == Some(&b'2'));
+        match () {
+            () if is_ec2 => AWS,
+            () if self.serial.ends_with(".brightbox.com") => platform("brightbox", false, false),
+            () if self.asset_tag.ends_with(".zstack.io") => platform("zstack", false, false),
+            () if self.vendor == "e24cloud" => platform("e24cloud", false, false),
+            () if self.product == "3ds outscale vm" && self.vendor == "3ds outscale" => OUTSCALE,
+            () if self.vendor == "tilaa" => platform("tilaa", false, false),
+            () => UNKNOWN,
+        }
+    }
+}
+
+/// Whether a platform that nobody knows is asked for EC2's metadata.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Strict {
+    Yes,
+    Warn,
+    No,
+}
+
+fn strict(with: &Search<'_>) -> Strict {
+    let Some(node) = with.settings("Ec2").and_then(|s| s.get("strict_id")).filter(|n| !n.is_null()) else {
+        return Strict::Warn;
+    };
+    let text = node.scalar_text().unwrap_or_default().to_lowercase();
+    // `warn,10`: for so many seconds the login waits.
+    match text.split(',').next().unwrap_or_default().trim() {
+        "true" => Strict::Yes,
+        "false" => Strict::No,
+        "warn" => Strict::Warn,
+        _ => {
+            warning!(
+                with.sys,
+                "{}: datasource.Ec2.strict_id: expected true, false or warn; warn is taken",
+                node.at
+            );
+            Strict::Warn
+        }
+    }
+}
+
+fn find(with: &Search<'_>) -> Result<Option<Instance>> {
+    let sys = with.sys;
+    let platform = Firmware::read(sys).platform();
+    let strict = strict(with);
+    debug!(sys, "Ec2: firmware says platform {}, strict_id is {strict:?}", platform.name);
+    if platform == UNKNOWN && strict == Strict::Yes {
+        info!(sys, "Ec2: firmware is no known cloud's, and strict_id wants one");
+        return Ok(None);
+    }
+    if with.stage == Stage::Local && !platform.local {
+        debug!(sys, "Ec2: platform {} is asked once the network is up", platform.name);
+        return Ok(None);
+    }
+    let terms = Terms::read(with, "Ec2", &USUAL);
+    if terms.max_wait.is_zero() {
+        info!(sys, "Ec2: max_wait is 0: the metadata service is not asked");
+        return Ok(None);
+    }
+    let (crawled, primary) = match with.stage {
+        Stage::Network => (Some(crawl(&mut Wire::as_it_is(sys), sys, platform, &terms)?), None),
+        Stage::Local => {
+            let mut crawled = None;
+            let nics = by_driver(with.machine.nics().likely);
+            let needs = Needs {
+                v4: Some(V4::Dhcp(Vec::new())),
+                v6: Some(V6::Routed),
+                time: terms.max_wait,
+                probe: Vec::new(),
+            };
+            let nic = wire::over_nics(with, &nics, &needs, &mut |wire, _| {
+                crawled = Some(crawl(wire, sys, platform, &terms)?);
+                Ok(true)
+            })?;
+            (crawled, nic)
+        }
+    };
+    let Some(crawled) = crawled else { return Ok(None) };
+    if platform == UNKNOWN && strict == Strict::Warn {
+        warning!(
+            sys,
+            "Ec2: metadata in EC2's way were found, and firmware is not of EC2: anybody on the network may have given them. \
+             Should they be meant, set datasource: {{Ec2: {{strict_id: false}}}}"
+        );
+    }
+    Ok(Some(instance(with, platform, crawled, primary)))
+}
+
+/// Those of Amazon's own drivers first.
+fn by_driver(mut nics: Vec<Nic>) -> Vec<Nic> {
+    nics.sort_by_key(|nic| !matches!(nic.driver.as_deref(), Some("ena" | "efa")));
+    nics
+}
+
+/// The service, once one of its addresses has answered.
+struct Imds<'w, 'a> {
+    sys: &'a System,
+    wire: &'w mut Wire<'a>,
+    terms: Terms,
+    base: String,
+    token: Option<String>,
+    deadline: Deadline,
+}
+
+/// What it said.
+#[derive(Debug)]
+struct Crawled {
+    base: String,
+    version: &'static str,
+    metadata: Node,
+    identity: Option<Node>,
+    user_data: Vec<u8>,
+}
+
+fn crawl<'a>(wire: &mut Wire<'a>, sys: &'a System, platform: Platform, terms: &Terms) -> Result<Crawled> {
+    let deadline = Deadline::after(terms.max_wait);
+    let (base, token) = if platform.tokens {
+        let (base, token) = token_of(sys, wire, &terms.urls, terms, deadline)?;
+        (base, Some(token))
+    } else {
+        let path =
+            |base: &String| terms.patiently(Fetch::get(format!("{base}/{OLDEST}/meta-data/instance-id")));
+        let asks: Vec<Fetch> = terms.urls.iter().map(path).collect();
+        let (which, _) = wire.race(&asks, deadline)?;
+        (terms.urls[which].clone(), None)
+    };
+    info!(sys, "Ec2: the metadata service is at {base}");
+    let deadline = Deadline::after(CRAWL);
+    let mut imds = Imds { sys, wire, terms: terms.clone(), base, token, deadline };
+    imds.terms.timeout = FILE_TIMEOUT.min(terms.timeout);
+    let version = imds.version()?;
+    let user_data = imds.get(&format!("{version}/user-data"))?.unwrap_or_default();
+    let metadata = tree::read(sys, &format!("{version}/meta-data/"), &mut |path| imds.get(path))?;
+    let identity = match platform.tokens {
+        true => Some(tree::read(sys, &format!("{version}/dynamic/instance-identity/"), &mut |path| {
+            imds.get(path)
+        })?),
+        false => None,
+    };
+    Ok(Crawled { base: imds.base, version, metadata, identity, user_data })
+}
+
+/// A token from the first of these services that gives one. A refusal is the last word: asking again changes nothing.
+fn token_of(
+    sys: &System,
+    wire: &mut Wire<'_>,
+    bases: &[String],
+    terms: &Terms,
+    deadline: Deadline,
+) -> Result<(String, String)> {
+    let ask = |base: &String| {
+        let put = Fetch::put(format!("{base}/latest/api/token"));
+        terms.patiently(put.header("X-aws-ec2-metadata-token-ttl-seconds", TOKEN_LIFE).judged())
+    };
+    let asks: Vec<Fetch> = bases.iter().map(ask).collect();
+    let (which, answer) = wire.race(&asks, deadline)?;
+    let place = asks[which].shown();
+    match answer.status {
+        200..300 => {}
+        403 => {
+            return Err(Error::new(format!(
+                "{place}: status 403: the instance's metadata service is switched off"
+            )));
+        }
+        status => return Err(Error::new(format!("{place}: status {status}: the service gives no token"))),
+    }
+    let token = String::from_utf8_lossy(&answer.body).trim().to_string();
+    if token.is_empty() || !token.bytes().all(|b| b.is_ascii_graphic()) {
+        return Err(Error::new(format!("{place}: what came is no token")));
+    }
+    debug!(sys, "Ec2: a token was given");
+    Ok((bases[which].clone(), token))
+}
+
+impl Imds<'_, '_> {
+    /// One file; `None` where there is none. A token that is not taken any more is replaced, once.
+    fn get(&mut self, path: &str) -> Result<Option<Vec<u8>>> {
+        let url = format!("{}/{path}", self.base);
+        for is_last in [false, true] {
+            let Some(token) = &self.token else { break };
+            let headers = [("X-aws-ec2-metadata-token", token.as_str())];
+            let answer = wire::ask(self.sys, &self.terms, url.clone(), &headers, self.deadline)?;
+            match answer.status {
+                401 if !is_last => {
+                    info!(self.sys, "Ec2: the token is not taken any more; another one is asked for");
+                    let base = [self.base.clone()];
+                    self.token = Some(token_of(self.sys, self.wire, &base, &self.terms, self.deadline)?.1);
+                }
+                404 | 410 => return Ok(None),
+                400.. => return Err(Error::new(format!("{url}: status {}", answer.status))),
+                _ => return Ok(Some(answer.body)),
+            }
+        }
+        wire::get(self.sys, &self.terms, url, &[], self.deadline)
+    }
+
+    fn version(&mut self) -> Result<&'static str> {
+        for version in VERSIONS {
+            if self.get(&format!("{version}/meta-data/instance-id"))?.is_some() {
+                return Ok(version);
+            }
+        }
+        Ok(OLDEST)
+    }
+}
+
+fn instance(with: &Search<'_>, platform: Platform, crawled: Crawled, primary: Option<String>) -> Instance {
+    let Crawled { base, version, metadata, identity, user_data } = crawled;
+    let class = if with.stage == Stage::Local { "DataSourceEc2Local" } else { "DataSourceEc2" };
+    let mut instance = Instance {
+        id: "iid-datasource".into(),
+        datasource: "Ec2".into(),
+        description: class.into(),
+        dsmode: "net".into(),
+        cloud_name: platform.name.into(),
+        platform: "ec2".into(),
+        subplatform: format!("metadata ({base})"),
+        ..Instance::default()
+    };
+    standard::fill(&mut instance, &metadata);
+    instance.cloud_name = platform.name.into();
+    let document = identity.as_ref().and_then(|i| i.get("document"));
+    let said = |key: &str| document?.get(key)?.scalar_text().filter(|t| !t.is_empty());
+    if let Some(id) = said("instanceId") {
+        instance.id = id;
+    }
+    instance.availability_zone = said("availabilityZone").or(instance.availability_zone);
+    let of_zone = |zone: &String| {
+        let mut region = zone.clone();
+        region.pop();
+        Some(region).filter(|r| !r.is_empty())
+    };
+    let zone = instance.availability_zone.as_ref();
+    instance.region = said("region").or_else(|| zone.filter(|_| platform.tokens).and_then(of_zone));
+    let index = metadata.get("ami-launch-index").and_then(Node::scalar_text);
+    instance.launch_index = index.and_then(|i| i.trim().parse().ok());
+    instance.devices = devices(with.sys, &metadata);
+    instance.network = network(with, &metadata, primary);
+    instance.user_data = standard::maybe_base64(user_data);
+    let mut tree = json!({ "_metadata_api_version": version, "meta-data": metadata.to_json() });
+    if let Some(identity) = identity {
+        tree["dynamic"] = json!({ "instance-identity": identity.to_json() });
+    }
+    instance.crawled = tree;
+    instance
+}
+
+/// What the network configuration is made of, later and anew whenever it is due.
+fn network(with: &Search<'_>, metadata: &Node, primary: Option<String>) -> Option<Network> {
+    let macs = metadata.at_path(&["network", "interfaces", "macs"]).and_then(Node::as_map);
+    let Some(macs) = macs.filter(|macs| macs.iter().next().is_some()) else {
+        warning!(with.sys, "Ec2: the metadata have nothing about the network (network.interfaces.macs)");
+        return None;
+    };
+    let full = with.settings("Ec2").and_then(|s| s.get("apply_full_imds_network_config"));
+    let full = full.is_none_or(|n| !n.is_falsy());
+    let nics = with.machine.nics();
+    let first = primary.or_else(|| nics.likely.first().map(|nic| nic.name.clone()));
+    let mut content = json!({
+        "network": { "interfaces": { "macs": Node::from(macs.clone()).to_json() } },
+        "apply_full_imds_network_config": full,
+    });
+    if full && nics.netplan {
+        content["routers"] = routers(with, &nics, macs, first.as_deref());
+    }
+    if let Some(first) = first {
+        content["primary"] = first.into();
+    }
+    Some(Network {
+        format: "ec2-imds".into(),
+        content,
+        source: "EC2's metadata".into(),
+        positions: String::new(),
+    })
+}
+
+/// The routers that DHCP names on further NICs: what leaves their addresses is to leave through them.
+fn routers(with: &Search<'_>, nics: &Nics, macs: &Map, first: Option<&str>) -> Json {
+    let mut routers = serde_json::Map::new();
+    let described = |nic: &&Nic| {
+        macs.iter().any(|(mac, _)| mac.as_str().is_some_and(|m| m.eq_ignore_ascii_case(&nic.mac)))
+    };
+    for nic in nics.configurable.iter().filter(described).filter(|nic| Some(nic.name.as_str()) != first) {
+        if with.sys.is_planned() || !with.sys.is_live() {
+            continue;
+        }
+        match wire::router(with, &nic.name) {
+            Ok(Some(router)) => drop(routers.insert(nic.mac.clone(), router.to_string().into())),
+            Ok(None) => warning!(with.sys, "{}: the DHCP server names no router", nic.name),
+            Err(e) => warning!(with.sys, "{}: its router is not known: {e}", nic.name),
+        }
+    }
+    routers.into()
+}
+
+/// Block devices by EC2's names for them. What the metadata call sdb the kernel may have by another name.
+fn devices(sys: &System, metadata: &Node) -> serde_json::Map<String, Json> {
+    let Some(map) = metadata.get("block-device-mapping").and_then(Node::as_map) else {
+        return serde_json::Map::new();
+    };
+    let known = |name: &str, device: &str| -> Option<String> {
+        if device.starts_with('/') {
+            return Some(device.to_string());
+        }
+        let there = |device: &String| sys.exists(format!("/dev/{device}"));
+        let rest = device.strip_prefix("sd");
+        let others =
+            rest.into_iter().flat_map(|rest| ["vd", "xvd", "vtb"].map(|start| format!("{start}{rest}")));
+        let found = std::iter::once(device.to_string()).chain(others).find(there);
+        // A small instance has it in its metadata, and never on its board.
+        found.or_else(|| (name != "ephemeral0").then(|| device.to_string()))
+    };
+    map.iter()
+        .filter_map(|(name, device)| {
+            let name = match name.as_str()? {
+                "ephemeral" => "ephemeral0",
+                name => name,
+            };
+            Some((name.to_string(), known(name, device.as_str()?)?.into()))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn platforms() {
+        let of = |uuid: &str, serial: &str, tag: &str, vendor: &str, product: &str| {
+            let [uuid, serial, asset_tag, vendor, product] =
+                [uuid, serial, tag, vendor, product].map(Into::into);
+            Firmware { uuid, serial, asset_tag, vendor, product }.platform().name
+        };
+        for (said, expected) in [
+            (of("ec2abcde-1111-2222-3333-444455556666", "", "", "", ""), "aws"),
+            (of("45e12aec-dcd1-b213-94ed-012345abcdef", "", "", "", ""), "aws"),
+            (of("45e13aec-dcd1-b213-94ed-012345abcdef", "", "", "", ""), "unknown"),
+            (of("", "srv-1.gb1.brightbox.com", "", "", ""), "brightbox"),
+            (of("", "", "x.zstack.io", "", ""), "zstack"),
+            (of("", "", "", "e24cloud", ""), "e24cloud"),
+            (of("", "", "", "3ds outscale", "3ds outscale vm"), "outscale"),
+            (of("", "", "", "3ds outscale", ""), "unknown"),
+            (of("", "", "", "tilaa", ""), "tilaa"),
+            (of("", "", "", "", ""), "unknown"),
+        ] {
+            assert_eq!(said, expected);
+        }
+    }
+
+    #[test]
+    fn drivers() {
+        let nic = |name: &str, driver: Option<&str>| Nic {
+            name: name.into(),
+            driver: driver.map(Into::into),
+            ..Nic::default()
+        };
+        let nics = by_driver(vec![
+            nic("a", None),
+            nic("b", Some("vif")),
+            nic("c", Some("ena")),
+            nic("d", Some("efa")),
+        ]);
+        let names: Vec<&str> = nics.iter().map(|n| n.name.as_str()).collect();
+        assert_eq!(names, ["c", "d", "a", "b"]);
+    }
+}

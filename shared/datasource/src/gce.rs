@@ -1,0 +1,231 @@
+//! GCE: Google's metadata service, which answers only those who say that they know whom they ask.
+
+use config::{Map, Node, Value};
+use ephemeral::V4;
+use serde_json::json;
+use state::{Instance, Raw};
+use system::{Deadline, Error, Fetch, Result, System, debug, info, warning};
+
+use crate::terms::{Terms, Usual};
+use crate::wire::{Needs, Wire};
+use crate::{
+    ALL_EVENTS, Datasource, Events, Nic, Same, Search, Stage, USUAL_ORDER, dmi, seed, standard, wire,
+};
+
+pub const GCE: Datasource = Datasource {
+    name: "GCE",
+    stages: &[Stage::Local, Stage::Network],
+    find,
+    check: |_, _| Same::CannotTell("only the metadata service knows the instance-id".into()),
+    network_order: USUAL_ORDER,
+    events: Events { usual: &["boot-new-instance", "boot"], served: ALL_EVENTS, hotplug_only: "" },
+};
+
+const USUAL: Usual =
+    Usual { urls: &[], max_wait: 60, timeout: 10, retries: 5, pause: 1, pause_key: "sec_between_retries" };
+const URL: &str = "http://metadata.google.internal/computeMetadata/v1/";
+/// The same where no names can be asked for yet.
+const ADDRESS: &str = "http://169.254.169.254/computeMetadata/v1/";
+const FLAVOR: (&str, &str) = ("Metadata-Flavor", "Google");
+
+fn is_gce(sys: &System) -> bool {
+    let said = |key: &str| dmi::read(sys, key).unwrap_or_default();
+    matches!(&*said("system-product-name"), "Google Compute Engine" | "Google")
+        || said("system-serial-number").starts_with("GoogleCloud-")
+}
+
+fn find(with: &Search<'_>) -> Result<Option<Instance>> {
+    let sys = with.sys;
+    if !with.is_named("GCE") && !is_gce(sys) {
+        debug!(sys, "GCE: firmware is not of it");
+        return Ok(None);
+    }
+    let terms = Terms::read(with, "GCE", &USUAL);
+    let given = with.settings("GCE").and_then(|s| s.get("metadata_url")).and_then(Node::as_str);
+    let urls: Vec<String> = match given {
+        Some(url) => vec![format!("{}/", url.trim_end_matches('/'))],
+        None => vec![URL.into(), ADDRESS.into()],
+    };
+    let metadata = match with.stage {
+        Stage::Network => Some(crawl(&mut Wire::as_it_is(sys), sys, &terms, &urls)?),
+        Stage::Local => {
+            let mut metadata = None;
+            let mut nics: Vec<Nic> = with.machine.nics().likely;
+            nics.sort_by_key(|nic| nic.name != "ens4");
+            let needs =
+                Needs { v4: Some(V4::Dhcp(Vec::new())), v6: None, time: terms.max_wait, probe: Vec::new() };
+            wire::over_nics(with, &nics, &needs, &mut |wire, _| {
+                metadata = Some(crawl(wire, sys, &terms, &urls)?);
+                Ok(true)
+            })?;
+            metadata
+        }
+    };
+    Ok(metadata.map(|(metadata, user_data)| instance(with, metadata, user_data, &urls[0])))
+}
+
+fn crawl(wire: &mut Wire<'_>, sys: &System, terms: &Terms, urls: &[String]) -> Result<(Node, Raw)> {
+    let ask =
+        |url: &String| terms.promptly(Fetch::get(format!("{url}instance/id")).header(FLAVOR.0, FLAVOR.1));
+    let asks: Vec<Fetch> = urls.iter().map(ask).collect();
+    let deadline = Deadline::after(terms.max_wait);
+    let (which, answer) = wire.race(&asks, deadline)?;
+    let base = &urls[which];
+    info!(sys, "GCE: the metadata service is at {base}");
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).trim().to_string();
+    let get = |path: &str| wire::get(sys, terms, format!("{base}{path}"), &[FLAVOR], deadline);
+    let required = |path: &str| get(path)?.ok_or_else(|| Error::new(format!("{base}{path}: there is none")));
+    let attributes = |path: &str| match get(path)? {
+        Some(bytes) => seed::parse_map(path, &bytes),
+        None => Ok(Map::new().into()),
+    };
+    let zone = text(required("instance/zone")?);
+    let name = text(required("instance/hostname")?);
+    let instance = attributes("instance/attributes/?recursive=True")?;
+    let project = attributes("project/attributes/?recursive=True")?;
+    let mut metadata = Map::new();
+    metadata.insert("instance-id", text(answer.body));
+    metadata.insert("availability-zone", zone.rsplit('/').next().unwrap_or_default());
+    metadata.insert("local-hostname", name);
+    let keys = keys(&instance, &project);
+    metadata.insert("public-keys-data", keys.into_iter().map(Node::from).collect::<Vec<_>>());
+    let user_data = user_data(sys, &instance);
+    metadata.insert("instance-data", instance);
+    metadata.insert("project-data", project);
+    Ok((metadata.into(), user_data))
+}
+
+fn user_data(sys: &System, attributes: &Node) -> Raw {
+    let text = |key: &str| attributes.get(key).and_then(Node::scalar_text).filter(|t| !t.is_empty());
+    let Some(data) = text("user-data") else { return Raw::default() };
+    let bytes = match text("user-data-encoding").as_deref() {
+        None => data.into_bytes(),
+        Some("base64") => match encoding::base64::decode(data.as_bytes()) {
+            Some(decoded) => decoded,
+            None => {
+                warning!(sys, "GCE: user-data says that it is base64, and is not; it is taken as it is");
+                data.into_bytes()
+            }
+        },
+        Some(_) => {
+            warning!(sys, "GCE: user-data-encoding: expected base64; the user-data are taken as they are");
+            data.into_bytes()
+        }
+    };
+    Raw(vec![bytes])
+}
+
+/// The lines `USER:KEY` that are meant for this instance: its own, and the project's unless it wants none.
+fn keys(instance: &Node, project: &Node) -> Vec<String> {
+    let lines = |node: &Node, key: &str| -> Vec<String> {
+        node.get(key).and_then(Node::as_str).into_iter().flat_map(str::lines).map(Into::into).collect()
+    };
+    let mut keys = [lines(instance, "sshKeys"), lines(instance, "ssh-keys")].concat();
+    let block = instance.get("block-project-ssh-keys").and_then(Node::scalar_text).unwrap_or_default();
+    if !block.eq_ignore_ascii_case("true") && instance.get("sshKeys").is_none() {
+        keys.extend([lines(project, "ssh-keys"), lines(project, "sshKeys")].concat());
+    }
+    keys
+}
+
+/// The keys among these lines for the user that this machine has, unless their time is over. `now` in seconds of 1970.
+fn usable(lines: &[String], user: &str, now: u64) -> Vec<String> {
+    let of_line = |line: &String| {
+        let (whose, key) = line.split_once(':')?;
+        let fits = line.is_ascii() && (whose == "cloudinit" || whose == user) && !is_over(key, now);
+        fits.then(|| key.trim().to_string()).filter(|key| !key.is_empty())
+    };
+    lines.iter().filter_map(of_line).collect()
+}
+
+/// Google's own tools write when a key ends into its comment; what cannot be read never ends.
+fn is_over(key: &str, now: u64) -> bool {
+    let mut words = key.trim().splitn(4, ' ');
+    let (Some("google-ssh"), Some(more)) = (words.nth(2), words.next()) else { return false };
+    let Ok(json) = serde_json::from_str::<serde_json::Value>(more) else { return false };
+    json["expireOn"].as_str().and_then(seconds).is_some_and(|end| end < now as i64)
+}
+
+/// `2018-12-04T20:12:00+0000` in seconds of 1970.
+fn seconds(text: &str) -> Option<i64> {
+    let number = |range: std::ops::Range<usize>| text.get(range)?.parse::<i64>().ok();
+    if text.len() != 24 || !text.is_ascii() || text.get(10..11) != Some("T") {
+        return None;
+    }
+    let (year, month, day) = (number(0..4)?, number(5..7)?, number(8..10)?);
+    if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+        return None;
+    }
+    // Days of the civil calendar, with years that begin in March.
+    let (y, m) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let days =
+        y * 365 + y.div_euclid(4) - y.div_euclid(100) + y.div_euclid(400) + (153 * m + 2) / 5 + day - 719_469;
+    let zone = (number(20..22)? * 60 + number(22..24)?) * 60;
+    let zone = if text.get(19..20) == Some("-") { -zone } else { zone };
+    Some(days * 86_400 + number(11..13)? * 3600 + number(14..16)? * 60 + number(17..19)? - zone)
+}
+
+fn instance(with: &Search<'_>, metadata: Node, user_data: Raw, url: &str) -> Instance {
+    let class = if with.stage == Stage::Local { "DataSourceGCELocal" } else { "DataSourceGCE" };
+    let mut instance = standard::instance("GCE", class, format!("metadata ({url})"));
+    standard::fill(&mut instance, &metadata);
+    let first = |name: String| name.split('.').next().unwrap_or_default().to_string();
+    instance.local_hostname = instance.local_hostname.map(first);
+    let zone = instance.availability_zone.as_deref();
+    instance.region = zone.and_then(|z| z.rsplit_once('-')).map(|(region, _)| region.to_string());
+    let user = with.config.at_path(&["system_info", "default_user", "name"]).and_then(Node::as_str);
+    let lines: Vec<String> = match metadata.get("public-keys-data").map(|n| &n.value) {
+        Some(Value::Seq(lines)) => lines.iter().filter_map(|n| n.as_str().map(Into::into)).collect(),
+        _ => Vec::new(),
+    };
+    instance.public_keys = usable(&lines, user.unwrap_or_default(), with.sys.clock().wall().as_secs());
+    instance.user_data = user_data;
+    instance.crawled = json!({ "meta_data": metadata.to_json() });
+    instance
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ends_of_keys() {
+        for (text, expected) in [
+            ("1970-01-01T00:00:00+0000", Some(0)),
+            ("2018-12-04T20:12:00+0000", Some(1_543_954_320)),
+            ("2018-12-04T20:12:00-0130", Some(1_543_954_320 + 5400)),
+            ("2024-02-29T00:00:00+0000", Some(1_709_164_800)),
+            ("2018-12-04 20:12:00+0000", None),
+            ("2018-13-04T20:12:00+0000", None),
+            ("soon", None),
+        ] {
+            assert_eq!(seconds(text), expected, "{text}");
+        }
+        let lines: Vec<String> = [
+            "debian:ssh-rsa A google-ssh {\"expireOn\":\"2018-12-04T20:12:00+0000\"}",
+            "debian:ssh-rsa B google-ssh {\"expireOn\":\"2118-12-04T20:12:00+0000\"}",
+            "debian:ssh-rsa C google-ssh {\"expireOn\":\"never\"}",
+            "debian:ssh-rsa D me@here",
+            "cloudinit:ssh-rsa E",
+            "somebody:ssh-rsa F",
+            "debian:ssh-rsa G \u{fc}",
+            "no key",
+        ]
+        .map(Into::into)
+        .to_vec();
+        let kept = usable(&lines, "debian", 1_700_000_000);
+        let letters: Vec<&str> = kept.iter().filter_map(|k| k.split(' ').nth(1)).collect();
+        assert_eq!(letters, ["B", "C", "D", "E"]);
+    }
+
+    #[test]
+    fn whose_keys() {
+        let of = |instance: &str| {
+            let node = |text: &str| config::yaml::parse("t", text).map(|p| p.root).unwrap_or_default();
+            keys(&node(instance), &node("{ssh-keys: 'p:1', sshKeys: 'p:2'}")).join(" ")
+        };
+        assert_eq!(of("{ssh-keys: \"i:1\\ni:2\"}"), "i:1 i:2 p:1 p:2");
+        assert_eq!(of("{sshKeys: 'i:3', ssh-keys: 'i:1'}"), "i:3 i:1");
+        assert_eq!(of("{ssh-keys: 'i:1', block-project-ssh-keys: 'True'}"), "i:1");
+    }
+}

@@ -1,0 +1,149 @@
+//! Hetzner: metadata in YAML at a link-local address of either family. Firmware's serial number is the instance-id.
+
+use config::{Map, Node};
+use ephemeral::{V4, V6};
+use serde_json::json;
+use state::{Instance, Raw};
+use system::{Deadline, Error, Fetch, Result, System, debug, warning};
+
+use crate::terms::{Terms, Usual};
+use crate::wire::{Needs, Wire};
+use crate::{ALL_EVENTS, Datasource, Events, Search, Stage, USUAL_ORDER, dmi, seed, standard, wire};
+
+pub const HETZNER: Datasource = Datasource {
+    name: "Hetzner",
+    stages: &[Stage::Local],
+    find,
+    check: standard::check_serial,
+    network_order: USUAL_ORDER,
+    events: Events {
+        usual: &["boot-new-instance", "boot", "hotplug"],
+        served: ALL_EVENTS,
+        hotplug_only: "ATTR{address}==\"86:*\"",
+    },
+};
+
+const USUAL: Usual = Usual {
+    urls: &["http://[fe80::a9fe:a9fe]/hetzner/v1", "http://169.254.169.254/hetzner/v1"],
+    max_wait: 120,
+    timeout: 2,
+    retries: 60,
+    pause: 2,
+    pause_key: "sleep_time",
+};
+
+/// What was read.
+struct Crawled {
+    metadata: Node,
+    private: Node,
+    user_data: Vec<u8>,
+}
+
+fn find(with: &Search<'_>) -> Result<Option<Instance>> {
+    let sys = with.sys;
+    if !with.is_named("Hetzner") && dmi::read(sys, "system-manufacturer").as_deref() != Some("Hetzner") {
+        debug!(sys, "Hetzner: firmware is not of it");
+        return Ok(None);
+    }
+    let Some(serial) = dmi::read(sys, "system-serial-number") else {
+        return Err(Error::new("firmware has no serial number, which is a Hetzner instance's id"));
+    };
+    let terms = Terms::read(with, "Hetzner", &USUAL);
+    let nics = with.machine.nics();
+    let first = nics.likely.get(..1).unwrap_or_default();
+    let mut crawled = None;
+    let needs = Needs {
+        v4: Some(V4::Dhcp(Vec::new())),
+        v6: Some(V6::LinkLocal),
+        time: terms.max_wait,
+        probe: first.iter().flat_map(|nic| probes(&terms, &nic.name)).collect(),
+    };
+    wire::over_nics(with, first, &needs, &mut |wire, nic| {
+        crawled = Some(crawl(wire, nic, sys, &terms)?);
+        Ok(true)
+    })?;
+    crawled.map(|crawled| instance(with, &serial, crawled)).transpose()
+}
+
+fn probes(terms: &Terms, nic: &str) -> Vec<Fetch> {
+    let url = |url: &String| format!("{}/metadata/instance-id", standard::with_zone(url, nic));
+    terms.urls.iter().map(|base| Fetch::get(url(base))).collect()
+}
+
+fn crawl(wire: &mut Wire<'_>, nic: &str, sys: &System, terms: &Terms) -> Result<Crawled> {
+    let deadline = Deadline::after(terms.max_wait);
+    let bases: Vec<String> = terms.urls.iter().map(|url| standard::with_zone(url, nic)).collect();
+    let ask = |base: &String| terms.patiently(Fetch::get(format!("{base}/metadata")));
+    let asks: Vec<Fetch> = bases.iter().map(ask).collect();
+    let (which, answer) = wire.race(&asks, deadline)?;
+    let base = &bases[which];
+    debug!(sys, "Hetzner: the metadata service is at {base}");
+    let get = |path: &str| wire::get(sys, terms, format!("{base}/{path}"), &[], deadline);
+    let metadata = seed::parse_map("Hetzner's metadata", &answer.body)?;
+    // That there is no private network is an answer too: nothing.
+    let private = get("metadata/private-networks")?.unwrap_or_default();
+    let private = config::yaml::parse_bytes("Hetzner's private networks", &private);
+    let private = private.map_err(|e| Error::new(e.to_string()))?.root;
+    Ok(Crawled { metadata, private, user_data: get("userdata")?.unwrap_or_default() })
+}
+
+fn instance(with: &Search<'_>, serial: &str, crawled: Crawled) -> Result<Instance> {
+    let Crawled { metadata, private, user_data } = crawled;
+    let id = metadata.get("instance-id").and_then(Node::scalar_text).unwrap_or_default();
+    if id != serial {
+        return Err(Error::new(format!(
+            "the metadata are of instance '{id}', and firmware is of '{serial}'"
+        )));
+    }
+    let mut ours = Map::new();
+    for (key, theirs) in [
+        ("instance-id", "instance-id"),
+        ("local-hostname", "hostname"),
+        ("network-config", "network-config"),
+        ("public-keys", "public-keys"),
+    ] {
+        ours.insert(key, metadata.get(theirs).cloned().unwrap_or_default());
+    }
+    ours.insert("private-networks", private.clone());
+    let ours = Node::from(ours);
+    let mut instance = standard::instance("Hetzner", "DataSourceHetzner", "unknown".into());
+    standard::fill(&mut instance, &ours);
+    let Some(config) = metadata.get("network-config").filter(|n| n.as_map().is_some()) else {
+        return Err(Error::new("the metadata have no network-config"));
+    };
+    instance.network = Some(standard::network(with_private(with, config, &private), "Hetzner's metadata"));
+    instance.user_data = standard::maybe_base64(user_data);
+    let vendor = metadata.get("vendor_data").and_then(Node::scalar_text).filter(|v| !v.is_empty());
+    instance.vendor_data = Raw(vendor.map(String::into_bytes).into_iter().collect());
+    instance.crawled = json!({ "meta_data": ours.to_json() });
+    Ok(instance)
+}
+
+/// The configuration with DHCP on the NICs of private networks.
+fn with_private(with: &Search<'_>, config: &Node, private: &Node) -> Node {
+    let mut config = config.clone();
+    let nics = private.as_seq().unwrap_or_default();
+    if nics.is_empty() {
+        return config;
+    }
+    let known = with.machine.nics().configurable;
+    let mut entries = config.get("config").and_then(Node::as_seq).unwrap_or_default().to_vec();
+    for nic in nics {
+        let mac = nic.get("mac_address").and_then(Node::as_str).unwrap_or_default().to_lowercase();
+        let Some(name) = known.iter().find(|nic| nic.mac == mac).map(|nic| nic.name.as_str()) else {
+            warning!(with.sys, "Hetzner: no NIC here has the MAC '{mac}' of a private network");
+            continue;
+        };
+        let subnet = Map::from_iter([(Node::from("ipv4"), Node::from(true)), ("type".into(), "dhcp".into())]);
+        let mut entry = Map::new();
+        entry.insert("type", "physical");
+        entry.insert("mac_address", mac.as_str());
+        entry.insert("name", name);
+        entry.insert("subnets", vec![Node::from(subnet)]);
+        entries.push(entry.into());
+    }
+    if let Some(map) = config.as_map_mut() {
+        map.insert("config", entries);
+    }
+    config
+}

@@ -1,0 +1,182 @@
+//! OpenStack's own format: the same files on a config drive and below a metadata service's `openstack/`. Here they are
+//! read and put in our words; where they come from is the caller's.
+
+use std::collections::BTreeMap;
+
+use config::{Map, Node, Value};
+use serde_json::{Value as Json, json};
+use state::{Instance, Network, Raw};
+use system::{Error, Result, System, debug, warning};
+
+/// OpenStack's versions that are understood, oldest first.
+const VERSIONS: [&str; 8] = [
+    "2012-08-10",
+    "2013-04-04",
+    "2013-10-17",
+    "2015-10-15",
+    "2016-06-30",
+    "2016-10-06",
+    "2017-02-22",
+    "2018-08-27",
+];
+
+/// What was read.
+#[derive(Debug, Clone, Default)]
+pub struct Read {
+    pub version: u8,
+    pub metadata: Node,
+    pub ec2: Node,
+    pub user_data: Raw,
+    pub vendor_data: Raw,
+    pub vendor_data2: Raw,
+    pub network_data: Option<Json>,
+    /// Interfaces file, by older OpenStack.
+    pub eni: Option<String>,
+    pub files: BTreeMap<String, Vec<u8>>,
+    pub random_seed: Option<String>,
+}
+
+/// Reads one file by its path from the top (`openstack/latest/meta_data.json`); `None`: there is none.
+pub type Get<'f> = &'f mut dyn FnMut(&str) -> Result<Option<Vec<u8>>>;
+
+/// The newest version that is there and understood.
+pub fn version(mut has: impl FnMut(&str) -> bool) -> &'static str {
+    VERSIONS.iter().rev().copied().find(|version| has(version)).unwrap_or("latest")
+}
+
+/// A JSON file, if it is there; an error says where it stops being one. `top` is for messages.
+pub fn json_file(top: &str, path: &str, get: Get<'_>) -> Result<Option<Json>> {
+    let Some(bytes) = get(path)? else { return Ok(None) };
+    serde_json::from_slice(&bytes)
+        .map(Some)
+        .map_err(|e| Error::new(format!("{top}/{path}:{}:{}: not valid JSON", e.line(), e.column())))
+}
+
+/// Reads one version's files. An error when what has to be there is not.
+pub fn read(sys: &System, top: &str, version: &str, get: Get<'_>) -> Result<Read> {
+    debug!(sys, "{top}: OpenStack's format, version {version}");
+    let path = |name: &str| format!("openstack/{version}/{name}");
+    let at = |name: &str| format!("{top}/{}", path(name));
+    let Some(json) = json_file(top, &path("meta_data.json"), get)? else {
+        return Err(Error::new(format!("{} is missing", at("meta_data.json"))));
+    };
+    if !json.is_object() {
+        return Err(Error::new(format!("{}: expected a map", at("meta_data.json"))));
+    }
+    let mut metadata = Node::from_json(&json);
+    let id = metadata.get("uuid").filter(|n| !n.is_falsy()).cloned();
+    let Some(id) = id else { return Err(Error::new(format!("{} has no uuid", at("meta_data.json")))) };
+    let mut read = Read { version: 2, ..Read::default() };
+    if let Some(map) = metadata.as_map_mut() {
+        map.insert("instance-id", id);
+        if let Some(name) = map.get("hostname").cloned() {
+            map.insert("local-hostname", name);
+        }
+        read.random_seed = random_seed(sys, &at("meta_data.json"), map.remove("random_seed"));
+    }
+    let mut content = |path: &str| -> Result<Vec<u8>> {
+        let path = format!("openstack/{}", path.trim_start_matches('/'));
+        if path.split('/').any(|part| part == "..") {
+            return Err(Error::new("a content path leads out of the metadata"));
+        }
+        get(&path)?.ok_or_else(|| Error::new(format!("{top}/{path} is missing")))
+    };
+    for file in metadata.get("files").and_then(Node::as_seq).into_iter().flatten() {
+        let text = |key: &str| file.get(key).and_then(Node::as_str);
+        let (Some(path), Some(from)) = (text("path"), text("content_path")) else {
+            let what = "files: expected a path and a content_path";
+            return Err(Error::new(format!("{}: {what}", at("meta_data.json"))));
+        };
+        read.files.insert(path.to_string(), content(from)?);
+    }
+    if let Some(from) = metadata.at_path(&["network_config", "content_path"]).and_then(Node::as_str) {
+        read.eni = Some(String::from_utf8_lossy(&content(from)?).into_owned());
+    }
+    read.network_data = json_file(top, &path("network_data.json"), get)?;
+    read.user_data = Raw(get(&path("user_data"))?.filter(|b| !b.is_empty()).into_iter().collect());
+    read.vendor_data = vendor(sys, json_file(top, &path("vendor_data.json"), get)?);
+    read.vendor_data2 = vendor(sys, json_file(top, &path("vendor_data2.json"), get)?);
+    read.metadata = metadata;
+    Ok(read)
+}
+
+/// The seed as the cloud wrote it, if it is the base64 that it has to be.
+fn random_seed(sys: &System, source: &str, node: Option<Node>) -> Option<String> {
+    let text = node?.as_str()?.to_string();
+    if encoding::base64::decode(text.as_bytes()).is_none() {
+        warning!(sys, "{source}: random_seed: not base64; ignored");
+        return None;
+    }
+    Some(text)
+}
+
+/// OpenStack's vendor data: text, a list of parts, or an object whose `cloud-init` is one of these.
+fn vendor(sys: &System, json: Option<Json>) -> Raw {
+    let inner = match json {
+        Some(Json::Object(mut map)) => map.remove("cloud-init"),
+        other => other,
+    };
+    let items = match inner {
+        Some(Json::Array(items)) => items,
+        Some(Json::String(text)) if text.is_empty() => Vec::new(),
+        Some(Json::Null) | None => Vec::new(),
+        Some(one) => vec![one],
+    };
+    let texts: Vec<Vec<u8>> = items.iter().filter_map(|i| Some(i.as_str()?.as_bytes().to_vec())).collect();
+    if texts.len() < items.len() {
+        let (lost, all) = (items.len() - texts.len(), items.len());
+        warning!(sys, "vendor data: expected text, or a list of texts: {lost} of {all} ignored");
+    }
+    Raw(texts)
+}
+
+impl Read {
+    /// Puts it into an instance; `place` is for messages.
+    pub fn into_instance(self, instance: &mut Instance, place: &str) {
+        instance.random_seed.clone_from(&self.random_seed);
+        crate::standard::fill(instance, &self.metadata);
+        if self.version == 2 {
+            instance.public_keys = crate::standard::public_keys(self.metadata.get("public_keys"));
+            let zone = self.metadata.get("availability_zone").and_then(Node::scalar_text);
+            instance.availability_zone = zone.or(instance.availability_zone.take());
+        }
+        let network = |format: &str, content: Json, file: &str| Network {
+            format: format.into(),
+            content,
+            source: format!("{file} of {place}"),
+            positions: String::new(),
+        };
+        instance.network = match (&self.network_data, &self.eni) {
+            (Some(data), _) if !data.is_null() => {
+                Some(network("network_data.json", data.clone(), "network_data.json"))
+            }
+            (_, Some(eni)) => Some(network("eni", eni.clone().into(), "network interfaces")),
+            _ => None,
+        };
+        instance.devices = devices(&self.ec2);
+        let mut metadata = self.metadata.to_json();
+        // In the instance's data binary values are marked, as upstream's serialiser marks them.
+        if let Some(seed) = self.random_seed.and_then(|seed| encoding::base64::decode(seed.as_bytes())) {
+            metadata["random_seed"] = format!("ci-b64:{}", encoding::base64::encode(&seed)).into();
+        }
+        instance.crawled = json!({
+            "meta_data": metadata,
+            "ec2_metadata": if self.ec2.is_null() { json!({}) } else { self.ec2.to_json() },
+            "network_json": self.network_data,
+        });
+        instance.user_data = self.user_data;
+        instance.vendor_data = self.vendor_data;
+        instance.vendor_data2 = self.vendor_data2;
+    }
+}
+
+/// The names that EC2's part gives to block devices.
+fn devices(ec2: &Node) -> serde_json::Map<String, Json> {
+    let Some(Value::Map(map)) = ec2.get("block-device-mapping").map(|n| &n.value) else {
+        return serde_json::Map::new();
+    };
+    let entry = |(k, v): (&Node, &Node)| {
+        Some((k.as_str()?.to_string(), Json::from(v.as_str()?.trim_start_matches("/dev/"))))
+    };
+    Map::iter(map).filter_map(entry).collect()
+}

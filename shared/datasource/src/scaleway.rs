@@ -1,0 +1,204 @@
+//! Scaleway: metadata over IPv4, or over IPv6 where there is none. User-data are given to whoever asks from a port that
+//! only root has.
+
+use config::{Map, Node};
+use ephemeral::{Lease, V4, V6};
+use serde_json::json;
+use state::{Instance, Network, Raw};
+use system::{Deadline, Error, Fetch, Result, System, debug, info, warning};
+
+use crate::terms::{Terms, Usual};
+use crate::wire::{Needs, Wire};
+use crate::{ALL_EVENTS, Datasource, Events, Same, Search, Stage, USUAL_ORDER, dmi, seed, standard, wire};
+
+pub const SCALEWAY: Datasource = Datasource {
+    name: "Scaleway",
+    stages: &[Stage::Local],
+    find,
+    check: |_, _| Same::CannotTell("only the metadata service knows the instance-id".into()),
+    network_order: USUAL_ORDER,
+    events: Events {
+        usual: &["boot-new-instance", "boot", "boot-legacy"],
+        served: ALL_EVENTS,
+        hotplug_only: "",
+    },
+};
+
+const USUAL: Usual = Usual {
+    urls: &["http://169.254.42.42", "http://[fd00:42::42]"],
+    max_wait: 2,
+    timeout: 10,
+    retries: 3,
+    pause: 1,
+    pause_key: "sec_between_retries",
+};
+/// The service's address and the router to it, which is on the link whatever the address.
+const SERVICE: (&str, &str) = ("169.254.42.42/32", "62.210.0.1");
+/// So many ports are tried, from 1 on: another request may still hold one.
+const LEAST_PORTS: u32 = 2;
+const PORT_PAUSE: std::time::Duration = std::time::Duration::from_secs(5);
+/// For everything after the service has answered.
+const CRAWL: std::time::Duration = std::time::Duration::from_secs(180);
+
+struct Crawled {
+    metadata: Node,
+    user_data: Vec<u8>,
+    vendor_data: Vec<u8>,
+    /// `None`: read over IPv6.
+    lease: Option<Lease>,
+    is_v6: bool,
+    base: String,
+}
+
+fn is_scaleway(with: &Search<'_>) -> bool {
+    dmi::read(with.sys, "system-manufacturer").as_deref() == Some("Scaleway")
+        || with.sys.exists("/var/run/scaleway")
+        || with.command_line.split_whitespace().any(|word| word == "scaleway")
+}
+
+fn find(with: &Search<'_>) -> Result<Option<Instance>> {
+    let sys = with.sys;
+    if !with.is_named("Scaleway") && !is_scaleway(with) {
+        debug!(sys, "Scaleway: firmware is not of it");
+        return Ok(None);
+    }
+    let mut terms = Terms::read(with, "Scaleway", &USUAL);
+    // The user's are further ones.
+    for url in USUAL.urls.iter().rev().map(ToString::to_string) {
+        if !terms.urls.contains(&url) {
+            terms.urls.insert(0, url);
+        }
+    }
+    let nics = with.machine.nics();
+    let mut crawled = None;
+    let needs =
+        Needs { v4: Some(V4::Dhcp(Vec::new())), v6: Some(V6::Routed), time: wire::UP, probe: Vec::new() };
+    let nic = wire::over_nics(with, nics.likely.get(..1).unwrap_or_default(), &needs, &mut |wire, _| {
+        crawled = Some(crawl(wire, sys, &terms)?);
+        Ok(true)
+    })?;
+    let (Some(crawled), Some(nic)) = (crawled, nic) else { return Ok(None) };
+    let mac = nics.likely.iter().find(|n| n.name == nic).map(|n| n.mac.clone()).unwrap_or_default();
+    instance(crawled, &nic, &mac).map(Some)
+}
+
+fn crawl(wire: &mut Wire<'_>, sys: &System, terms: &Terms) -> Result<Crawled> {
+    // Both families may still be coming up.
+    let deadline = Deadline::after(terms.max_wait + terms.timeout);
+    let ask = |base: &String| terms.patiently(Fetch::get(format!("{base}/conf?format=json")));
+    let asks: Vec<Fetch> = terms.urls.iter().map(ask).collect();
+    let (which, answer) = wire.race(&asks, deadline)?;
+    let base = terms.urls[which].clone();
+    info!(sys, "Scaleway: the metadata service is at {base}");
+    let metadata = seed::parse_map("Scaleway's metadata", &answer.body)?;
+    let deadline = Deadline::after(CRAWL);
+    let user_data = privileged(wire, sys, terms, &format!("{base}/user_data/cloud-init"), deadline)?;
+    let vendor_data = privileged(wire, sys, terms, &format!("{base}/vendor_data/cloud-init"), deadline)?;
+    let is_v6 = base.contains("://[");
+    let lease = wire.lease().filter(|_| !is_v6).cloned();
+    Ok(Crawled { metadata, user_data, vendor_data, lease, is_v6, base })
+}
+
+/// What is there for root alone: asked from a port below 1024.
+fn privileged(
+    wire: &mut Wire<'_>,
+    sys: &System,
+    terms: &Terms,
+    url: &str,
+    deadline: Deadline,
+) -> Result<Vec<u8>> {
+    let ports = terms.retries.clamp(LEAST_PORTS, 1023);
+    let mut last = Error::new(format!("{url}: no port was tried"));
+    for port in 1..=ports as u16 {
+        let fetch = Fetch::get(url).timeout(terms.timeout).judged().from_port(port);
+        let failure = match wire.race(&[fetch], deadline) {
+            Ok((_, answer)) if answer.status < 400 => return Ok(answer.body),
+            Ok((_, answer)) if matches!(answer.status, 404 | 410) => return Ok(Vec::new()),
+            Ok((_, answer)) => Error::new(format!("{url}: status {}", answer.status)),
+            Err(e) => e,
+        };
+        warning!(sys, "Scaleway: from port {port}: {failure}");
+        last = failure;
+        if deadline.left() <= PORT_PAUSE {
+            break;
+        }
+        if u32::from(port) < ports {
+            sys.clock().sleep(PORT_PAUSE);
+        }
+    }
+    Err(last)
+}
+
+fn instance(crawled: Crawled, nic: &str, mac: &str) -> Result<Instance> {
+    let Crawled { metadata, user_data, vendor_data, lease, is_v6, base } = crawled;
+    let text = |key: &str| metadata.get(key).and_then(Node::scalar_text).filter(|t| !t.is_empty());
+    let mut instance = standard::instance("Scaleway", "DataSourceScaleway", "unknown".into());
+    instance.id = text("id").ok_or_else(|| Error::new(format!("{base}: the metadata have no id")))?;
+    instance.local_hostname = text("hostname");
+    instance.availability_zone = text("zone");
+    let zone = instance.availability_zone.as_deref();
+    instance.region = zone.and_then(|z| z.rsplit_once('-')).map(|(region, _)| region.to_string());
+    instance.public_keys = keys(&metadata);
+    let raw = |bytes: Vec<u8>| Raw(Some(bytes).filter(|b| !b.is_empty()).into_iter().collect());
+    (instance.user_data, instance.vendor_data) = (raw(user_data), raw(vendor_data));
+    instance.network = Some(network(&metadata, lease.as_ref(), nic, mac));
+    let mut all = metadata.to_json();
+    all["net_in_use"] = if is_v6 { "ipv6" } else { "ipv4" }.into();
+    instance.crawled = json!({ "meta_data": all });
+    Ok(instance)
+}
+
+fn keys(metadata: &Node) -> Vec<String> {
+    let items = |key: &str| metadata.get(key).and_then(Node::as_seq).unwrap_or_default();
+    let own = items("ssh_public_keys").iter().filter_map(|k| k.get("key")?.as_str().map(Into::into));
+    // A tag has no blanks.
+    let tagged = items("tags")
+        .iter()
+        .filter_map(|t| Some(t.as_str()?.strip_prefix("AUTHORIZED_KEY=")?.replace('_', " ")));
+    own.chain(tagged).filter(|key: &String| !key.trim().is_empty()).collect()
+}
+
+/// Version 2: the leased address by DHCP, every other as it stands in the metadata.
+fn network(metadata: &Node, lease: Option<&Lease>, nic: &str, mac: &str) -> Network {
+    let map = |pairs: &[(&str, &str)]| -> Node {
+        Node::from(pairs.iter().map(|(k, v)| (Node::from(*k), Node::from(*v))).collect::<Map>())
+    };
+    let mut device = Map::new();
+    let leased = lease.map(|l| l.address.address.to_string());
+    let (mut addresses, mut routes) = (Vec::new(), Vec::new());
+    let given = metadata.get("public_ips").and_then(Node::as_seq).unwrap_or_default();
+    for ip in given {
+        let text = |key: &str| ip.get(key).and_then(Node::scalar_text).unwrap_or_default();
+        let address = text("address");
+        if leased.as_deref() == Some(&address) {
+            device.insert("dhcp4", true);
+            let mut route = map(&[("to", SERVICE.0), ("via", SERVICE.1)]);
+            if let Some(route) = route.as_map_mut() {
+                route.insert("on-link", true);
+            }
+            routes.push(route);
+            continue;
+        }
+        addresses.push(Node::from(format!("{address}/{}", text("netmask"))));
+        if text("family") == "inet6" {
+            routes.push(map(&[("via", &text("gateway")), ("to", "::/0")]));
+        }
+    }
+    if given.is_empty() {
+        device.insert("dhcp4", true);
+    }
+    if !addresses.is_empty() {
+        device.insert("addresses", addresses);
+    }
+    if !routes.is_empty() {
+        device.insert("routes", routes);
+    }
+    device.insert("match", map(&[("macaddress", mac)]));
+    device.insert("set-name", nic);
+    let mut ethernets = Map::new();
+    ethernets.insert(nic, device);
+    let mut config = Map::new();
+    config.insert("version", 2);
+    config.insert("ethernets", ethernets);
+    standard::network(config.into(), "Scaleway's metadata")
+}

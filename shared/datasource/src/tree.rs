@@ -1,0 +1,175 @@
+//! Metadata as EC2 serves them, and those who copied it: directories of lines, each a leaf or (with `/` at its end)
+//! another directory. Read as a whole into one value.
+
+use config::{Map, Node, Value};
+use system::{Error, Result, System, warning};
+
+/// Asks for one path below the tree's root; `None`: there is none.
+pub type Get<'f> = &'f mut dyn FnMut(&str) -> Result<Option<Vec<u8>>>;
+
+/// Deeper trees, and larger ones, are circles or attacks.
+const DEEPEST: usize = 12;
+const MOST: usize = 5000;
+
+/// The tree below `top`, which ends in `/`. An error when a part of it cannot be read: half of what a cloud says of a
+/// machine would configure it wrongly. A name that is listed and is not there (any more) is left out.
+pub fn read(sys: &System, top: &str, get: Get<'_>) -> Result<Node> {
+    let mut left = MOST;
+    read_directory(sys, top, get, DEEPEST, &mut left)
+}
+
+fn read_directory(sys: &System, path: &str, get: Get<'_>, depth: usize, left: &mut usize) -> Result<Node> {
+    if depth == 0 {
+        return Err(Error::new(format!("{path}: metadata are nested deeper than {DEEPEST} levels")));
+    }
+    let Some(listing) = get(path)? else {
+        warning!(sys, "{path} is listed in the metadata and not there");
+        return Ok(Map::new().into());
+    };
+    let Listing { directories, leaves } = listed(&String::from_utf8_lossy(&listing));
+    *left = left
+        .checked_sub(directories.len() + leaves.len())
+        .ok_or_else(|| Error::new(format!("{path}: the metadata have more than {MOST} entries")))?;
+    let mut map = Map::new();
+    for name in directories {
+        let below = read_directory(sys, &format!("{path}{}/", quoted(&name)), get, depth - 1, left)?;
+        map.insert(name, below);
+    }
+    for (name, place) in leaves {
+        if map.get(&name).is_some() {
+            warning!(sys, "{path}{name} is a directory of the metadata and a value; the value is left out");
+            continue;
+        }
+        match get(&format!("{path}{}", quoted(&place)))? {
+            Some(bytes) => drop(map.insert(name, leaf(bytes))),
+            None => warning!(sys, "{path}{place} is listed in the metadata and not there"),
+        }
+    }
+    Ok(map.into())
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Listing {
+    directories: Vec<String>,
+    /// Names, and where their values are.
+    leaves: Vec<(String, String)>,
+}
+
+fn listed(text: &str) -> Listing {
+    let mut listing = Listing { directories: Vec::new(), leaves: Vec::new() };
+    for line in text.lines().map(str::trim) {
+        let name = line.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+        // Nobody but whoever asks for them has business with these.
+        if name.is_empty() || name == "security-credentials" || name == "." || name == ".." {
+            continue;
+        }
+        if line.ends_with('/') {
+            if !listing.directories.iter().any(|d| d == name) {
+                listing.directories.push(name.to_string());
+            }
+            continue;
+        }
+        let (name, place) = match line.split_once('=') {
+            Some((number, key)) if number.trim().parse::<u32>().is_ok() => {
+                (key, format!("{}/openssh-key", number.trim()))
+            }
+            _ => (name, name.to_string()),
+        };
+        if !listing.leaves.iter().any(|(n, _)| n == name) {
+            listing.leaves.push((name.to_string(), place));
+        }
+    }
+    listing
+}
+
+/// What a leaf holds: JSON, lines, or text. Bytes that are no text are marked for the instance's data.
+pub fn leaf(bytes: Vec<u8>) -> Node {
+    let text = match String::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(e) => return format!("ci-b64:{}", encoding::base64::encode(e.as_bytes())).into(),
+    };
+    if text.starts_with('{')
+        && text.ends_with('}')
+        && let Ok(json) = serde_json::from_str(&text)
+    {
+        return Node::from_json(&json);
+    }
+    if text.contains('\n') {
+        return Value::Seq(text.lines().map(Node::from).collect()).into();
+    }
+    text.into()
+}
+
+/// A name as part of a URL.
+fn quoted(name: &str) -> String {
+    let mut out = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'.' | b'-' | b'~' | b'/' | b':' => {
+                out.push(char::from(byte));
+            }
+            _ => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree(files: &[(&str, &str)]) -> Result<String> {
+        let sys = System::new("/nonexistent");
+        let mut get = |path: &str| {
+            let found = files.iter().find(|(name, _)| *name == path);
+            Ok(found.map(|(_, text)| text.as_bytes().to_vec()))
+        };
+        read(&sys, "m/", &mut get).map(|node| node.to_json().to_string().replace('"', ""))
+    }
+
+    #[test]
+    fn trees() {
+        for (files, expected) in [
+            (&[("m/", "")][..], "{}"),
+            (&[("m/", "a\n b \nnone\n"), ("m/a", "1"), ("m/b", "x\ny\n")], "{a:1,b:[x,y]}"),
+            (&[("m/", "d/\nd"), ("m/d", "1"), ("m/d/", "e"), ("m/d/e", "")], "{d:{e:}}"),
+            (
+                &[
+                    ("m/", "iam/"),
+                    ("m/iam/", "info\nsecurity-credentials/\nsecurity-credentials"),
+                    ("m/iam/info", "{\"a\": 1}"),
+                ],
+                "{iam:{info:{a:1}}}",
+            ),
+            (
+                &[
+                    ("m/", "keys/"),
+                    ("m/keys/", "0=my key\nx=y"),
+                    ("m/keys/0/openssh-key", "ssh-rsa A"),
+                    ("m/keys/x%3Dy", "2"),
+                ],
+                "{keys:{my key:ssh-rsa A,x=y:2}}",
+            ),
+            (
+                &[("m/", "tags/"), ("m/tags/", "my tag"), ("m/tags/my%20tag", "{no json}")],
+                "{tags:{my tag:{no json}}}",
+            ),
+            (&[("m/", "../\n./\n/\n..\n=\n"), ("m/%3D", "1")], "{=:1}"),
+        ] {
+            assert_eq!(tree(files).unwrap(), expected);
+        }
+        assert_eq!(leaf(vec![0xff, 0xfe]).as_str(), Some("ci-b64://4="));
+    }
+
+    #[test]
+    fn bounds() {
+        let sys = System::new("/nonexistent");
+        let e = read(&sys, "m/", &mut |_| Ok(Some(b"again/\n".to_vec()))).unwrap_err().to_string();
+        assert!(e.contains("deeper than"), "{e}");
+        let wide: String = (0..6000).map(|n| format!("x{n}\n")).collect();
+        let e = read(&sys, "m/", &mut |_| Ok(Some(wide.clone().into_bytes()))).unwrap_err().to_string();
+        assert!(e.contains("more than 5000"), "{e}");
+        let e = read(&sys, "m/", &mut |_| Err(Error::new("no"))).unwrap_err();
+        assert_eq!(e.to_string(), "no");
+    }
+}

@@ -1,0 +1,138 @@
+//! The way to a metadata service: the network that there is, or, before the machine's own is configured, one for as
+//! long as metadata is read (`ephemeral`), on one NIC after another. Datasources see neither addresses nor leases, unless
+//! a lease says something that only their cloud means something by.
+
+use std::time::Duration;
+
+use ephemeral::{Ephemeral, Lease, RECORDS, V4, V6, Wants};
+use system::{Deadline, Error, Fetch, Fetched, Result, System, debug, info, warning};
+
+use crate::terms::Terms;
+use crate::{Nic, Search};
+
+/// For a NIC to come up. A cloud's DHCP server answers within a second, or it is none.
+pub const UP: Duration = Duration::from_secs(60);
+/// For a probe. Without a network it fails at once.
+const PROBE: Duration = Duration::from_secs(5);
+
+/// A network that metadata can be read through.
+pub struct Wire<'a> {
+    sys: &'a System,
+    ephemeral: Option<Ephemeral<'a>>,
+}
+
+impl<'a> Wire<'a> {
+    /// The network as it is.
+    pub fn as_it_is(sys: &'a System) -> Wire<'a> {
+        Wire { sys, ephemeral: None }
+    }
+
+    /// The first good answer, and whose it is; all are asked side by side. Each has the tries that it asks for.
+    pub fn race(&mut self, asks: &[Fetch], deadline: Deadline) -> Result<(usize, Fetched)> {
+        match &mut self.ephemeral {
+            Some(ephemeral) => ephemeral.fetch(asks, deadline),
+            None => ephemeral::fetch(self.sys, asks, deadline),
+        }
+    }
+
+    /// What the DHCP server said, if this network is its.
+    pub fn lease(&self) -> Option<&Lease> {
+        self.ephemeral.as_ref()?.lease()
+    }
+}
+
+/// What a datasource wants of a NIC before the machine has a network.
+pub struct Needs {
+    pub v4: Option<V4>,
+    pub v6: Option<V6>,
+    /// For a NIC to come up, if less than the usual minute.
+    pub time: Duration,
+    /// If one of these answers already, over a network that somebody else has made, none is made.
+    pub probe: Vec<Fetch>,
+}
+
+/// What is asked over a network: `false` if it does not lead to metadata. The name is of the NIC that it is on.
+pub type Ask<'f, 'a> = &'f mut dyn FnMut(&mut Wire<'a>, &str) -> Result<bool>;
+
+/// Asks over each of these NICs in turn until one leads to metadata, and says which that was. Where no network can or
+/// may be made (a plan, another root), over the one that there is.
+pub fn over_nics<'a>(
+    with: &Search<'a>,
+    nics: &[Nic],
+    needs: &Needs,
+    ask: Ask<'_, 'a>,
+) -> Result<Option<String>> {
+    let sys = with.sys;
+    if !sys.is_live() || sys.is_planned() {
+        let name = nics.first().map(|nic| nic.name.clone()).unwrap_or_default();
+        return Ok(ask(&mut Wire::as_it_is(sys), &name)?.then_some(name));
+    }
+    if nics.is_empty() {
+        return Err(Error::new("there is no NIC that could lead to metadata"));
+    }
+    if !needs.probe.is_empty() && ephemeral::answers(sys, &needs.probe, Deadline::after(PROBE)).is_some() {
+        debug!(sys, "the metadata service answers over the network that there is");
+        let name = nics.first().map(|nic| nic.name.clone()).unwrap_or_default();
+        return Ok(ask(&mut Wire::as_it_is(sys), &name)?.then_some(name));
+    }
+    let records = with.layout.run(RECORDS);
+    let mut failures = Vec::new();
+    for nic in nics {
+        debug!(sys, "a network for metadata is tried on {} ({})", nic.name, nic.mac);
+        let wants = Wants { nic: &nic.name, v4: needs.v4.clone(), v6: needs.v6, records: &records };
+        let asked = Ephemeral::up(sys, &wants, Deadline::after(UP.min(needs.time))).and_then(|ephemeral| {
+            let mut wire = Wire { sys, ephemeral: Some(ephemeral) };
+            ask(&mut wire, &nic.name)
+        });
+        match asked {
+            Ok(true) => {
+                info!(sys, "metadata is reached through {}", nic.name);
+                return Ok(Some(nic.name.clone()));
+            }
+            Ok(false) => debug!(sys, "{} leads to no metadata", nic.name),
+            Err(e) => {
+                if nics.len() > 1 {
+                    warning!(sys, "{}: {e}", nic.name);
+                }
+                failures.push(e);
+            }
+        }
+    }
+    failures.into_iter().next().map_or(Ok(None), Err)
+}
+
+/// One request to a service that has answered before; a refusal is an answer.
+pub fn ask(
+    sys: &System,
+    terms: &Terms,
+    url: String,
+    headers: &[(&str, &str)],
+    deadline: Deadline,
+) -> Result<Fetched> {
+    let fetch = headers.iter().fold(Fetch::get(url), |fetch, (name, value)| fetch.header(name, value));
+    sys.fetch(&terms.promptly(fetch.judged().until(deadline)))
+}
+
+/// What is there; `None` where there is none.
+pub fn get(
+    sys: &System,
+    terms: &Terms,
+    url: String,
+    headers: &[(&str, &str)],
+    deadline: Deadline,
+) -> Result<Option<Vec<u8>>> {
+    let answer = ask(sys, terms, url.clone(), headers, deadline)?;
+    match answer.status {
+        404 | 410 => Ok(None),
+        400.. => Err(Error::new(format!("{url}: status {}", answer.status))),
+        _ => Ok(Some(answer.body)),
+    }
+}
+
+/// The router that DHCP names on a NIC, for policy routing; what was asked for is given back.
+pub fn router(with: &Search<'_>, nic: &str) -> Result<Option<std::net::Ipv4Addr>> {
+    let records = with.layout.run(RECORDS);
+    let wants = Wants { nic, v4: Some(V4::Dhcp(Vec::new())), v6: None, records: &records };
+    let ephemeral = Ephemeral::up(with.sys, &wants, Deadline::after(UP / 4))?;
+    Ok(ephemeral.lease().and_then(Lease::router))
+}

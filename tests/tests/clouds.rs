@@ -1,0 +1,201 @@
+//! Clouds with a metadata service: a machine whose only NIC leads to DHCP and metadata, through the local and the network
+//! stage, beside what Debian's cloud-init 26.2 made of the same server (`FIRSTLIGHT_RECORD`). And servers that fail:
+//! silent, slow, refusing, talking nonsense. Whatever comes of it, the network is afterwards what it was.
+
+use std::time::{Duration, Instant};
+
+use tests::Cloud;
+
+/// No longer than this, in seconds, is a service waited for that does not answer.
+const SHORT: &str = "datasource: {Ec2: {max_wait: 3, timeout: 1}}\n";
+
+#[test]
+fn ec2_as_upstream() {
+    Cloud::new("ec2").dhcp(&[]).compare_with_upstream();
+}
+
+#[test]
+fn openstack_as_upstream() {
+    Cloud::new("openstack").dhcp(&[]).compare_with_upstream();
+}
+
+#[test]
+fn hetzner_as_upstream() {
+    Cloud::new("hetzner").dhcp(&[]).compare_with_upstream();
+}
+
+#[test]
+fn digitalocean_as_upstream() {
+    // Upstream wants a piece of hardware for its link-local address; over a network that is there it does not.
+    let cloud = Cloud::new("digitalocean");
+    cloud.config("datasource: {DigitalOcean: {use_ip4LL: false}}\n");
+    cloud.net.in_machine(&["ip", "link", "set", "c0", "up"]);
+    cloud.net.in_machine(&["ip", "address", "add", "169.254.9.9/16", "dev", "c0"]);
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    cloud.compare_with_upstream();
+    if std::env::var_os("FIRSTLIGHT_RECORD").is_none() {
+        // And with an address that we give ourselves.
+        Cloud::new("digitalocean").compare_with_upstream();
+    }
+}
+
+#[test]
+fn gce_as_upstream() {
+    Cloud::new("gce").dhcp(&[]).compare_with_upstream();
+}
+
+#[test]
+fn vultr_as_upstream() {
+    Cloud::new("vultr").dhcp(&[]).compare_with_upstream();
+}
+
+#[test]
+fn scaleway_as_upstream() {
+    Cloud::new("scaleway").dhcp(&[]).compare_with_upstream();
+}
+
+/// What local and network stage make of a cloud; and how long they took.
+fn outcome(cloud: &Cloud) -> (String, Duration) {
+    let began = Instant::now();
+    let boot = cloud.boot(&["local", "network"]);
+    assert!(boot.came_to_its_end(), "{:?}\n{}\n{}", boot.codes, boot.output, cloud.log());
+    let name = cloud.file("/run/cloud-init/cloud-id");
+    (name.trim().to_string(), began.elapsed())
+}
+
+#[test]
+fn servers_that_fail() {
+    for (name, fault, words) in [
+        ("silent", "* . silent", &["in time"][..]),
+        ("none", "* . 404", &["status 404", "gives no token"]),
+        ("off", "PUT . 403", &["status 403", "switched off"]),
+        ("errors", "* . 500", &["status 500"]),
+        ("busy", "* . 503", &["status 503"]),
+        ("garbage", "* . garbage", &["searching DataSourceEc2"]),
+        ("denied", "GET . 401", &["status 401"]),
+        ("broken", "GET local-ipv4s 500", &["local-ipv4s", "status 500"]),
+        ("cut", "GET meta-data/$ cut", &["searching DataSourceEc2", "meta-data/"]),
+    ] {
+        let cloud = Cloud::new("ec2").dhcp(&[]);
+        cloud.config("datasource: {Ec2: {max_wait: 3, timeout: 1, retries: 1}}\n");
+        cloud.fault(fault);
+        let (id, took) = outcome(&cloud);
+        assert_eq!(id, "none", "{name}: {}", cloud.log());
+        let says = |words: &[&str]| cloud.says(&[&["[WARNING]"][..], words].concat());
+        assert!(says(words), "{name}: {}", cloud.log());
+        assert!(took < Duration::from_secs(20), "{name} took {took:?}");
+    }
+}
+
+#[test]
+fn servers_that_get_well() {
+    for (name, fault, words) in [
+        ("expired", "GET user-data once:401", &["token is not taken any more"][..]),
+        ("slow", "* instance slow:0.5", &[]),
+        ("hiccup", "GET local-ipv4s once:500", &[]),
+        ("starting", "PUT . once:500", &[]),
+        ("gone", "GET hostname 404", &["hostname is listed in the metadata and not there"]),
+    ] {
+        let cloud = Cloud::new("ec2").dhcp(&[]);
+        cloud.fault(fault);
+        let (id, _) = outcome(&cloud);
+        assert_eq!(id, "aws", "{name}: {}", cloud.log());
+        assert!(cloud.says(words), "{name}: {}", cloud.log());
+        assert!(cloud.file("/home/debian/.ssh/authorized_keys").contains(" zoe"), "{name}");
+    }
+}
+
+#[test]
+fn no_dhcp_server() {
+    let cloud = Cloud::new("ec2");
+    cloud.config(SHORT);
+    let (id, took) = outcome(&cloud);
+    assert!(id == "none" && cloud.says(&["no DHCP server has answered"]), "{}", cloud.log());
+    assert!(took < Duration::from_secs(20), "{took:?}");
+    assert_eq!(cloud.requests(), "");
+}
+
+#[test]
+fn over_ipv6_alone() {
+    let cloud = Cloud::new("ec2").router();
+    cloud.net.in_cloud(&["ip", "address", "add", "fd00:ec2::254/128", "dev", "lo"]);
+    cloud.config("datasource: {Ec2: {max_wait: 30}}\n");
+    let (id, _) = outcome(&cloud);
+    assert!(id == "aws" && cloud.says(&["metadata service is at http://[fd00:ec2::254]"]), "{}", cloud.log());
+    let data = cloud.file("/run/cloud-init/instance-data.json");
+    assert!(data.contains("metadata (http://[fd00:ec2::254])"), "{data}");
+}
+
+#[test]
+fn over_the_link_alone() {
+    for (case, says) in [
+        ("openstack", "metadata (http://[fe80::a9fe:a9fe%25c0])"),
+        ("hetzner", "\"instance_id\": \"12345678\""),
+    ] {
+        let cloud = Cloud::new(case);
+        cloud.net.in_cloud(&["ip", "address", "add", "fe80::a9fe:a9fe/64", "dev", "s0"]);
+        let (id, _) = outcome(&cloud);
+        assert_eq!(id, case, "{}", cloud.log());
+        let data = cloud.file("/run/cloud-init/instance-data.json");
+        assert!(data.contains(says), "{data}\n{}", cloud.log());
+        let strangers = cloud.requests().lines().any(|l| l.contains("10.0.0."));
+        assert!(!strangers && cloud.requests().contains("fe80::"), "{}", cloud.requests());
+    }
+}
+
+/// networkd, or NetworkManager, has the NIC already: a restart, or an initramfs with the network.
+#[test]
+fn a_lease_that_somebody_holds() {
+    for (name, path) in [
+        ("systemd-networkd", "/run/systemd/netif/leases/INDEX"),
+        ("NetworkManager", "/var/lib/NetworkManager/internal-ab-cd-c0.lease"),
+    ] {
+        // Nobody answers DHCP here.
+        let cloud = Cloud::new("ec2");
+        cloud.net.in_machine(&["ip", "link", "set", "c0", "up"]);
+        cloud.net.in_machine(&["ip", "address", "add", "10.0.0.70/24", "dev", "c0"]);
+        cloud.net.in_machine(&["ip", "route", "add", "default", "via", "10.0.0.1", "dev", "c0"]);
+        let index = cloud.net.in_machine(&["cat", "/sys/class/net/c0/ifindex"]);
+        let lease = "ADDRESS=10.0.0.70\nNETMASK=255.255.255.0\nROUTER=10.0.0.1\nSERVER_ADDRESS=10.0.0.1\n";
+        cloud.put(&path.replace("INDEX", index.trim()), lease);
+        let device = format!("/run/NetworkManager/devices/{}", index.trim());
+        cloud.put(&device, if name == "NetworkManager" { "connection-uuid=ab-cd\n" } else { "managed=0\n" });
+        std::thread::sleep(Duration::from_secs(3));
+        let (id, took) = outcome(&cloud);
+        assert!(id == "aws" && cloud.says(&[name, "holds a lease already", "10.0.0.70"]), "{}", cloud.log());
+        assert!(took < Duration::from_secs(15), "{took:?}");
+    }
+}
+
+/// The local stage is killed while it reads: the network stage undoes what it left, and reads itself.
+#[test]
+fn killed_while_reading() {
+    let cloud = Cloud::new("ec2").dhcp(&[]).limit(2);
+    cloud.fault("GET user-data slow:9");
+    let boot = cloud.boot_killed(&["local"]);
+    assert_eq!(boot.code("local"), 124, "{}", cloud.log());
+    assert!(cloud.net.state().contains("10.0.0.60"), "it was at work: {}", cloud.net.state());
+    cloud.fault("");
+    let cloud = cloud.limit(60);
+    let boot = cloud.boot_killed(&["network"]);
+    assert!(boot.succeeded() || boot.came_to_its_end(), "{}", boot.output);
+    assert!(!cloud.net.state().contains("10.0.0.60"), "undone: {}", cloud.net.state());
+    assert_eq!(cloud.file("/run/cloud-init/cloud-id").trim(), "aws", "{}", cloud.log());
+}
+
+#[test]
+fn who_is_asked_at_all() {
+    let strict = "datasource: {Ec2: {strict_id: true, max_wait: 3}}\n";
+    let never = "datasource: {Ec2: {max_wait: 0}}\n";
+    for (case, config, words) in [
+        ("hetzner", strict, "strict_id wants one"),
+        ("ec2", never, "max_wait is 0"),
+        ("hetzner", "datasource: {Ec2: {max_wait: 2}}\n", "is asked once the network is up"),
+    ] {
+        let cloud = Cloud::new(case).dhcp(&[]);
+        cloud.config(&format!("datasource_list: [Ec2, None]\n{config}"));
+        let (id, _) = outcome(&cloud);
+        assert!(id == "none" && cloud.says(&["Ec2", words]), "{}", cloud.log());
+        assert_eq!(cloud.requests(), "");
+    }
+}
