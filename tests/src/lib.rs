@@ -5,6 +5,7 @@
 //! must hold for it, or they ask for something that users do not have today.
 
 mod check;
+mod explain;
 mod facts;
 mod machine;
 mod net;
@@ -15,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 pub use check::{first_boot, new_instance, second_boot};
+pub use explain::{explained, install_explain};
 pub use facts::Facts;
 pub use machine::Machine;
 pub use net::{Net, Ran};
