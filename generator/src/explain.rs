@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use crate::facts::Facts;
 use crate::identify::{self, Plan};
-use crate::log::Log;
+use crate::log::{Log, printable};
 use crate::places::{Doors, Env, Places};
 use crate::table;
 use crate::verdict::{Decision, Verdict};
@@ -43,7 +43,7 @@ pub fn run(arguments: &[String], env: &Env, root: &str) -> ExitCode {
     let plan = identify::plan(&facts);
     let lines = lines(&facts, &plan);
     log.problems(&doors);
-    let text = if json { as_json(&facts, &plan, &lines) } else { as_text(&facts, &plan, &lines) };
+    let text = if json { as_json(&facts, &plan, &lines) } else { printable(&as_text(&facts, &plan, &lines)) };
     // A reader that went away is no failure.
     let _ = std::io::stdout().write_all(text.as_bytes());
     crate::let_go(&doors);

@@ -134,7 +134,7 @@ impl<'a> Facts<'a> {
 
     /// The DMI fields, also in a container, where they are the host's.
     pub fn raw_dmi(&self) -> &Dmi {
-        self.dmi.get_or_init(|| dmi::read(self.doors, &self.places.dmi))
+        self.dmi.get_or_init(|| dmi::read(self))
     }
 
     /// The DMI fields, empty in a container.

@@ -15,7 +15,7 @@ const DIRECTORIES: [&str; 4] = ["/sbin", "/usr/sbin", "/bin", "/usr/bin"];
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Said {
     pub stdout: Vec<u8>,
-    pub stderr: Vec<u8>,
+    pub code: i32,
 }
 
 /// Programs that hung.
@@ -31,6 +31,12 @@ impl Facts<'_> {
         named.into_iter().find_map(|candidate| host.which(&candidate))
     }
 
+    /// A program that says something of the machine that it runs on: not asked about an image in a folder.
+    pub fn program_of_machine(&self, name: &str) -> Option<String> {
+        let is_ours = self.doors.root.is_live() || self.env.contains_key("PATH_ROOT");
+        is_ours.then(|| self.program(name)).flatten()
+    }
+
     /// Runs a program by its path; whatever its exit code is, its output counts. `None`: it could not be run,
     /// or took too long.
     pub fn ask(&self, argv: &[&str], limit: Duration) -> Option<Said> {
@@ -43,7 +49,7 @@ impl Facts<'_> {
         let path = search_path(self.env.get("PATH").map(String::as_str));
         let command = Command::new(argv.iter().copied()).env("PATH", path).timeout(limit).accept_all();
         match self.doors.host().run(&command) {
-            Ok(finished) => Some(Said { stdout: finished.stdout, stderr: finished.stderr }),
+            Ok(finished) => Some(Said { stdout: finished.stdout, code: finished.code }),
             Err(e) => {
                 self.log.warning(e.to_string());
                 self.hung.0.borrow_mut().push(program);

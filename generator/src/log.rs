@@ -61,7 +61,7 @@ impl Log {
     pub fn line(&self, level: u32, text: impl AsRef<str>) {
         if level <= self.level {
             let mut lines = self.lines.borrow_mut();
-            lines.push_str(text.as_ref());
+            lines.push_str(&printable(text.as_ref()));
             lines.push('\n');
         }
     }
@@ -75,7 +75,7 @@ impl Log {
     }
 
     fn loud(&self, kind: &str, text: &str) {
-        let line = format!("{kind}: {text}");
+        let line = printable(&format!("{kind}: {text}"));
         if matches!(self.sink, Sink::File(_)) && !self.to_stderr.get() {
             let _ = writeln!(std::io::stderr(), "{line}");
         }
@@ -107,5 +107,18 @@ impl Log {
             }
         }
         let _ = std::io::stderr().write_all(lines.as_bytes());
+    }
+}
+
+/// Without what a terminal obeys: firmware and labels are anybody's text.
+pub fn printable(text: &str) -> String {
+    text.replace(|c: char| c.is_control() && c != '\n', "?")
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn what_a_terminal_obeys() {
+        assert_eq!(super::printable("a\u{1b}[2J\0\u{9b}é\n\tb"), "a?[2J??é\n?b");
     }
 }

@@ -68,5 +68,5 @@ pub fn firmware(text: &str) {
 pub fn processes(bytes: &[u8], text: &str) {
     facts::variable(text, "product_name");
     facts::variable(text, "container");
-    ovf::is_document(&Said { stdout: bytes.to_vec(), stderr: Vec::new() });
+    ovf::is_document(&Said { stdout: bytes.to_vec(), code: 0 });
 }

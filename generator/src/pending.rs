@@ -11,13 +11,15 @@ const UDEV: &str = "/run/udev/control";
 const BLOCK: &str = "/sys/class/block";
 const SCSI: &str = "/sys/bus/scsi/devices";
 
-/// Nothing is pending when nothing was for so long: between two steps of a drive's way (its bus is scanned, its
-/// driver loaded, its node made) nobody is seen at work for a moment.
-pub const QUIET: Duration = Duration::from_millis(100);
+/// Nothing is pending when nothing was at so many looks with a pause between: from one step of a drive's way to the
+/// next (its bus is scanned, its driver loaded, its node made) nobody is seen at work for a moment. Looks count, not
+/// time: where this program gets no time udev gets none either.
+pub const QUIET_LOOKS: u32 = 10;
+pub const PAUSE: Duration = Duration::from_millis(10);
 
 /// Why a device may still turn up, one line each; empty when none will.
 pub fn all(sys: &System) -> Vec<String> {
-    let mut reasons = soon(sys);
+    let mut reasons: Vec<String> = udev(sys).into_iter().chain(devices(sys)).collect();
     reasons.extend(controllers_without_driver(sys));
     if !sys.exists(UDEV) {
         // What the kernel finds behind these comes when it comes.
@@ -29,15 +31,21 @@ pub fn all(sys: &System) -> Vec<String> {
     reasons
 }
 
-/// What is worth waiting for in the local stage: it comes by itself, and soon.
-pub fn soon(sys: &System) -> Vec<String> {
-    let mut reasons = Vec::new();
+/// The first thing that is worth waiting for in the local stage: it comes by itself, and soon. As long as udev is at
+/// work nothing else is looked at: on a slow machine the processor is udev's.
+pub fn soon(sys: &System) -> Option<String> {
+    udev(sys).or_else(|| devices(sys).into_iter().next())
+}
+
+fn udev(sys: &System) -> Option<String> {
     if sys.udev_is_busy() {
-        reasons.push("udev is at work".to_string());
-    } else if !sys.udev_has_begun() {
-        reasons.push("udev has not begun yet".to_string());
+        return Some("udev is at work".into());
     }
-    reasons.extend(drives_without_driver(sys));
+    (!sys.udev_has_begun()).then(|| "udev has not begun yet".into())
+}
+
+fn devices(sys: &System) -> Vec<String> {
+    let mut reasons = drives_without_driver(sys);
     for name in sys.list(BLOCK).unwrap_or_default() {
         let node = format!("/dev/{}", name.replace('!', "/"));
         let size = sys.read_text(format!("{BLOCK}/{name}/size")).unwrap_or_default();
@@ -116,7 +124,7 @@ mod tests {
         put("/sys/bus/pci/devices/0000:00:04.0/class", "0x010601\n");
         put("/sys/bus/virtio/devices/virtio3/device", "0x0008\n");
         put("/sys/class/scsi_host/host0/x", "");
-        assert_eq!(soon(&sys), ["vdb has no node yet"]);
+        assert_eq!(soon(&sys).as_deref(), Some("vdb has no node yet"));
         assert_eq!(
             all(&sys)[1..],
             [
@@ -126,19 +134,19 @@ mod tests {
             ]
         );
         put(UDEV, "");
-        assert_eq!(soon(&sys), ["udev has not begun yet", "vdb has no node yet"]);
+        assert_eq!(soon(&sys).as_deref(), Some("udev has not begun yet"));
         put("/run/udev/queue", "");
         assert_eq!(all(&sys).len(), 4);
-        assert_eq!(soon(&sys), ["udev is at work", "vdb has no node yet"]);
+        assert_eq!(soon(&sys).as_deref(), Some("udev is at work"));
         put("/run/udev/data/b8:0", "");
         put("/sys/bus/scsi/devices/2:0:0:0/type", "5\n");
         put("/sys/bus/scsi/devices/3:0:0:0/type", "1\n");
         put("/sys/bus/scsi/devices/host2/x", "");
         sys.remove("/run/udev/queue").unwrap();
-        assert_eq!(soon(&sys), ["the drive 2:0:0:0 has no driver yet", "vdb has no node yet"]);
+        assert_eq!(devices(&sys), ["the drive 2:0:0:0 has no driver yet", "vdb has no node yet"]);
         put("/sys/bus/scsi/devices/2:0:0:0/driver/x", "");
         put("/dev/vdb", "");
-        assert_eq!(soon(&sys), Vec::<String>::new());
+        assert_eq!(soon(&sys), None);
         std::fs::remove_dir_all(top).unwrap();
     }
 }

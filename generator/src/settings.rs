@@ -22,13 +22,13 @@ pub struct Settings {
 }
 
 /// Longer than this would be the boot's time-out, not ours.
-const LONGEST_SETTLE: f64 = 60.0;
+pub const LONGEST_WAIT: Duration = Duration::from_secs(60);
 const USUAL_SETTLE: Duration = Duration::from_secs(2);
 
 /// Seconds, with a fraction or without.
 pub fn seconds(text: &str) -> Option<Duration> {
     let seconds: f64 = text.trim().parse().ok()?;
-    (0.0..=LONGEST_SETTLE).contains(&seconds).then(|| Duration::from_secs_f64(seconds))
+    (0.0..=LONGEST_WAIT.as_secs_f64()).contains(&seconds).then(|| Duration::from_secs_f64(seconds))
 }
 
 /// Merges the file's text (if any) and the command line.
@@ -64,7 +64,8 @@ pub fn read(file: Option<&str>, command_line: &str) -> (Settings, Vec<String>) {
         Some(("", None)) | None => USUAL_SETTLE,
         Some((_, None)) => {
             remarks.push(format!(
-                "settle: expected seconds from 0 to {LONGEST_SETTLE}; {} is used",
+                "settle: expected seconds from 0 to {}; {} is used",
+                LONGEST_WAIT.as_secs(),
                 USUAL_SETTLE.as_secs()
             ));
             USUAL_SETTLE

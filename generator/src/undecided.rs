@@ -9,12 +9,16 @@ use system::{Deadline, System};
 
 use crate::generator;
 use crate::identify::{self, Decided};
-use crate::pending;
+use crate::log::Log;
 use crate::places::{Doors, Env, Places};
 use crate::verdict::Decision;
+use crate::{pending, settings};
 
 /// Its text is the reason; empty when the generator itself decided.
 pub const DISABLED: &str = "/run/cloud-init/disabled";
+
+/// As long as udev gets anywhere it is waited for; so many times the patience with it is the end all the same.
+const MOST: u32 = 15;
 
 /// What the generator knew.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -53,7 +57,7 @@ pub fn parse(text: &str) -> Note {
     for (key, value) in text.lines().filter_map(|line| line.split_once('=')) {
         match key {
             "virtualization" => note.virtualization = Some(value.into()),
-            "wait" => note.wait = crate::settings::seconds(value).unwrap_or_default(),
+            "wait" => note.wait = settings::seconds(value).unwrap_or_default(),
             "link" => note.link = Some(value.into()),
             "because" => note.because.push(value.into()),
             _ => {}
@@ -80,14 +84,10 @@ fn decide_with(sys: &System, mut env: Env) -> Option<(Decision, String)> {
         return None;
     }
     let note = parse(&doors.text(&place).unwrap_or_default());
-    let deadline = Deadline::after(note.wait);
-    let mut quiet = Deadline::after(pending::QUIET);
-    while !deadline.is_over() && !quiet.is_over() {
-        sys.clock().sleep(Duration::from_millis(10).min(deadline.left()));
-        if !pending::soon(sys).is_empty() {
-            quiet = Deadline::after(pending::QUIET);
-        }
-    }
+    let waited = wait(sys, note.wait);
+    let log = Log::new(&env, &Places::new(&env).run);
+    log.line(0, waited);
+    log.flush(&doors);
     env.extend(note.virtualization.map(|kind| ("SYSTEMD_VIRTUALIZATION".to_string(), kind)));
     let arguments = ["--force".to_string()];
     let decided = identify::run(true, &arguments, &env, &doors).unwrap_or_else(|e| Decided {
@@ -106,6 +106,32 @@ fn decide_with(sys: &System, mut env: Env) -> Option<(Decision, String)> {
         eprintln!("{e}");
     }
     Some((decided.decision, decided.why))
+}
+
+/// Waits until nothing more is coming, or udev got nowhere for `patience`: a machine that is slow is not one that
+/// hangs. Says how it went.
+fn wait(sys: &System, patience: Duration) -> String {
+    let begun = sys.clock().uptime();
+    let end = Deadline::after((patience * MOST).min(settings::LONGEST_WAIT));
+    let mut deadline = Deadline::after(patience);
+    let mut progress = sys.udev_progress();
+    let mut pending = None;
+    let mut quiet = 0;
+    while quiet < pending::QUIET_LOOKS && !deadline.is_over() && !end.is_over() {
+        sys.clock().sleep(pending::PAUSE.min(deadline.left()));
+        pending = pending::soon(sys);
+        quiet = if pending.is_some() { 0 } else { quiet + 1 };
+        let now = sys.udev_progress();
+        if now != progress {
+            deadline = Deadline::after(patience);
+            progress = now;
+        }
+    }
+    let took = sys.clock().uptime() - begun;
+    match pending {
+        Some(reason) => format!("looking again after {took:.2} s, although {reason}"),
+        None => format!("looking again after {took:.2} s: nothing more is coming"),
+    }
 }
 
 /// Whether nobody has decided yet.

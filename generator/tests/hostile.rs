@@ -38,7 +38,10 @@ fn each_bad_thing_alone() {
         ("a directory for DMI", "product_name: is a directory", |s| {
             s.write("/sys/class/dmi/id/product_name/x", "")
         }),
-        ("DMI is a file", "", |s| s.write("/sys/class/dmi/id", "")),
+        ("DMI is a file", "", |s| {
+            std::fs::remove_dir(s.path("/sys/class/dmi/id")).unwrap();
+            s.write("/sys/class/dmi/id", "");
+        }),
         ("a large configuration file", "85.cfg: larger than", |s| {
             s.write("/etc/cloud/cloud.cfg.d/85.cfg", LIST);
             let file = std::fs::OpenOptions::new().write(true).open(s.path("/etc/cloud/cloud.cfg.d/85.cfg"));

@@ -6,6 +6,7 @@
 
 mod check;
 mod cloud;
+mod explain;
 mod facts;
 mod machine;
 mod net;
@@ -17,6 +18,7 @@ use std::process::{Command, Stdio};
 
 pub use check::{first_boot, new_instance, second_boot};
 pub use cloud::Cloud;
+pub use explain::{explained, install_explain};
 pub use facts::Facts;
 pub use machine::Machine;
 pub use net::{Net, Ran};

@@ -93,7 +93,7 @@ mod tests {
             ("No value found\n<?xml", false),
             ("", false),
         ] {
-            let said = Said { stdout: text.into(), stderr: Vec::new() };
+            let said = Said { stdout: text.into(), code: 0 };
             assert_eq!(is_document(&said), is, "{text:?}");
         }
     }

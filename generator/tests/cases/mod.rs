@@ -47,6 +47,13 @@ const WSL_PATH: (&str, &str) = (
 const UBUNTU: (&str, &str) = ("/etc/os-release", "NAME=\"Ubuntu\"\nID=ubuntu\nVERSION_ID=\"24.04\"\n");
 const HOSTS_INIT: Option<&str> = Some("upstream runs /init outside of PATH_ROOT");
 
+const HETZNERS_LIST: (&str, &str) = ("/etc/cloud/cloud.cfg", "datasource_list: [ NoCloud, Hetzner ]\n");
+const DMIDECODE: (&str, &str) = (
+    "/bin/dmidecode",
+    "#!/bin/sh\n[ \"$1\" = --quiet ] || exit 2\ncase $2 in\n--string=system-manufacturer) echo Hetzner ;;\n\
+     --string=system-uuid) echo EC2F58AF-2DAD-C57E-88C0-A81CB6084290 ;;\n*) echo Not Specified ;;\nesac\n",
+);
+
 const NOTHING: &str =
     "di_report:\n  datasource_list: [  ]\n  # reporting not found result. notfound=disabled.\n";
 const LIST: (&str, &str) = ("/etc/cloud/cloud.cfg", "datasource_list: [ NoCloud, ConfigDrive, None ]\n");
@@ -565,6 +572,18 @@ pub const CASES: &[Case] = cases! {
     }
     "altcloud without its drive" {
         files: &[("/etc/sysconfig/cloud-info", "RHEV\n"), ("/etc/cloud/ds-identify.cfg", "policy: search,maybe=all\n"), ("/etc/cloud/cloud.cfg", "datasource_list: [ NoCloud, AltCloud ]\n")],
+        code: 1,
+        config: NOTHING,
+    }
+    // The kernel shows no DMI, and dmidecode does
+    "dmidecode" { files: &[HETZNERS_LIST, DMIDECODE], config: "datasource_list: [ Hetzner, None ]\n" }
+    "dmidecode by its uuid" {
+        files: &[("/etc/cloud/cloud.cfg", "datasource_list: [ NoCloud, Ec2 ]\n"), DMIDECODE],
+        config: "datasource_list: [ Ec2, None ]\n",
+    }
+    "dmidecode in a container" { files: &[HETZNERS_LIST, DMIDECODE], env: CONTAINER, code: 1, config: NOTHING }
+    "dmidecode that finds no tables" {
+        files: &[HETZNERS_LIST, ("/bin/dmidecode", "#!/bin/sh\necho Hetzner\nexit 1\n")],
         code: 1,
         config: NOTHING,
     }

@@ -11,6 +11,8 @@ impl Sandbox {
         let _ = std::fs::remove_dir_all(&top);
         // As a generator finds it: systemd runs, and nothing is in /run/cloud-init yet.
         std::fs::create_dir_all(top.join("run/systemd")).unwrap();
+        // Without it the host's dmidecode would be asked.
+        std::fs::create_dir_all(top.join("sys/class/dmi/id")).unwrap();
         std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_cloud-init-generator"), top.join("ds-identify"))
             .unwrap();
         Sandbox(top)

@@ -50,6 +50,7 @@ pub use plan::{Cause, Noted};
 pub use root::Root;
 pub use scratch::make_scratch;
 pub use stream::Streams;
+pub use udev::UdevProgress;
 
 use std::cell::RefCell;
 

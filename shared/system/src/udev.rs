@@ -1,9 +1,9 @@
 //! udev, as far as one has to wait for it: while it works on a device's event, the device's links and names are
 //! not to be relied on.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use crate::{Deadline, System, debug};
+use crate::{Deadline, ResultExt as _, System, debug};
 
 /// udev keeps this file while events are in its queue.
 const QUEUE: &str = "/run/udev/queue";
@@ -14,6 +14,17 @@ const DATA: &str = "/run/udev/data";
 /// It listens before it reads what the kernel told it, and has neither queue nor data until then; not for longer.
 const BEGINNING: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(10);
+/// The number of the last event that the kernel had for it.
+const EVENTS: &str = "/sys/kernel/uevent_seqnum";
+/// The processor time that it and its workers have had, in the first line.
+const TIME: &str = "/sys/fs/cgroup/system.slice/systemd-udevd.service/cpu.stat";
+
+/// How far udev is; equal to an earlier one where it got nowhere in between.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UdevProgress {
+    data: Option<SystemTime>,
+    numbers: [Vec<u8>; 2],
+}
 
 impl System {
     /// Whether udev is at work on an event.
@@ -21,9 +32,27 @@ impl System {
         self.exists(QUEUE) && self.exists(CONTROL)
     }
 
-    /// Whether udev, where there is one, has handled any device yet.
+    /// Whether udev, where there is one, has handled any device yet. What an initrd's udev knew is older than the
+    /// place where this one listens.
     pub fn udev_has_begun(&self) -> bool {
-        !self.exists(CONTROL) || self.list(DATA).is_ok_and(|names| !names.is_empty())
+        let Some(listens) = self.touched(CONTROL) else { return true };
+        self.touched(DATA).is_some_and(|wrote| wrote >= listens)
+            && self.list(DATA).is_ok_and(|names| !names.is_empty())
+    }
+
+    fn touched(&self, path: &str) -> Option<SystemTime> {
+        self.metadata(path).and_then(|m| m.modified().doing(path)).ok()
+    }
+
+    /// What changes while udev gets anywhere: it knows of one more device, the kernel has found one more for it, or it
+    /// computes.
+    pub fn udev_progress(&self) -> UdevProgress {
+        let first_line = |path| {
+            let mut text = self.read_head(path, 32).unwrap_or_default();
+            text.truncate(text.iter().position(|byte| *byte == b'\n').unwrap_or(text.len()));
+            text
+        };
+        UdevProgress { data: self.touched(DATA), numbers: [EVENTS, TIME].map(first_line) }
     }
 
     /// Waits until udev has worked off its queue; `false` when it had not within that time.
@@ -68,6 +97,8 @@ mod tests {
         });
         let begun = top.join("run/udev/data/n1");
         assert!(!sys.udev_has_begun());
+        let before = sys.udev_progress();
+        assert_eq!(before, sys.udev_progress());
         std::thread::scope(|scope| {
             scope.spawn(move || {
                 std::thread::sleep(Duration::from_millis(50));
@@ -76,5 +107,31 @@ mod tests {
             });
             assert!(sys.settle_udev(Duration::from_secs(20)) && sys.udev_has_begun());
         });
+        assert_ne!(before, sys.udev_progress());
+        // What is older than the place where it listens is an initrd's.
+        let old = SystemTime::now() - Duration::from_secs(60);
+        std::fs::File::open(top.join("run/udev/data")).unwrap().set_modified(old).unwrap();
+        assert!(!sys.udev_has_begun());
+    }
+
+    #[test]
+    fn progress() {
+        let top = Scratch::new();
+        let sys = System::new(top.to_path_buf());
+        let put = |path: &str, text: &str| sys.write(path, text, Write::default()).map(drop).unwrap();
+        let mut last = sys.udev_progress();
+        for (path, text, moves) in [
+            (EVENTS, "7\n", true),
+            (EVENTS, "8\n", true),
+            (TIME, "usage_usec 5\nuser_usec 5\n", true),
+            (TIME, "usage_usec 5\nuser_usec 6\n", false),
+            (TIME, "usage_usec 6\nuser_usec 6\n", true),
+            (QUEUE, "", false),
+        ] {
+            put(path, text);
+            let now = sys.udev_progress();
+            assert_eq!(now != last, moves, "{path} {text}");
+            last = now;
+        }
     }
 }
