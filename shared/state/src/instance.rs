@@ -1,5 +1,7 @@
 //! The instance that a datasource found, and its cache between stages and boots.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value, json};
 use system::{Result, System, Write, debug, warning};
 
@@ -241,16 +243,16 @@ impl Instance {
 
 /// Whether the cache is Python's: a pickle of protocol 2 or later begins with 0x80 (PEP 307).
 fn is_pickle(sys: &System, layout: &Layout) -> bool {
-    sys.read(layout.cache()).is_ok_and(|bytes| bytes.first() == Some(&0x80))
+    sys.read_head(layout.cache(), 1).is_ok_and(|bytes| bytes.first() == Some(&0x80))
 }
 
-fn raw_text(raw: &Raw) -> Vec<u8> {
+fn raw_text(raw: &Raw) -> Cow<'_, [u8]> {
     match &raw.0[..] {
-        [] => Vec::new(),
-        [one] => one.clone(),
+        [] => Cow::default(),
+        [one] => one.into(),
         many => {
             let items: Vec<_> = many.iter().map(|b| String::from_utf8_lossy(b).into_owned()).collect();
-            Value::from(items).to_string().into_bytes()
+            Value::from(items).to_string().into_bytes().into()
         }
     }
 }

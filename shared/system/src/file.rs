@@ -1,8 +1,9 @@
 //! Changing files: written whole or not at all, with their final mode from the first byte; links and directories.
 //! Methods that end in an error have changed nothing, unless they say otherwise.
 
+use std::borrow::Cow;
 use std::fs::{self, OpenOptions};
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
@@ -81,7 +82,17 @@ impl System {
     /// Writes the file whole: to a temporary name beside it with the final mode and owner, then renamed
     /// over it. A link is followed and its target replaced. The same content, mode and owner: no write.
     pub fn write(&self, path: impl AsRef<Path>, content: impl AsRef<[u8]>, how: Write) -> Result<Change> {
-        let (path, content) = (path.as_ref(), content.as_ref());
+        self.write_pieces(path, &[content.as_ref().into()], how)
+    }
+
+    /// As [`System::write`], content that is too large to be put together first.
+    pub fn write_pieces(
+        &self,
+        path: impl AsRef<Path>,
+        content: &[Cow<'_, [u8]>],
+        how: Write,
+    ) -> Result<Change> {
+        let path = path.as_ref();
         let mut host = self.root().host_followed(path);
         let mut old = fs::symlink_metadata(&host).ok();
         // On the machine itself the kernel follows the parents; a last link is followed by hand.
@@ -92,9 +103,9 @@ impl System {
         if let Some(meta) = &old
             && meta.is_file()
             && meta.mode() & 0o7777 == how.mode
-            && meta.len() == content.len() as u64
+            && meta.len() == content.iter().map(|piece| piece.len() as u64).sum::<u64>()
             && self.owned_as(meta, how)
-            && fs::read(&host).is_ok_and(|have| have == content)
+            && holds(&host, content).unwrap_or(false)
         {
             return Ok(Change::Unchanged);
         }
@@ -132,7 +143,7 @@ impl System {
         Ok(change)
     }
 
-    fn write_into(&self, path: &Path, host: &Path, content: &[u8]) -> Result<Change> {
+    fn write_into(&self, path: &Path, host: &Path, content: &[Cow<'_, [u8]>]) -> Result<Change> {
         if self.is_planned() {
             self.note(Effect::Other { what: format!("write to {}", path.display()) });
             return Ok(Change::Replaced);
@@ -141,14 +152,20 @@ impl System {
             .write(true)
             .custom_flags(libc::O_NOCTTY | libc::O_NONBLOCK | libc::O_CLOEXEC)
             .open(host)
-            .and_then(|mut f| f.write_all(content))
+            .and_then(|mut f| put(&mut f, content))
             .doing(format_args!("writing to {}", path.display()))?;
         Ok(Change::Replaced)
     }
 
     /// For a file that is a mount point (containers bind /etc/hosts) or in /proc or /sys: nothing can be
     /// renamed over it. Its mode is narrowed before the content is there, or nothing is written.
-    fn write_in_place(&self, host: &Path, content: &[u8], how: Write, old: &fs::Metadata) -> io::Result<()> {
+    fn write_in_place(
+        &self,
+        host: &Path,
+        content: &[Cow<'_, [u8]>],
+        how: Write,
+        old: &fs::Metadata,
+    ) -> io::Result<()> {
         let mut file =
             OpenOptions::new().write(true).custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC).open(host)?;
         let fit = self
@@ -160,11 +177,11 @@ impl System {
             _ => {}
         }
         file.set_len(0)?;
-        file.write_all(content)?;
+        put(&mut file, content)?;
         if how.durable { file.sync_data() } else { Ok(()) }
     }
 
-    fn write_beside(&self, host: &Path, content: &[u8], how: Write) -> io::Result<()> {
+    fn write_beside(&self, host: &Path, content: &[Cow<'_, [u8]>], how: Write) -> io::Result<()> {
         let name = host.file_name().unwrap_or_default().to_string_lossy().into_owned();
         // A name of 255 bytes has no room for a suffix, so it is cut.
         let short: String = name.chars().take(60).collect();
@@ -189,10 +206,10 @@ impl System {
             self.give(&temporary, how.uid, how.gid)?;
             // After chown, which clears set-user-ID bits; before the content, so that it is never wider.
             file.set_permissions(fs::Permissions::from_mode(how.mode))?;
-            file.write_all(content)?;
+            put(&mut file, content)?;
             // Before the rename: else a power cut could leave the new name with nothing in it. That the rename
             // itself is on the disk is not waited for; the old file is as good as the new one.
-            if how.durable && !content.is_empty() {
+            if how.durable && content.iter().any(|piece| !piece.is_empty()) {
                 file.sync_data()?;
             }
             fs::rename(&temporary, host)
@@ -361,6 +378,36 @@ impl System {
     }
 }
 
+fn put(file: &mut fs::File, content: &[Cow<'_, [u8]>]) -> io::Result<()> {
+    if let [whole] = content {
+        return file.write_all(whole);
+    }
+    // Small pieces are many, and large ones pass it by.
+    let mut file = io::BufWriter::new(file);
+    content.iter().try_for_each(|piece| file.write_all(piece))?;
+    file.flush()
+}
+
+/// Whether a file holds just this.
+fn holds(host: &Path, content: &[Cow<'_, [u8]>]) -> io::Result<bool> {
+    let most = content.iter().map(|piece| piece.len()).max().unwrap_or(0).clamp(1, 64 << 10);
+    let (mut file, mut buffer) = (fs::File::open(host)?, vec![0; most]);
+    for chunk in content.iter().flat_map(|piece| piece.chunks(most)) {
+        let have = &mut buffer[..chunk.len()];
+        file.read_exact(have)?;
+        if !same(have, chunk) {
+            return Ok(false);
+        }
+    }
+    Ok(file.read(&mut buffer[..1])? == 0)
+}
+
+/// Whether two texts of one length are the same: eight bytes at a time, where musl's memcmp(3) looks at each.
+fn same(a: &[u8], b: &[u8]) -> bool {
+    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<8>(), b.as_chunks::<8>());
+    a.iter().zip(b).all(|(a, b)| u64::from_ne_bytes(*a) == u64::from_ne_bytes(*b)) && a_rest == b_rest
+}
+
 /// Whether a write failed because of where the file is, not because of what it is.
 fn cannot_be_replaced(e: &io::Error) -> bool {
     use io::ErrorKind::{NotFound, PermissionDenied, ReadOnlyFilesystem, ResourceBusy};
@@ -397,6 +444,22 @@ mod tests {
         }
         assert_eq!(sys.list("/a").unwrap(), [".c.new", "b", "d.77.new"]);
         assert!(sys.write("/a", "x", Write::default()).is_err());
+    }
+
+    #[test]
+    fn in_pieces() {
+        let (sys, _top) = sandbox();
+        let large = vec![b'x'; 100_000];
+        let write = |pieces: &[&[u8]]| {
+            let pieces: Vec<Cow<'_, [u8]>> = pieces.iter().map(|p| (*p).into()).collect();
+            sys.write_pieces("/a", &pieces, Write::default()).unwrap()
+        };
+        assert_eq!(write(&[b"begin ", &large, b"", b" end"]), Change::Created);
+        assert_eq!(sys.read("/a").unwrap(), [b"begin ", &large[..], b" end"].concat());
+        assert_eq!(write(&[b"begin", b" ", &large, b" end"]), Change::Unchanged);
+        assert_eq!(write(&[b"begin ", &large, b" enD"]), Change::Replaced);
+        assert_eq!(sys.read("/a").unwrap(), [b"begin ", &large[..], b" enD"].concat());
+        assert_eq!((write(&[]), write(&[b""])), (Change::Replaced, Change::Unchanged));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::Part;
 use crate::detect::{self, detect};
 
 /// The items of an archive as parts that are not yet named. What cannot be used is remarked and left out.
-pub fn read(text: &str, remarks: &mut Vec<String>) -> Vec<Part> {
+pub fn read(text: &str, remarks: &mut Vec<String>) -> Vec<Part<'static>> {
     let parsed = match config::yaml::parse("cloud-config-archive", text) {
         Ok(parsed) => parsed,
         Err(bad) => {
@@ -22,7 +22,7 @@ pub fn read(text: &str, remarks: &mut Vec<String>) -> Vec<Part> {
     items.iter().filter_map(|node| item(node, remarks)).collect()
 }
 
-fn item(node: &Node, remarks: &mut Vec<String>) -> Option<Part> {
+fn item(node: &Node, remarks: &mut Vec<String>) -> Option<Part<'static>> {
     match &node.value {
         Value::Str(text) => Some(sniffed(text.clone().into_bytes(), false)),
         Value::Map(map) => {
@@ -64,7 +64,7 @@ fn item(node: &Node, remarks: &mut Vec<String>) -> Option<Part> {
     }
 }
 
-fn sniffed(payload: Vec<u8>, binary: bool) -> Part {
+fn sniffed(payload: Vec<u8>, binary: bool) -> Part<'static> {
     let otherwise = if binary { detect::OCTETS } else { detect::CLOUD_CONFIG };
     Part::new(detect(&payload).unwrap_or(otherwise), payload)
 }

@@ -47,7 +47,7 @@ pub struct Consumed {
 
 /// Handles user-data, then vendor-data, then vendor-data2. An error, and nothing is done, when a source
 /// could not be taken apart: the rest might contradict what it would have said.
-pub fn consume(sys: &System, dirs: &Dirs, stored: &Stored, options: &Options<'_>) -> Result<Consumed> {
+pub fn consume(sys: &System, dirs: &Dirs, stored: &Stored<'_>, options: &Options<'_>) -> Result<Consumed> {
     stored.check()?;
     let mut consumed = Consumed::default();
     let mut user_config = Node::null();

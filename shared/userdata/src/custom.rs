@@ -72,7 +72,7 @@ impl Customs {
     }
 
     /// Takes up the handler in a part; only parts behind it are its.
-    pub fn register(&mut self, sys: &System, dirs: &Dirs, part: &Part, boot: Boot<'_>) -> Result<()> {
+    pub fn register(&mut self, sys: &System, dirs: &Dirs, part: &Part<'_>, boot: Boot<'_>) -> Result<()> {
         let body = body(&part.payload);
         let python = is_python(body);
         let name = format!("part-handler-{:03}", self.number);
@@ -153,7 +153,7 @@ impl Customs {
     pub fn part(
         &mut self,
         sys: &System,
-        part: &Part,
+        part: &Part<'_>,
         name: &str,
         boot: Boot<'_>,
         built_in: bool,
@@ -171,7 +171,7 @@ impl Customs {
                 custom.calls.push(call(kind, Some((name, &part.payload)), Value::Object(headers)));
                 Ok(())
             }
-            None => custom.run_part(sys, kind, name, part.payload.clone(), &Value::Object(headers), boot),
+            None => custom.run_part(sys, kind, name, part.payload.to_vec(), &Value::Object(headers), boot),
         })
     }
 

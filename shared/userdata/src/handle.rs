@@ -2,6 +2,7 @@
 //! file, scripts are laid where the later modules run them, boothooks run at once. All of them act on every
 //! boot. A part that fails is reported, and the next one is handled.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use config::merge::Strategy;
@@ -76,7 +77,7 @@ impl<'a> Handler<'a> {
         }
     }
 
-    pub fn part(&mut self, part: &Part) {
+    pub fn part(&mut self, part: &Part<'_>) {
         let kind = part.content_type.as_str();
         if self.disabled.iter().any(|d| d.eq_ignore_ascii_case(kind)) {
             debug!(self.sys, "{}: parts of type {kind} are disabled", self.source.name());
@@ -115,7 +116,7 @@ impl<'a> Handler<'a> {
         }
     }
 
-    fn part_handler(&mut self, part: &Part) {
+    fn part_handler(&mut self, part: &Part<'_>) {
         if let Err(e) = self.customs.register(self.sys, self.dirs, part, self.boot) {
             let name = shown(&part.filename);
             warning!(self.sys, "{}: the part handler in {name} is not used: {e}", self.source.name());
@@ -124,7 +125,7 @@ impl<'a> Handler<'a> {
     }
 
     /// Renders a template, and handles what comes out as the part that it was written for.
-    fn template(&mut self, part: &Part) {
+    fn template(&mut self, part: &Part<'_>) {
         let name = shown(&part.filename);
         if let Err(message) = self.rendered(part, &name) {
             warning!(self.sys, "Ignoring jinja template for {name}: {message}");
@@ -132,7 +133,7 @@ impl<'a> Handler<'a> {
         }
     }
 
-    fn rendered(&mut self, part: &Part, name: &str) -> std::result::Result<(), String> {
+    fn rendered(&mut self, part: &Part<'_>, name: &str) -> std::result::Result<(), String> {
         if self.level >= MOST_LEVELS {
             return Err(format!("templates within templates, more than {MOST_LEVELS} levels of them"));
         }
@@ -179,7 +180,7 @@ impl<'a> Handler<'a> {
             }
             kind => {
                 let mut inner = part.clone();
-                (inner.payload, inner.charset) = (payload, None);
+                (inner.payload, inner.charset) = (payload.into(), None);
                 inner.retype(kind);
                 self.part(&inner);
                 Ok(())
@@ -189,11 +190,11 @@ impl<'a> Handler<'a> {
         done
     }
 
-    fn script(&self, part: &Part, path: &str) -> Result<()> {
+    fn script(&self, part: &Part<'_>, path: &str) -> Result<()> {
         self.sys.write(path, unix_lines(&part.payload), Write::mode(0o700)).map(drop)
     }
 
-    fn boothook(&mut self, part: &Part, name: &str) {
+    fn boothook(&mut self, part: &Part<'_>, name: &str) {
         let path = format!("{}/boothooks/{name}", self.dirs.instance);
         let content = unix_lines(&part.payload);
         let content = strip_header(&content);
@@ -211,7 +212,7 @@ impl<'a> Handler<'a> {
         }
     }
 
-    fn cloud_config(&mut self, part: &Part) {
+    fn cloud_config(&mut self, part: &Part<'_>) {
         let name = shown(&part.filename);
         self.merged.get_or_insert_with(|| Node::from(Map::new()));
         match self.merge(part) {
@@ -228,7 +229,7 @@ impl<'a> Handler<'a> {
     }
 
     /// Merges one part into those before it; the error says why it is left out, never what is in it.
-    fn merge(&mut self, part: &Part) -> std::result::Result<(), String> {
+    fn merge(&mut self, part: &Part<'_>) -> std::result::Result<(), String> {
         let source = format!("{} {}", self.source.name(), shown(&part.filename));
         if part.content_type == detect::JSON_PATCH {
             let text = part.text().ok_or("a JSON patch that is not UTF-8")?;
@@ -263,7 +264,7 @@ impl<'a> Handler<'a> {
         Ok(())
     }
 
-    fn unhandled(&mut self, part: &Part) {
+    fn unhandled(&mut self, part: &Part<'_>) {
         let Part { content_type, payload, .. } = part;
         if payload.is_empty() {
             return;
@@ -276,7 +277,7 @@ impl<'a> Handler<'a> {
                 warning!(self.sys, "{name}: what follows '</script>' (<persist>?) means nothing here");
             }
             let mut inner = part.clone();
-            inner.payload = script.to_vec();
+            inner.payload = script.into();
             inner.retype(detect::SCRIPT);
             return self.part(&inner);
         }
@@ -348,10 +349,10 @@ fn shown(word: &str) -> String {
 }
 
 /// Windows' line ends to Unix's, when the first line has one: interpreters want no CR behind their name.
-fn unix_lines(payload: &[u8]) -> Vec<u8> {
+fn unix_lines(payload: &[u8]) -> Cow<'_, [u8]> {
     let first = payload.iter().position(|b| *b == b'\n');
     if first.is_none_or(|i| i == 0 || payload[i - 1] != b'\r') {
-        return payload.to_vec();
+        return payload.into();
     }
     let mut out = Vec::with_capacity(payload.len());
     for line in payload.split_inclusive(|b| *b == b'\n') {
@@ -363,7 +364,7 @@ fn unix_lines(payload: &[u8]) -> Vec<u8> {
             None => out.extend_from_slice(line),
         }
     }
-    out
+    out.into()
 }
 
 /// What is between `<script>` and the last `</script>`, and what follows that.

@@ -1,6 +1,8 @@
 //! The header block of a MIME entity (RFC 5322 §2.2, RFC 2045 §5.1, RFC 2231), read with the patience that
 //! thirty years of senders ask for.
 
+use std::io::BufRead as _;
+
 /// Names and values in the order of writing, folded lines joined.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Headers(Vec<(String, String)>);
@@ -84,6 +86,18 @@ impl Headers {
 fn name_end(line: &[u8]) -> Option<usize> {
     let colon = line.iter().position(|b| *b == b':')?;
     (colon > 0 && line[..colon].iter().all(u8::is_ascii_graphic)).then_some(colon)
+}
+
+/// The lines of a text with their ends. As `split_inclusive`, but by the C library's memchr(3): bodies are large.
+pub fn lines(mut text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let mut rest = text;
+        // It cannot fail, and says 0 at the end.
+        let length = rest.skip_until(b'\n').ok().filter(|length| *length > 0)?;
+        let line = &text[..length];
+        text = rest;
+        Some(line)
+    })
 }
 
 /// A line without its LF or CRLF.

@@ -3,7 +3,7 @@
 
 use system::{Error, Result};
 
-use crate::header::{Headers, without_end};
+use crate::header::{Headers, lines, without_end};
 
 /// Containers within containers. Each level reads its content once more, so this bounds the cost too.
 const MOST_DEEP: usize = 64;
@@ -85,7 +85,7 @@ impl<'a> Iterator for Pieces<'a, '_> {
     fn next(&mut self) -> Option<&'a [u8]> {
         let rest = self.rest.take()?;
         let mut at = 0;
-        for line in rest.split_inclusive(|b| *b == b'\n') {
+        for line in lines(rest) {
             if let Some(closing) = self.delimiter(line) {
                 // What follows the closing delimiter is the epilogue.
                 self.rest = (!closing).then(|| &rest[at + line.len()..]);

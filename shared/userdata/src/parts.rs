@@ -19,19 +19,20 @@ const MOST_BYTES: usize = if cfg!(test) { 2 << 20 } else { 128 << 20 };
 
 /// One leaf of the data: what a handler gets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Part {
+pub struct Part<'a> {
     /// In lower case, without parameters.
     pub content_type: String,
     /// As the sender named it, else `part-001` and so on. Not safe as a file's name: see [`crate::handle`].
     pub filename: String,
     pub headers: Headers,
-    pub payload: Vec<u8>,
+    /// Where nothing had to be undone, a piece of what came: that may be large.
+    pub payload: Cow<'a, [u8]>,
     pub(crate) charset: Option<String>,
     /// The body as it came, when a transfer encoding was undone.
-    pub(crate) transferred: Option<Vec<u8>>,
+    pub(crate) transferred: Option<Cow<'a, [u8]>>,
 }
 
-impl Part {
+impl<'a> Part<'a> {
     /// The payload as text; `None` when it is no UTF-8 and its charset is not known.
     pub fn text(&self) -> Option<Cow<'_, str>> {
         transfer::text(&self.payload, self.charset.as_deref())
@@ -49,24 +50,32 @@ impl Part {
     }
 
     /// Takes one leaf of a message, its transfer encoding undone.
-    pub(crate) fn from_leaf(leaf: mime::Leaf<'_>) -> Part {
+    pub(crate) fn from_leaf(leaf: mime::Leaf<'a>) -> Part<'a> {
         let content_type = leaf.headers.content_type();
         let filename = leaf.headers.filename().unwrap_or_default();
         let charset = leaf.headers.parameter("content-type", "charset");
         let (payload, transferred) =
             match transfer::decode(leaf.body, leaf.headers.get("content-transfer-encoding")) {
-                Cow::Owned(payload) => (payload, Some(leaf.body.to_vec())),
-                Cow::Borrowed(payload) => (payload.to_vec(), None),
+                decoded @ Cow::Owned(_) => (decoded, Some(leaf.body.into())),
+                same @ Cow::Borrowed(_) => (same, None),
             };
         Part { content_type, filename, headers: leaf.headers, payload, charset, transferred }
     }
 
     /// A part that no sender wrapped.
-    pub(crate) fn new(content_type: &str, payload: Vec<u8>) -> Part {
-        let mut part = Part { payload, ..Part::default() };
+    pub(crate) fn new(content_type: &str, payload: impl Into<Cow<'a, [u8]>>) -> Part<'a> {
+        let mut part = Part { payload: payload.into(), ..Part::default() };
         part.headers.add("MIME-Version", "1.0");
         part.retype(content_type);
         part
+    }
+
+    /// On its own, whatever becomes of what it came in.
+    fn into_owned(self) -> Part<'static> {
+        let Part { content_type, filename, headers, payload, charset, transferred } = self;
+        let transferred = transferred.map(|body| body.into_owned().into());
+        let payload = payload.into_owned().into();
+        Part { content_type, filename, headers, payload, charset, transferred }
     }
 
     pub(crate) fn retype(&mut self, content_type: &str) {
@@ -83,8 +92,8 @@ impl Part {
 
 /// The parts of a source, and what was odd about them.
 #[derive(Debug, Clone, Default)]
-pub struct Parts {
-    pub parts: Vec<Part>,
+pub struct Parts<'a> {
+    pub parts: Vec<Part<'a>>,
     pub remarks: Vec<String>,
 }
 
@@ -93,51 +102,55 @@ pub struct Parts {
 pub fn expand<'a>(
     blobs: impl IntoIterator<Item = &'a [u8]>,
     fetch: &mut dyn FnMut(&Wanted) -> Result<Vec<u8>>,
-) -> Result<Parts> {
+) -> Result<Parts<'a>> {
     let mut expander = Expander { fetch, found: Parts::default(), number: 0, bytes: 0, includes: 0 };
     for blob in blobs {
-        expander.blob(blob, 0)?;
+        expander.blob(blob.into(), 0)?;
     }
     Ok(expander.found)
 }
 
-struct Expander<'f> {
+struct Expander<'a, 'f> {
     fetch: &'f mut dyn FnMut(&Wanted) -> Result<Vec<u8>>,
-    found: Parts,
+    found: Parts<'a>,
     /// Of the last part.
     number: usize,
     bytes: usize,
     includes: usize,
 }
 
-impl Expander<'_> {
-    fn blob(&mut self, blob: &[u8], level: usize) -> Result<()> {
+impl<'a> Expander<'a, '_> {
+    fn blob(&mut self, blob: Cow<'a, [u8]>, level: usize) -> Result<()> {
         if level > MOST_LEVELS {
             return Err(Error::new(format!("includes or archives nested deeper than {MOST_LEVELS} levels")));
         }
-        let inflated;
-        let blob = match self.inflate(blob) {
-            Ok(content) => {
-                inflated = content;
-                &inflated
-            }
+        let blob = match self.inflate(&blob) {
+            Ok(content) => content.into(),
             Err(too_large @ encoding::gzip::BadGzip::TooLarge(_)) => {
                 return Err(Error::new(too_large.to_string()));
             }
             // Not gzip, or broken: then it is what it is.
             Err(_) => blob,
         };
-        if !is_mime(blob) {
+        if !is_mime(&blob) {
             self.spend(blob.len())?;
-            return self.part(Part::new(detect::NOT_MULTIPART, blob.to_vec()), level);
+            return self.part(Part::new(detect::NOT_MULTIPART, blob), level);
         }
+        match &blob {
+            Cow::Borrowed(blob) => self.message(blob, |part| part, level),
+            Cow::Owned(blob) => self.message(blob, Part::into_owned, level),
+        }
+    }
+
+    /// The parts of a message. `keep`: with what it is made of, or on its own.
+    fn message<'m>(&mut self, blob: &'m [u8], keep: fn(Part<'m>) -> Part<'a>, level: usize) -> Result<()> {
         let leaves = mime::leaves(blob, MOST_PARTS)?;
         if leaves.is_empty() {
             self.found.remarks.push("a MIME message without any part (is its boundary right?)".to_string());
         }
         for leaf in leaves {
             self.spend(leaf.body.len())?;
-            let part = Part::from_leaf(leaf);
+            let part = keep(Part::from_leaf(leaf));
             if part.content_type == mime::EMBEDDED {
                 // Upstream counts it when it names the parts behind it; what it holds follows.
                 self.number += 1;
@@ -148,7 +161,7 @@ impl Expander<'_> {
         Ok(())
     }
 
-    fn part(&mut self, mut part: Part, level: usize) -> Result<()> {
+    fn part(&mut self, mut part: Part<'a>, level: usize) -> Result<()> {
         if is_compressed(&part.content_type) {
             let content = self.inflate(&part.payload).map_err(|e| {
                 Error::new(format!("a part of type {} cannot be inflated: {e}", part.content_type))
@@ -173,7 +186,7 @@ impl Expander<'_> {
     }
 
     /// Goes on with a part whose type is settled.
-    fn typed(&mut self, part: Part, level: usize) -> Result<()> {
+    fn typed(&mut self, part: Part<'a>, level: usize) -> Result<()> {
         match part.content_type.as_str() {
             detect::INCLUDE => self.include(&part, false, level),
             detect::INCLUDE_ONCE => self.include(&part, true, level),
@@ -182,19 +195,19 @@ impl Expander<'_> {
         }
     }
 
-    fn include(&mut self, part: &Part, once: bool, level: usize) -> Result<()> {
+    fn include(&mut self, part: &Part<'_>, once: bool, level: usize) -> Result<()> {
         for wanted in wanted(&String::from_utf8_lossy(&part.payload), once) {
             self.includes += 1;
             if self.includes > MOST_INCLUDES {
                 return Err(Error::new(format!("more than {MOST_INCLUDES} includes")));
             }
             let content = (self.fetch)(&wanted)?;
-            self.blob(&content, level + 1)?;
+            self.blob(content.into(), level + 1)?;
         }
         Ok(())
     }
 
-    fn archive(&mut self, part: &Part, level: usize) -> Result<()> {
+    fn archive(&mut self, part: &Part<'_>, level: usize) -> Result<()> {
         let Some(text) = part.text() else {
             self.found.remarks.push("a cloud-config-archive that is not UTF-8 was left out".to_string());
             return Ok(());
@@ -215,7 +228,7 @@ impl Expander<'_> {
         Ok(())
     }
 
-    fn attach(&mut self, mut part: Part) -> Result<()> {
+    fn attach(&mut self, mut part: Part<'a>) -> Result<()> {
         self.number += 1;
         let number = self.number;
         if number > MOST_PARTS {
@@ -248,7 +261,7 @@ impl Expander<'_> {
 }
 
 /// The key of that name at the top of a cloud-config. Read only where the word occurs at all.
-fn launch_index_within(part: &Part) -> Option<i64> {
+fn launch_index_within(part: &Part<'_>) -> Option<i64> {
     let word = b"launch-index";
     if !part.payload.windows(word.len()).any(|w| w[0] == word[0] && w == word) {
         return None;

@@ -49,17 +49,17 @@ impl Source {
 }
 
 /// What a datasource hands over for one source.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Data {
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Data<'a> {
     #[default]
     Nothing,
-    Bytes(Vec<u8>),
+    Bytes(&'a [u8]),
     /// Several blobs, handled one after the other.
-    List(Vec<Vec<u8>>),
+    List(&'a [Vec<u8>]),
 }
 
-impl Data {
-    fn blobs(&self) -> Vec<&[u8]> {
+impl<'a> Data<'a> {
+    fn blobs(self) -> Vec<&'a [u8]> {
         match self {
             // An empty blob counts as a part, which makes the stored message look as upstream's.
             Data::Nothing => vec![b""],
@@ -68,7 +68,7 @@ impl Data {
         }
     }
 
-    pub(crate) fn is_nothing(&self) -> bool {
+    pub(crate) fn is_nothing(self) -> bool {
         match self {
             Data::Nothing => true,
             Data::Bytes(bytes) => bytes.is_empty(),
@@ -77,7 +77,7 @@ impl Data {
     }
 
     /// The raw file: the bytes themselves, a list as JSON.
-    fn raw(&self) -> Cow<'_, [u8]> {
+    fn raw(self) -> Cow<'a, [u8]> {
         match self {
             Data::Nothing => Cow::default(),
             Data::Bytes(bytes) => bytes.into(),
@@ -115,39 +115,39 @@ fn ascii_json(text: &Node) -> String {
 
 /// What a datasource hands over.
 #[derive(Debug, Clone, Default)]
-pub struct Raw {
-    pub user: Data,
-    pub vendor: Data,
-    pub vendor2: Data,
+pub struct Raw<'a> {
+    pub user: Data<'a>,
+    pub vendor: Data<'a>,
+    pub vendor2: Data<'a>,
 }
 
-impl Raw {
-    fn of(&self, source: Source) -> &Data {
+impl<'a> Raw<'a> {
+    fn of(&self, source: Source) -> Data<'a> {
         match source {
-            Source::User => &self.user,
-            Source::Vendor => &self.vendor,
-            Source::Vendor2 => &self.vendor2,
+            Source::User => self.user,
+            Source::Vendor => self.vendor,
+            Source::Vendor2 => self.vendor2,
         }
     }
 }
 
 /// The parts of one source, or why they could not be had.
 #[derive(Debug)]
-pub(crate) struct Understood {
+pub(crate) struct Understood<'a> {
     pub source: Source,
     /// Nothing was handed over at all.
     pub nothing: bool,
-    pub parts: Result<Parts>,
+    pub parts: Result<Parts<'a>>,
 }
 
 /// What [`store`] understood, for [`crate::consume`].
 #[derive(Debug)]
-pub struct Stored(pub(crate) Vec<Understood>);
+pub struct Stored<'a>(pub(crate) Vec<Understood<'a>>);
 
-impl Stored {
+impl Stored<'_> {
     /// Why sources could not be taken apart, if any could not.
     pub fn check(&self) -> Result<()> {
-        let why = |u: &Understood| Some(format!("{}: {}", u.source.name(), u.parts.as_ref().err()?));
+        let why = |u: &Understood<'_>| Some(format!("{}: {}", u.source.name(), u.parts.as_ref().err()?));
         let reasons: Vec<String> = self.0.iter().filter_map(why).collect();
         if reasons.is_empty() {
             return Ok(());
@@ -158,16 +158,16 @@ impl Stored {
 
 /// Takes the data apart, fetching what they include, and keeps both forms with the instance. A file that says
 /// the same already is left alone, whoever wrote it. Failures are logged and told by [`Stored::check`].
-pub fn store(sys: &System, dirs: &Dirs, raw: &Raw) -> Stored {
-    let keep = |name: &str, content: &[u8]| {
+pub fn store<'a>(sys: &System, dirs: &Dirs, raw: &Raw<'a>) -> Stored<'a> {
+    let keep = |name: &str, content: &[Cow<'_, [u8]>]| {
         let path = format!("{}/{name}", dirs.instance);
-        if let Err(e) = sys.write(path, content, Write::secret()) {
+        if let Err(e) = sys.write_pieces(path, content, Write::secret()) {
             error!(sys, "{e}");
         }
     };
     let understand = |source: Source| {
         let (data, name) = (raw.of(source), source.name());
-        keep(&format!("{name}.txt"), &data.raw());
+        keep(&format!("{name}.txt"), &[data.raw()]);
         let parts = expand(data.blobs(), &mut |wanted| include::fetch(sys, dirs, wanted));
         match &parts {
             Ok(found) => {
@@ -195,8 +195,8 @@ mod tests {
     #[test]
     fn a_list_is_kept_as_json() {
         let raw = |items: &[&str]| {
-            let items = items.iter().map(|i| i.as_bytes().to_vec()).collect();
-            String::from_utf8(Data::List(items).raw().into_owned()).unwrap()
+            let items: Vec<Vec<u8>> = items.iter().map(|i| i.as_bytes().to_vec()).collect();
+            String::from_utf8(Data::List(&items).raw().into_owned()).unwrap()
         };
         assert_eq!(raw(&[]), "[]");
         assert_eq!(

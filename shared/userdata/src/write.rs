@@ -3,40 +3,39 @@
 
 use std::borrow::Cow;
 
+use crate::header::lines;
 use crate::{Part, mime};
 
 /// A part's headers, with the blank line, and its body.
 type Piece<'a> = (String, Cow<'a, [u8]>);
 
-/// The message of some parts. Its boundary follows from its content: the same data give the same file.
-pub fn message(parts: &[Part]) -> Vec<u8> {
-    let pieces: Vec<Piece<'_>> = parts.iter().map(piece).collect();
+/// The message of some parts, in pieces: together they are as large as all that came. Its boundary follows from
+/// its content: the same data give the same file.
+pub fn message<'a>(parts: &'a [Part<'_>]) -> Vec<Cow<'a, [u8]>> {
+    let pieces: Vec<Piece<'a>> = parts.iter().map(piece).collect();
     let boundary = boundary(&pieces);
-    let head = format!(
+    let mut before = format!(
         "Content-Type: multipart/mixed; boundary=\"{boundary}\"\nMIME-Version: 1.0\nNumber-Attachments: {}\n\n",
         parts.len()
     );
-    // Made once in its full size: it is as large as all that came.
-    let around = boundary.len() + 8;
-    let size = pieces.iter().map(|(head, body)| head.len() + body.len() + around).sum::<usize>();
-    let mut out = Vec::with_capacity(head.len() + size + around);
-    out.extend_from_slice(head.as_bytes());
-    for (head, body) in &pieces {
-        out.extend_from_slice(format!("--{boundary}\n{head}").as_bytes());
-        out.extend_from_slice(body);
-        out.push(b'\n');
+    let mut out = Vec::with_capacity(2 * pieces.len() + 1);
+    for (head, body) in pieces {
+        out.push(format!("{before}--{boundary}\n{head}").into_bytes().into());
+        out.push(body);
+        before = "\n".to_string();
     }
-    out.extend_from_slice(format!("--{boundary}--\n").as_bytes());
+    out.push(format!("{before}--{boundary}--\n").into_bytes().into());
     out
 }
 
-fn piece(part: &Part) -> Piece<'_> {
+fn piece<'a>(part: &'a Part<'_>) -> Piece<'a> {
     let headers = part.headers.iter().map(|(name, value)| format!("{name}: {value}\n"));
     let head = headers.chain(["\n".to_string()]).collect();
     let body = part.transferred.as_ref().unwrap_or(&part.payload);
-    let body = match std::str::from_utf8(body) {
-        Ok(text) if body.contains(&b'\r') => unix(text).into_bytes().into(),
-        _ => body.as_slice().into(),
+    let text = if body.contains(&b'\r') { std::str::from_utf8(body).ok() } else { None };
+    let body = match text {
+        Some(text) => unix(text).into_bytes().into(),
+        None => Cow::Borrowed(&**body),
     };
     (head, body)
 }
@@ -48,15 +47,19 @@ fn unix(text: &str) -> String {
 
 /// In the shape that users know from Python's email package: `===============`, 19 digits, `==`.
 fn boundary(pieces: &[Piece<'_>]) -> String {
-    // FNV-1a: any function of the content will do.
+    // FNV-1a. Any function of the content will do: of a long body its length, begin and end.
     let fold = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-    let bytes = pieces.iter().flat_map(|(head, body)| head.as_bytes().iter().chain(body.iter()));
-    let mut number = bytes.fold(0xcbf2_9ce4_8422_2325, fold);
+    let mut number = 0xcbf2_9ce4_8422_2325;
+    for (head, body) in pieces {
+        let end = body.len().saturating_sub(ENDS);
+        let ends = body.iter().take(ENDS).chain(&body[end..]);
+        number = head.as_bytes().iter().chain(&body.len().to_le_bytes()).chain(ends).fold(number, fold);
+    }
     loop {
         let boundary = format!("==============={:019}==", number % 10_u64.pow(19));
         let line = format!("--{boundary}");
         // Found at a line's begin once in 10^19 times, and then the next one is tried.
-        let begins = |text: &[u8]| text.split(|b| *b == b'\n').any(|l| l.starts_with(line.as_bytes()));
+        let begins = |text: &[u8]| lines(text).any(|l| l.starts_with(line.as_bytes()));
         let taken = |(head, body): &Piece<'_>| begins(head.as_bytes()) || begins(body);
         if !pieces.iter().any(taken) {
             return boundary;
@@ -65,9 +68,12 @@ fn boundary(pieces: &[Piece<'_>]) -> String {
     }
 }
 
+/// How much of a body's begin and end its message's boundary follows from.
+const ENDS: usize = 256;
+
 /// Whether a message that was written before, by us or by Python, says the same as these parts. Then it is
 /// left alone: its boundary and the spelling of its headers mean nothing.
-pub fn says_the_same(message: &[u8], parts: &[Part]) -> bool {
+pub fn says_the_same(message: &[u8], parts: &[Part<'_>]) -> bool {
     let Ok(leaves) = mime::leaves(message, parts.len()) else { return false };
     leaves.len() == parts.len()
         && leaves.into_iter().map(Part::from_leaf).zip(parts).all(|(old, new)| {
@@ -113,8 +119,12 @@ mod tests {
     use super::*;
     use crate::parts::expand;
 
-    fn parts(blob: &[u8]) -> Vec<Part> {
+    fn parts(blob: &[u8]) -> Vec<Part<'_>> {
         expand([blob], &mut |_| Ok(Vec::new())).unwrap().parts
+    }
+
+    fn whole(parts: &[Part<'_>]) -> Vec<u8> {
+        message(parts).concat()
     }
 
     /// As Python's cloud-init 26.2 writes `#cloud-config\na: é\n`.
@@ -126,8 +136,8 @@ mod tests {
     #[test]
     fn same_bytes_for_same_data() {
         let parts = parts("#cloud-config\na: é\n".as_bytes());
-        assert_eq!(message(&parts), message(&parts));
-        let text = String::from_utf8(message(&parts)).unwrap();
+        assert_eq!(whole(&parts), whole(&parts));
+        let text = String::from_utf8(whole(&parts)).unwrap();
         let plain = |text: &str| {
             let digits =
                 text.split('=').find(|t| t.len() == 19 && t.bytes().all(|b| b.is_ascii_digit())).unwrap();
@@ -144,9 +154,9 @@ mod tests {
             --b\n\n\0\x01\xff\r\n\r\n--b--";
         let parts = parts(blob);
         assert_eq!(parts.len(), 3);
-        let text = message(&parts);
+        let text = whole(&parts);
         assert!(says_the_same(&text, &parts));
-        let again: Vec<Part> = mime::leaves(&text, 9).unwrap().into_iter().map(Part::from_leaf).collect();
+        let again: Vec<Part<'_>> = mime::leaves(&text, 9).unwrap().into_iter().map(Part::from_leaf).collect();
         assert_eq!(again, parts);
     }
 

@@ -104,10 +104,10 @@ impl Stage {
     }
 }
 
-fn data(blobs: &Blobs) -> Data {
+fn data(blobs: &Blobs) -> Data<'_> {
     match &blobs.0[..] {
         [] => Data::Nothing,
-        [one] => Data::Bytes(one.clone()),
-        many => Data::List(many.to_vec()),
+        [one] => Data::Bytes(one),
+        many => Data::List(many),
     }
 }
