@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use system::error;
 
 use crate::arguments::MakeMime;
-use crate::machine::Machine;
+use crate::machine::{Machine, typed};
 
 /// Behind `text/`.
 const TYPES: [&str; 12] = [
@@ -50,7 +50,7 @@ pub fn run(machine: &Machine, args: &MakeMime) -> ExitCode {
             eprintln!("{level}: content type 'text/{kind}' for attachment {} may be incorrect!", number + 1);
             unknown = true;
         }
-        match machine.sys.read(super::typed(name)) {
+        match machine.sys.read(typed(name)) {
             Ok(content) => {
                 parts.push(Attached {
                     name: name.to_string(),

@@ -25,11 +25,3 @@ pub fn run(machine: &Machine, top: &Top, args: Devel) -> ExitCode {
         },
     }
 }
-
-/// A path as an operator types it: from where they stand.
-fn typed(path: &str) -> String {
-    match std::env::current_dir() {
-        Ok(here) if !path.starts_with('/') => here.join(path).display().to_string(),
-        _ => path.to_string(),
-    }
-}

@@ -6,7 +6,7 @@ use config::Node;
 use system::{error, warning};
 
 use crate::arguments::Render;
-use crate::machine::Machine;
+use crate::machine::{Machine, typed};
 
 pub fn run(machine: &Machine, args: &Render) -> ExitCode {
     match rendered(machine, args) {
@@ -23,13 +23,13 @@ pub fn run(machine: &Machine, args: &Render) -> ExitCode {
 
 fn rendered(machine: &Machine, args: &Render) -> Result<String, String> {
     let data = match &args.instance_data {
-        Some(path) => super::typed(path),
+        Some(path) => typed(path),
         None => usual_data(machine),
     };
     if !machine.sys.exists(&data) {
         return Err(format!("Missing instance-data.json file: {data}"));
     }
-    let file = super::typed(&args.user_data);
+    let file = typed(&args.user_data);
     if !machine.sys.exists(&file) {
         return Err(format!("Missing user-data file: {}", args.user_data));
     }
