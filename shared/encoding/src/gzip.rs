@@ -1,5 +1,8 @@
-//! Gzip (RFC 1952), reading only: checked, and bounded in what comes out of it.
+//! Gzip (RFC 1952): read with its checks, bounded in what comes out of it; written piece by piece.
 
+use miniz_oxide::deflate::core::{
+    CompressorOxide, TDEFLFlush, TDEFLStatus, compress, create_comp_flags_from_zip_params,
+};
 use miniz_oxide::inflate::TINFLStatus;
 use miniz_oxide::inflate::core::inflate_flags::TINFL_FLAG_USING_NON_WRAPPING_OUTPUT_BUF;
 use miniz_oxide::inflate::core::{DecompressorOxide, decompress};
@@ -137,12 +140,88 @@ const fn crc_table() -> [u32; 256] {
 static CRC_TABLE: [u32; 256] = crc_table();
 
 fn crc32(bytes: &[u8]) -> u32 {
-    !bytes.iter().fold(!0, |crc: u32, b| crc >> 8 ^ CRC_TABLE[usize::from(crc as u8 ^ b)])
+    crc32_on(0, bytes)
+}
+
+/// The sum of what came before, with these bytes behind it.
+fn crc32_on(before: u32, bytes: &[u8]) -> u32 {
+    !bytes.iter().fold(!before, |crc: u32, b| crc >> 8 ^ CRC_TABLE[usize::from(crc as u8 ^ b)])
+}
+
+/// Packs what is given to it, piece by piece, as one member without a name or a time.
+pub struct Packer {
+    state: Box<CompressorOxide>,
+    out: Vec<u8>,
+    crc: u32,
+    length: u32,
+}
+
+impl Default for Packer {
+    fn default() -> Packer {
+        // Logs shrink well at any level; a negative window means no header of zlib's.
+        let flags = create_comp_flags_from_zip_params(3, -15, 0);
+        let out = vec![MAGIC[0], MAGIC[1], 8, 0, 0, 0, 0, 0, 0, 0xff];
+        Packer { state: Box::new(CompressorOxide::new(flags)), out, crc: 0, length: 0 }
+    }
+}
+
+impl Packer {
+    pub fn write(&mut self, bytes: &[u8]) {
+        self.crc = crc32_on(self.crc, bytes);
+        self.length = self.length.wrapping_add(bytes.len() as u32);
+        self.deflate(bytes, TDEFLFlush::None);
+    }
+
+    /// How many bytes are packed so far, about.
+    pub fn packed(&self) -> usize {
+        self.out.len()
+    }
+
+    /// The whole member.
+    pub fn finish(mut self) -> Vec<u8> {
+        self.deflate(&[], TDEFLFlush::Finish);
+        self.out.extend(self.crc.to_le_bytes());
+        self.out.extend(self.length.to_le_bytes());
+        self.out
+    }
+
+    fn deflate(&mut self, mut bytes: &[u8], flush: TDEFLFlush) {
+        let mut piece = [0; 8 << 10];
+        loop {
+            let (status, taken, given) = compress(&mut self.state, bytes, &mut piece, flush);
+            bytes = &bytes[taken..];
+            self.out.extend_from_slice(&piece[..given]);
+            let is_stuck = taken == 0 && given == 0;
+            if status != TDEFLStatus::Okay || is_stuck || bytes.is_empty() && flush == TDEFLFlush::None {
+                return;
+            }
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_packed_comes_out_again() {
+        // Nothing; what shrinks to little; what does not shrink, longer than every buffer on the way.
+        let mut noise = 1_u32;
+        let random: Vec<u8> = std::iter::repeat_with(|| {
+            noise = noise.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (noise >> 24) as u8
+        })
+        .take(300_000)
+        .collect();
+        for (content, piece) in [(&b""[..], 1), (&[7; 200_000], 4096), (&random, 70_001), (b"abc", 1)] {
+            let mut packer = Packer::default();
+            content.chunks(piece).for_each(|part| packer.write(part));
+            let packed = packer.finish();
+            assert!(packed.len() < content.len() + content.len() / 100 + 50, "{}", packed.len());
+            assert!(content.len() != 200_000 || packed.len() < 2000, "{}", packed.len());
+            assert_eq!(inflate(&packed, content.len()).unwrap(), content);
+        }
+    }
 
     /// A member as gzip(1) would write it, with whichever optional header fields `flags` asks for.
     fn pack(content: &[u8], flags: u8) -> Vec<u8> {

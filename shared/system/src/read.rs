@@ -96,6 +96,29 @@ impl System {
         Ok(bytes)
     }
 
+    /// A regular file's content with what stat(2) says of it, both of the same file: a last link is not followed but an
+    /// error, as is everything else that is no regular file. For what others may put in our way.
+    pub fn read_itself(&self, path: impl AsRef<Path>, limit: u64) -> Result<(Vec<u8>, fs::Metadata)> {
+        let path = path.as_ref();
+        let what = format!("reading {}", path.display());
+        let file = OpenOptions::new()
+            .read(true)
+            .custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW | libc::O_NOCTTY | libc::O_CLOEXEC)
+            .open(self.root().host(path))
+            .doing(&what)?;
+        let meta = file.metadata().doing(&what)?;
+        if !meta.is_file() {
+            return Err(Error::new(format!("{what}: not a regular file")));
+        }
+        if meta.len() > limit {
+            return Err(Error::new(format!("{what}: larger than {limit} bytes")));
+        }
+        let mut bytes = Vec::with_capacity(meta.len() as usize);
+        // One that grows meanwhile is as long as it was.
+        file.take(meta.len()).read_to_end(&mut bytes).doing(&what)?;
+        Ok((bytes, meta))
+    }
+
     /// What waits in a FIFO, at most `limit` bytes, without waiting for more.
     pub fn drain_fifo(&self, path: impl AsRef<Path>, limit: u64) -> Result<Vec<u8>> {
         let path = path.as_ref();
@@ -182,6 +205,11 @@ mod tests {
         assert_eq!(sys.read_head("/x", 4).unwrap(), b"1234");
         assert_eq!(sys.read_head("/x", 9).unwrap(), b"12345");
         assert!(sys.read("/").is_err());
+        assert_eq!(sys.read_itself("/x", 5).unwrap().0, b"12345");
+        sys.link("x", "/y").unwrap();
+        for (path, limit) in [("/x", 4), ("/y", 5), ("/", 5), ("/none", 5)] {
+            assert!(sys.read_itself(path, limit).is_err(), "{path}");
+        }
         assert!(sys.read("/none").unwrap_err().is_absent());
     }
 }

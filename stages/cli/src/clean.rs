@@ -3,7 +3,6 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use config::Node;
 use system::{Command, Output, Result, Write};
 
 use crate::arguments::Clean;
@@ -37,7 +36,7 @@ pub fn run(machine: &Machine, args: &Clean) -> ExitCode {
 fn clean(machine: &Machine, args: &Clean) -> Result<()> {
     let sys = &machine.sys;
     if args.logs {
-        for file in log_files(machine) {
+        for file in machine.log_files() {
             remove_log(machine, &file)?;
         }
     }
@@ -103,24 +102,6 @@ fn configs(machine: &Machine, args: &Clean) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// The log and the output file, as configured.
-fn log_files(machine: &Machine) -> Vec<String> {
-    let config = &machine.settings.merged;
-    let log = config.get("def_log_file").and_then(Node::as_str).unwrap_or("/var/log/cloud-init.log");
-    let mut files = vec![log.to_string()];
-    let output = config.get("output").and_then(Node::as_map);
-    for (_, value) in output.into_iter().flat_map(|m| m.iter()) {
-        let Some(text) = value.as_str() else { continue };
-        // `>> FILE`, `> FILE`, `| tee -a FILE`
-        let last = text.split_whitespace().last().map(|w| w.trim_start_matches('>')).unwrap_or_default();
-        if last.starts_with('/') {
-            files.push(last.to_string());
-        }
-    }
-    files.dedup();
-    files
 }
 
 /// A log and its rotated copies. A device (output to a console) stays.

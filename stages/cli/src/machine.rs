@@ -49,4 +49,30 @@ impl Machine {
         serde_json::from_slice(&bytes)
             .map_err(|e| system::Error::new(format!("{path}:{}:{}: not valid JSON", e.line(), e.column())))
     }
+
+    /// The log and the output file, as configured.
+    pub fn log_files(&self) -> Vec<String> {
+        let config = &self.settings.merged;
+        let log = config.get("def_log_file").and_then(Node::as_str).unwrap_or("/var/log/cloud-init.log");
+        let mut files = vec![log.to_string()];
+        let output = config.get("output").and_then(Node::as_map);
+        for (_, value) in output.into_iter().flat_map(|m| m.iter()) {
+            let Some(text) = value.as_str() else { continue };
+            // `>> FILE`, `> FILE`, `| tee -a FILE`
+            let last = text.split_whitespace().last().map(|w| w.trim_start_matches('>')).unwrap_or_default();
+            if last.starts_with('/') {
+                files.push(last.to_string());
+            }
+        }
+        files.dedup();
+        files
+    }
+}
+
+/// Where a file is to be written that an operator names: on this machine, from where they stand, whatever the root.
+pub fn output_file(path: &str) -> String {
+    match std::env::current_dir() {
+        Ok(here) if !path.starts_with('/') => here.join(path).display().to_string(),
+        _ => path.to_string(),
+    }
 }

@@ -1,9 +1,11 @@
 //! What an operator types: `cloud-init`, and by their names `cloud-id` and `cloud-init-per`. Stages are other
 //! programs, which this one starts and never contains.
 
+mod analyze;
 mod arguments;
 mod clean;
 mod cloud_id;
+mod collect_logs;
 mod devel;
 mod explain;
 mod features;
@@ -48,6 +50,8 @@ fn main() -> ExitCode {
                 Command::Status(args) => status::run(&machine, &args),
                 Command::Query(args) if args.identify => stages::identify(&top, args.format.as_deref()),
                 Command::Query(args) => query::run(&machine, &args),
+                Command::Analyze(args) => analyze::run(&machine, &args),
+                Command::CollectLogs(args) => collect_logs::run(&machine, &args),
                 Command::Clean(args) => clean::run(&machine, &args),
                 Command::Plan(args) => plan::run(&machine, &top, &args),
                 Command::Apply(args) => plan::apply(&machine, &top, &args),

@@ -3,82 +3,51 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::path::Path;
+mod common;
+
 use std::process::Command;
 
-use scratch::Scratch;
+use common::{Machine, Ran, split};
 use serde_json::{Value, json};
 
-struct Machine {
-    root: Scratch,
+fn enabled() -> Machine {
+    let machine = Machine::new();
+    machine.put("run/cloud-init/enabled", "");
+    machine
 }
 
-/// Exit code, standard output, standard error.
-type Ran = (i32, String, String);
-
-impl Machine {
-    fn new() -> Machine {
-        let root = Scratch::new();
-        let machine = Machine { root };
-        machine.put("run/cloud-init/enabled", "");
-        machine
-    }
-
-    fn put(&self, path: &str, text: &str) {
-        let path = self.root.join(path);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, text).unwrap();
-    }
-
-    fn exists(&self, path: &str) -> bool {
-        self.root.join(path).symlink_metadata().is_ok()
-    }
-
-    /// A machine whose stages left these records; with a result when `finished`.
-    fn with_status(stages: Value, finished: bool) -> Machine {
-        let machine = Machine::new();
-        let mut v1 = json!({"datasource": "DataSourceNoCloud [seed=/dev/vdb]", "stage": null});
-        for name in ["init-local", "init", "modules-config", "modules-final"] {
-            let mut stage = json!({"errors": [], "recoverable_errors": {}, "start": 1.5, "finished": 8.75});
-            if let Some(own) = stages.get(name).and_then(Value::as_object) {
-                stage.as_object_mut().unwrap().extend(own.clone());
-            }
-            v1[name] = stage;
-        }
-        for key in ["datasource", "stage"] {
-            if let Some(value) = stages.get(key) {
-                v1[key] = value.clone();
-            }
-        }
-        machine.status_file(&json!({ "v1": v1 }).to_string());
-        if finished {
-            machine.put("run/cloud-init/result.json", "{}");
-        }
-        machine.put("run/cloud-init/instance-data.json", DATA);
-        machine.put("run/cloud-init/instance-data-sensitive.json", DATA);
-        machine
-    }
-
-    fn status_file(&self, text: &str) {
-        self.put("var/lib/cloud/data/status.json", text);
-        self.put("run/cloud-init/status.json", text);
-    }
-
-    fn run(&self, words: &str) -> Ran {
-        run_as("cloud-init", Some(&self.root), words)
-    }
+fn run_as(name: &str, root: Option<&std::path::Path>, words: &str) -> Ran {
+    common::run_as(name, root, &split(words))
 }
 
-fn run_as(name: &str, root: Option<&Path>, words: &str) -> Ran {
-    use std::os::unix::process::CommandExt;
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cloud-init"));
-    command.arg0(name).args(words.split_whitespace()).env("DEBUG_PROC_CMDLINE", "quiet");
-    if let Some(root) = root {
-        command.arg("--root").arg(root);
+/// A machine whose stages left these records; with a result when `finished`.
+fn with_status(stages: Value, finished: bool) -> Machine {
+    let machine = enabled();
+    let mut v1 = json!({"datasource": "DataSourceNoCloud [seed=/dev/vdb]", "stage": null});
+    for name in ["init-local", "init", "modules-config", "modules-final"] {
+        let mut stage = json!({"errors": [], "recoverable_errors": {}, "start": 1.5, "finished": 8.75});
+        if let Some(own) = stages.get(name).and_then(Value::as_object) {
+            stage.as_object_mut().unwrap().extend(own.clone());
+        }
+        v1[name] = stage;
     }
-    let done = command.output().unwrap();
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    (done.status.code().unwrap(), text(&done.stdout), text(&done.stderr))
+    for key in ["datasource", "stage"] {
+        if let Some(value) = stages.get(key) {
+            v1[key] = value.clone();
+        }
+    }
+    status_file(&machine, &json!({ "v1": v1 }).to_string());
+    if finished {
+        machine.put("run/cloud-init/result.json", "{}");
+    }
+    machine.put("run/cloud-init/instance-data.json", DATA);
+    machine.put("run/cloud-init/instance-data-sensitive.json", DATA);
+    machine
+}
+
+fn status_file(machine: &Machine, text: &str) {
+    machine.put("var/lib/cloud/data/status.json", text);
+    machine.put("run/cloud-init/status.json", text);
 }
 
 const DATA: &str = r#"{"ds": {"meta_data": {"local-hostname": "h", "v1.0": {"a-b": [1, {"c": null}]}, "t": true}},
@@ -86,54 +55,40 @@ const DATA: &str = r#"{"ds": {"meta_data": {"local-hostname": "h", "v1.0": {"a-b
            "local_hostname": "h"}}"#;
 
 fn done() -> Machine {
-    Machine::with_status(json!({}), true)
+    with_status(json!({}), true)
 }
 
 #[test]
 fn status_of_every_state() {
-    let fresh = Machine::new();
-    let disabled = Machine::new();
+    let fresh = enabled();
+    let disabled = enabled();
     std::fs::remove_file(disabled.root.join("run/cloud-init/enabled")).unwrap();
     disabled.put("run/cloud-init/disabled", "");
     let marked = done();
     marked.put("etc/cloud/cloud-init.disabled", "");
     let warned = json!({"init": {"recoverable_errors": {"WARNING": ["one\ntwo"]}}});
     let failed = json!({"init": {"errors": ["e"]}});
-    let broken = Machine::new();
-    broken.status_file("{");
+    let broken = enabled();
+    status_file(&broken, "{");
     for (name, machine, code, status, extended, boot) in [
         ("fresh", fresh, 0, "not started", "not started", "enabled-by-generator"),
         ("disabled", disabled, 0, "disabled", "disabled", "disabled-by-generator"),
         ("disabled after a boot", marked, 0, "disabled", "disabled", "disabled-by-marker-file"),
-        ("running", Machine::with_status(json!({}), false), 0, "running", "running", "enabled-by-generator"),
+        ("running", with_status(json!({}), false), 0, "running", "running", "enabled-by-generator"),
         ("done", done(), 0, "done", "done", "enabled-by-generator"),
-        (
-            "warned",
-            Machine::with_status(warned.clone(), true),
-            2,
-            "done",
-            "degraded done",
-            "enabled-by-generator",
-        ),
+        ("warned", with_status(warned.clone(), true), 2, "done", "degraded done", "enabled-by-generator"),
         (
             "warned, running",
-            Machine::with_status(warned, false),
+            with_status(warned, false),
             2,
             "running",
             "degraded running",
             "enabled-by-generator",
         ),
-        (
-            "failed",
-            Machine::with_status(failed.clone(), true),
-            1,
-            "error",
-            "error - done",
-            "enabled-by-generator",
-        ),
+        ("failed", with_status(failed.clone(), true), 1, "error", "error - done", "enabled-by-generator"),
         (
             "failed, running",
-            Machine::with_status(failed, false),
+            with_status(failed, false),
             1,
             "error",
             "error - running",
@@ -173,7 +128,7 @@ fn long_status() {
         "init": {"recoverable_errors": {"WARNING": ["one\ntwo", "w"]}},
         "modules-final": {"errors": ["e1", "e2"], "recoverable_errors": {"WARNING": ["w"]}},
     });
-    let (_, text, _) = Machine::with_status(stages, true).run("status --long --wait");
+    let (_, text, _) = with_status(stages, true).run("status --long --wait");
     assert_eq!(
         text,
         "status: error\nextended_status: error - done\nboot_status_code: enabled-by-generator\n\
@@ -193,16 +148,16 @@ fn json_status() {
     let stages = "boot_status_code datasource detail errors extended_status init init-local last_update \
                   modules-config modules-final recoverable_errors stage status";
     assert_eq!(keys(&done()), (json!("nocloud"), stages.into()));
-    let none = Machine::with_status(json!({"datasource": null, "stage": "init-local"}), false);
+    let none = with_status(json!({"datasource": null, "stage": "init-local"}), false);
     assert_eq!(keys(&none), (Value::Null, stages.into()));
     let few =
         "boot_status_code datasource detail errors extended_status last_update recoverable_errors status";
-    assert_eq!(keys(&Machine::new()), (json!(""), few.into()));
+    assert_eq!(keys(&enabled()), (json!(""), few.into()));
 }
 
 #[test]
 fn waiting() {
-    let machine = Machine::with_status(json!({}), false);
+    let machine = with_status(json!({}), false);
     let result = machine.root.join("run/cloud-init/result.json");
     let finish = std::thread::spawn(move || {
         std::thread::sleep(std::time::Duration::from_millis(700));
@@ -288,8 +243,8 @@ fn cloud_id() {
     let (_, all, note) = id(&done(), "-j");
     assert_eq!(serde_json::from_str::<Value>(&all).unwrap()["cloud_id"], "nocloud");
     assert!(note.contains("DEPRECATED"));
-    assert_eq!(id(&Machine::new(), ""), (3, "not started\n".into(), String::new()));
-    let disabled = Machine::new();
+    assert_eq!(id(&enabled(), ""), (3, "not started\n".into(), String::new()));
+    let disabled = enabled();
     disabled.put("etc/cloud/cloud-init.disabled", "");
     assert_eq!(id(&disabled, ""), (2, "disabled\n".into(), String::new()));
     let broken = done();
@@ -369,7 +324,7 @@ fn clean() {
 /// As Debian's cloud-init 26.2 prints the same: headers, order, base64 and line ends; the boundary's digits aside.
 #[test]
 fn devel_make_mime() {
-    let machine = Machine::new();
+    let machine = enabled();
     machine.put("c.yaml", "#cloud-config\na: é\n");
     machine.put("s", "#!/bin/sh\n");
     machine.put("long", &"x".repeat(60));
@@ -424,7 +379,7 @@ fn devel_make_mime() {
 
 #[test]
 fn devel_render() {
-    let machine = Machine::new();
+    let machine = enabled();
     machine.put("run/cloud-init/instance-data.json", r#"{"v1": {"region": "eu"}, "ds": {"a-b": 1}}"#);
     machine
         .put("run/cloud-init/instance-data-sensitive.json", r#"{"v1": {"region": "eu"}, "ds": {"a-b": 1}}"#);

@@ -3,43 +3,15 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod common;
+
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::path::Path;
 
-/// A directory of the test's own.
-struct Place(PathBuf);
+use common::{Machine, Ran, split};
 
-impl Place {
-    fn new() -> Place {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let dir = std::env::temp_dir().join(format!("net-convert-{}-{number}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&dir);
-        std::fs::create_dir_all(&dir).unwrap();
-        Place(dir)
-    }
-
-    fn put(&self, path: &str, text: &str) {
-        let path = self.0.join(path);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, text).unwrap();
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-/// Exit code, standard output, standard error.
-fn run(line: &str) -> (i32, String, String) {
-    let words = line.split_whitespace();
-    let done = Command::new(env!("CARGO_BIN_EXE_cloud-init")).args(words).output().unwrap();
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    (done.status.code().unwrap(), text(&done.stdout), text(&done.stderr))
+fn run(line: &str) -> Ran {
+    common::run_as("cloud-init", None, &split(line))
 }
 
 /// Path → mode and content of every file below a directory.
@@ -64,8 +36,8 @@ fn tree(top: &Path) -> BTreeMap<String, (u32, String)> {
 
 #[test]
 fn net_convert() {
-    let place = Place::new();
-    let dir = place.0.display().to_string();
+    let place = Machine::new();
+    let dir = place.root.display().to_string();
     let input =
         "version: 2\nethernets:\n  eth0:\n    match: {name: en*}\n    dhcp4: true\n    wakeonlan: true\n";
     place.put("in.yaml", input);
@@ -80,32 +52,32 @@ fn net_convert() {
         "Read input format 'yaml' from '{dir}/in.yaml'.\nWrote output format 'networkd' to '{dir}/out/'\n\n"
     );
     assert!(err.ends_with(&last), "{err}");
-    let files = tree(&place.0.join("out"));
+    let files = tree(&place.root.join("out"));
     let unit = "[Match]\nName=eth0\n\n[Network]\nDHCP=ipv4\n".to_string();
     assert_eq!(files.len(), 1);
     assert_eq!(files["etc/systemd/network/10-cloud-init-eth0.network"], (0o644, unit));
     // The same place again, a stricter mode and what is there already.
     place.put("out/etc/netplan/50-cloud-init.yaml", "old");
-    let netplan = place.0.join("out/etc/netplan/50-cloud-init.yaml");
+    let netplan = place.root.join("out/etc/netplan/50-cloud-init.yaml");
     let strict = std::os::unix::fs::PermissionsExt::from_mode(0o400);
     std::fs::set_permissions(&netplan, strict).unwrap();
     let (code, _, err) = convert("-D ubuntu --output-kind=netplan --debug");
     assert_eq!(code, 0, "{err}");
     assert!(err.starts_with("Input YAML\n---\n") && !err.contains("cannot be said"), "{err}");
-    let (mode, text) = &tree(&place.0.join("out"))["etc/netplan/50-cloud-init.yaml"];
+    let (mode, text) = &tree(&place.root.join("out"))["etc/netplan/50-cloud-init.yaml"];
     assert!(*mode == 0o400 && text.contains("wakeonlan: true"), "{mode:o} {text}");
     place.put("in.yaml", "network: {version: 1, config: [{type: nameserver, address: 10.0.0.53}]}\n");
     place.put("out/etc/resolv.conf", "nameserver 192.0.2.1\n");
     assert_eq!(convert("-D rhel -O sysconfig").0, 0);
-    let files = tree(&place.0.join("out"));
+    let files = tree(&place.root.join("out"));
     assert!(files["etc/resolv.conf"].1.ends_with("\nnameserver 192.0.2.1\nnameserver 10.0.0.53\n"));
     assert_eq!(files["etc/udev/rules.d/70-persistent-net.rules"], (0o644, String::new()));
 }
 
 #[test]
 fn net_convert_refuses() {
-    let place = Place::new();
-    let dir = place.0.display().to_string();
+    let place = Machine::new();
+    let dir = place.root.display().to_string();
     place.put("good", "version: 1\nconfig: []\n");
     place.put("empty", "");
     place.put("third", "version: 3\n");
@@ -129,7 +101,10 @@ fn net_convert_refuses() {
         let (found, out, err) = run(&line);
         assert_eq!((found, out.as_str()), (code, ""), "{line}: {err}");
         assert!(err.contains(message), "{line}: {err}");
-        assert!(code == 0 || file == "good" || !place.0.join(format!("out-{file}/etc")).exists(), "{line}");
+        assert!(
+            code == 0 || file == "good" || !place.root.join(format!("out-{file}/etc")).exists(),
+            "{line}"
+        );
     }
     assert_eq!(run("devel").0, 2);
     assert_eq!(run("devel net-convert --help").0, 0);

@@ -2,44 +2,9 @@
 //! what is wrong is told in our own words, with its place.
 #![allow(clippy::unwrap_used, reason = "test code outside of test functions")]
 
-use std::path::PathBuf;
-use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering};
+mod common;
 
-struct Machine {
-    root: PathBuf,
-}
-
-impl Drop for Machine {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.root);
-    }
-}
-
-impl Machine {
-    fn new() -> Machine {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let root = std::env::temp_dir().join(format!("schema-test-{}-{number}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&root);
-        std::fs::create_dir_all(&root).unwrap();
-        Machine { root }
-    }
-
-    fn put(&self, path: &str, text: &str) {
-        let path = self.root.join(path);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, text).unwrap();
-    }
-
-    /// Exit code, standard output, standard error.
-    fn run(&self, words: &[&str]) -> (i32, String, String) {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_cloud-init"));
-        let done = command.arg("--root").arg(&self.root).args(words).output().unwrap();
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        (done.status.code().unwrap(), text(&done.stdout), text(&done.stderr))
-    }
-}
+use common::Machine;
 
 /// A machine whose user-data has two parts, the second of which replaces and appends.
 fn explained() -> Machine {
@@ -85,13 +50,13 @@ fn where_keys_come_from() {
             "preserve_hostname\n    from      /etc/cloud/cloud.cfg.d/10.cfg, line 1\n    replaced  /etc/cloud/cloud.cfg, line 2\n",
         ),
     ] {
-        let (code, out, err) = machine.run(args);
+        let (code, out, err) = machine.run_words(args);
         assert_eq!((code, out.as_str()), (0, wanted), "{args:?} {err}");
     }
-    let (code, out, err) = machine.run(&["query", "--explain", "hostnam"]);
+    let (code, out, err) = machine.run_words(&["query", "--explain", "hostnam"]);
     assert_eq!((code, out.as_str()), (1, ""));
     assert!(err.contains("no source has the key 'hostnam'; did you mean 'hostname'?"), "{err}");
-    let (code, out, _) = machine.run(&["schema", "--explain"]);
+    let (code, out, _) = machine.run_words(&["schema", "--explain"]);
     assert!(
         code == 0
             && out.contains("\nntp\n")
@@ -105,7 +70,7 @@ fn where_keys_come_from() {
 fn where_keys_of_a_file_come_from() {
     let machine = explained();
     let file = machine.root.join("var/lib/cloud/instance/user-data.txt.i").display().to_string();
-    let (code, out, err) = machine.run(&["schema", "-c", &file, "--explain"]);
+    let (code, out, err) = machine.run_words(&["schema", "-c", &file, "--explain"]);
     let wanted = format!(
         "hostname\n    from      {file} part-001, line 2\n    dropped   {file} part-002, line 3\n\
          packages\n    from      {file} part-001, line 3: 1 item\n    from      {file} part-002, line 4: 2 items\n\
@@ -114,15 +79,15 @@ fn where_keys_of_a_file_come_from() {
     assert_eq!((code, out), (0, wanted), "{err}");
     machine.put("one", "#cloud-config\nhostname: a\n");
     let one = machine.root.join("one").display().to_string();
-    let (_, out, _) = machine.run(&["schema", "--explain", "hostname", "-c", &one]);
+    let (_, out, _) = machine.run_words(&["schema", "--explain", "hostname", "-c", &one]);
     assert_eq!(out, format!("hostname\n    from      {one}, line 2\n"));
     machine.put("two", "#include\nhttp://localhost/\n");
     let two = machine.root.join("two").display().to_string();
-    let (code, _, err) = machine.run(&["schema", "-c", &two, "--explain"]);
+    let (code, _, err) = machine.run_words(&["schema", "-c", &two, "--explain"]);
     assert!(code == 1 && err.contains("what it includes is not fetched"), "{err}");
     machine.put("three", "#!/bin/sh\n");
     let three = machine.root.join("three").display().to_string();
-    let (code, _, err) = machine.run(&["schema", "-c", &three, "--explain"]);
+    let (code, _, err) = machine.run_words(&["schema", "-c", &three, "--explain"]);
     assert!(code == 1 && err.contains("there is no cloud-config in it"), "{err}");
 }
 
@@ -136,7 +101,7 @@ fn schema_of_files() {
     machine.put("broken", "#cloud-config\na: [\n");
     machine.put("nothing", "");
     let file = |name: &str| machine.root.join(name).display().to_string();
-    let run = |args: &[&str]| machine.run(&[&["schema"], args].concat());
+    let run = |args: &[&str]| machine.run_words(&[&["schema"], args].concat());
 
     let (code, out, err) = run(&["-c", &file("good")]);
     assert_eq!((code, out, err), (0, format!("Valid schema {}\n", file("good")), String::new()));
@@ -200,12 +165,12 @@ fn schema_of_files() {
 fn schema_of_the_system() {
     // Only root is told.
     if !nix::unistd::geteuid().is_root() {
-        let (code, _, err) = Machine::new().run(&["schema", "--system"]);
+        let (code, _, err) = Machine::new().run_words(&["schema", "--system"]);
         assert!(code == 1 && err.contains("as non-root user"), "{err}");
         return;
     }
     let machine = explained();
-    let (code, out, _) = machine.run(&["schema", "--system"]);
+    let (code, out, _) = machine.run_words(&["schema", "--system"]);
     assert_eq!(
         (code, out.as_str()),
         (
@@ -219,7 +184,7 @@ fn schema_of_the_system() {
         "var/lib/cloud/instance/network-config.json",
         "{\"version\": 1, \"config\": [{\"type\": \"nonsense\"}]}",
     );
-    let (code, out, err) = machine.run(&["schema", "--system"]);
+    let (code, out, err) = machine.run_words(&["schema", "--system"]);
     assert!(code == 1 && out.contains("\n3. network-config at "), "{out}");
     assert!(err.ends_with("Error: Invalid schema: network-config\n\n"), "{err}");
 }

@@ -182,6 +182,8 @@ impl Stage {
 
     /// The instance that an earlier stage confirmed; the config and final stages know no other way.
     pub fn cached_instance(&mut self) -> Option<Found> {
+        let event = self.name.event();
+        debug!(self.sys, "start: {event}/check-cache: attempting to read from cache");
         match Instance::load(&self.sys, &self.layout) {
             Cached::Instance(instance) => {
                 if instance.config.as_object().is_some_and(|c| !c.is_empty()) {
@@ -189,7 +191,10 @@ impl Stage {
                 }
                 Some(self.cached(*instance))
             }
-            Cached::Python { .. } | Cached::Nothing => None,
+            Cached::Python { .. } | Cached::Nothing => {
+                debug!(self.sys, "finish: {event}/check-cache: SUCCESS: no cache found");
+                None
+            }
         }
     }
 

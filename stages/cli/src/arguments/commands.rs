@@ -14,6 +14,9 @@ pub struct CloudInit {
     /// go on without a datasource
     #[argh(switch)]
     pub force: bool,
+    /// refused: each stage has a unit of its own
+    #[argh(switch)]
+    pub all_stages: bool,
     #[argh(subcommand)]
     pub command: Option<Command>,
 }
@@ -27,6 +30,8 @@ pub enum Command {
     Single(Single),
     Status(Status),
     Query(Query),
+    Analyze(Analyze),
+    CollectLogs(CollectLogs),
     Clean(Clean),
     CloudId(CloudId),
     Plan(Plan),
@@ -158,6 +163,92 @@ pub struct Clean {
     /// then reboot
     #[argh(switch, short = 'r')]
     pub reboot: bool,
+}
+
+/// Where a boot's time went, from its log.
+#[derive(FromArgs)]
+#[argh(subcommand, name = "analyze")]
+pub struct Analyze {
+    #[argh(subcommand)]
+    pub command: AnalyzeCommand,
+}
+
+#[derive(FromArgs)]
+#[argh(subcommand)]
+pub enum AnalyzeCommand {
+    Blame(Blame),
+    Show(Show),
+    Dump(Dump),
+    Boot(Boot),
+}
+
+/// What took longest, first.
+#[derive(FromArgs)]
+#[argh(subcommand, name = "blame")]
+pub struct Blame {
+    /// the log, or a dump of one; - is standard input
+    #[argh(option, short = 'i')]
+    pub infile: Option<String>,
+    /// where to write
+    #[argh(option, short = 'o')]
+    pub outfile: Option<String>,
+}
+
+/// What happened, in its order.
+#[derive(FromArgs)]
+#[argh(subcommand, name = "show")]
+pub struct Show {
+    /// what to print of each part; cloud-init(1) has the codes
+    #[argh(option, short = 'f')]
+    pub format: Option<String>,
+    /// the log, or a dump of one; - is standard input
+    #[argh(option, short = 'i')]
+    pub infile: Option<String>,
+    /// where to write
+    #[argh(option, short = 'o')]
+    pub outfile: Option<String>,
+}
+
+/// The events as JSON.
+#[derive(FromArgs)]
+#[argh(subcommand, name = "dump")]
+pub struct Dump {
+    /// the log, or a dump of one; - is standard input
+    #[argh(option, short = 'i')]
+    pub infile: Option<String>,
+    /// where to write
+    #[argh(option, short = 'o')]
+    pub outfile: Option<String>,
+}
+
+/// When the kernel, systemd and cloud-init began.
+#[derive(FromArgs)]
+#[argh(subcommand, name = "boot")]
+pub struct Boot {
+    /// the log, or a dump of one; - is standard input
+    #[argh(option, short = 'i')]
+    pub infile: Option<String>,
+    /// where to write
+    #[argh(option, short = 'o')]
+    pub outfile: Option<String>,
+}
+
+/// Put what a bug report needs into one archive.
+#[derive(FromArgs)]
+#[argh(subcommand, name = "collect-logs")]
+pub struct CollectLogs {
+    /// the archive to write: cloud-init.tar.gz
+    #[argh(option, short = 't')]
+    pub tarfile: Option<String>,
+    /// name each file
+    #[argh(switch, short = 'v')]
+    pub verbose: u8,
+    /// does nothing any more
+    #[argh(switch, short = 'u')]
+    pub include_userdata: bool,
+    /// leave out what not everybody may read
+    #[argh(switch, short = 'r')]
+    pub redact_sensitive: bool,
 }
 
 /// Print the id of the cloud.

@@ -58,19 +58,42 @@ const DISTROS: &[&str] = &[
     "TencentOS",
 ];
 
-const SUBCOMMANDS: [&str; 12] = [
-    "init", "modules", "single", "query", "features", "schema", "clean", "status", "cloud-id", "plan",
-    "apply", "devel",
+const SUBCOMMANDS: [&str; 14] = [
+    "init",
+    "modules",
+    "single",
+    "query",
+    "features",
+    "analyze",
+    "schema",
+    "collect-logs",
+    "clean",
+    "status",
+    "cloud-id",
+    "plan",
+    "apply",
+    "devel",
 ];
 
-/// The complaint about a first word that is no subcommand.
+/// Subcommands that have subcommands.
+const BELOW: [(&str, &[&str]); 2] = [
+    ("analyze", &["blame", "show", "dump", "boot"]),
+    ("devel", &["hotplug-hook", "net-convert", "render", "make-mime"]),
+];
+
+/// The complaint about a first word that is no subcommand, or about a second that is none of the first.
 pub fn unknown_subcommand(words: &[&str]) -> Option<String> {
-    let first = words.iter().find(|w| !w.starts_with('-'))?;
-    if SUBCOMMANDS.contains(first) || *first == "dhclient-hook" {
+    let mut words = words.iter().filter(|w| !w.starts_with('-'));
+    let first = words.next()?;
+    let (word, choices) = match BELOW.iter().find(|(command, _)| command == first) {
+        Some((_, choices)) => (words.next()?, *choices),
+        None => (first, &SUBCOMMANDS[..]),
+    };
+    if choices.contains(word) || *word == "dhclient-hook" {
         return None;
     }
-    let list = SUBCOMMANDS.map(|c| format!("'{c}'")).join(", ");
-    Some(format!("argument subcommand: invalid choice: '{first}' (choose from {list})"))
+    let list = choices.iter().map(|c| format!("'{c}'")).collect::<Vec<_>>().join(", ");
+    Some(format!("argument subcommand: invalid choice: '{word}' (choose from {list})"))
 }
 
 /// argh's complaint in one line, in argparse's words where they are the same complaint.
@@ -78,6 +101,9 @@ pub fn usage_message(output: &str) -> String {
     let line = output.lines().map(str::trim).find(|l| !l.is_empty()).unwrap_or("bad arguments");
     if let Some(word) = line.strip_prefix("Unrecognized argument: ") {
         return format!("unrecognized arguments: {word}");
+    }
+    if line.starts_with("One of the following subcommands must be present") {
+        return "the following arguments are required: subcommand".into();
     }
     if line == "Required options not provided:" {
         let names: Vec<&str> = output.lines().skip(1).map(str::trim).filter(|l| l.starts_with('-')).collect();

@@ -51,6 +51,11 @@ pub fn parse(called: &str, words: Vec<String>) -> Parsed {
             return Parsed::Usage(message, help(name, &texts));
         }
     };
+    if parsed.all_stages {
+        let units = "each stage has a unit of its own here: cloud-init-local, cloud-init-network, cloud-config and \
+                     cloud-final; nothing is left for a unit that runs all of them";
+        return Parsed::Usage(format!("argument --all-stages: {units}"), help(name, &[]));
+    }
     if parsed.version {
         return Parsed::Print(format!("{called} {}", env!("CARGO_PKG_VERSION")));
     }
@@ -68,11 +73,10 @@ pub fn help(name: &str, words: &[&str]) -> String {
         Err(exit) if exit.status.is_ok() => Some(exit.output),
         _ => None,
     };
-    let subcommand = words.iter().find(|w| !w.starts_with('-')).copied();
-    if subcommand == Some("devel") && words.contains(&"net-convert") {
-        return ask(&["devel", "net-convert", "--help"]).unwrap_or_default();
-    }
-    subcommand.and_then(|s| ask(&[s, "--help"])).or_else(|| ask(&["--help"])).unwrap_or_default()
+    let mut commands = words.iter().filter(|w| !w.starts_with('-')).copied();
+    let (first, second) = (commands.next(), commands.next());
+    let below = |s| second.and_then(|below| ask(&[s, below, "--help"])).or_else(|| ask(&[s, "--help"]));
+    first.and_then(below).or_else(|| ask(&["--help"])).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -97,6 +101,16 @@ mod tests {
         assert!(message("modules -m x").starts_with("argument --mode/-m: invalid choice: 'x'"));
         assert!(message("single").starts_with("the following arguments are required: "));
         assert_eq!(message("status --wait --long"), "no error");
+        assert_eq!(message("analyze show -f%I%d --infile=- -ox"), "no error");
+        assert_eq!(message("collect-logs -vvr -t x"), "no error");
+        assert_eq!(message("analyze"), "the following arguments are required: subcommand");
+        assert_eq!(
+            message("analyze x"),
+            "argument subcommand: invalid choice: 'x' (choose from 'blame', 'show', 'dump', 'boot')"
+        );
+        assert!(
+            message("--all-stages").starts_with("argument --all-stages: each stage has a unit of its own")
+        );
         assert_eq!(message("devel hotplug-hook --subsystem=net query"), "no error");
         assert_eq!(message("devel hotplug-hook -s net handle -d /x -u add"), "no error");
         let block = message("devel hotplug-hook -s block query");

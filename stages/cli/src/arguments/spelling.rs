@@ -23,11 +23,10 @@ pub fn take_root(words: Vec<String>) -> Result<(String, Vec<String>), String> {
 /// `--key=value` in two words, `-lw` as `-l -w`, `-mfinal` as `-m final`, and the subcommands of older articles.
 pub fn normalise(words: Vec<String>) -> Vec<String> {
     let has = |name: &str| words.iter().any(|w| w == name);
-    let with_value = match (has("net-convert"), has("hotplug-hook")) {
-        (true, _) => "pkdDmO",
-        (_, true) => "sdu",
-        _ => "fmniucvt",
-    };
+    let letters =
+        [("net-convert", "pkdDmO"), ("hotplug-hook", "sdu"), ("collect-logs", "t"), ("analyze", "fio")];
+    let with_value =
+        letters.iter().find(|(command, _)| has(command)).map_or("fmniucvt", |(_, letters)| letters);
     let mut result: Vec<String> = Vec::new();
     let mut words = words.into_iter();
     while let Some(word) = words.next() {

@@ -1,0 +1,149 @@
+//! When the kernel, systemd and the local stage began, as systemd and the log have it.
+
+use std::time::Duration;
+
+use system::{Command, Error, Result, System};
+
+use super::event::{Event, Kind};
+use super::time::{self, SECOND};
+
+const PATIENCE: Duration = Duration::from_secs(25);
+
+/// Moments in microseconds since the epoch.
+#[derive(Debug, PartialEq, Eq)]
+struct Times {
+    /// The kernel's, or the container's.
+    begin: i64,
+    /// When the kernel started systemd; `None` in a container, whose kernel was there before.
+    userspace: Option<i64>,
+    /// When systemd started the local stage.
+    activated: i64,
+    /// The first that the log says of it.
+    local_stage: i64,
+}
+
+pub fn report(sys: &System, events: &[Event], now: i64) -> Result<String> {
+    let local_stage =
+        local_stage(events).ok_or_else(|| Error::new("the log has no beginning of the local stage"))?;
+    let is_container = sys.is_container();
+    let manager = ask(
+        sys,
+        &["KernelTimestamp", "KernelTimestampMonotonic", "UserspaceTimestamp", "UserspaceTimestampMonotonic"],
+        None,
+    )?;
+    let unit = ask(sys, &["InactiveExitTimestampMonotonic"], Some("cloud-init-local"))?;
+    Ok(show(&times(is_container, &manager, &unit, local_stage, now)?))
+}
+
+/// The last boot's; where the stage was said to begin twice, the first time.
+fn local_stage(events: &[Event]) -> Option<i64> {
+    let is_start = |e: &Event| e.name == "init-local" && e.kind == Kind::Start;
+    let again = |i: usize| i.checked_sub(1).is_some_and(|before| is_start(&events[before]));
+    (0..events.len()).rev().find(|i| is_start(&events[*i]) && !again(*i)).map(|i| events[i].at)
+}
+
+fn ask(sys: &System, properties: &[&str], unit: Option<&str>) -> Result<String> {
+    let command = properties.iter().fold(Command::new(["systemctl", "show"]), |c, p| c.arg("-p").arg(*p));
+    let command = command.arg("--timestamp=us+utc").timeout(PATIENCE).asks();
+    Ok(sys.run(&unit.into_iter().fold(command, Command::arg))?.text())
+}
+
+fn times(is_container: bool, manager: &str, unit: &str, local_stage: i64, now: i64) -> Result<Times> {
+    let value = |text: &str, key: &str| {
+        let found = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='));
+        found
+            .filter(|v| !v.is_empty())
+            .map(String::from)
+            .ok_or_else(|| Error::new(format!("systemd does not know {key}")))
+    };
+    let micros = |text: &str, key: &str| {
+        let found = value(text, key)?;
+        found.parse::<i64>().map_err(|_| Error::new(format!("systemd's {key} is no number: {found}")))
+    };
+    let first = if is_container { "UserspaceTimestamp" } else { "KernelTimestamp" };
+    let stamp = value(manager, first)?;
+    let begin = time::parse(&stamp, now)
+        .ok_or_else(|| Error::new(format!("systemd's {first} is no time: {stamp}")))?;
+    let zero = micros(manager, &format!("{first}Monotonic"))?;
+    let started = micros(unit, "InactiveExitTimestampMonotonic")?;
+    if started == 0 {
+        return Err(Error::new("systemd has not started cloud-init-local.service in this boot"));
+    }
+    let userspace = match is_container {
+        true => None,
+        false => Some(begin + micros(manager, "UserspaceTimestampMonotonic")? - zero),
+    };
+    Ok(Times { begin, userspace, activated: begin + started - zero, local_stage })
+}
+
+fn show(times: &Times) -> String {
+    let Times { begin, userspace, activated, local_stage } = *times;
+    let mut lines = vec![match userspace {
+        Some(_) => "-- Most Recent Boot Record --".to_string(),
+        None => "-- Most Recent Container Boot Record --".to_string(),
+    }];
+    let seconds = |micros: i64| format!("{:?}", micros as f64 / SECOND as f64);
+    let mut line = |label: &str, value: String| lines.push(format!("    {label}: {value}"));
+    let Some(userspace) = userspace else {
+        line("Container started at", time::show(begin));
+        line("Cloud-init activated by systemd at", time::show(activated));
+        line("Cloud-init start", time::show(local_stage));
+        return lines.join("\n") + "\n";
+    };
+    line("Kernel Started at", time::show(begin));
+    line("Kernel ended boot at", time::show(userspace));
+    line("Kernel time to boot (seconds)", seconds(userspace - begin));
+    line("Cloud-init activated by systemd at", time::show(activated));
+    line("Time between Kernel end boot and Cloud-init activation (seconds)", seconds(activated - userspace));
+    line("Cloud-init start", time::show(local_stage));
+    lines.join("\n") + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MANAGER: &str = "KernelTimestamp=Tue 2031-03-04 05:05:55.000000 UTC\nKernelTimestampMonotonic=1000000\n\
+        UserspaceTimestamp=Tue 2031-03-04 05:05:57.250000 UTC\nUserspaceTimestampMonotonic=3250000\n";
+    const UNIT: &str = "InactiveExitTimestampMonotonic=4500000\n";
+
+    #[test]
+    fn boots_of_machines_and_containers() {
+        let show = |is_container, manager: &str, unit: &str| {
+            times(is_container, manager, unit, 1_930_367_161 * SECOND, 0)
+                .map(|t| show(&t))
+                .map_err(|e| e.to_string())
+        };
+        // As Debian's cloud-init 26.2 prints them with a systemctl that says the same.
+        assert_eq!(
+            show(false, MANAGER, UNIT).unwrap(),
+            "-- Most Recent Boot Record --\n    Kernel Started at: 2031-03-04 05:05:55+00:00\n    Kernel ended boot at: \
+             2031-03-04 05:05:57.250000+00:00\n    Kernel time to boot (seconds): 2.25\n    Cloud-init activated by \
+             systemd at: 2031-03-04 05:05:58.500000+00:00\n    Time between Kernel end boot and Cloud-init activation \
+             (seconds): 1.25\n    Cloud-init start: 2031-03-04 05:06:01+00:00\n"
+        );
+        assert_eq!(
+            show(true, MANAGER, UNIT).unwrap(),
+            "-- Most Recent Container Boot Record --\n    Container started at: 2031-03-04 05:05:57.250000+00:00\n    \
+             Cloud-init activated by systemd at: 2031-03-04 05:05:58.500000+00:00\n    Cloud-init start: 2031-03-04 \
+             05:06:01+00:00\n"
+        );
+        for (manager, unit, wanted) in [
+            ("", UNIT, "systemd does not know KernelTimestamp"),
+            ("KernelTimestamp=x\n", UNIT, "systemd's KernelTimestamp is no time: x"),
+            (MANAGER, "", "systemd does not know InactiveExitTimestampMonotonic"),
+            (
+                MANAGER,
+                "InactiveExitTimestampMonotonic=x",
+                "systemd's InactiveExitTimestampMonotonic is no number: x",
+            ),
+            (
+                MANAGER,
+                "InactiveExitTimestampMonotonic=0",
+                "systemd has not started cloud-init-local.service in this boot",
+            ),
+        ] {
+            assert_eq!(show(false, manager, unit).unwrap_err(), wanted);
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! Events: what began and what ended, out of a log's lines or out of an earlier dump. A line that says nothing of
+//! events is passed over; one that begins like an event and lacks a part is counted.
+
+use serde_json::{Value, json};
+
+use super::time;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Start,
+    Finish,
+}
+
+/// One event. Its name is a path: `modules-final/config-runcmd`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    pub name: String,
+    pub kind: Kind,
+    pub description: String,
+    pub origin: String,
+    /// Of a finish: SUCCESS, WARN, FAIL.
+    pub result: String,
+    /// Microseconds since the epoch.
+    pub at: i64,
+}
+
+/// The stages as the welcome line has them, as events have them, and what they do.
+const STAGES: [(&str, &str, &str); 4] = [
+    ("init-local", "init-local", "starting search for local datasources"),
+    ("init", "init-network", "searching for network datasources"),
+    ("modules:config", "modules-config", "running config modules"),
+    ("modules:final", "modules-final", "finalizing modules"),
+];
+
+/// A log's events in its order, and the lines that look like one and cannot be read.
+pub fn of_log(log: &str, now: i64) -> (Vec<Event>, Vec<usize>) {
+    let (mut events, mut bad) = (Vec::new(), Vec::new());
+    for (number, line) in log.lines().enumerate() {
+        if !["start:", "finish:", "Cloud-init v."].iter().any(|mark| line.contains(mark)) {
+            continue;
+        }
+        let Some((stamp, message)) = split(line) else { continue };
+        match of_message(message) {
+            Some(Ok(event)) => match time::parse(stamp, now) {
+                Some(at) => events.push(Event { at, ..event }),
+                None => bad.push(number + 1),
+            },
+            Some(Err(())) => bad.push(number + 1),
+            None => {}
+        }
+    }
+    (events, bad)
+}
+
+/// Time stamp and message of a line of cloud-init.log, of syslog or of the journal, without the source's name. Output
+/// that the journal caught may be a line of the log itself, with a stamp of its own.
+fn split(line: &str) -> Option<(&str, &str)> {
+    let first =
+        [" - ", " [CLOUDINIT] ", " cloud-init["].iter().filter_map(|s| Some((line.find(s)?, *s))).min()?;
+    let (stamp, rest) = (&line[..first.0], &line[first.0 + first.1.len()..]);
+    let rest = match first.1 {
+        " cloud-init[" => rest.split_once("]: ")?.1,
+        _ => rest,
+    };
+    let is_inner = first.1 == " cloud-init[" && rest.starts_with(|c: char| c.is_ascii_digit() || c == '[');
+    match rest
+        .strip_prefix("[CLOUDINIT] ")
+        .map(|rest| (stamp, rest))
+        .or_else(|| is_inner.then(|| split(rest))?)
+    {
+        Some((stamp, rest)) => Some((stamp, without_source(rest))),
+        None => Some((stamp, without_source(rest))),
+    }
+}
+
+/// `handlers.py[DEBUG]: text` without its first word.
+fn without_source(rest: &str) -> &str {
+    match rest.split_once(": ") {
+        Some((source, text)) if source.ends_with(']') && !source.contains(' ') => text.trim(),
+        _ => rest.trim(),
+    }
+}
+
+/// `None` for what is no event, an error for half of one.
+fn of_message(message: &str) -> Option<Result<Event, ()>> {
+    if message.starts_with("Cloud-init v.") {
+        return welcome(message).map(Ok);
+    }
+    let (kind, rest) = match (message.strip_prefix("start:"), message.strip_prefix("finish:")) {
+        (Some(rest), _) => (Kind::Start, rest.trim_start()),
+        (_, Some(rest)) => (Kind::Finish, rest.trim_start()),
+        _ => return None,
+    };
+    let (name, rest) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    let name = name.trim_end_matches(':');
+    let (result, description) = match kind {
+        Kind::Start => ("", rest),
+        Kind::Finish => rest.split_once(':').unwrap_or((rest, "")),
+    };
+    if name.is_empty() || (kind == Kind::Finish && result.trim().is_empty()) {
+        return Some(Err(()));
+    }
+    Some(Ok(event(name, kind, description.trim(), result.trim())))
+}
+
+fn event(name: &str, kind: Kind, description: &str, result: &str) -> Event {
+    let (name, description, result) = (name.to_string(), description.to_string(), result.to_string());
+    Event { name, kind, description, origin: "cloudinit".into(), result, at: 0 }
+}
+
+/// `Cloud-init v. 26.2 running 'init-local' at …`: a stage begins. Another such line, that all is done, is no event.
+fn welcome(message: &str) -> Option<Event> {
+    let action = message.split_once(" running '")?.1.split_once('\'')?.0;
+    let known = STAGES.iter().find(|(welcome, event, _)| action == *welcome || action == *event);
+    Some(match known {
+        Some((_, name, description)) => event(name, Kind::Start, description, ""),
+        None => event(&action.replace(':', "-"), Kind::Start, &format!("running {action}"), ""),
+    })
+}
+
+/// The events of a dump; those without a name, a kind or a time are left out.
+pub fn of_dump(dump: &[Value]) -> Vec<Event> {
+    let read = |entry: &Value| {
+        let text = |key: &str| entry.get(key).and_then(Value::as_str);
+        let kind = match text("event_type")? {
+            "start" => Kind::Start,
+            "finish" => Kind::Finish,
+            _ => return None,
+        };
+        let seconds = entry.get("timestamp")?.as_f64()?;
+        let of = |key: &str| text(key).unwrap_or_default();
+        let event = event(text("name")?, kind, of("description"), of("result"));
+        Some(Event {
+            at: (seconds * time::SECOND as f64).round() as i64,
+            origin: of("origin").into(),
+            ..event
+        })
+    };
+    dump.iter().filter_map(read).collect()
+}
+
+pub fn to_dump(events: &[Event]) -> Value {
+    let entry = |e: &Event| {
+        let seconds = e.at as f64 / time::SECOND as f64;
+        let mut entry = json!({"name": e.name, "description": e.description, "timestamp": seconds,
+            "origin": e.origin, "event_type": e.kind.word()});
+        if e.kind == Kind::Finish {
+            entry["result"] = e.result.as_str().into();
+        }
+        entry
+    };
+    events.iter().map(entry).collect()
+}
+
+impl Kind {
+    pub fn word(self) -> &'static str {
+        match self {
+            Kind::Start => "start",
+            Kind::Finish => "finish",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines() {
+        let own = "2031-03-04 05:06:07,890 - x.py[DEBUG]: ";
+        let read = |line: &str| {
+            let (events, bad) = of_log(line, 1_930_392_000 * time::SECOND);
+            let show = |e: &Event| {
+                let kind = e.kind.word();
+                format!("{kind} {}={}={} {}", e.name, e.result, e.description, e.at - 1_930_367_167_000_000)
+            };
+            (events.first().map(show).unwrap_or_default(), bad.len())
+        };
+        for (line, wanted, bad) in [
+            (format!("{own}start: a/b: c: d"), "start a/b==c: d 890000", 0),
+            (format!("{own}start: a/b"), "start a/b== 890000", 0),
+            (format!("{own}finish: a/b: SUCCESS: c: d"), "finish a/b=SUCCESS=c: d 890000", 0),
+            (format!("{own}finish: a/b: FAIL"), "finish a/b=FAIL= 890000", 0),
+            (format!("{own}finish: a/b"), "", 1),
+            (format!("{own}start: "), "", 1),
+            (format!("{own}text with start: in it"), "", 0),
+            (format!("{own}Running command ['x', 'start: a: b']"), "", 0),
+            ("start: a: b".into(), "", 0),
+            ("yesterday - x.py[DEBUG]: start: a: b".into(), "", 1),
+            ("Mar  4 05:06:07 h [CLOUDINIT] x.py[DEBUG]: start: a: b - c".into(), "start a==b - c 0", 0),
+            (
+                "Mar 04 05:06:07.5 h cloud-init[9]: [CLOUDINIT] x.py[DEBUG]: start: a: b".into(),
+                "start a==b 500000",
+                0,
+            ),
+            (format!("Mar 04 05:06:07.5 h cloud-init[9]: {own}start: a: b"), "start a==b 890000", 0),
+            (
+                "Mar 04 05:06:07 h cloud-init[9]: Cloud-init v. 1 running 'init' at x. Up 3 s".into(),
+                "start init-network==searching for network datasources 0",
+                0,
+            ),
+            (
+                format!("{own}Cloud-init v. 1 running 'modules:init' at x"),
+                "start modules-init==running modules:init 890000",
+                0,
+            ),
+            (format!("{own}Cloud-init v. 1 finished at x"), "", 0),
+        ] {
+            assert_eq!(read(&line), (wanted.to_string(), bad), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_dump_is_read_again() {
+        let own = "2031-03-04 05:06:07,890 - x.py[DEBUG]: ";
+        let (events, _) = of_log(&format!("{own}start: a: b\n{own}finish: a: WARN: c\n"), 0);
+        let dump = to_dump(&events);
+        assert_eq!(dump[0]["timestamp"].to_string(), "1930367167.89");
+        assert_eq!(of_dump(dump.as_array().unwrap()), events);
+        assert!(
+            of_dump(&[json!(1), json!({"name": "a"}), json!({"event_type": "start", "timestamp": 1})])
+                .is_empty()
+        );
+    }
+}

@@ -1,0 +1,115 @@
+//! `analyze`: where a boot's time went, from its log. `show` and `blame` print it, `dump` gives it to programs, `boot`
+//! sets it beside the kernel's and systemd's times.
+
+mod boot;
+mod event;
+mod record;
+mod time;
+
+use std::io::{IsTerminal as _, Read as _, Write as _};
+use std::process::ExitCode;
+
+use serde_json::Value;
+use system::{System, Write, warning};
+
+use crate::arguments::{Analyze, AnalyzeCommand};
+use crate::machine::{Machine, output_file};
+
+const USUAL_LOG: &str = "/var/log/cloud-init.log";
+/// As much as `System` reads of a file.
+const MOST_INPUT: u64 = 64 << 20;
+/// More lines that cannot be read than this are not worth a line each.
+const MOST_BAD: usize = 5;
+
+pub fn run(machine: &Machine, args: &Analyze) -> ExitCode {
+    match analyze(machine, args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn analyze(machine: &Machine, args: &Analyze) -> Result<(), String> {
+    let (infile, outfile) = match &args.command {
+        AnalyzeCommand::Show(a) => (&a.infile, &a.outfile),
+        AnalyzeCommand::Blame(a) => (&a.infile, &a.outfile),
+        AnalyzeCommand::Dump(a) => (&a.infile, &a.outfile),
+        AnalyzeCommand::Boot(a) => (&a.infile, &a.outfile),
+    };
+    let input = read(machine, infile.as_deref().unwrap_or(USUAL_LOG))?;
+    let now = machine.sys.clock().wall().as_micros() as i64;
+    // A dump is taken as it is; it may have more in it than we know.
+    let dump = match serde_json::from_str(&input) {
+        Ok(Value::Array(entries)) => Some(entries),
+        _ => None,
+    };
+    let (events, bad) = match &dump {
+        Some(entries) => (event::of_dump(entries), Vec::new()),
+        None => event::of_log(&input, now),
+    };
+    for line in bad.iter().take(MOST_BAD) {
+        warning!(machine.sys, "line {line}: an event without a name, a result or a time that can be read");
+    }
+    if bad.len() > MOST_BAD {
+        warning!(machine.sys, "{} more lines like this", bad.len() - MOST_BAD);
+    }
+    let text = match &args.command {
+        AnalyzeCommand::Show(a) => {
+            let format = a.format.as_deref().unwrap_or(record::USUAL_FORMAT);
+            record::show(&record::records(&events), format)
+        }
+        AnalyzeCommand::Blame(_) => record::blame(&record::records(&events)),
+        AnalyzeCommand::Dump(_) => {
+            state::json_text(&dump.map_or_else(|| event::to_dump(&events), Value::from), 1)
+        }
+        AnalyzeCommand::Boot(_) => boot::report(&machine.sys, &events, now)
+            .map_err(|e| format!("The times of the boot are not known here: {e}"))?,
+    };
+    write(outfile.as_deref().unwrap_or("-"), &text)
+}
+
+/// The whole input as text; `-` is standard input.
+fn read(machine: &Machine, name: &str) -> Result<String, String> {
+    let mut bytes = Vec::new();
+    let shown = match name {
+        "-" => {
+            let stdin = std::io::stdin();
+            if stdin.is_terminal() {
+                eprintln!("reading a log from standard input");
+            }
+            let read = stdin.lock().take(MOST_INPUT).read_to_end(&mut bytes);
+            read.map_err(|e| format!("Cannot read standard input: {e}"))?;
+            "<stdin>"
+        }
+        name => {
+            let (door, place) = machine.typed(name);
+            let read = door.read_at_most(place, MOST_INPUT);
+            bytes = read.map_err(|e| format!("Cannot open file {name}: {e}"))?;
+            name
+        }
+    };
+    let text = match String::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(bad) => String::from_utf8_lossy(bad.as_bytes()).into_owned(),
+    };
+    if text.trim().is_empty() { Err(format!("Empty file {shown}")) } else { Ok(text) }
+}
+
+fn write(name: &str, text: &str) -> Result<(), String> {
+    if name == "-" {
+        // A reader that has seen enough (`| head`) is no failure.
+        return match std::io::stdout().lock().write_all(text.as_bytes()) {
+            Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => Err(format!("Cannot write: {e}")),
+            _ => Ok(()),
+        };
+    }
+    // The operator's own file, wherever the machine's root is.
+    let path = output_file(name);
+    let sys = System::new("/");
+    if !sys.is_dir(std::path::Path::new(&path).parent().unwrap_or("/".as_ref())) {
+        return Err(format!("Cannot open file {name}: its directory is not there"));
+    }
+    sys.write(&path, text, Write::default()).map(drop).map_err(|e| format!("Cannot open file {name}: {e}"))
+}

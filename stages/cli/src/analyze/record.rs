@@ -1,0 +1,194 @@
+//! Boots out of events: which stages ran, what each of their parts took. A boot begins where the local stage does. What
+//! was cut off, or ends without a beginning, costs only itself.
+
+use super::event::{Event, Kind};
+use super::time::SECOND;
+
+/// What `show` prints of a part that ended.
+pub const USUAL_FORMAT: &str = "%I%D @%Es +%ds";
+
+/// One boot, in the order of its log.
+#[derive(Debug, Default)]
+pub struct Record<'a> {
+    begin: i64,
+    steps: Vec<Step<'a>>,
+    /// What its stages took, and parts that have parts.
+    total: i64,
+}
+
+#[derive(Debug)]
+enum Step<'a> {
+    /// A stage, or a part that has parts, begins.
+    Begin(&'a str),
+    End(&'a str, i64),
+    /// A part: its start and its finish.
+    Part(i64, &'a Event),
+}
+
+/// Always one at least.
+pub fn records(events: &[Event]) -> Vec<Record<'_>> {
+    let mut records = Vec::new();
+    let mut record = Record::default();
+    let mut open: Vec<&Event> = Vec::new();
+    let mut is_part = false;
+    record.begin = events.first().map_or(0, |e| e.at);
+    for (i, event) in events.iter().enumerate() {
+        if event.kind == Kind::Finish {
+            if is_part {
+                is_part = false;
+            } else if let Some(at) = open.iter().rposition(|e| e.name == event.name) {
+                let took = event.at - open.remove(at).at;
+                record.steps.push(Step::End(&event.name, took));
+                record.total += took;
+            }
+            continue;
+        }
+        if event.name == "init-local" && !record.steps.is_empty() {
+            open.clear();
+            records.push(std::mem::replace(&mut record, Record { begin: event.at, ..Record::default() }));
+        }
+        match events.get(i + 1).filter(|next| next.name == event.name) {
+            // A stage alone is no part of anything.
+            Some(next) if next.kind == Kind::Finish && !open.is_empty() => {
+                is_part = true;
+                record.steps.push(Step::Part(event.at, next));
+            }
+            // Said twice: by the welcome line and by the stage.
+            Some(next) if next.kind == Kind::Start => {}
+            _ => {
+                open.push(event);
+                record.steps.push(Step::Begin(&event.name));
+            }
+        }
+    }
+    records.push(record);
+    records
+}
+
+pub fn show(records: &[Record<'_>], format: &str) -> String {
+    let mut out = String::new();
+    for (i, record) in records.iter().enumerate() {
+        out += &format!(
+            "-- Boot Record {:02} --\n@ is when it began, counted from the beginning of the boot;\n+ is how long it \
+             took.\n\n",
+            i + 1
+        );
+        for step in &record.steps {
+            out += &match step {
+                Step::Begin(name) => format!("Starting stage: {name}\n"),
+                Step::End(name, took) => {
+                    format!("Finished stage: ({name}) {} seconds\n\n", seconds(*took, 8))
+                }
+                Step::Part(start, finish) => filled(format, record.begin, *start, finish) + "\n",
+            };
+        }
+        out += &format!("Total Time: {} seconds\n\n", seconds(record.total, 0));
+    }
+    out + &count(records)
+}
+
+/// Parts only, the longest first.
+pub fn blame(records: &[Record<'_>]) -> String {
+    let mut out = String::new();
+    for (i, record) in records.iter().enumerate() {
+        let line = |step: &Step<'_>| match step {
+            Step::Part(start, finish) => Some(filled("     %ds (%n)", record.begin, *start, finish)),
+            _ => None,
+        };
+        let mut lines: Vec<String> = record.steps.iter().filter_map(line).collect();
+        lines.sort_unstable_by(|a, b| b.cmp(a));
+        out += &format!("-- Boot Record {:02} --\n{}\n\n", i + 1, lines.join("\n"));
+    }
+    out + &count(records)
+}
+
+fn count(records: &[Record<'_>]) -> String {
+    format!("{} boot records analyzed\n", records.len())
+}
+
+/// With five digits behind the point; they are what people compare with upstream's, so a float rounds them.
+fn seconds(micros: i64, width: usize) -> String {
+    format!("{:0width$.5}", micros as f64 / SECOND as f64)
+}
+
+/// The format's codes replaced; what is none stays.
+fn filled(format: &str, begin: i64, start: i64, finish: &Event) -> String {
+    let mut out = String::with_capacity(format.len() + 80);
+    let depth = finish.name.matches('/').count();
+    let mut pieces = format.split('%');
+    out += pieces.next().unwrap_or_default();
+    for piece in pieces {
+        let mut letters = piece.chars();
+        match letters.next() {
+            Some('d') => out += &seconds(finish.at - start, 8),
+            Some('D') => out += &finish.description,
+            Some('E') => out += &seconds(start - begin, 8),
+            Some('e') => out += finish.kind.word(),
+            Some('I') => out += &format!("|{:1$}`->", "", depth.saturating_sub(1)),
+            Some('l') => out += &depth.to_string(),
+            Some('n') => out += &finish.name,
+            Some('o') => out += &finish.origin,
+            Some('r') => out += &finish.result,
+            Some('t') => out += &seconds(finish.at, 8),
+            Some('T') => out += &seconds(finish.at - begin, 8),
+            _ => {
+                out.push('%');
+                letters = piece.chars();
+            }
+        }
+        out += letters.as_str();
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `+name` starts, `-name` finishes; a tenth of a second between two.
+    fn events(text: &str) -> Vec<Event> {
+        let event = |(i, word): (usize, &str)| Event {
+            name: word[1..].into(),
+            kind: if word.starts_with('+') { Kind::Start } else { Kind::Finish },
+            description: format!("d{i}"),
+            origin: "o".into(),
+            result: "R".into(),
+            at: i as i64 * SECOND / 10,
+        };
+        text.split_whitespace().enumerate().map(event).collect()
+    }
+
+    #[test]
+    fn what_is_cut_off_costs_only_itself() {
+        for (text, wanted) in [
+            ("", "[]"),
+            ("+a +a/b -a/b -a", "[a (a/b) 0.3]"),
+            ("-a +b +b/c -b/c -b", "[b (b/c) 0.3]"),
+            ("+a +a/b +a/c -a/c -a", "[a a/b (a/c) 0.4]"),
+            ("+a +b +c -a -b -c", "[a b c 0.3 0.3 0.3]"),
+            ("+a -a +b", "[a 0.1 b]"),
+            ("+init-local +init-local +x -x -init-local +init-local", "[init-local (x) 0.3] [init-local]"),
+            ("+x +y +init-local -init-local", "[x y] [init-local 0.1]"),
+        ] {
+            let events = events(text);
+            let step = |step: &Step<'_>| match step {
+                Step::Begin(name) => (*name).to_string(),
+                Step::End(_, took) => format!("{:.1}", *took as f64 / SECOND as f64),
+                Step::Part(_, finish) => format!("({})", finish.name),
+            };
+            let show =
+                |r: &Record<'_>| format!("[{}]", r.steps.iter().map(step).collect::<Vec<_>>().join(" "));
+            let found: Vec<String> = records(&events).iter().map(show).collect();
+            assert_eq!(found.join(" "), wanted, "{text}");
+        }
+    }
+
+    #[test]
+    fn codes() {
+        let events = events("+x +a/b/c -a/b/c");
+        let fill = |format: &str| filled(format, 0, events[1].at, &events[2]);
+        assert_eq!(fill("%I%D @%Es +%ds"), "| `->d2 @00.10000s +00.10000s");
+        assert_eq!(fill("%n %e %r %o %l %t %T"), "a/b/c finish R o 2 00.20000 00.20000");
+        assert_eq!(fill("%% %x {D} é%é %"), "%% %x {D} é%é %");
+    }
+}

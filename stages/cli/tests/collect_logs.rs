@@ -1,0 +1,188 @@
+//! `collect-logs` on a prepared machine, as root: what is in the archive, what is not, and who may read it. tar(1) is the
+//! judge of the form.
+#![allow(clippy::unwrap_used, reason = "test code outside of test functions")]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::process::Command;
+
+use common::{Machine, Ran, finished};
+
+const SECRET: &str = "the secret";
+
+/// With a file of every kind that counts: secret and public, links in and out, a FIFO, a name too long for a header.
+fn machine() -> Machine {
+    let machine = Machine::new();
+    for path in [
+        "etc/cloud/cloud.cfg.d/10.cfg",
+        "etc/cloud/keys/k",
+        "etc/cloud/templates/t",
+        "var/lib/cloud/data/instance-id",
+        "var/lib/cloud/data/below/x",
+        "var/lib/cloud/seed/nocloud/meta-data",
+        "var/lib/cloud/sem/s",
+        "var/log/cloud-init.log.1",
+        "var/log/other.log",
+        "var/log/installer/curtin-install/a.conf",
+        "run/cloud-init/status.json",
+    ] {
+        machine.put(path, path);
+    }
+    machine.put("etc/cloud/cloud.cfg", "output: {all: '| tee -a /var/log/out.log'}\n");
+    machine.put(&long(), "long");
+    for path in [
+        "var/lib/cloud/instances/i/user-data.txt",
+        "run/cloud-init/instance-data-sensitive.json",
+        "var/log/cloud-init.log",
+        "var/log/out.log",
+        "etc/shadow",
+        "autoinstall.yaml",
+    ] {
+        machine.put(path, SECRET);
+        std::fs::set_permissions(machine.root.join(path), PermissionsExt::from_mode(0o600)).unwrap();
+    }
+    symlink("instances/i", machine.root.join("var/lib/cloud/instance")).unwrap();
+    symlink("/etc/shadow", machine.root.join("etc/cloud/out")).unwrap();
+    symlink("/etc", machine.root.join("etc/cloud/out-dir")).unwrap();
+    symlink("cloud.cfg", machine.root.join("etc/cloud/in")).unwrap();
+    symlink("/etc/shadow", machine.root.join("var/log/cloud-init.log.2")).unwrap();
+    assert!(Command::new("mkfifo").arg(machine.root.join("run/cloud-init/fifo")).status().unwrap().success());
+    machine
+}
+
+fn long() -> String {
+    format!("etc/cloud/{}/{}", "d".repeat(90), "f".repeat(60))
+}
+
+fn collect(machine: &Machine, out: &Machine, words: &[&str]) -> Ran {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cloud-init"));
+    command.arg("--root").arg(&*machine.root).arg("collect-logs").args(words);
+    finished(command.current_dir(&out.root))
+}
+
+/// Path below the archive's directory → content, or where a link leads.
+fn unpack(out: &Machine, archive: &str) -> BTreeMap<String, String> {
+    let into = Machine::new();
+    let mut tar = Command::new("tar");
+    tar.arg("xzf").arg(out.root.join(archive)).arg("-C").arg(&*into.root);
+    assert_eq!(finished(&mut tar), (0, String::new(), String::new()));
+    let tops: Vec<_> = std::fs::read_dir(&into.root).unwrap().flatten().collect();
+    assert_eq!(tops.len(), 1);
+    let name = tops[0].file_name().into_string().unwrap();
+    assert!(
+        name.starts_with("cloud-init-logs-2") && name.len() == "cloud-init-logs-2031-03-04".len(),
+        "{name}"
+    );
+    let mut found = BTreeMap::new();
+    let mut directories = vec![tops[0].path()];
+    while let Some(directory) = directories.pop() {
+        for entry in std::fs::read_dir(directory).unwrap().flatten() {
+            let path = entry.path();
+            let name = path.strip_prefix(tops[0].path()).unwrap().display().to_string();
+            if path.is_symlink() {
+                found.insert(name, format!("-> {}", path.read_link().unwrap().display()));
+            } else if path.is_dir() {
+                directories.push(path);
+            } else {
+                found.insert(name, std::fs::read_to_string(&path).unwrap());
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn what_is_collected() {
+    let (machine, out) = (machine(), Machine::new());
+    let (code, printed, said) = collect(&machine, &out, &[]);
+    assert_eq!((code, printed.as_str()), (0, ""), "{said}");
+    assert!(said.starts_with("Wrote ") && said.contains("\nWARNING:\n"), "{said}");
+    let archive = out.root.join("cloud-init.tar.gz");
+    assert_eq!(archive.metadata().unwrap().permissions().mode() & 0o7777, 0o600);
+    assert_eq!(std::fs::read_dir(&out.root).unwrap().count(), 1);
+    let found = unpack(&out, "cloud-init.tar.gz");
+    let wanted = [
+        "autoinstall.yaml",
+        "dmesg.txt",
+        "dpkg-version",
+        "etc/cloud/cloud.cfg",
+        "etc/cloud/cloud.cfg.d/10.cfg",
+        &long(),
+        "etc/cloud/in",
+        "etc/cloud/out",
+        "etc/cloud/out-dir",
+        "journal-previous.txt",
+        "journal.txt",
+        "run/cloud-init/instance-data-sensitive.json",
+        "run/cloud-init/status.json",
+        "var/lib/cloud/data/instance-id",
+        "var/lib/cloud/instance/user-data.txt",
+        "var/log/cloud-init.log",
+        "var/log/cloud-init.log.1",
+        "var/log/cloud-init.log.2",
+        "var/log/installer/curtin-install/a.conf",
+        "var/log/out.log",
+        "version",
+    ];
+    assert_eq!(found.keys().map(String::as_str).collect::<Vec<_>>(), wanted);
+    for (path, content) in [
+        ("etc/cloud/in", "output: {all: '| tee -a /var/log/out.log'}\n"),
+        ("etc/cloud/out", "-> /etc/shadow"),
+        ("etc/cloud/out-dir", "-> /etc"),
+        ("var/log/cloud-init.log.2", "-> /etc/shadow"),
+        (&long(), "long"),
+        ("var/lib/cloud/instance/user-data.txt", SECRET),
+        ("var/log/out.log", SECRET),
+        // Nothing that could be asked is on this machine: that is what is said of it.
+        ("journal.txt", "running journalctl --boot=0 -o short-precise: journalctl: not found\n"),
+    ] {
+        assert_eq!(found[path], content, "{path}");
+    }
+    assert!(found["version"].ends_with(&format!("cloud-init {}\n", env!("CARGO_PKG_VERSION"))));
+}
+
+#[test]
+fn without_secrets() {
+    let (machine, out) = (machine(), Machine::new());
+    let (code, _, said) = collect(&machine, &out, &["-rvu", "--tarfile=x.tgz"]);
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("--include-userdata is deprecated and does nothing"), "{said}");
+    assert!(
+        said.contains("/var/lib/cloud/instance/user-data.txt was left out: it may hold secrets\n"),
+        "{said}"
+    );
+    assert!(said.contains("collected /etc/cloud/cloud.cfg\n") && !said.contains("\nWARNING:\n"), "{said}");
+    let found = unpack(&out, "x.tgz");
+    let secret: Vec<_> =
+        found.iter().filter(|(_, content)| content.contains(SECRET)).map(|(path, _)| path).collect();
+    // The logs are what the archive is for.
+    assert_eq!(secret, ["var/log/cloud-init.log", "var/log/out.log"]);
+    assert!(!found.contains_key("dmesg.txt") && !found.contains_key("autoinstall.yaml"));
+    assert!(found.contains_key("journal.txt") && found.contains_key("run/cloud-init/status.json"));
+}
+
+#[test]
+fn where_it_is_not_written() {
+    let (machine, out) = (machine(), Machine::new());
+    out.put("kept", "kept");
+    symlink("kept", out.root.join("link")).unwrap();
+    for (to, said) in [
+        ("nowhere/x", "its directory is not there"),
+        (".", "a link, a directory or a device is there"),
+        ("link", "a link, a directory or a device is there"),
+        ("/dev/null", "a link, a directory or a device is there"),
+    ] {
+        let (code, _, err) = collect(&machine, &out, &["-t", to]);
+        assert!(code == 1 && err.starts_with("Error: writing ") && err.contains(said), "{to}: {err}");
+    }
+    assert_eq!(std::fs::read_to_string(out.root.join("kept")).unwrap(), "kept");
+    assert_eq!(collect(&machine, &out, &["-t"]).0, 2);
+    assert_eq!(collect(&machine, &out, &["more"]).0, 2);
+    // One that is there is replaced, and then for its maker alone.
+    out.put("old", "old");
+    assert_eq!(collect(&machine, &out, &["-t", "old"]).0, 0);
+    assert_eq!(out.root.join("old").metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    assert!(unpack(&out, "old").len() > 10);
+}

@@ -1,0 +1,61 @@
+//! What tests of whole commands share: a machine below a directory of its own, and the program run on it.
+#![allow(clippy::unwrap_used, reason = "test code outside of test functions")]
+#![allow(dead_code, reason = "each test has a part of it")]
+
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+use scratch::Scratch;
+
+/// Exit code, standard output, standard error.
+pub type Ran = (i32, String, String);
+
+/// Removed with the value.
+pub struct Machine {
+    pub root: Scratch,
+}
+
+impl Machine {
+    pub fn new() -> Machine {
+        Machine { root: Scratch::new() }
+    }
+
+    pub fn put(&self, path: &str, text: &str) {
+        self.root.put(path, text);
+    }
+
+    pub fn exists(&self, path: &str) -> bool {
+        self.root.join(path).symlink_metadata().is_ok()
+    }
+
+    /// `cloud-init` on it, with words that blanks part.
+    pub fn run(&self, words: &str) -> Ran {
+        run_as("cloud-init", Some(&self.root), &split(words))
+    }
+
+    /// The same, with words that may have blanks in them.
+    pub fn run_words(&self, words: &[&str]) -> Ran {
+        run_as("cloud-init", Some(&self.root), words)
+    }
+}
+
+pub fn split(words: &str) -> Vec<&str> {
+    words.split_whitespace().collect()
+}
+
+/// The program by a name of its own, on the machine below `root`.
+pub fn run_as(name: &str, root: Option<&Path>, words: &[&str]) -> Ran {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cloud-init"));
+    command.arg0(name).args(words).env("DEBUG_PROC_CMDLINE", "quiet");
+    if let Some(root) = root {
+        command.arg("--root").arg(root);
+    }
+    finished(&mut command)
+}
+
+pub fn finished(command: &mut Command) -> Ran {
+    let done = command.output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (done.status.code().unwrap(), text(&done.stdout), text(&done.stderr))
+}
