@@ -25,7 +25,7 @@ fn said(complaints: &[String], place: &str, text: &str) {
 #[test]
 fn once() {
     let sandbox = Sandbox::with_user_data("findings", USER_DATA);
-    tests::write(&sandbox.path("/etc/cloud/cloud.cfg.d/90-wrong.cfg"), IMAGE);
+    std::fs::write(sandbox.path("/etc/cloud/cloud.cfg.d/90-wrong.cfg"), IMAGE).expect("a file of the image");
     sandbox.boot();
     let complaints = sandbox.complaints();
     for key in [

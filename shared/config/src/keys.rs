@@ -40,15 +40,6 @@ pub enum Shape {
     Named(&'static str, &'static [Row]),
 }
 
-impl Shape {
-    /// Since when a form of this type, which begins with `word`, is deprecated, and what takes its place.
-    fn old(&self, word: &str) -> Option<(&'static str, &'static str)> {
-        let Shape::Is(text, _) = self else { return None };
-        let form = text.split(['|', '\n']).map(str::trim).find(|t| t.starts_with(word) && t.contains('!'))?;
-        form.split_once('!')?.1.strip_suffix(')')?.split_once('(')
-    }
-}
-
 /// What the table has of a key.
 #[derive(Debug, Clone, Copy)]
 pub struct Row {
@@ -77,11 +68,24 @@ pub trait FromNode: Sized {
 impl Reader {
     /// Notes that the value has a form that its type says is deprecated: the one that begins with `word`.
     pub fn old_form<T: FromNode>(&mut self, node: &Node, word: &str) {
-        if let Some((since, instead)) = T::SHAPE.old(word) {
+        // The text alone, lest the tables that a shape refers to come into the program.
+        let text = const {
+            match T::SHAPE {
+                Shape::Is(text, _) => text,
+                _ => "",
+            }
+        };
+        if let Some((since, instead)) = old_form(text, word) {
             let message = format!("this form is deprecated since {since}, use {instead} instead");
             self.note(crate::Kind::Deprecated, node, message);
         }
     }
+}
+
+/// Since when the form that begins with `word` is deprecated, and what takes its place.
+fn old_form(types: &'static str, word: &str) -> Option<(&'static str, &'static str)> {
+    let form = types.split(['|', '\n']).map(str::trim).find(|t| t.starts_with(word) && t.contains('!'))?;
+    form.split_once('!')?.1.strip_suffix(')')?.split_once('(')
 }
 
 /// The text of a word, which a boolean may be as well.
