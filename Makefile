@@ -98,6 +98,7 @@ package-tests: root deb rpm
 
 root:
 	@[ "$$(id -u)" = 0 ] || sudo -n true 2>/dev/null || { echo 'make: units, packages and boots are tested as root: "sudo -v" first' >&2; exit 1; }
+	@$(AS_ROOT) unshare --mount --net --uts true 2>/dev/null || { echo 'make: units, packages and boots need mount and network namespaces, which this host refuses to root' >&2; exit 1; }
 
 bench: release
 	BIN=$(BIN) tests/bench.sh
