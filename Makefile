@@ -28,7 +28,7 @@ RUN        ?=
 MAKEFLAGS  += --no-print-directory
 
 .DEFAULT_GOAL := release
-.PHONY: help release install deps demo test unit check lint licences whole check-units package-tests root bench deb rpm clean
+.PHONY: help release install deps demo test unit check lint licences devices whole check-units package-tests root bench deb rpm clean
 
 help:
 	@echo 'make release   static release binaries in $(BIN)'
@@ -70,7 +70,7 @@ demo:
 	BIN=$(BIN) tests/demo.sh
 
 test: deps
-	+@MAKE='$(MAKE)' tests/run lint licences unit check-units package-tests whole
+	+@MAKE='$(MAKE)' tests/run lint licences unit devices check-units package-tests whole
 
 lint:
 	tests/files.sh
@@ -83,8 +83,14 @@ licences:
 unit:
 	$(RUN) $(CARGO) test --no-fail-fast --workspace $(if $(TESTS),--exclude tests) -j $(JOBS)
 
+# Growth of partitions and file systems, and labelled disks: on loop devices, as root.
+devices: root
+	@[ -e /dev/loop-control ] || { echo 'make: disks are tested on loop devices, which this host does not have' >&2; exit 1; }
+	CARGO_TARGET_$(HOST)_RUNNER='$(AS_ROOT)' $(RUN) $(CARGO) test --no-fail-fast -p modules --lib -j $(JOBS) growth -- --include-ignored --skip as_growpart_does
+	CARGO_TARGET_$(HOST)_RUNNER='$(AS_ROOT)' $(RUN) $(CARGO) test --no-fail-fast -p datasource --test disks -j $(JOBS)
+
 # Whole programs, units, packages and boots. They use the release binaries, and mostly need root.
-check: check-units package-tests whole
+check: devices check-units package-tests whole
 
 whole: root deb
 	$(if $(TESTS),CARGO_TARGET_$(HOST)_RUNNER='$(AS_ROOT)' $(RUN) $(CARGO) test --no-fail-fast -p tests -j $(JOBS))
@@ -98,6 +104,7 @@ package-tests: root deb rpm
 
 root:
 	@[ "$$(id -u)" = 0 ] || sudo -n true 2>/dev/null || { echo 'make: units, packages and boots are tested as root: "sudo -v" first' >&2; exit 1; }
+	@$(AS_ROOT) unshare --mount --net --uts true 2>/dev/null || { echo 'make: units, packages and boots need mount and network namespaces, which this host refuses to root' >&2; exit 1; }
 
 bench: release
 	BIN=$(BIN) tests/bench.sh

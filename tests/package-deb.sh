@@ -32,7 +32,7 @@ new_root() {
             --customize-hook='cd "$1/var/tmp" && chroot "$1" sh -c "cd /var/tmp && apt-get -q download cloud-init"' \
             "$suite" "$tar.part" "$("$here/lib/mirror")" >"$work/bootstrap.log" 2>&1 || {
             tail -n 5 "$work/bootstrap.log"
-            return 1
+            (no_mirror "$suite with $*") || return
         }
         mv "$tar.part" "$tar"
     fi
@@ -98,7 +98,6 @@ an_instance() {
 
 over_the_suites_own() {
     local suite=$1
-    new_root "$suite" systemd cloud-init || { check "$suite: a root with cloud-init" false; return; }
     an_instance
     tree var/lib/cloud etc/cloud/cloud.cfg.d/99-admin.cfg var/log/cloud-init.log >"$work/state"
     local old
@@ -215,6 +214,7 @@ lintian_accepts() {
 }
 check "lintian finds no errors" lintian_accepts "$deb"
 for suite; do
+    new_root "$suite" systemd cloud-init || { check "$suite: a root with cloud-init" false; continue; }
     over_the_suites_own "$suite"
     tree var/lib/cloud >"$work/state_only"
     upgrade_and_removal "$suite"

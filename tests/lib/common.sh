@@ -16,7 +16,13 @@ need() {    # need PROGRAM=PACKAGE...: one line with all that is missing
   [ ${#missing[@]} -eq 0 ] || die "missing programs; install: ${missing[*]}"
 }
 
-need_root() { [ "$(id -u)" = 0 ] || die "this test boots real machines and needs root (sudo make test)"; }
+need_root() {
+  [ "$(id -u)" = 0 ] || die "this test boots real machines and needs root (sudo make test)"
+  unshare --mount --net --uts true 2>/dev/null ||
+    die "this test needs mount and network namespaces, which this host refuses to root (a container without CAP_SYS_ADMIN?)"
+}
+
+no_mirror() { die "$1 cannot be had from $("$lib/mirror"), see above; FIRSTLIGHT_MIRROR names another Debian mirror"; }
 
 # one_at_a_time NAME: boots and downloads share the machine, so they wait for one another. The lock goes
 # with this process. Descriptor 8 must not leak into what is booted.

@@ -97,7 +97,17 @@ impl Drop for Disk {
 }
 
 /// Both modules on a mounted partition of a disk that became larger.
+/// Whether the kernel lets root grow an ext4 file system: not in every container.
+fn has_sys_resource() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let held = status.lines().find_map(|line| line.strip_prefix("CapEff:")).unwrap();
+    u64::from_str_radix(held.trim(), 16).unwrap() & (1 << 24) != 0
+}
+
 fn grows(sector: u64, label: &str, mkfs: &[&str]) {
+    if mkfs[0] == "mkfs.ext4" && !has_sys_resource() {
+        return eprintln!("not tried: ext4 grows with CAP_SYS_RESOURCE only");
+    }
     let mut sandbox = Sandbox::live("{}");
     let table = format!("label: {label}\nsize=20M\n,\n");
     let disk = Disk::new(&sandbox, 400, sector, &table);
@@ -134,43 +144,43 @@ fn grows(sector: u64, label: &str, mkfs: &[&str]) {
 }
 
 #[test]
-#[ignore = "needs root (with CAP_SYS_RESOURCE, which ext4 asks for) and loop devices"]
+#[ignore = "needs root and loop devices: make devices"]
 fn ext4_on_gpt() {
     grows(512, "gpt", &["mkfs.ext4", "-q"]);
 }
 
 #[test]
-#[ignore = "needs root (with CAP_SYS_RESOURCE, which ext4 asks for) and loop devices"]
+#[ignore = "needs root and loop devices: make devices"]
 fn ext4_on_mbr() {
     grows(512, "dos", &["mkfs.ext4", "-q"]);
 }
 
 #[test]
-#[ignore = "needs root (with CAP_SYS_RESOURCE, which ext4 asks for) and loop devices"]
+#[ignore = "needs root and loop devices: make devices"]
 fn ext4_on_gpt_of_large_sectors() {
     grows(4096, "gpt", &["mkfs.ext4", "-q"]);
 }
 
 #[test]
-#[ignore = "needs root (with CAP_SYS_RESOURCE, which ext4 asks for) and loop devices"]
+#[ignore = "needs root and loop devices: make devices"]
 fn ext4_on_mbr_of_large_sectors() {
     grows(4096, "dos", &["mkfs.ext4", "-q"]);
 }
 
 #[test]
-#[ignore = "needs root and loop devices"]
+#[ignore = "needs root and loop devices: make devices"]
 fn xfs_on_gpt() {
     grows(512, "gpt", &["mkfs.xfs", "-q"]);
 }
 
 #[test]
-#[ignore = "needs root and loop devices"]
+#[ignore = "needs root and loop devices: make devices"]
 fn btrfs_on_gpt() {
     grows(512, "gpt", &["mkfs.btrfs", "-q"]);
 }
 
 #[test]
-#[ignore = "needs root and loop devices"]
+#[ignore = "needs root and loop devices: make devices"]
 fn what_cannot_grow_is_left_alone() {
     let mut sandbox = Sandbox::live("{}");
     let disk = Disk::new(&sandbox, 100, 512, "label: dos\nsize=10M\n,,E\nsize=10M\n,\n");
@@ -199,9 +209,10 @@ fn what_cannot_grow_is_left_alone() {
     assert!(sandbox.sys.effects().is_empty(), "{:?}", sandbox.sys.effects());
 }
 
-/// The same disk grown by cloud-utils' growpart, where there is one, has the same table.
+/// The same disk grown by cloud-utils' growpart has the same table. For a try by hand: 0.33 with sgdisk takes the last
+/// part of a MiB too, which it would not come back for either.
 #[test]
-#[ignore = "needs root, loop devices and cloud-guest-utils"]
+#[ignore = "needs root, loop devices and a growpart that ends partitions at whole MiB"]
 fn as_growpart_does() {
     for label in ["gpt", "dos"] {
         for (old, new) in [(100, 150), (100, 101), (333, 4000), (100, 3 << 20)] {

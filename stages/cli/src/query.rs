@@ -16,7 +16,7 @@ pub fn run(machine: &Machine, args: &Query) -> ExitCode {
     }
     if varname.is_none() && !args.all && !args.list_keys && args.format.is_none() {
         error!(machine.sys, "Expected one of the options: --all, --format, --list-keys or varname");
-        println!("{}", crate::arguments::help("cloud-init", &["query"]).trim_end());
+        println!("{}", crate::arguments::help(&["cloud-init"], &["query"]).trim_end());
         return ExitCode::FAILURE;
     }
     let data = match read(machine, args) {

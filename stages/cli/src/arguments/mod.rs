@@ -33,7 +33,8 @@ pub struct Top {
 /// Reads the words behind the program's name, which is as it was called.
 pub fn parse(called: &str, words: Vec<String>) -> Parsed {
     let is_id = called.rsplit('/').next() == Some("cloud-id");
-    let name = if is_id { "cloud-id" } else { "cloud-init" };
+    // By its own name the command is the whole of the program's.
+    let name: &[&str] = if is_id { &[] } else { &["cloud-init"] };
     let (root, mut words) = match take_root(words) {
         Ok(taken) => taken,
         Err(message) => return Parsed::Usage(message, help(name, &[])),
@@ -43,7 +44,7 @@ pub fn parse(called: &str, words: Vec<String>) -> Parsed {
     }
     let words = normalise(words);
     let texts: Vec<&str> = words.iter().map(String::as_str).collect();
-    let parsed = match CloudInit::from_args(&["cloud-init"], &texts) {
+    let parsed = match CloudInit::from_args(name, &texts) {
         Ok(parsed) => parsed,
         Err(EarlyExit { output, status: Ok(()) }) => return Parsed::Print(output),
         Err(EarlyExit { output, .. }) => {
@@ -68,8 +69,8 @@ pub fn parse(called: &str, words: Vec<String>) -> Parsed {
     Parsed::Run { top: Top { root, debug: parsed.debug, force: parsed.force }, command }
 }
 
-pub fn help(name: &str, words: &[&str]) -> String {
-    let ask = |words: &[&str]| match CloudInit::from_args(&[name], words) {
+pub fn help(name: &[&str], words: &[&str]) -> String {
+    let ask = |words: &[&str]| match CloudInit::from_args(name, words) {
         Err(exit) if exit.status.is_ok() => Some(exit.output),
         _ => None,
     };
@@ -116,6 +117,8 @@ mod tests {
         let block = message("devel hotplug-hook -s block query");
         assert!(block.starts_with("argument -s/--subsystem: invalid choice: 'block'"), "{block}");
         assert_eq!(message("init -l --root /x"), "no error");
+        let Parsed::Usage(_, help) = parse("/usr/bin/cloud-id", words("--bogus")) else { panic!("no error") };
+        assert!(help.starts_with("Usage: cloud-id ["), "{help}");
         let convert = |kind: &str, distro: &str, output: &str| {
             message(&format!("devel net-convert -p a -k{kind} --directory=b -D {distro} -O {output}"))
         };
