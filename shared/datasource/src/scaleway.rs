@@ -82,8 +82,8 @@ fn find(with: &Search<'_>) -> Result<Option<Instance>> {
 }
 
 fn crawl(wire: &mut Wire<'_>, sys: &System, terms: &Terms) -> Result<Crawled> {
-    // Both families may still be coming up.
-    let deadline = Deadline::after(terms.max_wait + terms.timeout);
+    // A family may still be coming up.
+    let deadline = Deadline::after(terms.max_wait + terms.timeout + wire::UP);
     let ask = |base: &String| terms.patiently(Fetch::get(format!("{base}/conf?format=json")));
     let asks: Vec<Fetch> = terms.urls.iter().map(ask).collect();
     let (which, answer) = wire.race(&asks, deadline)?;
