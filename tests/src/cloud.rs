@@ -88,6 +88,11 @@ impl Cloud {
         self.sandbox.file(path).unwrap_or_default()
     }
 
+    /// The cloud's id, which is the link's name: it is absolute, so it leads out of the machine's directory.
+    pub fn id(&self) -> String {
+        cloud_id(&self.sandbox.root).trim_start_matches("cloud-id-").to_string()
+    }
+
     /// The requests that came, one a line: method, path, status, peer.
     pub fn requests(&self) -> String {
         std::fs::read_to_string(self.net.dir.join("requests")).unwrap_or_default()
@@ -194,6 +199,11 @@ impl Cloud {
     }
 }
 
+fn cloud_id(root: &Path) -> String {
+    let link = std::fs::read_link(root.join("run/cloud-init/cloud-id")).unwrap_or_default();
+    link.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
 fn copy(from: &Path, to: &Path) {
     let bytes = std::fs::read(from).unwrap_or_else(|e| fail(&format!("{}: {e}", from.display())));
     write(to, bytes);
@@ -207,10 +217,9 @@ fn facts(root: &Path, out: &Path) -> Vec<(String, String)> {
     let read = |path: &str| text(&root.join(path.trim_start_matches('/')));
     let link = std::fs::read_link(root.join("var/lib/cloud/instance")).unwrap_or_default();
     let link = link.display().to_string();
-    let id = std::fs::read_link(root.join("run/cloud-init/cloud-id")).unwrap_or_default();
     let mut facts = vec![
         ("instance".into(), format!("{link}\n{}", read(&format!("{link}/datasource")))),
-        ("cloud-id".into(), id.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default()),
+        ("cloud-id".into(), cloud_id(root)),
         ("hostname".into(), text(&out.join("hostname"))),
         ("authorized_keys".into(), sorted(&read("home/debian/.ssh/authorized_keys"))),
     ];

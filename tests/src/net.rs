@@ -132,7 +132,12 @@ impl Net {
             &leases,
         ];
         self.serve(&[&usual, options].concat());
-        self.wait_for_port("67");
+        if options.iter().any(|o| o.starts_with("--dhcp-range=") && o.contains('.')) {
+            self.wait_for_port("67");
+        } else {
+            // As a mere router it opens no port.
+            std::thread::sleep(Duration::from_millis(500));
+        }
     }
 
     /// The server that misbehaves (`tests/lib/bad-dhcp`).
@@ -162,17 +167,25 @@ impl Net {
         }
     }
 
-    /// What the machine's network is: compared before and after.
+    /// The name of the machine's end of the cable, which its configuration may change.
+    fn nic(&self) -> String {
+        let links = self.in_machine(&["ip", "-o", "link"]);
+        let names = links.lines().filter_map(|l| l.split(": ").nth(1)?.split('@').next());
+        names.filter(|name| *name != "lo").map(Into::into).next().unwrap_or_else(|| fail("no NIC"))
+    }
+
+    /// What the machine's network is, but for its NIC's name: compared before and after.
     pub fn state(&self) -> String {
-        let links = self.in_machine(&["ip", "-o", "link", "show", "dev", "c0"]);
+        let nic = self.nic();
+        let links = self.in_machine(&["ip", "-o", "link", "show", "dev", &nic]);
         // Whether there is a carrier is not ours to say; that it is up is.
         let is_up = links.split(['<', '>']).nth(1).is_some_and(|f| f.split(',').any(|w| w == "UP"));
         let mtu = links.split("mtu ").nth(1).and_then(|m| m.split(' ').next()).unwrap_or_default();
-        let settings =
-            self.in_machine(&["sysctl", "net.ipv6.conf.c0.accept_ra", "net.ipv6.conf.c0.autoconf"]);
-        let addresses = self.in_machine(&["ip", "-o", "address", "show", "dev", "c0"]);
+        let setting = |key: &str| self.in_machine(&["sysctl", &format!("net.ipv6.conf.{nic}.{key}")]);
+        let settings = setting("accept_ra") + &setting("autoconf");
+        let addresses = self.in_machine(&["ip", "-o", "address", "show", "dev", &nic]);
         let routes = self.in_machine(&["ip", "route"]) + &self.in_machine(&["ip", "-6", "route"]);
-        format!("up {is_up} mtu {mtu}\n{settings}{addresses}{routes}")
+        format!("up {is_up} mtu {mtu}\n{settings}{addresses}{routes}").replace(&nic, "c0")
     }
 
     pub fn records(&self) -> PathBuf {

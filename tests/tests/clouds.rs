@@ -59,8 +59,7 @@ fn outcome(cloud: &Cloud) -> (String, Duration) {
     let began = Instant::now();
     let boot = cloud.boot(&["local", "network"]);
     assert!(boot.came_to_its_end(), "{:?}\n{}\n{}", boot.codes, boot.output, cloud.log());
-    let name = cloud.file("/run/cloud-init/cloud-id");
-    (name.trim().to_string(), began.elapsed())
+    (cloud.id(), began.elapsed())
 }
 
 #[test]
@@ -180,7 +179,7 @@ fn killed_while_reading() {
     let boot = cloud.boot_killed(&["network"]);
     assert!(boot.succeeded() || boot.came_to_its_end(), "{}", boot.output);
     assert!(!cloud.net.state().contains("10.0.0.60"), "undone: {}", cloud.net.state());
-    assert_eq!(cloud.file("/run/cloud-init/cloud-id").trim(), "aws", "{}", cloud.log());
+    assert_eq!(cloud.id(), "aws", "{}", cloud.log());
 }
 
 #[test]

@@ -59,30 +59,28 @@ fn find(with: &Search<'_>) -> Result<Option<Instance>> {
 
 fn instance(with: &Search<'_>, metadata: &Node, url: &str) -> Result<Instance> {
     let text = |key: &str| metadata.get(key).and_then(Node::scalar_text).filter(|t| !t.is_empty());
-    let mut ours = metadata.clone();
-    if let Some(map) = ours.as_map_mut() {
-        let get = |key: &str| metadata.get(key).cloned().unwrap_or_default();
-        let zone = text("region").unwrap_or_else(|| "default".into());
-        for (key, value) in [
-            ("instance-id", get("droplet_id")),
-            ("local-hostname", get("hostname")),
-            ("public-keys", get("public_keys")),
-            ("availability_zone", zone.into()),
-        ] {
-            map.insert(key, value);
-        }
+    let get = |key: &str| metadata.get(key).cloned().unwrap_or_default();
+    let mut ours = Map::new();
+    for (key, value) in [
+        ("instance-id", get("droplet_id")),
+        ("local-hostname", get("hostname")),
+        ("interfaces", get("interfaces")),
+        ("public-keys", get("public_keys")),
+        ("availability_zone", text("region").unwrap_or_else(|| "default".into()).into()),
+    ] {
+        ours.insert(key, value);
     }
+    let ours = Node::from(ours);
     let mut instance =
         standard::instance("DigitalOcean", "DataSourceDigitalOcean", format!("metadata ({url})"));
     standard::fill(&mut instance, &ours);
-    instance.region = None;
     if instance.id.is_empty() || text("droplet_id").is_none() {
         return Err(Error::new(format!("{url}: the metadata have no droplet_id")));
     }
     instance.network = Some(standard::network(network(with, metadata)?, "DigitalOcean's metadata"));
     instance.user_data = Raw(text("user_data").map(String::into_bytes).into_iter().collect());
     instance.vendor_data = Raw(text("vendor_data").map(String::into_bytes).into_iter().collect());
-    instance.crawled = json!({ "meta_data": metadata.to_json() });
+    instance.crawled = json!({ "meta_data": ours.to_json() });
     Ok(instance)
 }
 

@@ -90,8 +90,8 @@ fn find(with: &Search<'_>) -> Result<Option<Instance>> {
 }
 
 fn crawl(wire: &mut Wire<'_>, nic: &str, sys: &System, terms: &Terms) -> Result<(String, Read)> {
-    // One pass is made whatever the time.
-    let deadline = Deadline::after(terms.max_wait.max(terms.timeout));
+    // One pass is made whatever the time; a family that is still coming up is waited for.
+    let deadline = Deadline::after(terms.max_wait.max(terms.timeout) + wire::UP);
     let bases: Vec<String> = terms.urls.iter().map(|url| standard::with_zone(url, nic)).collect();
     let ask = |base: &String| {
         let fetch = Fetch::get(format!("{base}/openstack"));

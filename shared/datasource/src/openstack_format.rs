@@ -77,7 +77,7 @@ pub fn read(sys: &System, top: &str, version: &str, get: Get<'_>) -> Result<Read
     let mut content = |path: &str| -> Result<Vec<u8>> {
         let path = format!("openstack/{}", path.trim_start_matches('/'));
         if path.split('/').any(|part| part == "..") {
-            return Err(Error::new("a content path leads out of the metadata"));
+            return Err(Error::new(format!("{top}: a content path leads out of it")));
         }
         get(&path)?.ok_or_else(|| Error::new(format!("{top}/{path} is missing")))
     };

@@ -78,13 +78,12 @@ fn find(with: &Search<'_>) -> Result<Option<Instance>> {
         Ok(true)
     })?;
     let (Some(crawled), Some(nic)) = (crawled, nic) else { return Ok(None) };
-    let mac = nics.likely.iter().find(|n| n.name == nic).map(|n| n.mac.clone()).unwrap_or_default();
-    instance(crawled, &nic, &mac).map(Some)
+    instance(crawled, &nic).map(Some)
 }
 
 fn crawl(wire: &mut Wire<'_>, sys: &System, terms: &Terms) -> Result<Crawled> {
-    // Both families may still be coming up.
-    let deadline = Deadline::after(terms.max_wait + terms.timeout);
+    // A family may still be coming up.
+    let deadline = Deadline::after(terms.max_wait + terms.timeout + wire::UP);
     let ask = |base: &String| terms.patiently(Fetch::get(format!("{base}/conf?format=json")));
     let asks: Vec<Fetch> = terms.urls.iter().map(ask).collect();
     let (which, answer) = wire.race(&asks, deadline)?;
@@ -129,7 +128,7 @@ fn privileged(
     Err(last)
 }
 
-fn instance(crawled: Crawled, nic: &str, mac: &str) -> Result<Instance> {
+fn instance(crawled: Crawled, nic: &str) -> Result<Instance> {
     let Crawled { metadata, user_data, vendor_data, lease, is_v6, base } = crawled;
     let text = |key: &str| metadata.get(key).and_then(Node::scalar_text).filter(|t| !t.is_empty());
     let mut instance = standard::instance("Scaleway", "DataSourceScaleway", "unknown".into());
@@ -141,7 +140,7 @@ fn instance(crawled: Crawled, nic: &str, mac: &str) -> Result<Instance> {
     instance.public_keys = keys(&metadata);
     let raw = |bytes: Vec<u8>| Raw(Some(bytes).filter(|b| !b.is_empty()).into_iter().collect());
     (instance.user_data, instance.vendor_data) = (raw(user_data), raw(vendor_data));
-    instance.network = Some(network(&metadata, lease.as_ref(), nic, mac));
+    instance.network = Some(network(&metadata, lease.as_ref(), nic));
     let mut all = metadata.to_json();
     all["net_in_use"] = if is_v6 { "ipv6" } else { "ipv4" }.into();
     instance.crawled = json!({ "meta_data": all });
@@ -159,7 +158,7 @@ fn keys(metadata: &Node) -> Vec<String> {
 }
 
 /// Version 2: the leased address by DHCP, every other as it stands in the metadata.
-fn network(metadata: &Node, lease: Option<&Lease>, nic: &str, mac: &str) -> Network {
+fn network(metadata: &Node, lease: Option<&Lease>, nic: &str) -> Network {
     let map = |pairs: &[(&str, &str)]| -> Node {
         Node::from(pairs.iter().map(|(k, v)| (Node::from(*k), Node::from(*v))).collect::<Map>())
     };
@@ -193,8 +192,6 @@ fn network(metadata: &Node, lease: Option<&Lease>, nic: &str, mac: &str) -> Netw
     if !routes.is_empty() {
         device.insert("routes", routes);
     }
-    device.insert("match", map(&[("macaddress", mac)]));
-    device.insert("set-name", nic);
     let mut ethernets = Map::new();
     ethernets.insert(nic, device);
     let mut config = Map::new();

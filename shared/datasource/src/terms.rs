@@ -79,7 +79,7 @@ impl Terms {
 
     /// One that is waited for: tried again until its deadline, which is the caller's.
     pub fn patiently(&self, fetch: Fetch) -> Fetch {
-        fetch.timeout(self.timeout).retries(u32::MAX, Duration::from_secs(1))
+        fetch.timeout(self.timeout).retries(self.max_wait.as_secs() as u32, Duration::from_secs(1))
     }
 
     /// One of a service that has answered.

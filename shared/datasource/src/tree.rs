@@ -10,15 +10,22 @@ pub type Get<'f> = &'f mut dyn FnMut(&str) -> Result<Option<Vec<u8>>>;
 /// Deeper trees, and larger ones, are circles or attacks.
 const DEEPEST: usize = 12;
 const MOST: usize = 5000;
+const MOST_BYTES: usize = 16 << 20;
+
+/// What may still be read.
+struct Left {
+    entries: usize,
+    bytes: usize,
+}
 
 /// The tree below `top`, which ends in `/`. An error when a part of it cannot be read: half of what a cloud says of a
 /// machine would configure it wrongly. A name that is listed and is not there (any more) is left out.
 pub fn read(sys: &System, top: &str, get: Get<'_>) -> Result<Node> {
-    let mut left = MOST;
+    let mut left = Left { entries: MOST, bytes: MOST_BYTES };
     read_directory(sys, top, get, DEEPEST, &mut left)
 }
 
-fn read_directory(sys: &System, path: &str, get: Get<'_>, depth: usize, left: &mut usize) -> Result<Node> {
+fn read_directory(sys: &System, path: &str, get: Get<'_>, depth: usize, left: &mut Left) -> Result<Node> {
     if depth == 0 {
         return Err(Error::new(format!("{path}: metadata are nested deeper than {DEEPEST} levels")));
     }
@@ -27,7 +34,8 @@ fn read_directory(sys: &System, path: &str, get: Get<'_>, depth: usize, left: &m
         return Ok(Map::new().into());
     };
     let Listing { directories, leaves } = listed(&String::from_utf8_lossy(&listing));
-    *left = left
+    left.entries = left
+        .entries
         .checked_sub(directories.len() + leaves.len())
         .ok_or_else(|| Error::new(format!("{path}: the metadata have more than {MOST} entries")))?;
     let mut map = Map::new();
@@ -41,7 +49,12 @@ fn read_directory(sys: &System, path: &str, get: Get<'_>, depth: usize, left: &m
             continue;
         }
         match get(&format!("{path}{}", quoted(&place)))? {
-            Some(bytes) => drop(map.insert(name, leaf(bytes))),
+            Some(bytes) => {
+                left.bytes = left.bytes.checked_sub(bytes.len()).ok_or_else(|| {
+                    Error::new(format!("{path}: the metadata are larger than {MOST_BYTES} bytes"))
+                })?;
+                map.insert(name, leaf(bytes));
+            }
             None => warning!(sys, "{path}{place} is listed in the metadata and not there"),
         }
     }
@@ -169,6 +182,9 @@ mod tests {
         let wide: String = (0..6000).map(|n| format!("x{n}\n")).collect();
         let e = read(&sys, "m/", &mut |_| Ok(Some(wide.clone().into_bytes()))).unwrap_err().to_string();
         assert!(e.contains("more than 5000"), "{e}");
+        let large = |path: &str| Ok(Some(if path == "m/" { b"a\nb".to_vec() } else { vec![b'x'; 9 << 20] }));
+        let e = read(&sys, "m/", &mut |path| large(path)).unwrap_err().to_string();
+        assert!(e.contains("larger than"), "{e}");
         let e = read(&sys, "m/", &mut |_| Err(Error::new("no"))).unwrap_err();
         assert_eq!(e.to_string(), "no");
     }

@@ -12,8 +12,13 @@ use crate::{Nic, Search};
 
 /// For a NIC to come up. A cloud's DHCP server answers within a second, or it is none.
 pub const UP: Duration = Duration::from_secs(60);
+/// After so long no further NIC is tried: the stage has ten minutes, and the network stage is still to come.
+const ALL: Duration = Duration::from_secs(300);
 /// For a probe. Without a network it fails at once.
 const PROBE: Duration = Duration::from_secs(5);
+
+/// No cloud gives a machine more in one piece.
+const LARGEST: usize = 32 << 20;
 
 /// A network that metadata can be read through.
 pub struct Wire<'a> {
@@ -77,7 +82,12 @@ pub fn over_nics<'a>(
     }
     let records = with.layout.run(RECORDS);
     let mut failures = Vec::new();
+    let all = Deadline::after(ALL);
     for nic in nics {
+        if all.is_over() {
+            warning!(sys, "{} and what comes after it are not tried: time is up", nic.name);
+            break;
+        }
         debug!(sys, "a network for metadata is tried on {} ({})", nic.name, nic.mac);
         let wants = Wants { nic: &nic.name, v4: needs.v4.clone(), v6: needs.v6, records: &records };
         let asked = Ephemeral::up(sys, &wants, Deadline::after(UP.min(needs.time))).and_then(|ephemeral| {
@@ -110,7 +120,7 @@ pub fn ask(
     deadline: Deadline,
 ) -> Result<Fetched> {
     let fetch = headers.iter().fold(Fetch::get(url), |fetch, (name, value)| fetch.header(name, value));
-    sys.fetch(&terms.promptly(fetch.judged().until(deadline)))
+    sys.fetch(&terms.promptly(fetch.judged().until(deadline).limit(LARGEST)))
 }
 
 /// What is there; `None` where there is none.

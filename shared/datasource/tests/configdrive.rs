@@ -189,7 +189,7 @@ fn broken_drives() {
         (&[(META, r#"{"uuid": "u", "files": [{"path": "/a"}]}"#)], "content_path"),
         (
             &[(META, r#"{"uuid": "u", "files": [{"path": "/a", "content_path": "../../etc/shadow"}]}"#)],
-            "out of the drive",
+            "leads out of it",
         ),
         (&[(META, r#"{"uuid": "u", "files": [1, null]}"#)], "content_path"),
         (&[good, ("openstack/latest/vendor_data.json", "{")], "vendor_data.json:1:1"),

@@ -14,8 +14,16 @@ const APART: Duration = Duration::from_millis(150);
 
 /// Where one candidate stands.
 enum Lane {
-    Waiting { at: Duration, tries: u32 },
-    Running { exchange: Box<Exchange>, tries: u32 },
+    /// For its (next) turn; with what came of the last one.
+    Waiting {
+        at: Duration,
+        tries: u32,
+        last: Option<Error>,
+    },
+    Running {
+        exchange: Box<Exchange>,
+        tries: u32,
+    },
     Failed(Error),
 }
 
@@ -122,7 +130,7 @@ pub fn run(net: &mut Ephemeral<'_>, candidates: &[Fetch], deadline: Deadline) ->
 
 fn race(net: &mut dyn Net, candidates: &[Fetch], deadline: Deadline) -> Result<(usize, Fetched)> {
     let began = net.sys().clock().elapsed();
-    let first = |fetch: &Fetch| Lane::Waiting { at: Duration::ZERO, tries: fetch.tries().0 };
+    let first = |fetch: &Fetch| Lane::Waiting { at: Duration::ZERO, tries: fetch.tries().0, last: None };
     let mut lanes: Vec<Lane> = candidates.iter().map(first).collect();
     let mut next_start = Duration::ZERO;
     loop {
@@ -139,7 +147,7 @@ fn race(net: &mut dyn Net, candidates: &[Fetch], deadline: Deadline) -> Result<(
                         Some(Err(e)) => (e, *tries),
                     }
                 }
-                Lane::Waiting { at, tries } if now >= *at && now >= next_start => {
+                Lane::Waiting { at, tries, .. } if now >= *at && now >= next_start => {
                     let tries = *tries;
                     match start(net, fetch, deadline) {
                         Ok(None) => continue,
@@ -155,7 +163,7 @@ fn race(net: &mut dyn Net, candidates: &[Fetch], deadline: Deadline) -> Result<(
             };
             debug!(net.sys(), "{}: {failure}; {tries} further tries", fetch.shown());
             *lane = match tries.checked_sub(1).filter(|_| !failure.is_absent()) {
-                Some(tries) => Lane::Waiting { at: now + fetch.tries().1, tries },
+                Some(tries) => Lane::Waiting { at: now + fetch.tries().1, tries, last: Some(failure) },
                 None => Lane::Failed(failure),
             };
         }
@@ -206,7 +214,7 @@ fn give_up(candidates: &[Fetch], mut lanes: Vec<Lane>, troubles: &str) -> Error 
         return Error::io(format!("fetching {}", fetch.shown()), &std::io::ErrorKind::NotFound.into());
     }
     let each = candidates.iter().zip(lanes).map(|(fetch, lane)| match lane {
-        Lane::Failed(e) => format!("{}: {e}", fetch.shown()),
+        Lane::Failed(e) | Lane::Waiting { last: Some(e), .. } => format!("{}: {e}", fetch.shown()),
         Lane::Running { .. } => format!("{}: no answer in time", fetch.shown()),
         Lane::Waiting { .. } => format!("{}: not reached in time", fetch.shown()),
     });

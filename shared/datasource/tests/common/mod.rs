@@ -2,18 +2,17 @@
 
 #![allow(dead_code, clippy::unwrap_used)]
 
-use datasource::{Outcome, Same, Search, Stage, datasource, search};
+use datasource::{Nic, Nics, Outcome, Same, Search, Stage, datasource, search};
 use scratch::Scratch;
 use serde_json::Value;
 use state::{Instance, Layout};
 use system::{Result, System, Write};
 
-/// A machine of which nobody asks for its NICs.
-struct NoNics;
+struct Given(Nics);
 
-impl datasource::Machine for NoNics {
-    fn nics(&self) -> datasource::Nics {
-        datasource::Nics::default()
+impl datasource::Machine for Given {
+    fn nics(&self) -> Nics {
+        self.0.clone()
     }
 }
 
@@ -24,6 +23,7 @@ pub struct Machine {
     pub config: config::Node,
     pub command_line: String,
     pub stage: Stage,
+    nics: Given,
 }
 
 impl Machine {
@@ -35,6 +35,7 @@ impl Machine {
             config: config::Node::null(),
             command_line: String::new(),
             stage: Stage::Local,
+            nics: Given(Nics::default()),
         }
     }
 
@@ -63,6 +64,23 @@ impl Machine {
         self
     }
 
+    /// NICs by their names, with the MACs 02:00:00:00:00:01 and on.
+    pub fn nics(mut self, names: &[&str]) -> Machine {
+        let nic = |(i, name): (usize, &&str)| Nic {
+            name: (*name).into(),
+            mac: format!("02:00:00:00:00:0{}", i + 1),
+            driver: None,
+        };
+        let all: Vec<Nic> = names.iter().enumerate().map(nic).collect();
+        self.nics = Given(Nics { likely: all.clone(), configurable: all, netplan: false });
+        self
+    }
+
+    /// What firmware says, by its names below /sys/class/dmi/id.
+    pub fn firmware(self, files: &[(&str, &str)]) -> Machine {
+        self.files("/sys/class/dmi/id", files)
+    }
+
     pub fn network_stage(mut self) -> Machine {
         self.stage = Stage::Network;
         self
@@ -79,7 +97,7 @@ impl Machine {
             config: &self.config,
             command_line: &self.command_line,
             stage: self.stage,
-            machine: &NoNics,
+            machine: &self.nics,
         })
     }
 

@@ -1,0 +1,195 @@
+//! Clouds that are asked over the network, without one: their services on loopback, the machine a directory. What takes a
+//! real wire is in the whole-program tests.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
+
+use common::{Machine, text};
+use serde_json::{Value, json};
+
+/// A server on loopback with these paths; everything else is 404. It ends with the process.
+fn serve(paths: &[(&str, &str)]) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    let paths: Vec<(String, String)> = paths.iter().map(|(p, b)| ((*p).into(), (*b).into())).collect();
+    std::thread::spawn(move || {
+        for mut peer in listener.incoming().flatten() {
+            let mut lines = BufReader::new(peer.try_clone().unwrap()).lines().map_while(Result::ok);
+            let first = lines.next().unwrap_or_default();
+            lines.take_while(|line| !line.is_empty()).for_each(drop);
+            let path = first.split(' ').nth(1).unwrap_or_default();
+            let (status, body) = match paths.iter().find(|(p, _)| p == path) {
+                Some((_, body)) => (200, body.as_str()),
+                None => (404, ""),
+            };
+            let _ = write!(peer, "HTTP/1.1 {status} X\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+        }
+    });
+    base
+}
+
+fn network(instance: &state::Instance) -> Value {
+    instance.network.as_ref().unwrap().content.clone()
+}
+
+#[test]
+fn ec2s_copies_need_no_token() {
+    let tree = [
+        ("/2009-04-04/meta-data/instance-id", "i-1"),
+        (
+            "/2009-04-04/meta-data/",
+            "instance-id\nlocal-hostname\nplacement/\nblock-device-mapping/\nami-launch-index",
+        ),
+        ("/2009-04-04/meta-data/local-hostname", "10.0.0.1"),
+        ("/2009-04-04/meta-data/ami-launch-index", "3"),
+        ("/2009-04-04/meta-data/placement/", "availability-zone"),
+        ("/2009-04-04/meta-data/placement/availability-zone", "gb1-a"),
+        ("/2009-04-04/meta-data/block-device-mapping/", "ephemeral0\nroot\nswap\nebs1"),
+        ("/2009-04-04/meta-data/block-device-mapping/ephemeral0", "sdb"),
+        ("/2009-04-04/meta-data/block-device-mapping/root", "/dev/sda1"),
+        ("/2009-04-04/meta-data/block-device-mapping/swap", "sdc"),
+        ("/2009-04-04/meta-data/block-device-mapping/ebs1", "sdd"),
+        ("/2009-04-04/user-data", "I2Nsb3VkLWNvbmZpZwp7fQo="),
+    ];
+    let base = serve(&tree);
+    let machine = || {
+        Machine::new()
+            .firmware(&[("product_serial", "srv-1.gb1.brightbox.com\n")])
+            .config(&format!("datasource: {{Ec2: {{metadata_urls: ['{base}'], max_wait: 5}}}}"))
+            .file("/dev/xvdc", "")
+    };
+    assert_eq!(machine().find("Ec2").unwrap(), None, "not before the network is up");
+    let machine = machine().network_stage();
+    let i = machine.found("Ec2");
+    assert_eq!((&*i.id, &*i.cloud_name, &*i.platform), ("i-1", "brightbox", "ec2"));
+    assert_eq!(i.subplatform, format!("metadata ({base})"));
+    assert_eq!((i.local_hostname.as_deref(), i.launch_index), (Some("ip-10-0-0-1"), Some(3)));
+    assert_eq!((i.availability_zone.as_deref(), i.region), (Some("gb1-a"), None));
+    assert_eq!(text(&i.user_data), "#cloud-config\n{}\n");
+    // No such disk as ephemeral0; swap's is there by another name.
+    assert_eq!(Value::from(i.devices), json!({"root": "/dev/sda1", "swap": "xvdc", "ebs1": "sdd"}));
+    assert!(machine.complaints().contains("nothing about the network"), "{}", machine.complaints());
+}
+
+#[test]
+fn hetzners_private_networks() {
+    let metadata = "instance-id: 42\nhostname: h.example\nnetwork-config: {version: 1, config: [{type: physical, name: eth0}]}\n";
+    let base = serve(&[
+        ("/metadata", metadata),
+        (
+            "/metadata/private-networks",
+            "[{mac_address: '02:00:00:00:00:02'}, {mac_address: '02:00:00:00:00:77'}]",
+        ),
+        ("/userdata", "plain"),
+    ]);
+    let machine = |serial: &str| {
+        Machine::new()
+            .firmware(&[("sys_vendor", "Hetzner"), ("product_serial", serial)])
+            .config(&format!("datasource: {{Hetzner: {{metadata_urls: ['{base}'], max_wait: 5}}}}"))
+            .nics(&["eth0", "ens10"])
+    };
+    let one = machine("42");
+    let i = one.found("Hetzner");
+    assert_eq!(
+        (&*i.id, i.local_hostname.as_deref(), &*text(&i.user_data)),
+        ("42", Some("h.example"), "plain")
+    );
+    let private = json!({"type": "physical", "mac_address": "02:00:00:00:00:02", "name": "ens10",
+                         "subnets": [{"ipv4": true, "type": "dhcp"}]});
+    assert_eq!(network(&i)["config"], json!([{"type": "physical", "name": "eth0"}, private]));
+    assert!(one.complaints().contains("02:00:00:00:00:77"));
+    assert_eq!(one.check(&i), datasource::Same::Yes);
+    let other = machine("43");
+    assert!(other.find("Hetzner").unwrap_err().to_string().contains("'42'"));
+    assert!(matches!(other.check(&i), datasource::Same::No(_)));
+    assert_eq!(Machine::new().find("Hetzner").unwrap(), None);
+}
+
+#[test]
+fn vultrs_further_nics() {
+    let document = |more: &str| {
+        format!(
+            r#"{{"instance-v2-id": "v-1", "hostname": "", "region": {{"regioncode": "EWR"}}, {more} "interfaces": [
+            {{"mac": "02:00:00:00:00:01", "ipv4": {{}}, "routes": [{{"network": "10.9.0.0", "prefix": 16}}]}},
+            {{"mac": "02:00:00:00:00:02", "mtu": 1450, "ipv4": {{"address": "10.1.0.2", "netmask": "255.255.0.0"}}}},
+            {{"mac": "02:00:00:00:00:03", "unconfigured": true}}]}}"#
+        )
+    };
+    let found = |document: String| {
+        let base = serve(&[("/v1.json", &document)]);
+        Machine::new()
+            .firmware(&[("sys_vendor", "Vultr")])
+            .config(&format!("datasource: {{Vultr: {{url: '{base}', retries: 0}}}}"))
+            .nics(&["enp1s0", "enp6s0", "enp7s0"])
+            .found("Vultr")
+    };
+    let i = found(document(""));
+    assert_eq!((i.local_hostname.as_deref(), i.region.as_deref()), (Some("guest"), Some("ewr")));
+    let config = network(&i)["config"].as_array().unwrap().clone();
+    assert_eq!(config.len(), 3);
+    assert_eq!(config[1]["subnets"][0]["routes"], json!([{"network": "10.9.0.0", "prefix": 16}]));
+    assert_eq!(config[2]["name"], "enp6s0");
+    assert_eq!(
+        config[2]["subnets"],
+        json!([{"type": "static", "control": "auto", "address": "10.1.0.2", "netmask": "255.255.0.0"}])
+    );
+    let given = r#""cloud_interfaces": {"version": 1, "config": [{"name": "x", "mac_address": "02:00:00:00:00:02"}]},"#;
+    assert_eq!(network(&found(document(given)))["config"][0]["name"], "enp6s0");
+}
+
+#[test]
+fn droplets_with_a_private_network() {
+    let document = r#"{"droplet_id": 7, "hostname": "d", "interfaces": {
+        "private": [{"mac": "02:00:00:00:00:02", "type": "private",
+                     "ipv4": {"ip_address": "10.1.0.2", "netmask": "255.255.0.0", "gateway": "10.1.0.1"}}]}}"#;
+    let base = serve(&[("/m", document)]);
+    let machine = |names: &[&str]| {
+        Machine::new()
+            .firmware(&[("sys_vendor", "DigitalOcean"), ("product_serial", "7")])
+            .config(&format!("datasource: {{DigitalOcean: {{metadata_url: '{base}/m', retries: 0}}}}"))
+            .nics(names)
+    };
+    let i = machine(&["ens3", "ens4"]).found("DigitalOcean");
+    assert_eq!((&*i.id, i.availability_zone.as_deref()), ("7", Some("default")));
+    let subnet =
+        json!({"type": "static", "control": "auto", "address": "10.1.0.2", "netmask": "255.255.0.0"});
+    assert_eq!(network(&i)["config"][0]["subnets"], json!([subnet]));
+    assert_eq!(network(&i)["config"][0]["name"], "eth1");
+    let e = machine(&["ens3"]).find("DigitalOcean").unwrap_err().to_string();
+    assert!(e.contains("02:00:00:00:00:02"), "{e}");
+}
+
+#[test]
+fn broken_documents() {
+    for (name, setting, vendor, document, says) in [
+        ("Vultr", "url", "Vultr", "{", "v1.json"),
+        ("Vultr", "url", "Vultr", "{}", "instance-v2-id"),
+        ("Vultr", "url", "Vultr", "[1]", "expected a map"),
+        ("DigitalOcean", "metadata_url", "DigitalOcean", "{}", "droplet_id"),
+    ] {
+        let base = serve(&[("/v1.json", document)]);
+        let url = if setting == "url" { base } else { base + "/v1.json" };
+        let machine = Machine::new()
+            .firmware(&[("sys_vendor", vendor), ("product_serial", "7")])
+            .config(&format!("datasource: {{{name}: {{{setting}: '{url}', retries: 0}}}}"))
+            .nics(&["ens3"]);
+        let e = machine.find(name).unwrap_err().to_string();
+        assert!(e.contains(says) || e.contains(name), "{name} {document}: {e}");
+    }
+}
+
+#[test]
+fn settings_that_are_none() {
+    let base = serve(&[]);
+    let machine = Machine::new().network_stage().config(&format!(
+        "datasource: {{Ec2: {{metadata_urls: ['{base}'], max_wait: 1, timeout: soon, strict_id: maybe}}}}"
+    ));
+    assert!(machine.find("Ec2").is_err());
+    let said = machine.complaints();
+    assert!(said.contains("test.cfg:1:") && said.contains("datasource.Ec2.timeout"), "{said}");
+    assert!(said.contains("strict_id: expected true, false or warn"), "{said}");
+}
