@@ -165,3 +165,42 @@ fn secrets_stay_in_the_plan() {
     let asked = cloud_init(&sandbox, &["plan", "--sensitive"]);
     assert!(String::from_utf8_lossy(&asked.stdout).contains("+ hunter2"));
 }
+
+/// Ctrl-C while a stage of the plan waits for a server that says nothing: all of it ends, and what it wrote is gone.
+#[test]
+fn interrupted() {
+    use std::os::unix::process::{CommandExt, ExitStatusExt};
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap_or_else(|e| tests::fail(&e.to_string()));
+    let port = silent.local_addr().map_or(0, |a| a.port());
+    let sandbox = Sandbox::new("plan-interrupted");
+    let config = format!("datasource: {{NoCloud: {{seedfrom: 'http://127.0.0.1:{port}/', timeout: 60}}}}\n");
+    let written = std::fs::write(sandbox.path("/etc/cloud/cloud.cfg.d/99-silent.cfg"), config);
+    assert!(written.is_ok());
+    let temporary = sandbox.root.with_file_name("temporary");
+    std::fs::create_dir(&temporary).unwrap_or_else(|e| tests::fail(&e.to_string()));
+    let mut plan = Command::new(binaries().join("cloud-init"))
+        .arg("--root")
+        .arg(&sandbox.root)
+        .args(["plan", "--datasource", "NoCloud"])
+        .env("TMPDIR", &temporary)
+        .stdout(std::process::Stdio::null())
+        .process_group(0)
+        .spawn()
+        .unwrap_or_else(|e| tests::fail(&e.to_string()));
+    // A plan that ends without asking fails below.
+    silent.set_nonblocking(true).unwrap_or_else(|e| tests::fail(&e.to_string()));
+    let mut asked = None;
+    while asked.is_none() && plan.try_wait().is_ok_and(|ended| ended.is_none()) {
+        asked = silent.accept().ok();
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    assert!(asked.is_some(), "the plan did not ask the server");
+    let left = || std::fs::read_dir(&temporary).map_or(0, Iterator::count);
+    assert_eq!(left(), 1);
+    let begun = std::time::Instant::now();
+    let kill = Command::new("kill").args(["-INT", "--", &format!("-{}", plan.id())]).status();
+    assert!(kill.is_ok_and(|k| k.success()));
+    let ended = plan.wait().ok().and_then(|status| status.signal());
+    assert_eq!((ended, left()), (Some(2), 0));
+    assert!(begun.elapsed().as_secs() < 10, "{:?}", begun.elapsed());
+}

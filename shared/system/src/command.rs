@@ -144,7 +144,7 @@ impl Command {
         self
     }
 
-    /// It ends when this process does: in a group of its own, it does not hear of a Ctrl-C.
+    /// It ends when this process does, and when somebody presses Ctrl-C: it is of this process' group, not of its own.
     pub fn ends_with_us(mut self) -> Command {
         self.bound = true;
         self
@@ -219,7 +219,11 @@ impl System {
             .map_err(|e| Error::io(format_args!("running {line}"), &e))?;
         let took = self.clock().elapsed() - begun;
         let Some(finished) = finished else {
-            end_group(&mut child);
+            if command.bound {
+                let _ = child.kill().and_then(|()| child.wait());
+            } else {
+                end_group(&mut child);
+            }
             self.note(Effect::Run { command: line.clone(), code: None });
             let limit = command.timeout.as_secs_f32();
             return Err(Error::new(format!("running {line}: not finished after {limit} s, ended")));
@@ -277,14 +281,15 @@ impl System {
             .args(&command.argv[1..])
             .stdin(if command.stdin.is_empty() { Stdio::null() } else { Stdio::piped() })
             .stdout(output()?)
-            .stderr(output()?)
-            .process_group(0);
+            .stderr(output()?);
         if std::env::var_os("PATH").is_none() || !self.is_live() {
             run.env("PATH", USUAL_PATH);
         }
         run.envs(command.env.iter().map(|(k, v)| (k, v)));
         if command.bound {
             bind(&mut run);
+        } else {
+            run.process_group(0);
         }
         if self.is_live() {
             run.current_dir(command.directory.as_deref().unwrap_or("/"));
@@ -295,12 +300,17 @@ impl System {
     }
 }
 
-/// The command is ended when the thread that starts it is gone: this process has one only.
+/// The command is ended when the thread that starts it is gone (this process has one only), and hears of signals that
+/// are held back here.
 #[allow(unsafe_code)]
 fn bind(run: &mut std::process::Command) {
-    // SAFETY: between fork and exec only prctl(2) is called, which is async-signal-safe.
+    use nix::sys::signal::{SigSet, Signal};
+    // SAFETY: between fork and exec only prctl(2) and pthread_sigmask(3) are called, both async-signal-safe.
     unsafe {
-        run.pre_exec(|| Ok(nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGTERM)?));
+        run.pre_exec(|| {
+            nix::sys::prctl::set_pdeathsig(Signal::SIGTERM)?;
+            Ok(SigSet::empty().thread_set_mask()?)
+        });
     }
 }
 

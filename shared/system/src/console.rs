@@ -52,15 +52,6 @@ impl System {
     }
 }
 
-/// From now on this process ends, as tools do, when whoever reads its output goes away (`| head`). For commands; what
-/// a boot does goes on.
-#[allow(unsafe_code)]
-pub fn end_with_readers() {
-    use nix::sys::signal::{SigHandler, Signal, signal};
-    // SAFETY: no handler of ours is set, only the kernel's own action; it fails for no valid signal.
-    let _ = unsafe { signal(Signal::SIGPIPE, SigHandler::SigDfl) };
-}
-
 #[cfg(test)]
 mod tests {
     use crate::{System, Write};

@@ -29,6 +29,9 @@ const STAGES: [(&str, &str); 4] = [
     ("cloud-init-final", "modules-final"),
 ];
 
+/// How a program of ours ends by SIGHUP, SIGINT or SIGQUIT.
+const INTERRUPTED: [i32; 3] = [129, 130, 131];
+
 /// How ds-identify ends when cloud-init is to be disabled.
 const NOT_FOUND: i32 = 1;
 
@@ -56,21 +59,26 @@ fn here() -> System {
 }
 
 /// The directory that takes a plan's changes; it goes when the plan is shown, for it holds secrets.
-struct Scratch(PathBuf);
+struct Scratch {
+    top: PathBuf,
+    /// Nothing ends this process before the directory is gone.
+    _held: system::Held,
+}
 
 impl Scratch {
     fn new(sys: &System) -> Result<Scratch> {
+        let _held = system::hold_interrupts();
         // Process ids repeat in other namespaces that share the directory.
         let chance: String = sys.random_bytes(8)?.iter().map(|b| format!("{b:02x}")).collect();
-        let path = std::env::temp_dir().join(format!("cloud-init-plan.{chance}"));
-        system::make_scratch(&path)?;
-        Ok(Scratch(path))
+        let top = std::env::temp_dir().join(format!("cloud-init-plan.{chance}"));
+        system::make_scratch(&top)?;
+        Ok(Scratch { top, _held })
     }
 }
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        if let Err(e) = here().remove_tree(&self.0) {
+        if let Err(e) = here().remove_tree(&self.top) {
             eprintln!("error: {e}: it holds what the plan would write, secrets too");
         }
     }
@@ -79,7 +87,7 @@ impl Drop for Scratch {
 /// Whether the boot would end with errors.
 fn plan(machine: &Machine, top: &Top, args: &Plan) -> Result<bool> {
     let scratch = Scratch::new(&machine.sys)?;
-    let sys = System::planning(&top.root, &scratch.0);
+    let sys = System::planning(&top.root, &scratch.top);
     // A boot begins with an empty /run.
     sys.remove_tree(machine.layout.run(""))?;
     if args.fresh || args.user_data.is_some() {
@@ -91,7 +99,7 @@ fn plan(machine: &Machine, top: &Top, args: &Plan) -> Result<bool> {
     let wanted = args.datasource.clone().or(args.user_data.as_ref().map(|_| "NoCloud".to_string()));
     let disabled = match wanted {
         Some(name) => choose(&sys, machine, &name).map(|()| false)?,
-        None => !identify(top, &scratch.0.join("files/run")),
+        None => !identify(top, &scratch.top.join("files/run")),
     };
     let mut accounts = Vec::new();
     if disabled {
@@ -99,15 +107,14 @@ fn plan(machine: &Machine, top: &Top, args: &Plan) -> Result<bool> {
         accounts.push(json!({"stage": "generator", "errors": [], "warnings": [why], "effects": []}));
     }
     for (program, stage) in STAGES.into_iter().filter(|_| !disabled) {
-        accounts.push(account(top, &scratch.0, program, stage)?);
+        accounts.push(account(top, &scratch.top, program, stage)?);
     }
     let shown =
         show::Shown { real: &machine.sys, planned: &sys, layout: &machine.layout, sensitive: args.sensitive };
-    if args.format == "json" {
-        println!("{}", shown.json(&accounts));
-    } else {
-        print!("{}", shown.text(&accounts));
-    }
+    let text = if args.format == "json" { shown.json(&accounts) } else { shown.text(&accounts) };
+    // Before it is printed: whoever reads it may go away, and that would end this process.
+    drop(scratch);
+    print!("{text}");
     let errors = |account: &Value| account["errors"].as_array().is_some_and(|e| !e.is_empty());
     Ok(accounts.iter().any(errors))
 }
@@ -158,6 +165,8 @@ fn account(top: &Top, scratch: &Path, program: &str, stage: &str) -> Result<Valu
     let command = Command::new([path.as_os_str()]).arg("--root").arg(&top.root).arg("--plan").arg(scratch);
     let nothing = |errors: &[String], warnings: &[String]| json!({"stage": stage, "errors": errors, "warnings": warnings, "effects": []});
     let ended = match here().run(&command.timeout(STAGE_TIME).accept_all().ends_with_us()) {
+        // 128 and the signal's number: Ctrl-C, or the terminal was closed.
+        Ok(ended) if INTERRUPTED.contains(&ended.code) => return Err(system::Error::new("interrupted")),
         Ok(ended) => ended,
         Err(e) => return Ok(nothing(&[e.to_string()], &[])),
     };
