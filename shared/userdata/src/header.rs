@@ -231,7 +231,7 @@ mod tests {
     fn lines_with_dashes() {
         for (text, lines) in [
             ("--a\nb\n--\n", vec![(0, "--a\n"), (6, "--\n")]),
-            ("-\n -- \n-a--\n\r--b\n--c", vec![(16, "--c")]),
+            ("-\n -- \n-a--\n\r--b\n--c", vec![(17, "--c")]),
             ("---", vec![(0, "---")]),
             ("\n-", vec![]),
             ("\n--", vec![(1, "--")]),

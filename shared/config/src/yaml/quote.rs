@@ -33,8 +33,9 @@ pub(super) fn text(page: &mut Page, text: &str, indent: usize, split: bool) -> b
 fn may_be_plain(text: &str) -> bool {
     let followed = |rest: &str| rest.chars().next().is_none_or(is_white);
     let Some(first) = text.chars().next() else { return false };
-    // Most keys: no look at each character and its neighbours is needed.
-    if text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {
+    // Most texts: no look at each character's neighbours is needed.
+    let harmless = |b: u8| (b' '..=b'~').contains(&b) && !matches!(b, b'#' | b':');
+    if (first.is_ascii_alphanumeric() || first == '_') && !text.ends_with(' ') && text.bytes().all(harmless) {
         return true;
     }
     let rest = &text[first.len_utf8()..];
