@@ -1,5 +1,6 @@
 //! Mappings as YAML has them: with keys of any kind, in the order of their writing, found fast when they are large.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
 use crate::{Node, Value};
@@ -142,6 +143,17 @@ impl Map {
     /// Sets a key; an existing one keeps its place. The old value.
     pub fn insert(&mut self, key: impl Into<Node>, value: impl Into<Node>) -> Option<Node> {
         let (key, value) = (key.into(), value.into());
+        if let (Some(index), Value::Str(text)) = (&mut self.index, &key.value) {
+            // One search for both answers.
+            match index.texts.entry(text.clone()) {
+                Entry::Occupied(place) => {
+                    return Some(std::mem::replace(&mut self.entries[*place.get()].1, value));
+                }
+                Entry::Vacant(new) => drop(new.insert(self.entries.len())),
+            }
+            self.entries.push((key, value));
+            return None;
+        }
         if let Some(i) = self.place(&key) {
             return Some(std::mem::replace(&mut self.entries[i].1, value));
         }

@@ -88,15 +88,24 @@ fn name_end(line: &[u8]) -> Option<usize> {
     (colon > 0 && line[..colon].iter().all(u8::is_ascii_graphic)).then_some(colon)
 }
 
-/// The lines of a text with their ends. As `split_inclusive`, but by the C library's memchr(3): bodies are large.
-pub fn lines(mut text: &[u8]) -> impl Iterator<Item = &[u8]> {
+/// The lines of a text that begin with `--`, with their ends, and where. A delimiter is one of them, and they are rare in
+/// what is long; what is between is searched by memchr(3), or the like of it.
+pub fn dashed_lines(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
+    let mut at = 0;
     std::iter::from_fn(move || {
-        let mut rest = text;
-        // It cannot fail, and says 0 at the end.
-        let length = rest.skip_until(b'\n').ok().filter(|length| *length > 0)?;
-        let line = &text[..length];
-        text = rest;
-        Some(line)
+        loop {
+            // It cannot fail, and says 0 at the end.
+            let mut rest = &text[at..];
+            let skipped = rest.skip_until(b'-').ok().filter(|skipped| *skipped > 0)?;
+            let dash = at + skipped - 1;
+            at = dash + 1;
+            let begins = dash == 0 || text[dash - 1] == b'\n';
+            if begins && text[dash..].starts_with(b"--") {
+                let mut rest = &text[dash..];
+                at = dash + rest.skip_until(b'\n').ok()?;
+                return Some((dash, &text[dash..at]));
+            }
+        }
     })
 }
 
@@ -215,6 +224,24 @@ mod tests {
             let (read, rest) = Headers::parse(entity.as_bytes());
             let shown: Vec<String> = read.iter().map(|(n, v)| format!("{n}={v}")).collect();
             assert_eq!((shown.join(" ").as_str(), rest), (headers, body.as_bytes()), "{entity:?}");
+        }
+    }
+
+    #[test]
+    fn lines_with_dashes() {
+        for (text, lines) in [
+            ("--a\nb\n--\n", vec![(0, "--a\n"), (6, "--\n")]),
+            ("-\n -- \n-a--\n\r--b\n--c", vec![(17, "--c")]),
+            ("---", vec![(0, "---")]),
+            ("\n-", vec![]),
+            ("\n--", vec![(1, "--")]),
+            ("a--\n----\n--x", vec![(4, "----\n"), (9, "--x")]),
+            ("", vec![]),
+        ] {
+            let found: Vec<_> = dashed_lines(text.as_bytes()).collect();
+            let lines: Vec<_> =
+                lines.into_iter().map(|(at, line): (usize, &str)| (at, line.as_bytes())).collect();
+            assert_eq!(found, lines, "{text:?}");
         }
     }
 

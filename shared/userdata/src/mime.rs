@@ -3,7 +3,7 @@
 
 use system::{Error, Result};
 
-use crate::header::{Headers, lines, without_end};
+use crate::header::{Headers, dashed_lines, without_end};
 
 /// Containers within containers. Each level reads its content once more, so this bounds the cost too.
 const MOST_DEEP: usize = 64;
@@ -84,15 +84,13 @@ impl<'a> Iterator for Pieces<'a, '_> {
 
     fn next(&mut self) -> Option<&'a [u8]> {
         let rest = self.rest.take()?;
-        let mut at = 0;
-        for line in lines(rest) {
+        for (at, line) in dashed_lines(rest) {
             if let Some(closing) = self.delimiter(line) {
                 // What follows the closing delimiter is the epilogue.
                 self.rest = (!closing).then(|| &rest[at + line.len()..]);
                 // The line end before a delimiter belongs to the delimiter.
                 return Some(without_end(&rest[..at]));
             }
-            at += line.len();
         }
         // Never closed: cut off in transfer, or written by hand.
         Some(without_end(rest))

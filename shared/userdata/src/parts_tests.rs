@@ -4,7 +4,7 @@ fn fetchless(_: &Wanted) -> Result<Vec<u8>> {
     Err(Error::new("nothing is fetched here"))
 }
 
-fn parts(blob: &[u8]) -> Result<Vec<Part>> {
+fn parts(blob: &[u8]) -> Result<Vec<Part<'_>>> {
     expand([blob], &mut fetchless).map(|found| found.parts)
 }
 

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use crate::header::lines;
+use crate::header::dashed_lines;
 use crate::{Part, mime};
 
 /// A part's headers, with the blank line, and its body.
@@ -59,7 +59,7 @@ fn boundary(pieces: &[Piece<'_>]) -> String {
         let boundary = format!("==============={:019}==", number % 10_u64.pow(19));
         let line = format!("--{boundary}");
         // Found at a line's begin once in 10^19 times, and then the next one is tried.
-        let begins = |text: &[u8]| lines(text).any(|l| l.starts_with(line.as_bytes()));
+        let begins = |text: &[u8]| dashed_lines(text).any(|(_, l)| l.starts_with(line.as_bytes()));
         let taken = |(head, body): &Piece<'_>| begins(head.as_bytes()) || begins(body);
         if !pieces.iter().any(taken) {
             return boundary;

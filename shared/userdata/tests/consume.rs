@@ -38,7 +38,9 @@ impl Machine {
     }
 
     fn boot(&self, user: &str, vendor: &str, vendor2: &str) -> Boot {
-        let data = |text: &str| if text.is_empty() { Data::Nothing } else { Data::Bytes(text.into()) };
+        fn data(text: &str) -> Data<'_> {
+            if text.is_empty() { Data::Nothing } else { Data::Bytes(text.as_bytes()) }
+        }
         let sys = System::new("/");
         let raw = Raw { user: data(user), vendor: data(vendor), vendor2: data(vendor2) };
         let stored = store(&sys, &self.dirs(), &raw);

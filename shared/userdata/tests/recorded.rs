@@ -14,7 +14,7 @@ fn recorded() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/recorded"))
 }
 
-fn expanded(blob: &[u8]) -> Result<Vec<Part>, String> {
+fn expanded(blob: &[u8]) -> Result<Vec<Part<'_>>, String> {
     let found = expand([blob], &mut |wanted| {
         let name = wanted.url.rsplit('/').next().unwrap_or_default();
         fs::read(recorded().join("includes").join(name)).map_err(|e| system::Error::new(e.to_string()))

@@ -58,12 +58,13 @@ fn copy(from: &Path, to: &Path) {
 
 /// Handles the raw files of one recorded machine below another folder; all files that are there then.
 fn boot(recorded: &Path, top: &Path) -> Files {
-    let raw = |file: &str| match fs::read(recorded.join("instance").join(file)).unwrap() {
-        bytes if bytes.is_empty() => Data::Nothing,
+    let files_of = |file: &str| fs::read(recorded.join("instance").join(file)).unwrap();
+    let kept = ["user-data.txt", "vendor-data.txt", "vendor-data2.txt"].map(files_of);
+    let [user, vendor, vendor2] = kept.each_ref().map(|bytes| match &bytes[..] {
+        [] => Data::Nothing,
         bytes => Data::Bytes(bytes),
-    };
-    let raw =
-        Raw { user: raw("user-data.txt"), vendor: raw("vendor-data.txt"), vendor2: raw("vendor-data2.txt") };
+    });
+    let raw = Raw { user, vendor, vendor2 };
     // The machine's own root, so that boothooks find their interpreter; the files are below the folder.
     let sys = System::new("/");
     let path = |below: &str| format!("{}{below}", top.display());

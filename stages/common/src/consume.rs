@@ -11,18 +11,18 @@ use crate::stage::{MOST_FINDINGS, ORIGINS};
 use crate::{Found, Stage};
 
 impl Stage {
-    /// Consumes what the instance was given, and reads the settings that come of it.
-    pub fn consume(&mut self, found: &Found) {
+    /// Consumes what the instance was given, and reads the settings that come of it. Raw data may be large: they
+    /// are gone afterwards.
+    pub fn consume(&mut self, found: &mut Found) {
+        let given = &mut found.instance;
+        let blobs =
+            [&mut given.user_data, &mut given.vendor_data, &mut given.vendor_data2].map(std::mem::take);
         let instance = &found.instance;
         let event = self.name.event();
         self.sys.because("user-data", "");
         debug!(self.sys, "start: {event}/consume-user-data: reading and applying user-data");
         let dirs = Dirs { cloud: self.layout.cloud(""), instance: self.layout.instance("") };
-        let raw = Raw {
-            user: data(&instance.user_data),
-            vendor: data(&instance.vendor_data),
-            vendor2: data(&instance.vendor_data2),
-        };
+        let raw = Raw { user: data(&blobs[0]), vendor: data(&blobs[1]), vendor2: data(&blobs[2]) };
         let result = (|| {
             let stored = store(&self.sys, &dirs, &raw);
             let first = !has_run(&self.sys, &self.layout, "consume_data", Frequency::Instance);
@@ -39,6 +39,7 @@ impl Stage {
             };
             consume(&self.sys, &dirs, &stored, &options)
         })();
+        drop(blobs);
         let (mut configs, mut told) = (Vec::new(), Findings::default());
         match result {
             Ok(consumed) => {

@@ -9,7 +9,7 @@ fn main() -> ExitCode {
     stage::run_behind(stage::decide, Name::Local, |stage| {
         stage.prepare_directories();
         stage.forget_last_boot();
-        let Some(found) = stage.find_instance() else {
+        let Some(mut found) = stage.find_instance() else {
             // Networking comes up all the same: the network stage may find the instance through it.
             stage.apply_network(None);
             return;
@@ -18,7 +18,7 @@ fn main() -> ExitCode {
         stage.name_machine(&found);
         stage.apply_network(Some(&found));
         if found.instance.dsmode == "local" {
-            stage.consume(&found);
+            stage.consume(&mut found);
             stage.run_modules(&found.instance, "init");
         }
     })

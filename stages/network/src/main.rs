@@ -15,7 +15,7 @@ fn main() -> ExitCode {
         if stage.stands_in() {
             stage.forget_last_boot();
         }
-        let Some(found) = stage.find_instance() else {
+        let Some(mut found) = stage.find_instance() else {
             stage.apply_network(None);
             return stage.no_datasource("no datasource in datasource_list has an instance for this machine");
         };
@@ -26,7 +26,7 @@ fn main() -> ExitCode {
         stage.adopt(&found);
         stage.name_machine(&found);
         stage.apply_network(Some(&found));
-        stage.consume(&found);
+        stage.consume(&mut found);
         stage.run_modules(&found.instance, "init");
     })
 }

@@ -28,7 +28,7 @@ impl Style {
 
 /// The text of a document, with a line break at its end.
 pub fn emit(node: &Node, style: Style) -> String {
-    let mut page = Page { style, out: String::new(), column: 0, blank: true, fresh: true };
+    let mut page = Page::new(style);
     if style.markers {
         page.sign("---", true);
     }
@@ -39,6 +39,14 @@ pub fn emit(node: &Node, style: Style) -> String {
         page.sign("...", true);
         page.line_to(0);
     }
+    page.out
+}
+
+/// The text of a map with that one key, without markers: its value, which may be large, need not be put into one.
+pub fn emit_under(key: &str, node: &Node, style: Style) -> String {
+    let mut page = Page::new(style);
+    page.pair(&Node::from(key), node, 0);
+    page.line_to(0);
     page.out
 }
 
@@ -76,6 +84,10 @@ pub(super) struct Page {
 pub(super) const WIDTH: usize = 80;
 
 impl Page {
+    fn new(style: Style) -> Page {
+        Page { style, out: String::new(), column: 0, blank: true, fresh: true }
+    }
+
     pub fn put(&mut self, text: &str) {
         self.out.push_str(text);
         self.column += text.chars().count();
@@ -144,24 +156,26 @@ impl Page {
                 if self.style.sorted {
                     sort(&mut entries);
                 }
-                for (key, value) in entries {
-                    self.line_to(indent);
-                    let inner = |role| Place { indent: Some(indent), role };
-                    if is_simple(key) {
-                        self.node(key, inner(Role::Key));
-                        self.sign(":", false);
-                    } else {
-                        self.bullet("?");
-                        self.node(key, inner(Role::Value));
-                        self.line_to(indent);
-                        self.bullet(":");
-                    }
-                    self.node(value, inner(Role::Value));
-                }
+                entries.into_iter().for_each(|(key, value)| self.pair(key, value, indent));
             }
             _ => return Some(self.scalar(node, place)),
         }
         None
+    }
+
+    fn pair(&mut self, key: &Node, value: &Node, indent: usize) {
+        self.line_to(indent);
+        let inner = |role| Place { indent: Some(indent), role };
+        if is_simple(key) {
+            self.node(key, inner(Role::Key));
+            self.sign(":", false);
+        } else {
+            self.bullet("?");
+            self.node(key, inner(Role::Value));
+            self.line_to(indent);
+            self.bullet(":");
+        }
+        self.node(value, inner(Role::Value));
     }
 
     fn scalar(&mut self, node: &Node, place: Place) -> bool {

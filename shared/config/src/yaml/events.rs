@@ -225,7 +225,10 @@ unsafe fn owned(event: &unsafe_lib::yaml_event_t) -> Read {
                 };
                 Some(Event::Scalar {
                     props: Properties { anchor: word(scalar.anchor), tag: word(scalar.tag) },
-                    text: String::from_utf8_lossy(bytes).into_owned(),
+                    text: match std::str::from_utf8(bytes) {
+                        Ok(text) => text.to_string(),
+                        Err(_) => String::from_utf8_lossy(bytes).into_owned(),
+                    },
                     plain: scalar.plain_implicit,
                 })
             }

@@ -14,7 +14,7 @@ mod quote;
 mod scalar;
 mod strict;
 
-pub use emit::{Style, emit};
+pub use emit::{Style, emit, emit_under};
 
 use std::rc::Rc;
 
@@ -107,6 +107,10 @@ mod tests {
         let root = parse("t", "b: [1, {c: 'yes', a: ~}, []]\na: \"it's\\n\"\n10: x").unwrap().root;
         let text = "b:\n- 1\n-   a: null\n    c: 'yes'\n- []\na: 'it''s\n\n    '\n10: x\n";
         assert_eq!(emit(&root, Style::PLAIN), text);
+        for below in [root.clone(), Node::from("x"), Node::from(Vec::<Node>::new()), Node::null()] {
+            let whole: crate::Map = [(Node::from("key"), below.clone())].into_iter().collect();
+            assert_eq!(emit_under("key", &below, Style::PLAIN), emit(&Node::from(whole), Style::PLAIN));
+        }
         assert_eq!(emit(&root, Style::DOCUMENT), format!("---\n{text}...\n"));
         assert_eq!(emit(&Node::from("x"), Style::PLAIN), "x\n...\n");
     }

@@ -9,7 +9,7 @@ fn is_break(c: char) -> bool {
 }
 
 pub(super) fn has_break(text: &str) -> bool {
-    text.contains(is_break)
+    if text.is_ascii() { text.contains('\n') } else { text.contains(is_break) }
 }
 
 /// Writes a text; whether it came to be quoted. `split`: it may go on over more lines, at that indent.
@@ -33,6 +33,11 @@ pub(super) fn text(page: &mut Page, text: &str, indent: usize, split: bool) -> b
 fn may_be_plain(text: &str) -> bool {
     let followed = |rest: &str| rest.chars().next().is_none_or(is_white);
     let Some(first) = text.chars().next() else { return false };
+    // Most texts: no look at each character's neighbours is needed.
+    let harmless = |b: u8| (b' '..=b'~').contains(&b) && !matches!(b, b'#' | b':');
+    if (first.is_ascii_alphanumeric() || first == '_') && !text.ends_with(' ') && text.bytes().all(harmless) {
+        return true;
+    }
     let rest = &text[first.len_utf8()..];
     let leading = match first {
         '#' | ',' | '[' | ']' | '{' | '}' | '&' | '*' | '!' | '|' | '>' | '\'' | '"' | '%' | '@' | '`' => {
@@ -62,13 +67,21 @@ fn is_white(c: char) -> bool {
 
 /// ASCII without controls, and no blank beside a line break, which folding would eat.
 fn may_be_single(text: &str) -> bool {
-    let printable = text.chars().all(|c| c == '\n' || (' '..='~').contains(&c));
-    printable && !text.contains(" \n") && !text.contains("\n ")
+    let printable = text.bytes().all(|b| b == b'\n' || (b' '..=b'~').contains(&b));
+    printable && !(text.contains('\n') && (text.contains(" \n") || text.contains("\n ")))
 }
 
 /// The inside of a plain or single-quoted scalar. A line that has grown too wide ends at the next single blank;
 /// each line break is written as an empty line. Within quotes an apostrophe is doubled.
 fn folded(page: &mut Page, text: &str, indent: usize, split: bool, quoted: bool) {
+    if !text.is_empty() && !text.contains('\n') {
+        let doubled = if quoted && text.contains('\'') { &*text.replace('\'', "''") } else { text };
+        if !split || page.column + doubled.len() <= WIDTH {
+            page.put(doubled);
+            (page.blank, page.fresh) = (false, false);
+            return;
+        }
+    }
     let mut at = 0;
     while at < text.len() {
         let rest = &text[at..];

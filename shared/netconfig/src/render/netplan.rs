@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use config::yaml::{Style, emit};
+use config::yaml::{Style, emit, emit_under};
 use config::{Map, Node, Value};
 use system::{Command, System, debug};
 
@@ -21,8 +21,7 @@ pub fn available(sys: &System) -> bool {
 
 /// A mapping of version 2, as it came.
 pub fn verbatim(config: &Node, target: &Target) -> Files {
-    let whole: Map = [(Node::from("network"), config.clone())].into_iter().collect();
-    file(&emit(&Node::from(whole), Style::PLAIN), target)
+    file(&emit_under("network", config, Style::PLAIN), target)
 }
 
 fn file(body: &str, target: &Target) -> Files {
