@@ -8,6 +8,7 @@ use crate::facts::Facts;
 use crate::identify::{self, Plan};
 use crate::log::{Log, printable};
 use crate::places::{Doors, Env, Places};
+use crate::policy::{self, Mode};
 use crate::table;
 use crate::verdict::{Decision, Verdict};
 
@@ -40,7 +41,8 @@ pub fn run(arguments: &[String], env: &Env, root: &str) -> ExitCode {
     let (doors, places) = (Doors::new(&root), Places::new(env));
     let log = Log::silent();
     let facts = Facts::new(env, &doors, &places, &log);
-    let plan = identify::plan(&facts);
+    let mut plan = identify::plan(&facts);
+    plan.remedy = remedy(&plan, &facts);
     let lines = lines(&facts, &plan);
     log.problems(&doors);
     let text = if json { as_json(&facts, &plan, &lines) } else { printable(&as_text(&facts, &plan, &lines)) };
@@ -48,6 +50,20 @@ pub fn run(arguments: &[String], env: &Env, root: &str) -> ExitCode {
     let _ = std::io::stdout().write_all(text.as_bytes());
     crate::let_go(&doors);
     ExitCode::SUCCESS
+}
+
+/// What enables cloud-init where it is not: the switch back, or a policy under which it runs, or both.
+fn remedy(plan: &Plan, facts: &Facts<'_>) -> Option<String> {
+    let given = facts.settings().policy;
+    let off_by_policy = given.mode == Mode::Disabled;
+    if plan.decision == Decision::Enable || (plan.decision == Decision::Disable && !off_by_policy) {
+        return plan.remedy.clone();
+    }
+    let policy = if off_by_policy { policy::DEFAULT } else { given };
+    let search = off_by_policy.then(|| identify::policy_line("search", facts));
+    let line = identify::plan_under(&policy, facts).remedy.or(search);
+    let steps: Vec<String> = plan.remedy.iter().cloned().chain(line).collect();
+    Some(steps.join("; then "))
 }
 
 fn usage() -> ExitCode {

@@ -7,7 +7,7 @@ use crate::facts::Facts;
 use crate::log::Log;
 use crate::pending;
 use crate::places::{Doors, Env, Place, Places};
-use crate::policy::Mode;
+use crate::policy::{Mode, Policy};
 use crate::table;
 use crate::undecided::Note;
 use crate::verdict::{self, Answer, Decision, Outcome, Verdict};
@@ -143,31 +143,35 @@ pub struct Plan {
     pub checked: Vec<(String, Verdict)>,
     /// Nothing was found, which a device that turns up later would change.
     pub may_change: bool,
-    /// The one line that would enable cloud-init where it is not.
+    /// The one line that would enable cloud-init where a search or a switch disabled it.
     pub remedy: Option<String>,
+}
+
+impl Plan {
+    fn new(decision: Decision, config: Option<String>, why: String) -> Plan {
+        Plan { decision, config, why, checked: Vec::new(), may_change: false, remedy: None }
+    }
 }
 
 /// Judges; writes nothing but log lines.
 pub fn plan(facts: &Facts<'_>) -> Plan {
-    let plan = |decision: Decision, config: Option<String>, why: String| {
-        let (checked, may_change, remedy) = (Vec::new(), false, None);
-        Plan { decision, config, why, checked, may_change, remedy }
-    };
-    let enable = |config: String, why: String| plan(Decision::Enable, Some(config), why);
     if let Some((what, remedy)) = switched_off(facts) {
-        let off = plan(Decision::SwitchedOff, None, format!("disabled by {what}"));
+        let off = Plan::new(Decision::SwitchedOff, None, format!("disabled by {what}"));
         return Plan { remedy: Some(remedy.into()), ..off };
     }
-    let settings = facts.settings();
-    let policy = &settings.policy;
+    let policy = &facts.settings().policy;
     facts.log.line(1, format!("policy loaded: {policy}"));
+    plan_under(policy, facts)
+}
+
+/// The same under that policy, whether cloud-init is switched off or not.
+pub fn plan_under(policy: &Policy, facts: &Facts<'_>) -> Plan {
+    let enable = |config: String, why: String| Plan::new(Decision::Enable, Some(config), why);
+    let settings = facts.settings();
     let why_mode = || format!("mode={}: nothing is searched for", policy.mode);
     match policy.mode {
-        Mode::Enabled => return plan(Decision::Enable, None, why_mode()),
-        Mode::Disabled => {
-            let remedy = Some(format!("{POLICY_LINE} policy: search"));
-            return Plan { remedy, ..plan(Decision::Disable, None, why_mode()) };
-        }
+        Mode::Enabled => return Plan::new(Decision::Enable, None, why_mode()),
+        Mode::Disabled => return Plan::new(Decision::Disable, None, why_mode()),
         Mode::Search | Mode::Report => {}
     }
     if let Some(name) = &settings.datasource {
@@ -208,14 +212,20 @@ pub fn plan(facts: &Facts<'_>) -> Plan {
     let remedy = may_change.then(|| {
         let is_maybe = checked.iter().any(|(_, verdict)| verdict.answer == Answer::Maybe);
         let policy = if is_maybe { "search,maybe=all" } else { "search,notfound=enabled" };
-        format!("{POLICY_LINE} policy: {policy}")
+        policy_line(policy, facts)
     });
     let config = Some(verdict::config_text(&outcome, policy));
     Plan { decision, config, why, checked, may_change, remedy }
 }
 
-/// Where a line of policy goes.
-const POLICY_LINE: &str = "in /etc/cloud/ds-identify.cfg, write the line";
+/// What sets that policy: where it stands on the command line, a file would not.
+pub fn policy_line(policy: &str, facts: &Facts<'_>) -> String {
+    const WORD: &str = "ci.di.policy=";
+    if facts.command_line().split(' ').any(|word| word.starts_with(WORD)) {
+        return format!("on the kernel command line, write {WORD}{policy}");
+    }
+    format!("in /etc/cloud/ds-identify.cfg, write the line policy: {policy}")
+}
 
 /// What the administrator switched cloud-init off with, if so, and what takes it back.
 fn switched_off(facts: &Facts<'_>) -> Option<(&'static str, &'static str)> {

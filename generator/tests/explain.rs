@@ -59,12 +59,18 @@ fn evidence_as_text() {
 #[test]
 fn the_line_that_enables_it() {
     let list = "datasource_list: [ NoCloud, Ec2 ]\n";
-    for (number, (settings, command_line, marker, expected)) in [
-        ("", "", false, "policy: search,notfound=enabled"),
-        ("ci.datasource.ec2.strict_id: warn\n", "", false, "policy: search,maybe=all"),
-        ("policy: disabled\n", "", false, "policy: search"),
-        ("", "cloud-init=disabled", false, "take cloud-init=disabled off the kernel command line"),
-        ("", "", true, "rm /etc/cloud/cloud-init.disabled"),
+    const IN_FILE: &str = "in /etc/cloud/ds-identify.cfg, write the line ";
+    const OFF: &str = "take cloud-init=disabled off the kernel command line";
+    const REMOVE: &str = "rm /etc/cloud/cloud-init.disabled";
+    for (number, (settings, command_line, marker, seed, switch, policy)) in [
+        ("", "", false, false, "", "policy: search,notfound=enabled"),
+        ("ci.datasource.ec2.strict_id: warn\n", "", false, false, "", "policy: search,maybe=all"),
+        ("policy: disabled\n", "", false, true, "", "policy: search"),
+        ("policy: disabled,maybe=all\n", "", false, false, "", "policy: search,notfound=enabled"),
+        ("", "cloud-init=disabled", false, true, OFF, ""),
+        ("", "", true, true, REMOVE, ""),
+        ("", "", true, false, REMOVE, "policy: search,notfound=enabled"),
+        ("policy: disabled\n", "", true, true, REMOVE, "policy: search"),
     ]
     .into_iter()
     .enumerate()
@@ -76,13 +82,29 @@ fn the_line_that_enables_it() {
         if marker {
             sandbox.write("/etc/cloud/cloud-init.disabled", "");
         }
-        let text = explain(&sandbox, &["--explain"]);
-        let line = text.lines().find(|l| l.starts_with("To enable it: ")).unwrap_or_else(|| panic!("{text}"));
-        assert!(line.ends_with(expected), "{line}");
-        if expected.starts_with("policy: search,") {
-            sandbox.write("/etc/cloud/ds-identify.cfg", format!("{settings}{expected}\n"));
-            assert_eq!(sandbox.identify(&[VM]).status.code(), Some(0), "{expected}");
+        if seed {
+            sandbox.device("sr0", &iso("cidata"));
         }
+        let text = explain(&sandbox, &["--explain"]);
+        let line =
+            text.lines().find_map(|l| l.strip_prefix("To enable it: ")).unwrap_or_else(|| panic!("{text}"));
+        let in_file = if policy.is_empty() { String::new() } else { format!("{IN_FILE}{policy}") };
+        let then = if switch.is_empty() || policy.is_empty() { "" } else { "; then " };
+        assert_eq!(line, format!("{switch}{then}{in_file}"));
+        if !policy.is_empty() {
+            // Where the command line has the last word, that is the place.
+            let word = |line: &str| line.trim().strip_prefix("policy: ").unwrap_or_default().to_string();
+            sandbox.write("/proc/cmdline", format!("ci.di.policy={}", word(settings)));
+            let text = explain(&sandbox, &["--explain"]);
+            let wanted = word(policy);
+            let place = format!("{switch}{then}on the kernel command line, write ci.di.policy={wanted}\n");
+            assert!(text.ends_with(&place), "{text}");
+        }
+        // Done as it says.
+        sandbox.write("/etc/cloud/ds-identify.cfg", format!("{settings}{policy}\n"));
+        sandbox.write("/proc/cmdline", "");
+        let _ = std::fs::remove_file(sandbox.path("/etc/cloud/cloud-init.disabled"));
+        assert_eq!(sandbox.identify(&[VM]).status.code(), Some(0), "{line}");
     }
 }
 

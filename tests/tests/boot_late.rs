@@ -55,8 +55,10 @@ fn nothing_comes() {
     machine.attach_controller();
     install_explain(&machine);
     machine.make_disk();
-    let facts = machine.boot_vm();
+    // A drive without a disc: asked once, and not waited for.
+    let facts = machine.boot_vm_with(&["-device", "scsi-cd,bus=scsi.0"]);
     let log = log(&facts);
+    assert!(log.contains("\nlooking again after "), "{log}");
     assert!(log.contains("returning undecided") && log.contains("returning 1"), "{log}\n{}", facts.story());
     let reason = facts.file("/run/cloud-init/disabled").unwrap_or_default();
     assert!(reason.starts_with("No ds found "), "{reason}\n{}", facts.story());
