@@ -72,6 +72,7 @@ pub struct Datasource {
 }
 
 /// At which events the network configuration is read and applied anew, by upstream's names for them.
+#[derive(Debug, Clone, Copy)]
 pub struct Events {
     /// Unless the user sets others.
     pub usual: &'static [&'static str],
@@ -156,6 +157,22 @@ pub const DATASOURCES: &[&Datasource] = &[
     &hetzner::HETZNER,
     &none::NONE,
 ];
+
+/// The events of each, apart from what finds it: stages that only ask for these contain no datasource.
+static EVENTS: [(&str, Events); DATASOURCES.len()] = {
+    let mut all = [("", USUAL_EVENTS); DATASOURCES.len()];
+    let mut at = 0;
+    while at < all.len() {
+        all[at] = (DATASOURCES[at].name, DATASOURCES[at].events);
+        at += 1;
+    }
+    all
+};
+
+/// The events of the datasource of a name, in any case.
+pub fn events(name: &str) -> Option<Events> {
+    EVENTS.iter().find(|(of, _)| of.eq_ignore_ascii_case(name)).map(|(_, events)| *events)
+}
 
 /// The datasource of a name, in any case.
 pub fn datasource(name: &str) -> Option<&'static Datasource> {

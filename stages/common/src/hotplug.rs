@@ -58,7 +58,7 @@ impl Stage {
     pub(crate) fn hotplug_of(&self, instance: &Instance) -> modules::Hotplug {
         modules::Hotplug {
             wanted: self.event_is_on(&instance.datasource, Event::Hotplug),
-            only: datasource(&instance.datasource).map(|row| row.events.hotplug_only).unwrap_or_default(),
+            only: datasource::events(&instance.datasource).map(|e| e.hotplug_only).unwrap_or_default(),
         }
     }
 
@@ -73,7 +73,7 @@ impl Stage {
         let Some(instance) = instance else {
             return self.fail("no datasource is known yet: hotplug cannot be enabled");
         };
-        let served = datasource(&instance.datasource).map(|row| row.events.served).unwrap_or_default();
+        let served = datasource::events(&instance.datasource).map(|e| e.served).unwrap_or_default();
         if !served.contains(&"hotplug") {
             return self.fail(format!("the datasource {} does not support hotplug", instance.datasource));
         }

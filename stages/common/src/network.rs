@@ -210,10 +210,10 @@ impl Stage {
 
     /// Whether a datasource's network configuration is read and applied again at an event.
     pub(crate) fn event_is_on(&self, datasource_name: &str, event: Event) -> bool {
-        let Some(row) = datasource(datasource_name) else { return false };
+        let Some(of) = datasource::events(datasource_name) else { return false };
         let named = |words: &[&str]| words.iter().filter_map(|w| Event::named(w)).collect::<Vec<_>>();
         let of_user = self.user_events().0;
-        let [usual, served] = [row.events.usual, row.events.served].map(named);
+        let [usual, served] = [of.usual, of.served].map(named);
         events::is_on(event, of_user.as_deref(), &usual, &served)
     }
 }
