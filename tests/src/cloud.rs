@@ -16,6 +16,7 @@ const CONFIG: &str = "/etc/cloud/cloud.cfg.d/95-cloud.cfg";
 pub struct Cloud {
     pub net: Net,
     case: PathBuf,
+    dmi: PathBuf,
     served: PathBuf,
     sandbox: Sandbox,
     limit: u32,
@@ -33,6 +34,10 @@ impl Cloud {
         net.in_machine(&["ip", "link", "set", "c0", "address", MAC]);
         let served = net.dir.join("served");
         copy(&dir.join("server.json"), &served.join("server.json"));
+        let dmi = net.dir.join("dmi");
+        for file in std::fs::read_dir(dir.join("dmi")).into_iter().flatten().flatten() {
+            copy(&file.path(), &dmi.join(file.file_name()));
+        }
         let requests = net.dir.join("requests").display().to_string();
         let program = here().join("lib/imds").display().to_string();
         net.serve(&[&program, &served.display().to_string(), &requests]);
@@ -40,7 +45,7 @@ impl Cloud {
         let sandbox = Sandbox::new(&format!("cloud-{case}"));
         let (list, config) = (read("datasource"), read("config"));
         let _ = std::fs::remove_dir_all(sandbox.path("/var/lib/cloud/seed"));
-        let cloud = Cloud { net, case: dir, served, sandbox, limit: 120 };
+        let cloud = Cloud { net, case: dir, dmi, served, sandbox, limit: 120 };
         cloud.config(&format!("datasource_list: [{}, None]\n{config}", list.trim()));
         cloud
     }
@@ -77,6 +82,16 @@ impl Cloud {
     /// Lines of a server's faults (`tests/lib/imds`).
     pub fn fault(&self, lines: &str) {
         write(&self.served.join("fault"), lines);
+    }
+
+    /// Another value of firmware's.
+    pub fn firmware(&self, name: &str, text: &str) {
+        write(&self.dmi.join(name), text);
+    }
+
+    /// What a boot finds of the one before it in /run: nothing.
+    pub fn forget_run(&self) {
+        let _ = std::fs::remove_dir_all(self.sandbox.path("/run/cloud-init"));
     }
 
     /// A file of the machine.
@@ -132,7 +147,7 @@ impl Cloud {
             None => drop(command.env("SANDBOX", "ids").arg(lib.join("sandbox")).arg(root)),
         }
         command.arg(lib.join("machine-boot")).arg(root).arg(&out).args(stages);
-        command.env("BIN", binaries()).env("DMI", self.case.join("dmi")).env("LIMIT", self.limit.to_string());
+        command.env("BIN", binaries()).env("DMI", &self.dmi).env("LIMIT", self.limit.to_string());
         let done = command.output().unwrap_or_else(|e| fail(&format!("machine-boot: {e}")));
         let mut boot = Boot::default();
         for name in STAGES {

@@ -198,3 +198,29 @@ fn who_is_asked_at_all() {
         assert_eq!(cloud.requests(), "");
     }
 }
+
+/// What a machine is at its next boots: the same while the service says so, or says nothing; another one when it says so, or
+/// when the machine is another.
+#[test]
+fn next_boots() {
+    let cloud = Cloud::new("ec2").dhcp(&[]);
+    cloud.config(SHORT);
+    let boot = || {
+        cloud.forget_run();
+        outcome(&cloud).0
+    };
+    let id = || cloud.file("/var/lib/cloud/data/instance-id").trim().to_string();
+    assert_eq!(boot(), "aws", "{}", cloud.log());
+    let ran = "/var/lib/cloud/instances/i-0abc1234567890def/sem/config_users_groups";
+    let first = cloud.file(ran);
+    assert!(!first.is_empty());
+    assert_eq!((boot(), id()), ("aws".into(), "i-0abc1234567890def".into()));
+    cloud.fault("* . 500");
+    assert_eq!((boot(), id()), ("aws".into(), "i-0abc1234567890def".into()));
+    assert!(cloud.says(&["[WARNING]", "cannot tell whether this still is instance"]), "{}", cloud.log());
+    assert_eq!(cloud.file(ran), first, "nothing ran again");
+    // The machine's disk in another machine, whose service is down.
+    cloud.firmware("product_uuid", "ec2fffff-3456-7890-abcd-ef0123456789\n");
+    assert_eq!((boot(), id()), ("none".into(), "iid-datasource-none".into()), "{}", cloud.log());
+    assert!(cloud.says(&["is not this machine's any more", "ec2fffff"]), "{}", cloud.log());
+}

@@ -11,14 +11,14 @@ use ephemeral::{V4, V6};
 use crate::terms::{Terms, Usual};
 use crate::wire::{Needs, Wire};
 use crate::{
-    ALL_EVENTS, Datasource, Events, Nic, Nics, Same, Search, Stage, USUAL_ORDER, dmi, standard, tree, wire,
+    ALL_EVENTS, Datasource, Events, Nic, Nics, Search, Stage, USUAL_ORDER, dmi, standard, tree, wire,
 };
 
 pub const EC2: Datasource = Datasource {
     name: "Ec2",
     stages: &[Stage::Local, Stage::Network],
     find,
-    check: |_, _| Same::CannotTell("only the metadata service knows the instance-id".into()),
+    check: standard::check_machine,
     network_order: USUAL_ORDER,
     events: Events {
         usual: &["boot-new-instance", "hotplug"],
@@ -338,6 +338,7 @@ fn instance(with: &Search<'_>, platform: Platform, crawled: Crawled, primary: Op
         tree["dynamic"] = json!({ "instance-identity": identity.to_json() });
     }
     instance.crawled = tree;
+    standard::note_machine(with.sys, &mut instance);
     instance
 }
 

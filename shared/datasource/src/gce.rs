@@ -8,15 +8,13 @@ use system::{Deadline, Error, Fetch, Result, System, debug, info, warning};
 
 use crate::terms::{Terms, Usual};
 use crate::wire::{Needs, Wire};
-use crate::{
-    ALL_EVENTS, Datasource, Events, Nic, Same, Search, Stage, USUAL_ORDER, dmi, seed, standard, wire,
-};
+use crate::{ALL_EVENTS, Datasource, Events, Nic, Search, Stage, USUAL_ORDER, dmi, seed, standard, wire};
 
 pub const GCE: Datasource = Datasource {
     name: "GCE",
     stages: &[Stage::Local, Stage::Network],
     find,
-    check: |_, _| Same::CannotTell("only the metadata service knows the instance-id".into()),
+    check: standard::check_machine,
     network_order: USUAL_ORDER,
     events: Events { usual: &["boot-new-instance", "boot"], served: ALL_EVENTS, hotplug_only: "" },
 };
@@ -180,6 +178,7 @@ fn instance(with: &Search<'_>, metadata: Node, user_data: Raw, url: &str) -> Ins
     };
     instance.public_keys = usable(&lines, user.unwrap_or_default(), with.sys.clock().wall().as_secs());
     instance.user_data = user_data;
+    standard::note_machine(with.sys, &mut instance);
     instance.crawled = json!({ "meta_data": metadata.to_json() });
     instance
 }

@@ -9,13 +9,13 @@ use system::{Deadline, Error, Fetch, Result, System, debug, info, warning};
 
 use crate::terms::{Terms, Usual};
 use crate::wire::{Needs, Wire};
-use crate::{ALL_EVENTS, Datasource, Events, Same, Search, Stage, USUAL_ORDER, dmi, seed, standard, wire};
+use crate::{ALL_EVENTS, Datasource, Events, Search, Stage, USUAL_ORDER, dmi, seed, standard, wire};
 
 pub const SCALEWAY: Datasource = Datasource {
     name: "Scaleway",
     stages: &[Stage::Local],
     find,
-    check: |_, _| Same::CannotTell("only the metadata service knows the instance-id".into()),
+    check: standard::check_machine,
     network_order: USUAL_ORDER,
     events: Events {
         usual: &["boot-new-instance", "boot", "boot-legacy"],
@@ -78,7 +78,9 @@ fn find(with: &Search<'_>) -> Result<Option<Instance>> {
         Ok(true)
     })?;
     let (Some(crawled), Some(nic)) = (crawled, nic) else { return Ok(None) };
-    instance(crawled, &nic).map(Some)
+    let mut instance = instance(crawled, &nic)?;
+    standard::note_machine(sys, &mut instance);
+    Ok(Some(instance))
 }
 
 fn crawl(wire: &mut Wire<'_>, sys: &System, terms: &Terms) -> Result<Crawled> {

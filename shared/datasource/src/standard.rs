@@ -121,6 +121,28 @@ pub fn check_uuid(with: &Search<'_>, cached: &Instance) -> Same {
     }
 }
 
+/// Beside an instance: what tells later whether this still is the same machine.
+const FIRMWARE: &str = "system-uuid";
+
+/// Keeps firmware's UUID for [`check_machine`].
+pub fn note_machine(sys: &System, instance: &mut Instance) {
+    if let Some(uuid) = dmi::read(sys, "system-uuid") {
+        instance.check.insert(FIRMWARE.into(), uuid.to_lowercase().into());
+    }
+}
+
+/// The check of clouds whose instance-id only the metadata service knows: another machine is another instance, and the
+/// same machine may be one.
+pub fn check_machine(with: &Search<'_>, cached: &Instance) -> Same {
+    let before = cached.check.get(FIRMWARE).and_then(|uuid| uuid.as_str());
+    match (before, dmi::read(with.sys, "system-uuid")) {
+        (Some(before), Some(now)) if !now.eq_ignore_ascii_case(before) => {
+            Same::No(format!("firmware's UUID is {now} and was {before}"))
+        }
+        _ => Same::CannotTell("only the metadata service knows the instance-id".into()),
+    }
+}
+
 /// The check of clouds that give the server's id to its firmware as the serial number.
 pub fn check_serial(with: &Search<'_>, cached: &Instance) -> Same {
     match dmi::read(with.sys, "system-serial-number") {

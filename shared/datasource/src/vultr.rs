@@ -8,13 +8,13 @@ use system::{Deadline, Error, Fetch, Result, debug};
 
 use crate::terms::{Terms, Usual};
 use crate::wire::Needs;
-use crate::{Datasource, Nic, Same, Search, Stage, USUAL_EVENTS, USUAL_ORDER, dmi, seed, standard, wire};
+use crate::{Datasource, Nic, Search, Stage, USUAL_EVENTS, USUAL_ORDER, dmi, seed, standard, wire};
 
 pub const VULTR: Datasource = Datasource {
     name: "Vultr",
     stages: &[Stage::Local],
     find,
-    check: |_, _| Same::CannotTell("only the metadata service knows the instance-id".into()),
+    check: standard::check_machine,
     network_order: USUAL_ORDER,
     events: USUAL_EVENTS,
 };
@@ -77,6 +77,7 @@ fn instance(with: &Search<'_>, mut metadata: Node) -> Result<Instance> {
     instance.network = Some(standard::network(config, "Vultr's metadata"));
     (instance.user_data, instance.vendor_data) = (user_data, vendor_data);
     instance.sensitive = vec!["startup-script".into()];
+    standard::note_machine(with.sys, &mut instance);
     instance.crawled = json!({ "meta_data": metadata.to_json() });
     Ok(instance)
 }

@@ -68,8 +68,15 @@ fn ec2s_copies_need_no_token() {
     assert_eq!((&*i.id, &*i.cloud_name, &*i.platform), ("i-1", "brightbox", "ec2"));
     assert_eq!(i.subplatform, format!("metadata ({base})"));
     assert_eq!((i.local_hostname.as_deref(), i.launch_index), (Some("ip-10-0-0-1"), Some(3)));
-    assert_eq!((i.availability_zone.as_deref(), i.region), (Some("gb1-a"), None));
+    assert_eq!((i.availability_zone.as_deref(), i.region.as_deref()), (Some("gb1-a"), None));
     assert_eq!(text(&i.user_data), "#cloud-config\n{}\n");
+    // Firmware without a UUID says nothing; with another one it is another machine.
+    assert!(matches!(machine.check(&i), datasource::Same::CannotTell(_)));
+    let machine = machine.firmware(&[("product_uuid", "A-1")]);
+    let i = machine.found("Ec2");
+    assert!(matches!(machine.check(&i), datasource::Same::CannotTell(_)));
+    let machine = machine.firmware(&[("product_uuid", "A-2")]);
+    assert!(matches!(machine.check(&i), datasource::Same::No(_)));
     // No such disk as ephemeral0; swap's is there by another name.
     assert_eq!(Value::from(i.devices), json!({"root": "/dev/sda1", "swap": "xvdc", "ebs1": "sdd"}));
     assert!(machine.complaints().contains("nothing about the network"), "{}", machine.complaints());

@@ -242,9 +242,18 @@ struct Kept {
 }
 
 /// Whether the local stage would have found this instance again. The class in a description tells it, in Python's
-/// text files too: `DataSourceNoCloudNet [seed=…]` is of the network stage.
+/// text files too: `DataSourceNoCloudNet [seed=…]` and `DataSourceEc2` are of the network stage, `DataSourceNoCloud` and
+/// `DataSourceEc2Local` of the local one.
 fn was_found_locally(instance: &Instance) -> bool {
     let class = instance.description.split([' ', '[']).next().unwrap_or_default();
-    let row = datasource(&instance.datasource);
-    row.is_some_and(|r| r.stages.contains(&datasource::Stage::Local)) && !class.ends_with("Net")
+    datasource(&instance.datasource).is_some_and(|row| {
+        let has = |stage| row.stages.contains(&stage);
+        let is_of_both = has(datasource::Stage::Local) && has(datasource::Stage::Network);
+        let is_bare = !class.ends_with("Net") && !class.ends_with("Local");
+        match is_of_both {
+            true if is_bare => row.name == "NoCloud",
+            true => class.ends_with("Local"),
+            false => has(datasource::Stage::Local),
+        }
+    })
 }
