@@ -27,8 +27,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let written =
         sys.write(instance_data, br#"{"v1": {"region": "r"}, "l": [1, 2]}"#, system::Write::secret());
     assert!(written.is_ok());
-    let [user, vendor, vendor2] =
-        blobs.map(|b| if b.is_empty() { Data::Nothing } else { Data::Bytes(b.to_vec()) });
+    let [user, vendor, vendor2] = blobs.map(|b| if b.is_empty() { Data::Nothing } else { Data::Bytes(b) });
     let stored = store(&sys, &dirs, &Raw { user, vendor, vendor2 });
     let config = Node::null();
     let options =
