@@ -17,8 +17,9 @@ fn the_line_that_enables_it() {
     }
     let machine = Machine::new("explain");
     install_explain(&machine);
-    // Nobody answers on its network, and None is not to wait for anybody.
-    let lines = "datasource_list: [ NoCloud, ConfigDrive, None ]\nnetwork: {config: disabled}\n";
+    // Nobody answers on its network: an address of its own, or the boot waits for DHCP.
+    let lines = "datasource_list: [ NoCloud, ConfigDrive, None ]\n\
+                 network: {version: 2, ethernets: {eth0: {addresses: [192.0.2.10/24]}}}\n";
     machine.write("/etc/cloud/cloud.cfg.d/90_test.cfg", lines);
     let first = machine.boot();
     let line = explained(&first);
