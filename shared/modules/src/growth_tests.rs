@@ -209,8 +209,8 @@ fn what_cannot_grow_is_left_alone() {
     assert!(sandbox.sys.effects().is_empty(), "{:?}", sandbox.sys.effects());
 }
 
-/// The same disk grown by cloud-utils' growpart has the same table. For a try by hand: 0.33 with sgdisk takes the last
-/// part of a MiB too, which it would not come back for either.
+/// The same disk grown by cloud-utils' growpart has the same table. For a try by hand: that of 0.33 takes the last part of
+/// a MiB too, which it would not come back for either.
 #[test]
 #[ignore = "needs root, loop devices and a growpart that ends partitions at whole MiB"]
 fn as_growpart_does() {
