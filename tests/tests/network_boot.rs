@@ -24,8 +24,9 @@ ethernets:
     nameservers: {addresses: [10.71.0.53], search: [two.test]}
 "#;
 
-/// A machine with one of the services, and the others gone.
-fn boots(service: &str, unit: &str, file: &str, in_vm: bool) {
+/// A virtual machine with one of the services, and the others gone: NICs have permanent addresses there, which netplan asks
+/// for, and udev is at work on the same names.
+fn boots(service: &str, unit: &str, file: &str) {
     let machine = Machine::with(&format!("network-{service}"), SERVICES);
     let others = ["ifupdown", "netplan.io", "network-manager"].into_iter().filter(|p| *p != service);
     machine.run(&[&["dpkg", "--purge"], &others.collect::<Vec<_>>()[..]].concat());
@@ -49,12 +50,8 @@ fn boots(service: &str, unit: &str, file: &str, in_vm: bool) {
     let read =
         |name: &str| std::fs::read_to_string(here().join(name)).unwrap_or_else(|e| fail(&e.to_string()));
     machine.cable(NICS, &read("lib/two-wires"));
-    let boot = if in_vm {
-        machine.make_disk();
-        machine.boot_vm()
-    } else {
-        machine.boot()
-    };
+    machine.make_disk();
+    let boot = machine.boot_vm();
 
     let seen = boot.text("more");
     let story = format!("{seen}\n{}", boot.story());
@@ -104,27 +101,21 @@ fn boots(service: &str, unit: &str, file: &str, in_vm: bool) {
 
 #[test]
 fn networkd() {
-    boots("networkd", "systemd-networkd", "/etc/systemd/network/10-cloud-init-eth1.network", false);
+    boots("networkd", "systemd-networkd", "/etc/systemd/network/10-cloud-init-eth1.network");
 }
 
 #[test]
 fn ifupdown() {
-    boots("ifupdown", "networking", "/etc/network/interfaces.d/50-cloud-init", false);
+    boots("ifupdown", "networking", "/etc/network/interfaces.d/50-cloud-init");
 }
 
-/// netplan asks for a NIC's permanent address, which those of a container do not have: this is a virtual machine. There
-/// udev is at work on the same names.
 #[test]
 fn netplan() {
-    boots("netplan.io", "systemd-networkd", "/etc/netplan/50-cloud-init.yaml", true);
+    boots("netplan.io", "systemd-networkd", "/etc/netplan/50-cloud-init.yaml");
 }
 
 #[test]
 fn network_manager() {
-    boots(
-        "network-manager",
-        "NetworkManager",
-        "/etc/NetworkManager/system-connections/cloud-init-eth1.nmconnection",
-        false,
-    );
+    let file = "/etc/NetworkManager/system-connections/cloud-init-eth1.nmconnection";
+    boots("network-manager", "NetworkManager", file);
 }
