@@ -164,20 +164,19 @@ impl Strategy {
     /// What `new` makes of `base`.
     pub fn merge(&self, base: &Node, new: &Node) -> Node {
         let mut base = base.clone();
-        self.merge_into(&mut base, new);
+        self.merge_into(&mut base, new.clone());
         base
     }
 
-    /// Like [`merge`](Strategy::merge) without a copy of what is there, so that many parts cost no more than
-    /// their own sizes.
-    pub fn merge_into(&self, base: &mut Node, new: &Node) {
+    /// Like [`merge`](Strategy::merge) without a copy of either, so that many parts cost no more than their own sizes.
+    pub fn merge_into(&self, base: &mut Node, new: Node) {
         match &mut base.value {
             Value::Map(old) => {
                 let dict = self.0.iter().find_map(|r| match r {
                     Rule::Dict { replace, delete, into } => Some((*replace, *delete, *into)),
                     _ => None,
                 });
-                if let (Some((replace, delete, into)), Value::Map(new)) = (dict, &new.value) {
+                if let (Some((replace, delete, into)), Value::Map(new)) = (dict, new.value) {
                     self.join_maps(old, new, replace, delete, into);
                 }
             }
@@ -186,17 +185,17 @@ impl Strategy {
                     Rule::List { method, into } => Some((*method, *into)),
                     _ => None,
                 });
-                match (list, &new.value) {
+                match (list, new.value) {
                     (None, _) => {}
                     (Some((Method::Replace, into)), Value::Seq(new)) => {
                         for (old, new) in old.iter_mut().zip(new) {
                             self.put(old, new, into);
                         }
                     }
-                    (Some((Method::Replace, _)), _) => *base = new.clone(),
-                    (Some((Method::Append, _)), Value::Seq(new)) => old.extend(new.iter().cloned()),
+                    (Some((Method::Replace, _)), value) => *base = Node { value, at: new.at },
+                    (Some((Method::Append, _)), Value::Seq(new)) => old.extend(new),
                     (Some((Method::Prepend, _)), Value::Seq(new)) => {
-                        old.splice(0..0, new.iter().cloned());
+                        old.splice(0..0, new);
                     }
                     (Some(_), _) => {}
                 }
@@ -206,9 +205,9 @@ impl Strategy {
                     Rule::Text { append } => Some(*append),
                     _ => None,
                 });
-                match (append, &new.value) {
-                    (Some(true), Value::Str(new)) => old.push_str(new),
-                    (Some(false), _) => *base = new.clone(),
+                match (append, new.value) {
+                    (Some(true), Value::Str(new)) => old.push_str(&new),
+                    (Some(false), value) => *base = Node { value, at: new.at },
                     _ => {}
                 }
             }
@@ -217,25 +216,25 @@ impl Strategy {
         }
     }
 
-    fn put(&self, old: &mut Node, new: &Node, into: Recurse) {
-        if into.covers(new) {
+    fn put(&self, old: &mut Node, new: Node, into: Recurse) {
+        if into.covers(&new) {
             self.merge_into(old, new);
         } else {
-            *old = new.clone();
+            *old = new;
         }
     }
 
-    fn join_maps(&self, old: &mut Map, new: &Map, replace: bool, delete: bool, into: Recurse) {
-        for (key, value) in new.iter() {
-            match old.get_node_mut(key) {
+    fn join_maps(&self, old: &mut Map, new: Map, replace: bool, delete: bool, into: Recurse) {
+        for (key, value) in new {
+            match old.get_node_mut(&key) {
                 None => {
-                    old.insert(key.clone(), value.clone());
+                    old.insert(key, value);
                 }
                 Some(_) if delete && value.is_null() => {
-                    old.remove_node(key);
+                    old.remove_node(&key);
                 }
-                Some(there) if replace => *there = value.clone(),
-                Some(there) if into.covers(value) => self.merge_into(there, value),
+                Some(there) if replace => *there = value,
+                Some(there) if into.covers(&value) => self.merge_into(there, value),
                 Some(_) => {}
             }
         }
@@ -287,7 +286,7 @@ pub fn merge_stack<'a>(stack: impl IntoIterator<Item = &'a Node>, findings: &mut
     for layer in stack {
         let Some(map) = layer.as_map() else { continue };
         if map.get("merge_how").is_none() && map.get("merge_type").is_none() {
-            usual.merge_into(&mut merged, layer);
+            usual.merge_into(&mut merged, layer.clone());
             continue;
         }
         let mut layer = layer.clone();
@@ -295,7 +294,7 @@ pub fn merge_stack<'a>(stack: impl IntoIterator<Item = &'a Node>, findings: &mut
             findings.add(Kind::Wrong, &bad.at, "merge_how", bad.message);
             None
         });
-        strategy.as_ref().unwrap_or(&usual).merge_into(&mut merged, &layer);
+        strategy.as_ref().unwrap_or(&usual).merge_into(&mut merged, layer);
     }
     merged
 }

@@ -237,7 +237,7 @@ mod tests {
         )
         .unwrap();
         let mut merged = Node::from(Map::new());
-        pieces.iter().for_each(|p| strategy.merge_into(&mut merged, &p.config));
+        pieces.iter().for_each(|p| strategy.merge_into(&mut merged, p.config.clone()));
         assert_eq!(
             told(&explain(&merged, &pieces, &[])),
             [

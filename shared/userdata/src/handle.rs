@@ -260,7 +260,7 @@ impl<'a> Handler<'a> {
         };
         let strategy = if strategy.is_empty() { Strategy::for_parts() } else { strategy };
         let base = self.merged.get_or_insert_with(|| Node::from(Map::new()));
-        strategy.merge_into(base, &config);
+        strategy.merge_into(base, config);
         Ok(())
     }
 

@@ -172,7 +172,7 @@ fn filled_in(machine: &Machine, text: &str) -> Option<String> {
 fn merge_parts(parts: &[(Piece, Strategy)]) -> Node {
     let mut merged = Node::from(Map::new());
     for (piece, strategy) in parts {
-        strategy.merge_into(&mut merged, &piece.config);
+        strategy.merge_into(&mut merged, piece.config.clone());
     }
     merged
 }
