@@ -178,7 +178,10 @@ fn interrupted() {
     assert!(written.is_ok());
     let temporary = sandbox.root.with_file_name("temporary");
     std::fs::create_dir(&temporary).unwrap_or_else(|e| tests::fail(&e.to_string()));
-    let mut plan = Command::new(binaries().join("cloud-init"))
+    // Whoever runs the tests in the background may have SIGINT ignored, and children would inherit that.
+    let mut plan = Command::new("env")
+        .arg("--default-signal=INT")
+        .arg(binaries().join("cloud-init"))
         .arg("--root")
         .arg(&sandbox.root)
         .args(["plan", "--datasource", "NoCloud"])
