@@ -252,7 +252,7 @@ fn large_answers() {
     let start = Instant::now();
     let said = machine.fetch(&Fetch::get(server.url("/chunks?100000")).limit(1 << 20));
     has(&said, "the answer is larger than 1048576 bytes");
-    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
 }
 
 #[test]
@@ -267,7 +267,7 @@ fn slow_servers() {
         let said = machine.fetch(&Fetch::get(&url).timeout(Duration::from_millis(1500)));
         has(&said, "did not end in time");
         let took = start.elapsed();
-        assert!(took > Duration::from_millis(1400) && took < Duration::from_secs(4), "{url}: {took:?}");
+        assert!(took > Duration::from_millis(1400) && took < Duration::from_secs(8), "{url}: {took:?}");
     }
 }
 

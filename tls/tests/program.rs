@@ -21,7 +21,7 @@ fn start(wire: TcpStream) -> (UnixStream, Child) {
 fn ending(mut program: Child) -> (Option<i32>, String) {
     let start = Instant::now();
     while program.try_wait().unwrap().is_none() {
-        if start.elapsed() > Duration::from_secs(5) {
+        if start.elapsed() > Duration::from_secs(20) {
             program.kill().unwrap();
             panic!("it still runs");
         }
@@ -50,7 +50,7 @@ fn privileges() {
         limits.lines().any(|l| l.starts_with("Max address space") && l.contains(" 268435456 "))
     };
     while !limited() {
-        assert!(begun.elapsed() < Duration::from_secs(5), "it gives nothing up");
+        assert!(begun.elapsed() < Duration::from_secs(20), "it gives nothing up");
         std::thread::sleep(Duration::from_millis(2));
     }
     assert_eq!(status(pid, "NoNewPrivs"), "1");

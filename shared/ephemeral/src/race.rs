@@ -261,13 +261,13 @@ mod tests {
 
     #[test]
     fn the_first_good_answer_wins() {
-        let (slow, first) = server(&[(GOOD, 2000)]);
+        let (slow, first) = server(&[(GOOD, 6000)]);
         let (bad, second) = server(&[(BAD, 0)]);
         let (good, third) = server(&[(GOOD, 0)]);
         let began = std::time::Instant::now();
         let (which, answer) = run(&[get(slow), get(bad), get(good)], 20).unwrap();
         assert_eq!((which, answer.body.as_slice()), (2, &b"hi"[..]));
-        assert!(began.elapsed() < Duration::from_millis(1900), "{:?}", began.elapsed());
+        assert!(began.elapsed() < Duration::from_millis(5500), "{:?}", began.elapsed());
         for thread in [first, second, third] {
             thread.join().unwrap();
         }
@@ -293,6 +293,6 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let began = std::time::Instant::now();
         let e = run(&[get(listener.local_addr().unwrap().port())], 1).unwrap_err().to_string();
-        assert!(e.contains("no answer in time") && began.elapsed() < Duration::from_secs(5), "{e}");
+        assert!(e.contains("no answer in time") && began.elapsed() < Duration::from_secs(10), "{e}");
     }
 }

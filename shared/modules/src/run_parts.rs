@@ -135,13 +135,13 @@ mod tests {
         sandbox.script_timeout = Duration::from_millis(400);
         let at = |name: &str| sandbox.layout.cloud(&format!("scripts/per-boot/{name}"));
         put(&sandbox, &at("a"), "#!/bin/sh\nsleep 30\n", 0o755);
-        put(&sandbox, &at("b"), "#!/bin/sh\n(sleep 1; echo later >> OUT) &\n", 0o755);
+        put(&sandbox, &at("b"), "#!/bin/sh\n(sleep 4; echo later >> OUT) &\n", 0o755);
         let begun = Instant::now();
         assert!(sandbox.run(&scripts::PER_BOOT).is_err());
-        assert!(begun.elapsed() < Duration::from_millis(900), "{:?}", begun.elapsed());
+        assert!(begun.elapsed() < Duration::from_millis(3500), "{:?}", begun.elapsed());
         assert_eq!(sandbox.noticed().len(), 1);
         assert!(sandbox.noticed()[0].ends_with("/a: not finished after 0.4 s, ended"));
-        while out(&sandbox).is_empty() && begun.elapsed() < Duration::from_secs(10) {
+        while out(&sandbox).is_empty() && begun.elapsed() < Duration::from_secs(30) {
             std::thread::sleep(Duration::from_millis(50));
         }
         assert_eq!(out(&sandbox), "later\n");
