@@ -127,7 +127,8 @@ pub fn of_dump(dump: &[Value]) -> Vec<Event> {
             "finish" => Kind::Finish,
             _ => return None,
         };
-        let seconds = entry.get("timestamp")?.as_f64()?;
+        // A clock that is further off than 30,000 years is none.
+        let seconds = entry.get("timestamp")?.as_f64().filter(|s| s.abs() < 1e12)?;
         let of = |key: &str| text(key).unwrap_or_default();
         let event = event(text("name")?, kind, of("description"), of("result"));
         Some(Event {
@@ -218,8 +219,13 @@ mod tests {
         assert_eq!(dump[0]["timestamp"].to_string(), "1930367167.89");
         assert_eq!(of_dump(dump.as_array().unwrap()), events);
         assert!(
-            of_dump(&[json!(1), json!({"name": "a"}), json!({"event_type": "start", "timestamp": 1})])
-                .is_empty()
+            of_dump(&[
+                json!(1),
+                json!({"name": "a"}),
+                json!({"event_type": "start", "timestamp": 1}),
+                json!({"name": "a", "event_type": "start", "timestamp": 1e300}),
+            ])
+            .is_empty()
         );
     }
 }
