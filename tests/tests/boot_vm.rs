@@ -1,5 +1,5 @@
-//! Virtual machines under qemu: seeds that come on disks of their own, a root file system to grow, a kernel
-//! that starts from nothing. The NoCloud machine boots twice; another one gets a NIC while it runs.
+//! Virtual machines under qemu: seeds that come on disks of their own or where firmware says, a root file system
+//! to grow, a kernel that starts from nothing. One machine boots twice; another one gets a NIC while it runs.
 
 use tests::{Facts, Machine, first_boot, here, second_boot};
 
@@ -21,6 +21,24 @@ fn nocloud_iso() {
     assert!(detail.contains("DataSourceNoCloud [seed=/dev/vdb]"), "{detail}");
     let second = machine.boot_vm();
     second_boot(&second, &first, "i-first-0001", "nocloud");
+}
+
+/// The firmware's serial number names a seed in the image, and an instance-id that goes before the seed's own.
+/// On x86 alone: a kernel that is started without firmware sees no SMBIOS elsewhere.
+#[test]
+#[cfg_attr(not(target_arch = "x86_64"), ignore = "qemu hands SMBIOS to the kernel on x86 only")]
+fn nocloud_serial() {
+    let machine = Machine::new("vm-serial");
+    machine.put(&here().join("seeds/typical"), "/srv/seed");
+    machine.make_disk();
+    let serial = "type=1,serial=ds=nocloud;i=i-serial-0001;s=file:///srv/seed/";
+    let boot = machine.boot_vm_with(&["-smbios", serial]);
+    first_boot(&boot, "i-serial-0001", "nocloud");
+    let detail = boot.text("status");
+    assert!(detail.contains("DataSourceNoCloud [seed=dmi,file:///srv/seed/][dsmode=local]"), "{detail}");
+    // Nothing but the serial number led the generator there.
+    let list = boot.file("/run/cloud-init/cloud.cfg").unwrap_or_default();
+    assert!(list.contains("NoCloud"), "{list}");
 }
 
 #[test]
