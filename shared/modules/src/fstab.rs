@@ -170,9 +170,11 @@ fn devices_of(fstab: &str) -> Vec<String> {
         .collect()
 }
 
-/// The whole new text.
+/// The whole new text. Upstream does not mark the line of its swap file: that is ours too.
 pub fn text(fstab: &str, mounts: &[Mount]) -> String {
-    let lines = kept(fstab).map(String::from).chain(mounts.iter().map(Mount::line));
+    let again = |line: &str| mounts.iter().any(|m| m.is_swap() && line.split_whitespace().eq(&m.0));
+    let lines =
+        kept(fstab).filter(|line| !again(line)).map(String::from).chain(mounts.iter().map(Mount::line));
     lines.map(|line| line + "\n").collect()
 }
 
@@ -286,5 +288,18 @@ mod tests {
                  /swap.img\tnone\tswap\tsw,comment=cloudconfig\t0\t0\n"
             )
         );
+    }
+
+    #[test]
+    fn a_swap_file_has_one_line() {
+        let ours = "/swap.img\tnone\tswap\tsw,comment=cloudconfig\t0\t0\n";
+        let nothing_else: &[&[Option<&str>]] = &[&[Some("swap"), None], &[Some("ephemeral0"), None]];
+        // By Python's cloud-init, and by this one at an earlier instance.
+        for before in ["/swap.img\tnone\tswap\tsw\t0\t0\n", "/swap.img none swap sw 0 0\n", ours] {
+            assert_eq!(planned(before, nothing_else, Some("/swap.img")), ours, "{before}");
+        }
+        // Somebody's own line is not ours to change.
+        let other = "/swap.img none swap sw,pri=5 0 0\n";
+        assert_eq!(planned(other, nothing_else, Some("/swap.img")), format!("{other}{ours}"));
     }
 }

@@ -52,16 +52,16 @@ impl FromNode for Packages {
             Value::Map(map) => {
                 for (key, list) in map.iter() {
                     let name = key.scalar_text().unwrap_or_default();
-                    let into = match name.as_str() {
-                        "apt" => &mut wanted.apt,
-                        "snap" => &mut wanted.snap,
+                    let (into, read): (_, fn(&Node, &mut Reader) -> _) = match name.as_str() {
+                        "apt" => (&mut wanted.apt, package),
+                        "snap" => (&mut wanted.snap, snap),
                         _ => {
                             reader.note(Kind::Unknown, key, "unknown package manager; expected apt or snap");
                             continue;
                         }
                     };
                     reader.below(&name, |reader| {
-                        for_each(list, reader, |item, reader| into.extend(package(item, reader)));
+                        for_each(list, reader, |item, reader| into.extend(read(item, reader)));
                     });
                 }
             }
@@ -89,20 +89,29 @@ fn for_each(list: &Node, reader: &mut Reader, mut each: impl FnMut(&Node, &mut R
 
 /// `NAME`, or `[NAME, VERSION]`.
 fn package(node: &Node, reader: &mut Reader) -> Option<Package> {
-    const WANTED: &str = "a package's name, or a list of its name and version";
+    named(node, reader, "a package's name, or a list of its name and version", is_word)
+}
+
+/// `NAME`, or `[NAME, OPTION]`: snaps have no versions, and their channel is an option (`--channel=latest/edge`).
+fn snap(node: &Node, reader: &mut Reader) -> Option<Package> {
+    let is_option = |text: &str| is_word(text.trim_start_matches('-'));
+    named(node, reader, "a snap's name, or a list of its name and an option like --classic", is_option)
+}
+
+fn named(node: &Node, reader: &mut Reader, wanted: &str, is_second: fn(&str) -> bool) -> Option<Package> {
     let parts = match &node.value {
         Value::Seq(parts) => &parts[..],
-        Value::Null | Value::Map(_) => return reader.wrong(node, WANTED),
+        Value::Null | Value::Map(_) => return reader.wrong(node, wanted),
         _ => std::slice::from_ref(node),
     };
     let words: Option<Vec<String>> = parts.iter().map(Node::scalar_text).collect();
     // A name that begins with a hyphen would be an option of the manager.
     match words.as_deref() {
         Some([name]) if is_word(name) => Some(Package::plain(name)),
-        Some([name, version]) if is_word(name) && is_word(version) => {
+        Some([name, version]) if is_word(name) && is_second(version) => {
             Some(Package { name: name.clone(), version: Some(version.clone()) })
         }
-        _ => reader.wrong(node, WANTED),
+        _ => reader.wrong(node, wanted),
     }
 }
 
@@ -186,14 +195,15 @@ mod tests {
 
     #[test]
     fn lists() {
-        let (wanted, findings) =
-            read("[a, [b, 1.0], [c], 7zip, {apt: [d, [e, '2']], snap: [[f, edge]]}, {apt: g}]");
+        let (wanted, findings) = read(
+            "[a, [b, 1.0], [c], 7zip, {apt: [d, [e, '2']], snap: [[f, edge], [h, --channel=1/edge]]}, {apt: g}]",
+        );
         assert_eq!(
             wanted.any,
             [Package::plain("a"), with("b", "1.0"), Package::plain("c"), Package::plain("7zip")]
         );
         assert_eq!(wanted.apt, [Package::plain("d"), with("e", "2"), Package::plain("g")]);
-        assert_eq!(wanted.snap, [with("f", "edge")]);
+        assert_eq!(wanted.snap, [with("f", "edge"), with("h", "--channel=1/edge")]);
         assert!(findings.is_empty(), "{findings:?}");
         assert_eq!(read("vim").0.any, [Package::plain("vim")]);
         assert_eq!(read("null").0, Wanted::default());
@@ -209,10 +219,13 @@ mod tests {
             ("[a, 'b c']", "test.yaml:1:5: [1]", "expected a package's name"),
             ("[a, {apt: [{b: c}]}]", "test.yaml:1:12: [1].apt[0]", "found a map"),
             ("[a, []]", "test.yaml:1:5: [1]", "found a list"),
+            ("[a, [b, --purge]]", "test.yaml:1:5: [1]", "found a list"),
+            ("[a, {snap: [--dangerous]}]", "test.yaml:1:13: [1].snap[0]", "expected a snap's name"),
+            ("[a, {snap: [[b, --]]}]", "test.yaml:1:13: [1].snap[0]", "found a list"),
         ] {
             let (wanted, findings) = read(text);
             assert_eq!(
-                (wanted.any.len(), wanted.apt.len(), findings.len()),
+                (wanted.any.len(), wanted.apt.len() + wanted.snap.len(), findings.len()),
                 (1, 0, 1),
                 "{text} {findings:?}"
             );

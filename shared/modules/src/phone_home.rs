@@ -88,6 +88,11 @@ fn run(context: &Context<'_>) -> Result<()> {
     };
     // What is wrong with the names is said by the modules that set them.
     let keys = names::Keys::read_known(context.config, &mut Reader::new());
+    // Names that the configuration has, but the machine was not to be given, are not its names.
+    let keys = keys.map(|keys| match keys.preserve_hostname {
+        true => names::Keys { hostname: None, fqdn: None, ..keys },
+        false => keys,
+    });
     let (hostname, fqdn) = keys
         .and_then(|keys| names::of(context, &keys, false))
         .map_or_else(Default::default, |names| (names.hostname, names.fqdn));
@@ -213,6 +218,26 @@ mod tests {
             "pub_key_rsa=ssh-rsa+AAAA%3D+root%40h%0A&pub_key_ed25519=N%2FA&instance_id=i-test&hostname=h&fqdn=h.example.com"
         );
         assert_eq!(sandbox.noticed().len(), 1, "{:?}", sandbox.noticed());
+    }
+
+    /// The names that the machine has: those of the configuration, unless it was not to be given them.
+    #[test]
+    fn names_that_the_machine_has() {
+        for (preserve, told) in
+            [(false, "hostname=h&fqdn=h.example.com"), (true, "hostname=was&fqdn=was.example.org")]
+        {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let url = format!("http://{}/", listener.local_addr().unwrap());
+            let server = serve(listener, vec![200]);
+            let sandbox = Sandbox::new(&format!(
+                "{{phone_home: {{url: '{url}', post: [hostname, fqdn]}}, fqdn: h.example.com, preserve_hostname: {preserve}}}"
+            ));
+            sandbox.sys.write("/proc/sys/kernel/hostname", "was\n", Write::default()).unwrap();
+            sandbox.sys.write("/etc/hosts", "127.0.1.1 was.example.org was\n", Write::default()).unwrap();
+            sandbox.run(&MODULE).unwrap();
+            let asked = server.join().unwrap();
+            assert_eq!(asked[0].split_once("\r\n\r\n").unwrap().1, told);
+        }
     }
 
     #[test]
