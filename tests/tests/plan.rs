@@ -166,44 +166,118 @@ fn secrets_stay_in_the_plan() {
     assert!(String::from_utf8_lossy(&asked.stdout).contains("+ hunter2"));
 }
 
-/// Ctrl-C while a stage of the plan waits for a server that says nothing: all of it ends, and what it wrote is gone.
+/// A plan that waits for a server which says nothing, and the directory where it writes.
+struct Waiting {
+    plan: std::process::Child,
+    temporary: std::path::PathBuf,
+    sandbox: Sandbox,
+}
+
+impl Waiting {
+    fn new(name: &str) -> Waiting {
+        use std::os::unix::process::CommandExt;
+        let silent =
+            std::net::TcpListener::bind("127.0.0.1:0").unwrap_or_else(|e| tests::fail(&e.to_string()));
+        let port = silent.local_addr().map_or(0, |a| a.port());
+        let sandbox = Sandbox::new(name);
+        let config =
+            format!("datasource: {{NoCloud: {{seedfrom: 'http://127.0.0.1:{port}/', timeout: 60}}}}\n");
+        tests::write(&sandbox.path("/etc/cloud/cloud.cfg.d/99-silent.cfg"), config);
+        let temporary = sandbox.root.with_file_name("temporary");
+        std::fs::create_dir(&temporary).unwrap_or_else(|e| tests::fail(&e.to_string()));
+        // Whoever runs the tests in the background may have SIGINT ignored, and children would inherit that.
+        let mut plan = Command::new("env")
+            .arg("--default-signal=INT")
+            .arg(binaries().join("cloud-init"))
+            .arg("--root")
+            .arg(&sandbox.root)
+            .args(["plan", "--datasource", "NoCloud"])
+            .env("TMPDIR", &temporary)
+            .stdout(std::process::Stdio::null())
+            .process_group(0)
+            .spawn()
+            .unwrap_or_else(|e| tests::fail(&e.to_string()));
+        // A plan that ends without asking fails below.
+        silent.set_nonblocking(true).unwrap_or_else(|e| tests::fail(&e.to_string()));
+        let mut asked = None;
+        while asked.is_none() && plan.try_wait().is_ok_and(|ended| ended.is_none()) {
+            asked = silent.accept().ok();
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        assert!(asked.is_some(), "the plan did not ask the server");
+        Waiting { plan, temporary, sandbox }
+    }
+
+    fn left(&self) -> Vec<std::path::PathBuf> {
+        let all = std::fs::read_dir(&self.temporary).into_iter().flatten().flatten();
+        all.map(|entry| entry.path()).collect()
+    }
+
+    /// The signal that ended it.
+    fn ended_by(&mut self, signal: &str, whom: &str) -> Option<i32> {
+        use std::os::unix::process::ExitStatusExt;
+        let kill = Command::new("kill").args([signal, "--", &format!("{whom}{}", self.plan.id())]).status();
+        assert!(kill.is_ok_and(|k| k.success()));
+        self.plan.wait().ok().and_then(|status| status.signal())
+    }
+}
+
+/// Ctrl-C while a stage of the plan waits: all of it ends, and what it wrote is gone.
 #[test]
 fn interrupted() {
-    use std::os::unix::process::{CommandExt, ExitStatusExt};
-    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap_or_else(|e| tests::fail(&e.to_string()));
-    let port = silent.local_addr().map_or(0, |a| a.port());
-    let sandbox = Sandbox::new("plan-interrupted");
-    let config = format!("datasource: {{NoCloud: {{seedfrom: 'http://127.0.0.1:{port}/', timeout: 60}}}}\n");
-    let written = std::fs::write(sandbox.path("/etc/cloud/cloud.cfg.d/99-silent.cfg"), config);
-    assert!(written.is_ok());
-    let temporary = sandbox.root.with_file_name("temporary");
-    std::fs::create_dir(&temporary).unwrap_or_else(|e| tests::fail(&e.to_string()));
-    // Whoever runs the tests in the background may have SIGINT ignored, and children would inherit that.
-    let mut plan = Command::new("env")
-        .arg("--default-signal=INT")
-        .arg(binaries().join("cloud-init"))
-        .arg("--root")
-        .arg(&sandbox.root)
-        .args(["plan", "--datasource", "NoCloud"])
-        .env("TMPDIR", &temporary)
-        .stdout(std::process::Stdio::null())
-        .process_group(0)
-        .spawn()
-        .unwrap_or_else(|e| tests::fail(&e.to_string()));
-    // A plan that ends without asking fails below.
-    silent.set_nonblocking(true).unwrap_or_else(|e| tests::fail(&e.to_string()));
-    let mut asked = None;
-    while asked.is_none() && plan.try_wait().is_ok_and(|ended| ended.is_none()) {
-        asked = silent.accept().ok();
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
-    assert!(asked.is_some(), "the plan did not ask the server");
-    let left = || std::fs::read_dir(&temporary).map_or(0, Iterator::count);
-    assert_eq!(left(), 1);
+    let mut waiting = Waiting::new("plan-interrupted");
+    assert_eq!(waiting.left().len(), 1);
     let begun = std::time::Instant::now();
-    let kill = Command::new("kill").args(["-INT", "--", &format!("-{}", plan.id())]).status();
-    assert!(kill.is_ok_and(|k| k.success()));
-    let ended = plan.wait().ok().and_then(|status| status.signal());
-    assert_eq!((ended, left()), (Some(2), 0));
-    assert!(begun.elapsed().as_secs() < 10, "{:?}", begun.elapsed());
+    assert_eq!((waiting.ended_by("-INT", "-"), waiting.left().len()), (Some(2), 0));
+    // Not the server's minute.
+    assert!(begun.elapsed().as_secs() < 40, "{:?}", begun.elapsed());
+}
+
+/// A plan that is killed has no time to remove anything: what it wrote was in memory of its own.
+#[test]
+fn killed() {
+    let mut waiting = Waiting::new("plan-killed");
+    assert_eq!(waiting.ended_by("-KILL", ""), Some(9));
+    let left = waiting.left();
+    let inside = |dir: &std::path::PathBuf| std::fs::read_dir(dir).map_or(0, Iterator::count);
+    // Only root may mount that memory.
+    let root = Command::new("unshare").args(["--mount", "true"]).status().is_ok_and(|s| s.success());
+    assert!(left.len() == 1 && (!root || left.iter().map(inside).sum::<usize>() == 0), "{left:?}");
+    // And the next plan puts away the directory.
+    let next = Command::new(binaries().join("cloud-init"))
+        .args(["--root", &waiting.sandbox.root.to_string_lossy(), "plan", "--datasource", "None"])
+        .env("TMPDIR", &waiting.temporary)
+        .output();
+    assert!(next.is_ok_and(|done| !done.stdout.is_empty()));
+    assert!(waiting.left().is_empty(), "{:?}", waiting.left());
+}
+
+/// Ctrl-C while a script runs in an image: the script ends too, and the seed is taken out of the image again.
+#[test]
+fn apply_interrupted() {
+    let sandbox = Sandbox::new("apply-interrupted");
+    let _ = std::fs::remove_dir_all(sandbox.path("/var/lib/cloud/seed/nocloud"));
+    let script = "#!/bin/sh\nsetsid sleep 300 &\necho $$ $! >/srv/new && mv /srv/new /srv/pids\nsleep 300\n";
+    let seed = sandbox.root.with_file_name("user-data");
+    tests::write(&seed, script);
+    // In the sandbox, whose process ids are its own.
+    let watch = r#"
+        set -m
+        env --default-signal=INT "$1" --root "$2" apply --user-data "$3" & apply=$!
+        while [ ! -e "$2/srv/pids" ] && kill -0 $apply; do sleep 0.02; done
+        read -r script child <"$2/srv/pids" && kill -0 $script && kill -0 $child || exit 9
+        kill -INT -- -$apply; wait $apply; echo "apply: $?"
+        for pid in $script $child; do ! kill -0 $pid 2>/dev/null || echo "$pid lives"; done"#;
+    let done = Command::new(tests::here().join("lib/sandbox"))
+        .arg(&sandbox.root)
+        .args(["bash", "-c", watch, "watch"])
+        .arg(binaries().join("cloud-init"))
+        .args([&sandbox.root, &seed])
+        .output()
+        .unwrap_or_else(|e| tests::fail(&e.to_string()));
+    let said = String::from_utf8_lossy(&done.stdout);
+    let words = String::from_utf8_lossy(&done.stderr);
+    assert!(said.ends_with("apply: 130\n"), "{said}\n{words}");
+    assert!(words.contains("modules-final: interrupted"), "{words}");
+    assert!(!sandbox.path("/var/lib/cloud/seed/nocloud").exists());
 }

@@ -24,10 +24,12 @@ mod netlink;
 // Not in tests, which catch panics.
 #[cfg(all(feature = "no-unwind", panic = "abort"))]
 mod no_unwind;
+mod orphans;
 mod output;
 mod packet;
 mod plan;
 mod read;
+mod room;
 mod root;
 mod scratch;
 mod signals;
@@ -45,10 +47,11 @@ pub use file::{Change, Write};
 pub use http::{Exchange, Fetch, Fetched, shown_url};
 pub use link::Link;
 pub use log::{Level, Log};
+pub use orphans::Orphans;
 pub use packet::{PacketSocket, Protocol};
 pub use plan::{Cause, Noted};
+pub use room::Room;
 pub use root::Root;
-pub use scratch::make_scratch;
 pub use signals::{Held, end_with_readers, hold_interrupts};
 pub use stream::Streams;
 pub use udev::UdevProgress;

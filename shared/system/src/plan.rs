@@ -97,7 +97,7 @@ mod tests {
         real.write("/etc/d/x", "x", Write::default()).unwrap();
         real.link("/etc/a", "/etc/l").unwrap();
         real.write("/bin/tool", "", Write::mode(0o755)).unwrap();
-        crate::make_scratch(&scratch).unwrap();
+        crate::scratch::make_scratch(&scratch).unwrap();
         let plan = System::planning(&root, &scratch);
         assert_eq!(plan.write("/etc/a", "old", Write::default()).unwrap(), Change::Unchanged);
         plan.because("step", "key");

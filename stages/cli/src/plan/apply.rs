@@ -4,9 +4,9 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use system::{Command, Output, Result};
+use system::{Command, Orphans, Output, Result};
 
-use super::{STAGES, choose, here, identify, seed};
+use super::{INTERRUPTED, STAGES, choose, here, identify, seed};
 use crate::arguments::{Apply, Top};
 use crate::machine::Machine;
 use system::libexec;
@@ -21,6 +21,8 @@ pub fn run(machine: &Machine, top: &Top, args: &Apply) -> ExitCode {
         );
         return ExitCode::from(crate::USAGE);
     }
+    // What is typed ends the stage, and this process when it has put away what it laid into the image.
+    let _held = system::hold_interrupts();
     match apply(machine, top, args) {
         Ok(failed) => ExitCode::from(u8::from(failed)),
         Err(e) => {
@@ -29,6 +31,9 @@ pub fn run(machine: &Machine, top: &Top, args: &Apply) -> ExitCode {
         }
     }
 }
+
+/// Exit codes above this tell a signal.
+const SIGNALLED: i32 = 128;
 
 /// Whether a stage failed.
 fn apply(machine: &Machine, top: &Top, args: &Apply) -> Result<bool> {
@@ -54,25 +59,39 @@ fn apply(machine: &Machine, top: &Top, args: &Apply) -> Result<bool> {
         }
         None => {}
     }
+    let done = stages(machine, top);
+    if args.user_data.is_some() {
+        // The image must not come up as this instance, nor with this seed before its cloud's own.
+        sys.remove_tree(&place)?;
+    }
+    done
+}
+
+/// Whether one of them failed. However one ends, nothing that it started in the image goes on without it.
+fn stages(machine: &Machine, top: &Top) -> Result<bool> {
+    let orphans = Orphans::adopt();
     let mut failed = false;
     for (program, stage) in STAGES {
         let path = libexec::find(program)
             .ok_or_else(|| system::Error::new(format!("{program} is not installed")))?;
         let command = Command::new([path.as_os_str()]).arg("--root").arg(&top.root);
         let command = command.output(Output::Stage).timeout(STAGE_TIME).accept_all().ends_with_us();
-        let begun = sys.clock().elapsed();
-        let ended = here().run(&command).map(|ended| ended.code == 0);
-        let took = (sys.clock().elapsed() - begun).as_secs_f64();
-        let done = ended.unwrap_or_else(|e| {
+        let begun = machine.sys.clock().elapsed();
+        let ended = here().run(&command).map(|ended| ended.code);
+        let took = (machine.sys.clock().elapsed() - begun).as_secs_f64();
+        // Its deadline, or a signal: 128 and the signal's number.
+        if ended.as_ref().map_or(true, |code| *code > SIGNALLED) {
+            orphans.end();
+        }
+        if ended.as_ref().is_ok_and(|code| INTERRUPTED.contains(code)) {
+            return Err(system::Error::new(format!("{stage}: interrupted")));
+        }
+        let done = ended.map(|code| code == 0).unwrap_or_else(|e| {
             eprintln!("error: {e}");
             false
         });
         println!("{stage:<15} {took:.3} s  {}", if done { "done" } else { "failed" });
         failed |= !done;
-    }
-    if args.user_data.is_some() {
-        // The image must not come up as this instance, nor with this seed before its cloud's own.
-        sys.remove_tree(&place)?;
     }
     Ok(failed)
 }

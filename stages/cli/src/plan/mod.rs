@@ -8,12 +8,12 @@ mod apply;
 mod diff;
 mod show;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use system::{Command, Output, Result, ResultExt, System, Write};
+use system::{Command, Output, Result, ResultExt, Room, System, Write};
 
 use crate::arguments::{Plan, Top};
 use crate::machine::Machine;
@@ -58,36 +58,12 @@ fn here() -> System {
     System::new("/")
 }
 
-/// The directory that takes a plan's changes; it goes when the plan is shown, for it holds secrets.
-struct Scratch {
-    top: PathBuf,
-    /// Nothing ends this process before the directory is gone.
-    _held: system::Held,
-}
-
-impl Scratch {
-    fn new(sys: &System) -> Result<Scratch> {
-        let _held = system::hold_interrupts();
-        // Process ids repeat in other namespaces that share the directory.
-        let chance: String = sys.random_bytes(8)?.iter().map(|b| format!("{b:02x}")).collect();
-        let top = std::env::temp_dir().join(format!("cloud-init-plan.{chance}"));
-        system::make_scratch(&top)?;
-        Ok(Scratch { top, _held })
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        if let Err(e) = here().remove_tree(&self.top) {
-            eprintln!("error: {e}: it holds what the plan would write, secrets too");
-        }
-    }
-}
-
 /// Whether the boot would end with errors.
 fn plan(machine: &Machine, top: &Top, args: &Plan) -> Result<bool> {
-    let scratch = Scratch::new(&machine.sys)?;
-    let sys = System::planning(&top.root, &scratch.top);
+    // Nothing that is typed ends this process before the directory is gone.
+    let held = system::hold_interrupts();
+    let scratch = Room::new(&machine.sys)?;
+    let sys = System::planning(&top.root, scratch.path());
     // A boot begins with an empty /run.
     sys.remove_tree(machine.layout.run(""))?;
     if args.fresh || args.user_data.is_some() {
@@ -99,7 +75,7 @@ fn plan(machine: &Machine, top: &Top, args: &Plan) -> Result<bool> {
     let wanted = args.datasource.clone().or(args.user_data.as_ref().map(|_| "NoCloud".to_string()));
     let disabled = match wanted {
         Some(name) => choose(&sys, machine, &name).map(|()| false)?,
-        None => !identify(top, &scratch.top.join("files/run")),
+        None => !identify(top, &scratch.path().join("files/run")),
     };
     let mut accounts = Vec::new();
     if disabled {
@@ -107,13 +83,14 @@ fn plan(machine: &Machine, top: &Top, args: &Plan) -> Result<bool> {
         accounts.push(json!({"stage": "generator", "errors": [], "warnings": [why], "effects": []}));
     }
     for (program, stage) in STAGES.into_iter().filter(|_| !disabled) {
-        accounts.push(account(top, &scratch.top, program, stage)?);
+        accounts.push(account(top, scratch.path(), program, stage)?);
     }
     let shown =
         show::Shown { real: &machine.sys, planned: &sys, layout: &machine.layout, sensitive: args.sensitive };
     let text = if args.format == "json" { shown.json(&accounts) } else { shown.text(&accounts) };
     // Before it is printed: whoever reads it may go away, and that would end this process.
     drop(scratch);
+    drop(held);
     print!("{text}");
     let errors = |account: &Value| account["errors"].as_array().is_some_and(|e| !e.is_empty());
     Ok(accounts.iter().any(errors))
