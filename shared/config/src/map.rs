@@ -263,6 +263,11 @@ impl Map {
         None
     }
 
+    /// Keys and values, to be given other places.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (&mut Node, &mut Node)> {
+        self.inner().entries.iter_mut().map(|(key, value)| (key, value))
+    }
+
     /// Takes a key that is text out; its value, if it was there. The others keep their order.
     pub fn remove(&mut self, key: &str) -> Option<Node> {
         self.place_of(Key::Text(key)).map(|place| self.take_out(place))
