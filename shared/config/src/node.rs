@@ -120,6 +120,19 @@ impl Node {
         if let Value::Map(map) = &mut self.value { Some(map) } else { None }
     }
 
+    /// Gives this and all below it other places, in the order in which they are written.
+    pub(crate) fn mark_all(&mut self, next: &mut dyn FnMut() -> Mark) {
+        self.at = next();
+        match &mut self.value {
+            Value::Seq(items) => items.iter_mut().for_each(|item| item.mark_all(next)),
+            Value::Map(map) => map.iter_mut().for_each(|(key, value)| {
+                key.mark_all(next);
+                value.mark_all(next);
+            }),
+            _ => {}
+        }
+    }
+
     /// The child of that key, if this is a map that has it.
     pub fn get(&self, key: &str) -> Option<&Node> {
         self.as_map()?.get(key)

@@ -188,33 +188,16 @@ pub fn positions(node: &Node) -> String {
 /// A value that was kept as JSON, with its source and the positions that [`positions`] gave; without any, or with
 /// another number of them, each value has the source alone.
 pub fn from_json(json: &serde_json::Value, source: &str, positions: &str) -> Node {
-    fn mark(node: &mut Node, take: &mut dyn FnMut() -> Mark) {
-        node.at = take();
-        match &mut node.value {
-            Value::Seq(items) => items.iter_mut().for_each(|item| mark(item, take)),
-            Value::Map(map) => {
-                *map = std::mem::take(map)
-                    .into_iter()
-                    .map(|(mut key, mut value)| {
-                        mark(&mut key, take);
-                        mark(&mut value, take);
-                        (key, value)
-                    })
-                    .collect();
-            }
-            _ => {}
-        }
-    }
     let source: Rc<str> = source.into();
     let mut node = Node::from_json(json);
     let mut count = 0;
-    mark(&mut node, &mut || {
+    node.mark_all(&mut || {
         count += 1;
         Mark::default()
     });
     let listed: Vec<(u32, u32)> = positions.split_whitespace().filter_map(position).collect();
     let mut listed = if listed.len() == count { listed } else { Vec::new() }.into_iter();
-    mark(&mut node, &mut || {
+    node.mark_all(&mut || {
         let (line, column) = listed.next().unwrap_or_default();
         Mark { source: Some(source.clone()), line, column }
     });

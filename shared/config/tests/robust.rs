@@ -4,6 +4,7 @@
 use std::time::{Duration, Instant};
 
 use config::yaml::{self, Style};
+use config::{Node, Value};
 
 /// The same sequence in each run (xorshift).
 struct Random(u64);
@@ -82,6 +83,19 @@ const PIECES: &[&str] = &[
     "very long words that go on and on and on and on and on",
 ];
 
+/// All that a value holds, in its order, with its places.
+fn places(node: &Node) -> Vec<String> {
+    let mut all = vec![format!("{:?} {} {}", node.at, node.kind(), node.scalar_text().unwrap_or_default())];
+    match &node.value {
+        Value::Seq(items) => all.extend(items.iter().flat_map(places)),
+        Value::Map(map) => {
+            all.extend(map.iter().flat_map(|(key, value)| [places(key), places(value)].concat()))
+        }
+        _ => {}
+    }
+    all
+}
+
 fn text(random: &mut Random) -> String {
     (0..random.below(30)).map(|_| PIECES[random.below(PIECES.len())]).collect()
 }
@@ -98,6 +112,11 @@ fn what_is_read_is_written_and_read_again() {
             let written = yaml::emit(&parsed.root, style);
             let again = yaml::parse("written", &written).map(|p| p.root);
             assert!(again.as_ref().is_ok_and(|a| *a == parsed.root), "{text:?}\n{written}\n{again:?}");
+            let head = "# x\n\n";
+            let (whole, read) = yaml::emit_with_places("written", head, &parsed.root, style);
+            assert_eq!(whole, format!("{head}{written}"));
+            let again = yaml::parse("written", &whole).unwrap().root;
+            assert_eq!(read.map(|read| places(&read)), Some(places(&again)), "{whole}");
         }
     }
     assert!(good > 3_000, "only {good} texts were YAML");

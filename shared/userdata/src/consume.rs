@@ -1,6 +1,7 @@
 //! Hands the parts of each source to the handlers: the user's first, so that they can say what a vendor may.
 
 use config::merge::Strategy;
+use config::settings::Known;
 use config::{Findings, FromNode, Node, Reader, Value};
 use system::{Result, System, debug, deprecated, info, warning};
 
@@ -43,6 +44,8 @@ pub struct Consumed {
     pub findings: Findings,
     /// The merged cloud-configs, with the places in the parts that their values come from.
     pub configs: Vec<Node>,
+    /// Their files, of which each may be another one by the time that it is read.
+    pub known: Vec<Known>,
 }
 
 /// Handles user-data, then vendor-data, then vendor-data2. An error, and nothing is done, when a source
@@ -78,6 +81,7 @@ pub fn consume(sys: &System, dirs: &Dirs, stored: &Stored<'_>, options: &Options
         let config = handler.finish();
         let counts = handler.counts;
         consumed.findings.extend(handler.findings);
+        consumed.known.extend(handler.known);
         info!(
             sys,
             "{}: {} configs, {} scripts, {} boothooks, {} left out",

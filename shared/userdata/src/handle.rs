@@ -6,6 +6,8 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use config::merge::Strategy;
+use config::settings::Known;
+use config::yaml::{self, Parsed};
 use config::{Findings, Map, Node};
 use system::{Command, Output, Result, System, Write, debug, warning};
 
@@ -38,6 +40,8 @@ pub struct Handler<'a> {
     pub disabled: &'a [String],
     pub counts: Counts,
     pub findings: Findings,
+    /// The file of the merged configuration, when its places are known.
+    pub known: Option<Known>,
     merged: Option<Node>,
     used: Vec<String>,
     ignored: Vec<String>,
@@ -69,6 +73,7 @@ impl<'a> Handler<'a> {
             disabled,
             counts: Counts::default(),
             findings: Findings::default(),
+            known: None,
             merged: None,
             used: Vec::new(),
             ignored: Vec::new(),
@@ -238,9 +243,9 @@ impl<'a> Handler<'a> {
             return Ok(());
         }
         let parsed = match part.text() {
-            Some(text) => config::yaml::parse(&source, &text),
+            Some(text) => yaml::parse(&source, &text),
             // For the position of the first bad byte.
-            None => config::yaml::parse_bytes(&source, &part.payload),
+            None => yaml::parse_bytes(&source, &part.payload),
         };
         let parsed = parsed.map_err(|e| e.to_string())?;
         let mut config = parsed.root;
@@ -300,20 +305,31 @@ impl<'a> Handler<'a> {
         }
         let path = format!("{}/{}", self.dirs.instance, config_file(self.source));
         let merged = self.merged.take();
-        let text = merged.as_ref().map(|m| self.config_text(m)).unwrap_or_default();
-        let merged = merged.unwrap_or_default();
-        let old = self.sys.read_text(&path).ok().and_then(|old| config::yaml::parse(&path, &old).ok());
-        if old.is_none_or(|old| old.root != merged)
-            && let Err(e) = self.sys.write(&path, text, Write::secret())
-        {
-            warning!(self.sys, "{e}");
-        }
-        merged
+        let old = self.sys.read_text(&path).ok().and_then(|text| {
+            let parsed = yaml::parse(&path, &text).ok()?;
+            (parsed.root == *merged.as_ref().unwrap_or(&Node::null())).then_some((text, parsed))
+        });
+        let (text, parsed) = match old {
+            Some((text, parsed)) => (text, Some(parsed)),
+            None => {
+                let head = self.config_head();
+                let (text, root) = match &merged {
+                    Some(merged) => yaml::emit_with_places(&path, &head, merged, yaml::Style::DOCUMENT),
+                    None => Default::default(),
+                };
+                if let Err(e) = self.sys.write(&path, &text, Write::secret()) {
+                    warning!(self.sys, "{e}");
+                }
+                (text, root.map(|root| Parsed { root, findings: Vec::new() }))
+            }
+        };
+        self.known = parsed.map(|parsed| Known { path, text, parsed });
+        merged.unwrap_or_default()
     }
 
     /// The file in upstream's shape: where it comes from, what was left out, then the document. Without any
     /// part the file is empty.
-    fn config_text(&self, merged: &Node) -> String {
+    fn config_head(&self) -> String {
         let mut text = "#cloud-config\n\n".to_string();
         if !self.used.is_empty() {
             text.push_str(&format!("# from {} files\n", self.used.len()));
@@ -323,7 +339,7 @@ impl<'a> Handler<'a> {
         for name in &self.ignored {
             text.push_str(&format!("# Cloud-config part ignored SCHEMA_ERROR: {name}\n"));
         }
-        text + &config::yaml::emit(merged, config::yaml::Style::DOCUMENT)
+        text
     }
 }
 
@@ -345,7 +361,9 @@ pub fn file_name(given: &str) -> String {
 
 /// A sender's word for a log line or a comment: on one line, and not endless.
 fn shown(word: &str) -> String {
-    word.chars().map(|c| if c.is_control() { '?' } else { c }).take(100).collect()
+    // What breaks lines in YAML, too.
+    let is_break = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
+    word.chars().map(|c| if is_break(c) { '?' } else { c }).take(100).collect()
 }
 
 /// Windows' line ends to Unix's, when the first line has one: interpreters want no CR behind their name.

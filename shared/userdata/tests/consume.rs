@@ -8,6 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use config::Node;
+use config::yaml::Style;
 use system::{Effect, System};
 use userdata::{Consumed, Data, Dirs, Options, Raw, consume, store};
 
@@ -52,6 +53,15 @@ impl Machine {
             instance_data: &self.path("instance-data.json"),
         };
         let result = consume(&sys, &self.dirs(), &stored, &options).map_err(|e| e.to_string());
+        // What is known of a file is what reading it says.
+        for known in result.iter().flat_map(|consumed| &consumed.known) {
+            let again = config::yaml::parse(&known.path, &known.text).unwrap().root;
+            let told = |node: &Node| {
+                let unsorted = Style { sorted: false, ..Style::DOCUMENT };
+                (config::origins::positions(node), config::yaml::emit(node, unsorted), node.at.clone())
+            };
+            assert_eq!(told(&known.parsed.root), told(&again), "{}", known.path);
+        }
         let written = sys.effects().into_iter().filter_map(|effect| match effect {
             Effect::Write { path, .. } => {
                 Some(path.rsplit_once("/instance/").map_or(path.clone(), |(_, p)| p.into()))

@@ -40,7 +40,7 @@ impl Stage {
             consume(&self.sys, &dirs, &stored, &options)
         })();
         drop(blobs);
-        let (mut configs, mut told) = (Vec::new(), Findings::default());
+        let (mut configs, mut known, mut told) = (Vec::new(), Vec::new(), Findings::default());
         match result {
             Ok(consumed) => {
                 let check = |config| modules::schema::cloud_config(config, &modules::belongs);
@@ -48,7 +48,7 @@ impl Stage {
                 let mut findings = consumed.findings;
                 checked.into_iter().for_each(|of_one| findings.extend(of_one));
                 self.report(&findings);
-                (configs, told) = (consumed.configs, findings);
+                (configs, known, told) = (consumed.configs, consumed.known, findings);
                 debug!(
                     self.sys,
                     "finish: {event}/consume-user-data: SUCCESS: reading and applying user-data"
@@ -59,7 +59,7 @@ impl Stage {
                 self.fail(format!("user-data and vendor-data: {e}"));
             }
         }
-        self.reload_settings(instance);
+        self.reload_settings(instance, known);
         self.keep_origins(&configs, &told);
         self.write_combined();
     }

@@ -187,7 +187,7 @@ impl Stage {
         match Instance::load(&self.sys, &self.layout) {
             Cached::Instance(instance) => {
                 if instance.config.as_object().is_some_and(|c| !c.is_empty()) {
-                    self.reload_settings(&instance);
+                    self.reload_settings(&instance, Vec::new());
                 }
                 Some(self.cached(*instance))
             }

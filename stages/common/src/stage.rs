@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use config::settings::{Settings, Sources};
+use config::settings::{Known, Settings, Sources};
 use config::{Mark, Node, Origins};
 use state::{Instance, Layout, StageStatus, Status};
 use system::{Level, System, debug, error, warning};
@@ -114,10 +114,10 @@ impl Stage {
         let command_line = sys.kernel_command_line();
         kernel_url::keep(&sys, name, &command_line);
         // Where the state is is itself configured: elsewhere means a second look.
-        let mut settings = load(&sys, &Layout::default(), name, &command_line, &args, None);
+        let mut settings = load(&sys, &Layout::default(), name, &command_line, &args, None, Vec::new());
         let layout = layout_of(&settings);
         if layout != Layout::default() {
-            settings = load(&sys, &layout, name, &command_line, &args, None);
+            settings = load(&sys, &layout, name, &command_line, &args, None, Vec::new());
         }
         let mut stage = Stage {
             name,
@@ -236,11 +236,11 @@ impl Stage {
     }
 
     /// Reads the configuration again, now that an instance has its own.
-    pub fn reload_settings(&mut self, instance: &Instance) {
+    pub fn reload_settings(&mut self, instance: &Instance, known: Vec<Known>) {
         let of_datasource = Some(Node::from_json(&instance.config));
         // By now the link points at this instance in every stage that has one.
         self.settings =
-            load(&self.sys, &self.layout, Name::Final, &self.command_line, &self.args, of_datasource);
+            load(&self.sys, &self.layout, Name::Final, &self.command_line, &self.args, of_datasource, known);
         self.report_settings();
     }
 
@@ -388,8 +388,9 @@ fn load(
     command_line: &str,
     args: &Args,
     datasource: Option<Node>,
+    known: Vec<Known>,
 ) -> Settings {
-    Settings::load(
+    Settings::load_knowing(
         sys,
         &Sources {
             run_dir: layout.run(""),
@@ -400,5 +401,6 @@ fn load(
             files: args.files.clone(),
             render: None,
         },
+        known,
     )
 }

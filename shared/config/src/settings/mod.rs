@@ -13,7 +13,8 @@ pub use cmdline::inline_config;
 use system::System;
 
 use crate::merge::merge_stack;
-use crate::{Findings, Kind, Mark, Node, yaml};
+use crate::yaml::{self, Parsed};
+use crate::{Findings, Kind, Mark, Node};
 
 const CLOUD_CFG: &str = "/etc/cloud/cloud.cfg";
 
@@ -51,6 +52,15 @@ impl Default for Sources<'_> {
             render: None,
         }
     }
+}
+
+/// A file's text and what it says, for who has just written or read it: a large one need not be taken apart again.
+/// It counts while the file has this text.
+#[derive(Debug, Clone)]
+pub struct Known {
+    pub path: String,
+    pub text: String,
+    pub parsed: Parsed,
 }
 
 /// What kind of source a layer came from, from weak to strong.
@@ -99,9 +109,15 @@ impl Settings {
     /// Reads every layer and joins them. Nothing is an error: what cannot be read or used is in `findings`, what only
     /// root may read in `hidden`, and the rest counts.
     pub fn load(sys: &System, sources: &Sources) -> Settings {
+        Settings::load_knowing(sys, sources, Vec::new())
+    }
+
+    /// As [`Settings::load`], some of the files being known.
+    pub fn load_knowing(sys: &System, sources: &Sources, known: Vec<Known>) -> Settings {
         let mut load = Load {
             sys,
             render: sources.render,
+            known,
             layers: Vec::new(),
             findings: Findings::default(),
             hidden: Vec::new(),
@@ -177,6 +193,7 @@ fn join(system: &Node, layers: &[Layer], wanted: impl Fn(Origin) -> bool, findin
 struct Load<'a> {
     sys: &'a System,
     render: Option<Render<'a>>,
+    known: Vec<Known>,
     layers: Vec<Layer>,
     findings: Findings,
     hidden: Vec<String>,
@@ -265,7 +282,13 @@ impl Load<'_> {
             },
             _ => None,
         };
-        match yaml::parse_bytes(name, rendered.as_ref().map_or(bytes, |text| text.as_bytes())) {
+        let bytes = rendered.as_ref().map_or(bytes, |text| text.as_bytes());
+        let is_this = |known: &Known| known.path == name && known.text.as_bytes() == bytes;
+        let parsed = match self.known.iter().position(is_this) {
+            Some(i) => Ok(self.known.swap_remove(i).parsed),
+            None => yaml::parse_bytes(name, bytes),
+        };
+        match parsed {
             Ok(parsed) => {
                 parsed.findings.into_iter().for_each(|f| self.findings.push(f));
                 if parsed.root.as_map().is_some_and(|map| !map.is_empty()) {

@@ -139,3 +139,24 @@ fn templates() {
         assert_eq!(is_template(text), expected, "{text}");
     }
 }
+
+#[test]
+fn a_known_file_is_not_read_again() {
+    let (path, text) = ("/i/cloud-config.txt", "a: 1\n");
+    let machine = Machine::new(&[(path, text)]);
+    let sources = Sources { instance_dir: Some("/i".into()), ..quiet() };
+    // What is known is another value than what the text says: so one can tell which of the two was taken.
+    let known = |path: &str, text: &str| {
+        let parsed = yaml::parse(path, "a: known\n").unwrap();
+        vec![Known { path: path.into(), text: text.into(), parsed }]
+    };
+    let a = |known| {
+        let settings = Settings::load_knowing(&machine.sys, &sources, known);
+        let a = settings.get("a").unwrap();
+        format!("{} {}", a.at, a.scalar_text().unwrap())
+    };
+    assert_eq!(a(known(path, text)), "/i/cloud-config.txt:1:4 known");
+    // Written since, or another one.
+    assert_eq!(a(known(path, "a: 2\n")), "/i/cloud-config.txt:1:4 1");
+    assert_eq!(a(known("/i/vendor-cloud-config.txt", text)), "/i/cloud-config.txt:1:4 1");
+}

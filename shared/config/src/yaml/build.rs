@@ -179,15 +179,16 @@ impl Build<'_> {
             if matches!(key.value, Value::Seq(_) | Value::Map(_)) {
                 return self.bad(key_id, format!("{} cannot be a key", key.kind()));
             }
+            let there = map.place(&key);
             if i >= merged
-                && let Some(place) = map.place(&key)
+                && let Some(place) = there
                 && (place >= inherited || !overridden.insert(place))
             {
-                self.duplicate(id, key_id, map.key_at(place));
+                self.duplicate(id, key_id, map.entry_at(place).map(|(key, _)| key));
             }
             let value = self.node(value_id)?;
             self.path.pop();
-            map.insert(key, value);
+            map.put(there, key, value);
         }
         Ok(Value::Map(map))
     }

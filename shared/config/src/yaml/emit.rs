@@ -4,9 +4,12 @@
 //! Where this differs from PyYAML: a value that was used twice through an alias is written twice, and a date that
 //! was read from a text is a text.
 
-use super::quote;
+use std::rc::Rc;
+
+use super::events::Spot;
 use super::scalar::{self, Tag};
-use crate::{Node, Value};
+use super::{MOST_BYTES, MOST_DEPTH, MOST_NODES, quote};
+use crate::{Map, Mark, Node, Value};
 
 /// What upstream varies between its files.
 #[derive(Debug, Clone, Copy)]
@@ -29,17 +32,62 @@ impl Style {
 /// The text of a document, with a line break at its end.
 pub fn emit(node: &Node, style: Style) -> String {
     let mut page = Page::new(style);
-    if style.markers {
-        page.sign("---", true);
-    }
-    let quoted = page.node(node, Place { indent: None, role: Role::Item });
-    page.line_to(0);
-    // A plain scalar alone could go on, were it not for the mark of its end.
-    if style.markers || quoted == Some(false) {
-        page.sign("...", true);
-        page.line_to(0);
-    }
+    page.document(node);
     page.out
+}
+
+/// The text of a document behind `head`, which is of comments; and what [`super::parse`] makes of both, its places in
+/// `source`, without the cost of that. `None` where it would refuse them.
+pub fn emit_with_places(source: &str, head: &str, node: &Node, style: Style) -> (String, Option<Node>) {
+    let mut page = Page::new(style);
+    page.out.push_str(head);
+    page.line += head.matches('\n').count() as u32;
+    let is_plain = !head.contains(|c| quote::is_break(c) && c != '\n' || c == '\r');
+    let Some(mut read) = as_read(node, style.sorted, 0).filter(|_| is_plain) else {
+        page.document(node);
+        return (page.out, None);
+    };
+    page.style.sorted = false;
+    page.spots = Some(Vec::new());
+    page.document(&read);
+    let spots = page.spots.unwrap_or_default();
+    if page.out.len() > MOST_BYTES || spots.len() > MOST_NODES {
+        return (page.out, None);
+    }
+    let source: Rc<str> = source.into();
+    let mut spots = spots.into_iter();
+    read.mark_all(&mut || {
+        let Spot { line, column } = spots.next().unwrap_or_default();
+        Mark { source: Some(source.clone()), line, column }
+    });
+    (page.out, Some(read))
+}
+
+/// A copy in the order of writing. `None`: deeper than what can be read.
+fn as_read(node: &Node, sorted: bool, depth: usize) -> Option<Node> {
+    if depth > MOST_DEPTH {
+        return None;
+    }
+    let below = |node| as_read(node, sorted, depth + 1);
+    let value = match &node.value {
+        Value::Seq(items) => Value::Seq(items.iter().map(below).collect::<Option<_>>()?),
+        Value::Map(map) => {
+            let pairs =
+                ordered(map, sorted).into_iter().map(|(key, value)| Some((below(key)?, below(value)?)));
+            Value::Map(pairs.collect::<Option<_>>()?)
+        }
+        scalar => scalar.clone(),
+    };
+    Some(Node::from(value))
+}
+
+/// The pairs in the order of writing.
+fn ordered(map: &Map, sorted: bool) -> Vec<(&Node, &Node)> {
+    let mut entries: Vec<(&Node, &Node)> = map.iter().collect();
+    if sorted {
+        sort(&mut entries);
+    }
+    entries
 }
 
 /// The text of a map with that one key, without markers: its value, which may be large, need not be put into one.
@@ -72,12 +120,16 @@ pub(super) enum Role {
 pub(super) struct Page {
     style: Style,
     pub out: String,
-    /// In characters.
+    /// From 1.
+    line: u32,
+    /// What is written is ASCII.
     pub column: usize,
     /// The last thing was a blank or a line break, none is needed before a word.
     pub blank: bool,
     /// Nothing but blanks and the signs `-`, `?` and `:` on this line.
     pub fresh: bool,
+    /// Where the values and keys so far begin, for who asked for it.
+    spots: Option<Vec<Spot>>,
 }
 
 /// Wider lines are folded at the next single blank.
@@ -85,12 +137,12 @@ pub(super) const WIDTH: usize = 80;
 
 impl Page {
     fn new(style: Style) -> Page {
-        Page { style, out: String::new(), column: 0, blank: true, fresh: true }
+        Page { style, out: String::new(), line: 1, column: 0, blank: true, fresh: true, spots: None }
     }
 
     pub fn put(&mut self, text: &str) {
         self.out.push_str(text);
-        self.column += text.chars().count();
+        self.column += text.len();
     }
 
     /// A sign of YAML's own, a blank before it if it needs one.
@@ -112,6 +164,7 @@ impl Page {
 
     pub fn break_line(&mut self) {
         self.out.push('\n');
+        self.line += 1;
         self.column = 0;
         self.blank = true;
         self.fresh = true;
@@ -128,6 +181,35 @@ impl Page {
         }
     }
 
+    fn document(&mut self, node: &Node) {
+        if self.style.markers {
+            self.sign("---", true);
+        }
+        let quoted = self.node(node, Place { indent: None, role: Role::Item });
+        self.line_to(0);
+        // A plain scalar alone could go on, were it not for the mark of its end.
+        if self.style.markers || quoted == Some(false) {
+            self.sign("...", true);
+            self.line_to(0);
+        }
+    }
+
+    /// A value begins here.
+    fn begin(&mut self) {
+        if let Some(spots) = &mut self.spots {
+            spots.push(Spot { line: self.line, column: self.column as u32 + 1 });
+        }
+    }
+
+    /// A word begins here.
+    fn word(&mut self) {
+        if !self.blank {
+            self.put(" ");
+            self.blank = true;
+        }
+        self.begin();
+    }
+
     fn deeper(&self, place: Place, first: usize) -> usize {
         place.indent.map_or(first, |indent| indent + self.style.indent)
     }
@@ -135,8 +217,14 @@ impl Page {
     /// For a scalar: whether it came to be quoted.
     fn node(&mut self, node: &Node, place: Place) -> Option<bool> {
         match &node.value {
-            Value::Seq(items) if items.is_empty() => self.sign("[]", true),
-            Value::Map(map) if map.is_empty() => self.sign("{}", true),
+            Value::Seq(items) if items.is_empty() => {
+                self.word();
+                self.sign("[]", true);
+            }
+            Value::Map(map) if map.is_empty() => {
+                self.word();
+                self.sign("{}", true);
+            }
             Value::Seq(items) => {
                 // A list behind its key begins in the key's own column.
                 let beside = place.role == Role::Value && !self.fresh;
@@ -144,6 +232,8 @@ impl Page {
                     Some(indent) if beside => indent,
                     _ => self.deeper(place, 0),
                 };
+                self.line_to(indent);
+                self.begin();
                 for item in items {
                     self.line_to(indent);
                     self.bullet("-");
@@ -152,13 +242,15 @@ impl Page {
             }
             Value::Map(map) => {
                 let indent = self.deeper(place, 0);
-                let mut entries: Vec<(&Node, &Node)> = map.iter().collect();
-                if self.style.sorted {
-                    sort(&mut entries);
-                }
+                self.line_to(indent);
+                self.begin();
+                let entries = ordered(map, self.style.sorted);
                 entries.into_iter().for_each(|(key, value)| self.pair(key, value, indent));
             }
-            _ => return Some(self.scalar(node, place)),
+            _ => {
+                self.word();
+                return Some(self.scalar(node, place));
+            }
         }
         None
     }

@@ -14,7 +14,7 @@ mod quote;
 mod scalar;
 mod strict;
 
-pub use emit::{Style, emit, emit_under};
+pub use emit::{Style, emit, emit_under, emit_with_places};
 
 use std::rc::Rc;
 

@@ -4,7 +4,7 @@
 use super::emit::{Page, WIDTH, reads_as_text};
 
 /// What counts as a line break in YAML 1.1.
-fn is_break(c: char) -> bool {
+pub(super) fn is_break(c: char) -> bool {
     matches!(c, '\n' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 

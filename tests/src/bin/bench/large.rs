@@ -5,8 +5,9 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use crate::growth::{self, Growth};
 use crate::measure::{peak, run};
-use crate::{STAGES, Side, room, seeded};
+use crate::{STAGES, Side, given, room};
 use tests::fail;
 
 /// Stages that see the data.
@@ -25,58 +26,66 @@ pub struct Large {
 pub struct Larges {
     pub theirs: Large,
     pub mine: Large,
-    /// Ours with a tenth, and with nothing.
-    pub tenth: Large,
-    pub none: Large,
+    /// Ours, with nothing large, with a tenth and with the whole.
+    pub growth: Growth,
+    /// Peaks of ours with the same three.
+    pub peaks: [f64; 3],
 }
 
+/// The comparison is made on the disk. The growth is not, see [`growth`].
 pub fn all(packaged: &Side, ours: &Side, work: &Path) -> Larges {
-    let (whole, tenth) = (user_data(1), user_data(10));
+    let memory = &work.join("memory");
+    let none = user_data(0, 0, 0);
+    let tenth = user_data(PARTS / 10, LINES / 10, BYTES / 10);
+    let whole = user_data(PARTS, LINES, BYTES);
+    let sizes = [(&none, "none"), (&tenth, "tenth"), (&whole, "whole")];
+    let sides = sizes.map(|(user_data, name)| given(ours, memory, name, user_data));
+    let cost = growth::in_turns(|i| cpu(&sides[i], memory, sizes[i].0));
     Larges {
-        theirs: cost(packaged, work, &whole, 1),
-        mine: cost(ours, work, &whole, 3),
-        tenth: cost(ours, work, &tenth, 3),
-        none: cost(ours, work, "#cloud-config\n{}\n", 3),
+        theirs: compared(packaged, work, &whole, 1),
+        mine: compared(ours, work, &whole, 3),
+        growth: Growth { n: PARTS / 10, cost },
+        peaks: [0, 1, 2].map(|i| rss(&sides[i], memory)),
     }
 }
 
 /// Of several rounds the least: nothing makes a program cheaper than it is.
-fn cost(side: &Side, work: &Path, user_data: &str, rounds: usize) -> Large {
-    let source = work.join("large-seed");
-    room::make(&source);
-    let put = |name: &str, text: &str| {
-        std::fs::write(source.join(name), text).unwrap_or_else(|e| fail(&format!("{name}: {e}")));
-    };
-    put("meta-data", "instance-id: i-large\n");
-    put("network-config", "network: {config: disabled}\n");
-    put("user-data", user_data);
-    let side = seeded(side, work, "large", &source);
+fn compared(side: &Side, work: &Path, user_data: &str, rounds: usize) -> Large {
+    let side = given(side, work, "large", user_data);
     let mut least = Large { cpu: f64::INFINITY, rss: f64::INFINITY };
     for _ in 0..rounds {
-        let room = side.room(work);
-        run(&room.root, side.command(0));
-        let mut cpu = 0.0;
-        for stage in MEASURED {
-            let cost = run(&room.root, side.command(stage));
-            if cost.code != 0 {
-                fail(&format!("{} failed with large user-data\n{}", STAGES[stage], room.output()));
-            }
-            cpu += cost.own;
-        }
-        did_the_work(&room, user_data);
-        let room = side.room(work);
-        run(&room.root, side.command(0));
-        let rss = MEASURED.map(|stage| peak(&room.root, side.command(stage)));
-        least.cpu = least.cpu.min(cpu);
-        least.rss = least.rss.min(rss.into_iter().fold(0.0, f64::max));
+        least.cpu = least.cpu.min(cpu(&side, work, user_data));
+        least.rss = least.rss.min(rss(&side, work));
     }
     least
+}
+
+fn cpu(side: &Side, work: &Path, user_data: &str) -> f64 {
+    let room = side.room(work);
+    run(&room.root, side.command(0));
+    let mut cpu = 0.0;
+    for stage in MEASURED {
+        let cost = run(&room.root, side.command(stage));
+        if cost.code != 0 {
+            fail(&format!("{} failed with large user-data\n{}", STAGES[stage], room.output()));
+        }
+        cpu += cost.own;
+    }
+    did_the_work(&room, user_data);
+    cpu
+}
+
+fn rss(side: &Side, work: &Path) -> f64 {
+    let room = side.room(work);
+    run(&room.root, side.command(0));
+    let peaks = MEASURED.map(|stage| peak(&room.root, side.command(stage)));
+    peaks.into_iter().fold(0.0, f64::max)
 }
 
 /// Each script is there, and the last line of the cloud-config.
 fn did_the_work(room: &room::Room, user_data: &str) {
     let scripts = user_data.matches("text/x-shellscript").count();
-    let instance = room.root.join("var/lib/cloud/instances/i-large");
+    let instance = room.root.join("var/lib/cloud/instances/i-given");
     let written = std::fs::read_dir(instance.join("scripts")).map_or(0, Iterator::count);
     let config = std::fs::read_to_string(instance.join("cloud-config.txt")).unwrap_or_default();
     let lines = user_data.matches(" key").count();
@@ -89,12 +98,12 @@ fn did_the_work(room: &room::Room, user_data: &str) {
     }
 }
 
-/// The whole, or one part of so many of it: a long cloud-config, as many short ones as scripts.
-fn user_data(share: usize) -> String {
-    let (parts, lines, bytes) = (PARTS / share, LINES / share, BYTES / share);
+/// So many parts, one of them a cloud-config of so many lines, the others short ones and scripts that fill so many
+/// bytes. With none of them the first part is there, and makes the modules do what they do with the whole.
+fn user_data(parts: usize, lines: usize, bytes: usize) -> String {
     let mut text = "Content-Type: multipart/mixed; boundary=\"=b=\"\nMIME-Version: 1.0\n\n".to_string();
     text.push_str("--=b=\nContent-Type: text/cloud-config\n\n#cloud-config\n");
-    text.push_str("ssh_deletekeys: false\nssh_genkeytypes: []\nusers: []\nx-large:\n");
+    text.push_str("ssh_deletekeys: false\nssh_genkeytypes: []\nusers: []\nx-large:\n  none: here\n");
     for i in 0..lines {
         let _ = writeln!(text, "  key{i}: 'value {i}'");
     }
@@ -104,7 +113,7 @@ fn user_data(share: usize) -> String {
             "\n--=b=\nContent-Type: text/cloud-config\nContent-Disposition: attachment; filename=\"c{i}\"\n\n#cloud-config\nx{i}: {i}\n"
         );
     }
-    let scripts = parts - parts / 2 - 1;
+    let scripts = (parts - parts / 2).saturating_sub(1);
     for i in 0..scripts {
         let _ = write!(
             text,

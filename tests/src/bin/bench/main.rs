@@ -236,10 +236,18 @@ fn main() {
     std::process::exit(report.verdict());
 }
 
-/// A side with another seed, `from`.
-pub fn seeded(side: &Side, work: &Path, name: &str, from: &Path) -> Side {
+/// A side with another seed, which has that user-data and no network.
+pub fn given(side: &Side, work: &Path, name: &str, user_data: &str) -> Side {
+    let source = work.join(format!("{name}-seed"));
+    room::make(&source);
+    let put = |name: &str, text: &str| {
+        std::fs::write(source.join(name), text).unwrap_or_else(|e| fail(&format!("{name}: {e}")));
+    };
+    put("meta-data", "instance-id: i-given\n");
+    put("network-config", "network: {config: disabled}\n");
+    put("user-data", user_data);
     let mut layers = side.layers.clone();
-    layers[0] = layer(work, name, from);
+    layers[0] = layer(work, name, &source);
     Side { root: side.root.clone(), layers, commands: side.commands.clone() }
 }
 
