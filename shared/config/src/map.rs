@@ -6,6 +6,8 @@ use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::rc::Rc;
 
+use hashbrown::HashTable;
+
 use crate::{Node, Value};
 
 /// A mapping in the order of its writing. Equality ignores the order.
@@ -23,7 +25,7 @@ struct Inner {
 const SMALL: usize = 12;
 
 /// What makes keys the same. Python takes `1`, `1.0` and `true` for the same key, and so does this.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, PartialEq, Hash)]
 enum Key<'a> {
     Text(&'a str),
     Null,
@@ -48,104 +50,48 @@ impl<'a> Key<'a> {
     }
 }
 
-/// From keys to their places in `entries`: open addressing, at most three quarters full.
+/// From keys to their places in `entries`. The keys themselves are there alone.
 #[derive(Debug, Clone)]
 struct Index {
-    /// Another one in each index: nobody can write keys that meet.
-    seed: u64,
-    slots: Vec<Slot>,
-    /// How many are free.
-    free: usize,
+    state: RandomState,
+    places: HashTable<Place>,
 }
 
-/// A part of the key's hash, so that few other keys are looked at and none is when the index grows; and its place.
+/// A place and the hash of the key that is there, so that few keys are compared and none is hashed again.
 #[derive(Debug, Clone, Copy)]
-struct Slot {
-    hash: u32,
-    place: u32,
+struct Place {
+    hash: u64,
+    at: usize,
 }
-
-/// No map has so many entries: no text that is read has.
-const FREE: Slot = Slot { hash: 0, place: u32::MAX };
-/// The place of a key that was taken out: those behind it are still found.
-const GONE: u32 = u32::MAX - 1;
 
 impl Index {
     fn of(entries: &[(Node, Node)]) -> Index {
-        let free = (2 * entries.len()).next_power_of_two();
-        let mut index = Index { seed: RandomState::new().hash_one(0), slots: vec![FREE; free], free };
-        for (place, (key, _)) in entries.iter().enumerate() {
+        let mut index =
+            Index { state: RandomState::new(), places: HashTable::with_capacity(2 * entries.len()) };
+        for (at, (key, _)) in entries.iter().enumerate() {
             if let Some(key) = Key::of(key) {
-                index.fill(Slot { hash: index.hash(key), place: place as u32 });
+                index.add(key, at);
             }
         }
         index
     }
 
-    fn hash(&self, key: Key<'_>) -> u32 {
-        let fold = |hash: u64, word: u64| {
-            let product = u128::from(hash ^ word) * 0x9E37_79B9_7F4A_7C15;
-            product as u64 ^ (product >> 64) as u64
-        };
-        let bytes = |bytes: &[u8]| {
-            let (words, rest) = bytes.as_chunks::<8>();
-            let hash = words.iter().fold(self.seed, |hash, word| fold(hash, u64::from_le_bytes(*word)));
-            let mut last = [0; 8];
-            last[..rest.len()].copy_from_slice(rest);
-            fold(fold(hash, u64::from_le_bytes(last)), bytes.len() as u64)
-        };
-        let hash = match key {
-            Key::Text(text) => bytes(text.as_bytes()),
-            Key::Bytes(some) => bytes(some),
-            Key::Int(n) => bytes(&n.to_le_bytes()),
-            Key::Float(bits) => bytes(&bits.to_le_bytes()),
-            Key::Null => self.seed,
-        };
-        (hash >> 32) as u32
-    }
-
-    /// The slots where that hash may be, until the first free one.
-    fn near(&self, hash: u32) -> impl Iterator<Item = usize> + use<> {
-        let last = self.slots.len() - 1;
-        let first = hash as usize & last;
-        (first..=last).chain(0..first)
-    }
-
     fn find(&self, entries: &[(Node, Node)], key: Key<'_>) -> Option<usize> {
-        let hash = self.hash(key);
-        let slots = self.near(hash).map(|i| self.slots[i]).take_while(|slot| slot.place != FREE.place);
-        slots.filter(|slot| slot.hash == hash).map(|slot| slot.place as usize).find(|place| {
-            entries.get(*place).and_then(|(there, _)| Key::of(there)).is_some_and(|there| there == key)
-        })
+        let hash = self.state.hash_one(key);
+        let is_there = |at: usize| entries.get(at).and_then(|(there, _)| Key::of(there)) == Some(key);
+        self.places.find(hash, |place| place.hash == hash && is_there(place.at)).map(|place| place.at)
     }
 
-    fn fill(&mut self, slot: Slot) {
-        if let Some(i) = self.near(slot.hash).find(|i| self.slots[*i].place == FREE.place) {
-            self.slots[i] = slot;
-            self.free -= 1;
-        }
-    }
-
-    /// Notes a key that is in no slot yet.
-    fn add(&mut self, key: Key<'_>, place: usize) {
-        if 4 * self.free <= self.slots.len() {
-            self.free = 2 * self.slots.len();
-            let old = std::mem::replace(&mut self.slots, vec![FREE; self.free]);
-            old.into_iter().filter(|slot| slot.place < GONE).for_each(|slot| self.fill(slot));
-        }
-        self.fill(Slot { hash: self.hash(key), place: place as u32 });
+    /// Notes a key that is not in it yet.
+    fn add(&mut self, key: Key<'_>, at: usize) {
+        let hash = self.state.hash_one(key);
+        self.places.insert_unique(hash, Place { hash, at }, |place| place.hash);
     }
 
     /// Forgets the key at that place; those behind it move up by one.
-    fn take_out(&mut self, place: usize) {
-        for slot in &mut self.slots {
-            match slot.place {
-                GONE.. => {}
-                p if p as usize == place => slot.place = GONE,
-                p if p as usize > place => slot.place -= 1,
-                _ => {}
-            }
-        }
+    fn take_out(&mut self, at: usize) {
+        self.places.retain(|place| place.at != at);
+        self.places.iter_mut().filter(|place| place.at > at).for_each(|place| place.at -= 1);
     }
 }
 
