@@ -99,11 +99,16 @@ fn note(read: &Node, origin: &Node, last: &mut Option<Rc<str>>, text: &mut Strin
 }
 
 /// As `write!` does it, which takes five times as long; there are four for each value.
-fn push_number(text: &mut String, number: u32) {
-    if number > 9 {
-        push_number(text, number / 10);
+fn push_number(text: &mut String, mut number: u32) {
+    let mut digits = [b'0'; 10];
+    let mut first = digits.len() - 1;
+    digits[first] += (number % 10) as u8;
+    while number > 9 {
+        number /= 10;
+        first -= 1;
+        digits[first] += (number % 10) as u8;
     }
-    text.push(char::from(b'0' + (number % 10) as u8));
+    text.push_str(std::str::from_utf8(&digits[first..]).unwrap_or_default());
 }
 
 fn below(read: &Node, origin: &Node, last: &mut Option<Rc<str>>, text: &mut String) {

@@ -224,14 +224,20 @@ impl Instance {
     /// Reads the cache. What cannot be read counts as nothing cached, is said, and leads to a search, which
     /// finds the same id and so re-runs nothing.
     pub fn load(sys: &System, layout: &Layout) -> Cached {
+        let mut cached = Instance::load_without_data(sys, layout);
+        if let Cached::Instance(instance) = &mut cached {
+            instance.read_raw_files(sys, layout);
+        }
+        cached
+    }
+
+    /// As [`Instance::load`], for who has no use of the raw data, which may be large.
+    pub fn load_without_data(sys: &System, layout: &Layout) -> Cached {
         let pickle = is_pickle(sys, layout);
         let path = if pickle { layout.cache_of_this_boot() } else { layout.cache() };
         match json::read(sys, &path) {
             Ok(value) => match Instance::from_json(value) {
-                Some(mut instance) => {
-                    instance.read_raw_files(sys, layout);
-                    return Cached::Instance(Box::new(instance));
-                }
+                Some(instance) => return Cached::Instance(Box::new(instance)),
                 None => warning!(sys, "{path} holds no instance; searching again"),
             },
             Err(e) if e.is_absent() => debug!(sys, "no cache at {path}"),

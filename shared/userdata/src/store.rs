@@ -119,6 +119,8 @@ pub struct Raw<'a> {
     pub user: Data<'a>,
     pub vendor: Data<'a>,
     pub vendor2: Data<'a>,
+    /// They were read from the files where they are kept: bytes need not be compared with themselves.
+    pub are_kept: bool,
 }
 
 impl<'a> Raw<'a> {
@@ -167,7 +169,9 @@ pub fn store<'a>(sys: &System, dirs: &Dirs, raw: &Raw<'a>) -> Stored<'a> {
     };
     let understand = |source: Source| {
         let (data, name) = (raw.of(source), source.name());
-        keep(&format!("{name}.txt"), &[data.raw()]);
+        if !raw.are_kept || !matches!(data, Data::Bytes(_)) {
+            keep(&format!("{name}.txt"), &[data.raw()]);
+        }
         let parts = expand(data.blobs(), &mut |wanted| include::fetch(sys, dirs, wanted));
         match &parts {
             Ok(found) => {

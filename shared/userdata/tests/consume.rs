@@ -43,7 +43,7 @@ impl Machine {
             if text.is_empty() { Data::Nothing } else { Data::Bytes(text.as_bytes()) }
         }
         let sys = System::new("/");
-        let raw = Raw { user: data(user), vendor: data(vendor), vendor2: data(vendor2) };
+        let raw = Raw { user: data(user), vendor: data(vendor), vendor2: data(vendor2), are_kept: false };
         let stored = store(&sys, &self.dirs(), &raw);
         let options = Options {
             config: &self.config,

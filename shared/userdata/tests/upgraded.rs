@@ -64,7 +64,7 @@ fn boot(recorded: &Path, top: &Path) -> Files {
         [] => Data::Nothing,
         bytes => Data::Bytes(bytes),
     });
-    let raw = Raw { user, vendor, vendor2 };
+    let raw = Raw { user, vendor, vendor2, are_kept: false };
     // The machine's own root, so that boothooks find their interpreter; the files are below the folder.
     let sys = System::new("/");
     let path = |below: &str| format!("{}{below}", top.display());

@@ -22,7 +22,8 @@ impl Stage {
         self.sys.because("user-data", "");
         debug!(self.sys, "start: {event}/consume-user-data: reading and applying user-data");
         let dirs = Dirs { cloud: self.layout.cloud(""), instance: self.layout.instance("") };
-        let raw = Raw { user: data(&blobs[0]), vendor: data(&blobs[1]), vendor2: data(&blobs[2]) };
+        let [user, vendor, vendor2] = blobs.each_ref().map(data);
+        let raw = Raw { user, vendor, vendor2, are_kept: found.is_cached };
         let result = (|| {
             let stored = store(&self.sys, &dirs, &raw);
             let first = !has_run(&self.sys, &self.layout, "consume_data", Frequency::Instance);
@@ -86,20 +87,17 @@ impl Stage {
 
     /// The whole effective configuration, for root.
     fn write_combined(&mut self) {
-        let mut all = self.settings.merged.to_json();
-        if let Some(map) = all.as_object_mut() {
-            map.insert(
-                "_doc".into(),
-                "The effective configuration: of the machine, the vendor and the user.".into(),
-            );
-            map.insert("features".into(), state::features());
+        let mut all = self.settings.merged.clone();
+        if let Some(map) = all.as_map_mut() {
+            map.insert("_doc", "The effective configuration: of the machine, the vendor and the user.");
+            map.insert("features", Node::from_json(&state::features()));
         }
-        let system_info = all.get("system_info").cloned().unwrap_or_default();
+        let system_info = all.get("system_info").map(Node::to_json).unwrap_or_default();
         if let Err(e) = state::complete_instance_data(&self.sys, &self.layout, &system_info) {
             warning!(self.sys, "{e}");
         }
         let path = self.layout.run("combined-cloud-config.json");
-        if let Err(e) = self.sys.write(&path, state::json_text(&all, 1), Write::secret()) {
+        if let Err(e) = self.sys.write(&path, all.to_json_text(), Write::secret()) {
             warning!(self.sys, "{e}");
         }
     }

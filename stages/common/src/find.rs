@@ -180,11 +180,11 @@ impl Stage {
         items.iter().filter_map(|n| n.as_str().map(Into::into)).collect()
     }
 
-    /// The instance that an earlier stage confirmed; the config and final stages know no other way.
+    /// The instance that an earlier stage confirmed, without its raw data; the config and final stages know no other way.
     pub fn cached_instance(&mut self) -> Option<Found> {
         let event = self.name.event();
         debug!(self.sys, "start: {event}/check-cache: attempting to read from cache");
-        match Instance::load(&self.sys, &self.layout) {
+        match Instance::load_without_data(&self.sys, &self.layout) {
             Cached::Instance(instance) => {
                 if instance.config.as_object().is_some_and(|c| !c.is_empty()) {
                     self.reload_settings(&instance, Vec::new());

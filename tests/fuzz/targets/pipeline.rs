@@ -28,7 +28,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
         sys.write(instance_data, br#"{"v1": {"region": "r"}, "l": [1, 2]}"#, system::Write::secret());
     assert!(written.is_ok());
     let [user, vendor, vendor2] = blobs.map(|b| if b.is_empty() { Data::Nothing } else { Data::Bytes(b) });
-    let stored = store(&sys, &dirs, &Raw { user, vendor, vendor2 });
+    let stored = store(&sys, &dirs, &Raw { user, vendor, vendor2, are_kept: false });
     let config = Node::null();
     let options =
         Options { config: &config, instance_id: "i-1", launch_index: Some(0), first: true, instance_data };
