@@ -1,16 +1,17 @@
 //! JSON as cloud-init's files have always had it: indented by one, keys sorted, ASCII, a final newline.
 
+use serde::Serialize;
 use serde_json::Value;
 use serde_json::ser::{PrettyFormatter, Serializer};
 use system::{Change, Error, Result, System, Write};
 
-/// The text of a value in that form; `indent` is 1 in files, 2 in `status --format=json`.
-pub fn to_text(value: &Value, indent: usize) -> String {
+/// The text of a value (of serde_json, or a `config::Node`) in that form; `indent` is 1 in files, 2 in `status --format=json`.
+pub fn to_text(value: &impl Serialize, indent: usize) -> String {
     let mut bytes = Vec::new();
     let spaces = vec![b' '; indent];
     let mut to = Serializer::with_formatter(&mut bytes, PrettyFormatter::with_indent(&spaces));
-    // A Value has text keys only and the sink is memory: neither can fail.
-    let _ = serde::Serialize::serialize(value, &mut to);
+    // What is written here has text keys only and the sink is memory: neither can fail.
+    let _ = value.serialize(&mut to);
     let text = String::from_utf8(bytes).unwrap_or_default();
     if text.is_ascii() {
         return text + "\n";
