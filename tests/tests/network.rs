@@ -215,6 +215,27 @@ fn a_bad_configuration_leaves_the_network_that_was() {
     assert!(sandbox.status().contains("52:54:00:00:00:09 (eth1)"), "{}", sandbox.status());
 }
 
+/// A key that nobody knows is told with its place, in log and status; the rest is written, and nothing fails.
+#[test]
+fn a_key_that_nobody_knows() {
+    let sandbox = machine("network-unknown");
+    sandbox.seed(
+        SEED,
+        "version: 2\nethernets:\n  eth0:\n    addresses: [10.0.0.4/24]\n    routs: [{to: default, via: 10.0.0.1}]\n    critical: true\n",
+    );
+    boot(&sandbox);
+    assert!(unit(&sandbox).contains("10.0.0.4"), "{}", unit(&sandbox));
+    let told = "network-config:5:5: network.ethernets.eth0.routs: unknown key; did you mean 'routes'?";
+    assert!(says(&sandbox, &["[WARNING]", told]), "{}", sandbox.log());
+    let status = sandbox.file("/run/cloud-init/status.json").unwrap_or_default();
+    let status: serde_json::Value = serde_json::from_str(&status).expect("the status");
+    let all = status.pointer("/v1/config_findings/unknown").and_then(serde_json::Value::as_array);
+    let all: Vec<&str> = all.into_iter().flatten().filter_map(serde_json::Value::as_str).collect();
+    assert!(all.len() == 2 && all[0].ends_with(told), "{all:?}");
+    // What only netplan does is no mistake.
+    assert!(all[1].ends_with("eth0.critical: only netplan can do that: left out"), "{all:?}");
+}
+
 /// Interfaces files, as config drives and NoCloud metadata of old have them.
 #[test]
 fn interfaces_files() {

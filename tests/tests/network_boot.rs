@@ -1,7 +1,10 @@
 //! Two NICs whose names are swapped, with fixed addresses of both families, booted with each of the network services
-//! that our files are for: names, addresses, routes and resolvers as asked for, and SSH answers at every address.
+//! that our files are for: names, addresses, routes and resolvers as asked for, and SSH answers at every address. And two
+//! NICs in subnets of their own: who asks from elsewhere is answered through the NIC that he asked (policy routing).
 
-use tests::{Machine, fail, here};
+use std::fmt::Write;
+
+use tests::{Facts, Machine, fail, here};
 
 const SERVICES: &[&str] = &["ifupdown", "netplan.io", "network-manager", "systemd-resolved"];
 
@@ -24,6 +27,16 @@ ethernets:
     nameservers: {addresses: [10.71.0.53], search: [two.test]}
 "#;
 
+fn read(name: &str) -> String {
+    std::fs::read_to_string(here().join(name)).unwrap_or_else(|e| fail(&format!("{name}: {e}")))
+}
+
+/// The program that tells what the machine sees of its network.
+fn put_facts(machine: &Machine) {
+    machine.put(&here().join("guest"), "/srv/guest");
+    machine.run(&["install", "-m755", "/srv/guest/network-facts", "/usr/local/sbin/facts-more"]);
+}
+
 /// A virtual machine with one of the services, and the others gone: NICs have permanent addresses there, which netplan asks
 /// for, and udev is at work on the same names.
 fn boots(service: &str, unit: &str, file: &str) {
@@ -45,10 +58,7 @@ fn boots(service: &str, unit: &str, file: &str) {
     machine.write("/var/lib/cloud/seed/nocloud/meta-data", "instance-id: i-network\nlocal-hostname: wired\n");
     machine.write("/var/lib/cloud/seed/nocloud/user-data", "#cloud-config\nssh_genkeytypes: [ed25519]\n");
     machine.write("/var/lib/cloud/seed/nocloud/network-config", CONFIG);
-    machine.put(&here().join("guest"), "/srv/guest");
-    machine.run(&["install", "-m755", "/srv/guest/network-facts", "/usr/local/sbin/facts-more"]);
-    let read =
-        |name: &str| std::fs::read_to_string(here().join(name)).unwrap_or_else(|e| fail(&e.to_string()));
+    put_facts(&machine);
     machine.cable(NICS, &read("lib/two-wires"));
     machine.make_disk();
     let boot = machine.boot_vm();
@@ -118,4 +128,97 @@ fn netplan() {
 fn network_manager() {
     let file = "/etc/NetworkManager/system-connections/cloud-init-eth1.nmconnection";
     boots("network-manager", "NetworkManager", file);
+}
+
+const SECOND: &str = "\
+version: 2
+ethernets:
+  eth0:
+    addresses: [10.70.0.5/24, \"fd00:70::5/64\"]
+    routes: [{to: 0.0.0.0/0, via: 10.70.0.1}, {to: \"::/0\", via: \"fd00:70::1\"}]
+  eth1:
+    addresses: [10.71.0.5/24, \"fd00:71::5/64\"]
+    routes: [{to: 0.0.0.0/0, via: 10.71.0.1, table: 101}, {to: \"::/0\", via: \"fd00:71::1\", table: 101}]
+    routing-policy: [{from: 10.71.0.5, table: 101}, {from: \"fd00:71::5\", table: 101, priority: 30}]
+";
+
+/// Each address was asked from another subnet, and answered through the NIC that has it.
+fn answers(boot: &Facts, of: &[(&str, &str)]) {
+    let (seen, reached) = (boot.text("more"), boot.text("reached"));
+    let story = format!("{seen}\n{reached}\n{}", boot.story());
+    for (address, nic) in of {
+        let answer = format!("answer from {address}: {nic}");
+        assert!(seen.lines().any(|l| l == answer), "no '{answer}'\n{story}");
+        let greeting = format!("{address} SSH-2.0-");
+        assert!(reached.lines().any(|l| l.starts_with(&greeting)), "{address} is silent\n{story}");
+    }
+    assert!(boot.text("status").contains("errors: []"), "{story}");
+    assert_eq!(boot.text("failed"), "", "{story}");
+}
+
+/// `routing-policy` of version 2 through networkd, in a container: names are enough to know its NICs by.
+#[test]
+fn a_second_nic_answers_for_itself() {
+    let machine = Machine::new("network-policy");
+    let seed = "/var/lib/cloud/seed/nocloud";
+    machine.write(&format!("{seed}/meta-data"), "instance-id: i-policy\nlocal-hostname: wired\n");
+    machine.write(&format!("{seed}/user-data"), "#cloud-config\nssh_genkeytypes: [ed25519]\n");
+    machine.write(&format!("{seed}/network-config"), SECOND);
+    put_facts(&machine);
+    let of = [("10.70.0.5", "eth0"), ("fd00:70::5", "eth0"), ("10.71.0.5", "eth1"), ("fd00:71::5", "eth1")];
+    let ask = of.map(|(address, _)| address).join(" ");
+    machine.cable(NICS, &format!("ASK='{ask}'\n{}", read("lib/two-subnets")));
+    answers(&machine.boot(), &of);
+}
+
+/// What the metadata of EC2 says of a second NIC through netplan: its router is asked for by DHCP, its addresses have
+/// rules and a table. In a virtual machine, as netplan asks for permanent addresses.
+#[test]
+fn a_second_nic_of_ec2() {
+    let machine = Machine::with("network-ec2", SERVICES);
+    machine.run(&["dpkg", "--purge", "ifupdown", "network-manager"]);
+    machine.install();
+    put_facts(&machine);
+    let served = machine.scratch("served");
+    let nic = |number: usize, mac: &str, addresses: &str| {
+        serde_json::json!({
+            "device-number": number.to_string(), "mac": mac, "local-ipv4s": addresses,
+            "subnet-ipv4-cidr-block": format!("10.7{number}.0.0/24"),
+        })
+    };
+    let macs: Vec<&str> = NICS.lines().filter_map(|line| line.split(' ').nth(1)).collect();
+    let server = serde_json::json!({
+        "versions": ["2021-03-23", "latest"],
+        "token": {
+            "method": "PUT", "path": "/latest/api/token", "ttl": "X-aws-ec2-metadata-token-ttl-seconds",
+            "header": "X-aws-ec2-metadata-token",
+        },
+        "tree": {
+            "meta-data": {
+                "instance-id": "i-0policy", "local-hostname": "wired", "mac": macs[0],
+                "network": { "interfaces": { "macs": {
+                    macs[0]: nic(0, macs[0], "10.70.0.5"),
+                    macs[1]: nic(1, macs[1], "10.71.0.5\n10.71.0.6"),
+                } } },
+            },
+            "user-data": "#cloud-config\nssh_genkeytypes: [ed25519]\n",
+        },
+    });
+    tests::write(&served.join("server.json"), server.to_string());
+    let of = [("10.70.0.5", "eth0"), ("10.71.0.5", "eth1"), ("10.71.0.6", "eth1")];
+    let mut cloud = String::new();
+    let (lib, ask) = (here().join("lib"), of.map(|(address, _)| address).join(" "));
+    let _ = writeln!(cloud, "LIB='{}' SERVER='{}' ASK='{ask}'", lib.display(), served.display());
+    machine.cable(NICS, &(cloud + &read("lib/two-subnets")));
+    machine.make_disk();
+    let id = "serial=ec2abc12-3456-7890-abcd-ef0123456789,uuid=ec2abc12-3456-7890-abcd-ef0123456789";
+    let firmware = format!("type=1,manufacturer=Amazon EC2,product=t3.micro,{id}");
+    let boot = machine.boot_vm_with(&["-smbios", &firmware]);
+    answers(&boot, &of);
+    let seen = boot.text("more");
+    for rule in ["10.71.0.5", "10.71.0.6"] {
+        let line = |l: &str| l.starts_with("rule ") && l.contains(&format!("from {rule} lookup 101"));
+        assert!(seen.lines().any(line), "no rule for {rule}\n{seen}");
+    }
+    assert_eq!(boot.text("cloud-id"), "aws", "{seen}");
 }

@@ -54,6 +54,8 @@ pub struct Applied {
     pub links: Vec<String>,
     /// Files that somebody edited: kept as they are, or their place when they had to give way.
     pub kept: Vec<String>,
+    /// What is odd about the configuration; logged.
+    pub findings: Findings,
     /// What went wrong and was survived; each was logged.
     pub problems: Vec<String>,
     /// As `problems`, but so grave that the stage counts as failed.
@@ -98,7 +100,6 @@ pub fn apply(sys: &System, plan: &Plan<'_>) -> Result<Applied> {
     let renderer = render::choose(sys, plan.renderers).map_err(system::Error::new)?;
     let target = Target::of(plan.distro).on(sys);
     let rendered = render::render(config, renderer, &target, &known).map_err(system::Error::new)?;
-    let mut odd: Vec<String> = rendered.findings.iter().map(ToString::to_string).collect();
     let record_path = format!("{}/{RECORD}", plan.data_dir);
     let mut record = Record::read(sys, &record_path);
     let is_verbatim = renderer.verbatim.is_some() && config.as_map().and_then(parse::version) == Some(2);
@@ -110,15 +111,19 @@ pub fn apply(sys: &System, plan: &Plan<'_>) -> Result<Applied> {
             applied.links = parsed.model.links.into_iter().map(|l| l.name).collect();
         }
         // netplan got it as it is and may make more of it.
-        Err(message) => odd.push(message),
+        Err(message) => {
+            warning!(sys, "{message}");
+            applied.problems.push(message);
+        }
     }
-    for text in odd.iter().take(MOST_SAID) {
-        warning!(sys, "{text}");
+    for finding in rendered.findings.iter().take(MOST_SAID) {
+        warning!(sys, "{finding}");
     }
-    if odd.len() > MOST_SAID {
-        warning!(sys, "{} more remarks on the network configuration", odd.len() - MOST_SAID);
+    let more = rendered.findings.iter().skip(MOST_SAID).count();
+    if more > 0 {
+        warning!(sys, "{more} more remarks on the network configuration");
     }
-    applied.problems.extend(odd);
+    applied.findings = rendered.findings;
     // No fault of anybody's: for the log, not for the status.
     for text in rendered.lost.iter().take(MOST_SAID) {
         info!(sys, "{text}");
@@ -420,7 +425,10 @@ mod tests {
         assert_eq!(applied.renderer, Some("networkd"));
         let unit = "/etc/systemd/network/10-cloud-init-eth0.network";
         assert_eq!(applied.files, [(unit.to_string(), Change::Created)]);
-        assert_eq!((applied.links.as_slice(), applied.problems.len()), (&["eth0".to_string()][..], 1));
+        assert_eq!(
+            (applied.links.as_slice(), applied.findings.iter().count()),
+            (&["eth0".to_string()][..], 1)
+        );
         let kept = sys.read_text("/run/cloud-init/network-config.json").unwrap();
         assert!(kept.starts_with(
             "{\n \"ethernets\": {\n  \"eth0\": {\n   \"dhcp4\": true,\n   \"x\": \"\\u00fc\"\n"
@@ -525,7 +533,7 @@ mod tests {
         let unit = "/etc/systemd/network/10-cloud-init-eth0.network";
         let part = decision("version: 2\nethernets: {eth0: {dhcp6: true, addresses: [x]}}\n");
         // Better than nothing for a machine that has nothing.
-        assert_eq!(apply(&sys, &plan(&part)).unwrap().problems.len(), 1);
+        assert_eq!(apply(&sys, &plan(&part)).unwrap().findings.iter().count(), 1);
         assert!(sys.read_text(unit).unwrap().contains("DHCP=ipv6"));
         apply(&sys, &plan(&decision("version: 2\nethernets: {eth0: {dhcp4: true}}\n"))).unwrap();
         let error = apply(&sys, &plan(&part)).unwrap_err().to_string();

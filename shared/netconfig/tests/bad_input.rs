@@ -104,7 +104,7 @@ fn said_with_the_place_and_the_rest_rendered() {
             v2,
             "bridges:\n  br0: {interfaces: [good, br1], parameters: {sp: 1}}\n  br1: {interfaces: [br0, good]}\n  br2: {}\nvlans:\n  v: {id: 3}\n",
             &[
-                "net:5:47: network.bridges.br0.parameters.sp: unknown option of a bridge",
+                "net:5:47: network.bridges.br0.parameters.sp: unknown key; did you mean 'stp'?",
                 "net:7:8: network.bridges.br2.interfaces: required, but missing",
                 "net:9:6: network.vlans.v.link: required, but missing: left out",
                 "net:6:3: network.br1: its port good belongs to br0 already",
@@ -433,4 +433,15 @@ fn ten_megabytes() {
     assert!(bytes > 10_000_000, "{bytes}");
     // Generous, for a busy machine and a build without optimization.
     assert!(large < 60.0 && large < 30.0 * small.max(0.05), "{small} s, {large} s");
+}
+
+/// netplan gets version 2 as it is, so that what it learns works without us; what is most likely misspelled is told.
+#[test]
+fn netplan_gets_what_nobody_knows() {
+    let text = "version: 2\nethernets:\n  e0: {adresses: [10.0.0.2/24], critical: true}\n";
+    let target = netconfig::Target::of("debian");
+    let done = netconfig::convert("yaml", "net", text, "netplan", &target, &Known::default()).unwrap();
+    let said: Vec<String> = done.findings.iter().map(ToString::to_string).collect();
+    assert_eq!(said, ["net:3:8: network.ethernets.e0.adresses: unknown key; did you mean 'addresses'?"]);
+    assert!(done.files[0].content.contains("adresses:"), "{}", done.files[0].content);
 }

@@ -66,5 +66,7 @@ fn convert(machine: &Machine, args: &NetConvert) -> Result<()> {
     if let Some(after) = renderer.after.filter(|_| !below.is_live()) {
         after(&below)?;
     }
+    // The program ends here: thousands of values need not be given back one by one.
+    std::mem::forget((config, rendered));
     Ok(())
 }

@@ -164,6 +164,8 @@ fn of_instance(machine: &Machine) -> Vec<Part> {
 struct Look {
     text: String,
     findings: Vec<Finding>,
+    /// Said, and no reason to call the file invalid.
+    remarks: Vec<Finding>,
 }
 
 /// Why a file is not judged.
@@ -203,7 +205,11 @@ fn look(machine: &Machine, sys: &System, part: &Part, args: &Schema) -> Result<L
                 let message = format!(
                     "Unrecognized user-data header in {path}.\nExpected first line to be one of: {HEADERS}"
                 );
-                return Ok(Look { findings: vec![format_error(path, 1, 1, message)], text });
+                return Ok(Look {
+                    findings: vec![format_error(path, 1, 1, message)],
+                    remarks: Vec::new(),
+                    text,
+                });
             }
         }
     }
@@ -212,13 +218,14 @@ fn look(machine: &Machine, sys: &System, part: &Part, args: &Schema) -> Result<L
         Err(bad) => {
             let message = format!("File {path} is not valid YAML. {}", bad.message);
             let found = format_error(path, bad.at.line.max(1), bad.at.column.max(1), message);
-            return Ok(Look { findings: vec![found], text });
+            return Ok(Look { findings: vec![found], remarks: Vec::new(), text });
         }
     };
     if parsed.root.as_map().is_none() {
         println!("Invalid {}", part.name);
         eprintln!("Error: {} {path} is not a YAML dict.\n", part.sort.word());
-        return Ok(Look { findings: vec![not_a_map(&parsed.root)], text: String::new() });
+        let findings = vec![not_a_map(&parsed.root)];
+        return Ok(Look { findings, remarks: Vec::new(), text: String::new() });
     }
     let findings = match part.sort {
         Sort::CloudConfig => schema::cloud_config(&parsed.root, &modules::belongs),
@@ -231,12 +238,20 @@ fn look(machine: &Machine, sys: &System, part: &Part, args: &Schema) -> Result<L
             schema::network(&parsed.root)
         }
     };
+    // Upstream's schema takes any key of a device, as netplan may have learned it since.
+    let remarks = match part.sort {
+        Sort::CloudConfig => Vec::new(),
+        Sort::NetworkConfig => {
+            let unknown = netconfig::parse::unknown_keys(&parsed.root);
+            unknown.iter().filter(|f| !findings.iter().any(|other| other.at == f.at)).cloned().collect()
+        }
+    };
     let mut all = Findings::default();
     parsed.findings.into_iter().for_each(|f| all.push(f));
     all.extend(findings);
     let mut findings: Vec<Finding> = all.iter().cloned().collect();
     findings.sort_by(|a, b| a.key.cmp(&b.key));
-    Ok(Look { text, findings })
+    Ok(Look { text, findings, remarks })
 }
 
 /// Marks the whole document as none; its message was printed.
@@ -297,6 +312,9 @@ impl Look {
     fn print(&self, part: &Part, args: &Schema, several: bool, indent: &str) {
         if self.text.is_empty() {
             return;
+        }
+        for remark in &self.remarks {
+            eprintln!("{indent}WARNING: {remark}");
         }
         if args.annotate && self.findings.iter().any(|f| f.kind != Kind::Duplicate) {
             self.print_annotated(indent);

@@ -98,6 +98,10 @@ fn schema_of_files() {
     machine.put("good", "#cloud-config\nhostname: h\n");
     machine.put("script", "#!/bin/sh\n");
     machine.put("network", "version: 2\nethernets: {e0: {dhcp4: maybe}}\n");
+    machine.put(
+        "misspelled",
+        "version: 2\nethernets: {e0: {adresses: [10.0.0.2/24], match: {mac: x}, critical: true}}\n",
+    );
     machine.put("broken", "#cloud-config\na: [\n");
     machine.put("nothing", "");
     let file = |name: &str| machine.root.join(name).display().to_string();
@@ -147,6 +151,20 @@ fn schema_of_files() {
             && err.contains("Invalid schema: network-config"),
         "{err}"
     );
+    // A device's unknown key is told, and once; only where upstream's schema is closed is it an error.
+    let wrong = file("misspelled");
+    let (code, out, err) = run(&["-t", "network-config", "-c", &wrong]);
+    let told = format!(
+        "WARNING: {wrong}:2:18: network.ethernets.e0.adresses: unknown key; did you mean 'addresses'?\n\
+         Error: Cloud config schema errors: ethernets.e0.match.mac: unknown key ({wrong}:2:51)\n\n\
+         Error: Invalid schema: network-config\n\n"
+    );
+    assert_eq!((code, out.as_str(), err), (1, format!("Invalid network-config {wrong}\n").as_str(), told));
+    machine.put("misspelled", "version: 2\nvlans: {v: {id: 1, link: e0, adresses: []}}\n");
+    let (code, out, err) = run(&["-t", "network-config", "-c", &wrong]);
+    let told =
+        format!("WARNING: {wrong}:2:30: network.vlans.v.adresses: unknown key; did you mean 'addresses'?\n");
+    assert_eq!((code, out, err), (0, format!("Valid schema {wrong}\n"), told));
     let (code, _, err) = run(&["-c", &file("broken")]);
     assert!(code == 1 && err.contains("errors: format-l"), "{err}");
     let (code, out, _) = run(&["-c", &file("nothing")]);

@@ -79,6 +79,7 @@ impl Stage {
                 for (path, change) in &applied.files {
                     info!(self.sys, "{path}: {change:?}");
                 }
+                self.note_findings(&applied.findings);
                 if !applied.kept.is_empty() {
                     self.set_extra("network_files_edited", &applied.kept.join(" "));
                 }

@@ -266,32 +266,24 @@ impl Stage {
         self.status.set_extra(key, text.into());
     }
 
-    /// Tells what is wrong, unknown or deprecated in a configuration: on the console, in the log, and in status.json,
-    /// where the three are kept apart.
+    /// Tells what is wrong, unknown or deprecated in a configuration: on the console, in the log, and in status.json.
     pub fn report(&mut self, findings: &config::Findings) {
-        let mut told: std::collections::BTreeMap<&str, Vec<String>> = std::collections::BTreeMap::new();
-        for (i, finding) in findings.iter().enumerate() {
-            if i == MOST_FINDINGS {
-                let more = findings.iter().count() - i;
-                warning!(
-                    self.sys,
-                    "{more} more findings in the configuration; see cloud-init schema --system"
-                );
-                break;
+        for finding in findings.iter().take(MOST_FINDINGS) {
+            match finding.kind {
+                config::Kind::Deprecated => system::deprecated!(self.sys, "{finding}"),
+                _ => warning!(self.sys, "{finding}"),
             }
-            let kind = match finding.kind {
-                config::Kind::Deprecated => {
-                    system::deprecated!(self.sys, "{finding}");
-                    "deprecated"
-                }
-                kind => {
-                    warning!(self.sys, "{finding}");
-                    if kind == config::Kind::Unknown { "unknown" } else { "wrong" }
-                }
-            };
-            told.entry(kind).or_default().push(finding.to_string());
         }
-        if told.is_empty() {
+        let more = findings.iter().skip(MOST_FINDINGS).count();
+        if more > 0 {
+            warning!(self.sys, "{more} more findings in the configuration; see cloud-init schema --system");
+        }
+        self.note_findings(findings);
+    }
+
+    /// Puts what was told into status.json, where wrong, unknown and deprecated are kept apart.
+    pub fn note_findings(&mut self, findings: &config::Findings) {
+        if findings.is_empty() {
             return;
         }
         let mut all = serde_json::json!({ "wrong": [], "unknown": [], "deprecated": [] });
@@ -300,14 +292,16 @@ impl Stage {
                 all[kind] = texts.clone();
             }
         }
-        for (kind, texts) in told {
-            if let Some(list) = all[kind].as_array_mut() {
-                // Later stages read the same files and have the same to say.
-                for text in texts.into_iter().map(serde_json::Value::from) {
-                    if !list.contains(&text) {
-                        list.push(text);
-                    }
-                }
+        for finding in findings.iter().take(MOST_FINDINGS) {
+            let kind = match finding.kind {
+                config::Kind::Deprecated => "deprecated",
+                config::Kind::Unknown => "unknown",
+                config::Kind::Wrong | config::Kind::Duplicate => "wrong",
+            };
+            let text = serde_json::Value::from(finding.to_string());
+            // Later stages read the same files and have the same to say.
+            if let Some(list) = all[kind].as_array_mut().filter(|list| !list.contains(&text)) {
+                list.push(text);
             }
         }
         self.status.set_extra("config_findings", all);

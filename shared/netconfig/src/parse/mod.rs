@@ -9,6 +9,7 @@ mod check;
 mod ec2;
 pub mod eni;
 pub mod kernel;
+mod keys;
 pub mod klibc;
 mod network_data;
 mod options;
@@ -21,6 +22,7 @@ use std::collections::HashMap;
 
 use config::{Findings, Kind, Map, Mark, Node, Value};
 
+pub use keys::unknown as unknown_keys;
 pub use network_data::{needed_macs, to_v1 as network_data_to_v1};
 pub use options::{BOND, BRIDGE, BondKey, BridgeKey, Unit};
 

@@ -6,26 +6,7 @@ use crate::model::{Dhcp, Dns, Link, LinkKind, Method, Subnet};
 
 use super::address::{self, Written, is_ipv6};
 use super::builder::{Builder, join, maybe_truth};
-use super::{BOND, BRIDGE, Known, Parsed, refusal};
-
-/// Keys of every device.
-const SHARED: [&str; 14] = [
-    "dhcp4",
-    "dhcp6",
-    "dhcp4-overrides",
-    "dhcp6-overrides",
-    "addresses",
-    "gateway4",
-    "gateway6",
-    "mtu",
-    "nameservers",
-    "routes",
-    "routing-policy",
-    "renderer",
-    "dhcp4domain",
-    "dhcp6domain",
-];
-const ETHERNET: [&str; 6] = ["match", "set-name", "wakeonlan", "accept-ra", "optional", "dhcp-identifier"];
+use super::{BOND, BRIDGE, Known, Parsed, keys, refusal};
 
 type Read = fn(&mut Builder, &str, &Node, &str, &Known) -> Result<(), String>;
 
@@ -39,13 +20,11 @@ pub fn parse(config: &Node, known: &Known) -> Result<Parsed, String> {
         let name = section.scalar_text().unwrap_or_default();
         if name == "wifis" {
             build.wrong(section, "network.wifis", "only netplan can set up wireless devices: left out");
-        } else if !["version", "renderer"].contains(&&*name)
-            && !SECTIONS.iter().any(|(known, _)| *known == name)
-        {
-            let message = "only netplan can do that: left out";
-            build.findings.add(Kind::Unknown, &section.at, join("network", &name), message);
+        } else if keys::is_netplans_section(&name) {
+            build.findings.add(Kind::Unknown, &section.at, join("network", &name), NETPLANS);
         }
     }
+    build.findings.extend(keys::unknown(config));
     for (name, read) in SECTIONS {
         let Some(devices) = config.get(name).filter(|n| !n.is_null()) else { continue };
         let path = join("network", name);
@@ -61,11 +40,23 @@ pub fn parse(config: &Node, known: &Known) -> Result<Parsed, String> {
                 build.lose(device, &path, format!("expected a map, found {}", device.kind()));
                 continue;
             }
+            netplans(&mut build, name, device, &path);
             read(&mut build, &id, device, &path, known)?;
         }
         own_servers(&mut build, map, &path);
     }
     Ok(build.done())
+}
+
+const NETPLANS: &str = "only netplan can do that: left out";
+
+/// Notes a device's keys that only netplan reads.
+fn netplans(build: &mut Builder, section: &str, device: &Node, path: &str) {
+    for (key, _) in device.as_map().into_iter().flat_map(Map::iter) {
+        if let Some(name) = key.as_str().filter(|name| keys::is_netplans(section, name)) {
+            build.findings.add(Kind::Unknown, &key.at, join(path, name), NETPLANS);
+        }
+    }
 }
 
 /// What every device has.
@@ -106,11 +97,9 @@ fn rules(build: &mut Builder, device: &Node, path: &str) -> Vec<Node> {
 }
 
 fn ethernet(build: &mut Builder, id: &str, device: &Node, path: &str, known: &Known) -> Result<(), String> {
-    build.unknown_keys(device, path, &[&SHARED[..], &ETHERNET[..]].concat());
     let mut link = core(build, id, device, path, LinkKind::Physical)?;
     if let Some(matched) = build.map(device, path, "match") {
         let at = join(path, "match");
-        build.unknown_keys(matched, &at, &["macaddress", "driver", "name"]);
         link.mac = build.mac(matched, &at, "macaddress");
         // netplan takes a list of drivers; one line can only name one.
         link.driver = match matched.get("driver").map(|n| &n.value) {
@@ -139,7 +128,6 @@ fn members(build: &mut Builder, device: &Node, path: &str) -> Vec<String> {
 }
 
 fn bond(build: &mut Builder, id: &str, device: &Node, path: &str, _: &Known) -> Result<(), String> {
-    build.unknown_keys(device, path, &[&SHARED[..], &["interfaces", "parameters", "macaddress"]].concat());
     let mut link = core(build, id, device, path, LinkKind::Bond)?;
     link.mac = build.mac(device, path, "macaddress");
     let at = join(path, "parameters");
@@ -149,7 +137,10 @@ fn bond(build: &mut Builder, id: &str, device: &Node, path: &str, _: &Known) -> 
             Some(known) => {
                 link.params.insert(format!("bond-{}", known.flat), value.clone());
             }
-            None => build.findings.add(Kind::Unknown, &key.at, join(&at, &name), "unknown option of a bond"),
+            None if keys::BOND_NETPLAN.contains(&&*name) => {
+                build.findings.add(Kind::Unknown, &key.at, join(&at, &name), NETPLANS);
+            }
+            None => {}
         }
     }
     let members = members(build, device, path);
@@ -167,7 +158,6 @@ fn parameters<'a>(
 }
 
 fn bridge(build: &mut Builder, id: &str, device: &Node, path: &str, _: &Known) -> Result<(), String> {
-    build.unknown_keys(device, path, &[&SHARED[..], &["interfaces", "parameters", "macaddress"]].concat());
     let mut link = core(build, id, device, path, LinkKind::Bridge)?;
     link.mac = build.mac(device, path, "macaddress");
     let at = join(path, "parameters");
@@ -177,9 +167,10 @@ fn bridge(build: &mut Builder, id: &str, device: &Node, path: &str, _: &Known) -
             Some(known) => {
                 link.params.insert(known.flat, value.clone());
             }
-            None => {
-                build.findings.add(Kind::Unknown, &key.at, join(&at, &name), "unknown option of a bridge")
+            None if keys::BRIDGE_NETPLAN.contains(&&*name) => {
+                build.findings.add(Kind::Unknown, &key.at, join(&at, &name), NETPLANS);
             }
+            None => {}
         }
     }
     link.ports = members(build, device, path);
@@ -190,7 +181,6 @@ fn bridge(build: &mut Builder, id: &str, device: &Node, path: &str, _: &Known) -
 }
 
 fn vlan(build: &mut Builder, id: &str, device: &Node, path: &str, _: &Known) -> Result<(), String> {
-    build.unknown_keys(device, path, &[&SHARED[..], &["id", "link", "macaddress"]].concat());
     for key in ["id", "link"] {
         if device.get(key).is_none() {
             build.lose(device, &join(path, key), "required, but missing");
@@ -220,7 +210,6 @@ fn subnets(build: &mut Builder, device: &Node, path: &str) -> Result<Vec<Subnet>
     let mut gateways = [build.some_text(device, path, "gateway4"), build.some_text(device, path, "gateway6")];
     let mut servers = build.map(device, path, "nameservers").map(|node| {
         let at = join(path, "nameservers");
-        build.unknown_keys(node, &at, &["addresses", "search"]);
         build.dns(node, &at, "addresses", "search")
     });
     for (i, item) in build.list(device, path, "addresses").iter().enumerate() {

@@ -150,7 +150,7 @@ pub fn render(config: &Node, renderer: &Renderer, target: &Target, known: &Known
     if let Some(verbatim) = renderer.verbatim
         && config.as_map().and_then(parse::version) == Some(2)
     {
-        return verbatim(config, target);
+        return Ok(Rendered { findings: parse::unknown_keys(config), ..verbatim(config, target)? });
     }
     let parsed = parse::parse(config, known)?;
     let mut done = (renderer.render)(&parsed.model, target)?;

@@ -1,0 +1,278 @@
+//! The keys of version 2, netplan's language, as far as they are known: those that are read here, and those that netplan
+//! alone reads. A key that is neither is most likely misspelled. netplan learns new ones, so it is a remark and no
+//! error, and nothing is left out because of it.
+
+use config::{Findings, Kind, Map, Node, Value, nearest};
+
+use super::builder::join;
+use super::{BOND, BRIDGE, unwrap, version};
+
+/// What every device may have and is read here.
+const SHARED: &[&str] = &[
+    "addresses",
+    "routes",
+    "mtu",
+    "nameservers",
+    "dhcp4",
+    "dhcp6",
+    "gateway4",
+    "gateway6",
+    "dhcp4-overrides",
+    "dhcp6-overrides",
+    "routing-policy",
+    "renderer",
+    "dhcp4domain",
+    "dhcp6domain",
+];
+
+/// What every device may have for netplan.
+const SHARED_NETPLAN: &[&str] = &[
+    "accept-ra",
+    "activation-mode",
+    "critical",
+    "dhcp-identifier",
+    "hairpin",
+    "ignore-carrier",
+    "ipv6-address-generation",
+    "ipv6-address-token",
+    "ipv6-mtu",
+    "ipv6-privacy",
+    "link-local",
+    "macaddress",
+    "neigh-suppress",
+    "networkmanager",
+    "openvswitch",
+    "optional",
+    "optional-addresses",
+    "port-mac-learning",
+    "ra-overrides",
+];
+
+/// A section of version 2: its name, what its devices have that is read here, and what they have for netplan. One
+/// without the former is netplan's alone.
+struct Section {
+    name: &'static str,
+    read: &'static [&'static str],
+    netplan: &'static [&'static str],
+}
+
+const MEMBERS: &[&str] = &["interfaces", "parameters", "macaddress"];
+
+const SECTIONS: &[Section] = &[
+    Section {
+        name: "ethernets",
+        read: &["match", "set-name", "wakeonlan", "accept-ra", "optional", "dhcp-identifier"],
+        netplan: &[
+            "auth",
+            "delay-virtual-functions-rebind",
+            "embedded-switch-mode",
+            "emit-lldp",
+            "generic-receive-offload",
+            "generic-segmentation-offload",
+            "infiniband-mode",
+            "large-receive-offload",
+            "link",
+            "receive-checksum-offload",
+            "tcp-segmentation-offload",
+            "tcp6-segmentation-offload",
+            "transmit-checksum-offload",
+            "virtual-function-count",
+        ],
+    },
+    Section { name: "bonds", read: MEMBERS, netplan: &[] },
+    Section { name: "bridges", read: MEMBERS, netplan: &[] },
+    Section { name: "vlans", read: &["id", "link", "macaddress"], netplan: &[] },
+];
+
+/// Those that netplan alone can set up: what their devices have is its business.
+const NETPLAN_SECTIONS: &[&str] = &[
+    "wifis",
+    "modems",
+    "tunnels",
+    "vrfs",
+    "dummy-devices",
+    "virtual-ethernets",
+    "nm-devices",
+    "openvswitch",
+];
+
+/// The keys of the maps (or lists of maps) that a device has.
+const INNER: &[(&str, &[&str])] = &[
+    (
+        "routes",
+        &[
+            "to",
+            "via",
+            "metric",
+            "table",
+            "mtu",
+            "on-link",
+            "scope",
+            "type",
+            "from",
+            "advertised-mss",
+            "advertised-receive-window",
+            "congestion-window",
+        ],
+    ),
+    ("nameservers", &["addresses", "search"]),
+    ("match", &["macaddress", "driver", "name"]),
+    ("routing-policy", &["from", "to", "table", "priority", "mark", "type-of-service"]),
+    ("dhcp4-overrides", OVERRIDES),
+    ("dhcp6-overrides", OVERRIDES),
+];
+
+const OVERRIDES: &[&str] = &[
+    "hostname",
+    "route-metric",
+    "send-hostname",
+    "use-dns",
+    "use-domains",
+    "use-hostname",
+    "use-mtu",
+    "use-ntp",
+    "use-routes",
+];
+
+/// Options of bonds and bridges that netplan has beside those in [`BOND`] and [`BRIDGE`].
+pub(super) const BOND_NETPLAN: &[&str] = &["all-members-active", "packets-per-member", "resend-igmp"];
+pub(super) const BRIDGE_NETPLAN: &[&str] = &["aging-time"];
+
+/// The keys of a configuration of version 2 that nobody knows, each with its place and the key that was most likely
+/// meant. Of any other configuration none.
+pub fn unknown(config: &Node) -> Findings {
+    let mut found = Findings::default();
+    let config = unwrap(config);
+    let Some(map) = config.as_map().filter(|map| version(map) == Some(2)) else { return found };
+    for (key, devices) in map.iter() {
+        let name = key.as_str().unwrap_or_default();
+        let Some(section) = SECTIONS.iter().find(|s| s.name == name) else {
+            let others = ["version", "renderer"];
+            if !NETPLAN_SECTIONS.contains(&name) && !others.contains(&name) {
+                let known = SECTIONS.iter().map(|s| s.name).chain(NETPLAN_SECTIONS.iter().copied());
+                note(&mut found, key, "network", known);
+            }
+            continue;
+        };
+        for (id, device) in devices.as_map().into_iter().flat_map(Map::iter) {
+            let path = || join(&join("network", name), &id.scalar_text().unwrap_or_default());
+            of_device(&mut found, section, device, &path);
+        }
+    }
+    found
+}
+
+fn of_device(found: &mut Findings, section: &Section, device: &Node, path: &dyn Fn() -> String) {
+    let lists = [SHARED, section.read, SHARED_NETPLAN, section.netplan];
+    for (key, value) in device.as_map().into_iter().flat_map(Map::iter) {
+        let name = key.as_str().unwrap_or_default();
+        if !lists.iter().any(|list| list.contains(&name)) {
+            note(found, key, &path(), lists.iter().flat_map(|list| list.iter().copied()));
+            continue;
+        }
+        if name == "parameters" {
+            let at = || join(&path(), name);
+            if section.name == "bonds" {
+                let also = BOND.iter().filter_map(|k| k.also);
+                let known = BOND.iter().map(|k| k.netplan).chain(also).chain(BOND_NETPLAN.iter().copied());
+                of_map(found, value, &at, known);
+            } else {
+                let known = BRIDGE.iter().map(|k| k.netplan).chain(BRIDGE_NETPLAN.iter().copied());
+                of_map(found, value, &at, known);
+            }
+        } else if let Some((_, known)) = INNER.iter().find(|(of, _)| *of == name) {
+            match &value.value {
+                Value::Seq(items) => {
+                    for (i, item) in items.iter().enumerate() {
+                        let at = || format!("{}[{i}]", join(&path(), name));
+                        of_map(found, item, &at, known.iter().copied());
+                    }
+                }
+                _ => of_map(found, value, &|| join(&path(), name), known.iter().copied()),
+            }
+        }
+    }
+}
+
+fn of_map<'k>(
+    found: &mut Findings,
+    map: &Node,
+    path: &dyn Fn() -> String,
+    known: impl Iterator<Item = &'k str> + Clone,
+) {
+    for (key, _) in map.as_map().into_iter().flat_map(Map::iter) {
+        if !key.as_str().is_some_and(|name| known.clone().any(|k| k == name)) {
+            note(found, key, &path(), known.clone());
+        }
+    }
+}
+
+fn note<'k>(found: &mut Findings, key: &Node, path: &str, known: impl Iterator<Item = &'k str>) {
+    let name = key.scalar_text().unwrap_or_default();
+    let hint = nearest(&name, known).map(|near| format!("; did you mean '{near}'?"));
+    let message = format!("unknown key{}", hint.unwrap_or_default());
+    found.add(Kind::Unknown, &key.at, join(path, &name), message);
+}
+
+/// Whether netplan has such a section and nobody else.
+pub(super) fn is_netplans_section(name: &str) -> bool {
+    NETPLAN_SECTIONS.contains(&name)
+}
+
+/// Whether netplan has such a key for devices of a section, and nothing here reads it there.
+pub(super) fn is_netplans(section: &str, key: &str) -> bool {
+    SECTIONS.iter().find(|s| s.name == section).is_some_and(|s| {
+        !SHARED.contains(&key)
+            && !s.read.contains(&key)
+            && (SHARED_NETPLAN.contains(&key) || s.netplan.contains(&key))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nobody_knows() {
+        for (text, expected) in [
+            ("{version: 2, ethernets: {e0: {dhcp4: true, critical: true, link-local: []}}}", &[][..]),
+            ("{version: 1, ethernet: 3}", &[]),
+            ("{network: {version: 2, wifis: {w0: {access-point: {}}}, openvswitch: {}}}", &[]),
+            (
+                "{version: 2, ethernets: {e0: {adresses: [10.0.0.2/24], zzz: 1}}}",
+                &[
+                    "1:31: network.ethernets.e0.adresses: unknown key; did you mean 'addresses'?",
+                    "1:56: network.ethernets.e0.zzz: unknown key",
+                ],
+            ),
+            (
+                "{version: 2, ethernet: {}, bonds: {b: {paramaters: {}, parameters: {mod: 4, resend-igmp: 1}}}}",
+                &[
+                    "1:14: network.ethernet: unknown key; did you mean 'ethernets'?",
+                    "1:40: network.bonds.b.paramaters: unknown key; did you mean 'parameters'?",
+                    "1:69: network.bonds.b.parameters.mod: unknown key; did you mean 'mode'?",
+                ],
+            ),
+            (
+                "{version: 2, vlans: {v: {id: 1, link: e, routes: [{to: default, vai: x}], match: 7,\n\
+                 routing-policy: [{form: x}, 3], dhcp4-overrides: {use-mtus: no}, 7: x}}}",
+                &[
+                    "1:65: network.vlans.v.routes[0].vai: unknown key",
+                    "1:75: network.vlans.v.match: unknown key",
+                    "2:19: network.vlans.v.routing-policy[0].form: unknown key",
+                    "2:51: network.vlans.v.dhcp4-overrides.use-mtus: unknown key; did you mean 'use-mtu'?",
+                    "2:66: network.vlans.v.7: unknown key",
+                ],
+            ),
+            (
+                "{version: 2, bridges: {b: {parameters: {stb: on}}, c: nothing}}",
+                &["1:41: network.bridges.b.parameters.stb: unknown key; did you mean 'stp'?"],
+            ),
+        ] {
+            let root = config::yaml::parse("t", text).unwrap().root;
+            let found: Vec<String> =
+                unknown(&root).iter().map(|f| f.to_string().replacen("t:", "", 1)).collect();
+            assert_eq!(found, expected, "{text}");
+        }
+    }
+}
