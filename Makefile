@@ -86,8 +86,11 @@ unit:
 # Growth of partitions and file systems, and labelled disks: on loop devices, as root.
 devices: root
 	@[ -e /dev/loop-control ] || { echo 'make: disks are tested on loop devices, which this host does not have' >&2; exit 1; }
-	CARGO_TARGET_$(HOST)_RUNNER='$(AS_ROOT)' $(RUN) $(CARGO) test --no-fail-fast -p modules --lib -j $(JOBS) growth -- --include-ignored --skip as_growpart_does
-	CARGO_TARGET_$(HOST)_RUNNER='$(AS_ROOT)' $(RUN) $(CARGO) test --no-fail-fast -p datasource --test disks -j $(JOBS)
+	@ext4=$$($(AS_ROOT) sed -n 's/^CapEff:[[:space:]]*//p' /proc/self/status); left_out=''; \
+	[ $$((0x$$ext4 >> 24 & 1)) = 1 ] || { left_out='--skip ext4'; \
+	    echo 'not tried: growth of ext4, which takes CAP_SYS_RESOURCE; this host keeps it from root'; }; \
+	CARGO_TARGET_$(HOST)_RUNNER='$(AS_ROOT)' $(RUN) $(CARGO) test --no-fail-fast -p modules --lib -j $(JOBS) growth -- --include-ignored $$left_out
+	CARGO_TARGET_$(HOST)_RUNNER='$(AS_ROOT)' $(RUN) $(CARGO) test --no-fail-fast -p datasource --test disks -j $(JOBS) -- --include-ignored
 
 # Whole programs, units, packages and boots. They use the release binaries, and mostly need root.
 check: devices check-units package-tests whole

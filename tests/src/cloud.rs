@@ -5,9 +5,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use crate::{Boot, Net, STAGES, Sandbox, binaries, fail, here, write};
+use crate::{Boot, Net, STAGES, Sandbox, binaries, fail, here, instance_data, without_its_own, write};
 
 /// The machine's MAC in every case.
 pub const MAC: &str = "02:00:00:00:0a:01";
@@ -242,7 +242,7 @@ fn facts(root: &Path, out: &Path) -> Vec<(String, String)> {
         facts.push((name.into(), read(&format!("{link}/{name}.txt"))));
     }
     for name in ["instance-data", "instance-data-sensitive"] {
-        facts.push((format!("{name}.json"), instance_data(&read(&format!("run/cloud-init/{name}.json")))));
+        facts.push((format!("{name}.json"), of_the_cloud(&read(&format!("run/cloud-init/{name}.json")))));
     }
     let config: Value =
         serde_json::from_str(&read(&format!("{link}/network-config.json"))).unwrap_or_default();
@@ -268,37 +268,12 @@ fn sorted(text: &str) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Of the machine, its distribution and the program: not the cloud's.
-const ITS_OWN: &[&str] = &[
-    "distro",
-    "distro_release",
-    "distro_version",
-    "kernel_release",
-    "machine",
-    "python_version",
-    "sys_info",
-    "system_info",
-    "system_platform",
-    "variant",
-    "merged_cfg",
-    "merged_system_cfg",
-    "features",
-    "_doc",
-];
+/// The image's configuration, and what each program can do.
+const THE_IMAGES: &[&str] = &["system_info", "merged_cfg", "merged_system_cfg", "features"];
 
-fn instance_data(text: &str) -> String {
-    fn strip(value: &mut Value) {
-        match value {
-            Value::Object(map) => {
-                map.retain(|key, _| !ITS_OWN.contains(&key.as_str()));
-                map.values_mut().for_each(strip);
-            }
-            Value::Array(items) => items.iter_mut().for_each(strip),
-            _ => {}
-        }
-    }
-    let mut value = Value::Object(serde_json::from_str::<Map<String, Value>>(text).unwrap_or_default());
-    strip(&mut value);
+fn of_the_cloud(text: &str) -> String {
+    let mut value = Value::Object(instance_data(text));
+    without_its_own(&mut value, THE_IMAGES);
     // Out of a map, whose order JSON does not know.
     if let Some(Value::Array(keys)) = value.pointer_mut("/v1/public_ssh_keys") {
         keys.sort_by_key(ToString::to_string);

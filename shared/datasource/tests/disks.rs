@@ -1,11 +1,10 @@
 //! Seeds on block devices: images of real file systems behind loop devices, which a machine in a directory has as
-//! its only ones. Mounting needs the kernel's vfat, which a test machine may lack: then that is what is said.
+//! its only ones: `make devices`. Mounting needs the kernel's vfat, which a test machine may lack: then that is what is said.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 mod common;
 
-use std::path::Path;
 use std::process::Command;
 
 use common::{Machine, text};
@@ -14,7 +13,7 @@ use scratch::Scratch;
 /// A loop device of our own, given back at the end.
 struct Loop {
     device: String,
-    dir: Scratch,
+    _dir: Scratch,
 }
 
 impl Drop for Loop {
@@ -23,21 +22,21 @@ impl Drop for Loop {
     }
 }
 
-fn run(program: &str, args: &[&str]) -> Option<String> {
-    let done = Command::new(program).args(args).output().ok()?;
-    done.status.success().then(|| String::from_utf8_lossy(&done.stdout).trim().to_string())
+fn run(program: &str, args: &[&str]) -> String {
+    let done = Command::new(program).args(args).output().unwrap_or_else(|e| panic!("{program}: {e}"));
+    assert!(done.status.success(), "{program} {args:?}: {done:?}");
+    String::from_utf8_lossy(&done.stdout).trim().to_string()
 }
 
-/// A FAT image with this label and these files, attached; `None` where this machine cannot make one.
-fn attach(label: &str, files: &[(&str, &str)]) -> Option<Loop> {
+/// A FAT image with this label and these files, attached.
+fn attach(label: &str, files: &[(&str, &str)]) -> Loop {
     let dir = Scratch::new();
     let image = dir.join("image");
     std::fs::File::create(&image).unwrap().set_len(2 << 20).unwrap();
     let image = image.to_str().unwrap();
-    let mut disk = Loop { device: String::new(), dir };
-    run("mkfs.vfat", &["-n", label, image])?;
+    run("mkfs.vfat", &["-n", label, image]);
     for (name, content) in files {
-        let file = disk.dir.join("file");
+        let file = dir.join("file");
         std::fs::write(&file, content).unwrap();
         if let Some((parents, _)) = name.rsplit_once('/') {
             let mut path = String::new();
@@ -46,20 +45,20 @@ fn attach(label: &str, files: &[(&str, &str)]) -> Option<Loop> {
                 run("mmd", &["-i", image, &format!("::{path}")]);
             }
         }
-        run("mcopy", &["-i", image, file.to_str().unwrap(), &format!("::{name}")])?;
+        run("mcopy", &["-i", image, file.to_str().unwrap(), &format!("::{name}")]);
     }
-    disk.device = run("losetup", &["--find", "--show", "--read-only", image])?;
-    Some(disk)
+    let device = run("losetup", &["--find", "--show", "--read-only", image]);
+    Loop { device, _dir: dir }
 }
 
 /// Gives a machine the device: its node, and the kernel's word for it.
 fn plug(machine: Machine, disk: &Loop) -> Machine {
     let name = disk.device.rsplit('/').next().unwrap();
-    let numbers = run("stat", &["-c", "%Hr %Lr", &disk.device]).unwrap();
+    let numbers = run("stat", &["-c", "%Hr %Lr", &disk.device]);
     let (major, minor) = numbers.split_once(' ').unwrap();
     let machine = machine.file(&format!("/sys/class/block/{name}/size"), "4096\n").file("/dev/null", "");
     let node = machine.host(&format!("/dev/{name}"));
-    run("mknod", &[node.to_str().unwrap(), "b", major, minor]).unwrap();
+    run("mknod", &[node.to_str().unwrap(), "b", major, minor]);
     machine
 }
 
@@ -68,26 +67,13 @@ fn kernel_has(kind: &str) -> bool {
     known.lines().any(|l| l.split_whitespace().last() == Some(kind))
 }
 
-/// Whether this can be tried at all; a test that cannot says so.
-fn possible() -> bool {
-    let possible = Path::new("/dev/loop-control").exists() && run("id", &["-u"]).as_deref() == Some("0");
-    if !possible {
-        eprintln!("not tried: loop devices need root");
-    }
-    possible
-}
-
 #[test]
+#[ignore = "needs root and loop devices: make devices"]
 fn labelled_disks() {
-    if !possible() {
-        return;
-    }
     let files = [("meta-data", "instance-id: i-disk"), ("user-data", "u")];
-    let Some(half) = attach("CIDATA", &[("user-data", "u")]) else {
-        return eprintln!("not tried: mkfs.vfat, mtools or losetup is missing");
-    };
-    let whole = attach("CIDATA", &files).unwrap();
-    let other = attach("OTHER", &files).unwrap();
+    let half = attach("CIDATA", &[("user-data", "u")]);
+    let whole = attach("CIDATA", &files);
+    let other = attach("OTHER", &files);
     let machine = || plug(plug(plug(Machine::new(), &half), &whole), &other);
     match machine().find("NoCloud") {
         Ok(found) => {
@@ -124,15 +110,11 @@ fn labelled_disks() {
 }
 
 #[test]
+#[ignore = "needs root and loop devices: make devices"]
 fn config_drives() {
-    if !possible() {
-        return;
-    }
     let meta = [("openstack/latest/meta_data.json", "{\"uuid\": \"u-disk\"}")];
-    let Some(labelled) = attach("CONFIG-2", &meta) else {
-        return eprintln!("not tried: mkfs.vfat, mtools or losetup is missing");
-    };
-    let any = attach("ANY", &[("x", "y")]).unwrap();
+    let labelled = attach("CONFIG-2", &meta);
+    let any = attach("ANY", &[("x", "y")]);
     let machine = plug(plug(Machine::new(), &labelled), &any);
     match machine.find("ConfigDrive") {
         Ok(found) => assert_eq!(found.unwrap().subplatform, format!("config-disk ({})", labelled.device)),

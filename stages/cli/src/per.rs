@@ -6,19 +6,24 @@ use std::time::Duration;
 use state::Layout;
 use system::{Command, Output, System, Write};
 
-const USAGE: &str = "usage: cloud-init-per FREQUENCY NAME COMMAND [ARGUMENT...]
+const USAGE: &str = "usage: cloud-init-per [--root DIR] FREQUENCY NAME COMMAND [ARGUMENT...]
 
 Runs COMMAND and remembers it under NAME, so that it is not run again:
-FREQUENCY is once (ever), instance (for this instance) or always (each time).";
+FREQUENCY is once (ever), instance (for this instance) or always (each time).
+With --root it runs in the image in DIR.";
 
 /// A day: the caller has a deadline of its own.
 const LONGEST: Duration = Duration::from_secs(86400);
 
 pub fn run(words: &[String]) -> ExitCode {
-    if words.iter().any(|w| w == "-h" || w == "--help") {
+    if words.first().is_some_and(|w| w == "-h" || w == "--help") {
         println!("{USAGE}");
         return ExitCode::SUCCESS;
     }
+    let (root, words) = match words {
+        [option, root, rest @ ..] if option == "--root" => (root.as_str(), rest),
+        words => ("/", words),
+    };
     let [frequency, name, rest @ ..] = words else { return usage() };
     // The old program's name had a word between name and command.
     let command = match rest {
@@ -38,7 +43,7 @@ pub fn run(words: &[String]) -> ExitCode {
     if !nix::unistd::geteuid().is_root() {
         return fail("must be root");
     }
-    let (sys, layout) = (System::new("/"), Layout::default());
+    let (sys, layout) = (System::new(root), Layout::default());
     let directory = if frequency == "instance" { layout.instance("sem") } else { layout.cloud("sem") };
     let marker = format!("{directory}/bootper.{}.{frequency}", name.replace('-', "_"));
     let old = format!("{directory}/bootper.{name}.{frequency}");

@@ -303,6 +303,9 @@ fn per() {
     }
     assert!(run("sometimes a true").2.contains("invalid frequency: sometimes"));
     assert!(run("once a/b true").2.contains("name cannot contain a /"));
+    assert!(run("--root /x sometimes a true").2.contains("invalid frequency: sometimes"));
+    // The command's own words are not for us.
+    assert!(run("sometimes a true --help").2.contains("invalid frequency"));
 }
 
 #[test]

@@ -5,8 +5,10 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
+
+use scratch::Scratch;
 
 /// The case, and why ours is another.
 const DIFFERENCES: &[(&str, &str)] = &[
@@ -20,14 +22,6 @@ const DIFFERENCES: &[(&str, &str)] = &[
 
 /// A user who may read what everybody may.
 const OTHER: u32 = 65534;
-
-struct Place(PathBuf);
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
 
 fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
@@ -44,14 +38,13 @@ fn copy(from: &Path, to: &Path) {
 #[test]
 fn as_upstream() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/query");
-    let place = Place(std::env::temp_dir().join(format!("query-test-{}", std::process::id())));
-    let _ = fs::remove_dir_all(&place.0);
-    let machine = place.0.join("machine");
+    let place = Scratch::new();
+    let machine = place.join("machine");
     copy(&here.join("machine"), &machine);
     // Where the other user may start it.
-    let program = place.0.join("cloud-init");
+    let program = place.join("cloud-init");
     fs::copy(env!("CARGO_BIN_EXE_cloud-init"), &program).unwrap();
-    fs::set_permissions(&place.0, fs::Permissions::from_mode(0o755)).unwrap();
+    fs::set_permissions(&*place, fs::Permissions::from_mode(0o755)).unwrap();
     for secret in [
         "run/cloud-init/instance-data-sensitive.json",
         "run/cloud-init/combined-cloud-config.json",
@@ -77,7 +70,7 @@ fn as_upstream() {
             if is_root {
                 command.uid(user).gid(user);
             }
-            let done = command.current_dir(&place.0).output().unwrap();
+            let done = command.current_dir(&*place).output().unwrap();
             let ours = (done.status.code().unwrap(), String::from_utf8_lossy(&done.stdout).into_owned());
             // The text of help is our own.
             let same = ours.0 == theirs.0 && (ours.1 == theirs.1 || theirs.1.starts_with("usage:"));

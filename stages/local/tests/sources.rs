@@ -3,12 +3,13 @@
 //! is what Python's cloud-init 26.2 made of them (`documents/record_sources.py`), or the difference is listed.
 #![allow(clippy::unwrap_used, reason = "test code outside of test functions")]
 
-use std::collections::BTreeMap;
-use std::path::Path;
-use std::process::Command;
+mod common;
 
-use config::Node;
-use scratch::Scratch;
+use std::collections::BTreeMap;
+
+use config::{Node, Value};
+
+use common::{Files, Machine, decode, entries, recorded, text};
 
 /// Names, and why we answer otherwise.
 const DIFFERENCES: &[(&[&str], &str)] = &[
@@ -47,8 +48,6 @@ const FETCHED: &str = "etc/cloud/cloud.cfg.d/91_kernel_cmdline_url.cfg";
 /// Keys of the documents: the image's own configuration is each program's.
 const KEYS: &[&str] = &["a", "b", "c", "h", "l", "name", "p", "included", "k1", "k2"];
 
-type Files = BTreeMap<String, Vec<u8>>;
-
 #[derive(Debug, PartialEq)]
 struct Outcome {
     scripts: Files,
@@ -60,90 +59,44 @@ struct Outcome {
     failed: bool,
 }
 
-fn decode(node: &Node) -> Vec<u8> {
-    encoding::base64::decode(node.as_str().unwrap().as_bytes()).unwrap()
-}
-
-fn entries(node: Option<&Node>) -> impl Iterator<Item = (String, &Node)> {
-    let map = node.and_then(Node::as_map);
-    map.into_iter().flat_map(|map| map.iter()).map(|(key, value)| (key.as_str().unwrap().to_string(), value))
-}
-
-fn recorded(case: &Node) -> Outcome {
-    let files = |key| entries(case.get(key)).map(|(name, content)| (name, decode(content))).collect();
+fn upstreams(case: &Node) -> Outcome {
     let there = |key| case.get(key).filter(|node: &&Node| !node.is_null());
     Outcome {
-        scripts: files("scripts"),
+        scripts: recorded(case, "scripts"),
         configs: entries(case.get("configs")).map(|(name, config)| (name, config.clone())).collect(),
         combined: there("combined").cloned(),
         fetched: there("fetched").map(decode),
-        raw: files("raw"),
+        raw: recorded(case, "raw"),
         failed: case.get("failed").and_then(Node::as_bool).unwrap(),
     }
 }
 
-fn files(base: &Path, below: &str, found: &mut Files) {
-    let Ok(entries) = std::fs::read_dir(base.join(below)) else { return };
-    for entry in entries.map(|e| e.unwrap()) {
-        let name = format!("{below}/{}", entry.file_name().into_string().unwrap());
-        if entry.path().is_dir() {
-            files(base, &name, found);
-        } else {
-            found.insert(name, std::fs::read(entry.path()).unwrap());
-        }
-    }
-}
-
-/// One boot as far as the local stage, in a directory. The outcome, and what was logged from WARNING on.
+/// The outcome of one boot, and what was logged from WARNING on.
 fn boot(case: &Node) -> (Outcome, Vec<String>) {
-    let root = Scratch::new();
-    let text = |key: &str| case.get(key).and_then(Node::as_str).unwrap();
-    root.put("etc/cloud/cloud.cfg", format!("{CONFIG}disable_network_activation: true\n{}", text("image")));
-    root.put("proc/cmdline", text("line"));
-    let seed = "var/lib/cloud/seed/included";
-    root.put(&format!("{seed}/script"), b"#!/bin/sh\necho included\n");
-    root.put(&format!("{seed}/config"), b"#cloud-config\nincluded: 1\n");
-    root.put(&format!("{seed}/gzip"), include_bytes!("documents/included.gz"));
-    for (path, content) in entries(case.get("inputs")) {
-        root.put(&path, decode(content));
-    }
-    let done = Command::new(env!("CARGO_BIN_EXE_cloud-init-local"))
-        .args(["--root", root.to_str().unwrap()])
-        .env_remove("DEBUG_PROC_CMDLINE")
-        .output()
-        .unwrap();
-    assert!(done.status.code().is_some_and(|c| c < 101), "{done:?}");
-    let instance = root.join("var/lib/cloud/instances/i-1");
-    let mut scripts = Files::new();
-    files(&instance, "scripts", &mut scripts);
-    files(&instance, "boothooks", &mut scripts);
-    let read = |path: &Path| std::fs::read(path).ok();
-    let parse = |name: &str, bytes: Vec<u8>| config::yaml::parse_bytes(name, &bytes).unwrap().root;
+    let inputs = recorded(case, "inputs");
+    let inputs = inputs.iter().map(|(path, content)| (&**path, content.clone()));
+    let machine = Machine::boot(&format!("{CONFIG}{}", text(case, "image")), text(case, "line"), inputs);
+    let read = |path: &str| std::fs::read(machine.root.join(path)).ok();
     let configs = ["cloud-config.txt", "vendor-cloud-config.txt", "vendor2-cloud-config.txt"].iter();
     let raw = ["vendor-data.txt", "vendor-data2.txt"].iter();
-    let mut combined =
-        read(&root.join("run/cloud-init/combined-cloud-config.json")).map(|b| parse("combined", b));
-    if let Some(config::Value::Map(map)) = combined.as_mut().map(|node| &mut node.value) {
+    let combined = read("run/cloud-init/combined-cloud-config.json");
+    let mut combined = combined.map(|bytes| config::yaml::parse_bytes("combined", &bytes).unwrap().root);
+    if let Some(Value::Map(map)) = combined.as_mut().map(|node| &mut node.value) {
         let kept = map.iter().filter(|(key, _)| {
             let key = key.as_str().unwrap_or_default();
             key.starts_with("t_") || KEYS.contains(&key)
         });
         *map = kept.map(|(key, value)| (key.clone(), value.clone())).collect();
     }
-    let log = String::from_utf8(read(&root.join("var/log/cloud-init.log")).unwrap()).unwrap();
     let outcome = Outcome {
-        scripts,
-        configs: configs
-            .filter_map(|name| Some((name.to_string(), parse(name, read(&instance.join(name))?))))
-            .collect(),
+        scripts: machine.scripts(),
+        configs: configs.filter_map(|name| Some((name.to_string(), machine.config(name)?))).collect(),
         combined,
-        fetched: read(&root.join(FETCHED)),
-        raw: raw.filter_map(|name| Some((name.to_string(), read(&instance.join(name))?))).collect(),
-        failed: log.contains("[ERROR]: user-data and vendor-data: "),
+        fetched: read(FETCHED),
+        raw: raw.filter_map(|name| Some((name.to_string(), machine.of_instance(name)?))).collect(),
+        failed: machine.failed,
     };
-    let levels = ["[WARNING]", "[ERROR]"];
-    let said = log.lines().filter(|line| levels.iter().any(|l| line.contains(l))).map(str::to_string);
-    (outcome, said.collect())
+    (outcome, machine.said)
 }
 
 #[test]
@@ -153,8 +106,8 @@ fn as_upstream() {
     assert!(cases.len() >= 200, "machines are missing");
     let mut wrong = Vec::new();
     for case in cases {
-        let name = case.get("name").and_then(Node::as_str).unwrap();
-        let ((ours, said), upstream) = (boot(case), recorded(case));
+        let name = text(case, "name");
+        let ((ours, said), upstream) = (boot(case), upstreams(case));
         if DIFFERENCES.iter().any(|(names, _)| names.contains(&name)) {
             if ours == upstream {
                 wrong.push(format!("{name}: is listed as a difference, and is none"));

@@ -90,6 +90,35 @@ fn gpt_grows_and_verifies() {
     let Ok(Plan::Nothing { room: 0 }) = image.plan(3) else { panic!() };
 }
 
+/// Sectors of the second of two partitions, as growpart of cloud-utils 0.34 grew it (Debian's 0.34-1, util-linux 2.42);
+/// none where it says that there is nothing to gain. That of 0.33 takes what is left of the last MiB, too.
+#[test]
+fn as_growpart_does() {
+    for (label, old, new, grown) in [
+        ("gpt", 100, 101, Some(161_792)),
+        ("gpt", 100, 102, Some(163_840)),
+        ("gpt", 100, 150, Some(262_144)),
+        ("gpt", 333, 4000, Some(8_146_944)),
+        ("gpt", 100, 2 << 20, Some(4_294_922_240)),
+        ("gpt", 100, 3 << 20, Some(6_442_405_888)),
+        ("dos", 100, 101, None),
+        ("dos", 100, 102, Some(163_840)),
+        ("dos", 100, 150, Some(262_144)),
+        ("dos", 333, 4000, Some(8_146_944)),
+        ("dos", 100, 2 << 20, Some(4_294_922_240)),
+        // growpart ends in an error: there is more than an MBR can name. All that it can is taken.
+        ("dos", 100, 3 << 20, Some(4_294_924_288)),
+    ] {
+        let image = Image::new(old, &format!("label: {label}\nsize=20M\n,\n"));
+        image.file().set_len(new * MIB).unwrap();
+        let ours = match image.plan(2).unwrap() {
+            Plan::Grow(growth) => Some(growth.new_length),
+            Plan::Nothing { .. } => None,
+        };
+        assert_eq!(ours, grown, "{label}, {old} to {new} MiB");
+    }
+}
+
 #[test]
 fn gpt_entries_beyond_the_first_page() {
     let script: String = (1..=127).map(|i| format!("{i}: start={}, size=2048\n", 2048 * i)).collect();

@@ -17,6 +17,11 @@ pub struct CloudInit {
     /// refused: each stage has a unit of its own
     #[argh(switch)]
     pub all_stages: bool,
+    /// an image in a directory instead of this machine; with every command, anywhere on its line
+    // Only for the help: `take_root` has taken it out.
+    #[argh(option, arg_name = "DIR")]
+    #[allow(dead_code)]
+    pub root: Option<String>,
     #[argh(subcommand)]
     pub command: Option<Command>,
 }

@@ -3,15 +3,10 @@ unshare -m -n python3 record.py ROOT, where ROOT is a directory with Debian's cl
 Writes documents.json. Needs python3-yaml."""
 import base64
 import gzip
-import json
-import pathlib
-import shutil
-import subprocess
 import sys
 
-import yaml
+from machine import Machine, encode, save
 
-HERE = pathlib.Path(__file__).parent
 INCLUDED = {
     "script": b"#!/bin/sh\necho included\n",
     "config": b"#cloud-config\nincluded: 1\n",
@@ -134,50 +129,26 @@ def documents():
     return found
 
 
-def sh(*words):
-    subprocess.run(words, check=True)
+CONFIG = b"datasource_list: [NoCloud]\nnetwork: {config: disabled}\n"
+SEED = "var/lib/cloud/seed/"
 
 
 def main():
-    root = pathlib.Path("/mnt/documents")
-    root.mkdir(parents=True, exist_ok=True)
-    sh("mount", "-t", "tmpfs", "tmpfs", str(root))
-    for name in ("upper", "work", "machine"):
-        (root / name).mkdir()
-    machine = root / "machine"
-    sh("mount", "-t", "overlay", "overlay", "-o", f"lowerdir={sys.argv[1]},upperdir={root}/upper,workdir={root}/work", str(machine))
-    sh("mount", "-t", "proc", "proc", str(machine / "proc"))
-    sh("mount", "--bind", "/dev", str(machine / "dev"))
-    (machine / "etc/cloud/cloud.cfg.d/99_test.cfg").write_text("datasource_list: [NoCloud]\nnetwork: {config: disabled}\n")
+    machine = Machine(sys.argv[1])
     found = []
     for name, data in documents().items():
-        for old in ("var/lib/cloud", "run/cloud-init"):
-            shutil.rmtree(machine / old, ignore_errors=True)
-        (machine / "var/log/cloud-init.log").unlink(missing_ok=True)
-        seed = machine / "var/lib/cloud/seed"
-        (seed / "nocloud").mkdir(parents=True)
-        (seed / "included").mkdir()
-        for file, content in INCLUDED.items():
-            (seed / "included" / file).write_bytes(content)
-        (seed / "nocloud/meta-data").write_text("instance-id: i-1\nlocal-hostname: web-1\ndsmode: local\n")
-        (seed / "nocloud/user-data").write_bytes(data)
-        done = subprocess.run(["chroot", str(machine), "cloud-init", "init", "--local"], capture_output=True, timeout=60,
-                              env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "PYTHONDONTWRITEBYTECODE": "1"})
-        cloud = machine / "var/lib/cloud"
-        instance = cloud / "instances/i-1"
-        files = {}
-        for base, below in ((instance, "scripts"), (instance, "boothooks"), (cloud, "scripts/per-boot"), (cloud, "scripts/per-instance"), (cloud, "scripts/per-once")):
-            for path in sorted((base / below).rglob("*")):
-                if path.is_file():
-                    files[f"{below}/{path.relative_to(base / below)}"] = base64.b64encode(path.read_bytes()).decode()
-        config = None
-        if (instance / "cloud-config.txt").exists():
-            config = yaml.safe_load((instance / "cloud-config.txt").read_text())
-        log = (machine / "var/log/cloud-init.log").read_text(errors="replace")
-        found.append({"name": name, "data": base64.b64encode(data).decode(), "files": files, "config": config,
-                      "failed": "Consuming user data failed" in log or done.returncode == 1})
-    (HERE / "documents.json").write_text("[\n" + ",\n".join(map(json.dumps, found)) + "\n]\n")
-    print(len(found), "documents")
+        machine.boot({
+            "etc/cloud/cloud.cfg.d/99_test.cfg": CONFIG,
+            SEED + "nocloud/meta-data": b"instance-id: i-1\nlocal-hostname: web-1\ndsmode: local\n",
+            SEED + "nocloud/user-data": data,
+            **{f"{SEED}included/{n}": c for n, c in INCLUDED.items()},
+        })
+        files = machine.scripts()
+        for kind in ("per-boot", "per-instance", "per-once"):
+            files.update(machine.files(machine.cloud, f"scripts/{kind}"))
+        found.append({"name": name, "data": encode(data), "files": files, "config": machine.config("cloud-config.txt"),
+                      "failed": machine.failed})
+    save("documents.json", found)
 
 
 if __name__ == "__main__":

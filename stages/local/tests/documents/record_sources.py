@@ -2,19 +2,13 @@
 kernel command line, the image), and what Python's cloud-init makes of them:
 unshare -m -n python3 record_sources.py ROOT, where ROOT is a directory with Debian's cloud-init in it (it is not changed).
 Writes sources.json. Needs python3-yaml."""
-import base64
 import gzip
 import json
-import pathlib
-import shutil
-import subprocess
 import sys
 
-import yaml
-
+from machine import Machine, encode, save
 from record import AT, BAD_GZIP, INCLUDED, KINDS, message, part
 
-HERE = pathlib.Path(__file__).parent
 DRIVE = "var/lib/cloud/seed/config_drive/openstack/latest/"
 NOCLOUD = "var/lib/cloud/seed/nocloud/"
 IMAGE = "t_image: image\nt_all: image\nt_map: {image: 1}\nt_list: [image]\n"
@@ -125,67 +119,39 @@ def documents():
     return found
 
 
-def sh(*words):
-    subprocess.run(words, check=True)
-
-
 def of_test(config):
     """Keys of the documents only: the image's own configuration is each program's."""
     keys = ("a", "b", "c", "h", "l", "name", "p", "included", "k1", "k2")
     return {k: v for k, v in (config or {}).items() if k.startswith("t_") or k in keys}
 
 
+CONFIG = "datasource: {ConfigDrive: {dsmode: local}}\ndatasource_list: [ConfigDrive, NoCloud]\nnetwork: {config: disabled}\n"
+
+
 def main():
-    root = pathlib.Path("/mnt/sources")
-    root.mkdir(parents=True, exist_ok=True)
-    sh("mount", "-t", "tmpfs", "tmpfs", str(root))
-    for name in ("upper", "work", "machine"):
-        (root / name).mkdir()
-    machine = root / "machine"
-    sh("mount", "-t", "overlay", "overlay", "-o", f"lowerdir={sys.argv[1]},upperdir={root}/upper,workdir={root}/work", str(machine))
-    sh("mount", "-t", "proc", "proc", str(machine / "proc"))
-    sh("mount", "--bind", "/dev", str(machine / "dev"))
+    machine = Machine(sys.argv[1])
     found = []
     for name, case in documents().items():
-        for old in ("var/lib/cloud", "run/cloud-init", "srv", "etc/cloud/cloud.cfg.d"):
-            shutil.rmtree(machine / old, ignore_errors=True)
-        (machine / "var/log/cloud-init.log").unlink(missing_ok=True)
-        files = {"etc/cloud/cloud.cfg": ("datasource: {ConfigDrive: {dsmode: local}}\ndatasource_list: [ConfigDrive, NoCloud]\nnetwork: {config: disabled}\n" + IMAGE + case.get("image", "")).encode(),
-                 **{f"var/lib/cloud/seed/included/{n}": c for n, c in INCLUDED.items()}, **case["files"]}
-        for path, content in files.items():
-            (machine / path).parent.mkdir(parents=True, exist_ok=True)
-            (machine / path).write_bytes(content)
-        line = case.get("line", "quiet")
-        done = subprocess.run(["chroot", str(machine), "cloud-init", "init", "--local"], capture_output=True, timeout=60,
-                              env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "PYTHONDONTWRITEBYTECODE": "1", "DEBUG_PROC_CMDLINE": line})
-        cloud = machine / "var/lib/cloud"
-        instance = cloud / "instances/i-1"
-        log = (machine / "var/log/cloud-init.log").read_text(errors="replace") if (machine / "var/log/cloud-init.log").exists() else ""
-        scripts = {}
-        for base, below in ((instance, "scripts"), (instance, "boothooks")):
-            for path in sorted((base / below).rglob("*")):
-                if path.is_file():
-                    scripts[f"{below}/{path.relative_to(base / below)}"] = base64.b64encode(path.read_bytes()).decode()
-        configs = {}
-        for file in ("cloud-config.txt", "vendor-cloud-config.txt", "vendor2-cloud-config.txt"):
-            if (instance / file).exists():
-                configs[file] = yaml.safe_load((instance / file).read_text())
-        combined = machine / "run/cloud-init/combined-cloud-config.json"
-        fetched = machine / FETCHED
-        encode = lambda data: base64.b64encode(data).decode()
+        image, line = IMAGE + case.get("image", ""), case.get("line", "quiet")
+        included = {f"var/lib/cloud/seed/included/{n}": c for n, c in INCLUDED.items()}
+        machine.boot({"etc/cloud/cloud.cfg": (CONFIG + image).encode(), **included, **case["files"]}, line)
+        configs = {file: machine.config(file) for file in ("cloud-config.txt", "vendor-cloud-config.txt", "vendor2-cloud-config.txt")
+                   if (machine.instance / file).exists()}
+        combined, fetched = machine.root / "run/cloud-init/combined-cloud-config.json", machine.root / FETCHED
+        raw = [machine.instance / file for file in ("vendor-data.txt", "vendor-data2.txt")]
         found.append({
-            "name": name, "inputs": {p: encode(c) for p, c in case["files"].items()}, "image": IMAGE + case.get("image", ""), "line": line,
-            "scripts": scripts, "configs": configs,
+            "name": name, "inputs": {p: encode(c) for p, c in case["files"].items()}, "image": image, "line": line,
+            "scripts": machine.scripts(), "configs": configs,
             "combined": of_test(json.loads(combined.read_text())) if combined.exists() else None,
             "fetched": encode(fetched.read_bytes()) if fetched.exists() else None,
-            "raw": {file: encode((instance / file).read_bytes()) for file in ("vendor-data.txt", "vendor-data2.txt") if (instance / file).exists()},
-            "found": instance.exists(),
-            "failed": "Consuming user data failed" in log or done.returncode == 1,
+            "raw": {file.name: encode(file.read_bytes()) for file in raw if file.exists()},
+            "found": machine.instance.exists(),
+            "failed": machine.failed,
         })
         if "-v" in sys.argv:
-            print(name, done.returncode, {k: v for k, v in found[-1].items() if k not in ("inputs",)}, [l for l in log.splitlines() if "WARNING" in l or "ERROR" in l])
-    (HERE / "sources.json").write_text("[\n" + ",\n".join(map(json.dumps, found)) + "\n]\n")
-    print(len(found), "machines")
+            said = [line for line in machine.log.splitlines() if "WARNING" in line or "ERROR" in line]
+            print(name, machine.code, {k: v for k, v in found[-1].items() if k != "inputs"}, said)
+    save("sources.json", found)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,103 @@
+//! What both comparisons with the recorded outcomes of Python's cloud-init share (`documents/record.py`): a machine in a
+//! directory of its own, one boot of it as far as the local stage, and what that left.
+#![allow(clippy::unwrap_used, reason = "test code outside of test functions")]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+use config::Node;
+use scratch::Scratch;
+
+pub type Files = BTreeMap<String, Vec<u8>>;
+
+/// Bytes as the record has them.
+pub fn decode(node: &Node) -> Vec<u8> {
+    encoding::base64::decode(node.as_str().unwrap().as_bytes()).unwrap()
+}
+
+pub fn text<'a>(case: &'a Node, key: &str) -> &'a str {
+    case.get(key).and_then(Node::as_str).unwrap()
+}
+
+/// Names and values of a map, none of what is no map.
+pub fn entries(node: Option<&Node>) -> impl Iterator<Item = (String, &Node)> {
+    let map = node.and_then(Node::as_map);
+    map.into_iter().flat_map(|map| map.iter()).map(|(key, value)| (key.as_str().unwrap().to_string(), value))
+}
+
+/// The files of a case, by its key.
+pub fn recorded(case: &Node, key: &str) -> Files {
+    entries(case.get(key)).map(|(name, content)| (name, decode(content))).collect()
+}
+
+pub struct Machine {
+    pub root: Scratch,
+    /// Whether consuming user-data and vendor-data failed.
+    pub failed: bool,
+    /// What the log says from WARNING on.
+    pub said: Vec<String>,
+}
+
+impl Machine {
+    /// Boots one with these settings, this kernel command line, these files, and those that documents include.
+    pub fn boot<'a>(
+        config: &str,
+        line: &str,
+        files: impl IntoIterator<Item = (&'a str, Vec<u8>)>,
+    ) -> Machine {
+        let root = Scratch::new();
+        root.put("etc/cloud/cloud.cfg", format!("{config}disable_network_activation: true\n"));
+        root.put("proc/cmdline", line);
+        let included = "var/lib/cloud/seed/included";
+        root.put(&format!("{included}/script"), b"#!/bin/sh\necho included\n");
+        root.put(&format!("{included}/config"), b"#cloud-config\nincluded: 1\n");
+        root.put(&format!("{included}/gzip"), include_bytes!("../documents/included.gz"));
+        for (path, content) in files {
+            root.put(path, content);
+        }
+        let done = Command::new(env!("CARGO_BIN_EXE_cloud-init-local"))
+            .args(["--root", root.to_str().unwrap()])
+            .env_remove("DEBUG_PROC_CMDLINE")
+            .output()
+            .unwrap();
+        assert!(done.status.code().is_some_and(|c| c < 101), "{done:?}");
+        let log = std::fs::read_to_string(root.join("var/log/cloud-init.log")).unwrap();
+        let failed = log.contains("[ERROR]: user-data and vendor-data: ");
+        let levels = ["[WARNING]", "[ERROR]"];
+        let said = log.lines().filter(|line| levels.iter().any(|l| line.contains(l)));
+        Machine { failed, said: said.map(str::to_string).collect(), root }
+    }
+
+    /// A file of the instance's directory.
+    pub fn of_instance(&self, name: &str) -> Option<Vec<u8>> {
+        std::fs::read(self.root.join("var/lib/cloud/instances/i-1").join(name)).ok()
+    }
+
+    /// The same, as YAML.
+    pub fn config(&self, name: &str) -> Option<Node> {
+        self.of_instance(name).map(|bytes| config::yaml::parse_bytes(name, &bytes).unwrap().root)
+    }
+
+    /// The scripts and boothooks that were written for the instance.
+    pub fn scripts(&self) -> Files {
+        let (mut found, instance) = (Files::new(), self.root.join("var/lib/cloud/instances/i-1"));
+        for below in ["scripts", "boothooks"] {
+            files(&instance, below, &mut found);
+        }
+        found
+    }
+}
+
+/// All files below a directory, by their path from `base` on.
+pub fn files(base: &Path, below: &str, found: &mut Files) {
+    let Ok(entries) = std::fs::read_dir(base.join(below)) else { return };
+    for entry in entries.map(|e| e.unwrap()) {
+        let name = format!("{below}/{}", entry.file_name().into_string().unwrap());
+        if entry.path().is_dir() {
+            files(base, &name, found);
+        } else {
+            found.insert(name, std::fs::read(entry.path()).unwrap());
+        }
+    }
+}
