@@ -10,6 +10,7 @@ mod explain;
 mod facts;
 mod machine;
 mod net;
+mod planted;
 mod sandbox;
 mod whole;
 
@@ -22,6 +23,7 @@ pub use explain::{explained, install_explain};
 pub use facts::Facts;
 pub use machine::Machine;
 pub use net::{Net, Ran};
+pub use planted::{PLANTED, nothing_is_told, planted, telling};
 pub use sandbox::{Boot, STAGES, Sandbox};
 pub use whole::whole;
 
