@@ -11,6 +11,7 @@ mod facts;
 mod instance_data;
 mod machine;
 mod net;
+mod planted;
 mod sandbox;
 mod whole;
 
@@ -24,6 +25,7 @@ pub use facts::Facts;
 pub use instance_data::{instance_data, without_its_own};
 pub use machine::Machine;
 pub use net::{Net, Ran};
+pub use planted::{PLANTED, nothing_is_told, planted, telling};
 pub use sandbox::{Boot, STAGES, Sandbox};
 pub use whole::whole;
 

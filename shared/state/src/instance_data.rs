@@ -6,8 +6,11 @@ use system::{Result, System, Write};
 
 use crate::{Instance, Layout, json};
 
-/// Names whose values only root may read, at any depth, in any case; one with a slash is a whole path.
-const SENSITIVE: [&str; 10] = [
+/// Names whose values only root may read, at any depth, in any case; one with a slash is a whole path. The first two are
+/// not upstream's: the password that OpenStack chose for root, and what a DigitalOcean machine shows its owner's console.
+const SENSITIVE: [&str; 12] = [
+    "admin_pass",
+    "auth_key",
     "combined_cloud_config",
     "merged_cfg",
     "merged_system_cfg",

@@ -212,8 +212,13 @@ impl System {
         }
         let begun = self.clock().elapsed();
         debug!(self, "Running command {line}");
-        let mut child =
-            self.spawn(command, &program).map_err(|e| Error::io(format_args!("running {line}"), &e))?;
+        let mut child = self.spawn(command, &program).map_err(|e| match e.kind() {
+            // The program itself was found above.
+            ErrorKind::NotFound => {
+                Error::new(format!("running {line}: the interpreter or directory that it needs is not there"))
+            }
+            _ => Error::io(format_args!("running {line}"), &e),
+        })?;
         let deadline = Deadline::after(command.timeout);
         let finished = attend(&mut child, &command.stdin, deadline)
             .map_err(|e| Error::io(format_args!("running {line}"), &e))?;

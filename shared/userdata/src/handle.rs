@@ -427,6 +427,11 @@ fn hint(content_type: &str, payload: &[u8]) -> String {
     if encoding::gzip::is_gzip(payload) {
         return format!("{size} bytes of gzip data that cannot be inflated");
     }
+    if let Some(found) = crate::detect::detect(payload).filter(|found| crate::detect::is_handled(found)) {
+        return format!(
+            "its first line says {found}, which is asked of text/plain only: declare one of the two"
+        );
+    }
     let line = payload.trim_ascii_start().split(|b| *b == b'\n').next().unwrap_or_default().trim_ascii();
     match std::str::from_utf8(line) {
         Ok(line) if line.starts_with('#') && line.len() <= 40 => {

@@ -67,6 +67,11 @@ fn hints_help_and_show_no_secret() {
         ("text/x-not-multipart", b"\xff\xfe", "2 bytes of binary data"),
         ("text/x-not-multipart", b"abc\n\xff", "5 bytes of binary data"),
         (
+            "application/octet-stream",
+            b"#cloud-boothook\n",
+            "its first line says text/cloud-boothook, which is asked of text/plain only: declare one of the two",
+        ),
+        (
             "text/upstart-job",
             b"#upstart-job",
             "upstart is not run here; write a systemd unit with write_files",

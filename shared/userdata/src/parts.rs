@@ -182,7 +182,31 @@ impl<'a> Expander<'a, '_> {
         {
             part.retype(content_type);
         }
+        if part.content_type == detect::NOT_MULTIPART
+            && let Some(content) = self.unwrapped(&part.payload)?
+        {
+            let remark = "base64, or gzip in gzip: undone, though not by other versions of cloud-init";
+            self.found.remarks.push(remark.to_string());
+            return self.blob(content.into(), level + 1);
+        }
         self.typed(part, level)
+    }
+
+    /// What is in a blob that nothing handles as it is: gzip in gzip, or base64 of what is handled. Clouds that expect
+    /// base64 have undone theirs; this is that of who copied such data to another cloud, or encoded it once too often.
+    fn unwrapped(&self, payload: &[u8]) -> Result<Option<Vec<u8>>> {
+        if encoding::gzip::is_gzip(payload) {
+            return match self.inflate(payload) {
+                Err(too_large @ encoding::gzip::BadGzip::TooLarge(_)) => {
+                    Err(Error::new(too_large.to_string()))
+                }
+                inflated => Ok(inflated.ok()),
+            };
+        }
+        let is_known = |content: &Vec<u8>| {
+            encoding::gzip::is_gzip(content) || is_mime(content) || detect(content).is_some()
+        };
+        Ok(encoding::base64::decode(payload).filter(is_known))
     }
 
     /// Goes on with a part whose type is settled.

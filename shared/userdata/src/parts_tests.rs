@@ -105,6 +105,33 @@ fn a_failing_include_or_inflation_is_an_error() {
 }
 
 #[test]
+fn what_is_wrapped_once_too_often_is_unwrapped() {
+    let script = b"#!/bin/sh\n".to_vec();
+    let base64 = |bytes: &[u8]| encoding::base64::encode(bytes).into_bytes();
+    for blob in [
+        gzip(&gzip(&script)),
+        gzip(&gzip(&gzip(&script))),
+        base64(&script),
+        base64(&gzip(&script)),
+        gzip(&base64(&script)),
+        [b"\n IyEvYm\r\nluL3NoCg==\n".to_vec()].concat(),
+    ] {
+        let found = expand([&blob[..]], &mut |_| Err(Error::new("nothing"))).unwrap();
+        let found_types: Vec<_> = found.parts.iter().map(|p| (&*p.content_type, &*p.filename)).collect();
+        let shown = String::from_utf8_lossy(&blob);
+        assert_eq!(found_types, [(detect::SCRIPT, "part-001")], "{shown}");
+        assert!(found.remarks.iter().any(|r| r.contains("other versions")), "{shown}");
+    }
+    // Text that happens to be base64 stays what it is.
+    for text in [b"password".to_vec(), base64(&base64(&script))] {
+        assert_eq!(*parts(&text).unwrap()[0].payload, *text);
+    }
+    // Nothing that is wrapped without end is unwrapped without end.
+    let endless = (0..2 * MOST_LEVELS + 4).fold(script, |inner, _| gzip(&inner));
+    assert!(parts(&endless).unwrap_err().to_string().contains("nested deeper"));
+}
+
+#[test]
 fn bombs_end_at_their_limits() {
     let zeros = gzip(&vec![0; MOST_BYTES + 1]);
     assert!(parts(&zeros).unwrap_err().to_string().contains("inflate to more than"));

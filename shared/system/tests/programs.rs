@@ -1,0 +1,19 @@
+//! Programs that cannot be started, and what is said of them.
+
+use system::{Command, System, Write};
+
+#[test]
+fn what_is_missing_is_named() {
+    let top = scratch::Scratch::new();
+    let sys = System::new("/");
+    let script = top.join("script").display().to_string();
+    assert!(sys.write(&script, "#!/nowhere/shell\n", Write::mode(0o755)).is_ok());
+    for (program, expected) in [
+        (&*script, "the interpreter or directory that it needs is not there"),
+        ("/nowhere/program", "/nowhere/program: not found"),
+        ("no-program-of-this-name", "no-program-of-this-name: not found"),
+    ] {
+        let said = sys.run(&Command::new([program])).map_err(|e| e.to_string()).err().unwrap_or_default();
+        assert!(said.starts_with(&format!("running {program}")) && said.contains(expected), "{said}");
+    }
+}
