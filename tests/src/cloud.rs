@@ -236,7 +236,7 @@ fn facts(root: &Path, out: &Path) -> Vec<(String, String)> {
         ("instance".into(), format!("{link}\n{}", read(&format!("{link}/datasource")))),
         ("cloud-id".into(), cloud_id(root)),
         ("hostname".into(), text(&out.join("hostname"))),
-        ("authorized_keys".into(), sorted(&read("home/debian/.ssh/authorized_keys"))),
+        ("authorized_keys".into(), sorted(&authorized_keys(&root.join("home")))),
     ];
     for name in ["user-data", "vendor-data", "vendor-data2"] {
         facts.push((name.into(), read(&format!("{link}/{name}.txt"))));
@@ -259,6 +259,12 @@ fn facts(root: &Path, out: &Path) -> Vec<(String, String)> {
     }
     facts.push(("networkd".into(), all));
     facts
+}
+
+/// Of whoever the machine's first user is: clouds may give the name.
+fn authorized_keys(home: &Path) -> String {
+    let all = std::fs::read_dir(home).into_iter().flatten().flatten();
+    all.filter_map(|of| std::fs::read_to_string(of.path().join(".ssh/authorized_keys")).ok()).collect()
 }
 
 /// Upstream keeps keys in a set, whose order is nobody's.
