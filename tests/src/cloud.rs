@@ -24,7 +24,7 @@ pub struct Cloud {
 
 impl Cloud {
     /// The cloud of a folder of `tests/clouds`: `server.json` (`tests/lib/imds`), `dmi`, `datasource` (its name), `addresses`
-    /// of the wire beside the usual ones, `config` for the machine.
+    /// of the wire beside the usual ones, `config` for the machine, `files` that it has.
     pub fn new(case: &str) -> Cloud {
         let dir = here().join("clouds").join(case);
         let read = |name: &str| std::fs::read_to_string(dir.join(name)).unwrap_or_default();
@@ -45,6 +45,7 @@ impl Cloud {
         let sandbox = Sandbox::new(&format!("cloud-{case}"));
         let (list, config) = (read("datasource"), read("config"));
         let _ = std::fs::remove_dir_all(sandbox.path("/var/lib/cloud/seed"));
+        copy_all(&dir.join("files"), &sandbox.root);
         let cloud = Cloud { net, case: dir, dmi, served, sandbox, limit: 120 };
         cloud.config(&format!("datasource_list: [{}, None]\n{config}", list.trim()));
         cloud
@@ -97,6 +98,16 @@ impl Cloud {
     /// A file of the machine.
     pub fn put(&self, path: &str, text: &str) {
         write(&self.sandbox.path(path), text);
+    }
+
+    /// Where a file of the machine is.
+    pub fn path(&self, path: &str) -> PathBuf {
+        self.sandbox.path(path)
+    }
+
+    /// What was posted, each behind a line with its path.
+    pub fn posted(&self) -> String {
+        std::fs::read_to_string(self.served.join("posted")).unwrap_or_default()
     }
 
     pub fn file(&self, path: &str) -> String {
@@ -198,6 +209,7 @@ impl Cloud {
     fn record(&self, lower: &str, recorded: &Path) {
         let upper = self.net.dir.join("upper");
         copy(&self.sandbox.path(CONFIG), &upper.join(&CONFIG[1..]));
+        copy_all(&self.case.join("files"), &upper);
         // In a container it would read no firmware.
         let stub = upper.join("usr/bin/systemd-detect-virt");
         let text = "#!/bin/sh\ncase \"$*\" in *--container*) ;; *) echo kvm ;; esac\nexit 1\n";
@@ -222,6 +234,14 @@ fn cloud_id(root: &Path) -> String {
 fn copy(from: &Path, to: &Path) {
     let bytes = std::fs::read(from).unwrap_or_else(|e| fail(&format!("{}: {e}", from.display())));
     write(to, bytes);
+}
+
+/// What is below a directory, if there is one.
+fn copy_all(from: &Path, to: &Path) {
+    for file in std::fs::read_dir(from).into_iter().flatten().flatten() {
+        let (from, to) = (file.path(), to.join(file.file_name()));
+        if from.is_dir() { copy_all(&from, &to) } else { copy(&from, &to) }
+    }
 }
 
 /// What a cloud gives a machine, as the machine keeps it.

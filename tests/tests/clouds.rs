@@ -54,17 +54,6 @@ fn scaleway_as_upstream() {
     Cloud::new("scaleway").dhcp(&[]).compare_with_upstream();
 }
 
-/// As Azure's DHCP server has it: the ways to its services, and the address of one of them.
-const OF_AZURE: [&str; 2] = [
-    "--dhcp-option-force=245,10.9.8.7",
-    "--dhcp-option=121,0.0.0.0/0,10.0.0.1,169.254.169.254/32,10.0.0.1,10.9.8.7/32,10.0.0.1",
-];
-
-#[test]
-fn azure_as_upstream() {
-    Cloud::new("azure").dhcp(&OF_AZURE).compare_with_upstream();
-}
-
 /// What local and network stage make of a cloud; and how long they took.
 fn outcome(cloud: &Cloud) -> (String, Duration) {
     let began = Instant::now();

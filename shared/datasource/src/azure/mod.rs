@@ -201,7 +201,7 @@ impl<'s, 'a> Azure<'s, 'a> {
         let needs = Needs {
             v4: Some(V4::Dhcp(vec![WIRE_SERVER_OPTION])),
             v6: None,
-            time: wire::UP,
+            time: self.terms.max_wait,
             probe: Vec::new(),
         };
         let mut made = None;
