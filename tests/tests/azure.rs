@@ -87,6 +87,15 @@ fn told_once() {
     assert_eq!(boot(&cloud), "azure", "{}", cloud.log());
     assert_eq!((reports(&cloud), id()), ((1, 0), "a1b2c3d4-0102-0304-90a0-0123456789ab".into()));
     assert_eq!(cloud.file(ran), first, "nothing ran again");
+    // A service that is down takes nothing away, and is no failure that Azure has to hear of.
+    let network = || cloud.file("/var/lib/cloud/instance/network-config.json");
+    let before = network();
+    cloud.config(SHORT);
+    cloud.fault("GET instance 500");
+    assert_eq!((boot(&cloud), network()), ("azure".into(), before), "{}", cloud.log());
+    assert!(cloud.says(&["[WARNING]", "what it said before is kept"]), "{}", cloud.log());
+    assert_eq!((reports(&cloud), cloud.file(ran)), ((1, 0), first), "{}", cloud.log());
+    cloud.fault("");
     // The disk in another machine.
     cloud.firmware("product_uuid", "ffffffff-0102-0304-90a0-0123456789ab\n");
     assert_eq!(boot(&cloud), "azure", "{}", cloud.log());

@@ -87,10 +87,10 @@ pub fn find_config_drive(with: &Search<'_>) -> Result<Option<(String, Read)>> {
 
 /// The first disc on which `read` finds what it looks for; it is given where the disc is mounted, and the device.
 pub fn find_disc<T>(with: &Search<'_>, read: impl Fn(&str, &str) -> Result<Option<T>>) -> Result<Option<T>> {
-    let mut discs = file_systems(with, DISCS);
-    discs.sort_by_key(|(device, s)| (device.path != FIRST_DRIVE, s.fstype != DISCS[0]));
+    let all = file_systems(with, DISCS).into_iter();
+    let (first, rest): (Vec<_>, Vec<_>) = all.partition(|(device, _)| device.path == FIRST_DRIVE);
     let mut failures = Vec::new();
-    for (device, superblock) in discs {
+    for (device, superblock) in first.into_iter().chain(rest) {
         match read_mounted(with.sys, &device.path, &superblock.fstype, |at| read(at, &device.path)) {
             Ok(Some(found)) => {
                 skipped(with, failures);

@@ -1,8 +1,8 @@
 //! What the disc's file and the metadata service say, as an instance. Where both say something the service counts: it
 //! knows what was changed since.
 
-use config::Node;
-use serde_json::{Map, Value as Json, json};
+use config::{Map, Node};
+use serde_json::{Value as Json, json};
 use state::{Instance, Raw};
 
 use super::imds::{keys, text};
@@ -31,16 +31,16 @@ pub fn is_either(id: &str, uuid: &str, swapped: &str) -> bool {
 }
 
 /// In which way the machine waits in a pool until somebody wants it, if it does.
-pub fn pool(ovf: &Ovf, document: &Json) -> Option<String> {
+pub fn pool(ovf: &Ovf, document: &Node) -> Option<String> {
     let known = |kind: &&str| matches!(*kind, "Running" | "Savable" | "PreprovisionedOSDisk");
-    let of_service = text(document, "/extended/compute/ppsType").filter(known);
+    let of_service = text(document, &["extended", "compute", "ppsType"]).filter(known);
     ovf.pool.as_deref().filter(known).or(of_service).map(Into::into)
 }
 
 /// The user gave custom data, and they are nowhere.
-pub fn lacks_custom_data(ovf: &Ovf, document: &Json) -> bool {
-    let given = document.pointer("/extended/compute/hasCustomData");
-    let is_given = given.is_some_and(|g| g.as_bool().unwrap_or_else(|| g.as_str() == Some("true")));
+pub fn lacks_custom_data(ovf: &Ovf, document: &Node) -> bool {
+    let given = document.at_path(&["extended", "compute", "hasCustomData"]).and_then(Node::scalar_text);
+    let is_given = given.is_some_and(|given| given.eq_ignore_ascii_case("true"));
     is_given && ovf.custom_data.is_empty()
 }
 
@@ -48,7 +48,7 @@ pub fn lacks_custom_data(ovf: &Ovf, document: &Json) -> bool {
 pub struct Said<'a> {
     pub ovf: &'a Ovf,
     /// The metadata service's document, or nothing.
-    pub document: &'a Json,
+    pub document: &'a Node,
     /// Of the password that the file has.
     pub hash: Option<String>,
     pub has_resource_disk: bool,
@@ -59,36 +59,32 @@ impl Said<'_> {
     pub fn fill(&self, instance: &mut Instance) -> Vec<String> {
         let mut remarks = Vec::new();
         let mut metadata = Map::new();
-        metadata
-            .insert("imds".into(), if self.document.is_null() { json!({}) } else { self.document.clone() });
-        metadata.insert("instance-id".into(), instance.id.as_str().into());
-        let host = text(self.document, "/compute/osProfile/computerName");
+        let document = if self.document.is_null() { Map::new().into() } else { self.document.clone() };
+        metadata.insert("imds", document);
+        metadata.insert("instance-id", instance.id.as_str());
+        let host = text(self.document, &["compute", "osProfile", "computerName"]);
         if let Some(host) = host.or(self.ovf.host_name.as_deref()) {
-            metadata.insert("local-hostname".into(), host.into());
+            metadata.insert("local-hostname", host);
         }
         let keys = match keys(self.document) {
             Some(keys) => keys,
             None => {
                 let keys = self.keys_of_file(&mut remarks);
                 if !keys.is_empty() {
-                    metadata.insert("public-keys".into(), json!(keys));
+                    metadata.insert("public-keys", keys.iter().map(|k| Node::from(&**k)).collect::<Vec<_>>());
                 }
                 keys
             }
         };
-        let metadata = Json::Object(metadata);
-        standard::fill(instance, &Node::from_json(&metadata));
+        let metadata = Node::from(metadata);
+        standard::fill(instance, &metadata);
         instance.public_keys = keys;
-        instance.region = text(self.document, "/compute/location").map(Into::into);
-        let domain = self.document.pointer("/compute/platformFaultDomain");
-        instance.availability_zone = domain.and_then(|domain| match domain {
-            Json::String(text) => Some(text.clone()),
-            Json::Number(number) => Some(number.to_string()),
-            _ => None,
-        });
+        instance.region = text(self.document, &["compute", "location"]).map(Into::into);
+        let domain = self.document.at_path(&["compute", "platformFaultDomain"]);
+        instance.availability_zone = domain.filter(|d| !d.is_null()).and_then(Node::scalar_text);
         instance.user_data = self.user_data(&mut remarks);
         instance.config = self.config();
-        instance.crawled = json!({ "meta_data": metadata });
+        instance.crawled = json!({ "meta_data": metadata.to_json() });
         remarks
     }
 
@@ -111,7 +107,7 @@ impl Said<'_> {
         if !self.ovf.custom_data.is_empty() {
             return Raw(vec![self.ovf.custom_data.clone()]);
         }
-        let Some(data) = text(self.document, "/compute/userData") else { return Raw::default() };
+        let Some(data) = text(self.document, &["compute", "userData"]) else { return Raw::default() };
         match encoding::base64::decode(data.as_bytes()) {
             Some(data) => Raw(vec![data]),
             None => {
@@ -124,39 +120,39 @@ impl Said<'_> {
     /// Cloud-config that the machine's own has no word for: the first user, whether passwords are taken, the disk that
     /// comes and goes.
     fn config(&self) -> Json {
-        let mut config = Map::new();
-        let mut user = Map::new();
-        let name = text(self.document, "/compute/osProfile/adminUsername").or(self.ovf.user.as_deref());
+        let mut config = json!({});
+        let name =
+            text(self.document, &["compute", "osProfile", "adminUsername"]).or(self.ovf.user.as_deref());
+        let user = &mut config["system_info"]["default_user"];
         if let Some(name) = name {
-            user.insert("name".into(), name.into());
+            user["name"] = name.into();
         }
         if self.ovf.password.is_some() {
-            user.insert("lock_passwd".into(), false.into());
+            user["lock_passwd"] = false.into();
         }
         if let Some(hash) = &self.hash {
-            user.insert("hashed_passwd".into(), hash.as_str().into());
+            user["hashed_passwd"] = hash.as_str().into();
         }
-        if !user.is_empty() {
-            config.insert("system_info".into(), json!({ "default_user": user }));
+        if user.is_null() {
+            config = json!({});
         }
         let of_file = self.ovf.disable_password.or(self.ovf.password.is_some().then_some(false));
         if let Some(disabled) = self.disable_password().or(of_file) {
-            config.insert("ssh_pwauth".into(), (!disabled).into());
+            config["ssh_pwauth"] = (!disabled).into();
         }
         if self.has_resource_disk {
-            config.insert(
-                "disk_setup".into(),
-                json!({ "ephemeral0": { "table_type": "gpt", "layout": [100], "overwrite": true } }),
-            );
-            config.insert("fs_setup".into(), json!([{ "filesystem": "ext4", "device": "ephemeral0.1" }]));
+            config["disk_setup"] =
+                json!({ "ephemeral0": { "table_type": "gpt", "layout": [100], "overwrite": true } });
+            config["fs_setup"] = json!([{ "filesystem": "ext4", "device": "ephemeral0.1" }]);
         }
-        config.into()
+        config
     }
 
     fn disable_password(&self) -> Option<bool> {
-        match self.document.pointer("/compute/osProfile/disablePasswordAuthentication")? {
-            Json::String(word) => Some(word.eq_ignore_ascii_case("true")),
-            Json::Bool(flag) => Some(*flag),
+        let word = self.document.at_path(&["compute", "osProfile", "disablePasswordAuthentication"])?;
+        match &*word.scalar_text()?.to_lowercase() {
+            "true" => Some(true),
+            "false" => Some(false),
             _ => None,
         }
     }
@@ -164,19 +160,19 @@ impl Said<'_> {
 
 /// DHCP on one NIC.
 pub fn fallback(nic: &Nic) -> Json {
-    let mut matched = json!({ "macaddress": nic.mac });
+    let mut device = json!({ "dhcp4": true, "dhcp6": true, "set-name": nic.name });
+    device["match"]["macaddress"] = nic.mac.as_str().into();
     if let Some(driver) = &nic.driver {
-        matched["driver"] = driver.as_str().into();
+        device["match"]["driver"] = driver.as_str().into();
     }
-    let device = json!({ "dhcp4": true, "dhcp6": true, "set-name": nic.name, "match": matched });
-    let mut ethernets = Map::new();
-    ethernets.insert(nic.name.clone(), device);
-    json!({ "version": 2, "ethernets": ethernets })
+    let mut config = json!({ "version": 2 });
+    config["ethernets"][&nic.name] = device;
+    config
 }
 
 /// The file of a machine that had none.
 pub fn made_up(instance: &Instance) -> String {
-    let user = text(&instance.config, "/system_info/default_user/name").unwrap_or_default();
+    let user = instance.config["system_info"]["default_user"]["name"].as_str().unwrap_or_default();
     let disable = instance.config.get("ssh_pwauth").and_then(Json::as_bool).map(|takes| !takes);
     ovf::made_up(instance.local_hostname.as_deref().unwrap_or_default(), user, disable)
 }
@@ -200,6 +196,7 @@ mod tests {
 
     fn filled(ovf: &Ovf, document: &Json, hash: Option<&str>) -> (Instance, Vec<String>) {
         let mut instance = Instance { id: UUID.into(), ..Instance::default() };
+        let document = &Node::from_json(document);
         let said = Said { ovf, document, hash: hash.map(Into::into), has_resource_disk: false };
         let remarks = said.fill(&mut instance);
         (instance, remarks)
@@ -260,7 +257,9 @@ mod tests {
 
     #[test]
     fn pools_and_custom_data() {
-        let of = |kind: &str| json!({"extended": {"compute": {"ppsType": kind, "hasCustomData": true}}});
+        let of = |kind: &str| {
+            Node::from_json(&json!({"extended": {"compute": {"ppsType": kind, "hasCustomData": true}}}))
+        };
         let none = Ovf::default();
         for (kind, expected) in [("None", None), ("Savable", Some("Savable")), ("Running", Some("Running"))] {
             assert_eq!(pool(&none, &of(kind)).as_deref(), expected);
@@ -268,7 +267,7 @@ mod tests {
         let in_file = Ovf { pool: Some("PreprovisionedOSDisk".into()), ..Ovf::default() };
         assert_eq!(pool(&in_file, &of("None")).as_deref(), Some("PreprovisionedOSDisk"));
         assert!(lacks_custom_data(&none, &of("None")) && !lacks_custom_data(&ovf(), &of("None")));
-        assert!(!lacks_custom_data(&none, &Json::Null));
+        assert!(!lacks_custom_data(&none, &Node::null()));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Azure's instance metadata service: one JSON document, asked for until it is there.
 
+use config::Node;
 use serde_json::Value as Json;
 use system::{Deadline, Error, Fetch, Fetched, Result, System, debug, warning};
 
@@ -22,7 +23,7 @@ pub enum Failure {
 }
 
 /// Fetches the document. `has_route`: DHCP says how the service is reached, so there is one.
-pub fn fetch(sys: &System, terms: &Terms, has_route: bool) -> std::result::Result<Json, Failure> {
+pub fn fetch(sys: &System, terms: &Terms, has_route: bool) -> std::result::Result<Node, Failure> {
     let deadline = Deadline::after(terms.max_wait);
     let tries = if has_route { u32::MAX } else { TRIES_WITHOUT_ROUTE };
     let base = terms.urls.first().map(String::as_str).unwrap_or_default();
@@ -43,7 +44,7 @@ pub fn fetch(sys: &System, terms: &Terms, has_route: bool) -> std::result::Resul
         return Err(Failure::Ask(Error::new(format!("{base}{path}: status {}", answer.status))));
     }
     match serde_json::from_slice::<Json>(&answer.body) {
-        Ok(json) if json.is_object() => Ok(json),
+        Ok(json) if json.is_object() => Ok(Node::from_json(&json)),
         Ok(_) => Err(Failure::Read(format!("{base}{path}: expected an object"))),
         // The parser's own words would quote what it found.
         Err(e) => Err(Failure::Read(format!("{base}{path}: no JSON, in line {}", e.line()))),
@@ -95,14 +96,14 @@ fn request_id(sys: &System) -> Result<String> {
 }
 
 /// What a document says at a path, as text.
-pub fn text<'j>(document: &'j Json, path: &str) -> Option<&'j str> {
-    document.pointer(path)?.as_str().filter(|text| !text.is_empty())
+pub fn text<'d>(document: &'d Node, path: &[&str]) -> Option<&'d str> {
+    document.at_path(path)?.as_str().filter(|text| !text.is_empty())
 }
 
 /// The user's SSH keys, if all of them are such keys. `None`: what is there is something else, or nothing.
-pub fn keys(document: &Json) -> Option<Vec<String>> {
-    let given = document.pointer("/compute/publicKeys")?.as_array()?;
-    let key = |key: &Json| {
+pub fn keys(document: &Node) -> Option<Vec<String>> {
+    let given = document.at_path(&["compute", "publicKeys"])?.as_seq()?;
+    let key = |key: &Node| {
         // Keys that Azure made once had line ends in them.
         let key = key.get("keyData")?.as_str()?.trim().replace("\r\n", "");
         is_key(&key).then_some(key)
@@ -138,10 +139,10 @@ mod tests {
             ("3", None),
         ] {
             let document = format!(r#"{{"compute": {{"publicKeys": {keys_of}}}}}"#);
-            let document: Json = serde_json::from_str(&document).unwrap();
+            let document = Node::from_json(&serde_json::from_str(&document).unwrap());
             assert_eq!(keys(&document).map(|k| k.join(", ")).as_deref(), expected, "{keys_of}");
         }
-        assert_eq!(keys(&Json::Null), None);
+        assert_eq!(keys(&Node::null()), None);
     }
 
     #[test]

@@ -6,13 +6,15 @@
 //! xml          text ─► elements                                    (pure)
 //! ovf          the disc's file                                     (pure)
 //! imds         the metadata service, asked until it answers
-//! wire_server  ready, or what failed
+//! report       what Azure is told, if it was not told before
+//! wire_server  how it is told
 //! facts        what all of them say ─► Instance                    (pure)
 //! ```
 
 mod facts;
 mod imds;
 mod ovf;
+mod report;
 mod wire_server;
 mod xml;
 
@@ -20,15 +22,16 @@ use std::time::Duration;
 
 use config::Node;
 use ephemeral::{Lease, V4};
-use serde_json::Value as Json;
-use state::{Cached, Instance, Network};
-use system::{Command, Deadline, Error, Result, System, Write, debug, error, info, warning};
+use serde_json::json;
+use state::{Instance, Network};
+use system::{Command, Error, Result, System, Write, debug, error, info, warning};
 
 use crate::terms::{Terms, Usual};
 use crate::wire::Needs;
 use crate::{ALL_EVENTS, Datasource, Events, Same, Search, Stage, USUAL_ORDER, dmi, media, standard, wire};
 
 use ovf::Ovf;
+use report::{Failure, Known};
 
 pub const AZURE: Datasource = Datasource {
     name: "Azure",
@@ -56,15 +59,13 @@ const IMDS: &str = "169.254.169.254";
 /// Of every part of Azure that does not say otherwise by DHCP.
 const WIRE_SERVER: std::net::Ipv4Addr = std::net::Ipv4Addr::new(168, 63, 129, 16);
 const WIRE_SERVER_OPTION: u8 = ephemeral::dhcp::message::option::WIRE_SERVER;
-/// For the report. With DHCP and the metadata it fits into the stage's ten minutes.
-const REPORT: Duration = Duration::from_secs(150);
+/// It ends by itself before.
+const AGENT_TIME: Duration = Duration::from_secs(130);
 /// Random bytes that the host gives its guests.
 const SEED: &str = "/sys/firmware/acpi/tables/OEM0";
 const RESOURCE_DISK: &str = "/dev/disk/cloud/azure_resource";
 /// Left by a boot that waited in a pool.
 const POOL_MARKER: &str = "reported_ready";
-/// Among what an instance keeps for its check: what Azure was told of it.
-const REPORTED: &str = "reported";
 /// What Ubuntu's old images bring for further NICs, which the metadata are about too.
 const UBUNTUS: [&str; 4] = [
     "/etc/netplan/90-hotplug-azure.yaml",
@@ -72,12 +73,6 @@ const UBUNTUS: [&str; 4] = [
     "/etc/udev/rules.d/10-net-device-added.rules",
     "/run/network/interfaces.ephemeral.d",
 ];
-
-/// What Azure is to be told, in its own words where it has some.
-struct Failure {
-    reason: String,
-    details: Vec<(&'static str, String)>,
-}
 
 /// The file, and where it was.
 struct Seed {
@@ -96,6 +91,7 @@ struct Azure<'s, 'a> {
     seed: Option<Seed>,
     terms: Terms,
     failure: Option<Failure>,
+    known: Known,
 }
 
 fn seed_dir(with: &Search<'_>) -> String {
@@ -122,11 +118,11 @@ fn find(with: &Search<'_>) -> Result<Option<Instance>> {
     let is_of_uefi = sys.is_dir("/sys/firmware/efi");
     let vm = if is_of_uefi { uuid } else { swapped };
     info!(sys, "Azure: this is VM {vm}");
-    let mut azure =
-        Azure { with, id, vm, seed: None, terms: Terms::read(with, "Azure", &USUAL), failure: None };
+    let known = Known::read(with, &id);
+    let terms = Terms::read(with, "Azure", &USUAL);
+    let mut azure = Azure { with, id, vm, seed: None, terms, failure: None, known };
     azure.find_seed();
     let instance = azure.ask()?;
-    azure.keep_file(&instance);
     azure.forget_ubuntus();
     Ok(Some(instance))
 }
@@ -238,7 +234,7 @@ impl<'s, 'a> Azure<'s, 'a> {
     }
 
     /// The document of the metadata service.
-    fn metadata(&mut self, has_route: bool) -> Option<Json> {
+    fn metadata(&mut self, has_route: bool) -> Option<Node> {
         let sys = self.sys();
         if self.seed.as_ref().is_some_and(|seed| seed.ovf.proxy_agent) {
             self.await_proxy_agent();
@@ -263,7 +259,7 @@ impl<'s, 'a> Azure<'s, 'a> {
     /// Where Azure wants it, the way to its services is through an agent that is to be ready first.
     fn await_proxy_agent(&mut self) {
         const AGENT: &str = "azure-proxy-agent";
-        let command = Command::new([AGENT, "--status", "--wait", "120"]).timeout(REPORT);
+        let command = Command::new([AGENT, "--status", "--wait", "120"]).timeout(AGENT_TIME);
         match self.sys().run(&command) {
             Ok(_) => {}
             Err(e) if e.is_absent() => self.fail("azure-proxy-agent not found", Vec::new()),
@@ -272,7 +268,7 @@ impl<'s, 'a> Azure<'s, 'a> {
     }
 
     /// What all that was found makes of the machine.
-    fn instance(&mut self, metadata: Option<Json>) -> Result<Instance> {
+    fn instance(&mut self, metadata: Option<Node>) -> Result<Instance> {
         let sys = self.sys();
         let nothing = Ovf::default();
         let ovf = self.seed.as_ref().map_or(&nothing, |seed| &seed.ovf);
@@ -281,7 +277,11 @@ impl<'s, 'a> Azure<'s, 'a> {
                 "Azure: there is neither ovf-env.xml nor an answer of the metadata service",
             ));
         }
-        let document = metadata.unwrap_or_default();
+        if metadata.is_none() && self.known.is_whole {
+            // Half of what it was would cost the machine keys and addresses.
+            return Err(Error::new("Azure: the metadata service says nothing; what it said before is kept"));
+        }
+        let document = metadata.unwrap_or_else(Node::null);
         let is_marked = sys.is_file(self.with.layout.data(POOL_MARKER));
         let pool = if is_marked { Some("Unknown".into()) } else { facts::pool(ovf, &document) };
         if let Some(pool) = pool {
@@ -322,6 +322,8 @@ impl<'s, 'a> Azure<'s, 'a> {
         let disk = alias.and_then(Node::as_str).unwrap_or(RESOURCE_DISK);
         instance.devices.insert("ephemeral0".into(), disk.into());
         standard::note_machine(sys, &mut instance);
+        // Before Azure takes the disc away.
+        self.keep_file(&instance);
         Ok(instance)
     }
 
@@ -335,17 +337,18 @@ impl<'s, 'a> Azure<'s, 'a> {
 
     /// What the metadata say; where they say nothing, DHCP on the likeliest NIC, which its driver tells apart from the
     /// faster one that Azure may put under it, with the same MAC.
-    fn network(&self, document: &Json) -> Option<Network> {
-        let interfaces = document.pointer("/network/interface").and_then(Json::as_array);
+    fn network(&self, document: &Node) -> Option<Network> {
+        let interfaces = document.at_path(&["network", "interface"]).and_then(Node::as_seq);
         if self.is_set("apply_network_config", true) && interfaces.is_some_and(|i| !i.is_empty()) {
-            let mut content = serde_json::Map::new();
-            content.insert("network".into(), document["network"].clone());
-            for key in ["apply_network_config_for_secondary_ips", "apply_network_config_set_name"] {
-                content.insert(key.into(), self.is_set(key, true).into());
-            }
+            let network = document.get("network").map(Node::to_json);
             return Some(Network {
                 format: "azure-imds".into(),
-                content: content.into(),
+                content: json!({
+                    "network": network,
+                    "apply_network_config_for_secondary_ips":
+                        self.is_set("apply_network_config_for_secondary_ips", true),
+                    "apply_network_config_set_name": self.is_set("apply_network_config_set_name", true),
+                }),
                 source: "Azure's metadata".into(),
                 positions: String::new(),
             });
@@ -354,57 +357,6 @@ impl<'s, 'a> Azure<'s, 'a> {
         let config = facts::fallback(&nic);
         let (format, source) = ("yaml".into(), "Azure: DHCP on the likeliest NIC".into());
         Some(Network { format, content: config, source, positions: String::new() })
-    }
-
-    /// Tells Azure how it went, if it has not heard so before.
-    fn report(&mut self, instance: Result<Instance>, server: &str) -> Result<Instance> {
-        let sys = self.sys();
-        let told = self.told_before();
-        let now = if self.failure.is_none() && instance.is_ok() { "ready" } else { "failure" };
-        let is_wanted = now == "failure" || !self.is_set("experimental_skip_ready_report", false);
-        if told == now || !is_wanted || !sys.is_live() {
-            debug!(sys, "Azure: {now} is not reported: it was before, or nobody wants it");
-            return instance.map(|instance| noted(instance, told));
-        }
-        if now == "ready"
-            && let Some(seed) = self.seed.as_ref().filter(|seed| seed.is_disc)
-        {
-            eject(sys, &seed.place);
-        }
-        let text = (now == "failure").then(|| self.failure_text(instance.as_ref().err()));
-        let deadline = Deadline::after(REPORT.min(self.terms.max_wait));
-        match wire_server::report(sys, server, text.as_deref(), deadline) {
-            Ok(()) => instance.map(|instance| noted(instance, now)),
-            Err(e) => {
-                warning!(
-                    sys,
-                    "Azure: {now} could not be reported: {e}; Azure may take the machine for one that failed"
-                );
-                instance.map(|instance| noted(instance, told))
-            }
-        }
-    }
-
-    fn failure_text(&self, e: Option<&Error>) -> String {
-        let unknown = Failure { reason: e.map(ToString::to_string).unwrap_or_default(), details: Vec::new() };
-        let failure = self.failure.as_ref().unwrap_or(&unknown);
-        let details: Vec<(&str, &str)> = failure.details.iter().map(|(k, v)| (*k, v.as_str())).collect();
-        wire_server::encoded(&failure.reason, &details, &self.vm, self.sys().clock().wall())
-    }
-
-    /// What an earlier boot told Azure of this instance. Python's cloud-init told it, or nobody waits any more.
-    fn told_before(&self) -> &'static str {
-        match Instance::load(self.sys(), self.with.layout) {
-            Cached::Instance(known) if known.datasource == "Azure" && known.id == self.id => {
-                match known.check.get(REPORTED).and_then(Json::as_str) {
-                    Some("ready") => "ready",
-                    Some("failure") => "failure",
-                    _ => "",
-                }
-            }
-            Cached::Python { id } if id.as_deref() == Some(&self.id) => "ready",
-            _ => "",
-        }
     }
 
     /// Keeps the file for later boots, which find the drive empty, and for Azure's agent.
@@ -419,7 +371,7 @@ impl<'s, 'a> Azure<'s, 'a> {
         let Some(text) = text else { return };
         let kept = sys.make_dir(directory, 0o700).and_then(|()| {
             sys.set_mode(directory, 0o700)?;
-            sys.write(format!("{directory}/{FILE}"), text, Write::mode(0o600))
+            sys.write(format!("{directory}/{FILE}"), text, Write::mode(0o600).durable())
         });
         if let Err(e) = kept {
             warning!(sys, "Azure: {e}");
@@ -440,13 +392,6 @@ impl<'s, 'a> Azure<'s, 'a> {
             }
         }
     }
-}
-
-fn noted(mut instance: Instance, told: &str) -> Instance {
-    if !told.is_empty() {
-        instance.check.insert(REPORTED.into(), told.into());
-    }
-    instance
 }
 
 /// Whether the DHCP server names a way to one address alone, which says that it is served here.
@@ -474,16 +419,4 @@ fn read_seed(sys: &System, at: &str, place: &str, is_disc: bool) -> Result<Optio
 fn hashed(sys: &System, password: &str) -> Result<String> {
     let random = sys.random_bytes(16)?.try_into().map_err(|_| Error::new("too few random bytes"))?;
     Ok(encoding::crypt::sha512_crypt(password.as_bytes(), &encoding::crypt::salt(random)))
-}
-
-/// Azure takes the disc away only from an open drive.
-fn eject(sys: &System, device: &str) {
-    const HELPER: &str = "/lib/udev/cdrom_id";
-    let command = match sys.which("eject") {
-        Some(_) => Command::new(["eject", device]),
-        None => Command::new([HELPER, "--eject-media", device]),
-    };
-    if let Err(e) = sys.run(&command.timeout(Duration::from_secs(30))) {
-        warning!(sys, "Azure: the disc stays in its drive: {e}");
-    }
 }
