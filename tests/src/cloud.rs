@@ -24,7 +24,7 @@ pub struct Cloud {
 
 impl Cloud {
     /// The cloud of a folder of `tests/clouds`: `server.json` (`tests/lib/imds`), `dmi`, `datasource` (its name), `addresses`
-    /// of the wire beside the usual ones, `config` for the machine.
+    /// of the wire beside the usual ones, `config` for the machine, `files` that it has.
     pub fn new(case: &str) -> Cloud {
         let dir = here().join("clouds").join(case);
         let read = |name: &str| std::fs::read_to_string(dir.join(name)).unwrap_or_default();
@@ -45,6 +45,7 @@ impl Cloud {
         let sandbox = Sandbox::new(&format!("cloud-{case}"));
         let (list, config) = (read("datasource"), read("config"));
         let _ = std::fs::remove_dir_all(sandbox.path("/var/lib/cloud/seed"));
+        copy_all(&dir.join("files"), &sandbox.root);
         let cloud = Cloud { net, case: dir, dmi, served, sandbox, limit: 120 };
         cloud.config(&format!("datasource_list: [{}, None]\n{config}", list.trim()));
         cloud
@@ -97,6 +98,16 @@ impl Cloud {
     /// A file of the machine.
     pub fn put(&self, path: &str, text: &str) {
         write(&self.sandbox.path(path), text);
+    }
+
+    /// Where a file of the machine is.
+    pub fn path(&self, path: &str) -> PathBuf {
+        self.sandbox.path(path)
+    }
+
+    /// What was posted, each behind a line with its path.
+    pub fn posted(&self) -> String {
+        std::fs::read_to_string(self.served.join("posted")).unwrap_or_default()
     }
 
     pub fn file(&self, path: &str) -> String {
@@ -198,6 +209,7 @@ impl Cloud {
     fn record(&self, lower: &str, recorded: &Path) {
         let upper = self.net.dir.join("upper");
         copy(&self.sandbox.path(CONFIG), &upper.join(&CONFIG[1..]));
+        copy_all(&self.case.join("files"), &upper);
         // In a container it would read no firmware.
         let stub = upper.join("usr/bin/systemd-detect-virt");
         let text = "#!/bin/sh\ncase \"$*\" in *--container*) ;; *) echo kvm ;; esac\nexit 1\n";
@@ -224,6 +236,14 @@ fn copy(from: &Path, to: &Path) {
     write(to, bytes);
 }
 
+/// What is below a directory, if there is one.
+fn copy_all(from: &Path, to: &Path) {
+    for file in std::fs::read_dir(from).into_iter().flatten().flatten() {
+        let (from, to) = (file.path(), to.join(file.file_name()));
+        if from.is_dir() { copy_all(&from, &to) } else { copy(&from, &to) }
+    }
+}
+
 /// What a cloud gives a machine, as the machine keeps it.
 fn facts(root: &Path, out: &Path) -> Vec<(String, String)> {
     let text = |path: &Path| {
@@ -236,7 +256,7 @@ fn facts(root: &Path, out: &Path) -> Vec<(String, String)> {
         ("instance".into(), format!("{link}\n{}", read(&format!("{link}/datasource")))),
         ("cloud-id".into(), cloud_id(root)),
         ("hostname".into(), text(&out.join("hostname"))),
-        ("authorized_keys".into(), sorted(&read("home/debian/.ssh/authorized_keys"))),
+        ("authorized_keys".into(), sorted(&authorized_keys(&root.join("home")))),
     ];
     for name in ["user-data", "vendor-data", "vendor-data2"] {
         facts.push((name.into(), read(&format!("{link}/{name}.txt"))));
@@ -259,6 +279,12 @@ fn facts(root: &Path, out: &Path) -> Vec<(String, String)> {
     }
     facts.push(("networkd".into(), all));
     facts
+}
+
+/// Of whoever the machine's first user is: clouds may give the name.
+fn authorized_keys(home: &Path) -> String {
+    let all = std::fs::read_dir(home).into_iter().flatten().flatten();
+    all.filter_map(|of| std::fs::read_to_string(of.path().join(".ssh/authorized_keys")).ok()).collect()
 }
 
 /// Upstream keeps keys in a set, whose order is nobody's.

@@ -1,6 +1,7 @@
 //! The clouds: one file each, one line of [`DATASOURCES`] each. A datasource acquires bytes and facts and makes an
 //! [`Instance`] of them; it configures nothing.
 
+mod azure;
 mod command_line;
 mod configdrive;
 mod digitalocean;
@@ -149,6 +150,7 @@ pub const DATASOURCES: &[&Datasource] = &[
     &nocloud::NOCLOUD,
     &configdrive::CONFIGDRIVE,
     &digitalocean::DIGITALOCEAN,
+    &azure::AZURE,
     &gce::GCE,
     &openstack::OPENSTACK,
     &vultr::VULTR,

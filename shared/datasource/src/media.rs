@@ -13,12 +13,14 @@ use crate::seed::{self, Seed};
 /// For looking at all devices: a drive that hangs must not hold the boot.
 const PROBE_TIME: Duration = Duration::from_secs(10);
 
-fn is_small_file_system(superblock: &Superblock) -> bool {
-    matches!(superblock.fstype.as_str(), "vfat" | "iso9660")
-}
+/// What seeds are on.
+const SMALL: &[&str] = &["vfat", "iso9660"];
+/// What Azure's discs are, which their drive tells apart from any other.
+const DISCS: &[&str] = &["iso9660", "udf"];
+const FIRST_DRIVE: &str = "/dev/sr0";
 
-/// The file systems of the machine. Below another root there are none, and in a container they are the host's.
-fn file_systems(with: &Search<'_>) -> Vec<(Device, Superblock)> {
+/// The file systems of these kinds. Below another root there are none, and in a container they are the host's.
+fn file_systems(with: &Search<'_>, kinds: &[&str]) -> Vec<(Device, Superblock)> {
     let sys = with.sys;
     if sys.is_container() {
         return Vec::new();
@@ -27,7 +29,8 @@ fn file_systems(with: &Search<'_>) -> Vec<(Device, Superblock)> {
     for (device, e) in &found.failed {
         debug!(sys, "{}: {e}", device.path);
     }
-    let mut all: Vec<_> = found.superblocks.into_iter().filter(|(_, s)| is_small_file_system(s)).collect();
+    let mut all: Vec<_> =
+        found.superblocks.into_iter().filter(|(_, s)| kinds.contains(&s.fstype.as_str())).collect();
     // The last device is the one that was attached last, which is what people mean.
     all.sort_by(|(a, _), (b, _)| b.path.cmp(&a.path));
     all
@@ -38,7 +41,7 @@ pub fn find_cidata(with: &Search<'_>, label: Option<&str>) -> Result<Option<(Str
     let Some(label) = label else { return Ok(None) };
     let names = [label.to_string(), label.to_uppercase(), label.to_lowercase()];
     let mut failures = Vec::new();
-    for (device, superblock) in file_systems(with) {
+    for (device, superblock) in file_systems(with, SMALL) {
         if !names.iter().any(|n| superblock.is_labelled(n)) {
             continue;
         }
@@ -63,7 +66,8 @@ pub fn find_cidata(with: &Search<'_>, label: Option<&str>) -> Result<Option<(Str
 /// The first device that is a config drive: those labelled for it first, then other whole disks.
 pub fn find_config_drive(with: &Search<'_>) -> Result<Option<(String, Read)>> {
     let labelled = |s: &Superblock| s.is_labelled("config-2") || s.is_labelled("CONFIG-2");
-    let (first, rest): (Vec<_>, Vec<_>) = file_systems(with).into_iter().partition(|(_, s)| labelled(s));
+    let (first, rest): (Vec<_>, Vec<_>) =
+        file_systems(with, SMALL).into_iter().partition(|(_, s)| labelled(s));
     let rest = rest.into_iter().filter(|(device, _)| !device.is_partition);
     let mut failures = Vec::new();
     for (device, superblock) in first.into_iter().chain(rest) {
@@ -75,6 +79,24 @@ pub fn find_config_drive(with: &Search<'_>) -> Result<Option<(String, Read)>> {
                 return Ok(Some((device.path, drive)));
             }
             Ok(None) => {}
+            Err(e) => failures.push(Error::new(format!("{}: {e}", device.path))),
+        }
+    }
+    last_resort(with, failures)
+}
+
+/// The first disc on which `read` finds what it looks for; it is given where the disc is mounted, and the device.
+pub fn find_disc<T>(with: &Search<'_>, read: impl Fn(&str, &str) -> Result<Option<T>>) -> Result<Option<T>> {
+    let all = file_systems(with, DISCS).into_iter();
+    let (first, rest): (Vec<_>, Vec<_>) = all.partition(|(device, _)| device.path == FIRST_DRIVE);
+    let mut failures = Vec::new();
+    for (device, superblock) in first.into_iter().chain(rest) {
+        match read_mounted(with.sys, &device.path, &superblock.fstype, |at| read(at, &device.path)) {
+            Ok(Some(found)) => {
+                skipped(with, failures);
+                return Ok(Some(found));
+            }
+            Ok(None) => debug!(with.sys, "{} has nothing that is looked for", device.path),
             Err(e) => failures.push(Error::new(format!("{}: {e}", device.path))),
         }
     }

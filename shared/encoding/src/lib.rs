@@ -1,7 +1,8 @@
 //! Encodings that several crates meet: base64, gzip, percent-encoding, MD5 for the names of cached files, SHA for
-//! fingerprints. Pure functions from bytes to bytes; nothing here reads, writes or logs.
+//! fingerprints, the hash of passwords. Pure functions from bytes to bytes; nothing here reads, writes or logs.
 
 pub mod base64;
+pub mod crypt;
 pub mod gzip;
 pub mod md5;
 pub mod percent;

@@ -1,0 +1,284 @@
+//! What the disc's file and the metadata service say, as an instance. Where both say something the service counts: it
+//! knows what was changed since.
+
+use config::{Map, Node};
+use serde_json::{Value as Json, json};
+use state::{Instance, Raw};
+
+use super::imds::{keys, text};
+use super::ovf::{self, Key, Ovf};
+use crate::{Nic, standard};
+
+/// A UUID with the bytes of its first three groups the other way round: firmware before SMBIOS 2.6 has them so. Lower
+/// case; `None` for what is no UUID.
+pub fn swapped(uuid: &str) -> Option<String> {
+    let groups: Vec<&str> = uuid.split('-').collect();
+    let lengths: Vec<usize> = groups.iter().map(|g| g.len()).collect();
+    if lengths != [8, 4, 4, 4, 12] || !uuid.bytes().all(|b| b == b'-' || b.is_ascii_hexdigit()) {
+        return None;
+    }
+    let turned = |group: &&str| -> String {
+        let pairs = group.as_bytes().chunks(2).rev();
+        pairs.flat_map(|pair| pair.iter().map(|b| char::from(b.to_ascii_lowercase()))).collect()
+    };
+    let first = groups.iter().take(3).map(turned);
+    Some(first.chain(groups.iter().skip(3).map(|g| g.to_lowercase())).collect::<Vec<_>>().join("-"))
+}
+
+/// Whether an id is one of two, in any case.
+pub fn is_either(id: &str, uuid: &str, swapped: &str) -> bool {
+    id.eq_ignore_ascii_case(uuid) || id.eq_ignore_ascii_case(swapped)
+}
+
+/// In which way the machine waits in a pool until somebody wants it, if it does.
+pub fn pool(ovf: &Ovf, document: &Node) -> Option<String> {
+    let known = |kind: &&str| matches!(*kind, "Running" | "Savable" | "PreprovisionedOSDisk");
+    let of_service = text(document, &["extended", "compute", "ppsType"]).filter(known);
+    ovf.pool.as_deref().filter(known).or(of_service).map(Into::into)
+}
+
+/// The user gave custom data, and they are nowhere.
+pub fn lacks_custom_data(ovf: &Ovf, document: &Node) -> bool {
+    let given = document.at_path(&["extended", "compute", "hasCustomData"]).and_then(Node::scalar_text);
+    let is_given = given.is_some_and(|given| given.eq_ignore_ascii_case("true"));
+    is_given && ovf.custom_data.is_empty()
+}
+
+/// What is known of a machine.
+pub struct Said<'a> {
+    pub ovf: &'a Ovf,
+    /// The metadata service's document, or nothing.
+    pub document: &'a Node,
+    /// Of the password that the file has.
+    pub hash: Option<String>,
+    pub has_resource_disk: bool,
+}
+
+impl Said<'_> {
+    /// Fills an instance that has its id. Returns what could not be used.
+    pub fn fill(&self, instance: &mut Instance) -> Vec<String> {
+        let mut remarks = Vec::new();
+        let mut metadata = Map::new();
+        let document = if self.document.is_null() { Map::new().into() } else { self.document.clone() };
+        metadata.insert("imds", document);
+        metadata.insert("instance-id", instance.id.as_str());
+        let host = text(self.document, &["compute", "osProfile", "computerName"]);
+        if let Some(host) = host.or(self.ovf.host_name.as_deref()) {
+            metadata.insert("local-hostname", host);
+        }
+        let keys = match keys(self.document) {
+            Some(keys) => keys,
+            None => {
+                let keys = self.keys_of_file(&mut remarks);
+                if !keys.is_empty() {
+                    metadata.insert("public-keys", keys.iter().map(|k| Node::from(&**k)).collect::<Vec<_>>());
+                }
+                keys
+            }
+        };
+        let metadata = Node::from(metadata);
+        standard::fill(instance, &metadata);
+        instance.public_keys = keys;
+        instance.region = text(self.document, &["compute", "location"]).map(Into::into);
+        let domain = self.document.at_path(&["compute", "platformFaultDomain"]);
+        instance.availability_zone = domain.filter(|d| !d.is_null()).and_then(Node::scalar_text);
+        instance.user_data = self.user_data(&mut remarks);
+        instance.config = self.config();
+        instance.crawled = json!({ "meta_data": metadata.to_json() });
+        remarks
+    }
+
+    fn keys_of_file(&self, remarks: &mut Vec<String>) -> Vec<String> {
+        let mut literal = Vec::new();
+        for key in &self.ovf.keys {
+            match key {
+                Key::Value(key) => literal.push(key.clone()),
+                Key::Fingerprint(print) => remarks.push(format!(
+                    "the SSH key with the fingerprint {print} is in a certificate of the wire server, which is not \
+                     read: the key is left out"
+                )),
+            }
+        }
+        literal
+    }
+
+    /// Custom data come with the file; the service has other user data beside them.
+    fn user_data(&self, remarks: &mut Vec<String>) -> Raw {
+        if !self.ovf.custom_data.is_empty() {
+            return Raw(vec![self.ovf.custom_data.clone()]);
+        }
+        let Some(data) = text(self.document, &["compute", "userData"]) else { return Raw::default() };
+        match encoding::base64::decode(data.as_bytes()) {
+            Some(data) => Raw(vec![data]),
+            None => {
+                remarks.push("compute.userData of the metadata is not base64: it is ignored".into());
+                Raw::default()
+            }
+        }
+    }
+
+    /// Cloud-config that the machine's own has no word for: the first user, whether passwords are taken, the disk that
+    /// comes and goes.
+    fn config(&self) -> Json {
+        let mut config = json!({});
+        let name =
+            text(self.document, &["compute", "osProfile", "adminUsername"]).or(self.ovf.user.as_deref());
+        let user = &mut config["system_info"]["default_user"];
+        if let Some(name) = name {
+            user["name"] = name.into();
+        }
+        if self.ovf.password.is_some() {
+            user["lock_passwd"] = false.into();
+        }
+        if let Some(hash) = &self.hash {
+            user["hashed_passwd"] = hash.as_str().into();
+        }
+        if user.is_null() {
+            config = json!({});
+        }
+        let of_file = self.ovf.disable_password.or(self.ovf.password.is_some().then_some(false));
+        if let Some(disabled) = self.disable_password().or(of_file) {
+            config["ssh_pwauth"] = (!disabled).into();
+        }
+        if self.has_resource_disk {
+            config["disk_setup"] =
+                json!({ "ephemeral0": { "table_type": "gpt", "layout": [100], "overwrite": true } });
+            config["fs_setup"] = json!([{ "filesystem": "ext4", "device": "ephemeral0.1" }]);
+        }
+        config
+    }
+
+    fn disable_password(&self) -> Option<bool> {
+        let word = self.document.at_path(&["compute", "osProfile", "disablePasswordAuthentication"])?;
+        match &*word.scalar_text()?.to_lowercase() {
+            "true" => Some(true),
+            "false" => Some(false),
+            _ => None,
+        }
+    }
+}
+
+/// DHCP on one NIC.
+pub fn fallback(nic: &Nic) -> Json {
+    let mut device = json!({ "dhcp4": true, "dhcp6": true, "set-name": nic.name });
+    device["match"]["macaddress"] = nic.mac.as_str().into();
+    if let Some(driver) = &nic.driver {
+        device["match"]["driver"] = driver.as_str().into();
+    }
+    let mut config = json!({ "version": 2 });
+    config["ethernets"][&nic.name] = device;
+    config
+}
+
+/// The file of a machine that had none.
+pub fn made_up(instance: &Instance) -> String {
+    let user = instance.config["system_info"]["default_user"]["name"].as_str().unwrap_or_default();
+    let disable = instance.config.get("ssh_pwauth").and_then(Json::as_bool).map(|takes| !takes);
+    ovf::made_up(instance.local_hostname.as_deref().unwrap_or_default(), user, disable)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const UUID: &str = "10203040-5060-7080-90a0-b0c0d0e0f000";
+
+    fn ovf() -> Ovf {
+        Ovf {
+            host_name: Some("of-file".into()),
+            user: Some("fay".into()),
+            password: Some("secret".into()),
+            custom_data: b"custom".to_vec(),
+            keys: vec![Key::Value("ssh-rsa F".into()), Key::Fingerprint("AB".into())],
+            ..Ovf::default()
+        }
+    }
+
+    fn filled(ovf: &Ovf, document: &Json, hash: Option<&str>) -> (Instance, Vec<String>) {
+        let mut instance = Instance { id: UUID.into(), ..Instance::default() };
+        let document = &Node::from_json(document);
+        let said = Said { ovf, document, hash: hash.map(Into::into), has_resource_disk: false };
+        let remarks = said.fill(&mut instance);
+        (instance, remarks)
+    }
+
+    #[test]
+    fn uuids() {
+        for (uuid, expected) in [
+            (UUID, Some("40302010-6050-8070-90a0-b0c0d0e0f000")),
+            ("ABCDEF01-2345-6789-ABCD-EF0123456789", Some("01efcdab-4523-8967-abcd-ef0123456789")),
+            ("10203040-5060-7080-90a0b0c0d0e0f000", None),
+            ("1020304g-5060-7080-90a0-b0c0d0e0f000", None),
+            ("Not Settable", None),
+            ("", None),
+        ] {
+            assert_eq!(swapped(uuid).as_deref(), expected, "{uuid}");
+        }
+        assert!(is_either("40302010-6050-8070-90A0-B0C0D0E0F000", UUID, &swapped(UUID).unwrap()));
+        assert!(!is_either("", UUID, &swapped(UUID).unwrap()));
+    }
+
+    #[test]
+    fn the_file_alone() {
+        let (instance, remarks) = filled(&ovf(), &Json::Null, Some("$6$x"));
+        assert_eq!((&*instance.id, instance.local_hostname.as_deref()), (UUID, Some("of-file")));
+        assert_eq!(instance.public_keys, ["ssh-rsa F"]);
+        assert_eq!(instance.user_data, Raw(vec![b"custom".to_vec()]));
+        let user = json!({"default_user": {"name": "fay", "lock_passwd": false, "hashed_passwd": "$6$x"}});
+        assert_eq!(instance.config, json!({"system_info": user, "ssh_pwauth": true}));
+        assert!(remarks.len() == 1 && remarks[0].contains("fingerprint AB"), "{remarks:?}");
+        assert!(!instance.crawled.to_string().contains("secret"));
+    }
+
+    #[test]
+    fn the_service_counts() {
+        let document = json!({"compute": {
+            "osProfile": {"adminUsername": "ida", "computerName": "of-service", "disablePasswordAuthentication": "true"},
+            "publicKeys": [{"keyData": "ssh-rsa AAAA ida"}], "userData": "dXNl\ncg==", "location": "westeurope",
+            "platformFaultDomain": "1"}});
+        let (instance, remarks) = filled(&ovf(), &document, None);
+        assert_eq!(instance.local_hostname.as_deref(), Some("of-service"));
+        assert_eq!((instance.public_keys.join(""), remarks.len()), ("ssh-rsa AAAA ida".into(), 0));
+        assert_eq!(instance.user_data, Raw(vec![b"custom".to_vec()]));
+        assert_eq!(
+            instance.config,
+            json!({"system_info": {"default_user": {"name": "ida", "lock_passwd": false}}, "ssh_pwauth": false})
+        );
+        assert_eq!(
+            (instance.region.as_deref(), instance.availability_zone.as_deref()),
+            (Some("westeurope"), Some("1"))
+        );
+        let (instance, _) = filled(&Ovf::default(), &document, None);
+        assert_eq!(instance.user_data, Raw(vec![b"user".to_vec()]));
+        let document = json!({"compute": {"userData": "?"}});
+        let (instance, remarks) = filled(&Ovf::default(), &document, None);
+        assert_eq!((instance.user_data, instance.config, remarks.len()), (Raw::default(), json!({}), 1));
+    }
+
+    #[test]
+    fn pools_and_custom_data() {
+        let of = |kind: &str| {
+            Node::from_json(&json!({"extended": {"compute": {"ppsType": kind, "hasCustomData": true}}}))
+        };
+        let none = Ovf::default();
+        for (kind, expected) in [("None", None), ("Savable", Some("Savable")), ("Running", Some("Running"))] {
+            assert_eq!(pool(&none, &of(kind)).as_deref(), expected);
+        }
+        let in_file = Ovf { pool: Some("PreprovisionedOSDisk".into()), ..Ovf::default() };
+        assert_eq!(pool(&in_file, &of("None")).as_deref(), Some("PreprovisionedOSDisk"));
+        assert!(lacks_custom_data(&none, &of("None")) && !lacks_custom_data(&ovf(), &of("None")));
+        assert!(!lacks_custom_data(&none, &Node::null()));
+    }
+
+    #[test]
+    fn networks_and_files() {
+        let mut nic = Nic { name: "eth0".into(), mac: "00:0d:3a:00:00:01".into(), driver: None };
+        assert_eq!(fallback(&nic)["ethernets"]["eth0"]["match"], json!({"macaddress": "00:0d:3a:00:00:01"}));
+        nic.driver = Some("hv_netvsc".into());
+        assert_eq!(fallback(&nic)["ethernets"]["eth0"]["match"]["driver"], "hv_netvsc");
+        let (instance, _) = filled(&ovf(), &Json::Null, None);
+        let again = ovf::parse(&made_up(&instance)).unwrap().unwrap();
+        assert_eq!((again.host_name, again.user), (ovf().host_name, ovf().user));
+        assert_eq!((again.disable_password, again.password), (Some(false), None));
+    }
+}

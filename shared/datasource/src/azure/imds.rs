@@ -1,0 +1,156 @@
+//! Azure's instance metadata service: one JSON document, asked for until it is there.
+
+use config::Node;
+use serde_json::Value as Json;
+use system::{Deadline, Error, Fetch, Fetched, Result, System, debug, warning};
+
+use crate::terms::Terms;
+
+/// Where the document is, in the newest form that is understood, and in the one that everybody has.
+const NEWEST: &str = "/metadata/instance?api-version=2021-08-01&extended=true";
+const OLDEST: &str = "/metadata/instance?api-version=2019-06-01";
+const LARGEST: usize = 8 << 20;
+const PAUSE: std::time::Duration = std::time::Duration::from_secs(1);
+/// Tries where DHCP names no way to the service: there are installations without one.
+const TRIES_WITHOUT_ROUTE: u32 = 11;
+
+/// Why there are no metadata.
+#[derive(Debug)]
+pub enum Failure {
+    /// Nobody answered, or not well.
+    Ask(Error),
+    Read(String),
+}
+
+/// Fetches the document. `has_route`: DHCP says how the service is reached, so there is one.
+pub fn fetch(sys: &System, terms: &Terms, has_route: bool) -> std::result::Result<Node, Failure> {
+    let deadline = Deadline::after(terms.max_wait);
+    let tries = if has_route { u32::MAX } else { TRIES_WITHOUT_ROUTE };
+    let base = terms.urls.first().map(String::as_str).unwrap_or_default();
+    let id = request_id(sys).map_err(Failure::Ask)?;
+    let ask = |path: &str| {
+        let fetch = Fetch::get(format!("{base}{path}")).header("Metadata", "true");
+        let fetch = fetch.header("x-ms-client-request-id", &id).timeout(terms.timeout).limit(LARGEST);
+        insist(sys, &fetch, tries, deadline, |status| !matches!(status, 404 | 410))
+    };
+    let mut path = NEWEST;
+    let mut answer = ask(path).map_err(Failure::Ask)?;
+    if answer.status == 400 {
+        debug!(sys, "Azure: the metadata service does not know {path}; {OLDEST} is asked for");
+        path = OLDEST;
+        answer = ask(path).map_err(Failure::Ask)?;
+    }
+    if answer.status >= 400 {
+        return Err(Failure::Ask(Error::new(format!("{base}{path}: status {}", answer.status))));
+    }
+    match serde_json::from_slice::<Json>(&answer.body) {
+        Ok(json) if json.is_object() => Ok(Node::from_json(&json)),
+        Ok(_) => Err(Failure::Read(format!("{base}{path}: expected an object"))),
+        // The parser's own words would quote what it found.
+        Err(e) => Err(Failure::Read(format!("{base}{path}: no JSON, in line {}", e.line()))),
+    }
+}
+
+/// Asks again and again, as Azure's services are to be asked: they may be there before they have anything to say. Returns
+/// what is no error, and the statuses that are the last word.
+pub fn insist(
+    sys: &System,
+    fetch: &Fetch,
+    tries: u32,
+    deadline: Deadline,
+    is_last_word: impl Fn(u16) -> bool,
+) -> Result<Fetched> {
+    let fetch = fetch.clone().judged().until(deadline);
+    let mut tried = 0;
+    loop {
+        tried += 1;
+        let failure = match sys.fetch(&fetch) {
+            Ok(answer) if answer.status < 400 || is_last_word(answer.status) => return Ok(answer),
+            Ok(answer) => Error::new(format!("{}: status {}", fetch.shown(), answer.status)),
+            Err(e) => e,
+        };
+        // A network that leads nowhere will not lead there in a second.
+        let is_hopeless = failure.to_string().contains("Network is unreachable");
+        if tried >= tries || is_hopeless || deadline.left() <= PAUSE {
+            return Err(failure);
+        }
+        match tried {
+            1 => warning!(sys, "Azure: {failure}; it is asked again"),
+            _ => debug!(sys, "Azure: {failure}; try {tried}"),
+        }
+        sys.clock().sleep(PAUSE);
+    }
+}
+
+/// A random UUID (RFC 9562), by which Azure's people find a request in their logs.
+fn request_id(sys: &System) -> Result<String> {
+    let mut bytes = sys.random_bytes(16)?;
+    for (at, keep, set) in [(6, 0x0f, 0x40), (8, 0x3f, 0x80)] {
+        if let Some(byte) = bytes.get_mut(at) {
+            *byte = *byte & keep | set;
+        }
+    }
+    let hex: String = bytes.iter().map(|b| format!("{b:02x}")).collect();
+    let groups = [0..8, 8..12, 12..16, 16..20, 20..32].map(|range| hex.get(range).unwrap_or_default());
+    Ok(groups.join("-"))
+}
+
+/// What a document says at a path, as text.
+pub fn text<'d>(document: &'d Node, path: &[&str]) -> Option<&'d str> {
+    document.at_path(path)?.as_str().filter(|text| !text.is_empty())
+}
+
+/// The user's SSH keys, if all of them are such keys. `None`: what is there is something else, or nothing.
+pub fn keys(document: &Node) -> Option<Vec<String>> {
+    let given = document.at_path(&["compute", "publicKeys"])?.as_seq()?;
+    let key = |key: &Node| {
+        // Keys that Azure made once had line ends in them.
+        let key = key.get("keyData")?.as_str()?.trim().replace("\r\n", "");
+        is_key(&key).then_some(key)
+    };
+    given.iter().map(key).collect()
+}
+
+/// Whether this is a line of an authorized_keys file.
+fn is_key(text: &str) -> bool {
+    let mut words = text.split_ascii_whitespace();
+    let kind = words.next().unwrap_or_default();
+    let is_kind = ["ssh-", "ecdsa-sha2-", "sk-"].iter().any(|start| kind.starts_with(start));
+    let has_data =
+        words.next().is_some_and(|data| encoding::base64::decode_strict(data.as_bytes()).is_some());
+    is_kind && has_data && !text.contains('\n')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whose_keys() {
+        for (keys_of, expected) in [
+            (
+                r#"[{"keyData": "ssh-rsa AAAA\r\nBBBB zoe\r\n"}, {"keyData": "sk-ssh-ed25519@openssh.com AAAA"}]"#,
+                Some("ssh-rsa AAAABBBB zoe, sk-ssh-ed25519@openssh.com AAAA"),
+            ),
+            ("[]", Some("")),
+            (r#"[{"keyData": "ssh-rsa AAAA"}, {"keyData": "-----BEGIN CERTIFICATE-----"}]"#, None),
+            (r#"[{"keyData": "ssh-rsa ?"}]"#, None),
+            (r#"[{"path": "/x"}]"#, None),
+            ("3", None),
+        ] {
+            let document = format!(r#"{{"compute": {{"publicKeys": {keys_of}}}}}"#);
+            let document = Node::from_json(&serde_json::from_str(&document).unwrap());
+            assert_eq!(keys(&document).map(|k| k.join(", ")).as_deref(), expected, "{keys_of}");
+        }
+        assert_eq!(keys(&Node::null()), None);
+    }
+
+    #[test]
+    fn request_ids() {
+        let id = request_id(&System::new("/nonexistent")).unwrap();
+        let parts: Vec<usize> = id.split('-').map(str::len).collect();
+        assert_eq!(parts, [8, 4, 4, 4, 12]);
+        assert_eq!(id.as_bytes()[14], b'4', "{id}");
+        assert!(b"89ab".contains(&id.as_bytes()[19]), "{id}");
+    }
+}

@@ -1,0 +1,246 @@
+//! ovf-env.xml: what Azure's portal was told of a machine, on a disc that the first boot finds in its drive, and the copy
+//! of it that is kept for later boots and for Azure's own agent, without the password.
+
+use super::xml::{Document, escaped};
+
+const SPACE: &str = "http://schemas.microsoft.com/windowsazure";
+/// Stands where a password was.
+const REDACTED: &str = "REDACTED";
+/// Azure takes no longer ones.
+const LONGEST_PASSWORD: usize = 72;
+
+/// What the file says. Empty text counts as not said.
+#[derive(Default, Clone, PartialEq, Eq)]
+pub struct Ovf {
+    pub host_name: Option<String>,
+    pub user: Option<String>,
+    pub password: Option<String>,
+    pub custom_data: Vec<u8>,
+    pub disable_password: Option<bool>,
+    pub keys: Vec<Key>,
+    /// The machine waits in a pool for its owner; in which of the ways to wait.
+    pub pool: Option<String>,
+    pub proxy_agent: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Key {
+    Value(String),
+    /// Of a certificate that the wire server has.
+    Fingerprint(String),
+}
+
+/// Reads the file; `None` when it is somebody else's. An error names the element.
+pub fn parse(text: &str) -> Result<Option<Ovf>, String> {
+    let document = Document::parse(text)?;
+    let reader = Reader { document: &document };
+    if document.below(0, SPACE, "ProvisioningSection").next().is_none() {
+        return Ok(None);
+    }
+    let section = reader.required(0, "ProvisioningSection")?;
+    let of_linux = reader.required(section, "LinuxProvisioningConfigurationSet")?;
+    let section = reader.required(0, "PlatformSettingsSection")?;
+    let platform = reader.required(section, "PlatformSettings")?;
+    reader.required(of_linux, "HostName")?;
+    let password = reader.text(of_linux, "UserPassword")?;
+    if password.as_ref().is_some_and(|p| p.chars().count() > LONGEST_PASSWORD) {
+        return Err(format!("UserPassword: longer than {LONGEST_PASSWORD} characters"));
+    }
+    let custom_data = reader.text(of_linux, "CustomData")?.unwrap_or_default();
+    let custom_data = encoding::base64::decode(custom_data.as_bytes()).ok_or("CustomData: not base64")?;
+    let pool = match reader.text(platform, "PreprovisionedVMType")? {
+        None if reader.flag(platform, "PreprovisionedVm")? == Some(true) => Some("Running".into()),
+        pool => pool.filter(|p| p != "None"),
+    };
+    Ok(Some(Ovf {
+        host_name: reader.text(of_linux, "HostName")?,
+        user: reader.text(of_linux, "UserName")?,
+        password,
+        custom_data,
+        disable_password: reader.flag(of_linux, "DisableSshPasswordAuthentication")?,
+        keys: reader.keys(of_linux)?,
+        pool,
+        proxy_agent: reader.flag(platform, "ProvisionGuestProxyAgent")? == Some(true),
+    }))
+}
+
+impl Ovf {
+    /// The password, unless it was taken out of this copy before.
+    pub fn new_password(&self) -> Option<&str> {
+        self.password.as_deref().filter(|p| *p != REDACTED)
+    }
+}
+
+struct Reader<'d> {
+    document: &'d Document<'d>,
+}
+
+impl Reader<'_> {
+    fn one(&self, parent: usize, name: &str) -> Result<Option<usize>, String> {
+        let mut found = self.document.below(parent, SPACE, name);
+        let first = found.next();
+        if found.next().is_some() { Err(format!("{name} stands there more than once")) } else { Ok(first) }
+    }
+
+    fn required(&self, parent: usize, name: &str) -> Result<usize, String> {
+        self.one(parent, name)?.ok_or_else(|| format!("{name} is missing"))
+    }
+
+    fn text(&self, parent: usize, name: &str) -> Result<Option<String>, String> {
+        let element = self.one(parent, name)?.and_then(|at| self.document.elements().get(at));
+        Ok(element.map(|e| e.text.clone()).filter(|text| !text.trim().is_empty()))
+    }
+
+    fn flag(&self, parent: usize, name: &str) -> Result<Option<bool>, String> {
+        let yes = |text: String| matches!(&*text.trim().to_lowercase(), "true" | "1" | "on" | "yes");
+        Ok(self.text(parent, name)?.map(yes))
+    }
+
+    fn keys(&self, of_linux: usize) -> Result<Vec<Key>, String> {
+        let Some(ssh) = self.one(of_linux, "SSH")? else { return Ok(Vec::new()) };
+        let Some(keys) = self.one(ssh, "PublicKeys")? else { return Ok(Vec::new()) };
+        let mut all = Vec::new();
+        for key in self.document.below(keys, SPACE, "PublicKey") {
+            match (self.text(key, "Value")?, self.text(key, "Fingerprint")?) {
+                (Some(value), _) => all.push(Key::Value(value.trim().to_string())),
+                (None, Some(print)) => all.push(Key::Fingerprint(print.trim().to_string())),
+                (None, None) => {}
+            }
+        }
+        Ok(all)
+    }
+}
+
+/// The file as it may be kept: whatever calls itself the user's password, in whichever namespace, is taken out. `None`
+/// where it cannot be read, and so not be told what a password is.
+pub fn redacted(text: &str) -> Option<String> {
+    let document = Document::parse(text).ok()?;
+    let (mut kept, mut done) = (String::with_capacity(text.len()), 0);
+    for element in document.elements() {
+        let inside = &element.inside;
+        // What is inside another one is gone with it.
+        if element.name.contains("UserPassword") && !inside.is_empty() && inside.start >= done {
+            kept.push_str(text.get(done..inside.start)?);
+            kept.push_str(REDACTED);
+            done = inside.end;
+        }
+    }
+    kept.push_str(text.get(done..)?);
+    Some(kept)
+}
+
+/// A file for the agent, and for later boots, of a machine that was given none.
+pub fn made_up(host_name: &str, user: &str, disable_password: Option<bool>) -> String {
+    let element = |name: &str, text: &str| match text {
+        "" => String::new(),
+        text => format!("<w:{name}>{}</w:{name}>", escaped(text)),
+    };
+    let disable = disable_password.map(|d| d.to_string()).unwrap_or_default();
+    let of_linux = [
+        element("ConfigurationSetType", "LinuxProvisioningConfiguration"),
+        element("UserName", user),
+        element("DisableSshPasswordAuthentication", &disable),
+        format!("<w:HostName>{}</w:HostName>", escaped(host_name)),
+    ];
+    format!(
+        "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n\
+         <o:Environment xmlns:o=\"http://schemas.dmtf.org/ovf/environment/1\" xmlns:w=\"{SPACE}\">\n\
+         <w:ProvisioningSection><w:Version>1.0</w:Version><w:LinuxProvisioningConfigurationSet>{}\
+         </w:LinuxProvisioningConfigurationSet></w:ProvisioningSection>\n\
+         <w:PlatformSettingsSection><w:Version>1.0</w:Version><w:PlatformSettings>\
+         <w:ProvisionGuestAgent>true</w:ProvisionGuestAgent></w:PlatformSettings></w:PlatformSettingsSection>\n\
+         </o:Environment>\n",
+        of_linux.concat()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(linux: &str, platform: &str) -> String {
+        format!(
+            "<?xml version=\"1.0\"?>\n<Environment xmlns=\"http://schemas.dmtf.org/ovf/environment/1\" \
+             xmlns:wa=\"{SPACE}\">\n<wa:ProvisioningSection><wa:LinuxProvisioningConfigurationSet>{linux}\
+             </wa:LinuxProvisioningConfigurationSet></wa:ProvisioningSection><wa:PlatformSettingsSection>\
+             <wa:PlatformSettings>{platform}</wa:PlatformSettings></wa:PlatformSettingsSection></Environment>"
+        )
+    }
+
+    #[test]
+    fn everything() {
+        let text = file(
+            "<wa:HostName>vm</wa:HostName><wa:UserName>zoe</wa:UserName><wa:UserPassword>a&amp;b</wa:UserPassword>\
+             <wa:DisableSshPasswordAuthentication>false</wa:DisableSshPasswordAuthentication>\
+             <wa:CustomData>I2Ns\n b3Vk</wa:CustomData><wa:SSH><wa:PublicKeys><wa:PublicKey>\
+             <wa:Fingerprint>AB</wa:Fingerprint><wa:Path>/x</wa:Path></wa:PublicKey><wa:PublicKey>\
+             <wa:Fingerprint>CD</wa:Fingerprint><wa:Value> ssh-rsa A </wa:Value></wa:PublicKey><wa:PublicKey/>\
+             </wa:PublicKeys></wa:SSH>",
+            "<wa:PreprovisionedVm>false</wa:PreprovisionedVm><wa:ProvisionGuestProxyAgent>true\
+             </wa:ProvisionGuestProxyAgent>",
+        );
+        let ovf = parse(&text).unwrap().unwrap();
+        let said = |text: &Option<String>| text.clone().unwrap_or_default();
+        assert_eq!([said(&ovf.host_name), said(&ovf.user)], ["vm", "zoe"]);
+        assert_eq!(ovf.new_password(), Some("a&b"));
+        assert_eq!((&*ovf.custom_data, ovf.disable_password), (&b"#cloud"[..], Some(false)));
+        assert_eq!(ovf.keys, [Key::Fingerprint("AB".into()), Key::Value("ssh-rsa A".into())]);
+        assert_eq!((ovf.pool.as_deref(), ovf.proxy_agent), (None, true));
+        let kept = redacted(&text).unwrap();
+        assert_eq!(kept, text.replace("a&amp;b", "REDACTED"));
+        let again = parse(&kept).unwrap().unwrap();
+        assert_eq!((again.new_password(), said(&again.password)), (None, "REDACTED".into()));
+    }
+
+    #[test]
+    fn what_is_no_such_file() {
+        const HOST: &str = "<wa:HostName/>";
+        let longest = format!("{HOST}<wa:UserPassword>{}</wa:UserPassword>", "ü".repeat(72));
+        let too_long = longest.replacen('ü', "üü", 1);
+        for (text, expected) in [
+            (file(HOST, ""), "good"),
+            (file("", ""), "HostName is missing"),
+            (file(&HOST.repeat(2), ""), "HostName stands there more than once"),
+            (file(&format!("{HOST}<wa:CustomData>?</wa:CustomData>"), ""), "CustomData: not base64"),
+            (file(&longest, ""), "good"),
+            (file(&too_long, ""), "UserPassword: longer than 72 characters"),
+            (file(HOST, "").replace(":PlatformSettingsS", ":S"), "PlatformSettingsSection is missing"),
+            (file(HOST, "").replace("<wa:P", "<P").replace("</wa:P", "</P"), "another's"),
+            ("<Environment/>".into(), "another's"),
+            ("<Environment>".into(), "line 1: the end of Environment is missing"),
+        ] {
+            let outcome = match parse(&text) {
+                Ok(found) => if found.is_some() { "good" } else { "another's" }.to_string(),
+                Err(e) => e,
+            };
+            assert_eq!(outcome, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn pools() {
+        for (platform, expected) in [
+            ("<wa:PreprovisionedVm>true</wa:PreprovisionedVm>", Some("Running")),
+            ("<wa:PreprovisionedVMType>Savable</wa:PreprovisionedVMType>", Some("Savable")),
+            ("<wa:PreprovisionedVMType>None</wa:PreprovisionedVMType>", None),
+            ("<wa:PreprovisionedVMType/>", None),
+        ] {
+            let ovf = parse(&file("<wa:HostName>x</wa:HostName>", platform)).unwrap().unwrap();
+            assert_eq!(ovf.pool.as_deref(), expected, "{platform}");
+        }
+    }
+
+    #[test]
+    fn copies() {
+        let nested = "<a><UserPassword>x<b:UserPassword xmlns:b='u'>y</b:UserPassword></UserPassword><UserPassword/>\
+                      <OldUserPassword>z</OldUserPassword></a>";
+        let expected = "<a><UserPassword>REDACTED</UserPassword><UserPassword/>\
+                        <OldUserPassword>REDACTED</OldUserPassword></a>";
+        assert_eq!(redacted(nested).as_deref(), Some(expected));
+        assert_eq!(redacted("<a>"), None);
+        let ovf = parse(&made_up("vm & co", "zoe", Some(true))).unwrap().unwrap();
+        assert_eq!((ovf.host_name.as_deref(), ovf.user.as_deref()), (Some("vm & co"), Some("zoe")));
+        assert_eq!(ovf.disable_password, Some(true));
+        assert_eq!(parse(&made_up("vm", "", None)).unwrap().unwrap().user, None);
+    }
+}

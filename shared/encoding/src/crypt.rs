@@ -1,0 +1,108 @@
+//! The `$6$` hash of crypt(5): a password as it may be stored. By Ulrich Drepper's specification, with the 5000 rounds
+//! that are meant where none are named.
+
+use crate::sha::sha512;
+
+const ROUNDS: usize = 5000;
+/// The digits of the hash and of a salt.
+const DIGITS: &[u8; 64] = b"./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+/// More of a salt does not count.
+const SALT: usize = 16;
+
+/// Sixteen random bytes as a salt.
+pub fn salt(random: [u8; SALT]) -> String {
+    random.iter().map(|b| char::from(DIGITS[usize::from(b % 64)])).collect()
+}
+
+/// Hashes a password with a salt of at most 16 digits.
+pub fn sha512_crypt(password: &[u8], salt: &str) -> String {
+    let salt = &salt.as_bytes()[..salt.len().min(SALT)];
+    let once = sha512(&[password, salt, password].concat());
+    let mut first = [password, salt].concat();
+    first.extend(repeated(&once, password.len()));
+    let mut bits = password.len();
+    while bits > 0 {
+        first.extend_from_slice(if bits & 1 == 1 { &once } else { password });
+        bits >>= 1;
+    }
+    let mut state = sha512(&first);
+    let p = repeated(&sha512(&password.repeat(password.len())), password.len());
+    let s = repeated(&sha512(&salt.repeat(16 + usize::from(state[0]))), salt.len());
+    for round in 0..ROUNDS {
+        let is_odd = round & 1 == 1;
+        let mut next = Vec::with_capacity(2 * (64 + p.len()) + s.len());
+        next.extend_from_slice(if is_odd { &p } else { &state });
+        if round % 3 != 0 {
+            next.extend_from_slice(&s);
+        }
+        if round % 7 != 0 {
+            next.extend_from_slice(&p);
+        }
+        next.extend_from_slice(if is_odd { &state } else { &p });
+        state = sha512(&next);
+    }
+    format!("$6${}${}", String::from_utf8_lossy(salt), digits(&state))
+}
+
+/// A digest over and over, up to a length.
+fn repeated(digest: &[u8; 64], length: usize) -> Vec<u8> {
+    digest.iter().copied().cycle().take(length).collect()
+}
+
+/// The digest in groups of three bytes, four digits each. A group's bytes lie 21 apart, and the next group begins 22 on.
+fn digits(state: &[u8; 64]) -> String {
+    let mut out = String::with_capacity(86);
+    let mut put = |mut word: u32, count: usize| {
+        for _ in 0..count {
+            out.push(char::from(DIGITS[(word & 63) as usize]));
+            word >>= 6;
+        }
+    };
+    let (mut a, mut b, mut c) = (0, 21, 42);
+    for _ in 0..21 {
+        put(u32::from(state[a]) << 16 | u32::from(state[b]) << 8 | u32::from(state[c]), 4);
+        (a, b, c) = (b + 1, c + 1, a + 1);
+    }
+    put(state[63].into(), 2);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// By `openssl passwd -6 -salt SALT PASSWORD`, and perl's `crypt` for the empty one.
+    #[test]
+    fn as_others_hash() {
+        for (password, salt, expected) in [
+            (
+                "Hello world!",
+                "saltstring",
+                "$6$saltstring$svn8UoSVapNtMuq1ukKS4tPQd8iKwSMHWjl/O817G3uBnIFNjnQJuesI68u4OTLiBFdcbYEdFCoEOfaS35inz1",
+            ),
+            (
+                "",
+                "ab",
+                "$6$ab$xnh5Qsr2NdbFw1PgdZie7nLON3gv.S.23iQDBqAzkdoXPtDnVSpludXkM5UWybQO3OI7hBj9wHg9Ow6sUWD60/",
+            ),
+            (
+                "p",
+                "0123456789abcdef",
+                "$6$0123456789abcdef$pUoilKX2fNNXQM/D9bilo9FJQBKgG.7it1plknW1DYjJWacS2l/V1y6NNjjKYm3ccWsx6QlzdrJtbng1tFPwb/",
+            ),
+            (
+                "a password of more than sixty-four bytes, so that the repeated digest is cut in its second round",
+                "x./Z",
+                "$6$x./Z$sdLiw0FKGkNRipybkTopplXCG7dy9iyUdcs4uPjKrNkN0BysJdNBNWmeSbez/Y3p6/9yARbrHAv/wMAgiie8A0",
+            ),
+            (
+                "grün",
+                "toolongsaltofmorethansixteen",
+                "$6$toolongsaltofmor$jb9bDKfk7guGZSnWwwYuQ3xWHW9EtWmwDQSmDFFEonHj61Ltazg3EK346GNQ4q3bfNQdcY1GaKwn2Hyu04SD/0",
+            ),
+        ] {
+            assert_eq!(sha512_crypt(password.as_bytes(), salt), expected, "{password}");
+        }
+        assert_eq!(salt([0, 1, 2, 63, 64, 255, 12, 38, 5, 5, 5, 5, 5, 5, 5, 5]), "./0z.zAa33333333");
+    }
+}

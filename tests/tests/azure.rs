@@ -1,0 +1,358 @@
+//! Azure: the file of its disc, the metadata service and the wire server, on the wire of `clouds.rs`. What it is told, how
+//! often, and that no failure of its servers keeps a machine from its boot.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+use tests::Cloud;
+
+/// As Azure's DHCP server has it: the ways to its services, and the address of one of them.
+const OPTIONS: [&str; 2] = [
+    "--dhcp-option-force=245,10.9.8.7",
+    "--dhcp-option=121,0.0.0.0/0,10.0.0.1,169.254.169.254/32,10.0.0.1,10.9.8.7/32,10.0.0.1",
+];
+/// No longer than this, in seconds, is a service waited for that does not answer.
+const SHORT: &str = "datasource: {Azure: {max_wait: 9, timeout: 2}}\n";
+const FILE: &str = "/var/lib/cloud/seed/azure/ovf-env.xml";
+const KEPT: &str = "/var/lib/waagent/ovf-env.xml";
+/// And as the file has it, which that of the case has not: Debian's cloud-init lacks the library to hash it.
+const PASSWORD: &str = "Grüner & hei<sser";
+const IN_FILE: &str = "Gr&#252;ner &amp; hei&lt;sser";
+
+/// The file of the case `azure-file`, with a password.
+fn file_with_password() -> String {
+    let path = tests::here().join("clouds/azure-file/files").join(&FILE[1..]);
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let name = "<ns1:UserName>fay</ns1:UserName>";
+    text.replace(name, &format!("{name}<ns1:UserPassword>{IN_FILE}</ns1:UserPassword>"))
+}
+
+fn azure(case: &str) -> Cloud {
+    Cloud::new(case).dhcp(&OPTIONS)
+}
+
+/// The cloud's id after local and network stage.
+fn boot(cloud: &Cloud) -> String {
+    cloud.forget_run();
+    let boot = cloud.boot(&["local", "network"]);
+    assert!(boot.came_to_its_end(), "{:?}\n{}\n{}", boot.codes, boot.output, cloud.log());
+    cloud.id()
+}
+
+/// How often a text is there.
+fn count(text: &str, part: &str) -> usize {
+    text.matches(part).count()
+}
+
+fn reports(cloud: &Cloud) -> (usize, usize) {
+    let posted = cloud.posted();
+    (count(&posted, "<State>Ready</State>"), count(&posted, "<State>NotReady</State>"))
+}
+
+#[test]
+fn as_upstream() {
+    azure("azure").compare_with_upstream();
+}
+
+#[test]
+fn as_upstream_with_the_file() {
+    azure("azure-file").compare_with_upstream();
+}
+
+#[test]
+fn told_once() {
+    let cloud = azure("azure");
+    let id = || cloud.file("/var/lib/cloud/data/instance-id").trim().to_string();
+    let asked = || count(&cloud.requests(), "GET /metadata/instance");
+    assert_eq!(boot(&cloud), "azure", "{}", cloud.log());
+    assert_eq!((reports(&cloud), asked()), ((1, 0), 1), "{}", cloud.log());
+    let posted = cloud.posted();
+    for part in [
+        "POST /machine?comp=health",
+        "<GoalStateIncarnation>7</",
+        "<ContainerId>container-of-one</",
+        "<InstanceId>instance._one</",
+    ] {
+        assert!(posted.contains(part), "{part}: {posted}");
+    }
+    let ran = "/var/lib/cloud/instances/a1b2c3d4-0102-0304-90a0-0123456789ab/sem/config_users_groups";
+    let first = cloud.file(ran);
+    assert!(!first.is_empty(), "{}", cloud.log());
+    // The network is asked for at each boot; Azure is told nothing that it knows.
+    assert_eq!(boot(&cloud), "azure", "{}", cloud.log());
+    assert_eq!((reports(&cloud), asked()), ((1, 0), 2), "{}", cloud.log());
+    // Another firmware's or kernel's way to write the same UUID.
+    cloud.firmware("product_uuid", "D4C3B2A1-0201-0403-90A0-0123456789AB\n");
+    assert_eq!(boot(&cloud), "azure", "{}", cloud.log());
+    assert_eq!((reports(&cloud), id()), ((1, 0), "a1b2c3d4-0102-0304-90a0-0123456789ab".into()));
+    assert_eq!(cloud.file(ran), first, "nothing ran again");
+    // A service that is down takes nothing away, and is no failure that Azure has to hear of.
+    let network = || cloud.file("/var/lib/cloud/instance/network-config.json");
+    let before = network();
+    cloud.config(SHORT);
+    cloud.fault("GET instance 500");
+    assert_eq!((boot(&cloud), network()), ("azure".into(), before), "{}", cloud.log());
+    assert!(cloud.says(&["[WARNING]", "what it said before is kept"]), "{}", cloud.log());
+    assert_eq!((reports(&cloud), cloud.file(ran)), ((1, 0), first), "{}", cloud.log());
+    cloud.fault("");
+    // The disk in another machine.
+    cloud.firmware("product_uuid", "ffffffff-0102-0304-90a0-0123456789ab\n");
+    assert_eq!(boot(&cloud), "azure", "{}", cloud.log());
+    assert_eq!((reports(&cloud), id()), ((2, 0), "ffffffff-0102-0304-90a0-0123456789ab".into()));
+    assert!(cloud.says(&["is not this machine's any more"]), "{}", cloud.log());
+}
+
+/// Every file below a directory, with its path.
+fn files(at: &Path, all: &mut Vec<(String, Vec<u8>)>) {
+    for entry in std::fs::read_dir(at).into_iter().flatten().flatten() {
+        let path = entry.path();
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => files(&path, all),
+            Ok(kind) if kind.is_file() => {
+                all.push((path.display().to_string(), std::fs::read(&path).unwrap_or_default()));
+            }
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn the_password_of_the_file() {
+    let cloud = azure("azure-file");
+    cloud.put(FILE, &file_with_password());
+    assert_eq!(boot(&cloud), "azure-china", "{}", cloud.log());
+    assert_eq!(reports(&cloud), (1, 0), "{}", cloud.log());
+    // The user can log in with it.
+    let shadow = cloud.file("/etc/shadow");
+    let line = shadow.lines().find(|l| l.starts_with("fay:")).unwrap_or_default();
+    let hash = line.split(':').nth(1).unwrap_or_default();
+    let salt = hash.split('$').nth(2).unwrap_or_default();
+    let theirs = Command::new("openssl").args(["passwd", "-6", "-salt", salt, PASSWORD]).output();
+    let theirs = theirs.map(|o| String::from_utf8_lossy(&o.stdout).trim().to_string()).unwrap_or_default();
+    assert!(hash.starts_with("$6$") && hash == theirs, "{hash} {theirs}");
+    // It is nowhere but where it came from, and its hash where only root reads.
+    let seed = cloud.file(FILE);
+    std::fs::remove_file(cloud.path(FILE)).unwrap_or_default();
+    let mut all = Vec::new();
+    files(&cloud.path("/"), &mut all);
+    assert!(all.len() > 50, "{}", all.len());
+    for (path, bytes) in all {
+        let text = String::from_utf8_lossy(&bytes);
+        assert!(
+            !text.contains("heiss") && !text.contains("hei<sser") && !text.contains("hei&lt;sser"),
+            "{path}"
+        );
+        if text.contains(hash) {
+            let mode = std::fs::metadata(&path).map_or(0, |m| m.permissions().mode());
+            assert_eq!(mode & 0o007, 0, "{path}");
+            assert!(!path.contains("/var/log/"), "{path}");
+        }
+    }
+    let kept = cloud.file(KEPT);
+    assert_eq!(kept, seed.replace(IN_FILE, "REDACTED"));
+    let mode = |path: &str| std::fs::metadata(cloud.path(path)).map_or(0, |m| m.permissions().mode() & 0o777);
+    assert_eq!((mode(KEPT), mode("/var/lib/waagent")), (0o600, 0o700));
+    // Later boots find that copy, in which no password is, and leave the user's alone.
+    assert_eq!(boot(&cloud), "azure-china", "{}", cloud.log());
+    assert!(cloud.says(&["ovf-env.xml is in /var/lib/waagent"]), "{}", cloud.log());
+    assert_eq!((cloud.file("/etc/shadow"), cloud.file(KEPT)), (shadow, kept));
+    assert_eq!(cloud.file("/etc/of-the-user"), "of custom data");
+    assert_eq!(reports(&cloud), (1, 0), "{}", cloud.log());
+}
+
+/// What only the file has, where the service has no keys that SSH knows.
+#[test]
+fn keys_of_the_file() {
+    let cloud = azure("azure-file");
+    cloud.fault("GET instance 403");
+    cloud.config(SHORT);
+    let keys = "<ns1:SSH><ns1:PublicKeys><ns1:PublicKey><ns1:Value>ssh-ed25519 \
+                AAAAC3NzaC1lZDI1NTE5AAAAIIDdb/1dxYDHpXHWU1WZxm2sG9a9Wc5iV8T2Vn5b1Vuf fay</ns1:Value></ns1:PublicKey>\
+                <ns1:PublicKey><ns1:Fingerprint>ABCD</ns1:Fingerprint></ns1:PublicKey></ns1:PublicKeys></ns1:SSH>";
+    let name = "<ns1:HostName>two</ns1:HostName>";
+    cloud.put(FILE, &cloud.file(FILE).replace(name, &format!("{name}{keys}")));
+    assert_eq!(boot(&cloud), "azure", "{}", cloud.log());
+    assert!(cloud.file("/home/fay/.ssh/authorized_keys").contains("5b1Vuf fay"), "{}", cloud.log());
+    assert!(
+        cloud.says(&["[WARNING]", "fingerprint ABCD", "certificate of the wire server"]),
+        "{}",
+        cloud.log()
+    );
+    // Nothing said how the network is to be: DHCP, then.
+    let network = cloud.file("/var/lib/cloud/instance/network-config.json");
+    assert!(network.contains("\"dhcp4\"") && network.contains("02:00:00:00:0a:01"), "{network}");
+    // Azure is told that the service, which is there, refused; and that only once.
+    assert_eq!(reports(&cloud), (0, 1), "{}", cloud.log());
+    assert!(cloud.posted().contains("reason=error querying IMDS|"), "{}", cloud.posted());
+    assert_eq!((boot(&cloud), reports(&cloud)), ("azure".into(), (0, 1)));
+    // Once it answers, the machine is ready.
+    cloud.fault("");
+    assert_eq!((boot(&cloud), reports(&cloud)), ("azure-china".into(), (1, 1)), "{}", cloud.log());
+}
+
+#[test]
+fn services_that_get_well() {
+    let run = |name: &str, fault: &str, words: &[&str]| {
+        let cloud = azure("azure");
+        cloud.fault(fault);
+        assert_eq!(boot(&cloud), "azure", "{name}: {}", cloud.log());
+        assert!(cloud.says(words), "{name}: {}", cloud.log());
+        assert!(cloud.file("/home/zoe/.ssh/authorized_keys").contains(" zoe"), "{name}");
+        assert_eq!(reports(&cloud), (1, 0), "{name}: {}", cloud.log());
+    };
+    std::thread::scope(|scope| {
+        for (name, fault, words) in [
+            ("absent", "GET instance once:404", &["status 404", "asked again"][..]),
+            ("gone", "GET instance once:410", &["status 410", "asked again"]),
+            ("busy", "GET instance once:429", &["status 429", "asked again"]),
+            ("broken", "GET instance once:500", &["status 500", "asked again"]),
+            ("old", "GET extended 400", &["2019-06-01", "asked for"]),
+            ("slow", "GET instance slow:2", &[]),
+            ("goal", "GET goalstate once:500", &["status 500", "asked again"]),
+            ("health", "POST health once:403", &["status 403", "asked again"]),
+        ] {
+            scope.spawn(move || run(name, fault, words));
+        }
+    });
+}
+
+/// No metadata and no file: this is none of Azure's machines as far as anybody can tell, and Azure hears that.
+#[test]
+fn metadata_services_that_fail() {
+    let run = |name: &str, fault: &str, reason: &str| {
+        let cloud = azure("azure");
+        cloud.config(SHORT);
+        cloud.fault(fault);
+        assert_eq!(boot(&cloud), "none", "{name}: {}", cloud.log());
+        let says = cloud.says(&["[WARNING]", "searching DataSourceAzure", "neither ovf-env.xml nor"]);
+        assert!(says, "{name}: {}", cloud.log());
+        assert_eq!(reports(&cloud), (0, 1), "{name}: {}", cloud.log());
+        let posted = cloud.posted();
+        let parts = ["result=error|reason=", reason, "vm_id=d4c3b2a1-0201-0403-90a0-0123456789ab|"];
+        assert!(parts.iter().all(|part| posted.contains(part)), "{name}: {posted}");
+        assert!(!Path::new(&cloud.path(KEPT)).exists(), "{name}");
+    };
+    std::thread::scope(|scope| {
+        for (name, fault, reason) in [
+            ("silent", "GET instance silent", "error querying IMDS|"),
+            ("none", "GET instance 404", "error querying IMDS|"),
+            ("refused", "GET instance 403", "error querying IMDS|"),
+            ("no HTTP", "GET instance garbage", "error querying IMDS|"),
+            ("no JSON", "GET instance 200", "error parsing IMDS metadata|"),
+            ("cut", "GET instance cut", "error querying IMDS|"),
+        ] {
+            scope.spawn(move || run(name, fault, reason));
+        }
+    });
+}
+
+#[test]
+fn wire_servers_that_fail() {
+    let run = |name: &str, fault: &str| {
+        let cloud = azure("azure");
+        cloud.config(SHORT);
+        cloud.fault(fault);
+        assert_eq!(boot(&cloud), "azure", "{name}: {}", cloud.log());
+        assert!(cloud.says(&["[WARNING]", "ready could not be reported"]), "{name}: {}", cloud.log());
+        assert_eq!(reports(&cloud), (0, 0), "{name}: {}", cloud.log());
+        assert!(cloud.file("/home/zoe/.ssh/authorized_keys").contains(" zoe"), "{name}");
+        // The next boot makes up for it.
+        cloud.fault("");
+        assert_eq!((boot(&cloud), reports(&cloud)), ("azure".into(), (1, 0)), "{name}: {}", cloud.log());
+    };
+    std::thread::scope(|scope| {
+        for (name, fault) in [
+            ("silent", "* ^/machine silent"),
+            ("refused", "* ^/machine 410"),
+            ("no XML", "GET goalstate 200"),
+            ("no HTTP", "GET goalstate garbage"),
+            ("no health", "POST health 500"),
+        ] {
+            scope.spawn(move || run(name, fault));
+        }
+    });
+}
+
+/// A DHCP server that says nothing of Azure's services: they are where they are everywhere.
+#[test]
+fn without_the_options() {
+    let cloud = Cloud::new("azure").dhcp(&[]);
+    cloud.net.in_cloud(&["ip", "address", "add", "168.63.129.16/32", "dev", "lo"]);
+    assert_eq!(boot(&cloud), "azure", "{}", cloud.log());
+    assert_eq!(reports(&cloud), (1, 0), "{}", cloud.log());
+    assert!(cloud.says(&["reported ready to 168.63.129.16"]), "{}", cloud.log());
+}
+
+/// Nobody answers DHCP: what the file says has to do.
+#[test]
+fn without_a_network() {
+    let cloud = Cloud::new("azure-file");
+    cloud.config(SHORT);
+    cloud.put(FILE, &file_with_password());
+    let boot = cloud.boot(&["local", "network"]);
+    assert!(boot.came_to_its_end(), "{:?}\n{}\n{}", boot.codes, boot.output, cloud.log());
+    assert_eq!(cloud.id(), "azure", "{}", cloud.log());
+    assert!(cloud.says(&["[WARNING]", "has to do"]), "{}", cloud.log());
+    assert!(cloud.file("/etc/shadow").contains("fay:$6$"), "{}", cloud.log());
+    assert_eq!(cloud.requests(), "");
+}
+
+/// Files that cannot be used: Azure hears of it, and the machine is what the service says.
+#[test]
+fn files_that_are_wrong() {
+    for (from, to, words) in [
+        ("</ns0:Environment>", "", "the end of ns0:Environment is missing"),
+        ("HostName>", "Name>", "HostName is missing"),
+        ("<ns0:", "<!DOCTYPE x [<!ENTITY y \"z\">]><ns0:", "a document type"),
+        ("<ns1:CustomData>", "<ns1:CustomData>?", "CustomData: not base64"),
+    ] {
+        let cloud = azure("azure");
+        cloud.put(FILE, &file_with_password().replacen(from, to, 9));
+        assert_eq!(boot(&cloud), "azure", "{words}: {}", cloud.log());
+        assert!(cloud.says(&["[ERROR]", "error parsing ovf-env.xml", words]), "{words}: {}", cloud.log());
+        assert!(cloud.file("/home/zoe/.ssh/authorized_keys").contains(" zoe"), "{words}");
+        assert_eq!(reports(&cloud), (0, 1), "{words}: {}", cloud.log());
+        assert!(cloud.posted().contains(words), "{}", cloud.posted());
+        let told = cloud.posted() + &cloud.log();
+        assert!(!["hei&lt;sser", "hei<sser"].iter().any(|part| told.contains(part)), "{words}");
+    }
+}
+
+#[test]
+fn pools_are_not_supported() {
+    let cloud = azure("azure");
+    cloud.put(FILE, &file_with_password().replace("Vm>false<", "Vm>true<"));
+    assert_eq!(boot(&cloud), "none", "{}", cloud.log());
+    assert!(
+        cloud.says(&["[WARNING]", "ppsType Running", "pre-provisioning is not supported"]),
+        "{}",
+        cloud.log()
+    );
+    assert!(cloud.file("/run/cloud-init/status.json").contains("pre-provisioning is not supported"));
+    assert_eq!(reports(&cloud), (0, 1), "{}", cloud.log());
+    assert!(cloud.posted().contains("pps_type=Running"), "{}", cloud.posted());
+    // A boot that waited in one left a note.
+    let cloud = azure("azure");
+    cloud.put("/var/lib/cloud/data/reported_ready", "1: 2\n");
+    assert_eq!(boot(&cloud), "none", "{}", cloud.log());
+    assert!(cloud.says(&["ppsType Unknown"]), "{}", cloud.log());
+}
+
+/// Settings that only this datasource has.
+#[test]
+fn settings() {
+    let cloud = azure("azure");
+    cloud.config(
+        "datasource: {Azure: {experimental_skip_ready_report: true, apply_network_config_set_name: false, data_dir: /srv/agent}}\n",
+    );
+    assert_eq!((boot(&cloud), reports(&cloud)), ("azure".into(), (0, 0)), "{}", cloud.log());
+    let network = cloud.file("/var/lib/cloud/instance/network-config.json");
+    assert!(network.contains("enx020000000a01"), "{network}");
+    assert!(cloud.file("/srv/agent/ovf-env.xml").contains("<w:UserName>zoe</"), "{}", cloud.log());
+    let cloud = azure("azure");
+    cloud.config("datasource: {Azure: {apply_network_config: false}}\n");
+    assert_eq!(boot(&cloud), "azure", "{}", cloud.log());
+    let network = cloud.file("/var/lib/cloud/instance/network-config.json");
+    assert!(network.contains("\"c0\"") && !network.contains("10.0.0.61"), "{network}");
+}

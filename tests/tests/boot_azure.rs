@@ -1,0 +1,99 @@
+//! A virtual machine as Azure makes one: its chassis says so, a disc with ovf-env.xml is in its drive, DHCP and the
+//! services are on the wire. Whole boots, in which the generator finds it by itself; the second one without the disc.
+
+use std::process::Command;
+
+use tests::{Facts, Machine, fail, here};
+
+const MAC: &str = "02:00:00:00:0a:01";
+const UUID: &str = "b1b2c3d4-0102-0304-90a0-0123456789ab";
+const MORE: &str = "#!/bin/sh\ncat /etc/of-the-user\nstat -c '%a %n' /var/lib/waagent /var/lib/waagent/ovf-env.xml\n\
+                    cat /var/lib/waagent/ovf-env.xml\nfindmnt --noheadings /dev/sr0\n\
+                    echo disc $(blockdev --getsize64 /dev/sr0 2>/dev/null)\ngetent shadow fay\n";
+
+/// A disc with the file of the case, and a password in it.
+fn disc(machine: &Machine) -> String {
+    let file = "files/var/lib/cloud/seed/azure/ovf-env.xml";
+    let text = std::fs::read_to_string(here().join("clouds/azure-file").join(file)).unwrap_or_default();
+    let name = "<ns1:UserName>fay</ns1:UserName>";
+    let text = text.replace(name, &format!("{name}<ns1:UserPassword>hunter-of-two</ns1:UserPassword>"));
+    let dir = machine.scratch("disc");
+    if let Err(e) = std::fs::write(dir.join("ovf-env.xml"), text) {
+        fail(&format!("{}: {e}", dir.display()));
+    }
+    let image = machine.scratch("image").join("disc.iso").display().to_string();
+    let done = Command::new("xorriso")
+        .args(["-as", "genisoimage", "-quiet", "-o", &image, "-V", "rd_rdfe_stable", "-J", "-r"])
+        .arg(&dir)
+        .output()
+        .unwrap_or_else(|e| fail(&format!("xorriso: {e}")));
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    image
+}
+
+fn boot(machine: &Machine, disc: Option<&str>) -> Facts {
+    let mut words: Vec<String> =
+        ["-uuid", UUID, "-smbios", "type=3,asset=7783-7084-3265-9085-8269-3286-77"].map(Into::into).to_vec();
+    if let Some(image) = disc {
+        words.extend(["-drive".into(), format!("file={image},if=none,id=disc,format=raw,readonly=on")]);
+        words.extend(
+            ["-device", "virtio-scsi-pci,id=discs", "-device", "scsi-cd,drive=disc,bus=discs.0"]
+                .map(Into::into),
+        );
+    }
+    machine.boot_vm_with(&words.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+#[test]
+fn a_disc_and_the_services() {
+    let machine = Machine::new("vm-azure");
+    let lib = here().join("lib");
+    let (lib, case) = (lib.display(), here().join("clouds/azure-file"));
+    machine.cable(
+        &format!("eth0 {MAC}\n"),
+        &format!("exec \"{lib}/azure-wire\" \"{lib}\" \"{}\" \"$@\"\n", case.display()),
+    );
+    machine.write("/usr/local/sbin/facts-more", MORE);
+    machine.run(&["chmod", "755", "/usr/local/sbin/facts-more"]);
+    machine.make_disk();
+    let image = disc(&machine);
+    let first = boot(&machine, Some(&image));
+    let story = || format!("{}\n{}", first.text("more"), first.story());
+    let told = |facts: &Facts| facts.read_if_there("served/posted").unwrap_or_default();
+    let detail = first.text("status");
+    assert!(detail.contains("DataSourceAzure [seed=/dev/sr0]"), "{detail}\n{}", story());
+    assert!(detail.contains("status: done"), "{detail}\n{}", story());
+    assert_eq!((first.text("cloud-id"), first.text("hostname")), ("azure-china".into(), "two".into()));
+    let identified = first.file("/run/cloud-init/ds-identify.log").unwrap_or_default();
+    assert!(identified.contains("check for 'Azure' returned found"), "{identified}");
+    let more = first.text("more");
+    for part in [
+        "of custom data",
+        "700 /var/lib/waagent\n",
+        "600 /var/lib/waagent/ovf-env.xml",
+        "<ns1:UserPassword>REDACTED</",
+        "fay:$6$",
+    ] {
+        assert!(more.contains(part), "{part}\n{}", story());
+    }
+    // Nothing is mounted any more, and Azure could take the disc.
+    assert!(
+        !more.contains("iso9660") && !more.lines().any(|l| l.starts_with("disc ") && l.len() > 8),
+        "{}",
+        story()
+    );
+    assert!(first.text("addresses").contains("10.0.0.60/24"), "{}", story());
+    let posted = told(&first);
+    assert_eq!(posted.matches("<State>Ready</State>").count(), 1, "{posted}\n{}", story());
+    assert!(!posted.contains("NotReady"), "{posted}");
+    assert!(!first.text("journal").contains("hunter-of-two"), "{}", story());
+
+    let second = boot(&machine, None);
+    let story = || format!("{}\n{}", second.text("more"), second.story());
+    let detail = second.text("status");
+    assert!(detail.contains("DataSourceAzure [seed=/var/lib/waagent]"), "{detail}\n{}", story());
+    assert_eq!(told(&second), "", "{}", story());
+    assert!(second.text("requests").contains("GET /metadata/instance"), "{}", story());
+    assert_eq!(second.row("shadow", "fay"), first.row("shadow", "fay"), "{}", story());
+    assert!(second.text("addresses").contains("10.0.0.60/24"), "{}", story());
+}
