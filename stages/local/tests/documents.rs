@@ -20,6 +20,7 @@ const DIFFERENCES: &[(&str, &str)] = &[
     ("jinja-no-blank", "upstream's guides have this spelling, its detection has not"),
     ("jinja-jsonp", "upstream takes a patch that was a template for a cloud-config"),
     ("jinja-include", "upstream expands includes before templates"),
+    ("gzip-gzip", "upstream undoes one of the two, and handles nothing"),
 ];
 
 #[derive(Debug, PartialEq)]
