@@ -91,7 +91,8 @@ impl Manager {
     fn programs(self) -> &'static [&'static str] {
         match self {
             Manager::Apt => &["apt-get"],
-            Manager::Dnf => &["dnf", "yum"],
+            // The last is all that a small image of Azure Linux has.
+            Manager::Dnf => &["dnf", "yum", "tdnf"],
             Manager::Tdnf => &["tdnf"],
             Manager::Zypper => &["zypper"],
             Manager::Apk => &["apk"],
@@ -110,7 +111,11 @@ impl Manager {
             (Manager::Apt, Upgrade) => (APT, &["dist-upgrade"]),
             (Manager::Apt, Install) => (APT, &["install"]),
             (Manager::Dnf, verb) => (
-                if program == "yum" { &["yum", "-t", "-y"] } else { &["dnf", "-y"] },
+                match program {
+                    "yum" => &["yum", "-t", "-y"],
+                    "tdnf" => &["tdnf", "-y"],
+                    _ => &["dnf", "-y"],
+                },
                 match verb {
                     Update => &["makecache"],
                     Upgrade => &["upgrade"],
@@ -363,6 +368,7 @@ mod tests {
         for (manager, program, verb, line) in [
             (Manager::Dnf, "dnf", Verb::Install, "dnf -y install a b-1"),
             (Manager::Dnf, "yum", Verb::Install, "yum -t -y install a b-1"),
+            (Manager::Dnf, "tdnf", Verb::Install, "tdnf -y install a b-1"),
             (
                 Manager::Zypper,
                 "zypper",

@@ -81,13 +81,8 @@ const RED_HAT: Distro = Distro {
 };
 
 /// Red Hat's tools, but not its family's name.
-const LIKE_RED_HAT: Distro = Distro {
-    family: Family::Other,
-    prefers_fqdn: false,
-    ssh_key_group: false,
-    trust: TrustData::RED_HAT.unverified(),
-    ..RED_HAT
-};
+const LIKE_RED_HAT: Distro =
+    Distro { family: Family::Other, ssh_key_group: false, trust: TrustData::RED_HAT.unverified(), ..RED_HAT };
 
 const VMWARE: Distro = Distro {
     prefers_fqdn: true,
@@ -202,7 +197,6 @@ const DISTROS: &[Distro] = &[
         templates: "azurelinux",
         loop_address: "127.0.0.1",
         ssh_key_group: false,
-        manager: Manager::Tdnf,
         ntp: NtpData {
             chrony_service: "chronyd",
             timesyncd_conf: "/etc/systemd/timesyncd.conf",
@@ -301,5 +295,36 @@ mod tests {
             assert_eq!(Distro::named(&row.name.to_uppercase()).map(|d| d.name), Some(row.name));
         }
         assert!(Distro::named("plan9").is_none());
+    }
+
+    /// What cloud-init 26.2 did in a Debian root that was told to be each of these (`system_info: {distro: NAME}`), with
+    /// programs in place of theirs that note how they were called.
+    #[test]
+    fn as_upstream() {
+        let of = |name: &str| Distro::named(name).unwrap_or(&DEBIAN);
+        for name in
+            "almalinux amazon azurelinux centos cloudlinux eurolinux fedora miraclelinux OpenCloudOS openeuler \
+             openmandriva rhel rocky TencentOS virtuozzo"
+                .split(' ')
+        {
+            let row = of(name);
+            assert!(row.prefers_fqdn && row.manager == Manager::Dnf, "{name}");
+        }
+        for name in ["mariner", "photon"] {
+            assert!(of(name).prefers_fqdn && of(name).manager == Manager::Tdnf, "{name}");
+        }
+        for (name, manager) in [
+            ("sles", Manager::Zypper),
+            ("opensuse-leap", Manager::Zypper),
+            ("opensuse-microos", Manager::Zypper),
+            ("alpine", Manager::Apk),
+            ("arch", Manager::Pacman),
+            ("aosc", Manager::Oma),
+            ("gentoo", Manager::Emerge),
+            ("cos", Manager::Emerge),
+            ("raspberry-pi-os", Manager::Apt),
+        ] {
+            assert!(!of(name).prefers_fqdn && of(name).manager == manager, "{name}");
+        }
     }
 }

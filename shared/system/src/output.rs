@@ -24,6 +24,18 @@ impl System {
         *self.stage_output().borrow_mut() = StageOutput::Tee { file: file.to_string(), running: None };
     }
 
+    /// From now on the process's own streams go where its output goes, so that they can be sent elsewhere.
+    pub fn settle_output(&self) -> Result<()> {
+        self.stage_stream().doing("starting tee")?;
+        let before = std::mem::take(&mut *self.stage_output().borrow_mut());
+        // The tee ends when nobody writes to it any more.
+        if let StageOutput::Tee { running: Some((_, pipe)), .. } = before {
+            nix::unistd::dup2_stdout(&pipe).doing("redirecting")?;
+            nix::unistd::dup2_stderr(&pipe).doing("redirecting")?;
+        }
+        Ok(())
+    }
+
     /// Prints a line for people: on standard error (journal and console) and in the output file.
     pub fn print(&self, line: &str) {
         if self.is_planned() {

@@ -8,7 +8,7 @@ use system::{Write, debug, warning};
 use userdata::{Data, Dirs, Options, Raw, consume, store};
 
 use crate::stage::{MOST_FINDINGS, ORIGINS};
-use crate::{Found, Stage};
+use crate::{Found, Stage, logging};
 
 impl Stage {
     /// Consumes what the instance was given, and reads the settings that come of it. Raw data may be large: they
@@ -60,7 +60,11 @@ impl Stage {
                 self.fail(format!("user-data and vendor-data: {e}"));
             }
         }
+        let before = std::mem::replace(&mut self.settings.merged, Node::null());
         self.reload_settings(instance, known);
+        if self.args.plan.is_none() {
+            logging::redirect_output_again(&self.sys, &before, &self.settings.merged, self.name.mode());
+        }
         self.keep_origins(&configs, &told);
         self.write_combined();
     }

@@ -122,20 +122,43 @@ fn parse_handlers(text: &str) -> Vec<Handler> {
     names.iter().filter_map(handler).collect()
 }
 
-/// Follows `output:` for a mode.
-pub fn redirect_output(sys: &System, config: &Node, mode: &str) {
-    if std::env::var("_CLOUD_INIT_SAVE_STDOUT").is_ok_and(|v| v.eq_ignore_ascii_case("true")) {
-        return;
-    }
-    let Some(output) = config.get("output") else { return };
-    let Some(node) = output.get(mode).or_else(|| output.get("all")) else { return };
+/// Where output and errors of a mode are to go, as `output:` says; `None` where it does not.
+fn wanted(config: &Node, mode: &str) -> (Option<String>, Option<String>) {
+    let Some(node) = config.get("output").and_then(|o| o.get(mode).or_else(|| o.get("all"))) else {
+        return (None, None);
+    };
     let text = |n: &Node| n.as_str().map(str::trim).map(String::from);
-    let (out, err) = match &node.value {
+    match &node.value {
         Value::Str(_) => (text(node), None),
         Value::Seq(pair) => (pair.first().and_then(text), pair.get(1).and_then(text)),
         Value::Map(map) => (map.get("output").and_then(text), map.get("error").and_then(text)),
         _ => (None, None),
-    };
+    }
+}
+
+/// Follows `output:` for a mode.
+pub fn redirect_output(sys: &System, config: &Node, mode: &str) {
+    redirect_to(sys, wanted(config, mode), mode);
+}
+
+/// Follows it again when user-data or vendor-data say something else. What went into a program goes there still,
+/// through the new one.
+pub fn redirect_output_again(sys: &System, before: &Node, config: &Node, mode: &str) {
+    let new = wanted(config, mode);
+    if new == wanted(before, mode) || new == (None, None) {
+        return;
+    }
+    debug!(sys, "output of mode {mode} goes elsewhere from here on, as user-data or vendor-data want");
+    match sys.settle_output() {
+        Ok(()) => redirect_to(sys, new, mode),
+        Err(e) => warning!(sys, "output of mode {mode} stays where it is: {e}"),
+    }
+}
+
+fn redirect_to(sys: &System, (out, err): (Option<String>, Option<String>), mode: &str) {
+    if std::env::var("_CLOUD_INIT_SAVE_STDOUT").is_ok_and(|v| v.eq_ignore_ascii_case("true")) {
+        return;
+    }
     let both = err.as_deref().is_none_or(|e| e == "&1");
     let result = match (out.as_deref(), err.as_deref()) {
         (Some(out), _) if both => redirect(sys, out, Streams::Both),
@@ -191,6 +214,26 @@ mod tests {
             "[logger_root]\nhandlers=s\n[handler_s]\nclass=handlers.SysLogHandler\nargs=(\"/dev/log\", 1)\n";
         assert_eq!(parse_handlers(syslog), [Handler::Syslog(Level::Debug)]);
         assert!(parse_handlers("nonsense = [\n]").is_empty());
+    }
+
+    #[test]
+    fn what_output_says_of_a_mode() {
+        let of = |text: &str| {
+            let (out, err) = wanted(&config::yaml::parse("t", text).unwrap().root, "init");
+            (out.unwrap_or_default(), err.unwrap_or_default())
+        };
+        for (text, out, err) in [
+            ("{}", "", ""),
+            ("output: x", "", ""),
+            ("output: {all: ' > /a '}", "> /a", ""),
+            ("output: {all: '> /a', init: '| cat'}", "| cat", ""),
+            ("output: {final: '> /a'}", "", ""),
+            ("output: {init: ['> /a', '> /b']}", "> /a", "> /b"),
+            ("output: {init: {output: '> /a', error: '&1'}}", "> /a", "&1"),
+            ("output: {init: 5, all: '> /a'}", "", ""),
+        ] {
+            assert_eq!(of(text), (out.to_string(), err.to_string()), "{text}");
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
-//! What both comparisons with the recorded outcomes of Python's cloud-init share (`documents/record.py`): a machine in a
-//! directory of its own, one boot of it as far as the local stage, and what that left.
+//! What tests of whole boots share, two of which hold them against the recorded outcomes of Python's cloud-init
+//! (`documents/record.py`): a machine in a directory of its own, one boot as far as the local stage, and what it left.
 #![allow(clippy::unwrap_used, reason = "test code outside of test functions")]
+#![allow(dead_code, reason = "each test has a part of it")]
 
 use std::collections::BTreeMap;
 use std::path::Path;

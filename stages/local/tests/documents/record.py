@@ -1,5 +1,5 @@
 """Makes the user-data documents of this folder and what Python's cloud-init makes of them:
-unshare -m -n python3 record.py ROOT, where ROOT is a directory with Debian's cloud-init in it (it is not changed).
+unshare -m -n -u python3 record.py ROOT, where ROOT is a directory with Debian's cloud-init in it (it is not changed).
 Writes documents.json. Needs python3-yaml."""
 import base64
 import gzip

@@ -1,6 +1,6 @@
 """Machines whose data come from several sources at once (user-data, vendor-data, vendor-data2, cloud-config-url of the
 kernel command line, the image), and what Python's cloud-init makes of them:
-unshare -m -n python3 record_sources.py ROOT, where ROOT is a directory with Debian's cloud-init in it (it is not changed).
+unshare -m -n -u python3 record_sources.py ROOT, where ROOT is a directory with Debian's cloud-init in it (it is not changed).
 Writes sources.json. Needs python3-yaml."""
 import gzip
 import json

@@ -1,0 +1,42 @@
+//! `output:` of user-data counts from the modules on, as with upstream: what was said before goes where the image's
+//! own configuration has it.
+#![allow(clippy::unwrap_used, reason = "test code outside of test functions")]
+
+mod common;
+
+use common::Machine;
+
+const META_DATA: &str = "instance-id: i-1\ndsmode: local\n";
+const BEFORE: &str = "running 'init-local'";
+const AFTER: &str = "cloud_init_modules lists no module";
+
+/// What is in the files `/var/log/a` to `/var/log/c` after a boot with these values of `output:`.
+fn boot(image: &str, user: &str) -> [String; 3] {
+    let seed = "var/lib/cloud/seed/nocloud";
+    let (meta_data, user_data) = (format!("{seed}/meta-data"), format!("{seed}/user-data"));
+    let config = format!("datasource_list: [NoCloud]\nnetwork: {{config: disabled}}\noutput: {image}\n");
+    let documents =
+        [(&*meta_data, META_DATA.into()), (&*user_data, format!("#cloud-config\noutput: {user}\n").into())];
+    let machine = Machine::boot(&config, "quiet\n", documents);
+    assert!(machine.said.is_empty(), "{:?}", machine.said);
+    ["a", "b", "c"]
+        .map(|name| std::fs::read_to_string(machine.root.join(format!("var/log/{name}"))).unwrap_or_default())
+}
+
+#[test]
+fn of_user_data() {
+    for (image, user, before, after) in [
+        ("{all: '>> /var/log/a'}", "{init: ['>> /var/log/b', '>> /var/log/c']}", [true, false, false], "c"),
+        ("{all: '> /var/log/a'}", "{final: '>> /var/log/b'}", [true, false, false], "a"),
+        ("{all: '| tee -a /var/log/a'}", "{all: '| tee -a /var/log/a'}", [true, false, false], "a"),
+        ("{all: '| tee -a /var/log/a'}", "{all: '>> /var/log/b'}", [true, false, false], "b"),
+        ("{init: '>> /var/log/a'}", "{init: '| tee -a /var/log/b'}", [true, false, false], "ab"),
+        ("{all: '| tee -a /var/log/a'}", "{init: '| tee -a /var/log/b'}", [true, false, false], "ab"),
+    ] {
+        let logs = boot(image, user);
+        let told = logs.each_ref().map(|log| log.contains(BEFORE));
+        assert_eq!(told, before, "{image} {user}: {logs:?}");
+        let told = ["a", "b", "c"].map(|name| after.contains(name));
+        assert_eq!(logs.each_ref().map(|log| log.contains(AFTER)), told, "{image} {user}: {logs:?}");
+    }
+}
