@@ -156,6 +156,23 @@ fn applied_to_an_image() {
     assert_eq!(live.ok().and_then(|o| o.status.code()), Some(2));
 }
 
+/// Users and groups that the plan makes are there for its later steps.
+#[test]
+fn planned_users_own_files() {
+    let text = "#cloud-config\ngroups: [crew]\nusers:\n- {name: ann, groups: [crew, club], lock_passwd: true}\n\
+        - {name: bob, groups: [club], lock_passwd: true}\nwrite_files:\n\
+        - {path: /srv/a, content: a, owner: 'ann:ann', defer: true}\n\
+        - {path: /srv/b, content: b, owner: 'root:crew', defer: true}\n";
+    let sandbox = Sandbox::with_user_data("plan-owners", text);
+    let done = cloud_init(&sandbox, &["plan"]);
+    let text = String::from_utf8_lossy(&done.stdout).into_owned();
+    assert!(done.status.success(), "{text}");
+    for line in ["/srv/a (0644 ann:ann)", "/srv/b (0644 root:crew)"] {
+        assert!(text.contains(line), "{line} is not in\n{text}");
+    }
+    assert_eq!(text.matches("groupadd club").count(), 1, "{text}");
+}
+
 #[test]
 fn secrets_stay_in_the_plan() {
     let text = "#cloud-config\nwrite_files:\n- {path: /etc/s, content: hunter2, permissions: '0600'}\n";

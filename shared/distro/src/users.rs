@@ -132,6 +132,7 @@ impl Distro {
         } else {
             run(sys, words(&["addgroup", name]))?;
         }
+        sys.expect_group(name);
         for member in members {
             if sys.user(member).is_none() {
                 warning!(sys, "group {name}: there is no user {member} to put into it");
@@ -169,6 +170,9 @@ impl Distro {
         }
         let home = user.homedir.clone().unwrap_or_else(|| format!("/home/{}", user.name));
         sys.expect_user(&user.name, &home, user.shell.as_deref().unwrap_or("/bin/sh"));
+        if !user.no_user_group && user.primary_group.is_none() {
+            sys.expect_group(&user.name);
+        }
         Ok(())
     }
 

@@ -15,6 +15,7 @@ const PENDING: &[(&str, &[&str])] = &[
             "apt.conf",
             "apt.debconf_selections",
             "apt.disable_suites",
+            "apt.generate_mirrorlists",
             "apt.proxy",
             "apt.http_proxy",
             "apt.https_proxy",

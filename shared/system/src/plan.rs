@@ -65,20 +65,31 @@ impl System {
 
     /// In a plan: a user whom a program would have made by now is there for the steps that follow.
     pub fn expect_user(&self, name: &str, home: &str, shell: &str) {
-        if !self.is_planned() || self.user(name).is_some() {
-            return;
+        if self.is_planned() && self.user(name).is_none() {
+            self.expect("/etc/passwd", |id| format!("{name}:x:{id}:{id}::{home}:{shell}\n"));
         }
-        // Ids that nobody has, each user another; the real ones are useradd's to choose.
-        let others = self.read_text("/etc/passwd").map_or(0, |text| text.lines().count());
-        let id = u64::from(u32::MAX) - 2 - others as u64;
-        let line = format!("{name}:x:{id}:{id}::{home}:{shell}\n");
-        let place = self.root().copy(Path::new("/etc/passwd"));
+    }
+
+    /// In a plan: likewise a group.
+    pub fn expect_group(&self, name: &str) {
+        if self.is_planned() && self.group(name).is_none() {
+            // That of a user has the user's number.
+            let user = self.user(name).map(|user| user.gid);
+            self.expect("/etc/group", |id| format!("{name}:x:{}:\n", user.map_or(id, u64::from)));
+        }
+    }
+
+    fn expect(&self, path: &str, line: impl Fn(u64) -> String) {
+        // Ids that nobody has, each another; the real ones are the program's to choose.
+        let lines = |path| self.read_text(path).map_or(0, |text| text.lines().count());
+        let others = lines("/etc/passwd") + lines("/etc/group");
+        let line = line(u64::from(u32::MAX) - 2 - others as u64);
         let add = |place: PathBuf| {
             use std::io::Write;
             std::fs::OpenOptions::new().append(true).open(place)?.write_all(line.as_bytes())
         };
-        // Without it later steps say that the user is missing, which is as far as a plan can see then.
-        let _ = place.and_then(add);
+        // Without it later steps say what is missing, which is as far as a plan can see then.
+        let _ = self.root().copy(Path::new(path)).and_then(add);
     }
 }
 
@@ -113,14 +124,20 @@ mod tests {
         plan.set_mode("/bin/tool", 0o700).unwrap();
         plan.write("/etc/passwd", "a:x:0:0::/:/bin/sh\n", Write::default()).unwrap();
         plan.expect_user("b", "/home/b", "/bin/sh");
-        let b = plan.user("b").map(|user| (Some(user.uid), Some(user.gid)));
-        plan.set_owner("/bin/tool", b.unwrap()).unwrap();
+        let b = plan.user("b").map(|user| (Some(user.uid), Some(user.gid))).unwrap();
+        plan.set_owner("/bin/tool", b).unwrap();
         plan.set_owner("/bin/tool", (None, Some(77))).unwrap();
+        plan.write("/etc/group", "", Write::default()).unwrap();
+        plan.expect_group("b");
+        plan.expect_group("c");
+        plan.expect_group("c");
+        let gid = |name: &str| plan.group(name).map(|group| group.gid);
+        assert!(gid("b") == b.1 && gid("c") != gid("b") && plan.groups().len() == 2);
         plan.run(&Command::new(["/bin/tool", "go"])).unwrap();
         plan.set_kernel_hostname("x").unwrap();
         // Another stage of the same plan.
         let next = System::planning(&root, &scratch);
-        assert_eq!(next.list("/etc").unwrap(), ["a", "d", "l", "passwd"]);
+        assert_eq!(next.list("/etc").unwrap(), ["a", "d", "group", "l", "passwd"]);
         assert_eq!(next.read_text("/etc/a").unwrap(), "new");
         assert!(next.list("/etc/d").unwrap().is_empty());
         // And the machine as it was.
