@@ -23,7 +23,7 @@ pub struct Settings {
 
 /// Longer than this would be the boot's time-out, not ours.
 pub const LONGEST_WAIT: Duration = Duration::from_secs(60);
-const USUAL_SETTLE: Duration = Duration::from_secs(2);
+pub const USUAL_SETTLE: Duration = Duration::from_secs(2);
 
 /// Seconds, with a fraction or without.
 pub fn seconds(text: &str) -> Option<Duration> {

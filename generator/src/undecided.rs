@@ -108,6 +108,11 @@ fn decide_with(sys: &System, mut env: Env) -> Option<(Decision, String)> {
     Some((decided.decision, decided.why))
 }
 
+/// As the local stage waits, for whoever knows that a device is to come.
+pub fn wait_as_usual(sys: &System) -> String {
+    wait(sys, settings::USUAL_SETTLE)
+}
+
 /// Waits until nothing more is coming, or udev got nowhere for `patience`: a machine that is slow is not one that
 /// hangs. Says how it went.
 fn wait(sys: &System, patience: Duration) -> String {

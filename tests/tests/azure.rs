@@ -13,7 +13,7 @@ const OPTIONS: [&str; 2] = [
     "--dhcp-option=121,0.0.0.0/0,10.0.0.1,169.254.169.254/32,10.0.0.1,10.9.8.7/32,10.0.0.1",
 ];
 /// No longer than this, in seconds, is a service waited for that does not answer.
-const SHORT: &str = "datasource: {Azure: {max_wait: 9, timeout: 2}}\n";
+const SHORT: &str = "datasource: {Azure: {max_wait: 15, timeout: 3}}\n";
 const FILE: &str = "/var/lib/cloud/seed/azure/ovf-env.xml";
 const KEPT: &str = "/var/lib/waagent/ovf-env.xml";
 /// And as the file has it, which that of the case has not: Debian's cloud-init lacks the library to hash it.
@@ -282,6 +282,17 @@ fn without_the_options() {
     assert_eq!(boot(&cloud), "azure", "{}", cloud.log());
     assert_eq!(reports(&cloud), (1, 0), "{}", cloud.log());
     assert!(cloud.says(&["reported ready to 168.63.129.16"]), "{}", cloud.log());
+}
+
+/// An installation that has no metadata service, and whose DHCP server so names no way to it: the file is all.
+#[test]
+fn without_a_metadata_service() {
+    let cloud = Cloud::new("azure-file").dhcp(&OPTIONS[..1]);
+    cloud.fault("GET instance 500");
+    assert_eq!(boot(&cloud), "azure", "{}", cloud.log());
+    assert_eq!(count(&cloud.requests(), "GET /metadata/instance"), 11, "{}", cloud.log());
+    assert_eq!(reports(&cloud), (1, 0), "{}", cloud.log());
+    assert_eq!(cloud.file("/etc/of-the-user"), "of custom data");
 }
 
 /// Nobody answers DHCP: what the file says has to do.

@@ -103,6 +103,8 @@ pub struct Search<'a> {
 /// What only the stage can tell of the machine. Looked at when somebody asks: NICs may have to be waited for.
 pub trait Machine {
     fn nics(&self) -> Nics;
+    /// Waits until no more devices are coming, as far as anybody can tell; bounded.
+    fn await_devices(&self);
 }
 
 /// The machine's NICs.

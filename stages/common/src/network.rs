@@ -13,7 +13,7 @@ use netconfig::{
     from_format, gather, source,
 };
 use state::{Instance, Network};
-use system::{Result, info, warning};
+use system::{Result, debug, info, warning};
 
 use crate::{Found, Name, Stage};
 
@@ -221,6 +221,12 @@ impl Stage {
 
 /// What datasources may ask of the machine's NICs.
 impl datasource::Machine for Stage {
+    fn await_devices(&self) {
+        if self.sys.is_live() && !self.sys.is_container() {
+            debug!(self.sys, "devices: {}", generator::undecided::wait_as_usual(&self.sys));
+        }
+    }
+
     fn nics(&self) -> Nics {
         let all = netconfig::settled_nics(&self.sys);
         let nic = |nic: &&netconfig::nics::Nic| Nic {

@@ -164,11 +164,19 @@ impl<'s, 'a> Azure<'s, 'a> {
     fn find_seed(&mut self) {
         let sys = self.sys();
         let directory = seed_dir(self.with);
-        let sources: [&dyn Fn() -> Result<Option<Read>>; 3] = [
-            &|| read_seed(sys, &directory, &directory, false),
-            &|| media::find_disc(self.with, |at, device| read_seed(sys, at, device, true)),
-            &|| read_seed(sys, self.data_dir(), self.data_dir(), false),
-        ];
+        let on_disc = || media::find_disc(self.with, |at, device| read_seed(sys, at, device, true));
+        // Azure gives every new machine a disc; this stage may be earlier than the driver of its drive.
+        let on_late_disc = || {
+            if !self.known.is_new {
+                return Ok(None);
+            }
+            self.with.machine.await_devices();
+            on_disc()
+        };
+        let sources: [&dyn Fn() -> Result<Option<Read>>; 4] =
+            [&|| read_seed(sys, &directory, &directory, false), &on_disc, &on_late_disc, &|| {
+                read_seed(sys, self.data_dir(), self.data_dir(), false)
+            }];
         let found = sources.iter().find_map(|source| {
             // Another disc, whose file system the kernel does not know, is no fault of the file.
             source().unwrap_or_else(|e| {

@@ -21,12 +21,13 @@ pub struct Failure {
 }
 
 /// What an earlier boot left of this very instance.
-#[derive(Default)]
 pub struct Known {
     /// What Azure was told of it, if that is known.
     pub told: &'static str,
     /// It has been read from the metadata service.
     pub is_whole: bool,
+    /// No boot before this one was this instance's.
+    pub is_new: bool,
 }
 
 impl Known {
@@ -39,12 +40,13 @@ impl Known {
                     _ => "",
                 },
                 is_whole: known.crawled.pointer("/meta_data/imds/network").is_some(),
+                is_new: false,
             },
             // Python's cloud-init told Azure, or nobody waits for it any more.
             Cached::Python { id: Some(of_python) } if of_python == id => {
-                Known { told: "ready", is_whole: false }
+                Known { told: "ready", is_whole: false, is_new: false }
             }
-            _ => Known::default(),
+            _ => Known { told: "", is_whole: false, is_new: true },
         }
     }
 }

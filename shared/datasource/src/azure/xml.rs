@@ -353,6 +353,28 @@ mod tests {
         assert_eq!(good, 2);
     }
 
+    /// Nor whatever a byte of it is replaced by; and what is found lies within the text.
+    #[test]
+    fn other_bytes() {
+        let text = "<?x?><a b='c' xmlns:d=\"e\"><!-- f --><d:g/>h&lt;&#9;<![CDATA[i]]></a>";
+        let mut bad = 0;
+        for at in 0..text.len() {
+            for other in
+                ["<", ">", "&", ";", "'", "\"", "/", "!", "?", "[", "]", "-", "=", ":", " ", "\u{e4}", ""]
+            {
+                let changed = format!("{}{other}{}", &text[..at], &text[at + 1..]);
+                match Document::parse(&changed) {
+                    Ok(document) => {
+                        let inside = document.elements().iter().map(|e| changed.get(e.inside.clone()));
+                        assert!(inside.into_iter().all(|text| text.is_some()), "{changed}");
+                    }
+                    Err(e) => bad += usize::from(e.starts_with("line 1: ")),
+                }
+            }
+        }
+        assert!(bad > 500, "{bad}");
+    }
+
     #[test]
     fn paths() {
         let document = Document::parse("<a><b><c> 1 </c><c>2</c></b><d/></a>").unwrap();

@@ -14,6 +14,8 @@ impl datasource::Machine for Given {
     fn nics(&self) -> Nics {
         self.0.clone()
     }
+
+    fn await_devices(&self) {}
 }
 
 /// Made anew for each test, removed with it.
