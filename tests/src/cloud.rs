@@ -20,6 +20,7 @@ pub struct Cloud {
     served: PathBuf,
     sandbox: Sandbox,
     limit: u32,
+    has_units: bool,
 }
 
 impl Cloud {
@@ -46,7 +47,7 @@ impl Cloud {
         let (list, config) = (read("datasource"), read("config"));
         let _ = std::fs::remove_dir_all(sandbox.path("/var/lib/cloud/seed"));
         copy_all(&dir.join("files"), &sandbox.root);
-        let cloud = Cloud { net, case: dir, dmi, served, sandbox, limit: 120 };
+        let cloud = Cloud { net, case: dir, dmi, served, sandbox, limit: 120, has_units: false };
         cloud.config(&format!("datasource_list: [{}, None]\n{config}", list.trim()));
         cloud
     }
@@ -159,6 +160,9 @@ impl Cloud {
         }
         command.arg(lib.join("machine-boot")).arg(root).arg(&out).args(stages);
         command.env("BIN", binaries()).env("DMI", &self.dmi).env("LIMIT", self.limit.to_string());
+        if self.has_units {
+            command.env("STOP_POST", "1");
+        }
         let done = command.output().unwrap_or_else(|e| fail(&format!("machine-boot: {e}")));
         let mut boot = Boot::default();
         for name in STAGES {
@@ -172,6 +176,12 @@ impl Cloud {
         boot.output.push_str(&String::from_utf8_lossy(&done.stderr));
         assert_eq!(boot.codes.len(), stages.len(), "the machine did not run all: {}", boot.output);
         boot
+    }
+
+    /// What units do after a stage that was stopped is done.
+    pub fn units(mut self) -> Cloud {
+        self.has_units = true;
+        self
     }
 
     pub fn log(&self) -> String {

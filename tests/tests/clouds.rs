@@ -189,6 +189,16 @@ fn killed_while_reading() {
     assert_eq!(cloud.id(), "aws", "{}", cloud.log());
 }
 
+/// The local stage is stopped (SIGTERM) while it reads: its unit undoes what it left, before a network service begins.
+#[test]
+fn stopped_while_reading() {
+    let cloud = Cloud::new("ec2").dhcp(&[]).limit(10).units();
+    cloud.fault("GET user-data slow:50");
+    let boot = cloud.boot(&["local"]);
+    assert_eq!(boot.code("local"), 124, "{}", cloud.log());
+    assert!(cloud.says(&["undoing what process"]), "it was at work: {}", cloud.log());
+}
+
 #[test]
 fn who_is_asked_at_all() {
     let strict = "datasource: {Ec2: {strict_id: true, max_wait: 9}}\n";

@@ -109,6 +109,10 @@ fn nobody_says_anything() {
     instance(&sandbox, "another");
     boot(&sandbox);
     assert!(unit(&sandbox).contains("Address=10.0.0.9/8"), "{}", unit(&sandbox));
+    let sandbox = sandbox.before("local", "printf 'ip6=eth0 ro' >\"$root/tmp/.cmdline\"");
+    instance(&sandbox, "of-ipv6");
+    boot(&sandbox);
+    assert!(unit(&sandbox).contains("DHCP=ipv6"), "{}", unit(&sandbox));
     // Somebody else's network stays so, whatever the instance.
     put(&sandbox, "/var/lib/cloud/data/upgraded-network", "");
     instance(&sandbox, "a-third");

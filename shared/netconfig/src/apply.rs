@@ -99,7 +99,7 @@ pub fn apply(sys: &System, plan: &Plan<'_>) -> Result<Applied> {
     let known = nics::known(&nics);
     let renderer = render::choose(sys, plan.renderers).map_err(system::Error::new)?;
     let target = Target::of(plan.distro).on(sys);
-    let rendered = render::render(config, renderer, &target, &known).map_err(system::Error::new)?;
+    let mut rendered = render::render(config, renderer, &target, &known).map_err(system::Error::new)?;
     let record_path = format!("{}/{RECORD}", plan.data_dir);
     let mut record = Record::read(sys, &record_path);
     let is_verbatim = renderer.verbatim.is_some() && config.as_map().and_then(parse::version) == Some(2);
@@ -107,6 +107,9 @@ pub fn apply(sys: &System, plan: &Plan<'_>) -> Result<Applied> {
         Ok(parsed) => {
             if parsed.lost > 0 && !is_verbatim && !plan.is_new && record.has_files(sys) {
                 return Err(broken(&parsed));
+            }
+            if is_verbatim {
+                rendered.findings.extend(parsed.circles);
             }
             applied.links = parsed.model.links.into_iter().map(|l| l.name).collect();
         }
@@ -414,6 +417,22 @@ mod tests {
         for path in ["/usr/sbin/ip", "/bin/systemctl"] {
             sys.write(path, "", Write::mode(0o755)).unwrap();
         }
+    }
+
+    /// netplan gets version 2 as it is; what cannot be is told all the same.
+    #[test]
+    fn a_circle_is_told_whoever_writes_the_files() {
+        let (sys, _top) = sandbox();
+        sys.write("/usr/sbin/netplan", "", Write::mode(0o755)).unwrap();
+        let circle = decision(
+            "version: 2\nbridges:\n  a: {interfaces: [b], dhcp4: true}\n  b: {interfaces: [a], x: 1}\n",
+        );
+        let applied = apply(&sys, &plan(&circle)).unwrap();
+        let said: Vec<&str> = applied.findings.iter().map(|f| f.message.as_str()).collect();
+        assert_eq!(
+            (applied.renderer, &said[..]),
+            (Some("netplan"), &["unknown key", "stands on itself, through a"][..])
+        );
     }
 
     #[test]

@@ -125,6 +125,24 @@ fn said_with_the_place_and_the_rest_rendered() {
             ],
             &["good:1", "e:2"],
         ),
+        (
+            v2,
+            "  e: {dhcp4: true, addresses: [10.0.0.1/255.0.255.0], routes: [{to: 10.0.0.1/0.255.0.0, via: 1.1.1.1}]}\n",
+            &[
+                "net:4:32: network.ethernets.e.addresses[0]: expected a mask without holes: left out",
+                "net:4:69: network.ethernets.e.routes[0].to: expected a mask without holes: left out",
+            ],
+            &["good:1", "e:1"],
+        ),
+        (
+            v1,
+            "- {type: physical, name: e, subnets: [{type: static, address: 10.0.0.1, netmask: 255.0.255.0}, {type: dhcp}]}\n- {type: nameserver, address: [1.1.1.1], interface: f}\n",
+            &[
+                "net:4:63: network.config[1].subnets[0].address: expected a mask without holes: left out",
+                "net:5:3: network.config.interface: no entry describes an interface of that name: left out",
+            ],
+            &["good:1", "e:1"],
+        ),
     ] {
         let (mut said, found) = read(&format!("{head}{text}")).unwrap();
         let mut messages: Vec<String> = messages.iter().map(ToString::to_string).collect();
@@ -152,16 +170,8 @@ fn refused_as_a_whole() {
             "net:2:29: network.ethernets.e.addresses[0]",
         ),
         (
-            "version: 2\nethernets: {e: {dhcp4: true, addresses: [10.0.0.1/255.0.255.0]}}\n",
-            "a mask without holes",
-        ),
-        (
-            "version: 2\nethernets: {e: {dhcp4: true, routes: [{to: 10.0.0.1/0.255.0.0, via: 1.1.1.1}]}}\n",
-            "a mask without holes",
-        ),
-        (
-            "version: 1\nconfig: [{type: physical, name: e, subnets: [{type: dhcp}]}, {type: nameserver, address: [1.1.1.1], interface: f}]\n",
-            "no entry describes an interface of that name",
+            "version: 2\nethernets: {e: {addresses: [10.0.0.1/255.0.255.0]}}\n",
+            "net:2:29: network.ethernets.e.addresses[0]: expected a mask without holes",
         ),
         (
             "version: 1\nconfig: [{type: route, destination: 10.0.0.0, netmask: 255.0.0.255, gateway: 10.0.0.1}]\n",

@@ -17,6 +17,9 @@ pub struct Args {
     pub plan: Option<String>,
     /// Instead of the stage, see to NICs that come while the machine runs (`cloud-init devel hotplug-hook`).
     pub hotplug: Option<Hotplug>,
+    /// Instead of the stage, undo what one that was stopped or killed left of its network for metadata. Its unit says so
+    /// in ExecStopPost=, so that the network service finds nothing of it.
+    pub undo_network: bool,
 }
 
 /// What is asked about NICs that come while the machine runs.
@@ -51,6 +54,7 @@ pub fn parse(words: impl Iterator<Item = String>) -> Result<Args, String> {
         single: None,
         plan: None,
         hotplug: None,
+        undo_network: false,
     };
     let mut words = words.peekable();
     while let Some(word) = words.next() {
@@ -71,6 +75,7 @@ pub fn parse(words: impl Iterator<Item = String>) -> Result<Args, String> {
             "--mode" => args.mode = Some(value()?),
             "--single" => args.single = Some(Single { name: value()?, ..single(&mut args) }),
             "--frequency" => args.single = Some(Single { frequency: Some(value()?), ..single(&mut args) }),
+            "--undo-network" => args.undo_network = true,
             "--hotplug-query" => args.hotplug = Some(Hotplug::Query),
             "--hotplug-enable" => args.hotplug = Some(Hotplug::Enable),
             "--hotplug-listen" => args.hotplug = Some(Hotplug::Listen),
@@ -105,6 +110,7 @@ mod tests {
         assert_eq!(single.frequency.as_deref(), Some("always"));
         let handle = Hotplug::Handle { path: "/devices/a:b".into(), action: "add".into() };
         assert_eq!(parse("--hotplug-handle add:/devices/a:b").unwrap().hotplug, Some(handle));
+        assert!(parse("--undo-network").unwrap().undo_network);
         assert!(parse("--hotplug-handle add").is_err());
         assert!(parse("--root").is_err());
         assert!(parse("--what").is_err());

@@ -99,6 +99,9 @@ pub fn run_behind(gate: undecided::Gate, name: Name, steps: impl FnOnce(&mut Sta
             return ExitCode::from(2);
         }
     };
+    if args.undo_network {
+        return undo_network(name, &args);
+    }
     let was_undecided = generator::undecided::is_open(&System::new(&args.root));
     if let Some(code) = undecided::closed(&args, gate) {
         return code;
@@ -106,6 +109,17 @@ pub fn run_behind(gate: undecided::Gate, name: Name, steps: impl FnOnce(&mut Sta
     let mut stage = Stage::begin(name, args, was_undecided);
     steps(&mut stage);
     stage.finish()
+}
+
+/// What systemd asks for once a stage is no more, however it ended.
+fn undo_network(name: Name, args: &Args) -> ExitCode {
+    let sys = System::new(&args.root);
+    let line = sys.kernel_command_line();
+    let settings = load(&sys, &Layout::default(), name, &line, args, None, Vec::new());
+    logging::open_log(&sys, &settings, args.debug);
+    sys.log().early_done();
+    ephemeral::clear(&sys, &layout_of(&settings).run(ephemeral::RECORDS));
+    ExitCode::SUCCESS
 }
 
 impl Stage {

@@ -12,6 +12,8 @@ use super::{Parsed, address};
 pub struct Builder {
     pub model: Model,
     pub findings: Findings,
+    /// Devices that stand on themselves.
+    pub circles: Findings,
     /// How many pieces of the configuration could not be used.
     pub lost: usize,
     /// Where the device at hand is described, and where each was.
@@ -28,7 +30,7 @@ impl Builder {
     /// The whole, checked for what no single entry shows.
     pub fn done(mut self) -> Parsed {
         super::check::check(&mut self);
-        Parsed { model: self.model, findings: self.findings, lost: self.lost }
+        Parsed { model: self.model, findings: self.findings, circles: self.circles, lost: self.lost }
     }
 
     /// Notes a piece that is left out because nothing can be made of it.

@@ -133,8 +133,10 @@ fn circles(build: &mut Builder) {
         let (id, member) = (build.model.links[whole].id.clone(), build.model.links[part].clone());
         let at = at(build, &id);
         build.lost += 1;
-        let message = format!("stands on itself, through {}: that step is left out", member.id);
-        build.findings.add(Kind::Wrong, &at, format!("network.{id}"), message);
+        let message = format!("stands on itself, through {}", member.id);
+        let key = format!("network.{id}");
+        build.findings.add(Kind::Wrong, &at, key.as_str(), format!("{message}: that step is left out"));
+        build.circles.add(Kind::Wrong, &at, key, message);
         let link = &mut build.model.links[whole];
         link.ports.retain(|port| *port != member.id && *port != member.name);
         if link.vlan_link.as_deref().is_some_and(|l| l == member.id || l == member.name) {

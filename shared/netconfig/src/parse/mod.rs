@@ -162,6 +162,8 @@ pub fn is_disabled(config: &Node) -> bool {
 pub struct Parsed {
     pub model: Model,
     pub findings: Findings,
+    /// Of the findings, devices that stand on themselves: wrong for every network service, whatever else it knows.
+    pub circles: Findings,
     /// How many pieces could not be used and were left out.
     pub lost: usize,
 }

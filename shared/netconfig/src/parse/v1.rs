@@ -37,14 +37,14 @@ pub fn parse(config: &Node, _known: &Known) -> Result<Parsed, String> {
         }
         build.here = entry.at.clone();
         match entry.get("type").and_then(Node::as_str) {
-            Some("physical") => plain(&mut build, entry, &path, LinkKind::Physical)?,
-            Some("loopback") => plain(&mut build, entry, &path, LinkKind::Loopback)?,
-            Some("infiniband") => plain(&mut build, entry, &path, LinkKind::Infiniband)?,
-            Some("bond") => bond(&mut build, entry, &path)?,
-            Some("bridge") => bridge(&mut build, entry, &path)?,
-            Some("vlan") => vlan(&mut build, entry, &path)?,
+            Some("physical") => plain(&mut build, entry, &path, LinkKind::Physical),
+            Some("loopback") => plain(&mut build, entry, &path, LinkKind::Loopback),
+            Some("infiniband") => plain(&mut build, entry, &path, LinkKind::Infiniband),
+            Some("bond") => bond(&mut build, entry, &path),
+            Some("bridge") => bridge(&mut build, entry, &path),
+            Some("vlan") => vlan(&mut build, entry, &path),
             Some("nameserver") => name_server(&mut build, entry, &path, &mut servers_of),
-            Some("route") => global_route(&mut build, entry, &path)?,
+            Some("route") => global_route(&mut build, entry, &path),
             _ => {
                 let at = entry.get("type").unwrap_or(entry);
                 let wanted = "expected one of physical bond bridge vlan nameserver route loopback infiniband";
@@ -56,8 +56,7 @@ pub fn parse(config: &Node, _known: &Known) -> Result<Parsed, String> {
         match build.link_mut(&name) {
             Some(link) => link.dns = Some(dns),
             None => {
-                let message = "no entry describes an interface of that name";
-                return Err(refusal(&mut build.findings, entry, "network.config.interface", message));
+                build.lose(entry, "network.config.interface", "no entry describes an interface of that name");
             }
         }
     }
@@ -74,15 +73,15 @@ fn has(build: &mut Builder, entry: &Node, path: &str, keys: &[&str]) -> bool {
 }
 
 /// What every kind of interface has.
-fn core(build: &mut Builder, entry: &Node, path: &str, kind: LinkKind) -> Result<Option<Link>, String> {
+fn core(build: &mut Builder, entry: &Node, path: &str, kind: LinkKind) -> Option<Link> {
     if !has(build, entry, path, &["name"]) {
-        return Ok(None);
+        return None;
     }
     let Some(name) = build.some_text(entry, path, "name") else {
         build.lose(entry, &format!("{path}.name"), "expected a name");
-        return Ok(None);
+        return None;
     };
-    Ok(Some(Link {
+    Some(Link {
         id: name.clone(),
         name,
         kind,
@@ -92,21 +91,20 @@ fn core(build: &mut Builder, entry: &Node, path: &str, kind: LinkKind) -> Result
         wakeonlan: maybe_truth(entry, "wakeonlan"),
         optional: maybe_truth(entry, "optional"),
         keep_configuration: entry.get("keep_configuration").filter(|n| !n.is_null()).cloned(),
-        subnets: subnets(build, entry, path)?,
+        subnets: subnets(build, entry, path),
         ..Link::default()
-    }))
+    })
 }
 
-fn plain(build: &mut Builder, entry: &Node, path: &str, kind: LinkKind) -> Result<(), String> {
+fn plain(build: &mut Builder, entry: &Node, path: &str, kind: LinkKind) {
     build.unknown_keys(entry, path, &[&CORE[..], &["params"]].concat());
-    let Some(mut link) = core(build, entry, path, kind)? else { return Ok(()) };
+    let Some(mut link) = core(build, entry, path, kind) else { return };
     if let Some(params) = build.map(entry, path, "params") {
         let at = format!("{path}.params");
         link.driver = build.some_text(params, &at, "driver");
         link.device_id = build.some_text(params, &at, "device_id");
     }
     build.put(link);
-    Ok(())
 }
 
 /// The options of a bond or a bridge, under their flat names as written.
@@ -124,25 +122,24 @@ fn params(build: &mut Builder, entry: &Node, path: &str) -> Map {
     }
 }
 
-fn bond(build: &mut Builder, entry: &Node, path: &str) -> Result<(), String> {
+fn bond(build: &mut Builder, entry: &Node, path: &str) {
     build.unknown_keys(entry, path, &[&CORE[..], &["params", "bond_interfaces"]].concat());
     if !has(build, entry, path, &["name", "bond_interfaces", "params"]) {
-        return Ok(());
+        return;
     }
-    let Some(mut link) = core(build, entry, path, LinkKind::Bond)? else { return Ok(()) };
+    let Some(mut link) = core(build, entry, path, LinkKind::Bond) else { return };
     link.params = params(build, entry, path);
     let members = build.words(entry, path, "bond_interfaces");
     build.put(link.clone());
     build.join_bond(&link, &members);
-    Ok(())
 }
 
-fn bridge(build: &mut Builder, entry: &Node, path: &str) -> Result<(), String> {
+fn bridge(build: &mut Builder, entry: &Node, path: &str) {
     build.unknown_keys(entry, path, &[&CORE[..], &["params", "bridge_interfaces"]].concat());
     if !has(build, entry, path, &["name", "bridge_interfaces"]) {
-        return Ok(());
+        return;
     }
-    let Some(mut link) = core(build, entry, path, LinkKind::Bridge)? else { return Ok(()) };
+    let Some(mut link) = core(build, entry, path, LinkKind::Bridge) else { return };
     link.params = params(build, entry, path);
     link.ports = match link.params.get("bridge_ports") {
         Some(_) => {
@@ -171,19 +168,17 @@ fn bridge(build: &mut Builder, entry: &Node, path: &str) -> Result<(), String> {
     let ports = link.ports.clone();
     build.put(link);
     build.join_bridge(&ports);
-    Ok(())
 }
 
-fn vlan(build: &mut Builder, entry: &Node, path: &str) -> Result<(), String> {
+fn vlan(build: &mut Builder, entry: &Node, path: &str) {
     build.unknown_keys(entry, path, &[&CORE[..], &["vlan_id", "vlan_link"]].concat());
     if !has(build, entry, path, &["name", "vlan_link", "vlan_id"]) {
-        return Ok(());
+        return;
     }
-    let Some(mut link) = core(build, entry, path, LinkKind::Vlan)? else { return Ok(()) };
+    let Some(mut link) = core(build, entry, path, LinkKind::Vlan) else { return };
     link.vlan_id = entry.get("vlan_id").cloned();
     link.vlan_link = build.text(entry, path, "vlan_link");
     build.put(link);
-    Ok(())
 }
 
 fn name_server<'a>(
@@ -211,16 +206,15 @@ fn name_server<'a>(
     }
 }
 
-fn global_route(build: &mut Builder, entry: &Node, path: &str) -> Result<(), String> {
+fn global_route(build: &mut Builder, entry: &Node, path: &str) {
     if has(build, entry, path, &["destination"]) {
-        let route = route(build, entry, path)?;
+        let route = route(build, entry, path);
         build.model.routes.extend(route);
     }
-    Ok(())
 }
 
 /// A route of version 1, global or in a subnet; one that is wrong is left out.
-fn route(build: &mut Builder, node: &Node, path: &str) -> Result<Option<Route>, String> {
+fn route(build: &mut Builder, node: &Node, path: &str) -> Option<Route> {
     let there = |key: &str| node.get(key).filter(|n| !n.is_null() && n.as_str() != Some(""));
     let to = there("destination").or_else(|| there("network"));
     let written = Written {
@@ -233,7 +227,7 @@ fn route(build: &mut Builder, node: &Node, path: &str) -> Result<Option<Route>, 
         mtu: there("mtu"),
     };
     match address::route(&written) {
-        Ok(route) => Ok(Some(route)),
+        Ok(route) => Some(route),
         Err((key, wanted)) => {
             let key = match key {
                 "to" => "destination",
@@ -241,36 +235,28 @@ fn route(build: &mut Builder, node: &Node, path: &str) -> Result<Option<Route>, 
                 other => other,
             };
             let at = there(key).unwrap_or(node);
-            give_up(build, at, &format!("{path}.{key}"), wanted)
+            build.lose(at, &format!("{path}.{key}"), format!("expected {wanted}"));
+            None
         }
     }
 }
 
-/// A mask with holes makes the whole suspect, as ever; anything else costs only itself.
-fn give_up<T>(build: &mut Builder, at: &Node, key: &str, wanted: &str) -> Result<Option<T>, String> {
-    if wanted == address::HOLES {
-        return Err(refusal(&mut build.findings, at, key, &format!("expected {wanted}")));
-    }
-    build.lose(at, key, format!("expected {wanted}"));
-    Ok(None)
-}
-
-fn subnets(build: &mut Builder, entry: &Node, path: &str) -> Result<Vec<Subnet>, String> {
+fn subnets(build: &mut Builder, entry: &Node, path: &str) -> Vec<Subnet> {
     let items = build.list(entry, path, "subnets");
     let mut subnets = Vec::with_capacity(items.len());
     for (i, item) in items.iter().enumerate() {
-        subnets.extend(subnet(build, item, &format!("{path}.subnets[{i}]"))?);
+        subnets.extend(subnet(build, item, &format!("{path}.subnets[{i}]")));
     }
-    Ok(subnets)
+    subnets
 }
 
-fn subnet(build: &mut Builder, node: &Node, path: &str) -> Result<Option<Subnet>, String> {
+fn subnet(build: &mut Builder, node: &Node, path: &str) -> Option<Subnet> {
     let word = node.get("type").and_then(Node::as_str);
     let known = |w: &str| Method::WORDS.iter().find(|(word, _)| *word == w).map(|(_, method)| *method);
     let Some(method) = word.and_then(known) else {
         let at = node.get("type").unwrap_or(node);
         build.lose(at, &format!("{path}.type"), "expected one of dhcp dhcp4 dhcp6 static static6 manual …");
-        return Ok(None);
+        return None;
     };
     let there = |key: &str| node.get(key).filter(|n| !n.is_falsy());
     let written = there("address").or_else(|| there("ip_address"));
@@ -284,15 +270,16 @@ fn subnet(build: &mut Builder, node: &Node, path: &str) -> Result<Option<Subnet>
             Ok(network) => (address, prefix) = (Some(network.address), Some(network.prefix)),
             Err(wanted) => {
                 let at = written.unwrap_or(node);
-                return give_up(build, at, &format!("{path}.address"), wanted);
+                build.lose(at, &format!("{path}.address"), format!("expected {wanted}"));
+                return None;
             }
         }
     }
     let mut routes = Vec::new();
     for (i, item) in build.list(node, path, "routes").iter().enumerate() {
-        routes.extend(route(build, item, &format!("{path}.routes[{i}]"))?);
+        routes.extend(route(build, item, &format!("{path}.routes[{i}]")));
     }
-    Ok(Some(Subnet {
+    Some(Subnet {
         method,
         control: build.some_text(node, path, "control"),
         address,
@@ -307,5 +294,5 @@ fn subnet(build: &mut Builder, node: &Node, path: &str) -> Result<Option<Subnet>
         scope: build.some_text(node, path, "scope"),
         flag4: there("ipv4").is_some(),
         flag6: there("ipv6").is_some(),
-    }))
+    })
 }

@@ -6,9 +6,9 @@ use crate::model::{Dhcp, Dns, Link, LinkKind, Method, Subnet};
 
 use super::address::{self, Written, is_ipv6};
 use super::builder::{Builder, join, maybe_truth};
-use super::{BOND, BRIDGE, Known, Parsed, keys, refusal};
+use super::{BOND, BRIDGE, Known, Parsed, keys};
 
-type Read = fn(&mut Builder, &str, &Node, &str, &Known) -> Result<(), String>;
+type Read = fn(&mut Builder, &str, &Node, &str, &Known);
 
 /// NICs first, whatever the document's order, so that what is made of them finds them described.
 const SECTIONS: [(&str, Read); 4] =
@@ -41,7 +41,7 @@ pub fn parse(config: &Node, known: &Known) -> Result<Parsed, String> {
                 continue;
             }
             netplans(&mut build, name, device, &path);
-            read(&mut build, &id, device, &path, known)?;
+            read(&mut build, &id, device, &path, known);
         }
         own_servers(&mut build, map, &path);
     }
@@ -60,18 +60,18 @@ fn netplans(build: &mut Builder, section: &str, device: &Node, path: &str) {
 }
 
 /// What every device has.
-fn core(build: &mut Builder, id: &str, device: &Node, path: &str, kind: LinkKind) -> Result<Link, String> {
-    Ok(Link {
+fn core(build: &mut Builder, id: &str, device: &Node, path: &str, kind: LinkKind) -> Link {
+    Link {
         id: id.to_string(),
         name: id.to_string(),
         kind,
         mtu: build.number(device, path, "mtu"),
-        subnets: subnets(build, device, path)?,
+        subnets: subnets(build, device, path),
         dhcp4: dhcp(build, device, path, "dhcp4-overrides", "dhcp4domain"),
         dhcp6: dhcp(build, device, path, "dhcp6-overrides", "dhcp6domain"),
         rules: rules(build, device, path),
         ..Link::default()
-    })
+    }
 }
 
 fn dhcp(build: &mut Builder, device: &Node, path: &str, overrides: &str, domain: &str) -> Dhcp {
@@ -96,8 +96,8 @@ fn rules(build: &mut Builder, device: &Node, path: &str) -> Vec<Node> {
     rules
 }
 
-fn ethernet(build: &mut Builder, id: &str, device: &Node, path: &str, known: &Known) -> Result<(), String> {
-    let mut link = core(build, id, device, path, LinkKind::Physical)?;
+fn ethernet(build: &mut Builder, id: &str, device: &Node, path: &str, known: &Known) {
+    let mut link = core(build, id, device, path, LinkKind::Physical);
     if let Some(matched) = build.map(device, path, "match") {
         let at = join(path, "match");
         link.mac = build.mac(matched, &at, "macaddress");
@@ -116,7 +116,6 @@ fn ethernet(build: &mut Builder, id: &str, device: &Node, path: &str, known: &Kn
         link.name = name.to_string();
     }
     build.put(link);
-    Ok(())
 }
 
 /// The ids that a bond or a bridge is made of.
@@ -127,8 +126,8 @@ fn members(build: &mut Builder, device: &Node, path: &str) -> Vec<String> {
     build.words(device, path, "interfaces")
 }
 
-fn bond(build: &mut Builder, id: &str, device: &Node, path: &str, _: &Known) -> Result<(), String> {
-    let mut link = core(build, id, device, path, LinkKind::Bond)?;
+fn bond(build: &mut Builder, id: &str, device: &Node, path: &str, _: &Known) {
+    let mut link = core(build, id, device, path, LinkKind::Bond);
     link.mac = build.mac(device, path, "macaddress");
     let at = join(path, "parameters");
     for (key, value) in parameters(build, device, path) {
@@ -146,7 +145,6 @@ fn bond(build: &mut Builder, id: &str, device: &Node, path: &str, _: &Known) -> 
     let members = members(build, device, path);
     build.put(link.clone());
     build.join_bond(&link, &members);
-    Ok(())
 }
 
 fn parameters<'a>(
@@ -157,8 +155,8 @@ fn parameters<'a>(
     build.map(device, path, "parameters").and_then(Node::as_map).into_iter().flat_map(Map::iter)
 }
 
-fn bridge(build: &mut Builder, id: &str, device: &Node, path: &str, _: &Known) -> Result<(), String> {
-    let mut link = core(build, id, device, path, LinkKind::Bridge)?;
+fn bridge(build: &mut Builder, id: &str, device: &Node, path: &str, _: &Known) {
+    let mut link = core(build, id, device, path, LinkKind::Bridge);
     link.mac = build.mac(device, path, "macaddress");
     let at = join(path, "parameters");
     for (key, value) in parameters(build, device, path) {
@@ -177,27 +175,25 @@ fn bridge(build: &mut Builder, id: &str, device: &Node, path: &str, _: &Known) -
     let ports = link.ports.clone();
     build.put(link);
     build.join_bridge(&ports);
-    Ok(())
 }
 
-fn vlan(build: &mut Builder, id: &str, device: &Node, path: &str, _: &Known) -> Result<(), String> {
+fn vlan(build: &mut Builder, id: &str, device: &Node, path: &str, _: &Known) {
     for key in ["id", "link"] {
         if device.get(key).is_none() {
             build.lose(device, &join(path, key), "required, but missing");
-            return Ok(());
+            return;
         }
     }
-    let mut link = core(build, id, device, path, LinkKind::Vlan)?;
+    let mut link = core(build, id, device, path, LinkKind::Vlan);
     link.mac = build.mac(device, path, "macaddress");
     link.vlan_id = device.get("id").cloned();
     link.vlan_link = build.text(device, path, "link");
     build.put(link);
-    Ok(())
 }
 
 /// The IP settings: DHCP first, then the addresses. Gateways go to the first address of their family, servers to
 /// the first address of all, routes to the first subnet.
-fn subnets(build: &mut Builder, device: &Node, path: &str) -> Result<Vec<Subnet>, String> {
+fn subnets(build: &mut Builder, device: &Node, path: &str) -> Vec<Subnet> {
     let mut subnets = Vec::new();
     for (key, method, overrides) in
         [("dhcp4", Method::Dhcp4, "dhcp4-overrides"), ("dhcp6", Method::Dhcp6, "dhcp6-overrides")]
@@ -222,9 +218,6 @@ fn subnets(build: &mut Builder, device: &Node, path: &str) -> Result<Vec<Subnet>
         let written = written.unwrap_or_default();
         let network = match address::network(&written, None, None) {
             Ok(network) => network,
-            Err(address::HOLES) => {
-                return Err(refusal(&mut build.findings, item, &key, "expected a mask without holes"));
-            }
             Err(wanted) => {
                 build.lose(item, &key, format!("expected {wanted}"));
                 continue;
@@ -254,10 +247,6 @@ fn subnets(build: &mut Builder, device: &Node, path: &str) -> Result<Vec<Subnet>
             Ok(route) => route,
             Err((key, wanted)) => {
                 let at = there(key).unwrap_or(item);
-                if wanted == address::HOLES {
-                    let wanted = format!("expected {wanted}");
-                    return Err(refusal(&mut build.findings, at, &join(&path, key), &wanted));
-                }
                 build.lose(at, &join(&path, key), format!("expected {wanted}"));
                 continue;
             }
@@ -269,7 +258,7 @@ fn subnets(build: &mut Builder, device: &Node, path: &str) -> Result<Vec<Subnet>
             }
         }
     }
-    Ok(subnets)
+    subnets
 }
 
 /// Each device's own servers, beside the copy in its first address. Upstream stops at the first device whose
