@@ -65,9 +65,12 @@ struct Place {
 }
 
 impl Index {
+    fn with_capacity(keys: usize) -> Index {
+        Index { state: RandomState::new(), places: HashTable::with_capacity(keys) }
+    }
+
     fn of(entries: &[(Node, Node)]) -> Index {
-        let mut index =
-            Index { state: RandomState::new(), places: HashTable::with_capacity(2 * entries.len()) };
+        let mut index = Index::with_capacity(2 * entries.len());
         for (at, (key, _)) in entries.iter().enumerate() {
             if let Some(key) = Key::of(key) {
                 index.add(key, at);
@@ -123,6 +126,12 @@ impl PartialEq for Map {
 impl Map {
     pub fn new() -> Map {
         Map::default()
+    }
+
+    /// For so many entries: a large map that grows step by step leaves as much memory behind as it has.
+    pub(crate) fn with_capacity(entries: usize) -> Map {
+        let index = (entries > SMALL).then(|| Index::with_capacity(entries));
+        Map(Some(Rc::new(Inner { entries: Vec::with_capacity(entries), index })))
     }
 
     fn entries(&self) -> &[(Node, Node)] {

@@ -167,7 +167,7 @@ impl Build<'_> {
         self.flatten(id, 0)?;
         let What::Map { pairs, merged, .. } = &self.nodes[id].what else { return self.expects(id, "a map") };
         let (pairs, merged) = (pairs.clone(), *merged);
-        let mut map = Map::new();
+        let mut map = Map::with_capacity(pairs.len());
         let mut inherited = 0;
         let mut overridden = HashSet::new();
         for (i, (key_id, value_id)) in pairs.into_iter().enumerate() {

@@ -128,8 +128,13 @@ impl Shifts {
     }
 }
 
+/// For so many nodes room is made before they are seen: some megabytes, of which only those count that are used.
+const MOST_AT_ONCE: usize = 1 << 17;
+
 fn read(source: &Rc<str>, text: &str, shifts: &Shifts) -> Result<Parsed> {
-    let mut reader = Compose { nodes: Vec::new(), anchors: HashMap::new(), aliases: false };
+    // So many in most texts; what grows step by step leaves as much memory behind as it has.
+    let nodes = Vec::with_capacity((text.len() / 8).min(MOST_AT_ONCE));
+    let mut reader = Compose { nodes, anchors: HashMap::new(), aliases: false };
     let Some(root) = reader.document(text)? else { return Ok(Parsed::default()) };
     build::values(reader.nodes, root, reader.aliases, source, shifts)
 }

@@ -72,9 +72,11 @@ fn as_read(node: &Node, sorted: bool, depth: usize) -> Option<Node> {
     let value = match &node.value {
         Value::Seq(items) => Value::Seq(items.iter().map(below).collect::<Option<_>>()?),
         Value::Map(map) => {
-            let pairs =
-                ordered(map, sorted).into_iter().map(|(key, value)| Some((below(key)?, below(value)?)));
-            Value::Map(pairs.collect::<Option<_>>()?)
+            let mut copy = Map::with_capacity(map.len());
+            for (key, value) in ordered(map, sorted) {
+                copy.put(None, below(key)?, below(value)?);
+            }
+            Value::Map(copy)
         }
         scalar => scalar.clone(),
     };
