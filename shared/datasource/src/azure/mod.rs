@@ -153,11 +153,13 @@ impl<'s, 'a> Azure<'s, 'a> {
         self.setting("data_dir").and_then(Node::as_str).unwrap_or(DATA_DIR)
     }
 
-    fn fail(&mut self, reason: impl Into<String>, details: Vec<(&'static str, String)>) {
-        let reason = reason.into();
+    fn fail(&mut self, reason: &str, detail: Option<(&'static str, &str)>) {
         error!(self.sys(), "Azure: {reason}");
         // The first is the cause of the others.
-        self.failure.get_or_insert(Failure { reason, details });
+        if self.failure.is_none() {
+            let detail = detail.map(|(key, text)| (key, text.to_string()));
+            self.failure = Some(Failure { reason: reason.to_string(), detail });
+        }
     }
 
     /// The file: of a seed directory, a disc, or the copy of an earlier boot.
@@ -189,7 +191,7 @@ impl<'s, 'a> Azure<'s, 'a> {
                 info!(sys, "Azure: {FILE} is in {}", seed.place);
                 self.seed = Some(seed);
             }
-            Some(Err(what)) => self.fail(format!("error parsing {FILE}: {what}"), Vec::new()),
+            Some(Err(what)) => self.fail(&format!("error parsing {FILE}: {what}"), None),
             None => warning!(
                 sys,
                 "Azure: there is no {FILE}: the metadata service is asked alone, which has neither a password nor \
@@ -223,15 +225,19 @@ impl<'s, 'a> Azure<'s, 'a> {
                 self.failure = None;
                 return Ok(false);
             }
-            let instance = self.instance(metadata);
-            made = Some(self.report(instance, &server.to_string()));
+            let mut instance = self.instance(metadata);
+            let told = self.report(instance.as_ref().err(), &server.to_string());
+            if let Ok(instance) = &mut instance {
+                report::note(instance, told);
+            }
+            made = Some(instance);
             Ok(true)
         });
         match (made, over) {
             (Some(made), _) => made,
             (None, over) => {
                 let why = over.err().unwrap_or_else(|| Error::new("no NIC leads to Azure's services"));
-                self.fail("failure to obtain DHCP lease", Vec::new());
+                self.fail("failure to obtain DHCP lease", None);
                 if self.seed.is_none() {
                     return Err(why);
                 }
@@ -253,12 +259,12 @@ impl<'s, 'a> Azure<'s, 'a> {
                 warning!(sys, "Azure: no metadata: {e}");
                 // Installations without the service are whole without it.
                 if has_route || self.seed.is_none() {
-                    self.fail("error querying IMDS", vec![("exception", e.to_string())]);
+                    self.fail("error querying IMDS", Some(("exception", &e.to_string())));
                 }
                 None
             }
             Err(imds::Failure::Read(what)) => {
-                self.fail("error parsing IMDS metadata", vec![("exception", what)]);
+                self.fail("error parsing IMDS metadata", Some(("exception", &what)));
                 None
             }
         }
@@ -270,8 +276,8 @@ impl<'s, 'a> Azure<'s, 'a> {
         let command = Command::new([AGENT, "--status", "--wait", "120"]).timeout(AGENT_TIME);
         match self.sys().run(&command) {
             Ok(_) => {}
-            Err(e) if e.is_absent() => self.fail("azure-proxy-agent not found", Vec::new()),
-            Err(e) => self.fail("azure-proxy-agent status failure", vec![("exception", e.to_string())]),
+            Err(e) if e.is_absent() => self.fail("azure-proxy-agent not found", None),
+            Err(e) => self.fail("azure-proxy-agent status failure", Some(("exception", &e.to_string()))),
         }
     }
 
@@ -294,7 +300,7 @@ impl<'s, 'a> Azure<'s, 'a> {
         let pool = if is_marked { Some("Unknown".into()) } else { facts::pool(ovf, &document) };
         if let Some(pool) = pool {
             let what = "pre-provisioning is not supported";
-            self.fail(what, vec![("pps_type", pool.clone())]);
+            self.fail(what, Some(("pps_type", &pool)));
             return Err(Error::new(format!(
                 "Azure: this machine waits in a pool for its owner (ppsType {pool}): {what}"
             )));
@@ -320,7 +326,7 @@ impl<'s, 'a> Azure<'s, 'a> {
         if facts::lacks_custom_data(ovf, &document) {
             let what = "failure to read customData while hasCustomData=true";
             match self.is_set("experimental_fail_on_missing_customdata", false) {
-                true => self.fail(what, vec![("provisioning_media", place.to_string())]),
+                true => self.fail(what, Some(("provisioning_media", &instance.subplatform))),
                 false => error!(sys, "Azure: {what}"),
             }
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value as Json;
 use state::{Cached, Instance};
-use system::{Command, Deadline, Error, Result, System, debug, warning};
+use system::{Command, Deadline, Error, System, debug, warning};
 
 use super::{Azure, wire_server};
 use crate::Search;
@@ -17,7 +17,8 @@ const REPORTED: &str = "reported";
 /// What Azure is to be told, in its own words where it has some.
 pub struct Failure {
     pub reason: String,
-    pub details: Vec<(&'static str, String)>,
+    /// One more thing to know, by Azure's name for it.
+    pub detail: Option<(&'static str, String)>,
 }
 
 /// What an earlier boot left of this very instance.
@@ -52,49 +53,55 @@ impl Known {
 }
 
 impl Azure<'_, '_> {
-    /// Tells Azure how it went, if it has not heard so before.
-    pub fn report(&mut self, instance: Result<Instance>, server: &str) -> Result<Instance> {
+    /// Tells Azure how it went, if it has not heard so before; an error is why there is no instance. Returns what it
+    /// knows now.
+    pub fn report(&self, error: Option<&Error>, server: &str) -> &'static str {
         let sys = self.sys();
         let told = self.known.told;
-        let now = if self.failure.is_none() && instance.is_ok() { "ready" } else { "failure" };
+        let now = if self.failure.is_none() && error.is_none() { "ready" } else { "failure" };
         let is_wanted = now == "failure" || !self.is_set("experimental_skip_ready_report", false);
         // A machine that was ready once is no failure of its making, whatever happens to it.
         if told == "ready" || told == now || !is_wanted || !sys.is_live() {
             debug!(sys, "Azure: {now} is not reported: it was before, or nobody wants it");
-            return instance.map(|instance| noted(instance, told));
+            return told;
         }
         if now == "ready"
             && let Some(seed) = self.seed.as_ref().filter(|seed| seed.is_disc)
         {
             eject(sys, &seed.place);
         }
-        let text = (now == "failure").then(|| self.failure_text(instance.as_ref().err()));
+        let text = (now == "failure").then(|| self.failure_text(error));
         let deadline = Deadline::after(REPORT.min(self.terms.max_wait));
         match wire_server::report(sys, server, text.as_deref(), deadline) {
-            Ok(()) => instance.map(|instance| noted(instance, now)),
+            Ok(()) => now,
             Err(e) => {
-                warning!(
-                    sys,
-                    "Azure: {now} could not be reported: {e}; Azure may take the machine for one that failed"
-                );
-                instance.map(|instance| noted(instance, told))
+                let may = "Azure may take the machine for one that failed";
+                warning!(sys, "Azure: {now} could not be reported: {e}; {may}");
+                told
             }
         }
     }
 
-    fn failure_text(&self, e: Option<&Error>) -> String {
-        let unknown = Failure { reason: e.map(ToString::to_string).unwrap_or_default(), details: Vec::new() };
-        let failure = self.failure.as_ref().unwrap_or(&unknown);
-        let details: Vec<(&str, &str)> = failure.details.iter().map(|(k, v)| (*k, v.as_str())).collect();
-        wire_server::encoded(&failure.reason, &details, &self.vm, self.sys().clock().wall())
+    fn failure_text(&self, error: Option<&Error>) -> String {
+        let now = self.sys().clock().wall();
+        match &self.failure {
+            Some(Failure { reason, detail }) => {
+                let detail = detail.as_ref().map(|(key, text)| (*key, text.as_str()));
+                wire_server::encoded(reason, detail, &self.vm, now)
+            }
+            None => {
+                let reason = error.map(ToString::to_string).unwrap_or_default();
+                wire_server::encoded(&reason, None, &self.vm, now)
+            }
+        }
     }
 }
 
-fn noted(mut instance: Instance, told: &str) -> Instance {
+/// Keeps what Azure was told of an instance.
+pub fn note(instance: &mut Instance, told: &str) {
     if !told.is_empty() {
         instance.check.insert(REPORTED.into(), told.into());
     }
-    instance
 }
 
 /// Azure takes the disc away only from an open drive.

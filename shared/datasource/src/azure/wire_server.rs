@@ -80,7 +80,7 @@ fn health(state: &GoalState, failure: Option<&str>) -> String {
 }
 
 /// A failure in the words that Azure's portal reads: fields `key=value`, with bars between them.
-pub fn encoded(reason: &str, details: &[(&str, &str)], vm: &str, now: Duration) -> String {
+pub fn encoded(reason: &str, detail: Option<(&str, &str)>, vm: &str, now: Duration) -> String {
     let field = |(key, value): (&str, &str)| {
         let field = format!("{key}={value}");
         match field.contains(['|', '\'', '\r', '\n']) {
@@ -94,8 +94,8 @@ pub fn encoded(reason: &str, details: &[(&str, &str)], vm: &str, now: Duration) 
     let first = [("result", "error"), ("reason", reason), ("agent", agent)];
     let help = "https://aka.ms/linuxprovisioningerror";
     let last = [("vm_id", vm), ("timestamp", time.as_str()), ("documentation_url", help)];
-    let all = first.iter().chain(details).chain(&last);
-    all.map(|pair| field(*pair)).collect::<Vec<_>>().join("|")
+    let all = first.into_iter().chain(detail).chain(last);
+    all.map(field).collect::<Vec<_>>().join("|")
 }
 
 #[cfg(test)]
@@ -143,12 +143,12 @@ mod tests {
     #[test]
     fn failures() {
         let now = Duration::from_millis(1_714_558_830_123);
-        let text = encoded("a|b", &[("file", "it's"), ("n", "1")], "vm-1", now);
+        let text = encoded("a|b", Some(("file", "it's")), "vm-1", now);
         let agent = concat!("agent=Cloud-Init/", env!("CARGO_PKG_VERSION"));
         assert_eq!(
             text,
             format!(
-                "result=error|'reason=a|b'|{agent}|'file=it''s'|n=1|vm_id=vm-1|\
+                "result=error|'reason=a|b'|{agent}|'file=it''s'|vm_id=vm-1|\
                  timestamp=2024-05-01T10:20:30.123+00:00|documentation_url=https://aka.ms/linuxprovisioningerror"
             )
         );
