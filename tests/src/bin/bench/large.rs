@@ -32,7 +32,8 @@ pub struct Larges {
     pub peaks: [f64; 3],
 }
 
-/// The comparison is made on the disk. The growth is not, see [`growth`].
+/// The comparison is made on the disk, its machines kept until its end, and the growth in memory: see [`growth`] for what
+/// machines that are removed cost those that follow.
 pub fn all(packaged: &Side, ours: &Side, work: &Path) -> Larges {
     let memory = &work.join("memory");
     let none = user_data(0, 0, 0);
@@ -40,27 +41,29 @@ pub fn all(packaged: &Side, ours: &Side, work: &Path) -> Larges {
     let whole = user_data(PARTS, LINES, BYTES);
     let sizes = [(&none, "none"), (&tenth, "tenth"), (&whole, "whole")];
     let sides = sizes.map(|(user_data, name)| given(ours, memory, name, user_data));
-    let cost = growth::in_turns(|i| cpu(&sides[i], memory, sizes[i].0));
+    let cost = growth::in_turns(|i| cpu(&sides[i], memory, sizes[i].0).0);
+    let mut kept = Vec::new();
     Larges {
-        theirs: compared(packaged, work, &whole, 1),
-        mine: compared(ours, work, &whole, 3),
+        theirs: compared(packaged, work, &whole, 1, &mut kept),
+        mine: compared(ours, work, &whole, 5, &mut kept),
         growth: Growth { n: PARTS / 10, cost },
-        peaks: [0, 1, 2].map(|i| rss(&sides[i], memory)),
+        peaks: [0, 1, 2].map(|i| rss(&sides[i], memory).0),
     }
 }
 
 /// Of several rounds the least: nothing makes a program cheaper than it is.
-fn compared(side: &Side, work: &Path, user_data: &str, rounds: usize) -> Large {
+fn compared(side: &Side, work: &Path, user_data: &str, rounds: usize, kept: &mut Vec<room::Room>) -> Large {
     let side = given(side, work, "large", user_data);
     let mut least = Large { cpu: f64::INFINITY, rss: f64::INFINITY };
     for _ in 0..rounds {
-        least.cpu = least.cpu.min(cpu(&side, work, user_data));
-        least.rss = least.rss.min(rss(&side, work));
+        let ((cpu, one), (rss, other)) = (cpu(&side, work, user_data), rss(&side, work));
+        least = Large { cpu: least.cpu.min(cpu), rss: least.rss.min(rss) };
+        kept.extend([one, other]);
     }
     least
 }
 
-fn cpu(side: &Side, work: &Path, user_data: &str) -> f64 {
+fn cpu(side: &Side, work: &Path, user_data: &str) -> (f64, room::Room) {
     let room = side.room(work);
     run(&room.root, side.command(0));
     let mut cpu = 0.0;
@@ -72,14 +75,14 @@ fn cpu(side: &Side, work: &Path, user_data: &str) -> f64 {
         cpu += cost.own;
     }
     did_the_work(&room, user_data);
-    cpu
+    (cpu, room)
 }
 
-fn rss(side: &Side, work: &Path) -> f64 {
+fn rss(side: &Side, work: &Path) -> (f64, room::Room) {
     let room = side.room(work);
     run(&room.root, side.command(0));
     let peaks = MEASURED.map(|stage| peak(&room.root, side.command(stage)));
-    peaks.into_iter().fold(0.0, f64::max)
+    (peaks.into_iter().fold(0.0, f64::max), room)
 }
 
 /// Each script is there, and the last line of the cloud-config.
