@@ -18,8 +18,8 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     }
     let top = std::env::temp_dir().join(format!("fuzz-pipeline-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&top);
-    let made = std::fs::create_dir(&top).is_ok() && std::fs::create_dir(top.join("root")).is_ok();
-    assert!(made && system::make_scratch(&top.join("scratch")).is_ok());
+    let made = [&top, &top.join("root"), &top.join("scratch")].map(std::fs::create_dir);
+    assert!(made.iter().all(Result::is_ok));
     let sys = system::System::planning(top.join("root"), &top.join("scratch"));
     let dirs = Dirs { cloud: "/var/lib/cloud".into(), instance: "/var/lib/cloud/instance".into() };
     // Templates have something to name.
