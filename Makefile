@@ -28,12 +28,14 @@ RUN        ?=
 MAKEFLAGS  += --no-print-directory
 
 .DEFAULT_GOAL := release
-.PHONY: help release install deps demo test unit check lint licences devices whole check-units package-tests root bench deb rpm clean
+.PHONY: help release install deps demo test unit check lint licences devices whole check-units package-tests root fresh torture bench deb rpm clean
 
 help:
 	@echo 'make release   static release binaries in $(BIN)'
 	@echo 'make demo      the whole boot job on a sample seed, in a directory of its own'
 	@echo 'make test      every test'
+	@echo 'make fresh     make demo and make test in bare roots (SUITES=, FRESH_COMMANDS=, KEEP=1)'
+	@echo 'make torture   kills and injected faults at many points of every stage'
 	@echo 'make install   DESTDIR= PREFIX= FAMILY=debian|redhat|suse VARIANT= LIBEXECDIR='
 	@echo 'make deb, rpm  packages in build/'
 	@echo 'make bench     figures beside those of the packaged cloud-init'
@@ -108,6 +110,14 @@ package-tests: root deb rpm
 root:
 	@[ "$$(id -u)" = 0 ] || sudo -n true 2>/dev/null || { echo 'make: units, packages and boots are tested as root: "sudo -v" first' >&2; exit 1; }
 	@$(AS_ROOT) unshare --mount --net --uts true 2>/dev/null || { echo 'make: units, packages and boots need mount and network namespaces, which this host refuses to root' >&2; exit 1; }
+
+# The README's commands where nothing else is installed: the oldest and the newest suite that is supported.
+SUITES         ?= bookworm sid
+FRESH_COMMANDS ?= make demo; make test
+fresh: root
+	@packaging/deps test
+	$(AS_ROOT) $(if $(KEEP),KEEP=$(KEEP)) CARGO_HOME="$${CARGO_HOME:-$$HOME/.cargo}" RUSTUP_HOME="$${RUSTUP_HOME:-$$HOME/.rustup}" \
+	    FRESH_COMMANDS='$(FRESH_COMMANDS)' $(RUN) tests/fresh $(SUITES)
 
 bench: release
 	BIN=$(BIN) tests/bench.sh
