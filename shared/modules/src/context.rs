@@ -23,6 +23,37 @@ pub fn required<K, T>(
     Ok(value)
 }
 
+/// As [`required`], for a key whose defaults change or destroy something: one value below it that cannot be used costs
+/// all of it. `keys`: the key and its other spellings.
+pub fn whole<K, T>(
+    context: &Context<'_>,
+    keys: &[&str],
+    read: fn(&Node, &mut Reader) -> Option<K>,
+    pick: fn(K) -> Option<T>,
+) -> Result<Option<T>> {
+    let (value, wrong) = context.read_noting(read);
+    let given = keys.iter().find(|key| context.config.get(key).is_some_and(|n| !n.is_null()));
+    match (value.and_then(pick), given) {
+        (Some(value), _) if !keys.iter().any(|key| wrong.has(key)) => Ok(Some(value)),
+        (_, Some(key)) => Err(Error::new(format!("{key} cannot be used as it is written; nothing was done"))),
+        _ => Ok(None),
+    }
+}
+
+/// The dotted paths of values that could not be used.
+#[derive(Debug, Default)]
+pub struct Wrong(Vec<String>);
+
+impl Wrong {
+    /// Whether the value of a key could not be used, or one below it.
+    pub fn has(&self, key: &str) -> bool {
+        let is_below = |path: &String| {
+            path.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+        };
+        self.0.iter().any(is_below)
+    }
+}
+
 /// The door, the paths, the configuration and the instance. A module takes nothing from anywhere else.
 pub struct Context<'a> {
     pub sys: &'a System,
@@ -55,12 +86,17 @@ impl Context<'_> {
     /// Reads a struct of top-level keys. What is wrong, unknown or old is logged with its place; keys that are
     /// wrong have their defaults. `None` when a required key is missing.
     pub fn read_known<T>(&self, read: fn(&Node, &mut Reader) -> Option<T>) -> Option<T> {
+        self.read_noting(read).0
+    }
+
+    /// As [`Context::read_known`], with the values that could not be used: for keys whose default changes or destroys
+    /// something, which a wrong value must not set off.
+    pub fn read_noting<T>(&self, read: fn(&Node, &mut Reader) -> Option<T>) -> (Option<T>, Wrong) {
         let mut reader = Reader::new();
         let value = read(self.config, &mut reader);
-        for finding in reader.into_findings().iter() {
-            self.report(finding);
-        }
-        value
+        let findings = reader.into_findings();
+        findings.iter().for_each(|finding| self.report(finding));
+        (value, Wrong(findings.of(Kind::Wrong).map(|finding| finding.key.clone()).collect()))
     }
 
     /// Reads the value of one top-level key as `T`; `None` when it is missing or cannot be used.

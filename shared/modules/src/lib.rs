@@ -55,7 +55,7 @@ mod users_tests;
 mod write_files;
 mod write_files_deferred;
 
-pub use context::{Context, Hotplug, required};
+pub use context::{Context, Hotplug, required, whole};
 pub use entry::{Entry, entries};
 pub use pending::belongs;
 pub use run::{Ran, run_list, run_one};

@@ -1,13 +1,14 @@
 //! power_state_change: powers off, reboots or halts when the boot is done.
 //!
 //! What is wanted is decided here; the act waits for the final stage to end, so that its logs and status are
-//! written. A small shell in a session of its own does the waiting: it needs no service manager, holds no
-//! secret, gets everything as arguments (nothing is quoted into its text), and is bounded by `timeout`.
+//! written. A small shell in a session of its own does the waiting: it needs no service manager and is bounded by
+//! `timeout`. The condition and the message may hold secrets, so they are passed in its environment, which only root
+//! can read, and not as arguments, which every process can.
 
 use config::{FromNode, Node, Reader, Shape, Value};
 use distro::Family;
 use state::Frequency;
-use system::{Command, Result, info, warning};
+use system::{Command, Result, debug, warning};
 
 use crate::{Context, Declares, Distros, Module};
 
@@ -94,6 +95,8 @@ impl FromNode for Seconds {
 enum Condition {
     Always,
     Never,
+    /// A line for the shell.
+    Shell(String),
     /// Argument vector of a program.
     Program(Vec<String>),
 }
@@ -104,7 +107,7 @@ impl FromNode for Condition {
         match &node.value {
             Value::Bool(true) => Some(Condition::Always),
             Value::Bool(false) => Some(Condition::Never),
-            Value::Str(text) => Some(Condition::Program(["/bin/sh", "-c", text].map(Into::into).to_vec())),
+            Value::Str(text) => Some(Condition::Shell(text.clone())),
             Value::Seq(items) if !items.is_empty() => Vec::<String>::read(node, reader)
                 .filter(|words| words.len() == items.len())
                 .map(Condition::Program),
@@ -113,27 +116,30 @@ impl FromNode for Condition {
     }
 }
 
+/// What scripts look for in the log.
+const REFUSED: &str = "Not performing power state change!";
+
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
-    let Some(wanted) = context.read_known(Keys::read_known).and_then(|k| k.power_state) else {
-        if context.config.get("power_state").is_some_and(|n| !n.is_null()) {
-            warning!(sys, "power_state cannot be used as it is written; nothing is done");
-        }
-        return Ok(());
-    };
-    // A condition that cannot be read must not count as "always".
-    let given = context.config.at_path(&["power_state", "condition"]);
-    if given.is_some_and(|node| Condition::read(node, &mut Reader::new()).is_none()) {
-        warning!(sys, "power_state.condition cannot be used as it is written; nothing is done");
+    let (keys, wrong) = context.read_noting(Keys::read_known);
+    if wrong.has("power_state") {
+        // The default of what is wrong would be "now".
+        warning!(sys, "power_state cannot be used as it is written. {REFUSED}");
         return Ok(());
     }
+    let Some(wanted) = keys.and_then(|k| k.power_state) else {
+        debug!(sys, "no power_state provided. doing nothing");
+        return Ok(());
+    };
     if wanted.condition == Condition::Never {
-        info!(sys, "power_state: the condition is false; nothing is done");
+        debug!(sys, "Condition was false. Will not perform state change.");
         return Ok(());
     }
     let act = shutdown(&wanted, context.distro.family);
-    info!(sys, "power_state: {} follows when this stage has ended", wanted.mode.word());
-    sys.spawn_detached(&waiter(std::process::id(), &wanted, &act))
+    let pid = std::process::id();
+    debug!(sys, "After pid {pid} ends, will execute: {}", act.join(" ").trim_end());
+    let log = context.config.get("def_log_file").and_then(Node::as_str).unwrap_or(USUAL_LOG);
+    sys.spawn_detached(&waiter(pid, &wanted, &act, log))
 }
 
 /// The command that changes the state: program, option, time and message (which may be empty).
@@ -155,41 +161,65 @@ fn shutdown(wanted: &PowerState, family: Family) -> [String; 4] {
     ["shutdown".into(), option.into(), delay, wanted.message.clone().unwrap_or_default()]
 }
 
-/// Arguments: PID of the stage, milliseconds, the four words of the act, and the condition's words if it has
-/// one. The stage is gone when its number is, or is another process' (the start time of stat(5), counted from
-/// the end of the name, which may hold anything), or is a zombie.
+const USUAL_LOG: &str = "/var/log/cloud-init.log";
+
+/// Arguments: PID of the stage, milliseconds, program, option and time of the act. In the environment: the message, the
+/// condition as shell text, and the log. The stage is gone when its number is, or is another process' (the start time
+/// of stat(5), counted from the end of the name, which may hold anything), or is a zombie.
+///
+/// The condition is evaluated in a subshell, so that its text is nobody's argument; its exit code is all that counts.
 const WAIT: &str = r#"
-pid=$1 left=$2 program=$3 option=$4 delay=$5 message=$6
-shift 6
+pid=$1 left=$2 program=$3 option=$4 delay=$5
+message=$POWER_STATE_MESSAGE condition=$POWER_STATE_CONDITION log=$POWER_STATE_LOG
+unset POWER_STATE_MESSAGE POWER_STATE_CONDITION POWER_STATE_LOG
+set --
 born() {
     IFS= read -r line 2>/dev/null </proc/$pid/stat || return 0
     set -- ${line##*) }
     [ "$1" = Z ] || { shift 19; echo "$1"; }
 }
+say() {
+    [ "$1" = DEBUG ] || echo "power_state: $2" >&2
+    [ ! -f "$log" ] || echo "$(date '+%Y-%m-%d %H:%M:%S'),000 - power_state_change.rs[$1]: $2" >>"$log"
+}
 first=$(born 2>/dev/null)
 while [ -n "$first" ] && [ "$(born 2>/dev/null)" = "$first" ] && [ "$left" -gt 0 ]; do
     if sleep 0.25 2>/dev/null; then left=$((left - 250)); else sleep 1; left=$((left - 1000)); fi
 done
-if [ $# -gt 0 ]; then
-    "$@"
+if [ -n "$condition" ]; then
+    ( unset pid left program option delay message log first; eval "unset condition
+$condition" )
     code=$?
     case $code in
-        0) ;;
-        1) echo "power_state: the condition says no; nothing is done" >&2; exit 0 ;;
-        *) echo "power_state: the condition failed with exit code $code; nothing is done" >&2; exit 254 ;;
+        0) say DEBUG 'check_condition command: exited 0. condition met.' ;;
+        1) say DEBUG 'check_condition command: exited 1. condition not met.'; exit 0 ;;
+        *) say WARNING "check_condition command: unexpected exit $code. do not apply change."; exit 254 ;;
     esac
 fi
 exec "$program" "$option" "$delay" ${message:+"$message"}
 "#;
 
 /// The shell that waits, asks the condition and acts.
-fn waiter(pid: u32, wanted: &PowerState, act: &[String; 4]) -> Command {
-    let condition: &[String] = if let Condition::Program(words) = &wanted.condition { words } else { &[] };
+fn waiter(pid: u32, wanted: &PowerState, act: &[String; 4], log: &str) -> Command {
+    let [program, option, delay, message] = act;
+    let quoted = |word: &String| format!("'{}'", word.replace('\'', r"'\''"));
+    let condition = match &wanted.condition {
+        Condition::Always | Condition::Never => String::new(),
+        Condition::Shell(text) => text.clone(),
+        // A program, even where the shell has a builtin of that name.
+        Condition::Program(words) => {
+            words.iter().map(quoted).fold("exec".into(), |line: String, word| line + " " + &word)
+        }
+    };
     let milliseconds = (wanted.timeout.0 * 1000.0).ceil() as u64;
     let numbers = [pid.to_string(), milliseconds.to_string()];
     let fixed = ["/bin/sh", "-c", WAIT, "power_state"].map(String::from);
-    Command::new(fixed.iter().chain(&numbers).chain(act).chain(condition))
-        .shown(format!("{} when process {pid} has ended", act[0]))
+    let act = [program, option, delay].map(Clone::clone);
+    Command::new(fixed.iter().chain(&numbers).chain(&act))
+        .env("POWER_STATE_MESSAGE", message)
+        .env("POWER_STATE_CONDITION", condition)
+        .env("POWER_STATE_LOG", log)
+        .shown(format!("{program} when process {pid} has ended"))
 }
 
 #[cfg(test)]
@@ -226,48 +256,85 @@ mod tests {
             ("power_state: {mode: reboot, condition: 7}", 2),
             ("power_state: {mode: reboot, condition: []}", 2),
             ("power_state: {mode: reboot, condition: [a, [b]]}", 2),
+            ("power_state: {mode: reboot, condition: null}", 2),
             ("power_state: {mode: reboot, condition: false}", 0),
+            ("power_state: {mode: reboot, delay: -1}", 2),
+            ("power_state: {mode: reboot, delay: soon}", 2),
+            ("power_state: {mode: reboot, delay: null}", 2),
+            ("power_state: {mode: reboot, delay: [5]}", 2),
+            ("power_state: {mode: reboot, delay: 99999999999999}", 2),
+            ("power_state: {mode: reboot, timeout: soon}", 2),
+            ("power_state: {mode: reboot, timeout: null}", 2),
+            ("power_state: {mode: reboot, message: [x]}", 2),
+            ("power_state: {mode: reboot, delay: soon, timeout: x, message: {}}", 4),
         ] {
             let sandbox = Sandbox::new(text);
             sandbox.run(&MODULE).unwrap();
             assert!(sandbox.sys.effects().is_empty(), "{text} {:?}", sandbox.sys.effects());
-            assert_eq!(sandbox.noticed().len(), warnings, "{text} {:?}", sandbox.noticed());
+            let noticed = sandbox.noticed();
+            assert_eq!(noticed.len(), warnings, "{text} {noticed:?}");
+            assert!(noticed.last().is_none_or(|last| last.ends_with(REFUSED)), "{text} {noticed:?}");
         }
-        // Wrong details have their defaults, and are said.
-        let sandbox = Sandbox::new("power_state: {mode: reboot, delay: -1, timeout: soon}");
-        sandbox.run(&MODULE).unwrap();
-        assert_eq!((sandbox.sys.effects().len(), sandbox.noticed().len()), (1, 2));
+    }
+
+    #[test]
+    fn neither_condition_nor_message_is_an_argument() {
+        let sandbox = Sandbox::live("{}");
+        let told = sandbox.top.join("told").to_string_lossy().into_owned();
+        // Of the shell that waits, the arguments; of the condition, the environment.
+        let tell = format!("tr '\\0' '\\n' </proc/$PPID/cmdline >{told}; env >>{told}");
+        let words = ["sh", "-c", &tell, "s3cret"].map(String::from).to_vec();
+        for condition in
+            [Condition::Program(words), Condition::Shell(format!("sh -c \"{}\" s3cret", tell.replace('$', "\\$")))]
+        {
+            let wanted = PowerState { condition, ..read("{mode: reboot}").unwrap() };
+            let act = ["true".into(), "-r".into(), "now".into(), "s3cret".into()];
+            sandbox.sys.run(&waiter(u32::MAX, &wanted, &act, "/none")).unwrap();
+            let text = std::fs::read_to_string(&told).unwrap();
+            assert!(text.contains("power_state") && text.contains("PATH="), "{text}");
+            assert!(!text.contains("s3cret") && !text.contains("POWER_STATE_MESSAGE="), "{text}");
+        }
     }
 
     /// Runs the waiter on a process that takes half a second, with `touch` in place of `shutdown`.
-    fn wait_and_touch(condition: &str, timeout: &str) -> (bool, Duration, i32) {
+    fn wait_and_touch(condition: &str, timeout: &str) -> (bool, Duration, i32, String) {
         let sandbox = Sandbox::live("{}");
         let mark = sandbox.top.join("it's done").to_string_lossy().into_owned();
         let mut stage = std::process::Command::new("sleep").arg("0.6").spawn().unwrap();
         let wanted = read(&format!("{{mode: reboot, timeout: {timeout}, condition: {condition}}}")).unwrap();
         let act = ["touch".into(), "--".into(), mark.clone(), String::new()];
-        let command = waiter(stage.id(), &wanted, &act).accept_all();
+        let log = sandbox.top.join("log");
+        std::fs::write(&log, "").unwrap();
+        let command = waiter(stage.id(), &wanted, &act, &log.to_string_lossy()).accept_all();
         let begun = Instant::now();
         let code = sandbox.sys.run(&command).unwrap().code;
         let took = begun.elapsed();
         stage.wait().unwrap();
-        (std::path::Path::new(&mark).exists(), took, code)
+        (std::path::Path::new(&mark).exists(), took, code, std::fs::read_to_string(log).unwrap())
     }
 
     #[test]
     fn waits_for_the_end_and_asks_the_condition() {
-        for (condition, timeout, done, code, least, most) in [
+        for (condition, timeout, done, code, least, most, said) in [
             // The ended stage stays a zombie here, since nobody waits for it: that is gone, too.
-            ("true", "20", true, 0, 500, 3000),
-            ("true", "0", true, 0, 0, 500),
-            ("'exit 0'", "20", true, 0, 500, 3000),
-            ("'exit 1'", "20", false, 0, 500, 3000),
-            ("'exit 2'", "20", false, 254, 500, 3000),
-            ("[test, '*', '=', '*']", "0", true, 0, 0, 500),
-            ("[no-such-program]", "0", false, 254, 0, 500),
+            ("true", "20", true, 0, 500, 3000, ""),
+            ("true", "0", true, 0, 0, 500, ""),
+            ("'exit 0'", "20", true, 0, 500, 3000, "DEBUG]: check_condition command: exited 0. condition met."),
+            ("'exit 1'", "20", false, 0, 500, 3000, "exited 1. condition not met."),
+            ("'exit 2'", "20", false, 254, 500, 3000, "WARNING]: check_condition command: unexpected exit 2. do not"),
+            ("'test -z \"$pid$condition$POWER_STATE_CONDITION$1\"'", "0", true, 0, 0, 500, "exited 0"),
+            ("'case x in'", "0", false, 254, 0, 500, "unexpected exit 2"),
+            ("''", "0", true, 0, 0, 500, ""),
+            ("\"# a comment\\nfalse\"", "0", false, 0, 0, 500, "not met"),
+            ("[test, '*', '=', '*']", "0", true, 0, 0, 500, "exited 0"),
+            ("[test, \"it's a\\nb\", '=', \"it's a\\nb\"]", "0", true, 0, 0, 500, "exited 0"),
+            ("[no-such-program]", "0", false, 254, 0, 500, "unexpected exit 127"),
+            // Builtins of the shell, but no programs.
+            ("[exit, '0']", "0", false, 254, 0, 500, "unexpected exit 127"),
         ] {
-            let (touched, took, ended) = wait_and_touch(condition, timeout);
+            let (touched, took, ended, log) = wait_and_touch(condition, timeout);
             assert_eq!((touched, ended), (done, code), "{condition}");
+            assert!(log.contains(said) && log.is_empty() == said.is_empty(), "{condition}: {log}");
             let took = took.as_millis();
             assert!(took >= least && took < most, "{condition}: {took} ms");
         }
@@ -284,7 +351,7 @@ mod tests {
             String::new(),
         ];
         let wanted = read("{mode: reboot, timeout: 0}").unwrap();
-        sandbox.sys.spawn_detached(&waiter(std::process::id(), &wanted, &act)).unwrap();
+        sandbox.sys.spawn_detached(&waiter(std::process::id(), &wanted, &act, "")).unwrap();
         let begun = Instant::now();
         while !mark.exists() && begun.elapsed() < Duration::from_secs(10) {
             std::thread::sleep(Duration::from_millis(20));
