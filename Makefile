@@ -75,6 +75,7 @@ test: deps
 	+@MAKE='$(MAKE)' tests/run lint licences unit devices check-units package-tests whole
 
 lint:
+	tests/programs
 	tests/files.sh
 	$(RUN) $(CARGO) fmt --all --check
 	$(RUN) $(CARGO) clippy --workspace --all-targets -j $(JOBS) -- -D warnings
