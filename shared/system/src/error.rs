@@ -39,6 +39,11 @@ impl Error {
         Error { message: format!("{doing}: {}", reason(cause)), kind: Some(cause.kind()), is_final: false }
     }
 
+    /// The same error with what we were doing before it.
+    pub fn doing(self, what: impl fmt::Display) -> Error {
+        Error { message: format!("{what}: {}", self.message), ..self }
+    }
+
     /// The same error, of something that another try would not change.
     pub fn finally(self) -> Error {
         Error { is_final: true, ..self }
@@ -104,6 +109,6 @@ impl<T> ResultExt<T> for nix::Result<T> {
 
 impl<T> ResultExt<T> for Result<T> {
     fn doing(self, what: impl fmt::Display) -> Result<T> {
-        self.map_err(|e| Error { message: format!("{what}: {}", e.message), ..e })
+        self.map_err(|e| e.doing(what))
     }
 }

@@ -386,7 +386,7 @@ fn a_file_that_changes_starts_over() {
 }
 
 #[test]
-fn names_that_nobody_knows_and_proxies_that_hang() {
+fn addresses_that_lead_nowhere() {
     // Link-local addresses of a link that there is not.
     let (result, took) = fetch(&Fetch::get("http://[fe80::1%25nolink0]/"));
     assert!(text(result).contains("there is no link nolink0") && took < 1.0);

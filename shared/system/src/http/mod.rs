@@ -39,10 +39,8 @@ pub struct Fetch {
     /// From this port of ours.
     port: Option<u16>,
     identities: Vec<String>,
+    tolerance: Duration,
 }
-
-/// Further tries for a server that says that it is busy, beyond those of the caller.
-const BUSY_TRIES: u32 = 20;
 
 /// No server is left alone for longer than this, whatever it asks for.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
@@ -76,8 +74,12 @@ impl Fetch {
             deadline: None,
             port: None,
             identities: Vec::new(),
+            tolerance: Duration::ZERO,
         }
     }
+
+    /// Further tries for a server that says that it is busy, beyond those of the caller.
+    pub const BUSY_TRIES: u32 = 20;
 
     pub fn put(url: impl Into<String>) -> Fetch {
         Fetch { method: "PUT", ..Fetch::get(url) }
@@ -122,6 +124,17 @@ impl Fetch {
     /// Asked from a port of ours: those below 1024 tell a server that root asks. Only for an [`Exchange`].
     pub fn from_port(self, port: u16) -> Fetch {
         Fetch { port: Some(port), ..self }
+    }
+
+    /// What may pass in a moment (5xx, 429, a connection that is refused, reset or closed) is asked again for so long, which
+    /// costs none of the tries. Only for an [`Exchange`].
+    pub fn tolerate(self, tolerance: Duration) -> Fetch {
+        Fetch { tolerance, ..self }
+    }
+
+    /// For how long that is.
+    pub fn tolerance(&self) -> Duration {
+        self.tolerance
     }
 
     /// The pause that a busy server asks for (503, and 429 with a `Retry-After`), at most a minute and never longer than
@@ -234,7 +247,7 @@ impl System {
             };
             let pause = wait.unwrap_or(fetch.pause);
             let in_time = fetch.deadline.is_none_or(|deadline| deadline.left() > pause);
-            if wait.is_some() && busy < BUSY_TRIES && in_time {
+            if wait.is_some() && busy < Fetch::BUSY_TRIES && in_time {
                 busy += 1;
             } else if tried - busy > fetch.retries || !in_time {
                 return failed(error);

@@ -59,6 +59,7 @@ impl Pace {
     pub fn error(&self) -> Error {
         let (idle, moved) = (self.idle.as_secs_f64(), self.moved);
         let text = match () {
+            () if moved == 0 && self.until.is_some_and(|until| until.is_over()) => "no answer in time".into(),
             () if self.until.is_some_and(|until| until.is_over()) => {
                 format!("not finished in time ({moved} bytes received)")
             }
