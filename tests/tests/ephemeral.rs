@@ -22,8 +22,8 @@ fn run(net: &Net, words: &[&str]) -> Ran {
 }
 
 /// At once, but for one answer that is lost: the far end of a cable learns of its carrier a moment after the near end,
-/// and sends nothing before. The question is asked again after 3 to 5 seconds.
-const ONCE_LOST: Duration = Duration::from_secs(9);
+/// and sends nothing before. The question is asked again after about a second.
+const ONCE_LOST: Duration = Duration::from_secs(6);
 
 #[test]
 fn lease_routes_and_metadata() {
@@ -81,7 +81,7 @@ fn lost_answers_are_asked_for_again() {
     let ran = run(&net, &["c0"]);
     ran.holds(ran.ok && ran.fact("lease ").contains("/24"), "a lease all the same");
     let took = ran.took.as_secs_f64();
-    ran.holds((6.0..20.0).contains(&took), "two waits of four seconds, each a second more or less");
+    ran.holds((1.5..6.0).contains(&took), "two waits of a second, each a quarter more or less");
 }
 
 #[test]

@@ -1,30 +1,64 @@
 //! Several URLs asked side by side: the first good answer wins. Each waits for the family of its address to come up, so
 //! that metadata which only IPv6 reaches is not kept waiting by a DHCP server that never answers, nor the other way.
 
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use system::{Deadline, Error, Exchange, Fetch, Fetched, Result, System, debug};
+use system::{Deadline, Error, Exchange, Fetch, Fetched, Resolving, Result, System, debug};
 
 use crate::{Ephemeral, LOOK, Side};
 
 /// Between the beginnings of two of them, so that one that answers at once spares the others the question.
 const APART: Duration = Duration::from_millis(150);
 
-/// Where one candidate stands.
-enum Lane {
-    /// For its (next) turn; with what came of the last one.
-    Waiting {
-        at: Duration,
-        tries: u32,
-        last: Option<Error>,
-    },
-    Running {
-        exchange: Box<Exchange>,
-        tries: u32,
-    },
-    Failed(Error),
+/// One candidate.
+struct Lane {
+    state: State,
+    /// Further tries.
+    tries: u32,
+    /// Pauses that the server asked for, and got.
+    busy: u32,
+    /// When it first was in trouble that may pass.
+    trouble: Option<Duration>,
+    /// What came of the last try.
+    last: Option<Error>,
+}
+
+/// Where a candidate stands.
+enum State {
+    /// For its (next) turn.
+    Waiting(Duration),
+    /// For the addresses of its host.
+    Resolving(Resolving),
+    Running(Box<Exchange>),
+    Failed,
+}
+
+/// Why a try failed.
+struct Failure {
+    error: Error,
+    /// The server asked to be left alone for so long.
+    pause: Option<Duration>,
+    /// It may be another way in a moment.
+    may_pass: bool,
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        let may_pass = matches!(
+            error.kind(),
+            Some(
+                ErrorKind::ConnectionReset
+                    | ErrorKind::ConnectionRefused
+                    | ErrorKind::ConnectionAborted
+                    | ErrorKind::BrokenPipe
+                    | ErrorKind::UnexpectedEof
+            )
+        );
+        Failure { error, pause: None, may_pass }
+    }
 }
 
 /// Whether an address can be reached by now.
@@ -130,49 +164,60 @@ pub fn run(net: &mut Ephemeral<'_>, candidates: &[Fetch], deadline: Deadline) ->
 
 fn race(net: &mut dyn Net, candidates: &[Fetch], deadline: Deadline) -> Result<(usize, Fetched)> {
     let began = net.sys().clock().elapsed();
-    let first = |fetch: &Fetch| Lane::Waiting { at: Duration::ZERO, tries: fetch.tries().0, last: None };
+    let first = |fetch: &Fetch| Lane {
+        state: State::Waiting(Duration::ZERO),
+        tries: fetch.tries().0,
+        busy: 0,
+        trouble: None,
+        last: None,
+    };
     let mut lanes: Vec<Lane> = candidates.iter().map(first).collect();
     let mut next_start = Duration::ZERO;
     loop {
         let now = net.sys().clock().elapsed().saturating_sub(began);
         for (i, (lane, fetch)) in lanes.iter_mut().zip(candidates).enumerate() {
-            let (failure, tries) = match lane {
-                Lane::Running { exchange, tries } => {
-                    match exchange.advance().map(|done| judge(fetch, done)) {
-                        None => continue,
-                        Some(Ok(answer)) => {
+            let failure = match &mut lane.state {
+                State::Waiting(at) if now >= *at && now >= next_start => match resolve(net, fetch) {
+                    Ok(None) => continue,
+                    Ok(Some(resolving)) => {
+                        // An address is known at once, and asked in the same turn.
+                        lane.state = State::Resolving(resolving);
+                        match begin(net, fetch, lane, deadline) {
+                            Ok(true) => {
+                                next_start = now + APART;
+                                continue;
+                            }
+                            Ok(false) => continue,
+                            Err(e) => e.into(),
+                        }
+                    }
+                    Err(e) => e.into(),
+                },
+                State::Resolving(_) => match begin(net, fetch, lane, deadline) {
+                    Ok(_) => continue,
+                    Err(e) => e.into(),
+                },
+                State::Running(exchange) => match exchange.advance() {
+                    None => continue,
+                    Some(done) => match judge(net.sys(), fetch, done, deadline) {
+                        Ok(answer) => {
                             debug!(net.sys(), "{} answered ({} bytes)", fetch.shown(), answer.body.len());
                             return Ok((i, answer));
                         }
-                        Some(Err(e)) => (e, *tries),
-                    }
-                }
-                Lane::Waiting { at, tries, .. } if now >= *at && now >= next_start => {
-                    let tries = *tries;
-                    match start(net, fetch, deadline) {
-                        Ok(None) => continue,
-                        Ok(Some(exchange)) => {
-                            next_start = now + APART;
-                            *lane = Lane::Running { exchange: Box::new(exchange), tries };
-                            continue;
-                        }
-                        Err(e) => (e, tries),
-                    }
-                }
-                Lane::Waiting { .. } | Lane::Failed(_) => continue,
+                        Err(failure) => failure,
+                    },
+                },
+                State::Waiting(_) | State::Failed => continue,
             };
-            debug!(net.sys(), "{}: {failure}; {tries} further tries", fetch.shown());
-            *lane = match tries.checked_sub(1).filter(|_| !failure.is_absent()) {
-                Some(tries) => Lane::Waiting { at: now + fetch.tries().1, tries, last: Some(failure) },
-                None => Lane::Failed(failure),
-            };
+            debug!(net.sys(), "{}: {}; {} further tries", fetch.shown(), failure.error, lane.tries);
+            lane.fail(fetch, failure, now);
         }
-        let all_failed = lanes.iter().all(|lane| matches!(lane, Lane::Failed(_)));
+        let all_failed = lanes.iter().all(|lane| matches!(lane.state, State::Failed));
         if all_failed || deadline.is_over() {
             return Err(give_up(candidates, lanes, &net.troubles()));
         }
-        let running = lanes.iter().filter_map(|lane| match lane {
-            Lane::Running { exchange, .. } => Some((exchange.as_fd(), exchange.waits_to_write())),
+        let running = lanes.iter().filter_map(|lane| match &lane.state {
+            State::Running(exchange) => Some((exchange.as_fd(), exchange.waits_to_write())),
             _ => None,
         });
         let fds: Vec<_> = running.collect();
@@ -180,43 +225,95 @@ fn race(net: &mut dyn Net, candidates: &[Fetch], deadline: Deadline) -> Result<(
     }
 }
 
-/// Begins to ask. `None`: not yet, its family is still coming up.
-fn start(net: &dyn Net, fetch: &Fetch, deadline: Deadline) -> Result<Option<Exchange>> {
+impl Lane {
+    /// What follows from a failure: another try, or the end.
+    fn fail(&mut self, fetch: &Fetch, failure: Failure, now: Duration) {
+        let pause = fetch.tries().1;
+        let trouble = *self.trouble.get_or_insert(now);
+        self.state = match failure {
+            Failure { error, .. } if error.is_absent() || error.is_final() => {
+                self.last = Some(error);
+                self.state = State::Failed;
+                return;
+            }
+            Failure { pause: Some(asked), .. } if self.busy < Fetch::BUSY_TRIES => {
+                self.busy += 1;
+                State::Waiting(now + asked)
+            }
+            Failure { may_pass: true, .. } if now < trouble + fetch.tolerance() => {
+                State::Waiting(now + pause)
+            }
+            _ if self.tries > 0 => {
+                self.tries -= 1;
+                State::Waiting(now + pause)
+            }
+            _ => State::Failed,
+        };
+        self.last = Some(failure.error);
+    }
+}
+
+/// Begins to look where a candidate leads. `None`: not yet, names cannot be asked for.
+fn resolve(net: &dyn Net, fetch: &Fetch) -> Result<Option<Resolving>> {
     if fetch.names_a_host() && !net.is_up() {
         return Ok(None);
     }
-    let all = fetch.addresses(net.link(), deadline)?;
+    fetch.resolve(net.link()).map(Some)
+}
+
+/// Begins to ask once it is known where. `false`: its host's addresses are not known yet, or their family still is coming
+/// up. Resolving is nobody's turn: others are asked meanwhile.
+fn begin(net: &dyn Net, fetch: &Fetch, lane: &mut Lane, deadline: Deadline) -> Result<bool> {
+    let State::Resolving(resolving) = &lane.state else { return Ok(false) };
+    let Some(found) = resolving.poll() else { return Ok(false) };
+    let all = found?;
     match all.iter().find(|to| net.way(**to) == Way::Open) {
-        Some(to) => Exchange::begin(fetch, *to, deadline).map(Some),
-        None if all.iter().any(|to| net.way(*to) == Way::NotYet) => Ok(None),
+        Some(to) => {
+            lane.state = State::Running(Box::new(Exchange::begin(fetch, *to, deadline)?));
+            Ok(true)
+        }
+        None if all.iter().any(|to| net.way(*to) == Way::NotYet) => {
+            lane.state = State::Waiting(Duration::ZERO);
+            Ok(false)
+        }
         None => Err(Error::new("there is no network of its family")),
     }
 }
 
 /// Whether what came is an answer.
-fn judge(fetch: &Fetch, done: Result<Fetched>) -> Result<Fetched> {
+fn judge(
+    sys: &System,
+    fetch: &Fetch,
+    done: Result<Fetched>,
+    deadline: Deadline,
+) -> std::result::Result<Fetched, Failure> {
     let answer = done?;
     match answer.status {
         200..300 => Ok(answer),
         400.. if fetch.takes(answer.status) => Ok(answer),
         404 | 410 if fetch.is_optional() => {
-            Err(Error::io("there is none", &std::io::ErrorKind::NotFound.into()))
+            Err(Error::io("there is none", &ErrorKind::NotFound.into()).into())
         }
-        status => Err(Error::new(format!("status {status}"))),
+        status => Err(Failure {
+            error: Error::new(format!("status {status}")),
+            pause: fetch.pause_for(&answer, sys.clock().wall(), Some(deadline)),
+            may_pass: status >= 500 || status == 429,
+        }),
     }
 }
 
 /// One message for all of them. Of a single one the kind of its failure stays.
-fn give_up(candidates: &[Fetch], mut lanes: Vec<Lane>, troubles: &str) -> Error {
-    if let ([fetch], [Lane::Failed(e)]) = (candidates, &mut lanes[..])
-        && e.is_absent()
+fn give_up(candidates: &[Fetch], lanes: Vec<Lane>, troubles: &str) -> Error {
+    if let ([fetch], [Lane { state: State::Failed, last: Some(e), .. }]) = (candidates, &lanes[..])
+        && (e.is_absent() || e.is_too_large())
     {
-        return Error::io(format!("fetching {}", fetch.shown()), &std::io::ErrorKind::NotFound.into());
+        return e.clone().doing(format_args!("fetching {}", fetch.shown()));
     }
-    let each = candidates.iter().zip(lanes).map(|(fetch, lane)| match lane {
-        Lane::Failed(e) | Lane::Waiting { last: Some(e), .. } => format!("{}: {e}", fetch.shown()),
-        Lane::Running { .. } => format!("{}: no answer in time", fetch.shown()),
-        Lane::Waiting { .. } => format!("{}: not reached in time", fetch.shown()),
+    let each = candidates.iter().zip(lanes).map(|(fetch, lane)| match (lane.state, lane.last) {
+        (State::Running(_), None) => format!("{}: no answer in time", fetch.shown()),
+        (State::Resolving(_), None) => format!("{}: its name was not resolved in time", fetch.shown()),
+        (_, Some(e)) => format!("{}: {e}", fetch.shown()),
+        (_, None) => format!("{}: not reached in time", fetch.shown()),
     });
     let mut text = each.collect::<Vec<_>>().join("; ");
     if !troubles.is_empty() {
@@ -286,6 +383,38 @@ mod tests {
         // Nobody listens there any more.
         let e = run(&[get(port), get(port)], 20).unwrap_err().to_string();
         assert!(e.matches("refused").count() == 2, "{e}");
+    }
+
+    #[test]
+    fn trouble_that_passes() {
+        const LATER: &str = "HTTP/1.1 429 Later\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n";
+        let tolerant =
+            |port: u16| get(port).retries(0, Duration::from_millis(20)).tolerate(Duration::from_secs(5));
+        for trouble in [&[(BAD, 0), ("", 0), (GOOD, 0)][..], &[(LATER, 0), (GOOD, 0)]] {
+            let (port, thread) = server(trouble);
+            assert_eq!(run(&[tolerant(port)], 20).unwrap().0, 0);
+            thread.join().unwrap();
+        }
+        // A refusal is no trouble, and trouble has an end.
+        let (port, thread) = server(&[(NONE, 0)]);
+        assert!(run(&[tolerant(port)], 20).is_err());
+        thread.join().unwrap();
+        let began = std::time::Instant::now();
+        let e = run(&[tolerant(port)], 20).unwrap_err().to_string();
+        let took = began.elapsed().as_secs_f64();
+        assert!(e.contains("refused") && (4.9..10.0).contains(&took), "{e} {took}");
+    }
+
+    /// A name that no server resolves costs the others nothing. (Resolvers give up after ten seconds and more.)
+    #[test]
+    fn names_do_not_hold_up_addresses() {
+        let (port, thread) = server(&[(GOOD, 0)]);
+        let began = std::time::Instant::now();
+        let by_name = Fetch::get("http://name.that.nobody.resolves.invalid/");
+        let (which, _) = run(&[by_name, get(port)], 20).unwrap();
+        assert_eq!(which, 1);
+        assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+        thread.join().unwrap();
     }
 
     #[test]

@@ -54,6 +54,11 @@ impl Deadline {
         self.0.saturating_duration_since(Instant::now())
     }
 
+    /// The moment that is so much later.
+    pub fn later(self, time: Duration) -> Deadline {
+        Deadline(self.0.checked_add(time).unwrap_or(self.0))
+    }
+
     /// Whichever comes first.
     pub fn earlier(self, other: Deadline) -> Deadline {
         Deadline(self.0.min(other.0))

@@ -11,17 +11,52 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub struct Error {
     message: String,
     kind: Option<io::ErrorKind>,
+    is_final: bool,
 }
 
 impl Error {
     /// An error of our own judgement: the message is all there is.
     pub fn new(message: impl Into<String>) -> Error {
-        Error { message: message.into(), kind: None }
+        Error { message: message.into(), kind: None, is_final: false }
+    }
+
+    /// An error of our own judgement that callers tell from others by its kind.
+    pub fn io_kind(kind: io::ErrorKind, message: impl Into<String>) -> Error {
+        Error { message: message.into(), kind: Some(kind), is_final: false }
+    }
+
+    /// An error because the thing has more bytes than the limit; `size` is `None` if it is not known.
+    pub fn too_large(what: impl fmt::Display, size: Option<u64>, limit: u64) -> Error {
+        let message = match size {
+            Some(size) => format!("{what}: larger than {limit} bytes ({size} bytes)"),
+            None => format!("{what}: larger than {limit} bytes"),
+        };
+        Error::io_kind(io::ErrorKind::FileTooLarge, message).finally()
     }
 
     /// An error of the operating system: `doing` says what we were doing, to which thing.
     pub fn io(doing: impl fmt::Display, cause: &io::Error) -> Error {
-        Error { message: format!("{doing}: {}", reason(cause)), kind: Some(cause.kind()) }
+        Error { message: format!("{doing}: {}", reason(cause)), kind: Some(cause.kind()), is_final: false }
+    }
+
+    /// The same error with what we were doing before it.
+    pub fn doing(self, what: impl fmt::Display) -> Error {
+        Error { message: format!("{what}: {}", self.message), ..self }
+    }
+
+    /// The same error, of something that another try would not change.
+    pub fn finally(self) -> Error {
+        Error { is_final: true, ..self }
+    }
+
+    /// Whether another try would end in the same way.
+    pub fn is_final(&self) -> bool {
+        self.is_final
+    }
+
+    /// Whether the thing is there, and larger than the caller takes.
+    pub fn is_too_large(&self) -> bool {
+        self.kind == Some(io::ErrorKind::FileTooLarge)
     }
 
     /// The operating system's kind of it; `None` for one of our own judgement.
@@ -74,6 +109,6 @@ impl<T> ResultExt<T> for nix::Result<T> {
 
 impl<T> ResultExt<T> for Result<T> {
     fn doing(self, what: impl fmt::Display) -> Result<T> {
-        self.map_err(|e| Error { message: format!("{what}: {}", e.message), kind: e.kind })
+        self.map_err(|e| e.doing(what))
     }
 }

@@ -44,7 +44,7 @@ pub use command::{Command, Finished, Output};
 pub use disk::Growable;
 pub use error::{Error, Result, ResultExt};
 pub use file::{Change, Write};
-pub use http::{Exchange, Fetch, Fetched, shown_url};
+pub use http::{Exchange, Fetch, Fetched, Resolving, shown_url};
 pub use link::Link;
 pub use log::{Level, Log};
 pub use orphans::Orphans;

@@ -73,15 +73,15 @@ impl System {
     pub fn read_at_most(&self, path: impl AsRef<Path>, limit: u64) -> Result<Vec<u8>> {
         let path = path.as_ref();
         let (file, meta) = self.open_to_read(path)?;
-        let too_large = || Error::new(format!("reading {}: larger than {limit} bytes", path.display()));
+        let too_large = |size| Error::too_large(format_args!("reading {}", path.display()), size, limit);
         // Told by its size alone, so that nothing of it is read; files of /proc and /sys have none.
         if meta.is_file() && meta.len() > limit {
-            return Err(too_large());
+            return Err(too_large(Some(meta.len())));
         }
         let mut bytes = Vec::with_capacity(meta.len().min(limit) as usize);
         file.take(limit + 1).read_to_end(&mut bytes).doing(format_args!("reading {}", path.display()))?;
         if bytes.len() as u64 > limit {
-            return Err(too_large());
+            return Err(too_large(None));
         }
         Ok(bytes)
     }
@@ -111,7 +111,7 @@ impl System {
             return Err(Error::new(format!("{what}: not a regular file")));
         }
         if meta.len() > limit {
-            return Err(Error::new(format!("{what}: larger than {limit} bytes")));
+            return Err(Error::too_large(&what, Some(meta.len()), limit));
         }
         let mut bytes = Vec::with_capacity(meta.len() as usize);
         // One that grows meanwhile is as long as it was.

@@ -3,34 +3,40 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, SocketAddrV6, TcpStream, ToSocketAddrs};
+use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::Duration;
 
+use super::message;
+use super::pace::Pace;
 use super::url::Url;
-use super::{message, timely};
-use crate::{Deadline, Error, Result};
+use crate::{Deadline, Error, Result, ResultExt};
 
 /// glibc loads its resolver's parts at run time, which a static binary must not try; musl's resolver is all there.
 const RESOLVES_NAMES: bool = !cfg!(all(target_env = "gnu", target_feature = "crt-static"));
 /// Of a proxy's answer to CONNECT.
 const MOST_PROXY_HEAD: usize = 16 << 10;
 
-/// A TCP connection whose reads and writes end with the deadline.
+/// A TCP connection whose reads and writes keep to a [`Pace`].
 pub struct Wire {
     pub stream: TcpStream,
-    pub deadline: Deadline,
+    pub pace: Pace,
 }
 
 impl Read for Wire {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        self.stream.set_read_timeout(Some(timely(self.deadline)?))?;
-        self.stream.read(buffer)
+        self.stream.set_read_timeout(Some(self.pace.timeout()?))?;
+        let read = self.stream.read(buffer)?;
+        self.pace.moved(read);
+        Ok(read)
     }
 }
 
 impl Write for Wire {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.stream.set_write_timeout(Some(timely(self.deadline)?))?;
-        self.stream.write(bytes)
+        self.stream.set_write_timeout(Some(self.pace.timeout()?))?;
+        let written = self.stream.write(bytes)?;
+        self.pace.moved(written);
+        Ok(written)
     }
 
     fn flush(&mut self) -> std::io::Result<()> {
@@ -38,9 +44,12 @@ impl Write for Wire {
     }
 }
 
-/// To a host: each of its addresses gets its share of the time.
-pub fn connect(host: &str, port: u16, deadline: Deadline) -> Result<Wire> {
-    let addresses = addresses(host, port, deadline)?;
+/// To a host: each of its addresses gets its share of the time. Its name may take as long to be resolved.
+pub fn connect(host: &str, port: u16, mut pace: Pace) -> Result<Wire> {
+    pace.begin();
+    let addresses = addresses(host, port, pace.deadline())?;
+    pace.begin();
+    let deadline = pace.deadline();
     let mut last = Error::new(format!("{host} has no address"));
     for (i, address) in addresses.iter().enumerate() {
         let share = deadline.left() / (addresses.len() - i) as u32;
@@ -48,7 +57,8 @@ pub fn connect(host: &str, port: u16, deadline: Deadline) -> Result<Wire> {
             Ok(stream) => {
                 // A request is one piece already.
                 let _ = stream.set_nodelay(true);
-                return Ok(Wire { stream, deadline });
+                pace.begin();
+                return Ok(Wire { stream, pace });
             }
             Err(e) if e.kind() == ErrorKind::TimedOut => {
                 last = Error::new(format!("no connection to {host} port {port} in time"));
@@ -59,22 +69,61 @@ pub fn connect(host: &str, port: u16, deadline: Deadline) -> Result<Wire> {
     Err(last)
 }
 
+/// The addresses of a host, known by the deadline.
 pub fn addresses(host: &str, port: u16, deadline: Deadline) -> Result<Vec<SocketAddr>> {
-    if let Some(address) = literal(host, port)? {
-        return Ok(vec![address]);
+    Lookup::begin(host, port)?.wait(deadline)
+}
+
+/// A host's addresses on their way. The resolver knows no deadline of ours: it is left behind with its thread when it
+/// is late.
+#[derive(Debug)]
+pub struct Lookup {
+    host: String,
+    found: Receiver<std::io::Result<Vec<SocketAddr>>>,
+}
+
+impl Lookup {
+    /// Begins to look; an address is there at once.
+    pub fn begin(host: &str, port: u16) -> Result<Lookup> {
+        let (tell, found) = std::sync::mpsc::channel();
+        let lookup = Lookup { host: host.to_string(), found };
+        if let Some(address) = literal(host, port)? {
+            let _ = tell.send(Ok(vec![address]));
+            return Ok(lookup);
+        }
+        if !RESOLVES_NAMES {
+            let message = "this build (static glibc) resolves no names; give an address, or build for musl";
+            return Err(Error::new(message));
+        }
+        let name = (host.to_string(), port);
+        let look = move || tell.send(name.to_socket_addrs().map(Vec::from_iter));
+        let started = std::thread::Builder::new().name("resolver".into()).spawn(look);
+        started.map(|_| lookup).doing(format_args!("resolving {host}"))
     }
-    if !RESOLVES_NAMES {
-        let message = "this build (static glibc) resolves no names; give an address, or build for musl";
-        return Err(Error::new(message));
+
+    /// What was found, if the resolver is done.
+    pub fn poll(&self) -> Option<Result<Vec<SocketAddr>>> {
+        match self.found.try_recv() {
+            Ok(found) => Some(self.judge(found)),
+            Err(TryRecvError::Empty) => None,
+            Err(TryRecvError::Disconnected) => Some(Err(self.late())),
+        }
     }
-    // The resolver knows no deadline of ours: it is left behind with its thread when it is late.
-    let (tell, told) = std::sync::mpsc::channel();
-    let name = (host.to_string(), port);
-    std::thread::spawn(move || tell.send(name.to_socket_addrs().map(Vec::from_iter)));
-    match told.recv_timeout(deadline.left()) {
-        Ok(Ok(found)) => Ok(found),
-        Ok(Err(_)) => Err(Error::new(format!("the name {host} could not be resolved"))),
-        Err(_) => Err(Error::new(format!("the name {host} was not resolved in time"))),
+
+    fn wait(&self, deadline: Deadline) -> Result<Vec<SocketAddr>> {
+        match self.found.recv_timeout(deadline.left()) {
+            Ok(found) => self.judge(found),
+            Err(_) => Err(self.late()),
+        }
+    }
+
+    fn judge(&self, found: std::io::Result<Vec<SocketAddr>>) -> Result<Vec<SocketAddr>> {
+        found.map_err(|_| Error::new(format!("the name {} could not be resolved", self.host)))
+    }
+
+    /// The error of a name that was not resolved in time.
+    pub fn late(&self) -> Error {
+        Error::new(format!("the name {} was not resolved in time", self.host))
     }
 }
 
@@ -127,26 +176,38 @@ impl Proxy {
         }
     }
 
-    pub fn connect(&self, deadline: Deadline) -> Result<Wire> {
-        connect(&self.url.host, self.url.port, deadline).map_err(|e| Error::new(format!("proxy: {e}")))
+    pub fn connect(&self, pace: Pace) -> Result<Wire> {
+        connect(&self.url.host, self.url.port, pace).doing("proxy")
     }
 
     /// A connection through it to where `url` is.
-    pub fn tunnel(&self, url: &Url, deadline: Deadline) -> Result<Wire> {
-        let mut wire = self.connect(deadline)?;
-        let broken = |e: std::io::Error| Error::io("proxy: opening a tunnel", &e);
-        wire.write_all(&message::connect(url, self.url.user.as_deref())).map_err(broken)?;
+    pub fn tunnel(&self, url: &Url, pace: Pace) -> Result<Wire> {
+        let mut wire = self.connect(pace)?;
+        self.open_tunnel(&mut wire, url).map_err(|e| match e.kind() {
+            ErrorKind::TimedOut | ErrorKind::WouldBlock => {
+                Error::new(format!("proxy: {}", wire.pace.error()))
+            }
+            ErrorKind::Other => Error::new(e.to_string()),
+            _ => Error::io("proxy: opening a tunnel", &e),
+        })?;
+        wire.pace.begin();
+        Ok(wire)
+    }
+
+    fn open_tunnel(&self, wire: &mut Wire, url: &Url) -> std::io::Result<()> {
+        wire.write_all(&message::connect(url, self.url.user.as_deref()))?;
+        wire.pace.begin();
         // Byte by byte: what follows the head is the other end's already.
         let (mut head, mut byte) = (Vec::new(), [0]);
         while !head.ends_with(b"\r\n\r\n") && head.len() < MOST_PROXY_HEAD {
-            wire.read_exact(&mut byte).map_err(broken)?;
+            wire.read_exact(&mut byte)?;
             head.push(byte[0]);
         }
         let first = String::from_utf8_lossy(&head);
         match message::status(first.lines().next().unwrap_or_default()) {
-            Some(200..=299) if head.ends_with(b"\r\n\r\n") => Ok(wire),
-            Some(status) => Err(Error::new(format!("proxy: no tunnel, status {status}"))),
-            None => Err(Error::new("proxy: its answer is not HTTP")),
+            Some(200..=299) if head.ends_with(b"\r\n\r\n") => Ok(()),
+            Some(status) => Err(std::io::Error::other(format!("proxy: no tunnel, status {status}"))),
+            None => Err(std::io::Error::other("proxy: its answer is not HTTP")),
         }
     }
 }

@@ -11,23 +11,70 @@ use nix::sys::socket::{
     AddressFamily, SockFlag, SockType, SockaddrStorage, bind, connect, setsockopt, socket, sockopt,
 };
 
+use super::message::{self, Length};
+use super::pace::Pace;
 use super::url::Url;
-use super::{Fetch, Fetched, Request, connect::addresses, message, shown};
+use super::{Fetch, Fetched, Request, connect::Lookup, shown};
 use crate::{Deadline, Error, Result, ResultExt};
 
-/// Beside the body: the head and the lines between chunks.
+/// Of the answer's head, with what is said before it.
+const MOST_HEAD: usize = 512 << 10;
+/// Beside a body in chunks: the lines between them.
 const MOST_BESIDE: usize = 512 << 10;
 
 /// See the module.
 #[derive(Debug)]
 pub struct Exchange {
     stream: TcpStream,
-    deadline: Deadline,
+    pace: Pace,
     is_connected: bool,
     /// What is still to be sent.
     unsent: Vec<u8>,
     received: Vec<u8>,
+    /// What the head said, once it is there.
+    answer: Option<Answer>,
     limit: usize,
+}
+
+/// An answer of which the head has come.
+#[derive(Debug)]
+struct Answer {
+    head: Fetched,
+    length: Length,
+    /// Where the body begins.
+    start: usize,
+    /// Where the line before the next chunk begins.
+    next_chunk: usize,
+}
+
+/// A host's addresses on their way.
+#[derive(Debug)]
+pub struct Resolving {
+    lookup: Lookup,
+    link: u32,
+    until: Deadline,
+}
+
+impl Resolving {
+    /// The addresses, or why there are none; `None` while it is still being asked.
+    pub fn poll(&self) -> Option<Result<Vec<SocketAddr>>> {
+        let found = match self.lookup.poll() {
+            None if self.until.is_over() => return Some(Err(self.lookup.late())),
+            None => return None,
+            Some(found) => found,
+        };
+        Some(found.map(|mut found| {
+            for address in &mut found {
+                if let SocketAddr::V6(address) = address
+                    && address.ip().is_unicast_link_local()
+                    && address.scope_id() == 0
+                {
+                    address.set_scope_id(self.link);
+                }
+            }
+            found
+        }))
+    }
 }
 
 impl Fetch {
@@ -39,20 +86,12 @@ impl Fetch {
         Ok(url)
     }
 
-    /// Where it leads: an address as it is, a name as this machine resolves it, which may take until the deadline. A
-    /// link-local address without a zone is meant on the link of that number.
-    pub fn addresses(&self, link: u32, deadline: Deadline) -> Result<Vec<SocketAddr>> {
+    /// Begins to look where it leads: an address as it is, a name as this machine resolves it, for as long as one try
+    /// may wait. A link-local address without a zone is meant on the link of that number.
+    pub fn resolve(&self, link: u32) -> Result<Resolving> {
         let url = self.plain_url()?;
-        let mut found = addresses(&url.host, url.port, deadline)?;
-        for address in &mut found {
-            if let SocketAddr::V6(address) = address
-                && address.ip().is_unicast_link_local()
-                && address.scope_id() == 0
-            {
-                address.set_scope_id(link);
-            }
-        }
-        Ok(found)
+        let lookup = Lookup::begin(&url.host, url.port)?;
+        Ok(Resolving { lookup, link, until: Deadline::after(self.timeout) })
     }
 
     /// Whether the host is a name, which has to be looked for, and no address.
@@ -78,7 +117,7 @@ impl Fetch {
 }
 
 impl Exchange {
-    /// Begins to connect. The deadline is the earlier of the one given and that of the [`Fetch`].
+    /// Begins to connect. The deadline is the end of everything; each silence has the limit of the [`Fetch`].
     pub fn begin(fetch: &Fetch, to: SocketAddr, deadline: Deadline) -> Result<Exchange> {
         let ask = Request {
             url: fetch.plain_url()?,
@@ -105,10 +144,11 @@ impl Exchange {
         }
         Ok(Exchange {
             stream: TcpStream::from(socket),
-            deadline: deadline.earlier(Deadline::after(fetch.timeout)),
+            pace: Pace::new(fetch.timeout, Some(deadline)),
             is_connected: false,
             unsent,
             received: Vec::new(),
+            answer: None,
             limit: fetch.limit,
         })
     }
@@ -121,7 +161,7 @@ impl Exchange {
     /// As far as it goes without waiting. `None`: not done yet.
     pub fn advance(&mut self) -> Option<Result<Fetched>> {
         match self.step() {
-            Ok(None) if self.deadline.is_over() => Some(Err(Error::new("no answer in time"))),
+            Ok(None) if self.pace.deadline().is_over() => Some(Err(self.pace.error())),
             Ok(None) => None,
             Ok(Some(done)) => Some(Ok(done)),
             Err(e) => Some(Err(e)),
@@ -138,6 +178,7 @@ impl Exchange {
                 Err(e) if e.kind() == ErrorKind::NotConnected => return Ok(None),
                 Err(e) => return Err(e).doing("connecting"),
             }
+            self.pace.begin();
         }
         while !self.unsent.is_empty() {
             match self.stream.write(&self.unsent) {
@@ -146,21 +187,22 @@ impl Exchange {
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) => return Err(e).doing("sending the request"),
             }
+            if self.unsent.is_empty() {
+                self.pace.begin();
+            }
         }
         let mut piece = [0_u8; 16384];
         loop {
             match self.stream.read(&mut piece) {
-                Ok(0) => return self.answer().map(Some),
+                Ok(0) => return self.finish().map(Some),
                 Ok(length) => {
+                    self.pace.moved(length);
                     self.received.extend_from_slice(&piece[..length]);
-                    if self.received.len() > self.limit.saturating_add(MOST_BESIDE) {
-                        return Err(Error::new(format!("the answer is larger than {} bytes", self.limit)));
-                    }
-                    if is_whole(&self.received) {
-                        return self.answer().map(Some);
+                    if self.is_whole(length)? {
+                        return self.finish().map(Some);
                     }
                     // A server that never stops sending must not keep us from the deadline.
-                    if self.deadline.is_over() {
+                    if self.pace.deadline().is_over() {
                         return Ok(None);
                     }
                 }
@@ -171,26 +213,79 @@ impl Exchange {
         }
     }
 
-    fn answer(&self) -> Result<Fetched> {
-        message::read(&mut self.received.as_slice(), self.limit)
+    /// Whether the answer, of which the last so many bytes are new, says by itself that it has ended: there are servers
+    /// that leave the connection open though they were asked to close it.
+    fn is_whole(&mut self, new: usize) -> Result<bool> {
+        let bytes = &self.received;
+        if self.answer.is_none() {
+            // A head can only end with a blank line.
+            let fresh = &bytes[bytes.len().saturating_sub(new + 2)..];
+            if !fresh.windows(2).any(|w| w == b"\n\n") && !fresh.windows(3).any(|w| w == b"\n\r\n") {
+                if bytes.len() > MOST_HEAD {
+                    return Err(Error::new("the answer's head is too long"));
+                }
+                return Ok(false);
+            }
+            self.answer = self.begin_answer()?;
+        }
+        let Some(answer) = &mut self.answer else { return Ok(false) };
+        let body = &bytes[answer.start..];
+        match answer.length {
+            Length::Bytes(length) => Ok(body.len() >= length),
+            Length::Open if body.len() > self.limit => {
+                Err(Error::too_large("the answer", None, self.limit as u64))
+            }
+            Length::Open => Ok(false),
+            Length::Chunks if body.len() > self.limit.saturating_add(MOST_BESIDE) => {
+                Err(Error::too_large("the answer", None, self.limit as u64))
+            }
+            Length::Chunks => loop {
+                let Some(line) = body.get(answer.next_chunk..) else { return Ok(false) };
+                let Some(end) = line.iter().position(|b| *b == b'\n') else { return Ok(false) };
+                match message::chunk_size(&String::from_utf8_lossy(&line[..end]))? {
+                    0 => return Ok(true),
+                    size if size > self.limit => {
+                        return Err(Error::too_large("the answer", None, self.limit as u64));
+                    }
+                    // A chunk has a line end behind it, which may be a bare one: a blank line is no size.
+                    size => {
+                        let after = answer.next_chunk.saturating_add(end + 1).saturating_add(size);
+                        answer.next_chunk = match body.get(after..) {
+                            Some([b'\r', b'\n', ..]) => after + 2,
+                            Some([b'\n', ..]) => after + 1,
+                            Some([] | [b'\r']) | None => return Ok(false),
+                            Some(_) => return Err(message::broken_chunk()),
+                        };
+                    }
+                }
+            },
+        }
     }
-}
 
-/// Whether an answer says by itself that it has ended, for servers that leave the connection open though they were
-/// asked to close it.
-fn is_whole(bytes: &[u8]) -> bool {
-    let Some(end) = bytes.windows(4).position(|w| w == b"\r\n\r\n") else { return false };
-    let head = String::from_utf8_lossy(&bytes[..end]).to_ascii_lowercase();
-    let field = |name: &str| {
-        head.lines()
-            .find_map(|line| line.split_once(':').filter(|(n, _)| n.trim() == name))
-            .map(|(_, v)| v.trim())
-    };
-    let body = &bytes[end + 4..];
-    match (field("transfer-encoding"), field("content-length")) {
-        (Some(_), _) => body == b"0\r\n\r\n" || body.ends_with(b"\r\n0\r\n\r\n"),
-        (None, Some(length)) => length.parse().is_ok_and(|length: usize| body.len() >= length),
-        (None, None) => false,
+    /// The head, if all of it is there.
+    fn begin_answer(&self) -> Result<Option<Answer>> {
+        let mut rest = self.received.as_slice();
+        let head = match message::head(&mut rest) {
+            Ok(head) => head,
+            // It said that it goes on, and there is no more of it yet.
+            Err(e) if e.kind() == Some(ErrorKind::UnexpectedEof) => return Ok(None),
+            Err(e) => return Err(e),
+        };
+        let length = message::length(&head, self.limit)?;
+        Ok(Some(Answer { head, length, start: self.received.len() - rest.len(), next_chunk: 0 }))
+    }
+
+    fn finish(&mut self) -> Result<Fetched> {
+        let mut rest = self.received.as_slice();
+        let mut answer = match self.answer.take() {
+            Some(answer) => {
+                rest = &rest[answer.start..];
+                answer.head
+            }
+            None => message::head(&mut rest)?,
+        };
+        message::body(&mut rest, &mut answer, self.limit)?;
+        Ok(answer)
     }
 }
 
@@ -220,7 +315,7 @@ mod tests {
         });
         let fetch = Fetch::get(format!("http://[::1]:{port}/x"));
         let deadline = Deadline::after(Duration::from_secs(10));
-        let to = fetch.addresses(1, deadline).unwrap()[0];
+        let to = fetch.resolve(1).unwrap().poll().unwrap().unwrap()[0];
         let mut exchange = Exchange::begin(&fetch, to, deadline).unwrap();
         let answer = loop {
             if let Some(done) = exchange.advance() {
@@ -234,7 +329,6 @@ mod tests {
 
     #[test]
     fn addresses_of_urls() {
-        let deadline = Deadline::after(Duration::from_secs(1));
         for (url, expected) in [
             ("http://169.254.169.254/x", "169.254.169.254:80"),
             ("http://[fe80::a9fe:a9fe]/", "[fe80::a9fe:a9fe%7]:80"),
@@ -242,25 +336,78 @@ mod tests {
             ("http://[fd00:ec2::254]/", "[fd00:ec2::254]:80"),
         ] {
             let fetch = Fetch::get(url);
-            assert_eq!(fetch.addresses(7, deadline).unwrap()[0].to_string(), expected);
+            assert_eq!(fetch.resolve(7).unwrap().poll().unwrap().unwrap()[0].to_string(), expected);
             assert!(!fetch.names_a_host());
         }
         assert!(Fetch::get("http://name/").names_a_host());
-        assert!(Fetch::get("https://10.0.0.1/").addresses(0, deadline).is_err());
+        assert!(Fetch::get("https://10.0.0.1/").resolve(0).is_err());
+    }
+
+    /// What an exchange makes of an answer that comes in these pieces, over a connection that stays open.
+    fn told(pieces: &'static [&'static str]) -> String {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let server = std::thread::spawn(move || {
+            let (mut peer, _) = listener.accept().unwrap();
+            for piece in pieces {
+                let _ = peer.write_all(piece.as_bytes());
+                std::thread::sleep(Duration::from_millis(15));
+            }
+            std::thread::sleep(Duration::from_millis(400));
+        });
+        let fetch =
+            Fetch::get(format!("http://127.0.0.1:{port}/x")).timeout(Duration::from_millis(300)).limit(20);
+        let deadline = Deadline::after(Duration::from_secs(10));
+        let to = fetch.resolve(0).unwrap().poll().unwrap().unwrap()[0];
+        let mut exchange = Exchange::begin(&fetch, to, deadline).unwrap();
+        let answer = loop {
+            if let Some(done) = exchange.advance() {
+                break done;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        };
+        drop(exchange);
+        server.join().unwrap();
+        answer.map_or_else(
+            |e| e.to_string(),
+            |a| format!("{} {}", a.status, String::from_utf8_lossy(&a.body).escape_debug()),
+        )
     }
 
     #[test]
     fn ends() {
-        for (text, expected) in [
-            ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi", true),
-            ("HTTP/1.1 200 OK\r\ncontent-length : 0\r\n\r\n", true),
-            ("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nhi", false),
-            ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n", true),
-            ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n", false),
-            ("HTTP/1.1 200 OK\r\n\r\nhi", false),
-            ("HTTP/1.1 200 OK\r\n", false),
-        ] {
-            assert_eq!(is_whole(text.as_bytes()), expected, "{text:?}");
-        }
+        const CHUNKED: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+        std::thread::scope(|scope| {
+            for (pieces, expected) in [
+                (&["HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"][..], "200 hi"),
+                (&["HTTP/1.1 200 OK\r\ncontent-length : 0\r\n\r\n"], "200 "),
+                (&["HTTP/1.1 200 OK\nContent-Length: 2\n", "\nh", "i"], "200 hi"),
+                (&["HTTP/1.1 204 No\r\n\r", "\n"], "204 "),
+                (&["HTTP/1.1 100 Go\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx"], "200 x"),
+                (
+                    &["HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nhi"],
+                    "no further data for 0.3 s (40 bytes received)",
+                ),
+                (
+                    &["HTTP/1.1 200 OK\r\nContent-Length: 21\r\n\r\n"],
+                    "the answer: larger than 20 bytes (21 bytes)",
+                ),
+                (&["HTTP/1.1 200 OK\r\n\r\n", "123456789012345678901"], "the answer: larger than 20 bytes"),
+                (&[CHUNKED, "2\r\nhi\r\n", "0\r\n\r\n"], "200 hi"),
+                // What looks like the end of it in the middle of a chunk is not.
+                (
+                    &[CHUNKED, "9\r\n\r\n\r\n0\r\n\r\n", "\r\n1\r", "\nx\r\n0", "\r\n"],
+                    "200 \\r\\n\\r\\n0\\r\\n\\r\\nx",
+                ),
+                (&[CHUNKED, "2\r\nhi\r\n0\r\nX: trailer\r\n\r\n"], "200 hi"),
+                (&[CHUNKED, "1\r\nhi\r\n"], "the answer has a broken chunk"),
+                (&[CHUNKED, "+2\r\nhi\r\n"], "the answer has a broken chunk"),
+                (&[CHUNKED, "ffffffffffffffffff\r\nhi\r\n"], "the answer: larger than 20 bytes"),
+                (&["SSH-2.0-OpenSSH\r\n\r\n"], "the answer is not HTTP"),
+                (&[], "no answer in time (0.3 s)"),
+            ] {
+                scope.spawn(move || assert_eq!(told(pieces), expected, "{pieces:?}"));
+            }
+        });
     }
 }

@@ -2,7 +2,10 @@
 //! an answer that ended too early is told from one that is done.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, ErrorKind, Read};
+#[cfg(test)]
+use std::io::BufReader;
+use std::io::{BufRead, ErrorKind, Read};
+use std::time::Duration;
 
 use super::url::Url;
 use super::{Fetched, Request};
@@ -72,60 +75,94 @@ fn basic(user: &str) -> String {
 }
 
 /// The answer, whole or an error.
+#[cfg(test)]
 pub fn read(stream: &mut dyn Read, limit: usize) -> Result<Fetched> {
-    let mut stream = BufReader::with_capacity(16 << 10, stream);
-    let (status, headers) = head(&mut stream)?;
-    let too_large = || Error::new(format!("the answer is larger than {limit} bytes"));
-    let chunked = match headers.get("transfer-encoding") {
-        Some(way) if !way.eq_ignore_ascii_case("chunked") => {
-            return Err(Error::new("the answer is encoded in a way that was not asked for"));
-        }
-        way => way.is_some(),
-    };
-    let mut body = Vec::new();
-    if matches!(status, 204 | 304) {
-        return Ok(Fetched { status, headers, body });
+    let mut stream = BufReader::new(stream);
+    let mut answer = head(&mut stream)?;
+    body(&mut stream, &mut answer, limit)?;
+    Ok(answer)
+}
+
+/// How an answer says where it ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Length {
+    Bytes(usize),
+    Chunks,
+    /// With the connection.
+    Open,
+}
+
+/// How the body of an answer with this head ends; `room`: how many bytes of it are taken.
+pub fn length(answer: &Fetched, room: usize) -> Result<Length> {
+    if matches!(answer.status, 204 | 304) {
+        return Ok(Length::Bytes(0));
     }
-    if chunked {
-        loop {
-            let line = line(&mut stream, MOST_CHUNK_LINE)?;
-            let digits = line.split(';').next().unwrap_or_default().trim();
-            let size =
-                usize::from_str_radix(digits, 16).map_err(|_| Error::new("the answer has a broken chunk"))?;
-            if size == 0 {
-                break;
-            }
-            if size > limit.saturating_sub(body.len()) {
-                return Err(too_large());
-            }
-            take(&mut stream, size, &mut body)?;
-            if !self::line(&mut stream, 2)?.is_empty() {
-                return Err(Error::new("the answer has a broken chunk"));
-            }
-        }
-        // What follows the last chunk are headers again, and nobody here wants them.
-        return Ok(Fetched { status, headers, body });
+    if let Some(way) = answer.headers.get("transfer-encoding") {
+        return match way.eq_ignore_ascii_case("chunked") {
+            true => Ok(Length::Chunks),
+            false => Err(Error::new("the answer is encoded in a way that was not asked for").finally()),
+        };
     }
-    match headers.get("content-length") {
-        Some(length) => {
-            let length = length.trim().parse().map_err(|_| Error::new("the answer's length is no number"))?;
-            if length > limit {
-                return Err(too_large());
-            }
-            take(&mut stream, length, &mut body)?;
+    let Some(length) = answer.headers.get("content-length") else { return Ok(Length::Open) };
+    let length: u64 = length.trim().parse().map_err(|_| Error::new("the answer's length is no number"))?;
+    match usize::try_from(length) {
+        Ok(fitting) if fitting <= room => Ok(Length::Bytes(fitting)),
+        _ => Err(too_large(Some(length.saturating_add(answer.body.len() as u64)), room + answer.body.len())),
+    }
+}
+
+fn too_large(size: Option<u64>, limit: usize) -> Error {
+    Error::too_large("the answer", size, limit as u64)
+}
+
+/// The body behind a head, added to what the answer has of it already, up to `limit` bytes altogether. After an error the
+/// answer has what came.
+pub fn body(stream: &mut impl BufRead, answer: &mut Fetched, limit: usize) -> Result<()> {
+    let room = limit.saturating_sub(answer.body.len());
+    let length = length(answer, room)?;
+    let body = &mut answer.body;
+    match length {
+        Length::Bytes(length) => take(stream, length, body),
+        Length::Open => {
+            stream.take(room as u64 + 1).read_to_end(body).map_err(broken)?;
+            if body.len() > limit { Err(too_large(None, limit)) } else { Ok(()) }
         }
-        None => {
-            stream.take(limit as u64 + 1).read_to_end(&mut body).map_err(broken)?;
-            if body.len() > limit {
-                return Err(too_large());
+        Length::Chunks => {
+            loop {
+                let size = chunk_size(&line(stream, MOST_CHUNK_LINE)?)?;
+                if size == 0 {
+                    // What follows the last chunk are headers again, and nobody here wants them.
+                    return Ok(());
+                }
+                if size > limit.saturating_sub(body.len()) {
+                    return Err(too_large(None, limit));
+                }
+                take(stream, size, body)?;
+                if !line(stream, 2)?.is_empty() {
+                    return Err(broken_chunk());
+                }
             }
         }
     }
-    Ok(Fetched { status, headers, body })
+}
+
+/// The number in the line before a chunk.
+pub fn chunk_size(line: &str) -> Result<usize> {
+    let digits = line.split(';').next().unwrap_or_default().trim();
+    if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
+        return Err(broken_chunk());
+    }
+    // More than a number can say is more than anybody takes.
+    Ok(usize::from_str_radix(digits, 16).unwrap_or(usize::MAX))
+}
+
+/// The error of a body whose chunks do not fit together.
+pub fn broken_chunk() -> Error {
+    Error::new("the answer has a broken chunk")
 }
 
 /// The status and the headers of the answer that counts, names in lower case.
-fn head(stream: &mut impl BufRead) -> Result<(u16, BTreeMap<String, String>)> {
+pub fn head(stream: &mut impl BufRead) -> Result<Fetched> {
     for _ in 0..=MOST_INTERIM {
         let first = line(stream, MOST_HEAD)?;
         let mut left = MOST_HEAD.saturating_sub(first.len());
@@ -142,10 +179,47 @@ fn head(stream: &mut impl BufRead) -> Result<(u16, BTreeMap<String, String>)> {
             }
         }
         if !(100..200).contains(&status) {
-            return Ok((status, headers));
+            return Ok(Fetched { status, headers, body: Vec::new() });
         }
     }
     Err(Error::new("the server says that it goes on, and does not"))
+}
+
+/// How long a server that is busy (503, or 429 that says so) asks to be left alone; `now` in seconds of 1970 where the
+/// answer has no date of its own.
+pub fn retry_after(answer: &Fetched, now: u64) -> Option<Duration> {
+    let named = answer.headers.get("retry-after").map(|text| text.trim());
+    let seconds = named.and_then(|text| match text.parse::<u64>() {
+        Ok(seconds) => Some(seconds),
+        Err(_) => {
+            // This machine's clock may be wrong; the server's own fits its answer.
+            let now = answer.headers.get("date").and_then(|date| http_date(date)).unwrap_or(now);
+            http_date(text).map(|then| then.saturating_sub(now))
+        }
+    });
+    match (answer.status, named) {
+        (503, _) | (429, Some(_)) => Some(Duration::from_secs(seconds.unwrap_or(1).max(1))),
+        _ => None,
+    }
+}
+
+/// `Sun, 06 Nov 1994 08:49:37 GMT` in seconds of 1970.
+fn http_date(text: &str) -> Option<u64> {
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let mut words = text.split_once(", ")?.1.split([' ', ':']);
+    let day: u64 = words.next()?.parse().ok().filter(|day| (1..=31).contains(day))?;
+    let name = words.next()?;
+    let month = MONTHS.iter().position(|month| *month == name)? as u64;
+    let mut number = |most: u64| words.next()?.parse::<u64>().ok().filter(|n| *n <= most);
+    let (year, hour, minute, second) = (number(9999)?, number(23)?, number(59)?, number(60)?);
+    if words.next() != Some("GMT") || year < 1970 {
+        return None;
+    }
+    // Years that begin in March, so that the leap day is the last of one.
+    let (years, months) = if month >= 2 { (year, month - 2) } else { (year - 1, month + 10) };
+    let days = years * 365 + years / 4 - years / 100 + years / 400 + (153 * months + 2) / 5 + day - 1;
+    Some((days.checked_sub(719_468)?) * 86400 + hour * 3600 + minute * 60 + second)
 }
 
 /// The status of the first line of a head.
@@ -161,11 +235,10 @@ fn line(stream: &mut impl BufRead, most: usize) -> Result<String> {
     stream.take(most as u64 + 2).read_until(b'\n', &mut bytes).map_err(broken)?;
     if bytes.pop() != Some(b'\n') {
         let full = bytes.len() > most;
-        return Err(Error::new(if full {
-            "the answer's head is too long"
-        } else {
-            "the answer ended too early"
-        }));
+        return Err(match full {
+            true => Error::new("the answer's head is too long"),
+            false => Error::io_kind(ErrorKind::UnexpectedEof, "the answer ended too early"),
+        });
     }
     bytes.pop_if(|b| *b == b'\r');
     Ok(String::from_utf8_lossy(&bytes).into_owned())
@@ -177,14 +250,17 @@ fn take(stream: &mut impl BufRead, length: usize, body: &mut Vec<u8>) -> Result<
     stream.take(length as u64).read_to_end(body).map_err(broken)?;
     let got = body.len() - before;
     if got < length {
-        return Err(Error::new(format!("the answer ended after {got} of {length} bytes")));
+        let message = format!("the answer ended after {got} of {length} bytes");
+        return Err(Error::io_kind(ErrorKind::UnexpectedEof, message));
     }
     Ok(())
 }
 
 fn broken(e: std::io::Error) -> Error {
     match e.kind() {
-        ErrorKind::WouldBlock | ErrorKind::TimedOut => Error::new("the answer did not end in time"),
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => {
+            Error::io_kind(ErrorKind::TimedOut, "the answer did not end in time")
+        }
         ErrorKind::Other => Error::new(e.to_string()),
         _ => Error::io("reading the answer", &e),
     }
@@ -214,7 +290,10 @@ mod tests {
                 "200 abc",
             ),
             ("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc", "the answer ended after 3 of 9 bytes"),
-            ("HTTP/1.1 200 OK\r\nContent-Length: 101\r\n\r\n", "the answer is larger than 100 bytes"),
+            (
+                "HTTP/1.1 200 OK\r\nContent-Length: 101\r\n\r\n",
+                "the answer: larger than 100 bytes (101 bytes)",
+            ),
             ("HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", "the answer's length is no number"),
             (
                 "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\na",
@@ -226,7 +305,7 @@ mod tests {
             ),
             (
                 "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n",
-                "the answer is larger than 100 bytes",
+                "the answer: larger than 100 bytes",
             ),
             (
                 "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nabc\r\n",
@@ -241,7 +320,7 @@ mod tests {
             ("SSH-2.0-OpenSSH\r\n\r\n", "the answer is not HTTP"),
             ("\x15\x03\x01\x00", "the answer ended too early"),
             ("", "the answer ended too early"),
-            (&format!("HTTP/1.1 200 OK\r\n\r\n{long}"), "the answer is larger than 100 bytes"),
+            (&format!("HTTP/1.1 200 OK\r\n\r\n{long}"), "the answer: larger than 100 bytes"),
             (&format!("HTTP/1.1 200 {}\r\n", "x".repeat(MOST_HEAD)), "the answer's head is too long"),
             (
                 &format!("HTTP/1.1 200 OK\r\n{}", "a: b\r\n".repeat(MOST_HEAD / 6)),
@@ -250,6 +329,42 @@ mod tests {
             (&"HTTP/1.1 100 Continue\r\n\r\n".repeat(20), "the server says that it goes on, and does not"),
         ] {
             assert_eq!(answer(text), expected, "{:?}", &text[..text.len().min(80)]);
+        }
+    }
+
+    #[test]
+    fn patience() {
+        let now = 784_111_770;
+        for (text, expected) in [
+            ("503 X\r\n", Some(1)),
+            ("503 X\r\nRetry-After: 7\r\n", Some(7)),
+            ("503 X\r\nRetry-After: 0\r\n", Some(1)),
+            ("503 X\r\nRetry-After: soon\r\n", Some(1)),
+            ("503 X\r\nRetry-After: Sun, 06 Nov 1994 08:49:37 GMT\r\n", Some(7)),
+            (
+                "503 X\r\nDate: Sun, 06 Nov 1994 08:49:07 GMT\r\nRetry-After: Sun, 06 Nov 1994 08:49:37 GMT\r\n",
+                Some(30),
+            ),
+            ("503 X\r\nRetry-After: Sun, 06 Nov 1980 08:49:37 GMT\r\n", Some(1)),
+            ("429 X\r\n", None),
+            ("429 X\r\nRetry-After: 3\r\n", Some(3)),
+            ("500 X\r\nRetry-After: 3\r\n", None),
+        ] {
+            let answer = read(&mut format!("HTTP/1.1 {text}\r\n").as_bytes(), 100).unwrap();
+            assert_eq!(retry_after(&answer, now).map(|d| d.as_secs()), expected, "{text}");
+        }
+        for (text, expected) in [
+            ("Thu, 01 Jan 1970 00:00:12 GMT", Some(12)),
+            ("Wed, 01 May 2024 10:20:30 GMT", Some(1_714_558_830)),
+            ("Thu, 31 Dec 2099 23:59:59 GMT", Some(4_102_444_799)),
+            ("Thu, 29 Feb 2024 00:00:00 GMT", Some(1_709_164_800)),
+            ("Wed, 01 May 2024 10:20:30 CET", None),
+            ("Wed, 01 May 2024", None),
+            ("Wed, 01 May 1969 10:20:30 GMT", None),
+            ("Wed, 99 May 2024 10:20:30 GMT", None),
+            ("", None),
+        ] {
+            assert_eq!(http_date(text), expected, "{text}");
         }
     }
 

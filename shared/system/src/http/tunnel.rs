@@ -8,9 +8,10 @@ use std::os::unix::net::UnixStream;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
+use super::Failure;
 use super::connect::Wire;
-use super::{Failure, timely};
-use crate::{Deadline, Error, Result, System, debug, libexec};
+use super::pace::Pace;
+use crate::{Error, Result, System, debug, libexec};
 
 pub const PROGRAM: &str = "cloud-init-tls";
 /// Where distributions keep the certificates that they trust, all in one file.
@@ -43,7 +44,8 @@ const MOST_LEAVE: usize = 50;
 pub struct Tunnel {
     plain: UnixStream,
     program: Child,
-    deadline: Deadline,
+    /// Of the answer, once the request is sent ([`Pace::begin`]).
+    pub pace: Pace,
     /// Why it ended, once it did.
     ended: Option<Failure>,
 }
@@ -60,9 +62,9 @@ impl System {
         else {
             return Err(Failure::last(format!("https needs the program {PROGRAM}, which is not installed")));
         };
-        let roots = self.trusted_certificates().map_err(|e| Failure::last(e.to_string()))?;
-        let identity = self.identity(identities).map_err(|e| Failure::last(e.to_string()))?;
-        let deadline = wire.deadline;
+        let roots = self.trusted_certificates().map_err(Failure::from).map_err(Failure::finally)?;
+        let identity = self.identity(identities).map_err(Failure::from).map_err(Failure::finally)?;
+        let pace = wire.pace;
         let start = || -> std::io::Result<Tunnel> {
             let (plain, other) = UnixStream::pair()?;
             let program = std::process::Command::new(&program)
@@ -72,7 +74,7 @@ impl System {
                 .stdout(OwnedFd::from(wire.stream))
                 .stderr(Stdio::piped())
                 .spawn()?;
-            Ok(Tunnel { plain, program, deadline, ended: None })
+            Ok(Tunnel { plain, program, pace, ended: None })
         };
         let mut tunnel =
             start().map_err(|e| Failure::again(format!("starting {}: {e}", program.display())))?;
@@ -130,7 +132,7 @@ impl System {
 impl Tunnel {
     /// What went wrong: what the program said of it if it ended, else the `symptom` on this side.
     pub fn why(&self, symptom: &Error) -> Failure {
-        self.ended.clone().unwrap_or_else(|| Failure::again(symptom.to_string()))
+        self.ended.clone().unwrap_or_else(|| symptom.clone().into())
     }
 
     /// Waits for the program's end, which its closing of the plain side announced. `None` when it ended well.
@@ -139,9 +141,11 @@ impl Tunnel {
             let code = loop {
                 match self.program.try_wait() {
                     Ok(Some(status)) => break status.code(),
-                    Ok(None) if !self.deadline.is_over() => std::thread::sleep(Duration::from_millis(1)),
+                    Ok(None) if !self.pace.deadline().is_over() => {
+                        std::thread::sleep(Duration::from_millis(1))
+                    }
                     _ => {
-                        self.ended = Some(Failure::again("the answer did not end in time"));
+                        self.ended = Some(self.pace.error().into());
                         return self.ended.as_ref();
                     }
                 }
@@ -165,8 +169,9 @@ impl Tunnel {
 
 impl Read for Tunnel {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        self.plain.set_read_timeout(Some(timely(self.deadline)?))?;
+        self.plain.set_read_timeout(Some(self.pace.timeout()?))?;
         let read = self.plain.read(buffer);
+        self.pace.moved(*read.as_ref().unwrap_or(&0));
         let is_end = match &read {
             Ok(n) => *n == 0 && !buffer.is_empty(),
             // It ended without having taken all of the request.
@@ -177,7 +182,7 @@ impl Read for Tunnel {
         }
         // The end of the stream is the end of the answer only if TLS said so.
         match self.ending() {
-            Some(failure) => Err(std::io::Error::other(failure.message.clone())),
+            Some(failure) => Err(std::io::Error::other(failure.error.to_string())),
             None => Ok(0),
         }
     }
@@ -185,8 +190,10 @@ impl Read for Tunnel {
 
 impl Write for Tunnel {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.plain.set_write_timeout(Some(timely(self.deadline)?))?;
-        self.plain.write(bytes)
+        self.plain.set_write_timeout(Some(self.pace.timeout()?))?;
+        let written = self.plain.write(bytes)?;
+        self.pace.moved(written);
+        Ok(written)
     }
 
     fn flush(&mut self) -> std::io::Result<()> {

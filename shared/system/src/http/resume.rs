@@ -1,0 +1,212 @@
+//! Going on with a download that was cut off, where the server can say that it still is the same file (RFC 9110, 14).
+
+use super::Fetched;
+use super::url::Url;
+
+/// The beginning of a file, and what tells that the rest belongs to it.
+#[derive(Debug)]
+pub struct Partial {
+    url: Url,
+    /// An entity tag or a date, for `If-Range`.
+    validator: String,
+    /// Of the whole file, where the server said so.
+    size: Option<u64>,
+    body: Vec<u8>,
+}
+
+/// What an answer is to a request for the rest.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Rest {
+    /// The rest: its body belongs behind what is there.
+    Follows,
+    /// Something else: all of a file that has changed, or an error of the server.
+    Other,
+    /// It cannot be put together; to be asked for from the start.
+    Unusable(&'static str),
+}
+
+impl Partial {
+    /// What an answer to a GET of this URL brought before it broke off, if the rest can be asked for.
+    pub fn of(url: &Url, answer: Fetched) -> Option<Partial> {
+        let header = |name: &str| answer.headers.get(name).map(|value| value.trim());
+        if answer.status != 200 || answer.body.is_empty() || header("accept-ranges") == Some("none") {
+            return None;
+        }
+        let validator = match header("etag") {
+            Some(tag) => Some(tag).filter(|tag| tag.starts_with('"') && tag.len() > 2),
+            // Two versions of one second would have the same date.
+            None => header("last-modified").filter(|date| header("date").is_some_and(|now| now != *date)),
+        }?;
+        let size = match header("transfer-encoding") {
+            None => header("content-length").and_then(|length| length.parse().ok()),
+            Some(_) => None,
+        };
+        Some(Partial { url: url.clone(), validator: validator.to_string(), size, body: answer.body })
+    }
+
+    /// Whether it is of this URL.
+    pub fn is_of(&self, url: &Url) -> bool {
+        self.url == *url
+    }
+
+    /// The headers that ask for the rest.
+    pub fn headers(&self) -> [(String, String); 2] {
+        let range = format!("bytes={}-", self.body.len());
+        [("Range".into(), range), ("If-Range".into(), self.validator.clone())]
+    }
+
+    /// Looks at the head of an answer. If the rest follows, the answer gets the beginning as its body and becomes one of
+    /// the whole file.
+    pub fn join(&mut self, answer: &mut Fetched) -> Rest {
+        match answer.status {
+            206 => {}
+            416 => return Rest::Unusable("the server does not have the rest"),
+            _ => return Rest::Other,
+        }
+        let header = |name: &str| answer.headers.get(name).map(|value| value.trim());
+        let range = header("content-range").and_then(range);
+        let Some((first, last, size)) = range else {
+            return Rest::Unusable("the server sent a part without saying which");
+        };
+        if first != self.body.len() as u64 {
+            return Rest::Unusable("the server sent another part than the rest");
+        }
+        let is_other = |size: u64| self.size.is_some_and(|before| before != size);
+        if size.is_some_and(|size| is_other(size) || last.checked_add(1) != Some(size)) {
+            return Rest::Unusable("the server sent a part of another file");
+        }
+        let is_tag = self.validator.starts_with('"');
+        if is_tag && header("etag").is_some_and(|tag| tag != self.validator) {
+            return Rest::Unusable("the server sent a part of another version");
+        }
+        let length = last - first + 1;
+        match (header("transfer-encoding"), header("content-length")) {
+            (None, Some(said)) if said.parse() != Ok(length) => {
+                return Rest::Unusable("the server sent a part of another length than it says");
+            }
+            _ => {}
+        }
+        self.size = Some(last + 1);
+        answer.body = std::mem::take(&mut self.body);
+        answer.status = 200;
+        Rest::Follows
+    }
+
+    /// Whether a file that was put together is whole.
+    pub fn is_whole(&self, length: usize) -> bool {
+        self.size.is_none_or(|size| size == length as u64)
+    }
+
+    /// Takes back what has come by now, with more of it than before.
+    pub fn keep(&mut self, body: Vec<u8>) {
+        self.body = body;
+    }
+}
+
+/// `bytes FIRST-LAST/SIZE`, whose size may be `*`.
+fn range(text: &str) -> Option<(u64, u64, Option<u64>)> {
+    let (range, size) = text.strip_prefix("bytes ")?.trim().split_once('/')?;
+    let (first, last) = range.split_once('-')?;
+    let (first, last): (u64, u64) = (first.parse().ok()?, last.parse().ok()?);
+    let size = if size == "*" { None } else { Some(size.parse().ok()?) };
+    (first <= last && last < u64::MAX).then_some((first, last, size))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(status: u16, headers: &[(&str, &str)], body: &str) -> Fetched {
+        let headers = headers.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+        Fetched { status, headers, body: body.into() }
+    }
+
+    fn url() -> Url {
+        Url::parse("http://h/x").unwrap()
+    }
+
+    #[test]
+    fn what_can_be_resumed() {
+        let date = "Sun, 06 Nov 1994 08:49:37 GMT";
+        let later = "Sun, 06 Nov 1994 08:49:38 GMT";
+        for (status, headers, body, expected) in [
+            (200, &[("etag", "\"a\"")][..], "abc", Some("\"a\"")),
+            (200, &[("etag", "W/\"a\"")], "abc", None),
+            (200, &[("etag", "a")], "abc", None),
+            (200, &[("etag", "\"a\"")], "", None),
+            (200, &[("etag", "\"a\""), ("accept-ranges", "none")], "abc", None),
+            (206, &[("etag", "\"a\"")], "abc", None),
+            (500, &[("etag", "\"a\"")], "abc", None),
+            (200, &[], "abc", None),
+            (200, &[("last-modified", date), ("date", later)], "abc", Some(date)),
+            (200, &[("last-modified", date), ("date", date)], "abc", None),
+            (200, &[("last-modified", date)], "abc", None),
+        ] {
+            let partial = Partial::of(&url(), answer(status, headers, body));
+            assert_eq!(partial.map(|p| p.validator).as_deref(), expected, "{status} {headers:?}");
+        }
+    }
+
+    #[test]
+    fn the_rest() {
+        for (status, headers, expected) in [
+            (206, &[("content-range", "bytes 3-5/6")][..], Rest::Follows),
+            (206, &[("content-range", "bytes 3-5/*"), ("etag", "\"a\"")], Rest::Follows),
+            (206, &[("content-range", "bytes 3-5/6"), ("content-length", "3")], Rest::Follows),
+            (200, &[], Rest::Other),
+            (503, &[], Rest::Other),
+            (416, &[], Rest::Unusable("the server does not have the rest")),
+            (206, &[], Rest::Unusable("the server sent a part without saying which")),
+            (
+                206,
+                &[("content-range", "3-5/6")],
+                Rest::Unusable("the server sent a part without saying which"),
+            ),
+            (
+                206,
+                &[("content-range", "bytes 5-3/6")],
+                Rest::Unusable("the server sent a part without saying which"),
+            ),
+            (
+                206,
+                &[("content-range", "bytes 2-5/6")],
+                Rest::Unusable("the server sent another part than the rest"),
+            ),
+            (
+                206,
+                &[("content-range", "bytes 0-5/6")],
+                Rest::Unusable("the server sent another part than the rest"),
+            ),
+            (
+                206,
+                &[("content-range", "bytes 3-4/6")],
+                Rest::Unusable("the server sent a part of another file"),
+            ),
+            (
+                206,
+                &[("content-range", "bytes 3-6/7")],
+                Rest::Unusable("the server sent a part of another file"),
+            ),
+            (
+                206,
+                &[("content-range", "bytes 3-5/6"), ("etag", "\"b\"")],
+                Rest::Unusable("the server sent a part of another version"),
+            ),
+            (
+                206,
+                &[("content-range", "bytes 3-5/6"), ("content-length", "6")],
+                Rest::Unusable("the server sent a part of another length than it says"),
+            ),
+        ] {
+            let first = answer(200, &[("etag", "\"a\""), ("content-length", "6")], "abc");
+            let mut partial = Partial::of(&url(), first).unwrap();
+            assert_eq!(partial.headers()[0].1, "bytes=3-");
+            let mut rest = answer(status, headers, "");
+            assert_eq!(partial.join(&mut rest), expected, "{status} {headers:?}");
+            if expected == Rest::Follows {
+                assert_eq!((rest.status, rest.body.as_slice()), (200, &b"abc"[..]));
+                assert!(partial.is_whole(6) && !partial.is_whole(5));
+            }
+        }
+    }
+}

@@ -1,0 +1,395 @@
+//! `System::fetch` against servers that are slow, broken or hostile: what is good arrives, and everything else ends within
+//! its bound, with one line that says why.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use system::{Deadline, Fetch, Fetched, Result, System};
+
+/// Answers each connection by a function that gets the request's head and how many came before it.
+struct Server {
+    port: u16,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Server {
+    fn new(
+        answer: impl Fn(&mut TcpStream, &str, usize) -> std::io::Result<()> + Send + Sync + 'static,
+    ) -> Server {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let log = Arc::clone(&asked);
+        let answer = Arc::new(answer);
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                let (log, answer) = (Arc::clone(&log), Arc::clone(&answer));
+                std::thread::spawn(move || {
+                    let lines = BufReader::new(stream.try_clone().unwrap())
+                        .lines()
+                        .map_while(std::result::Result::ok);
+                    let head = lines.take_while(|l| !l.is_empty()).collect::<Vec<_>>().join("\n");
+                    let before = {
+                        let mut log = log.lock().unwrap();
+                        log.push(head.clone());
+                        log.len() - 1
+                    };
+                    let _ = answer(&mut stream, &head, before);
+                });
+            }
+        });
+        Server { port, asked }
+    }
+
+    fn get(&self) -> Fetch {
+        Fetch::get(format!("http://127.0.0.1:{}/x", self.port)).timeout(Duration::from_millis(500))
+    }
+
+    fn asked(&self) -> Vec<String> {
+        self.asked.lock().unwrap().clone()
+    }
+}
+
+fn fetch(fetch: &Fetch) -> (Result<Fetched>, f64) {
+    let began = Instant::now();
+    let result = System::new("/nonexistent").fetch(fetch);
+    (result, began.elapsed().as_secs_f64())
+}
+
+fn text(result: Result<Fetched>) -> String {
+    match result {
+        Ok(answer) => format!("{} {}", answer.status, String::from_utf8_lossy(&answer.body)),
+        Err(e) => e.to_string(),
+    }
+}
+
+fn pause(seconds: f64) {
+    std::thread::sleep(Duration::from_secs_f64(seconds));
+}
+
+/// So many bytes that differ from place to place.
+fn bytes(length: usize) -> Vec<u8> {
+    (0..length).map(|i| (i % 251) as u8).collect()
+}
+
+const OK: &str = "HTTP/1.1 200 OK\r\n";
+
+#[test]
+fn a_slow_body_arrives() {
+    // Six times as long as the limit for a silence.
+    let server = Server::new(|stream, _, _| {
+        write!(stream, "{OK}Content-Length: 300000\r\n\r\n")?;
+        for piece in bytes(300_000).chunks(10_000) {
+            stream.write_all(piece)?;
+            pause(0.1);
+        }
+        Ok(())
+    });
+    let (result, took) = fetch(&server.get());
+    assert!(result.unwrap().body == bytes(300_000) && took > 2.9, "{took}");
+    assert_eq!(server.asked().len(), 1);
+}
+
+/// Each ends within its bound: a limit of half a second for silences, and one try.
+#[test]
+fn hostile_servers() {
+    type Answer = fn(&mut TcpStream) -> std::io::Result<()>;
+    let table: [(&str, Answer, &str, f64); 21] = [
+        ("silent", |_| Ok(pause(20.0)), "no answer in time (0.5 s)", 0.5),
+        ("closes", |_| Ok(()), "the answer ended too early", 0.0),
+        (
+            "half a head",
+            |s| Ok((write!(s, "{OK}X: y")?, pause(20.0)).1),
+            "no further data for 0.5 s (21 bytes received)",
+            0.5,
+        ),
+        (
+            "half a body",
+            |s| Ok((write!(s, "{OK}Content-Length: 9\r\n\r\nabc")?, pause(20.0)).1),
+            "no further data for 0.5 s",
+            0.5,
+        ),
+        (
+            "cut",
+            |s| write!(s, "{OK}Content-Length: 9\r\n\r\nabc"),
+            "the answer ended after 3 of 9 bytes",
+            0.0,
+        ),
+        ("longer than it says", |s| write!(s, "{OK}Content-Length: 3\r\n\r\nabcdef"), "200 abc", 0.0),
+        (
+            "no length, stays open",
+            |s| Ok((write!(s, "{OK}\r\nabc")?, pause(20.0)).1),
+            "no further data for 0.5 s",
+            0.5,
+        ),
+        (
+            "length of nonsense",
+            |s| write!(s, "{OK}Content-Length: 1e9\r\n\r\n"),
+            "the answer's length is no number",
+            0.0,
+        ),
+        (
+            "huge length",
+            |s| write!(s, "{OK}Content-Length: 99999999999999999999\r\n\r\n"),
+            "the answer's length is no number",
+            0.0,
+        ),
+        (
+            "too large",
+            |s| write!(s, "{OK}Content-Length: 2000000\r\n\r\n"),
+            "larger than 1000000 bytes (2000000 bytes)",
+            0.0,
+        ),
+        (
+            "endless",
+            |s| {
+                write!(s, "{OK}\r\n")?;
+                loop {
+                    s.write_all(&[0; 65536])?;
+                }
+            },
+            "larger than 1000000 bytes",
+            0.0,
+        ),
+        (
+            "chunks cut off",
+            |s| write!(s, "{OK}Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n"),
+            "the answer ended too early",
+            0.0,
+        ),
+        (
+            "chunk of nonsense",
+            |s| write!(s, "{OK}Transfer-Encoding: chunked\r\n\r\nzz\r\nabc\r\n"),
+            "the answer has a broken chunk",
+            0.0,
+        ),
+        (
+            "unknown coding",
+            |s| write!(s, "{OK}Transfer-Encoding: gzip\r\n\r\n"),
+            "encoded in a way that was not asked for",
+            0.0,
+        ),
+        (
+            "drip of a body",
+            |s| {
+                write!(s, "{OK}Content-Length: 1000\r\n\r\n")?;
+                loop {
+                    s.write_all(b"x")?;
+                    pause(0.2);
+                }
+            },
+            "too slow: less than 4096 bytes per second",
+            1.5,
+        ),
+        (
+            "drip of a head",
+            |s| {
+                loop {
+                    s.write_all(b"H")?;
+                    pause(0.2);
+                }
+            },
+            "too slow: less than 4096 bytes per second",
+            1.5,
+        ),
+        (
+            "flood of headers",
+            |s| {
+                write!(s, "{OK}")?;
+                loop {
+                    s.write_all(b"X: yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy\r\n")?;
+                }
+            },
+            "the answer's head is too long",
+            0.0,
+        ),
+        (
+            "one endless header",
+            |s| {
+                write!(s, "{OK}X: ")?;
+                loop {
+                    s.write_all(&[b'y'; 4096])?;
+                }
+            },
+            "the answer's head is too long",
+            0.0,
+        ),
+        (
+            "continues for ever",
+            |s| {
+                loop {
+                    s.write_all(b"HTTP/1.1 100 Continue\r\n\r\n")?;
+                }
+            },
+            "the server says that it goes on, and does not",
+            0.0,
+        ),
+        (
+            "early hints, then silence",
+            |s| Ok((write!(s, "HTTP/1.1 103 Early Hints\r\n\r\n")?, pause(20.0)).1),
+            "no further data for 0.5 s",
+            0.5,
+        ),
+        ("not HTTP", |s| write!(s, "220 mail.example ESMTP\r\n"), "the answer is not HTTP", 0.0),
+    ];
+    std::thread::scope(|scope| {
+        for (name, answer, expected, least) in table {
+            scope.spawn(move || {
+                let server = Server::new(move |stream, _, _| answer(stream));
+                let (result, took) = fetch(&server.get().limit(1_000_000));
+                let text = text(result);
+                assert!(text.contains(expected) && !text.contains('\n'), "{name}: {text}");
+                assert!(took >= least && took < least + 3.0, "{name} took {took} s, not {least}");
+                eprintln!("{name:28} {took:6.2} s  {text}");
+            });
+        }
+    });
+}
+
+#[test]
+fn redirects() {
+    // Round and round: ends at once, however many tries there are.
+    let server = Server::new(|s, head, _| {
+        let next = if head.starts_with("GET /x ") { "/y" } else { "/x" };
+        write!(s, "HTTP/1.1 302 X\r\nLocation: {next}\r\nContent-Length: 0\r\n\r\n")
+    });
+    let (result, took) = fetch(&server.get().retries(50, Duration::from_secs(1)));
+    let e = result.unwrap_err();
+    assert!(e.to_string().ends_with("a redirect loop") && e.is_final() && took < 1.0, "{e}, {took}");
+    assert_eq!(server.asked().len(), 2);
+    // Always to another place.
+    let server =
+        Server::new(|s, _, n| write!(s, "HTTP/1.1 307 X\r\nLocation: /{n}\r\nContent-Length: 0\r\n\r\n"));
+    let (result, took) = fetch(&server.get().retries(50, Duration::from_secs(1)));
+    assert!(text(result).ends_with("more than 10 redirects") && took < 1.0, "{took}");
+    assert_eq!(server.asked().len(), 11);
+}
+
+#[test]
+fn busy_servers() {
+    for (status, header, least, most) in [
+        ("503", "", 0.9, 4.0),
+        ("503", "Retry-After: 2\r\n", 1.9, 5.0),
+        ("429", "Retry-After: 2\r\n", 1.9, 5.0),
+        (
+            "503",
+            "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\nRetry-After: Sun, 06 Nov 1994 08:49:39 GMT\r\n",
+            1.9,
+            5.0,
+        ),
+    ] {
+        let server = Server::new(move |s, _, n| match n {
+            0 => write!(s, "HTTP/1.1 {status} X\r\n{header}Content-Length: 0\r\n\r\n"),
+            _ => write!(s, "{OK}Content-Length: 2\r\n\r\nhi"),
+        });
+        let (result, took) = fetch(&server.get());
+        assert_eq!(text(result), "200 hi", "{status} {header}");
+        assert!(took >= least && took < most, "{status} {header} {took}");
+    }
+    // Longer than there is time: a last try before its end.
+    let server =
+        Server::new(|s, _, _| write!(s, "HTTP/1.1 503 X\r\nRetry-After: 3600\r\nContent-Length: 0\r\n\r\n"));
+    let (result, took) = fetch(&server.get().until(Deadline::after(Duration::from_secs(3))));
+    assert!(text(result).contains("status 503") && took > 1.9 && took < 6.0, "{took}");
+    assert_eq!(server.asked().len(), 2);
+}
+
+/// A server of a file that it sends in pieces, breaking off after each.
+fn breaking_off(length: usize, piece: usize, headers: &'static str, whole: bool) -> Server {
+    Server::new(move |s, head, _| {
+        let file = bytes(length);
+        let range = head
+            .lines()
+            .find_map(|l| l.strip_prefix("Range: bytes=")?.strip_suffix('-')?.parse::<usize>().ok());
+        let (first, status) = match range {
+            Some(first) if !whole => {
+                (first, format!("206 Part\r\nContent-Range: bytes {first}-{}/{length}", length - 1))
+            }
+            _ => (0, "200 OK".into()),
+        };
+        write!(s, "HTTP/1.1 {status}\r\n{headers}Content-Length: {}\r\n\r\n", length - first)?;
+        s.write_all(&file[first..(first + piece).min(length)])
+    })
+}
+
+#[test]
+fn a_retry_goes_on_where_it_broke_off() {
+    let again = |server: &Server| server.get().retries(4, Duration::from_millis(5));
+    let server = breaking_off(1_000_000, 300_000, "ETag: \"v1\"\r\n", false);
+    let (result, _) = fetch(&again(&server));
+    assert!(result.unwrap().body == bytes(1_000_000));
+    let ranges: Vec<String> = server
+        .asked()
+        .iter()
+        .flat_map(|h| h.lines().map(str::to_string).collect::<Vec<_>>())
+        .filter(|l| l.contains("Range"))
+        .collect();
+    let expected = [
+        "Range: bytes=300000-",
+        "If-Range: \"v1\"",
+        "Range: bytes=600000-",
+        "If-Range: \"v1\"",
+        "Range: bytes=900000-",
+        "If-Range: \"v1\"",
+    ];
+    assert_eq!(ranges, expected);
+    // In a language without it: from the start each time.
+    for headers in ["", "ETag: W/\"v1\"\r\n", "ETag: \"v1\"\r\nAccept-Ranges: none\r\n"] {
+        let server = breaking_off(1_000_000, 300_000, headers, false);
+        let (result, _) = fetch(&again(&server));
+        assert!(text(result).contains("ended after 300000 of 1000000"), "{headers}");
+        assert!(server.asked().iter().all(|head| !head.contains("Range")));
+    }
+    // A server that sends all of it in spite of the question.
+    let server = breaking_off(1000, 1000, "ETag: \"v1\"\r\n", true);
+    assert!(fetch(&again(&server)).0.unwrap().body == bytes(1000));
+}
+
+#[test]
+fn a_file_that_changes_starts_over() {
+    // The second version is another file, of another length.
+    for (answer, tries) in [
+        ("HTTP/1.1 200 OK\r\nETag: \"v2\"\r\nContent-Length: 5\r\n\r\nother", 2),
+        (
+            "HTTP/1.1 206 P\r\nETag: \"v2\"\r\nContent-Range: bytes 3-8/9\r\nContent-Length: 6\r\n\r\nothers",
+            3,
+        ),
+        ("HTTP/1.1 206 P\r\nContent-Range: bytes 0-8/9\r\nContent-Length: 9\r\n\r\nabcothers", 3),
+        ("HTTP/1.1 206 P\r\nContent-Range: nonsense\r\nContent-Length: 6\r\n\r\nothers", 3),
+        ("HTTP/1.1 206 P\r\nContent-Length: 6\r\n\r\nothers", 3),
+        (
+            "HTTP/1.1 206 P\r\nContent-Type: multipart/byteranges; boundary=x\r\nContent-Length: 6\r\n\r\nothers",
+            3,
+        ),
+        ("HTTP/1.1 416 X\r\nContent-Range: bytes */2\r\nContent-Length: 0\r\n\r\n", 3),
+    ] {
+        let server = Server::new(move |s, _, n| match n {
+            0 => write!(s, "{OK}ETag: \"v1\"\r\nContent-Length: 9\r\n\r\nabc"),
+            1 => write!(s, "{answer}"),
+            _ => write!(s, "{OK}ETag: \"v2\"\r\nContent-Length: 5\r\n\r\nother"),
+        });
+        let (result, _) = fetch(&server.get().retries(3, Duration::from_millis(5)));
+        assert_eq!(text(result), "200 other", "{answer}");
+        let asked = server.asked();
+        assert!(asked.len() == tries && asked[1].contains("Range: bytes=3-"), "{answer}: {asked:?}");
+        assert!(tries == 2 || !asked[2].contains("Range"), "{answer}: {asked:?}");
+    }
+    // A part that nobody asked for.
+    let server = Server::new(|s, _, _| {
+        write!(s, "HTTP/1.1 206 P\r\nContent-Range: bytes 0-2/9\r\nContent-Length: 3\r\n\r\nabc")
+    });
+    assert!(text(fetch(&server.get()).0).ends_with("a part that was not asked for"));
+}
+
+#[test]
+fn addresses_that_lead_nowhere() {
+    // Link-local addresses of a link that there is not.
+    let (result, took) = fetch(&Fetch::get("http://[fe80::1%25nolink0]/"));
+    assert!(text(result).contains("there is no link nolink0") && took < 1.0);
+    let (result, took) = fetch(&Fetch::get("http://127.0.0.1:1/").timeout(Duration::from_secs(2)));
+    assert!(text(result).contains("refused") && took < 1.0);
+}
