@@ -220,8 +220,8 @@ fn log_lines() {
         SEED,
         "version: 2\nethernets: {eth0: {match: {macaddress: '52:54:00:00:00:01'}, set-name: eth0, dhcp4: true}}\n",
     );
-    let config = "{'version': 2, 'ethernets': {'eth0': {'match': {'macaddress': '52:54:00:00:00:01'}, 'set-name': \
-                  'eth0', 'dhcp4': True}}}";
+    let config = "{'ethernets': {'eth0': {'dhcp4': True, 'match': {'macaddress': '52:54:00:00:00:01'}, 'set-name': \
+                  'eth0'}}, 'version': 2}";
     let names = format!("[DEBUG]: applying net config names for {config}");
     let applying = format!("[INFO]: Applying network configuration from ds bringup=False: {config}");
     let new = "[DEBUG]: Allowed events: {<EventScope.NETWORK: 'network'>: {<EventType.BOOT_NEW_INSTANCE: \
@@ -283,7 +283,14 @@ fn an_error_at_any_write() {
             let trace = std::fs::read_to_string(&report).unwrap_or_default();
             let Some(at) = trace.lines().find(|line| line.contains("(INJECTED)")) else { break };
             hits += 1;
-            let sandbox = sandbox.healed().before("generator", "rm -rf \"$root\"/run/*");
+            let sandbox = sandbox.healed();
+            if at.contains("/etc/systemd/network/") {
+                // The same boot goes on.
+                let goes_on = sandbox.copy("network-fault-goes-on");
+                goes_on.run(&["network"]);
+                assert!(unit(&goes_on).contains("10.0.0.4"), "{at}\n{}", goes_on.log());
+            }
+            let sandbox = sandbox.before("generator", "rm -rf \"$root\"/run/*");
             sandbox.run(&["generator", "local"]);
             assert!(unit(&sandbox).contains("10.0.0.4"), "{at}\n{}", sandbox.log());
             let note = sandbox.path("/var/lib/cloud/instances/i-demo-0001/network-is-due");
