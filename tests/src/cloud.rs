@@ -101,6 +101,14 @@ impl Cloud {
         write(&self.sandbox.path(path), text);
     }
 
+    /// A program that the machine has in /usr/sbin, beside this host's.
+    pub fn program(&self, name: &str, text: &str) {
+        let path = self.net.dir.join("programs").join(name);
+        write(&path, text);
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(&path, mode).unwrap_or_else(|e| fail(&format!("{}: {e}", path.display())));
+    }
+
     /// Where a file of the machine is.
     pub fn path(&self, path: &str) -> PathBuf {
         self.sandbox.path(path)
@@ -162,6 +170,10 @@ impl Cloud {
         command.env("BIN", binaries()).env("DMI", &self.dmi).env("LIMIT", self.limit.to_string());
         if self.has_units {
             command.env("STOP_POST", "1");
+        }
+        let programs = self.net.dir.join("programs");
+        if programs.is_dir() {
+            command.env("PROGRAMS", &programs);
         }
         let done = command.output().unwrap_or_else(|e| fail(&format!("machine-boot: {e}")));
         let mut boot = Boot::default();

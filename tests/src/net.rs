@@ -95,6 +95,15 @@ impl Net {
         run(&[&["ip", "netns", "exec", &self.machine], words].concat())
     }
 
+    /// A second NIC of the machine, c1, whose cable ends in the cloud as s1 with this address.
+    pub fn second_nic(&self, mac: &str, address: &str) {
+        let (at, words) = (["netns", &self.machine], ["link", "add", "s1", "type", "veth", "peer", "name", "c1"]);
+        run(&[&["ip", "-n", &self.cloud], &words[..], &at[..]].concat());
+        self.in_machine(&["ip", "link", "set", "c1", "address", mac]);
+        self.in_cloud(&["ip", "address", "add", address, "dev", "s1"]);
+        self.in_cloud(&["ip", "link", "set", "s1", "up"]);
+    }
+
     /// A second cloud on the same wire: a bridge takes the place of the cable's end. Returns a `Net` of it.
     pub fn with_bridge(&self) {
         for words in [

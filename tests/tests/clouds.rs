@@ -54,6 +54,30 @@ fn scaleway_as_upstream() {
     Cloud::new("scaleway").dhcp(&[]).compare_with_upstream();
 }
 
+/// The NIC that leads to the metadata is the second by its number: its addresses have a table of their own, with the
+/// router that DHCP names there.
+#[test]
+fn the_second_nic_of_ec2_leads_to_the_metadata() {
+    let mut cloud = Cloud::new("ec2-two-nics").dhcp(&[]);
+    cloud.net.second_nic("02:00:00:00:0a:99", "10.1.0.1/24");
+    cloud.net.dnsmasq(&[
+        "--interface=s1",
+        "--bind-dynamic",
+        "--dhcp-range=10.1.0.60,10.1.0.60,255.255.255.0,1h",
+        "--dhcp-option=option:router",
+    ]);
+    cloud.config("system_info: {network: {renderers: [netplan]}}\n");
+    cloud.program("netplan", "#!/bin/sh\n");
+    let boot = cloud.boot(&["local"]);
+    assert_eq!(boot.code("local"), 0, "{}", cloud.log());
+    let text = cloud.file("/etc/netplan/50-cloud-init.yaml");
+    let (second, first) = text.split_once("c1:").unwrap_or((&text, ""));
+    for line in ["route-metric: 200", "to: \"0.0.0.0/0\"", "via: \"10.0.0.1\"", "from: \"10.0.0.60\"", "table: 101"] {
+        assert!(second.replace('\'', "\"").contains(line), "{line}\n{text}\n{}", cloud.log());
+    }
+    assert!(first.contains("route-metric: 100") && !first.contains("table"), "{text}");
+}
+
 /// What local and network stage make of a cloud; and how long they took.
 fn outcome(cloud: &Cloud) -> (String, Duration) {
     let began = Instant::now();

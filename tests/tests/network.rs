@@ -102,7 +102,7 @@ fn nobody_says_anything() {
     boot(&sandbox);
     assert!(unit(&sandbox).contains("DHCP=yes") && says(&sandbox, &["DHCP on the likeliest NIC"]));
     // An empty one may be a mistake.
-    assert!(says(&sandbox, &["[WARNING]", "system_cfg is empty"]), "{}", sandbox.log());
+    assert!(says(&sandbox, &["[WARNING]", "Empty network config found", "system_cfg is empty"]), "{}", sandbox.log());
     // What the kernel was told goes before guessing.
     let words = "printf 'ip=10.0.0.9::10.0.0.1:255.0.0.0::eth0:none' >\"$root/tmp/.cmdline\"";
     let sandbox = sandbox.before("local", words);
@@ -152,38 +152,152 @@ fn events() {
     }
 }
 
+/// Files beside the unit that hold what an administrator wrote there.
+fn kept(sandbox: &Sandbox) -> Vec<String> {
+    let folder = std::fs::read_dir(sandbox.path("/etc/systemd/network")).expect("the folder");
+    let paths = folder.flatten().map(|e| e.path()).filter(|p| p.to_string_lossy().contains(".edited-"));
+    paths.map(|path| std::fs::read_to_string(path).expect("the kept file")).collect()
+}
+
 #[test]
 fn what_was_edited_is_never_lost() {
     let sandbox = machine("network-edited");
-    put(&sandbox, "/etc/cloud/cloud.cfg.d/97_updates.cfg", "updates: {network: {when: [boot]}}\n");
     boot(&sandbox);
     let edited = "[Match]\nName=eth0\n[Network]\nAddress=10.7.7.7/24\n";
     put(&sandbox, UNIT, edited);
-    // Nothing new: kept, mentioned, no reason to worry.
-    boot(&sandbox);
-    assert_eq!(unit(&sandbox), edited);
-    assert!(says(&sandbox, &["[INFO]", UNIT, "edited"]), "{}", sandbox.log());
-    assert!(!sandbox.status().contains("edited since"), "{}", sandbox.status());
-    // The cloud has something new: kept, and that is said in log and status.
     seed(&sandbox, "10.0.0.5");
+    // Nothing asks for it.
     boot(&sandbox);
     assert_eq!(unit(&sandbox), edited);
-    assert!(says(&sandbox, &["[WARNING]", UNIT, "edited"]), "{}", sandbox.log());
-    let status = sandbox.status();
-    assert!(status.contains("degraded") && status.contains("was edited since it was written"), "{status}");
     // Another instance: its own configuration, and the edited file beside it.
     instance(&sandbox, "another");
     boot(&sandbox);
     assert!(unit(&sandbox).contains("10.0.0.5"), "{}", unit(&sandbox));
-    let folder = std::fs::read_dir(sandbox.path("/etc/systemd/network")).expect("the folder");
-    let kept: Vec<_> =
-        folder.flatten().map(|e| e.path()).filter(|p| p.to_string_lossy().contains(".edited-")).collect();
-    assert_eq!(kept.len(), 1);
-    assert_eq!(std::fs::read_to_string(&kept[0]).expect("the kept file"), edited);
-    assert!(sandbox.status().contains("it is kept as"), "{}", sandbox.status());
+    assert_eq!(kept(&sandbox), [edited]);
+    assert!(says(&sandbox, &["[WARNING]", UNIT, "was edited", "new instance"]), "{}", sandbox.log());
+    assert!(sandbox.status().contains("kept as"), "{}", sandbox.status());
     // And that is that.
     boot(&sandbox);
     assert!(!sandbox.status().contains("edited"), "{}", sandbox.status());
+}
+
+/// The user's own cloud-config asks for the network at each boot: the file is as the configuration has it then, and what
+/// was edited is beside it.
+#[test]
+fn the_event_boot_of_user_data() {
+    let sandbox = machine("network-event-of-user");
+    sandbox.seed("user-data", "#cloud-config\nupdates: {network: {when: [boot-new-instance, boot]}}\n");
+    boot(&sandbox);
+    assert!(unit(&sandbox).contains("10.0.0.4"), "{}", unit(&sandbox));
+    let edited = "[Match]\nName=eth0\n[Network]\nAddress=10.7.7.7/24\n";
+    put(&sandbox, UNIT, edited);
+    std::fs::remove_file(sandbox.path("/var/log/cloud-init.log")).expect("a log");
+    let again = sandbox.run(&["local"]);
+    assert_eq!(again.code("local"), 0);
+    // The same boot: it was applied already.
+    assert_eq!(unit(&sandbox), edited);
+    boot(&sandbox);
+    assert!(unit(&sandbox).contains("10.0.0.4"), "{}\n{}", unit(&sandbox), sandbox.log());
+    assert_eq!(kept(&sandbox), [edited]);
+    assert!(says(&sandbox, &["[WARNING]", UNIT, "was edited", "an event asks"]), "{}", sandbox.log());
+    assert!(says(&sandbox, &["[DEBUG]", "Event Allowed: scope=network EventType=boot"]), "{}", sandbox.log());
+    seed(&sandbox, "10.0.0.5");
+    boot(&sandbox);
+    assert!(unit(&sandbox).contains("10.0.0.5"), "{}", unit(&sandbox));
+    // The user has changed their mind, and the machine learns of it.
+    sandbox.seed("user-data", "#cloud-config\nupdates: {network: {when: [boot-new-instance]}}\n");
+    boot(&sandbox);
+    seed(&sandbox, "10.0.0.6");
+    boot(&sandbox);
+    assert!(unit(&sandbox).contains("10.0.0.5"), "{}", unit(&sandbox));
+}
+
+/// What scripts and cloud-init's own tests look for in the log, at a first boot and at a later one.
+#[test]
+fn log_lines() {
+    let sandbox = machine("network-log-lines");
+    sandbox.seed(
+        SEED,
+        "version: 2\nethernets: {eth0: {match: {macaddress: '52:54:00:00:00:01'}, set-name: eth0, dhcp4: true}}\n",
+    );
+    let config = "{'ethernets': {'eth0': {'dhcp4': True, 'match': {'macaddress': '52:54:00:00:00:01'}, 'set-name': \
+                  'eth0'}}, 'version': 2}";
+    let names = format!("[DEBUG]: applying net config names for {config}");
+    let applying = format!("[INFO]: Applying network configuration from ds bringup=False: {config}");
+    let new = "[DEBUG]: Allowed events: {<EventScope.NETWORK: 'network'>: {<EventType.BOOT_NEW_INSTANCE: \
+               'boot-new-instance'>}}";
+    let denied_boot = "[DEBUG]: Event Denied: scopes=['network'] EventType=boot";
+    let denied_legacy = "[DEBUG]: Event Denied: scopes=['network'] EventType=boot-legacy";
+    let not_applied =
+        "[DEBUG]: No network config applied. Neither a new instance nor datasource network update allowed";
+    let has = |lines: &[&str]| {
+        let log = sandbox.log();
+        for line in lines {
+            assert!(log.lines().any(|l| l.ends_with(line)), "{line}\n{log}");
+        }
+        log
+    };
+    boot(&sandbox);
+    let log = has(&[
+        &names,
+        &applying,
+        "[DEBUG]: net: all expected physical devices present",
+        "[DEBUG]: no work necessary for renaming of [['52:54:00:00:00:01', 'eth0', None, None]]",
+        "[DEBUG]: Selected renderer 'networkd' from priority list: ['networkd']",
+        "[DEBUG]: Not bringing up newly configured network interfaces",
+        new,
+        denied_legacy,
+        not_applied,
+    ]);
+    assert!(!log.lines().any(|l| l.ends_with(denied_boot)), "{log}");
+    std::fs::remove_file(sandbox.path("/var/log/cloud-init.log")).expect("a log");
+    boot(&sandbox);
+    let log = has(&[new, denied_boot, denied_legacy, not_applied, &names]);
+    assert!(!log.contains("Applying network configuration"), "{log}");
+    // Brought up by the network stage, under another name.
+    let sandbox = sandbox.before("local", "rm -rf \"$root/var/lib/cloud/instance\"");
+    std::fs::remove_file(sandbox.path("/var/log/cloud-init.log")).expect("a log");
+    put(&sandbox, SYSTEM, "network: {config: disabled}\n");
+    boot(&sandbox);
+    for line in ["[INFO]: network config is disabled by system_cfg", "[DEBUG]: network config disabled by system_cfg"] {
+        assert!(sandbox.log().lines().any(|l| l.ends_with(line)), "{line}\n{}", sandbox.log());
+    }
+}
+
+/// An error at whichever write of the local stage: the real files are there all the same, or at the next boot.
+#[test]
+fn an_error_at_any_write() {
+    let first = machine("network-faults");
+    assert_eq!(first.run(&["generator"]).code("generator"), 0);
+    for (call, error) in [("rename", "ENOSPC"), ("symlink", "EACCES"), ("fdatasync", "EIO")] {
+        let mut hits = 0;
+        for n in 1..40 {
+            let report = first.path("/../trace");
+            let _ = std::fs::remove_file(&report);
+            let words = format!(
+                "strace -qq -e signal=none -e trace={call} -e inject={call}:error={error}:when={n} -o {}",
+                report.display()
+            );
+            let sandbox = first.copy("network-fault").wrap("local", &words);
+            sandbox.run(&["local"]);
+            let trace = std::fs::read_to_string(&report).unwrap_or_default();
+            let Some(at) = trace.lines().find(|line| line.contains("(INJECTED)")) else { break };
+            hits += 1;
+            let sandbox = sandbox.healed();
+            if at.contains("/etc/systemd/network/") {
+                // The same boot goes on.
+                let goes_on = sandbox.copy("network-fault-goes-on");
+                goes_on.run(&["network"]);
+                assert!(unit(&goes_on).contains("10.0.0.4"), "{at}\n{}", goes_on.log());
+            }
+            let sandbox = sandbox.before("generator", "rm -rf \"$root\"/run/*");
+            sandbox.run(&["generator", "local"]);
+            assert!(unit(&sandbox).contains("10.0.0.4"), "{at}\n{}", sandbox.log());
+            let note = sandbox.path("/var/lib/cloud/instances/i-demo-0001/network-is-due");
+            assert!(!note.exists(), "{at}");
+        }
+        assert!(hits > 0, "no {call} was hit");
+    }
 }
 
 #[test]
@@ -216,7 +330,7 @@ fn a_bad_configuration_leaves_the_network_that_was() {
     let boot = sandbox.boot();
     assert_eq!(boot.code("local"), 1);
     assert!(unit(&sandbox).contains("10.0.0.6"), "{}", unit(&sandbox));
-    assert!(sandbox.status().contains("52:54:00:00:00:09 (eth1)"), "{}", sandbox.status());
+    assert!(sandbox.status().contains("Not all expected physical devices present: {'52:54:00:00:00:09'}"), "{}", sandbox.status());
 }
 
 /// A key that nobody knows is told with its place, in log and status; the rest is written, and nothing fails.

@@ -358,7 +358,7 @@ fn network(with: &Search<'_>, metadata: &Node, primary: Option<String>) -> Optio
         "apply_full_imds_network_config": full,
     });
     if full && nics.netplan {
-        content["routers"] = routers(with, &nics, macs, first.as_deref());
+        content["routers"] = routers(with, &nics, macs);
     }
     if let Some(first) = first {
         content["primary"] = first.into();
@@ -372,12 +372,9 @@ fn network(with: &Search<'_>, metadata: &Node, primary: Option<String>) -> Optio
 }
 
 /// The routers that DHCP names on further NICs: what leaves their addresses is to leave through them.
-fn routers(with: &Search<'_>, nics: &Nics, macs: &Map, first: Option<&str>) -> Json {
+fn routers(with: &Search<'_>, nics: &Nics, macs: &Map) -> Json {
     let mut routers = serde_json::Map::new();
-    let described = |nic: &&Nic| {
-        macs.iter().any(|(mac, _)| mac.as_str().is_some_and(|m| m.eq_ignore_ascii_case(&nic.mac)))
-    };
-    for nic in nics.configurable.iter().filter(described).filter(|nic| Some(nic.name.as_str()) != first) {
+    for nic in further(nics, macs) {
         if with.sys.is_planned() || !with.sys.is_live() {
             continue;
         }
@@ -388,6 +385,28 @@ fn routers(with: &Search<'_>, nics: &Nics, macs: &Map, first: Option<&str>) -> J
         }
     }
     routers.into()
+}
+
+/// The NICs that get a routing table with a default route: all but the one that EC2 ranks first (card, number, MAC),
+/// whichever of them led to the metadata, that have what a table is made of.
+fn further<'a>(nics: &'a Nics, macs: &Map) -> Vec<&'a Nic> {
+    let described = |nic: &'a Nic| {
+        let of_mac =
+            macs.iter().find(|(mac, _)| mac.as_str().is_some_and(|m| m.eq_ignore_ascii_case(&nic.mac)));
+        of_mac.map(|(_, metadata)| (nic, metadata)).filter(|(_, metadata)| !metadata.is_falsy())
+    };
+    let number = |metadata: &Node, key: &str| {
+        let text = metadata.get(key).filter(|n| !n.is_null()).and_then(Node::scalar_text);
+        text.and_then(|t| t.trim().parse::<u64>().ok()).unwrap_or(u64::MAX)
+    };
+    let mut ranked: Vec<(&Nic, &Node)> = nics.configurable.iter().filter_map(described).collect();
+    ranked.sort_by_cached_key(|(nic, metadata)| {
+        (number(metadata, "network-card"), number(metadata, "device-number"), nic.mac.clone())
+    });
+    let has = |metadata: &Node, key: &str| metadata.get(key).is_some_and(|n| !n.is_falsy());
+    let needed = ["device-number", "local-ipv4s", "subnet-ipv4-cidr-block"];
+    let further = ranked.into_iter().skip(1).filter(|(_, m)| needed.iter().all(|key| has(m, key)));
+    further.map(|(nic, _)| nic).collect()
 }
 
 /// Block devices by EC2's names for them. What the metadata call sdb the kernel may have by another name.
@@ -442,6 +461,41 @@ mod tests {
             (of("", "", "", "", ""), "unknown"),
         ] {
             assert_eq!(said, expected);
+        }
+    }
+
+    #[test]
+    fn nics_with_a_table_of_their_own() {
+        let nic = |(name, mac): (&str, &str)| Nic { name: name.into(), mac: mac.into(), ..Nic::default() };
+        let whole = "local-ipv4s: 10.0.0.5, subnet-ipv4-cidr-block: 10.0.0.0/24";
+        let of = |entries: &[(&str, &str, String)]| {
+            let nics = entries.iter().map(|(name, mac, _)| nic((name, mac))).collect();
+            let nics = Nics { configurable: nics, ..Nics::default() };
+            let entries = entries.iter().map(|(_, mac, text)| format!("'{}': {{{text}}}", mac.to_uppercase()));
+            let yaml = format!("{{{}}}", entries.collect::<Vec<_>>().join(", "));
+            let macs = config::yaml::parse("t", &yaml).unwrap().root;
+            let names: Vec<String> =
+                further(&nics, macs.as_map().unwrap()).into_iter().map(|nic| nic.name.clone()).collect();
+            names.join(" ")
+        };
+        let card = |card: &str, number: &str| format!("network-card: {card}, device-number: '{number}', {whole}");
+        let (a, b, c) = ("02:00:00:00:00:0a", "02:00:00:00:00:0b", "02:00:00:00:00:0c");
+        for (what, found, expected) in [
+            // The first by name and by MAC led to the metadata, and is second by number.
+            ("number", of(&[("ens5", a, card("0", "1")), ("ens6", b, card("0", "0"))]), "ens5"),
+            ("card", of(&[("ens5", a, card("1", "0")), ("ens6", b, card("0", "0"))]), "ens5"),
+            ("number as number", of(&[("e1", a, card("0", "10")), ("e0", b, card("0", "9"))]), "e1"),
+            ("mac", of(&[("e1", b, card("0", "0")), ("e0", a, card("0", "0"))]), "e1"),
+            (
+                "three",
+                of(&[("e0", c, card("0", "2")), ("e1", b, card("1", "1")), ("e2", a, card("0", "0"))]),
+                "e0 e1",
+            ),
+            ("one", of(&[("e0", a, card("0", "0"))]), ""),
+            ("no number", of(&[("e0", a, card("0", "0")), ("e1", b, whole.into())]), ""),
+            ("no addresses", of(&[("e0", a, card("0", "0")), ("e1", b, "device-number: 1".into())]), ""),
+        ] {
+            assert_eq!(found, expected, "{what}");
         }
     }
 

@@ -80,7 +80,8 @@ pub fn is_on(sys: &System, layout: &Layout, config: &Node) -> bool {
     (all_known && words.contains(&"hotplug")) || is_switched_on(sys, layout)
 }
 
-fn is_switched_on(sys: &System, layout: &Layout) -> bool {
+/// Whether an operator has switched it on.
+pub fn is_switched_on(sys: &System, layout: &Layout) -> bool {
     let text = sys.read_text(layout.cloud(SWITCH)).unwrap_or_default();
     serde_json::from_str::<serde_json::Value>(&text)
         .is_ok_and(|all| all["scopes"].as_array().is_some_and(|scopes| scopes.iter().any(|s| s == "network")))

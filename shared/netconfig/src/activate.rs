@@ -3,9 +3,13 @@
 
 use system::{Command, System, debug, warning};
 
+use crate::log_lines as lines;
+
 /// One network service.
 pub struct Activator {
     pub name: &'static str,
+    /// Its name in upstream's log.
+    pub class: &'static str,
     pub available: fn(&System) -> bool,
     /// Brings these interfaces up; what failed.
     pub up: fn(&System, &[String]) -> Vec<String>,
@@ -13,11 +17,11 @@ pub struct Activator {
 
 /// In the order in which they are tried when nobody says another one.
 pub const ACTIVATORS: &[Activator] = &[
-    Activator { name: "eni", available: crate::render::eni_available, up: ifup },
-    Activator { name: "netplan", available: crate::render::netplan_available, up: netplan },
-    Activator { name: "network-manager", available: has_network_manager, up: network_manager },
-    Activator { name: "networkd", available: crate::render::networkd_available, up: networkd },
-    Activator { name: "ifconfig", available: |sys| sys.is_file("/sbin/ifconfig"), up: ifconfig },
+    Activator { name: "eni", class: "IfUpDownActivator", available: crate::render::eni_available, up: ifup },
+    Activator { name: "netplan", class: "NetplanActivator", available: crate::render::netplan_available, up: netplan },
+    Activator { name: "network-manager", class: "NetworkManagerActivator", available: has_network_manager, up: network_manager },
+    Activator { name: "networkd", class: "NetworkdActivator", available: crate::render::networkd_available, up: networkd },
+    Activator { name: "ifconfig", class: "IfConfigActivator", available: |sys| sys.is_file("/sbin/ifconfig"), up: ifconfig },
 ];
 
 /// What bringing up did.
@@ -43,11 +47,21 @@ pub fn bring_up(sys: &System, links: &[String], listed: Option<&[String]>) -> Br
     };
     match rows.into_iter().find(|a| (a.available)(sys)) {
         Some(activator) => {
+            let class = activator.class;
+            let priority = match listed {
+                None | Some([]) => lines::list(ACTIVATORS.iter().map(|a| a.name)),
+                Some(names) => lines::list(names.iter().map(String::as_str)),
+            };
+            debug!(
+                sys,
+                "{}<class 'cloudinit.net.activators.{class}'> from priority: {priority}",
+                lines::ACTIVATOR
+            );
             debug!(sys, "bringing up {} with {}", links.join(" "), activator.name);
             done.activator = Some(activator.name);
             done.problems.extend((activator.up)(sys, links));
         }
-        None => done.problems.push("no network activator is available: interfaces are not brought up".into()),
+        None => done.problems.push(lines::NO_ACTIVATOR.into()),
     }
     for problem in &done.problems {
         warning!(sys, "{problem}");
@@ -79,6 +93,7 @@ fn ifup(sys: &System, links: &[String]) -> Vec<String> {
 }
 
 fn netplan(sys: &System, _: &[String]) -> Vec<String> {
+    debug!(sys, "Calling 'netplan apply' rather than altering individual interfaces");
     // Its standard error is full of remarks about things that are none of the configuration's business.
     run(sys, &["netplan", "apply"], true)
 }

@@ -7,6 +7,7 @@ use config::{Findings, Node};
 use system::{Change, Deadline, Result, System, Write, debug, info, warning};
 
 use crate::gather;
+use crate::log_lines as lines;
 use crate::nics::{self, Nic};
 use crate::parse;
 use crate::record::{self, Fate, Record};
@@ -40,6 +41,8 @@ pub struct Plan<'a> {
     pub is_new: bool,
     /// How long to wait for NICs that aren't there yet.
     pub wait: Duration,
+    /// Whether the links are brought up afterwards, for the log.
+    pub bring_up: bool,
 }
 
 /// What was done.
@@ -75,29 +78,50 @@ pub fn apply(sys: &System, plan: &Plan<'_>) -> Result<Applied> {
     let config = match &plan.decision.outcome {
         Outcome::Use(config) => config,
         Outcome::Disabled | Outcome::Nothing => {
-            info!(sys, "Not applying network config: {}", plan.decision.why);
+            if let Some(source) = plan.decision.source {
+                debug!(sys, "{}{}", lines::DISABLED, source.word());
+            }
+            info!(sys, "{}", plan.decision.why);
             return Ok(applied);
         }
     };
-    if let Due::NamesOnly(why) = plan.due {
-        debug!(sys, "No network config is written, only links are named: {why}");
-        let nics = nics::read(sys);
-        rename_links(sys, config, &nics, &mut applied)?;
-        return Ok(applied);
-    }
-    let Due::Now(why) = plan.due else { return Ok(applied) };
-    info!(sys, "Applying network config: {}; {why}", plan.decision.why);
+    let why = match plan.due {
+        Due::NamesOnly(why) => {
+            debug!(sys, "{}", lines::NOT_APPLIED);
+            debug!(sys, "only links are named: {why}");
+            let wanted = rename::wanted(config);
+            settle(sys, &wanted);
+            let nics = nics::read(sys);
+            let missing = rename::missing(&wanted, &nics);
+            let errors: Vec<String> = missing.into_iter().map(rename::not_present).collect();
+            if !errors.is_empty() {
+                let errors = lines::list(errors.iter().map(String::as_str));
+                warning!(sys, "{}{} due to errors: {errors}", lines::NOT_RENAMED, rename::shown(&wanted));
+            }
+            rename_links(sys, config, &nics, &mut applied);
+            return Ok(applied);
+        }
+        Due::Now(why) | Due::Event(why) => why,
+    };
+    info!(sys, "{}; {why}", plan.decision.why);
     if let Some(dir) = plan.instance_dir {
-        keep(sys, config, dir, plan.run_dir)?;
+        keep_copy(sys, config, dir, plan.run_dir, &mut applied);
     }
     let (nics, missing) = wait_for(sys, config, plan.wait);
     if let Some(missing) = missing {
         applied.errors.push(missing);
     }
-    rename_links(sys, config, &nics, &mut applied)?;
+    settle(sys, &rename::wanted(config));
+    rename_links(sys, config, &nics, &mut applied);
     let nics = if applied.renamed.is_empty() { nics } else { nics::read(sys) };
     let known = nics::known(&nics);
-    let renderer = render::choose(sys, plan.renderers).map_err(system::Error::new)?;
+    let source = plan.decision.source.map_or("", |source| source.word());
+    let bring_up = if plan.bring_up { "True" } else { "False" };
+    info!(sys, "{}{source} bringup={bring_up}: {}", lines::APPLYING, lines::shown(config));
+    let renderer = render::choose(sys, plan.renderers)
+        .map_err(|e| system::Error::new(format!("{}{e}", lines::BROKEN)))?;
+    let priority = plan.renderers.map_or("None".into(), |l| lines::list(l.iter().map(String::as_str)));
+    debug!(sys, "{}'{}' from priority list: {priority}", lines::RENDERER, renderer.name);
     let target = Target::of(plan.distro).on(sys);
     let mut rendered = render::render(config, renderer, &target, &known).map_err(system::Error::new)?;
     let record_path = format!("{}/{RECORD}", plan.data_dir);
@@ -132,23 +156,40 @@ pub fn apply(sys: &System, plan: &Plan<'_>) -> Result<Applied> {
         info!(sys, "{text}");
     }
     applied.renderer = Some(renderer.name);
-    let files = keep_edited(sys, rendered.files, &record, plan.is_new, &mut applied)?;
+    let files = keep_edited(sys, rendered.files, &record, plan, &mut applied);
     files.iter().for_each(|file| record.about_to_write(&file.path, file.content.as_bytes()));
-    note(sys, &record, &record_path);
-    applied.files = write(sys, renderer, &files)?;
-    files.iter().for_each(|file| record.wrote(&file.path, file.content.as_bytes()));
-    note(sys, &record, &record_path);
+    note(sys, &record, &record_path, &mut applied);
+    let written = write(sys, renderer, &files, plan.is_new, &mut applied);
+    applied.files = written?;
+    for (path, _) in &applied.files {
+        if let Some(file) = files.iter().find(|file| file.path == *path) {
+            record.wrote(path, file.content.as_bytes());
+        }
+    }
+    note(sys, &record, &record_path, &mut applied);
     let marker = format!("{}/{APPLIED_MARKER}", plan.run_dir);
     let now = sys.clock().wall().as_secs_f64();
-    sys.write(marker, format!("{}: {now}\n", std::process::id()), Write::default())?;
+    let marked = sys.write(marker, format!("{}: {now}\n", std::process::id()), Write::default());
+    survive(sys, marked, &mut applied);
     Ok(applied)
 }
 
-/// Without a record an edit goes unnoticed; without its files the machine has no network.
-fn note(sys: &System, record: &Record, path: &str) {
-    if let Err(e) = record.write(sys, path) {
+/// Logs a failure that costs the machine no network.
+fn survive<T>(sys: &System, result: Result<T>, applied: &mut Applied) {
+    if let Err(e) = result {
         warning!(sys, "{e}");
+        applied.problems.push(e.to_string());
     }
+}
+
+/// Without a record an edit goes unnoticed; without its files the machine has no network. An outdated record is worse
+/// than none: our own files would look edited.
+fn note(sys: &System, record: &Record, path: &str, applied: &mut Applied) {
+    let written = record.write(sys, path);
+    if written.is_err() {
+        survive(sys, sys.remove(path), applied);
+    }
+    survive(sys, written, applied);
 }
 
 /// A configuration of which a part cannot be used does not push out a whole one that the same instance has.
@@ -158,27 +199,33 @@ fn broken(parsed: &parse::Parsed) -> system::Error {
     system::Error::new(format!("{said}; the files of the configuration before it stay as they are"))
 }
 
-/// The files that are to be written. One that somebody edited since we wrote it stays for the same instance; a new
-/// instance needs its own, so there the edited one is kept beside it.
+/// The files that are to be written. One that was edited since it was written stays for the same instance, unless an
+/// event asks for the configuration; for an event and for a new instance it is overwritten, and kept beside.
 fn keep_edited(
     sys: &System,
     files: Vec<File>,
     record: &Record,
-    is_new: bool,
+    plan: &Plan<'_>,
     applied: &mut Applied,
-) -> Result<Vec<File>> {
+) -> Vec<File> {
+    let is_asked = plan.is_new || plan.due.is_event();
     let mut to_write = Vec::with_capacity(files.len());
     for file in files {
         let there = sys.read(&file.path).ok();
         let path = &file.path;
-        match record.fate(path, there.as_deref(), file.content.as_bytes(), is_new) {
+        match record.fate(path, there.as_deref(), file.content.as_bytes(), is_asked) {
             Fate::Write => to_write.push(file),
             Fate::WriteAndKeepOther => {
                 let content = there.unwrap_or_default();
                 let place = record::kept_as(path, &content);
-                sys.write(&place, &content, how(sys, &file))?;
-                warning!(sys, "{path} was edited, and this is a new instance: it is kept as {place}");
-                applied.kept.push(place);
+                let why = if plan.is_new { "this is a new instance" } else { "an event asks for it" };
+                match sys.write(&place, &content, how(sys, &file)) {
+                    Ok(_) => {
+                        warning!(sys, "{path} was edited; {why}: it is overwritten, and kept as {place}");
+                        applied.kept.push(place);
+                    }
+                    failed => survive(sys, failed, applied),
+                }
                 to_write.push(file);
             }
             fate @ (Fate::Keep | Fate::KeepOutdated) => {
@@ -196,17 +243,42 @@ fn keep_edited(
             }
         }
     }
-    Ok(to_write)
+    to_write
+}
+
+/// What was at a file's place before it was written.
+enum Before {
+    Nothing,
+    Content(Vec<u8>),
+    /// Something that cannot be read, which is no reason to remove it.
+    Unreadable,
 }
 
 /// Writes the files all or none: what was there comes back when one cannot be written or the network service
-/// refuses them.
-fn write(sys: &System, renderer: &Renderer, files: &[File]) -> Result<Vec<(String, Change)>> {
+/// refuses them. One that the network can do without (see [`File::aside`]) is written after the others, and its failure
+/// is a warning.
+fn write(
+    sys: &System,
+    renderer: &Renderer,
+    files: &[File],
+    is_new: bool,
+    applied: &mut Applied,
+) -> Result<Vec<(String, Change)>> {
     let mut changes = Vec::with_capacity(files.len());
     let mut earlier = Vec::with_capacity(files.len());
-    for file in files {
-        earlier.push((file, sys.read(&file.path).ok()));
-        match sys.write(&file.path, &file.content, how(sys, file)) {
+    let put = |file: &File| {
+        let how = how(sys, file);
+        // A new instance's boot removes its note that the network is due once they are there.
+        sys.write(&file.path, &file.content, if is_new { how.durable() } else { how })
+    };
+    for file in files.iter().filter(|file| !file.aside) {
+        let before = match sys.read(&file.path) {
+            Ok(content) => Before::Content(content),
+            Err(e) if e.is_absent() => Before::Nothing,
+            Err(_) => Before::Unreadable,
+        };
+        earlier.push((file, before));
+        match put(file) {
             Ok(change) => changes.push((file.path.clone(), change)),
             Err(error) => {
                 restore(sys, &earlier, true);
@@ -214,12 +286,24 @@ fn write(sys: &System, renderer: &Renderer, files: &[File]) -> Result<Vec<(Strin
             }
         }
     }
+    for file in files.iter().filter(|file| file.aside) {
+        // What others wrote there is part of the content: unread it would be lost.
+        let readable = match sys.read(&file.path) {
+            Err(e) if !e.is_absent() => Err(e),
+            _ => Ok(()),
+        };
+        match readable.and_then(|()| put(file)) {
+            Ok(change) => changes.push((file.path.clone(), change)),
+            failed => survive(sys, failed, applied),
+        }
+    }
+    // What was not finished for a new instance may be there already, and the service not know of it.
     if let Some(after) = renderer.after
-        && changes.iter().any(|(_, change)| *change != Change::Unchanged)
+        && (is_new || changes.iter().any(|(_, change)| *change != Change::Unchanged))
         && let Err(error) = after(sys)
     {
         // Without an earlier configuration the new one, bad as it may be, is better than none.
-        if earlier.iter().any(|(_, before)| before.is_some()) {
+        if earlier.iter().any(|(_, before)| matches!(before, Before::Content(_))) {
             restore(sys, &earlier, false);
             if let Err(e) = after(sys) {
                 warning!(sys, "{e}");
@@ -231,12 +315,12 @@ fn write(sys: &System, renderer: &Renderer, files: &[File]) -> Result<Vec<(Strin
 }
 
 /// Puts back what the files held before; those that were not there go if that is asked for.
-fn restore(sys: &System, earlier: &[(&File, Option<Vec<u8>>)], remove_new: bool) {
+fn restore(sys: &System, earlier: &[(&File, Before)], remove_new: bool) {
     for (file, before) in earlier {
         let restored = match before {
-            Some(content) => sys.write(&file.path, content, how(sys, file)).map(drop),
-            None if remove_new => sys.remove(&file.path).map(drop),
-            None => Ok(()),
+            Before::Content(content) => sys.write(&file.path, content, how(sys, file)).map(drop),
+            Before::Nothing if remove_new => sys.remove(&file.path).map(drop),
+            Before::Nothing | Before::Unreadable => Ok(()),
         };
         if let Err(e) = restored {
             warning!(sys, "{e}");
@@ -260,12 +344,11 @@ pub fn how(sys: &System, file: &File) -> Write {
     }
 }
 
-/// Keeps the mapping as applied, for `query`, `schema --system` and people.
-fn keep(sys: &System, config: &Node, instance_dir: &str, run_dir: &str) -> Result<()> {
+/// Keeps the mapping as applied, for `query`, `schema --system` and people. No network depends on it.
+fn keep_copy(sys: &System, config: &Node, instance_dir: &str, run_dir: &str, applied: &mut Applied) {
     let path = format!("{instance_dir}/network-config.json");
-    sys.write(&path, state::json_text(config, 1), Write::secret())?;
-    sys.link(&path, format!("{run_dir}/network-config.json"))?;
-    Ok(())
+    survive(sys, sys.write(&path, state::json_text(config, 1), Write::secret()), applied);
+    survive(sys, sys.link(&path, format!("{run_dir}/network-config.json")), applied);
 }
 
 /// Waits until every NIC that the configuration names by its address is there; what is missing is said, and the
@@ -276,6 +359,15 @@ fn wait_for(sys: &System, config: &Node, most: Duration) -> (Vec<Nic>, Option<St
     let deadline = Deadline::after(most);
     let mut quiet = Duration::ZERO;
     let pause = Duration::from_millis(50);
+    let macs = |nics: &[Nic]| {
+        let missing = rename::missing(&wanted, nics);
+        lines::set(missing.iter().map(|w| w.mac.as_str()))
+    };
+    if rename::missing(&wanted, &nics).is_empty() {
+        debug!(sys, "{}", lines::ALL_PRESENT);
+        return (nics, None);
+    }
+    debug!(sys, "{}{}", lines::WAITING, macs(&nics));
     while !rename::missing(&wanted, &nics).is_empty() && sys.is_live() && !deadline.is_over() && quiet < GRACE
     {
         sys.clock().sleep(pause.min(deadline.left()));
@@ -284,32 +376,46 @@ fn wait_for(sys: &System, config: &Node, most: Duration) -> (Vec<Nic>, Option<St
     }
     let missing: Vec<String> =
         rename::missing(&wanted, &nics).iter().map(|w| format!("{} ({})", w.mac, w.name)).collect();
-    let said = format!("not all configured network devices are present: {}", missing.join(", "));
-    (nics, (!missing.is_empty()).then_some(said))
+    if missing.is_empty() {
+        debug!(sys, "{}", lines::ALL_PRESENT);
+        return (nics, None);
+    }
+    let said = format!("{}{}: {}", lines::MISSING, macs(&nics), missing.join(", "));
+    (nics, Some(said))
+}
+
+/// Waits for udev, where a link may need another name: it names links too.
+fn settle(sys: &System, wanted: &[rename::Wanted]) {
+    if !wanted.is_empty() && sys.is_live() && !sys.settle_udev(USUAL_WAIT) {
+        warning!(sys, "udev is still busy after {} s: links are renamed all the same", USUAL_WAIT.as_secs());
+    }
 }
 
 /// Renames what needs it. A twin address or a busy link is said and survived.
-fn rename_links(sys: &System, config: &Node, nics: &[Nic], applied: &mut Applied) -> Result<()> {
+fn rename_links(sys: &System, config: &Node, nics: &[Nic], applied: &mut Applied) {
     let wanted = rename::wanted(config);
+    debug!(sys, "{}{}", lines::NAMES, lines::shown(config));
     if wanted.is_empty() {
-        return Ok(());
-    }
-    if sys.is_live() && !sys.settle_udev(USUAL_WAIT) {
-        warning!(sys, "udev is still busy after {} s: links are renamed all the same", USUAL_WAIT.as_secs());
+        debug!(sys, "{}", lines::NO_NAMES);
+        return;
     }
     let counted = match nics::configurable(nics) {
         Ok(counted) => counted,
         Err(message) => {
             warning!(sys, "No network link is renamed: {message}");
             applied.problems.push(message);
-            return Ok(());
+            return;
         }
     };
-    let plan = rename::plan(&wanted, &rename::present(sys, &counted)?);
-    let (renamed, problems) = rename::apply(sys, &plan);
+    let present = match rename::present(sys, &counted) {
+        Ok(present) => present,
+        // The files say the same names to the network service.
+        failed => return survive(sys, failed, applied),
+    };
+    let plan = rename::plan(&wanted, &present);
+    let (renamed, problems) = rename::apply(sys, &wanted, &plan);
     applied.renamed = renamed;
     applied.problems.extend(problems);
-    Ok(())
 }
 
 /// A datasource's configuration in whatever format as one of version 1 or 2. A format that names NICs by their
@@ -410,6 +516,7 @@ mod tests {
             data_dir: "/var/lib/cloud/data",
             is_new: false,
             wait: Duration::ZERO,
+            bring_up: false,
         }
     }
 
@@ -510,6 +617,79 @@ mod tests {
         assert_eq!(sys.list(folder).unwrap(), ["10-cloud-init-eth0.network", "10-cloud-init-eth2.network"]);
     }
 
+    /// Copies, links, marks and what the network can do without: an error there costs none of the real files.
+    #[test]
+    fn an_error_beside_the_files_costs_no_network() {
+        let unit = "/etc/systemd/network/10-cloud-init-eth0.network";
+        let config = decision("version: 2\nethernets: {eth0: {dhcp4: true}}\n");
+        for blocked in [
+            "/var/lib/cloud/instances/i/network-config.json",
+            "/run/cloud-init/network-config.json",
+            "/var/lib/cloud/data/network-files.json",
+            "/run/cloud-init/sem/apply_network_config.once",
+        ] {
+            let (sys, _top) = sandbox();
+            with_networkd(&sys);
+            sys.make_dir(format!("{blocked}/x"), 0o755).unwrap();
+            let applied = apply(&sys, &Plan { is_new: true, ..plan(&config) }).unwrap();
+            assert!(sys.is_file(unit), "{blocked}");
+            assert!(applied.problems.iter().any(|p| p.contains(blocked)), "{:?}", applied.problems);
+            assert!(applied.errors.is_empty() && !sys.log().noticed().is_empty(), "{blocked}");
+        }
+    }
+
+    #[test]
+    fn files_that_the_network_can_do_without() {
+        let rhel = |sys: &System| {
+            for path in [
+                "/usr/sbin/ifup",
+                "/usr/sbin/ifdown",
+                "/etc/sysconfig/network-scripts/network-functions",
+            ] {
+                sys.write(path, "", Write::mode(0o755)).unwrap();
+            }
+            sys.write("/etc/os-release", "ID=rhel\n", Write::default()).unwrap();
+        };
+        let config = decision(
+            "version: 2\nethernets: {eth0: {addresses: [10.0.0.2/24], nameservers: {addresses: [10.0.0.1]}}}\n",
+        );
+        for blocked in [
+            "/etc/udev/rules.d/70-persistent-net.rules",
+            "/etc/resolv.conf",
+            "/etc/NetworkManager/conf.d/99-cloud-init.conf",
+        ] {
+            let (sys, _top) = sandbox();
+            rhel(&sys);
+            sys.make_dir(blocked, 0o755).unwrap();
+            let applied = apply(&sys, &Plan { distro: "rhel", ..plan(&config) }).unwrap();
+            assert!(sys.is_file("/etc/sysconfig/network-scripts/ifcfg-eth0"), "{blocked}");
+            assert!(applied.problems.iter().any(|p| p.contains(blocked)), "{:?}", applied.problems);
+        }
+        // A real one costs the others, as ever.
+        let (sys, _top) = sandbox();
+        rhel(&sys);
+        sys.make_dir("/etc/sysconfig/network", 0o755).unwrap();
+        assert!(apply(&sys, &Plan { distro: "rhel", ..plan(&config) }).is_err());
+        assert!(!sys.exists("/etc/sysconfig/network-scripts/ifcfg-eth0"));
+    }
+
+    /// A record that could not be written must not make our own files look edited.
+    #[test]
+    fn an_outdated_record_is_removed() {
+        let (sys, _top) = sandbox();
+        with_networkd(&sys);
+        let unit = "/etc/systemd/network/10-cloud-init-eth0.network";
+        let record = "/var/lib/cloud/data/network-files.json";
+        let of = |text: &str| decision(&format!("version: 2\nethernets: {{eth0: {{{text}: true}}}}\n"));
+        apply(&sys, &plan(&of("dhcp4"))).unwrap();
+        sys.remove(record).unwrap();
+        sys.make_dir(record, 0o755).unwrap();
+        apply(&sys, &plan(&of("dhcp6"))).unwrap();
+        sys.remove_tree(record).unwrap();
+        let applied = apply(&sys, &plan(&of("dhcp4"))).unwrap();
+        assert!(applied.kept.is_empty() && sys.read_text(unit).unwrap().contains("DHCP=ipv4"));
+    }
+
     #[test]
     fn edited_files_are_never_lost() {
         let (sys, _top) = sandbox();
@@ -539,6 +719,11 @@ mod tests {
         assert!(applied.kept[0].starts_with("/etc/systemd/network/.10-cloud-init-eth0.network.edited-"));
         // And from then on it is ours again.
         assert!(apply(&sys, &plan(&second)).unwrap().kept.is_empty());
+        // An event asks for the file as the configuration has it, new or not.
+        sys.write(unit, edited, Write::default()).unwrap();
+        let applied = apply(&sys, &Plan { due: Due::Event("test"), ..plan(&second) }).unwrap();
+        assert!(sys.read_text(unit).unwrap().contains("DHCP=ipv6"));
+        assert_eq!(sys.read_text(&applied.kept[0]).unwrap(), edited);
         // Removed is not edited.
         sys.remove(unit).unwrap();
         apply(&sys, &plan(&second)).unwrap();

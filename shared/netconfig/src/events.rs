@@ -24,6 +24,16 @@ impl Event {
         ("hotplug", Event::Hotplug),
     ];
 
+    /// The word that a configuration has for it.
+    pub fn word(self) -> &'static str {
+        Event::WORDS.iter().find(|(_, event)| *event == self).map_or("", |(word, _)| word)
+    }
+
+    /// Its name in the log's list of events.
+    pub fn constant(self) -> String {
+        self.word().to_ascii_uppercase().replace('-', "_")
+    }
+
     pub fn named(word: &str) -> Option<Event> {
         Event::WORDS.iter().find(|(known, _)| *known == word).map(|(_, event)| *event)
     }

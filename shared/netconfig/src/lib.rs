@@ -6,6 +6,7 @@
 //! parse/   version 1 and 2, and formats that become one of them  ──► model   (pure)
 //! render/  model ──► files of netplan, networkd …                            (pure)
 //! nics     which NICs the machine has; rename: which of them need a new name (pure, facts from sysfs)
+//! log_lines what the log says in words that others look for                (pure)
 //! record   which files are ours still, and which somebody has edited         (pure)
 //! apply    the effects: links renamed, files written, the network service told
 //! ```
@@ -16,6 +17,7 @@ pub mod activate;
 pub mod apply;
 pub mod events;
 pub mod gather;
+pub mod log_lines;
 pub mod model;
 pub mod nics;
 pub mod parse;

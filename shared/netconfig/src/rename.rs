@@ -4,8 +4,9 @@
 use std::collections::HashMap;
 
 use config::{Map, Node};
-use system::{LinkAddress, System, warning};
+use system::{LinkAddress, System, debug, warning};
 
+use crate::log_lines as lines;
 use crate::nics::Nic;
 use crate::parse;
 
@@ -84,6 +85,34 @@ pub fn wanted(config: &Node) -> Vec<Wanted> {
 /// The wanted addresses that no NIC has (yet).
 pub fn missing<'a>(wanted: &'a [Wanted], nics: &[Nic]) -> Vec<&'a Wanted> {
     wanted.iter().filter(|w| !nics.iter().any(|n| n.mac == w.mac)).collect()
+}
+
+/// That a wanted address is no NIC's.
+pub fn not_present(wanted: &Wanted) -> String {
+    format!("[nic not present] Cannot rename mac={} to {}, not available.", wanted.mac, wanted.name)
+}
+
+/// What is wanted, as the log has it: `[['MAC', 'NAME', 'DRIVER', 'ID'], …]`.
+pub fn shown(wanted: &[Wanted]) -> String {
+    let text = |text: &Option<String>| text.as_deref().map_or(Node::null(), Node::from);
+    let one = |w: &Wanted| {
+        let fields = [Node::from(&*w.mac), Node::from(&*w.name), text(&w.driver), text(&w.device_id)];
+        Node::from(fields.to_vec())
+    };
+    lines::shown(&Node::from(wanted.iter().map(one).collect::<Vec<Node>>()))
+}
+
+/// The steps as the log has them.
+fn ops(steps: &[Step]) -> String {
+    let one = |step: &Step| {
+        let words = match step {
+            Step::Down(name) => vec!["down", name],
+            Step::Rename(from, to) => vec!["rename", from, to],
+            Step::Up(name) => vec!["up", name],
+        };
+        lines::list(words).replace('[', "(").replace(']', ")")
+    };
+    format!("[{}]", steps.iter().map(one).collect::<Vec<_>>().join(", "))
 }
 
 /// The steps that give every wanted link its name.
@@ -193,7 +222,7 @@ pub fn present(sys: &System, nics: &[&Nic]) -> system::Result<Vec<Present>> {
 }
 
 /// Takes the steps. What fails is said and the rest goes on; the links that got their name.
-pub fn apply(sys: &System, plan: &Plan) -> (Vec<(String, String)>, Vec<String>) {
+pub fn apply(sys: &System, wanted: &[Wanted], plan: &Plan) -> (Vec<(String, String)>, Vec<String>) {
     let mut renamed = Vec::new();
     let mut problems = plan.problems.clone();
     for step in &plan.steps {
@@ -208,8 +237,15 @@ pub fn apply(sys: &System, plan: &Plan) -> (Vec<(String, String)>, Vec<String>) 
             problems.push(e.to_string());
         }
     }
+    let asked = shown(wanted);
+    if !plan.steps.is_empty() {
+        debug!(sys, "{}{asked} with ops {}", lines::RENAMED, ops(&plan.steps));
+    } else if problems.is_empty() {
+        debug!(sys, "{}{asked}", lines::NO_RENAMES);
+    }
     if !problems.is_empty() {
-        warning!(sys, "Not all network links have the names that are configured: {}", problems.join("; "));
+        let errors = lines::list(problems.iter().map(String::as_str));
+        warning!(sys, "{}{asked} due to errors: {errors}", lines::NOT_RENAMED);
     }
     (renamed, problems)
 }

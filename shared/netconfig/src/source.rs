@@ -3,6 +3,7 @@
 
 use config::Node;
 
+use crate::log_lines as lines;
 use crate::parse;
 
 /// Where a configuration comes from.
@@ -35,8 +36,8 @@ pub const USUAL_ORDER: &[Source] =
 /// Everything that a decision hangs on. Configurations as they are, with or without `network` around them.
 #[derive(Debug, Default)]
 pub struct Inputs {
-    /// `data/upgraded-network` is there: the machine's networking is somebody else's.
-    pub frozen: bool,
+    /// The path of `data/upgraded-network`, if it is there: the machine's networking is somebody else's.
+    pub frozen: Option<String>,
     /// The datasource's order; [`USUAL_ORDER`] without one.
     pub order: Option<Vec<Source>>,
     pub command_line: Option<Node>,
@@ -68,8 +69,8 @@ pub struct Decision {
 /// Which configuration applies.
 pub fn decide(inputs: &Inputs) -> Decision {
     let mut warnings = Vec::new();
-    if inputs.frozen {
-        let why = "the marker upgraded-network is there: networking stays as it is".to_string();
+    if let Some(marker) = &inputs.frozen {
+        let why = format!("{}{marker}", lines::IS_DISABLED);
         return Decision { source: None, outcome: Outcome::Disabled, why, warnings };
     }
     for source in inputs.order.as_deref().unwrap_or(USUAL_ORDER) {
@@ -84,7 +85,7 @@ pub fn decide(inputs: &Inputs) -> Decision {
         let config = parse::unwrap(given);
         let word = source.word();
         if parse::is_disabled(given) {
-            let why = format!("{word} says that no network is to be configured");
+            let why = format!("{}{word}", lines::IS_DISABLED);
             return Decision { source: Some(*source), outcome: Outcome::Disabled, why, warnings };
         }
         if config.is_falsy() {
@@ -98,7 +99,7 @@ pub fn decide(inputs: &Inputs) -> Decision {
     }
     // Perhaps somebody meant `config: disabled`.
     if inputs.system.as_ref().is_some_and(|n| n.get("network").is_none() && n.is_falsy()) {
-        warnings.push("the network configuration of system_cfg is empty: nobody else has one either".into());
+        warnings.push(format!("{}: that of system_cfg is empty, and no other source has one", lines::EMPTY));
     }
     let why = "no source has a network config, and there is no NIC to fall back on".into();
     Decision { source: None, outcome: Outcome::Nothing, why, warnings }
@@ -129,15 +130,23 @@ pub struct Moment {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Due {
     Now(&'static str),
+    /// As [`Due::Now`], because an event (a boot, a NIC that came) asks for the configuration as it is now.
+    Event(&'static str),
     NamesOnly(&'static str),
+}
+
+impl Due {
+    pub fn is_event(self) -> bool {
+        matches!(self, Due::Event(_))
+    }
 }
 
 pub fn due(moment: &Moment) -> Due {
     match moment {
         Moment { has_datasource: false, .. } => Due::Now("there is no datasource"),
         Moment { new_instance: true, .. } => Due::Now("the instance is new"),
-        Moment { on_boot: true, applied: false, .. } => Due::Now("the event boot is enabled"),
-        Moment { on_boot_legacy: true, .. } => Due::Now("the event boot-legacy is enabled"),
+        Moment { on_boot: true, applied: false, .. } => Due::Event("the event boot is enabled"),
+        Moment { on_boot_legacy: true, .. } => Due::Event("the event boot-legacy is enabled"),
         Moment { on_boot: true, applied: true, .. } => Due::NamesOnly("it was applied in this boot already"),
         _ => Due::NamesOnly("the instance is not new and no event asks for it"),
     }
@@ -193,7 +202,7 @@ mod tests {
         for (name, inputs, source, outcome, warnings) in [
             (
                 "frozen",
-                Inputs { frozen: true, system: Some(v2.clone()), ..base() },
+                Inputs { frozen: Some("/x".into()), system: Some(v2.clone()), ..base() },
                 None,
                 Outcome::Disabled,
                 0,
@@ -282,7 +291,7 @@ mod tests {
             (Moment { on_boot: true, applied: true, ..base }, false),
             (Moment { on_boot_legacy: true, applied: true, ..base }, true),
         ] {
-            assert_eq!(matches!(due(&moment), Due::Now(_)), now, "{moment:?}");
+            assert_eq!(!matches!(due(&moment), Due::NamesOnly(_)), now, "{moment:?}");
         }
     }
 

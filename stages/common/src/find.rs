@@ -81,7 +81,7 @@ impl Stage {
     fn is_wanted_anew(&self, instance: &Instance) -> bool {
         [Event::Boot, Event::BootLegacy]
             .into_iter()
-            .any(|event| self.event_is_on(&instance.datasource, event))
+            .any(|event| self.event_is_on(instance, event))
     }
 
     fn cached(&mut self, instance: Instance) -> Found {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use config::Node;
 use datasource::{Search, datasource};
-use modules::install_hotplug::{is_on, switch_on};
+use modules::install_hotplug::{is_on, is_switched_on, switch_on};
 use netconfig::events::Event;
 use netconfig::{Due, Outcome, bring_up, decide, nics, parse};
 use state::{Cached, Instance, Status, write_instance_data};
@@ -51,34 +51,40 @@ impl Stage {
     /// By the user, by an operator, or because the datasource has it so.
     fn hotplug_is_on(&self, instance: &Instance) -> bool {
         is_on(&self.sys, &self.layout, &self.settings.merged)
-            || self.event_is_on(&instance.datasource, Event::Hotplug)
+            || self.event_is_on(instance, Event::Hotplug)
     }
 
     /// For the module that tells udev.
     pub(crate) fn hotplug_of(&self, instance: &Instance) -> modules::Hotplug {
         modules::Hotplug {
-            wanted: self.event_is_on(&instance.datasource, Event::Hotplug),
+            wanted: self.event_is_on(instance, Event::Hotplug),
             only: datasource::events(&instance.datasource).map(|e| e.hotplug_only).unwrap_or_default(),
         }
     }
 
     fn query_hotplug(&mut self, instance: Option<&Instance>) {
+        self.log_call("query", None, None);
         let Some(instance) = instance else {
-            return self.fail("no datasource is known yet, so hotplug is neither enabled nor disabled");
+            let message = "Unable to determine hotplug state. No datasource detected";
+            println!("{message}");
+            return self.count_error(message.into());
         };
         println!("{}", if self.hotplug_is_on(instance) { "enabled" } else { "disabled" });
     }
 
     fn enable_hotplug(&mut self, instance: Option<&Instance>) {
+        self.log_call("enable", None, None);
         let Some(instance) = instance else {
             return self.fail("no datasource is known yet: hotplug cannot be enabled");
         };
         let served = datasource::events(&instance.datasource).map(|e| e.served).unwrap_or_default();
         if !served.contains(&"hotplug") {
+            eprintln!("hotplug not supported for event of net");
             return self.fail(format!("the datasource {} does not support hotplug", instance.datasource));
         }
-        if self.hotplug_is_on(instance) {
-            println!("hotplug of network devices is enabled already");
+        if is_switched_on(&self.sys, &self.layout) {
+            eprintln!("Not installing hotplug for event of type net. Reason: Already done.");
+            println!("Enabled cloud-init hotplug for subsystem=net");
             return;
         }
         match switch_on(&self.sys, &self.layout, self.hotplug_of(instance).only) {
@@ -114,12 +120,20 @@ impl Stage {
         if !is_name || path.split('/').any(|part| part == "..") {
             return self.fail(format!("hotplug: {path} is no device's path"));
         }
+        self.log_call("handle", Some(action), Some(path));
         info!(self.sys, "hotplug: {action} of {name}");
+        debug!(self.sys, "Fetching datasource");
         let Some(instance) = instance else {
             return self.note_hotplug(&name, Some("no datasource is known".into()));
         };
+        self.log_events(&instance, &[Event::Hotplug]);
+        let served = datasource::events(&instance.datasource).map(|e| e.served).unwrap_or_default();
+        if !served.contains(&"hotplug") {
+            debug!(self.sys, "hotplug not supported for event of type net");
+            return;
+        }
         if !self.hotplug_is_on(&instance) {
-            debug!(self.sys, "hotplug: not enabled, {name} is left alone");
+            debug!(self.sys, "hotplug not enabled for event of type net: {name} is left alone");
             return;
         }
         if action != "add" {
@@ -129,27 +143,45 @@ impl Stage {
         let seconds = self.settings.merged.at_path(&["timeouts", "hotplug"]).and_then(Node::as_int);
         let time = seconds.and_then(|s| u64::try_from(s).ok()).map_or(TIME, Duration::from_secs);
         let deadline = Deadline::after(time);
+        debug!(self.sys, "Creating net event handler");
         let mut pauses = PAUSES.into_iter().map(Duration::from_secs);
+        let mut attempt = 0;
         let failure = loop {
+            debug!(self.sys, "subsystem=net update attempt {attempt}/{}", PAUSES.len() + 1);
+            attempt += 1;
             let failure = match self.configure_nic(&instance, path, &name) {
                 Ok(()) => break None,
                 Err(e) => e,
             };
+            debug!(self.sys, "Exception while processing hotplug event. {failure}");
             match pauses.next().filter(|pause| deadline.left() > *pause) {
                 Some(pause) => {
-                    debug!(self.sys, "hotplug: {failure}; another look in {} s", pause.as_secs());
+                    debug!(self.sys, "hotplug: another attempt in {} s", pause.as_secs());
                     self.sys.clock().sleep(pause);
                 }
                 None => break Some(failure.to_string()),
             }
         };
         self.note_hotplug(&name, failure);
+        debug!(self.sys, "Exiting hotplug handler");
+    }
+
+    /// Logs what was asked for, in the words that cloud-init's own tests look for.
+    fn log_call(&self, what: &str, action: Option<&str>, path: Option<&str>) {
+        let [action, path] = [action, path].map(|word| word.unwrap_or("None"));
+        debug!(
+            self.sys,
+            "hotplug-hook called with the following arguments: {{hotplug_action: {what}, subsystem: net, udevaction: \
+             {action}, devpath: {path}}}"
+        );
     }
 
     /// One look at what the datasource has for the NIC now.
     fn configure_nic(&mut self, instance: &Instance, path: &str, name: &str) -> Result<()> {
         let mac = self.sys.read_text(format!("/sys{path}/address"))?.trim().to_ascii_lowercase();
+        debug!(self.sys, "Refreshing metadata");
         let found = self.read_again(instance)?;
+        debug!(self.sys, "Detecting device in updated metadata");
         let decision = decide(&self.network_inputs(Some(&found)));
         let Outcome::Use(config) = &decision.outcome else {
             info!(self.sys, "hotplug: {name} is left alone: {}", decision.why);
@@ -160,15 +192,14 @@ impl Stage {
             link.mac.as_deref() == Some(mac.as_str()) || (link.mac.is_none() && link.name == name)
         });
         let Some(link) = link else {
-            return Err(Error::new(format!("the network configuration has nothing for {name} ({mac})")));
+            return Err(Error::new(format!("Failed to detect {mac} in updated metadata: nothing for {name}")));
         };
+        debug!(self.sys, "Applying config change");
         // The link has the name that the kernel or udev gave it: there is nothing to wait for.
-        let due = Due::Now("a NIC was plugged in");
-        let writing = Writing { due, has_instance: true, is_new: false, wait: Duration::ZERO };
+        let due = Due::Event("a NIC was plugged in");
+        let writing =
+            Writing { due, has_instance: true, is_new: false, wait: Duration::ZERO, bring_up: false };
         let applied = self.write_network(&decision, &writing)?;
-        if !applied.kept.is_empty() {
-            warning!(self.sys, "hotplug: {} has been edited and stays as it is", applied.kept.join(", "));
-        }
         if let Some(error) = applied.errors.into_iter().next() {
             return Err(Error::new(error));
         }
@@ -178,6 +209,7 @@ impl Stage {
                 return Err(Error::new(problem));
             }
         }
+        debug!(self.sys, "Updating cache");
         found.store(&self.sys, &self.layout)?;
         let config = self.settings.system.to_json();
         write_instance_data(&self.sys, &self.layout, &found, &platform::platform(&self.sys), &config)

@@ -8,6 +8,7 @@ use config::{Findings, Mark, Node};
 use datasource::{NetworkSource, Nic, Nics, datasource};
 use netconfig::apply::USUAL_WAIT;
 use netconfig::events::{self, Event};
+use netconfig::log_lines as lines;
 use netconfig::{
     Applied, Decision, Due, Inputs, Moment, Outcome, Plan, Source, apply, bring_up, decide, due, fallback,
     from_format, gather, source,
@@ -28,6 +29,8 @@ pub(crate) struct Writing {
     pub is_new: bool,
     /// For links that are not there yet.
     pub wait: Duration,
+    /// Whether the links are brought up afterwards.
+    pub bring_up: bool,
 }
 
 impl Stage {
@@ -35,32 +38,39 @@ impl Stage {
     /// or that asks for it with the event `boot-legacy`: the local stage did it for all others, if it came to its end.
     pub fn apply_network(&mut self, found: Option<&Found>) {
         let note = found.map(|f| self.network_is_due(&f.instance)).filter(|note| self.sys.exists(note));
-        self.apply_due_network(found, note.is_some());
-        if let Some(Err(e)) = note.map(|note| self.sys.remove(note)) {
+        let is_done = self.apply_due_network(found, note.is_some());
+        if let Some(Err(e)) = note.filter(|_| is_done).map(|note| self.sys.remove(note)) {
             self.fail(e.to_string());
         }
     }
 
     /// The note that a new instance's network was not applied yet. Nothing else tells a stage that goes on, or the next
-    /// boot, that the one before it was cut off in between: by then the instance is known.
+    /// boot, that the one before it was cut off in between, or could not write the files: by then the instance is known.
     pub(crate) fn network_is_due(&self, instance: &Instance) -> String {
         format!("{}/network-is-due", self.layout.instance_of(&instance.id))
     }
 
-    fn apply_due_network(&mut self, found: Option<&Found>, was_cut: bool) {
-        let event = |event| found.is_some_and(|f| self.event_is_on(&f.instance.datasource, event));
+    /// Whether nothing is left to be done: an error leaves the network due.
+    fn apply_due_network(&mut self, found: Option<&Found>, was_cut: bool) -> bool {
+        let event = |event| found.is_some_and(|f| self.event_is_on(&f.instance, event));
         let again = self.name == Name::Network && (event(Event::BootLegacy) || self.stands_in());
+        let applied = self.sys.exists(self.layout.run(source::APPLIED_MARKER));
+        let is_new = was_cut || found.is_some_and(|f| f.is_new);
+        if let Some(found) = found.filter(|_| !is_new) {
+            // What was applied in this boot is not asked about again.
+            let asked = [Event::Boot, Event::BootLegacy];
+            self.log_events(&found.instance, if applied { &asked[1..] } else { &asked });
+        }
         if self.name == Name::Network && !again && !was_cut && found.is_none_or(|f| f.is_cached) {
-            return;
+            debug!(self.sys, "{}", lines::NOT_APPLIED);
+            return true;
         }
         self.sys.because(NETWORK, "");
-        for finding in self.user_events().1.iter() {
+        for finding in self.user_events(found.map(|f| &f.instance)).1.iter() {
             warning!(self.sys, "{finding}");
         }
         let decision = self.decide_network(found.map(|f| &f.instance));
         let was_read_anew = found.is_some_and(|f| !f.is_cached);
-        let is_new = was_cut || found.is_some_and(|f| f.is_new);
-        let applied = self.sys.exists(self.layout.run(source::APPLIED_MARKER));
         let moment = Moment {
             has_datasource: found.is_some(),
             new_instance: is_new,
@@ -70,11 +80,21 @@ impl Stage {
             applied,
         };
         self.network_at = self.place_of(&decision, found);
-        let writing = Writing { due: due(&moment), has_instance: found.is_some(), is_new, wait: USUAL_WAIT };
+        let may_bring_up = self.name == Name::Network && self.may_bring_up();
+        let writing = Writing {
+            due: due(&moment),
+            has_instance: found.is_some(),
+            is_new,
+            wait: USUAL_WAIT,
+            bring_up: may_bring_up,
+        };
         match self.write_network(&decision, &writing) {
             Ok(applied) => {
-                if self.name == Name::Network && applied.renderer.is_some() && self.may_bring_up() {
+                if applied.renderer.is_some() && may_bring_up {
+                    debug!(self.sys, "{}", lines::BRINGING_UP);
                     bring_up(&self.sys, &applied.links, self.network_list("activators").as_deref());
+                } else if applied.renderer.is_some() {
+                    debug!(self.sys, "{}", lines::NOT_BRINGING_UP);
                 }
                 for (path, change) in &applied.files {
                     info!(self.sys, "{path}: {change:?}");
@@ -86,8 +106,12 @@ impl Stage {
                 for error in applied.errors {
                     self.fail(error);
                 }
+                true
             }
-            Err(e) => self.fail(format!("applying the network configuration: {e}")),
+            Err(e) => {
+                self.fail(format!("applying the network configuration: {e}"));
+                false
+            }
         }
     }
 
@@ -120,7 +144,7 @@ impl Stage {
         let sys = &self.sys;
         let row = instance.and_then(|i| datasource(&i.datasource));
         Inputs {
-            frozen: sys.exists(self.layout.data("upgraded-network")),
+            frozen: Some(self.layout.data("upgraded-network")).filter(|marker| sys.exists(marker)),
             order: row.map(|row| row.network_order.iter().map(order).collect()),
             command_line: source::from_command_line(&self.command_line)
                 .and_then(|read| read.map_err(|e| warning!(sys, "{e}")).ok()),
@@ -144,6 +168,7 @@ impl Stage {
             data_dir: &self.layout.data(""),
             is_new: of.is_new,
             wait: of.wait,
+            bring_up: of.bring_up,
         };
         apply(&self.sys, &plan)
     }
@@ -203,19 +228,66 @@ impl Stage {
     }
 
     /// The events that the user has set instead of the datasource's own.
-    fn user_events(&self) -> (Option<Vec<Event>>, Findings) {
+    fn user_events(&self, instance: Option<&Instance>) -> (Option<Vec<Event>>, Findings) {
         let mut findings = Findings::default();
-        let events = events::of_user(self.settings.merged.get("updates"), &mut findings);
+        let updates = match instance {
+            Some(instance) => self.updates(instance),
+            None => self.settings.merged.get("updates"),
+        };
+        let events = events::of_user(updates, &mut findings);
         (events, findings)
     }
 
+    /// The setting `updates`. The local stage's settings have nothing of an instance; the events of one that is known to
+    /// be this machine's are its user's all the same, as far as an earlier boot has stored them.
+    fn updates(&self, instance: &Instance) -> Option<&Node> {
+        if self.name != Name::Local {
+            return self.settings.merged.get("updates");
+        }
+        let (id, updates) =
+            self.updates_of_instance.get_or_init(|| (instance.id.clone(), self.stored_updates(instance)));
+        match updates {
+            Some(updates) if *id == instance.id => Some(updates),
+            _ => self.settings.merged.get("updates"),
+        }
+    }
+
+    /// `updates` with what the instance's directory says; `None` where it says nothing of it. Whole settings are only
+    /// read for those that have the word.
+    fn stored_updates(&self, instance: &Instance) -> Option<Node> {
+        let dir = self.layout.instance_of(&instance.id);
+        let names = ["vendor-cloud-config.txt", "vendor2-cloud-config.txt", "cloud-config.txt"];
+        let has_word = |name: &str| {
+            let text = self.sys.read(format!("{dir}/{name}"));
+            text.is_ok_and(|text| text.windows(7).any(|word| word == b"updates"))
+        };
+        if !names.into_iter().any(has_word) && instance.config.get("updates").is_none() {
+            return None;
+        }
+        self.settings_of(instance, dir).merged.get("updates").cloned()
+    }
+
     /// Whether a datasource's network configuration is read and applied again at an event.
-    pub(crate) fn event_is_on(&self, datasource_name: &str, event: Event) -> bool {
-        let Some(of) = datasource::events(datasource_name) else { return false };
+    pub(crate) fn event_is_on(&self, instance: &Instance, event: Event) -> bool {
+        let Some(of) = datasource::events(&instance.datasource) else { return false };
         let named = |words: &[&str]| words.iter().filter_map(|w| Event::named(w)).collect::<Vec<_>>();
-        let of_user = self.user_events().0;
+        let of_user = self.user_events(Some(instance)).0;
         let [usual, served] = [of.usual, of.served].map(named);
         events::is_on(event, of_user.as_deref(), &usual, &served)
+    }
+
+    /// Logs which events are on, and what that means for these.
+    pub(crate) fn log_events(&self, instance: &Instance, asked: &[Event]) {
+        let usual = datasource::events(&instance.datasource).map(|of| of.usual).unwrap_or_default();
+        let usual = || usual.iter().filter_map(|word| Event::named(word)).collect();
+        let on = self.user_events(Some(instance)).0.unwrap_or_else(usual);
+        let shown = |event: &Event| format!("<EventType.{}: '{}'>", event.constant(), event.word());
+        for event in asked {
+            let all = on.iter().map(shown).collect::<Vec<_>>().join(", ");
+            debug!(self.sys, "{}{{<EventScope.NETWORK: 'network'>: {{{all}}}}}", lines::EVENTS);
+            let line = if self.event_is_on(instance, *event) { lines::ALLOWED } else { lines::DENIED };
+            debug!(self.sys, "{line}{}", event.word());
+        }
     }
 }
 

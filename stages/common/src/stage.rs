@@ -82,6 +82,8 @@ pub struct Stage {
     pub(crate) origins: Origins,
     /// Where the network configuration that applies was written.
     pub(crate) network_at: Option<Mark>,
+    /// In the local stage the `updates` of the instance of that id, once they were asked for.
+    pub(crate) updates_of_instance: std::cell::OnceCell<(String, Option<Node>)>,
 }
 
 /// Runs one stage: reads the configuration, opens the log, takes the steps, records how it went. The exit code
@@ -146,6 +148,7 @@ impl Stage {
             stands_in: false,
             origins: Origins::default(),
             network_at: None,
+            updates_of_instance: std::cell::OnceCell::new(),
         };
         stage.origins = Origins::at(stage.layout.run(ORIGINS));
         stage.open(was_undecided);
@@ -256,6 +259,13 @@ impl Stage {
         self.settings =
             load(&self.sys, &self.layout, Name::Final, &self.command_line, &self.args, of_datasource, known);
         self.report_settings();
+    }
+
+    /// The settings as they are with those of an instance, whatever the stage.
+    pub(crate) fn settings_of(&self, instance: &Instance, dir: String) -> Settings {
+        let of_datasource = Some(Node::from_json(&instance.config));
+        let sources = sources(&self.layout, Some(dir), &self.command_line, &self.args, of_datasource);
+        Settings::load(&self.sys, &sources)
     }
 
     /// Notes an error: it is logged, listed in status.json, and counts in the exit code.
@@ -398,17 +408,24 @@ fn load(
     datasource: Option<Node>,
     known: Vec<Known>,
 ) -> Settings {
-    Settings::load_knowing(
-        sys,
-        &Sources {
-            run_dir: layout.run(""),
-            command_line: Some(command_line.to_string()),
-            datasource,
-            instance_dir: (name != Name::Local).then(|| layout.instance("")),
-            environment_file: std::env::var("CLOUD_CFG").ok().filter(|f| !f.is_empty()),
-            files: args.files.clone(),
-            render: None,
-        },
-        known,
-    )
+    let instance_dir = (name != Name::Local).then(|| layout.instance(""));
+    Settings::load_knowing(sys, &sources(layout, instance_dir, command_line, args, datasource), known)
+}
+
+fn sources(
+    layout: &Layout,
+    instance_dir: Option<String>,
+    command_line: &str,
+    args: &Args,
+    datasource: Option<Node>,
+) -> Sources<'static> {
+    Sources {
+        run_dir: layout.run(""),
+        command_line: Some(command_line.to_string()),
+        datasource,
+        instance_dir,
+        environment_file: std::env::var("CLOUD_CFG").ok().filter(|f| !f.is_empty()),
+        files: args.files.clone(),
+        render: None,
+    }
 }

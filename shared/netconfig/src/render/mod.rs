@@ -37,13 +37,24 @@ pub struct File {
     pub keep_mode: bool,
     /// User and group of that name, if the machine has them.
     pub owner: Option<&'static str>,
+    /// The network comes up without it (names for udev, servers in a file that others write too): where it cannot be
+    /// written the other files count all the same.
+    pub aside: bool,
     pub content: String,
 }
 
 impl File {
     /// A file that everybody may read.
     pub fn new(path: &str, content: String) -> File {
-        File { path: path.into(), mode: 0o644, keep_stricter: false, keep_mode: false, owner: None, content }
+        File {
+            path: path.into(),
+            mode: 0o644,
+            keep_stricter: false,
+            keep_mode: false,
+            owner: None,
+            aside: false,
+            content,
+        }
     }
 }
 

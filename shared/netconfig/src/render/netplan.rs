@@ -331,22 +331,29 @@ fn refused_at(stderr: &str) -> Option<&str> {
 /// Removes snapd's default if nobody changed it, has netplan write its backends' files, and applies `set-name`. An error means
 /// that netplan refuses the file.
 pub fn after(sys: &System) -> system::Result<()> {
-    if sys.read_text_if_there(SNAPD)?.is_some_and(|text| text == SNAPDS_OWN) {
+    let default = sys.read_text_if_there(SNAPD).inspect_err(|e| system::warning!(sys, "{e}"));
+    if default.ok().flatten().is_some_and(|text| text == SNAPDS_OWN) {
         debug!(sys, "removing snapd's default {SNAPD} and what netplan made of it");
         for path in std::iter::once(&SNAPD).chain(SNAPD_MADE) {
-            sys.remove(path)?;
+            if let Err(e) = sys.remove(path) {
+                system::warning!(sys, "{e}");
+            }
         }
     }
     if !sys.is_live() {
         return Ok(());
     }
-    let finished = sys.run(&Command::new(["netplan", "generate"]).accept_all())?;
-    if finished.code != 0 {
-        if let Some(place) = refused_at(&String::from_utf8_lossy(&finished.stderr)) {
-            return Err(system::Error::new(format!("netplan refuses the configuration: {place}")));
+    match sys.run(&Command::new(["netplan", "generate"]).accept_all()) {
+        Ok(finished) if finished.code != 0 => {
+            if let Some(place) = refused_at(&String::from_utf8_lossy(&finished.stderr)) {
+                return Err(system::Error::new(format!("netplan refuses the configuration: {place}")));
+            }
+            // No fault of the file (systemd could not be told, say): netplan reads it again at the next reload.
+            system::warning!(sys, "netplan generate: exit code {}", finished.code);
         }
-        // No fault of the file (systemd could not be told, say): netplan reads it again at the next reload.
-        system::warning!(sys, "netplan generate: exit code {}", finished.code);
+        Ok(_) => {}
+        // Nor is a program that does not start: the file is right until netplan has said otherwise.
+        Err(e) => system::warning!(sys, "{e}"),
     }
     if sys.kernel_command_line().split_whitespace().any(|w| w == "net.ifnames=0") {
         debug!(sys, "predictable interface names are off: udev is not asked to set names");
@@ -356,7 +363,7 @@ pub fn after(sys: &System) -> system::Result<()> {
         debug!(sys, "no udevadm: udev is not asked to set names");
         return Ok(());
     }
-    for nic in sys.list("/sys/class/net")? {
+    for nic in sys.list("/sys/class/net").unwrap_or_default() {
         let path = format!("/sys/class/net/{nic}");
         // A NIC that vanishes meanwhile is no reason to give up the rest.
         if sys.is_link(&path)

@@ -127,8 +127,8 @@ pub fn render(model: &Model, target: &Target) -> Files {
         if too_many {
             done.remark("resolv.conf holds 6 search domains of 256 letters in all: the others are left out");
         }
-        done.files.push(File::new(resolv_conf::PATH, content));
-        done.files.push(File::new(NO_DNS, format!("{HEADER}[main]\ndns = none\n")));
+        done.files.push(File { aside: true, ..File::new(resolv_conf::PATH, content) });
+        done.files.push(File { aside: true, ..File::new(NO_DNS, format!("{HEADER}[main]\ndns = none\n")) });
     }
     if flavour == Flavour::RedHat {
         done.files.push(File::new(CONTROL, control(model, target.control.as_deref().unwrap_or_default())));

@@ -1,0 +1,161 @@
+//! Log lines of the network that users' scripts and cloud-init's own tests look for: a contract, word for word. Values
+//! follow where a line ends in a blank, `=` or `:`. Lists and maps stand in them as Python prints them, so that the
+//! configuration can be found again as it was; what may be a secret is left out.
+
+use config::{Node, Value};
+
+/// INFO: source, `bringup=True|False: ` and the configuration follow.
+pub const APPLYING: &str = "Applying network configuration from ";
+/// INFO: the source follows.
+pub const IS_DISABLED: &str = "network config is disabled by ";
+/// DEBUG: the source follows.
+pub const DISABLED: &str = "network config disabled by ";
+/// DEBUG: at a boot that writes nothing.
+pub const NOT_APPLIED: &str =
+    "No network config applied. Neither a new instance nor datasource network update allowed";
+/// DEBUG: the configuration follows.
+pub const NAMES: &str = "applying net config names for ";
+/// DEBUG: `{<EventScope.NETWORK: 'network'>: {…}}` follows.
+pub const EVENTS: &str = "Allowed events: ";
+/// DEBUG: the event follows.
+pub const ALLOWED: &str = "Event Allowed: scope=network EventType=";
+/// DEBUG: the event follows.
+pub const DENIED: &str = "Event Denied: scopes=['network'] EventType=";
+/// DEBUG: renderer, `from priority list: ` and the list or None follow.
+pub const RENDERER: &str = "Selected renderer ";
+/// DEBUG: activator, `from priority: ` and the list follow.
+pub const ACTIVATOR: &str = "Using selected activator: ";
+/// DEBUG.
+pub const BRINGING_UP: &str = "Bringing up newly configured network interfaces";
+/// DEBUG.
+pub const NOT_BRINGING_UP: &str = "Not bringing up newly configured network interfaces";
+/// WARNING.
+pub const NO_ACTIVATOR: &str = "No network activator found, not bringing up network interfaces";
+/// ERROR: the reason follows.
+pub const BROKEN: &str = "Unable to render networking. Network config is likely broken: ";
+/// WARNING.
+pub const EMPTY: &str = "Empty network config found";
+/// DEBUG.
+pub const ALL_PRESENT: &str = "net: all expected physical devices present";
+/// DEBUG: the MACs follow.
+pub const WAITING: &str = "net: waiting for expected net devices: ";
+/// ERROR: the MACs follow.
+pub const MISSING: &str = "Not all expected physical devices present: ";
+/// DEBUG.
+pub const NO_NAMES: &str = "no interfaces to rename";
+/// DEBUG: the wanted names follow.
+pub const NO_RENAMES: &str = "no work necessary for renaming of ";
+/// DEBUG: the wanted names, `with ops ` and the steps follow.
+pub const RENAMED: &str = "Renamed ";
+/// WARNING: the wanted names, `due to errors: ` and the errors follow.
+pub const NOT_RENAMED: &str = "Unable to rename interfaces: ";
+
+/// Keys of netplan whose values are secrets, wherever they stand.
+const SECRETS: [&str; 10] = [
+    "password",
+    "client-key-password",
+    "auth",
+    "key",
+    "keys",
+    "private",
+    "shared",
+    "psk",
+    "pin",
+    "passthrough",
+];
+
+/// A configuration larger than this is cut off.
+const MOST: usize = 16 << 10;
+
+/// A configuration as Python prints it, without secrets, cut off when it is large.
+pub fn shown(config: &Node) -> String {
+    let mut text = String::new();
+    put(&mut text, config);
+    if text.len() > MOST {
+        text.truncate(text.floor_char_boundary(MOST));
+        text.push('…');
+    }
+    text
+}
+
+fn put(text: &mut String, node: &Node) {
+    // What is cut off need not be made.
+    if text.len() > MOST {
+        return;
+    }
+    match &node.value {
+        Value::Str(string) => put_quoted(text, string),
+        Value::Null => text.push_str("None"),
+        Value::Seq(items) => {
+            text.push('[');
+            for (i, item) in items.iter().enumerate() {
+                text.push_str(if i > 0 { ", " } else { "" });
+                put(text, item);
+            }
+            text.push(']');
+        }
+        Value::Map(map) => {
+            text.push('{');
+            for (i, (key, value)) in map.iter().enumerate() {
+                text.push_str(if i > 0 { ", " } else { "" });
+                put(text, key);
+                text.push_str(": ");
+                match key.as_str() {
+                    Some(key) if SECRETS.contains(&key) => text.push_str("REDACTED"),
+                    _ => put(text, value),
+                }
+            }
+            text.push('}');
+        }
+        _ => text.push_str(&node.scalar_text().unwrap_or_default()),
+    }
+}
+
+/// A string as Python prints it: no character of it ends the line.
+fn put_quoted(text: &mut String, string: &str) {
+    let quote = if string.contains('\'') && !string.contains('"') { '"' } else { '\'' };
+    text.push(quote);
+    for c in string.chars() {
+        match c {
+            '\n' => text.push_str("\\n"),
+            '\r' => text.push_str("\\r"),
+            '\t' => text.push_str("\\t"),
+            '\\' => text.push_str("\\\\"),
+            c if c == quote => text.extend(['\\', c]),
+            c if c.is_control() => text.push_str(&format!("\\x{:02x}", u32::from(c))),
+            c => text.push(c),
+        }
+    }
+    text.push(quote);
+}
+
+/// A list of texts as Python prints it.
+pub fn list<'a>(items: impl IntoIterator<Item = &'a str>) -> String {
+    shown(&Node::from(items.into_iter().map(Node::from).collect::<Vec<Node>>()))
+}
+
+/// A set of texts as Python prints it.
+pub fn set<'a>(items: impl IntoIterator<Item = &'a str>) -> String {
+    let list = list(items);
+    if list == "[]" { "set()".into() } else { format!("{{{}}}", &list[1..list.len() - 1]) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_python_prints_them() {
+        for (yaml, expected) in [
+            ("{version: 2, a: [1, 'x', true, null, 1.5, \"it's\", \"a\\nb\\u0007\"]}",
+             r#"{'version': 2, 'a': [1, 'x', True, None, 1.5, "it's", 'a\nb\x07']}"#),
+            ("{password: geheim, a: {auth: {password: geheim}}}", "{'password': REDACTED, 'a': {'auth': REDACTED}}"),
+            ("", "None"),
+        ] {
+            assert_eq!(shown(&config::yaml::parse("t", yaml).unwrap().root), expected);
+        }
+        assert_eq!((set([]).as_str(), set(["b", "a"]).as_str()), ("set()", "{'b', 'a'}"));
+        let large = Node::from(vec![Node::from("ä".repeat(100)); 1000]);
+        assert!(shown(&large).len() < MOST + 8 && shown(&large).ends_with('…'));
+    }
+}
