@@ -78,6 +78,9 @@ fn generate(directories: &[String], env: &Env, doors: &Doors) -> ExitCode {
             return ExitCode::from(FAILED);
         }
     };
+    // Given by hand it may be relative.
+    let absolute = std::path::absolute(early).map(|path| path.to_string_lossy().into_owned());
+    let early = absolute.as_ref().unwrap_or(early);
     let mut lines = vec![format!("cloud-init-generator {}", directories.join(" "))];
     let done = identify::run_early(&generator::link(early), env, doors).and_then(|ended| {
         match &ended {

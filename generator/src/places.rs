@@ -16,9 +16,10 @@ pub struct Place {
 }
 
 impl Place {
-    /// A path as it stands, whatever the root.
+    /// A path of this process, whatever the root: a relative one is meant from its working directory.
     pub fn host(path: &str) -> Place {
-        Place { path: path.into(), replaced: true }
+        let absolute = std::path::absolute(path).map(|path| path.to_string_lossy().into_owned());
+        Place { path: absolute.unwrap_or_else(|_| path.into()), replaced: true }
     }
 
     /// A path below the root that no variable replaces.

@@ -57,7 +57,8 @@ struct Record {
 /// Where lines go.
 enum Sink {
     File(File),
-    Stderr,
+    /// Standard error; with a file, standard output and that file instead, as a tee of both streams has it.
+    Stderr(Option<File>),
     Socket(std::os::unix::net::UnixDatagram),
 }
 
@@ -102,7 +103,17 @@ impl Log {
 
     /// Lines of `least` and worse go to standard error from now on.
     pub fn to_stderr(&self, least: Level) {
-        self.add(least, Sink::Stderr);
+        self.add(least, Sink::Stderr(None));
+    }
+
+    /// Sends what goes to standard error through a tee into that file, or to standard error again.
+    pub(crate) fn tee_stderr(&self, file: Option<File>) {
+        let mut inner = self.0.borrow_mut();
+        for (_, sink) in &mut inner.sinks {
+            if let Sink::Stderr(tee) = sink {
+                *tee = file.as_ref().and_then(|file| file.try_clone().ok());
+            }
+        }
     }
 
     /// Lines of `least` and worse go to the system log (`/dev/log`) from now on.
@@ -142,9 +153,15 @@ fn write(sink: &mut Sink, record: &Record) {
         Sink::File(file) => {
             file.write_all(format!("{} - {source}[{}]: {text}\n", log_time(*wall), level.name()).as_bytes())
         }
-        Sink::Stderr => {
+        Sink::Stderr(tee) => {
             let line = format!("{} - {source}[{}]: {text}\n", log_time(*wall), level.name());
-            std::io::stderr().lock().write_all(line.as_bytes())
+            match tee {
+                Some(file) => {
+                    let shown = std::io::stdout().lock().write_all(line.as_bytes());
+                    shown.and(file.write_all(line.as_bytes()))
+                }
+                None => std::io::stderr().lock().write_all(line.as_bytes()),
+            }
         }
         Sink::Socket(socket) => {
             // Facility user (1), as upstream; severities of RFC 5424.

@@ -19,8 +19,14 @@ pub(crate) enum StageOutput {
 }
 
 impl System {
-    /// From now on output goes to the end of `file` too.
+    /// From now on output goes to the end of `file` too, and so do the log's lines for standard error: a tee has both
+    /// streams, and writes to standard output.
     pub(crate) fn tee_into(&self, file: &str) {
+        let host = self.root().host_followed(file);
+        // Without the file programs say why: the tee is started on it.
+        if let Ok(end) = std::fs::OpenOptions::new().append(true).open(host) {
+            self.log().tee_stderr(Some(end));
+        }
         *self.stage_output().borrow_mut() = StageOutput::Tee { file: file.to_string(), running: None };
     }
 
@@ -28,6 +34,7 @@ impl System {
     pub fn settle_output(&self) -> Result<()> {
         self.stage_stream().doing("starting tee")?;
         let before = std::mem::take(&mut *self.stage_output().borrow_mut());
+        self.log().tee_stderr(None);
         // The tee ends when nobody writes to it any more.
         if let StageOutput::Tee { running: Some((_, pipe)), .. } = before {
             nix::unistd::dup2_stdout(&pipe).doing("redirecting")?;
@@ -36,15 +43,17 @@ impl System {
         Ok(())
     }
 
-    /// Prints a line for people: on standard error (journal and console) and in the output file.
+    /// Prints a line for people: on standard error, or through the tee on standard output and in its file.
     pub fn print(&self, line: &str) {
         if self.is_planned() {
             return;
         }
-        // There is nobody left to tell that nobody can be told.
-        let _ = writeln!(std::io::stderr().lock(), "{line}");
+        // If neither stream can be written to, there is no third to report that on.
         if let StageOutput::Tee { file, .. } = &*self.stage_output().borrow() {
+            let _ = writeln!(std::io::stdout().lock(), "{line}");
             let _ = self.append(file, format!("{line}\n"), Write::mode(0o640));
+        } else {
+            let _ = writeln!(std::io::stderr().lock(), "{line}");
         }
     }
 

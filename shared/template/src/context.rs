@@ -1,54 +1,90 @@
 //! The variables of a template: instance data, with names that a template can spell.
 
+use std::borrow::Cow;
+
 use config::{Map, Node, Value};
 
-/// Characters that are operators to Jinja, and so can be in no name.
-const OPERATORS: &[char] = &[
-    '+', '-', '/', '*', '%', '~', '.', ':', '|', '=', '<', '>', '!', ',', ';', '(', ')', '[', ']', '{', '}',
+/// Jinja's operators, which no name can contain; the longer ones first, since one `_` stands for each.
+const OPERATORS: [&str; 26] = [
+    "//", "**", "==", "!=", ">=", "<=", "+", "-", "/", "*", "%", "~", "[", "]", "(", ")", "{", "}", ">", "<",
+    "=", ".", ":", "|", ",", ";",
 ];
 
-/// Instance data as templates see them: each key below `v1` (and later versions, which count more) is also at
-/// the top, and each key with operators is also known with `_` for these. Maps within lists stay as they are.
+/// Below this key the slash-separated paths of values that templates see decoded. Releases before 19.2 wrote it.
+const DECODED: &str = "base64-encoded-keys";
+
+/// Returns instance data as templates see them: each key of a map `v1`, `v2`, … is also beside it, where a later version
+/// counts more; each key with operators is also known with `_` for these; maps within lists stay as they are.
 pub fn variables(data: &Node) -> Map {
-    let mut found = Map::new();
-    for (key, value) in sorted(data) {
-        let value = aliased(value);
-        let number = key.as_str().and_then(|key| key.strip_prefix('v')).unwrap_or_default();
-        let is_version = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
-        if let (true, Some(version)) = (is_version, value.as_map()) {
-            for (key, value) in version.iter() {
-                found.insert(key.clone(), value.clone());
-            }
+    let paths = data.get(DECODED).and_then(Node::as_seq).unwrap_or_default();
+    let paths: Vec<String> =
+        paths.iter().filter_map(Node::as_str).map(|path| path.replace('-', "_")).collect();
+    converted(data, "", &paths, true)
+}
+
+/// Returns instance data as `cloud-init query` shows them: as [`variables`] has them, without the names that are only for
+/// templates and without decoding.
+pub fn standardized(data: &Node) -> Map {
+    converted(data, "", &[], false)
+}
+
+/// Returns the name by which a template can spell this one, if that is another.
+pub fn alias(name: &str) -> Option<String> {
+    let mut alias = String::with_capacity(name.len());
+    let mut rest = name;
+    while let Some(c) = rest.chars().next() {
+        let operator = OPERATORS.iter().find(|o| rest.starts_with(**o));
+        match operator {
+            Some(_) => alias.push('_'),
+            None => alias.push(c),
         }
-        put(&mut found, key, value);
+        rest = &rest[operator.map_or(c.len_utf8(), |o| o.len())..];
+    }
+    (alias != name).then_some(alias)
+}
+
+/// The entries in the order of their keys, as upstream goes through them.
+fn converted(node: &Node, path: &str, decoded: &[String], with_aliases: bool) -> Map {
+    let mut entries: Vec<_> = node.as_map().into_iter().flat_map(Map::iter).collect();
+    entries.sort_by(|a, b| a.0.as_str().cmp(&b.0.as_str()));
+    let mut found = Map::new();
+    for (key, value) in entries {
+        let name = key.as_str().unwrap_or_default();
+        let below: Cow<str> = if path.is_empty() { name.into() } else { format!("{path}/{name}").into() };
+        if value.as_map().is_some() {
+            let map = converted(value, &below, decoded, with_aliases);
+            found.insert(key.clone(), Node { value: Value::Map(map.clone()), at: value.at.clone() });
+            if is_version(name) {
+                for (key, value) in map.iter() {
+                    found.insert(key.clone(), value.clone());
+                }
+            }
+        } else if decoded.iter().any(|path| *path == below) {
+            found.insert(key.clone(), plain(value));
+        } else {
+            found.insert(key.clone(), value.clone());
+        }
+        if with_aliases && let Some(alias) = alias(name) {
+            // Not `value`: a version beside this key may have replaced it.
+            let now = found.get(name).cloned().unwrap_or_default();
+            found.insert(alias, now);
+        }
     }
     found
 }
 
-/// The entries of a map by their keys, as upstream goes through them.
-fn sorted(node: &Node) -> Vec<(&Node, &Node)> {
-    let mut entries: Vec<_> = node.as_map().into_iter().flat_map(Map::iter).collect();
-    entries.sort_by(|a, b| a.0.as_str().cmp(&b.0.as_str()));
-    entries
+fn is_version(name: &str) -> bool {
+    name.strip_prefix('v').is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
 }
 
-fn aliased(node: &Node) -> Node {
-    if node.as_map().is_none() {
-        return node.clone();
-    }
-    let mut found = Map::new();
-    for (key, value) in sorted(node) {
-        put(&mut found, key, aliased(value));
-    }
-    Node { value: Value::Map(found), at: node.at.clone() }
-}
-
-fn put(found: &mut Map, key: &Node, value: Node) {
-    let alias = key.as_str().filter(|name| name.contains(OPERATORS)).map(|name| name.replace(OPERATORS, "_"));
-    if let Some(alias) = alias {
-        found.insert(key.clone(), value.clone());
-        found.insert(alias, value);
-    } else {
-        found.insert(key.clone(), value);
-    }
+/// A value out of base64: text where that is UTF-8; as it is where it is no base64.
+fn plain(value: &Node) -> Node {
+    let Some(bytes) = value.as_str().and_then(|text| encoding::base64::decode(text.as_bytes())) else {
+        return value.clone();
+    };
+    let value_of = |bytes| match String::from_utf8(bytes) {
+        Ok(text) => Value::Str(text),
+        Err(bad) => Value::Bytes(bad.into_bytes()),
+    };
+    Node { value: value_of(bytes), at: value.at.clone() }
 }

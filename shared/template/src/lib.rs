@@ -20,7 +20,7 @@ mod value;
 use config::Map;
 use system::{System, warning};
 
-pub use context::variables;
+pub use context::{alias, standardized, variables};
 pub use value::MISSING;
 
 /// A name that has no value, and the line that first shows it.

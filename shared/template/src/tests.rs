@@ -194,3 +194,41 @@ fn variables_have_names_that_can_be_spelled() {
     let got = render(text, &super::variables(&data)).unwrap();
     assert_eq!(got.text, "h h h d c 1 1 CI_MISSING_JINJA_VAR/q");
 }
+
+#[test]
+fn versions_count_in_their_order_at_every_depth() {
+    let data = "{v1: {a: 1, v2: {z: 9}, ds: v1ds}, ds: {v1: {q: 2}, q: 7, v: 1, l: [{v1: {m: 1}, b: 1, a: 2}]}, a: top, \
+                v2: {a: 2}, v10: {b: 10}, v1x: {n: 1}, w: {v3: {x-y: 5}, x_y: 6}, b: c}";
+    let data = config::yaml::parse("test", data).unwrap().root;
+    let text = "## template: jinja\n{{a}} {{z}} {{v1}} {{ds}} {{b}} {{n is defined}} {{w}}";
+    assert_eq!(
+        render(text, &super::variables(&data)).unwrap().text,
+        "2 9 {'a': 1, 'ds': 'v1ds', 'v2': {'z': 9}, 'z': 9} v1ds 10 False \
+         {'v3': {'x-y': 5, 'x_y': 5}, 'x-y': 5, 'x_y': 6}"
+    );
+    let shown = super::standardized(&data);
+    let shown = shown.iter().map(|(key, _)| key.as_str().unwrap()).collect::<Vec<_>>().join(" ");
+    assert_eq!(shown, "a b ds v1 v2 z v10 v1x w");
+}
+
+#[test]
+fn aliases_and_what_templates_see_decoded() {
+    for (name, alias) in [
+        ("a-b.c", Some("a_b_c")),
+        ("a//b", Some("a_b")),
+        ("a///b", Some("a__b")),
+        ("e**f", Some("e_f")),
+        ("i>=j", Some("i_j")),
+        ("c!d", None),
+        ("c!=d", Some("c_d")),
+        ("g h", None),
+        ("é:", Some("é_")),
+    ] {
+        assert_eq!(super::alias(name).as_deref(), alias, "{name}");
+    }
+    let data = "{base64-encoded-keys: [ds/s_t, ds/nope, q-r, odd], ds: {s_t: aGVsbG8=, nope: '!'}, q_r: cQ==, odd: b2Rk}";
+    let data = config::yaml::parse("test", data).unwrap().root;
+    let text = "## template: jinja\n{{ds.s_t}} {{ds.nope}} {{q_r}} {{odd}}";
+    assert_eq!(render(text, &super::variables(&data)).unwrap().text, "hello ! q odd");
+    assert_eq!(super::standardized(&data).get("odd").unwrap().as_str(), Some("b2Rk"));
+}

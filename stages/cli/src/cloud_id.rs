@@ -2,29 +2,35 @@
 
 use std::process::ExitCode;
 
-use serde_json::Value;
+use config::{Map, Node, Value};
 
 use crate::arguments::CloudId;
 use crate::machine::Machine;
 use crate::status::{self, State};
 
+/// For what the instance's data do not have.
+const UNKNOWN: &str = "unknown";
+
 pub fn run(machine: &Machine, args: &CloudId) -> ExitCode {
-    if args.instance_data.is_none() {
-        match status::Report::of(machine).state {
-            State::Disabled => {
-                println!("disabled");
-                return ExitCode::from(2);
-            }
-            State::NotStarted => {
-                println!("not started");
-                return ExitCode::from(3);
-            }
-            State::Running | State::Done | State::Error => {}
+    match status::Report::of(machine).state {
+        State::Disabled => {
+            println!("disabled");
+            return ExitCode::from(2);
         }
+        State::NotStarted => {
+            println!("not started");
+            return ExitCode::from(3);
+        }
+        State::Running | State::Done | State::Error => {}
     }
     let path = args.instance_data.clone().unwrap_or_else(|| machine.layout.run("instance-data.json"));
-    let data = match machine.json(&path) {
-        Ok(data) => data,
+    let (door, place) = machine.typed(&path);
+    let data = match Machine::json_of(&door, &place) {
+        Ok(data) if data.as_map().is_some() => data,
+        Ok(other) => {
+            eprintln!("Error:\nFile '{path}': expected a map, found {}", other.kind());
+            return ExitCode::FAILURE;
+        }
         Err(e) if e.is_absent() => {
             eprintln!(
                 "Error:\nFile not found '{path}'. Provide a path to instance data json file using --instance-data"
@@ -36,18 +42,17 @@ pub fn run(machine: &Machine, args: &CloudId) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let v1 = data.get("v1").cloned().unwrap_or_default();
-    let text = |key: &str| v1.get(key).and_then(Value::as_str);
+    let v1 = data.get("v1").and_then(Node::as_map).cloned().unwrap_or_default();
+    // What is not there is unknown; what is there may be null.
+    let text = |key: &str| v1.get(key).map_or(Some(UNKNOWN), Node::as_str);
+    let name = |key: &str| text(key).filter(|name| !name.is_empty()).unwrap_or(UNKNOWN);
     let region = text("region");
-    let id =
-        state::cloud_id(text("cloud_name").unwrap_or_default(), region, text("platform").unwrap_or_default());
+    let id = state::cloud_id(name("cloud_name"), region, name("platform"));
     if args.json {
-        let mut all = v1;
-        if let Some(map) = all.as_object_mut() {
-            map.insert("cloud_id".into(), id.into());
-        }
+        let mut all: Map = v1.clone();
+        all.insert("cloud_id", id);
         eprintln!("DEPRECATED: Use: cloud-init query v1");
-        print!("{}", state::json_text(&all, 1));
+        print!("{}", state::json_text(&Node::from(Value::Map(all)), 1));
     } else if args.long {
         println!("{id}\t{}", region.unwrap_or("None"));
     } else {

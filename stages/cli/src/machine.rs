@@ -2,7 +2,6 @@
 
 use config::Node;
 use config::settings::{Settings, Sources};
-use serde_json::Value;
 use state::Layout;
 use system::{Level, Result, System};
 
@@ -39,14 +38,15 @@ impl Machine {
     }
 
     /// A JSON file of the state.
-    pub fn json(&self, path: &str) -> Result<Value> {
+    pub fn json(&self, path: &str) -> Result<Node> {
         Machine::json_of(&self.sys, path)
     }
 
     /// A JSON file.
-    pub fn json_of(sys: &System, path: &str) -> Result<Value> {
+    pub fn json_of(sys: &System, path: &str) -> Result<Node> {
         let bytes = sys.read(path)?;
         serde_json::from_slice(&bytes)
+            .map(|json| Node::from_json(&json))
             .map_err(|e| system::Error::new(format!("{path}:{}:{}: not valid JSON", e.line(), e.column())))
     }
 

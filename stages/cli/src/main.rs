@@ -32,10 +32,16 @@ static MEMORY: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
 const USAGE: u8 = 2;
 
 fn main() -> ExitCode {
-    let mut words = std::env::args();
-    let called = words.next().unwrap_or_default();
+    let mut words = std::env::args_os();
+    let called = words.next().unwrap_or_default().to_string_lossy().into_owned();
     let name = called.rsplit('/').next().unwrap_or_default();
-    let words: Vec<String> = words.collect();
+    let words: Vec<String> = match words.map(std::ffi::OsString::into_string).collect() {
+        Ok(words) => words,
+        Err(word) => {
+            eprintln!("error: argument {}: not valid UTF-8", word.to_string_lossy());
+            return ExitCode::from(USAGE);
+        }
+    };
     if name == "cloud-init-per" || name == "cloud-init-run-module" {
         return per::run(&words);
     }

@@ -43,6 +43,10 @@ pub fn run(words: &[String]) -> ExitCode {
     if !nix::unistd::geteuid().is_root() {
         return fail("must be root");
     }
+    let root = match crate::arguments::directory(root) {
+        Ok(root) => root,
+        Err(message) => return fail(&message),
+    };
     let (sys, layout) = (System::new(root), Layout::default());
     let directory = if frequency == "instance" { layout.instance("sem") } else { layout.cloud("sem") };
     let marker = format!("{directory}/bootper.{}.{frequency}", name.replace('-', "_"));
@@ -57,7 +61,16 @@ pub fn run(words: &[String]) -> ExitCode {
     if frequency != "always" && sys.exists(&marker) {
         return ExitCode::SUCCESS;
     }
-    let run = Command::new(command).output(Output::Stage).accept_all().timeout(LONGEST);
+    let mut run = Command::new(command).output(Output::Stage).accept_all().timeout(LONGEST);
+    // In an image the caller's working directory means nothing.
+    if sys.is_live()
+        && let Ok(here) = std::env::current_dir()
+    {
+        if command[0].contains('/') {
+            run = run.program(here.join(&command[0]).to_string_lossy());
+        }
+        run = run.directory(&here.to_string_lossy());
+    }
     let code = match sys.run(&run) {
         Ok(finished) => finished.code,
         Err(e) => {

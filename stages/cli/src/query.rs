@@ -2,8 +2,7 @@
 
 use std::process::ExitCode;
 
-use config::Node;
-use serde_json::{Map, Value};
+use config::{Map, Node, Value};
 use system::{Result, error, warning};
 
 use crate::arguments::Query;
@@ -29,6 +28,7 @@ pub fn run(machine: &Machine, args: &Query) -> ExitCode {
     if let Some(template) = &args.format {
         return render(machine, template, &data);
     }
+    let data = Node::from(template::standardized(&data));
     let value = match varname {
         Some(path) => match find(&data, path) {
             Ok(value) => value,
@@ -40,27 +40,28 @@ pub fn run(machine: &Machine, args: &Query) -> ExitCode {
         None => &data,
     };
     if !args.list_keys {
-        match value {
-            Value::String(text) => println!("{text}"),
-            other => print!("{}", state::json_text(other, 1)),
+        match &value.value {
+            Value::Str(text) => println!("{text}"),
+            _ => print!("{}", state::json_text(value, 1)),
         }
         return ExitCode::SUCCESS;
     }
-    let Value::Object(map) = value else {
+    let Value::Map(map) = &value.value else {
         let path = varname.map(String::as_str).unwrap_or_default();
         error!(machine.sys, "--list-keys provided but '{path}' is not a dict");
         return ExitCode::FAILURE;
     };
-    // serde_json's maps are sorted.
-    for key in map.keys() {
+    let mut keys: Vec<&str> = map.iter().filter_map(|(key, _)| key.as_str()).collect();
+    keys.sort_unstable();
+    for key in keys {
         println!("{key}");
     }
     ExitCode::SUCCESS
 }
 
 /// A text with its template filled in, and what it asked for that is not known. An error is a reason for people.
-pub fn rendered(text: &str, data: &Value) -> std::result::Result<(String, Vec<String>), String> {
-    match template::render(text, &template::variables(&Node::from_json(data))) {
+pub fn rendered(text: &str, data: &Node) -> std::result::Result<(String, Vec<String>), String> {
+    match template::render(text, &template::variables(data)) {
         Ok(rendered) => {
             let unknown = rendered.unknown.iter().map(|u| u.name.clone()).collect();
             Ok((rendered.text, unknown))
@@ -70,10 +71,10 @@ pub fn rendered(text: &str, data: &Value) -> std::result::Result<(String, Vec<St
 }
 
 /// Prints a template filled in with the data. One that comes out empty is a failure, for scripts.
-fn render(machine: &Machine, template: &str, data: &Value) -> ExitCode {
+fn render(machine: &Machine, template: &str, data: &Node) -> ExitCode {
     // The header is what users leave out here.
     let text = format!("## template: jinja\n{template}");
-    match template::render(&text, &template::variables(&Node::from_json(data))) {
+    match template::render(&text, &template::variables(data)) {
         Ok(rendered) => {
             if let Some(names) = rendered.unknown() {
                 warning!(machine.sys, "the template asks for what is not known: {names}");
@@ -94,7 +95,7 @@ fn render(machine: &Machine, template: &str, data: &Value) -> ExitCode {
 }
 
 /// The instance's data with what `query` adds to it.
-fn read(machine: &Machine, args: &Query) -> std::result::Result<Value, String> {
+fn read(machine: &Machine, args: &Query) -> std::result::Result<Node, String> {
     let is_root = Machine::is_root();
     let path = match &args.instance_data {
         Some(path) => path.clone(),
@@ -116,8 +117,8 @@ fn read(machine: &Machine, args: &Query) -> std::result::Result<Value, String> {
     };
     let (door, place) = machine.typed(&path);
     let mut data = match Machine::json_of(&door, &place) {
-        Ok(Value::Object(map)) => map,
-        Ok(_) => return Err(format!("{path} is no instance data: expected a map")),
+        Ok(Node { value: Value::Map(map), .. }) => map,
+        Ok(other) => return Err(format!("{path}: expected a map, found {}", other.kind())),
         Err(e) if e.is_absent() => return Err(format!("Missing instance-data file: {path}")),
         Err(e) if e.kind() == Some(std::io::ErrorKind::PermissionDenied) => {
             return Err(format!("No read permission on '{path}'. Try sudo"));
@@ -131,20 +132,20 @@ fn read(machine: &Machine, args: &Query) -> std::result::Result<Value, String> {
         ("vendordata", given(&args.vendor_data, "vendor-data.txt")),
     ] {
         let value = if is_root { raw(machine, &file) } else { Ok(hidden(&file)) };
-        data.insert(key.into(), value.unwrap_or_else(|_| hidden(&file)));
+        data.insert(key, value.unwrap_or_else(|_| hidden(&file)));
     }
     let combined = machine.layout.run("combined-cloud-config.json");
     let value = if is_root { machine.json(&combined).unwrap_or_default() } else { hidden(&combined) };
-    data.insert("combined_cloud_config".into(), value);
-    Ok(Value::Object(with_aliases(data)))
+    data.insert("combined_cloud_config", value);
+    Ok(Node::from(data))
 }
 
-fn hidden(file: &str) -> Value {
+fn hidden(file: &str) -> Node {
     format!("<redacted for non-root user> file:{file}").into()
 }
 
 /// Raw data as text: inflated when it is gzip, base64 behind `ci-b64:` when it is not text.
-fn raw(machine: &Machine, file: &str) -> Result<Value> {
+fn raw(machine: &Machine, file: &str) -> Result<Node> {
     let (door, place) = machine.typed(file);
     let bytes = match door.read(&place) {
         Ok(bytes) => bytes,
@@ -161,30 +162,23 @@ fn raw(machine: &Machine, file: &str) -> Result<Value> {
     })
 }
 
-/// The keys of `v1` at the top too.
-fn with_aliases(mut data: Map<String, Value>) -> Map<String, Value> {
-    let standard = data.get("v1").and_then(Value::as_object).cloned().unwrap_or_default();
-    for (key, value) in standard {
-        data.entry(key).or_insert(value);
-    }
-    data
-}
-
-/// The value at a dotted path. A key with `-`, `.` or `/` is also found under its name with `_` for these.
-fn find<'a>(data: &'a Value, path: &str) -> std::result::Result<&'a Value, String> {
+/// The value at a dotted path. A key with operators is also found under its name with `_` for these.
+fn find<'a>(data: &'a Node, path: &str) -> std::result::Result<&'a Node, String> {
     let mut at = data;
     let mut walked = String::new();
     for key in path.split('.') {
-        let next = match at {
-            Value::Object(map) => {
-                map.get(key).or_else(|| map.iter().find(|(k, _)| alias(k) == key).map(|(_, v)| v))
-            }
-            Value::Array(items) => key.parse::<usize>().ok().and_then(|i| items.get(i)),
+        let spelled = |map: &'a Map| {
+            let mut entries = map.iter();
+            entries.find(|(k, _)| k.as_str().and_then(template::alias).is_some_and(|alias| alias == key))
+        };
+        let next = match &at.value {
+            Value::Map(map) => map.get(key).or_else(|| spelled(map).map(|(_, value)| value)),
+            Value::Seq(items) => key.parse::<usize>().ok().and_then(|i| items.get(i)),
             _ => None,
         };
         at = match (next, walked.is_empty()) {
             (Some(next), _) => next,
-            (None, true) => return Err(format!("Undefined instance-data key '{key}'")),
+            (None, true) => return Err(format!("Undefined instance-data key '{path}'")),
             (None, false) => return Err(format!("instance-data '{walked}' has no '{key}'")),
         };
         if !walked.is_empty() {
@@ -195,21 +189,18 @@ fn find<'a>(data: &'a Value, path: &str) -> std::result::Result<&'a Value, Strin
     Ok(at)
 }
 
-fn alias(key: &str) -> String {
-    key.replace(|c: char| !c.is_alphanumeric() && c != '_', "_")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn paths() {
-        let data = json!({"ds": {"v1.0": {"local-hostname": "h"}, "list": [1, {"x": 2}]}, "v1": {}});
-        assert_eq!(find(&data, "ds.v1_0.local_hostname"), Ok(&json!("h")));
-        assert_eq!(find(&data, "ds.list.1.x"), Ok(&json!(2)));
-        assert_eq!(find(&data, "no.where").unwrap_err(), "Undefined instance-data key 'no'");
-        assert_eq!(find(&data, "ds.list.x").unwrap_err(), "instance-data 'ds.list' has no 'x'");
+        let text = r#"{"ds": {"v1.0": {"local-hostname": "h"}, "list": [1, {"x": 2}]}, "v1": {}}"#;
+        let data = config::yaml::parse("t", text).unwrap().root;
+        let found = |path| find(&data, path).map(|node| node.to_json().to_string());
+        assert_eq!(found("ds.v1_0.local_hostname"), Ok(r#""h""#.into()));
+        assert_eq!(found("ds.list.1.x"), Ok("2".into()));
+        assert_eq!(found("no.where").unwrap_err(), "Undefined instance-data key 'no.where'");
+        assert_eq!(found("ds.list.x").unwrap_err(), "instance-data 'ds.list' has no 'x'");
     }
 }

@@ -35,8 +35,6 @@ struct Part {
     name: &'static str,
     sort: Sort,
     path: String,
-    /// Whether it was merged by us of what has a header, and may have none.
-    processed: bool,
 }
 
 pub fn run(machine: &Machine, args: &Schema) -> ExitCode {
@@ -59,7 +57,7 @@ pub fn run(machine: &Machine, args: &Schema) -> ExitCode {
         (Some(file), false) => {
             let name = if sort == Sort::NetworkConfig { "network-config" } else { "user-data" };
             // The operator's file, not the image's.
-            (&own, vec![Part { name, sort, path: file.clone(), processed: false }])
+            (&own, vec![Part { name, sort, path: file.clone() }])
         }
         (None, true) => {
             if args.schema_type.is_some() {
@@ -133,29 +131,19 @@ fn of_instance(machine: &Machine) -> Vec<Part> {
         ("vendor-data", "vendor-cloud-config.txt", "vendor-data.txt", false),
         ("vendor2-data", "vendor2-cloud-config.txt", "vendor-data2.txt", false),
     ] {
-        let path = machine.layout.instance(processed);
-        let text = machine.sys.read_text(&path).unwrap_or_default();
-        // A header alone, as processing writes it when no part is a cloud-config.
-        let mut lines = text.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with('#'));
-        let empty = lines.all(|l| l == "{}");
+        let processed = machine.layout.instance(processed);
         let raw = machine.layout.instance(raw);
-        let has_raw = machine.sys.read(&raw).is_ok_and(|bytes| !bytes.is_empty());
-        if !empty {
-            parts.push(Part { name, sort: Sort::CloudConfig, path, processed: true });
-        } else if has_raw {
-            parts.push(Part { name, sort: Sort::CloudConfig, path: raw, processed: false });
-        } else if always {
-            parts.push(Part { name, sort: Sort::CloudConfig, path, processed: true });
+        let length = |path: &str| machine.sys.metadata(path).ok().map(|meta| meta.len());
+        // Processing leaves an empty file when no part is a cloud-config.
+        let is_raw = length(&processed) == Some(0) && length(&raw).is_some_and(|length| length > 0);
+        let path = if is_raw { raw } else { processed };
+        if always || machine.sys.exists(&path) {
+            parts.push(Part { name, sort: Sort::CloudConfig, path });
         }
     }
     let network = machine.layout.instance("network-config.json");
     if machine.sys.exists(&network) {
-        parts.push(Part {
-            name: "network-config",
-            sort: Sort::NetworkConfig,
-            path: network,
-            processed: true,
-        });
+        parts.push(Part { name: "network-config", sort: Sort::NetworkConfig, path: network });
     }
     parts
 }
@@ -193,9 +181,17 @@ fn look(machine: &Machine, sys: &System, part: &Part, args: &Schema) -> Result<L
         Ok(text) => text,
         Err(bad) => String::from_utf8_lossy(bad.as_bytes()).into_owned(),
     };
-    if part.sort == Sort::CloudConfig && !part.processed {
-        match kind_of(&text) {
-            Some("text/jinja2") => text = rendered(machine, path, &text, args)?,
+    let mut left_out = Vec::new();
+    if part.sort == Sort::CloudConfig {
+        let mut kind = kind_of(&text);
+        let mut at = 1;
+        if kind == Some("text/jinja2") {
+            text = rendered(machine, path, &text, args)?;
+            kind = kind_of(&text);
+            // The header of what comes out is the second line of what was written.
+            at = 2;
+        }
+        match kind {
             Some("text/cloud-config") => {}
             Some(other) => {
                 let said = format!("User-data type '{other}' not currently evaluated by cloud-init schema");
@@ -206,19 +202,21 @@ fn look(machine: &Machine, sys: &System, part: &Part, args: &Schema) -> Result<L
                     "Unrecognized user-data header in {path}.\nExpected first line to be one of: {HEADERS}"
                 );
                 return Ok(Look {
-                    findings: vec![format_error(path, 1, 1, message)],
+                    findings: vec![format_error(path, at, 1, message)],
                     remarks: Vec::new(),
                     text,
                 });
             }
         }
+        left_out = ignored_parts(path, &text);
     }
     let parsed = match config::yaml::parse(path, &text) {
         Ok(parsed) => parsed,
         Err(bad) => {
             let message = format!("File {path} is not valid YAML. {}", bad.message);
             let found = format_error(path, bad.at.line.max(1), bad.at.column.max(1), message);
-            return Ok(Look { findings: vec![found], remarks: Vec::new(), text });
+            left_out.push(found);
+            return Ok(Look { findings: left_out, remarks: Vec::new(), text });
         }
     };
     if parsed.root.as_map().is_none() {
@@ -249,6 +247,7 @@ fn look(machine: &Machine, sys: &System, part: &Part, args: &Schema) -> Result<L
     let mut all = Findings::default();
     parsed.findings.into_iter().for_each(|f| all.push(f));
     all.extend(findings);
+    left_out.into_iter().for_each(|finding| all.push(finding));
     let mut findings: Vec<Finding> = all.iter().cloned().collect();
     findings.sort_by(|a, b| a.key.cmp(&b.key));
     Ok(Look { text, findings, remarks })
@@ -262,6 +261,18 @@ fn not_a_map(root: &Node) -> Finding {
 fn format_error(path: &str, line: u32, column: u32, message: String) -> Finding {
     let at = Mark { source: Some(path.into()), line, column };
     Finding { kind: Kind::Wrong, at, key: format!("format-l{line}.c{column}"), message }
+}
+
+/// Parts that processing left out of a merged cloud-config, as the comments at its head name them.
+fn ignored_parts(path: &str, text: &str) -> Vec<Finding> {
+    const COMMENT: &str = "# Cloud-config part ignored SCHEMA_ERROR: ";
+    let lines = (1..).zip(text.lines());
+    lines
+        .filter_map(|(line, text)| {
+            let name = text.strip_prefix(COMMENT)?;
+            Some(format_error(path, line, 1, format!("Ignored invalid user-data: {name}")))
+        })
+        .collect()
 }
 
 /// The type that the first line declares.
@@ -376,6 +387,8 @@ fn line(finding: &Finding) -> String {
     let key = finding.key.replace('[', ".").replace(']', "");
     match finding.kind {
         Kind::Wrong if key.starts_with("format-l") => format!("{key}: {}", finding.message),
+        // With both blanks that upstream has.
+        Kind::Deprecated => format!("{key}:  {} ({})", finding.message, finding.at),
         _ => format!("{key}: {} ({})", finding.message, finding.at),
     }
 }

@@ -17,14 +17,17 @@ fn query_identify() {
     let asked = top.join("ds-identify");
     std::fs::write(&asked, "#!/bin/sh\necho \"$@\"\nexit 7\n").unwrap();
     std::fs::set_permissions(&asked, PermissionsExt::from_mode(0o755)).unwrap();
+    std::fs::create_dir(top.join("image")).unwrap();
+    let real = std::fs::canonicalize(&top).unwrap().display().to_string();
     for (words, code, said) in [
         ("query --identify", 7, "--explain\n"),
         ("query --identify --format=json", 7, "--explain --format json\n"),
-        ("--root /image query --identify -f text", 7, "--explain --root /image --format text\n"),
+        ("--root image/../image/ query --identify -f text", 7, "--explain --root TOP/image --format text\n"),
+        ("--root nowhere query --identify", 2, ""),
         ("query --identify --format yaml", 2, ""),
     ] {
-        let output = Command::new(&program).args(words.split(' ')).output().unwrap();
+        let output = Command::new(&program).args(words.split(' ')).current_dir(&top).output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert_eq!((output.status.code(), text.as_str()), (Some(code), said), "{words}");
+        assert_eq!((output.status.code(), text), (Some(code), said.replace("TOP", &real)), "{words}");
     }
 }

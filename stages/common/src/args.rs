@@ -43,6 +43,14 @@ pub struct Single {
     pub args: Vec<String>,
 }
 
+/// Reads the arguments of this process.
+pub fn of_process() -> Result<Args, String> {
+    let words = std::env::args_os().skip(1).map(|word| {
+        word.into_string().map_err(|word| format!("argument {}: not valid UTF-8", word.to_string_lossy()))
+    });
+    parse(words.collect::<Result<Vec<_>, _>>()?.into_iter())
+}
+
 /// Reads an argument list, `--key=value` or `--key value`; an error is a usage error.
 pub fn parse(words: impl Iterator<Item = String>) -> Result<Args, String> {
     let mut args = Args {

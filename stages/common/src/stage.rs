@@ -94,7 +94,7 @@ pub fn run(name: Name, steps: impl FnOnce(&mut Stage)) -> ExitCode {
 
 /// As [`run`], behind another gate: the local stage's decides what the generator could not.
 pub fn run_behind(gate: undecided::Gate, name: Name, steps: impl FnOnce(&mut Stage)) -> ExitCode {
-    let args = match args::parse(std::env::args().skip(1)) {
+    let args = match args::of_process() {
         Ok(args) => args,
         Err(message) => {
             eprintln!("error: {message}");

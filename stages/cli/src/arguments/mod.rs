@@ -35,7 +35,8 @@ pub fn parse(called: &str, words: Vec<String>) -> Parsed {
     let is_id = called.rsplit('/').next() == Some("cloud-id");
     // By its own name the command is the whole of the program's.
     let name: &[&str] = if is_id { &[] } else { &["cloud-init"] };
-    let (root, mut words) = match take_root(words) {
+    let taken = take_root(words).and_then(|(root, words)| Ok((directory(&root)?, words)));
+    let (root, mut words) = match taken {
         Ok(taken) => taken,
         Err(message) => return Parsed::Usage(message, help(name, &[])),
     };
@@ -67,6 +68,24 @@ pub fn parse(called: &str, words: Vec<String>) -> Parsed {
         return Parsed::Usage(message, help(name, &texts));
     }
     Parsed::Run { top: Top { root, debug: parsed.debug, force: parsed.force }, command }
+}
+
+/// The directory of `--root` as every program of ours sees it, whatever its working directory: absolute, without
+/// links. So `.` below an image means the image, and a link to `/` this machine.
+pub fn directory(root: &str) -> Result<String, String> {
+    if root == "/" {
+        return Ok(root.into());
+    }
+    let problem = |why: &str| format!("argument --root: {root}: {why}");
+    let real = std::fs::canonicalize(root).map_err(|e| match e.kind() {
+        std::io::ErrorKind::NotFound => problem("no such directory"),
+        std::io::ErrorKind::PermissionDenied => problem("permission denied"),
+        _ => problem(&e.to_string()),
+    })?;
+    if !real.is_dir() {
+        return Err(problem("not a directory"));
+    }
+    real.into_os_string().into_string().map_err(|_| problem("expected a path in UTF-8"))
 }
 
 pub fn help(name: &[&str], words: &[&str]) -> String {
@@ -116,7 +135,7 @@ mod tests {
         assert_eq!(message("devel hotplug-hook -s net handle -d /x -u add"), "no error");
         let block = message("devel hotplug-hook -s block query");
         assert!(block.starts_with("argument -s/--subsystem: invalid choice: 'block'"), "{block}");
-        assert_eq!(message("init -l --root /x"), "no error");
+        assert_eq!(message("init -l --root /tmp/."), "no error");
         let Parsed::Usage(_, help) = parse("/usr/bin/cloud-id", words("--bogus")) else { panic!("no error") };
         assert!(help.starts_with("Usage: cloud-id ["), "{help}");
         let convert = |kind: &str, distro: &str, output: &str| {

@@ -2,7 +2,6 @@
 
 use std::process::ExitCode;
 
-use config::Node;
 use system::{error, warning};
 
 use crate::arguments::Render;
@@ -11,7 +10,7 @@ use crate::machine::Machine;
 pub fn run(machine: &Machine, args: &Render) -> ExitCode {
     match rendered(machine, args) {
         Ok(text) => {
-            print!("{text}{}", if text.ends_with('\n') { "" } else { "\n" });
+            print!("{text}");
             ExitCode::SUCCESS
         }
         Err(message) => {
@@ -45,7 +44,7 @@ fn rendered(machine: &Machine, args: &Render) -> Result<String, String> {
             args.user_data
         ));
     }
-    let variables = template::variables(&Node::from_json(&values));
+    let variables = template::variables(&values);
     let rendered = template::render(&text, &variables)
         .map_err(|e| format!("Failed to render templated user-data file '{}': {e}", args.user_data))?;
     if let Some(names) = rendered.unknown() {
