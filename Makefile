@@ -124,13 +124,15 @@ fresh: root
 
 # Kills and failing system calls at many points of every stage: POINTS of each kind a stage, 50 min with 300.
 POINTS ?= 300
+torture: FIRSTLIGHT_POINTS = $(POINTS)
 torture: root release
-	FIRSTLIGHT_POINTS=$(POINTS) CARGO_TARGET_$(HOST)_RUNNER='$(AS_ROOT)' $(RUN) $(CARGO) test --no-fail-fast -p tests -j $(JOBS) \
+	CARGO_TARGET_$(HOST)_RUNNER='$(AS_ROOT)' $(RUN) $(CARGO) test --no-fail-fast -p tests -j $(JOBS) \
 	    --test kill --test inject
 
 # Every suite's smallest root, with and without what images leave out.
+roots: FIRSTLIGHT_ROOTS = all
 roots: root deb
-	FIRSTLIGHT_ROOTS=all CARGO_TARGET_$(HOST)_RUNNER='$(AS_ROOT)' $(RUN) $(CARGO) test --no-fail-fast -p tests -j $(JOBS) --test minimal_roots
+	CARGO_TARGET_$(HOST)_RUNNER='$(AS_ROOT)' $(RUN) $(CARGO) test --no-fail-fast -p tests -j $(JOBS) --test minimal_roots
 
 bench: release
 	BIN=$(BIN) tests/bench.sh
