@@ -18,7 +18,8 @@ TESTS      := $(wildcard tests/Cargo.toml)
 
 # How tests that need root are started, with what they read from the environment.
 AS_ROOT    = $(if $(filter-out 0,$(shell id -u)),sudo -n) env BIN=$(BIN) $(foreach name,FIRSTLIGHT_CACHE \
-    FIRSTLIGHT_MIRROR FIRSTLIGHT_SUITE FIRSTLIGHT_JUDGE FIRSTLIGHT_KEEP,$(if $($(name)),$(name)=$($(name))))
+    FIRSTLIGHT_MIRROR FIRSTLIGHT_SUITE FIRSTLIGHT_JUDGE FIRSTLIGHT_KEEP FIRSTLIGHT_POINTS FIRSTLIGHT_POINT FIRSTLIGHT_REPORT \
+    FIRSTLIGHT_ROOTS,$(if $($(name)),$(name)=$($(name))))
 HOST       = $(shell rustc -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_')
 
 # Hooks for people who share a machine, for example RUN=slot to queue for a build slot.
@@ -28,7 +29,7 @@ RUN        ?=
 MAKEFLAGS  += --no-print-directory
 
 .DEFAULT_GOAL := release
-.PHONY: help release install deps demo test unit check lint licences devices whole check-units package-tests root fresh torture bench deb rpm clean
+.PHONY: help release install deps demo test unit check lint licences devices whole check-units package-tests root fresh torture roots bench deb rpm clean
 
 help:
 	@echo 'make release   static release binaries in $(BIN)'
@@ -36,6 +37,7 @@ help:
 	@echo 'make test      every test'
 	@echo 'make fresh     make demo and make test in bare roots (SUITES=, FRESH_COMMANDS=, KEEP=1)'
 	@echo 'make torture   kills and injected faults at many points of every stage'
+	@echo 'make roots     a boot of every suite'"'"'s smallest root'
 	@echo 'make install   DESTDIR= PREFIX= FAMILY=debian|redhat|suse VARIANT= LIBEXECDIR='
 	@echo 'make deb, rpm  packages in build/'
 	@echo 'make bench     figures beside those of the packaged cloud-init'
@@ -119,6 +121,18 @@ fresh: root
 	@packaging/deps test
 	$(AS_ROOT) $(if $(KEEP),KEEP=$(KEEP)) CARGO_HOME="$${CARGO_HOME:-$$HOME/.cargo}" RUSTUP_HOME="$${RUSTUP_HOME:-$$HOME/.rustup}" \
 	    FRESH_COMMANDS='$(FRESH_COMMANDS)' $(RUN) tests/fresh $(SUITES)
+
+# Kills and failing system calls at many points of every stage: POINTS of each kind a stage, 50 min with 300.
+POINTS ?= 300
+torture: FIRSTLIGHT_POINTS = $(POINTS)
+torture: root release
+	CARGO_TARGET_$(HOST)_RUNNER='$(AS_ROOT)' $(RUN) $(CARGO) test --no-fail-fast -p tests -j $(JOBS) \
+	    --test kill --test inject
+
+# Every suite's smallest root, with and without what images leave out.
+roots: FIRSTLIGHT_ROOTS = all
+roots: root deb
+	CARGO_TARGET_$(HOST)_RUNNER='$(AS_ROOT)' $(RUN) $(CARGO) test --no-fail-fast -p tests -j $(JOBS) --test minimal_roots
 
 bench: release
 	BIN=$(BIN) tests/bench.sh

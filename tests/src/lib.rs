@@ -13,6 +13,7 @@ mod machine;
 mod net;
 mod planted;
 mod sandbox;
+pub mod torture;
 mod whole;
 
 use std::path::{Path, PathBuf};
@@ -27,7 +28,7 @@ pub use machine::Machine;
 pub use net::{Net, Ran};
 pub use planted::{PLANTED, nothing_is_told, planted, telling};
 pub use sandbox::{Boot, STAGES, Sandbox};
-pub use whole::whole;
+pub use whole::{half_written, whole};
 
 /// The directory `tests` of the source tree.
 pub fn here() -> PathBuf {
@@ -78,8 +79,15 @@ pub fn fail(message: &str) -> ! {
 
 /// Runs one of the scripts in `tests/lib`; its output, or the end of the test with its last error line.
 pub fn script(name: &str, args: &[&str]) -> String {
+    script_with(&[], name, args)
+}
+
+/// The same, with these variables in its environment.
+pub(crate) fn script_with(variables: &[(&str, &str)], name: &str, args: &[&str]) -> String {
     let path = here().join("lib").join(name);
-    let done = Command::new(&path).args(args).stdin(Stdio::null()).stderr(Stdio::inherit()).output();
+    let mut command = Command::new(&path);
+    command.envs(variables.iter().copied());
+    let done = command.args(args).stdin(Stdio::null()).stderr(Stdio::inherit()).output();
     let done = done.unwrap_or_else(|e| fail(&format!("{}: {e}", path.display())));
     let text = String::from_utf8_lossy(&done.stdout).into_owned();
     if !done.status.success() {

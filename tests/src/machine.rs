@@ -3,7 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::{Facts, clear, fail, here, judging, make_dir, package, script, suite, workplace, write};
+use crate::{
+    Facts, clear, fail, here, judging, make_dir, package, script, script_with, suite, workplace, write,
+};
 
 pub struct Machine {
     dir: PathBuf,
@@ -31,11 +33,21 @@ impl Machine {
         Machine::above(name, packages)
     }
 
+    /// A root of this suite with its essential packages and these, and nothing else but the cloud-init under test.
+    pub fn minimal(name: &str, suite: &str, packages: &str) -> Machine {
+        let machine = Machine::on(name, &script_with(&[("ROOT_BASE", packages)], "root", &[suite]));
+        machine.install();
+        machine
+    }
+
     fn above(name: &str, packages: &[&str]) -> Machine {
         let suite = suite();
         let mut words = vec![suite.as_str()];
         words.extend(packages);
-        let root = script("root", &words);
+        Machine::on(name, &script("root", &words))
+    }
+
+    fn on(name: &str, root: &str) -> Machine {
         let dir = workplace(name);
         script("container", &[&text(&dir), "new", root.trim()]);
         Machine { dir, boots: std::cell::Cell::new(0) }

@@ -132,6 +132,25 @@ impl Sandbox {
         done.map(|d| String::from_utf8_lossy(&d.stdout).into_owned()).unwrap_or_default()
     }
 
+    /// `cloud-init status --wait --format json` as the running machine has it, whose service manager knows how the
+    /// stages of this boot ended: exit code (124 if it does not end) and output.
+    pub fn status_as_running(&self, boot: &Boot) -> (i32, String) {
+        let ended = boot.codes.iter().map(|(stage, code)| format!("{stage}={code}"));
+        let ended = ended.collect::<Vec<_>>().join(" ");
+        let out = self.dir.join("status");
+        let lib = here().join("lib");
+        let mut command = Command::new(lib.join("sandbox"));
+        command.arg(&self.root).arg(lib.join("stages")).arg(&self.root).arg(&out).arg("status");
+        command.env("BIN", binaries()).env("ENDED", ended).env("LIMIT", "5");
+        let done = command.output().unwrap_or_else(|e| fail(&format!("sandbox: {e}")));
+        let read = |kind: &str| std::fs::read(out.join(format!("status.{kind}"))).unwrap_or_default();
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).trim().to_string();
+        let code = text(read("code")).parse();
+        let code =
+            code.unwrap_or_else(|_| fail(&format!("no status: {}", String::from_utf8_lossy(&done.stderr))));
+        (code, text(read("output")))
+    }
+
     /// The log's warnings and errors.
     pub fn complaints(&self) -> Vec<String> {
         let log = self.log();

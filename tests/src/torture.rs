@@ -1,0 +1,526 @@
+//! One fault at one system call of one stage, and the boots that follow: what must hold whatever failed and whenever.
+//!
+//! A stage runs under strace, which kills it or fails its N-th call of a kind. The same boot goes on with the later
+//! stages, then the machine boots twice more without a fault. Files are compared with those of a machine that never had
+//! one, so that nothing has to be listed that a boot leaves. The main thread is traced alone: what it starts is not
+//! ours.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::Value;
+
+use crate::{Boot, STAGES, Sandbox, fail, half_written};
+
+/// The generator and the stages, in the order of a boot.
+pub const PROGRAMS: [&str; 5] = ["generator", "local", "network", "config", "final"];
+
+/// Calls that change something, and the errors that each is failed with.
+const CALLS: &[(&str, &[&str])] = &[
+    ("write", &["ENOSPC", "EIO"]),
+    ("writev", &["ENOSPC", "EIO"]),
+    ("pwrite64", &["ENOSPC", "EIO"]),
+    ("fsync", &["EIO", "ENOSPC"]),
+    ("fdatasync", &["EIO", "ENOSPC"]),
+    ("rename", &["EIO", "EROFS", "ENOSPC", "EPERM"]),
+    ("renameat", &["EIO", "EROFS", "ENOSPC", "EPERM"]),
+    ("renameat2", &["EIO", "EROFS", "ENOSPC", "EPERM"]),
+    ("open", &["ENOSPC", "EROFS", "EMFILE", "EPERM"]),
+    ("openat", &["ENOSPC", "EROFS", "EMFILE", "EPERM"]),
+    ("openat2", &["ENOSPC", "EROFS", "EMFILE", "EPERM"]),
+    ("mkdir", &["ENOSPC", "EROFS", "EPERM"]),
+    ("mkdirat", &["ENOSPC", "EROFS", "EPERM"]),
+    ("chown", &["EPERM", "EIO", "EROFS"]),
+    ("fchown", &["EPERM", "EIO", "EROFS"]),
+    ("lchown", &["EPERM", "EIO", "EROFS"]),
+    ("fchownat", &["EPERM", "EIO", "EROFS"]),
+    ("chmod", &["EPERM", "EIO", "EROFS"]),
+    ("fchmod", &["EPERM", "EIO", "EROFS"]),
+    ("fchmodat", &["EPERM", "EIO", "EROFS"]),
+    ("symlink", &["ENOSPC", "EROFS", "EPERM"]),
+    ("symlinkat", &["ENOSPC", "EROFS", "EPERM"]),
+    ("link", &["ENOSPC", "EROFS", "EPERM"]),
+    ("linkat", &["ENOSPC", "EROFS", "EPERM"]),
+    ("unlink", &["EIO", "EROFS", "EPERM"]),
+    ("unlinkat", &["EIO", "EROFS", "EPERM"]),
+    ("ftruncate", &["EIO", "ENOSPC"]),
+];
+
+/// What happens to a stage as it enters a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    Kill,
+    Error(&'static str),
+}
+
+/// Where a fault is put: at the `number`-th `call` of `stage`.
+#[derive(Debug, Clone)]
+pub struct Point {
+    pub stage: &'static str,
+    pub call: &'static str,
+    pub number: usize,
+    pub fault: Fault,
+    /// What the call was about when nothing failed.
+    about: String,
+}
+
+impl std::fmt::Display for Point {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let fault = match self.fault {
+            Fault::Kill => "KILL",
+            Fault::Error(name) => name,
+        };
+        write!(f, "{} {}:{}:{fault}  {}", self.stage, self.call, self.number, self.about)
+    }
+}
+
+/// A file as it is compared: kind, mode and owner; the content's hash or the link's target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Entry {
+    what: String,
+    content: Option<String>,
+}
+
+type Tree = BTreeMap<String, Entry>;
+
+/// What one boot left, and what it says about itself.
+struct After {
+    tree: Tree,
+    diary: String,
+    status: Status,
+}
+
+/// `cloud-init status --wait --format json`.
+struct Status {
+    code: i32,
+    json: Value,
+}
+
+impl Status {
+    fn word(&self) -> &str {
+        self.json["status"].as_str().unwrap_or("")
+    }
+
+    fn complains(&self) -> bool {
+        let errors = self.json["errors"].as_array().is_some_and(|e| !e.is_empty());
+        let recoverable = self.json["recoverable_errors"].as_object().is_some_and(|e| !e.is_empty());
+        errors || recoverable || self.word() == "error"
+    }
+}
+
+/// Lines that the seed's scripts write: text, whether it is once per instance.
+const DIARY: [(&str, bool); 4] = [
+    ("bootcmd, every boot", false),
+    ("per-boot script, every boot", false),
+    ("runcmd, once per instance", true),
+    ("user script, once per instance", true),
+];
+
+const BOOTS: usize = 3;
+
+/// Machines to fail, and what they are compared with.
+pub struct Torture {
+    /// As it is before each of [`PROGRAMS`].
+    before: Vec<Sandbox>,
+    /// After each boot of a machine without faults.
+    sound: Vec<Tree>,
+    /// Files whose content is another one in each machine.
+    volatile: BTreeSet<String>,
+}
+
+impl Torture {
+    pub fn new(name: &str) -> Torture {
+        let machine = Sandbox::new(name);
+        for unit in ["cloud-init-local", "cloud-init-network", "cloud-config", "cloud-final"] {
+            let wants = machine.path("/etc/systemd/system/cloud-init.target.wants");
+            crate::make_dir(&wants);
+            let target = format!("/usr/lib/systemd/system/{unit}.service");
+            std::os::unix::fs::symlink(target, wants.join(format!("{unit}.service")))
+                .unwrap_or_else(|e| fail(&format!("linking {unit}: {e}")));
+        }
+        let mut before = vec![machine];
+        for (i, program) in PROGRAMS.iter().enumerate() {
+            let next = before[i].copy(name);
+            let boot = next.run(&[program]);
+            assert_eq!(boot.code(program), 0, "{}", next.complaints().join("\n"));
+            before.push(next);
+        }
+        before.pop();
+        let [one, other] = [0, 1].map(|_| {
+            let machine = before[0].copy(name);
+            (0..BOOTS).map(|_| after(&machine, &machine.boot())).collect::<Vec<_>>()
+        });
+        let mut volatile = BTreeSet::new();
+        for (a, b) in one.iter().zip(&other) {
+            for status in [&a.status, &b.status] {
+                assert!(status.code == 0 && !status.complains(), "a boot without faults: {}", status.json);
+            }
+            for (path, entry) in &a.tree {
+                match b.tree.get(path) {
+                    Some(same) if same == entry => {}
+                    Some(same) if same.what == entry.what => drop(volatile.insert(path.clone())),
+                    _ => fail(&format!("two boots without faults differ in {path}")),
+                }
+            }
+        }
+        let sound = one.into_iter().map(|a| a.tree).collect();
+        Torture { before, sound, volatile }
+    }
+
+    /// Every point of a stage at which a fault can be put.
+    pub fn points(&self, stage: &'static str, kills: bool) -> Vec<Point> {
+        let at = PROGRAMS.iter().position(|p| *p == stage).unwrap_or_default();
+        let machine = self.before[at].copy("points");
+        let report = machine.root.with_file_name("trace");
+        let names = CALLS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(",");
+        let words = format!("strace -qq -y -e signal=none -e trace={names} -o {}", report.display());
+        let machine = machine.wrap(stage, &words);
+        machine.run(&[stage]);
+        let text = std::fs::read(&report).unwrap_or_default();
+        let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut points = Vec::new();
+        for line in String::from_utf8_lossy(&text).lines() {
+            let Some((name, rest)) = line.split_once('(') else { continue };
+            let Some((call, errors)) = CALLS.iter().find(|(call, _)| *call == name) else { continue };
+            let count = seen.entry(call).or_default();
+            *count += 1;
+            // What failed without us, and what only reads.
+            if rest.contains(") = -1 ") || call.starts_with("open") && !rest.contains("O_CREAT") {
+                continue;
+            }
+            let about = about(rest, &machine.root);
+            let faults =
+                if kills { vec![Fault::Kill] } else { errors.iter().map(|e| Fault::Error(e)).collect() };
+            for fault in faults {
+                points.push(Point { stage, call, number: *count, fault, about: about.clone() });
+            }
+        }
+        assert!(points.len() > 5, "{stage} changes only {} things: is it traced?", points.len());
+        points
+    }
+
+    /// Tries these points, several at a time; what must hold and did not, for each.
+    pub fn run(&self, points: &[Point]) -> Vec<(Point, BTreeSet<String>)> {
+        let next = AtomicUsize::new(0);
+        let found = Mutex::new(Vec::new());
+        let jobs = std::env::var("FIRSTLIGHT_JOBS").ok().and_then(|n| n.parse().ok()).unwrap_or(2);
+        std::thread::scope(|scope| {
+            for _ in 0..jobs {
+                scope.spawn(|| {
+                    while let Some(point) = points.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        let wrong = self.attempt(point);
+                        if !wrong.is_empty()
+                            && let Ok(mut found) = found.lock()
+                        {
+                            found.push((point.clone(), wrong));
+                        }
+                    }
+                });
+            }
+        });
+        found.into_inner().unwrap_or_default()
+    }
+
+    fn attempt(&self, point: &Point) -> BTreeSet<String> {
+        let mut wrong = BTreeSet::new();
+        let at = PROGRAMS.iter().position(|p| *p == point.stage).unwrap_or_default();
+        let machine = self.before[at].copy("faulty");
+        let trace = machine.root.with_file_name("trace");
+        let (call, number) = (point.call, point.number);
+        let fault = match point.fault {
+            Fault::Kill => "signal=SIGKILL".to_string(),
+            Fault::Error(name) => format!("error={name}"),
+        };
+        let words = format!(
+            "strace -qq -e signal=none -e trace={call} -e inject={call}:{fault}:when={number} -o {}",
+            trace.display()
+        );
+        let machine = machine.wrap(point.stage, &words);
+        let first = machine.run(&[point.stage]);
+        let code = first.code(point.stage);
+        let happened = match point.fault {
+            Fault::Kill => code == 137,
+            Fault::Error(_) => {
+                let text = std::fs::read(&trace).unwrap_or_default();
+                String::from_utf8_lossy(&text).contains("(INJECTED)")
+            }
+        };
+        // The calls of two runs may differ by one or two at the end.
+        if !happened {
+            wrong.insert(format!("not tried: exit code {code}"));
+            return wrong;
+        }
+        if point.fault != Fault::Kill && !first.came_to_its_end() {
+            wrong.insert(format!("the stage crashes or hangs: exit code {code}"));
+        }
+        let dirs = ["var/lib/cloud", "run/cloud-init"];
+        wrong.extend(half_written(&machine.root, &dirs).into_iter().map(|w| hide_numbers(&w, &machine.root)));
+
+        // The same boot goes on.
+        let machine = machine.healed();
+        let wanted = "/run/systemd/generator.early/multi-user.target.wants/cloud-init.target";
+        let starts = machine.path(wanted).symlink_metadata().is_ok();
+        let rest: &[&str] = if point.stage == "generator" && !starts { &[] } else { &PROGRAMS[at + 1..] };
+        let mut boot = first;
+        if !rest.is_empty() {
+            let more = machine.run(rest);
+            boot.codes.extend(more.codes);
+        }
+        let mut boots = vec![after(&machine, &boot)];
+        if !boot.codes.iter().all(|(stage, code)| stage == point.stage || *code < 101 || *code == 255) {
+            wrong.insert(format!("a later stage crashes or hangs: {:?}", boot.codes));
+        }
+        self.judge_faulty(point, &boot, &boots[0], &mut wrong);
+        for number in 2..=BOOTS {
+            let boot = machine.boot();
+            if !boot.succeeded() {
+                wrong.insert(format!("boot {number} fails: {:?}", boot.codes));
+            }
+            wrong.extend(
+                half_written(&machine.root, &dirs).into_iter().map(|w| hide_numbers(&w, &machine.root)),
+            );
+            boots.push(after(&machine, &boot));
+        }
+        self.judge_sound(point, &boots, &mut wrong);
+        wrong
+    }
+
+    /// The boot that had the fault: it ends, and does not keep quiet about what is missing.
+    fn judge_faulty(&self, point: &Point, boot: &Boot, after: &After, wrong: &mut BTreeSet<String>) {
+        let status = &after.status;
+        match (status.word(), status.code) {
+            (word, 124) => drop(wrong.insert(format!("status --wait does not end: {word}"))),
+            ("running" | "not started" | "", code) => {
+                wrong.insert(format!("status after the boot: '{}', exit code {code}", status.word()));
+            }
+            _ => {}
+        }
+        // A generator that fails leaves the boot without cloud-init: systemd says so, the status that it was not run.
+        let said = status.complains() || boot.codes.values().any(|c| *c != 0) || point.stage == "generator";
+        if !said {
+            for path in self.lost(&after.tree, 0) {
+                wrong.insert(format!("silently lost in the same boot: {path}"));
+            }
+            for (line, _) in DIARY {
+                if !after.diary.contains(line) {
+                    wrong.insert(format!("silently not run in the same boot: {line}"));
+                }
+            }
+        }
+        let killed = point.fault == Fault::Kill && point.stage != "generator";
+        if killed && !status.complains() {
+            wrong.insert(format!("a stage was killed, status: {}", status.word()));
+        }
+    }
+
+    fn judge_sound(&self, point: &Point, boots: &[After], wrong: &mut BTreeSet<String>) {
+        let reported = if boots[0].status.complains() { "reported" } else { "silent" };
+        for (number, boot) in boots.iter().enumerate().skip(1) {
+            if boot.status.complains() || boot.status.code != 0 {
+                let errors = short(&boot.status.json["errors"].to_string());
+                let more = short(&boot.status.json["recoverable_errors"].to_string());
+                wrong.insert(format!("boot {} is not clean: {errors} {more}", number + 1));
+            }
+        }
+        let Some(last) = boots.last() else { return };
+        for path in self.lost(&last.tree, BOOTS - 1) {
+            wrong.insert(format!("lost for good ({reported}): {path}"));
+        }
+        let sound = &self.sound[BOOTS - 1];
+        for (path, entry) in &last.tree {
+            match sound.get(path) {
+                None => drop(wrong.insert(format!("left for good: {path}"))),
+                Some(expected) if expected.what != entry.what => {
+                    wrong.insert(format!("{path}: {} instead of {}", entry.what, expected.what));
+                }
+                _ => {}
+            }
+        }
+        for (line, once) in DIARY {
+            let count = last.diary.matches(line).count();
+            if count > if once { 1 } else { BOOTS } {
+                wrong.insert(format!("ran {count} times: {line}"));
+            }
+            // A script that was killed half-way is not begun a second time: that is what its mark is for.
+            if count == 0 && !(once && point.fault == Fault::Kill) {
+                wrong.insert(format!("never run ({reported}): {line}"));
+            }
+        }
+        let link = boots
+            .iter()
+            .all(|b| b.tree.get("var/lib/cloud/instance").is_none_or(|e| e.what.starts_with('l')));
+        if !link {
+            wrong.insert("/var/lib/cloud/instance is no link".into());
+        }
+    }
+
+    /// What a sound machine has after that boot and this one has not, or with another content. Logs are not missed.
+    fn lost(&self, tree: &Tree, boot: usize) -> Vec<String> {
+        let mut lost = Vec::new();
+        for (path, expected) in &self.sound[boot] {
+            if path.ends_with(".log") || path.starts_with("var/log/") {
+                continue;
+            }
+            match tree.get(path) {
+                None => lost.push(path.clone()),
+                Some(entry) if entry.content != expected.content && !self.volatile.contains(path) => {
+                    lost.push(format!("{path} (its content)"));
+                }
+                _ => {}
+            }
+        }
+        lost
+    }
+}
+
+/// Evenly chosen points, as many as `FIRSTLIGHT_POINTS` says.
+pub fn spread(points: &[Point], default: usize) -> Vec<Point> {
+    let wanted: usize =
+        std::env::var("FIRSTLIGHT_POINTS").ok().and_then(|n| n.parse().ok()).unwrap_or(default);
+    let wanted = wanted.min(points.len()).max(1);
+    (0..wanted).filter_map(|i| points.get(i * points.len() / wanted).cloned()).collect()
+}
+
+/// The point that `FIRSTLIGHT_POINT` names (`network write:12:ENOSPC`), to look at one alone.
+pub fn only(points: &[Point]) -> Option<Vec<Point>> {
+    let name = std::env::var("FIRSTLIGHT_POINT").ok()?;
+    Some(points.iter().filter(|p| p.to_string().starts_with(&format!("{name} "))).cloned().collect())
+}
+
+/// What did not hold, by what it was and where it showed; with so many of the points at which it did.
+pub fn report(found: &[(Point, BTreeSet<String>)], examples: usize) -> String {
+    let mut kinds: BTreeMap<&str, BTreeMap<&str, Vec<&Point>>> = BTreeMap::new();
+    for (point, wrong) in found {
+        for line in wrong {
+            let (kind, place) = line.split_once(": ").unwrap_or((line, ""));
+            kinds.entry(kind).or_default().entry(place).or_default().push(point);
+        }
+    }
+    let mut text = String::new();
+    for (kind, places) in kinds {
+        let points: usize = places.values().map(Vec::len).sum();
+        let _ = writeln!(text, "\n{kind} ({points} points)");
+        for (place, points) in places {
+            let _ = writeln!(text, "  {place} ({})", points.len());
+            // From the whole range.
+            let shown = examples.min(points.len());
+            for point in (0..shown).filter_map(|i| points.get(i * points.len() / shown)) {
+                let _ = writeln!(text, "      {point}");
+            }
+        }
+    }
+    text
+}
+
+/// The paths in a call's arguments, without the machine's directory.
+fn about(rest: &str, root: &Path) -> String {
+    let root = format!("{}/", root.display());
+    let arguments = rest.rsplit_once(") = ").map_or(rest, |(a, _)| a);
+    let mut paths = Vec::new();
+    for piece in arguments.split(['"', '<', '>']) {
+        if let Some(at) = piece.find(&root) {
+            paths.push(number_free(&piece[at + root.len() - 1..]));
+        }
+    }
+    paths.dedup();
+    if paths.is_empty() { arguments.chars().take(60).collect() } else { paths.join(" ") }
+}
+
+/// Process ids in names become PID: `.name.123.new`, `script-123.sh`.
+fn number_free(text: &str) -> String {
+    let mut out = String::new();
+    for (i, piece) in text.split_inclusive(['.', '-', '/', '"', ' ', '\'']).enumerate() {
+        let digits = piece.trim_end_matches(['.', '-', '/', '"', ' ', '\'']);
+        if digits.len() == 10 && digits.bytes().all(|b| b.is_ascii_digit()) {
+            out.push_str("TIME");
+            out.push_str(&piece[digits.len()..]);
+            continue;
+        }
+        let is_pid = i > 0 && (2..8).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_digit());
+        // An id such as i-demo-0001 and a prefix such as 90- are part of a name.
+        if is_pid && !digits.starts_with('0') && (out.ends_with('.') || piece.ends_with(".")) {
+            out.push_str("PID");
+            out.push_str(&piece[digits.len()..]);
+        } else {
+            out.push_str(piece);
+        }
+    }
+    out
+}
+
+fn hide_numbers(text: &str, root: &Path) -> String {
+    number_free(&text.replace(&root.display().to_string(), ""))
+}
+
+fn short(text: &str) -> String {
+    number_free(text).chars().take(400).collect()
+}
+
+fn after(machine: &Sandbox, boot: &Boot) -> After {
+    let (code, text) = machine.status_as_running(boot);
+    let json = text.find('{').and_then(|at| serde_json::from_str(&text[at..]).ok()).unwrap_or(Value::Null);
+    After {
+        tree: tree(&machine.root),
+        diary: machine.file("/var/log/demo").unwrap_or_default(),
+        status: Status { code, json },
+    }
+}
+
+fn tree(root: &Path) -> Tree {
+    let mut tree = Tree::new();
+    for dir in ["etc", "home", "root", "run", "srv", "tmp", "var"] {
+        walk(root, &PathBuf::from(dir), &mut tree);
+    }
+    tree
+}
+
+fn walk(root: &Path, dir: &Path, tree: &mut Tree) {
+    for entry in std::fs::read_dir(root.join(dir)).into_iter().flatten().flatten() {
+        let path = dir.join(entry.file_name());
+        let Ok(meta) = entry.metadata() else { continue };
+        let owner = format!("{:o} {}:{}", meta.mode() & 0o7777, meta.uid(), meta.gid());
+        let name = number_free(&path.to_string_lossy());
+        let (kind, content) = if meta.is_symlink() {
+            let target = std::fs::read_link(root.join(&path)).unwrap_or_default();
+            ("l", Some(target.to_string_lossy().into_owned()))
+        } else if meta.is_dir() {
+            walk(root, &path, tree);
+            ("d", None)
+        } else if meta.is_file() {
+            let mut hasher = DefaultHasher::new();
+            // Found by the network stage it is the same data source by another name.
+            let bytes = std::fs::read(root.join(&path)).unwrap_or_default();
+            String::from_utf8_lossy(&bytes)
+                .replace("DataSourceNoCloudNet", "DataSourceNoCloud")
+                .hash(&mut hasher);
+            ("f", Some(hasher.finish().to_string()))
+        } else {
+            ("other", None)
+        };
+        tree.insert(name, Entry { what: format!("{kind} {owner}"), content });
+    }
+}
+
+/// As one text, so that a test can end with it.
+#[track_caller]
+pub fn holds(tried: usize, found: &[(Point, BTreeSet<String>)]) {
+    let (untried, bad): (Vec<_>, Vec<_>) =
+        found.iter().cloned().partition(|(_, w)| w.iter().all(|w| w.starts_with("not tried")));
+    eprintln!("{tried} points, {} of them not reached, {} with something wrong", untried.len(), bad.len());
+    if untried.len() * 10 > tried.max(10) {
+        fail(&format!("too many points were not reached:{}", report(&untried, 3)));
+    }
+    if !bad.is_empty() {
+        if let Some(path) = std::env::var_os("FIRSTLIGHT_REPORT") {
+            crate::write(Path::new(&path), report(&bad, usize::MAX));
+        }
+        fail(&format!("{} of {tried} points:\n{}", bad.len(), report(&bad, 3)));
+    }
+}
+
+const _: () = assert!(PROGRAMS.len() == STAGES.len() + 1);
