@@ -109,7 +109,9 @@ impl Distro {
 
     /// Makes a locale usable and the system's own. `file`: where it is written instead of the usual place.
     pub fn apply_locale(&self, sys: &System, locale: &str, file: Option<&str>) -> Result<()> {
-        if locale.is_empty() || locale.contains(|c: char| c.is_whitespace() || c.is_control()) {
+        // It ends up in files that shells read.
+        let fits = |c: char| c.is_ascii_alphanumeric() || "_.@-+".contains(c);
+        if locale.is_empty() || locale.starts_with('-') || !locale.chars().all(fits) {
             return Err(Error::new("setting the locale: expected a name such as en_US.UTF-8"));
         }
         match self.locale {

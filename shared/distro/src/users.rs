@@ -180,10 +180,11 @@ impl Distro {
     pub fn set_passwords(&self, sys: &System, passwords: &[(String, String)], hashed: bool) -> Result<()> {
         let mut input = String::new();
         for (user, password) in passwords {
-            if user.contains([':', '\n']) || password.contains('\n') {
+            // A NUL would cut the password short.
+            if user.contains([':', '\n', '\0']) || password.contains(['\n', '\0']) {
                 return Err(Error::new(format!(
-                    "setting the password of {}: a line break or a colon where none can be",
-                    user.replace('\n', " ")
+                    "setting the password of {}: a line break, a colon or a NUL where none can be",
+                    user.replace(['\n', '\0'], " ")
                 )));
             }
             input.push_str(&format!("{user}:{password}\n"));

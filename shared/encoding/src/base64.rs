@@ -1,4 +1,4 @@
-//! Base64 (RFC 4648 §4) in the three degrees of patience that its senders need.
+//! Base64 (RFC 4648 §4) in the four degrees of patience that its senders need.
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const NONE: u8 = 255;
@@ -29,6 +29,38 @@ pub fn decode_strict(text: &[u8]) -> Option<Vec<u8>> {
 /// `None` only when a lone last character is left over.
 pub fn decode_lax(text: &[u8]) -> Option<Vec<u8>> {
     read(text, |_| true, false)
+}
+
+/// Decodes as Python's `base64.b64decode` does, which is what users test their cloud-configs with: foreign bytes are
+/// skipped, padding that completes a group ends the text, and missing padding is an error (`None`).
+pub fn decode_lenient(text: &[u8]) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(text.len() / 4 * 3 + 3);
+    let (mut bits, mut have, mut pads) = (0_u32, 0, 0);
+    for &byte in text {
+        if byte == b'=' {
+            if have >= 2 {
+                pads += 1;
+                if have + pads >= 4 {
+                    let bytes = (bits << (6 * (4 - have))).to_be_bytes();
+                    out.extend_from_slice(&bytes[1..have]);
+                    return Some(out);
+                }
+            }
+            continue;
+        }
+        let value = VALUES[usize::from(byte)];
+        if value == NONE {
+            continue;
+        }
+        pads = 0;
+        bits = bits << 6 | u32::from(value);
+        have += 1;
+        if have == 4 {
+            out.extend_from_slice(&bits.to_be_bytes()[1..]);
+            (bits, have) = (0, 0);
+        }
+    }
+    (have == 0).then_some(out)
 }
 
 fn read(text: &[u8], skipped: impl Fn(u8) -> bool, padded: bool) -> Option<Vec<u8>> {
@@ -97,6 +129,36 @@ mod tests {
         }
         let all: Vec<u8> = (0..=255).collect();
         assert_eq!(decode_strict(encode(&all).as_bytes()), Some(all));
+    }
+
+    /// Outcomes of CPython 3.11.
+    #[test]
+    fn as_python_decodes() {
+        for (text, bytes) in [
+            ("Zm8=Zm8=", Some("fo")),
+            ("Zm8", None),
+            ("Z", None),
+            ("=", Some("")),
+            ("Zg=\n=", Some("f")),
+            ("Zm9v====", Some("foo")),
+            ("Zm-9v", Some("foo")),
+            ("Zm9v...", Some("foo")),
+            ("Zm8==x", Some("fo")),
+            ("=Zg==", Some("f")),
+            ("Z=g==", Some("f")),
+            ("Zg=a=", Some("f\u{6}")),
+            ("Zm9vZ===", None),
+            ("Zm9v=Zm9v", Some("foofoo")),
+            ("Zg===", Some("f")),
+            ("Z===", None),
+            ("Zm=9v", Some("foo")),
+            ("Zm==9v", Some("f")),
+            ("", Some("")),
+            ("\u{e4}Zg==", Some("f")),
+        ] {
+            let decoded = decode_lenient(text.as_bytes()).map(|b| String::from_utf8(b).unwrap());
+            assert_eq!(decoded.as_deref(), bytes, "{text:?}");
+        }
     }
 
     #[test]

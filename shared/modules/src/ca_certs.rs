@@ -2,9 +2,9 @@
 
 use distro::{Distrust, TrustData};
 use state::Frequency;
-use system::{Command, Error, Result, System, Write, debug, warning};
+use system::{Command, Result, System, Write, debug, warning};
 
-use crate::{Context, Declares, Distros, Module};
+use crate::{Context, Declares, Distros, Module, whole};
 
 pub const MODULE: Module = Module {
     name: "ca_certs",
@@ -31,11 +31,8 @@ config::keys! {
 
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
-    let Some(wanted) = context.read_known(Keys::read_known).and_then(|k| k.ca_certs) else {
-        let key = if context.config.get("ca_certs").is_some() { "ca_certs" } else { "ca-certs" };
-        if context.config.get(key).is_some_and(|n| !n.is_null()) {
-            return Err(Error::new(format!("{key} cannot be used as it is written; nothing was done")));
-        }
+    // Certificates are removed only with those that take their place at hand.
+    let Some(wanted) = whole(context, &["ca_certs", "ca-certs"], Keys::read_known, |k| k.ca_certs)? else {
         return Ok(());
     };
     let store = &context.distro.trust;

@@ -92,12 +92,13 @@ impl Mount {
 
     fn line(&self) -> String {
         let [device, point, kind, options, dump, pass] = &self.0;
-        let (device, point) = (escaped(device), escaped(point));
-        [&device, &point, kind, &format!("{options},{COMMENT}"), dump, pass].map(String::as_str).join("\t")
+        [device, point, kind, &format!("{options},{COMMENT}"), dump, pass]
+            .map(|field| escaped(field))
+            .join("\t")
     }
 }
 
-/// Blanks in the first two fields as fstab(5) spells them.
+/// Blanks in a field as fstab(5) spells them.
 fn escaped(field: &str) -> String {
     field.replace('\\', "\\134").replace(' ', "\\040").replace('\t', "\\011").replace('\n', "\\012")
 }
@@ -154,13 +155,15 @@ pub fn entries(fstab: &str, wanted: &Wanted<'_>, devices: &dyn Devices) -> Vec<M
     mounts
 }
 
-/// Lines of others: ours are made anew, empty ones go.
+/// Whether a line is one of ours.
+fn is_ours(line: &str) -> bool {
+    let options = line.split_whitespace().nth(3).unwrap_or_default();
+    !line.trim_start().starts_with('#') && options.split(',').any(|o| o == COMMENT)
+}
+
+/// Lines of others: ours are written again, empty ones are dropped.
 fn kept(fstab: &str) -> impl Iterator<Item = &str> {
-    fstab.lines().filter(|line| {
-        let options = line.split_whitespace().nth(3).unwrap_or_default();
-        let ours = !line.trim_start().starts_with('#') && options.split(',').any(|o| o == COMMENT);
-        !ours && !line.trim().is_empty()
-    })
+    fstab.lines().filter(|line| !is_ours(line) && !line.trim().is_empty())
 }
 
 fn devices_of(fstab: &str) -> Vec<String> {
@@ -170,11 +173,19 @@ fn devices_of(fstab: &str) -> Vec<String> {
         .collect()
 }
 
-/// The whole new text. Upstream does not mark the line of its swap file: that is ours too.
-pub fn text(fstab: &str, mounts: &[Mount]) -> String {
+/// The whole new text. Upstream does not mark the line of its swap file: that is ours too. `keep`: part of the
+/// configuration could not be read, so our earlier lines stay, except those of devices and mount points that are
+/// written again.
+pub fn text(fstab: &str, mounts: &[Mount], keep: bool) -> String {
     let again = |line: &str| mounts.iter().any(|m| m.is_swap() && line.split_whitespace().eq(&m.0));
-    let lines =
-        kept(fstab).filter(|line| !again(line)).map(String::from).chain(mounts.iter().map(Mount::line));
+    let is_new = |line: &str| {
+        let mut words = line.split_whitespace();
+        let (device, point) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        mounts.iter().any(|m| escaped(&m.0[0]) == device || (point != "none" && escaped(&m.0[1]) == point))
+    };
+    let stays =
+        |line: &&str| !line.trim().is_empty() && !again(line) && (!is_ours(line) || (keep && !is_new(line)));
+    let lines = fstab.lines().filter(stays).map(String::from).chain(mounts.iter().map(Mount::line));
     lines.map(|line| line + "\n").collect()
 }
 
@@ -249,7 +260,7 @@ mod tests {
     fn planned(fstab: &str, rows: &[&[Option<&str>]], swap_file: Option<&str>) -> String {
         let defaults = ["", "", "auto", "defaults,nofail", "0", "2"].map(String::from);
         let wanted = Wanted { lines: &lines(rows), defaults: &defaults, swap_file };
-        text(fstab, &entries(fstab, &wanted, &Lab))
+        text(fstab, &entries(fstab, &wanted, &Lab), false)
     }
 
     const EPHEMERAL: &str = "/dev/vdb\t/mnt\tauto\tdefaults,nofail,comment=cloudconfig\t0\t2\n";
@@ -273,6 +284,7 @@ mod tests {
             &[Some("vda"), Some("/my data")],
             &[Some("LABEL=x"), Some("/y\\"), Some("ext4"), None, Some("1")],
             &[Some("nfs:/e"), Some("/n"), Some("nfs"), Some("ro")],
+            &[Some("LABEL=o"), Some("/o"), Some("ext4"), Some("ro,x=a b\\c")],
             &[Some("nfs:/e"), Some("/n2")],
             &[Some("nfs:/e"), None],
             &[Some("ephemeral0")],
@@ -285,6 +297,7 @@ mod tests {
             format!(
                 "{others}/dev/vda1\t/my\\040data\tauto\tdefaults,nofail,comment=cloudconfig\t0\t2\n\
                  LABEL=x\t/y\\134\text4\tdefaults,nofail,comment=cloudconfig\t1\t2\n\
+                 LABEL=o\t/o\text4\tro,x=a\\040b\\134c,comment=cloudconfig\t0\t2\n\
                  /swap.img\tnone\tswap\tsw,comment=cloudconfig\t0\t0\n"
             )
         );

@@ -1,14 +1,14 @@
 //! growpart: makes partitions as large as their disks allow, when a cloud gave a larger disk than the image had.
 //! The table is changed here and the kernel told, so that a mounted root grows without any program's help.
 
-use config::{FromNode, Node, Reader, Shape};
+use config::{FromNode, Node, Reader, Shape, Value};
 use state::Frequency;
 use system::{Command, Error, Result, ResultExt, System, debug, info, warning};
 
 use crate::block::{Partition, block_of};
 use crate::mountinfo::{MountInfo, read_mountinfo};
 use crate::partition_table::{Geometry, Growth, Plan, plan_growth};
-use crate::{Context, Declares, Distros, Module};
+use crate::{Context, Declares, Distros, Module, whole};
 
 pub const MODULE: Module = Module {
     name: "growpart",
@@ -57,10 +57,11 @@ impl FromNode for Devices {
     const SHAPE: Shape = Shape::Is("[str]", &[]);
     const REQUIRED: bool = false;
     fn read(node: &Node, reader: &mut Reader) -> Option<Devices> {
-        if node.as_seq().is_none() {
-            return reader.wrong(node, "a list of mount points or devices");
+        match node.value {
+            Value::Seq(_) | Value::Str(_) => Vec::<String>::read(node, reader).map(Devices),
+            Value::Null => Some(Devices(Vec::new())),
+            _ => reader.wrong(node, "a list of mount points or devices"),
         }
-        Vec::<String>::read(node, reader).map(Devices)
     }
     fn absent() -> Option<Devices> {
         Some(Devices(vec!["/".to_string()]))
@@ -77,10 +78,11 @@ enum Outcome {
 
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
-    let keys = context.read_known(Keys::read_known).and_then(|k| k.growpart);
-    let given = context.config.get("growpart").is_some_and(|n| !n.is_null());
-    if keys.is_none() && given {
-        return Err(Error::new("growpart cannot be used as it is written; nothing was grown"));
+    // A mode or a list of devices that cannot be used must not grow what the defaults name.
+    let keys = whole(context, &["growpart"], Keys::read_known, |k| k.growpart)?;
+    if keys.is_none() && context.config.get("growpart").is_some() {
+        warning!(sys, "growpart is null; nothing was grown");
+        return Ok(());
     }
     let Growpart { mode, devices: Devices(devices), ignore_growroot_disabled } = keys.unwrap_or(Growpart {
         mode: Mode::Auto,
@@ -218,15 +220,19 @@ mod tests {
     fn wrong_modes_and_values() {
         for (config, fails, warnings) in [
             ("{}", false, 0),
-            ("growpart:", false, 0),
+            ("growpart:", false, 1),
             // A boolean here is an old form.
             ("growpart: {mode: off}", false, 1),
             ("growpart: {mode: 'off'}", false, 0),
             ("growpart: {mode: gpart}", true, 0),
             ("growpart: {mode: growfs}", true, 0),
-            ("growpart: {mode: fast}", false, 1),
+            ("growpart: {mode: fast}", true, 1),
+            ("growpart: {mode: null}", true, 1),
+            ("growpart: {devices: {a: b}}", true, 1),
+            ("growpart: {devices: [/, [x]]}", true, 1),
+            ("growpart: {ignore_growroot_disabled: maybe}", true, 1),
             ("growpart: {mod: auto}", false, 1),
-            ("growpart: {devices: /}", false, 1),
+            ("growpart: {devices: /}", false, 0),
             ("growpart: x", true, 1),
         ] {
             let sandbox = Sandbox::new(config);

@@ -14,6 +14,8 @@ mod fstab;
 mod growpart;
 #[cfg(test)]
 mod growth_tests;
+#[cfg(test)]
+mod hostile_tests;
 pub mod install_hotplug;
 mod keys_to_console;
 mod locale;

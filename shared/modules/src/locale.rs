@@ -1,7 +1,7 @@
 //! locale: the system's language.
 
 use state::Frequency;
-use system::{Result, debug};
+use system::{Error, Result, debug};
 
 use crate::{Context, Declares, Distros, Module};
 
@@ -26,7 +26,10 @@ config::keys! {
 
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
-    let Some(keys) = context.read_known(Keys::read_known) else { return Ok(()) };
+    let (Some(keys), wrong) = context.read_noting(Keys::read_known) else { return Ok(()) };
+    if wrong.has("locale") || wrong.has("locale_configfile") {
+        return Err(Error::new("the locale cannot be used as it is written; nothing was done"));
+    }
     let locale = context.first_arg().or(keys.locale).unwrap_or_else(|| context.distro.current_locale(sys));
     if matches!(locale.trim().to_ascii_lowercase().as_str(), "false" | "0" | "off" | "no") {
         debug!(sys, "the locale is left alone, as configured");
@@ -65,11 +68,14 @@ mod tests {
 
     #[test]
     fn what_is_no_locale() {
-        for config in ["locale: 'en US'", "locale: ''"] {
-            assert!(Sandbox::new(config).run(&MODULE).is_err(), "{config}");
+        for config in ["'en US'", "''", "\"a\\nb\"", "'a;reboot'", "'$(reboot)'", "-x", "a/b"] {
+            let sandbox = Sandbox::new(&format!("locale: {config}"));
+            assert!(sandbox.run(&MODULE).is_err() && sandbox.sys.effects().is_empty(), "{config}");
         }
-        let sandbox = Sandbox::new("locale: [x]");
-        let _ = sandbox.run(&MODULE);
-        assert_eq!(sandbox.noticed(), ["test.yaml:1:9: locale: expected text, found a list"]);
+        for config in ["locale: [x]", "{locale: C.UTF-8, locale_configfile: [x]}"] {
+            let sandbox = Sandbox::new(config);
+            assert!(sandbox.run(&MODULE).is_err() && sandbox.sys.effects().is_empty(), "{config}");
+            assert_eq!(sandbox.noticed().len(), 1, "{config}");
+        }
     }
 }

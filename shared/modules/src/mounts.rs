@@ -8,6 +8,7 @@ use crate::fstab::{Devices, FIELDS, Mount, Wanted, entries, text};
 use crate::mountinfo::{mounted_at, read_mountinfo};
 use crate::run::keys_of;
 use crate::swap::{self, Swap};
+use crate::user_keys::Line as PlainLine;
 use crate::{Context, Declares, Distros, Module};
 
 pub const MODULE: Module = Module {
@@ -49,10 +50,16 @@ impl FromNode for Line {
         }
         let mut fields = Vec::with_capacity(items.len());
         for (i, item) in items.iter().enumerate().take(FIELDS) {
-            match (&item.value, item.scalar_text()) {
+            let text = item.scalar_text().map(|text| text.trim_matches(' ').to_string());
+            // A line end would begin a line of its own, and an empty field moves those behind it.
+            let fits = |text: &String| !text.is_empty() && !text.contains(char::is_control);
+            match (&item.value, text) {
                 (Value::Null, _) => fields.push(None),
-                (_, Some(text)) => fields.push(Some(text)),
-                _ => return reader.below(&format!("[{i}]"), |r| r.wrong(item, "text")),
+                (_, Some(text)) if fits(&text) => fields.push(Some(text)),
+                _ => {
+                    let wanted = "text of one line, without control characters";
+                    return reader.below(&format!("[{i}]"), |r| r.wrong(item, wanted));
+                }
             }
         }
         Some(Line(fields))
@@ -68,8 +75,8 @@ impl FromNode for Aliases {
         let Value::Map(map) = &node.value else { return reader.wrong(node, "a map of names to devices") };
         let read = |(name, device): (&Node, &Node)| {
             let name = name.scalar_text()?;
-            let device = reader.below(&name, |r| String::read(device, r))?;
-            Some((name, device))
+            let device = reader.below(&name, |r| PlainLine::read(device, r))?;
+            Some((name, device.0))
         };
         Some(Aliases(map.iter().filter_map(read).collect()))
     }
@@ -77,7 +84,11 @@ impl FromNode for Aliases {
 
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
-    let Some(keys) = context.read_known(Keys::read_known) else { return Ok(()) };
+    let (Some(mut keys), wrong) = context.read_noting(Keys::read_known) else { return Ok(()) };
+    if wrong.has("swap") && keys.swap.take().is_some() {
+        // Without its limit it could fill the disk.
+        warning!(sys, "swap cannot be used as it is written; no swap file is made");
+    }
     let fstab = sys.read_text_if_there(FSTAB)?.unwrap_or_default();
     let swap_file = match &keys.swap {
         Some(_) if !sys.is_live() => {
@@ -102,7 +113,7 @@ fn run(context: &Context<'_>) -> Result<()> {
         return Ok(());
     }
     make_points(sys, &mounts);
-    let new = text(&fstab, &mounts);
+    let new = text(&fstab, &mounts, wrong.has("mounts"));
     let changed = new != fstab;
     sys.write(FSTAB, new, Write::default().durable())?;
     if !sys.is_live() {
@@ -281,13 +292,34 @@ mod tests {
         for (config, lines, said) in [
             ("mounts: x", 0, "test.yaml:1:9: mounts: expected a list of fields of fstab, found text"),
             ("mounts: [[a, /b], x]", 1, "mounts[1]: expected a list of fields"),
-            ("mounts: [[a, /b, [c]]]", 0, "mounts[0][2]: expected text, found a list"),
+            (
+                "mounts: [[a, /b, [c]]]",
+                0,
+                "mounts[0][2]: expected text of one line, without control characters",
+            ),
+            (
+                "mounts: [[a, /b, ext4, \"ro\\n/dev/x /y ext4\"]]",
+                0,
+                "test.yaml:1:24: mounts[0][3]: expected text",
+            ),
+            ("mounts: [[\"a\\rb\", /b]]", 0, "mounts[0][0]: expected text"),
+            ("mounts: [[a, /b, \"\\0\"]]", 0, "mounts[0][2]: expected text"),
+            ("mounts: [[a, /b, '']]", 0, "mounts[0][2]: expected text"),
+            (
+                "{mounts: [[a, /b]], mount_default_fields: [null, null, \"x\\ny\", a, '0', '0']}",
+                1,
+                "mount_default_fields[2]: expected text",
+            ),
+            (
+                "{mounts: [[a, /b]], device_aliases: {a: \"x\\ny\"}}",
+                1,
+                "device_aliases.a: expected text of one line",
+            ),
             ("mounts: [[null, /b]]", 0, "names no device"),
             ("mounts: [[]]", 0, "names no device"),
             ("mounts: [[a, /b, c, d, e, f, g]]", 1, "at most six fields"),
             ("{mounts: [[a, /b]], mount_default_fields: [x]}", 1, "has 1 fields in place of 6"),
             ("{mounts: [[a, /b]], swap: 7}", 1, "swap: expected a map"),
-            ("{mounts: [[a, /b]], swap: {size: huge}}", 1, "swap.size: expected a size"),
             ("{mounts: [[a, /b]], device_aliases: [x]}", 1, "device_aliases: expected a map"),
         ] {
             let sandbox = image(config, "");
@@ -295,6 +327,36 @@ mod tests {
             assert_eq!(sandbox.file(FSTAB).0.lines().count(), lines, "{config}");
             let noticed = sandbox.noticed();
             assert!(noticed.len() == 1 && noticed[0].contains(said), "{config}: {noticed:?}");
+        }
+        for swap in [
+            "size: huge",
+            "size: 1G, maxsize: much",
+            "size: 1G, filename: [x]",
+            "size: 1G, filename: \"/a\\nb\"",
+        ] {
+            let sandbox = image(&format!("swap: {{{swap}}}"), "");
+            sandbox.run(&MODULE).unwrap();
+            let noticed = sandbox.noticed();
+            assert!(
+                noticed.len() == 2 && noticed[1].ends_with("no swap file is made"),
+                "{swap}: {noticed:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_bad_list_takes_no_earlier_line_away() {
+        let ours = "LABEL=a\t/a\text4\tro,comment=cloudconfig\t0\t2\n";
+        let new = format!("LABEL=b\t/b\tauto\t{USUAL}\t0\t2\n");
+        for (config, text) in [
+            ("mounts: [[LABEL=b, /b]]", new.clone()),
+            ("mounts: [[LABEL=b, /b], x]", format!("{ours}{new}")),
+            ("mounts: [[LABEL=b, /b], [LABEL=a, /a, [x]]]", format!("{ours}{new}")),
+            ("mounts: x", ours.to_string()),
+        ] {
+            let sandbox = image(config, ours);
+            sandbox.run(&MODULE).unwrap();
+            assert_eq!(sandbox.file(FSTAB).0, text, "{config}");
         }
     }
 }

@@ -90,6 +90,11 @@ fn of_machine(sys: &System) -> Names {
     Names { is_default: hostname == "localhost", hostname, fqdn }
 }
 
+/// The names that the cloud gave, else those that the machine has, whatever the configuration says.
+pub fn without_config(context: &Context<'_>) -> Names {
+    decide(None, None, context.instance.local_hostname.as_deref()).unwrap_or_else(|| of_machine(context.sys))
+}
+
 /// The machine's names; `given_only`: `None` when neither the configuration nor the cloud names it.
 pub fn of(context: &Context<'_>, keys: &Keys, given_only: bool) -> Option<Names> {
     let cloud = context.instance.local_hostname.as_deref();

@@ -55,7 +55,7 @@ config::keys! {
 
 fn run(context: &Context<'_>) -> Result<()> {
     let (sys, distro) = (context.sys, context.distro);
-    let ntp = match crate::required(context, "ntp", Keys::read_known, |k| k.ntp)? {
+    let ntp = match crate::whole(context, &["ntp"], Keys::read_known, |k| k.ntp)? {
         Some(ntp) => Some(ntp),
         // `ntp:` alone asks for all defaults.
         None => Ntp::read(&Node::from(Map::new()), &mut Reader::new()),

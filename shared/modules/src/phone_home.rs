@@ -6,7 +6,8 @@ use config::{FromNode, Node, Reader, Shape, Value};
 use state::Frequency;
 use system::{Error, Fetch, Result, info, warning};
 
-use crate::{Context, Declares, Distros, Module, names};
+use crate::names::{self, Names};
+use crate::{Context, Declares, Distros, Module};
 
 pub const MODULE: Module = Module {
     name: "phone_home",
@@ -41,7 +42,7 @@ config::keys! {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Post(Vec<&'static str>);
+struct Post(Vec<String>);
 
 impl FromNode for Post {
     const SHAPE: Shape = Shape::Is(
@@ -50,21 +51,22 @@ impl FromNode for Post {
     );
     fn read(node: &Node, reader: &mut Reader) -> Option<Post> {
         let items = match &node.value {
-            Value::Str(word) if word == "all" => return Some(Post(ALL.to_vec())),
+            Value::Str(word) if word == "all" => return Some(Post(ALL.map(String::from).to_vec())),
             Value::Seq(items) => items,
             _ => return reader.wrong(node, "'all' or a list of names"),
         };
         let mut names = Vec::new();
+        let mut good = true;
         for (i, item) in items.iter().enumerate() {
-            match ALL.iter().find(|known| item.as_str() == Some(**known)) {
-                Some(name) => names.push(*name),
-                None => {
-                    let wanted = "one of pub_key_rsa pub_key_ecdsa pub_key_ed25519 instance_id hostname fqdn";
-                    reader.below(&format!("[{i}]"), |r| r.wrong::<()>(item, wanted));
-                }
+            let name = item.as_str().unwrap_or_default();
+            if !ALL.contains(&name) {
+                let wanted = "one of pub_key_rsa pub_key_ecdsa pub_key_ed25519 instance_id hostname fqdn";
+                reader.below(&format!("[{i}]"), |r| r.wrong::<()>(item, wanted));
+                good &= item.as_str().is_some();
             }
+            names.push(name.to_string());
         }
-        Some(Post(names))
+        good.then_some(Post(names))
     }
 }
 
@@ -80,26 +82,29 @@ fn run(context: &Context<'_>) -> Result<()> {
         }
         None => Context { ..*context },
     };
-    let Some(wanted) = own.read_known(Keys::read_known).and_then(|k| k.phone_home) else {
-        if own.config.get("phone_home").is_some_and(|n| !n.is_null()) {
+    let (keys, wrong) = own.read_noting(Keys::read_known);
+    let given = own.config.get("phone_home").filter(|n| !n.is_null());
+    // What is not to be told must not be told because the list of what is to be cannot be read.
+    let unreadable =
+        given.and_then(|n| n.get("post")).is_some_and(|n| Post::read(n, &mut Reader::new()).is_none());
+    let Some(wanted) =
+        keys.and_then(|k| k.phone_home).filter(|_| !unreadable && !wrong.has("phone_home.url"))
+    else {
+        if given.is_some() {
             warning!(sys, "phone_home cannot be used as it is written; nobody is told");
         }
         return Ok(());
     };
-    // What is wrong with the names is said by the modules that set them.
-    let keys = names::Keys::read_known(context.config, &mut Reader::new());
-    // Names that the configuration has, but the machine was not to be given, are not its names.
-    let keys = keys.map(|keys| match keys.preserve_hostname {
-        true => names::Keys { hostname: None, fqdn: None, ..keys },
-        false => keys,
-    });
-    let (hostname, fqdn) = keys
-        .and_then(|keys| names::of(context, &keys, false))
-        .map_or_else(Default::default, |names| (names.hostname, names.fqdn));
+    // The cloud's word on the names, else the machine's; what the configuration calls it has no part in that.
+    let Names { hostname, fqdn, .. } = names::without_config(context);
     let value = |name: &str| match name {
         "instance_id" => Some(context.instance.id.clone()),
         "hostname" => Some(hostname.clone()),
         "fqdn" => Some(fqdn.clone()),
+        key if !ALL.contains(&key) => {
+            warning!(sys, "phone_home: {key} is not available");
+            None
+        }
         key => {
             let kind = key.trim_start_matches("pub_key_");
             let path = format!("/etc/ssh/ssh_host_{kind}_key.pub");
@@ -116,7 +121,7 @@ fn run(context: &Context<'_>) -> Result<()> {
         .post
         .0
         .iter()
-        .map(|name| (*name, value(name).filter(|v| !v.is_empty()).unwrap_or_else(|| "N/A".into())))
+        .map(|name| (name.as_str(), value(name).filter(|v| !v.is_empty()).unwrap_or_else(|| "N/A".into())))
         .collect();
     let id = &context.instance.id;
     let url = wanted.url.replace("${INSTANCE_ID}", id).replace("$INSTANCE_ID", id);
@@ -199,9 +204,10 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/$INSTANCE_ID/", listener.local_addr().unwrap());
         let server = serve(listener, vec![200]);
-        let sandbox = Sandbox::new(&format!(
-            "{{phone_home: {{url: {url}, post: [pub_key_rsa, pub_key_ed25519, instance_id, hostname, fqdn]}}, fqdn: h.example.com}}"
+        let mut sandbox = Sandbox::new(&format!(
+            "{{phone_home: {{url: {url}, post: [pub_key_rsa, pub_key_ed25519, instance_id, hostname, fqdn, shoe]}}, fqdn: h.example.com}}"
         ));
+        sandbox.instance.local_hostname = Some("m.example.com".into());
         sandbox
             .sys
             .write("/etc/ssh/ssh_host_rsa_key.pub", "ssh-rsa AAAA= root@h\n", Write::default())
@@ -215,25 +221,29 @@ mod tests {
         let body = asked[0].split_once("\r\n\r\n").unwrap().1;
         assert_eq!(
             body,
-            "pub_key_rsa=ssh-rsa+AAAA%3D+root%40h%0A&pub_key_ed25519=N%2FA&instance_id=i-test&hostname=h&fqdn=h.example.com"
+            "pub_key_rsa=ssh-rsa+AAAA%3D+root%40h%0A&pub_key_ed25519=N%2FA&instance_id=i-test&hostname=m&fqdn=m.example.com&shoe=N%2FA"
         );
-        assert_eq!(sandbox.noticed().len(), 1, "{:?}", sandbox.noticed());
+        assert_eq!(sandbox.noticed().len(), 3, "{:?}", sandbox.noticed());
     }
 
-    /// The names that the machine has: those of the configuration, unless it was not to be given them.
+    /// The cloud's names, else the machine's; those of the configuration have no part in it.
     #[test]
-    fn names_that_the_machine_has() {
-        for (preserve, told) in
-            [(false, "hostname=h&fqdn=h.example.com"), (true, "hostname=was&fqdn=was.example.org")]
-        {
+    fn names_that_are_told() {
+        for (cloud, hosts, told) in [
+            (None, "127.0.1.1 was.example.org was\n", "hostname=was&fqdn=was.example.org"),
+            (None, "", "hostname=was&fqdn=was"),
+            (Some("m"), "127.0.1.1 m.example.org m\n", "hostname=m&fqdn=m"),
+            (Some("m.example.net"), "", "hostname=m&fqdn=m.example.net"),
+        ] {
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
             let url = format!("http://{}/", listener.local_addr().unwrap());
             let server = serve(listener, vec![200]);
-            let sandbox = Sandbox::new(&format!(
-                "{{phone_home: {{url: '{url}', post: [hostname, fqdn]}}, fqdn: h.example.com, preserve_hostname: {preserve}}}"
+            let mut sandbox = Sandbox::new(&format!(
+                "{{phone_home: {{url: '{url}', post: [hostname, fqdn]}}, fqdn: h.example.com}}"
             ));
+            sandbox.instance.local_hostname = cloud.map(Into::into);
             sandbox.sys.write("/proc/sys/kernel/hostname", "was\n", Write::default()).unwrap();
-            sandbox.sys.write("/etc/hosts", "127.0.1.1 was.example.org was\n", Write::default()).unwrap();
+            sandbox.sys.write("/etc/hosts", hosts, Write::default()).unwrap();
             sandbox.run(&MODULE).unwrap();
             let asked = server.join().unwrap();
             assert_eq!(asked[0].split_once("\r\n\r\n").unwrap().1, told);
@@ -259,7 +269,10 @@ mod tests {
             ("phone_home: {post: all}", 2),
             ("phone_home: http://127.0.0.1:9/", 2),
             ("phone_home:", 0),
-            ("phone_home: {url: 'http://127.0.0.1:9/', post: [shoe_size, instance_id], tries: 1}", 2),
+            ("phone_home: {url: 'http://127.0.0.1:9/', post: [shoe_size, instance_id], tries: 1}", 3),
+            ("phone_home: {url: 'http://127.0.0.1:9/', post: [[hostname], instance_id], tries: 1}", 2),
+            ("phone_home: {url: 'http://127.0.0.1:9/', post: everything, tries: 1}", 2),
+            ("phone_home: {url: [x], tries: 1}", 2),
         ] {
             let sandbox = Sandbox::new(text);
             sandbox.run(&MODULE).unwrap();

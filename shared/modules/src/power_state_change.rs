@@ -284,9 +284,10 @@ mod tests {
         // Of the shell that waits, the arguments; of the condition, the environment.
         let tell = format!("tr '\\0' '\\n' </proc/$PPID/cmdline >{told}; env >>{told}");
         let words = ["sh", "-c", &tell, "s3cret"].map(String::from).to_vec();
-        for condition in
-            [Condition::Program(words), Condition::Shell(format!("sh -c \"{}\" s3cret", tell.replace('$', "\\$")))]
-        {
+        for condition in [
+            Condition::Program(words),
+            Condition::Shell(format!("sh -c \"{}\" s3cret", tell.replace('$', "\\$"))),
+        ] {
             let wanted = PowerState { condition, ..read("{mode: reboot}").unwrap() };
             let act = ["true".into(), "-r".into(), "now".into(), "s3cret".into()];
             sandbox.sys.run(&waiter(u32::MAX, &wanted, &act, "/none")).unwrap();
@@ -319,9 +320,25 @@ mod tests {
             // The ended stage stays a zombie here, since nobody waits for it: that is gone, too.
             ("true", "20", true, 0, 500, 3000, ""),
             ("true", "0", true, 0, 0, 500, ""),
-            ("'exit 0'", "20", true, 0, 500, 3000, "DEBUG]: check_condition command: exited 0. condition met."),
+            (
+                "'exit 0'",
+                "20",
+                true,
+                0,
+                500,
+                3000,
+                "DEBUG]: check_condition command: exited 0. condition met.",
+            ),
             ("'exit 1'", "20", false, 0, 500, 3000, "exited 1. condition not met."),
-            ("'exit 2'", "20", false, 254, 500, 3000, "WARNING]: check_condition command: unexpected exit 2. do not"),
+            (
+                "'exit 2'",
+                "20",
+                false,
+                254,
+                500,
+                3000,
+                "WARNING]: check_condition command: unexpected exit 2. do not",
+            ),
             ("'test -z \"$pid$condition$POWER_STATE_CONDITION$1\"'", "0", true, 0, 0, 500, "exited 0"),
             ("'case x in'", "0", false, 254, 0, 500, "unexpected exit 2"),
             ("''", "0", true, 0, 0, 500, ""),

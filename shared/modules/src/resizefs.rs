@@ -49,10 +49,15 @@ impl FromNode for Resize {
 
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
-    let from_args = context.args.first().and_then(|arg| Resize::read(arg, &mut Reader::new()));
-    let wanted = match from_args {
-        Some(wanted) => wanted,
-        None => context.read_known(Keys::read_known).map_or(Resize::Yes, |k| k.resize_rootfs),
+    let wanted = match context.args.first() {
+        Some(arg) => Resize::read(arg, &mut Reader::new()),
+        None => {
+            let (keys, wrong) = context.read_noting(Keys::read_known);
+            keys.map(|k| k.resize_rootfs).filter(|_| !wrong.has("resize_rootfs"))
+        }
+    };
+    let Some(wanted) = wanted else {
+        return Err(Error::new("resize_rootfs: expected true, false or noblock; nothing was resized"));
     };
     if wanted == Resize::No {
         debug!(sys, "resize_rootfs is false");
@@ -240,12 +245,21 @@ mod tests {
 
     #[test]
     fn nothing_is_done_when_not_wanted_or_not_there() {
-        for (config, warnings) in [("resize_rootfs: false", 0), ("{}", 0), ("resize_rootfs: maybe", 1)] {
+        for (config, fails, warnings) in [
+            ("resize_rootfs: false", false, 0),
+            ("resize_rootfs:", false, 0),
+            ("{}", false, 0),
+            ("resize_rootfs: maybe", true, 1),
+            ("resize_rootfs: [true]", true, 1),
+        ] {
             let sandbox = Sandbox::new(config);
-            sandbox.run(&MODULE).unwrap();
+            assert_eq!(sandbox.run(&MODULE).is_err(), fails, "{config}");
             assert_eq!(sandbox.noticed().len(), warnings, "{config}");
             assert!(sandbox.sys.effects().is_empty(), "{config}");
         }
+        let mut sandbox = Sandbox::new("resize_rootfs: true");
+        sandbox.args = vec!["nobloc".into()];
+        assert!(sandbox.run(&MODULE).is_err());
         let sandbox = Sandbox::live("{}");
         grow(&sandbox.sys, "/proc", false).unwrap();
         grow(&sandbox.sys, "/no/such/point", false).unwrap();

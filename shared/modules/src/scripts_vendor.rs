@@ -1,7 +1,7 @@
 //! scripts_vendor: runs the scripts that vendor-data brought, below the prefix that the user chose.
 
 use state::Frequency;
-use system::Result;
+use system::{Error, Result};
 
 use crate::run_parts::run_parts;
 use crate::{Context, Declares, Distros, Module};
@@ -30,7 +30,12 @@ config::keys! {
 }
 
 fn run(context: &Context<'_>) -> Result<()> {
-    let keys = context.read_known(Keys::read_known);
+    let (keys, wrong) = context.read_noting(Keys::read_known);
+    if wrong.has("vendor_data.prefix") {
+        return Err(Error::new(
+            "vendor_data.prefix cannot be used as it is written; no vendor script was run",
+        ));
+    }
     let prefix = keys.and_then(|k| k.vendor_data).map(|v| v.prefix).unwrap_or_default();
     run_parts(context, &context.layout.instance("scripts/vendor"), &prefix)
 }

@@ -5,7 +5,7 @@ use config::Text;
 use state::Frequency;
 use system::{Command, Error, Output, Result, System, Write, debug};
 
-use crate::{Context, Declares, Distros, Module};
+use crate::{Context, Declares, Distros, Module, whole};
 
 pub const MODULE: Module = Module {
     name: "seed_random",
@@ -44,7 +44,11 @@ config::keys! {
 }
 
 fn run(context: &Context<'_>) -> Result<()> {
-    let keys = context.read_known(Keys::read_known).and_then(|k| k.random_seed);
+    // What the cloud gave counts whatever the user wrote.
+    let (keys, refused) = match whole(context, &["random_seed"], Keys::read_known, |k| k.random_seed) {
+        Ok(keys) => (keys, Ok(())),
+        Err(e) => (None, Err(e)),
+    };
     let file = keys.as_ref().map_or("/dev/urandom", |k| k.file.as_str());
     let from_user = match &keys {
         Some(RandomSeed { data: Some(Text(data)), encoding, .. }) => {
@@ -62,13 +66,13 @@ fn run(context: &Context<'_>) -> Result<()> {
     if let Some(keys) = &keys {
         more(context, keys)?;
     }
-    from_user.map(drop)
+    refused.and(from_user.map(drop))
 }
 
 fn decode(data: &[u8], encoding: Encoding) -> std::result::Result<Vec<u8>, String> {
     match encoding {
         Encoding::Raw => Ok(data.to_vec()),
-        Encoding::Base64 => encoding::base64::decode(data).ok_or_else(|| "no base64".to_string()),
+        Encoding::Base64 => encoding::base64::decode_lenient(data).ok_or_else(|| "no base64".to_string()),
         Encoding::Gzip => encoding::gzip::inflate(data, MOST_SEED).map_err(|e| e.to_string()),
     }
 }
@@ -134,16 +138,19 @@ mod tests {
     #[test]
     fn wrong_ones() {
         for (keys, fails, warnings) in [
-            ("data: '%', encoding: b64", true, 0),
+            ("data: 'Z', encoding: b64", true, 0),
             ("data: abc, encoding: gzip", true, 0),
             ("command_required: true", true, 0),
             ("command: [nobody-has-this], command_required: true", true, 0),
-            ("encoding: rot13", false, 1),
+            ("encoding: rot13", true, 1),
+            ("file: /seed, data: x, encoding: rot13", true, 1),
+            ("file: /seed, data: x, command: [true, [x]]", true, 1),
             ("fille: /x", false, 1),
         ] {
             let sandbox = Sandbox::new(&format!("random_seed: {{{keys}}}"));
             assert_eq!(sandbox.run(&MODULE).is_err(), fails, "{keys}");
             assert_eq!(sandbox.noticed().len(), warnings, "{keys} {:?}", sandbox.noticed());
+            assert!(!sandbox.sys.exists("/seed"), "{keys}");
         }
         let sandbox = Sandbox::new("{}");
         sandbox.run(&MODULE).unwrap();

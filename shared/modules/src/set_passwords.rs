@@ -70,6 +70,11 @@ impl FromNode for Entry {
     fn read(node: &Node, reader: &mut Reader) -> Option<Entry> {
         match node.get("type").and_then(Node::as_str) {
             Some("RANDOM" | "R") => RandomPassword::read(node, reader).map(Entry::Random),
+            // A text that is taken for a hash would be one that nothing matches.
+            Some(word) if !matches!(word, "hash" | "text") => SetPassword::read(node, reader).and(None),
+            None if node.get("type").is_some_and(|n| !n.is_null()) => {
+                SetPassword::read(node, reader).and(None)
+            }
             _ => SetPassword::read(node, reader).map(Entry::Set),
         }
     }
@@ -170,7 +175,7 @@ fn plan(users: &[Entry], lines: &[(String, String)]) -> Plan {
 
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
-    let Some(keys) = context.read_known(Keys::read_known) else { return Ok(()) };
+    let (Some(keys), wrong) = context.read_noting(Keys::read_known) else { return Ok(()) };
     let argument = context.first_arg();
     let password = argument.clone().or_else(|| keys.password.map(|s| s.0)).filter(|p| !p.is_empty());
     let chpasswd = keys.chpasswd;
@@ -186,7 +191,7 @@ fn run(context: &Context<'_>) -> Result<()> {
             ),
         }
     }
-    let expire = chpasswd.as_ref().is_none_or(|c| c.expire);
+    let expire = chpasswd.as_ref().is_none_or(|c| c.expire) && !wrong.has("chpasswd.expire");
     let passwords = apply(context, plan(users, &lines), expire);
     // Whether passwords open the door is settled even if one of them could not be set.
     let login = keys.ssh_pwauth.map_or(Ok(()), |login| apply_login(context, login));

@@ -4,7 +4,7 @@ use config::{FromNode, Node, Reader, Shape};
 use state::Frequency;
 use system::{Command, Result, System, Write, debug, info, warning};
 
-use crate::user_keys::SshKeys;
+use crate::user_keys::{Line, SshKeys};
 use crate::users::Accounts;
 use crate::{Context, Declares, Distros, Module, authorized_keys, sshd_config};
 
@@ -43,7 +43,7 @@ config::keys! {
         /// Let no key log in as root.
         disable_root: bool = true;
         /// Options before root's keys then.
-        disable_root_opts: Option<String>;
+        disable_root_opts: Option<Line>;
         /// Use the cloud's keys.
         allow_public_ssh_keys: bool = true;
         /// Do not print what ssh-keygen prints.
@@ -123,9 +123,17 @@ pub fn login_as(options: &str, user: &str, instead_of: &str) -> String {
 
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
-    let Some(keys) = context.read_known(Keys::read_known) else { return Ok(()) };
-    // A server without any host key lets nobody in: given keys of which none can be used are as good as none.
-    let given = keys.ssh_keys.as_ref().filter(|given| !given.0.is_empty());
+    let (Some(mut keys), wrong) = context.read_noting(Keys::read_known) else { return Ok(()) };
+    // Their defaults delete and let in.
+    keys.ssh_deletekeys &= !wrong.has("ssh_deletekeys");
+    keys.allow_public_ssh_keys &= !wrong.has("allow_public_ssh_keys");
+    keys.ssh_genkeytypes = keys.ssh_genkeytypes.filter(|t| !t.is_empty() || !wrong.has("ssh_genkeytypes"));
+    // A server without any host key lets nobody in: given keys of which none is private are as good as none.
+    let is_private = |(_, part, text): &(_, Part, String)| *part == Part::Private && !text.trim().is_empty();
+    let given = keys.ssh_keys.as_ref().filter(|given| given.0.iter().any(is_private));
+    if given.is_none() && keys.ssh_keys.as_ref().is_some_and(|given| !given.0.is_empty()) {
+        warning!(sys, "ssh_keys has no private key; the server's keys are made as if it were not there");
+    }
     if keys.ssh_deletekeys {
         if given.is_some() || sys.which("ssh-keygen").is_some() {
             delete_host_keys(sys);
@@ -202,8 +210,24 @@ fn derive_public(sys: &System, kind: &str) -> Result<()> {
 fn generate(context: &Context<'_>, keys: &Keys) {
     let sys = context.sys;
     let usual = TYPES.map(String::from).to_vec();
+    let wanted = keys.ssh_genkeytypes.as_ref().unwrap_or(&usual);
+    generate_all(context, wanted, keys.ssh_quiet_keygen);
+    let has_any = || sys.list(DIRECTORY).is_ok_and(|names| names.iter().any(|n| is_host_key(n)));
+    if !wanted.is_empty() && wanted != &usual && sys.which("ssh-keygen").is_some() && !has_any() {
+        warning!(sys, "ssh_genkeytypes: no host key of these types could be made; making the usual ones");
+        generate_all(context, &usual, keys.ssh_quiet_keygen);
+    }
+}
+
+/// The file of a private host key: `ssh_host_TYPE_key`.
+fn is_host_key(name: &str) -> bool {
+    name.starts_with("ssh_host_") && name.ends_with("_key")
+}
+
+fn generate_all(context: &Context<'_>, types: &[String], quiet: bool) {
+    let sys = context.sys;
     let fips = sys.read_text("/proc/sys/crypto/fips_enabled").is_ok_and(|t| t.trim() == "1");
-    for kind in keys.ssh_genkeytypes.as_ref().unwrap_or(&usual) {
+    for kind in types {
         if fips && kind == "ed25519" {
             debug!(sys, "no {kind} host key: FIPS mode does not allow its kind");
             continue;
@@ -216,7 +240,7 @@ fn generate(context: &Context<'_>, keys: &Keys) {
         if sys.exists(&path) {
             continue;
         }
-        match generate_one(context, kind, &path, keys.ssh_quiet_keygen) {
+        match generate_one(context, kind, &path, quiet) {
             Ok(()) => {}
             Err(e) if e.to_string().to_lowercase().contains("unknown key type") => {
                 debug!(sys, "no {kind} host key: this ssh-keygen cannot make one");
@@ -308,7 +332,7 @@ fn apply_keys(context: &Context<'_>, keys: &Keys) -> Result<()> {
     let of_user = user.map_or(Ok(()), |user| authorized_keys::install(sys, user, &all, ""));
     let options = match keys.disable_root {
         true => {
-            let options = keys.disable_root_opts.as_deref().unwrap_or(DISABLE);
+            let options = keys.disable_root_opts.as_ref().map_or(DISABLE, |line| &line.0);
             login_as(options, user.unwrap_or("NONE"), "root")
         }
         false => String::new(),

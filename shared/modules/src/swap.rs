@@ -3,13 +3,15 @@
 use config::{FromNode, Node, Reader, Shape, Value};
 use system::{Error, Result, System, debug, info, warning};
 
+use crate::user_keys::Line;
+
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
 config::keys! {
     pub struct Swap {
         /// Where the swap file is.
-        filename: String = "/swap.img";
+        filename: Line = "/swap.img";
         /// How large it is: bytes, a text like 2G, or `auto`.
         size: Option<Size>;
         /// How large an automatic size may become.
@@ -118,7 +120,7 @@ fn uuid(text: &str) -> Option<[u8; 16]> {
 
 /// Makes the swap file if it is wanted; the file's name when it is there to be listed in fstab.
 pub fn set_up(sys: &System, swap: &Swap) -> Option<String> {
-    let file = swap.filename.clone();
+    let file = swap.filename.0.clone();
     if file.is_empty() || matches!(swap.size, None | Some(Size::Bytes(0))) {
         debug!(sys, "no swap file is wanted");
         return None;
@@ -237,7 +239,7 @@ mod tests {
     fn blkid_knows_it() {
         let sandbox = crate::testing::Sandbox::live("{}");
         let file = sandbox.top.join("swap").to_string_lossy().into_owned();
-        let swap = Swap { filename: file.clone(), size: Some(Size::Bytes(2 * MIB + 5)), maxsize: None };
+        let swap = Swap { filename: Line(file.clone()), size: Some(Size::Bytes(2 * MIB + 5)), maxsize: None };
         assert_eq!(set_up(&sandbox.sys, &swap), Some(file.clone()));
         let meta = sandbox.sys.metadata(&file).unwrap();
         assert_eq!((meta.len(), sandbox.file(&file).1), (2 * MIB, 0o600));
@@ -249,7 +251,7 @@ mod tests {
         // Too small, no directory, nothing wanted.
         for (name, size) in [("a", Size::Bytes(5)), ("b", Size::Bytes(0)), ("swap/x", Size::Bytes(2 * MIB))] {
             let filename = sandbox.top.join(name).to_string_lossy().into_owned();
-            let swap = Swap { filename: filename.clone(), size: Some(size), maxsize: None };
+            let swap = Swap { filename: Line(filename.clone()), size: Some(size), maxsize: None };
             assert_eq!(set_up(&sandbox.sys, &swap), None, "{name}");
             assert!(!sandbox.sys.exists(&filename), "{name}");
         }

@@ -43,7 +43,7 @@ impl FromNode for Names {
     const SHAPE: Shape = Shape::Is("str | [str]{1..} | map{1..} !23.1(a list)\n  <name>: null", &[]);
     const REQUIRED: bool = false;
     fn read(node: &Node, reader: &mut Reader) -> Option<Names> {
-        Some(Names(match &node.value {
+        let names = match &node.value {
             Value::Null => Vec::new(),
             Value::Map(map) => {
                 reader.old_form::<Names>(node, "map");
@@ -51,10 +51,27 @@ impl FromNode for Names {
             }
             Value::Seq(_) => Vec::<String>::read(node, reader)?.iter().flat_map(|n| comma_list(n)).collect(),
             _ => comma_list(&String::read(node, reader)?),
-        }))
+        };
+        let (good, bad): (Vec<String>, Vec<String>) = names.into_iter().partition(|name| is_name(name));
+        if !bad.is_empty() {
+            reader.note(config::Kind::Wrong, node, "expected names; what is none is left out");
+        }
+        Some(Names(good))
     }
     fn absent() -> Option<Names> {
         Some(Names::default())
+    }
+}
+
+/// The name of one group, or its number.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupName(pub String);
+
+impl FromNode for GroupName {
+    const SHAPE: Shape = Shape::Is("str", &[]);
+    fn read(node: &Node, reader: &mut Reader) -> Option<GroupName> {
+        let name = String::read(node, reader)?.trim().to_string();
+        if is_name(&name) { Some(GroupName(name)) } else { reader.wrong(node, "the name of a group") }
     }
 }
 
@@ -96,7 +113,8 @@ impl FromNode for Rules {
     }
 }
 
-/// Text that must stay on one line: a second one would be a rule or a key of its own.
+/// Text that must stay on one line: a second one would be a rule or a key of its own, and other control characters
+/// make a file that its readers refuse as a whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line(pub String);
 
@@ -104,10 +122,11 @@ impl FromNode for Line {
     const SHAPE: Shape = Shape::Is("str", &[]);
     fn read(node: &Node, reader: &mut Reader) -> Option<Line> {
         let text = String::read(node, reader)?;
-        if text.trim_end().contains(['\n', '\r']) {
-            return reader.wrong(node, "text of one line");
+        let text = text.trim_end_matches(['\n', '\r']);
+        if text.contains(|c: char| c.is_control() && c != '\t') {
+            return reader.wrong(node, "text of one line, without control characters");
         }
-        Some(Line(text.trim_end_matches(['\n', '\r']).to_string()))
+        Some(Line(text.to_string()))
     }
 }
 
@@ -164,15 +183,15 @@ config::keys! {
         /// The login shell.
         shell: Option<Line>;
         /// When the account ends, as YYYY-MM-DD.
-        expiredate: Option<String>, within "date";
+        expiredate: Option<Line>, within "date";
         /// Days between the password's expiry and the account's.
-        inactive: Option<String>;
+        inactive: Option<Line>;
         /// The SELinux user for the login.
         selinux_user: Option<Line>, also "selinux-user" since "24.2";
         /// The user's number.
         uid: Option<Uid>;
         /// The primary group; one of the user's own name unless given.
-        primary_group: Option<String>, also "primary-group" since "24.2";
+        primary_group: Option<GroupName>, also "primary-group" since "24.2";
         /// Further groups.
         groups: Names;
         /// Make the groups that are missing.
@@ -208,6 +227,14 @@ config::keys! {
         /// With snapuser: it is known by an assertion.
         known: bool = false, unlisted "upstream's schema has it not";
     }
+}
+
+/// A name that may stand in passwd(5), sudoers(5) and a path, and that no program takes for an option.
+pub(crate) fn is_name(name: &str) -> bool {
+    !name.is_empty()
+        && !name.starts_with('-')
+        && !matches!(name, "." | "..")
+        && !name.contains(|c: char| c.is_whitespace() || c.is_control() || matches!(c, ':' | '/' | ','))
 }
 
 /// The names of a text in which commas stand between them.

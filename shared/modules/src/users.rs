@@ -5,7 +5,7 @@
 use config::{FromNode, Kind, Map, Node, Reader, Shape, Value};
 
 use crate::Context;
-use crate::user_keys::{Names, UserKeys, comma_list};
+use crate::user_keys::{Names, UserKeys, comma_list, is_name};
 
 /// A group and who is to be in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -332,12 +332,4 @@ fn sorted_unique(mut names: Vec<String>) -> Vec<String> {
     names.sort();
     names.dedup();
     names
-}
-
-/// A name that may stand in passwd(5), sudoers(5) and a path, and that no program takes for an option.
-fn is_name(name: &str) -> bool {
-    !name.is_empty()
-        && !name.starts_with('-')
-        && !matches!(name, "." | "..")
-        && !name.contains(|c: char| c.is_whitespace() || c.is_control() || matches!(c, ':' | '/' | ','))
 }

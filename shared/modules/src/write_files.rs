@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use config::{Findings, FromNode, Node, Reader, Shape, Text, Value};
+use config::{Findings, FromNode, Kind, Node, Reader, Shape, Text, Value};
 use state::Frequency;
 use system::{Command, Error, Fetch, Result, System, Write, warning};
 
@@ -137,9 +137,12 @@ fn octal(text: &str) -> Option<i128> {
     if only_digits { i128::from_str_radix(digits, 8).ok() } else { None }
 }
 
-/// The entries that are due (`defer` as asked) with their keys, and what is wrong with them: each module speaks of its own.
-fn entries(list: &Node, deferred: bool) -> (Vec<(String, Entry)>, Findings) {
+/// The entries that are due (`defer` as asked) with their keys, the paths of those that cannot be written, and what is
+/// wrong with all of them: each module speaks of its own.
+fn entries(list: &Node, deferred: bool) -> (Vec<(String, Entry)>, Vec<String>, Findings) {
     let mut reader = Reader::new();
+    let mut all = Findings::default();
+    let mut refused = Vec::new();
     let items = match &list.value {
         Value::Seq(items) => &items[..],
         Value::Null => &[],
@@ -155,18 +158,39 @@ fn entries(list: &Node, deferred: bool) -> (Vec<(String, Entry)>, Findings) {
     let mut found = Vec::new();
     for (i, item) in items.iter().enumerate().filter(|(_, item)| defers(item) == deferred) {
         let key = format!("write_files[{i}]");
-        let entry = reader.below(&key, |r| Entry::read(item, r));
-        found.extend(entry.map(|entry| (key, entry)));
+        let mut of_item = Reader::new();
+        let entry = of_item.below(&key, |r| Entry::read(item, r));
+        let findings = of_item.into_findings();
+        // Without its content or source the file would be emptied; an addition that is none would replace it.
+        let is_wrong = |name| findings.of(Kind::Wrong).any(|f| f.key.starts_with(&format!("{key}.{name}")));
+        let is_empty = |entry: &Entry| match (&entry.content, &entry.source) {
+            (None, None) => is_wrong("content") || is_wrong("source"),
+            _ => false,
+        };
+        match entry {
+            Some(entry) if is_wrong("append") || is_empty(&entry) => refused.push(path_of(&entry)),
+            Some(entry) => found.push((key, entry)),
+            None => {}
+        }
+        all.extend(findings);
     }
-    (found, reader.into_findings())
+    all.extend(reader.into_findings());
+    (found, refused, all)
 }
 
 /// Writes the entries that are due. One that fails is said; the others are written.
 pub fn write_files(context: &Context<'_>, deferred: bool) -> Result<()> {
     let Some(list) = context.config.get("write_files") else { return Ok(()) };
-    let (entries, findings) = entries(list, deferred);
+    let (entries, refused, findings) = entries(list, deferred);
     findings.iter().for_each(|f| context.report(f));
-    let mut failed = Vec::new();
+    let mut failed: Vec<&str> = Vec::new();
+    for path in &refused {
+        warning!(
+            context.sys,
+            "write_files: {path} is not written: what is wrong with its entry would spoil it"
+        );
+        failed.push(path);
+    }
     for (key, entry) in &entries {
         context.sys.because_of_key(key);
         if let Err(e) = write_one(context.sys, entry) {
@@ -181,7 +205,7 @@ pub fn write_files(context: &Context<'_>, deferred: bool) -> Result<()> {
     Err(Error::new(format!(
         "write_files: {} of {} files failed: {}",
         failed.len(),
-        entries.len(),
+        entries.len() + refused.len(),
         failed.join(", ")
     )))
 }
@@ -253,7 +277,7 @@ fn content(sys: &System, path: &str, entry: &Entry) -> Result<Option<Vec<u8>>> {
 
 fn decode(mut bytes: Vec<u8>, encoding: Encoding) -> std::result::Result<Vec<u8>, String> {
     if encoding.base64 {
-        bytes = encoding::base64::decode(&bytes).ok_or("no base64")?;
+        bytes = encoding::base64::decode_lenient(&bytes).ok_or("no base64")?;
     }
     if encoding.gzip {
         bytes = encoding::gzip::inflate(&bytes, MOST_CONTENT).map_err(|e| e.to_string())?;
@@ -378,19 +402,24 @@ mod tests {
              - text\n\
              - {path: /a, content: ok, permisions: '0600'}\n\
              - {path: /b, content: x, permissions: rwx, encoding: rot13}\n\
-             - {path: /c, content: '%%%', encoding: b64}\n\
+             - {path: /c, content: 'Z%%', encoding: b64}\n\
              - {path: /d, content: aGkK, encoding: gz+b64}\n\
              - {path: /e, content: ok, owner: nobody-here}\n\
              - {path: /f, content: ok, permissions: 644}\n\
-             - {path: /g, content: [a]}\n",
+             - {path: /g, content: [a]}\n\
+             - {path: /h, source: file:///seed}\n\
+             - {path: /i, content: new, append: [yes]}\n\
+             - {path: /j, content: 'aGkK...', encoding: b64}\n",
         );
+        sandbox.sys.write("/i", "old", Write::default()).unwrap();
         let message = sandbox.run(&MODULE).unwrap_err().to_string();
-        assert_eq!(message, "write_files: 3 of 7 files failed: /c, /d, /e");
+        assert_eq!(message, "write_files: 6 of 10 files failed: /g, /h, /i, /c, /d, /e");
         assert_eq!(sandbox.file("/a").0, "ok");
         assert_eq!(sandbox.file("/b"), ("x".into(), 0o644));
         assert_eq!(sandbox.file("/e").0, "ok");
         assert_eq!(sandbox.file("/f").1, 644);
-        assert!(!sandbox.sys.exists("/c") && !sandbox.sys.exists("/d"));
+        assert!(["/c", "/d", "/g", "/h"].iter().all(|path| !sandbox.sys.exists(path)));
+        assert_eq!((sandbox.file("/i").0, sandbox.file("/j").0), ("old".into(), "hi\n".into()));
         let said = sandbox.noticed().join("\n");
         for part in [
             "test.yaml:2:3: write_files[0].path: required, but missing",

@@ -28,6 +28,6 @@ pub(crate) fn is_known(name: &str) -> bool {
 }
 
 #[cfg(test)]
-mod samples;
+pub(crate) mod samples;
 #[cfg(test)]
 mod tests;
