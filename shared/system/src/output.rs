@@ -1,12 +1,16 @@
 //! The stage's own output. Users configure a `tee` into cloud-init-output.log; most stages print a line or two and
 //! start nothing, so the tee is started only when a program's output has to go through it.
 
+use std::fs::File;
 use std::io::Write as _;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use crate::{Deadline, Result, ResultExt, System, Write};
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+
+use crate::{Deadline, Result, ResultExt, System};
 
 /// Where the output of the stage and of its programs goes.
 #[derive(Debug, Default)]
@@ -14,14 +18,14 @@ pub(crate) enum StageOutput {
     /// Wherever the process was started to.
     #[default]
     Inherited,
-    /// There, and into a file.
-    Tee { file: String, running: Option<(Child, OwnedFd)> },
+    /// There, and to the end of a file.
+    Tee { path: String, file: File, running: Option<(Child, OwnedFd)> },
 }
 
 impl System {
-    /// From now on output goes to the end of `file` too.
-    pub(crate) fn tee_into(&self, file: &str) {
-        *self.stage_output().borrow_mut() = StageOutput::Tee { file: file.to_string(), running: None };
+    /// From now on output goes to the end of the file too, which is that of `path`.
+    pub(crate) fn tee_into(&self, path: &str, file: File) {
+        *self.stage_output().borrow_mut() = StageOutput::Tee { path: path.into(), file, running: None };
     }
 
     /// From now on the process's own streams go where its output goes, so that they can be sent elsewhere.
@@ -43,8 +47,8 @@ impl System {
         }
         // There is nobody left to tell that nobody can be told.
         let _ = writeln!(std::io::stderr().lock(), "{line}");
-        if let StageOutput::Tee { file, .. } = &*self.stage_output().borrow() {
-            let _ = self.append(file, format!("{line}\n"), Write::mode(0o640));
+        if let StageOutput::Tee { file, .. } = &mut *self.stage_output().borrow_mut() {
+            let _ = file.write_all(format!("{line}\n").as_bytes());
         }
     }
 
@@ -62,11 +66,16 @@ impl System {
     /// A standard stream for a program whose output is the stage's.
     pub(crate) fn stage_stream(&self) -> std::io::Result<Stdio> {
         let mut output = self.stage_output().borrow_mut();
-        let StageOutput::Tee { file, running } = &mut *output else { return Ok(Stdio::inherit()) };
+        let StageOutput::Tee { path, file, running } = &mut *output else { return Ok(Stdio::inherit()) };
         if running.is_none() {
-            let host = self.root().host_followed(&*file);
-            let mut child =
-                std::process::Command::new("tee").arg("-a").arg(host).stdin(Stdio::piped()).spawn()?;
+            // The file that is open, whatever its path leads to by now.
+            let open = format!("/proc/self/fd/{}", file.as_raw_fd());
+            let is_there = Path::new(&open).exists();
+            let host = if is_there { open.into() } else { self.root().host_followed(&*path) };
+            fcntl(&*file, FcntlArg::F_SETFD(FdFlag::empty()))?;
+            let child = std::process::Command::new("tee").arg("-a").arg(host).stdin(Stdio::piped()).spawn();
+            fcntl(&*file, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC))?;
+            let mut child = child?;
             let pipe = child.stdin.take().map(OwnedFd::from);
             *running = pipe.map(|pipe| (child, pipe));
         }
