@@ -2,11 +2,15 @@
 //! Methods that end in an error have changed nothing, unless they say otherwise.
 
 use std::borrow::Cow;
-use std::fs::{self, OpenOptions};
+use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
+use nix::fcntl::OFlag;
+use nix::sys::stat::{FileStat, lstat};
+
+use crate::place::{Last, NewDirectory, PARENTS, Place, is_directory, is_link, is_refused, is_regular};
 use crate::{Effect, Error, Result, ResultExt, System};
 
 /// What a write did.
@@ -63,24 +67,87 @@ impl Write {
 }
 
 impl System {
+    /// Where a change is made. A plan's are in its scratch directory, unless the machine would refuse them.
+    fn place(&self, path: &Path, last: Last, missing: Option<NewDirectory>) -> io::Result<Place> {
+        if !self.is_planned() {
+            return self.root().find(path, last, missing);
+        }
+        if let Err(e) = self.root().find(path, last, None)
+            && is_refused(&e)
+        {
+            return Err(e);
+        }
+        let host = match last {
+            Last::Follow => self.root().place_followed(path),
+            Last::Keep => self.root().place(path),
+        };
+        let old = match last {
+            Last::Follow => self.root().host_followed(path),
+            Last::Keep => self.root().host(path),
+        };
+        Ok(Place::of_host(&host?)?.instead_of(lstat(&old).ok()))
+    }
+
+    /// The place of what is there and is changed, not replaced: in a plan a copy of it.
+    fn place_to_change(&self, path: &Path, missing: Option<NewDirectory>) -> io::Result<Place> {
+        let place = self.place(path, Last::Follow, missing)?;
+        if !self.is_planned() || place.old.is_none() {
+            return Ok(place);
+        }
+        Place::of_host(&self.root().copy(path)?)
+    }
+
+    /// The place of what is removed: in a plan it is only looked at.
+    fn place_to_remove(&self, path: &Path) -> io::Result<Place> {
+        match (self.is_planned(), self.root().find(path, Last::Keep, None)) {
+            (true, Err(e)) if is_refused(&e) => Err(e),
+            (true, _) => Place::of_host(&self.root().host(path)),
+            (false, place) => place,
+        }
+    }
+
     /// A directory and its missing parents, new ones with `mode`; existing ones are left as they are.
     pub fn make_dir(&self, path: impl AsRef<Path>, mode: u32) -> Result<()> {
+        self.make_dir_of(path, mode, (None, None))
+    }
+
+    /// As [`System::make_dir`]; new ones are given to that user and group.
+    pub fn make_dir_of(
+        &self,
+        path: impl AsRef<Path>,
+        mode: u32,
+        owner: (Option<u32>, Option<u32>),
+    ) -> Result<()> {
         let path = path.as_ref();
         if self.is_dir(path) {
             return Ok(());
         }
         let what = format!("making the directory {}", path.display());
-        let host = self.root().place_followed(path).doing(&what)?;
-        fs::DirBuilder::new().recursive(true).mode(mode).create(&host).doing(&what)?;
-        // DirBuilder's mode is cut by the umask; the one asked for is the one meant.
-        fs::set_permissions(&host, fs::Permissions::from_mode(mode))
-            .doing(format_args!("setting the mode of {}", path.display()))?;
-        self.note(Effect::Directory { path: path.display().to_string(), mode });
+        if self.is_planned() {
+            let host = self.root().place_followed(path).doing(&what)?;
+            DirBuilder::new().recursive(true).mode(mode).create(&host).doing(&what)?;
+            Place::of_host(&host).and_then(|place| place.change((None, None), Some(mode))).doing(&what)?;
+        } else {
+            self.root().find_directory(path, Some(NewDirectory { mode, owner })).doing(&what)?;
+        }
+        self.note_directory(path, mode);
         Ok(())
     }
 
+    fn note_directory(&self, path: &Path, mode: u32) {
+        self.note(Effect::Directory { path: path.display().to_string(), mode });
+    }
+
+    /// The parent of what is written was made for it.
+    fn note_parent(&self, path: &Path, place: &Place) {
+        if let (true, Some(parent)) = (place.is_new, path.parent()) {
+            self.note_directory(parent, 0o755);
+        }
+    }
+
     /// Writes the file whole: to a temporary name beside it with the final mode and owner, then renamed
-    /// over it. A link is followed and its target replaced. The same content, mode and owner: no write.
+    /// over it. A link is followed and its target made or replaced, but a user's link only to what that user
+    /// owns. The same content, mode and owner: no write.
     pub fn write(&self, path: impl AsRef<Path>, content: impl AsRef<[u8]>, how: Write) -> Result<Change> {
         self.write_pieces(path, &[content.as_ref().into()], how)
     }
@@ -93,66 +160,56 @@ impl System {
         how: Write,
     ) -> Result<Change> {
         let path = path.as_ref();
-        let mut host = self.root().host_followed(path);
-        let mut old = fs::symlink_metadata(&host).ok();
-        // On the machine itself the kernel follows the parents; a last link is followed by hand.
-        if old.as_ref().is_some_and(|m| m.is_symlink()) && self.root().is_plain() {
-            host = fs::canonicalize(&host).unwrap_or(host);
-            old = fs::symlink_metadata(&host).ok();
-        }
-        if let Some(meta) = &old
-            && meta.is_file()
-            && meta.mode() & 0o7777 == how.mode
-            && meta.len() == content.iter().map(|piece| piece.len() as u64).sum::<u64>()
-            && self.owned_as(meta, how)
-            && holds(&host, content).unwrap_or(false)
-        {
+        let what = || format!("writing {}", path.display());
+        let place = self.place(path, Last::Follow, PARENTS).doing(what())?;
+        self.note_parent(path, &place);
+        let old = place.old.as_ref();
+        if old.is_some_and(|old| self.is_unchanged(path, &place, old, content, how)) {
             return Ok(Change::Unchanged);
         }
-        if old.as_ref().is_some_and(|m| m.is_dir()) {
-            return Err(Error::new(format!("writing {}: a directory is there", path.display())));
-        }
-        if old.is_none()
-            && let Some(parent) = path.parent()
-        {
-            self.make_dir(parent, 0o755)?;
+        if old.is_some_and(is_directory) {
+            return Err(Error::new(format!("{}: a directory is there", what())));
         }
         // A device (/dev/console, /dev/urandom) cannot be replaced; it is written to.
-        if old.as_ref().is_some_and(|m| !m.is_file()) {
-            return self.write_into(path, &host, content);
+        if old.is_some_and(|old| !is_regular(old)) {
+            return self.write_into(path, &place, content);
         }
-        let host = match self.root().scratch() {
-            Some(_) => self.root().place_followed(path).doing(format_args!("planning {}", path.display()))?,
-            None => host,
-        };
-        if let Some(parent) = host.parent().filter(|p| !self.root().is_plain() && !p.exists()) {
-            // A link that points to where nothing is yet.
-            fs::DirBuilder::new()
-                .recursive(true)
-                .mode(0o755)
-                .create(parent)
-                .doing(format_args!("making the directory for {}", path.display()))?;
-        }
-        match (self.write_beside(&host, content, how), &old) {
-            (Err(e), Some(old)) if cannot_be_replaced(&e) => self.write_in_place(&host, content, how, old),
+        match (self.write_beside(&place, content, how), old) {
+            (Err(e), Some(old)) if cannot_be_replaced(&e) => self.write_in_place(&place, content, how, old),
             (result, _) => result,
         }
-        .doing(format_args!("writing {}", path.display()))?;
+        .doing(what())?;
         let change = if old.is_some() { Change::Replaced } else { Change::Created };
         self.note(how.effect(path, change));
         Ok(change)
     }
 
-    fn write_into(&self, path: &Path, host: &Path, content: &[Cow<'_, [u8]>]) -> Result<Change> {
+    fn is_unchanged(
+        &self,
+        path: &Path,
+        place: &Place,
+        old: &FileStat,
+        content: &[Cow<'_, [u8]>],
+        how: Write,
+    ) -> bool {
+        let length = content.iter().map(|piece| piece.len() as u64).sum::<u64>();
+        let open = || match self.is_planned() {
+            true => fs::File::open(self.root().host_followed(path)),
+            false => place.open(OFlag::O_RDONLY, 0),
+        };
+        is_regular(old)
+            && old.st_mode & 0o7777 == how.mode
+            && u64::try_from(old.st_size) == Ok(length)
+            && self.owned_as(old, how)
+            && open().and_then(|file| holds(file, content)).unwrap_or(false)
+    }
+
+    fn write_into(&self, path: &Path, place: &Place, content: &[Cow<'_, [u8]>]) -> Result<Change> {
         if self.is_planned() {
             self.note(Effect::Other { what: format!("write to {}", path.display()) });
             return Ok(Change::Replaced);
         }
-        OpenOptions::new()
-            .write(true)
-            .custom_flags(libc::O_NOCTTY | libc::O_NONBLOCK | libc::O_CLOEXEC)
-            .open(host)
-            .and_then(|mut f| put(&mut f, content))
+        (place.open_to_change(OFlag::O_WRONLY).and_then(|mut f| put(&mut f, content)))
             .doing(format_args!("writing to {}", path.display()))?;
         Ok(Change::Replaced)
     }
@@ -161,19 +218,18 @@ impl System {
     /// renamed over it. Its mode is narrowed before the content is there, or nothing is written.
     fn write_in_place(
         &self,
-        host: &Path,
+        place: &Place,
         content: &[Cow<'_, [u8]>],
         how: Write,
-        old: &fs::Metadata,
+        old: &FileStat,
     ) -> io::Result<()> {
-        let mut file =
-            OpenOptions::new().write(true).custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC).open(host)?;
+        let mut file = place.open_to_change(OFlag::O_WRONLY)?;
         let fit = self
-            .give(host, how.uid, how.gid)
+            .give(&file, how.uid, how.gid)
             .and_then(|()| file.set_permissions(fs::Permissions::from_mode(how.mode)));
         match fit {
             // The kernel's own files keep their mode, which is fine unless others could read more than meant.
-            Err(e) if old.mode() & 0o077 & !how.mode != 0 => return Err(e),
+            Err(e) if old.st_mode & 0o077 & !how.mode != 0 => return Err(e),
             _ => {}
         }
         file.set_len(0)?;
@@ -181,29 +237,10 @@ impl System {
         if how.durable { file.sync_data() } else { Ok(()) }
     }
 
-    fn write_beside(&self, host: &Path, content: &[Cow<'_, [u8]>], how: Write) -> io::Result<()> {
-        let name = host.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        // A name of 255 bytes has no room for a suffix, so it is cut.
-        let short: String = name.chars().take(60).collect();
-        let temporary = host.with_file_name(format!(".{short}.{}.new", std::process::id()));
-        let open = || {
-            OpenOptions::new()
-                .write(true)
-                .create_new(true)
-                .mode(how.mode & 0o700)
-                .custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC)
-                .open(&temporary)
-        };
+    fn write_beside(&self, place: &Place, content: &[Cow<'_, [u8]>], how: Write) -> io::Result<()> {
+        let (temporary, mut file) = place.temporary(how.mode)?;
         let result = (|| {
-            let mut file = match open() {
-                // Left by a process of this number that was killed.
-                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
-                    fs::remove_file(&temporary)?;
-                    open()?
-                }
-                other => other?,
-            };
-            self.give(&temporary, how.uid, how.gid)?;
+            self.give(&file, how.uid, how.gid)?;
             // After chown, which clears set-user-ID bits; before the content, so that it is never wider.
             file.set_permissions(fs::Permissions::from_mode(how.mode))?;
             put(&mut file, content)?;
@@ -212,76 +249,140 @@ impl System {
             if how.durable && content.iter().any(|piece| !piece.is_empty()) {
                 file.sync_data()?;
             }
-            fs::rename(&temporary, host)
+            place.replace_with(&temporary)
         })();
         if result.is_err() {
-            let _ = fs::remove_file(&temporary);
+            place.discard(&temporary);
         }
         result
     }
 
-    /// Adds to the end of a file, which is made with `how`'s mode when it is not there.
+    /// Adds to the end of a file, which is made with `how`'s mode and owner when it is not there. Links are followed
+    /// as by [`System::write`].
     pub fn append(&self, path: impl AsRef<Path>, content: impl AsRef<[u8]>, how: Write) -> Result<()> {
-        let path = path.as_ref();
-        if let Some(parent) = path.parent() {
-            self.make_dir(parent, 0o755)?;
-        }
-        let new = !self.exists(path);
-        let what = format!("appending to {}", path.display());
-        let place = if new { self.root().place_followed(path) } else { self.root().copy(path) };
-        let host = place.doing(&what)?;
+        self.append_to(path.as_ref(), content.as_ref(), how, false)
+    }
+
+    /// As [`System::append`]; a file that is there is given `how`'s mode and owner too.
+    pub fn append_as(&self, path: impl AsRef<Path>, content: impl AsRef<[u8]>, how: Write) -> Result<()> {
+        self.append_to(path.as_ref(), content.as_ref(), how, true)
+    }
+
+    fn append_to(&self, path: &Path, content: &[u8], how: Write, change_old: bool) -> Result<()> {
+        let what = || format!("appending to {}", path.display());
+        let (mut file, is_new) = self.open_end(path, how.mode).doing(what())?;
         (|| {
-            let mut file = OpenOptions::new()
-                .append(true)
-                .create(true)
-                .mode(how.mode)
-                .custom_flags(libc::O_NOCTTY | libc::O_CLOEXEC)
-                .open(&host)?;
-            if new {
-                self.give(&host, how.uid, how.gid)?;
+            if is_new || change_old {
+                self.give(&file, how.uid, how.gid)?;
+                // After the owner, since a change of owner clears set-user-ID bits.
                 file.set_permissions(fs::Permissions::from_mode(how.mode))?;
             }
-            file.write_all(content.as_ref())
+            file.write_all(content)
         })()
-        .doing(what)?;
-        self.note(how.effect(path, if new { Change::Created } else { Change::Replaced }));
+        .doing(what())?;
+        self.note(how.effect(path, if is_new { Change::Created } else { Change::Replaced }));
         Ok(())
+    }
+
+    /// A file open at its end, and whether it is new: then it has the owner's bits of `mode`. A FIFO that nobody
+    /// reads is an error.
+    pub(crate) fn open_end(&self, path: &Path, mode: u32) -> io::Result<(fs::File, bool)> {
+        // Others may make and remove it at the same time.
+        const MOST_TRIES: usize = 8;
+        let place = self.place_to_change(path, PARENTS)?;
+        self.note_parent(path, &place);
+        for _ in 0..MOST_TRIES {
+            match place.open_to_change(OFlag::O_WRONLY | OFlag::O_APPEND) {
+                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+                opened => return opened.map(|file| (file, false)),
+            }
+            let new = OFlag::O_WRONLY | OFlag::O_APPEND | OFlag::O_CREAT | OFlag::O_EXCL;
+            match place.open(new, mode & 0o700) {
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+                opened => return opened.map(|file| (file, true)),
+            }
+        }
+        Err(io::ErrorKind::ResourceBusy.into())
+    }
+
+    /// The content of a regular file, at most `limit` bytes, with what stat(2) says of it, as a change to the file
+    /// would find it: a user's link is followed only to what that user owns, and a file that somebody else may have
+    /// linked there is an error. `None` when there is none.
+    pub fn read_to_change(
+        &self,
+        path: impl AsRef<Path>,
+        limit: u64,
+    ) -> Result<Option<(Vec<u8>, fs::Metadata)>> {
+        let path = path.as_ref();
+        let what = || format!("reading {}", path.display());
+        let opened = if self.is_planned() {
+            match self.root().find(path, Last::Follow, None) {
+                Err(e) if is_refused(&e) => Err(e),
+                _ => OpenOptions::new()
+                    .read(true)
+                    .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
+                    .open(self.root().host_followed(path)),
+            }
+        } else {
+            self.root().find(path, Last::Follow, None).and_then(|place| place.open_to_change(OFlag::O_RDONLY))
+        };
+        let file = match opened {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+            opened => opened.doing(what())?,
+        };
+        let meta = file.metadata().doing(what())?;
+        if !meta.is_file() || meta.len() > limit {
+            let why = if meta.is_file() {
+                format!("larger than {limit} bytes")
+            } else {
+                "not a regular file".into()
+            };
+            return Err(Error::new(format!("{}: {why}", what())));
+        }
+        let mut bytes = Vec::with_capacity(meta.len() as usize);
+        // One that grows meanwhile is as long as it was.
+        file.take(meta.len()).read_to_end(&mut bytes).doing(what())?;
+        Ok(Some((bytes, meta)))
     }
 
     /// A symbolic link, replaced atomically when another target was there.
     pub fn link(&self, target: &str, path: impl AsRef<Path>) -> Result<Change> {
         let path = path.as_ref();
-        let host = self.root().host(path);
-        let old = fs::read_link(&host).ok();
+        let what = format!("linking {} to {target}", path.display());
+        let place = self.place(path, Last::Keep, PARENTS).doing(&what)?;
+        self.note_parent(path, &place);
+        let old = match &place.old {
+            Some(old) if is_link(old) && self.is_planned() => fs::read_link(self.root().host(path)).ok(),
+            Some(old) if is_link(old) => place.read_link(),
+            _ => None,
+        };
         if old.as_deref() == Some(Path::new(target)) {
             return Ok(Change::Unchanged);
         }
-        if let Some(parent) = path.parent() {
-            self.make_dir(parent, 0o755)?;
-        }
-        let what = format!("linking {} to {target}", path.display());
-        let host = self.root().place(path).doing(&what)?;
-        let name = host.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let temporary = host.with_file_name(format!(".{name}.{}.new", std::process::id()));
-        let _ = fs::remove_file(&temporary);
-        std::os::unix::fs::symlink(target, &temporary).doing(&what)?;
-        if let Err(e) = fs::rename(&temporary, &host) {
-            let _ = fs::remove_file(&temporary);
-            return Err(Error::io(what, &e));
-        }
+        place.link(target).doing(what)?;
         self.note(Effect::Link { path: path.display().to_string(), target: target.to_string() });
         Ok(if old.is_some() { Change::Replaced } else { Change::Created })
     }
 
     /// Removes a file or a link; `false` when there was none.
     pub fn remove(&self, path: impl AsRef<Path>) -> Result<bool> {
-        let path = path.as_ref();
-        let host = self.root().host(path);
-        let removed = match host.symlink_metadata() {
-            Ok(meta) if meta.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
-            Ok(_) => self.root().unplace(path),
-            Err(e) => Err(e),
-        };
+        self.remove_what(path.as_ref(), false)
+    }
+
+    /// Removes a file, a link or a whole directory (links inside are not followed); `false` when there was none. An
+    /// error may leave a part of the directory.
+    pub fn remove_tree(&self, path: impl AsRef<Path>) -> Result<bool> {
+        self.remove_what(path.as_ref(), true)
+    }
+
+    fn remove_what(&self, path: &Path, trees: bool) -> Result<bool> {
+        let removed = self.place_to_remove(path).and_then(|place| match &place.old {
+            None => Err(io::ErrorKind::NotFound.into()),
+            Some(old) if is_directory(old) && !trees => Err(io::ErrorKind::IsADirectory.into()),
+            Some(_) if self.is_planned() => self.root().unplace(path),
+            Some(old) if is_directory(old) => place.remove_tree(),
+            Some(_) => place.remove(),
+        });
         match removed {
             Ok(()) => {
                 self.note(Effect::Remove { path: path.display().to_string() });
@@ -292,24 +393,11 @@ impl System {
         }
     }
 
-    /// Removes a file, a link or a whole directory (links inside are not followed); `false` when there was none. An
-    /// error may leave a part of the directory.
-    pub fn remove_tree(&self, path: impl AsRef<Path>) -> Result<bool> {
-        let path = path.as_ref();
-        let host = self.root().host(path);
-        if !host.is_dir() || host.is_symlink() {
-            return self.remove(path);
-        }
-        self.root().unplace(path).doing(format_args!("removing {}", path.display()))?;
-        self.note(Effect::Remove { path: path.display().to_string() });
-        Ok(true)
-    }
-
     /// Removes an empty directory; one with something in it stays, as an error.
     pub fn remove_dir(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
         let removed = if !self.is_planned() {
-            fs::remove_dir(self.root().host(path))
+            self.place_to_remove(path).and_then(|place| place.remove_dir())
         } else if self.list(path)?.is_empty() {
             self.root().unplace(path)
         } else {
@@ -326,17 +414,18 @@ impl System {
             let copied = self.root().copy(from).and_then(|copy| fs::rename(copy, self.root().place(to)?));
             copied.and_then(|()| self.root().unplace(from)).doing(&what)?;
         } else {
-            fs::rename(self.root().host(from), self.root().host(to)).doing(&what)?;
+            let find = |path| self.root().find(path, Last::Keep, None);
+            find(from).and_then(|place| place.rename_to(&find(to)?)).doing(&what)?;
         }
         self.note(Effect::Other { what });
         Ok(())
     }
 
-    /// Sets the permission bits of a file, a link's target included.
+    /// Sets the permission bits of a file, a link's target included (by the rule of [`System::write`]).
     pub fn set_mode(&self, path: impl AsRef<Path>, mode: u32) -> Result<()> {
         let path = path.as_ref();
-        (self.root().copy(path))
-            .and_then(|host| fs::set_permissions(host, fs::Permissions::from_mode(mode)))
+        (self.place_to_change(path, None))
+            .and_then(|place| place.change((None, None), Some(mode)))
             .doing(format_args!("setting the mode of {}", path.display()))?;
         if self.is_planned() {
             self.note(Effect::Other { what: format!("mode of {}: {mode:04o}", path.display()) });
@@ -344,7 +433,8 @@ impl System {
         Ok(())
     }
 
-    /// Gives a file to a user and a group; `None` leaves that half alone.
+    /// Gives a file to a user and a group, a link's target included (by the rule of [`System::write`]); `None` leaves
+    /// that half alone.
     pub fn set_owner(&self, path: impl AsRef<Path>, owner: (Option<u32>, Option<u32>)) -> Result<()> {
         let path = path.as_ref();
         if self.is_planned() {
@@ -352,17 +442,24 @@ impl System {
             self.note(Effect::Other { what });
             return Ok(());
         }
-        let (uid, gid) = owner;
-        self.give(&self.root().host_followed(path), uid, gid)
+        (self.root().find(path, Last::Follow, None))
+            .and_then(|place| self.forgive(place.change(owner, None)))
             .doing(format_args!("setting the owner of {}", path.display()))
     }
 
-    fn give(&self, host: &Path, uid: Option<u32>, gid: Option<u32>) -> io::Result<()> {
+    /// Gives an open file to a user and a group.
+    pub(crate) fn give(&self, file: &fs::File, uid: Option<u32>, gid: Option<u32>) -> io::Result<()> {
         // A plan may be made by anybody; it knows the owner from the effect.
         if (uid.is_none() && gid.is_none()) || self.is_planned() {
             return Ok(());
         }
-        match std::os::unix::fs::chown(host, uid, gid) {
+        self.forgive(std::os::unix::fs::fchown(file, uid, gid))
+    }
+
+    /// Where owners cannot be set, and need not be.
+    fn forgive(&self, result: io::Result<()>) -> io::Result<()> {
+        match result {
+            Err(e) if is_refused(&e) => Err(e),
             // An image in a folder may be built without privileges; its owner fixes the owners.
             Err(_) if !self.is_live() && !nix::unistd::geteuid().is_root() => Ok(()),
             // So may one in a user namespace, where root is root but only over the ids that are mapped in it.
@@ -371,10 +468,10 @@ impl System {
         }
     }
 
-    fn owned_as(&self, meta: &fs::Metadata, how: Write) -> bool {
+    fn owned_as(&self, old: &FileStat, how: Write) -> bool {
         let unprivileged = (!self.is_live() || self.is_planned()) && !nix::unistd::geteuid().is_root();
         unprivileged
-            || (how.uid.is_none_or(|uid| uid == meta.uid()) && how.gid.is_none_or(|gid| gid == meta.gid()))
+            || (how.uid.is_none_or(|uid| uid == old.st_uid) && how.gid.is_none_or(|gid| gid == old.st_gid))
     }
 }
 
@@ -389,9 +486,9 @@ fn put(file: &mut fs::File, content: &[Cow<'_, [u8]>]) -> io::Result<()> {
 }
 
 /// Whether a file holds just this.
-fn holds(host: &Path, content: &[Cow<'_, [u8]>]) -> io::Result<bool> {
+fn holds(mut file: fs::File, content: &[Cow<'_, [u8]>]) -> io::Result<bool> {
     let most = content.iter().map(|piece| piece.len()).max().unwrap_or(0).clamp(1, 64 << 10);
-    let (mut file, mut buffer) = (fs::File::open(host)?, vec![0; most]);
+    let mut buffer = vec![0; most];
     for chunk in content.iter().flat_map(|piece| piece.chunks(most)) {
         let have = &mut buffer[..chunk.len()];
         file.read_exact(have)?;
@@ -414,7 +511,7 @@ fn cannot_be_replaced(e: &io::Error) -> bool {
     matches!(e.kind(), ResourceBusy | PermissionDenied | NotFound | ReadOnlyFilesystem)
 }
 
-/// Whether a name is that of a write's temporary file: `.NAME.PID.new`.
+/// Whether a name is that of a write's temporary file: `.NAME.NUMBER.new`.
 pub(crate) fn is_unfinished(name: &str) -> bool {
     let inner = name.strip_prefix('.').and_then(|n| n.strip_suffix(".new"));
     let pid = inner.and_then(|n| n.rsplit_once('.')).map(|(_, pid)| pid);
@@ -425,6 +522,7 @@ pub(crate) fn is_unfinished(name: &str) -> bool {
 mod tests {
     use super::*;
     use scratch::Scratch;
+    use std::os::unix::fs::MetadataExt;
 
     fn sandbox() -> (System, Scratch) {
         let top = Scratch::new();

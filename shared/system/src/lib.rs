@@ -27,6 +27,7 @@ mod no_unwind;
 mod orphans;
 mod output;
 mod packet;
+mod place;
 mod plan;
 mod read;
 mod room;

@@ -1,12 +1,16 @@
 //! The stage's own output. Users configure a `tee` into cloud-init-output.log; most stages print a line or two and
 //! start nothing, so the tee is started only when a program's output has to go through it.
 
+use std::fs::File;
 use std::io::Write as _;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use crate::{Deadline, Result, ResultExt, System, Write};
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+
+use crate::{Deadline, Result, ResultExt, System};
 
 /// Where the output of the stage and of its programs goes.
 #[derive(Debug, Default)]
@@ -14,20 +18,16 @@ pub(crate) enum StageOutput {
     /// Wherever the process was started to.
     #[default]
     Inherited,
-    /// There, and into a file.
-    Tee { file: String, running: Option<(Child, OwnedFd)> },
+    /// There, and to the end of a file.
+    Tee { path: String, file: File, running: Option<(Child, OwnedFd)> },
 }
 
 impl System {
-    /// From now on output goes to the end of `file` too, and so do the log's lines for standard error: a tee has both
-    /// streams, and writes to standard output.
-    pub(crate) fn tee_into(&self, file: &str) {
-        let host = self.root().host_followed(file);
-        // Without the file programs say why: the tee is started on it.
-        if let Ok(end) = std::fs::OpenOptions::new().append(true).open(host) {
-            self.log().tee_stderr(Some(end));
-        }
-        *self.stage_output().borrow_mut() = StageOutput::Tee { file: file.to_string(), running: None };
+    /// From now on output goes to the end of the file too, which is that of `path`, and so do the log's lines for standard
+    /// error: a tee has both streams, and writes to standard output.
+    pub(crate) fn tee_into(&self, path: &str, file: File) {
+        self.log().tee_stderr(file.try_clone().ok());
+        *self.stage_output().borrow_mut() = StageOutput::Tee { path: path.into(), file, running: None };
     }
 
     /// From now on the process's own streams go where its output goes, so that they can be sent elsewhere.
@@ -49,9 +49,9 @@ impl System {
             return;
         }
         // If neither stream can be written to, there is no third to report that on.
-        if let StageOutput::Tee { file, .. } = &*self.stage_output().borrow() {
+        if let StageOutput::Tee { file, .. } = &mut *self.stage_output().borrow_mut() {
             let _ = writeln!(std::io::stdout().lock(), "{line}");
-            let _ = self.append(file, format!("{line}\n"), Write::mode(0o640));
+            let _ = file.write_all(format!("{line}\n").as_bytes());
         } else {
             let _ = writeln!(std::io::stderr().lock(), "{line}");
         }
@@ -71,11 +71,16 @@ impl System {
     /// A standard stream for a program whose output is the stage's.
     pub(crate) fn stage_stream(&self) -> std::io::Result<Stdio> {
         let mut output = self.stage_output().borrow_mut();
-        let StageOutput::Tee { file, running } = &mut *output else { return Ok(Stdio::inherit()) };
+        let StageOutput::Tee { path, file, running } = &mut *output else { return Ok(Stdio::inherit()) };
         if running.is_none() {
-            let host = self.root().host_followed(&*file);
-            let mut child =
-                std::process::Command::new("tee").arg("-a").arg(host).stdin(Stdio::piped()).spawn()?;
+            // The file that is open, whatever its path leads to by now.
+            let open = format!("/proc/self/fd/{}", file.as_raw_fd());
+            let is_there = Path::new(&open).exists();
+            let host = if is_there { open.into() } else { self.root().host_followed(&*path) };
+            fcntl(&*file, FcntlArg::F_SETFD(FdFlag::empty()))?;
+            let child = std::process::Command::new("tee").arg("-a").arg(host).stdin(Stdio::piped()).spawn();
+            fcntl(&*file, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC))?;
+            let mut child = child?;
             let pipe = child.stdin.take().map(OwnedFd::from);
             *running = pipe.map(|pipe| (child, pipe));
         }

@@ -4,10 +4,11 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
+use crate::place::Learned;
 use crate::scratch::Scratch;
 
 /// Links followed before a path is given up as a loop, as the kernel does (path_resolution(7)).
-const MOST_LINKS: usize = 40;
+pub(crate) const MOST_LINKS: usize = 40;
 
 /// The directory that a machine's absolute paths are below; for a plan with a scratch directory laid over it, which
 /// takes every change.
@@ -15,12 +16,13 @@ const MOST_LINKS: usize = 40;
 pub struct Root {
     top: PathBuf,
     scratch: Option<Scratch>,
+    learned: Learned,
 }
 
 impl Root {
     pub fn new(root: PathBuf) -> Root {
         // A relative root would move with the working directory of a later stage.
-        Root { top: std::path::absolute(&root).unwrap_or(root), scratch: None }
+        Root { top: std::path::absolute(&root).unwrap_or(root), scratch: None, learned: Learned::default() }
     }
 
     /// Changes go to `scratch` and are seen as if they were below `root`, which stays as it is.
@@ -36,6 +38,10 @@ impl Root {
     /// The directory on the host.
     pub fn as_path(&self) -> &Path {
         &self.top
+    }
+
+    pub(crate) fn learned(&self) -> &Learned {
+        &self.learned
     }
 
     pub(crate) fn scratch(&self) -> Option<&Scratch> {
@@ -110,7 +116,7 @@ impl Root {
     }
 }
 
-fn components(path: &Path) -> Vec<Vec<u8>> {
+pub(crate) fn components(path: &Path) -> Vec<Vec<u8>> {
     path.components()
         .filter_map(|c| match c {
             Component::Normal(name) => Some(name.as_bytes().to_vec()),

@@ -87,10 +87,9 @@ impl Root {
         Ok(place)
     }
 
-    /// Removes what is at `path`, which is there; links are not followed.
+    /// With a scratch directory: removes what is at `path`, which is there; links are not followed.
     pub(crate) fn unplace(&self, path: &Path) -> io::Result<()> {
-        let now = self.host(path);
-        let Some(scratch) = self.scratch() else { return remove(&now) };
+        let Some(scratch) = self.scratch() else { return Err(io::ErrorKind::Unsupported.into()) };
         let inside = self.inside(path);
         let changed = scratch.file(&inside);
         if changed.symlink_metadata().is_ok() {

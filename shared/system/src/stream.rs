@@ -1,14 +1,16 @@
 //! What stays open as long as a stage runs: the sinks of its log, and its own standard streams, sent where the
 //! configuration wants them. What is said there later goes through [`crate::Log`] and [`System::print`].
 
-use std::fs::{File, OpenOptions, Permissions};
+use std::fs::{File, Permissions};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixDatagram;
 use std::process::Stdio;
 
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+
 use crate::command::confine;
-use crate::{Effect, Level, Result, ResultExt, System};
+use crate::{Change, Effect, Level, Result, ResultExt, System};
 
 /// The widest mode of a log: messages are for administrators.
 const LOG_MODE: u32 = 0o640;
@@ -36,20 +38,22 @@ impl System {
     /// Lines of `least` and worse go to the end of the file from now on. Its directories are made; its mode becomes
     /// 0640 at most; an empty one is given to the first of `owners` (as chown(1) takes them) that exists.
     pub fn log_to_file(&self, least: Level, path: &str, owners: &[String]) -> Result<()> {
-        let file = self.open_end(path).doing(format_args!("opening the log {path}"))?;
-        let meta = file.metadata().doing(format_args!("opening the log {path}"))?;
+        let what = || format!("opening the log {path}");
+        let (file, is_new) = self.open_log(path).doing(what())?;
+        let meta = file.metadata().doing(what())?;
         if meta.is_file() {
             let mode = meta.mode() & 0o7777;
-            if mode & !LOG_MODE != 0 {
+            if !is_new && mode & !LOG_MODE != 0 {
                 let narrow = Permissions::from_mode(mode & LOG_MODE);
                 file.set_permissions(narrow).doing(format_args!("chmod {path}"))?;
             }
             if meta.len() == 0 {
-                owners
-                    .iter()
-                    .any(|owner| self.owner(owner).is_ok_and(|ids| self.set_owner(path, ids).is_ok()));
+                owners.iter().any(|owner| {
+                    self.owner(owner).is_ok_and(|(uid, gid)| self.give(&file, uid, gid).is_ok())
+                });
             }
         }
+        may_wait(&file, &meta).doing(what())?;
         self.log().to_file(least, file);
         Ok(())
     }
@@ -65,27 +69,28 @@ impl System {
     /// From now on output goes where it went and to the end of the file too, which is made with mode 0640 and group
     /// adm, as the log is.
     pub fn tee_output(&self, path: &str) -> Result<()> {
-        if !self.exists(path) {
-            self.open_end(path).doing(format_args!("opening {path}"))?;
-            if let Some(group) = self.group("adm") {
-                // Without that right it is root's alone, which is no reason to go without it.
-                let _ = self.set_owner(path, (None, Some(group.gid)));
-            }
+        let what = || format!("opening {path}");
+        let (file, is_new) = self.open_log(path).doing(what())?;
+        if is_new && let Some(group) = self.group("adm") {
+            // Without that right it is root's alone, which is no reason to go without it.
+            let _ = self.give(&file, None, Some(group.gid));
         }
-        self.tee_into(path);
+        self.tee_into(path, file);
         Ok(())
     }
 
     /// From now on the streams go to a file, from its end on or from its beginning.
     pub fn redirect_to_file(&self, streams: Streams, path: &str, append: bool) -> Result<()> {
-        let open = || {
-            if append {
-                return self.open_end(path);
+        (|| {
+            let (file, _) = self.open_log(path)?;
+            let meta = file.metadata()?;
+            if !append && meta.is_file() {
+                file.set_len(0)?;
             }
-            let host = self.root().host_followed(path);
-            OpenOptions::new().write(true).create(true).truncate(true).mode(LOG_MODE).open(host)
-        };
-        open().and_then(|file| point(streams, &file.into())).doing(format_args!("redirecting to {path}"))
+            may_wait(&file, &meta)?;
+            point(streams, &file.into())
+        })()
+        .doing(format_args!("redirecting to {path}"))
     }
 
     /// From now on the streams go to the standard input of a line of shell, which ends with the stage. It is the
@@ -105,14 +110,26 @@ impl System {
         }
     }
 
-    /// A file open at its end, its directories made.
-    fn open_end(&self, path: &str) -> std::io::Result<File> {
-        let host = self.root().host_followed(path);
-        if let Some(parent) = host.parent() {
-            std::fs::create_dir_all(parent)?;
+    /// A file open at its end, and whether it is new: then it has the mode of logs. Its directories are made.
+    fn open_log(&self, path: &str) -> std::io::Result<(File, bool)> {
+        let (file, is_new) = self.open_end(path.as_ref(), LOG_MODE)?;
+        if is_new {
+            file.set_permissions(Permissions::from_mode(LOG_MODE))?;
+            // For its label.
+            let change = Change::Created;
+            self.note(Effect::Write { path: path.into(), mode: LOG_MODE, owner: (None, None), change });
         }
-        OpenOptions::new().append(true).create(true).mode(LOG_MODE).open(host)
+        Ok((file, is_new))
     }
+}
+
+/// What is opened without waiting is for programs that expect to wait until a device takes what they write.
+fn may_wait(file: &File, meta: &std::fs::Metadata) -> std::io::Result<()> {
+    if !meta.is_file() {
+        let flags = OFlag::from_bits_retain(fcntl(file, FcntlArg::F_GETFL)?);
+        fcntl(file, FcntlArg::F_SETFL(flags - OFlag::O_NONBLOCK))?;
+    }
+    Ok(())
 }
 
 fn point(streams: Streams, to: &OwnedFd) -> std::io::Result<()> {

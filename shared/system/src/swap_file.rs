@@ -1,12 +1,12 @@
 //! Space on a disk, and a file of it that the kernel can swap to.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt;
 
-use nix::fcntl::{FallocateFlags, fallocate};
+use nix::fcntl::{FallocateFlags, OFlag, fallocate};
 use nix::sys::statfs::{BTRFS_SUPER_MAGIC, FsType, fstatfs};
 
+use crate::place::Last;
 use crate::{Effect, Result, ResultExt, System, Write, ioctl};
 
 const MIB: usize = 1 << 20;
@@ -38,19 +38,13 @@ impl System {
             self.note(effect);
             return Ok(());
         }
-        let host = self.root().host(path);
         let what = format!("making the swap file {path}");
-        match fs::remove_file(&host) {
-            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e).doing(what),
-            _ => {}
+        let place = self.root().find(path.as_ref(), Last::Keep, None).doing(&what)?;
+        if place.old.is_some() {
+            place.remove().doing(&what)?;
         }
         let result = (|| {
-            let mut file = OpenOptions::new()
-                .write(true)
-                .create_new(true)
-                .mode(0o600)
-                .custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC)
-                .open(&host)?;
+            let mut file = place.open(OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL, 0o600)?;
             let kind = fstatfs(&file)?.filesystem_type();
             if kind == BTRFS_SUPER_MAGIC {
                 // Btrfs swaps only to files that it does not copy on write, which a new, empty one can become.
@@ -73,7 +67,7 @@ impl System {
             file.sync_all()
         })();
         if let Err(e) = result {
-            let _ = fs::remove_file(&host);
+            let _ = place.remove();
             return Err(e).doing(what);
         }
         self.note(effect);

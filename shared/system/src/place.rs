@@ -1,0 +1,638 @@
+//! Where a change is made: a directory that is open, and a name in it. All that creates, replaces, removes or gives away
+//! a file resolves its path here and then works relative to the descriptor, so that a directory or a link that is
+//! swapped meanwhile changes nothing.
+//!
+//! Symbolic links are followed as the machine would follow them, with one exception. A link that a user other than
+//! root (or the caller) owns, or that stands in such a user's directory, is followed only to what the same user owns:
+//! otherwise a user could have root write, or hand over, any file of the machine. In a directory that is writable for
+//! everyone and not sticky, no link can be trusted.
+//!
+//! The usual path has no link in it and costs one openat2(2). Older kernels, and containers that forbid the call,
+//! walk component by component, as does every path with a link.
+
+use std::cell::{Cell, RefCell};
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::fs::{DirBuilder, File};
+use std::hash::{BuildHasher, Hasher};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use nix::dir::Dir;
+use nix::errno::Errno;
+use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, OpenHow, ResolveFlag, openat, openat2, readlinkat, renameat};
+use nix::sys::stat::{FileStat, Mode, fchmod, fstat, fstatat, mkdirat};
+use nix::sys::statfs::{PROC_SUPER_MAGIC, fstatfs};
+use nix::unistd::{Gid, Uid, UnlinkatFlags, fchown, symlinkat, unlinkat};
+
+use crate::Root;
+use crate::root::{MOST_LINKS, components};
+
+/// What becomes of a link that is the last component of a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Last {
+    /// It is meant itself.
+    Keep,
+    Follow,
+}
+
+/// How missing directories are made.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NewDirectory {
+    pub mode: u32,
+    pub owner: (Option<u32>, Option<u32>),
+}
+
+/// The parents of a file that is written.
+pub(crate) const PARENTS: Option<NewDirectory> = Some(NewDirectory { mode: 0o755, owner: (None, None) });
+
+/// A directory that is open, and a name in it.
+#[derive(Debug)]
+pub(crate) struct Place {
+    dir: OwnedFd,
+    name: OsString,
+    /// What has the name; a link only if it was not to be followed.
+    pub old: Option<FileStat>,
+    /// Whether the directory is new.
+    pub is_new: bool,
+    /// The name is a link of procfs, which only the kernel can follow (`/proc/self/fd/1`).
+    is_magic: bool,
+}
+
+/// What resolving paths learns for the next one.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Learned {
+    /// openat2(2) is not there, or not allowed.
+    no_openat2: Cell<bool>,
+    /// A link that was followed, no user can change, and leads here: `/var/lib/cloud/instance`.
+    link: RefCell<Option<(PathBuf, PathBuf)>>,
+}
+
+/// A link that is not followed. It is kept apart from the errors of the kernel.
+#[derive(Debug)]
+struct Refused(String);
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Refused {}
+
+fn refuse(why: String) -> io::Error {
+    io::Error::new(io::ErrorKind::PermissionDenied, Refused(why))
+}
+
+/// Whether a place was not reached because of the rule on users' links.
+pub(crate) fn is_refused(e: &io::Error) -> bool {
+    e.get_ref().is_some_and(|inner| inner.is::<Refused>())
+}
+
+/// A user's link that was followed: what it leads to has to be theirs.
+struct Bound {
+    link: PathBuf,
+    /// `None`: anyone may have put it there.
+    user: Option<u32>,
+}
+
+impl Bound {
+    fn refusal(&self) -> io::Error {
+        let link = self.link.display();
+        refuse(match self.user {
+            Some(user) => {
+                format!("not following the link {link} of uid {user} to what is not owned by uid {user}")
+            }
+            None => format!("not following the link {link}: everyone can write to its directory"),
+        })
+    }
+}
+
+fn directory() -> OFlag {
+    OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC
+}
+
+fn kind(stat: &FileStat) -> u32 {
+    stat.st_mode & libc::S_IFMT
+}
+
+pub(crate) fn is_link(stat: &FileStat) -> bool {
+    kind(stat) == libc::S_IFLNK
+}
+
+pub(crate) fn is_directory(stat: &FileStat) -> bool {
+    kind(stat) == libc::S_IFDIR
+}
+
+pub(crate) fn is_regular(stat: &FileStat) -> bool {
+    kind(stat) == libc::S_IFREG
+}
+
+/// Root and whoever runs this do not have to be kept from anything.
+fn is_trusted(user: u32) -> bool {
+    user == 0 || user == nix::unistd::geteuid().as_raw()
+}
+
+/// Whether somebody else can put names into a directory.
+fn is_foreign(dir: &FileStat) -> bool {
+    !is_trusted(dir.st_uid) || dir.st_mode & 0o022 != 0
+}
+
+/// Whether users can rename or replace what others have in a directory.
+fn is_unprotected(dir: &FileStat) -> bool {
+    dir.st_mode & 0o002 != 0 && dir.st_mode & libc::S_ISVTX == 0
+}
+
+impl Root {
+    /// Finds the place of a path, making missing directories if asked to.
+    pub(crate) fn find(&self, path: &Path, last: Last, missing: Option<NewDirectory>) -> io::Result<Place> {
+        let known = self.through_known_link(path);
+        let path = known.as_deref().unwrap_or(path);
+        if let (Some(parent), Some(name)) = (path.parent(), path.file_name()) {
+            match self.open_plain(parent, missing) {
+                Ok((dir, is_new)) => {
+                    let old = if is_new { None } else { stat_of(&dir, name)? };
+                    if last == Last::Keep || !old.as_ref().is_some_and(is_link) {
+                        return Ok(Place { dir, name: name.into(), old, is_new, is_magic: false });
+                    }
+                }
+                Err(Errno::ELOOP) => {}
+                Err(e) => return Err(e.into()),
+            }
+        }
+        self.walk(path, Some(last), missing)
+    }
+
+    /// A directory, with the name `.` in it.
+    pub(crate) fn find_directory(&self, path: &Path, missing: Option<NewDirectory>) -> io::Result<Place> {
+        match self.open_plain(path, missing) {
+            Ok((dir, is_new)) => Ok(Place { dir, name: ".".into(), old: None, is_new, is_magic: false }),
+            Err(Errno::ELOOP) => self.walk(path, None, missing),
+            Err(e) => Err(e.into()),
+        }
+    }
+
+    /// Opens a directory with no link in its path; `ELOOP` if there may be one, which is for `walk` to find out.
+    fn open_plain(&self, path: &Path, missing: Option<NewDirectory>) -> nix::Result<(OwnedFd, bool)> {
+        if self.learned().no_openat2.get() {
+            return Err(Errno::ELOOP);
+        }
+        let how = OpenHow::new().flags(OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC);
+        let links = ResolveFlag::RESOLVE_NO_SYMLINKS | ResolveFlag::RESOLVE_NO_MAGICLINKS;
+        let opened = if self.is_machine() {
+            openat2(AT_FDCWD, &Path::new("/").join(path), how.resolve(links))
+        } else {
+            let inside = path.strip_prefix("/").unwrap_or(path);
+            let inside = if inside.as_os_str().is_empty() { Path::new(".") } else { inside };
+            openat2(self.open_top(missing)?, inside, how.resolve(links | ResolveFlag::RESOLVE_IN_ROOT))
+        };
+        match opened {
+            Ok(dir) => Ok((dir, false)),
+            Err(Errno::ENOENT) => {
+                let (Some(new), Some(parent), Some(name)) = (missing, path.parent(), path.file_name()) else {
+                    return Err(Errno::ENOENT);
+                };
+                let (above, _) = self.open_plain(parent, missing)?;
+                let (dir, is_new) = new.make(&above, name)?;
+                Ok((dir, is_new))
+            }
+            // Seccomp filters that do not know the call say EPERM. EAGAIN: somebody renames directories just now.
+            Err(e @ (Errno::ENOSYS | Errno::EPERM | Errno::EAGAIN)) => {
+                self.learned().no_openat2.set(e != Errno::EAGAIN);
+                Err(Errno::ELOOP)
+            }
+            Err(e) => Err(e),
+        }
+    }
+
+    /// The root itself, which is the caller's own choice. An image may begin with nothing.
+    fn open_top(&self, missing: Option<NewDirectory>) -> nix::Result<OwnedFd> {
+        let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+        let open = || openat(AT_FDCWD, self.as_path(), flags, Mode::empty());
+        match (open(), missing) {
+            (Err(Errno::ENOENT), Some(new)) => {
+                let made = DirBuilder::new().recursive(true).mode(new.mode).create(self.as_path());
+                made.map_err(|e| Errno::from_raw(e.raw_os_error().unwrap_or(libc::ENOENT)))?;
+                open()
+            }
+            (top, _) => top,
+        }
+    }
+
+    /// The path behind the link that was followed before, if it begins with that and it still leads there.
+    fn through_known_link(&self, path: &Path) -> Option<PathBuf> {
+        let known = self.learned().link.borrow();
+        let (link, target) = known.as_ref()?;
+        let rest = path.strip_prefix(link).ok().filter(|rest| !rest.as_os_str().is_empty())?;
+        let now = std::fs::read_link(self.as_path().join(link.strip_prefix("/").unwrap_or(link))).ok()?;
+        (link.parent()?.join(now) == *target).then(|| target.join(rest))
+    }
+
+    /// Resolves a path by hand. `last` is `None` for a path that is a directory's.
+    fn walk(&self, path: &Path, last: Option<Last>, missing: Option<NewDirectory>) -> io::Result<Place> {
+        let mut todo: Vec<Vec<u8>> = components(path);
+        todo.reverse();
+        let mut at = Position { dirs: vec![(self.open_top(missing)?, OsString::new())], bound: None };
+        let (mut links, mut is_new) = (0, false);
+        let mut found = (OsString::from("."), None, false);
+        while let Some(name) = todo.pop() {
+            if name == b".." {
+                at.up();
+                continue;
+            }
+            let name = OsStr::from_bytes(&name).to_os_string();
+            let is_last = todo.is_empty() && last.is_some();
+            if !is_last {
+                match openat(at.dir()?, &*name, directory(), Mode::empty()) {
+                    Ok(next) => {
+                        at.dirs.push((next, name));
+                        continue;
+                    }
+                    Err(Errno::ENOENT) => {
+                        let (next, made) = at.make(&name, missing.ok_or(Errno::ENOENT)?)?;
+                        is_new |= made;
+                        at.dirs.push((next, name));
+                        continue;
+                    }
+                    Err(Errno::ENOTDIR | Errno::ELOOP) => {}
+                    Err(e) => return Err(e.into()),
+                }
+            }
+            let stat = stat_of(at.dir()?, &name)?;
+            if !stat.as_ref().is_some_and(is_link) || is_last && last == Some(Last::Keep) {
+                if !is_last {
+                    return Err(Errno::ENOTDIR.into());
+                }
+                found = (name, stat, false);
+                continue;
+            }
+            links += 1;
+            if links > MOST_LINKS {
+                return Err(Errno::ELOOP.into());
+            }
+            at.bind(&name, stat.map_or(0, |stat| stat.st_uid))?;
+            // The text of a link in /proc need not be where it leads.
+            if at.bound.is_none()
+                && self.is_machine()
+                && fstatfs(at.dir()?)?.filesystem_type() == PROC_SUPER_MAGIC
+            {
+                if is_last {
+                    found = (name, None, true);
+                } else {
+                    let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+                    let next = openat(at.dir()?, &*name, flags, Mode::empty())?;
+                    at.dirs.push((next, name));
+                }
+                continue;
+            }
+            let target = PathBuf::from(readlinkat(at.dir()?, &*name)?);
+            if at.is_beyond_users()? {
+                let link = at.path(Some(&name));
+                let leads = link.parent().unwrap_or(&link).join(&target);
+                if !components(&leads).contains(&b"..".to_vec()) {
+                    *self.learned().link.borrow_mut() = Some((link, leads));
+                }
+            }
+            if target.is_absolute() {
+                at.dirs.truncate(1);
+            }
+            todo.extend(components(&target).into_iter().rev());
+        }
+        let (name, old, is_magic) = found;
+        at.check()?;
+        let Some((dir, _)) = at.dirs.pop() else { return Err(Errno::ENOENT.into()) };
+        let mut place = Place { dir, name, old, is_new, is_magic };
+        if place.is_magic || place.name == "." {
+            place.old = Some(fstatat(&place.dir, &*place.name, AtFlags::empty())?);
+        }
+        Ok(place)
+    }
+}
+
+/// How far a path is resolved.
+struct Position {
+    /// The directories from the root down to this one, with their names.
+    dirs: Vec<(OwnedFd, OsString)>,
+    bound: Option<Bound>,
+}
+
+impl Position {
+    fn dir(&self) -> io::Result<&OwnedFd> {
+        self.dirs.last().map(|(dir, _)| dir).ok_or_else(|| Errno::ENOENT.into())
+    }
+
+    /// `..`, which stops at the root.
+    fn up(&mut self) {
+        if self.dirs.len() > 1 {
+            self.dirs.pop();
+        }
+    }
+
+    fn path(&self, name: Option<&OsStr>) -> PathBuf {
+        Path::new("/").join(self.dirs.iter().map(|(_, name)| &**name).chain(name).collect::<PathBuf>())
+    }
+
+    /// The link of that name, which belongs to `owner`, is about to be followed.
+    fn bind(&mut self, name: &OsStr, owner: u32) -> io::Result<()> {
+        let dir = fstat(self.dir()?)?;
+        let user = match [owner, dir.st_uid].into_iter().find(|user| !is_trusted(*user)) {
+            None if !is_unprotected(&dir) => return Ok(()),
+            user => user,
+        };
+        match &self.bound {
+            Some(bound) if bound.user == user => {}
+            // Nothing can be owned by both.
+            Some(bound) => return Err(bound.refusal()),
+            None => self.bound = Some(Bound { link: self.path(Some(name)), user }),
+        }
+        Ok(())
+    }
+
+    /// Whether no directory on the way here, and no link, can be changed by a user.
+    fn is_beyond_users(&self) -> io::Result<bool> {
+        if self.bound.is_some() {
+            return Ok(false);
+        }
+        for (dir, _) in &self.dirs {
+            let stat = fstat(dir)?;
+            if is_foreign(&stat) && (!is_trusted(stat.st_uid) || stat.st_mode & libc::S_ISVTX == 0) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// A user's link led here: the directory has to be theirs.
+    fn check(&self) -> io::Result<()> {
+        match &self.bound {
+            Some(bound) if bound.user != Some(fstat(self.dir()?)?.st_uid) => Err(bound.refusal()),
+            _ => Ok(()),
+        }
+    }
+
+    fn make(&self, name: &OsStr, new: NewDirectory) -> io::Result<(OwnedFd, bool)> {
+        self.check()?;
+        let new = match &self.bound {
+            // Their link made us make it.
+            Some(_) => {
+                let dir = fstat(self.dir()?)?;
+                NewDirectory { owner: (Some(dir.st_uid), Some(dir.st_gid)), ..new }
+            }
+            None => new,
+        };
+        Ok(new.make(self.dir()?, name)?)
+    }
+}
+
+impl NewDirectory {
+    /// Makes it, unless it is there (`false`), with just this mode and owner.
+    fn make(self, dir: &OwnedFd, name: &OsStr) -> nix::Result<(OwnedFd, bool)> {
+        match mkdirat(dir, name, Mode::from_bits_truncate(self.mode)) {
+            Ok(()) => {}
+            Err(Errno::EEXIST) => return Ok((openat(dir, name, directory(), Mode::empty())?, false)),
+            Err(e) => return Err(e),
+        }
+        let flags = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let made = openat(dir, name, flags, Mode::empty())?;
+        let stat = fstat(&made)?;
+        let (uid, gid) = self.owner;
+        let owned = uid.is_none_or(|uid| uid == stat.st_uid) && gid.is_none_or(|gid| gid == stat.st_gid);
+        if owned && stat.st_mode & 0o7777 == self.mode {
+            return Ok((made, true));
+        }
+        // Somebody may have put another directory in its place, which is not ours to open or to give away.
+        if is_foreign(&fstat(dir)?) && !(is_trusted(stat.st_uid) && is_empty(&made)?) {
+            return Err(Errno::EACCES);
+        }
+        if !owned {
+            give_or_leave(&made, self.owner)?;
+        }
+        fchmod(&made, Mode::from_bits_truncate(self.mode))?;
+        Ok((made, true))
+    }
+}
+
+fn is_empty(dir: &OwnedFd) -> nix::Result<bool> {
+    let mut dir = Dir::openat(dir, ".", OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())?;
+    for entry in dir.iter() {
+        if !matches!(entry?.file_name().to_bytes(), b"." | b"..") {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Gives an open file to a user and a group. Without privileges owners are left alone: an image in a folder may be built
+/// without them, and in a user namespace, where root is root but only over the ids that are mapped in it.
+fn give_or_leave(file: impl AsFd, (uid, gid): (Option<u32>, Option<u32>)) -> nix::Result<()> {
+    match fchown(file, uid.map(Uid::from_raw), gid.map(Gid::from_raw)) {
+        Err(Errno::EPERM) if !nix::unistd::geteuid().is_root() => Ok(()),
+        Err(Errno::EINVAL) => Ok(()),
+        other => other,
+    }
+}
+
+fn stat_of(dir: &OwnedFd, name: &OsStr) -> nix::Result<Option<FileStat>> {
+    match fstatat(dir, name, AtFlags::AT_SYMLINK_NOFOLLOW) {
+        Ok(stat) => Ok(Some(stat)),
+        Err(Errno::ENOENT) => Ok(None),
+        Err(e) => Err(e),
+    }
+}
+
+impl Place {
+    /// A path of the host in a directory that nobody else can enter: a plan's.
+    pub fn of_host(path: &Path) -> io::Result<Place> {
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+            return Err(io::ErrorKind::InvalidInput.into());
+        };
+        let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+        let dir = openat(AT_FDCWD, parent, flags, Mode::empty())?;
+        let old = stat_of(&dir, name)?;
+        Ok(Place { dir, name: name.into(), old, is_new: false, is_magic: false })
+    }
+
+    /// The same place, in which this is what has the name: a plan's scratch directory does not show it.
+    pub fn instead_of(self, old: Option<FileStat>) -> Place {
+        Place { old, ..self }
+    }
+
+    /// Opens what is there, or makes it with `mode` (with `O_CREAT`). A link is not followed, a FIFO not waited for.
+    pub fn open(&self, flags: OFlag, mode: u32) -> io::Result<File> {
+        let no_follow = if self.is_magic { OFlag::empty() } else { OFlag::O_NOFOLLOW };
+        let flags = flags | no_follow | OFlag::O_CLOEXEC | OFlag::O_NOCTTY | OFlag::O_NONBLOCK;
+        Ok(openat(&self.dir, &*self.name, flags, Mode::from_bits_truncate(mode))?.into())
+    }
+
+    /// Opens what is there for a change in place, which is refused if somebody else may have put it there: by a hard
+    /// link, for one.
+    pub fn open_to_change(&self, flags: OFlag) -> io::Result<File> {
+        let file = self.open(flags, 0)?;
+        self.check(&fstat(&file)?)?;
+        Ok(file)
+    }
+
+    /// Whether an open file may be changed in place.
+    pub fn check(&self, file: &FileStat) -> io::Result<()> {
+        let dir = fstat(&self.dir)?;
+        if self.is_magic || !is_foreign(&dir) || (!is_trusted(dir.st_uid) && file.st_uid == dir.st_uid) {
+            return Ok(());
+        }
+        let is_ours = is_trusted(file.st_uid) || is_trusted(dir.st_uid);
+        // Its only name is this one, now as when it was opened.
+        let is_only = |stat: &FileStat| {
+            (stat.st_dev, stat.st_ino) == (file.st_dev, file.st_ino)
+                && (stat.st_nlink == 1 || is_directory(stat))
+        };
+        if is_ours && is_only(file) && stat_of(&self.dir, &self.name)?.as_ref().is_some_and(is_only) {
+            return Ok(());
+        }
+        Err(refuse(format!(
+            "not changing a file of uid {} with {} links in a directory of uid {}",
+            file.st_uid, file.st_nlink, dir.st_uid
+        )))
+    }
+
+    /// Gives what is there another owner, another mode, or both.
+    pub fn change(&self, owner: (Option<u32>, Option<u32>), mode: Option<u32>) -> io::Result<()> {
+        let stat = self.old.map_or_else(|| stat_of(&self.dir, &self.name), |stat| Ok(Some(stat)))?;
+        let stat = stat.ok_or(Errno::ENOENT)?;
+        let opened = if is_regular(&stat) || is_directory(&stat) {
+            self.open(OFlag::O_RDONLY, 0)
+        } else {
+            Err(Errno::EACCES.into())
+        };
+        match opened {
+            Ok(file) => {
+                self.check(&fstat(&file)?)?;
+                give(&file, owner)?;
+                // After the owner, since that clears set-user-ID bits.
+                mode.map_or(Ok(()), |mode| fchmod(&file, Mode::from_bits_truncate(mode)))?;
+            }
+            // What cannot be read, or does something when it is opened.
+            Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {
+                let file = self.open(OFlag::O_PATH, 0)?;
+                self.check(&fstat(&file)?)?;
+                let (uid, gid) = owner;
+                if uid.is_some() || gid.is_some() {
+                    nix::unistd::fchownat(
+                        &file,
+                        "",
+                        uid.map(Uid::from_raw),
+                        gid.map(Gid::from_raw),
+                        AtFlags::AT_EMPTY_PATH,
+                    )?;
+                }
+                if let Some(mode) = mode {
+                    use std::os::fd::AsRawFd;
+                    use std::os::unix::fs::PermissionsExt;
+                    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+                    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
+                }
+            }
+            Err(e) => return Err(e),
+        }
+        Ok(())
+    }
+
+    /// A new file beside it, open to write, and its name. `mode` is narrowed to its owner's bits.
+    pub fn temporary(&self, mode: u32) -> io::Result<(OsString, File)> {
+        self.with_temporary_name(|name| {
+            let flags =
+                OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+            openat(&self.dir, name, flags, Mode::from_bits_truncate(mode & 0o700))
+        })
+        .map(|(name, file)| (name, file.into()))
+    }
+
+    /// Tries names until one is free. They cannot be foreseen, so that nobody can take them.
+    fn with_temporary_name<T>(&self, make: impl Fn(&OsStr) -> nix::Result<T>) -> io::Result<(OsString, T)> {
+        const MOST_NAMES: usize = 16;
+        // A name of 255 bytes has no room for a suffix, so it is cut.
+        let short: String = self.name.to_string_lossy().chars().take(50).collect();
+        for _ in 0..MOST_NAMES {
+            let chance = std::hash::RandomState::new().build_hasher().finish();
+            let name = OsString::from(format!(".{short}.{chance}.new"));
+            match make(&name) {
+                Ok(made) => return Ok((name, made)),
+                Err(Errno::EEXIST) => {}
+                Err(e) => return Err(e.into()),
+            }
+        }
+        Err(Errno::EEXIST.into())
+    }
+
+    /// The temporary of that name becomes what is here.
+    pub fn replace_with(&self, temporary: &OsStr) -> io::Result<()> {
+        Ok(renameat(&self.dir, temporary, &self.dir, &*self.name)?)
+    }
+
+    /// Removes the temporary of that name.
+    pub fn discard(&self, temporary: &OsStr) {
+        let _ = unlinkat(&self.dir, temporary, UnlinkatFlags::NoRemoveDir);
+    }
+
+    /// Puts a symbolic link here, over what is there.
+    pub fn link(&self, target: &str) -> io::Result<()> {
+        let (temporary, ()) = self.with_temporary_name(|name| symlinkat(target, &self.dir, name))?;
+        self.replace_with(&temporary).inspect_err(|_| self.discard(&temporary))
+    }
+
+    /// The target of the link that is here.
+    pub fn read_link(&self) -> Option<PathBuf> {
+        readlinkat(&self.dir, &*self.name).ok().map(PathBuf::from)
+    }
+
+    /// Gives what is here another name, over what has that.
+    pub fn rename_to(&self, to: &Place) -> io::Result<()> {
+        Ok(renameat(&self.dir, &*self.name, &to.dir, &*to.name)?)
+    }
+
+    /// Removes a file or a link.
+    pub fn remove(&self) -> io::Result<()> {
+        Ok(unlinkat(&self.dir, &*self.name, UnlinkatFlags::NoRemoveDir)?)
+    }
+
+    /// Removes an empty directory.
+    pub fn remove_dir(&self) -> io::Result<()> {
+        Ok(unlinkat(&self.dir, &*self.name, UnlinkatFlags::RemoveDir)?)
+    }
+
+    /// Removes a directory with all that is in it; links are not followed.
+    pub fn remove_tree(&self) -> io::Result<()> {
+        Ok(remove_tree(&self.dir, &self.name)?)
+    }
+}
+
+/// As [`give_or_leave`], where it must not fail silently; nothing to give is no call.
+fn give(file: impl AsFd, (uid, gid): (Option<u32>, Option<u32>)) -> nix::Result<()> {
+    if uid.is_none() && gid.is_none() {
+        return Ok(());
+    }
+    fchown(file, uid.map(Uid::from_raw), gid.map(Gid::from_raw))
+}
+
+fn remove_tree(dir: &OwnedFd, name: &OsStr) -> nix::Result<()> {
+    let flags = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    let inner = openat(dir, name, flags, Mode::empty())?;
+    let names: Vec<OsString> = Dir::openat(&inner, ".", flags, Mode::empty())?
+        .iter()
+        .map(|entry| entry.map(|e| OsStr::from_bytes(e.file_name().to_bytes()).to_os_string()))
+        .collect::<nix::Result<_>>()?;
+    for name in names.iter().filter(|name| *name != "." && *name != "..") {
+        match unlinkat(&inner, &**name, UnlinkatFlags::NoRemoveDir) {
+            // EPERM is what POSIX has for directories.
+            Err(Errno::EISDIR | Errno::EPERM) => remove_tree(&inner, name)?,
+            Err(Errno::ENOENT) => {}
+            other => other?,
+        }
+    }
+    unlinkat(dir, name, UnlinkatFlags::RemoveDir)
+}
+
+#[cfg(test)]
+#[path = "place_tests.rs"]
+mod tests;
