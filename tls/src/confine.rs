@@ -1,22 +1,23 @@
 //! What this program gives up before it reads its first byte: privileges, ways to more of them, and files.
 
+use nix::errno::Errno;
 use nix::sys::resource::{Resource, setrlimit};
-use nix::unistd::{Gid, Uid, geteuid, setgid, setgroups, setuid};
+use nix::unistd::{Gid, Uid, geteuid, getuid, setgid, setgroups, setuid};
+
+use crate::trouble::Trouble;
 
 /// nobody and nogroup, by number: the machine's tables are not read.
 const NOBODY: u32 = 65534;
 /// Eight times what a large list of authorities and a connection take.
 const MOST_MEMORY: u64 = 256 << 20;
 
-/// Each step is worth having without the others, so none is an error: in a namespace where root is nobody in
-/// particular there may be no other user.
-pub fn confine() {
-    let _ = nix::sys::prctl::set_no_new_privs();
+/// Gives up what can be given up. An error if privileges would be left: then nothing may be read.
+pub fn confine() -> Result<(), Trouble> {
+    nix::sys::prctl::set_no_new_privs().map_err(|e| kept("no_new_privs", e))?;
     if geteuid().is_root() {
-        let _ = setgroups(&[]);
-        let _ = setgid(Gid::from_raw(NOBODY));
-        let _ = setuid(Uid::from_raw(NOBODY));
+        give_up_root()?;
     }
+    // The rest is worth having, and no privilege: it may fail where a sandbox forbids it.
     // Nobody else of that name may look into this process, and it leaves no image of its memory.
     let _ = nix::sys::prctl::set_dumpable(false);
     // It needs the descriptors that it has and their copies.
@@ -29,4 +30,30 @@ pub fn confine() {
     ] {
         let _ = setrlimit(what, most, most);
     }
+    Ok(())
+}
+
+fn give_up_root() -> Result<(), Trouble> {
+    let groups = setgroups(&[]);
+    let group = setgid(Gid::from_raw(NOBODY));
+    let user = setuid(Uid::from_raw(NOBODY));
+    if (group, user) == (Err(Errno::EINVAL), Err(Errno::EINVAL)) {
+        // A user namespace that has no such user: its root is somebody without privileges outside of it.
+        return Ok(());
+    }
+    groups.map_err(|e| kept("setgroups", e))?;
+    group.map_err(|e| kept("setgid", e))?;
+    user.map_err(|e| kept("setuid", e))?;
+    if getuid().is_root() || geteuid().is_root() {
+        return Err(kept("setuid", Errno::EPERM));
+    }
+    Ok(())
+}
+
+/// Another try would not change it.
+fn kept(what: &str, e: Errno) -> Trouble {
+    Trouble::untrusted(format!(
+        "cloud-init-tls: cannot drop privileges ({what}: {}); refusing to connect",
+        e.desc()
+    ))
 }

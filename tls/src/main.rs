@@ -33,7 +33,7 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<(), Trouble> {
-    confine::confine();
+    confine::confine()?;
     let unusable = |e: std::io::Error| Trouble::new(format!("cloud-init-tls is not for hand use: {e}"));
     let mut plain = File::from(std::io::stdin().as_fd().try_clone_to_owned().map_err(unusable)?);
     let wire = File::from(std::io::stdout().as_fd().try_clone_to_owned().map_err(unusable)?);

@@ -251,7 +251,7 @@ fn large_answers() {
     assert_eq!(machine.get(&server.url("/chunks?100")).len(), 100 << 16);
     let start = Instant::now();
     let said = machine.fetch(&Fetch::get(server.url("/chunks?100000")).limit(1 << 20));
-    has(&said, "the answer is larger than 1048576 bytes");
+    has(&said, "the answer: larger than 1048576 bytes");
     assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
 }
 
@@ -262,13 +262,33 @@ fn slow_servers() {
     // One that accepts and says nothing at all.
     let mute = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let mute_url = format!("https://localhost:{}/", mute.local_addr().unwrap().port());
-    for url in [server.url("/silence"), server.url("/drip"), mute_url] {
+    for (url, least, why) in [
+        (server.url("/silence"), 1400, "no answer in time (1.5 s)"),
+        (server.url("/drip"), 4400, "too slow: less than 4096 bytes per second"),
+        (mute_url, 1400, "no answer in time (1.5 s)"),
+    ] {
         let start = Instant::now();
         let said = machine.fetch(&Fetch::get(&url).timeout(Duration::from_millis(1500)));
-        has(&said, "did not end in time");
+        has(&said, why);
         let took = start.elapsed();
-        assert!(took > Duration::from_millis(1400) && took < Duration::from_secs(8), "{url}: {took:?}");
+        assert!(took > Duration::from_millis(least) && took < Duration::from_secs(12), "{url}: {took:?}");
     }
+    // Slow, and healthy: four times as long as the limit for a silence.
+    let start = Instant::now();
+    let got = machine.fetch(&Fetch::get(server.url("/slow?40")).timeout(Duration::from_secs(1)));
+    assert!(got.len() == 400_000 && start.elapsed() > Duration::from_millis(3900), "{}", got.len());
+}
+
+#[test]
+fn a_download_that_breaks_off() {
+    let machine = Machine::trusting(&["ca"]);
+    let server = Server::new(Some("good"), &[]);
+    let fetch = Fetch::get(server.url("/broken?250000,100000")).retries(3, Duration::from_millis(5));
+    let got = machine.sys.fetch(&fetch).unwrap().body;
+    assert!(got == (0..250_000).map(|i| (i % 251) as u8).collect::<Vec<_>>());
+    has(&server.log(), "from 0\n");
+    has(&server.log(), "from 100000\n");
+    has(&server.log(), "from 200000\n");
 }
 
 #[test]
@@ -319,7 +339,7 @@ fn redirects() {
         has(&machine.get(&place), part);
     }
     let round = Server::new(Some("good"), &[]);
-    has(&machine.get(&round.url("/round")), "more than 10 redirects");
+    has(&machine.get(&round.url("/round")), "a redirect loop");
 }
 
 #[test]

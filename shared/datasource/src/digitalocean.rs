@@ -30,9 +30,9 @@ fn find(with: &Search<'_>) -> Result<Option<Instance>> {
         debug!(sys, "DigitalOcean: firmware is not of it");
         return Ok(None);
     }
-    if dmi::read(sys, "system-serial-number").is_none() {
+    let Some(serial) = dmi::read(sys, "system-serial-number") else {
         return Err(Error::new("firmware has no serial number, which is a droplet's id"));
-    }
+    };
     let settings = with.settings("DigitalOcean");
     let url = settings.and_then(|s| s.get("metadata_url")).and_then(Node::as_str).unwrap_or(URL).to_string();
     let terms = Terms::read(with, "DigitalOcean", &USUAL);
@@ -46,6 +46,7 @@ fn find(with: &Search<'_>) -> Result<Option<Instance>> {
         v4: is_made.then_some(V4::LinkLocal),
         v6: None,
         time: wire::UP,
+        until: terms.until,
         probe: vec![Fetch::get(url.clone())],
     };
     wire::over_nics(with, nics.likely.get(..1).unwrap_or_default(), &needs, &mut |wire, _| {
@@ -54,16 +55,18 @@ fn find(with: &Search<'_>) -> Result<Option<Instance>> {
     })?;
     let Some(body) = answer else { return Ok(None) };
     let metadata = seed::parse_map("DigitalOcean's metadata", &body)?;
-    instance(with, &metadata, &url).map(Some)
+    instance(with, &serial, &metadata, &url).map(Some)
 }
 
-fn instance(with: &Search<'_>, metadata: &Node, url: &str) -> Result<Instance> {
+/// Of a droplet with this serial number, which is its id, and its name if it has none.
+fn instance(with: &Search<'_>, serial: &str, metadata: &Node, url: &str) -> Result<Instance> {
     let text = |key: &str| metadata.get(key).and_then(Node::scalar_text).filter(|t| !t.is_empty());
     let get = |key: &str| metadata.get(key).cloned().unwrap_or_default();
+    let or_serial = |key: &str| metadata.get(key).cloned().unwrap_or_else(|| serial.into());
     let mut ours = Map::new();
     for (key, value) in [
-        ("instance-id", get("droplet_id")),
-        ("local-hostname", get("hostname")),
+        ("instance-id", or_serial("droplet_id")),
+        ("local-hostname", or_serial("hostname")),
         ("interfaces", get("interfaces")),
         ("public-keys", get("public_keys")),
         ("availability_zone", text("region").unwrap_or_else(|| "default".into()).into()),
@@ -74,8 +77,11 @@ fn instance(with: &Search<'_>, metadata: &Node, url: &str) -> Result<Instance> {
     let mut instance =
         standard::instance("DigitalOcean", "DataSourceDigitalOcean", format!("metadata ({url})"));
     standard::fill(&mut instance, &ours);
-    if instance.id.is_empty() || text("droplet_id").is_none() {
-        return Err(Error::new(format!("{url}: the metadata have no droplet_id")));
+    if text_of(&ours, "instance-id").is_none() {
+        return Err(Error::new(format!("{url}: the metadata have an empty droplet_id")));
+    }
+    if ours.get("interfaces").is_none_or(Node::is_falsy) {
+        return Err(Error::new(format!("{url}: the metadata have no interfaces")));
     }
     instance.network = Some(standard::network(network(with, metadata)?, "DigitalOcean's metadata"));
     instance.user_data = Raw(text("user_data").map(String::into_bytes).into_iter().collect());
@@ -114,7 +120,7 @@ fn network(with: &Search<'_>, metadata: &Node) -> Result<Node> {
                 subnet.insert("address", format!("{}/{}", text("ip_address"), text("cidr")));
             }
             // Only the public address leads anywhere.
-            if text_of(nic, "type") == "public" && !family.starts_with("anchor") {
+            if text_of(nic, "type").as_deref() == Some("public") && !family.starts_with("anchor") {
                 subnet.insert("gateway", text("gateway"));
             }
             subnets.push(subnet.into());
@@ -138,6 +144,6 @@ fn network(with: &Search<'_>, metadata: &Node) -> Result<Node> {
     Ok(config.into())
 }
 
-fn text_of<'a>(node: &'a Node, key: &str) -> &'a str {
-    node.get(key).and_then(Node::as_str).unwrap_or_default()
+fn text_of(node: &Node, key: &str) -> Option<String> {
+    node.get(key).and_then(Node::scalar_text).filter(|text| !text.is_empty())
 }

@@ -38,8 +38,6 @@ const USUAL: Usual = Usual {
 
 /// For one file of a service that has answered.
 const FILE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5);
-/// For all of them.
-const CRAWL: std::time::Duration = std::time::Duration::from_secs(300);
 
 /// Versions of the metadata that are understood, the newest first, and the one that everybody has.
 const VERSIONS: [&str; 3] = ["2021-03-23", "2018-09-24", "2016-09-02"];
@@ -154,7 +152,7 @@ fn find(with: &Search<'_>) -> Result<Option<Instance>> {
         return Ok(None);
     }
     let (crawled, primary) = match with.stage {
-        Stage::Network => (Some(crawl(&mut Wire::as_it_is(sys), sys, platform, &terms)?), None),
+        Stage::Network => (Some(crawl(&mut Wire::as_it_is(sys, terms.until), sys, platform, &terms)?), None),
         Stage::Local => {
             let mut crawled = None;
             let nics = by_driver(with.machine.nics().likely);
@@ -162,6 +160,7 @@ fn find(with: &Search<'_>) -> Result<Option<Instance>> {
                 v4: Some(V4::Dhcp(Vec::new())),
                 v6: Some(V6::Routed),
                 time: terms.max_wait,
+                until: terms.until,
                 probe: Vec::new(),
             };
             let nic = wire::over_nics(with, &nics, &needs, &mut |wire, _| {
@@ -221,11 +220,12 @@ fn crawl<'a>(wire: &mut Wire<'a>, sys: &'a System, platform: Platform, terms: &T
         (terms.urls[which].clone(), None)
     };
     info!(sys, "Ec2: the metadata service is at {base}");
-    let deadline = Deadline::after(CRAWL);
+    let deadline = Deadline::after(wire::CRAWL);
     let mut imds = Imds { sys, wire, terms: terms.clone(), base, token, deadline };
     imds.terms.timeout = FILE_TIMEOUT.min(terms.timeout);
     let version = imds.version()?;
-    let user_data = imds.get(&format!("{version}/user-data"))?.unwrap_or_default();
+    let user_data = imds.get(&format!("{version}/user-data"));
+    let user_data = standard::unless_too_large(sys, "Ec2: user-data", user_data)?.unwrap_or_default();
     let metadata = tree::read(sys, &format!("{version}/meta-data/"), &mut |path| imds.get(path))?;
     let identity = match platform.tokens {
         true => Some(tree::read(sys, &format!("{version}/dynamic/instance-identity/"), &mut |path| {
@@ -327,7 +327,7 @@ fn instance(with: &Search<'_>, platform: Platform, crawled: Crawled, primary: Op
         Some(region).filter(|r| !r.is_empty())
     };
     let zone = instance.availability_zone.as_ref();
-    instance.region = said("region").or_else(|| zone.filter(|_| platform.tokens).and_then(of_zone));
+    instance.region = said("region").or_else(|| zone.and_then(of_zone));
     let index = metadata.get("ami-launch-index").and_then(Node::scalar_text);
     instance.launch_index = index.and_then(|i| i.trim().parse().ok());
     instance.devices = devices(with.sys, &metadata);

@@ -45,13 +45,18 @@ fn find(with: &Search<'_>) -> Result<Option<Instance>> {
         None => vec![URL.into(), ADDRESS.into()],
     };
     let metadata = match with.stage {
-        Stage::Network => Some(crawl(&mut Wire::as_it_is(sys), sys, &terms, &urls)?),
+        Stage::Network => Some(crawl(&mut Wire::as_it_is(sys, terms.until), sys, &terms, &urls)?),
         Stage::Local => {
             let mut metadata = None;
             let mut nics: Vec<Nic> = with.machine.nics().likely;
             nics.sort_by_key(|nic| nic.name != "ens4");
-            let needs =
-                Needs { v4: Some(V4::Dhcp(Vec::new())), v6: None, time: terms.max_wait, probe: Vec::new() };
+            let needs = Needs {
+                v4: Some(V4::Dhcp(Vec::new())),
+                v6: None,
+                time: terms.max_wait,
+                until: terms.until,
+                probe: Vec::new(),
+            };
             wire::over_nics(with, &nics, &needs, &mut |wire, _| {
                 metadata = Some(crawl(wire, sys, &terms, &urls)?);
                 Ok(true)
@@ -66,8 +71,8 @@ fn crawl(wire: &mut Wire<'_>, sys: &System, terms: &Terms, urls: &[String]) -> R
     let ask =
         |url: &String| terms.promptly(Fetch::get(format!("{url}instance/id")).header(FLAVOR.0, FLAVOR.1));
     let asks: Vec<Fetch> = urls.iter().map(ask).collect();
-    let deadline = Deadline::after(terms.max_wait);
-    let (which, answer) = wire.race(&asks, deadline)?;
+    let (which, answer) = wire.race(&asks, Deadline::after(terms.max_wait))?;
+    let deadline = Deadline::after(wire::CRAWL);
     let base = &urls[which];
     info!(sys, "GCE: the metadata service is at {base}");
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).trim().to_string();

@@ -56,6 +56,7 @@ fn find(with: &Search<'_>) -> Result<Option<Instance>> {
         v4: Some(V4::Dhcp(Vec::new())),
         v6: Some(V6::LinkLocal),
         time: terms.max_wait,
+        until: terms.until,
         probe: first.iter().flat_map(|nic| probes(&terms, &nic.name)).collect(),
     };
     wire::over_nics(with, first, &needs, &mut |wire, nic| {
@@ -71,11 +72,11 @@ fn probes(terms: &Terms, nic: &str) -> Vec<Fetch> {
 }
 
 fn crawl(wire: &mut Wire<'_>, nic: &str, sys: &System, terms: &Terms) -> Result<Crawled> {
-    let deadline = Deadline::after(terms.max_wait);
     let bases: Vec<String> = terms.urls.iter().map(|url| standard::with_zone(url, nic)).collect();
     let ask = |base: &String| terms.patiently(Fetch::get(format!("{base}/metadata")));
     let asks: Vec<Fetch> = bases.iter().map(ask).collect();
-    let (which, answer) = wire.race(&asks, deadline)?;
+    let (which, answer) = wire.race(&asks, Deadline::after(terms.max_wait))?;
+    let deadline = Deadline::after(wire::CRAWL);
     let base = &bases[which];
     debug!(sys, "Hetzner: the metadata service is at {base}");
     let get = |path: &str| wire::get(sys, terms, format!("{base}/{path}"), &[], deadline);
@@ -84,7 +85,8 @@ fn crawl(wire: &mut Wire<'_>, nic: &str, sys: &System, terms: &Terms) -> Result<
     let private = get("metadata/private-networks")?.unwrap_or_default();
     let private = config::yaml::parse_bytes("Hetzner's private networks", &private);
     let private = private.map_err(|e| Error::new(e.to_string()))?.root;
-    Ok(Crawled { metadata, private, user_data: get("userdata")?.unwrap_or_default() })
+    let user_data = standard::unless_too_large(sys, "Hetzner: user-data", get("userdata"))?;
+    Ok(Crawled { metadata, private, user_data: user_data.unwrap_or_default() })
 }
 
 fn instance(with: &Search<'_>, serial: &str, crawled: Crawled) -> Result<Instance> {

@@ -25,6 +25,7 @@ mod wire;
 
 pub use command_line::named_datasource;
 pub use search::{Outcome, search};
+pub use standard::is_same_machine;
 
 use config::Node;
 use state::{Instance, Layout};
@@ -98,6 +99,9 @@ pub struct Search<'a> {
     pub command_line: &'a str,
     pub stage: Stage,
     pub machine: &'a dyn Machine,
+    /// There is a cached instance, and firmware confirms it: metadata services that say nothing are not waited for long
+    /// (`max_wait_cached`), as that instance will do.
+    pub has_cached: bool,
 }
 
 /// What only the stage can tell of the machine. Looked at when somebody asks: NICs may have to be waited for.

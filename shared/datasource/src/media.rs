@@ -19,8 +19,8 @@ const SMALL: &[&str] = &["vfat", "iso9660"];
 const DISCS: &[&str] = &["iso9660", "udf"];
 const FIRST_DRIVE: &str = "/dev/sr0";
 
-/// The file systems of these kinds. Below another root there are none, and in a container they are the host's.
-fn file_systems(with: &Search<'_>, kinds: &[&str]) -> Vec<(Device, Superblock)> {
+/// The file systems, the last device first. Below another root there are none, and in a container they are the host's.
+fn file_systems(with: &Search<'_>) -> Vec<(Device, Superblock)> {
     let sys = with.sys;
     if sys.is_container() {
         return Vec::new();
@@ -29,8 +29,7 @@ fn file_systems(with: &Search<'_>, kinds: &[&str]) -> Vec<(Device, Superblock)> 
     for (device, e) in &found.failed {
         debug!(sys, "{}: {e}", device.path);
     }
-    let mut all: Vec<_> =
-        found.superblocks.into_iter().filter(|(_, s)| kinds.contains(&s.fstype.as_str())).collect();
+    let mut all = found.superblocks;
     // The last device is the one that was attached last, which is what people mean.
     all.sort_by(|(a, _), (b, _)| b.path.cmp(&a.path));
     all
@@ -41,8 +40,8 @@ pub fn find_cidata(with: &Search<'_>, label: Option<&str>) -> Result<Option<(Str
     let Some(label) = label else { return Ok(None) };
     let names = [label.to_string(), label.to_uppercase(), label.to_lowercase()];
     let mut failures = Vec::new();
-    for (device, superblock) in file_systems(with, SMALL) {
-        if !names.iter().any(|n| superblock.is_labelled(n)) {
+    for (device, superblock) in file_systems(with) {
+        if !is_one_of(&superblock, SMALL) || !names.iter().any(|n| superblock.is_labelled(n)) {
             continue;
         }
         match read_mounted(with.sys, &device.path, &superblock.fstype, |at| {
@@ -63,12 +62,16 @@ pub fn find_cidata(with: &Search<'_>, label: Option<&str>) -> Result<Option<(Str
     last_resort(with, failures)
 }
 
-/// The first device that is a config drive: those labelled for it first, then other whole disks.
+fn is_one_of(superblock: &Superblock, kinds: &[&str]) -> bool {
+    kinds.contains(&superblock.fstype.as_str())
+}
+
+/// The first device that is a config drive: those labelled for it first, whatever their file system, then other whole
+/// disks of the kinds that config drives have.
 pub fn find_config_drive(with: &Search<'_>) -> Result<Option<(String, Read)>> {
     let labelled = |s: &Superblock| s.is_labelled("config-2") || s.is_labelled("CONFIG-2");
-    let (first, rest): (Vec<_>, Vec<_>) =
-        file_systems(with, SMALL).into_iter().partition(|(_, s)| labelled(s));
-    let rest = rest.into_iter().filter(|(device, _)| !device.is_partition);
+    let (first, rest): (Vec<_>, Vec<_>) = file_systems(with).into_iter().partition(|(_, s)| labelled(s));
+    let rest = rest.into_iter().filter(|(device, s)| !device.is_partition && is_one_of(s, SMALL));
     let mut failures = Vec::new();
     for (device, superblock) in first.into_iter().chain(rest) {
         let read =
@@ -87,7 +90,7 @@ pub fn find_config_drive(with: &Search<'_>) -> Result<Option<(String, Read)>> {
 
 /// The first disc on which `read` finds what it looks for; it is given where the disc is mounted, and the device.
 pub fn find_disc<T>(with: &Search<'_>, read: impl Fn(&str, &str) -> Result<Option<T>>) -> Result<Option<T>> {
-    let all = file_systems(with, DISCS).into_iter();
+    let all = file_systems(with).into_iter().filter(|(_, s)| is_one_of(s, DISCS));
     let (first, rest): (Vec<_>, Vec<_>) = all.partition(|(device, _)| device.path == FIRST_DRIVE);
     let mut failures = Vec::new();
     for (device, superblock) in first.into_iter().chain(rest) {

@@ -8,11 +8,11 @@ use config::origins::positions;
 use config::{Map, Node};
 use serde_json::json;
 use state::{Instance, Network, Raw};
-use system::{Error, Result, debug, info, warning};
+use system::{Deadline, Error, Result, debug, info, warning};
 
 use crate::command_line::{self, Line};
 use crate::seed::{self, Patience, Seed};
-use crate::{Datasource, Same, Search, Stage, USUAL_EVENTS, USUAL_ORDER, dmi, media, standard};
+use crate::{Datasource, Same, Search, Stage, USUAL_EVENTS, USUAL_ORDER, dmi, media, standard, terms};
 
 pub const NOCLOUD: Datasource = Datasource {
     name: "NoCloud",
@@ -171,7 +171,8 @@ fn find(with: &Search<'_>) -> Result<Option<Instance>> {
             return Ok(None);
         }
         let patience = Patience::configured(with.settings("NoCloud"));
-        let seed = seed::fetch(sys, &base, patience)?;
+        let until = terms::cached_wait(with, "NoCloud").map(Deadline::after);
+        let seed = seed::fetch(sys, &base, patience, until)?;
         all.add_named(base, seed);
     }
     finish(with, all)
@@ -312,6 +313,7 @@ fn finish(with: &Search<'_>, mut all: Gathered) -> Result<Option<Instance>> {
         ..Instance::default()
     };
     standard::fill(&mut instance, &metadata);
+    standard::note_machine(sys, &mut instance);
     if instance.network.is_none()
         && let Some(text) = metadata.get("network-interfaces").and_then(Node::as_str)
     {

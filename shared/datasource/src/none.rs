@@ -16,9 +16,11 @@ pub const NONE: Datasource = Datasource {
     events: USUAL_EVENTS,
 };
 
+const ID: &str = "iid-datasource-none";
+
 fn find(with: &Search<'_>) -> Result<Option<Instance>> {
     let mut instance = Instance {
-        id: "iid-datasource-none".into(),
+        id: ID.into(),
         datasource: "None".into(),
         description: "DataSourceNone".into(),
         dsmode: "net".into(),
@@ -34,6 +36,8 @@ fn find(with: &Search<'_>) -> Result<Option<Instance>> {
         }
         if let Some(metadata) = settings.get("metadata") {
             standard::fill(&mut instance, metadata);
+            // Whatever else they say: nothing vouches for an id that an image brings.
+            instance.id = ID.into();
             instance.crawled = json!({ "meta_data": metadata.to_json() });
         }
     }

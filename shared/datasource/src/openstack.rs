@@ -29,9 +29,6 @@ const USUAL: Usual = Usual {
     pause_key: "sec_between_retries",
 };
 
-/// For all files.
-const CRAWL: std::time::Duration = std::time::Duration::from_secs(300);
-
 /// What firmware calls the product, or says as the chassis' asset tag.
 const PRODUCTS: [&str; 6] = [
     "OpenStack Nova",
@@ -68,7 +65,7 @@ fn find(with: &Search<'_>) -> Result<Option<Instance>> {
     let read = match with.stage {
         Stage::Network => {
             let nic = first.first().map(|nic| nic.name.clone()).unwrap_or_default();
-            Some(crawl(&mut Wire::as_it_is(sys), &nic, sys, &terms)?)
+            Some(crawl(&mut Wire::as_it_is(sys, terms.until), &nic, sys, &terms)?)
         }
         Stage::Local => {
             let mut read = None;
@@ -76,6 +73,7 @@ fn find(with: &Search<'_>) -> Result<Option<Instance>> {
                 v4: Some(V4::Dhcp(Vec::new())),
                 v6: Some(V6::LinkLocal),
                 time: wire::UP,
+                until: terms.until,
                 probe: Vec::new(),
             };
             wire::over_nics(with, first, &needs, &mut |wire, nic| {
@@ -95,7 +93,7 @@ fn crawl(wire: &mut Wire<'_>, nic: &str, sys: &System, terms: &Terms) -> Result<
     let bases: Vec<String> = terms.urls.iter().map(|url| standard::with_zone(url, nic)).collect();
     let ask = |base: &String| {
         let fetch = Fetch::get(format!("{base}/openstack"));
-        if terms.max_wait.is_zero() { fetch.timeout(terms.timeout) } else { terms.patiently(fetch) }
+        if terms.max_wait.is_zero() { terms.once(fetch) } else { terms.patiently(fetch) }
     };
     let asks: Vec<Fetch> = bases.iter().map(ask).collect();
     let (which, answer) = wire.race(&asks, deadline)?;
@@ -103,7 +101,7 @@ fn crawl(wire: &mut Wire<'_>, nic: &str, sys: &System, terms: &Terms) -> Result<
     info!(sys, "OpenStack: the metadata service is at {base}");
     let listed = String::from_utf8_lossy(&answer.body).into_owned();
     let version = openstack_format::version(|v| listed.lines().any(|l| l.trim().trim_end_matches('/') == v));
-    let deadline = Deadline::after(CRAWL);
+    let deadline = Deadline::after(wire::CRAWL);
     let mut get = |path: &str| wire::get(sys, terms, format!("{base}/{path}"), &[], deadline);
     let mut read = openstack_format::read(sys, &base, version, &mut get)?;
     match get("latest/meta-data/") {

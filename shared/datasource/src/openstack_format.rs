@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use config::{Map, Node, Value};
 use serde_json::{Value as Json, json};
 use state::{Instance, Network, Raw};
-use system::{Error, Result, System, debug, warning};
+use system::{Error, Result, System, debug, error, warning};
+
+use crate::{seed, standard};
 
 /// OpenStack's versions that are understood, oldest first.
 const VERSIONS: [&str; 8] = [
@@ -47,7 +49,7 @@ pub fn version(mut has: impl FnMut(&str) -> bool) -> &'static str {
 /// A JSON file, if it is there; an error says where it stops being one. `top` is for messages.
 pub fn json_file(top: &str, path: &str, get: Get<'_>) -> Result<Option<Json>> {
     let Some(bytes) = get(path)? else { return Ok(None) };
-    serde_json::from_slice(&bytes)
+    seed::parse_json(&bytes)
         .map(Some)
         .map_err(|e| Error::new(format!("{top}/{path}:{}:{}: not valid JSON", e.line(), e.column())))
 }
@@ -92,12 +94,23 @@ pub fn read(sys: &System, top: &str, version: &str, get: Get<'_>) -> Result<Read
     if let Some(from) = metadata.at_path(&["network_config", "content_path"]).and_then(Node::as_str) {
         read.eni = Some(String::from_utf8_lossy(&content(from)?).into_owned());
     }
-    read.network_data = json_file(top, &path("network_data.json"), get)?;
-    read.user_data = Raw(get(&path("user_data"))?.filter(|b| !b.is_empty()).into_iter().collect());
-    read.vendor_data = vendor(sys, json_file(top, &path("vendor_data.json"), get)?);
-    read.vendor_data2 = vendor(sys, json_file(top, &path("vendor_data2.json"), get)?);
+    // Without one of these the rest is still good: a name, an id, keys to log in with.
+    read.network_data = further(sys, json_file(top, &path("network_data.json"), get));
+    let user_data = get(&path("user_data"));
+    let user_data = standard::unless_too_large(sys, &format!("{top}: user_data"), user_data)?;
+    read.user_data = Raw(user_data.filter(|b| !b.is_empty()).into_iter().collect());
+    read.vendor_data = vendor(sys, further(sys, json_file(top, &path("vendor_data.json"), get)));
+    read.vendor_data2 = vendor(sys, further(sys, json_file(top, &path("vendor_data2.json"), get)));
     read.metadata = metadata;
     Ok(read)
+}
+
+/// What the machine may do without; what is there and cannot be used is an error in the log and in status.
+fn further(sys: &System, read: Result<Option<Json>>) -> Option<Json> {
+    read.unwrap_or_else(|e| {
+        error!(sys, "{e}; ignored");
+        None
+    })
 }
 
 /// The seed as the cloud wrote it, if it is the base64 that it has to be.

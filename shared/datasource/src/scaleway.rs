@@ -71,8 +71,13 @@ fn find(with: &Search<'_>) -> Result<Option<Instance>> {
     }
     let nics = with.machine.nics();
     let mut crawled = None;
-    let needs =
-        Needs { v4: Some(V4::Dhcp(Vec::new())), v6: Some(V6::Routed), time: wire::UP, probe: Vec::new() };
+    let needs = Needs {
+        v4: Some(V4::Dhcp(Vec::new())),
+        v6: Some(V6::Routed),
+        time: wire::UP,
+        until: terms.until,
+        probe: Vec::new(),
+    };
     let nic = wire::over_nics(with, nics.likely.get(..1).unwrap_or_default(), &needs, &mut |wire, _| {
         crawled = Some(crawl(wire, sys, &terms)?);
         Ok(true)
@@ -93,8 +98,11 @@ fn crawl(wire: &mut Wire<'_>, sys: &System, terms: &Terms) -> Result<Crawled> {
     info!(sys, "Scaleway: the metadata service is at {base}");
     let metadata = seed::parse_map("Scaleway's metadata", &answer.body)?;
     let deadline = Deadline::after(CRAWL);
-    let user_data = privileged(wire, sys, terms, &format!("{base}/user_data/cloud-init"), deadline)?;
-    let vendor_data = privileged(wire, sys, terms, &format!("{base}/vendor_data/cloud-init"), deadline)?;
+    let mut file = |path: &str, what: &str| {
+        let read = privileged(wire, sys, terms, &format!("{base}/{path}/cloud-init"), deadline);
+        standard::unless_too_large(sys, &format!("Scaleway: {what}"), read)
+    };
+    let (user_data, vendor_data) = (file("user_data", "user-data")?, file("vendor_data", "vendor-data")?);
     let is_v6 = base.contains("://[");
     let lease = wire.lease().filter(|_| !is_v6).cloned();
     Ok(Crawled { metadata, user_data, vendor_data, lease, is_v6, base })
@@ -116,6 +124,7 @@ fn privileged(
             Ok((_, answer)) if answer.status < 400 => return Ok(answer.body),
             Ok((_, answer)) if matches!(answer.status, 404 | 410) => return Ok(Vec::new()),
             Ok((_, answer)) => Error::new(format!("{url}: status {}", answer.status)),
+            Err(e) if e.is_too_large() => return Err(e),
             Err(e) => e,
         };
         warning!(sys, "Scaleway: from port {port}: {failure}");

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use config::Node;
-use system::{Error, Fetch, Result, System, warning};
+use system::{Deadline, Error, Fetch, Result, System, error, warning};
+
+use crate::standard;
 
 /// What a seed holds. Only metadata and user-data are required.
 #[derive(Debug, Clone)]
@@ -17,8 +19,11 @@ pub struct Seed {
 
 /// A map out of a seed's YAML file; an empty one is an empty map.
 pub fn parse_map(source: &str, bytes: &[u8]) -> Result<Node> {
-    let parsed = config::yaml::parse_bytes(source, bytes).map_err(|e| Error::new(e.to_string()))?;
-    let root = parsed.root;
+    let parsed = config::yaml::parse_bytes(source, bytes).or_else(|e| match mended(bytes) {
+        Some(bytes) => config::yaml::parse_bytes(source, &bytes),
+        None => Err(e),
+    });
+    let root = parsed.map_err(|e| Error::new(e.to_string()))?.root;
     if root.is_null() {
         return Ok(Node::from(config::Map::new()));
     }
@@ -26,6 +31,53 @@ pub fn parse_map(source: &str, bytes: &[u8]) -> Result<Node> {
         return Err(Error::new(format!("{}: expected a map, found {}", root.at, root.kind())));
     }
     Ok(root)
+}
+
+/// JSON, as [`parse_map`] reads it.
+pub fn parse_json(bytes: &[u8]) -> serde_json::Result<serde_json::Value> {
+    serde_json::from_slice(bytes).or_else(|e| match mended(bytes) {
+        Some(bytes) => serde_json::from_slice(&bytes),
+        None => Err(e),
+    })
+}
+
+/// The same text with escapes for halves of a character (`\ud83d`, UTF-16's surrogates) put right: two that belong together
+/// as that character, a lone one as U+FFFD. Programs that cut text in the middle of a character write such, and
+/// the name of a machine must not cost its id. `None`: there are none.
+fn mended(bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut rest = bytes;
+    let mut is_mended = false;
+    while let Some(at) = rest.iter().position(|b| *b == b'\\') {
+        let (before, escape) = rest.split_at(at);
+        out.extend_from_slice(before);
+        let Some(high @ 0xd800..0xe000) = code_unit(escape) else {
+            // With what is escaped, which may be a backslash itself.
+            let end = escape.len().min(2);
+            out.extend_from_slice(&escape[..end]);
+            rest = &escape[end..];
+            continue;
+        };
+        is_mended = true;
+        let low = code_unit(&escape[UNIT..]).filter(|low| (0xdc00..0xe000).contains(low));
+        let pair = low.and_then(|low| char::decode_utf16([high, low]).next()?.ok());
+        out.extend_from_slice(pair.unwrap_or(char::REPLACEMENT_CHARACTER).to_string().as_bytes());
+        rest = &escape[if pair.is_some() { 2 * UNIT } else { UNIT }..];
+    }
+    out.extend_from_slice(rest);
+    is_mended.then_some(out)
+}
+
+/// The length of `\uXXXX`.
+const UNIT: usize = 6;
+
+/// The number in an escape of that form, if one begins here.
+fn code_unit(text: &[u8]) -> Option<u16> {
+    let digits = text.strip_prefix(b"\\u")?.get(..4)?;
+    if !digits.iter().all(u8::is_ascii_hexdigit) {
+        return None;
+    }
+    u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
 /// The metadata of a seed; broken ones are said.
@@ -53,7 +105,13 @@ pub fn read_directory(sys: &System, directory: &str, shown: &str) -> Result<Opti
         Err(e) if e.is_absent() => Ok(None),
         Err(e) => Err(e),
     };
-    let (meta, user) = match (optional("meta-data")?, optional("user-data")?) {
+    let user_data = standard::unless_too_large(sys, "user-data", read("user-data").map(Some));
+    let user_data = match user_data {
+        Err(e) if e.is_absent() => None,
+        // Too large, which was said.
+        user_data => Some(user_data?.unwrap_or_default()),
+    };
+    let (meta, user) = match (optional("meta-data")?, user_data) {
         (Some(meta), Some(user)) => (meta, user),
         (None, None) => return Ok(None),
         // Half a seed is nobody's intention.
@@ -64,10 +122,20 @@ pub fn read_directory(sys: &System, directory: &str, shown: &str) -> Result<Opti
         }
     };
     let at = |name: &str| format!("{shown}/{name}");
-    let vendor_data = optional("vendor-data")?;
-    let network = optional("network-config")?.and_then(|b| parse_network(sys, &at("network-config"), &b));
+    let network = further(sys, "network-config", optional("network-config"));
+    let network = network.and_then(|b| parse_network(sys, &at("network-config"), &b));
+    let vendor_data = further(sys, "vendor-data", optional("vendor-data"));
     let meta_data = parse_meta(sys, &at("meta-data"), &meta);
     Ok(Some(Seed { meta_data, user_data: user, vendor_data, network }))
+}
+
+/// What a seed may do without. What is there and cannot be had is an error in the log and in status, and no more: the
+/// seed is good without it.
+fn further(sys: &System, name: &str, read: Result<Option<Vec<u8>>>) -> Option<Vec<u8>> {
+    read.unwrap_or_else(|e| {
+        error!(sys, "{e}; the seed is used without its {name}");
+        None
+    })
 }
 
 /// How long a seed's server is asked.
@@ -114,25 +182,24 @@ fn address(base: &str, name: &str) -> String {
     }
 }
 
-/// Reads a seed below a URL or a path.
-pub fn fetch(sys: &System, base: &str, patience: Patience) -> Result<Seed> {
+/// Reads a seed below a URL or a path. Its server has to begin to answer by `until`, if there is such a moment.
+pub fn fetch(sys: &System, base: &str, patience: Patience, until: Option<Deadline>) -> Result<Seed> {
     let url = |name: &str| address(base, name);
     let ask = |name: &str| {
         Fetch::get(url(name)).timeout(patience.timeout).retries(patience.retries, patience.pause)
     };
-    let required = |name: &str| sys.fetch(&ask(name)).map(|answer| answer.body);
-    // What is there but cannot be had is worth tries and a word, and no more: the seed is good without it.
-    let optional = |name: &str| match sys.fetch(&ask(name).optional()) {
-        Ok(answer) => Some(answer.body),
+    let body = |fetch: Fetch| sys.fetch(&fetch).map(|answer| answer.body);
+    let optional = |name: &str| match body(ask(name).optional()) {
         Err(e) if e.is_absent() => None,
-        Err(e) => {
-            warning!(sys, "{e}; the seed is used without its {name}");
-            None
-        }
+        read => further(sys, name, read.map(Some)),
     };
     // The required ones first: their failure decides, and costs the tries of one file only.
-    let meta = required("meta-data")?;
-    let user_data = required("user-data")?;
+    let first = ask("meta-data");
+    let meta = body(match until {
+        Some(until) => first.until(until),
+        None => first,
+    })?;
+    let user_data = standard::unless_too_large(sys, "user-data", body(ask("user-data")))?;
     let network = optional("network-config");
     Ok(Seed {
         meta_data: parse_meta(sys, &url("meta-data"), &meta),
@@ -156,6 +223,28 @@ mod tests {
             ("/srv/seed-%s.txt", "/srv/seed-meta-data.txt"),
         ] {
             assert_eq!(address(base, "meta-data"), wanted);
+        }
+    }
+
+    #[test]
+    fn halves_of_characters() {
+        for (text, expected) in [
+            (r#"{"a": "x\ud83dy"}"#, "x\u{fffd}y"),
+            (r#"{"a": "\uDE00\ud83d"}"#, "\u{fffd}\u{fffd}"),
+            (r#"{"a": "\ud83d\ude00\ud83d"}"#, "\u{1f600}\u{fffd}"),
+            (r#"{"a": "\ud83d\u0041\n"}"#, "\u{fffd}A\n"),
+            (r#"{"a": "\\ud83d \ud83d"}"#, "\\ud83d \u{fffd}"),
+            (r#"{"a": "\ud83d\ud83d\ude00"}"#, "\u{fffd}\u{1f600}"),
+        ] {
+            let yaml = parse_map("t", text.as_bytes()).unwrap();
+            assert_eq!(yaml.get("a").and_then(Node::as_str), Some(expected), "{text}");
+            assert_eq!(parse_json(text.as_bytes()).unwrap()["a"], expected, "{text}");
+        }
+        for broken in [r#"{"a": "\ud83d"#, r#"{"a": "\ud8"}"#, r"{ \ud83d", "\\"] {
+            assert!(parse_json(broken.as_bytes()).is_err(), "{broken}");
+        }
+        for bytes in [&b"\\"[..], b"\\u", b"\\ud83", b"x\\ud83d\\", b"\\ud83d\\u"] {
+            let _ = mended(bytes);
         }
     }
 

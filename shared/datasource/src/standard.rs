@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 
 use config::{Node, Value};
 use state::{Instance, Network, Raw};
-use system::{System, warning};
+use system::{Result, System, error, warning};
 
 use crate::{Same, Search, dmi};
 
@@ -119,6 +119,25 @@ pub fn check_uuid(with: &Search<'_>, cached: &Instance) -> Same {
         Some(_) => Same::CannotTell("the instance-id is not the firmware's UUID".into()),
         None => Same::CannotTell("firmware has no UUID".into()),
     }
+}
+
+/// What was read of user-data or vendor-data. If there is more of them than is taken, that is an error in the log and in
+/// status, and the machine goes without them: its name, keys and network must not depend on their size.
+pub fn unless_too_large<T: Default>(sys: &System, what: &str, read: Result<T>) -> Result<T> {
+    match read {
+        Err(e) if e.is_too_large() => {
+            error!(sys, "{what} ignored: {e}");
+            Ok(T::default())
+        }
+        read => read,
+    }
+}
+
+/// Whether firmware's UUID is what it was when this instance was found.
+pub fn is_same_machine(with: &Search<'_>, cached: &Instance) -> bool {
+    let before = cached.check.get(FIRMWARE).and_then(|uuid| uuid.as_str());
+    let now = dmi::read(with.sys, "system-uuid");
+    before.zip(now).is_some_and(|(before, now)| now.eq_ignore_ascii_case(before))
 }
 
 /// Beside an instance: what tells later whether this still is the same machine.

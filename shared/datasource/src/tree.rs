@@ -31,7 +31,8 @@ fn read_directory(sys: &System, path: &str, get: Get<'_>, depth: usize, left: &m
     }
     let Some(listing) = get(path)? else {
         warning!(sys, "{path} is listed in the metadata and not there");
-        return Ok(Map::new().into());
+        let skipped = is_tag(path).then(|| (Node::from(SKIPPED), Node::from(SKIPPED)));
+        return Ok(Map::from_iter(skipped).into());
     };
     let Listing { directories, leaves } = listed(&String::from_utf8_lossy(&listing));
     left.entries = left
@@ -55,10 +56,23 @@ fn read_directory(sys: &System, path: &str, get: Get<'_>, depth: usize, left: &m
                 })?;
                 map.insert(name, leaf(bytes));
             }
-            None => warning!(sys, "{path}{place} is listed in the metadata and not there"),
+            None => {
+                warning!(sys, "{path}{place} is listed in the metadata and not there");
+                if is_tag(path) {
+                    map.insert(name, SKIPPED);
+                }
+            }
         }
     }
     Ok(map.into())
+}
+
+/// EC2 may list tags whose names it cannot serve (with a blank or a slash in them). They stand in the data with this value,
+/// by which templates of users tell them.
+const SKIPPED: &str = "(skipped)";
+
+fn is_tag(path: &str) -> bool {
+    path.contains("meta-data/tags/")
 }
 
 #[derive(Debug, PartialEq, Eq)]

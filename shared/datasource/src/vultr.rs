@@ -43,7 +43,13 @@ fn find(with: &Search<'_>) -> Result<Option<Instance>> {
     let mut nics: Vec<Nic> = with.machine.nics().likely;
     nics.retain(|nic| !nic.name.contains("dummy"));
     let time = ((terms.timeout + terms.pause) * (terms.retries + 1).min(300)).min(terms.max_wait);
-    let needs = Needs { v4: Some(V4::Dhcp(Vec::new())), v6: None, time: wire::UP, probe: vec![ask.clone()] };
+    let needs = Needs {
+        v4: Some(V4::Dhcp(Vec::new())),
+        v6: None,
+        time: wire::UP,
+        until: terms.until,
+        probe: vec![ask.clone()],
+    };
     let mut answer = None;
     wire::over_nics(with, &nics, &needs, &mut |wire, _| {
         answer = Some(wire.race(std::slice::from_ref(&ask), Deadline::after(time))?.1.body);
@@ -63,11 +69,15 @@ fn instance(with: &Search<'_>, mut metadata: Node) -> Result<Instance> {
     let region = region.map(|r| r.to_lowercase());
     let data = |key: &str| Raw(text(&[key]).map(String::into_bytes).into_iter().collect());
     let (user_data, vendor_data) = (data("user-data"), data("vendor-data"));
-    let config = match metadata.get("cloud_interfaces").filter(|n| !n.is_falsy()) {
-        Some(given) => named(with, given),
+    let named = metadata.get("cloud_interfaces").filter(|n| !n.is_falsy()).map(|given| named(with, given));
+    let config = match &named {
+        Some(config) => config.clone(),
         None => network(with, &metadata)?,
     };
     if let Some(map) = metadata.as_map_mut() {
+        if let Some(named) = named {
+            map.insert("cloud_interfaces", named);
+        }
         map.insert("instance-id", id);
         map.insert("local-hostname", name);
         map.insert("region", region.map_or_else(Node::null, Node::from));

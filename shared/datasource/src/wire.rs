@@ -16,6 +16,8 @@ pub const UP: Duration = Duration::from_secs(60);
 const ALL: Duration = Duration::from_secs(300);
 /// For a probe. Without a network it fails at once.
 const PROBE: Duration = Duration::from_secs(5);
+/// For all that is read of a service once it has answered.
+pub const CRAWL: Duration = Duration::from_secs(300);
 
 /// No cloud gives a machine more in one piece.
 const LARGEST: usize = 32 << 20;
@@ -24,20 +26,26 @@ const LARGEST: usize = 32 << 20;
 pub struct Wire<'a> {
     sys: &'a System,
     ephemeral: Option<Ephemeral<'a>>,
+    /// For the first answer.
+    until: Option<Deadline>,
 }
 
 impl<'a> Wire<'a> {
     /// The network as it is.
-    pub fn as_it_is(sys: &'a System) -> Wire<'a> {
-        Wire { sys, ephemeral: None }
+    pub fn as_it_is(sys: &'a System, until: Option<Deadline>) -> Wire<'a> {
+        Wire { sys, ephemeral: None, until }
     }
 
     /// The first good answer, and whose it is; all are asked side by side. Each has the tries that it asks for.
     pub fn race(&mut self, asks: &[Fetch], deadline: Deadline) -> Result<(usize, Fetched)> {
-        match &mut self.ephemeral {
+        let deadline = self.until.map_or(deadline, |until| until.earlier(deadline));
+        let won = match &mut self.ephemeral {
             Some(ephemeral) => ephemeral.fetch(asks, deadline),
             None => ephemeral::fetch(self.sys, asks, deadline),
-        }
+        }?;
+        // A service that has answered once is worth the usual patience.
+        self.until = None;
+        Ok(won)
     }
 
     /// What the DHCP server said, if this network is its.
@@ -52,6 +60,8 @@ pub struct Needs {
     pub v6: Option<V6>,
     /// For a NIC to come up, if less than the usual minute.
     pub time: Duration,
+    /// Where a cached instance will do, the service has to answer by then.
+    pub until: Option<Deadline>,
     /// If one of these answers already, over a network that somebody else has made, none is made.
     pub probe: Vec<Fetch>,
 }
@@ -70,30 +80,35 @@ pub fn over_nics<'a>(
     let sys = with.sys;
     if !sys.is_live() || sys.is_planned() {
         let name = nics.first().map(|nic| nic.name.clone()).unwrap_or_default();
-        return Ok(ask(&mut Wire::as_it_is(sys), &name)?.then_some(name));
+        return Ok(ask(&mut Wire::as_it_is(sys, needs.until), &name)?.then_some(name));
     }
     if nics.is_empty() {
         return Err(Error::new("there is no NIC that could lead to metadata"));
     }
-    if !needs.probe.is_empty() && ephemeral::answers(sys, &needs.probe, Deadline::after(PROBE)).is_some() {
+    // Once: what has no network is to be given one, not to be asked again.
+    let probe: Vec<Fetch> = needs.probe.iter().map(|p| p.clone().retries(0, Duration::ZERO)).collect();
+    if !probe.is_empty() && ephemeral::answers(sys, &probe, Deadline::after(PROBE)).is_some() {
         debug!(sys, "the metadata service answers over the network that there is");
         let name = nics.first().map(|nic| nic.name.clone()).unwrap_or_default();
-        return Ok(ask(&mut Wire::as_it_is(sys), &name)?.then_some(name));
+        return Ok(ask(&mut Wire::as_it_is(sys, needs.until), &name)?.then_some(name));
     }
     let records = with.layout.run(RECORDS);
     let mut failures = Vec::new();
     let all = Deadline::after(ALL);
+    let all = needs.until.map_or(all, |until| until.earlier(all));
     for nic in nics {
-        if all.is_over() {
+        if all.is_over() && !failures.is_empty() {
             warning!(sys, "{} and what comes after it are not tried: time is up", nic.name);
             break;
         }
         debug!(sys, "a network for metadata is tried on {} ({})", nic.name, nic.mac);
         let wants = Wants { nic: &nic.name, v4: needs.v4.clone(), v6: needs.v6, records: &records };
-        let asked = Ephemeral::up(sys, &wants, Deadline::after(UP.min(needs.time))).and_then(|ephemeral| {
-            let mut wire = Wire { sys, ephemeral: Some(ephemeral) };
-            ask(&mut wire, &nic.name)
-        });
+        let asked = Ephemeral::up(sys, &wants, all.earlier(Deadline::after(UP.min(needs.time)))).and_then(
+            |ephemeral| {
+                let mut wire = Wire { sys, ephemeral: Some(ephemeral), until: needs.until };
+                ask(&mut wire, &nic.name)
+            },
+        );
         match asked {
             Ok(true) => {
                 info!(sys, "metadata is reached through {}", nic.name);

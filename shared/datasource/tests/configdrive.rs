@@ -192,8 +192,6 @@ fn broken_drives() {
             "leads out of it",
         ),
         (&[(META, r#"{"uuid": "u", "files": [1, null]}"#)], "content_path"),
-        (&[good, ("openstack/latest/vendor_data.json", "{")], "vendor_data.json:1:1"),
-        (&[good, ("openstack/latest/network_data.json", "\n\n}")], "network_data.json:3:1"),
         (&[("meta.js", "[")], "meta.js:1:1"),
         (&[("meta.js", "[]")], "expected a map"),
     ] {
@@ -206,6 +204,25 @@ fn broken_drives() {
         Machine::new().file(&format!("{DRIVE}/{META}"), b"{\"uuid\": \"\xff\"}").find("ConfigDrive").is_err()
     );
     // Less than that: said, and the drive counts.
+    for (file, said) in [
+        (("openstack/latest/vendor_data.json", "{"), "vendor_data.json:1:1"),
+        (("openstack/latest/vendor_data2.json", "["), "vendor_data2.json:1:1"),
+        (("openstack/latest/network_data.json", "\n\n}"), "network_data.json:3:1"),
+    ] {
+        let odd = drive(&[good, file]);
+        assert_eq!(odd.found("ConfigDrive").id, "u", "{file:?}");
+        assert!(odd.complaints().contains(said), "{file:?}: {}", odd.complaints());
+    }
+    let huge = drive(&[good, ("openstack/latest/user_data", "")]);
+    let path = huge.host(&format!("{DRIVE}/openstack/latest/user_data"));
+    std::fs::File::create(path).unwrap().set_len(70 << 20).unwrap();
+    let instance = huge.found("ConfigDrive");
+    assert_eq!((&*instance.id, instance.user_data.is_empty()), ("u", true));
+    let said = "user_data: larger than 67108864 bytes (73400320 bytes)";
+    assert!(huge.complaints().contains(said), "{}", huge.complaints());
+    // Half of a character in a name.
+    let cut = drive(&[(META, r#"{"uuid": "u", "hostname": "h\ud83d"}"#)]).found("ConfigDrive");
+    assert_eq!(cut.local_hostname.as_deref(), Some("h\u{fffd}"));
     let odd = drive(&[(META, r#"{"uuid": 12, "random_seed": "!!"}"#), ("ec2/latest/meta-data.json", "{")]);
     let instance = odd.found("ConfigDrive");
     assert_eq!((&*instance.id, instance.random_seed), ("12", None));

@@ -385,13 +385,28 @@ fn bad_seeds() {
 
     // A directory where a file should be, a link that leads to itself, more than anybody means.
     let directory = machine().seed(SEED, "", "u").file(&format!("{SEED}/vendor-data/x"), "");
-    assert!(directory.find("NoCloud").unwrap_err().to_string().contains("vendor-data"));
+    assert_eq!(text(&directory.found("NoCloud").user_data), "u");
+    assert!(directory.complaints().contains("used without its vendor-data"), "{}", directory.complaints());
     let links = machine().seed(SEED, "", "u");
     std::os::unix::fs::symlink("network-config", links.host(&format!("{SEED}/network-config"))).unwrap();
-    assert!(links.find("NoCloud").is_err());
-    let huge = machine().seed(SEED, "", "u");
+    assert_eq!(links.found("NoCloud").network, None);
+    assert!(links.complaints().contains("used without its network-config"), "{}", links.complaints());
+    // The user-data do not cost the machine its id, keys and network.
+    let files = [("network-config", "version: 2"), ("vendor-data", "v")];
+    let huge = machine().seed(SEED, "instance-id: i-huge", "u").files(SEED, &files);
     std::fs::File::create(huge.host(&format!("{SEED}/user-data"))).unwrap().set_len(70 << 20).unwrap();
+    let instance = huge.found("NoCloud");
+    assert_eq!((&*instance.id, instance.network.is_some()), ("i-huge", true));
+    assert_eq!((instance.user_data.is_empty(), text(&instance.vendor_data)), (true, "v".into()));
+    let said =
+        format!("user-data ignored: reading {SEED}/user-data: larger than 67108864 bytes (73400320 bytes)");
+    assert!(huge.complaints().contains(&said), "{}", huge.complaints());
+    let huge = machine().seed(SEED, "instance-id: i-huge", "u");
+    std::fs::File::create(huge.host(&format!("{SEED}/meta-data"))).unwrap().set_len(70 << 20).unwrap();
     assert!(huge.find("NoCloud").unwrap_err().to_string().contains("larger than"));
+    // Half of a character, which some program cut, costs neither the id.
+    let cut = with_seed(r#"{"instance-id": "i-cut", "local-hostname": "h\ud83d"}"#).found("NoCloud");
+    assert_eq!((&*cut.id, cut.local_hostname.as_deref()), ("i-cut", Some("h\u{fffd}")));
     // The next place, and the next datasource, are tried all the same.
     let next = huge.seed(SEED_NET, "instance-id: E", "u2");
     assert_eq!(next.found("NoCloud").id, "E");

@@ -19,7 +19,7 @@ fn what_it_has() {
     let own = Machine::new().config(own).network_stage().found("None");
     assert_eq!(
         (&*own.id, own.local_hostname.as_deref(), text(&own.user_data)),
-        ("i-n", Some("h"), "#cloud-config".into())
+        ("iid-datasource-none", Some("h"), "#cloud-config".into())
     );
     assert_eq!(common::meta(&own)["instance-id"], "i-n");
     for odd in

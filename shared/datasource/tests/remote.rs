@@ -244,3 +244,38 @@ fn schemes_without_a_client() {
         assert!(machine.find("NoCloud").unwrap_err().to_string().contains(said), "{scheme}");
     }
 }
+
+/// What is said to be too large is not read, and costs no further try.
+#[test]
+fn too_large() {
+    let huge = "HTTP/1.1 200 OK\r\nContent-Length: 73400320\r\nConnection: close\r\n\r\n".to_string();
+    let server = with(&[("/user-data", vec![huge.clone()]), ("/vendor-data", vec![huge])]);
+    let machine = server.machine(3);
+    let instance = machine.found("NoCloud");
+    assert_eq!((&*instance.id, instance.user_data.is_empty()), ("i-http", true));
+    assert_eq!((server.asked("/user-data"), server.asked("/vendor-data")), (1, 1));
+    let said = machine.complaints();
+    assert!(said.contains("/user-data: the answer: larger than 67108864 bytes (73400320 bytes)"), "{said}");
+    assert!(said.contains("used without its vendor-data"), "{said}");
+}
+
+/// Where a cached instance will do, a server that says nothing is not waited for; one that answers has its time.
+#[test]
+fn less_patience_for_a_machine_that_is_known() {
+    let machine = |server: &Server| {
+        let mut machine = Machine::new()
+            .config(&format!(
+                "datasource: {{NoCloud: {{seedfrom: '{}/', retries: 20, max_wait_cached: 1}}}}",
+                server.base
+            ))
+            .network_stage();
+        machine.has_cached = true;
+        machine
+    };
+    let silent = with(&[("/meta-data", vec![SILENCE.into()])]);
+    let start = Instant::now();
+    assert!(machine(&silent).find("NoCloud").is_err());
+    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+    let busy = vec![status("503 Busy", "Retry-After: 2\r\n"), ok("late")];
+    assert_eq!(text(&machine(&with(&[("/user-data", busy)])).found("NoCloud").user_data), "late");
+}

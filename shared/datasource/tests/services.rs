@@ -42,8 +42,11 @@ fn ec2s_copies_need_no_token() {
         ("/2009-04-04/meta-data/instance-id", "i-1"),
         (
             "/2009-04-04/meta-data/",
-            "instance-id\nlocal-hostname\nplacement/\nblock-device-mapping/\nami-launch-index",
+            "instance-id\nlocal-hostname\nplacement/\nblock-device-mapping/\nami-launch-index\ntags/\nnot-there",
         ),
+        ("/2009-04-04/meta-data/tags/", "instance/\nother/"),
+        ("/2009-04-04/meta-data/tags/instance/", "Name\nodd one"),
+        ("/2009-04-04/meta-data/tags/instance/Name", "web"),
         ("/2009-04-04/meta-data/local-hostname", "10.0.0.1"),
         ("/2009-04-04/meta-data/ami-launch-index", "3"),
         ("/2009-04-04/meta-data/placement/", "availability-zone"),
@@ -66,9 +69,14 @@ fn ec2s_copies_need_no_token() {
     let machine = machine().network_stage();
     let i = machine.found("Ec2");
     assert_eq!((&*i.id, &*i.cloud_name, &*i.platform), ("i-1", "brightbox", "ec2"));
+    assert_eq!(
+        i.crawled["meta-data"]["tags"],
+        json!({"instance": {"Name": "web", "odd one": "(skipped)"}, "other": {"(skipped)": "(skipped)"}})
+    );
+    assert_eq!(i.crawled["meta-data"].get("not-there"), None);
     assert_eq!(i.subplatform, format!("metadata ({base})"));
     assert_eq!((i.local_hostname.as_deref(), i.launch_index), (Some("ip-10-0-0-1"), Some(3)));
-    assert_eq!((i.availability_zone.as_deref(), i.region.as_deref()), (Some("gb1-a"), None));
+    assert_eq!((i.availability_zone.as_deref(), i.region.as_deref()), (Some("gb1-a"), Some("gb1-")));
     assert_eq!(text(&i.user_data), "#cloud-config\n{}\n");
     // Firmware without a UUID says nothing; with another one it is another machine.
     assert!(matches!(machine.check(&i), datasource::Same::CannotTell(_)));
@@ -145,7 +153,22 @@ fn vultrs_further_nics() {
         json!([{"type": "static", "control": "auto", "address": "10.1.0.2", "netmask": "255.255.0.0"}])
     );
     let given = r#""cloud_interfaces": {"version": 1, "config": [{"name": "x", "mac_address": "02:00:00:00:00:02"}]},"#;
-    assert_eq!(network(&found(document(given)))["config"][0]["name"], "enp6s0");
+    let i = found(document(given));
+    assert_eq!(network(&i)["config"][0]["name"], "enp6s0");
+    // The data show it too.
+    assert_eq!(common::meta(&i)["cloud_interfaces"]["config"][0]["name"], "enp6s0");
+}
+
+#[test]
+fn droplets_without_a_name() {
+    let base = serve(&[("/m", r#"{"interfaces": {"public": [{"mac": "02:00:00:00:00:01"}]}}"#)]);
+    let machine = Machine::new()
+        .firmware(&[("sys_vendor", "DigitalOcean"), ("product_serial", "4711")])
+        .config(&format!("datasource: {{DigitalOcean: {{metadata_url: '{base}/m', retries: 0}}}}"))
+        .nics(&["ens3"]);
+    let i = machine.found("DigitalOcean");
+    assert_eq!((&*i.id, i.local_hostname.as_deref()), ("4711", Some("4711")));
+    assert_eq!(common::meta(&i)["local-hostname"], "4711");
 }
 
 #[test]
@@ -176,7 +199,8 @@ fn broken_documents() {
         ("Vultr", "url", "Vultr", "{", "v1.json"),
         ("Vultr", "url", "Vultr", "{}", "instance-v2-id"),
         ("Vultr", "url", "Vultr", "[1]", "expected a map"),
-        ("DigitalOcean", "metadata_url", "DigitalOcean", "{}", "droplet_id"),
+        ("DigitalOcean", "metadata_url", "DigitalOcean", "{}", "interfaces"),
+        ("DigitalOcean", "metadata_url", "DigitalOcean", "{\"droplet_id\": \"\"}", "droplet_id"),
     ] {
         let base = serve(&[("/v1.json", document)]);
         let url = if setting == "url" { base } else { base + "/v1.json" };

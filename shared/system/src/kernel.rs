@@ -61,14 +61,26 @@ impl System {
     /// Mounts a device read-only at a directory of the machine.
     pub fn mount_read_only(&self, device: &str, at: &str, kind: &str) -> Result<()> {
         let flags = MsFlags::MS_RDONLY | MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
-        nix::mount::mount(
-            Some(&self.root().host_followed(device)),
-            &self.root().host_followed(at),
-            Some(kind),
-            flags,
-            None::<&str>,
-        )
-        .doing(format_args!("mounting {device} ({kind}) at {at}"))?;
+        let mount = |kind: &str, option: Option<&str>| {
+            let (device, at) = (self.root().host_followed(device), self.root().host_followed(at));
+            nix::mount::mount(Some(&device), &at, Some(kind), flags, option)
+        };
+        // Read-only says nothing of a journal: these would write what an unclean end has left in it.
+        let ways: &[(&str, Option<&str>)] = match kind {
+            "ext3" | "ext4" => &[(kind, Some("noload"))],
+            "xfs" => &[(kind, Some("norecovery"))],
+            "btrfs" => &[(kind, Some("rescue=nologreplay")), (kind, Some("nologreplay"))],
+            "ntfs" => &[("ntfs3", None), (kind, None)],
+            _ => &[(kind, None)],
+        };
+        let mut mounted = Err(nix::errno::Errno::ENODEV);
+        for (kind, option) in ways {
+            mounted = mount(kind, *option);
+            if !matches!(mounted, Err(nix::errno::Errno::EINVAL | nix::errno::Errno::ENODEV)) {
+                break;
+            }
+        }
+        mounted.doing(format_args!("mounting {device} ({kind}) at {at}"))?;
         self.note(Effect::Other { what: format!("mount {device} {at}") });
         Ok(())
     }

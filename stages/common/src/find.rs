@@ -1,7 +1,7 @@
 //! Which instance this is: the cache where it can be trusted or confirmed, else a search.
 
 use config::Node;
-use datasource::{Outcome, Same, Search, datasource, search};
+use datasource::{Outcome, Same, Search, datasource, is_same_machine, search};
 use netconfig::events::Event;
 use state::{Cached, Instance, Previous, instancify, write_instance_data};
 use system::{Write, debug, info, warning};
@@ -117,13 +117,17 @@ impl Stage {
     fn search(&mut self, kept: Option<Kept>) -> Option<Found> {
         let list = self.datasource_list();
         let mut outcome = Outcome::default();
+        let is_confirmed = kept.as_ref().is_some_and(|kept| kept.is_confirmed);
+        let is_of_machine =
+            kept.as_ref().is_some_and(|kept| is_same_machine(&self.search_with(), &kept.instance));
+        let with = Search { has_cached: is_confirmed || is_of_machine, ..self.search_with() };
         if self.stands_in() {
             // Else what only the local stage looks for would be passed over, and None set the machine up.
-            outcome = search(&Search { stage: datasource::Stage::Local, ..self.search_with() }, &list);
+            outcome = search(&Search { stage: datasource::Stage::Local, ..with }, &list);
         }
         if outcome.found.is_none() {
             let errors = outcome.errors;
-            outcome = search(&self.search_with(), &list);
+            outcome = search(&with, &list);
             outcome.errors.splice(0..0, errors);
         }
         if let Some(instance) = outcome.found {
@@ -137,7 +141,15 @@ impl Stage {
             }
         }
         let Kept { instance, is_confirmed } = kept?;
+        let why = outcome.errors.first().cloned();
         if is_confirmed {
+            if let Some(why) = why {
+                info!(self.sys, "using the cached instance {}: {why}", instance.id);
+                self.set_extra(
+                    "instance_check",
+                    "confirmed; its metadata could not be read again, the cached ones are used",
+                );
+            }
             return Some(self.cached(instance));
         }
         let can_come_later = outcome.later.iter().any(|n| n.eq_ignore_ascii_case(&instance.datasource));
@@ -145,10 +157,17 @@ impl Stage {
             debug!(self.sys, "{} may still be found in the network stage", instance.datasource);
             return None;
         }
-        let why = match outcome.errors.first() {
-            Some(e) => e.clone(),
-            None => "its datasource was not found again".into(),
-        };
+        let why = why.unwrap_or_else(|| "its datasource was not found again".into());
+        if is_of_machine {
+            warning!(
+                self.sys,
+                "using the cached instance {} ({}), on the machine with the same firmware UUID: {why}",
+                instance.id,
+                instance.description
+            );
+            self.set_extra("instance_check", "same firmware UUID; the cached instance was kept");
+            return Some(Found { instance, is_new: false, is_cached: true });
+        }
         warning!(
             self.sys,
             "cannot tell whether this still is instance {} ({}): {why}. It is kept, and nothing runs again",
@@ -171,6 +190,7 @@ impl Stage {
                 datasource::Stage::Network
             },
             machine: self,
+            has_cached: false,
         }
     }
 

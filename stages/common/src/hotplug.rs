@@ -231,6 +231,7 @@ impl Stage {
                 command_line: &self.command_line,
                 stage: *stage,
                 machine: self,
+                has_cached: false,
             };
             match (row.find)(&with) {
                 Ok(Some(found)) if found.id == instance.id => return Ok(found),

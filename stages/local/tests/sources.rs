@@ -38,6 +38,10 @@ const DIFFERENCES: &[(&[&str], &str)] = &[
         "what is no text in a list of vendor-data is an error upstream; here it is left out, and said",
     ),
     (&["form-9", "form2-9", "forms-9"], "vendor-data that are a number cost upstream the whole drive"),
+    (
+        &["form-14", "form2-14", "forms-14", "form-15", "form2-15", "forms-15"],
+        "vendor-data that are not JSON cost upstream the whole drive",
+    ),
     (&["url-6"], "the word cloud-config-url without a value ends upstream in an error"),
     (&["url-19"], "a file of cloud.cfg.d that is not UTF-8 ends upstream in an error"),
 ];

@@ -1,7 +1,6 @@
 //! Azure's instance metadata service: one JSON document, asked for until it is there.
 
 use config::Node;
-use serde_json::Value as Json;
 use system::{Deadline, Error, Fetch, Fetched, Result, System, debug, warning};
 
 use crate::terms::Terms;
@@ -25,6 +24,7 @@ pub enum Failure {
 /// Fetches the document. `has_route`: DHCP says how the service is reached, so there is one.
 pub fn fetch(sys: &System, terms: &Terms, has_route: bool) -> std::result::Result<Node, Failure> {
     let deadline = Deadline::after(terms.max_wait);
+    let deadline = terms.until.map_or(deadline, |until| until.earlier(deadline));
     let tries = if has_route { u32::MAX } else { TRIES_WITHOUT_ROUTE };
     let base = terms.urls.first().map(String::as_str).unwrap_or_default();
     let id = request_id(sys).map_err(Failure::Ask)?;
@@ -43,7 +43,7 @@ pub fn fetch(sys: &System, terms: &Terms, has_route: bool) -> std::result::Resul
     if answer.status >= 400 {
         return Err(Failure::Ask(Error::new(format!("{base}{path}: status {}", answer.status))));
     }
-    match serde_json::from_slice::<Json>(&answer.body) {
+    match crate::seed::parse_json(&answer.body) {
         Ok(json) if json.is_object() => Ok(Node::from_json(&json)),
         Ok(_) => Err(Failure::Read(format!("{base}{path}: expected an object"))),
         // The parser's own words would quote what it found.
@@ -71,7 +71,7 @@ pub fn insist(
         };
         // A network that leads nowhere will not lead there in a second.
         let is_hopeless = failure.to_string().contains("Network is unreachable");
-        if tried >= tries || is_hopeless || deadline.left() <= PAUSE {
+        if tried >= tries || is_hopeless || failure.is_final() || deadline.left() <= PAUSE {
             return Err(failure);
         }
         match tried {

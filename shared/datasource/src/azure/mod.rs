@@ -208,6 +208,7 @@ impl<'s, 'a> Azure<'s, 'a> {
             v4: Some(V4::Dhcp(vec![WIRE_SERVER_OPTION])),
             v6: None,
             time: self.terms.max_wait,
+            until: self.terms.until,
             probe: Vec::new(),
         };
         let mut made = None;

@@ -25,6 +25,7 @@ pub struct Machine {
     pub config: config::Node,
     pub command_line: String,
     pub stage: Stage,
+    pub has_cached: bool,
     nics: Given,
 }
 
@@ -37,6 +38,7 @@ impl Machine {
             config: config::Node::null(),
             command_line: String::new(),
             stage: Stage::Local,
+            has_cached: false,
             nics: Given(Nics::default()),
         }
     }
@@ -100,6 +102,7 @@ impl Machine {
             command_line: &self.command_line,
             stage: self.stage,
             machine: &self.nics,
+            has_cached: self.has_cached,
         })
     }
 

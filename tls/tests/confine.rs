@@ -1,0 +1,73 @@
+//! Privileges that cannot be given up: then this program reads nothing. The kernel's refusals are strace's.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_cloud-init-tls");
+
+/// The exit code, what was said, and what was called.
+fn run(inject: Option<&str>, in_namespace: bool) -> (Option<i32>, String, String) {
+    let trace = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!(
+        "trace-{}-{}",
+        std::process::id(),
+        inject.unwrap_or("none").replace(':', "-")
+    ));
+    let mut command = Command::new(if in_namespace { "unshare" } else { "strace" });
+    if in_namespace {
+        command.args(["--user", "--map-root-user", "strace"]);
+    }
+    command.arg("-o").arg(&trace).args(["-e", "trace=read,recvfrom,setuid,setgid,setgroups,prctl"]);
+    if let Some(inject) = inject {
+        command.args(["-e", &format!("inject={inject}")]);
+    }
+    command.arg(PROGRAM).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap_or_else(|e| panic!("strace is missing: {e}"));
+    let _ = child.stdin.take().unwrap().write_all(b"name h\nnonsense\n\n");
+    let done = child.wait_with_output().unwrap();
+    let calls = std::fs::read_to_string(&trace).unwrap();
+    let _ = std::fs::remove_file(&trace);
+    (done.status.code(), String::from_utf8_lossy(&done.stderr).trim().to_string(), calls)
+}
+
+fn reads(calls: &str) -> bool {
+    // Its copy of standard input is not number 0.
+    calls
+        .lines()
+        .any(|line| (line.starts_with("read(") || line.starts_with("recvfrom(")) && line.contains("\"n\""))
+}
+
+#[test]
+fn privileges_that_stay() {
+    let is_root = nix::unistd::geteuid().is_root();
+    let refused = |inject: &str, what: &str| {
+        let (code, said, calls) = run(Some(inject), !is_root);
+        assert_eq!(code, Some(2), "{inject}: {said}\n{calls}");
+        assert!(said.contains("cannot drop privileges (") && said.contains(what), "{inject}: {said}");
+        assert!(!reads(&calls), "{inject}: it read\n{calls}");
+    };
+    refused("prctl:error=EINVAL", "no_new_privs");
+    if is_root {
+        refused("setuid:error=EPERM", "setuid");
+        refused("setuid:error=EINVAL", "setuid");
+        refused("setgid:error=EPERM", "setgid");
+        refused("setgroups:error=EPERM", "setgroups");
+        // It says that it worked, and did not.
+        refused("setuid:retval=0", "setuid");
+    } else {
+        // In a namespace of one user the kernel refuses some of them itself.
+        refused("setuid:error=EPERM", "setgroups");
+        refused("setuid:retval=0", "setgroups");
+    }
+}
+
+/// With nothing in the way it reads, and complains of what it read; in a namespace of one user too.
+#[test]
+fn privileges_that_go() {
+    for in_namespace in [false, true] {
+        let (code, said, calls) = run(None, in_namespace);
+        assert_eq!((code, reads(&calls)), (Some(1), true), "{said}\n{calls}");
+        assert!(said.ends_with("its order is wrong"), "{said}");
+    }
+}
