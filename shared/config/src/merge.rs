@@ -97,7 +97,7 @@ impl Strategy {
             Value::Str(text) => return Strategy::parse_text(text).map_err(|message| bad(value, message)),
             Value::Seq(items) => items,
             // Nothing is named, so the default counts, as upstream has it.
-            Value::Map(map) if map.is_empty() => return Ok(Strategy::default()),
+            Value::Map(map) | Value::Set(map) if map.is_empty() => return Ok(Strategy::default()),
             // Of a map's keys upstream makes nothing.
             _ => return Err(bad(value, SHAPE.to_string())),
         };
