@@ -18,6 +18,14 @@ fn take_configuration(data: &mut Map<String, Value>, whole: bool) {
     }
 }
 
+/// The path of the sensitive key that is in a list.
+fn secret_in_list(data: &Value) -> Option<String> {
+    let keys = data["sensitive_keys"].as_array()?;
+    let is_index = |part: &str| part.parse::<u32>().is_ok();
+    let paths = keys.iter().filter_map(Value::as_str);
+    paths.filter(|path| path.split('/').any(is_index)).map(Into::into).next()
+}
+
 fn compare(case: &str) {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("instance-data").join(case);
     let sandbox = Sandbox::new(&format!("instance-data-{case}"));
@@ -46,6 +54,19 @@ fn compare(case: &str) {
         for value in [&mut ours, &mut theirs].into_iter().filter(|_| case == "none") {
             for key in ["local-hostname", "local_hostname"] {
                 assert!(value["v1"][key].take().is_string());
+            }
+        }
+        // Upstream looks for secrets in maps alone, not in lists.
+        if let Some(path) = secret_in_list(&ours) {
+            assert_eq!((case, path.as_str()), ("nocloud", "ds/meta_data/nested/list/1/vendor-data"));
+            let pointer = format!("/{path}");
+            let shown = ours.pointer(&pointer).cloned();
+            if let (Some(there), Some(shown)) = (theirs.pointer_mut(&pointer), shown) {
+                assert_eq!(shown == "redacted for non-root user", !whole);
+                *there = shown;
+            }
+            if let Some(keys) = theirs["sensitive_keys"].as_array_mut() {
+                keys.insert(0, path.into());
             }
         }
         without_its_own(&mut ours, &[]);

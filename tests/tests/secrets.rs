@@ -26,14 +26,14 @@ write_files:
 - {path: /srv/secret, content: S, permissions: "0600"}
 - {path: /srv/late, content: S, permissions: "0600", defer: true}
 - {path: /srv/odd, content: S, permissions: "0600", encoding: nonsense}
-- {path: /srv/fetched, permissions: "0600", source: {uri: "http://user:S@127.0.0.1:9/0123456789_S/x?signature=S", headers: {Authorization: "Bearer S"}}}
+- {path: /srv/fetched, permissions: "0600", source: {uri: "http://user:S@127.0.0.1:9/S/x?signature=S", headers: {Authorization: "Bearer S"}}}
 random_seed: {file: /srv/seed, data: S, encoding: base64}
 bootcmd:
 - ": S"
 runcmd:
 - ": S"
 - [":", S]
-phone_home: {url: "http://user:S@127.0.0.1:9/hooks/0123456789_S?token=S", tries: 1}
+phone_home: {url: "http://user:S@127.0.0.1:9/hooks/S?token=S", tries: 1}
 rh_subscription: {username: u, password: S, activation_key: S}
 ubuntu_pro: {token: S}
 landscape: {client: {account_name: a, computer_title: b, registration_key: S}}
@@ -94,7 +94,7 @@ cloud_init_modules: S
 "#;
 
 /// A URL with a secret in each part of it, which nobody answers.
-const INCLUDED: &str = "#include\nhttp://user:S@127.0.0.1:9/0123456789_S/x?token=S\n";
+const INCLUDED: &str = "#include\nhttp://user:S@127.0.0.1:9/S/x?token=S\n";
 
 /// Broken as a document, with the secret on the line that is.
 const BROKEN: &str = "#cloud-config\npassword: S\nchpasswd: {list: [S, {S: \"S\n";

@@ -90,7 +90,7 @@ fn a_config_drive() {
     let config = "datasource_list: [ConfigDrive]\n";
     tests::write(&sandbox.path("/etc/cloud/cloud.cfg.d/99-drive.cfg"), config);
     let meta = r#"{"uuid": "i-drive", "name": "d", "hostname": "d", "admin_pass": "S", "random_seed": "U0VFRA==",
-        "meta": {"dsmode": "local"}, "keys": [{"type": "x509", "name": "k", "data": "public"}]}"#;
+        "meta": {"dsmode": "local", "user_token": "S", "list": [{"name": "n", "clientSecret": "S"}], "a/b": {"passwd": "S"}}, "keys": [{"type": "x509", "name": "k", "data": "public"}]}"#;
     for (name, text) in [
         ("meta_data.json", meta),
         ("user_data", PASSWORDS[0]),
@@ -127,7 +127,7 @@ fn cloud_init(sandbox: &Sandbox, user: &str, words: &[&str]) -> Output {
 fn commands() {
     let text = "#cloud-config\npassword: S\nchpasswd: {list: ['root:S']}\nhostnam: S\nssh_deletekeys: S\n\
         write_files: [{path: /etc/s, permissions: '0600', content: S}, {path: [S], content: S}]\n\
-        phone_home: {url: 'http://user:S@127.0.0.1:9/0123456789_S/x?key=S', tries: 1}\nruncmd: [': S', [':', S]]\nbootcmd: [': S']\n\
+        phone_home: {url: 'http://user:S@127.0.0.1:9/S/x?key=S', tries: 1}\nruncmd: [': S', [':', S]]\nbootcmd: [': S']\n\
         ssh_keys: {ed25519_private: S}\nusers: [{name: olga, plain_text_passwd: S, passwd: S, unknown: S}]\n\
         apt: {http_proxy: 'http://user:S@proxy.example'}\nrandom_seed: {data: S, file: /srv/seed}\n";
     let sandbox = Sandbox::with_user_data("secrets-commands", planted(text));

@@ -4,13 +4,12 @@
 use serde_json::{Map, Value, json};
 use system::{Result, System, Write};
 
+use crate::secret::is_secret;
 use crate::{Instance, Layout, json};
 
-/// Names whose values only root may read, at any depth, in any case; one with a slash is a whole path. The first two are
-/// not upstream's: the password that OpenStack chose for root, and what a DigitalOcean machine shows its owner's console.
-const SENSITIVE: [&str; 12] = [
-    "admin_pass",
-    "auth_key",
+/// Upstream's names whose values only root may read, at any depth, in any case; one with a slash is a whole path. What
+/// else looks like a secret is found by [`secret::is_secret`].
+const SENSITIVE: [&str; 10] = [
     "combined_cloud_config",
     "merged_cfg",
     "merged_system_cfg",
@@ -67,7 +66,7 @@ pub fn write_instance_data(
     take_base64(&mut all["ds"], "ds", &mut encoded);
     all["base64_encoded_keys"] = json!(encoded);
     let paths = sensitive_paths(&all, &instance.sensitive);
-    all["sensitive_keys"] = json!(paths);
+    all["sensitive_keys"] = json!(paths.iter().map(|path| path.join("/")).collect::<Vec<_>>());
     json::write(sys, &layout.run("instance-data-sensitive.json"), &all, Write::secret())?;
     for path in &paths {
         redact(&mut all, path);
@@ -191,31 +190,43 @@ fn take_base64(value: &mut Value, path: &str, found: &mut Vec<String>) {
     }
 }
 
-/// The slash-separated paths of everything that only root may read.
-fn sensitive_paths(all: &Value, more: &[String]) -> Vec<String> {
+/// The paths, key by key, of everything that only root may read.
+fn sensitive_paths(all: &Value, more: &[String]) -> Vec<Vec<String>> {
     let names: Vec<String> =
         SENSITIVE.iter().map(ToString::to_string).chain(more.iter().map(|n| n.to_lowercase())).collect();
     let mut found = Vec::new();
-    let mut todo = vec![(String::new(), all)];
+    let mut todo = vec![(Vec::new(), all)];
     while let Some((path, value)) = todo.pop() {
-        let Value::Object(map) = value else { continue };
-        for (key, child) in map {
-            let below = if path.is_empty() { key.clone() } else { format!("{path}/{key}") };
-            if names.contains(&key.to_lowercase()) || names.contains(&below.to_lowercase()) {
+        let mut look = |key: &str, step: String, child| {
+            let below: Vec<String> = path.iter().cloned().chain([step]).collect();
+            let is_named =
+                names.contains(&key.to_lowercase()) || names.contains(&below.join("/").to_lowercase());
+            if is_named || is_secret(key, child) {
                 found.push(below);
             } else {
                 todo.push((below, child));
             }
+        };
+        match value {
+            Value::Object(map) => map.iter().for_each(|(key, child)| look(key, key.clone(), child)),
+            Value::Array(items) => {
+                items.iter().enumerate().for_each(|(i, child)| look("", i.to_string(), child));
+            }
+            _ => {}
         }
     }
     found.sort();
     found
 }
 
-fn redact(all: &mut Value, path: &str) {
+fn redact(all: &mut Value, path: &[String]) {
     let mut at = all;
-    for key in path.split('/') {
-        let Some(next) = at.get_mut(key) else { return };
+    for key in path {
+        let next = match at {
+            Value::Array(items) => key.parse::<usize>().ok().and_then(|i| items.get_mut(i)),
+            _ => at.get_mut(key),
+        };
+        let Some(next) = next else { return };
         at = next;
     }
     *at = REDACTED.into();
@@ -250,14 +261,33 @@ mod tests {
 
     #[test]
     fn secrets_at_any_depth_are_redacted() {
-        let mut all =
-            json!({"ds": {"vendor_data": 1, "a": {"User-Data": "s", "vendor_data": 2}}, "v1": {"x": 3}});
+        let mut all = json!({
+            "ds": {
+                "vendor_data": 1,
+                "a": {"User-Data": "s", "vendor_data": {"region": "s"}, "region": "kept"},
+                "users": [{"name": "kept", "password": "s"}, ["kept", "-----BEGIN RSA PRIVATE KEY-----s"]],
+                "10": {"a/b": {"secret": "s"}},
+            },
+            "v1": {"x": 3, "public_ssh_keys": ["kept"]},
+        });
         let paths = sensitive_paths(&all, &["X".into()]);
-        assert_eq!(paths, ["ds/a/User-Data", "ds/vendor_data", "v1/x"]);
+        assert_eq!(
+            paths.iter().map(|path| path.join("/")).collect::<Vec<_>>(),
+            [
+                "ds/10/a/b/secret",
+                "ds/a/User-Data",
+                "ds/a/vendor_data",
+                "ds/users/0/password",
+                "ds/users/1/1",
+                "ds/vendor_data",
+                "v1/x",
+            ]
+        );
         for path in &paths {
             redact(&mut all, path);
         }
-        assert!(!all.to_string().contains("\"s\""));
-        assert_eq!(all["ds"]["a"]["vendor_data"], 2);
+        let text = all.to_string();
+        assert!(!text.contains("\"s\"") && !text.contains("PRIVATE"), "{text}");
+        assert_eq!(text.matches("kept").count(), 4, "{text}");
     }
 }

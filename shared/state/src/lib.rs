@@ -6,6 +6,7 @@ mod instance_data;
 mod json;
 mod layout;
 mod previous;
+mod secret;
 mod semaphore;
 mod status;
 

@@ -114,7 +114,7 @@ impl Url {
     pub fn shown(&self) -> String {
         let scheme = if self.https { "https" } else { "http" };
         let path = self.target.split('?').next().unwrap_or("/");
-        format!("{scheme}://{}{}", self.authority(), path_shown(path))
+        format!("{scheme}://{}{}", self.authority(), path_shown(&self.host, path))
     }
 }
 
@@ -165,8 +165,79 @@ fn without_dots(target: &str) -> String {
     format!("/{}{query}", kept.join("/"))
 }
 
-/// A path whose words that look random are cut: they may be what lets one in (a webhook, a signed link).
-fn path_shown(path: &str) -> String {
+/// Where clouds answer their own machines: these paths are documented, and no secret.
+fn is_metadata_service(host: &str) -> bool {
+    let host = host.trim_matches(['[', ']']).to_ascii_lowercase();
+    let host = host.split('%').next().unwrap_or_default();
+    let is_linked = host.parse().is_ok_and(|address: std::net::Ipv4Addr| address.is_link_local());
+    is_linked
+        || ["fe80:", "fd00:ec2:"].iter().any(|net| host.starts_with(net))
+        || matches!(host, "metadata.google.internal" | "100.100.100.200" | "168.63.129.16")
+}
+
+/// A path as people may see it: of a metadata service, without words that look random; of any other, with well-known
+/// words alone, as every other one may be what lets one in (a webhook, a signed link), however short. How many words
+/// there are, and what kind of file the last one is, stays visible.
+fn path_shown(host: &str, path: &str) -> String {
+    if is_metadata_service(host) {
+        return random_cut(path);
+    }
+    let words = path
+        .split('/')
+        .map(|word| if word.is_empty() || is_well_known(word) { word.into() } else { hidden(word) });
+    words.collect::<Vec<Cow<'_, str>>>().join("/")
+}
+
+/// `…`, with the extension of a file of a usual kind.
+fn hidden(word: &str) -> Cow<'_, str> {
+    const KINDS: [&str; 14] =
+        ["yaml", "yml", "cfg", "conf", "txt", "json", "sh", "py", "gz", "xz", "tar", "iso", "img", "jinja"];
+    match word.rsplit_once('.') {
+        Some((_, kind)) if KINDS.contains(&kind) => format!("….{kind}").into(),
+        _ => "…".into(),
+    }
+}
+
+/// Words of the formats that metadata have, versions and dates.
+fn is_well_known(word: &str) -> bool {
+    const WORDS: [&str; 24] = [
+        "meta-data",
+        "user-data",
+        "vendor-data",
+        "vendor-data2",
+        "network-config",
+        "meta_data.json",
+        "user_data",
+        "vendor_data.json",
+        "vendor_data2.json",
+        "network_data.json",
+        "latest",
+        "openstack",
+        "ec2",
+        "metadata",
+        "api",
+        "token",
+        "dynamic",
+        "instance-identity",
+        "document",
+        "opc",
+        "instance",
+        "vnics",
+        "MAAS",
+        "computeMetadata",
+    ];
+    let all_digits = |text: &str, most: usize| {
+        !text.is_empty() && text.len() <= most && text.bytes().all(|b| b.is_ascii_digit())
+    };
+    let is_version = word.strip_prefix('v').is_some_and(|number| all_digits(number, 2));
+    let date: Vec<&str> = word.split('-').collect();
+    let is_date = date.iter().map(|part| part.len()).eq([4, 2, 2])
+        && word.starts_with("20")
+        && date.iter().all(|part| all_digits(part, 4));
+    WORDS.contains(&word) || is_version || is_date
+}
+
+fn random_cut(path: &str) -> String {
     const MOST: usize = 20;
     let is_key = |word: &str| {
         let has = |is: fn(&u8) -> bool| word.bytes().any(|b| is(&b));
@@ -187,9 +258,22 @@ pub fn shown(url: &str) -> String {
         Some((scheme, rest)) => {
             let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
             let host = authority.rsplit('@').next().unwrap_or(authority);
-            format!("{scheme}://{host}{}", path_shown(path))
+            // A file is named by its path.
+            let path = if host.is_empty() {
+                Cow::Borrowed(path)
+            } else {
+                path_shown(without_port(host), path).into()
+            };
+            format!("{scheme}://{host}{path}")
         }
         None => bare.to_string(),
+    }
+}
+
+fn without_port(place: &str) -> &str {
+    match place.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|b| b.is_ascii_digit()) && !host.ends_with(':') => host,
+        _ => place,
     }
 }
 
@@ -245,7 +329,10 @@ mod tests {
             ("../../../../x/./y/..", "https://h:8443/x/"),
             ("?z", "https://h:8443/a/b/c"),
         ] {
-            assert_eq!(base.join(location).unwrap().shown(), expected, "{location}");
+            let joined = base.join(location).unwrap();
+            let target = joined.target.split('?').next().unwrap();
+            let scheme = if joined.https { "https" } else { "http" };
+            assert_eq!(format!("{scheme}://{}{target}", joined.authority()), expected, "{location}");
         }
         assert_eq!(base.join("?z").unwrap().target, "/a/b/c?z");
         assert!(base.join("file:///etc/shadow").is_err());
@@ -264,26 +351,44 @@ mod tests {
     #[test]
     fn no_secret_of_a_url_is_shown() {
         for (url, expected) in [
-            ("http://u:p@h:80/a?token=x", "http://h:80/a"),
+            ("http://u:p@h:80/a?token=x", "http://h:80/…"),
             ("http://h", "http://h"),
-            ("ftp://u:p@h/a#b", "ftp://h/a"),
+            ("http://h/", "http://h/"),
+            ("ftp://u:p@h/a#b", "ftp://h/…"),
             ("nothing?secret", "nothing"),
-            ("https://h/services/T00/B00/XmVq81hPlantedInPath9/x", "https://h/services/T00/B00/XmVq…/x"),
-            ("https://h/a/0123456789abcdef0123/b", "https://h/a/0123…/b"),
+            ("https://h/hooks/s3cret", "https://h/…/…"),
+            ("https://h/s3cret/user-data", "https://h/…/user-data"),
+            ("https://h:8443/s3cret//setup.yaml", "https://h:8443/…//….yaml"),
+            ("https://h/a.s3cret", "https://h/…"),
+            ("https://h/1234/12-34-5678/v1234", "https://h/…/…/…"),
             (
-                "http://h/web-server-01-production-west/i-0abcdef1234567890/",
-                "http://h/web-server-01-production-west/i-0abcdef1234567890/",
+                "http://192.0.2.1/openstack/2018-08-27/meta_data.json",
+                "http://192.0.2.1/openstack/2018-08-27/meta_data.json",
+            ),
+            ("http://[2001:db8::1]:8000/s3cret/meta-data", "http://[2001:db8::1]:8000/…/meta-data"),
+            ("http://169.254.169.254.example/s3cret", "http://169.254.169.254.example/…"),
+            (
+                "http://169.254.169.254/latest/meta-data/iam/info",
+                "http://169.254.169.254/latest/meta-data/iam/info",
+            ),
+            ("http://[fd00:ec2::254]:80/latest/x", "http://[fd00:ec2::254]:80/latest/x"),
+            ("http://[fe80::1%25eth0]/latest/x", "http://[fe80::1%25eth0]/latest/x"),
+            ("http://169.254.169.254/a/0123456789abcdef0123/b", "http://169.254.169.254/a/0123…/b"),
+            (
+                "http://169.254.169.254/web-server-01-production-west/i-0abcdef1234567890/",
+                "http://169.254.169.254/web-server-01-production-west/i-0abcdef1234567890/",
             ),
             (
-                "http://h/6ba7b810-9dad-11d1-80b4-00c04fd430c8/Version-2.10.2009-04-04/",
-                "http://h/6ba7b810-9dad-11d1-80b4-00c04fd430c8/Version-2.10.2009-04-04/",
+                "http://169.254.169.254/6ba7b810-9dad-11d1-80b4-00c04fd430c8/Version-2.10.2009-04-04/",
+                "http://169.254.169.254/6ba7b810-9dad-11d1-80b4-00c04fd430c8/Version-2.10.2009-04-04/",
             ),
+            ("file:///srv/a.yaml", "file:///srv/a.yaml"),
         ] {
             assert_eq!(shown(url), expected);
         }
         let of = |text| Url::parse(text).unwrap().shown();
-        assert_eq!(of("http://u:p@h/a?token=x"), "http://h/a");
-        assert_eq!(of("http://h/éé0123456789abcdefABCDEF"), "http://h/%C3%…");
+        assert_eq!(of("http://u:p@h/a?token=x"), "http://h/…");
+        assert_eq!(of("http://[fe80::1]/éé0123456789abcdefABCDEF"), "http://[fe80::1]/%C3%…");
     }
 
     #[test]

@@ -1,0 +1,268 @@
+//! Which values of a cloud's metadata are secrets, by their names and their forms. Clouds add keys as they like, so that
+//! a list of names is never complete. Pure.
+
+use serde_json::Value;
+
+/// Names, as words without their separators, that end in one of these hold a secret.
+const ENDS: &[&str] = &[
+    "password",
+    "passwords",
+    "passwd",
+    "passphrase",
+    "passcode",
+    "secret",
+    "secrets",
+    "token",
+    "tokens",
+    "credential",
+    "credentials",
+    "adminpass",
+    "rootpass",
+    "userpass",
+    "apikey",
+    "apikeys",
+    "userdata",
+    "vendordata",
+    "vendordata2",
+];
+/// The last word of a name, if it is one of several.
+const LAST_WORDS: &[&str] = &["pass", "pwd", "psk", "pin", "otp", "private"];
+/// What a key is for that is none to be given away; behind it stand `key` and `keys`.
+const PRIVATE_KEYS: &[&str] = &[
+    "access",
+    "account",
+    "activation",
+    "admin",
+    "auth",
+    "authentication",
+    "authorization",
+    "client",
+    "consumer",
+    "decryption",
+    "deploy",
+    "encryption",
+    "enrollment",
+    "hmac",
+    "license",
+    "master",
+    "preshared",
+    "private",
+    "registration",
+    "secret",
+    "service",
+    "shared",
+    "signing",
+    "storage",
+    "validation",
+    "wireguard",
+];
+/// Words behind the name of a secret that leave it one.
+const FORMS: &[&str] =
+    &["b64", "base64", "data", "encoded", "encrypted", "hash", "hashed", "plain", "text", "value"];
+
+/// Whether only root may read what stands under `name`. A boolean and null are no secrets, whatever they are called.
+pub(crate) fn is_secret(name: &str, value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(_) => false,
+        Value::String(text) => has_secret_name(name) || has_secret_form(text),
+        _ => has_secret_name(name),
+    }
+}
+
+fn has_secret_name(name: &str) -> bool {
+    let mut words = words(name);
+    loop {
+        if is_secret_word(&words) {
+            return true;
+        }
+        // `user_data` is named so; of `password_hash` the hash is a form of the secret.
+        match words.last() {
+            Some(last) if words.len() > 1 && FORMS.contains(&last.as_str()) => drop(words.pop()),
+            _ => return false,
+        }
+    }
+}
+
+fn is_secret_word(words: &[String]) -> bool {
+    let [before @ .., last] = words else { return false };
+    let joined = words.concat();
+    if ENDS.iter().any(|end| joined.ends_with(end)) {
+        return true;
+    }
+    if !before.is_empty() && LAST_WORDS.contains(&last.as_str()) {
+        return true;
+    }
+    // `privatekey`, `private_key` and `ssh_private_keys`, but no `public_key`, `key` or `key_name`.
+    let kind = joined.strip_suffix("keys").or_else(|| joined.strip_suffix("key"));
+    kind.is_some_and(|kind| {
+        !kind.contains("public") && PRIVATE_KEYS.iter().any(|private| kind.ends_with(private))
+    })
+}
+
+/// The words of a name in small letters: `adminPass`, `admin-pass` and `ADMIN_PASS` are two.
+fn words(name: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    let mut before = ' ';
+    for c in name.chars() {
+        if !c.is_alphanumeric() {
+            before = ' ';
+            continue;
+        }
+        let begins = before == ' ' || (c.is_uppercase() && before.is_lowercase());
+        match words.last_mut() {
+            Some(word) if !begins => word.extend(c.to_lowercase()),
+            _ => words.push(c.to_lowercase().collect()),
+        }
+        before = c;
+    }
+    words
+}
+
+/// A private key, or a URL with a password.
+fn has_secret_form(text: &str) -> bool {
+    if text.contains("PRIVATE KEY-----") {
+        return true;
+    }
+    let Some((scheme, rest)) = text.trim().split_once("://") else { return false };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let user = authority.rsplit_once('@').map(|(user, _)| user);
+    scheme.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b))
+        && user.is_some_and(|u| u.contains(':'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn secrets() {
+        for name in [
+            "password",
+            "PASSWORD",
+            "admin_pass",
+            "adminPass",
+            "admin-pass",
+            "adminpass",
+            "rootPassword",
+            "root_passwd",
+            "windows_password",
+            "plain_text_passwd",
+            "hashed_passwd",
+            "password_hash",
+            "passwordHash",
+            "passwd_b64",
+            "user_token",
+            "token",
+            "x-auth-token",
+            "authToken",
+            "tokens",
+            "client_secret",
+            "secret",
+            "secrets",
+            "consumer_secret",
+            "token_secret",
+            "secretValue",
+            "SecretAccessKey",
+            "private_key",
+            "privateKey",
+            "privatekey",
+            "rsa_private",
+            "ssh_host_ed25519_private",
+            "api_key",
+            "apikey",
+            "X-API-Key",
+            "auth_key",
+            "access_key",
+            "storage_account_key",
+            "encryption-key",
+            "registration_key",
+            "activation_key",
+            "wifi_psk",
+            "db_pwd",
+            "passphrase",
+            "credentials",
+            "security_credential",
+            "cloud-init.user-data",
+            "user.vendor-data",
+            "cloud-init.vendor-data2",
+            "shared_keys",
+            "license_key",
+        ] {
+            assert!(is_secret(name, &json!("s")), "{name}");
+            assert!(is_secret(name, &json!(["s"])) && is_secret(name, &json!({"a": 1})), "{name}");
+            assert!(!is_secret(name, &json!(true)) && !is_secret(name, &Value::Null), "{name}");
+        }
+        for text in [
+            "-----BEGIN OPENSSH PRIVATE KEY-----\nb3Bl",
+            "http://user:word@proxy:3128/",
+            " https://:token@example.com",
+        ] {
+            assert!(is_secret("x", &json!(text)), "{text}");
+        }
+    }
+
+    #[test]
+    fn no_secrets() {
+        for name in [
+            "public_keys",
+            "public-keys",
+            "public_ssh_keys",
+            "publicKey",
+            "ssh_public_key",
+            "key",
+            "keys",
+            "key_name",
+            "keyname",
+            "keypair",
+            "ssh_keys",
+            "ssh_authorized_keys",
+            "host_key",
+            "primary_key",
+            "name",
+            "hostname",
+            "instance_id",
+            "local-hostname",
+            "region",
+            "token_ttl",
+            "token_url",
+            "secret_name",
+            "password_policy",
+            "password_authentication",
+            "passthrough",
+            "bypass",
+            "compass",
+            "lock_passwd_age",
+            "ssh_pwauth",
+            "pin",
+            "pass",
+            "private",
+            "private_ipv4",
+            "private-ip",
+            "privateIpAddress",
+            "data",
+            "hash",
+            "value",
+            "text",
+            "",
+            "metadata",
+            "network_data",
+            "monkey",
+            "turkey",
+            "hotkey",
+            "tokenizer",
+            "services_keymap",
+            "user",
+            "base64_encoded_keys",
+            "sensitive_keys",
+            "_beta_keys",
+        ] {
+            assert!(!is_secret(name, &json!("s")), "{name}");
+        }
+        for text in
+            ["http://h/a@b:c", "ssh-ed25519 AAAA a@b", "user@host:path", "http://user@host/", "a://b c:d"]
+        {
+            assert!(!is_secret("x", &json!(text)), "{text}");
+        }
+    }
+}
