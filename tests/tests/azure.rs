@@ -225,7 +225,7 @@ fn metadata_services_that_fail() {
         cloud.config(SHORT);
         cloud.fault(fault);
         assert_eq!(boot(&cloud), "none", "{name}: {}", cloud.log());
-        let says = cloud.says(&["[WARNING]", "DataSourceAzureLocal'> failed", "neither ovf-env.xml nor"]);
+        let says = cloud.says(&["[WARNING]", "DataSourceAzure'> failed", "neither ovf-env.xml nor"]);
         assert!(says, "{name}: {}", cloud.log());
         assert_eq!(reports(&cloud), (0, 1), "{name}: {}", cloud.log());
         let posted = cloud.posted();

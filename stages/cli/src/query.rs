@@ -95,7 +95,7 @@ fn render(machine: &Machine, template: &str, data: &Node) -> ExitCode {
         Err(e) => {
             // Its header is a line of ours.
             let line = e.line.saturating_sub(1).max(1);
-            error!(machine.sys, "Failed to render templated data. Line {line}: {}", e.message);
+            error!(machine.sys, "Failed to render templated data. line {line}: {}", e.message);
             ExitCode::FAILURE
         }
     }

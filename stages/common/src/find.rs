@@ -99,11 +99,15 @@ impl Stage {
     /// The cache counts without a check when the administrator says so, and in every stage after the one that
     /// confirmed it in this boot.
     fn may_trust(&self, instance: &Instance) -> bool {
-        let confirmed =
-            self.sys.read_text(self.layout.run(".instance-id")).is_ok_and(|id| id.trim() == instance.id);
+        let confirmed = self.is_of_this_boot(&instance.id);
         let manual = self.settings.get("manual_cache_clean").is_some_and(|n| !n.is_falsy())
             || self.sys.exists(self.layout.instance("manual-clean"));
         confirmed || manual
+    }
+
+    /// Whether a stage of this boot has settled on that instance.
+    fn is_of_this_boot(&self, id: &str) -> bool {
+        self.sys.read_text(self.layout.run(".instance-id")).is_ok_and(|known| known.trim() == id)
     }
 
     fn check(&self, instance: &Instance) -> Same {
@@ -192,6 +196,11 @@ impl Stage {
                     self.reload_settings(&instance, Vec::new());
                 }
                 Some(self.cached(*instance, "restored from cache with run check"))
+            }
+            Cached::Python { id } if id.as_deref().is_some_and(|id| self.is_of_this_boot(id)) => {
+                // It was replaced while the machine ran: what somebody runs by hand is for that instance.
+                let instance = Instance::from_text_files(&self.sys, &self.layout)?;
+                Some(self.cached(instance, "restored from the files of Python's cloud-init"))
             }
             Cached::Python { .. } | Cached::Nothing => {
                 debug!(self.sys, "finish: {event}/check-cache: SUCCESS: no cache found");
