@@ -15,7 +15,9 @@ runcmd: [\"true\"]
 fn rows() -> Vec<(String, Vec<String>)> {
     let page = here().join("../packaging/man/firstlight.7");
     let page = std::fs::read_to_string(page).expect("the manual page");
-    let (_, table) = page.split_once(".\\\" lines for scripts, compared in tests/tests/log_lines.rs\n").expect("its table");
+    let (_, table) = page
+        .split_once(".\\\" lines for scripts, compared in tests/tests/log_lines.rs\n")
+        .expect("its table");
     let (table, _) = table.split_once("\n.fi").expect("the table's end");
     let rows = table.lines().filter(|line| !line.starts_with('.')).map(|line| {
         let line = line.replace("\\-", "-").replace("\\(aq", "'").replace("\\&", "");
@@ -51,7 +53,10 @@ fn as_the_page_says() {
     // And a machine on which nothing is found.
     let lost = Sandbox::new("log-lines-lost");
     std::fs::remove_dir_all(lost.path("/var/lib/cloud/seed/nocloud")).expect("its seed");
-    tests::write(&lost.path("/etc/cloud/cloud.cfg.d/90_sandbox.cfg"), "datasource_list: [NoCloud, GCE]\ndatasource: {NoCloud: {seedfrom: 'ftp://192.0.2.1/'}}\n");
+    tests::write(
+        &lost.path("/etc/cloud/cloud.cfg.d/90_sandbox.cfg"),
+        "datasource_list: [NoCloud, GCE]\ndatasource: {NoCloud: {seedfrom: 'ftp://192.0.2.1/'}}\n",
+    );
     lost.run(&["local", "network", "config", "final"]);
     // One that only the last resort sets up.
     let last = Sandbox::new("log-lines-none");
@@ -77,7 +82,9 @@ fn as_the_page_says() {
 fn recoverable_errors_are_upstreams() {
     let sandbox = Sandbox::with_user_data("log-lines-count", USER_DATA);
     sandbox.boot();
-    let status = sandbox.file("/run/cloud-init/status.json").or_else(|| sandbox.file("/var/lib/cloud/data/status.json"));
+    let status = sandbox
+        .file("/run/cloud-init/status.json")
+        .or_else(|| sandbox.file("/var/lib/cloud/data/status.json"));
     let status: serde_json::Value = serde_json::from_str(&status.unwrap_or_default()).expect("status.json");
     assert_eq!(
         status["v1"]["init"]["recoverable_errors"],
@@ -96,8 +103,14 @@ fn recoverable_errors_are_upstreams() {
 fn templates_in_the_system_configuration() {
     let sandbox = Sandbox::new("templates");
     let put = |name: &str, text: &str| tests::write(&sandbox.path("/etc/cloud/cloud.cfg.d").join(name), text);
-    put("50-name.cfg", "## template: jinja\nfqdn: {{ v1.instance_id }}.example\nhostname: '{{ v1.platform }}'\n");
-    put("51-if.cfg", "## template: jinja\n{% if v1.platform == 'nocloud' %}\nruncmd: [\"echo {{ v1.platform }} > /ran\"]\n{% endif %}\n");
+    put(
+        "50-name.cfg",
+        "## template: jinja\nfqdn: {{ v1.instance_id }}.example\nhostname: '{{ v1.platform }}'\n",
+    );
+    put(
+        "51-if.cfg",
+        "## template: jinja\n{% if v1.platform == 'nocloud' %}\nruncmd: [\"echo {{ v1.platform }} > /ran\"]\n{% endif %}\n",
+    );
     put("52-bad.cfg", "## template: jinja\n{% if %}\n");
     put("53-unknown.cfg", "## template: jinja\n_x: {{ bad }}\n");
     put("54-plain.cfg", "_y: '{{ v1.platform }}'\n");

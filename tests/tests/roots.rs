@@ -23,11 +23,11 @@ cloud-id
 schema --system
 analyze blame
 devel hotplug-hook -s net query
-devel render TOP/template
+devel render /etc/template
 collect-logs -t TOP/logs.tgz
 single -n final_message --frequency always
 clean --logs
-apply --user-data TOP/seed
+apply --datasource NoCloud
 status --long
 ";
 
@@ -48,7 +48,7 @@ fn said(name: &str, from: &str) -> Vec<String> {
     let top = sandbox.root.parent().map(|top| top.display().to_string()).unwrap_or_default();
     let put = |name: &str, text: &str| tests::write(&sandbox.root.with_file_name(name), text);
     put("seed", "#cloud-config\nwrite_files: [{path: /etc/here, content: x}]\n");
-    put("template", "## template: jinja\nid {{ v1.instance_id }}\n");
+    tests::write(&sandbox.path("/etc/template"), "## template: jinja\nid {{ v1.instance_id }}\n");
     std::os::unix::fs::symlink("machine", sandbox.root.with_file_name("link")).expect("a link");
     let placed = |text: &str| text.replace("TOP", &top);
     let mut script = format!("cd {}\n", placed(from));
@@ -61,7 +61,7 @@ fn said(name: &str, from: &str) -> Vec<String> {
     for words in COMMANDS.lines().filter(|l| !l.is_empty()) {
         script += &format!("echo '### {}'\n", words.replace('\'', ""));
         let (name, words) = (placed(name), placed(words));
-        script += &format!("$BIN/cloud-init --root {name} {words} </dev/null 2>&1; echo \"= $?\"\n");
+        script += &format!("$BIN/cloud-init --root {name} {words} </dev/null 2>&1 && echo = ok || echo = failed\n");
     }
     let lib = here().join("lib/sandbox");
     let mut command = Command::new(lib);
@@ -86,8 +86,14 @@ fn every_way_to_name_a_root() {
     let wanted = said(NAMES[0].0, NAMES[0].1);
     let text = wanted.join("\n");
     // The comparison is of something.
-    for part in ["### generator: 0 cloud-init.target", "id i-demo-0", "nocloud", "\"decision\"", "status: done", "write"]
-    {
+    for part in [
+        "### generator: 0 cloud-init.target",
+        "id i-demo-0",
+        "nocloud",
+        "\"decision\"",
+        "status: done",
+        "write",
+    ] {
         assert!(text.contains(part), "{part} is not in\n{text}");
     }
     assert!(!text.contains("disabled: no datasource"), "{text}");
