@@ -181,7 +181,7 @@ pub fn plan_under(policy: &Policy, facts: &Facts<'_>) -> Plan {
     }
     if facts.doors.is_file(&facts.places.cloud.join("instance/manual-clean")) {
         return enable(
-            "# manual_cache_clean.\n".into(),
+            verdict::reported(vec!["# manual_cache_clean.".into()], policy.mode == Mode::Report),
             "manual-clean: the instance in place is kept".into(),
         );
     }

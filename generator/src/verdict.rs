@@ -111,7 +111,12 @@ pub fn config_text(outcome: &Outcome, policy: &Policy) -> String {
     if nothing_in_search {
         lines.push(format!("# reporting not found result. notfound={}.", policy.not_found));
     }
-    if nothing_in_search || policy.mode == Mode::Report {
+    reported(lines, nothing_in_search || policy.mode == Mode::Report)
+}
+
+/// The text of these lines, below `di_report` if they are a report only.
+pub fn reported(mut lines: Vec<String>, is_report: bool) -> String {
+    if is_report {
         lines.iter_mut().for_each(|line| line.insert_str(0, "  "));
         lines.insert(0, "di_report:".into());
     }
@@ -120,8 +125,7 @@ pub fn config_text(outcome: &Outcome, policy: &Policy) -> String {
 
 /// cloud.cfg for a list that leaves nothing to find out: exactly that list.
 pub fn config_text_of_list(names: &[String], policy: &Policy) -> String {
-    let line = format!("datasource_list: [ {} ]\n", names.join(", "));
-    if policy.mode == Mode::Report { format!("di_report:\n  {line}") } else { line }
+    reported(vec![format!("datasource_list: [ {} ]", names.join(", "))], policy.mode == Mode::Report)
 }
 
 #[cfg(test)]

@@ -15,7 +15,8 @@ use cases::machine::{Machine, all};
 use cases::{CASES, FIRMWARE, matrix};
 
 /// Without the manager's word it asks this program (before 23.1 always).
-const DETECT: &str = "#!/bin/sh\nkind=${SYSTEMD_VIRTUALIZATION#*:}\necho $kind\n[ \"$kind\" != none ]\n";
+const DETECT: &str =
+    "#!/bin/sh\nkind=${SYSTEMD_VIRTUALIZATION#*:}\necho ${kind:=none}\n[ \"$kind\" != none ]\n";
 
 /// Its presets of the kernel's names do not reach its checks; this program does.
 const UNAME: &str = "#!/bin/sh\n/usr/bin/uname \"$@\" | sed \"s/$(/usr/bin/uname -m)/${MACHINE:-x86_64}/\"\n";

@@ -100,7 +100,7 @@ fn told_once() {
     cloud.firmware("product_uuid", "ffffffff-0102-0304-90a0-0123456789ab\n");
     assert_eq!(boot(&cloud), "azure", "{}", cloud.log());
     assert_eq!((reports(&cloud), id()), ((2, 0), "ffffffff-0102-0304-90a0-0123456789ab".into()));
-    assert!(cloud.says(&["is not this machine's any more"]), "{}", cloud.log());
+    assert!(cloud.says(&["cache invalid in datasource"]), "{}", cloud.log());
 }
 
 /// Every file below a directory, with its path.
@@ -225,7 +225,7 @@ fn metadata_services_that_fail() {
         cloud.config(SHORT);
         cloud.fault(fault);
         assert_eq!(boot(&cloud), "none", "{name}: {}", cloud.log());
-        let says = cloud.says(&["[WARNING]", "searching DataSourceAzure", "neither ovf-env.xml nor"]);
+        let says = cloud.says(&["[WARNING]", "DataSourceAzure'> failed", "neither ovf-env.xml nor"]);
         assert!(says, "{name}: {}", cloud.log());
         assert_eq!(reports(&cloud), (0, 1), "{name}: {}", cloud.log());
         let posted = cloud.posted();

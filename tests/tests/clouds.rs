@@ -94,10 +94,10 @@ fn servers_that_fail() {
         ("off", "PUT . 403", &["status 403", "switched off"]),
         ("errors", "* . 500", &["status 500"]),
         ("busy", "* . 503", &["status 503"]),
-        ("garbage", "* . garbage", &["searching DataSourceEc2"]),
+        ("garbage", "* . garbage", &["DataSourceEc2'> failed"]),
         ("denied", "GET . 401", &["status 401"]),
         ("broken", "GET local-ipv4s 500", &["local-ipv4s", "status 500"]),
-        ("cut", "GET meta-data/$ cut", &["searching DataSourceEc2", "meta-data/"]),
+        ("cut", "GET meta-data/$ cut", &["DataSourceEc2'> failed", "meta-data/"]),
     ];
     let run = |name: &str, fault: &str, words: &[&str]| {
         let cloud = Cloud::new("ec2").dhcp(&[]);
@@ -263,5 +263,5 @@ fn next_boots() {
     // The machine's disk in another machine, whose service is down.
     cloud.firmware("product_uuid", "ec2fffff-3456-7890-abcd-ef0123456789\n");
     assert_eq!((boot(), id()), ("none".into(), "iid-datasource-none".into()), "{}", cloud.log());
-    assert!(cloud.says(&["is not this machine's any more", "ec2fffff"]), "{}", cloud.log());
+    assert!(cloud.says(&["cache invalid in datasource", "ec2fffff"]), "{}", cloud.log());
 }

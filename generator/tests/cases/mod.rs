@@ -309,6 +309,21 @@ pub const CASES: &[Case] = cases! {
         files: &[LIST, ("/var/lib/cloud/instance/manual-clean", "")],
         config: "# manual_cache_clean.\n",
     }
+    "manual clean, report" {
+        files: &[LIST, ("/var/lib/cloud/instance/manual-clean", ""), ("/etc/cloud/ds-identify.cfg", "policy: report\n")],
+        config: "di_report:\n  # manual_cache_clean.\n",
+    }
+    "a template's list" {
+        files: &[("/etc/cloud/cloud.cfg", "## template: jinja\n{% if v1.x %}\ndatasource_list: [ Ec2, None ]\n{% else %}\n\
+            datasource_list: [ GCE, NoCloud, None ]\n{% endif %}\n")],
+        devices: ISO_CIDATA,
+        config: NOCLOUD,
+    }
+    "a template with a comment" {
+        files: &[("/etc/cloud/cloud.cfg", "## template: jinja\n{# old #}\ndatasource_list: [ NoCloud, ConfigDrive ]\n")],
+        devices: ISO_CIDATA,
+        config: NOCLOUD,
+    }
     // Switched off
     "off by a word" { files: &[LIST, ("/proc/cmdline", "quiet cloud-init=disabled\n")], devices: ISO_CIDATA, code: 2 }
     "off by the environment" {
@@ -537,6 +552,13 @@ pub const CASES: &[Case] = cases! {
         files: &[],
         devices: "DEVNAME=/dev/sr0\nLABEL=OVFENV\nTYPE=iso9660\n",
         env: &[("SYSTEMD_VIRTUALIZATION", "vm:none")],
+        code: 1,
+        config: NOTHING,
+    }
+    "ovf's disc on bare metal" {
+        files: &[],
+        devices: "DEVNAME=/dev/sr0\nLABEL=OVFENV\nTYPE=iso9660\n",
+        env: &[],
         code: 1,
         config: NOTHING,
     }

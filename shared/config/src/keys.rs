@@ -76,7 +76,7 @@ impl Reader {
             }
         };
         if let Some((since, instead)) = old_form(text, word) {
-            let message = format!("this form is deprecated since {since}, use {instead} instead");
+            let message = format!("Deprecated in version {since}. Use {instead} instead.");
             self.note(crate::Kind::Deprecated, node, message);
         }
     }
@@ -368,11 +368,11 @@ mod tests {
         assert_eq!(
             said,
             [
-                "inner[0].mode this form is deprecated since 22.3, use off instead",
+                "inner[0].mode Deprecated in version 22.3. Use off instead.",
                 "inner[1].name required, but missing",
                 "inner[2].nam unknown key; did you mean 'name'?",
                 "inner[2].mode expected one of auto off, found an integer",
-                "da_shed deprecated since 22.1, use 'da-shed' instead",
+                "da_shed Deprecated in version 22.1. Use **da-shed** instead.",
                 "flag expected true or false, found a list",
             ]
         );

@@ -72,7 +72,7 @@ impl Reader {
             None => (since, key.name),
         };
         if !since.is_empty() {
-            let message = format!("deprecated since {since}, use '{instead}' instead");
+            let message = format!("Deprecated in version {since}. Use **{instead}** instead.");
             self.note(Kind::Deprecated, node, message);
         }
     }

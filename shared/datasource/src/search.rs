@@ -3,7 +3,7 @@
 use state::Instance;
 use system::{debug, error, info, warning};
 
-use crate::{Search, Stage, datasource};
+use crate::{Datasource, Search, Stage, datasource};
 
 /// How a search ended.
 #[derive(Debug, Default)]
@@ -23,6 +23,17 @@ pub fn search(with: &Search<'_>, list: &[String]) -> Outcome {
         Stage::Local => "init-local",
         Stage::Network => "init-network",
     };
+    let quoted = |names: &mut dyn Iterator<Item = String>| {
+        names.map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ")
+    };
+    debug!(sys, "Looking for data source in: [{}]", quoted(&mut list.iter().cloned()));
+    let kind = if with.stage == Stage::Local { "local" } else { "network" };
+    let rows = list.iter().filter_map(|name| datasource(name)).filter(|row| row.stages.contains(&with.stage));
+    debug!(
+        sys,
+        "Searching for {kind} data source in: [{}]",
+        quoted(&mut rows.map(|row| class(row, with.stage)))
+    );
     for name in list {
         let Some(row) = datasource(name) else {
             // Names of clouds that later releases add must not stop an older one.
@@ -38,38 +49,50 @@ pub fn search(with: &Search<'_>, list: &[String]) -> Outcome {
         if with.stage == Stage::Local && row.stages.contains(&Stage::Network) {
             outcome.later.push(row.name);
         }
-        debug!(
-            sys,
-            "start: {stage}/search-{0}: searching for {1} data from DataSource{0}",
-            row.name,
-            if with.stage == Stage::Local { "local" } else { "network" }
-        );
+        let class = class(row, with.stage);
+        let event = format!("{stage}/search-{}", class.trim_start_matches("DataSource"));
+        debug!(sys, "start: {event}: searching for {kind} data from {class}");
+        debug!(sys, "Seeing if we can get any data from {}", python(row, &class));
+        let begun = sys.clock().elapsed();
         let found = (row.find)(with);
+        let took = (sys.clock().elapsed() - begun).as_secs_f64();
+        debug!(sys, "Getting metadata took {took:.3} seconds");
         match found {
             Ok(Some(instance)) => {
-                debug!(
-                    sys,
-                    "finish: {stage}/search-{0}: SUCCESS: found {1} data from DataSource{0}",
-                    row.name,
-                    if with.stage == Stage::Local { "local" } else { "network" }
-                );
-                info!(sys, "Loaded datasource {}", instance.description);
+                if instance.subplatform.starts_with("metadata (") {
+                    // As older releases have it.
+                    debug!(sys, "Crawl of metadata service took {took:.3} seconds");
+                }
+                debug!(sys, "Detected {class}");
+                debug!(sys, "finish: {event}: SUCCESS: found {kind} data from {class}");
+                info!(sys, "Loaded datasource {class} - {}", instance.description);
                 outcome.found = Some(instance);
                 return outcome;
             }
             Ok(None) => {
-                debug!(
-                    sys,
-                    "finish: {stage}/search-{0}: SUCCESS: no {1} data found from DataSource{0}",
-                    row.name,
-                    if with.stage == Stage::Local { "local" } else { "network" }
-                );
+                debug!(sys, "finish: {event}: SUCCESS: no {kind} data found from {class}");
             }
             Err(e) => {
-                warning!(sys, "searching DataSource{}: {e}", row.name);
+                warning!(sys, "Getting data from {} failed: {e}", python(row, &class));
+                debug!(sys, "finish: {event}: FAIL: no {kind} data found from {class}");
                 outcome.errors.push(format!("{}: {e}", row.name));
             }
         }
     }
     outcome
+}
+
+/// Upstream's name for a datasource in a stage: logs are searched for it.
+fn class(row: &Datasource, stage: Stage) -> String {
+    let is_of_both = [Stage::Local, Stage::Network].iter().all(|stage| row.stages.contains(stage));
+    let end = match (is_of_both, stage, row.name) {
+        (true, Stage::Network, "NoCloud") => "Net",
+        (true, Stage::Local, name) if name != "NoCloud" => "Local",
+        _ => "",
+    };
+    format!("DataSource{}{end}", row.name)
+}
+
+fn python(row: &Datasource, class: &str) -> String {
+    format!("<class 'cloudinit.sources.DataSource{}.{class}'>", row.name)
 }

@@ -48,7 +48,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     let finished = format!("{uptime} - {time} - v. {VERSION}\n");
     sys.write(context.layout.instance("boot-finished"), finished, Write::default().durable())?;
     if context.instance.datasource == "None" && !only_none(context.config) {
-        warning!(sys, "no datasource had anything for this machine; it was set up with None");
+        warning!(sys, "Used fallback datasource");
     }
     Ok(())
 }
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn boot_finished_is_written_and_the_fallback_is_said() {
-        let fallback = Some("no datasource had anything for this machine; it was set up with None");
+        let fallback = Some("Used fallback datasource");
         for (datasource, config, said) in [
             ("NoCloud", "{}", None),
             ("None", "{}", fallback),
@@ -121,7 +121,7 @@ mod tests {
             (
                 "NoCloud",
                 "final_message: $nothing",
-                Some("final_message: nothing is known as nothing (line 1)"),
+                Some("final_message: nothing is known as 'nothing' (line 1)"),
             ),
             (
                 "NoCloud",

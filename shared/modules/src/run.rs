@@ -47,7 +47,11 @@ pub fn run_list(context: &Context<'_>, entries: &[Entry], stage: &str) -> Vec<(S
         outcomes.push((entry.name.clone(), outcome));
     }
     if !inactive.is_empty() {
-        info!(context.sys, "nothing to do, as none of their keys is set: {}", inactive.join(" "));
+        info!(
+            context.sys,
+            "Skipping modules '{}' because no applicable config is provided.",
+            inactive.join(",")
+        );
     }
     outcomes
 }
@@ -99,6 +103,14 @@ pub fn run_one(context: &Context<'_>, entry: &Entry, module: &Module, stage: &st
     let frequency = entry.frequency.unwrap_or(module.frequency);
     let run_name = format!("config-{}", entry.name);
     let event = format!("{stage}/{run_name}");
+    // The words and their order are upstream's, as in the events below: logs are searched for them.
+    debug!(
+        sys,
+        "Running module {} (<module 'cc_{}'>) with frequency {}",
+        entry.name,
+        module.name,
+        frequency.word()
+    );
     debug!(sys, "start: {event}: running {run_name} with frequency {}", frequency.word());
     if has_run(sys, layout, &run_name, frequency) {
         debug!(sys, "finish: {event}: SUCCESS: {run_name} previously ran");
@@ -123,7 +135,7 @@ pub fn run_one(context: &Context<'_>, entry: &Entry, module: &Module, stage: &st
             Ran::Done
         }
         Err(e) => {
-            warning!(sys, "Running module {} failed: {e}", entry.name);
+            warning!(sys, "Running module {} (<module 'cc_{}'>) failed: {e}", entry.name, module.name);
             debug!(sys, "finish: {event}: FAIL: running {run_name} with frequency {}", frequency.word());
             Ran::Failed(format!("{}: {e}", entry.name))
         }

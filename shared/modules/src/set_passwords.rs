@@ -376,7 +376,7 @@ mod tests {
         let noticed = sandbox.noticed().join("\n");
         assert!(!noticed.contains("hunter2"), "{noticed}");
         for part in [
-            "test.yaml:2:9: chpasswd.list: deprecated since 22.2",
+            "test.yaml:2:9: chpasswd.list: Deprecated in version 22.2",
             "test.yaml:2:9: chpasswd.list: expected lines of user:password",
             "test.yaml:5:25: chpasswd.users[0].password: expected text, found a list",
             "test.yaml:6:13: ssh_pwauth: expected true or false, found text",

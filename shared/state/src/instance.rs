@@ -247,9 +247,11 @@ impl Instance {
     }
 }
 
-/// Whether the cache is Python's: a pickle of protocol 2 or later begins with 0x80 (PEP 307).
+/// Whether the cache is Python's: a pickle of protocol 2 or later begins with 0x80 (PEP 307). Those of 0 and 1, which
+/// Python 2 wrote, are a program that first names a class or begins a tuple, and begin as no JSON of ours does.
 fn is_pickle(sys: &System, layout: &Layout) -> bool {
-    sys.read_head(layout.cache(), 1).is_ok_and(|bytes| bytes.first() == Some(&0x80))
+    sys.read_head(layout.cache(), 1)
+        .is_ok_and(|bytes| bytes.first().is_some_and(|byte| [0x80, b'c', b'('].contains(byte)))
 }
 
 fn raw_text(raw: &Raw) -> Cow<'_, [u8]> {

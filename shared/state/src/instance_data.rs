@@ -64,6 +64,7 @@ pub fn write_instance_data(
     let mut all = tree(instance, platform, &id, system_config);
     let mut encoded = Vec::new();
     take_base64(&mut all["ds"], "ds", &mut encoded);
+    encoded.sort();
     all["base64_encoded_keys"] = json!(encoded);
     let paths = sensitive_paths(&all, &instance.sensitive);
     all["sensitive_keys"] = json!(paths.iter().map(|path| path.join("/")).collect::<Vec<_>>());
@@ -100,7 +101,7 @@ fn tree(instance: &Instance, platform: &Platform, id: &str, system_config: &Valu
         "base64_encoded_keys": [],
         "ds": crawled,
         "merged_cfg": with_doc(system_config, "The old name of merged_system_cfg."),
-        "merged_system_cfg": with_doc(system_config, "The configuration of this machine: /etc/cloud/cloud.cfg and what is merged over it."),
+        "merged_system_cfg": with_doc(system_config, "The merged configuration of this machine, from /etc/cloud/cloud.cfg and what stands over it."),
         "sensitive_keys": [],
         "sys_info": {
             "dist": [platform.distro, platform.version, platform.release],
@@ -247,6 +248,17 @@ mod tests {
             ("gce", Some("europe"), "gce", "gce"),
         ] {
             assert_eq!(cloud_id(name, region, platform), id);
+        }
+    }
+
+    #[test]
+    fn documentation_is_plain_yaml() {
+        let platform = Platform::default();
+        let all = tree(&Instance::default(), &platform, "nocloud", &json!({"a": 1}));
+        for part in ["ds", "merged_cfg", "merged_system_cfg"] {
+            // Templates print it as a value.
+            let doc = all[part]["_doc"].as_str().unwrap();
+            assert!(!doc.contains(": ") && !doc.contains(" #"), "{part}: {doc}");
         }
     }
 

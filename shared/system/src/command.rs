@@ -157,6 +157,24 @@ impl Command {
         self
     }
 
+    /// As upstream logs it, which logs are searched for: `['ls', '-l'] with allowed return codes [0] (…)`.
+    fn logged(&self) -> String {
+        let Command { shown, argv, accepted, .. } = self;
+        let argv = match shown {
+            Some(shown) => shown.clone(),
+            None => {
+                let words: Vec<String> = argv.iter().map(|word| python(&word.to_string_lossy())).collect();
+                format!("[{}]", words.join(", "))
+            }
+        };
+        let accepted = match &accepted[..] {
+            [] => "any".to_string(),
+            codes => codes.iter().map(i32::to_string).collect::<Vec<_>>().join(", "),
+        };
+        let capture = if self.output == Output::Capture { "True" } else { "False" };
+        format!("{argv} with allowed return codes [{accepted}] (shell=False, capture={capture})")
+    }
+
     /// As one would type it.
     pub fn line(&self) -> String {
         if let Some(shown) = &self.shown {
@@ -165,6 +183,25 @@ impl Command {
         let words = self.argv.iter().map(|a| quote(&a.to_string_lossy()));
         words.collect::<Vec<_>>().join(" ")
     }
+}
+
+/// A word as Python prints it.
+fn python(word: &str) -> String {
+    let quote = if word.contains('\'') && !word.contains('"') { '"' } else { '\'' };
+    let mut text = String::from(quote);
+    for c in word.chars() {
+        match c {
+            '\\' => text.push_str("\\\\"),
+            '\n' => text.push_str("\\n"),
+            '\r' => text.push_str("\\r"),
+            '\t' => text.push_str("\\t"),
+            c if c == quote => text.extend(['\\', c]),
+            c if c.is_control() => text.push_str(&format!("\\x{:02x}", u32::from(c))),
+            c => text.push(c),
+        }
+    }
+    text.push(quote);
+    text
 }
 
 fn quote(word: &str) -> String {
@@ -211,7 +248,7 @@ impl System {
             return Ok(Finished::default());
         }
         let begun = self.clock().elapsed();
-        debug!(self, "Running command {line}");
+        debug!(self, "Running command {}", command.logged());
         let mut child = self.spawn(command, &program).map_err(|e| match e.kind() {
             // The program itself was found above.
             ErrorKind::NotFound => {

@@ -15,15 +15,17 @@ mod json;
 mod lexer;
 mod operators;
 mod parser;
+mod settings;
 mod value;
 
 use config::Map;
 use system::{System, warning};
 
 pub use context::{alias, standardized, variables};
+pub use settings::render_settings;
 pub use value::MISSING;
 
-/// A name that has no value, and the line that first shows it.
+/// A name that has no value, and the line that first shows it. It is quoted in messages, which scripts look for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unknown {
     pub name: String,
@@ -32,7 +34,7 @@ pub struct Unknown {
 
 impl std::fmt::Display for Unknown {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} (line {})", self.name, self.line)
+        write!(f, "'{}' (line {})", self.name, self.line)
     }
 }
 

@@ -99,7 +99,7 @@ fn expressions() {
 fn unknown_names_are_shown_and_told() {
     let got = render("## template: jinja\n{{a}} {{a}}\n{{b.c}}\n", &variables("{b: {}}")).unwrap();
     assert_eq!(got.text, "CI_MISSING_JINJA_VAR/a CI_MISSING_JINJA_VAR/a\nCI_MISSING_JINJA_VAR/c\n");
-    assert_eq!(got.unknown().as_deref(), Some("a (line 2), c (line 3)"));
+    assert_eq!(got.unknown().as_deref(), Some("'a' (line 2), 'c' (line 3)"));
 }
 
 #[test]

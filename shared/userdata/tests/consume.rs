@@ -449,7 +449,7 @@ fn templates_of_every_kind() {
     assert!(machine.read("instance/vendor-cloud-config.txt").contains("v: eu-1"));
     let expected = [
         "part-005: the header is written '## template: jinja'; ",
-        "Could not render jinja template variables in file 'part-005': nowhere (line 3)",
+        "Could not render jinja template variables in file 'part-005': 'nowhere' (line 3)",
         "Ignoring jinja template for part-008: what comes out has no header",
         "Ignoring jinja template for part-009: template line 4: 'x' has no value",
         "Ignoring jinja template for part-010: template line 3: expected an expression, found '%}'",

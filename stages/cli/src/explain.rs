@@ -97,7 +97,10 @@ fn replay(machine: &Machine) -> (Settings, Vec<Piece>) {
         _ => None,
     };
     let dir = layout.instance("");
+    let data = layout.run("instance-data-sensitive.json");
+    let render = |path: &str, text: &str| template::render_settings(sys, &data, path, text);
     let sources = Sources {
+        render: Some(&render),
         run_dir: layout.run("").trim_end_matches('/').to_string(),
         datasource,
         instance_dir: Some(dir.trim_end_matches('/').to_string()),

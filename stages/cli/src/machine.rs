@@ -18,7 +18,9 @@ impl Machine {
     pub fn open(top: &Top) -> Machine {
         let sys = System::new(&top.root);
         sys.log().to_stderr(if top.debug { Level::Debug } else { Level::Warning });
-        let settings = Settings::load(&sys, &Sources::default());
+        let data = Layout::default().run("instance-data-sensitive.json");
+        let render = |path: &str, text: &str| template::render_settings(&sys, &data, path, text);
+        let settings = Settings::load(&sys, &Sources { render: Some(&render), ..Sources::default() });
         let path = |key: &str| settings.merged.at_path(&["system_info", "paths", key]).and_then(Node::as_str);
         let layout = Layout::with(path("cloud_dir"), path("run_dir"), path("templates_dir"));
         Machine { sys, layout, settings }

@@ -2,6 +2,7 @@
 //! programs, which this one starts and never contains.
 
 mod analyze;
+mod ancestors;
 mod arguments;
 mod clean;
 mod cloud_id;

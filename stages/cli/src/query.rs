@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use config::{Map, Node, Value};
 use system::{Result, error, warning};
+use template::Unknown;
 
 use crate::arguments::Query;
 use crate::machine::Machine;
@@ -59,13 +60,15 @@ pub fn run(machine: &Machine, args: &Query) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// A text with its template filled in, and what it asked for that is not known. An error is a reason for people.
-pub fn rendered(text: &str, data: &Node) -> std::result::Result<(String, Vec<String>), String> {
+/// Names without a value in one line. The place is in the template that was typed, where lines mean little.
+fn quoted(unknown: &[Unknown]) -> String {
+    unknown.iter().map(|unknown| format!("'{}'", unknown.name)).collect::<Vec<_>>().join(", ")
+}
+
+/// Returns a text with its template rendered, and the names without a value in it. An error is a reason for people.
+pub fn rendered(text: &str, data: &Node) -> std::result::Result<(String, Vec<Unknown>), String> {
     match template::render(text, &template::variables(data)) {
-        Ok(rendered) => {
-            let unknown = rendered.unknown.iter().map(|u| u.name.clone()).collect();
-            Ok((rendered.text, unknown))
-        }
+        Ok(rendered) => Ok((rendered.text, rendered.unknown)),
         Err(e) => Err(format!("line {}: {}", e.line, e.message)),
     }
 }
@@ -76,8 +79,12 @@ fn render(machine: &Machine, template: &str, data: &Node) -> ExitCode {
     let text = format!("## template: jinja\n{template}");
     match template::render(&text, &template::variables(data)) {
         Ok(rendered) => {
-            if let Some(names) = rendered.unknown() {
-                warning!(machine.sys, "the template asks for what is not known: {names}");
+            if !rendered.unknown.is_empty() {
+                let names = quoted(&rendered.unknown);
+                warning!(
+                    machine.sys,
+                    "Could not render jinja template variables in file 'query command line': {names}"
+                );
             }
             if rendered.text.is_empty() {
                 return ExitCode::FAILURE;
@@ -88,7 +95,7 @@ fn render(machine: &Machine, template: &str, data: &Node) -> ExitCode {
         Err(e) => {
             // Its header is a line of ours.
             let line = e.line.saturating_sub(1).max(1);
-            error!(machine.sys, "Failed to render the template: line {line}: {}", e.message);
+            error!(machine.sys, "Failed to render templated data. line {line}: {}", e.message);
             ExitCode::FAILURE
         }
     }
@@ -119,7 +126,9 @@ fn read(machine: &Machine, args: &Query) -> std::result::Result<Node, String> {
     let mut data = match Machine::json_of(&door, &place) {
         Ok(Node { value: Value::Map(map), .. }) => map,
         Ok(other) => return Err(format!("{path}: expected a map, found {}", other.kind())),
-        Err(e) if e.is_absent() => return Err(format!("Missing instance-data file: {path}")),
+        Err(e) if e.is_absent() || door.is_dir(&place) => {
+            return Err(format!("Missing instance-data file: {path}"));
+        }
         Err(e) if e.kind() == Some(std::io::ErrorKind::PermissionDenied) => {
             return Err(format!("No read permission on '{path}'. Try sudo"));
         }

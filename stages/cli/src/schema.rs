@@ -61,7 +61,7 @@ pub fn run(machine: &Machine, args: &Schema) -> ExitCode {
         }
         (None, true) => {
             if args.schema_type.is_some() {
-                eprintln!("WARNING: The --schema-type parameter is inapplicable when --system is present");
+                println!("WARNING: The --schema-type parameter is inapplicable when --system is present");
             }
             if !Machine::is_root() {
                 return fail(
@@ -92,6 +92,10 @@ pub fn run(machine: &Machine, args: &Schema) -> ExitCode {
             }
             Err(Stop::Said(text)) => println!("{indent}{text}"),
             Err(Stop::Failed(text)) => return fail(&text),
+            Err(Stop::Missing(text)) => {
+                eprintln!("Error: {text}");
+                return ExitCode::FAILURE;
+            }
         }
     }
     if invalid.is_empty() {
@@ -126,13 +130,16 @@ fn print_docs(name: &str) -> ExitCode {
 /// What this instance was given: as it was processed, or as it came where processing left nothing.
 fn of_instance(machine: &Machine) -> Vec<Part> {
     let mut parts = Vec::new();
+    // The instance's own directory, for messages that outlive the link.
+    let link = machine.layout.instance("");
+    let directory = machine.sys.real_path(&link).unwrap_or(link);
+    let of_instance = |name: &str| format!("{}/{name}", directory.trim_end_matches('/'));
     for (name, processed, raw, always) in [
         ("user-data", "cloud-config.txt", "user-data.txt", true),
         ("vendor-data", "vendor-cloud-config.txt", "vendor-data.txt", false),
         ("vendor2-data", "vendor2-cloud-config.txt", "vendor-data2.txt", false),
     ] {
-        let processed = machine.layout.instance(processed);
-        let raw = machine.layout.instance(raw);
+        let (processed, raw) = (of_instance(processed), of_instance(raw));
         let length = |path: &str| machine.sys.metadata(path).ok().map(|meta| meta.len());
         // Processing leaves an empty file when no part is a cloud-config.
         let is_raw = length(&processed) == Some(0) && length(&raw).is_some_and(|length| length > 0);
@@ -141,7 +148,7 @@ fn of_instance(machine: &Machine) -> Vec<Part> {
             parts.push(Part { name, sort: Sort::CloudConfig, path });
         }
     }
-    let network = machine.layout.instance("network-config.json");
+    let network = of_instance("network-config.json");
     if machine.sys.exists(&network) {
         parts.push(Part { name: "network-config", sort: Sort::NetworkConfig, path: network });
     }
@@ -151,6 +158,8 @@ fn of_instance(machine: &Machine) -> Vec<Part> {
 /// A file that was read and judged.
 struct Look {
     text: String,
+    /// The reason why it cannot be judged was printed.
+    is_told: bool,
     findings: Vec<Finding>,
     /// Said, and no reason to call the file invalid.
     remarks: Vec<Finding>,
@@ -161,6 +170,8 @@ enum Stop {
     /// Nothing to judge; that is no failure.
     Said(String),
     Failed(String),
+    /// There is no such file.
+    Missing(String),
 }
 
 fn look(machine: &Machine, sys: &System, part: &Part, args: &Schema) -> Result<Look, Stop> {
@@ -170,10 +181,10 @@ fn look(machine: &Machine, sys: &System, part: &Part, args: &Schema) -> Result<L
         _ => path.clone(),
     };
     let bytes = sys.read(&absolute).map_err(|e| match e.is_absent() {
-        true => Stop::Failed(format!("Config file {path} does not exist")),
+        true => Stop::Missing(format!("Config file {path} does not exist")),
         false => Stop::Failed(e.to_string()),
     })?;
-    if bytes.trim_ascii().is_empty() {
+    if bytes.is_empty() {
         let word = part.sort.word();
         return Err(Stop::Said(format!("Empty '{word}' found at {path}. Nothing to validate.")));
     }
@@ -205,6 +216,7 @@ fn look(machine: &Machine, sys: &System, part: &Part, args: &Schema) -> Result<L
                     findings: vec![format_error(path, at, 1, message)],
                     remarks: Vec::new(),
                     text,
+                    is_told: false,
                 });
             }
         }
@@ -216,14 +228,14 @@ fn look(machine: &Machine, sys: &System, part: &Part, args: &Schema) -> Result<L
             let message = format!("File {path} is not valid YAML. {}", bad.message);
             let found = format_error(path, bad.at.line.max(1), bad.at.column.max(1), message);
             left_out.push(found);
-            return Ok(Look { findings: left_out, remarks: Vec::new(), text });
+            return Ok(Look { findings: left_out, remarks: Vec::new(), text, is_told: false });
         }
     };
     if parsed.root.as_map().is_none() {
         println!("Invalid {}", part.name);
         eprintln!("Error: {} {path} is not a YAML dict.\n", part.sort.word());
         let findings = vec![not_a_map(&parsed.root)];
-        return Ok(Look { findings, remarks: Vec::new(), text: String::new() });
+        return Ok(Look { findings, remarks: Vec::new(), text: String::new(), is_told: true });
     }
     let findings = match part.sort {
         Sort::CloudConfig => schema::cloud_config(&parsed.root, &modules::belongs),
@@ -250,7 +262,7 @@ fn look(machine: &Machine, sys: &System, part: &Part, args: &Schema) -> Result<L
     left_out.into_iter().for_each(|finding| all.push(finding));
     let mut findings: Vec<Finding> = all.iter().cloned().collect();
     findings.sort_by(|a, b| a.key.cmp(&b.key));
-    Ok(Look { text, findings, remarks })
+    Ok(Look { text, findings, remarks, is_told: false })
 }
 
 /// Marks the whole document as none; its message was printed.
@@ -290,20 +302,30 @@ fn rendered(machine: &Machine, path: &str, text: &str, args: &Schema) -> Result<
             if Machine::is_root() && machine.sys.exists(&whole) { whole } else { redacted }
         }
     };
-    let missing = |_| {
-        let text = format!("Cannot render jinja template vars. Instance data not yet present at {data}");
-        Stop::Failed(text)
-    };
-    let values = machine.json(&data).map_err(missing)?;
+    let (door, place) = machine.typed(&data);
+    let values = Machine::json_of(&door, &place).map_err(|e| {
+        Stop::Failed(match e.kind() {
+            _ if e.is_absent() => {
+                format!("Cannot render jinja template vars. Instance data not yet present at {data}")
+            }
+            Some(std::io::ErrorKind::PermissionDenied) => {
+                format!("Cannot render jinja template vars. No read permission on '{data}'. Try sudo")
+            }
+            _ => format!("Loading Jinja instance data failed: {e}"),
+        })
+    })?;
+    if values.as_map().is_none() {
+        return Err(Stop::Failed(format!("Loading Jinja instance data failed: {data}: expected a map")));
+    }
     match crate::query::rendered(text, &values) {
         Ok((rendered, unknown)) => {
             if !unknown.is_empty() {
-                let names = unknown.join(", ");
-                warning!(machine.sys, "{path}: the template asks for what is not known: {names}");
+                let names = unknown.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+                warning!(machine.sys, "Could not render jinja template variables in file '{path}': {names}");
             }
             Ok(rendered)
         }
-        Err(reason) => Err(Stop::Failed(format!("Failed to render templated user-data {path}: {reason}"))),
+        Err(reason) => Err(Stop::Failed(format!("Failed to render templated user-data. {path}, {reason}"))),
     }
 }
 
@@ -321,7 +343,7 @@ impl Look {
     }
 
     fn print(&self, part: &Part, args: &Schema, several: bool, indent: &str) {
-        if self.text.is_empty() {
+        if self.is_told {
             return;
         }
         for remark in &self.remarks {
@@ -356,7 +378,10 @@ impl Look {
     /// The text with marks behind its lines, and what they mean.
     fn print_annotated(&self, indent: &str) {
         let marked = |kind: char, findings: Vec<&Finding>| -> Vec<(u32, String, String)> {
-            let mark = |(i, f): (usize, &Finding)| (f.at.line, format!("{kind}{}", i + 1), f.message.clone());
+            let blank = if kind == 'D' { " " } else { "" };
+            let mark = |(i, f): (usize, &Finding)| {
+                (f.at.line, format!("{kind}{}", i + 1), format!("{blank}{}", f.message))
+            };
             let mut findings = findings;
             findings.sort_by_key(|f| (f.at.line, f.at.column));
             findings.into_iter().enumerate().map(mark).collect()

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use state::{STAGES, StageStatus, Status};
-use system::{Command, debug};
+use system::{Command, System, debug};
 
 use crate::arguments;
 use crate::machine::Machine;
@@ -54,7 +54,10 @@ pub struct Report {
 
 pub fn run(machine: &Machine, args: &arguments::Status) -> ExitCode {
     let mut report = Report::of(machine);
-    while args.wait && (report.is_running || report.state == State::NotStarted) {
+    let is_open = |report: &Report| report.is_running || report.state == State::NotStarted;
+    // It would never end: the stage waits for its script.
+    let stage = (args.wait && is_open(&report)).then(|| crate::ancestors::stage(&System::new("/"))).flatten();
+    while args.wait && stage.is_none() && is_open(&report) {
         if args.format == "tabular" {
             print!(".");
             let _ = std::io::Write::flush(&mut std::io::stdout());
@@ -67,6 +70,12 @@ pub fn run(machine: &Machine, args: &arguments::Status) -> ExitCode {
         // With the blank line that upstream has.
         "yaml" => println!("{}", report.yaml()),
         _ => print!("{}", report.tabular(args.long)),
+    }
+    if let Some(stage) = stage {
+        eprintln!(
+            "error: not waiting: this command was started by stage {stage}, which would wait for it in turn"
+        );
+        return ExitCode::FAILURE;
     }
     ExitCode::from(report.exit_code())
 }

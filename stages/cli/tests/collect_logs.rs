@@ -186,3 +186,31 @@ fn where_it_is_not_written() {
     assert_eq!(out.root.join("old").metadata().unwrap().permissions().mode() & 0o777, 0o600);
     assert!(unpack(&out, "old").len() > 10);
 }
+
+/// Who became root by sudo gets the archive; numbers that are none change nothing.
+#[test]
+fn the_archive_is_its_callers() {
+    use std::os::unix::fs::MetadataExt;
+    let (machine, out) = (machine(), Machine::new());
+    let own = (nix::unistd::geteuid().as_raw(), nix::unistd::getegid().as_raw());
+    for (user, group, owner) in [
+        (Some("1234"), Some("5678"), (1234, 5678)),
+        (Some("1234"), None, (0, 0)),
+        (Some("x"), Some("5"), (0, 0)),
+        (Some("-1"), Some("5"), (0, 0)),
+        (Some("4294967295"), Some("5"), (0, 0)),
+        (None, None, (0, 0)),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cloud-init"));
+        command.arg("--root").arg(&*machine.root).args(["collect-logs", "-t", "a.tgz"]);
+        command.env_remove("SUDO_UID").env_remove("SUDO_GID").current_dir(&out.root);
+        for (name, value) in [("SUDO_UID", user), ("SUDO_GID", group)] {
+            value.map(|value| command.env(name, value));
+        }
+        assert_eq!(finished(&mut command).0, 0);
+        // Nobody else may give files away.
+        let owner = if own.0 == 0 { owner } else { own };
+        let meta = out.root.join("a.tgz").metadata().unwrap();
+        assert_eq!(((meta.uid(), meta.gid()), meta.mode() & 0o7777), (owner, 0o600), "{user:?} {group:?}");
+    }
+}

@@ -402,7 +402,7 @@ fn devel_render() {
             &["/unknown"],
             0,
             "\nCI_MISSING_JINJA_VAR/nowhere\n",
-            "Could not render jinja template variables in file '/unknown': nowhere (line 3)",
+            "Could not render jinja template variables in file '/unknown': 'nowhere' (line 3)",
         ),
         (&["/bad"], 1, "", "Failed to render templated user-data file '/bad': template line 2: "),
         (&["/deep"], 1, "", "'a' has no value"),

@@ -116,8 +116,8 @@ fn schema_of_files() {
     assert_eq!(
         out,
         format!(
-            "Cloud config schema deprecations: ca-certs: deprecated since 22.3, use 'ca_certs' instead ({bad}:4:1), \
-             ca-certs.remove-defaults: deprecated since 22.3, use 'remove_defaults' instead ({bad}:4:12)\n\
+            "Cloud config schema deprecations: ca-certs:  Deprecated in version 22.3. Use **ca_certs** instead. ({bad}:4:1), \
+             ca-certs.remove-defaults:  Deprecated in version 22.3. Use **remove_defaults** instead. ({bad}:4:12)\n\
              Invalid user-data {bad}\n"
         )
     );
@@ -134,8 +134,8 @@ fn schema_of_files() {
         out,
         "#cloud-config\nruncmd: 3\t\t# E1\nfoo: 1\t\t# E2\nca-certs: {remove-defaults: true}\t\t# D1,D2\n\n\
          # Errors: -------------\n# E1: expected a list, found an integer\n# E2: unknown key\n\n\n\
-         # Deprecations: -------------\n# D1: deprecated since 22.3, use 'ca_certs' instead\n\
-         # D2: deprecated since 22.3, use 'remove_defaults' instead\n\n\n"
+         # Deprecations: -------------\n# D1:  Deprecated in version 22.3. Use **ca_certs** instead.\n\
+         # D2:  Deprecated in version 22.3. Use **remove_defaults** instead.\n\n\n"
     );
     assert_eq!(err, "Error: Invalid schema: user-data\n\n");
 

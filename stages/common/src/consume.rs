@@ -47,8 +47,11 @@ impl Stage {
                 let check = |config| modules::schema::cloud_config(config, &modules::belongs);
                 let checked: Vec<_> = consumed.configs.iter().filter(|c| !c.is_null()).map(check).collect();
                 let mut findings = consumed.findings;
-                checked.into_iter().for_each(|of_one| findings.extend(of_one));
                 self.report(&findings);
+                let mut found = Findings::default();
+                checked.into_iter().for_each(|of_one| found.extend(of_one));
+                self.report_schema(&found);
+                findings.extend(found);
                 (configs, known, told) = (consumed.configs, consumed.known, findings);
                 debug!(
                     self.sys,
@@ -93,7 +96,10 @@ impl Stage {
     fn write_combined(&mut self) {
         let mut all = self.settings.merged.clone();
         if let Some(map) = all.as_map_mut() {
-            map.insert("_doc", "The effective configuration: of the machine, the vendor and the user.");
+            map.insert(
+                "_doc",
+                "The effective configuration, merged from that of the machine, the vendor and the user.",
+            );
             map.insert("features", Node::from_json(&state::features()));
         }
         let system_info = all.get("system_info").map(Node::to_json).unwrap_or_default();

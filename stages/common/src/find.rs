@@ -21,12 +21,17 @@ impl Stage {
     /// Finds the instance as the local and the network stage do. `None`: no datasource, or not yet.
     pub fn find_instance(&mut self) -> Option<Found> {
         let cached = Instance::load(&self.sys, &self.layout);
-        debug!(self.sys, "start: {}/check-cache: attempting to read from cache", self.name.event());
+        debug!(
+            self.sys,
+            "start: {}/check-cache: attempting to read from cache [{}]",
+            self.name.event(),
+            if self.name == Name::Local { "check" } else { "trust" }
+        );
         let mut was_another = false;
         let kept = match cached {
             Cached::Instance(instance) => {
                 if self.may_trust(&instance) {
-                    return Some(self.cached(*instance));
+                    return Some(self.cached(*instance, "restored from cache with run check"));
                 }
                 match self.check(&instance) {
                     Same::Yes if self.is_wanted_anew(&instance) => {
@@ -37,12 +42,9 @@ impl Stage {
                         );
                         Some(Kept { instance: *instance, is_confirmed: true })
                     }
-                    Same::Yes => return Some(self.cached(*instance)),
+                    Same::Yes => return Some(self.cached(*instance, "restored from checked cache")),
                     Same::No(why) => {
-                        info!(
-                            self.sys,
-                            "the cached instance {} is not this machine's any more: {why}", instance.id
-                        );
+                        info!(self.sys, "cache invalid in datasource: {}: {why}", instance.description);
                         was_another = true;
                         None
                     }
@@ -84,10 +86,10 @@ impl Stage {
             .any(|event| self.event_is_on(instance, event))
     }
 
-    fn cached(&mut self, instance: Instance) -> Found {
+    fn cached(&mut self, instance: Instance, how: &str) -> Found {
         debug!(
             self.sys,
-            "finish: {}/check-cache: SUCCESS: restored from cache: {}",
+            "finish: {}/check-cache: SUCCESS: {how}: {}",
             self.name.event(),
             instance.description
         );
@@ -97,11 +99,15 @@ impl Stage {
     /// The cache counts without a check when the administrator says so, and in every stage after the one that
     /// confirmed it in this boot.
     fn may_trust(&self, instance: &Instance) -> bool {
-        let confirmed =
-            self.sys.read_text(self.layout.run(".instance-id")).is_ok_and(|id| id.trim() == instance.id);
+        let confirmed = self.is_of_this_boot(&instance.id);
         let manual = self.settings.get("manual_cache_clean").is_some_and(|n| !n.is_falsy())
             || self.sys.exists(self.layout.instance("manual-clean"));
         confirmed || manual
+    }
+
+    /// Whether a stage of this boot has settled on that instance.
+    fn is_of_this_boot(&self, id: &str) -> bool {
+        self.sys.read_text(self.layout.run(".instance-id")).is_ok_and(|known| known.trim() == id)
     }
 
     fn check(&self, instance: &Instance) -> Same {
@@ -150,7 +156,7 @@ impl Stage {
                     "confirmed; its metadata could not be read again, the cached ones are used",
                 );
             }
-            return Some(self.cached(instance));
+            return Some(self.cached(instance, "restored from checked cache"));
         }
         let can_come_later = outcome.later.iter().any(|n| n.eq_ignore_ascii_case(&instance.datasource));
         if self.name == Name::Local && can_come_later && !was_found_locally(&instance) {
@@ -203,13 +209,18 @@ impl Stage {
     /// The instance that an earlier stage confirmed, without its raw data; the config and final stages know no other way.
     pub fn cached_instance(&mut self) -> Option<Found> {
         let event = self.name.event();
-        debug!(self.sys, "start: {event}/check-cache: attempting to read from cache");
+        debug!(self.sys, "start: {event}/check-cache: attempting to read from cache [trust]");
         match Instance::load_without_data(&self.sys, &self.layout) {
             Cached::Instance(instance) => {
                 if instance.config.as_object().is_some_and(|c| !c.is_empty()) {
                     self.reload_settings(&instance, Vec::new());
                 }
-                Some(self.cached(*instance))
+                Some(self.cached(*instance, "restored from cache with run check"))
+            }
+            Cached::Python { id } if id.as_deref().is_some_and(|id| self.is_of_this_boot(id)) => {
+                // It was replaced while the machine ran: what somebody runs by hand is for that instance.
+                let instance = Instance::from_text_files(&self.sys, &self.layout)?;
+                Some(self.cached(instance, "restored from the files of Python's cloud-init"))
             }
             Cached::Python { .. } | Cached::Nothing => {
                 debug!(self.sys, "finish: {event}/check-cache: SUCCESS: no cache found");
@@ -223,6 +234,13 @@ impl Stage {
         let instance = &found.instance;
         self.set_datasource(&instance.description);
         self.sys.because("instance", "");
+        debug!(
+            self.sys,
+            "[{}] init will now be targeting instance id: {}. new={}",
+            self.mode_word(),
+            instance.id,
+            if found.is_new { "True" } else { "False" }
+        );
         if self.is_adopted(instance) {
             return;
         }
@@ -243,6 +261,12 @@ impl Stage {
         if let Err(e) = result {
             self.fail(format!("recording instance {}: {e}", instance.id));
         }
+        self.render_settings();
+    }
+
+    /// The stage in messages, by upstream's word for it.
+    pub fn mode_word(&self) -> &'static str {
+        if self.name == Name::Local { "local" } else { "net" }
     }
 
     /// The local stage did it already in this boot.

@@ -17,6 +17,7 @@ mod undecided;
 
 pub use args::{Args, Hotplug, Single};
 pub use find::Found;
+pub use prepare::cannot_apply;
 pub use stage::{Name, Stage, run, run_behind};
 pub use undecided::decide;
 

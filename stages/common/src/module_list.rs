@@ -3,7 +3,7 @@
 use config::Node;
 use modules::{Context, Entry, Ran, entries, module, run_list, run_one};
 use state::{Frequency, Instance};
-use system::{info, warning};
+use system::{debug, info, warning};
 
 use crate::{Single, Stage};
 
@@ -16,16 +16,18 @@ impl Stage {
             warning!(self.sys, "{section}: {message}");
         }
         if list.is_empty() {
-            self.sys.print(&format!("{section} lists no module: nothing to do"));
+            let text = format!("No '{mode}' modules to run under section '{section}'");
+            self.sys.print(&text);
+            debug!(self.sys, "{text}");
             return;
         }
         let event = self.name.event();
         let context = self.context(instance);
         let outcomes = run_list(&context, &list, event);
         let done = outcomes.iter().filter(|(_, ran)| *ran == Ran::Done).count();
-        info!(
+        debug!(
             self.sys,
-            "modules that ran: {done}, that failed: {}",
+            "Ran {done} modules with {} failures",
             outcomes.iter().filter(|(_, ran)| matches!(ran, Ran::Failed(_))).count()
         );
         for (_, ran) in outcomes {
@@ -43,7 +45,8 @@ impl Stage {
             None => None,
         };
         let Some(row) = module(&single.name) else {
-            return self.fail(format!("no module is named {}", single.name));
+            warning!(self.sys, "Did not run {}, does it exist?", single.name);
+            return self.count_error(format!("no module is named {}", single.name));
         };
         let args = single.args.iter().map(|a| Node::from(a.as_str())).collect();
         // Whoever types this was not there when the boot said what is wrong.
@@ -52,7 +55,7 @@ impl Stage {
         let outcome = run_one(&context, &Entry::single(row.name, frequency, args), row, "single");
         match outcome {
             Ran::Failed(message) => {
-                warning!(self.sys, "module {} failed", single.name);
+                warning!(self.sys, "Ran {} but it failed!", single.name);
                 self.count_error(message);
             }
             Ran::Before => info!(self.sys, "{} previously ran", single.name),

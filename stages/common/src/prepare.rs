@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use system::{error, warning};
+use system::{debug, error, warning};
 
 use crate::{Found, Stage};
 
@@ -42,6 +42,18 @@ impl Stage {
         }
     }
 
+    /// Logs how the stage goes on.
+    pub fn step(&self, text: &str) {
+        debug!(self.sys, "{text}");
+    }
+
+    /// No datasource has an instance for this machine. In upstream's words: people look for them.
+    pub fn no_instance(&mut self) {
+        warning!(self.sys, "No instance datasource found! Likely bad things to come!");
+        self.step("[net] Exiting without datasource");
+        self.no_datasource("No instance datasource found.");
+    }
+
     /// There is no instance to work for.
     pub fn no_datasource(&mut self, message: &str) {
         self.sys.print(message);
@@ -63,6 +75,11 @@ impl Stage {
             warning!(self.sys, "setting the hostname: {e}; the set_hostname module tries again");
         }
     }
+}
+
+/// What a stage of modules says without an instance, in upstream's words: people look for them.
+pub fn cannot_apply(mode: &str) -> String {
+    format!("Can not apply stage {mode}, no datasource found! Likely bad things to come!")
 }
 
 /// So many errors as an exit code; never 0 for some.

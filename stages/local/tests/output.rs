@@ -8,7 +8,7 @@ use common::Machine;
 
 const META_DATA: &str = "instance-id: i-1\ndsmode: local\n";
 const BEFORE: &str = "running 'init-local'";
-const AFTER: &str = "cloud_init_modules lists no module";
+const AFTER: &str = "No 'init' modules to run under section";
 
 /// What is in the files `/var/log/a` to `/var/log/c` after a boot with these values of `output:`.
 fn boot(image: &str, user: &str) -> [String; 3] {

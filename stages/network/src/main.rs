@@ -17,10 +17,11 @@ fn main() -> ExitCode {
         }
         let Some(mut found) = stage.find_instance() else {
             stage.apply_network(None);
-            return stage.no_datasource("no datasource in datasource_list has an instance for this machine");
+            return stage.no_instance();
         };
         if found.is_cached && !stage.stands_in() && found.instance.dsmode == "local" {
             stage.set_datasource(&found.instance.description);
+            stage.step(&format!("[net] Exiting. datasource {} in local mode", found.instance.description));
             return;
         }
         stage.adopt(&found);

@@ -18,8 +18,9 @@ use crate::{Findings, Kind, Mark, Node};
 
 const CLOUD_CFG: &str = "/etc/cloud/cloud.cfg";
 
-/// Renders the text of a file that begins as a template. An error is a reason for people.
-pub type Render<'a> = &'a dyn Fn(&str) -> Result<String, String>;
+/// Renders a file of the system configuration, given by its path and text, that begins as a template. `None`: it is to be
+/// read as it is. The function itself reports what is wrong.
+pub type Render<'a> = &'a dyn Fn(&str, &str) -> Option<String>;
 
 /// Where else than below /etc/cloud the layers come from.
 #[derive(Clone)]
@@ -35,8 +36,8 @@ pub struct Sources<'a> {
     pub environment_file: Option<String>,
     /// Those of `--file`, as given.
     pub files: Vec<String>,
-    /// For files that begin with `## template: jinja`. Without it they are read as they are, which works as long
-    /// as they use nothing of a template, as upstream does before it knows the instance.
+    /// For files of the system configuration that begin with `## template: jinja`. Before the instance is known they are
+    /// read as they are, as upstream does, which works where they are YAML all the same.
     pub render: Option<Render<'a>>,
 }
 
@@ -103,6 +104,8 @@ pub struct Settings {
     pub findings: Findings,
     /// Files that only root may read, skipped for another user.
     pub hidden: Vec<String>,
+    /// A file of the system configuration is a template: it may say something else once the instance is known.
+    pub has_templates: bool,
 }
 
 impl Settings {
@@ -121,6 +124,7 @@ impl Settings {
             layers: Vec::new(),
             findings: Findings::default(),
             hidden: Vec::new(),
+            has_templates: false,
         };
         load.add(Origin::BuiltIn, "built in", builtin::config());
         load.cloud_cfg();
@@ -143,8 +147,8 @@ impl Settings {
         for file in sources.files.iter().rev() {
             load.wanted_file(Origin::File, file);
         }
-        let Load { layers, findings, hidden, .. } = load;
-        Settings { findings, hidden, ..Settings::default() }.with(layers)
+        let Load { layers, findings, hidden, has_templates, .. } = load;
+        Settings { findings, hidden, has_templates, ..Settings::default() }.with(layers)
     }
 
     /// What other layers, from weak to strong, come to; what was remarked so far stays.
@@ -197,6 +201,7 @@ struct Load<'a> {
     layers: Vec<Layer>,
     findings: Findings,
     hidden: Vec<String>,
+    has_templates: bool,
 }
 
 impl Load<'_> {
@@ -269,19 +274,12 @@ impl Load<'_> {
 
     /// A source's text. What cannot be used of it is noted and left out; the other sources still count.
     fn text(&mut self, origin: Origin, name: &str, bytes: &[u8]) {
-        let rendered = match (self.render, std::str::from_utf8(bytes)) {
-            (Some(render), Ok(text)) if is_template(text) => match render(text) {
-                Ok(rendered) => Some(rendered),
-                Err(reason) => {
-                    self.wrong(
-                        name,
-                        format!("the template cannot be rendered and is read as it is: {reason}"),
-                    );
-                    None
-                }
-            },
-            _ => None,
-        };
+        let template =
+            std::str::from_utf8(bytes).ok().filter(|text| origin == Origin::System && is_template(text));
+        self.has_templates |= template.is_some();
+        let rendered = template.zip(self.render).and_then(|(text, render)| render(name, text));
+        // What a template says before it is rendered need not be YAML.
+        let may_be_odd = template.is_some() && self.render.is_some() && rendered.is_none();
         let bytes = rendered.as_ref().map_or(bytes, |text| text.as_bytes());
         let is_this = |known: &Known| known.path == name && known.text.as_bytes() == bytes;
         let parsed = match self.known.iter().position(is_this) {
@@ -298,6 +296,7 @@ impl Load<'_> {
                     self.findings.add(Kind::Wrong, &parsed.root.at, "", message);
                 }
             }
+            Err(_) if may_be_odd => {}
             Err(bad) => self.findings.add(Kind::Wrong, &bad.at, "", format!("file ignored: {}", bad.message)),
         }
     }
@@ -305,9 +304,9 @@ impl Load<'_> {
 
 fn is_template(text: &str) -> bool {
     let first = text.lines().next().unwrap_or_default();
-    first.trim_start().strip_prefix("##").map(str::trim).is_some_and(|rest| {
+    first.strip_prefix("##").map(str::trim).is_some_and(|rest| {
         let (word, kind) = rest.split_once(':').unwrap_or((rest, ""));
-        word.trim_end().eq_ignore_ascii_case("template") && kind.trim().eq_ignore_ascii_case("jinja")
+        word.eq_ignore_ascii_case("template") && kind.trim().eq_ignore_ascii_case("jinja")
     })
 }
 

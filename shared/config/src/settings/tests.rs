@@ -99,13 +99,20 @@ fn bad_files_are_noted_and_left_out() {
         ("/etc/other/35.cfg/x", "a directory"),
         ("/etc/other/40.cfg", "merge_how: sideways()\nc: 3\n"),
         ("/etc/other/50.cfg", "## template: jinja\nd: {{ x }}\n"),
+        ("/etc/other/60.cfg", "## template: jinja\n{% if y %}\n"),
+        ("/run/cloud-init/cloud.cfg", "## template: jinja\ne: '{{ x }}'\n"),
     ]);
-    let render = |text: &str| Ok(text.replace("{{ x }}", "4"));
+    let render = |path: &str, text: &str| {
+        assert!(path.starts_with("/etc/other/"), "{path}");
+        text.contains("{{ x }}").then(|| text.replace("{{ x }}", "4"))
+    };
     let settings = Settings::load(&machine.sys, &Sources { render: Some(&render), ..quiet() });
     for (key, value) in [("a", 1), ("b", 2), ("c", 3), ("d", 4)] {
         assert_eq!(settings.get(key).unwrap().as_int(), Some(value), "{key}");
     }
     assert!(settings.get("merge_how").is_none());
+    assert_eq!(settings.get("e").unwrap().as_str(), Some("{{ x }}"));
+    assert!(settings.has_templates && !Settings::load(&Machine::new(&[]).sys, &quiet()).has_templates);
     let said = said(&settings);
     assert_eq!(said.len(), 4, "{said:#?}");
     assert!(said[0].starts_with("/etc/other/00.cfg:2:1: file ignored: "), "{}", said[0]);

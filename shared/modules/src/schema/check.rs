@@ -135,7 +135,7 @@ impl Check<'_> {
             trial.content(kind, node);
             let bad = trial.found.iter().filter(|f| f.kind != Kind::Deprecated).count();
             if let Some(old) = kind.old.filter(|_| bad == 0) {
-                trial.note(Kind::Deprecated, &node.at, format!("this form is {}", old.text(false)));
+                trial.note(Kind::Deprecated, &node.at, old.text(false));
             }
             // What is not bad, and then what is not deprecated, is taken.
             let score = match bad {
@@ -292,15 +292,15 @@ impl Check<'_> {
 }
 
 impl Old {
-    /// "deprecated since 22.2, use 'b' instead".
-    pub fn text(self, quoted: bool) -> String {
-        match (self.instead, quoted) {
-            ("", _) => format!("deprecated since {}", self.since),
-            (instead, true) => format!("deprecated since {}, use '{instead}' instead", self.since),
+    /// Returns "Deprecated in version 22.2. Use **b** instead.": upstream's form, which scripts look for.
+    pub fn text(self, is_key: bool) -> String {
+        match (self.instead, is_key) {
+            ("", _) => format!("Deprecated in version {}.", self.since),
             (instead, false) if instead.contains("belongs") => {
-                format!("deprecated since {}: {instead}", self.since)
+                format!("Deprecated in version {}: {instead}", self.since)
             }
-            (instead, false) => format!("deprecated since {}, use {instead} instead", self.since),
+            (instead, true) => format!("Deprecated in version {}. Use **{instead}** instead.", self.since),
+            (instead, false) => format!("Deprecated in version {}. Use {instead} instead.", self.since),
         }
     }
 }

@@ -30,18 +30,15 @@ fn findings() {
         (
             "ca-certs: {remove-defaults: true}",
             &[
-                "t:1:1: ca-certs: deprecated since 22.3, use 'ca_certs' instead",
-                "t:1:12: ca-certs.remove-defaults: deprecated since 22.3, use 'remove_defaults' instead",
+                "t:1:1: ca-certs: Deprecated in version 22.3. Use **ca_certs** instead.",
+                "t:1:12: ca-certs.remove-defaults: Deprecated in version 22.3. Use **remove_defaults** instead.",
             ],
         ),
         (
             "growpart: {mode: of}",
             &["t:1:18: growpart.mode: expected 'auto', 'growpart', 'gpart' or 'off'; did you mean 'off'?"],
         ),
-        (
-            "growpart: {mode: false}",
-            &["t:1:18: growpart.mode: this form is deprecated since 22.3, use off instead"],
-        ),
+        ("growpart: {mode: false}", &["t:1:18: growpart.mode: Deprecated in version 22.3. Use off instead."]),
         ("phone_home: {tries: 3}", &["t:1:13: phone_home.url: required, but missing"]),
         ("datasource: {}", &["t:1:1: datasource: not a key of cloud-config; it belongs into /etc/cloud"]),
         (

@@ -96,31 +96,83 @@ pub fn unknown_subcommand(words: &[&str]) -> Option<String> {
     Some(format!("argument subcommand: invalid choice: '{word}' (choose from {list})"))
 }
 
-/// argh's complaint in one line, in argparse's words where they are the same complaint.
-pub fn usage_message(output: &str) -> String {
+/// argh's complaint in one line, in argparse's words where they are the same complaint. `help` is that of the command
+/// which the words are for.
+pub fn usage_message(output: &str, words: &[&str], help: &str) -> String {
     let line = output.lines().map(str::trim).find(|l| !l.is_empty()).unwrap_or("bad arguments");
-    if let Some(word) = line.strip_prefix("Unrecognized argument: ") {
+    if let Some(word) = unrecognized(output) {
         return format!("unrecognized arguments: {word}");
     }
+    let name = |option: &str| full_name(option, words, help);
+    if let Some(option) =
+        line.strip_prefix("No value provided for option '").and_then(|l| l.split('\'').next())
+    {
+        let wanted = if option.ends_with("-configs") { "at least one argument" } else { "one argument" };
+        return format!("argument {}: expected {wanted}", name(option));
+    }
+    let below = if words.contains(&"hotplug-hook") { "hotplug_action" } else { "subcommand" };
     if line.starts_with("One of the following subcommands must be present") {
-        return "the following arguments are required: subcommand".into();
+        return format!("the following arguments are required: {below}");
+    }
+    let listed = output.lines().skip(1).map(str::trim).filter(|l| !l.is_empty());
+    if line.starts_with("Required positional arguments not provided") {
+        return format!("the following arguments are required: {}", listed.collect::<Vec<_>>().join(", "));
     }
     if line == "Required options not provided:" {
-        let names: Vec<&str> = output.lines().skip(1).map(str::trim).filter(|l| l.starts_with('-')).collect();
-        let argparses = |n: &&str| {
-            match *n {
-                "--name" => "--name/-n",
-                "--network-data" => "-p/--network-data",
-                "--kind" => "-k/--kind",
-                "--directory" => "-d/--directory",
-                "--distro" => "-D/--distro",
-                "--output-kind" => "-O/--output-kind",
-                other => other,
-            }
-            .to_string()
-        };
-        let names: Vec<String> = names.iter().map(argparses).collect();
+        let mut names: Vec<String> = listed.filter(|l| l.starts_with('-')).map(name).collect();
+        // argh tells one kind of what is missing, argparse all.
+        if below == "hotplug_action" && !["query", "handle", "enable"].iter().any(|w| words.contains(w)) {
+            names.push(below.to_string());
+        }
         return format!("the following arguments are required: {}", names.join(", "));
     }
     line.trim_end_matches(':').to_string()
+}
+
+/// The word that argh did not know.
+pub fn unrecognized(output: &str) -> Option<&str> {
+    output.lines().find_map(|line| line.trim().strip_prefix("Unrecognized argument: "))
+}
+
+/// The long options of a command's help, each with its letter.
+fn options(help: &str) -> impl Iterator<Item = (Option<&str>, &str)> {
+    help.lines().filter_map(|line| {
+        let line = line.trim_start();
+        let (letter, rest) = match line.split_once(", ") {
+            Some((letter, rest)) if letter.len() == 2 && letter.starts_with('-') => (Some(letter), rest),
+            _ => (None, line),
+        };
+        let long = rest.split_whitespace().next().filter(|word| word.starts_with("--"))?;
+        Some((letter, long))
+    })
+}
+
+/// An option by all its names, in the order in which argparse has them.
+fn full_name(option: &str, words: &[&str], help: &str) -> String {
+    let found = options(help).find(|(letter, long)| *letter == Some(option) || *long == option);
+    // The stages' own commands declare the long name first.
+    let long_first = words.iter().find(|w| !w.starts_with('-')).is_some_and(|w| STAGES.contains(w));
+    match found {
+        Some((Some(letter), long)) if long_first => format!("{long}/{letter}"),
+        Some((Some(letter), long)) => format!("{letter}/{long}"),
+        Some((None, long)) => long.to_string(),
+        None => option.to_string(),
+    }
+}
+
+const STAGES: [&str; 3] = ["init", "modules", "single"];
+
+/// What an abbreviated long option stands for, as argparse has it: the only one that begins so. An error names those
+/// that it could be.
+pub fn completed(word: &str, help: &str) -> Result<Option<String>, String> {
+    if !word.starts_with("--") || word.len() < 3 {
+        return Ok(None);
+    }
+    let found: Vec<&str> =
+        options(help).map(|(_, long)| long).filter(|long| long.starts_with(word)).collect();
+    match found[..] {
+        [] => Ok(None),
+        [one] => Ok(Some(one.to_string())),
+        _ => Err(format!("ambiguous option: {word} could match {}", found.join(", "))),
+    }
 }

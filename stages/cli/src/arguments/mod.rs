@@ -7,7 +7,7 @@ mod spelling;
 use argh::{EarlyExit, FromArgs};
 
 pub use commands::*;
-use complaint::{bad_choice, unknown_subcommand, usage_message};
+use complaint::{bad_choice, completed, unknown_subcommand, unrecognized, usage_message};
 use spelling::{normalise, take_root};
 
 /// What the words ask for.
@@ -43,23 +43,46 @@ pub fn parse(called: &str, words: Vec<String>) -> Parsed {
     if is_id {
         words.insert(0, "cloud-id".into());
     }
-    let words = normalise(words);
-    let texts: Vec<&str> = words.iter().map(String::as_str).collect();
-    let parsed = match CloudInit::from_args(name, &texts) {
-        Ok(parsed) => parsed,
-        Err(EarlyExit { output, status: Ok(()) }) => return Parsed::Print(output),
-        Err(EarlyExit { output, .. }) => {
-            let message = unknown_subcommand(&texts).unwrap_or_else(|| usage_message(&output));
-            return Parsed::Usage(message, help(name, &texts));
+    let mut words = normalise(words);
+    let parsed = loop {
+        let texts: Vec<&str> = words.iter().map(String::as_str).collect();
+        let (output, is_help) = match CloudInit::from_args(name, &texts) {
+            Ok(parsed) => break parsed,
+            Err(EarlyExit { output, status }) => (output, status.is_ok()),
+        };
+        if is_help {
+            return Parsed::Print(output);
         }
+        let shown = help(name, &texts);
+        // `--form json`, which argh does not know.
+        let abbreviated = unrecognized(&output).map(|word| {
+            // Before the subcommand stand the options of all.
+            let is_first = texts.iter().find(|w| !w.starts_with('-') || **w == word) == Some(&word);
+            let listed = if is_first { help(name, &[]) } else { shown.clone() };
+            (word, completed(word, &listed))
+        });
+        let message = match abbreviated {
+            Some((word, Ok(Some(whole)))) => {
+                let place = words.iter().position(|w| w == word);
+                match place {
+                    Some(place) => words[place] = whole,
+                    None => return Parsed::Usage(usage_message(&output, &texts, &shown), shown),
+                }
+                continue;
+            }
+            Some((_, Err(message))) => message,
+            _ => unknown_subcommand(&texts).unwrap_or_else(|| usage_message(&output, &texts, &shown)),
+        };
+        return Parsed::Usage(message, shown);
     };
+    let texts: Vec<&str> = words.iter().map(String::as_str).collect();
     if parsed.all_stages {
         let units = "each stage has a unit of its own here: cloud-init-local, cloud-init-network, cloud-config and \
                      cloud-final; nothing is left for a unit that runs all of them";
         return Parsed::Usage(format!("argument --all-stages: {units}"), help(name, &[]));
     }
     if parsed.version {
-        return Parsed::Print(format!("{called} {}", env!("CARGO_PKG_VERSION")));
+        return Parsed::Print(format!("{} {}", program_path(called), env!("CARGO_PKG_VERSION")));
     }
     let Some(command) = parsed.command else {
         return Parsed::Usage("a subcommand is required".into(), help(name, &[]));
@@ -68,6 +91,15 @@ pub fn parse(called: &str, words: Vec<String>) -> Parsed {
         return Parsed::Usage(message, help(name, &texts));
     }
     Parsed::Run { top: Top { root, debug: parsed.debug, force: parsed.force }, command }
+}
+
+/// The path of the program that was called by this name: a script sees its own path, and so do its readers.
+pub fn program_path(called: &str) -> String {
+    let found = || {
+        let path = std::env::var("PATH").ok()?;
+        path.split(':').map(|dir| format!("{dir}/{called}")).find(|path| std::path::Path::new(path).is_file())
+    };
+    if called.contains('/') { called.to_string() } else { found().unwrap_or_else(|| called.to_string()) }
 }
 
 /// The directory of `--root` as every program of ours sees it, whatever its working directory: absolute, without
@@ -121,6 +153,26 @@ mod tests {
         assert!(message("modules -m x").starts_with("argument --mode/-m: invalid choice: 'x'"));
         assert!(message("single").starts_with("the following arguments are required: "));
         assert_eq!(message("status --wait --long"), "no error");
+        for (words, said) in [
+            ("status --form json --lon", "no error"),
+            ("status --form=json", "no error"),
+            ("clean --log --machine", "no error"),
+            ("--deb status", "no error"),
+            ("query --list", "no error"),
+            ("schema --s", "ambiguous option: --s could match --schema-type, --system"),
+            ("status --format", "argument --format: expected one argument"),
+            ("query -f", "argument -f/--format: expected one argument"),
+            ("schema -c", "argument -c/--config-file: expected one argument"),
+            ("modules -m", "argument --mode/-m: expected one argument"),
+            ("init --file", "argument --file/-f: expected one argument"),
+            ("clean -c", "argument -c/--configs: expected at least one argument"),
+            ("devel render", "the following arguments are required: user_data"),
+            ("devel hotplug-hook", "the following arguments are required: -s/--subsystem, hotplug_action"),
+            ("devel hotplug-hook -s net", "the following arguments are required: hotplug_action"),
+            ("devel hotplug-hook query", "the following arguments are required: -s/--subsystem"),
+        ] {
+            assert_eq!(message(words), said, "{words}");
+        }
         assert_eq!(message("analyze show -f%I%d --infile=- -ox"), "no error");
         assert_eq!(message("collect-logs -vvr -t x"), "no error");
         assert_eq!(message("analyze"), "the following arguments are required: subcommand");

@@ -118,11 +118,21 @@ fn collect(machine: &Machine, args: &CollectLogs, path: &str) -> Result<()> {
     // replaced, not followed.
     let chance: String = host.random_bytes(8)?.iter().map(|b| format!("{b:02x}")).collect();
     let unnamed = format!("{directory}/.{USUAL_FILE}.{chance}");
-    let written = host.write(&unnamed, bytes, Write::secret()).and_then(|_| host.rename(&unnamed, path));
+    let how = Write::secret().owner(caller(|name| std::env::var(name).ok()));
+    let written = host.write(&unnamed, bytes, how).and_then(|_| host.rename(&unnamed, path));
     if written.is_err() {
         let _ = host.remove(&unnamed);
     }
     written
+}
+
+/// Whom the archive belongs to: who became root by sudo(8), who could not read it else.
+fn caller(variable: impl Fn(&str) -> Option<String>) -> (Option<u32>, Option<u32>) {
+    let id = |name: &str| variable(name)?.parse::<u32>().ok().filter(|id| *id != u32::MAX);
+    match (Machine::is_root(), id("SUDO_UID"), id("SUDO_GID")) {
+        (true, Some(user), Some(group)) => (Some(user), Some(group)),
+        _ => (None, None),
+    }
 }
 
 struct Collector<'a> {
@@ -160,7 +170,8 @@ impl<'a> Collector<'a> {
 
     /// What programs say; why they don't is as good to know.
     fn programs(&mut self) {
-        let called = std::env::args().next().unwrap_or_default();
+        let called = std::env::args_os().next().unwrap_or_default().to_string_lossy().into_owned();
+        let called = crate::arguments::program_path(&called);
         self.text("version", &format!("{called} {}\n", env!("CARGO_PKG_VERSION")));
         for (file, argv, is_sensitive) in PROGRAMS {
             if is_sensitive && self.redact {

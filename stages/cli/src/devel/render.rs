@@ -21,9 +21,10 @@ pub fn run(machine: &Machine, args: &Render) -> ExitCode {
 }
 
 fn rendered(machine: &Machine, args: &Render) -> Result<String, String> {
-    let (sys, data) = machine.typed(&args.instance_data.clone().unwrap_or_else(|| usual_data(machine)));
+    let typed = args.instance_data.clone().unwrap_or_else(|| usual_data(machine));
+    let (sys, data) = machine.typed(&typed);
     if !sys.exists(&data) {
-        return Err(format!("Missing instance-data.json file: {data}"));
+        return Err(format!("Missing instance-data.json file: {typed}"));
     }
     let (door, file) = machine.typed(&args.user_data);
     if !door.exists(&file) {

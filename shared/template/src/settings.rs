@@ -1,0 +1,95 @@
+//! Files of the system configuration (/etc/cloud/cloud.cfg and its parts) that are Jinja templates: rendered with the
+//! instance's data, as far as these are there.
+
+use config::Node;
+use system::{Level, System, debug};
+
+use crate::{Kind, kind, render, variables};
+
+/// Renders such a file with the instance data in `data`, for [`config::settings::Sources::render`]. `None` where it is to
+/// be read as it is: there are no instance data yet, they are not for this user, or something is wrong, which is logged.
+pub fn render_settings(sys: &System, data: &str, path: &str, text: &str) -> Option<String> {
+    if kind(text) != Some(Kind::Jinja) {
+        return None;
+    }
+    let values = match sys.read(data) {
+        Ok(bytes) => serde_json::from_slice::<serde_json::Value>(&bytes).map_err(|e| e.to_string()),
+        Err(e) if e.is_absent() || e.kind() == Some(std::io::ErrorKind::PermissionDenied) => {
+            debug!(sys, "{path} is a template and is read as it is: {e}");
+            return None;
+        }
+        Err(e) => Err(e.to_string()),
+    };
+    let values = match values {
+        Ok(values) => Node::from_json(&values),
+        Err(e) => {
+            warn_once(sys, format!("Could not apply Jinja template '{data}' to '{path}': {e}"));
+            return None;
+        }
+    };
+    match render(text, &variables(&values)) {
+        Ok(rendered) => {
+            if let Some(names) = rendered.unknown() {
+                warn_once(
+                    sys,
+                    format!("Could not render jinja template variables in file '{path}': {names}"),
+                );
+            }
+            debug!(sys, "Applied instance data in '{data}' to configuration loaded from '{path}'");
+            Some(rendered.text)
+        }
+        Err(e) => {
+            warn_once(sys, format!("Failed to render templated yaml config file '{path}'. {e}"));
+            None
+        }
+    }
+}
+
+/// A stage reads its configuration several times.
+fn warn_once(sys: &System, text: String) {
+    if !sys.log().noticed().iter().any(|(_, told)| *told == text) {
+        sys.log().record(Level::Warning, file!(), format_args!("{text}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use scratch::Scratch;
+    use system::Write;
+
+    #[test]
+    fn as_far_as_instance_data_are_there() {
+        let top = Scratch::new();
+        let sys = System::new(&top);
+        let of = |text: &str| render_settings(&sys, "/run/data", "/etc/a.cfg", text);
+        let template = "## template: jinja\na: {{ v1.region }}\n";
+        assert_eq!(of(template), None);
+        assert!(sys.log().noticed().is_empty());
+        let put = |text: &str| sys.write("/run/data", text, Write::secret()).map(drop).unwrap();
+        put(r#"{"v1": {"region": "north"}}"#);
+        for (text, wanted) in [
+            (template, Some("a: north\n")),
+            ("##template: JINJA\nb: {{ region }}", Some("b: north")),
+            ("## template: jinja\nc: {{ nope }}\n", Some("c: CI_MISSING_JINJA_VAR/nope\n")),
+            ("## template: jinja\nd: {% if %}\n", None),
+            ("a: {{ v1.region }}\n", None),
+            ("## template: mako\n", None),
+        ] {
+            assert_eq!(of(text).as_deref(), wanted, "{text}");
+            of(text);
+        }
+        put("{");
+        assert_eq!(of(template), None);
+        let told: Vec<String> = sys.log().noticed().into_iter().map(|(_, text)| text).collect();
+        assert_eq!(told.len(), 3, "{told:?}");
+        assert_eq!(
+            told[0],
+            "Could not render jinja template variables in file '/etc/a.cfg': 'nope' (line 2)"
+        );
+        assert!(
+            told[1].starts_with("Failed to render templated yaml config file '/etc/a.cfg'. template line 2")
+        );
+        assert!(told[2].starts_with("Could not apply Jinja template '/run/data' to '/etc/a.cfg': "));
+    }
+}

@@ -1,0 +1,130 @@
+//! Whether a stage of the boot waits for this process: a user's script that runs `cloud-init status --wait` would wait for
+//! the stage that runs it.
+
+use system::System;
+
+/// Programs of the stages, the names that people have for them, and their units.
+const STAGES: [(&str, &str, &str); 4] = [
+    ("cloud-init-local", "init-local", "cloud-init-local.service"),
+    ("cloud-init-network", "init", "cloud-init-network.service"),
+    ("cloud-init-config", "modules-config", "cloud-config.service"),
+    ("cloud-init-final", "modules-final", "cloud-final.service"),
+];
+
+/// The kernel cuts the names of processes.
+const LONGEST_NAME: usize = 15;
+
+/// More ancestors than this no process has.
+const MOST: usize = 1000;
+
+/// What /proc shows of a process.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Process {
+    parent: u32,
+    name: String,
+    arguments: Vec<String>,
+}
+
+/// The stage that this process descends from. A process that was left to init is not waited for by any. Where /proc does
+/// not show the ancestors (its option hidepid), the unit that the process belongs to decides.
+pub fn stage(sys: &System) -> Option<&'static str> {
+    let read = |file: &str| sys.read_at_most(file, 1 << 16).ok();
+    let process = |pid: u32| {
+        let (name, parent) = parse_stat(&read(&format!("/proc/{pid}/stat"))?)?;
+        let arguments = read(&format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let arguments =
+            arguments.split(|b| *b == 0).map(|a| String::from_utf8_lossy(a).into_owned()).collect();
+        Some(Process { parent, name, arguments })
+    };
+    match ancestor(std::process::id(), process) {
+        Ok(found) => found,
+        Err(()) => of_unit(&String::from_utf8_lossy(&read("/proc/self/cgroup")?)),
+    }
+}
+
+/// Walks up from a process. An error: an ancestor is not shown.
+fn ancestor(from: u32, process: impl Fn(u32) -> Option<Process>) -> Result<Option<&'static str>, ()> {
+    let mut pid = from;
+    for _ in 0..MOST {
+        let found = process(pid).ok_or(())?;
+        if let Some(stage) = stage_of(&found) {
+            return Ok(Some(stage));
+        }
+        if found.parent <= 1 {
+            return Ok(None);
+        }
+        pid = found.parent;
+    }
+    Ok(None)
+}
+
+/// The stage of the boot that a process is. `single` and `modules --mode init` by hand are none.
+fn stage_of(process: &Process) -> Option<&'static str> {
+    let by_hand = process.arguments.iter().any(|a| a.starts_with("--single") || a.starts_with("--mode"));
+    let is = |program: &str| process.name == program[..program.len().min(LONGEST_NAME)];
+    STAGES.iter().find(|(program, ..)| is(program) && !by_hand).map(|(_, stage, _)| *stage)
+}
+
+/// The name and the parent in /proc/PID/stat, where the name may hold blanks and brackets (proc_pid_stat(5)).
+fn parse_stat(stat: &[u8]) -> Option<(String, u32)> {
+    let text = String::from_utf8_lossy(stat);
+    let (begin, rest) = text.rsplit_once(") ")?;
+    let (_, name) = begin.split_once(" (")?;
+    Some((name.to_string(), rest.split(' ').nth(1)?.parse().ok()?))
+}
+
+/// The stage whose unit a process belongs to, by /proc/PID/cgroup.
+fn of_unit(cgroups: &str) -> Option<&'static str> {
+    let mut words = cgroups.split(['/', '\n']);
+    words.find_map(|word| STAGES.iter().find(|(.., unit)| *unit == word).map(|(_, stage, _)| *stage))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stages_above() {
+        let of = |processes: &[(u32, u32, &str, &str)], from| {
+            ancestor(from, |pid| {
+                let (_, parent, name, arguments) = processes.iter().find(|(p, ..)| *p == pid)?;
+                let arguments = arguments.split(' ').map(String::from).collect();
+                Some(Process { parent: *parent, name: (*name).into(), arguments })
+            })
+        };
+        let shell = (30, 20, "sh", "sh /var/lib/cloud/instance/scripts/runcmd");
+        let own = (40, 30, "cloud-init", "cloud-init status --wait");
+        for (stage, wanted) in [
+            (
+                (20, 1, "cloud-init-fina", "/usr/lib/cloud-init/cloud-init-final --root /"),
+                Some("modules-final"),
+            ),
+            ((20, 10, "cloud-init-netw", "cloud-init-network"), Some("init")),
+            ((20, 1, "cloud-init-conf", "cloud-init-config --root / --single runcmd"), None),
+            ((20, 1, "cloud-init-conf", "cloud-init-config --mode init"), None),
+            ((20, 1, "cloud-init-foo", "x"), None),
+        ] {
+            assert_eq!(of(&[stage, shell, own, (10, 1, "sshd", "")], 40), Ok(wanted), "{stage:?}");
+        }
+        // Left to init; hidden by the mount; a ring, which there is not.
+        assert_eq!(of(&[(40, 1, "cloud-init", "")], 40), Ok(None));
+        assert_eq!(of(&[own], 40), Err(()));
+        assert_eq!(of(&[(40, 41, "a", ""), (41, 40, "b", "")], 40), Ok(None));
+    }
+
+    #[test]
+    fn texts_of_proc() {
+        assert_eq!(parse_stat(b"7 (a (b) c) S 3 7 7"), Some(("a (b) c".into(), 3)));
+        for text in ["", "7 (a S 3", "7 (a) S", "7 (a) S x 7"] {
+            assert_eq!(parse_stat(text.as_bytes()), None, "{text}");
+        }
+        for (text, stage) in [
+            ("0::/system.slice/cloud-final.service\n", Some("modules-final")),
+            ("12:pids:/\n1:name=systemd:/system.slice/cloud-init-local.service\n0::/", Some("init-local")),
+            ("0::/user.slice/session-1.scope", None),
+            ("0::/x-cloud-final.service", None),
+        ] {
+            assert_eq!(of_unit(text), stage, "{text}");
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! The lines that firstlight(7) promises to scripts: each is in the log, the output or the status of a boot here.
+
+use tests::{Sandbox, here};
+
+const USER_DATA: &str = "#cloud-config
+hostname: kiln
+no_such_key: 1
+apt_update: false
+users: [{name: rosa, lock-passwd: true}]
+bootcmd: [\"echo here\"]
+runcmd: [\"true\"]
+";
+
+/// A row of the page: where it is found, and its parts between `*`.
+fn rows() -> Vec<(String, Vec<String>)> {
+    let page = here().join("../packaging/man/firstlight.7");
+    let page = std::fs::read_to_string(page).expect("the manual page");
+    let (_, table) = page
+        .split_once(".\\\" lines for scripts, compared in tests/tests/log_lines.rs\n")
+        .expect("its table");
+    let (table, _) = table.split_once("\n.fi").expect("the table's end");
+    let rows = table.lines().filter(|line| !line.starts_with('.')).map(|line| {
+        let line = line.replace("\\-", "-").replace("\\(aq", "'").replace("\\&", "");
+        let (place, text) = line.split_once(": ").expect("a place");
+        (place.to_string(), text.split('*').map(String::from).collect())
+    });
+    rows.collect()
+}
+
+fn is_in(text: &str, parts: &[String]) -> bool {
+    text.lines().any(|line| {
+        let mut rest = line;
+        parts.iter().all(|part| match rest.find(part.as_str()) {
+            Some(at) => {
+                rest = &rest[at + part.len()..];
+                true
+            }
+            None => false,
+        })
+    })
+}
+
+#[test]
+fn as_the_page_says() {
+    let sandbox = Sandbox::with_user_data("log-lines", USER_DATA);
+    let first = sandbox.boot();
+    let mut log = sandbox.log();
+    let output = sandbox.file("/var/log/cloud-init-output.log").unwrap_or_default() + &first.output;
+    let status = sandbox.status();
+    // The second boot finds everything done.
+    sandbox.boot();
+    log += &sandbox.log();
+    // And a machine on which nothing is found.
+    let lost = Sandbox::new("log-lines-lost");
+    std::fs::remove_dir_all(lost.path("/var/lib/cloud/seed/nocloud")).expect("its seed");
+    tests::write(
+        &lost.path("/etc/cloud/cloud.cfg.d/90_sandbox.cfg"),
+        "datasource_list: [NoCloud, GCE]\ndatasource: {NoCloud: {seedfrom: 'ftp://192.0.2.1/'}}\n",
+    );
+    lost.run(&["local", "network", "config", "final"]);
+    // One that only the last resort sets up.
+    let last = Sandbox::new("log-lines-none");
+    std::fs::remove_dir_all(last.path("/var/lib/cloud/seed/nocloud")).expect("its seed");
+    last.run(&["local", "network", "config", "final"]);
+    log = [log, lost.log(), last.log()].join("\n");
+    let status = [status, lost.status(), last.status()].join("\n");
+    let rows = rows();
+    assert!(rows.len() > 30, "{}", rows.len());
+    for (place, parts) in &rows {
+        let text = match place.as_str() {
+            "log" => &log,
+            "output" => &output,
+            "status" => &status,
+            other => tests::fail(&format!("no place is named {other}")),
+        };
+        assert!(is_in(text, parts), "{place}: {}\n{text}", parts.join("*"));
+    }
+}
+
+/// The sentences are the only ones: scripts count them.
+#[test]
+fn recoverable_errors_are_upstreams() {
+    let sandbox = Sandbox::with_user_data("log-lines-count", USER_DATA);
+    sandbox.boot();
+    let status = sandbox
+        .file("/run/cloud-init/status.json")
+        .or_else(|| sandbox.file("/var/lib/cloud/data/status.json"));
+    let status: serde_json::Value = serde_json::from_str(&status.unwrap_or_default()).expect("status.json");
+    assert_eq!(
+        status["v1"]["init"]["recoverable_errors"],
+        serde_json::json!({
+            "DEPRECATED": ["Deprecated cloud-config provided: apt_update:  Deprecated in version 22.2. Use \
+                            **package_update** instead., users.0.lock-passwd:  Deprecated in version 22.3. Use \
+                            **lock_passwd** instead."],
+            "WARNING": ["cloud-config failed schema validation! You may run 'sudo cloud-init schema --system' to check \
+                         the details."],
+        })
+    );
+}
+
+/// A template of the image is rendered once the instance is known, in every stage and for every command.
+#[test]
+fn templates_in_the_system_configuration() {
+    let sandbox = Sandbox::new("templates");
+    let put = |name: &str, text: &str| tests::write(&sandbox.path("/etc/cloud/cloud.cfg.d").join(name), text);
+    put(
+        "50-name.cfg",
+        "## template: jinja\nfqdn: {{ v1.instance_id }}.example\nhostname: '{{ v1.platform }}'\n",
+    );
+    put(
+        "51-if.cfg",
+        "## template: jinja\n{% if v1.platform == 'nocloud' %}\nruncmd: [\"echo {{ v1.platform }} > /ran\"]\n{% endif %}\n",
+    );
+    put("52-bad.cfg", "## template: jinja\n{% if %}\n");
+    put("53-unknown.cfg", "## template: jinja\n_x: {{ bad }}\n");
+    put("54-plain.cfg", "_y: '{{ v1.platform }}'\n");
+    sandbox.seed("user-data", "#cloud-config\nusers: []\n");
+    sandbox.boot();
+    assert_eq!(sandbox.file("/ran").as_deref(), Some("nocloud\n"), "{}", sandbox.log());
+    assert_eq!(sandbox.file("/etc/hostname").as_deref().map(str::trim), Some("nocloud"), "{}", sandbox.log());
+    let combined = sandbox.file("/run/cloud-init/combined-cloud-config.json").unwrap_or_default();
+    assert!(combined.contains("\"_y\": \"{{ v1.platform }}\""), "{combined}");
+    assert!(combined.contains("\"_x\": \"CI_MISSING_JINJA_VAR/bad\""), "{combined}");
+    let complaints = sandbox.complaints().join("\n");
+    for told in [
+        "Could not render jinja template variables in file '/etc/cloud/cloud.cfg.d/53-unknown.cfg': 'bad'",
+        "Failed to render templated yaml config file '/etc/cloud/cloud.cfg.d/52-bad.cfg'. ",
+    ] {
+        assert!(complaints.contains(told), "{complaints}");
+    }
+    assert!(!complaints.contains("51-if.cfg"), "{complaints}");
+}
+
+/// A script of the boot that waits for the boot's end is told so, and the boot goes on.
+#[test]
+fn nobody_waits_for_himself() {
+    let program = tests::binaries().join("cloud-init");
+    let user_data = "#cloud-config\nbootcmd: [\"/root/cloud-init status --wait >>/waited 2>&1; echo $? >>/waited\"]\n\
+                     runcmd: [\"sh -c '/root/cloud-init status --wait' >>/waited 2>&1; echo $? >>/waited\"]\n";
+    let sandbox = Sandbox::with_user_data("waits", user_data);
+    std::fs::create_dir_all(sandbox.path("/root")).expect("a home");
+    std::fs::copy(program, sandbox.path("/root/cloud-init")).expect("the program in the machine");
+    let boot = sandbox.boot();
+    assert!(boot.succeeded(), "{:?}\n{}", boot.codes, boot.output);
+    let said = sandbox.file("/waited").unwrap_or_default();
+    let stages: Vec<&str> = said.lines().filter(|line| line.contains("not waiting")).collect();
+    assert_eq!(stages.len(), 2, "{said}");
+    assert!(stages[0].contains("by stage init,") && stages[1].contains("by stage modules-final,"), "{said}");
+    assert_eq!(said.lines().filter(|line| *line == "1").count(), 2, "{said}");
+    assert!(sandbox.status().starts_with("status: done"), "{}", sandbox.status());
+}
