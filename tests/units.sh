@@ -16,6 +16,8 @@ mkdir -p "$cache/run"
 work=$(mktemp -d "$cache/run/units.XXXXXX")
 trap 'rm -rf --one-file-system "$work"' EXIT
 failed=0
+limiting='Protect|Private|Restrict|CapabilityBounding|NoNewPrivileges|SystemCall|MemoryDenyWrite|LockPersonality|ReadOnly|ReadWrite|'
+limiting+='Inaccessible|ExecPaths|NoExecPaths|TemporaryFileSystem|Bind|MountFlags|DevicePolicy|DeviceAllow|DynamicUser|User|Root'
 
 pass() { echo "PASS $*"; }
 fail() { echo "FAIL $*"; failed=$((failed + 1)); }
@@ -60,6 +62,13 @@ for variant; do
     program=$(sed -n 's/^ExecStart=\([^ ]*\).*/\1/p' "$unit")
     [ -x "$root$program" ] || fail "$variant: $name runs $program, which is not there"
   done
+  # Users' scripts may do all that root may; the hotplug service, which runs none in a stage, is limited.
+  for name in cloud-init-network cloud-config cloud-final; do
+    limits=$(grep -E "^($limiting)[A-Za-z]*=" "$root/usr/lib/systemd/system/$name.service" || :)
+    [ -z "$limits" ] || fail "$variant: $name limits users' scripts: $limits"
+  done
+  said=$(chroot "$root" systemd-analyze security --offline=yes --threshold=70 --no-pager cloud-init-hotplugd.service 2>&1) ||
+    fail "$variant: cloud-init-hotplugd may do too much: $(tail -n 1 <<<"$said")"
   [ "$(systemctl --root="$root" is-enabled cloud-init.service)" = alias ] || fail "$variant: cloud-init.service is no alias"
 
   # The other files that systemd's family reads, by their own checkers.

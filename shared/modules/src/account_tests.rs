@@ -250,6 +250,21 @@ fn host_keys_stay() {
 }
 
 #[test]
+fn without_openssh() {
+    // Configuration, a program of the machine, how many complaints.
+    for (config, program, complaints) in
+        [("{}", None, 0), ("{}", Some("sshd"), 3), ("ssh_genkeytypes: [ed25519]", None, 1)]
+    {
+        let sandbox = machine(config);
+        if let Some(name) = program {
+            sandbox.stub(name, "");
+        }
+        sandbox.run(&ssh::MODULE).unwrap();
+        assert_eq!(sandbox.noticed().len(), complaints, "{config} {program:?}: {:?}", sandbox.noticed());
+    }
+}
+
+#[test]
 fn given_host_keys_and_those_that_cannot_be_used() {
     let sandbox = with_host_key(
         "ssh_keys: {rsa_private: hunter2, rsa_certificate: cert, ecdsa_public: pub, ecdsa_private: [x]}",

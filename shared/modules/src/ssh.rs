@@ -209,6 +209,13 @@ fn derive_public(sys: &System, kind: &str) -> Result<()> {
 
 fn generate(context: &Context<'_>, keys: &Keys) {
     let sys = context.sys;
+    // A minimal image has no OpenSSH at all: no server misses its keys, unless they were asked for.
+    let unwanted =
+        keys.ssh_genkeytypes.is_none() && sys.which("sshd").is_none() && !sys.exists(sshd_config::MAIN);
+    if unwanted && sys.which("ssh-keygen").is_none() {
+        info!(sys, "OpenSSH is not installed: no host keys are generated");
+        return;
+    }
     let usual = TYPES.map(String::from).to_vec();
     let wanted = keys.ssh_genkeytypes.as_ref().unwrap_or(&usual);
     generate_all(context, wanted, keys.ssh_quiet_keygen);

@@ -3,7 +3,8 @@
 
 use system::{Result, System, Write};
 
-const MAIN: &str = "/etc/ssh/sshd_config";
+/// The main configuration file of sshd.
+pub const MAIN: &str = "/etc/ssh/sshd_config";
 const DROP_INS: &str = "/etc/ssh/sshd_config.d";
 const OURS: &str = "/etc/ssh/sshd_config.d/50-cloud-init.conf";
 

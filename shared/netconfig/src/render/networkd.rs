@@ -12,10 +12,13 @@ use crate::parse::{BOND, BRIDGE, Unit};
 
 use super::{File, Files, Rendered, Target, bond_mode, python};
 
+/// Whether systemd-networkd can be used. Upstream looks for `ip` and `systemctl`; a minimal image has the service without
+/// `ip`, which the service does not need.
 pub fn available(sys: &System) -> bool {
-    ["ip", "systemctl"]
-        .iter()
-        .all(|program| ["/usr/sbin", "/bin"].iter().any(|dir| sys.is_file(format!("{dir}/{program}"))))
+    let there = |dirs: &[&str], program: &str| dirs.iter().any(|dir| sys.is_file(format!("{dir}/{program}")));
+    let programs = ["/usr/sbin", "/bin"];
+    there(&programs, "systemctl")
+        && (there(&programs, "ip") || there(&["/usr/lib/systemd", "/lib/systemd"], "systemd-networkd"))
 }
 
 pub fn render(model: &Model, _target: &Target) -> Files {
@@ -359,4 +362,28 @@ fn rule_key(word: &str) -> String {
     let mut chars = word.chars();
     let first = chars.next().map(|c| c.to_ascii_uppercase());
     first.into_iter().chain(chars.map(|c| c.to_ascii_lowercase())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use scratch::Scratch;
+
+    #[test]
+    fn machines_that_have_it() {
+        for (files, expected) in [
+            (&["/bin/systemctl", "/usr/sbin/ip"][..], true),
+            (&["/bin/systemctl", "/bin/ip"], true),
+            (&["/bin/systemctl", "/usr/lib/systemd/systemd-networkd"], true),
+            (&["/bin/systemctl"], false),
+            (&["/bin/ip", "/usr/lib/systemd/systemd-networkd"], false),
+            (&[], false),
+        ] {
+            let top = Scratch::new();
+            for file in files {
+                top.put(file, "");
+            }
+            assert_eq!(available(&System::new(&*top)), expected, "{files:?}");
+        }
+    }
 }
