@@ -16,6 +16,8 @@ mod growpart;
 mod growth_tests;
 pub mod install_hotplug;
 mod keys_to_console;
+#[cfg(test)]
+mod links_tests;
 mod locale;
 mod mountinfo;
 mod mounts;
