@@ -77,6 +77,15 @@ impl Sandbox {
         self
     }
 
+    /// The stages find the machine's root as `/`: it is the running machine to them, not an image. Its disks are
+    /// this host's, so `growpart` and `resize_rootfs` must be off.
+    pub fn live(mut self) -> Sandbox {
+        self.env.push(("LIVE".into(), "1".into()));
+        let off = "growpart: {mode: 'off'}\nresize_rootfs: false\n";
+        write(&self.path("/etc/cloud/cloud.cfg.d/91_live.cfg"), off);
+        self
+    }
+
     /// A stage is ended after so many seconds, as systemd does.
     pub fn limit(mut self, seconds: u32) -> Sandbox {
         self.env.push(("LIMIT".into(), seconds.to_string()));

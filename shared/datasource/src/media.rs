@@ -133,8 +133,9 @@ fn read_mounted<T>(
     if let Some(at) = mount_point(&mounts, device) {
         return read(&at);
     }
-    let at = format!("/run/cloud-init/tmp/media-{}", std::process::id());
-    sys.make_dir("/run/cloud-init/tmp", 0o1777)?;
+    // Where only root can make anything: in a directory for everyone, the mount could be led elsewhere.
+    let at = format!("/run/cloud-init/media-{}", std::process::id());
+    sys.make_dir("/run/cloud-init", 0o755)?;
     sys.make_dir(&at, 0o700)?;
     let result = match sys.mount_read_only(device, &at, kind) {
         Ok(()) => {

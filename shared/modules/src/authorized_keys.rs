@@ -1,9 +1,12 @@
 //! Files of authorized keys (sshd(8)): parsed, merged, put where this machine's server looks for them, and only
 //! where the server will trust them.
 
+use std::borrow::Cow;
+use std::fs::Metadata;
+use std::io::ErrorKind;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
-use system::{Error, Result, System, User, Write, debug};
+use system::{Error, Result, ResultExt as _, System, User, Write, debug, warning};
 
 use crate::sshd_config;
 
@@ -146,74 +149,103 @@ fn expand(pattern: &str, user: &User) -> String {
     out
 }
 
+/// No file of keys is larger.
+const MOST_KEYS: u64 = 8 << 20;
+
 /// What the server's settings say about files of keys; read once for all users.
 pub struct Files {
-    setting: String,
+    /// `AuthorizedKeysFile`; `None`: the server's own two.
+    setting: Option<String>,
     strict: bool,
 }
 
 impl Files {
     pub fn read(sys: &System) -> Result<Files> {
         let text = sshd_config::read(sys)?;
-        let value = |key, usual: &'static str| sshd_config::value(&text, key).unwrap_or(usual).to_string();
-        Ok(Files {
-            setting: value("AuthorizedKeysFile", "%h/.ssh/authorized_keys"),
-            strict: value("StrictModes", "yes") == "yes",
-        })
+        let setting = sshd_config::value(&text, "AuthorizedKeysFile").map(String::from);
+        let strict = sshd_config::value(&text, "StrictModes").unwrap_or("yes") == "yes";
+        Ok(Files { setting, strict })
+    }
+}
+
+/// A user's file of keys as it is: its path, and its text with what stat(2) says of it if it is there.
+pub struct Found {
+    pub path: String,
+    old: Option<(Vec<u8>, Metadata)>,
+}
+
+impl Found {
+    /// Empty when there is no such file.
+    pub fn text(&self) -> Cow<'_, str> {
+        self.old.as_ref().map(|(bytes, _)| String::from_utf8_lossy(bytes)).unwrap_or_default()
     }
 }
 
 /// The user's file on this machine: the first of the server's that is his own and that the server will trust,
-/// else the usual one.
-pub fn file_of(sys: &System, files: &Files, user: &User) -> Result<String> {
-    for (path, own) in key_paths(&files.setting, user) {
-        if !own {
-            continue;
+/// else the usual one. Nothing is made: what is missing counts as it would be made.
+pub fn find(sys: &System, files: &Files, user: &User) -> Result<Found> {
+    let name = &user.name;
+    let is_trusted = |path: &str| match distrusted(sys, user, path, files.strict) {
+        Ok(None) => true,
+        Ok(Some(why)) => {
+            debug!(sys, "not using {path} for the keys of {name}: {why}");
+            false
         }
-        match trusted(sys, user, &path, files.strict) {
-            Ok(None) => return Ok(path),
-            Ok(Some(why)) => debug!(sys, "not using {path} for the keys of {}: {why}", user.name),
-            Err(e) => debug!(sys, "not using {path} for the keys of {}: {e}", user.name),
+        Err(e) => {
+            debug!(sys, "not using {path} for the keys of {name}: {e}");
+            false
         }
-    }
+    };
     let directory = format!("{}/.ssh", user.home.trim_end_matches('/'));
-    // A link that leads to somebody else's files must not make us write there for this user.
-    let owner = sys.metadata(&directory).ok().map(|meta| meta.uid());
-    if sys.is_privileged() && owner.is_some_and(|uid| uid != user.uid && uid != 0)
-        || sys.is_link(&directory) && owner != Some(user.uid)
-    {
-        return Err(Error::new(format!("authorized keys of {}: {directory} is not theirs", user.name)));
+    let usual = format!("{directory}/authorized_keys");
+    let setting = files.setting.as_deref().unwrap_or("%h/.ssh/authorized_keys");
+    let mut own = key_paths(setting, user).into_iter().filter(|(_, own)| *own).map(|(path, _)| path);
+    let path = match own.find(|path| is_trusted(path)) {
+        Some(path) => path,
+        None => {
+            // A link that leads to somebody else's files must not make us write there for this user.
+            let owner = sys.metadata(&directory).ok().map(|meta| meta.uid());
+            if sys.is_privileged() && owner.is_some_and(|uid| uid != user.uid && uid != 0)
+                || sys.is_link(&directory) && owner != Some(user.uid)
+            {
+                return Err(Error::new(format!("authorized keys of {name}: {directory} is not theirs")));
+            }
+            usual.clone()
+        }
+    };
+    let read = |path: String| sys.read_to_change(&path, MOST_KEYS).map(|old| Found { path, old });
+    match read(path) {
+        Err(e) if e.kind() == Some(ErrorKind::PermissionDenied) => {
+            // The server reads another file too, unless it is told which.
+            let second = format!("{usual}2");
+            if files.setting.is_some() || !is_trusted(&second) {
+                return Err(e).doing(format_args!("authorized keys of {name}"));
+            }
+            warning!(sys, "authorized keys of {name}: {e}; using {second} instead");
+            read(second)
+        }
+        found => found.doing(format_args!("authorized keys of {name}")),
     }
-    Ok(format!("{directory}/authorized_keys"))
 }
 
-/// Why the server would not trust the file (`None`: it will). Directories that are missing are made.
-fn trusted(sys: &System, user: &User, path: &str, strict: bool) -> Result<Option<String>> {
-    let home = user.home.trim_end_matches('/');
+/// Why the server would not trust the file (`None`: it will).
+fn distrusted(sys: &System, user: &User, path: &str, strict: bool) -> Result<Option<String>> {
     let parts: Vec<&str> = path.split('/').filter(|p| !p.is_empty()).collect();
     if parts.contains(&"..") {
         return Ok(Some("it leads upwards".into()));
     }
-    let mut directory = String::new();
-    for part in &parts[..parts.len().saturating_sub(1)] {
-        directory = format!("{directory}/{part}");
+    for directory in parents(path) {
         if sys.is_link(&directory) {
             return Ok(Some(format!("{directory} is a link")));
         }
         if sys.is_file(&directory) {
             return Ok(Some(format!("{directory} is a file")));
         }
-        // The home and what is above it are the machine's business.
-        if directory == home || home.starts_with(&format!("{directory}/")) {
+        if is_home_or_above(user, &directory) {
             continue;
         }
         if !sys.exists(&directory) {
-            let own = directory.starts_with(&format!("{home}/"));
-            sys.make_dir(&directory, if own { 0o700 } else { 0o755 })?;
-            sys.set_owner(
-                &directory,
-                if own { (Some(user.uid), Some(user.gid)) } else { (Some(0), Some(0)) },
-            )?;
+            return Ok(None);
         }
         if let Some(why) = distrust(sys, user, &directory, false, strict)? {
             return Ok(Some(why));
@@ -222,10 +254,34 @@ fn trusted(sys: &System, user: &User, path: &str, strict: bool) -> Result<Option
     if sys.is_link(path) || sys.is_dir(path) {
         return Ok(Some("it is no file".into()));
     }
-    if !sys.exists(path) {
-        sys.write(path, "", Write::secret().owner((Some(user.uid), Some(user.gid))))?;
+    if sys.exists(path) { distrust(sys, user, path, true, strict) } else { Ok(None) }
+}
+
+/// The directories that lead to a path, from the root's on.
+fn parents(path: &str) -> Vec<String> {
+    path.match_indices('/').skip(1).map(|(end, _)| path[..end].to_string()).collect()
+}
+
+/// The home and what is above it are the machine's business.
+fn is_home_or_above(user: &User, directory: &str) -> bool {
+    let home = user.home.trim_end_matches('/');
+    directory == home || home.starts_with(&format!("{directory}/"))
+}
+
+/// Makes what is missing of the directories of a user's file: those in the home are the user's.
+fn make_parents(sys: &System, user: &User, path: &str) -> Result<()> {
+    let below = format!("{}/", user.home.trim_end_matches('/'));
+    for directory in parents(path) {
+        if sys.exists(&directory) {
+            continue;
+        }
+        if directory.starts_with(&below) {
+            sys.make_dir_of(&directory, 0o700, (Some(user.uid), Some(user.gid)))?;
+        } else {
+            sys.make_dir_of(&directory, 0o755, (Some(0), Some(0)))?;
+        }
     }
-    distrust(sys, user, path, true, strict)
+    Ok(())
 }
 
 /// sshd's own checks on one component of the path.
@@ -275,24 +331,13 @@ pub fn install(sys: &System, name: &str, keys: &[String], options: &str) -> Resu
             None => debug!(sys, "authorized keys of {name}: a line that is no key was left out"),
         }
     }
-    let path = file_of(sys, &Files::read(sys)?, &user)?;
-    let old = sys.read_text_if_there(&path)?;
-    let mode = match sys.metadata(&path) {
-        Ok(meta) => meta.permissions().mode() & 0o7777,
-        Err(_) => 0o600,
+    let found = find(sys, &Files::read(sys)?, &user)?;
+    let (mode, owner) = match &found.old {
+        Some((_, meta)) => (meta.permissions().mode() & 0o7777, (Some(meta.uid()), Some(meta.gid()))),
+        None => (0o600, (Some(user.uid), Some(user.gid))),
     };
-    let owner = match sys.metadata(&path) {
-        Ok(meta) => (Some(meta.uid()), Some(meta.gid())),
-        Err(_) => (Some(user.uid), Some(user.gid)),
-    };
-    let text = merge(old.as_deref().unwrap_or_default(), &entries);
-    if let Some((directory, _)) = path.rsplit_once('/')
-        && !sys.exists(directory)
-    {
-        sys.make_dir(directory, 0o700)?;
-        sys.set_owner(directory, (Some(user.uid), Some(user.gid)))?;
-    }
-    sys.write(&path, text, Write::mode(mode).owner(owner)).map(drop)
+    make_parents(sys, &user, &found.path)?;
+    sys.write(&found.path, merge(&found.text(), &entries), Write::mode(mode).owner(owner)).map(drop)
 }
 
 #[cfg(test)]

@@ -18,6 +18,8 @@ mod growth_tests;
 mod hostile_tests;
 pub mod install_hotplug;
 mod keys_to_console;
+#[cfg(test)]
+mod links_tests;
 mod locale;
 mod mountinfo;
 mod mounts;

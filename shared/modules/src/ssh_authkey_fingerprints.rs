@@ -52,12 +52,11 @@ fn run(context: &Context<'_>) -> Result<()> {
             debug!(sys, "{} has no account or no home; no fingerprints", user.name);
             continue;
         };
-        let found = authorized_keys::file_of(sys, &files, account)
-            .and_then(|path| Ok((sys.read_text_if_there(&path)?.unwrap_or_default(), path)));
-        match found {
-            Ok((text, path)) => {
+        match authorized_keys::find(sys, &files, account) {
+            Ok(found) => {
+                let text = found.text();
                 let entries: Vec<Entry> = text.lines().filter_map(authorized_keys::parse_line).collect();
-                sys.print_on_console(&report(&user.name, &path, &entries, &keys.authkey_hash));
+                sys.print_on_console(&report(&user.name, &found.path, &entries, &keys.authkey_hash));
             }
             Err(e) => {
                 warning!(sys, "fingerprints of {}: {e}", user.name);

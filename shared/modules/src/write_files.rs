@@ -236,13 +236,13 @@ fn write_one(sys: &System, entry: &Entry) -> Result<()> {
     // A user that is not there (yet) is an error, but the file is written all the same, as root's.
     let owner = owner(sys, &entry.owner);
     let ids = owner.as_ref().copied().unwrap_or((Some(0), Some(0)));
-    make_parents(sys, &path, ids)?;
+    // Missing directories belong to the file's owner.
+    if let Some((parent, _)) = path.rsplit_once('/') {
+        sys.make_dir_of(if parent.is_empty() { "/" } else { parent }, 0o755, ids)?;
+    }
     let Mode(mode) = entry.permissions;
     if entry.append {
-        sys.append(&path, content, Write::mode(mode).owner(ids))?;
-        sys.set_owner(&path, ids)?;
-        // After the owner, since a change of owner clears set-user-ID bits.
-        sys.set_mode(&path, mode)?;
+        sys.append_as(&path, content, Write::mode(mode).owner(ids))?;
     } else {
         sys.write(&path, content, Write::mode(mode).owner(ids))?;
     }
@@ -288,17 +288,6 @@ fn decode(mut bytes: Vec<u8>, encoding: Encoding) -> std::result::Result<Vec<u8>
 fn owner(sys: &System, text: &str) -> Result<(Option<u32>, Option<u32>)> {
     // The default needs no look at a passwd file, which a bare image may lack.
     if text == "root:root" { Ok((Some(0), Some(0))) } else { sys.owner(text) }
-}
-
-/// Missing directories, which belong to the file's owner.
-fn make_parents(sys: &System, path: &str, owner: (Option<u32>, Option<u32>)) -> Result<()> {
-    let missing: Vec<_> =
-        std::path::Path::new(path).ancestors().skip(1).take_while(|parent| !sys.exists(parent)).collect();
-    for parent in missing.into_iter().rev() {
-        sys.make_dir(parent, 0o755)?;
-        sys.set_owner(parent, owner)?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -131,6 +131,10 @@ impl System {
             self.root().find_directory(path, Some(NewDirectory { mode, owner })).doing(&what)?;
         }
         self.note_directory(path, mode);
+        if self.is_planned() && owner != (None, None) {
+            let what = format!("owner of {}: {}", path.display(), self.owner_shown(owner));
+            self.note(Effect::Other { what });
+        }
         Ok(())
     }
 

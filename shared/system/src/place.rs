@@ -252,6 +252,7 @@ impl Root {
                         continue;
                     }
                     Err(Errno::ENOENT) => {
+                        at.check()?;
                         let (next, made) = at.make(&name, missing.ok_or(Errno::ENOENT)?)?;
                         is_new |= made;
                         at.dirs.push((next, name));
@@ -374,7 +375,6 @@ impl Position {
     }
 
     fn make(&self, name: &OsStr, new: NewDirectory) -> io::Result<(OwnedFd, bool)> {
-        self.check()?;
         let new = match &self.bound {
             // Their link made us make it.
             Some(_) => {
@@ -491,7 +491,7 @@ impl Place {
             return Ok(());
         }
         Err(refuse(format!(
-            "not changing a file of uid {} with {} links in a directory of uid {}",
+            "refusing a file of uid {} with {} hard links in a directory of uid {}",
             file.st_uid, file.st_nlink, dir.st_uid
         )))
     }

@@ -1,0 +1,87 @@
+//! Symbolic links on the running machine: those of the system lead to what is yet to come, those of users to nothing that
+//! is not theirs.
+
+use std::path::Path;
+
+use tests::{Boot, Sandbox};
+
+const KEY: &str =
+    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFirstlightTestKeyOfNobodyAtAllxxxxxxxxxxxxxxxx bob@example";
+
+fn link(sandbox: &Sandbox, path: &str, target: &str) {
+    let path = sandbox.path(path);
+    let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+    made.and_then(|()| std::os::unix::fs::symlink(target, &path)).expect("the machine's directory is ours");
+}
+
+/// Everything that is shown when something is not as it should be.
+fn shown(sandbox: &Sandbox, boot: &Boot) -> String {
+    format!("{:?}\n{}\n{}\n{}", boot.codes, boot.output, sandbox.complaints().join("\n"), sandbox.status())
+}
+
+/// Debian without the package `locales` has a link to a file that is not there.
+#[test]
+fn the_default_boot_where_the_systems_links_dangle() {
+    for live in [false, true] {
+        let sandbox = Sandbox::with_user_data("links-default", "");
+        let sandbox = if live { sandbox.live() } else { sandbox };
+        link(&sandbox, "/etc/default/locale", "../locale.conf");
+        link(&sandbox, "/etc/hostname", "/srv/later/hostname");
+        let boot = sandbox.boot();
+        assert!(boot.came_to_its_end() && boot.succeeded(), "{}", shown(&sandbox, &boot));
+        assert!(sandbox.complaints().is_empty(), "{}", shown(&sandbox, &boot));
+        let locale = sandbox.file("/etc/locale.conf").unwrap_or_default();
+        assert!(locale.contains("LANG="), "live {live}: {locale}");
+        assert!(sandbox.file("/srv/later/hostname").is_some(), "live {live}");
+        assert!(
+            sandbox.path("/etc/default/locale").is_symlink() && sandbox.path("/etc/hostname").is_symlink()
+        );
+    }
+}
+
+#[test]
+fn a_users_links_get_them_nothing_of_roots() {
+    let user_data = format!(
+        "#cloud-config\n\
+         users:\n- {{name: bob, ssh_authorized_keys: ['{KEY}']}}\n\
+         write_files:\n\
+         - {{path: /etc/resolv.conf, content: 'nameserver 192.0.2.1'}}\n\
+         - {{path: /home/bob/conf, content: new, owner: bob, defer: true}}\n\
+         - {{path: /home/bob/notes, content: new, owner: bob, append: true, defer: true}}\n\
+         - {{path: /home/bob/dir/new/file, content: new, owner: bob, defer: true}}\n\
+         - {{path: /home/bob/mine, content: new, owner: bob, defer: true}}\n\
+         runcmd:\n- touch /srv/ran\n"
+    );
+    let before = "touch $root/etc/known; chmod 600 $root/etc/known; mkdir -p $root/home/bob/.ssh; cd $root/home/bob;\
+         ln -s /etc/ld.so.preload .ssh/authorized_keys; ln -s /etc/known conf; ln -s ../../etc/known notes;\
+         ln -s /etc dir; ln -s own mine; chown -hR 1000:1000 .; cd /; echo bob:x:1000:1000::/home/bob:/bin/sh >>$root/etc/passwd;\
+         echo bob:x:1000: >>$root/etc/group; echo 'bob:*:20000::::::' >>$root/etc/shadow";
+    for live in [false, true] {
+        let sandbox = Sandbox::with_user_data("links-user", &user_data).before("local", before);
+        let sandbox = if live { sandbox.live() } else { sandbox };
+        link(&sandbox, "/etc/resolv.conf", "../run/resolve/stub.conf");
+        let boot = sandbox.boot();
+        let shown = shown(&sandbox, &boot);
+        assert!(boot.came_to_its_end() && sandbox.path("/srv/ran").exists(), "{shown}");
+        let is_there = |path: &str| Path::new(&sandbox.path(path)).exists();
+        assert_eq!(
+            sandbox.file("/run/resolve/stub.conf").as_deref(),
+            Some("nameserver 192.0.2.1"),
+            "{shown}"
+        );
+        // What the links lead to is as it was, and root's; each is named.
+        assert!(!is_there("/etc/ld.so.preload") && !is_there("/etc/new"), "{shown}");
+        assert_eq!(sandbox.file("/etc/known").as_deref(), Some(""), "{shown}");
+        for name in [".ssh/authorized_keys", "conf", "notes", "dir"] {
+            let refusal = format!("not following the link /home/bob/{name} of uid 1000");
+            assert!(sandbox.complaints().iter().any(|line| line.contains(&refusal)), "{name}\n{shown}");
+        }
+        // Their own is written, and they can log in: sshd reads this file too.
+        assert_eq!(sandbox.file("/home/bob/own").as_deref(), Some("new"), "{shown}");
+        assert_eq!(sandbox.file("/home/bob/.ssh/authorized_keys2"), Some(format!("{KEY}\n")), "{shown}");
+        let owner =
+            |path: &str| std::os::unix::fs::MetadataExt::uid(&sandbox.path(path).metadata().expect(path));
+        assert_eq!(owner("/home/bob/own"), owner("/home/bob/.ssh/authorized_keys2"));
+        assert_ne!(owner("/etc/known"), owner("/home/bob/own"));
+    }
+}
