@@ -429,7 +429,7 @@ pub fn from_format(sys: &System, format: &str, content: &Node, renderers: Option
     let (config, findings) = while_devices_come(sys, GRACE, || {
         let known = gather::known(sys, row, content, renderers);
         let mut findings = Findings::default();
-        (row.to_config)(content, &known, &mut findings).map(|config| (config, findings))
+        row.convert(content, &known, &mut findings).map(|config| (config, findings))
     })
     .map_err(system::Error::new)?;
     for finding in findings.iter() {

@@ -53,7 +53,7 @@ pub fn read(format: &str, source: &str, text: &str, known: &Known) -> Result<(No
     // It is a configuration already, and may be a large one.
     let config = match format.syntax {
         parse::Syntax::Yaml => node,
-        parse::Syntax::Json | parse::Syntax::Text => (format.to_config)(&node, known, &mut findings)?,
+        parse::Syntax::Json | parse::Syntax::Text => format.convert(&node, known, &mut findings)?,
     };
     Ok((config, findings))
 }

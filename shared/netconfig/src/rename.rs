@@ -9,6 +9,7 @@ use system::{LinkAddress, System, debug, warning};
 use crate::log_lines as lines;
 use crate::nics::Nic;
 use crate::parse;
+use crate::parse::clean::{for_files, is_shells};
 
 /// A link that a configuration knows by its address, and the name that it shall have.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -52,7 +53,9 @@ pub struct Plan {
 pub fn wanted(config: &Node) -> Vec<Wanted> {
     let config = parse::unwrap(config);
     let text = |node: &Node, path: &[&str]| {
-        node.at_path(path).and_then(Node::as_str).filter(|t| !t.is_empty()).map(str::to_string)
+        let text = node.at_path(path).and_then(Node::as_str).filter(|t| !t.is_empty());
+        // What the files do not get is no link's name either.
+        text.filter(|t| !t.contains(|c: char| for_files(c) || is_shells(c))).map(str::to_string)
     };
     let found = |name: Option<String>, mac: Option<String>, driver, device_id| {
         Some(Wanted { name: name?, mac: mac?.to_ascii_lowercase().replace('-', ":"), driver, device_id })

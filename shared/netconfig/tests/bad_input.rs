@@ -81,7 +81,8 @@ fn said_with_the_place_and_the_rest_rendered() {
             v1,
             "- {type: bridge, name: a, bridge_interfaces: [a]}\n- {type: physical, name: 'x y'}\n",
             &[
-                "net:5:3: network: a name with white space in it: the device is left out",
+                "net:5:3: network: a name cannot hold a slash, white space, a quote or another character that a shell \
+                 reads: the device is left out",
                 "net:4:3: network.a: stands on itself, through a: that step is left out",
             ],
             &["good:1", "a:0"],

@@ -71,7 +71,7 @@ fn rename_to(sys: &System, names: &[(&str, u8)]) -> Vec<String> {
     let nics = nics::read(sys);
     let counted = nics::configurable(&nics).unwrap();
     let present = rename::present(sys, &counted).unwrap();
-    rename::apply(sys, &rename::plan(&wanted, &present)).1
+    rename::apply(sys, &wanted, &rename::plan(&wanted, &present)).1
 }
 
 #[test]

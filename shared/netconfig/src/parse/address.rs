@@ -90,6 +90,11 @@ pub struct Written<'a> {
     pub mtu: Option<&'a Node>,
 }
 
+/// Whether a gateway's text is an address (with a zone, perhaps) or a single word, and no more than that.
+pub fn may_be_gateway(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.:%-".contains(&b))
+}
+
 /// A route made regular, or which of its keys is wrong and what was expected there.
 pub fn route(written: &Written<'_>) -> Result<Route, (&'static str, &'static str)> {
     let to = written.to.ok_or(("to", "a destination"))?;
@@ -104,6 +109,9 @@ pub fn route(written: &Written<'_>) -> Result<Route, (&'static str, &'static str
     } else {
         network(to, written.prefix, written.netmask).map_err(|wanted| ("to", wanted))?
     };
+    if written.via.is_some_and(|via| !may_be_gateway(via)) {
+        return Err(("via", "an IP address"));
+    }
     let metric = match written.metric {
         None => None,
         Some(node) => Some(integer(node).ok_or(("metric", "an integer"))?),

@@ -125,6 +125,28 @@ impl Builder {
         self.text(map, path, key).filter(|t| !t.is_empty())
     }
 
+    /// A gateway: an address, or the word that a network service has for one. It becomes a part of commands.
+    pub fn gateway(&mut self, map: &Node, path: &str, key: &str) -> Option<String> {
+        let text = self.some_text(map, path, key)?;
+        if !address::may_be_gateway(&text) {
+            let node = map.get(key).unwrap_or(map);
+            self.lose(node, &join(path, key), "expected an IP address");
+            return None;
+        }
+        Some(text)
+    }
+
+    /// A driver or a device's number, which stand in quotes in a rule of udev's.
+    pub fn quotable(&mut self, map: &Node, path: &str, key: &str) -> Option<String> {
+        let text = self.some_text(map, path, key)?;
+        if text.contains(super::clean::is_shells) {
+            let node = map.get(key).unwrap_or(map);
+            self.lose(node, &join(path, key), "expected a name without quotes");
+            return None;
+        }
+        Some(text)
+    }
+
     /// A MAC in lower case. Written without quotes and with decimal digits only, YAML 1.1 made a number in base
     /// 60 of it; that is turned back.
     pub fn mac(&mut self, map: &Node, path: &str, key: &str) -> Option<String> {
@@ -132,7 +154,8 @@ impl Builder {
         match &node.value {
             Value::Str(text) => {
                 if !is_mac(text) {
-                    self.wrong(node, &join(path, key), "expected a MAC: bytes of two hexadecimal digits");
+                    self.lose(node, &join(path, key), "expected a MAC: bytes of two hexadecimal digits");
+                    return None;
                 }
                 Some(text.to_ascii_lowercase())
             }

@@ -8,6 +8,7 @@ use config::{Kind, Mark};
 use crate::model::{Link, LinkKind};
 
 use super::builder::Builder;
+use super::clean::{for_files, is_shells};
 
 pub fn check(build: &mut Builder) {
     names(build);
@@ -19,11 +20,16 @@ fn at(build: &Builder, id: &str) -> Mark {
     build.marks.get(id).cloned().unwrap_or_default()
 }
 
-/// Names that the kernel cannot give, and those that two devices would have.
+/// Names that the kernel cannot give, or that would be more than a name in a path, a rule of udev's or a command; and
+/// those that two devices would have.
 fn names(build: &mut Builder) {
-    let is_odd = |name: &str| name.chars().any(|c| c.is_whitespace() || c.is_control());
+    let is_odd = |name: &str| {
+        name.contains('/') || name.chars().any(|c| c.is_whitespace() || c.is_control() || is_shells(c))
+    };
+    let is_odd_id = |id: &str| id.contains('/') || id.chars().any(for_files);
+    let links = build.model.links.iter();
     let odd: Vec<String> =
-        build.model.links.iter().filter(|l| is_odd(&l.name)).map(|l| l.id.clone()).collect();
+        links.filter(|l| is_odd(&l.name) || is_odd_id(&l.id)).map(|l| l.id.clone()).collect();
     for id in odd {
         let at = at(build, &id);
         build.lost += 1;
@@ -31,7 +37,8 @@ fn names(build: &mut Builder) {
             Kind::Wrong,
             &at,
             "network",
-            "a name with white space in it: the device is left out",
+            "a name cannot hold a slash, white space, a quote or another character that a shell reads: the device is \
+             left out",
         );
         build.forget(&id);
     }

@@ -138,6 +138,25 @@ const OVERRIDES: &[&str] = &[
 pub(super) const BOND_NETPLAN: &[&str] = &["all-members-active", "packets-per-member", "resend-igmp"];
 pub(super) const BRIDGE_NETPLAN: &[&str] = &["aging-time"];
 
+/// Every section of version 2 that is read here, with the keys that a device of it may have.
+pub fn known() -> impl Iterator<Item = (&'static str, Vec<&'static str>)> {
+    SECTIONS.iter().map(|section| {
+        let lists = [SHARED, section.read, SHARED_NETPLAN, section.netplan];
+        (section.name, lists.concat())
+    })
+}
+
+/// The keys of the maps that a device's key has; none for a key that has no map.
+pub fn known_inner(section: &str, key: &str) -> Vec<&'static str> {
+    match (section, key) {
+        ("bonds", "parameters") => BOND.iter().map(|k| k.netplan).chain(BOND_NETPLAN.iter().copied()).collect(),
+        ("bridges", "parameters") => {
+            BRIDGE.iter().map(|k| k.netplan).chain(BRIDGE_NETPLAN.iter().copied()).collect()
+        }
+        _ => INNER.iter().find(|(of, _)| *of == key).map(|(_, keys)| keys.to_vec()).unwrap_or_default(),
+    }
+}
+
 /// The keys of a configuration of version 2 that nobody knows, each with its place and the key that was most likely
 /// meant. Of any other configuration none.
 pub fn unknown(config: &Node) -> Findings {

@@ -6,6 +6,7 @@ pub mod address;
 mod azure;
 mod builder;
 mod check;
+pub mod clean;
 mod ec2;
 pub mod eni;
 pub mod kernel;
@@ -22,7 +23,7 @@ use std::collections::HashMap;
 
 use config::{Findings, Kind, Map, Mark, Node, Value};
 
-pub use keys::unknown as unknown_keys;
+pub use keys::{known as known_keys, known_inner as known_inner_keys, unknown as unknown_keys};
 pub use network_data::{needed_macs, to_v1 as network_data_to_v1};
 pub use options::{BOND, BRIDGE, BondKey, BridgeKey, Unit};
 
@@ -125,6 +126,17 @@ impl Format {
         FORMATS.iter().find(|f| f.name == name)
     }
 
+    /// A document of this format as a configuration of version 1 or 2. What no value may hold is left out first, so that no
+    /// message has it either; a text of lines has none of it between them.
+    pub fn convert(&self, document: &Node, known: &Known, findings: &mut Findings) -> Result<Node, String> {
+        if self.syntax != Syntax::Json {
+            return (self.to_config)(document, known, findings);
+        }
+        let cleaned = clean::clean(document, clean::for_files);
+        findings.extend(cleaned.findings);
+        (self.to_config)(&cleaned.config, known, findings)
+    }
+
     /// A text of this format as the value that [`Format::to_config`] takes. `source` is for messages and, for a
     /// text that names further files, the folder that they are in.
     pub fn read(&self, source: &str, text: &str, findings: &mut Findings) -> Result<Node, String> {
@@ -171,7 +183,8 @@ pub struct Parsed {
 /// Reads a configuration of version 1 or 2. An error when nothing sure can be made of it: then no file may be
 /// written, and the message says where and why.
 pub fn parse(config: &Node, known: &Known) -> Result<Parsed, String> {
-    let config = unwrap(config);
+    let cleaned = clean::clean(unwrap(config), clean::for_files);
+    let config = &*cleaned.config;
     let Some(map) = config.as_map() else {
         return Err(format!(
             "{}: network: expected a map with 'version', found {}",
@@ -179,7 +192,7 @@ pub fn parse(config: &Node, known: &Known) -> Result<Parsed, String> {
             config.kind()
         ));
     };
-    let parsed = match version(map) {
+    let mut parsed = match version(map) {
         Some(1) => v1::parse(config, known)?,
         Some(2) => v2::parse(config, known)?,
         _ => {
@@ -187,6 +200,9 @@ pub fn parse(config: &Node, known: &Known) -> Result<Parsed, String> {
             return Err(format!("{}: network.version: expected 1 or 2, found {}", place.at, place.kind()));
         }
     };
+    parsed.lost += cleaned.lost;
+    let findings = std::mem::replace(&mut parsed.findings, cleaned.findings);
+    parsed.findings.extend(findings);
     // What is left of it would take the machine off the network: worse than what it has.
     let is_bare = parsed.model.links.iter().all(|link| link.subnets.is_empty());
     if parsed.lost > 0 && is_bare {

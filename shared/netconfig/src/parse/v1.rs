@@ -101,8 +101,8 @@ fn plain(build: &mut Builder, entry: &Node, path: &str, kind: LinkKind) {
     let Some(mut link) = core(build, entry, path, kind) else { return };
     if let Some(params) = build.map(entry, path, "params") {
         let at = format!("{path}.params");
-        link.driver = build.some_text(params, &at, "driver");
-        link.device_id = build.some_text(params, &at, "device_id");
+        link.driver = build.quotable(params, &at, "driver");
+        link.device_id = build.quotable(params, &at, "device_id");
     }
     build.put(link);
 }
@@ -284,7 +284,7 @@ fn subnet(build: &mut Builder, node: &Node, path: &str) -> Option<Subnet> {
         control: build.some_text(node, path, "control"),
         address,
         prefix,
-        gateway: build.some_text(node, path, "gateway"),
+        gateway: build.gateway(node, path, "gateway"),
         dns: build.dns(node, path, "dns_nameservers", "dns_search"),
         routes,
         metric: build.number(node, path, "metric").filter(|n| !n.is_falsy()),

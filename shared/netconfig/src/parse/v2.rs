@@ -6,6 +6,7 @@ use crate::model::{Dhcp, Dns, Link, LinkKind, Method, Subnet};
 
 use super::address::{self, Written, is_ipv6};
 use super::builder::{Builder, join, maybe_truth};
+use super::clean::is_shells;
 use super::{BOND, BRIDGE, Known, Parsed, keys};
 
 type Read = fn(&mut Builder, &str, &Node, &str, &Known);
@@ -103,8 +104,10 @@ fn ethernet(build: &mut Builder, id: &str, device: &Node, path: &str, known: &Kn
         link.mac = build.mac(matched, &at, "macaddress");
         // netplan takes a list of drivers; one line can only name one.
         link.driver = match matched.get("driver").map(|n| &n.value) {
-            Some(Value::Seq(_)) => build.words(matched, &at, "driver").into_iter().next(),
-            _ => build.some_text(matched, &at, "driver"),
+            Some(Value::Seq(_)) => {
+                build.words(matched, &at, "driver").into_iter().next().filter(|d| !d.contains(is_shells))
+            }
+            _ => build.quotable(matched, &at, "driver"),
         };
     }
     link.wakeonlan = maybe_truth(device, "wakeonlan");
@@ -203,7 +206,7 @@ fn subnets(build: &mut Builder, device: &Node, path: &str) -> Vec<Subnet> {
             subnets.push(Subnet { method, metric, ..Subnet::default() });
         }
     }
-    let mut gateways = [build.some_text(device, path, "gateway4"), build.some_text(device, path, "gateway6")];
+    let mut gateways = [build.gateway(device, path, "gateway4"), build.gateway(device, path, "gateway6")];
     let mut servers = build.map(device, path, "nameservers").map(|node| {
         let at = join(path, "nameservers");
         build.dns(node, &at, "addresses", "search")

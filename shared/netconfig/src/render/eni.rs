@@ -6,6 +6,7 @@ use system::System;
 
 use crate::model::{Dns, Link, LinkKind, Method, Model, Route, Subnet};
 use crate::parse::address::is_ipv6;
+use crate::parse::clean::is_shells;
 
 use super::{File, Files, Rendered, Target, python, udev};
 
@@ -49,9 +50,6 @@ pub fn render(model: &Model, target: &Target) -> Files {
     links.sort_by_key(|l| (rank(l), &l.name));
     let mut blocks = Vec::new();
     for link in links {
-        if link.name.contains(['\0', '/']) || link.name.chars().any(char::is_whitespace) {
-            return Err("the name of a link cannot hold a slash or white space".into());
-        }
         let writer = Writer { link, ip: target.has_ip };
         blocks.extend(writer.stanzas(if link.name == "lo" { Some(&model.dns) } else { None }, &mut done));
     }
@@ -97,7 +95,7 @@ impl Writer<'_> {
             let auto =
                 if is_bond(link) || link.bond.is_some() { format!("auto {name}\n") } else { String::new() };
             let mut lines = vec![format!("{auto}iface {name} inet manual")];
-            lines.extend(self.attributes(None));
+            lines.extend(self.fit(self.attributes(None), done));
             return vec![indented(&lines)];
         }
         let mut blocks = Vec::new();
@@ -124,9 +122,9 @@ impl Writer<'_> {
                 lent = own.clone();
             }
             let dns = if own.is_empty() { &lent } else { own };
-            lines.extend(options(subnet, dns, inet6, i == 0));
+            lines.extend(self.fit(options(subnet, dns, inet6, i == 0), done));
             if i == 0 {
-                lines.extend(self.attributes(Some(subnet)));
+                lines.extend(self.fit(self.attributes(Some(subnet)), done));
             }
             let waiting = if inet6 { std::mem::take(&mut held) } else { Vec::new() };
             for route in subnet.routes.iter().chain(waiting) {
@@ -142,7 +140,7 @@ impl Writer<'_> {
         if !held.is_empty() {
             // Not static, as upstream has it: ifupdown refuses that without an address.
             let mut lines = vec![format!("{control}\niface {name} inet6 manual")];
-            lines.extend(servers(&lent, true));
+            lines.extend(self.fit(servers(&lent, true), done));
             for route in held {
                 lines.extend(self.route(route, done));
             }
@@ -158,13 +156,28 @@ impl Writer<'_> {
         })
     }
 
+    /// The lines without those that a shell would read more in than a value: ifupdown makes commands of them.
+    fn fit(&self, mut lines: Vec<String>, done: &mut Rendered) -> Vec<String> {
+        lines.retain(|line| {
+            let is_fit = !line.contains(is_shells);
+            if !is_fit {
+                let key = line.split(' ').next().unwrap_or_default();
+                done.remark(format!("{}: {key}: a character that a shell reads: left out", self.link.name));
+            }
+            is_fit
+        });
+        lines
+    }
+
     /// Everything that the link has besides subnets, sorted.
     fn attributes(&self, first: Option<&Subnet>) -> Vec<String> {
         let link = self.link;
         let mut lines = Vec::new();
         for (key, value) in link.params.iter() {
             let key = key.scalar_text().unwrap_or_default();
-            if !OURS.contains(&key.as_str()) {
+            // Any other would be a line of its own kind: a command, or another stanza.
+            let is_option = ["bond", "bridge"].iter().any(|kind| key.starts_with(kind));
+            if is_option && !key.contains(' ') && !OURS.contains(&key.as_str()) {
                 attribute(&mut lines, &key.replace('_', "-"), value);
             }
         }

@@ -8,7 +8,7 @@ use crate::model::{Link, Method, Route, Subnet};
 use crate::parse::address::is_ipv6;
 
 use super::eni::is_inet6;
-use super::sysconfig::{HEADER, Ifcfg};
+use super::sysconfig::{HEADER, Ifcfg, quoted};
 use super::{Rendered, python};
 
 /// The options of a bond, in the order in which they are written.
@@ -207,6 +207,7 @@ pub fn routes(file: &mut Ifcfg, link: &Link, done: &mut Rendered) -> Result<Opti
     let mut texts = [HEADER.to_string(), HEADER.to_string()];
     for (n, (_, route, gateway)) in v4.into_iter().enumerate() {
         let (network, mask) = (&route.network, netmask(route.prefix));
+        let gateway = quoted(gateway);
         texts[0].push_str(&format!("ADDRESS{n}={network}\nGATEWAY{n}={gateway}\nNETMASK{n}={mask}\n"));
         texts[0].extend(route.metric.map(|m| format!("METRIC{n}={m}\n")));
     }

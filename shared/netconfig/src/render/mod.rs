@@ -24,7 +24,7 @@ pub use sysconfig::{Flavour, has_ifcfg_plugin};
 pub use target::Target;
 
 use crate::model::Model;
-use crate::parse::{self, Known};
+use crate::parse::{self, Known, clean};
 
 /// A file to be written, its path as on the machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -161,7 +161,10 @@ pub fn render(config: &Node, renderer: &Renderer, target: &Target, known: &Known
     if let Some(verbatim) = renderer.verbatim
         && config.as_map().and_then(parse::version) == Some(2)
     {
-        return Ok(Rendered { findings: parse::unknown_keys(config), ..verbatim(config, target)? });
+        let cleaned = clean::clean(config, clean::for_netplan);
+        let mut findings = cleaned.findings;
+        findings.extend(parse::unknown_keys(&cleaned.config));
+        return Ok(Rendered { findings, ..verbatim(&cleaned.config, target)? });
     }
     let parsed = parse::parse(config, known)?;
     let mut done = (renderer.render)(&parsed.model, target)?;

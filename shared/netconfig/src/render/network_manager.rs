@@ -77,9 +77,6 @@ pub fn render(model: &Model, _target: &Target) -> Files {
         if link.kind == LinkKind::Loopback {
             continue;
         }
-        if link.id.contains(['/', '\0']) {
-            return Err("the name of a link cannot hold a slash".into());
-        }
         let mut profile = Keyfile::default();
         connection(&mut profile, link, &by_id, bridges.get(link.id.as_str()).copied(), &mut done);
         keyfile_ip::addresses(&mut profile, link, &model.dns, &mut done);

@@ -25,10 +25,6 @@ pub fn render(model: &Model, _target: &Target) -> Files {
     let joins = Joins::of(model);
     let mut files = Vec::new();
     for link in &model.links {
-        // The name becomes a part of a path.
-        if link.name.contains(['/', '\0']) {
-            return Err("the name of a link cannot hold a slash".into());
-        }
         files.push(file(&link.name, "network", &network(link, model, &joins)?));
         if let Some(netdev) = netdev(link, &joins) {
             files.push(file(&link.name, "netdev", &netdev));

@@ -81,10 +81,22 @@ impl Ifcfg {
     fn text(&self) -> String {
         let mut text = HEADER.to_string();
         for (key, value) in &self.0 {
-            let quote = if value.contains(char::is_whitespace) { "\"" } else { "" };
-            text.push_str(&format!("{key}={quote}{value}{quote}\n"));
+            text.push_str(&format!("{key}={}\n", quoted(value)));
         }
         text
+    }
+}
+
+/// A value as a shell that reads the file takes it for itself: the network scripts do, and NetworkManager and wicked read
+/// the same quotes.
+pub fn quoted(value: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.,:/=+@%^-".contains(c) || !c.is_ascii();
+    if value.chars().all(is_plain) {
+        value.to_string()
+    } else if value.chars().all(|c| is_plain(c) || c == ' ') {
+        format!("\"{value}\"")
+    } else {
+        format!("'{}'", value.replace('\'', "'\\''"))
     }
 }
 
@@ -98,9 +110,6 @@ pub fn render(model: &Model, target: &Target) -> Files {
         .chain(model.links.iter().flat_map(|l| l.subnets.iter().flat_map(|s| &s.routes)))
         .any(ifcfg::is_default);
     for link in model.links.iter().filter(|l| l.kind != LinkKind::Loopback) {
-        if link.name.contains(['/', '\0']) {
-            return Err("the name of a link cannot hold a slash".into());
-        }
         let mut file = Ifcfg::default();
         device(&mut file, link, flavour);
         if flavour == Flavour::Suse {
@@ -329,6 +338,8 @@ mod tests {
         file.set("A", "x");
         file.append("C", "1");
         file.append("C", "2");
-        assert_eq!(file.text(), format!("{HEADER}A=x\nB=\"a b\"\nC=\"1 2\"\n"));
+        file.set("D", "$(x) it's");
+        let expected = "A=x\nB=\"a b\"\nC=\"1 2\"\nD='$(x) it'\\''s'\n";
+        assert_eq!(file.text(), format!("{HEADER}{expected}"));
     }
 }

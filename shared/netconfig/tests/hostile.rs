@@ -1,0 +1,304 @@
+//! Values that try to be more than a value: each key of each golden case and of each datasource's format gets one that
+//! would be a line, a section, a command or a rule of its own, through every renderer. A key that a new case has is
+//! covered with it, and the keys of version 2's tables are put in here.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use config::{Findings, Map, Node, Value};
+use netconfig::parse::{Format, Known, KnownNic};
+use netconfig::render;
+
+/// What no file may hold: it would stand at the beginning of a line, or be run.
+const MARK: &str = "INJECTED";
+
+/// What is put behind a value (or instead of it), and whether a file may hold it in quotes.
+const HOSTILE: [(&str, bool); 9] = [
+    ("\nup INJECTED\n[INJECTED]\nINJECTED=1", false),
+    ("\rup INJECTED", false),
+    ("\0INJECTED", false),
+    ("\u{85}INJECTED=1", false),
+    ("\u{2028}INJECTED=1", false),
+    ("\\nINJECTED", false),
+    ("$(touch INJECTED)", true),
+    ("`touch INJECTED`\"; touch INJECTED; '", true),
+    ("\", RUN+=\"touch INJECTED\", NAME=\"x", true),
+];
+
+/// The paths of all scalars, indices left out so that each key is tried once; and each as a way to it.
+fn leaves(node: &Node, path: &str, way: &mut Vec<usize>, found: &mut Vec<(String, Vec<usize>)>) {
+    let mut below = |i: usize, path: String, child: &Node| {
+        way.push(i);
+        leaves(child, &path, way, found);
+        way.pop();
+    };
+    match &node.value {
+        Value::Seq(items) => {
+            items.iter().enumerate().for_each(|(i, item)| below(i, format!("{path}[]"), item));
+        }
+        Value::Map(map) => {
+            for (i, (key, value)) in map.iter().enumerate() {
+                below(i, format!("{path}.{}", key.scalar_text().unwrap_or_default()), value);
+            }
+        }
+        _ => found.push((path.to_string(), way.clone())),
+    }
+}
+
+/// The same with the scalar at the end of that way changed; `in_key` changes the name that leads to it.
+fn with(node: &Node, way: &[usize], hostile: &str, in_key: bool) -> Node {
+    let Some((first, rest)) = way.split_first() else {
+        return Node::from(format!("{}{hostile}", node.scalar_text().unwrap_or_default()));
+    };
+    match &node.value {
+        Value::Seq(items) => {
+            let mut items = items.clone();
+            items[*first] = with(&items[*first], rest, hostile, in_key);
+            Node::from(items)
+        }
+        Value::Map(map) => {
+            let mut changed = Map::new();
+            for (i, (key, value)) in map.iter().enumerate() {
+                if i != *first {
+                    changed.insert(key.clone(), value.clone());
+                } else if in_key && rest.is_empty() {
+                    changed.insert(with(key, &[], hostile, false), value.clone());
+                } else {
+                    changed.insert(key.clone(), with(value, rest, hostile, in_key));
+                }
+            }
+            Node::from(changed)
+        }
+        _ => node.clone(),
+    }
+}
+
+const OUTPUTS: [(&str, &str); 6] = [
+    ("eni", "debian"),
+    ("sysconfig", "rhel"),
+    ("sysconfig", "sles"),
+    ("network-manager", "rhel"),
+    ("networkd", "debian"),
+    ("netplan", "debian"),
+];
+
+/// Files as a shell reads them, so that one shell sees all of a case.
+#[derive(Default)]
+struct Sourced(String);
+
+impl Sourced {
+    fn run(&self, what: &str) {
+        let top = scratch::Scratch::new();
+        let script = top.join("files");
+        fs::write(&script, &self.0).unwrap();
+        let done = Command::new("sh").arg("./files").current_dir(&top).output().unwrap();
+        assert!(!top.join(MARK).exists(), "{what}: a command was run: {done:?}\n{}", self.0);
+    }
+}
+
+fn check(config: &Node, known: &Known, what: &str, may_be_quoted: bool, sourced: &mut Sourced) -> usize {
+    let mut rendered = 0;
+    for (renderer, distro) in OUTPUTS {
+        let target = netconfig::Target::of(distro);
+        let renderer = render::named(renderer).unwrap();
+        let Ok(done) = render::render(config, renderer, &target, known) else { continue };
+        rendered += 1;
+        for finding in done.findings.iter() {
+            assert!(!finding.to_string().contains("\n"), "{what}: a finding of two lines");
+        }
+        for file in done.files {
+            let name = format!("{what} as {} {distro}: {}", renderer.name, file.path);
+            assert!(!file.path.contains(MARK), "{name}");
+            if renderer.name == "netplan" {
+                // YAML quotes it; what netplan reads may be told from what it must not write on.
+                let read = config::yaml::parse("netplan", &file.content).unwrap().root;
+                assert!(may_be_quoted || !unfit(&read), "{name}\n{}", file.content);
+                continue;
+            }
+            let is_shells = renderer.name == "sysconfig" && file.path.contains("/ifcfg-")
+                || (file.path.contains("/route-") && renderer.name == "sysconfig");
+            if !may_be_quoted {
+                assert!(!file.content.contains(MARK), "{name}\n{}", file.content);
+            } else if is_shells {
+                sourced.0.push_str(&file.content);
+            } else if renderer.name == "eni" || file.path.contains("udev") {
+                assert!(!file.content.contains(MARK), "{name}\n{}", file.content);
+            }
+        }
+    }
+    rendered
+}
+
+fn unfit(node: &Node) -> bool {
+    match &node.value {
+        Value::Str(text) => text.contains(|c: char| c.is_control() || c == '\u{2028}'),
+        Value::Seq(items) => items.iter().any(unfit),
+        Value::Map(map) => map.iter().any(|(key, value)| unfit(key) || unfit(value)),
+        _ => false,
+    }
+}
+
+/// Tries every key that was not tried yet.
+fn try_all(
+    document: &Node,
+    name: &str,
+    tried: &mut BTreeSet<String>,
+    render: &mut dyn FnMut(&Node, &str, bool, &mut Sourced) -> usize,
+) -> usize {
+    let (mut found, mut count) = (Vec::new(), 0);
+    leaves(document, "", &mut Vec::new(), &mut found);
+    let mut sourced = Sourced::default();
+    for (path, way) in found {
+        if !tried.insert(path.clone()) {
+            continue;
+        }
+        for (hostile, may_be_quoted) in HOSTILE {
+            for in_key in [false, true] {
+                let changed = with(document, &way, hostile, in_key);
+                let what = format!("{name}{path} {}{hostile:?}", if in_key { "(key) " } else { "" });
+                count += render(&changed, &what, may_be_quoted, &mut sourced);
+            }
+        }
+    }
+    sourced.run(name);
+    count
+}
+
+/// A document of version 2 with every key of the tables, whatever its value.
+fn all_of_version_2() -> Node {
+    let mut sections = Map::new();
+    sections.insert("version", 2);
+    for (section, keys) in netconfig::parse::known_keys() {
+        let mut device = Map::new();
+        for key in keys {
+            let inner = netconfig::parse::known_inner_keys(section, key);
+            if inner.is_empty() {
+                device.insert(key, "1");
+                continue;
+            }
+            let map: Map = inner.iter().map(|k| (Node::from(*k), Node::from("1"))).collect();
+            let is_list = ["routes", "routing-policy"].contains(&key);
+            device.insert(key, if is_list { Node::from(vec![Node::from(map)]) } else { Node::from(map) });
+        }
+        // What makes the rest count.
+        for key in ["dhcp4", "dhcp6"] {
+            device.insert(key, true);
+        }
+        device.insert("addresses", vec![Node::from("10.0.0.2/24"), Node::from("fd00::2/64")]);
+        let route = config::yaml::parse("t", "[{to: 10.1.0.0/16, via: 10.0.0.1, metric: 1, table: 1, mtu: 9}]").unwrap();
+        device.insert("routes", route.root);
+        device.insert("interfaces", vec![Node::from("nic")]);
+        device.insert("macaddress", "02:00:00:00:00:01");
+        let mut devices = Map::new();
+        devices.insert(format!("a-{section}"), device);
+        sections.insert(section, devices);
+    }
+    Node::from(sections)
+}
+
+#[test]
+fn no_value_becomes_more_than_a_value() {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    let (mut tried, mut count) = (BTreeSet::new(), 0);
+    let known = Known::default();
+    let mut plain = |node: &Node, what: &str, may_be_quoted: bool, sourced: &mut Sourced| {
+        check(node, &known, what, may_be_quoted, sourced)
+    };
+    count += try_all(&all_of_version_2(), "all of version 2", &mut tried, &mut plain);
+    let mut names: Vec<_> = fs::read_dir(tests.join("cases")).unwrap().map(|e| e.unwrap().path()).collect();
+    names.sort();
+    for case in &names {
+        let name = case.file_name().unwrap().display().to_string();
+        if let Ok(text) = fs::read_to_string(case.join("input.yaml")) {
+            let Ok(parsed) = config::yaml::parse("t", &text) else { continue };
+            count += try_all(&parsed.root, &name, &mut tried, &mut plain);
+        }
+    }
+    assert!(tried.len() > 250 && count > 10_000, "{} keys, {count} renderings", tried.len());
+}
+
+/// Metadata and the kernel command line become version 1 or 2 first.
+#[test]
+fn nor_does_one_of_metadata() {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    let (mut count, mut lines) = (0, 0);
+    let mut through = |format: &'static str, document: &Node, known: &Known, name: &str, tried: &mut BTreeSet<String>| {
+        let format = Format::named(format).unwrap();
+        let mut one = |node: &Node, what: &str, may_be_quoted: bool, sourced: &mut Sourced| {
+            let mut findings = Findings::default();
+            match format.convert(node, known, &mut findings) {
+                Ok(config) => check(&config, known, what, may_be_quoted, sourced),
+                Err(message) => {
+                    assert!(!message.contains('\n'), "{what}: {message}");
+                    0
+                }
+            }
+        };
+        count += try_all(document, name, tried, &mut one);
+    };
+    let mut tried = BTreeSet::new();
+    let mut names: Vec<_> = fs::read_dir(tests.join("cases")).unwrap().map(|e| e.unwrap().path()).collect();
+    names.sort();
+    for case in &names {
+        let nics = fs::read_to_string(case.join("nics")).unwrap_or_default();
+        let known = Known::from_pairs(nics.lines().filter_map(|l| l.split_once(' ')));
+        for (file, format) in [("network_data.json", "network_data.json"), ("imds.json", "azure-imds")] {
+            if let Ok(text) = fs::read_to_string(case.join(file)) {
+                let document = Node::from_json(&serde_json::from_str(&text).unwrap());
+                through(format, &document, &known, &case.display().to_string(), &mut tried);
+            }
+        }
+    }
+    for format in ["azure-imds", "ec2-imds", "aliyun-imds", "oracle-imds", "vmware-imc", "eni"] {
+        let text = fs::read_to_string(tests.join(format!("formats/{format}.yaml"))).unwrap();
+        let cases = config::yaml::parse(format, &text).unwrap().root;
+        let mut tried = BTreeSet::new();
+        for case in cases.as_seq().unwrap() {
+            let nics = case.get("nics").and_then(Node::as_seq).unwrap_or_default();
+            let nic = |nic: &Node| KnownNic {
+                name: nic.get("name").and_then(Node::scalar_text).unwrap(),
+                mac: nic.get("mac").and_then(Node::scalar_text).unwrap(),
+                ..KnownNic::default()
+            };
+            let known = Known {
+                nics: nics.iter().map(nic).collect(),
+                netplan: true,
+                fallback: case.get("fallback").and_then(Node::as_str).map(Into::into),
+                ..Known::default()
+            };
+            let input = case.get("input").cloned().unwrap_or_default();
+            match input.as_str() {
+                // A text of lines: each of its values.
+                Some(text) => {
+                    for (i, line) in text.lines().enumerate() {
+                        let key = line.split([' ', '=']).find(|w| !w.is_empty()).unwrap_or_default().to_string();
+                        if !tried.insert(key) {
+                            continue;
+                        }
+                        for (hostile, may_be_quoted) in &HOSTILE[1..] {
+                            let changed: Vec<String> = text
+                                .lines()
+                                .enumerate()
+                                .map(|(j, l)| if i == j { format!("{l}{hostile}") } else { l.into() })
+                                .collect();
+                            let node = Node { at: input.at.clone(), ..Node::from(changed.join("\n")) };
+                            let mut sourced = Sourced::default();
+                            let mut findings = Findings::default();
+                            if let Ok(config) = Format::named(format).unwrap().convert(&node, &known, &mut findings) {
+                                let what = format!("{format}: {line}{hostile:?}");
+                                lines += check(&config, &known, &what, *may_be_quoted, &mut sourced);
+                            }
+                            sourced.run(line);
+                        }
+                    }
+                }
+                None => through(format, &input, &known, format, &mut tried),
+            }
+        }
+    }
+    assert!(count > 2_000 && lines > 500, "{count} renderings of documents, {lines} of texts");
+}
