@@ -24,10 +24,26 @@ fn hetzner_as_upstream() {
     Cloud::new("hetzner").dhcp(&[]).compare_with_upstream();
 }
 
+/// A cloud of Ec2's kind that needs no token, whose region comes out of the zone, and that lists a tag without a value.
+#[test]
+fn outscale_as_upstream() {
+    Cloud::new("outscale").dhcp(&[]).compare_with_upstream();
+}
+
 #[test]
 fn digitalocean_as_upstream() {
+    digitalocean("digitalocean");
+}
+
+/// Firmware's serial number is a droplet's id, and its name if it has none.
+#[test]
+fn digitalocean_without_a_name_as_upstream() {
+    digitalocean("digitalocean-nameless");
+}
+
+fn digitalocean(case: &str) {
     // Upstream wants a piece of hardware for its link-local address; over a network that is there it does not.
-    let cloud = Cloud::new("digitalocean");
+    let cloud = Cloud::new(case);
     cloud.config("datasource: {DigitalOcean: {use_ip4LL: false}}\n");
     cloud.net.in_machine(&["ip", "link", "set", "c0", "up"]);
     cloud.net.in_machine(&["ip", "address", "add", "169.254.9.9/16", "dev", "c0"]);
@@ -35,7 +51,7 @@ fn digitalocean_as_upstream() {
     cloud.compare_with_upstream();
     if std::env::var_os("FIRSTLIGHT_RECORD").is_none() {
         // And with an address that we give ourselves.
-        Cloud::new("digitalocean").compare_with_upstream();
+        Cloud::new(case).compare_with_upstream();
     }
 }
 
@@ -47,6 +63,12 @@ fn gce_as_upstream() {
 #[test]
 fn vultr_as_upstream() {
     Cloud::new("vultr").dhcp(&[]).compare_with_upstream();
+}
+
+/// With a network configuration that only lacks the names.
+#[test]
+fn vultr_with_interfaces_as_upstream() {
+    Cloud::new("vultr-named").dhcp(&[]).compare_with_upstream();
 }
 
 #[test]
@@ -258,7 +280,7 @@ fn next_boots() {
     assert_eq!((boot(), id()), ("aws".into(), "i-0abc1234567890def".into()));
     cloud.fault("* . 500");
     assert_eq!((boot(), id()), ("aws".into(), "i-0abc1234567890def".into()));
-    assert!(cloud.says(&["[WARNING]", "cannot tell whether this still is instance"]), "{}", cloud.log());
+    assert!(cloud.says(&["[WARNING]", "using the cached instance i-0abc1234567890def"]), "{}", cloud.log());
     assert_eq!(cloud.file(ran), first, "nothing ran again");
     // The machine's disk in another machine, whose service is down.
     cloud.firmware("product_uuid", "ec2fffff-3456-7890-abcd-ef0123456789\n");

@@ -133,27 +133,29 @@ pub fn unless_too_large<T: Default>(sys: &System, what: &str, read: Result<T>) -
     }
 }
 
-/// Whether firmware's UUID is what it was when this instance was found.
+/// Whether firmware is what it was when this instance was found: its UUID, or its serial number where it has no UUID. Where
+/// nothing was noted, that is not known, and so it is not.
 pub fn is_same_machine(with: &Search<'_>, cached: &Instance) -> bool {
-    let before = cached.check.get(FIRMWARE).and_then(|uuid| uuid.as_str());
-    let now = dmi::read(with.sys, "system-uuid");
-    before.zip(now).is_some_and(|(before, now)| now.eq_ignore_ascii_case(before))
+    let noted = FIRMWARE.iter().find_map(|key| Some((*key, cached.check.get(*key)?.as_str()?)));
+    let Some((key, before)) = noted else { return false };
+    dmi::read(with.sys, key).is_some_and(|now| now.eq_ignore_ascii_case(before))
 }
 
-/// Beside an instance: what tells later whether this still is the same machine.
-const FIRMWARE: &str = "system-uuid";
+/// Beside an instance: what tells later whether this still is the same machine, the surest first.
+const FIRMWARE: [&str; 2] = ["system-uuid", "system-serial-number"];
 
-/// Keeps firmware's UUID for [`check_machine`].
+/// Keeps what firmware says of itself for [`check_machine`] and [`is_same_machine`].
 pub fn note_machine(sys: &System, instance: &mut Instance) {
-    if let Some(uuid) = dmi::read(sys, "system-uuid") {
-        instance.check.insert(FIRMWARE.into(), uuid.to_lowercase().into());
+    let said = FIRMWARE.iter().find_map(|key| Some((*key, dmi::read(sys, key)?)));
+    if let Some((key, text)) = said {
+        instance.check.insert(key.into(), text.to_lowercase().into());
     }
 }
 
 /// The check of clouds whose instance-id only the metadata service knows: another machine is another instance, and the
 /// same machine may be one.
 pub fn check_machine(with: &Search<'_>, cached: &Instance) -> Same {
-    let before = cached.check.get(FIRMWARE).and_then(|uuid| uuid.as_str());
+    let before = cached.check.get(FIRMWARE[0]).and_then(|uuid| uuid.as_str());
     match (before, dmi::read(with.sys, "system-uuid")) {
         (Some(before), Some(now)) if !now.eq_ignore_ascii_case(before) => {
             Same::No(format!("firmware's UUID is {now} and was {before}"))

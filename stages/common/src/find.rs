@@ -167,11 +167,11 @@ impl Stage {
         if is_of_machine {
             warning!(
                 self.sys,
-                "using the cached instance {} ({}), on the machine with the same firmware UUID: {why}",
+                "using the cached instance {} ({}), as firmware still is that of its machine: {why}",
                 instance.id,
                 instance.description
             );
-            self.set_extra("instance_check", "same firmware UUID; the cached instance was kept");
+            self.set_extra("instance_check", "firmware is the same; the cached instance was kept");
             return Some(Found { instance, is_new: false, is_cached: true });
         }
         warning!(

@@ -1,0 +1,164 @@
+//! How long a boot waits for metadata: no longer than it has to, with the usual settings, on the wire of `clouds.rs`. The
+//! bounds leave room for a slow machine; what they tell apart is seconds from minutes.
+
+use std::time::{Duration, Instant};
+
+use tests::Cloud;
+
+/// As Azure's DHCP server has it.
+const AZURES: [&str; 2] = [
+    "--dhcp-option-force=245,10.9.8.7",
+    "--dhcp-option=121,0.0.0.0/0,10.0.0.1,169.254.169.254/32,10.0.0.1,10.9.8.7/32,10.0.0.1",
+];
+
+/// The cloud's id after these stages of a boot, and how many seconds they took.
+fn boot(cloud: &Cloud, stages: &[&str]) -> (String, f64) {
+    cloud.forget_run();
+    let began = Instant::now();
+    let boot = cloud.boot(stages);
+    assert!(boot.came_to_its_end(), "{:?}\n{}\n{}", boot.codes, boot.output, cloud.log());
+    (cloud.id(), began.elapsed().as_secs_f64())
+}
+
+/// Such stages, when there is nothing to wait for: about a second.
+fn at_once(cloud: &Cloud, id: &str, most: f64) {
+    let (got, took) = boot(cloud, &["local"]);
+    assert_eq!(got, id, "{}", cloud.log());
+    eprintln!("{id}: {took:.1} s");
+    assert!(took < most, "{took} s\n{}", cloud.log());
+}
+
+/// A probe for a network that is not there yet costs nothing.
+#[test]
+fn vultrs_first_boot() {
+    at_once(&Cloud::new("vultr").dhcp(&[]), "vultr", 4.5);
+}
+
+/// Google's service has a name and an address, and the name waits for nobody.
+#[test]
+fn gce_without_a_resolver() {
+    let mut cloud = Cloud::new("gce").dhcp(&[]);
+    cloud.config("datasource: {GCE: {retries: 5}}\n");
+    // It takes every question, and answers none.
+    let mute = "import socket, time; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(('10.0.0.1', 53)); time.sleep(600)";
+    cloud.net.serve(&["python3", "-c", mute]);
+    cloud.put("/etc/resolv.conf", "nameserver 10.0.0.1\n");
+    at_once(&cloud, "gce", 5.0);
+}
+
+/// The first DISCOVER is lost.
+#[test]
+fn a_lost_question() {
+    let cloud = Cloud::new("vultr").dhcp(&[]);
+    for rule in [
+        "add table inet lossy",
+        "add chain inet lossy in { type filter hook input priority 0; }",
+        "add rule inet lossy in udp dport 67 numgen inc mod 1000 == 0 drop",
+    ] {
+        // DHCP servers read packets before the filter: the answer is what can be lost.
+        cloud.net.in_cloud(&["nft", &rule.replace("hook input", "hook output").replace("dport", "sport")]);
+    }
+    at_once(&cloud, "vultr", 6.5);
+}
+
+/// Nova's proxy restarts: one try more is enough, and a service that stays down is given up soon.
+#[test]
+fn openstacks_service_restarts() {
+    for status in ["503", "502", "429"] {
+        let cloud = Cloud::new("openstack").dhcp(&[]);
+        cloud.fault(&format!("GET ^/openstack$ once:{status}"));
+        let (id, took) = boot(&cloud, &["local"]);
+        assert_eq!(id, "openstack", "{}", cloud.log());
+        assert!(took < 8.0, "{status} {took}");
+    }
+    let cloud = Cloud::new("openstack").dhcp(&[]);
+    cloud.fault("GET . 503");
+    let (id, took) = boot(&cloud, &["local", "network"]);
+    assert!(id == "none" && (8.0..40.0).contains(&took), "{id} {took}\n{}", cloud.log());
+}
+
+/// What a machine is at a later boot, when its service says nothing or nonsense: what it was, ten seconds later. With the
+/// usual settings, which wait for minutes at a first boot.
+#[test]
+fn later_boots_with_a_dead_service() {
+    let cases: [(&str, &[&str], &str, &str, &str); 6] = [
+        ("ec2", &[], "aws", "* . silent", "i-0abc1234567890def"),
+        ("ec2", &[], "aws", "* . 503", "i-0abc1234567890def"),
+        ("gce", &[], "gce", "* . silent", ""),
+        ("nocloud", &[], "nocloud", "* . silent", "i-seed"),
+        ("nocloud", &[], "nocloud", "* . 503", "i-seed"),
+        ("azure", &AZURES, "azure", "* /metadata silent", ""),
+    ];
+    let run = |case: &str, dhcp: &[&str], name: &str, fault: &str, id: &str| {
+        let cloud = Cloud::new(case).dhcp(dhcp);
+        if case == "nocloud" {
+            // It is asked over the machine's own network.
+            cloud.net.in_machine(&["ip", "link", "set", "c0", "up"]);
+            cloud.net.in_machine(&["ip", "address", "add", "10.0.0.70/24", "dev", "c0"]);
+            cloud.net.in_machine(&["ip", "route", "add", "default", "via", "10.0.0.1", "dev", "c0"]);
+            std::thread::sleep(Duration::from_secs(2));
+        }
+        let now = || cloud.file("/var/lib/cloud/data/instance-id").trim().to_string();
+        let (first, _) = boot(&cloud, &["local", "network"]);
+        let first_id = now();
+        assert!(
+            first == name && (id.is_empty() || first_id == id),
+            "{case}: {first} {first_id}\n{}",
+            cloud.log()
+        );
+        cloud.fault(fault);
+        let (second, took) = boot(&cloud, &["local", "network"]);
+        eprintln!("{case} {fault}: {took:.1} s");
+        assert_eq!((&*second, now()), (name, first_id), "{case} {fault}\n{}", cloud.log());
+        assert!((8.0..25.0).contains(&took), "{case} {fault} took {took} s\n{}", cloud.log());
+        let status = cloud.file("/run/cloud-init/status.json");
+        assert!(status.contains("instance_check"), "{case}: {status}");
+        assert!(status.contains("WARNING"), "{case}: {status}");
+        // A setting.
+        let setting = match case {
+            "ec2" => "Ec2: {max_wait_cached: 2}",
+            "gce" => "GCE: {max_wait_cached: 2, metadata_url: 'http://169.254.169.254/computeMetadata/v1/'}",
+            "azure" => "Azure: {max_wait_cached: 2}",
+            _ => "NoCloud: {max_wait_cached: 2, seedfrom: 'http://169.254.169.254/seed/'}",
+        };
+        cloud.config(&format!("datasource: {{{setting}}}\n"));
+        let (third, took) = boot(&cloud, &["local", "network"]);
+        assert!(third == name && took < 9.0, "{case} {fault} {third} {took} s\n{}", cloud.log());
+    };
+    std::thread::scope(|scope| {
+        for (case, dhcp, name, fault, id) in cases {
+            scope.spawn(move || run(case, dhcp, name, fault, id));
+        }
+    });
+}
+
+/// A redirect that leads to itself is not followed twice, whatever the patience.
+#[test]
+fn azures_redirects_in_a_circle() {
+    let cloud = Cloud::new("azure").dhcp(&AZURES);
+    cloud.fault("GET /metadata loop");
+    let (_, took) = boot(&cloud, &["local"]);
+    let followed = cloud.requests().lines().filter(|line| line.contains(" loop ")).count();
+    assert!(followed <= 2 && took < 20.0, "{followed} {took}\n{}", cloud.log());
+    assert!(cloud.says(&["a redirect loop"]), "{}", cloud.log());
+}
+
+/// User-data that nobody can mean cost the machine neither its id nor its keys, and are said.
+#[test]
+fn user_data_without_measure() {
+    for (case, path, id) in [
+        ("ec2", "/user-data$", "aws"),
+        ("openstack", "/user_data$", "openstack"),
+        ("hetzner", "/userdata$", "hetzner"),
+        ("scaleway", "^/user_data/", "scaleway"),
+    ] {
+        let cloud = Cloud::new(case).dhcp(&[]);
+        cloud.fault(&format!("GET {path} huge"));
+        let (got, took) = boot(&cloud, &["local", "network"]);
+        assert_eq!(got, id, "{case}\n{}", cloud.log());
+        assert!(took < 20.0, "{case} {took}");
+        assert!(cloud.says(&["[ERROR]", "larger than", "(70000000 bytes)"]), "{case}\n{}", cloud.log());
+        assert!(cloud.file("/run/cloud-init/status.json").contains("70000000"), "{case}");
+        assert!(cloud.log().matches(" huge ").count() <= 2, "{case}: asked again\n{}", cloud.log());
+    }
+}
