@@ -122,7 +122,7 @@ fn said_with_the_place_and_the_rest_rendered() {
                 "net:7:46: network.ethernets.e.addresses[2]: expected an IP address, perhaps with /prefix: left out",
                 "net:9:14: network.ethernets.e.routes[0].via: expected a gateway, which says the family of 'to: default': left out",
                 "net:9:34: network.ethernets.e.routes[1].to: expected a prefix length within the address's width: left out",
-                "net:6:25: network.ethernets.e.match.macaddress: expected a MAC: bytes of two hexadecimal digits",
+                "net:6:25: network.ethernets.e.match.macaddress: expected a MAC: bytes of two hexadecimal digits: left out",
             ],
             &["good:1", "e:2"],
         ),

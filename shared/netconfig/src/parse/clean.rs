@@ -16,15 +16,28 @@ pub struct Cleaned<'a> {
     pub lost: usize,
 }
 
-/// For the files that are written here: no character that ends a line, and no backslash, which joins a line with the next
-/// one or is an escape in every one of their languages.
-pub fn for_files(c: char) -> bool {
-    c.is_control() || c == '\\' || is_line_end(c)
+/// Who reads the values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reader {
+    /// The renderers here, whose files have no quotes.
+    Renderers,
+    /// netplan, whose file has: before 1.0.1 it wrote what it read into files of networkd and NetworkManager as it was.
+    Netplan,
 }
 
-/// For netplan, which before 1.0.1 wrote what it read into files of networkd and NetworkManager as it was.
-pub fn for_netplan(c: char) -> bool {
-    (c.is_control() && c != '\t') || is_line_end(c)
+impl Reader {
+    fn is_unfit(self, text: &str) -> bool {
+        match self {
+            Reader::Renderers => text.contains(for_files),
+            Reader::Netplan => text.contains(|c: char| (c.is_control() && c != '\t') || is_line_end(c)),
+        }
+    }
+}
+
+/// A character that ends a line, or a backslash, which joins a line with the next one or begins an escape in every one of
+/// the files' languages.
+pub fn for_files(c: char) -> bool {
+    c.is_control() || c == '\\' || is_line_end(c)
 }
 
 /// Line ends of Unicode beside those among the control characters.
@@ -40,9 +53,9 @@ pub fn is_shells(c: char) -> bool {
 /// Keys whose value is a list of words: written as one text it is split at white space, line ends included.
 const WORDS: [&str; 5] = ["dns_nameservers", "dns_search", "bond_interfaces", "bridge_interfaces", "interfaces"];
 
-/// Takes out what has a character that is `unfit`: a key with its value, or an item of a list.
-pub fn clean(config: &Node, unfit: fn(char) -> bool) -> Cleaned<'_> {
-    let mut cleaner = Cleaner { unfit, findings: Findings::default(), lost: 0 };
+/// Takes out what has a character that is not for this reader: a key with its value, or an item of a list.
+pub fn clean(config: &Node, reader: Reader) -> Cleaned<'_> {
+    let mut cleaner = Cleaner { reader, findings: Findings::default(), lost: 0 };
     let config = match cleaner.has_unfit(config) {
         true => Cow::Owned(cleaner.node(config, "network", "")),
         false => Cow::Borrowed(config),
@@ -51,14 +64,14 @@ pub fn clean(config: &Node, unfit: fn(char) -> bool) -> Cleaned<'_> {
 }
 
 struct Cleaner {
-    unfit: fn(char) -> bool,
+    reader: Reader,
     findings: Findings,
     lost: usize,
 }
 
 impl Cleaner {
     fn is_unfit(&self, node: &Node) -> bool {
-        node.as_str().is_some_and(|text| text.contains(self.unfit))
+        node.as_str().is_some_and(|text| self.reader.is_unfit(text))
     }
 
     fn has_unfit(&self, node: &Node) -> bool {
@@ -115,7 +128,7 @@ impl Cleaner {
     fn is_list_of_words(&self, value: &Node, name: &str, parent: &str) -> bool {
         let is_name = WORDS.contains(&name) || (parent == "nameservers" && ["addresses", "search"].contains(&name));
         let words = || value.as_str().unwrap_or_default().split_ascii_whitespace();
-        is_name && !words().any(|word| word.contains(self.unfit))
+        self.reader == Reader::Renderers && is_name && !words().any(|word| self.reader.is_unfit(word))
     }
 }
 
@@ -128,7 +141,7 @@ mod tests {
         let text = "{version: 2, ethernets: {eth0: {gateway4: \"1.1.1.1\\nup x\", addresses: [a, \"b\\0\", c],\n\
                     nameservers: {addresses: \"1.1.1.1\\n2.2.2.2\", search: [\"a\\u2028b\"]}}, \"e\\rx\": {dhcp4: true}}}";
         let root = config::yaml::parse("t", text).unwrap().root;
-        let cleaned = clean(&root, for_files);
+        let cleaned = clean(&root, Reader::Renderers);
         let said: Vec<String> = cleaned.findings.iter().map(|f| format!("{}: {}", f.at, f.key)).collect();
         assert_eq!(
             said,
@@ -144,6 +157,6 @@ mod tests {
         let expected = r#"{"ethernets":{"eth0":{"addresses":["a","c"],"nameservers":{"addresses":"1.1.1.1\n2.2.2.2","search":[]}}},"version":2}"#;
         assert_eq!(left, expected);
         let fine = config::yaml::parse("t", "{version: 1, config: [{name: 'a b'}]}").unwrap().root;
-        assert!(matches!(clean(&fine, for_files).config, Cow::Borrowed(_)));
+        assert!(matches!(clean(&fine, Reader::Renderers).config, Cow::Borrowed(_)));
     }
 }

@@ -132,7 +132,7 @@ impl Format {
         if self.syntax != Syntax::Json {
             return (self.to_config)(document, known, findings);
         }
-        let cleaned = clean::clean(document, clean::for_files);
+        let cleaned = clean::clean(document, clean::Reader::Renderers);
         findings.extend(cleaned.findings);
         (self.to_config)(&cleaned.config, known, findings)
     }
@@ -183,7 +183,7 @@ pub struct Parsed {
 /// Reads a configuration of version 1 or 2. An error when nothing sure can be made of it: then no file may be
 /// written, and the message says where and why.
 pub fn parse(config: &Node, known: &Known) -> Result<Parsed, String> {
-    let cleaned = clean::clean(unwrap(config), clean::for_files);
+    let cleaned = clean::clean(unwrap(config), clean::Reader::Renderers);
     let config = &*cleaned.config;
     let Some(map) = config.as_map() else {
         return Err(format!(

@@ -161,7 +161,7 @@ pub fn render(config: &Node, renderer: &Renderer, target: &Target, known: &Known
     if let Some(verbatim) = renderer.verbatim
         && config.as_map().and_then(parse::version) == Some(2)
     {
-        let cleaned = clean::clean(config, clean::for_netplan);
+        let cleaned = clean::clean(config, clean::Reader::Netplan);
         let mut findings = cleaned.findings;
         findings.extend(parse::unknown_keys(&cleaned.config));
         return Ok(Rendered { findings, ..verbatim(&cleaned.config, target)? });
