@@ -157,6 +157,25 @@ impl Command {
         self
     }
 
+    /// As upstream's log has it, which people search: `['useradd', 'bob']`.
+    fn logged(&self) -> String {
+        if let Some(shown) = &self.shown {
+            return shown.clone();
+        }
+        let words = self.argv.iter().map(|a| python_quote(&a.to_string_lossy()));
+        format!("[{}]", words.collect::<Vec<_>>().join(", "))
+    }
+
+    /// What upstream's log says behind the command.
+    fn terms(&self) -> String {
+        let codes = match &self.accepted[..] {
+            [] => "any".to_string(),
+            codes => format!("{codes:?}"),
+        };
+        let capture = if self.output == Output::Capture { "True" } else { "False" };
+        format!("allowed return codes {codes} (shell=False, capture={capture})")
+    }
+
     /// As one would type it.
     pub fn line(&self) -> String {
         if let Some(shown) = &self.shown {
@@ -165,6 +184,25 @@ impl Command {
         let words = self.argv.iter().map(|a| quote(&a.to_string_lossy()));
         words.collect::<Vec<_>>().join(" ")
     }
+}
+
+/// A word as Python prints it.
+fn python_quote(word: &str) -> String {
+    let mark = if word.contains('\'') && !word.contains('"') { '"' } else { '\'' };
+    let mut out = String::from(mark);
+    for c in word.chars() {
+        match c {
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            c if c == mark => out.extend(['\\', c]),
+            c if c.is_control() => out.push_str(&format!("\\x{:02x}", u32::from(c))),
+            c => out.push(c),
+        }
+    }
+    out.push(mark);
+    out
 }
 
 fn quote(word: &str) -> String {
@@ -211,7 +249,8 @@ impl System {
             return Ok(Finished::default());
         }
         let begun = self.clock().elapsed();
-        debug!(self, "Running command {line}");
+        let logged = command.logged();
+        debug!(self, "Running command {logged} with {}", command.terms());
         let mut child = self.spawn(command, &program).map_err(|e| match e.kind() {
             // The program itself was found above.
             ErrorKind::NotFound => {
@@ -233,7 +272,7 @@ impl System {
             let limit = command.timeout.as_secs_f32();
             return Err(Error::new(format!("running {line}: not finished after {limit} s, ended")));
         };
-        debug!(self, "{name} exited with {} after {:.3} s", finished.code, took.as_secs_f64());
+        debug!(self, "Running {logged} took {:.3} seconds, exit code {}", took.as_secs_f64(), finished.code);
         self.note(Effect::Run { command: line.clone(), code: Some(finished.code) });
         if !command.accepted.is_empty() && !command.accepted.contains(&finished.code) {
             let mut message = format!("running {line}: exit code {}", finished.code);
@@ -440,5 +479,34 @@ fn last_words(stderr: &[u8]) -> String {
     match text.lines().rev().map(str::trim).find(|l| !l.is_empty()) {
         Some(line) => format!(" ({line})"),
         None => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn logged_as_upstream_does() {
+        for (command, logged) in [
+            (
+                Command::new(["systemctl", "daemon-reload"]),
+                "['systemctl', 'daemon-reload'] with allowed return codes [0] (shell=False, capture=True)",
+            ),
+            (
+                Command::new(["blkid", "-tTYPE=vfat"]).accept(&[0, 2]).output(Output::Stage),
+                "['blkid', '-tTYPE=vfat'] with allowed return codes [0, 2] (shell=False, capture=False)",
+            ),
+            (
+                Command::new(["chpasswd", "-e"]).shown("chpasswd -e for a"),
+                "chpasswd -e for a with allowed return codes [0] (shell=False, capture=True)",
+            ),
+            (
+                Command::new(["sh", "-c", "it's", "a\\\"'b", "\n\u{1}ä", ""]).accept_all(),
+                "['sh', '-c', \"it's\", 'a\\\\\"\\'b', '\\n\\x01ä', ''] with allowed return codes any (shell=False, capture=True)",
+            ),
+        ] {
+            assert_eq!(format!("{} with {}", command.logged(), command.terms()), logged);
+        }
     }
 }

@@ -3,8 +3,9 @@
 
 use std::cell::RefCell;
 use std::fmt;
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::Write as _;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::clock::log_time;
@@ -67,6 +68,8 @@ struct Inner {
     early: Vec<Record>,
     sinks: Vec<(Level, Sink)>,
     noticed: Vec<(Level, String)>,
+    /// Where lines for standard error go too.
+    copy: Option<PathBuf>,
 }
 
 /// See the module. Lines are `2024-05-01 10:20:30,123 - write_files.rs[WARNING]: text`.
@@ -81,13 +84,16 @@ impl Log {
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let source = file.rsplit('/').next().unwrap_or(file);
         let record = Record { wall, level, source, text: text.to_string() };
-        let mut inner = self.0.borrow_mut();
+        let inner = &mut *self.0.borrow_mut();
         if level >= Level::Warning {
             inner.noticed.push((level, record.text.clone()));
         }
         for (least, sink) in &mut inner.sinks {
             if level >= *least {
                 write(sink, &record);
+                if let (Sink::Stderr, Some(path)) = (&*sink, &inner.copy) {
+                    copy(path, &record);
+                }
             }
         }
         if inner.sinks.is_empty() && inner.early.len() < MOST_EARLY {
@@ -108,6 +114,12 @@ impl Log {
     /// Lines of `least` and worse go to the system log (`/dev/log`) from now on.
     pub fn to_syslog(&self, least: Level, socket: std::os::unix::net::UnixDatagram) {
         self.add(least, Sink::Socket(socket));
+    }
+
+    /// Lines for standard error go to the end of that file too, which is there: the output of a stage that has no `tee`
+    /// running for its own lines.
+    pub(crate) fn copy_stderr_to(&self, path: Option<PathBuf>) {
+        self.0.borrow_mut().copy = path;
     }
 
     fn add(&self, least: Level, mut sink: Sink) {
@@ -135,17 +147,24 @@ impl Log {
     }
 }
 
+fn line(Record { wall, level, source, text }: &Record) -> String {
+    format!("{} - {source}[{}]: {text}\n", log_time(*wall), level.name())
+}
+
+fn copy(path: &Path, record: &Record) {
+    // As below: there is nowhere left to complain.
+    let _ = OpenOptions::new()
+        .append(true)
+        .open(path)
+        .and_then(|mut file| file.write_all(line(record).as_bytes()));
+}
+
 fn write(sink: &mut Sink, record: &Record) {
-    let Record { wall, level, source, text } = record;
+    let Record { level, source, text, .. } = record;
     // A full disk must not end a boot, and there is nowhere left to complain: the results are dropped.
     let _ = match sink {
-        Sink::File(file) => {
-            file.write_all(format!("{} - {source}[{}]: {text}\n", log_time(*wall), level.name()).as_bytes())
-        }
-        Sink::Stderr => {
-            let line = format!("{} - {source}[{}]: {text}\n", log_time(*wall), level.name());
-            std::io::stderr().lock().write_all(line.as_bytes())
-        }
+        Sink::File(file) => file.write_all(line(record).as_bytes()),
+        Sink::Stderr => std::io::stderr().lock().write_all(line(record).as_bytes()),
         Sink::Socket(socket) => {
             // Facility user (1), as upstream; severities of RFC 5424.
             let severity = match level {

@@ -22,12 +22,14 @@ impl System {
     /// From now on output goes to the end of `file` too.
     pub(crate) fn tee_into(&self, file: &str) {
         *self.stage_output().borrow_mut() = StageOutput::Tee { file: file.to_string(), running: None };
+        self.log().copy_stderr_to(Some(self.root().host_followed(file)));
     }
 
     /// From now on the process's own streams go where its output goes, so that they can be sent elsewhere.
     pub fn settle_output(&self) -> Result<()> {
         self.stage_stream().doing("starting tee")?;
         let before = std::mem::take(&mut *self.stage_output().borrow_mut());
+        self.log().copy_stderr_to(None);
         // The tee ends when nobody writes to it any more.
         if let StageOutput::Tee { running: Some((_, pipe)), .. } = before {
             nix::unistd::dup2_stdout(&pipe).doing("redirecting")?;
@@ -45,6 +47,18 @@ impl System {
         let _ = writeln!(std::io::stderr().lock(), "{line}");
         if let StageOutput::Tee { file, .. } = &*self.stage_output().borrow() {
             let _ = self.append(file, format!("{line}\n"), Write::mode(0o640));
+        }
+    }
+
+    /// Prints what a program printed for people: on standard output and in the output file.
+    pub fn print_output(&self, text: &[u8]) {
+        if self.is_planned() {
+            return;
+        }
+        // A closed output loses a picture of random art, no more.
+        let _ = std::io::stdout().lock().write_all(text);
+        if let StageOutput::Tee { file, .. } = &*self.stage_output().borrow() {
+            let _ = self.append(file, text, Write::mode(0o640));
         }
     }
 

@@ -155,6 +155,13 @@ mod tests {
             (mode("/var/log/deep/out"), &*sys.read_text("/var/log/deep/out").unwrap()),
             (0o640, "a line\n")
         );
+        // What stands on standard error is output, too.
+        sys.log().to_stderr(Level::Warning);
+        crate::info!(sys, "not this");
+        crate::warning!(sys, "wrong");
+        sys.print_output(b"art\n");
+        let text = sys.read_text("/var/log/deep/out").unwrap();
+        assert!(text.ends_with("[WARNING]: wrong\nart\n") && !text.contains("not this"), "{text}");
         let refused = sys.log_to_file(Level::Info, "/var/log/new/x", &[]).unwrap_err();
         assert!(refused.to_string().starts_with("opening the log /var/log/new/x: "), "{refused}");
         assert!(sys.log_to_syslog(Level::Info).is_err());
