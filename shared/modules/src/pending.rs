@@ -88,13 +88,19 @@ pub fn belongs(key: &str) -> Option<&'static str> {
     }
 }
 
-/// For a module of upstream's that is not here: those of its keys that the configuration has. `None` for a name
-/// that nobody knows.
+/// Keys whose false is what happens without them, and which images ship so.
+const OFF_BY_DEFAULT: [&str; 2] = ["disable_ec2_metadata", "manage_resolv_conf"];
+
+/// For a module of upstream's that is not here: those of its keys that the configuration has, false and empty ones
+/// too, which may ask for something (`apt_pipelining: false`). `None` for a name that nobody knows.
 pub fn pending_keys(name: &str, config: &config::Node) -> Option<Vec<&'static str>> {
     let (_, keys) = PENDING.iter().find(|(n, _)| *n == name)?;
     let is_set = |key: &&&str| {
         let path: Vec<&str> = key.split('.').collect();
-        config.at_path(&path).is_some_and(|node| !node.is_falsy())
+        config.at_path(&path).is_some_and(|node| match OFF_BY_DEFAULT.contains(*key) {
+            true => !node.is_falsy(),
+            false => !node.is_null(),
+        })
     };
     Some(keys.iter().filter(is_set).copied().collect())
 }
@@ -111,6 +117,19 @@ mod tests {
         assert_eq!(pending_keys("apt_configure", &config), Some(vec![]));
         assert_eq!(pending_keys("snap", &config), Some(vec!["snap"]));
         assert_eq!(pending_keys("nonsense", &config), None);
+        for (text, module, keys) in [
+            ("apt_pipelining: false", "apt_pipelining", &["apt_pipelining"][..]),
+            ("apt_pipelining: 0", "apt_pipelining", &["apt_pipelining"]),
+            ("apt_pipelining:", "apt_pipelining", &[]),
+            ("snap: {}", "snap", &["snap"]),
+            ("apt: {conf: ''}", "apt_configure", &["apt.conf"]),
+            ("manage_resolv_conf: false", "resolv_conf", &[]),
+            ("disable_ec2_metadata: false", "disable_ec2_metadata", &[]),
+            ("disable_ec2_metadata: true", "disable_ec2_metadata", &["disable_ec2_metadata"]),
+        ] {
+            let config = config::yaml::parse("t", text).unwrap().root;
+            assert_eq!(pending_keys(module, &config).unwrap(), keys, "{text}");
+        }
     }
 
     #[test]

@@ -263,7 +263,7 @@ fn generate_one(context: &Context<'_>, kind: &str, path: &str, quiet: bool) -> R
     let command = Command::new(["ssh-keygen", "-t", kind, "-N", "", "-f", path]).env("LANG", "C");
     let finished = sys.run(&command)?;
     if !quiet {
-        print_stage(&finished.stdout);
+        sys.print_output(&finished.stdout);
     }
     if context.distro.ssh_key_group {
         let old_server = openssh_major(sys).is_some_and(|major| major < 9);
@@ -275,13 +275,6 @@ fn generate_one(context: &Context<'_>, kind: &str, path: &str, quiet: bool) -> R
         sys.set_mode(format!("{path}.pub"), 0o644)?;
     }
     Ok(())
-}
-
-/// To where the stage's own output goes, as a program's output would.
-fn print_stage(bytes: &[u8]) {
-    use std::io::Write as _;
-    // A closed output loses a picture of random art, no more.
-    let _ = std::io::stdout().write_all(bytes);
 }
 
 /// The server's version; its `-V` prints that, or complains and prints it.

@@ -157,22 +157,23 @@ impl Command {
         self
     }
 
-    /// As upstream logs it, which logs are searched for: `['ls', '-l'] with allowed return codes [0] (…)`.
+    /// The argument vector as upstream logs it, which logs are searched for: `['ls', '-l']`.
     fn logged(&self) -> String {
-        let Command { shown, argv, accepted, .. } = self;
-        let argv = match shown {
-            Some(shown) => shown.clone(),
-            None => {
-                let words: Vec<String> = argv.iter().map(|word| python(&word.to_string_lossy())).collect();
-                format!("[{}]", words.join(", "))
-            }
-        };
-        let accepted = match &accepted[..] {
+        if let Some(shown) = &self.shown {
+            return shown.clone();
+        }
+        let words: Vec<String> = self.argv.iter().map(|word| python(&word.to_string_lossy())).collect();
+        format!("[{}]", words.join(", "))
+    }
+
+    /// What upstream logs behind the command.
+    fn terms(&self) -> String {
+        let codes = match &self.accepted[..] {
             [] => "any".to_string(),
-            codes => codes.iter().map(i32::to_string).collect::<Vec<_>>().join(", "),
+            codes => format!("{codes:?}"),
         };
         let capture = if self.output == Output::Capture { "True" } else { "False" };
-        format!("{argv} with allowed return codes [{accepted}] (shell=False, capture={capture})")
+        format!("allowed return codes {codes} (shell=False, capture={capture})")
     }
 
     /// As one would type it.
@@ -248,7 +249,8 @@ impl System {
             return Ok(Finished::default());
         }
         let begun = self.clock().elapsed();
-        debug!(self, "Running command {}", command.logged());
+        let logged = command.logged();
+        debug!(self, "Running command {logged} with {}", command.terms());
         let mut child = self.spawn(command, &program).map_err(|e| match e.kind() {
             // The program itself was found above.
             ErrorKind::NotFound => {
@@ -270,7 +272,7 @@ impl System {
             let limit = command.timeout.as_secs_f32();
             return Err(Error::new(format!("running {line}: not finished after {limit} s, ended")));
         };
-        debug!(self, "{name} exited with {} after {:.3} s", finished.code, took.as_secs_f64());
+        debug!(self, "Running {logged} took {:.3} seconds, exit code {}", took.as_secs_f64(), finished.code);
         self.note(Effect::Run { command: line.clone(), code: Some(finished.code) });
         if !command.accepted.is_empty() && !command.accepted.contains(&finished.code) {
             let mut message = format!("running {line}: exit code {}", finished.code);
@@ -477,5 +479,34 @@ fn last_words(stderr: &[u8]) -> String {
     match text.lines().rev().map(str::trim).find(|l| !l.is_empty()) {
         Some(line) => format!(" ({line})"),
         None => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn logged_as_upstream_does() {
+        for (command, logged) in [
+            (
+                Command::new(["systemctl", "daemon-reload"]),
+                "['systemctl', 'daemon-reload'] with allowed return codes [0] (shell=False, capture=True)",
+            ),
+            (
+                Command::new(["blkid", "-tTYPE=vfat"]).accept(&[0, 2]).output(Output::Stage),
+                "['blkid', '-tTYPE=vfat'] with allowed return codes [0, 2] (shell=False, capture=False)",
+            ),
+            (
+                Command::new(["chpasswd", "-e"]).shown("chpasswd -e for a"),
+                "chpasswd -e for a with allowed return codes [0] (shell=False, capture=True)",
+            ),
+            (
+                Command::new(["sh", "-c", "it's", "a\\\"'b", "\n\u{1}ä", ""]).accept_all(),
+                "['sh', '-c', \"it's\", 'a\\\\\"\\'b', '\\n\\x01ä', ''] with allowed return codes any (shell=False, capture=True)",
+            ),
+        ] {
+            assert_eq!(format!("{} with {}", command.logged(), command.terms()), logged);
+        }
     }
 }

@@ -57,6 +57,18 @@ impl System {
         }
     }
 
+    /// Prints what a program printed for people: on standard output, and in the output file.
+    pub fn print_output(&self, text: &[u8]) {
+        if self.is_planned() {
+            return;
+        }
+        // If neither can be written to, there is no third to report that on.
+        let _ = std::io::stdout().lock().write_all(text);
+        if let StageOutput::Tee { file, .. } = &mut *self.stage_output().borrow_mut() {
+            let _ = file.write_all(text);
+        }
+    }
+
     /// Prints lines on /dev/console, where it can be written to, else on standard output. Never to a file: the
     /// console is the place for what only the machine's owner may see.
     pub fn print_on_console(&self, text: &str) {

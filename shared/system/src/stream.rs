@@ -166,12 +166,19 @@ mod tests {
             let text = sys.read_text(&path).unwrap();
             assert_eq!((text.starts_with("old\n"), text.contains("[INFO]: said")), (before.is_some(), true));
         }
+        // Log lines on standard error are output, too.
+        sys.log().to_stderr(Level::Warning);
         sys.tee_output("/var/log/deep/out").unwrap();
         sys.print("a line");
         assert_eq!(
             (mode("/var/log/deep/out"), &*sys.read_text("/var/log/deep/out").unwrap()),
             (0o640, "a line\n")
         );
+        crate::info!(sys, "not this");
+        crate::warning!(sys, "wrong");
+        sys.print_output(b"art\n");
+        let text = sys.read_text("/var/log/deep/out").unwrap();
+        assert!(text.ends_with("[WARNING]: wrong\nart\n") && !text.contains("not this"), "{text}");
         let refused = sys.log_to_file(Level::Info, "/var/log/new/x", &[]).unwrap_err();
         assert!(refused.to_string().starts_with("opening the log /var/log/new/x: "), "{refused}");
         assert!(sys.log_to_syslog(Level::Info).is_err());
