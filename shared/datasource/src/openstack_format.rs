@@ -47,9 +47,9 @@ pub fn version(mut has: impl FnMut(&str) -> bool) -> &'static str {
 /// A JSON file, if it is there; an error says where it stops being one. `top` is for messages.
 pub fn json_file(top: &str, path: &str, get: Get<'_>) -> Result<Option<Json>> {
     let Some(bytes) = get(path)? else { return Ok(None) };
-    serde_json::from_slice(&bytes)
+    config::json::value(&bytes)
         .map(Some)
-        .map_err(|e| Error::new(format!("{top}/{path}:{}:{}: not valid JSON", e.line(), e.column())))
+        .map_err(|e| Error::new(format!("{top}/{path}:{}:{}: not valid JSON", e.line, e.column)))
 }
 
 /// Reads one version's files. An error when what has to be there is not.

@@ -50,6 +50,14 @@ impl Machine {
             .map_err(|e| system::Error::new(format!("{path}:{}:{}: not valid JSON", e.line(), e.column())))
     }
 
+    /// A JSON file of an instance's data, as Python reads it: keys in their order, numbers that are none.
+    pub fn data_of(sys: &System, path: &str) -> Result<Node> {
+        let bytes = sys.read(path)?;
+        let bad = |line, column| system::Error::new(format!("{path}:{line}:{column}: not valid JSON"));
+        let text = std::str::from_utf8(&bytes).map_err(|_| bad(1, 1))?;
+        config::json::parse(text).map_err(|e| bad(e.line, e.column))
+    }
+
     /// The log and the output file, as configured.
     pub fn log_files(&self) -> Vec<String> {
         let config = &self.settings.merged;

@@ -2,8 +2,7 @@
 
 use std::process::ExitCode;
 
-use config::Node;
-use serde_json::{Map, Value};
+use config::{Map, Node, Value};
 use system::{Result, error, warning};
 
 use crate::arguments::Query;
@@ -40,27 +39,26 @@ pub fn run(machine: &Machine, args: &Query) -> ExitCode {
         None => &data,
     };
     if !args.list_keys {
-        match value {
-            Value::String(text) => println!("{text}"),
-            other => print!("{}", state::json_text(other, 1)),
+        match value.as_str() {
+            Some(text) => println!("{text}"),
+            None => print!("{}", config::json::to_text(value, 1)),
         }
         return ExitCode::SUCCESS;
     }
-    let Value::Object(map) = value else {
+    let Some(map) = value.as_map() else {
         let path = varname.map(String::as_str).unwrap_or_default();
         error!(machine.sys, "--list-keys provided but '{path}' is not a dict");
         return ExitCode::FAILURE;
     };
-    // serde_json's maps are sorted.
-    for key in map.keys() {
-        println!("{key}");
-    }
+    let mut keys: Vec<&str> = map.iter().filter_map(|(key, _)| key.as_str()).collect();
+    keys.sort_unstable();
+    keys.iter().for_each(|key| println!("{key}"));
     ExitCode::SUCCESS
 }
 
 /// A text with its template filled in, and what it asked for that is not known. An error is a reason for people.
-pub fn rendered(text: &str, data: &Value) -> std::result::Result<(String, Vec<String>), String> {
-    match template::render(text, &template::variables(&Node::from_json(data))) {
+pub fn rendered(text: &str, data: &Node) -> std::result::Result<(String, Vec<String>), String> {
+    match template::render(text, &template::variables(data)) {
         Ok(rendered) => {
             let unknown = rendered.unknown.iter().map(|u| u.name.clone()).collect();
             Ok((rendered.text, unknown))
@@ -70,10 +68,10 @@ pub fn rendered(text: &str, data: &Value) -> std::result::Result<(String, Vec<St
 }
 
 /// Prints a template filled in with the data. One that comes out empty is a failure, for scripts.
-fn render(machine: &Machine, template: &str, data: &Value) -> ExitCode {
+fn render(machine: &Machine, template: &str, data: &Node) -> ExitCode {
     // The header is what users leave out here.
     let text = format!("## template: jinja\n{template}");
-    match template::render(&text, &template::variables(&Node::from_json(data))) {
+    match template::render(&text, &template::variables(data)) {
         Ok(rendered) => {
             if let Some(names) = rendered.unknown() {
                 warning!(machine.sys, "the template asks for what is not known: {names}");
@@ -94,7 +92,7 @@ fn render(machine: &Machine, template: &str, data: &Value) -> ExitCode {
 }
 
 /// The instance's data with what `query` adds to it.
-fn read(machine: &Machine, args: &Query) -> std::result::Result<Value, String> {
+fn read(machine: &Machine, args: &Query) -> std::result::Result<Node, String> {
     let is_root = Machine::is_root();
     let path = match &args.instance_data {
         Some(path) => path.clone(),
@@ -115,8 +113,8 @@ fn read(machine: &Machine, args: &Query) -> std::result::Result<Value, String> {
         }
     };
     let (door, place) = machine.typed(&path);
-    let mut data = match Machine::json_of(&door, &place) {
-        Ok(Value::Object(map)) => map,
+    let mut data = match Machine::data_of(&door, &place) {
+        Ok(Node { value: Value::Map(map), .. }) => map,
         Ok(_) => return Err(format!("{path} is no instance data: expected a map")),
         Err(e) if e.is_absent() => return Err(format!("Missing instance-data file: {path}")),
         Err(e) if e.kind() == Some(std::io::ErrorKind::PermissionDenied) => {
@@ -131,20 +129,21 @@ fn read(machine: &Machine, args: &Query) -> std::result::Result<Value, String> {
         ("vendordata", given(&args.vendor_data, "vendor-data.txt")),
     ] {
         let value = if is_root { raw(machine, &file) } else { Ok(hidden(&file)) };
-        data.insert(key.into(), value.unwrap_or_else(|_| hidden(&file)));
+        data.insert(key, value.unwrap_or_else(|_| hidden(&file)));
     }
     let combined = machine.layout.run("combined-cloud-config.json");
-    let value = if is_root { machine.json(&combined).unwrap_or_default() } else { hidden(&combined) };
-    data.insert("combined_cloud_config".into(), value);
-    Ok(Value::Object(with_aliases(data)))
+    let whole = || Machine::data_of(&machine.sys, &combined).unwrap_or_default();
+    let value = if is_root { whole() } else { hidden(&combined) };
+    data.insert("combined_cloud_config", value);
+    Ok(with_aliases(data).into())
 }
 
-fn hidden(file: &str) -> Value {
+fn hidden(file: &str) -> Node {
     format!("<redacted for non-root user> file:{file}").into()
 }
 
 /// Raw data as text: inflated when it is gzip, base64 behind `ci-b64:` when it is not text.
-fn raw(machine: &Machine, file: &str) -> Result<Value> {
+fn raw(machine: &Machine, file: &str) -> Result<Node> {
     let (door, place) = machine.typed(file);
     let bytes = match door.read(&place) {
         Ok(bytes) => bytes,
@@ -162,24 +161,27 @@ fn raw(machine: &Machine, file: &str) -> Result<Value> {
 }
 
 /// The keys of `v1` at the top too.
-fn with_aliases(mut data: Map<String, Value>) -> Map<String, Value> {
-    let standard = data.get("v1").and_then(Value::as_object).cloned().unwrap_or_default();
+fn with_aliases(mut data: Map) -> Map {
+    let standard = data.get("v1").and_then(Node::as_map).cloned().unwrap_or_default();
     for (key, value) in standard {
-        data.entry(key).or_insert(value);
+        if key.as_str().is_some_and(|key| data.get(key).is_none()) {
+            data.insert(key, value);
+        }
     }
     data
 }
 
 /// The value at a dotted path. A key with `-`, `.` or `/` is also found under its name with `_` for these.
-fn find<'a>(data: &'a Value, path: &str) -> std::result::Result<&'a Value, String> {
+fn find<'a>(data: &'a Node, path: &str) -> std::result::Result<&'a Node, String> {
     let mut at = data;
     let mut walked = String::new();
     for key in path.split('.') {
-        let next = match at {
-            Value::Object(map) => {
-                map.get(key).or_else(|| map.iter().find(|(k, _)| alias(k) == key).map(|(_, v)| v))
-            }
-            Value::Array(items) => key.parse::<usize>().ok().and_then(|i| items.get(i)),
+        let next = match &at.value {
+            Value::Map(map) => map.get(key).or_else(|| {
+                let is = |(k, _): &(&Node, &Node)| k.as_str().is_some_and(|k| alias(k) == key);
+                map.iter().find(is).map(|(_, value)| value)
+            }),
+            Value::Seq(items) => key.parse::<usize>().ok().and_then(|i| items.get(i)),
             _ => None,
         };
         at = match (next, walked.is_empty()) {
@@ -202,13 +204,13 @@ fn alias(key: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn paths() {
-        let data = json!({"ds": {"v1.0": {"local-hostname": "h"}, "list": [1, {"x": 2}]}, "v1": {}});
-        assert_eq!(find(&data, "ds.v1_0.local_hostname"), Ok(&json!("h")));
-        assert_eq!(find(&data, "ds.list.1.x"), Ok(&json!(2)));
+        let data = r#"{"ds": {"v1.0": {"local-hostname": "h"}, "list": [1, {"x": 2}]}, "v1": {}}"#;
+        let data = config::json::parse(data).unwrap();
+        assert_eq!(find(&data, "ds.v1_0.local_hostname"), Ok(&Node::from("h")));
+        assert_eq!(find(&data, "ds.list.1.x"), Ok(&Node::from(2)));
         assert_eq!(find(&data, "no.where").unwrap_err(), "Undefined instance-data key 'no'");
         assert_eq!(find(&data, "ds.list.x").unwrap_err(), "instance-data 'ds.list' has no 'x'");
     }

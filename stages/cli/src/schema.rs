@@ -283,7 +283,7 @@ fn rendered(machine: &Machine, path: &str, text: &str, args: &Schema) -> Result<
         let text = format!("Cannot render jinja template vars. Instance data not yet present at {data}");
         Stop::Failed(text)
     };
-    let values = machine.json(&data).map_err(missing)?;
+    let values = Machine::data_of(&machine.sys, &data).map_err(missing)?;
     match crate::query::rendered(text, &values) {
         Ok((rendered, unknown)) => {
             if !unknown.is_empty() {
