@@ -3,7 +3,7 @@
 //! Knows no cloud and no module.
 
 mod finding;
-mod json;
+pub mod json;
 mod keys;
 mod map;
 pub mod merge;

@@ -187,7 +187,7 @@ impl Node {
         }
     }
 
-    /// As JSON: keys as text, binary as text (lossy), non-finite numbers as null.
+    /// As JSON: keys as text, binary as base64 behind `ci-b64:`, non-finite numbers as null.
     pub fn to_json(&self) -> serde_json::Value {
         use serde_json::Value as Json;
         match &self.value {
@@ -200,11 +200,11 @@ impl Node {
             },
             Value::Float(f) => Json::from(*f),
             Value::Str(text) => Json::String(text.clone()),
-            Value::Bytes(bytes) => Json::String(String::from_utf8_lossy(bytes).into_owned()),
+            Value::Bytes(bytes) => Json::String(crate::json::encoded(bytes)),
             Value::Seq(items) => Json::Array(items.iter().map(Node::to_json).collect()),
             Value::Set(map) => Json::Array(map.iter().map(|(key, _)| key.to_json()).collect()),
             Value::Map(map) => Json::Object(
-                map.iter().map(|(k, v)| (k.scalar_text().unwrap_or_default(), v.to_json())).collect(),
+                map.iter().map(|(k, v)| (crate::json::key_text(k).into_owned(), v.to_json())).collect(),
             ),
         }
     }

@@ -176,7 +176,7 @@ pub fn positions(node: &Node) -> String {
                 // As serde_json's map has them: by the text of their keys, the last of equal ones.
                 let sorted: BTreeMap<String, (&Node, &Node)> = map
                     .iter()
-                    .map(|(key, value)| (key.scalar_text().unwrap_or_default(), (key, value)))
+                    .map(|(key, value)| (crate::json::key_text(key).into_owned(), (key, value)))
                     .collect();
                 for (key, value) in sorted.into_values() {
                     write(&key.at, out);

@@ -8,7 +8,7 @@ use serde_json::{Value as Json, json};
 use state::{Instance, Network, Raw};
 use system::{Error, Result, System, debug, error, warning};
 
-use crate::{seed, standard};
+use crate::standard;
 
 /// OpenStack's versions that are understood, oldest first.
 const VERSIONS: [&str; 8] = [
@@ -49,9 +49,9 @@ pub fn version(mut has: impl FnMut(&str) -> bool) -> &'static str {
 /// A JSON file, if it is there; an error says where it stops being one. `top` is for messages.
 pub fn json_file(top: &str, path: &str, get: Get<'_>) -> Result<Option<Json>> {
     let Some(bytes) = get(path)? else { return Ok(None) };
-    seed::parse_json(&bytes)
+    config::json::value(&bytes)
         .map(Some)
-        .map_err(|e| Error::new(format!("{top}/{path}:{}:{}: not valid JSON", e.line(), e.column())))
+        .map_err(|e| Error::new(format!("{top}/{path}:{}:{}: not valid JSON", e.line, e.column)))
 }
 
 /// Reads one version's files. An error when what has to be there is not.

@@ -33,14 +33,6 @@ pub fn parse_map(source: &str, bytes: &[u8]) -> Result<Node> {
     Ok(root)
 }
 
-/// JSON, as [`parse_map`] reads it.
-pub fn parse_json(bytes: &[u8]) -> serde_json::Result<serde_json::Value> {
-    serde_json::from_slice(bytes).or_else(|e| match mended(bytes) {
-        Some(bytes) => serde_json::from_slice(&bytes),
-        None => Err(e),
-    })
-}
-
 /// The same text with escapes for halves of a character (`\ud83d`, UTF-16's surrogates) put right: two that belong together
 /// as that character, a lone one as U+FFFD. Programs that cut text in the middle of a character write such, and
 /// the name of a machine must not cost its id. `None`: there are none.
@@ -238,10 +230,10 @@ mod tests {
         ] {
             let yaml = parse_map("t", text.as_bytes()).unwrap();
             assert_eq!(yaml.get("a").and_then(Node::as_str), Some(expected), "{text}");
-            assert_eq!(parse_json(text.as_bytes()).unwrap()["a"], expected, "{text}");
+            assert_eq!(config::json::value(text.as_bytes()).unwrap()["a"], expected, "{text}");
         }
         for broken in [r#"{"a": "\ud83d"#, r#"{"a": "\ud8"}"#, r"{ \ud83d", "\\"] {
-            assert!(parse_json(broken.as_bytes()).is_err(), "{broken}");
+            assert!(config::json::value(broken.as_bytes()).is_err(), "{broken}");
         }
         for bytes in [&b"\\"[..], b"\\u", b"\\ud83", b"x\\ud83d\\", b"\\ud83d\\u"] {
             let _ = mended(bytes);

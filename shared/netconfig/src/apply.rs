@@ -347,7 +347,7 @@ pub fn how(sys: &System, file: &File) -> Write {
 /// Keeps the mapping as applied, for `query`, `schema --system` and people. No network depends on it.
 fn keep_copy(sys: &System, config: &Node, instance_dir: &str, run_dir: &str, applied: &mut Applied) {
     let path = format!("{instance_dir}/network-config.json");
-    survive(sys, sys.write(&path, state::json_text(config, 1), Write::secret()), applied);
+    survive(sys, sys.write(&path, config::json::to_text(config, 1), Write::secret()), applied);
     survive(sys, sys.link(&path, format!("{run_dir}/network-config.json")), applied);
 }
 

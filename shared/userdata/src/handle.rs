@@ -186,9 +186,9 @@ impl<'a> Handler<'a> {
         let path = self.boot.instance_data;
         let data =
             self.sys.read_text(path).map_err(|_| format!("there are no instance data in {path} yet"))?;
-        let data: serde_json::Value = serde_json::from_str(&data)
-            .map_err(|e| format!("{path}:{}:{}: not valid JSON", e.line(), e.column()))?;
-        let variables = template::variables(&Node::from_json(&data));
+        let data = config::json::parse(&data)
+            .map_err(|e| format!("{path}:{}:{}: not valid JSON", e.line, e.column))?;
+        let variables = template::variables(&data);
         let rendered = match template::kind(text) {
             Some(template::Kind::Jinja) => template::render(text, &variables).map_err(|e| e.to_string())?,
             // Declared as a template in its MIME header alone.

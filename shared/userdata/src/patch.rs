@@ -31,9 +31,8 @@ fn parse(source: &str, whole: &str) -> Result<Node, String> {
         _ => text,
     };
     let line = text[..text.len() - body.len()].matches('\n').count();
-    let json: serde_json::Value = serde_json::from_str(body)
-        .map_err(|e| format!("line {}, column {}: not valid JSON", e.line() + line, e.column()))?;
-    let json = Node::from_json(&json);
+    let json = config::json::parse(body)
+        .map_err(|e| format!("line {}, column {}: not valid JSON", e.line + line, e.column))?;
     // Read as YAML, which the same text mostly is too, its values know their places.
     Ok(config::yaml::parse(source, whole)
         .map(|yaml| yaml.root)

@@ -52,7 +52,7 @@ pub fn run(machine: &Machine, args: &CloudId) -> ExitCode {
         let mut all: Map = v1.clone();
         all.insert("cloud_id", id);
         eprintln!("DEPRECATED: Use: cloud-init query v1");
-        print!("{}", state::json_text(&Node::from(Value::Map(all)), 1));
+        print!("{}", config::json::to_text(&Node::from(Value::Map(all)), 1));
     } else if args.long {
         println!("{id}\t{}", region.unwrap_or("None"));
     } else {

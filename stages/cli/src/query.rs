@@ -43,7 +43,7 @@ pub fn run(machine: &Machine, args: &Query) -> ExitCode {
     if !args.list_keys {
         match &value.value {
             Value::Str(text) => println!("{text}"),
-            _ => print!("{}", state::json_text(value, 1)),
+            _ => print!("{}", config::json::to_text(value, 1)),
         }
         return ExitCode::SUCCESS;
     }

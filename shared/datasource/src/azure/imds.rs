@@ -43,11 +43,11 @@ pub fn fetch(sys: &System, terms: &Terms, has_route: bool) -> std::result::Resul
     if answer.status >= 400 {
         return Err(Failure::Ask(Error::new(format!("{base}{path}: status {}", answer.status))));
     }
-    match crate::seed::parse_json(&answer.body) {
+    match config::json::value(&answer.body) {
         Ok(json) if json.is_object() => Ok(Node::from_json(&json)),
         Ok(_) => Err(Failure::Read(format!("{base}{path}: expected an object"))),
         // The parser's own words would quote what it found.
-        Err(e) => Err(Failure::Read(format!("{base}{path}: no JSON, in line {}", e.line()))),
+        Err(e) => Err(Failure::Read(format!("{base}{path}: no JSON, in line {}", e.line))),
     }
 }
 
