@@ -324,7 +324,7 @@ mod tests {
             (
                 "debian",
                 "ntp: {config: {template: \"## template: jinja\\n{% for %}\"}}",
-                "ntp.config.template: template line 2: expected a name, found '%}'",
+                "ntp.config.template: template line 2: expected a name, found '%}', in {% for %}",
             ),
         ] {
             let sandbox = sandbox(distro, config);

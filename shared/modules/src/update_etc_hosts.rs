@@ -222,7 +222,7 @@ mod tests {
             (None, "writing /etc/hosts: there is no template /etc/cloud/templates/hosts.debian.tmpl"),
             (
                 Some("## template: jinja\n{% if %}"),
-                "/etc/cloud/templates/hosts.debian.tmpl: template line 2: expected an expression, found '%}'",
+                "/etc/cloud/templates/hosts.debian.tmpl: template line 2: expected an expression, found '%}', in {% if %}",
             ),
         ] {
             let sandbox = Sandbox::new("{manage_etc_hosts: true, hostname: x}");

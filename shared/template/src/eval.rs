@@ -347,8 +347,10 @@ impl<'v> Run<'v> {
                 let scopes =
                     if *scoped { self.scopes.clone() } else { self.scopes.iter().take(1).cloned().collect() };
                 let outer = std::mem::replace(&mut self.scopes, scopes);
+                // Whatever is around a block, nothing in it is escaped unless it says so itself.
+                let escapes = std::mem::take(&mut self.escapes);
                 let done = self.deeper(|run| run.scoped(|run| run.body(&body)));
-                self.scopes = outer;
+                (self.scopes, self.escapes) = (outer, escapes);
                 done?;
             }
             What::Autoescape(when, body) => {
@@ -644,8 +646,9 @@ impl<'v> Run<'v> {
                 let body = self.block(name);
                 let outer = self.scopes.iter().take(1).cloned().collect();
                 let outer = std::mem::replace(&mut self.scopes, outer);
+                let escapes = std::mem::take(&mut self.escapes);
                 let text = self.deeper(|run| run.captured(|run| run.scoped(|run| run.body(&body))));
-                self.scopes = outer;
+                (self.scopes, self.escapes) = (outer, escapes);
                 Ok(self.markup(text?))
             }
             Callable::Loop(state) => {

@@ -101,7 +101,8 @@ impl Run<'_> {
             "xmlattr" => self.escapes,
             _ => false,
         };
-        let made = self.plain_filter(name, value.plain(), given)?;
+        let value = if name == "pprint" { value } else { value.plain() };
+        let made = self.plain_filter(name, value, given)?;
         Ok(if keeps { made.made_safe() } else { made })
     }
 

@@ -200,7 +200,8 @@ impl<'t> Lexer<'t> {
                 self.push(Token::Name(rest[..end].into()), line)?;
             } else if first == '"' || first == '\'' {
                 let Some((text, length)) = quoted(rest, first) else {
-                    return self.bad(line, "a text in quotes is not closed");
+                    return self
+                        .bad(line, "a text in quotes is not closed, or has an escape that means nothing");
                 };
                 self.go(length);
                 self.push(Token::Str(text), line)?;
@@ -309,6 +310,8 @@ fn quoted(text: &str, quote: char) -> Option<(String, usize)> {
                 }
                 out.push(char::from_u32(value)?);
             }
+            // Letters by their names.
+            'N' => return None,
             'x' | 'u' | 'U' => {
                 let count = match escaped {
                     'x' => 2,

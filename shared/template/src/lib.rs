@@ -150,6 +150,7 @@ const NAMES: &[&str] = &[
     "max",
     "min",
     "pprint",
+    "random",
     "reject",
     "rejectattr",
     "replace",
@@ -170,6 +171,7 @@ const NAMES: &[&str] = &[
     "unique",
     "upper",
     "urlencode",
+    "urlize",
     "wordcount",
     "wordwrap",
     "xmlattr",
@@ -189,13 +191,43 @@ pub fn kind(text: &str) -> Option<Kind<'_>> {
 pub fn render(text: &str, variables: &Map) -> Result<Rendered, BadTemplate> {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     match (kind(&text), header(&text)) {
-        (Some(Kind::Jinja), Some((_, body))) => jinja(body, variables),
+        (Some(Kind::Jinja), Some((_, body))) => jinja(body, variables).map_err(|mut bad| {
+            if let Some(tag) = tag_of(&text, bad.line) {
+                bad.message += &format!(", in {tag}");
+            }
+            bad
+        }),
         (Some(Kind::Basic), Some((_, body))) => basic::render(body, variables, 2),
         (Some(_), _) => {
             Err(BadTemplate { line: 1, message: "its header names neither jinja nor basic".into() })
         }
         _ => basic::render(&text, variables, 1),
     }
+}
+
+/// What stands in braces on a line, for messages: without the texts in its quotes, which may be secrets.
+fn tag_of(text: &str, line: usize) -> Option<String> {
+    let line = text.lines().nth(line.checked_sub(1)?)?;
+    let begin = ["{{", "{%", "{#"].iter().filter_map(|mark| line.find(mark)).min()?;
+    let end =
+        ["}}", "%}", "#}"].iter().filter_map(|mark| line.rfind(mark)).max().map_or(line.len(), |end| end + 2);
+    let mut tag = String::new();
+    let mut quote = None;
+    for c in line.get(begin..end).unwrap_or(&line[begin..]).chars() {
+        match quote {
+            Some(open) if open == c => quote = None,
+            Some(_) => continue,
+            None if matches!(c, '"' | '\'') => {
+                quote = Some(c);
+                tag.extend([c, '…']);
+                continue;
+            }
+            None => {}
+        }
+        tag.push(c);
+    }
+    let is_long = tag.chars().count() > 80;
+    Some(if is_long { tag.chars().take(80).chain(['…']).collect() } else { tag })
 }
 
 /// Renders a file's text for a module: names that have no value are logged, and an error names the file.

@@ -214,7 +214,10 @@ impl Parser {
                 loop {
                     match () {
                         () if self.word("scoped") => scoped = true,
-                        () if self.word("required") => {}
+                        () if self.word("required") => {
+                            let message = "a required block needs another template that fills it".into();
+                            return Err(BadTemplate { line, message });
+                        }
                         () => break,
                     }
                 }
