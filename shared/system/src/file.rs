@@ -128,7 +128,7 @@ impl System {
             DirBuilder::new().recursive(true).mode(mode).create(&host).doing(&what)?;
             Place::of_host(&host).and_then(|place| place.change((None, None), Some(mode))).doing(&what)?;
         } else {
-            self.root().find_directory(path, Some(NewDirectory { mode, owner })).doing(&what)?;
+            self.root().make_directory(path, NewDirectory { mode, owner }).doing(&what)?;
         }
         self.note_directory(path, mode);
         if self.is_planned() && owner != (None, None) {

@@ -166,13 +166,19 @@ impl Root {
         self.walk(path, Some(last), missing)
     }
 
-    /// A directory, with the name `.` in it.
-    pub(crate) fn find_directory(&self, path: &Path, missing: Option<NewDirectory>) -> io::Result<Place> {
-        match self.open_plain(path, missing) {
-            Ok((dir, is_new)) => Ok(Place { dir, name: ".".into(), old: None, is_new, is_magic: false }),
-            Err(Errno::ELOOP) => self.walk(path, None, missing),
-            Err(e) => Err(e.into()),
+    /// Makes a directory that is missing, and its parents; one that is there is left as it is.
+    pub(crate) fn make_directory(&self, path: &Path, new: NewDirectory) -> io::Result<()> {
+        let known = self.through_known_link(path);
+        let path = known.as_deref().unwrap_or(path);
+        if let (Some(parent), Some(name)) = (path.parent(), path.file_name()) {
+            match self.open_plain(parent, Some(new)) {
+                Ok((above, _)) if new.make(&above, name)? => return Ok(()),
+                // There is something; a link perhaps.
+                Ok(_) | Err(Errno::ELOOP) => {}
+                Err(e) => return Err(e.into()),
+            }
         }
+        self.walk(path, None, Some(new)).map(drop)
     }
 
     /// Opens a directory with no link in its path; `ELOOP` if there may be one, which is for `walk` to find out.
@@ -196,8 +202,8 @@ impl Root {
                     return Err(Errno::ENOENT);
                 };
                 let (above, _) = self.open_plain(parent, missing)?;
-                let (dir, is_new) = new.make(&above, name)?;
-                Ok((dir, is_new))
+                let is_new = new.make(&above, name)?;
+                Ok((openat(&above, name, directory(), Mode::empty())?, is_new))
             }
             // Seccomp filters that do not know the call say EPERM. EAGAIN: somebody renames directories just now.
             Err(e @ (Errno::ENOSYS | Errno::EPERM | Errno::EAGAIN)) => {
@@ -383,35 +389,37 @@ impl Position {
             }
             None => new,
         };
-        Ok(new.make(self.dir()?, name)?)
+        let is_new = new.make(self.dir()?, name)?;
+        Ok((openat(self.dir()?, name, directory(), Mode::empty())?, is_new))
     }
 }
 
 impl NewDirectory {
-    /// Makes it, unless it is there (`false`), with just this mode and owner.
-    fn make(self, dir: &OwnedFd, name: &OsStr) -> nix::Result<(OwnedFd, bool)> {
+    /// Makes it, with just this mode and owner, unless there is something (`false`).
+    fn make(self, dir: &OwnedFd, name: &OsStr) -> nix::Result<bool> {
         match mkdirat(dir, name, Mode::from_bits_truncate(self.mode)) {
             Ok(()) => {}
-            Err(Errno::EEXIST) => return Ok((openat(dir, name, directory(), Mode::empty())?, false)),
+            Err(Errno::EEXIST) => return Ok(false),
             Err(e) => return Err(e),
+        }
+        let is_right = |stat: &FileStat| {
+            let (uid, gid) = self.owner;
+            uid.is_none_or(|uid| uid == stat.st_uid)
+                && gid.is_none_or(|gid| gid == stat.st_gid)
+                && stat.st_mode & 0o7777 == self.mode
+        };
+        if is_right(&fstatat(dir, name, AtFlags::AT_SYMLINK_NOFOLLOW)?) {
+            return Ok(true);
         }
         let flags = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         let made = openat(dir, name, flags, Mode::empty())?;
-        let stat = fstat(&made)?;
-        let (uid, gid) = self.owner;
-        let owned = uid.is_none_or(|uid| uid == stat.st_uid) && gid.is_none_or(|gid| gid == stat.st_gid);
-        if owned && stat.st_mode & 0o7777 == self.mode {
-            return Ok((made, true));
-        }
         // Somebody may have put another directory in its place, which is not ours to open or to give away.
-        if is_foreign(&fstat(dir)?) && !(is_trusted(stat.st_uid) && is_empty(&made)?) {
+        if is_foreign(&fstat(dir)?) && !(is_trusted(fstat(&made)?.st_uid) && is_empty(&made)?) {
             return Err(Errno::EACCES);
         }
-        if !owned {
-            give_or_leave(&made, self.owner)?;
-        }
+        give_or_leave(&made, self.owner)?;
         fchmod(&made, Mode::from_bits_truncate(self.mode))?;
-        Ok((made, true))
+        Ok(true)
     }
 }
 
@@ -428,7 +436,7 @@ fn is_empty(dir: &OwnedFd) -> nix::Result<bool> {
 /// Gives an open file to a user and a group. Without privileges owners are left alone: an image in a folder may be built
 /// without them, and in a user namespace, where root is root but only over the ids that are mapped in it.
 fn give_or_leave(file: impl AsFd, (uid, gid): (Option<u32>, Option<u32>)) -> nix::Result<()> {
-    match fchown(file, uid.map(Uid::from_raw), gid.map(Gid::from_raw)) {
+    match give(file, (uid, gid)) {
         Err(Errno::EPERM) if !nix::unistd::geteuid().is_root() => Ok(()),
         Err(Errno::EINVAL) => Ok(()),
         other => other,
@@ -607,7 +615,7 @@ impl Place {
     }
 }
 
-/// As [`give_or_leave`], where it must not fail silently; nothing to give is no call.
+/// Gives an open file to a user and a group; nothing to give is no call.
 fn give(file: impl AsFd, (uid, gid): (Option<u32>, Option<u32>)) -> nix::Result<()> {
     if uid.is_none() && gid.is_none() {
         return Ok(());
