@@ -295,16 +295,18 @@ impl System {
         const MOST_TRIES: usize = 8;
         let place = self.place_to_change(path, PARENTS)?;
         self.note_parent(path, &place);
+        let mut make = place.old.is_none();
         for _ in 0..MOST_TRIES {
-            match place.open_to_change(OFlag::O_WRONLY | OFlag::O_APPEND) {
-                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-                opened => return opened.map(|file| (file, false)),
+            let end = OFlag::O_WRONLY | OFlag::O_APPEND;
+            let opened = match make {
+                true => place.open(end | OFlag::O_CREAT | OFlag::O_EXCL, mode & 0o700),
+                false => place.open_to_change(end),
+            };
+            match opened {
+                Err(e) if matches!(e.kind(), io::ErrorKind::AlreadyExists | io::ErrorKind::NotFound) => {}
+                opened => return opened.map(|file| (file, make)),
             }
-            let new = OFlag::O_WRONLY | OFlag::O_APPEND | OFlag::O_CREAT | OFlag::O_EXCL;
-            match place.open(new, mode & 0o700) {
-                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
-                opened => return opened.map(|file| (file, true)),
-            }
+            make = !make;
         }
         Err(io::ErrorKind::ResourceBusy.into())
     }
