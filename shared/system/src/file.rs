@@ -77,6 +77,8 @@ impl System {
         {
             return Err(e);
         }
+        // Before the scratch directory has it.
+        let is_new = missing.is_some() && path.parent().is_some_and(|parent| !self.is_dir(parent));
         let host = match last {
             Last::Follow => self.root().place_followed(path),
             Last::Keep => self.root().place(path),
@@ -85,7 +87,7 @@ impl System {
             Last::Follow => self.root().host_followed(path),
             Last::Keep => self.root().host(path),
         };
-        Ok(Place::of_host(&host?)?.instead_of(lstat(&old).ok()))
+        Ok(Place::of_host(&host?)?.instead_of(lstat(&old).ok(), is_new))
     }
 
     /// The place of what is there and is changed, not replaced: in a plan a copy of it.

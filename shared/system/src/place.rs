@@ -463,9 +463,9 @@ impl Place {
         Ok(Place { dir, name: name.into(), old, is_new: false, is_magic: false })
     }
 
-    /// The same place, in which this is what has the name: a plan's scratch directory does not show it.
-    pub fn instead_of(self, old: Option<FileStat>) -> Place {
-        Place { old, ..self }
+    /// The same place with what has the name, and whether the directory is new: a plan's scratch directory shows neither.
+    pub fn instead_of(self, old: Option<FileStat>, is_new: bool) -> Place {
+        Place { old, is_new, ..self }
     }
 
     /// Opens what is there, or makes it with `mode` (with `O_CREAT`). A link is not followed, a FIFO not waited for.

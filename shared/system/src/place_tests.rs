@@ -335,6 +335,10 @@ fn a_plan_says_what_would_be_refused() {
     assert_eq!(plan.write("/etc/dangling", "x", Write::default()).unwrap(), Change::Created);
     assert_eq!(plan.read_text("/run/new/file").unwrap(), "x");
     assert!(!machine.host("/run").exists());
+    plan.link("x", "/etc/deep/link").unwrap();
+    plan.append("/etc/deep/file", "x", Write::default()).unwrap();
+    let made = |e: &crate::Effect| matches!(e, crate::Effect::Directory { path, .. } if path == "/etc/deep");
+    assert_eq!(plan.effects().iter().filter(|e| made(e)).count(), 1);
 }
 
 /// Somebody who owns a directory swaps all that is in it for links to root's files while root writes there.
