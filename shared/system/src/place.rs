@@ -56,8 +56,8 @@ pub(crate) struct Place {
     name: OsString,
     /// What has the name; a link only if it was not to be followed.
     pub old: Option<FileStat>,
-    /// Whether the directory is new.
-    pub is_new: bool,
+    /// How many directories were made for it.
+    pub made: usize,
     /// The name is a link of procfs, which only the kernel can follow (`/proc/self/fd/1`).
     is_magic: bool,
 }
@@ -153,10 +153,10 @@ impl Root {
         let path = known.as_deref().unwrap_or(path);
         if let (Some(parent), Some(name)) = (path.parent(), path.file_name()) {
             match self.open_plain(parent, missing) {
-                Ok((dir, is_new)) => {
-                    let old = if is_new { None } else { stat_of(&dir, name)? };
+                Ok((dir, made)) => {
+                    let old = if made > 0 { None } else { stat_of(&dir, name)? };
                     if last == Last::Keep || !old.as_ref().is_some_and(is_link) {
-                        return Ok(Place { dir, name: name.into(), old, is_new, is_magic: false });
+                        return Ok(Place { dir, name: name.into(), old, made, is_magic: false });
                     }
                 }
                 Err(Errno::ELOOP) => {}
@@ -166,23 +166,23 @@ impl Root {
         self.walk(path, Some(last), missing)
     }
 
-    /// Makes a directory that is missing, and its parents; one that is there is left as it is.
-    pub(crate) fn make_directory(&self, path: &Path, new: NewDirectory) -> io::Result<()> {
+    /// Makes a directory that is missing, and its parents; one that is there is left as it is. How many were made.
+    pub(crate) fn make_directory(&self, path: &Path, new: NewDirectory) -> io::Result<usize> {
         let known = self.through_known_link(path);
         let path = known.as_deref().unwrap_or(path);
         if let (Some(parent), Some(name)) = (path.parent(), path.file_name()) {
             match self.open_plain(parent, Some(new)) {
-                Ok((above, _)) if new.make(&above, name)? => return Ok(()),
+                Ok((above, made)) if new.make(&above, name)? => return Ok(made + 1),
                 // There is something; a link perhaps.
                 Ok(_) | Err(Errno::ELOOP) => {}
                 Err(e) => return Err(e.into()),
             }
         }
-        self.walk(path, None, Some(new)).map(drop)
+        Ok(self.walk(path, None, Some(new))?.made)
     }
 
     /// Opens a directory with no link in its path; `ELOOP` if there may be one, which is for `walk` to find out.
-    fn open_plain(&self, path: &Path, missing: Option<NewDirectory>) -> nix::Result<(OwnedFd, bool)> {
+    fn open_plain(&self, path: &Path, missing: Option<NewDirectory>) -> nix::Result<(OwnedFd, usize)> {
         if self.learned().no_openat2.get() {
             return Err(Errno::ELOOP);
         }
@@ -196,14 +196,14 @@ impl Root {
             openat2(self.open_top(missing)?, inside, how.resolve(links | ResolveFlag::RESOLVE_IN_ROOT))
         };
         match opened {
-            Ok(dir) => Ok((dir, false)),
+            Ok(dir) => Ok((dir, 0)),
             Err(Errno::ENOENT) => {
                 let (Some(new), Some(parent), Some(name)) = (missing, path.parent(), path.file_name()) else {
                     return Err(Errno::ENOENT);
                 };
-                let (above, _) = self.open_plain(parent, missing)?;
-                let is_new = new.make(&above, name)?;
-                Ok((openat(&above, name, directory(), Mode::empty())?, is_new))
+                let (above, made) = self.open_plain(parent, missing)?;
+                let made = made + usize::from(new.make(&above, name)?);
+                Ok((openat(&above, name, directory(), Mode::empty())?, made))
             }
             // Seccomp filters that do not know the call say EPERM. EAGAIN: somebody renames directories just now.
             Err(e @ (Errno::ENOSYS | Errno::EPERM | Errno::EAGAIN)) => {
@@ -242,7 +242,7 @@ impl Root {
         let mut todo: Vec<Vec<u8>> = components(path);
         todo.reverse();
         let mut at = Position { dirs: vec![(self.open_top(missing)?, OsString::new())], bound: None };
-        let (mut links, mut is_new) = (0, false);
+        let (mut links, mut made) = (0, 0);
         let mut found = (OsString::from("."), None, false);
         while let Some(name) = todo.pop() {
             if name == b".." {
@@ -259,8 +259,8 @@ impl Root {
                     }
                     Err(Errno::ENOENT) => {
                         at.check()?;
-                        let (next, made) = at.make(&name, missing.ok_or(Errno::ENOENT)?)?;
-                        is_new |= made;
+                        let (next, is_new) = at.make(&name, missing.ok_or(Errno::ENOENT)?)?;
+                        made += usize::from(is_new);
                         at.dirs.push((next, name));
                         continue;
                     }
@@ -311,7 +311,7 @@ impl Root {
         let (name, old, is_magic) = found;
         at.check()?;
         let Some((dir, _)) = at.dirs.pop() else { return Err(Errno::ENOENT.into()) };
-        let mut place = Place { dir, name, old, is_new, is_magic };
+        let mut place = Place { dir, name, old, made, is_magic };
         if place.is_magic || place.name == "." {
             place.old = Some(fstatat(&place.dir, &*place.name, AtFlags::empty())?);
         }
@@ -460,12 +460,12 @@ impl Place {
         let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         let dir = openat(AT_FDCWD, parent, flags, Mode::empty())?;
         let old = stat_of(&dir, name)?;
-        Ok(Place { dir, name: name.into(), old, is_new: false, is_magic: false })
+        Ok(Place { dir, name: name.into(), old, made: 0, is_magic: false })
     }
 
-    /// The same place with what has the name, and whether the directory is new: a plan's scratch directory shows neither.
-    pub fn instead_of(self, old: Option<FileStat>, is_new: bool) -> Place {
-        Place { old, is_new, ..self }
+    /// The same place with what has the name, and how many directories are new: a plan's scratch directory shows neither.
+    pub fn instead_of(self, old: Option<FileStat>, made: usize) -> Place {
+        Place { old, made, ..self }
     }
 
     /// Opens what is there, or makes it with `mode` (with `O_CREAT`). A link is not followed, a FIFO not waited for.

@@ -335,10 +335,17 @@ fn a_plan_says_what_would_be_refused() {
     assert_eq!(plan.write("/etc/dangling", "x", Write::default()).unwrap(), Change::Created);
     assert_eq!(plan.read_text("/run/new/file").unwrap(), "x");
     assert!(!machine.host("/run").exists());
-    plan.link("x", "/etc/deep/link").unwrap();
-    plan.append("/etc/deep/file", "x", Write::default()).unwrap();
-    let made = |e: &crate::Effect| matches!(e, crate::Effect::Directory { path, .. } if path == "/etc/deep");
-    assert_eq!(plan.effects().iter().filter(|e| made(e)).count(), 1);
+    // Each directory that is made for it is noted, as on the machine itself.
+    for sys in [plan, machine.sys] {
+        sys.link("x", "/etc/deep/er/link").unwrap();
+        sys.append("/etc/deep/file", "x", Write::default()).unwrap();
+        sys.make_dir_of("/etc/a/b", 0o700, (Some(USER), None)).unwrap();
+        let made = sys.effects().into_iter().filter_map(|effect| match effect {
+            crate::Effect::Directory { path, .. } if path.starts_with("/etc/") => Some(path),
+            _ => None,
+        });
+        assert_eq!(made.collect::<Vec<_>>(), ["/etc/deep", "/etc/deep/er", "/etc/a", "/etc/a/b"]);
+    }
 }
 
 /// Somebody who owns a directory swaps all that is in it for links to root's files while root writes there.
