@@ -66,7 +66,7 @@ fn walk(dir: &Path, found: &mut Vec<String>) {
 
 fn wrong(path: &Path, mode: u32) -> Option<String> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    // A temporary that a kill left: `.NAME.PID.new`.
+    // A temporary that a kill left: `.NAME.NUMBER.new`.
     let temporary = name.strip_suffix(".new").and_then(|n| n.strip_prefix('.')?.rsplit_once('.'));
     let target = temporary.map_or(name.as_str(), |(target, _)| target);
     if SECRET.contains(&target) && mode & 0o077 != 0 {

@@ -43,7 +43,7 @@ fn the_default_boot_where_the_systems_links_dangle() {
 fn a_users_links_get_them_nothing_of_roots() {
     let user_data = format!(
         "#cloud-config\n\
-         users:\n- {{name: bob, ssh_authorized_keys: ['{KEY}']}}\n\
+         users:\n- {{name: bob, ssh_authorized_keys: ['{KEY}']}}\n- {{name: nohome, no_create_home: true}}\n\
          write_files:\n\
          - {{path: /etc/resolv.conf, content: 'nameserver 192.0.2.1'}}\n\
          - {{path: /home/bob/conf, content: new, owner: bob, defer: true}}\n\

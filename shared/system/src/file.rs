@@ -77,6 +77,8 @@ impl System {
         {
             return Err(e);
         }
+        // Before the scratch directory has it.
+        let made = missing.and(path.parent()).map_or(0, |parent| self.missing(parent));
         let host = match last {
             Last::Follow => self.root().place_followed(path),
             Last::Keep => self.root().place(path),
@@ -85,7 +87,7 @@ impl System {
             Last::Follow => self.root().host_followed(path),
             Last::Keep => self.root().host(path),
         };
-        Ok(Place::of_host(&host?)?.instead_of(lstat(&old).ok()))
+        Ok(Place::of_host(&host?)?.instead_of(lstat(&old).ok(), made))
     }
 
     /// The place of what is there and is changed, not replaced: in a plan a copy of it.
@@ -123,29 +125,42 @@ impl System {
             return Ok(());
         }
         let what = format!("making the directory {}", path.display());
-        if self.is_planned() {
+        let made = if self.is_planned() {
+            let made = self.missing(path);
             let host = self.root().place_followed(path).doing(&what)?;
             DirBuilder::new().recursive(true).mode(mode).create(&host).doing(&what)?;
             Place::of_host(&host).and_then(|place| place.change((None, None), Some(mode))).doing(&what)?;
+            made
         } else {
-            self.root().find_directory(path, Some(NewDirectory { mode, owner })).doing(&what)?;
-        }
-        self.note_directory(path, mode);
-        if self.is_planned() && owner != (None, None) {
-            let what = format!("owner of {}: {}", path.display(), self.owner_shown(owner));
-            self.note(Effect::Other { what });
-        }
+            self.root().make_directory(path, NewDirectory { mode, owner }).doing(&what)?
+        };
+        self.note_directories(path, made, mode, owner);
         Ok(())
     }
 
-    fn note_directory(&self, path: &Path, mode: u32) {
-        self.note(Effect::Directory { path: path.display().to_string(), mode });
+    /// How many directories there are to be made for a path to be one.
+    fn missing(&self, path: &Path) -> usize {
+        path.ancestors().take_while(|directory| !self.is_dir(directory)).count()
     }
 
-    /// The parent of what is written was made for it.
-    fn note_parent(&self, path: &Path, place: &Place) {
-        if let (true, Some(parent)) = (place.is_new, path.parent()) {
-            self.note_directory(parent, 0o755);
+    /// The last `made` directories of a path are new.
+    fn note_directories(&self, path: &Path, made: usize, mode: u32, owner: (Option<u32>, Option<u32>)) {
+        for directory in path.ancestors().take(made).collect::<Vec<_>>().into_iter().rev() {
+            let path = directory.display().to_string();
+            if self.is_planned() && owner != (None, None) {
+                let what = format!("owner of {path}: {}", self.owner_shown(owner));
+                self.note(Effect::Directory { path, mode });
+                self.note(Effect::Other { what });
+            } else {
+                self.note(Effect::Directory { path, mode });
+            }
+        }
+    }
+
+    /// The parents of what is written that were made for it.
+    fn note_parents(&self, path: &Path, place: &Place) {
+        if let Some(parent) = path.parent().filter(|_| place.made > 0) {
+            self.note_directories(parent, place.made, 0o755, (None, None));
         }
     }
 
@@ -166,7 +181,7 @@ impl System {
         let path = path.as_ref();
         let what = || format!("writing {}", path.display());
         let place = self.place(path, Last::Follow, PARENTS).doing(what())?;
-        self.note_parent(path, &place);
+        self.note_parents(path, &place);
         let old = place.old.as_ref();
         if old.is_some_and(|old| self.is_unchanged(path, &place, old, content, how)) {
             return Ok(Change::Unchanged);
@@ -294,17 +309,19 @@ impl System {
         // Others may make and remove it at the same time.
         const MOST_TRIES: usize = 8;
         let place = self.place_to_change(path, PARENTS)?;
-        self.note_parent(path, &place);
+        self.note_parents(path, &place);
+        let mut make = place.old.is_none();
         for _ in 0..MOST_TRIES {
-            match place.open_to_change(OFlag::O_WRONLY | OFlag::O_APPEND) {
-                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-                opened => return opened.map(|file| (file, false)),
+            let end = OFlag::O_WRONLY | OFlag::O_APPEND;
+            let opened = match make {
+                true => place.open(end | OFlag::O_CREAT | OFlag::O_EXCL, mode & 0o700),
+                false => place.open_to_change(end),
+            };
+            match opened {
+                Err(e) if matches!(e.kind(), io::ErrorKind::AlreadyExists | io::ErrorKind::NotFound) => {}
+                opened => return opened.map(|file| (file, make)),
             }
-            let new = OFlag::O_WRONLY | OFlag::O_APPEND | OFlag::O_CREAT | OFlag::O_EXCL;
-            match place.open(new, mode & 0o700) {
-                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
-                opened => return opened.map(|file| (file, true)),
-            }
+            make = !make;
         }
         Err(io::ErrorKind::ResourceBusy.into())
     }
@@ -354,7 +371,7 @@ impl System {
         let path = path.as_ref();
         let what = format!("linking {} to {target}", path.display());
         let place = self.place(path, Last::Keep, PARENTS).doing(&what)?;
-        self.note_parent(path, &place);
+        self.note_parents(path, &place);
         let old = match &place.old {
             Some(old) if is_link(old) && self.is_planned() => fs::read_link(self.root().host(path)).ok(),
             Some(old) if is_link(old) => place.read_link(),

@@ -56,8 +56,8 @@ pub(crate) struct Place {
     name: OsString,
     /// What has the name; a link only if it was not to be followed.
     pub old: Option<FileStat>,
-    /// Whether the directory is new.
-    pub is_new: bool,
+    /// How many directories were made for it.
+    pub made: usize,
     /// The name is a link of procfs, which only the kernel can follow (`/proc/self/fd/1`).
     is_magic: bool,
 }
@@ -153,10 +153,10 @@ impl Root {
         let path = known.as_deref().unwrap_or(path);
         if let (Some(parent), Some(name)) = (path.parent(), path.file_name()) {
             match self.open_plain(parent, missing) {
-                Ok((dir, is_new)) => {
-                    let old = if is_new { None } else { stat_of(&dir, name)? };
+                Ok((dir, made)) => {
+                    let old = if made > 0 { None } else { stat_of(&dir, name)? };
                     if last == Last::Keep || !old.as_ref().is_some_and(is_link) {
-                        return Ok(Place { dir, name: name.into(), old, is_new, is_magic: false });
+                        return Ok(Place { dir, name: name.into(), old, made, is_magic: false });
                     }
                 }
                 Err(Errno::ELOOP) => {}
@@ -166,17 +166,23 @@ impl Root {
         self.walk(path, Some(last), missing)
     }
 
-    /// A directory, with the name `.` in it.
-    pub(crate) fn find_directory(&self, path: &Path, missing: Option<NewDirectory>) -> io::Result<Place> {
-        match self.open_plain(path, missing) {
-            Ok((dir, is_new)) => Ok(Place { dir, name: ".".into(), old: None, is_new, is_magic: false }),
-            Err(Errno::ELOOP) => self.walk(path, None, missing),
-            Err(e) => Err(e.into()),
+    /// Makes a directory that is missing, and its parents; one that is there is left as it is. How many were made.
+    pub(crate) fn make_directory(&self, path: &Path, new: NewDirectory) -> io::Result<usize> {
+        let known = self.through_known_link(path);
+        let path = known.as_deref().unwrap_or(path);
+        if let (Some(parent), Some(name)) = (path.parent(), path.file_name()) {
+            match self.open_plain(parent, Some(new)) {
+                Ok((above, made)) if new.make(&above, name)? => return Ok(made + 1),
+                // There is something; a link perhaps.
+                Ok(_) | Err(Errno::ELOOP) => {}
+                Err(e) => return Err(e.into()),
+            }
         }
+        Ok(self.walk(path, None, Some(new))?.made)
     }
 
     /// Opens a directory with no link in its path; `ELOOP` if there may be one, which is for `walk` to find out.
-    fn open_plain(&self, path: &Path, missing: Option<NewDirectory>) -> nix::Result<(OwnedFd, bool)> {
+    fn open_plain(&self, path: &Path, missing: Option<NewDirectory>) -> nix::Result<(OwnedFd, usize)> {
         if self.learned().no_openat2.get() {
             return Err(Errno::ELOOP);
         }
@@ -190,14 +196,14 @@ impl Root {
             openat2(self.open_top(missing)?, inside, how.resolve(links | ResolveFlag::RESOLVE_IN_ROOT))
         };
         match opened {
-            Ok(dir) => Ok((dir, false)),
+            Ok(dir) => Ok((dir, 0)),
             Err(Errno::ENOENT) => {
                 let (Some(new), Some(parent), Some(name)) = (missing, path.parent(), path.file_name()) else {
                     return Err(Errno::ENOENT);
                 };
-                let (above, _) = self.open_plain(parent, missing)?;
-                let (dir, is_new) = new.make(&above, name)?;
-                Ok((dir, is_new))
+                let (above, made) = self.open_plain(parent, missing)?;
+                let made = made + usize::from(new.make(&above, name)?);
+                Ok((openat(&above, name, directory(), Mode::empty())?, made))
             }
             // Seccomp filters that do not know the call say EPERM. EAGAIN: somebody renames directories just now.
             Err(e @ (Errno::ENOSYS | Errno::EPERM | Errno::EAGAIN)) => {
@@ -236,7 +242,7 @@ impl Root {
         let mut todo: Vec<Vec<u8>> = components(path);
         todo.reverse();
         let mut at = Position { dirs: vec![(self.open_top(missing)?, OsString::new())], bound: None };
-        let (mut links, mut is_new) = (0, false);
+        let (mut links, mut made) = (0, 0);
         let mut found = (OsString::from("."), None, false);
         while let Some(name) = todo.pop() {
             if name == b".." {
@@ -253,8 +259,8 @@ impl Root {
                     }
                     Err(Errno::ENOENT) => {
                         at.check()?;
-                        let (next, made) = at.make(&name, missing.ok_or(Errno::ENOENT)?)?;
-                        is_new |= made;
+                        let (next, is_new) = at.make(&name, missing.ok_or(Errno::ENOENT)?)?;
+                        made += usize::from(is_new);
                         at.dirs.push((next, name));
                         continue;
                     }
@@ -305,7 +311,7 @@ impl Root {
         let (name, old, is_magic) = found;
         at.check()?;
         let Some((dir, _)) = at.dirs.pop() else { return Err(Errno::ENOENT.into()) };
-        let mut place = Place { dir, name, old, is_new, is_magic };
+        let mut place = Place { dir, name, old, made, is_magic };
         if place.is_magic || place.name == "." {
             place.old = Some(fstatat(&place.dir, &*place.name, AtFlags::empty())?);
         }
@@ -383,35 +389,37 @@ impl Position {
             }
             None => new,
         };
-        Ok(new.make(self.dir()?, name)?)
+        let is_new = new.make(self.dir()?, name)?;
+        Ok((openat(self.dir()?, name, directory(), Mode::empty())?, is_new))
     }
 }
 
 impl NewDirectory {
-    /// Makes it, unless it is there (`false`), with just this mode and owner.
-    fn make(self, dir: &OwnedFd, name: &OsStr) -> nix::Result<(OwnedFd, bool)> {
+    /// Makes it, with just this mode and owner, unless there is something (`false`).
+    fn make(self, dir: &OwnedFd, name: &OsStr) -> nix::Result<bool> {
         match mkdirat(dir, name, Mode::from_bits_truncate(self.mode)) {
             Ok(()) => {}
-            Err(Errno::EEXIST) => return Ok((openat(dir, name, directory(), Mode::empty())?, false)),
+            Err(Errno::EEXIST) => return Ok(false),
             Err(e) => return Err(e),
+        }
+        let is_right = |stat: &FileStat| {
+            let (uid, gid) = self.owner;
+            uid.is_none_or(|uid| uid == stat.st_uid)
+                && gid.is_none_or(|gid| gid == stat.st_gid)
+                && stat.st_mode & 0o7777 == self.mode
+        };
+        if is_right(&fstatat(dir, name, AtFlags::AT_SYMLINK_NOFOLLOW)?) {
+            return Ok(true);
         }
         let flags = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         let made = openat(dir, name, flags, Mode::empty())?;
-        let stat = fstat(&made)?;
-        let (uid, gid) = self.owner;
-        let owned = uid.is_none_or(|uid| uid == stat.st_uid) && gid.is_none_or(|gid| gid == stat.st_gid);
-        if owned && stat.st_mode & 0o7777 == self.mode {
-            return Ok((made, true));
-        }
         // Somebody may have put another directory in its place, which is not ours to open or to give away.
-        if is_foreign(&fstat(dir)?) && !(is_trusted(stat.st_uid) && is_empty(&made)?) {
+        if is_foreign(&fstat(dir)?) && !(is_trusted(fstat(&made)?.st_uid) && is_empty(&made)?) {
             return Err(Errno::EACCES);
         }
-        if !owned {
-            give_or_leave(&made, self.owner)?;
-        }
+        give_or_leave(&made, self.owner)?;
         fchmod(&made, Mode::from_bits_truncate(self.mode))?;
-        Ok((made, true))
+        Ok(true)
     }
 }
 
@@ -428,7 +436,7 @@ fn is_empty(dir: &OwnedFd) -> nix::Result<bool> {
 /// Gives an open file to a user and a group. Without privileges owners are left alone: an image in a folder may be built
 /// without them, and in a user namespace, where root is root but only over the ids that are mapped in it.
 fn give_or_leave(file: impl AsFd, (uid, gid): (Option<u32>, Option<u32>)) -> nix::Result<()> {
-    match fchown(file, uid.map(Uid::from_raw), gid.map(Gid::from_raw)) {
+    match give(file, (uid, gid)) {
         Err(Errno::EPERM) if !nix::unistd::geteuid().is_root() => Ok(()),
         Err(Errno::EINVAL) => Ok(()),
         other => other,
@@ -452,12 +460,12 @@ impl Place {
         let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         let dir = openat(AT_FDCWD, parent, flags, Mode::empty())?;
         let old = stat_of(&dir, name)?;
-        Ok(Place { dir, name: name.into(), old, is_new: false, is_magic: false })
+        Ok(Place { dir, name: name.into(), old, made: 0, is_magic: false })
     }
 
-    /// The same place, in which this is what has the name: a plan's scratch directory does not show it.
-    pub fn instead_of(self, old: Option<FileStat>) -> Place {
-        Place { old, ..self }
+    /// The same place with what has the name, and how many directories are new: a plan's scratch directory shows neither.
+    pub fn instead_of(self, old: Option<FileStat>, made: usize) -> Place {
+        Place { old, made, ..self }
     }
 
     /// Opens what is there, or makes it with `mode` (with `O_CREAT`). A link is not followed, a FIFO not waited for.
@@ -607,7 +615,7 @@ impl Place {
     }
 }
 
-/// As [`give_or_leave`], where it must not fail silently; nothing to give is no call.
+/// Gives an open file to a user and a group; nothing to give is no call.
 fn give(file: impl AsFd, (uid, gid): (Option<u32>, Option<u32>)) -> nix::Result<()> {
     if uid.is_none() && gid.is_none() {
         return Ok(());

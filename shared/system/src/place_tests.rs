@@ -296,6 +296,58 @@ fn a_link_that_was_followed_is_known() {
     assert_eq!(["instances/a/x", "instances/b/x", "instance/x"].map(read), ["2", "3", "4"]);
 }
 
+#[test]
+fn logs_and_output_go_to_no_file_behind_a_users_link() {
+    if !is_root("links of others") {
+        return;
+    }
+    for m in machines() {
+        // A directory of logs that a group of a service writes to, too.
+        fs::create_dir(m.host("/logs")).unwrap();
+        fs::set_permissions(m.host("/logs"), fs::Permissions::from_mode(0o775)).unwrap();
+        m.link("/logs/log", USER, "/etc/secret");
+        fs::hard_link(m.host("/etc/secret"), m.host("/logs/hard")).unwrap();
+        let before = tree(&m.top);
+        for path in ["/logs/log", "/logs/hard"].map(|path| m.at(path)) {
+            assert!(m.sys.log_to_file(crate::Level::Debug, &path, &[USER.to_string()]).is_err());
+            assert!(m.sys.tee_output(&path).is_err());
+            assert!(m.sys.redirect_to_file(crate::Streams::Both, &path, false).is_err());
+        }
+        assert_eq!(tree(&m.top), before);
+    }
+}
+
+#[test]
+fn a_plan_says_what_would_be_refused() {
+    if !is_root("links of others") {
+        return;
+    }
+    let machine = machines().remove(0);
+    machine.link("/home/u/link", USER, "/etc/secret");
+    machine.link("/etc/dangling", 0, "../run/new/file");
+    let scratch = Scratch::new();
+    let plan = System::planning(&machine.top as &Path, &scratch);
+    assert!(
+        plan.write("/home/u/link", "x", Write::default()).unwrap_err().to_string().contains("of uid 12345")
+    );
+    assert!(plan.append("/home/u/link", "x", Write::default()).is_err());
+    assert!(plan.read_to_change("/home/u/link", 9).is_err() && plan.set_mode("/home/u/link", 0o777).is_err());
+    assert_eq!(plan.write("/etc/dangling", "x", Write::default()).unwrap(), Change::Created);
+    assert_eq!(plan.read_text("/run/new/file").unwrap(), "x");
+    assert!(!machine.host("/run").exists());
+    // Each directory that is made for it is noted, as on the machine itself.
+    for sys in [plan, machine.sys] {
+        sys.link("x", "/etc/deep/er/link").unwrap();
+        sys.append("/etc/deep/file", "x", Write::default()).unwrap();
+        sys.make_dir_of("/etc/a/b", 0o700, (Some(USER), None)).unwrap();
+        let made = sys.effects().into_iter().filter_map(|effect| match effect {
+            crate::Effect::Directory { path, .. } if path.starts_with("/etc/") => Some(path),
+            _ => None,
+        });
+        assert_eq!(made.collect::<Vec<_>>(), ["/etc/deep", "/etc/deep/er", "/etc/a", "/etc/a/b"]);
+    }
+}
+
 /// Somebody who owns a directory swaps all that is in it for links to root's files while root writes there.
 #[test]
 fn nothing_of_roots_is_handed_over_in_a_race() {

@@ -4,7 +4,7 @@
 
 use std::fs;
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use nix::fcntl::{Flock, FlockArg};
@@ -37,11 +37,16 @@ impl Room {
     fn at(path: PathBuf) -> Result<Room> {
         let doing = format!("making {}", path.display());
         make_scratch(&path)?;
-        let lock = fs::File::open(&path).and_then(|dir| {
+        let itself = || {
+            let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+            fs::OpenOptions::new().read(true).custom_flags(flags).open(&path)
+        };
+        let lock = itself().and_then(|dir| {
             let lock = Flock::lock(dir, FlockArg::LockExclusive).map_err(|(_, e)| io::Error::from(e))?;
-            // Another plan took it for a dead one's, in the instant before.
-            let is_there = path.symlink_metadata()?.ino() == lock.metadata()?.ino();
-            if is_there { Ok(lock) } else { Err(ErrorKind::NotFound.into()) }
+            // Another plan took it for a dead one's, in the instant before; or somebody put another in its place.
+            let (there, locked) = (path.symlink_metadata()?, lock.metadata()?);
+            let is_ours = locked.uid() == nix::unistd::geteuid().as_raw();
+            if is_ours && there.ino() == locked.ino() { Ok(lock) } else { Err(ErrorKind::NotFound.into()) }
         });
         let _lock = lock.doing(doing)?;
         let is_mounted = cover(&path).is_ok();
