@@ -20,6 +20,15 @@ fn boot(cloud: &Cloud, stages: &[&str]) -> (String, f64) {
     (cloud.id(), began.elapsed().as_secs_f64())
 }
 
+/// Gives the machine the network that its own configuration would.
+fn join_network(cloud: &Cloud) {
+    cloud.net.in_machine(&["ip", "link", "set", "c0", "up"]);
+    cloud.net.in_machine(&["ip", "address", "add", "10.0.0.70/24", "dev", "c0"]);
+    cloud.net.in_machine(&["ip", "route", "add", "default", "via", "10.0.0.1", "dev", "c0"]);
+    // Until IPv6 has its addresses, which are not our doing.
+    std::thread::sleep(Duration::from_secs(3));
+}
+
 /// Such stages, when there is nothing to wait for: about a second.
 fn at_once(cloud: &Cloud, id: &str, most: f64) {
     let (got, took) = boot(cloud, &["local"]);
@@ -93,10 +102,7 @@ fn later_boots_with_a_dead_service() {
         let cloud = Cloud::new(case).dhcp(dhcp);
         if case == "nocloud" {
             // It is asked over the machine's own network.
-            cloud.net.in_machine(&["ip", "link", "set", "c0", "up"]);
-            cloud.net.in_machine(&["ip", "address", "add", "10.0.0.70/24", "dev", "c0"]);
-            cloud.net.in_machine(&["ip", "route", "add", "default", "via", "10.0.0.1", "dev", "c0"]);
-            std::thread::sleep(Duration::from_secs(2));
+            join_network(&cloud);
         }
         let now = || cloud.file("/var/lib/cloud/data/instance-id").trim().to_string();
         let (first, _) = boot(&cloud, &["local", "network"]);
@@ -130,6 +136,27 @@ fn later_boots_with_a_dead_service() {
             scope.spawn(move || run(case, dhcp, name, fault, id));
         }
     });
+}
+
+/// A large seed over a slow line takes its time, which is no silence; a drip of bytes has an end.
+#[test]
+fn slow_lines() {
+    for (rate, id, least, most) in [(350_000, "nocloud", 8.0, 30.0), (20, "none", 3.0, 30.0)] {
+        let cloud = Cloud::new("nocloud");
+        join_network(&cloud);
+        let seed = "http://169.254.169.254/big/";
+        cloud.config(&format!("datasource: {{NoCloud: {{seedfrom: '{seed}', timeout: 1, retries: 1}}}}\n"));
+        cloud.fault(&format!("GET user-data rate:{rate}"));
+        let (got, took) = boot(&cloud, &["local", "network"]);
+        eprintln!("{rate} bytes a second: {took:.1} s");
+        assert!(got == id && (least..most).contains(&took), "{got} {took}\n{}", cloud.log());
+        if id == "none" {
+            assert!(cloud.says(&["user-data: too slow"]), "{}", cloud.log());
+        } else {
+            let stored = std::fs::metadata(cloud.path("/var/lib/cloud/instances/i-big/user-data.txt"));
+            assert_eq!(stored.map(|m| m.len()).unwrap_or_default(), 2_800_000);
+        }
+    }
 }
 
 /// A redirect that leads to itself is not followed twice, whatever the patience.

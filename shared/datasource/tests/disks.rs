@@ -110,6 +110,43 @@ fn labelled_disks() {
     }
 }
 
+/// An ext4 image with this label and one file, not cleanly unmounted if its journal is `dirty`; attached so that it could be
+/// written.
+fn attach_ext4(label: &str, name: &str, content: &str, dirty: bool) -> Loop {
+    let dir = Scratch::new();
+    let (image, tree) = (dir.join("image"), dir.join("tree"));
+    let file = tree.join(name);
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(&file, content).unwrap();
+    std::fs::File::create(&image).unwrap().set_len(8 << 20).unwrap();
+    let image = image.to_str().unwrap();
+    run("mkfs.ext4", &["-q", "-L", label, "-d", tree.to_str().unwrap(), image]);
+    if dirty {
+        run("debugfs", &["-w", "-R", "feature needs_recovery", image]);
+    }
+    let device = run("losetup", &["--find", "--show", image]);
+    Loop { device, _dir: dir }
+}
+
+/// A label is enough, whatever file system has it; and nothing is written to it, not even what its journal has left.
+#[test]
+#[ignore = "needs root and loop devices: make devices"]
+fn config_drives_of_any_kind() {
+    assert!(kernel_has("ext4"), "this kernel has no ext4");
+    for dirty in [false, true] {
+        let disk =
+            attach_ext4("config-2", "openstack/latest/meta_data.json", "{\"uuid\": \"u-ext4\"}", dirty);
+        let before = std::fs::read(&disk.device).unwrap();
+        let found = plug(Machine::new(), &disk).found("ConfigDrive");
+        assert_eq!(found.subplatform, format!("config-disk ({})", disk.device));
+        run("sync", &[]);
+        assert!(std::fs::read(&disk.device).unwrap() == before, "it was written to (dirty: {dirty})");
+        // Without the label it is some disk, and nobody's business.
+        let other = attach_ext4("data", "openstack/latest/meta_data.json", "{\"uuid\": \"u\"}", dirty);
+        assert_eq!(plug(Machine::new(), &other).find("ConfigDrive").unwrap(), None);
+    }
+}
+
 #[test]
 #[ignore = "needs root and loop devices: make devices"]
 fn config_drives() {

@@ -285,6 +285,52 @@ mod tests {
         }
     }
 
+    /// What opening a tunnel through a proxy that answers so comes to, with half a second for each silence.
+    #[test]
+    fn proxies_that_fail() {
+        type Answer = fn(&mut TcpStream) -> std::io::Result<()>;
+        let table: [(Answer, &str, f64); 6] = [
+            (|_| Ok(std::thread::sleep(Duration::from_secs(9))), "proxy: no answer in time (0.5 s)", 0.5),
+            (|_| Ok(()), "proxy: opening a tunnel: ", 0.0),
+            (|s| write!(s, "HTTP/1.1 407 No\r\n\r\n"), "proxy: no tunnel, status 407", 0.0),
+            (|s| write!(s, "SSH-2.0-x\r\n\r\n"), "proxy: its answer is not HTTP", 0.0),
+            (
+                |s| loop {
+                    s.write_all(b"H")?;
+                    std::thread::sleep(Duration::from_millis(100));
+                },
+                "proxy: too slow: less than 4096 bytes per second",
+                1.5,
+            ),
+            (
+                |s| loop {
+                    s.write_all(b"HTTP/1.1 200 X\r\nX: y\r\n")?;
+                },
+                "proxy: no tunnel, status 200",
+                0.0,
+            ),
+        ];
+        for (answer, expected, least) in table {
+            let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            let place = listener.local_addr().unwrap();
+            std::thread::spawn(move || {
+                let (mut peer, _) = listener.accept().unwrap();
+                let _ = peer.read(&mut [0; 1000]);
+                answer(&mut peer)
+            });
+            let proxy = Proxy { url: Url::parse(&format!("http://{place}")).unwrap() };
+            let began = std::time::Instant::now();
+            let pace = Pace::new(Duration::from_millis(500), None);
+            let e = match proxy.tunnel(&Url::parse("https://h/").unwrap(), pace) {
+                Ok(_) => "a tunnel".to_string(),
+                Err(e) => e.to_string(),
+            };
+            let took = began.elapsed().as_secs_f64();
+            assert!(e.starts_with(expected), "{expected}: {e}");
+            assert!(took >= least && took < least + 3.0, "{expected}: {took}");
+        }
+    }
+
     #[test]
     fn literals() {
         let of = |host: &str| literal(host, 80).unwrap().map(|a| a.to_string());

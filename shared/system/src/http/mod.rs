@@ -202,8 +202,8 @@ impl From<Error> for Failure {
 
 impl System {
     /// Fetches, trying again as told. A status of 400 or more is an error. What a busy server asks for
-    /// ([`Fetch::pause_for`]) costs none of the tries but ends some day too. A download that breaks off is gone on with
-    /// where the server can do that. `http` in another case is accepted.
+    /// ([`Fetch::pause_for`]) costs none of the tries but ends some day too. A download that breaks off continues with
+    /// the next try, where the server can do that. `http` in another case is accepted.
     pub fn fetch(&self, fetch: &Fetch) -> Result<Fetched> {
         let url = fetch.url.as_str();
         if let Some(path) = url::local(url) {
@@ -383,7 +383,7 @@ impl Receiving<'_> {
                 Rest::Follows => Some(begun),
                 Rest::Unusable(why) => return Err(Error::new(format!("{why}; starting over"))),
                 // It may be able to later.
-                Rest::Other if answer.status >= 500 => {
+                Rest::Other if answer.status >= 400 => {
                     *partial = Some(begun);
                     None
                 }
