@@ -296,7 +296,7 @@ fn a_value_of_two_lines() {
     assert!(boot.came_to_its_end());
     assert!(unit(&sandbox).contains("Address=10.0.0.4/24"), "{}", unit(&sandbox));
     assert!(!unit(&sandbox).contains("injected"), "{}", unit(&sandbox));
-    let told = "network-config:5:52: network.ethernets.eth0.nameservers.search[0]: a character that no value";
+    let told = "network-config:5:51: network.ethernets.eth0.nameservers.search[0]: a character that no value";
     assert!(says(&sandbox, &["[WARNING]", told]), "{}", sandbox.log());
     assert!(sandbox.complaints().iter().all(|line| !line.contains("injected")), "{}", sandbox.log());
 }
