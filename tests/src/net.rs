@@ -97,7 +97,8 @@ impl Net {
 
     /// A second NIC of the machine, c1, whose cable ends in the cloud as s1 with this address.
     pub fn second_nic(&self, mac: &str, address: &str) {
-        let (at, words) = (["netns", &self.machine], ["link", "add", "s1", "type", "veth", "peer", "name", "c1"]);
+        let (at, words) =
+            (["netns", &self.machine], ["link", "add", "s1", "type", "veth", "peer", "name", "c1"]);
         run(&[&["ip", "-n", &self.cloud], &words[..], &at[..]].concat());
         self.in_machine(&["ip", "link", "set", "c1", "address", mac]);
         self.in_cloud(&["ip", "address", "add", address, "dev", "s1"]);

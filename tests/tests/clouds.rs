@@ -100,6 +100,32 @@ fn the_second_nic_of_ec2_leads_to_the_metadata() {
     assert!(first.contains("route-metric: 100") && !first.contains("table"), "{text}");
 }
 
+/// netplan that does not start, or fails for a reason of its own, costs no file; one that refuses the file leaves the
+/// network due, so that the next boot tries again.
+#[test]
+fn netplan_that_fails() {
+    let path = "/etc/netplan/50-cloud-init.yaml";
+    let refuses = format!("#!/bin/sh\necho '{path}:1:1: Error in network definition' >&2\nexit 1\n");
+    for (program, is_refused) in [("not a program", false), ("#!/bin/sh\nexit 78\n", false), (&refuses, true)]
+    {
+        let cloud = Cloud::new("ec2-two-nics").dhcp(&[]);
+        cloud.config("system_info: {network: {renderers: [netplan]}}\n");
+        cloud.program("netplan", program);
+        let boot = cloud.boot(&["local"]);
+        assert_eq!(boot.code("local"), i32::from(is_refused), "{program}: {}", cloud.log());
+        assert!(cloud.file(path).contains("dhcp4: true"), "{program}: {}", cloud.log());
+        let note = cloud.path("/var/lib/cloud/instances/i-0abc1234567890def/network-is-due");
+        assert_eq!(note.exists(), is_refused, "{program}");
+        if is_refused {
+            assert!(cloud.says(&["[ERROR]", "netplan refuses the configuration"]), "{}", cloud.log());
+            cloud.program("netplan", "#!/bin/sh\n");
+            cloud.forget_run();
+            assert_eq!(cloud.boot(&["local"]).code("local"), 0, "{}", cloud.log());
+            assert!(!note.exists(), "{}", cloud.log());
+        }
+    }
+}
+
 /// What local and network stage make of a cloud; and how long they took.
 fn outcome(cloud: &Cloud) -> (String, Duration) {
     let began = Instant::now();

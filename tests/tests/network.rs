@@ -102,7 +102,11 @@ fn nobody_says_anything() {
     boot(&sandbox);
     assert!(unit(&sandbox).contains("DHCP=yes") && says(&sandbox, &["DHCP on the likeliest NIC"]));
     // An empty one may be a mistake.
-    assert!(says(&sandbox, &["[WARNING]", "Empty network config found", "system_cfg is empty"]), "{}", sandbox.log());
+    assert!(
+        says(&sandbox, &["[WARNING]", "Empty network config found", "system_cfg is empty"]),
+        "{}",
+        sandbox.log()
+    );
     // What the kernel was told goes before guessing.
     let words = "printf 'ip=10.0.0.9::10.0.0.1:255.0.0.0::eth0:none' >\"$root/tmp/.cmdline\"";
     let sandbox = sandbox.before("local", words);
@@ -259,9 +263,42 @@ fn log_lines() {
     std::fs::remove_file(sandbox.path("/var/log/cloud-init.log")).expect("a log");
     put(&sandbox, SYSTEM, "network: {config: disabled}\n");
     boot(&sandbox);
-    for line in ["[INFO]: network config is disabled by system_cfg", "[DEBUG]: network config disabled by system_cfg"] {
+    for line in
+        ["[INFO]: network config is disabled by system_cfg", "[DEBUG]: network config disabled by system_cfg"]
+    {
         assert!(sandbox.log().lines().any(|l| l.ends_with(line)), "{line}\n{}", sandbox.log());
     }
+}
+
+/// A datasource may say as well that the network is not cloud-init's.
+#[test]
+fn a_datasource_that_wants_no_network() {
+    for text in ["config: disabled\n", "network: {config: disabled}\n", "network:\n  config: disabled\n"] {
+        let sandbox = machine("network-off-by-ds");
+        sandbox.seed(SEED, text);
+        boot(&sandbox);
+        assert!(unit(&sandbox).is_empty(), "{text}: {}", unit(&sandbox));
+        assert!(says(&sandbox, &["[INFO]: network config is disabled by ds"]), "{text}: {}", sandbox.log());
+        assert!(!sandbox.path("/var/lib/cloud/instances/i-demo-0001/network-is-due").exists(), "{text}");
+    }
+}
+
+/// A value that would be a line of its own costs its key, and is told with its place and without itself.
+#[test]
+fn a_value_of_two_lines() {
+    let sandbox = machine("network-two-lines");
+    sandbox.seed(
+        SEED,
+        "version: 2\nethernets:\n  eth0:\n    addresses: [10.0.0.4/24]\n    \
+         nameservers: {addresses: [10.0.0.1], search: [\"a.b\\n[Network]\\nDHCP=injected\"]}\n",
+    );
+    let boot = sandbox.boot();
+    assert!(boot.came_to_its_end());
+    assert!(unit(&sandbox).contains("Address=10.0.0.4/24"), "{}", unit(&sandbox));
+    assert!(!unit(&sandbox).contains("injected"), "{}", unit(&sandbox));
+    let told = "network-config:5:51: network.ethernets.eth0.nameservers.search[0]: a character that no value";
+    assert!(says(&sandbox, &["[WARNING]", told]), "{}", sandbox.log());
+    assert!(sandbox.complaints().iter().all(|line| !line.contains("injected")), "{}", sandbox.log());
 }
 
 /// An error at whichever write of the local stage: the real files are there all the same, or at the next boot.
@@ -330,7 +367,11 @@ fn a_bad_configuration_leaves_the_network_that_was() {
     let boot = sandbox.boot();
     assert_eq!(boot.code("local"), 1);
     assert!(unit(&sandbox).contains("10.0.0.6"), "{}", unit(&sandbox));
-    assert!(sandbox.status().contains("Not all expected physical devices present: {'52:54:00:00:00:09'}"), "{}", sandbox.status());
+    assert!(
+        sandbox.status().contains("Not all expected physical devices present: {'52:54:00:00:00:09'}"),
+        "{}",
+        sandbox.status()
+    );
 }
 
 /// A key that nobody knows is told with its place, in log and status; the rest is written, and nothing fails.

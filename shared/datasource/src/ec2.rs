@@ -471,14 +471,16 @@ mod tests {
         let of = |entries: &[(&str, &str, String)]| {
             let nics = entries.iter().map(|(name, mac, _)| nic((name, mac))).collect();
             let nics = Nics { configurable: nics, ..Nics::default() };
-            let entries = entries.iter().map(|(_, mac, text)| format!("'{}': {{{text}}}", mac.to_uppercase()));
+            let entries =
+                entries.iter().map(|(_, mac, text)| format!("'{}': {{{text}}}", mac.to_uppercase()));
             let yaml = format!("{{{}}}", entries.collect::<Vec<_>>().join(", "));
             let macs = config::yaml::parse("t", &yaml).unwrap().root;
             let names: Vec<String> =
                 further(&nics, macs.as_map().unwrap()).into_iter().map(|nic| nic.name.clone()).collect();
             names.join(" ")
         };
-        let card = |card: &str, number: &str| format!("network-card: {card}, device-number: '{number}', {whole}");
+        let card =
+            |card: &str, number: &str| format!("network-card: {card}, device-number: '{number}', {whole}");
         let (a, b, c) = ("02:00:00:00:00:0a", "02:00:00:00:00:0b", "02:00:00:00:00:0c");
         for (what, found, expected) in [
             // The first by name and by MAC led to the metadata, and is second by number.

@@ -18,10 +18,30 @@ pub struct Activator {
 /// In the order in which they are tried when nobody says another one.
 pub const ACTIVATORS: &[Activator] = &[
     Activator { name: "eni", class: "IfUpDownActivator", available: crate::render::eni_available, up: ifup },
-    Activator { name: "netplan", class: "NetplanActivator", available: crate::render::netplan_available, up: netplan },
-    Activator { name: "network-manager", class: "NetworkManagerActivator", available: has_network_manager, up: network_manager },
-    Activator { name: "networkd", class: "NetworkdActivator", available: crate::render::networkd_available, up: networkd },
-    Activator { name: "ifconfig", class: "IfConfigActivator", available: |sys| sys.is_file("/sbin/ifconfig"), up: ifconfig },
+    Activator {
+        name: "netplan",
+        class: "NetplanActivator",
+        available: crate::render::netplan_available,
+        up: netplan,
+    },
+    Activator {
+        name: "network-manager",
+        class: "NetworkManagerActivator",
+        available: has_network_manager,
+        up: network_manager,
+    },
+    Activator {
+        name: "networkd",
+        class: "NetworkdActivator",
+        available: crate::render::networkd_available,
+        up: networkd,
+    },
+    Activator {
+        name: "ifconfig",
+        class: "IfConfigActivator",
+        available: |sys| sys.is_file("/sbin/ifconfig"),
+        up: ifconfig,
+    },
 ];
 
 /// What bringing up did.

@@ -641,11 +641,9 @@ mod tests {
     #[test]
     fn files_that_the_network_can_do_without() {
         let rhel = |sys: &System| {
-            for path in [
-                "/usr/sbin/ifup",
-                "/usr/sbin/ifdown",
-                "/etc/sysconfig/network-scripts/network-functions",
-            ] {
+            for path in
+                ["/usr/sbin/ifup", "/usr/sbin/ifdown", "/etc/sysconfig/network-scripts/network-functions"]
+            {
                 sys.write(path, "", Write::mode(0o755)).unwrap();
             }
             sys.write("/etc/os-release", "ID=rhel\n", Write::default()).unwrap();

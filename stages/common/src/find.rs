@@ -81,9 +81,7 @@ impl Stage {
 
     /// Whether each boot asks for the instance's network configuration as it is now.
     fn is_wanted_anew(&self, instance: &Instance) -> bool {
-        [Event::Boot, Event::BootLegacy]
-            .into_iter()
-            .any(|event| self.event_is_on(instance, event))
+        [Event::Boot, Event::BootLegacy].into_iter().any(|event| self.event_is_on(instance, event))
     }
 
     fn cached(&mut self, instance: Instance, how: &str) -> Found {

@@ -50,8 +50,7 @@ impl Stage {
 
     /// By the user, by an operator, or because the datasource has it so.
     fn hotplug_is_on(&self, instance: &Instance) -> bool {
-        is_on(&self.sys, &self.layout, &self.settings.merged)
-            || self.event_is_on(instance, Event::Hotplug)
+        is_on(&self.sys, &self.layout, &self.settings.merged) || self.event_is_on(instance, Event::Hotplug)
     }
 
     /// For the module that tells udev.
@@ -189,10 +188,14 @@ impl Stage {
         };
         let known = nics::known(&nics::read(&self.sys));
         let link = parse::parse(config, &known).map_err(Error::new)?.model.links.into_iter().find(|link| {
-            link.mac.as_deref() == Some(mac.as_str()) || (link.mac.is_none() && link.name == name)
+            // However the configuration writes it: the kernel has colons.
+            link.mac.as_deref().map(|m| m.replace('-', ":")).as_deref() == Some(mac.as_str())
+                || (link.mac.is_none() && link.name == name)
         });
         let Some(link) = link else {
-            return Err(Error::new(format!("Failed to detect {mac} in updated metadata: nothing for {name}")));
+            return Err(Error::new(format!(
+                "Failed to detect {mac} in updated metadata: nothing for {name}"
+            )));
         };
         debug!(self.sys, "Applying config change");
         // The link has the name that the kernel or udev gave it: there is nothing to wait for.

@@ -114,6 +114,24 @@ fn a_nic_that_the_drive_knows() {
     assert_eq!(machine.get("var/lib/cloud/data/status.json"), before, "nothing to say");
     let cache = machine.get("var/lib/cloud/instances/i-1/obj.pkl");
     assert!(cache.contains("02:00:00:00:00:02"), "the cache has what the drive says now");
+    // What cloud-init's own tests look for.
+    let log = machine.get("var/log/cloud-init.log");
+    for line in [
+        "hotplug-hook called with the following arguments: {hotplug_action: handle, subsystem: net, udevaction: add, \
+         devpath: /devices/pci0/net/eth1}",
+        "Fetching datasource",
+        "Event Allowed: scope=network EventType=hotplug",
+        "Creating net event handler",
+        "subsystem=net update attempt 0/5",
+        "Refreshing metadata",
+        "Detecting device in updated metadata",
+        "Applying config change",
+        "Selected renderer 'networkd' from priority list: None",
+        "Updating cache",
+        "Exiting hotplug handler",
+    ] {
+        assert!(log.lines().any(|l| l.ends_with(line)), "{line}\n{log}");
+    }
 }
 
 #[test]
@@ -139,7 +157,7 @@ fn what_fails_is_in_the_status_until_it_succeeds() {
     let (code, said) = machine.plug_in();
     assert!(code == 1 && began.elapsed() < Duration::from_secs(20), "{said}");
     let status = || machine.get("var/lib/cloud/data/status.json");
-    let message = "hotplug of eth1: the network configuration has nothing for eth1 (02:00:00:00:00:02)";
+    let message = "hotplug of eth1: Failed to detect 02:00:00:00:00:02 in updated metadata";
     assert!(status().contains(message), "{}", status());
     assert_eq!(machine.get(UNIT), "");
     // Another instance's drive is for the next boot.
@@ -165,7 +183,9 @@ fn only_where_it_is_wanted() {
     assert_eq!(machine.get("var/lib/cloud/hotplug.enabled"), r#"{"scopes":["network"]}"#);
     assert!(machine.get("etc/udev/rules.d/90-cloud-init-hook-hotplug.rules").contains("/hook-hotplug\""));
     assert_eq!(machine.run(&["--hotplug-query"]), (0, "enabled\n".into()));
-    assert!(machine.run(&["--hotplug-enable"]).1.contains("already"));
+    let (code, said) = machine.run(&["--hotplug-enable"]);
+    let already = "Not installing hotplug for event of type net. Reason: Already done.\n";
+    assert!(code == 0 && said.contains(already) && said.contains(enabled), "{said}");
     // A device that goes, or is none, changes nothing.
     assert_eq!(machine.run(&["--hotplug-handle", "remove:/devices/pci0/net/eth1"]).0, 0);
     assert_eq!(machine.run(&["--hotplug-handle", "add:/devices/../../x"]).0, 1);
@@ -176,7 +196,8 @@ fn only_where_it_is_wanted() {
 fn without_an_instance() {
     let machine = Machine::new(ON);
     std::fs::remove_file(machine.root.join("var/lib/cloud/instance")).unwrap();
-    assert_eq!(machine.run(&["--hotplug-query"]).0, 1);
+    let unable = "Unable to determine hotplug state. No datasource detected\n";
+    assert_eq!(machine.run(&["--hotplug-query"]), (1, unable.into()));
     assert_eq!(machine.run(&["--hotplug-enable"]).0, 1);
     assert_eq!(machine.plug_in().0, 1);
 }

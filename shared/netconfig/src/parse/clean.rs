@@ -51,7 +51,8 @@ pub fn is_shells(c: char) -> bool {
 }
 
 /// Keys whose value is a list of words: written as one text it is split at white space, line ends included.
-const WORDS: [&str; 5] = ["dns_nameservers", "dns_search", "bond_interfaces", "bridge_interfaces", "interfaces"];
+const WORDS: [&str; 5] =
+    ["dns_nameservers", "dns_search", "bond_interfaces", "bridge_interfaces", "interfaces"];
 
 /// Takes out what has a character that is not for this reader: a key with its value, or an item of a list.
 pub fn clean(config: &Node, reader: Reader) -> Cleaned<'_> {
@@ -126,7 +127,8 @@ impl Cleaner {
     }
 
     fn is_list_of_words(&self, value: &Node, name: &str, parent: &str) -> bool {
-        let is_name = WORDS.contains(&name) || (parent == "nameservers" && ["addresses", "search"].contains(&name));
+        let is_name =
+            WORDS.contains(&name) || (parent == "nameservers" && ["addresses", "search"].contains(&name));
         let words = || value.as_str().unwrap_or_default().split_ascii_whitespace();
         self.reader == Reader::Renderers && is_name && !words().any(|word| self.reader.is_unfit(word))
     }

@@ -149,7 +149,9 @@ pub fn known() -> impl Iterator<Item = (&'static str, Vec<&'static str>)> {
 /// The keys of the maps that a device's key has; none for a key that has no map.
 pub fn known_inner(section: &str, key: &str) -> Vec<&'static str> {
     match (section, key) {
-        ("bonds", "parameters") => BOND.iter().map(|k| k.netplan).chain(BOND_NETPLAN.iter().copied()).collect(),
+        ("bonds", "parameters") => {
+            BOND.iter().map(|k| k.netplan).chain(BOND_NETPLAN.iter().copied()).collect()
+        }
         ("bridges", "parameters") => {
             BRIDGE.iter().map(|k| k.netplan).chain(BRIDGE_NETPLAN.iter().copied()).collect()
         }
