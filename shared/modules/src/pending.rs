@@ -102,7 +102,20 @@ pub fn pending_keys(name: &str, config: &config::Node) -> Option<Vec<&'static st
             false => !node.is_null(),
         })
     };
-    Some(keys.iter().filter(is_set).copied().collect())
+    let mut found: Vec<&str> = keys.iter().filter(is_set).copied().collect();
+    if name == "ssh_import_id" && imports_ids(config) {
+        found.push("users[].ssh_import_id");
+    }
+    Some(found)
+}
+
+/// Whether a user has ids of keys to fetch.
+fn imports_ids(config: &config::Node) -> bool {
+    let listed = config.get("users").and_then(config::Node::as_seq).unwrap_or_default();
+    let has = |user: &config::Node| {
+        ["ssh_import_id", "ssh-import-id"].iter().any(|key| user.get(key).is_some_and(|n| !n.is_falsy()))
+    };
+    listed.iter().chain(config.get("user")).any(has)
 }
 
 #[cfg(test)]
@@ -122,6 +135,13 @@ mod tests {
             ("apt_pipelining: 0", "apt_pipelining", &["apt_pipelining"]),
             ("apt_pipelining:", "apt_pipelining", &[]),
             ("snap: {}", "snap", &["snap"]),
+            (
+                "users: [default, {name: a, ssh_import_id: [gh:a]}]",
+                "ssh_import_id",
+                &["users[].ssh_import_id"],
+            ),
+            ("user: {ssh-import-id: [gh:a]}", "ssh_import_id", &["users[].ssh_import_id"]),
+            ("users: [{name: a, ssh_import_id: []}]", "ssh_import_id", &[]),
             ("apt: {conf: ''}", "apt_configure", &["apt.conf"]),
             ("manage_resolv_conf: false", "resolv_conf", &[]),
             ("disable_ec2_metadata: false", "disable_ec2_metadata", &[]),

@@ -58,6 +58,12 @@ impl FromNode for Delay {
         if text == "now" {
             return Some(Delay::Now);
         }
+        // Upstream cuts fractions off, too.
+        if let Value::Float(minutes) = node.value
+            && (0.0..1e6).contains(&minutes)
+        {
+            return Some(Delay::Minutes(minutes as u32));
+        }
         let digits = text.strip_prefix('+').unwrap_or(&text);
         match digits.parse() {
             Ok(minutes) if digits.bytes().all(|b| b.is_ascii_digit()) => {
@@ -239,6 +245,7 @@ mod tests {
             ("mode: poweroff", Family::Debian, "shutdown -P now "),
             ("mode: reboot, delay: 5, message: a b", Family::RedHat, "shutdown -r +5 a b"),
             ("mode: halt, delay: '+30'", Family::Debian, "shutdown -H +30 "),
+            ("mode: halt, delay: 1.7", Family::Debian, "shutdown -H +1 "),
             ("mode: reboot, delay: 2, message: x", Family::Alpine, "reboot -d 120 "),
             ("mode: poweroff", Family::Alpine, "poweroff -d 0 "),
         ] {
@@ -261,6 +268,9 @@ mod tests {
             ("power_state: {mode: reboot, delay: -1}", 2),
             ("power_state: {mode: reboot, delay: soon}", 2),
             ("power_state: {mode: reboot, delay: null}", 2),
+            ("power_state: {mode: reboot, delay: true}", 2),
+            ("power_state: {mode: reboot, delay: -1.5}", 2),
+            ("power_state: {mode: reboot, delay: .nan}", 2),
             ("power_state: {mode: reboot, delay: [5]}", 2),
             ("power_state: {mode: reboot, delay: 99999999999999}", 2),
             ("power_state: {mode: reboot, timeout: soon}", 2),

@@ -68,8 +68,10 @@ pub fn normalize(config: &Node, distro_default: Option<&Node>, reader: &mut Read
 pub struct Groups(Vec<Group>);
 
 impl FromNode for Groups {
-    const SHAPE: Shape =
-        Shape::Is("str | [str | @group]{1..} | @group\ndef group: map\n  <name>: str | [str]{1..}", &[]);
+    const SHAPE: Shape = Shape::Is(
+        "str | [str | @group]{1..} | @group\ndef group: map\n  <name>{name}: str | [str]{1..}",
+        &[],
+    );
     fn read(node: &Node, reader: &mut Reader) -> Option<Groups> {
         Some(Groups(read_groups(node, reader)))
     }

@@ -249,6 +249,9 @@ impl Check<'_> {
             }
             (Of::Map(fields), Value::Map(map)) => {
                 self.length(kind, node, map.len(), "keys");
+                if kind.once {
+                    self.once(fields, node, map);
+                }
                 self.map(fields, node, map);
             }
             _ => {}
@@ -262,6 +265,15 @@ impl Check<'_> {
             let what =
                 if kind.least == Some(1) && kind.most.is_none() { what.trim_end_matches('s') } else { what };
             self.note(Kind::Wrong, &node.at, format!("expected {}{what}", range(kind, " ")));
+        }
+    }
+
+    fn once(&mut self, fields: &Fields, node: &Node, map: &Map) {
+        for (name, instead) in fields.spelled_twice() {
+            if map.get(name).is_some() && map.get(instead).is_some() {
+                let message = format!("expected only one of the keys {instead} or {name}");
+                self.note(Kind::Wrong, &node.at, message);
+            }
         }
     }
 

@@ -21,6 +21,8 @@ pub enum Format {
     Module,
     /// `rsa_private` and its like.
     HostKey,
+    /// Any text that is not empty.
+    Name,
     /// A URL. Not checked: what fetches it says what is wrong with it.
     Uri,
 }
@@ -37,6 +39,7 @@ impl Format {
             "interface" => Format::Interface,
             "module" => Format::Module,
             "host_key" => Format::HostKey,
+            "name" => Format::Name,
             "uri" => Format::Uri,
             _ => return None,
         })
@@ -54,6 +57,7 @@ impl Format {
             Format::Interface => "an interface's name of at most 15 characters",
             Format::Module => "a module's name",
             Format::HostKey => "a kind of host key such as ed25519_private",
+            Format::Name => "a name that is not empty",
             Format::Uri => "a URL",
         }
     }
@@ -69,6 +73,7 @@ impl Format {
             Format::Interface => "^.{1,15}$",
             Format::Module => "^[a-z0-9_-]+$",
             Format::HostKey => "^(ecdsa|ed25519|rsa)_(certificate|private|public)$",
+            Format::Name => "^.+$",
             Format::Date | Format::Uri => "",
         }
     }
@@ -99,6 +104,7 @@ impl Format {
                 ["ecdsa", "ed25519", "rsa"].contains(&kind)
                     && ["certificate", "private", "public"].contains(&part)
             }),
+            Format::Name => !text.is_empty(),
             Format::Uri => true,
         }
     }
@@ -137,6 +143,7 @@ mod tests {
             ("tags", &["a", "a,b-c_1"], &["", "a,", "a b"]),
             ("pair", &["u:p", "u:p:q"], &["u:", ":p", "u"]),
             ("interface", &["eth0"], &["", "a-very-long-name"]),
+            ("name", &["a", "a b"], &[""]),
             ("host_key", &["rsa_private", "ed25519_public"], &["dsa_private", "rsa"]),
             ("module", &["ssh", "ssh-import-id", "apt_configure"], &["sssh", ""]),
         ] {

@@ -4,7 +4,8 @@
 //! it is deprecated. Keys of a map stand below it, indented by two blanks; `<name>` stands for any key, `...` says that
 //! others are let through. `[module] text` begins a module, `def name: TYPES` names types for use as `@name`.
 //! TYPES are joined by `|`: `any str int num bool null list map`, `"a word"`, a number, `true`, `false`, `[TYPES]` for
-//! a list of these, each with limits in braces (`{1..6 unique}`, `{date}`, of a map `{needs:this,or-that}`, or `one:` of them) and its own
+//! a list of these, each with limits in braces (`{1..6 unique}`, `{date}`, of a map `{needs:this,or-that}`, or `one:` of them;
+//! `{once}`: no key together with its deprecated spelling) and its own
 //! `!SINCE(INSTEAD)`. In
 //! a declaration a dot among the TYPES stands for the type that the key is read as.
 
@@ -220,6 +221,8 @@ pub fn limits(kind: &mut Type, text: &'static str) -> Result<(), String> {
     for word in text.trim_matches(['{', '}']).split_whitespace() {
         if word == "unique" {
             kind.unique = true;
+        } else if word == "once" {
+            kind.once = true;
         } else if let Some(keys) = word.strip_prefix("needs:") {
             kind.needs = Some(keys);
         } else if let Some(keys) = word.strip_prefix("one:") {

@@ -124,6 +124,12 @@ fn type_schema(kind: &Type) -> Value {
         Of::Null => json!({ "type": "null" }),
         Of::List(None) => json!({ "type": "array" }),
         Of::List(Some(items)) => json!({ "type": "array", "items": types_schema(items) }),
+        Of::Map(fields) if kind.once => {
+            let mut schema = map_schema(fields);
+            let both = |(old, new)| json!({ "not": { "required": [new, old] } });
+            schema["allOf"] = fields.spelled_twice().map(both).collect();
+            schema
+        }
         Of::Map(fields) => map_schema(fields),
         Of::Named(name) => json!({ "$ref": format!("#/definitions/{name}") }),
     };

@@ -84,6 +84,7 @@ fn text(format: Option<Format>) -> &'static str {
         Some(Format::Interface) => "eth0",
         Some(Format::Module) => "ssh",
         Some(Format::HostKey) => "rsa_private",
+        Some(Format::Name) => "n",
         Some(Format::Uri) => "https://example.com/",
     }
 }

@@ -22,6 +22,8 @@ pub struct Type {
     pub needs: Option<&'static str>,
     /// Of those, just one.
     pub only_one: bool,
+    /// A key and its deprecated spelling exclude one another.
+    pub once: bool,
     pub format: Option<Format>,
     pub old: Option<Old>,
 }
@@ -126,6 +128,14 @@ impl Table {
 }
 
 impl Fields {
+    /// Deprecated spellings, and the keys that take their place.
+    pub fn spelled_twice(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        self.keys
+            .iter()
+            .filter_map(|f| Some((f.name, f.old?.instead)))
+            .filter(|(_, instead)| self.get(instead).is_some())
+    }
+
     pub fn get(&self, name: &str) -> Option<&Field> {
         self.keys.iter().find(|k| k.name == name)
     }

@@ -54,6 +54,15 @@ fn findings() {
             ],
         ),
         ("chpasswd: {users: [{name: a, type: RANDOM}, {name: b, password: c}]}", &[]),
+        (
+            "rh_subscription: {auto_attach: true, auto-attach: true}",
+            &[
+                "t:1:18: rh_subscription: expected only one of the keys auto_attach or auto-attach",
+                "t:1:38: rh_subscription.auto-attach: deprecated since 25.3, use 'auto_attach' instead",
+            ],
+        ),
+        ("groups: {'': x}", &["t:1:10: groups.: unknown key; expected a name that is not empty"]),
+        ("groups: [a, {'': [x]}]", &["t:1:14: groups[1].: unknown key; expected a name that is not empty"]),
         ("- a", &["t:1:1: expected a map of keys, found a list"]),
     ] {
         assert_eq!(said(text), wanted, "{text}");
