@@ -30,6 +30,11 @@ runcmd:
   - echo ran >/srv/test/runcmd
 ";
 
+/// Nobody answers to DHCP there.
+const NETWORK: &str = "version: 2
+ethernets: {eth0: {match: {name: 'e*'}, addresses: [192.0.2.10/24]}}
+";
+
 fn suites() -> Vec<String> {
     if std::env::var_os("FIRSTLIGHT_ROOTS").is_some() {
         SUITES.map(Into::into).to_vec()
@@ -43,6 +48,9 @@ fn prepared(name: &str, suite: &str, packages: &str, take_away: &str) -> Machine
     machine.run(&["sh", "-c", take_away]);
     machine.write("/var/lib/cloud/seed/nocloud/user-data", USER_DATA);
     machine.write("/var/lib/cloud/seed/nocloud/meta-data", "instance-id: i-tiny\n");
+    if packages.contains("systemd") {
+        machine.write("/var/lib/cloud/seed/nocloud/network-config", NETWORK);
+    }
     machine
 }
 
