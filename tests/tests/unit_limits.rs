@@ -27,7 +27,7 @@ echo $! >/run/test/$name.daemon
 /// In place of the hotplug service's own program, under its limits.
 const HOTPLUG: &str = r#"#!/bin/sh
 attempt() { what=$1; shift; "$@" >/dev/null 2>/run/test/hotplug.errors && echo "$what" >>/run/test/hotplug.did; }
-attempt link ip link add plugged type dummy
+attempt link ip link add plugged type veth peer name plugged-peer
 attempt address ip address add 192.0.2.77/24 dev plugged
 attempt route ip link set plugged up
 attempt sysctl sh -c 'echo 1 >/proc/sys/net/ipv4/conf/plugged/accept_local'
