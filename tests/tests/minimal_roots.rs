@@ -13,7 +13,7 @@ const SMALLEST: (&str, &str) = ("systemd-sysv", "true");
 const WITHOUT: [(&str, &str); 6] = [
     ("systemd-sysv locales sudo dbus", "true"),
     ("systemd-sysv locales sudo dbus", "dpkg --purge --force-depends locales"),
-    ("systemd-sysv locales sudo dbus", "dpkg --purge --force-depends sudo"),
+    ("systemd-sysv locales sudo dbus", "SUDO_FORCE_REMOVE=yes dpkg --purge --force-depends sudo"),
     ("systemd-sysv locales sudo dbus", "dpkg --purge --force-depends dbus"),
     ("systemd-sysv locales sudo dbus", "rm -r /etc/default"),
     ("systemd-sysv", "rm -r /etc/default"),
