@@ -20,6 +20,8 @@ pub struct Sandbox {
 pub struct Boot {
     pub codes: BTreeMap<String, i32>,
     pub output: String,
+    /// Exit code (124 if it does not end) and output of `cloud-init status --wait --format json`, if it was asked for.
+    pub status: Option<(i32, String)>,
 }
 
 pub const STAGES: [&str; 4] = ["local", "network", "config", "final"];
@@ -102,16 +104,23 @@ impl Sandbox {
         self.run(&[])
     }
 
-    /// Some stages of a boot that has begun.
+    /// Some stages of a boot that has begun; `on` begins one, `status` asks for it (`tests/lib/stages`).
     pub fn run(&self, stages: &[&str]) -> Boot {
+        self.go_on(&Boot::default(), stages)
+    }
+
+    /// More stages of the same boot, some of which ended before.
+    pub fn go_on(&self, before: &Boot, stages: &[&str]) -> Boot {
         let out = self.dir.join("out");
         let _ = std::fs::remove_dir_all(&out);
         let lib = here().join("lib");
         let mut command = Command::new(lib.join("sandbox"));
         command.arg(&self.root).arg(lib.join("stages")).arg(&self.root).arg(&out).args(stages);
+        let ended = before.codes.iter().map(|(stage, code)| format!("{stage}={code}"));
+        command.env("ENDED", ended.collect::<Vec<_>>().join(" "));
         command.env("BIN", binaries()).envs(self.env.iter().map(|(k, v)| (k, v)));
         let done = command.output().unwrap_or_else(|e| fail(&format!("sandbox: {e}")));
-        let mut boot = Boot::default();
+        let mut boot = Boot { codes: before.codes.clone(), ..Boot::default() };
         for name in ["generator"].iter().chain(&STAGES) {
             let read = |kind: &str| std::fs::read(out.join(format!("{name}.{kind}"))).ok();
             if let Some(code) = read("code") {
@@ -119,6 +128,11 @@ impl Sandbox {
                 boot.codes.insert((*name).into(), code);
             }
             boot.output.push_str(&String::from_utf8_lossy(&read("output").unwrap_or_default()));
+        }
+        if stages.contains(&"status") {
+            let read = |kind: &str| std::fs::read_to_string(out.join(format!("status.{kind}")));
+            let code = read("code").ok().and_then(|c| c.trim().parse().ok()).unwrap_or(-1);
+            boot.status = Some((code, read("output").unwrap_or_default()));
         }
         let words = String::from_utf8_lossy(&done.stderr);
         assert!(!boot.codes.is_empty(), "the sandbox ran nothing: {words}");
@@ -139,25 +153,6 @@ impl Sandbox {
         let done =
             Command::new(binaries().join("cloud-init")).args(["--root", &root, "status", "--long"]).output();
         done.map(|d| String::from_utf8_lossy(&d.stdout).into_owned()).unwrap_or_default()
-    }
-
-    /// `cloud-init status --wait --format json` as the running machine has it, whose service manager knows how the
-    /// stages of this boot ended: exit code (124 if it does not end) and output.
-    pub fn status_as_running(&self, boot: &Boot) -> (i32, String) {
-        let ended = boot.codes.iter().map(|(stage, code)| format!("{stage}={code}"));
-        let ended = ended.collect::<Vec<_>>().join(" ");
-        let out = self.dir.join("status");
-        let lib = here().join("lib");
-        let mut command = Command::new(lib.join("sandbox"));
-        command.arg(&self.root).arg(lib.join("stages")).arg(&self.root).arg(&out).arg("status");
-        command.env("BIN", binaries()).env("ENDED", ended).env("LIMIT", "5");
-        let done = command.output().unwrap_or_else(|e| fail(&format!("sandbox: {e}")));
-        let read = |kind: &str| std::fs::read(out.join(format!("status.{kind}"))).unwrap_or_default();
-        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).trim().to_string();
-        let code = text(read("code")).parse();
-        let code =
-            code.unwrap_or_else(|_| fail(&format!("no status: {}", String::from_utf8_lossy(&done.stderr))));
-        (code, text(read("output")))
     }
 
     /// The log's warnings and errors.

@@ -122,6 +122,7 @@ const DIARY: [(&str, bool); 4] = [
 ];
 
 const BOOTS: usize = 3;
+const WHOLE_BOOT: [&str; 7] = ["on", "generator", "local", "network", "config", "final", "status"];
 
 /// Machines to fail, and what they are compared with.
 pub struct Torture {
@@ -153,7 +154,7 @@ impl Torture {
         before.pop();
         let [one, other] = [0, 1].map(|_| {
             let machine = before[0].copy(name);
-            (0..BOOTS).map(|_| after(&machine, &machine.boot())).collect::<Vec<_>>()
+            (0..BOOTS).map(|_| after(&machine, &machine.run(&WHOLE_BOOT))).collect::<Vec<_>>()
         });
         let mut volatile = BTreeSet::new();
         for (a, b) in one.iter().zip(&other) {
@@ -266,18 +267,14 @@ impl Torture {
         let wanted = "/run/systemd/generator.early/multi-user.target.wants/cloud-init.target";
         let starts = machine.path(wanted).symlink_metadata().is_ok();
         let rest: &[&str] = if point.stage == "generator" && !starts { &[] } else { &PROGRAMS[at + 1..] };
-        let mut boot = first;
-        if !rest.is_empty() {
-            let more = machine.run(rest);
-            boot.codes.extend(more.codes);
-        }
+        let boot = machine.go_on(&first, &[rest, &["status"]].concat());
         let mut boots = vec![after(&machine, &boot)];
         if !boot.codes.iter().all(|(stage, code)| stage == point.stage || *code < 101 || *code == 255) {
             wrong.insert(format!("a later stage crashes or hangs: {:?}", boot.codes));
         }
         self.judge_faulty(point, &boot, &boots[0], &mut wrong);
         for number in 2..=BOOTS {
-            let boot = machine.boot();
+            let boot = machine.run(&WHOLE_BOOT);
             if !boot.succeeded() {
                 wrong.insert(format!("boot {number} fails: {:?}", boot.codes));
             }
@@ -462,7 +459,7 @@ fn short(text: &str) -> String {
 }
 
 fn after(machine: &Sandbox, boot: &Boot) -> After {
-    let (code, text) = machine.status_as_running(boot);
+    let (code, text) = boot.status.clone().unwrap_or_default();
     let json = text.find('{').and_then(|at| serde_json::from_str(&text[at..]).ok()).unwrap_or(Value::Null);
     After {
         tree: tree(&machine.root),

@@ -10,7 +10,7 @@ fn any_call() {
     let mut points = Vec::new();
     for stage in PROGRAMS {
         let all = machines.points(stage, false);
-        points.extend(only(&all).unwrap_or_else(|| spread(&all, 16)));
+        points.extend(only(&all).unwrap_or_else(|| spread(&all, 12)));
     }
     let found = machines.run(&points);
     drop(machines);

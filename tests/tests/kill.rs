@@ -2,7 +2,7 @@
 //! at any instant leaves every state file as it was or as it should be, never half of it, and the machine boots on.
 //!
 //! The points are the system calls that change something: strace sends the signal as the stage enters the N-th
-//! of its kind. `FIRSTLIGHT_POINTS` says how many points of a stage are tried (default 20, spread evenly).
+//! of its kind. `FIRSTLIGHT_POINTS` says how many points of a stage are tried (default 12, spread evenly).
 
 use tests::torture::{PROGRAMS, Torture, holds, only, spread};
 use tests::{STAGES, Sandbox};
@@ -13,7 +13,7 @@ fn any_instant() {
     let mut points = Vec::new();
     for stage in PROGRAMS {
         let all = machines.points(stage, true);
-        points.extend(only(&all).unwrap_or_else(|| spread(&all, 20)));
+        points.extend(only(&all).unwrap_or_else(|| spread(&all, 12)));
     }
     let found = machines.run(&points);
     drop(machines);

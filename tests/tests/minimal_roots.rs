@@ -13,7 +13,7 @@ const SMALLEST: (&str, &str) = ("systemd-sysv", "true");
 const WITHOUT: [(&str, &str); 6] = [
     ("systemd-sysv locales sudo dbus", "true"),
     ("systemd-sysv locales sudo dbus", "dpkg --purge --force-depends locales"),
-    ("systemd-sysv locales sudo dbus", "dpkg --purge --force-depends sudo"),
+    ("systemd-sysv locales sudo dbus", "SUDO_FORCE_REMOVE=yes dpkg --purge --force-depends sudo"),
     ("systemd-sysv locales sudo dbus", "dpkg --purge --force-depends dbus"),
     ("systemd-sysv locales sudo dbus", "rm -r /etc/default"),
     ("systemd-sysv", "rm -r /etc/default"),
@@ -30,6 +30,11 @@ runcmd:
   - echo ran >/srv/test/runcmd
 ";
 
+/// Nobody answers to DHCP there.
+const NETWORK: &str = "version: 2
+ethernets: {eth0: {match: {name: 'e*'}, addresses: [192.0.2.10/24]}}
+";
+
 fn suites() -> Vec<String> {
     if std::env::var_os("FIRSTLIGHT_ROOTS").is_some() {
         SUITES.map(Into::into).to_vec()
@@ -43,6 +48,9 @@ fn prepared(name: &str, suite: &str, packages: &str, take_away: &str) -> Machine
     machine.run(&["sh", "-c", take_away]);
     machine.write("/var/lib/cloud/seed/nocloud/user-data", USER_DATA);
     machine.write("/var/lib/cloud/seed/nocloud/meta-data", "instance-id: i-tiny\n");
+    if packages.contains("systemd") {
+        machine.write("/var/lib/cloud/seed/nocloud/network-config", NETWORK);
+    }
     machine
 }
 

@@ -18,7 +18,7 @@ attempt sysctl sh -c 'echo 1 >/proc/sys/net/ipv4/ip_forward'
 attempt personality sh -c '[ "$(setarch i686 uname -m)" = i686 ]'
 attempt setuid-file sh -c 'cp /bin/true /run/test/suid && chmod 4755 /run/test/suid'
 attempt namespace unshare --mount --uts true
-attempt unit systemd-run --quiet --unit="left-by-$name" sleep 1000
+attempt unit systemd-run --quiet --no-block --unit="left-by-$name" sleep 1000
 ! id alice >/dev/null 2>&1 || attempt setuid-program su alice -c '[ "$(sudo -n id -u)" = 0 ]'
 sleep 1000 </dev/null >/dev/null 2>&1 &
 echo $! >/run/test/$name.daemon
@@ -27,7 +27,7 @@ echo $! >/run/test/$name.daemon
 /// In place of the hotplug service's own program, under its limits.
 const HOTPLUG: &str = r#"#!/bin/sh
 attempt() { what=$1; shift; "$@" >/dev/null 2>/run/test/hotplug.errors && echo "$what" >>/run/test/hotplug.did; }
-attempt link ip link add plugged type dummy
+attempt link ip link add plugged type veth peer name plugged-peer
 attempt address ip address add 192.0.2.77/24 dev plugged
 attempt route ip link set plugged up
 attempt sysctl sh -c 'echo 1 >/proc/sys/net/ipv4/conf/plugged/accept_local'
@@ -70,6 +70,11 @@ fn scripts_and_hotplug() {
     let machine = Machine::new("limits");
     machine.write("/var/lib/cloud/seed/nocloud/user-data", USER_DATA);
     machine.write("/var/lib/cloud/seed/nocloud/meta-data", "instance-id: i-limits\n");
+    // Nobody answers to DHCP.
+    machine.write(
+        "/var/lib/cloud/seed/nocloud/network-config",
+        "version: 2\nethernets: {eth0: {match: {name: 'e*'}, addresses: [192.0.2.10/24]}}\n",
+    );
     machine.write("/opt/attempt", SCRIPT);
     machine.write("/opt/hotplug", HOTPLUG);
     machine.write("/usr/local/sbin/facts-more", MORE);

@@ -256,6 +256,8 @@ fn without_openssh() {
         [("{}", None, 0), ("{}", Some("sshd"), 3), ("ssh_genkeytypes: [ed25519]", None, 1)]
     {
         let sandbox = machine(config);
+        // systemd has its own drop-in for the client there.
+        sandbox.sys.make_dir("/etc/ssh/ssh_config.d", 0o755).unwrap();
         if let Some(name) = program {
             sandbox.stub(name, "");
         }

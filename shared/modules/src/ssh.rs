@@ -137,7 +137,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     if keys.ssh_deletekeys {
         if given.is_some() || sys.which("ssh-keygen").is_some() {
             delete_host_keys(sys);
-        } else if sys.exists(DIRECTORY) {
+        } else if !host_keys(sys).is_empty() {
             warning!(sys, "ssh-keygen is not installed: the host keys are kept, as no new ones can be made");
         }
     }
@@ -160,9 +160,14 @@ fn run(context: &Context<'_>) -> Result<()> {
     written
 }
 
-fn delete_host_keys(sys: &System) {
+/// Names of the files in the machine's directory that hold its keys.
+fn host_keys(sys: &System) -> Vec<String> {
     let names = sys.list(DIRECTORY).unwrap_or_default();
-    for name in names.iter().filter(|n| n.starts_with("ssh_host_") && n[9..].contains("key")) {
+    names.into_iter().filter(|n| n.starts_with("ssh_host_") && n[9..].contains("key")).collect()
+}
+
+fn delete_host_keys(sys: &System) {
+    for name in host_keys(sys) {
         if let Err(e) = sys.remove(format!("{DIRECTORY}/{name}")) {
             warning!(sys, "{e}");
         }
