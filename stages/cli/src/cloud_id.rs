@@ -21,7 +21,7 @@ pub fn run(machine: &Machine, args: &CloudId) -> ExitCode {
             println!("not started");
             return ExitCode::from(3);
         }
-        State::Running | State::Done | State::Error => {}
+        State::Running | State::Done => {}
     }
     let path = args.instance_data.clone().unwrap_or_else(|| machine.layout.run("instance-data.json"));
     let (door, place) = machine.typed(&path);
