@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use system::{Command, Error, Result, System, debug};
+use system::{Command, Error, Result, System};
 
 use crate::arguments;
 use crate::machine::Machine;
@@ -332,8 +332,13 @@ fn failed_unit(machine: &Machine) -> Option<&'static str> {
     let answer = match machine.sys.run(&ask) {
         Ok(answer) => answer.text(),
         Err(e) => {
-            // Cannot tell: what is known says "running".
-            debug!(machine.sys, "{e}");
+            // Cannot tell: what is known says "running". Said once, however often is asked.
+            static TOLD: std::sync::Once = std::sync::Once::new();
+            TOLD.call_once(|| {
+                eprintln!(
+                    "Failed to get status from systemd. Cloud-init status may be inaccurate. Error from systemctl: {e}"
+                );
+            });
             return None;
         }
     };
