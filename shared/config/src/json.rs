@@ -1,58 +1,430 @@
-//! A value as JSON has it, written from where it is: a copy of [`Node::to_json`]'s kind of a large configuration takes longer
-//! to make and to drop than its text.
+//! JSON as Python reads and writes it: `NaN` and infinities are numbers, half of a surrogate pair in an escape is a
+//! letter (U+FFFD here, as text cannot hold it), keys keep their order. A cloud's document that has one of these is as
+//! good as any other. The text is written from where the value is: a copy as serde_json's takes longer to make and to
+//! drop than the text of a large configuration.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 
-use serde::{Serialize, Serializer};
+use crate::yaml::{MOST_BYTES, MOST_NODES};
+use crate::{Map, Node, Value};
 
-use crate::{Node, Value};
+/// As other readers of JSON have it.
+const MOST_DEPTH: usize = 128;
 
-/// What [`Node::to_json`] gives, keys sorted.
-impl Serialize for Node {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        match &self.value {
-            Value::Str(text) => to.serialize_str(text),
-            Value::Seq(items) => to.collect_seq(items),
-            Value::Map(map) => {
-                // Of keys with the same text the last one counts.
-                let mut entries: Vec<(Cow<'_, str>, &Node)> =
-                    map.iter().rev().map(|(key, value)| (text(key), value)).collect();
-                entries.sort_by(|(a, _), (b, _)| a.cmp(b));
-                entries.dedup_by(|(a, _), (b, _)| a == b);
-                to.collect_map(entries)
+/// Where a text stops being JSON; both from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BadJson {
+    pub line: usize,
+    pub column: usize,
+}
+
+impl std::fmt::Display for BadJson {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "line {}, column {}: not valid JSON", self.line, self.column)
+    }
+}
+
+impl std::error::Error for BadJson {}
+
+/// Reads a document. Its values know no place; of equal keys the last one's value counts.
+pub fn parse(text: &str) -> Result<Node, BadJson> {
+    let mut reader = Reader { text, at: 0, nodes: 0 };
+    let value = (text.len() <= MOST_BYTES).then(|| reader.document()).flatten();
+    value.ok_or_else(|| {
+        let before = &text.as_bytes()[..reader.at.min(text.len())];
+        let line_start = before.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
+        let line = before.iter().filter(|b| **b == b'\n').count() + 1;
+        BadJson { line, column: before.len() - line_start + 1 }
+    })
+}
+
+/// Reads a document as serde_json's value, which has no place for numbers that are none: they are null.
+pub fn value(bytes: &[u8]) -> Result<serde_json::Value, BadJson> {
+    serde_json::from_slice(bytes).or_else(|e| {
+        let lenient = std::str::from_utf8(bytes).ok().and_then(|text| parse(text).ok());
+        lenient.map(|node| node.to_json()).ok_or(BadJson { line: e.line(), column: e.column() })
+    })
+}
+
+struct Reader<'t> {
+    text: &'t str,
+    at: usize,
+    nodes: usize,
+}
+
+impl<'t> Reader<'t> {
+    fn rest(&self) -> &'t str {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
+    fn blanks(&mut self) {
+        let rest = self.rest();
+        self.at += rest.len() - rest.trim_start_matches([' ', '\t', '\n', '\r']).len();
+    }
+
+    fn take(&mut self, word: &str) -> bool {
+        let there = self.rest().starts_with(word);
+        self.at += if there { word.len() } else { 0 };
+        there
+    }
+
+    fn document(&mut self) -> Option<Node> {
+        let value = self.value(0)?;
+        self.blanks();
+        self.rest().is_empty().then_some(value)
+    }
+
+    fn value(&mut self, depth: usize) -> Option<Node> {
+        self.blanks();
+        self.nodes += 1;
+        if depth > MOST_DEPTH || self.nodes > MOST_NODES {
+            return None;
+        }
+        Some(Node::from(match self.rest().bytes().next()? {
+            b'{' => Value::Map(self.map(depth)?),
+            b'[' => Value::Seq(self.list(depth)?),
+            b'"' => Value::Str(self.string()?),
+            b'n' => self.take("null").then_some(Value::Null)?,
+            b't' => self.take("true").then_some(Value::Bool(true))?,
+            b'f' => self.take("false").then_some(Value::Bool(false))?,
+            b'N' => self.take("NaN").then_some(Value::Float(f64::NAN))?,
+            b'I' => self.take("Infinity").then_some(Value::Float(f64::INFINITY))?,
+            _ if self.take("-Infinity") => Value::Float(f64::NEG_INFINITY),
+            _ => self.number()?,
+        }))
+    }
+
+    fn list(&mut self, depth: usize) -> Option<Vec<Node>> {
+        self.take("[");
+        let mut items = Vec::new();
+        self.blanks();
+        if self.take("]") {
+            return Some(items);
+        }
+        loop {
+            items.push(self.value(depth + 1)?);
+            self.blanks();
+            match () {
+                () if self.take(",") => {}
+                () if self.take("]") => return Some(items),
+                () => return None,
             }
-            _ => self.to_json().serialize(to),
+        }
+    }
+
+    fn map(&mut self, depth: usize) -> Option<Map> {
+        self.take("{");
+        let mut map = Map::new();
+        self.blanks();
+        if self.take("}") {
+            return Some(map);
+        }
+        loop {
+            self.blanks();
+            let key = self.rest().starts_with('"').then(|| self.string()).flatten()?;
+            self.nodes += 1;
+            self.blanks();
+            if !self.take(":") {
+                return None;
+            }
+            map.insert(key, self.value(depth + 1)?);
+            self.blanks();
+            match () {
+                () if self.take(",") => {}
+                () if self.take("}") => return Some(map),
+                () => return None,
+            }
+        }
+    }
+
+    fn string(&mut self) -> Option<String> {
+        self.take("\"");
+        let mut text = String::new();
+        loop {
+            let rest = self.rest();
+            let end = rest.find(|c: char| matches!(c, '"' | '\\') || c < ' ')?;
+            text.push_str(&rest[..end]);
+            self.at += end;
+            if self.take("\"") {
+                return Some(text);
+            }
+            // What is no escape is a control character, which has to be one.
+            if !self.take("\\") {
+                return None;
+            }
+            let escape = self.rest().chars().next()?;
+            let letter = match escape {
+                '"' | '\\' | '/' => escape,
+                'b' => '\u{8}',
+                'f' => '\u{c}',
+                'n' => '\n',
+                'r' => '\r',
+                't' => '\t',
+                'u' => {
+                    self.at += 1;
+                    text.push(self.letter()?);
+                    continue;
+                }
+                _ => return None,
+            };
+            self.at += 1;
+            text.push(letter);
+        }
+    }
+
+    /// The letter of `XXXX` or `XXXX\uXXXX`, behind `\u`.
+    fn letter(&mut self) -> Option<char> {
+        let first = self.unit(self.at)?;
+        self.at += 4;
+        let is_pair = self.rest().starts_with("\\u");
+        let second = if is_pair { self.unit(self.at + 2) } else { None };
+        match char::decode_utf16([Some(first), second].into_iter().flatten()).next()? {
+            Ok(letter) => {
+                self.at += if letter > '\u{FFFF}' { 6 } else { 0 };
+                Some(letter)
+            }
+            Err(_) => Some(char::REPLACEMENT_CHARACTER),
+        }
+    }
+
+    fn unit(&self, at: usize) -> Option<u16> {
+        let digits = self.text.get(at..at + 4)?;
+        digits.bytes().all(|b| b.is_ascii_hexdigit()).then(|| u16::from_str_radix(digits, 16).ok())?
+    }
+
+    fn number(&mut self) -> Option<Value> {
+        let start = self.at;
+        let negative = self.take("-");
+        let digits = |rest: &str| rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        let whole = match digits(self.rest()) {
+            0 => return None,
+            // What follows a zero is no part of the number.
+            _ if self.rest().starts_with('0') => 1,
+            many => many,
+        };
+        self.at += whole;
+        let mut is_float = false;
+        if let Some(rest) = self.rest().strip_prefix('.')
+            && digits(rest) > 0
+        {
+            self.at += 1 + digits(rest);
+            is_float = true;
+        }
+        if let Some(rest) = self.rest().strip_prefix(['e', 'E']) {
+            let signed = rest.strip_prefix(['+', '-']).unwrap_or(rest);
+            if digits(signed) > 0 {
+                self.at += 1 + rest.len() - signed.len() + digits(signed);
+                is_float = true;
+            }
+        }
+        let text = self.text.get(start..self.at)?;
+        Some(match (is_float, text.parse::<i128>()) {
+            (true, _) => Value::Float(text.parse().ok()?),
+            (false, Ok(0)) if negative => Value::Int(0),
+            (false, Ok(number)) => Value::Int(number),
+            // As YAML's: one that is too large stays text.
+            (false, Err(_)) => Value::Str(text.to_string()),
+        })
+    }
+}
+
+/// The text of a value in the form of cloud-init's files: indented, keys sorted, ASCII, a final newline. Binary data are
+/// base64 behind `ci-b64:`.
+pub fn to_text(node: &Node, indent: usize) -> String {
+    let mut out = String::new();
+    write(node, indent, 0, &mut out);
+    out.push('\n');
+    out
+}
+
+fn write(node: &Node, indent: usize, level: usize, out: &mut String) {
+    let line = |out: &mut String, level: usize| {
+        out.push('\n');
+        out.extend(std::iter::repeat_n(' ', indent * level));
+    };
+    let items = |out: &mut String, items: &mut dyn Iterator<Item = &Node>| {
+        out.push('[');
+        let mut any = false;
+        for item in items {
+            out.push_str(if any { "," } else { "" });
+            any = true;
+            line(out, level + 1);
+            write(item, indent, level + 1, out);
+        }
+        if any {
+            line(out, level);
+        }
+        out.push(']');
+    };
+    match &node.value {
+        Value::Null => out.push_str("null"),
+        Value::Bool(b) => out.push_str(if *b { "true" } else { "false" }),
+        Value::Int(n) => out.push_str(&n.to_string()),
+        Value::Float(f) => out.push_str(&float(*f, node)),
+        Value::Str(text) => quoted(text, out),
+        Value::Bytes(bytes) => quoted(&encoded(bytes), out),
+        Value::Seq(list) => items(out, &mut list.iter()),
+        Value::Set(map) => items(out, &mut map.iter().map(|(key, _)| key)),
+        Value::Map(map) => {
+            // Of keys with the same text the last one counts.
+            let mut entries: Vec<(Cow<'_, str>, &Node)> =
+                map.iter().rev().map(|(key, value)| (key_text(key), value)).collect();
+            entries.sort_by(|(a, _), (b, _)| a.cmp(b));
+            entries.dedup_by(|(a, _), (b, _)| a == b);
+            out.push('{');
+            for (i, (key, value)) in entries.iter().enumerate() {
+                out.push_str(if i > 0 { "," } else { "" });
+                line(out, level + 1);
+                quoted(key, out);
+                out.push_str(": ");
+                write(value, indent, level + 1, out);
+            }
+            if !entries.is_empty() {
+                line(out, level);
+            }
+            out.push('}');
         }
     }
 }
 
-fn text(key: &Node) -> Cow<'_, str> {
-    key.as_str().map_or_else(|| key.scalar_text().unwrap_or_default().into(), Into::into)
+fn float(f: f64, node: &Node) -> Cow<'static, str> {
+    match f {
+        f if f.is_nan() => "NaN".into(),
+        f if f.is_infinite() => if f > 0.0 { "Infinity" } else { "-Infinity" }.into(),
+        _ => node.scalar_text().unwrap_or_default().into(),
+    }
+}
+
+/// Binary data as text.
+pub(crate) fn encoded(bytes: &[u8]) -> String {
+    format!("ci-b64:{}", crate::yaml::base64(bytes))
+}
+
+/// A key as Python writes one that is no text.
+pub(crate) fn key_text(key: &Node) -> Cow<'_, str> {
+    match &key.value {
+        Value::Str(text) => text.into(),
+        Value::Null => "null".into(),
+        Value::Bool(b) => if *b { "true" } else { "false" }.into(),
+        Value::Float(f) => float(*f, key),
+        Value::Bytes(bytes) => encoded(bytes).into(),
+        _ => key.scalar_text().unwrap_or_default().into(),
+    }
+}
+
+fn quoted(text: &str, out: &mut String) {
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{c}' => out.push_str("\\f"),
+            ' '..='~' => out.push(c),
+            '\u{7f}' => out.push(c),
+            c => c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| {
+                let _ = write!(out, "\\u{unit:04x}");
+            }),
+        }
+    }
+    out.push('"');
 }
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::yaml;
 
     #[test]
-    fn the_value_is_that_of_to_json() {
+    fn reading_as_python_does() {
+        for (text, read) in [
+            ("{\"b\": 1, \"a\": [true, null, -0, 1.5e3]}", "{b: 1, a: [true, null, 0, 1500.0]}"),
+            ("[NaN]", "[.nan]"),
+            (
+                "{\"a\": Infinity, \"b\": -Infinity, \"c\": 1e400, \"d\": -1e999}",
+                "{a: .inf, b: -.inf, c: .inf, d: -.inf}",
+            ),
+            (
+                "\"\\ud83d\\ude00 \\ud83d \\ude00x \\ud83d\\ud83d\\ude00 \\u0041\"",
+                "\"😀 \u{fffd} \u{fffd}x \u{fffd}😀 A\"",
+            ),
+            ("123456789012345678901234567890", "123456789012345678901234567890"),
+            ("{\"a\": 1, \"b\": 2, \"a\": 3}", "{a: 3, b: 2}"),
+            (" \t\r\n\"\\\"\\\\\\/\\b\\f\\n\\r\\t\u{7f}é\" ", r#""\"\\/\b\f\n\r\t\x7Fé""#),
+            ("[]", "[]"),
+            ("{}", "{}"),
+            ("0", "0"),
+        ] {
+            let unsorted = yaml::Style { sorted: false, ..yaml::Style::PLAIN };
+            let shown = |node: &Node| yaml::emit(node, unsorted);
+            let expected = yaml::parse("t", read).unwrap().root;
+            assert_eq!(parse(text).as_ref().map(shown), Ok(shown(&expected)), "{text}");
+        }
+    }
+
+    #[test]
+    fn refusals_have_their_place() {
+        for (text, line, column) in [
+            ("", 1, 1),
+            ("{\"a\": 1,\n  b}", 2, 3),
+            ("[1,]", 1, 4),
+            ("[1 2]", 1, 4),
+            ("01", 1, 2),
+            ("1.", 1, 2),
+            ("+1", 1, 1),
+            (".5", 1, 1),
+            ("nan", 1, 1),
+            ("'a'", 1, 1),
+            ("\"a\nb\"", 1, 3),
+            ("\"\\x41\"", 1, 3),
+            ("\"\\u+041\"", 1, 4),
+            ("\"abc", 1, 2),
+            ("{\"a\" 1}", 1, 6),
+            ("{1: 2}", 1, 2),
+            ("[1] x", 1, 5),
+            ("\u{feff}{}", 1, 1),
+        ] {
+            assert_eq!(parse(text), Err(BadJson { line, column }), "{text:?}");
+        }
+        assert!(parse(&"[".repeat(5000)).is_err());
+        assert!(value(b"{\"a\": \xff}").is_err());
+        assert_eq!(
+            value(b"{\"a\": NaN, \"b\": \"\\ud800\"}").unwrap().to_string(),
+            "{\"a\":null,\"b\":\"\u{fffd}\"}"
+        );
+    }
+
+    #[test]
+    fn writing_as_python_does() {
+        let text = "{z: [], a: {}, 1: [.nan, .inf, -.inf, 1.0e+300, 1.0, 100000000000000000000], ~: !!binary AAE=, 2.5: 'é𝄞\"\\', s: !!set {q}}";
+        let node = yaml::parse("t", text).unwrap().root;
+        let wanted = "{\n \"1\": [\n  NaN,\n  Infinity,\n  -Infinity,\n  1e+300,\n  1.0,\n  100000000000000000000\n ],\n \"2.5\": \"\\u00e9\\ud834\\udd1e\\\"\\\\\",\n \"a\": {},\n \"null\": \"ci-b64:AAE=\",\n \"s\": [\n  \"q\"\n ],\n \"z\": []\n}\n";
+        assert_eq!(to_text(&node, 1), wanted);
+    }
+
+    #[test]
+    fn the_text_is_that_of_to_json() {
         let letters: String =
             (0..0x300).chain([0x2028, 0xFFFF, 0x1F600]).filter_map(char::from_u32).collect();
         for text in [
             "{}",
             "~",
             "x",
-            "[[], {}, [[1, -2], {a: {b: c}}], yes, 1e300, -0.0, 1.0, .inf, .nan, 0.1, 1e-7]",
+            "[[], {}, [[1, -2], {a: {b: c}}], yes, -0.0, 1.0, 0.1]",
             "{1: int, '1': text, yes: bool, 1.5: float, ~: nothing}",
-            "[9223372036854775808, 18446744073709551616, -9223372036854775809, !!binary aGn/]",
+            "[9223372036854775808, -9223372036854775808, !!binary aGn/]",
             "{z: 1, a: 2, 'A': 3, '': 4, é: 5, ~: 6}",
         ] {
             let mut node = yaml::parse("t", text).unwrap().root;
             if let Some(map) = node.as_map_mut() {
                 map.insert("letters", letters.as_str());
             }
-            let text = serde_json::to_string(&node).unwrap();
-            assert_eq!(text, serde_json::to_string(&node.to_json()).unwrap());
+            let json: serde_json::Value = serde_json::from_str(&to_text(&node, 1)).unwrap();
+            assert_eq!(json, node.to_json());
         }
     }
 }

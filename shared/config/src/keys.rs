@@ -93,7 +93,7 @@ pub fn word_of(node: &Node) -> Option<String> {
     match &node.value {
         Value::Bool(true) => Some("true".to_string()),
         Value::Bool(false) => Some("false".to_string()),
-        Value::Seq(_) | Value::Map(_) | Value::Null => None,
+        Value::Seq(_) | Value::Map(_) | Value::Set(_) | Value::Null => None,
         _ => node.scalar_text(),
     }
 }

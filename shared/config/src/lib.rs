@@ -3,7 +3,7 @@
 //! Knows no cloud and no module.
 
 mod finding;
-mod json;
+pub mod json;
 mod keys;
 mod map;
 pub mod merge;
@@ -12,6 +12,7 @@ pub mod origins;
 pub mod provenance;
 mod read;
 pub mod settings;
+mod timeouts;
 pub mod yaml;
 
 pub use finding::{Finding, Findings, Kind, nearest};
@@ -21,3 +22,4 @@ pub use node::{Mark, Node, Value};
 pub use origins::Origins;
 pub use read::{Reader, Text};
 pub use settings::{Settings, Sources};
+pub use timeouts::script_timeout;

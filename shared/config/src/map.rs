@@ -45,7 +45,7 @@ impl<'a> Key<'a> {
             Value::Float(f) if f.fract() == 0.0 && f.abs() < 1e38 => Key::Int(*f as i128),
             Value::Float(f) => Key::Float(f.to_bits()),
             Value::Bytes(bytes) => Key::Bytes(bytes),
-            Value::Seq(_) | Value::Map(_) => return None,
+            Value::Seq(_) | Value::Map(_) | Value::Set(_) => return None,
         })
     }
 }

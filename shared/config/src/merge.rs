@@ -65,18 +65,20 @@ impl fmt::Display for BadStrategy {
 
 impl std::error::Error for BadStrategy {}
 
+const NO_OPTIONS: Options<'_> = Options::Words(Vec::new());
 const SHAPE: &str =
     "expected such as 'list(append)+dict(recurse_list)+str()', or a list of maps with name and settings";
 
 impl Strategy {
     /// For parts of user-data that name none: a later part replaces whole top-level values.
     pub fn for_parts() -> Strategy {
-        Strategy::of([rule("dict", &["replace"]), rule("list", &[]), rule("str", &[])])
+        let replace = Options::Words(vec!["replace"]);
+        Strategy::of([rule("dict", &replace), rule("list", &NO_OPTIONS), rule("str", &NO_OPTIONS)])
     }
 
     /// For everything else: what is there stays, maps are joined.
     pub fn first_wins() -> Strategy {
-        Strategy::of([rule("list", &[]), rule("dict", &[]), rule("str", &[])])
+        Strategy::of(["list", "dict", "str"].map(|name| rule(name, &NO_OPTIONS)))
     }
 
     fn of<const N: usize>(rules: [Option<Rule>; N]) -> Strategy {
@@ -94,34 +96,41 @@ impl Strategy {
         let items = match &value.value {
             Value::Str(text) => return Strategy::parse_text(text).map_err(|message| bad(value, message)),
             Value::Seq(items) => items,
-            // Upstream walks over a map's keys and makes nothing of them.
+            // Nothing is named, so the default counts, as upstream has it.
+            Value::Map(map) | Value::Set(map) if map.is_empty() => return Ok(Strategy::default()),
+            // Of a map's keys upstream makes nothing.
             _ => return Err(bad(value, SHAPE.to_string())),
         };
         let mut rules = Vec::new();
         for item in items {
             let (name, options) = match &item.value {
                 Value::Map(map) => {
-                    let settings = map.get("settings").map(|s| &s.value);
-                    let options: Vec<Node> = match settings {
-                        Some(Value::Seq(options)) => options.clone(),
-                        Some(Value::Str(one)) => vec![Node::from(one.as_str())],
-                        Some(Value::Null) | None => Vec::new(),
+                    let options = match map.get("settings").map(|settings| &settings.value) {
+                        Some(Value::Seq(options)) => Options::Words(texts(options)),
+                        Some(Value::Str(text)) => Options::Text(text),
+                        Some(Value::Map(map)) => {
+                            Options::Words(map.iter().filter_map(|(key, _)| key.as_str()).collect())
+                        }
+                        Some(Value::Null) | None => Options::Words(Vec::new()),
                         Some(_) => return Err(bad(item, SHAPE.to_string())),
                     };
-                    (map.get("name").and_then(Node::as_str), options)
+                    let name = map.get("name").and_then(Node::as_str);
+                    (name.map(|name| name.replace('-', "_").trim().to_string()), options)
                 }
                 Value::Seq(parts) => {
-                    (parts.first().and_then(Node::as_str), parts.get(1..).unwrap_or_default().to_vec())
+                    let options = Options::Words(texts(parts.get(1..).unwrap_or_default()));
+                    match parts.first() {
+                        Some(name) if name.is_falsy() => (Some(String::new()), options),
+                        name => (name.and_then(Node::as_str).map(str::to_string), options),
+                    }
                 }
-                _ => (None, Vec::new()),
+                _ => (None, Options::Words(Vec::new())),
             };
             let Some(name) = name else { return Err(bad(item, SHAPE.to_string())) };
             if name.is_empty() {
                 continue;
             }
-            let options: Vec<&str> = options.iter().filter_map(Node::as_str).collect();
-            let name = name.replace('-', "_");
-            rules.push(rule(name.trim(), &options).ok_or_else(|| bad(item, unknown(name.trim())))?);
+            rules.push(rule(&name, &options).ok_or_else(|| bad(item, unknown(&name)))?);
         }
         Ok(Strategy(rules))
     }
@@ -139,7 +148,7 @@ impl Strategy {
                 .and_then(|(name, rest)| Some((name, rest.strip_suffix(')')?)))
                 .filter(|(name, _)| is_name(name))
                 .ok_or_else(|| SHAPE.to_string())?;
-            let options: Vec<&str> = options.split(',').map(str::trim).collect();
+            let options = Options::Words(options.split(',').map(str::trim).collect());
             rules.push(rule(name, &options).ok_or_else(|| unknown(name))?);
         }
         Ok(Strategy(rules))
@@ -251,8 +260,22 @@ fn unknown(name: &str) -> String {
     format!("unknown merger '{name}', expected dict, list or str")
 }
 
-fn rule(name: &str, options: &[&str]) -> Option<Rule> {
-    let has = |option: &str| options.contains(&option);
+/// What is said of a merger. In a text each option counts that occurs in it, even within another word: upstream asks
+/// whether it is in there.
+enum Options<'a> {
+    Words(Vec<&'a str>),
+    Text(&'a str),
+}
+
+fn texts(nodes: &[Node]) -> Vec<&str> {
+    nodes.iter().filter_map(Node::as_str).collect()
+}
+
+fn rule(name: &str, options: &Options<'_>) -> Option<Rule> {
+    let has = |option: &str| match options {
+        Options::Words(words) => words.contains(&option),
+        Options::Text(text) => text.contains(option),
+    };
     let lists = has("recurse_array") || has("recurse_list");
     let texts = has("recurse_str");
     Some(match name.strip_prefix("m_").unwrap_or(name) {

@@ -45,6 +45,8 @@ pub enum Value {
     Bytes(Vec<u8>),
     Seq(Vec<Node>),
     Map(Map),
+    /// `!!set`: the keys of a map whose values are all null. Neither a map nor a list to whoever asks for one.
+    Set(Map),
 }
 
 /// A value and where it was written.
@@ -125,7 +127,7 @@ impl Node {
         self.at = next();
         match &mut self.value {
             Value::Seq(items) => items.iter_mut().for_each(|item| item.mark_all(next)),
-            Value::Map(map) => map.iter_mut().for_each(|(key, value)| {
+            Value::Map(map) | Value::Set(map) => map.iter_mut().for_each(|(key, value)| {
                 key.mark_all(next);
                 value.mark_all(next);
             }),
@@ -152,7 +154,7 @@ impl Node {
             Value::Float(f) => python_float(*f),
             Value::Str(text) => text.clone(),
             Value::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
-            Value::Seq(_) | Value::Map(_) => return None,
+            Value::Seq(_) | Value::Map(_) | Value::Set(_) => return None,
         })
     }
 
@@ -166,7 +168,7 @@ impl Node {
             Value::Str(text) => text.is_empty(),
             Value::Bytes(bytes) => bytes.is_empty(),
             Value::Seq(items) => items.is_empty(),
-            Value::Map(map) => map.is_empty(),
+            Value::Map(map) | Value::Set(map) => map.is_empty(),
         }
     }
 
@@ -181,10 +183,11 @@ impl Node {
             Value::Bytes(_) => "binary data",
             Value::Seq(_) => "a list",
             Value::Map(_) => "a map",
+            Value::Set(_) => "a set",
         }
     }
 
-    /// As JSON: keys as text, binary as text (lossy), non-finite numbers as null.
+    /// As JSON: keys as text, binary as base64 behind `ci-b64:`, non-finite numbers as null.
     pub fn to_json(&self) -> serde_json::Value {
         use serde_json::Value as Json;
         match &self.value {
@@ -197,10 +200,11 @@ impl Node {
             },
             Value::Float(f) => Json::from(*f),
             Value::Str(text) => Json::String(text.clone()),
-            Value::Bytes(bytes) => Json::String(String::from_utf8_lossy(bytes).into_owned()),
+            Value::Bytes(bytes) => Json::String(crate::json::encoded(bytes)),
             Value::Seq(items) => Json::Array(items.iter().map(Node::to_json).collect()),
+            Value::Set(map) => Json::Array(map.iter().map(|(key, _)| key.to_json()).collect()),
             Value::Map(map) => Json::Object(
-                map.iter().map(|(k, v)| (k.scalar_text().unwrap_or_default(), v.to_json())).collect(),
+                map.iter().map(|(k, v)| (crate::json::key_text(k).into_owned(), v.to_json())).collect(),
             ),
         }
     }

@@ -116,7 +116,7 @@ fn below(read: &Node, origin: &Node, last: &mut Option<Rc<str>>, text: &mut Stri
         (Value::Seq(read), Value::Seq(origin)) => {
             read.iter().zip(origin).for_each(|(read, origin)| note(read, origin, last, text));
         }
-        (Value::Map(read), Value::Map(origin)) => {
+        (Value::Map(read), Value::Map(origin)) | (Value::Set(read), Value::Set(origin)) => {
             for (key, value) in read.iter() {
                 let Some((origin_key, origin_value)) = origin.entry_of(key) else { continue };
                 note(key, origin_key, last, text);
@@ -171,11 +171,12 @@ pub fn positions(node: &Node) -> String {
         write(&node.at, out);
         match &node.value {
             Value::Seq(items) => items.iter().for_each(|item| list(item, out)),
+            Value::Set(map) => map.iter().for_each(|(key, _)| list(key, out)),
             Value::Map(map) => {
                 // As serde_json's map has them: by the text of their keys, the last of equal ones.
                 let sorted: BTreeMap<String, (&Node, &Node)> = map
                     .iter()
-                    .map(|(key, value)| (key.scalar_text().unwrap_or_default(), (key, value)))
+                    .map(|(key, value)| (crate::json::key_text(key).into_owned(), (key, value)))
                     .collect();
                 for (key, value) in sorted.into_values() {
                     write(&key.at, out);

@@ -150,7 +150,7 @@ impl FromNode for String {
     const SHAPE: Shape = Shape::Is("str", &[]);
     fn read(node: &Node, reader: &mut Reader) -> Option<String> {
         match &node.value {
-            Value::Null | Value::Seq(_) | Value::Map(_) => reader.wrong(node, "text"),
+            Value::Null | Value::Seq(_) | Value::Map(_) | Value::Set(_) => reader.wrong(node, "text"),
             _ => node.scalar_text(),
         }
     }

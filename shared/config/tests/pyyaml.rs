@@ -99,6 +99,11 @@ fn tagged(node: &Node) -> Json {
             json!({"bytes": bytes.iter().map(|b| format!("{b:02x}")).collect::<String>()})
         }
         Value::Seq(items) => items.iter().map(tagged).collect(),
+        Value::Set(map) => {
+            let mut items: Vec<Json> = map.iter().map(|(key, _)| tagged(key)).collect();
+            items.sort_by_key(Json::to_string);
+            json!({ "set": items })
+        }
         Value::Map(map) => {
             json!({"map": map.iter().map(|(k, v)| json!([tagged(k), tagged(v)])).collect::<Vec<_>>()})
         }
@@ -144,7 +149,8 @@ fn the_corpus_reads_and_writes_as_pyyaml_does() {
             Ok(parsed) => wrong.push(format!("{name}: accepted as {}", tagged(&parsed.root))),
             Err(bad) if *good => wrong.push(format!("{name}: refused: {bad}")),
             Err(bad) => {
-                let lines = text.lines().count() as u32 + 1;
+                let breaks = ['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}'];
+                let lines = text.matches(breaks).count() as u32 + 2;
                 assert!(bad.at.line >= 1 && bad.at.line <= lines && bad.at.column >= 1, "{name}: {bad}");
                 assert!(!bad.message.is_empty() && bad.message.len() < 250, "{name}: {bad}");
             }

@@ -103,9 +103,9 @@ pub fn leaf(bytes: Vec<u8>) -> Node {
     };
     if text.starts_with('{')
         && text.ends_with('}')
-        && let Ok(json) = serde_json::from_str(&text)
+        && let Ok(json) = config::json::parse(&text)
     {
-        return Node::from_json(&json);
+        return json;
     }
     if text.contains('\n') {
         return Value::Seq(text.lines().map(Node::from).collect()).into();

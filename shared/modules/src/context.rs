@@ -37,7 +37,7 @@ pub struct Context<'a> {
     pub system_info: &'a Node,
     /// Arguments from the module list or the command line.
     pub args: &'a [Node],
-    /// How long one script of a user may take (`timeouts.script`, one hour unless the machine's configuration says otherwise).
+    /// How long one script of a user may take (`timeouts.script`, one hour unless the merged configuration says otherwise).
     pub script_timeout: Duration,
     pub hotplug: Hotplug,
 }

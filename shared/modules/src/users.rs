@@ -254,7 +254,7 @@ fn read_user(item: &Node, named: Option<(&str, &Node)>, users: &mut Vec<(String,
                 put(&name, item, Map::new(), reader);
             }
         }
-        Value::Null | Value::Bool(_) | Value::Bytes(_) => {
+        Value::Null | Value::Bool(_) | Value::Bytes(_) | Value::Set(_) => {
             reader.wrong::<()>(item, "a name, or a map of a user's keys");
         }
         Value::Int(_) | Value::Float(_) => {

@@ -263,7 +263,7 @@ pub fn how(sys: &System, file: &File) -> Write {
 /// Keeps the mapping as applied, for `query`, `schema --system` and people.
 fn keep(sys: &System, config: &Node, instance_dir: &str, run_dir: &str) -> Result<()> {
     let path = format!("{instance_dir}/network-config.json");
-    sys.write(&path, state::json_text(config, 1), Write::secret())?;
+    sys.write(&path, config::json::to_text(config, 1), Write::secret())?;
     sys.link(&path, format!("{run_dir}/network-config.json"))?;
     Ok(())
 }

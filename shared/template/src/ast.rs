@@ -40,8 +40,12 @@ pub enum What {
         names: Vec<(Target, Expr)>,
         body: Body,
     },
-    /// `block`, `autoescape`: what they hold, in a scope of its own.
-    Plain(Body),
+    /// Scoped blocks see the names around them, others those of the template.
+    Block {
+        name: Name,
+        scoped: bool,
+    },
+    Autoescape(Expr, Body),
 }
 
 #[derive(Debug)]

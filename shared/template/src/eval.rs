@@ -24,6 +24,9 @@ pub type Result<T> = std::result::Result<T, BadTemplate>;
 
 pub struct Run<'v> {
     variables: &'v Map,
+    blocks: Vec<(Name, Body)>,
+    /// What is printed is escaped, within `autoescape`.
+    pub escapes: bool,
     /// Variables that were looked at.
     known: Vec<(Name, Val)>,
     pub scopes: Vec<Scope>,
@@ -64,9 +67,11 @@ impl Given {
 }
 
 impl<'v> Run<'v> {
-    pub fn new(variables: &'v Map) -> Run<'v> {
+    pub fn new(variables: &'v Map, blocks: Vec<(Name, Body)>) -> Run<'v> {
         Run {
             variables,
+            blocks,
+            escapes: false,
             known: Vec::new(),
             scopes: vec![Scope::default()],
             out: String::new(),
@@ -117,7 +122,7 @@ impl<'v> Run<'v> {
 
     /// What a value is as text; as this can be far longer than its parts, it is paid for.
     pub fn show(&mut self, value: &Val) -> Made<Rc<str>> {
-        if let Val::Str(text) = value {
+        if let Val::Str(text) | Val::Safe(text) = value {
             return Ok(text.clone());
         }
         self.weigh(value)?;
@@ -178,6 +183,7 @@ impl<'v> Run<'v> {
         let Some(node) = self.variables.get(name) else {
             return Ok(match crate::functions::GLOBALS.iter().find(|global| ***global == **name) {
                 Some(global) => Val::Callable(Rc::new(Callable::Function(global))),
+                None if **name == *"self" => Val::Callable(Rc::new(Callable::Template)),
                 None => Val::Undefined(Some(name.clone())),
             });
         };
@@ -224,7 +230,11 @@ impl<'v> Run<'v> {
         let items = match value {
             Val::Seq(seq) => seq.items.borrow().clone(),
             Val::Map(map) if !map.namespace => map.entries.borrow().iter().map(|(k, _)| k.clone()).collect(),
-            Val::Str(text) => {
+            Val::Bytes(bytes) => {
+                self.make(bytes.len() * 32)?;
+                bytes.iter().map(|byte| Val::Int((*byte).into())).collect()
+            }
+            Val::Str(text) | Val::Safe(text) => {
                 self.make(text.len() * 32)?;
                 text.chars().map(|c| Val::text(c.encode_utf8(&mut [0; 4]))).collect()
             }
@@ -268,7 +278,7 @@ impl<'v> Run<'v> {
             What::Data(text) => self.put_out(text)?,
             What::Print(value) => {
                 let value = self.eval(value)?;
-                let text = self.show(&value)?;
+                let text = self.printed(&value)?;
                 self.note(&text, statement.line);
                 self.put_out(&text)?;
             }
@@ -293,17 +303,20 @@ impl<'v> Run<'v> {
             }
             What::SetBlock { target, filters, body } => {
                 let text = self.deeper(|run| run.scoped(|run| run.captured(|run| run.body(body))))?;
-                let value = self.filters(filters, Val::Str(text.into()))?;
+                let text = self.markup(text);
+                let value = self.filters(filters, text)?;
+                let value = if self.escapes { value.made_safe() } else { value };
                 self.assign(target, value)?;
             }
             What::Macro(of) => {
-                let value = Val::Callable(Rc::new(Callable::Macro(of.clone(), self.scopes.clone())));
+                let value =
+                    Val::Callable(Rc::new(Callable::Macro(of.clone(), self.scopes.clone(), self.escapes)));
                 self.set(&of.name, value);
             }
             What::Call { call: Expr::Call(callee, args), caller } => {
                 let callee = self.eval(callee)?;
                 let mut given = self.given(args)?;
-                let caller = Callable::Macro(caller.clone(), self.scopes.clone());
+                let caller = Callable::Macro(caller.clone(), self.scopes.clone(), self.escapes);
                 given.named.push(("caller".into(), Val::Callable(Rc::new(caller))));
                 let value = self.call(&callee, given)?;
                 let text = self.show(&value)?;
@@ -312,7 +325,8 @@ impl<'v> Run<'v> {
             What::Call { .. } => {}
             What::Filter { filters, body } => {
                 let text = self.deeper(|run| run.scoped(|run| run.captured(|run| run.body(body))))?;
-                let value = self.filters(filters, Val::Str(text.into()))?;
+                let text = self.markup(text);
+                let value = self.filters(filters, text)?;
                 let text = self.show(&value)?;
                 self.put_out(&text)?;
             }
@@ -328,9 +342,54 @@ impl<'v> Run<'v> {
                     })
                 })?;
             }
-            What::Plain(body) => self.deeper(|run| run.scoped(|run| run.body(body)))?,
+            What::Block { name, scoped } => {
+                let body = self.block(name);
+                let scopes =
+                    if *scoped { self.scopes.clone() } else { self.scopes.iter().take(1).cloned().collect() };
+                let outer = std::mem::replace(&mut self.scopes, scopes);
+                let done = self.deeper(|run| run.scoped(|run| run.body(&body)));
+                self.scopes = outer;
+                done?;
+            }
+            What::Autoescape(when, body) => {
+                let escapes = self.eval(when)?.is_true();
+                let outer = std::mem::replace(&mut self.escapes, escapes);
+                let done = self.deeper(|run| run.scoped(|run| run.body(body)));
+                self.escapes = outer;
+                done?;
+            }
         }
         Ok(())
+    }
+
+    pub fn block(&self, name: &str) -> Body {
+        let body = self.blocks.iter().find(|(of, _)| **of == *name).map(|(_, body)| body.clone());
+        body.unwrap_or_default()
+    }
+
+    pub fn has_block(&self, name: &str) -> bool {
+        self.blocks.iter().any(|(of, _)| **of == *name)
+    }
+
+    /// Text that came out of the template: what had to be escaped in it is.
+    fn markup(&self, text: String) -> Val {
+        if self.escapes { Val::safe(text) } else { Val::Str(text.into()) }
+    }
+
+    /// A value as it comes out.
+    fn printed(&mut self, value: &Val) -> Made<Rc<str>> {
+        if self.escapes { self.escape(value) } else { self.show(value) }
+    }
+
+    /// The text of a value, escaped unless it is safe already.
+    pub fn escape(&mut self, value: &Val) -> Made<Rc<str>> {
+        let text = self.show(value)?;
+        if matches!(value, Val::Safe(_)) || !text.contains(['&', '<', '>', '"', '\'']) {
+            return Ok(text);
+        }
+        let text = crate::value::escaped(&text);
+        self.make(text.len())?;
+        Ok(text.into())
     }
 
     /// Remembers the names without a value that show in a text.
@@ -505,12 +564,14 @@ impl<'v> Run<'v> {
                 (false, None) => Val::Undefined(Some("".into())),
             },
             Expr::Concat(items) => {
+                let items = self.all(items)?;
+                let safe = self.escapes && items.iter().any(|item| matches!(item, Val::Safe(_)));
                 let mut text = String::new();
-                for item in items {
-                    let item = self.eval(item)?;
-                    text.push_str(&self.show(&item)?);
+                for item in &items {
+                    text.push_str(&if safe { self.escape(item)? } else { self.show(item)? });
                 }
-                self.text(text)?
+                let text = self.text(text)?;
+                if safe { text.made_safe() } else { text }
             }
             Expr::Two(op, left, right) => {
                 let (left, right) = (self.eval(left)?, self.eval(right)?);
@@ -572,7 +633,21 @@ impl<'v> Run<'v> {
         match &**callable {
             Callable::Function(name) => self.function(name, given),
             Callable::Method(of, name) => self.method(of, name, given),
-            Callable::Macro(of, scopes) => self.deeper(|run| run.call_macro(of, scopes, given)),
+            Callable::Macro(of, scopes, escapes) => {
+                let outer = std::mem::replace(&mut self.escapes, *escapes);
+                let done = self.deeper(|run| run.call_macro(of, scopes, given));
+                self.escapes = outer;
+                Ok(if outer { done?.made_safe() } else { done? })
+            }
+            Callable::Template => Err("'self' cannot be called, its blocks can".into()),
+            Callable::Block(name) => {
+                let body = self.block(name);
+                let outer = self.scopes.iter().take(1).cloned().collect();
+                let outer = std::mem::replace(&mut self.scopes, outer);
+                let text = self.deeper(|run| run.captured(|run| run.scoped(|run| run.body(&body))));
+                self.scopes = outer;
+                Ok(self.markup(text?))
+            }
             Callable::Loop(state) => {
                 let Some(again) = &state.again else {
                     return Err("'loop' is called in a 'for' without 'recursive'".into());
@@ -583,7 +658,7 @@ impl<'v> Run<'v> {
                 let level = state.level + 1;
                 let text = self.deeper(|run| run.captured(|run| run.repeat(again, &list, level)));
                 self.scopes = outer;
-                Ok(Val::Str(text?.into()))
+                Ok(self.markup(text?))
             }
             Callable::Cycler { items, at } => {
                 let item = items[at.get() % items.len().max(1)].clone();

@@ -7,6 +7,7 @@ use crate::eval::{Given, Run};
 use crate::functions::{capitalized, padded, stripped};
 use crate::operators::float_text;
 use crate::value::{Made, Number, Val, equal, number, undefined};
+use crate::wrap;
 
 /// Where a value is taken from below another one: `a.b`, `0`, or nothing.
 type Path = Vec<Val>;
@@ -49,6 +50,62 @@ impl Run<'_> {
     }
 
     pub fn filter(&mut self, name: &str, value: Val, given: Given) -> Made<Val> {
+        match name {
+            "safe" => return Ok(Val::Safe(self.show(&value)?)),
+            "escape" | "e" => return Ok(Val::Safe(self.escape(&value)?)),
+            "forceescape" => {
+                let plain = Val::Str(self.show(&value)?);
+                return Ok(Val::Safe(self.escape(&plain)?));
+            }
+            // These give back what they are given.
+            "default" | "d" | "first" | "last" | "list" | "sort" | "unique" | "min" | "max" => {
+                return self.plain_filter(name, value, given);
+            }
+            "replace" if self.escapes => {
+                let safe = |value: &Val| matches!(value, Val::Safe(_));
+                let is_safe = safe(&value) || given.values.iter().take(2).any(safe);
+                if is_safe {
+                    let text = Val::Safe(self.escape(&value)?);
+                    let replace = self.attribute(&text, &"replace".into())?;
+                    return self.call(&replace, given);
+                }
+            }
+            "join" if self.escapes => {
+                let items = self.items(&value)?;
+                let safe = |value: &Val| matches!(value, Val::Safe(_));
+                if given.values.first().is_some_and(safe) || items.iter().any(safe) {
+                    let escaped: Made<Vec<Val>> =
+                        items.iter().map(|i| Ok(Val::Str(self.escape(i)?))).collect();
+                    let mut given = given;
+                    if let Some(between) = given.values.first_mut() {
+                        *between = Val::Str(self.escape(between)?);
+                    }
+                    return Ok(self.plain_filter(name, Val::list(escaped?)?, given)?.made_safe());
+                }
+            }
+            "format" if matches!(value, Val::Safe(_)) => {
+                let values = match given.named.is_empty() {
+                    true => Val::tuple(given.values)?,
+                    false => Val::map(given.named.into_iter().map(|(n, v)| (Val::Str(n), v)), false)?,
+                };
+                return self.operate(crate::ast::Op::Rem, &value, &values);
+            }
+            _ => {}
+        }
+        let keeps = match name {
+            "upper" | "lower" | "capitalize" | "trim" | "string" | "indent" | "truncate" | "center"
+            | "reverse" => {
+                matches!(value, Val::Safe(_))
+            }
+            "tojson" => true,
+            "xmlattr" => self.escapes,
+            _ => false,
+        };
+        let made = self.plain_filter(name, value.plain(), given)?;
+        Ok(if keeps { made.made_safe() } else { made })
+    }
+
+    fn plain_filter(&mut self, name: &str, value: Val, given: Given) -> Made<Val> {
         self.spend(1)?;
         let shown = |run: &mut Self| run.show(&value);
         match name {
@@ -89,21 +146,6 @@ impl Run<'_> {
                 self.text(stripped(&text, chars.as_ref(), true, true)?.to_string())
             }
             "string" => Ok(Val::Str(shown(self)?)),
-            "safe" => Ok(value),
-            "escape" | "e" | "forceescape" => {
-                let mut out = String::new();
-                for c in shown(self)?.chars() {
-                    match c {
-                        '&' => out.push_str("&amp;"),
-                        '<' => out.push_str("&lt;"),
-                        '>' => out.push_str("&gt;"),
-                        '"' => out.push_str("&#34;"),
-                        '\'' => out.push_str("&#39;"),
-                        c => out.push(c),
-                    }
-                }
-                self.text(out)
-            }
             "replace" => {
                 let [old, new, count] = given.take(["old", "new", "count"])?;
                 let text = shown(self)?;
@@ -128,6 +170,7 @@ impl Run<'_> {
             }
             "length" | "count" => match &value {
                 Val::Str(text) => Ok(Val::Int(text.chars().count() as i128)),
+                Val::Bytes(bytes) => Ok(Val::Int(bytes.len() as i128)),
                 Val::Undefined(_) => Ok(Val::Int(0)),
                 Val::Seq(_) | Val::Map(_) => Ok(Val::Int(self.items(&value)?.len() as i128)),
                 other => Err(format!("'length' of {}", other.kind())),
@@ -418,12 +461,22 @@ impl Run<'_> {
                 self.text(format!("{cut}{end}"))
             }
             "wordwrap" => {
-                let [width, long, between] = given.take(["width", "break_long_words", "wrapstring"])?;
-                let (width, long) = (size(width.as_ref(), 79)?.max(1), flag(long, true));
-                let between = self.show(&between.unwrap_or_else(|| Val::text("\n")))?;
+                let [width, long, between, hyphens] =
+                    given.take(["width", "break_long_words", "wrapstring", "break_on_hyphens"])?;
+                let (width, long) = (size(width.as_ref(), 79)?, flag(long, true));
+                if width == 0 {
+                    return Err("'wordwrap' to no width".into());
+                }
+                let hyphens = flag(hyphens, true);
+                let between = match between.filter(|between| !matches!(between, Val::None)) {
+                    Some(between) => self.show(&between)?,
+                    None => "\n".into(),
+                };
                 let text = shown(self)?;
-                let lines: Vec<String> =
-                    text.lines().map(|line| wrapped(line, width, long).join(&between)).collect();
+                let lines: Vec<String> = text
+                    .lines()
+                    .map(|line| wrap::wrapped(line, width, long, hyphens).join(&between))
+                    .collect();
                 self.make(text.len() / width * between.len() + text.len())?;
                 self.text(lines.join(&between))
             }
@@ -520,8 +573,7 @@ impl Run<'_> {
             }
             "pprint" => {
                 self.weigh(&value)?;
-                let mut text = String::new();
-                value.write_repr(&mut text);
+                let text = wrap::pretty(&value);
                 self.text(text)
             }
             "xmlattr" => {
@@ -630,12 +682,18 @@ impl Run<'_> {
             "integer" => matches!(value, Val::Int(_)),
             "float" => matches!(value, Val::Float(_)),
             "number" => number(value).is_some(),
-            "string" => matches!(value, Val::Str(_)),
+            "string" => matches!(value, Val::Str(_) | Val::Safe(_)),
             "mapping" => matches!(value, Val::Map(_)),
-            "sequence" => matches!(value, Val::Str(_) | Val::Seq(_) | Val::Map(_) | Val::Undefined(_)),
-            "iterable" => matches!(value, Val::Str(_) | Val::Seq(_) | Val::Map(_) | Val::Undefined(_)),
+            "sequence" => matches!(
+                value,
+                Val::Str(_) | Val::Safe(_) | Val::Bytes(_) | Val::Seq(_) | Val::Map(_) | Val::Undefined(_)
+            ),
+            "iterable" => matches!(
+                value,
+                Val::Str(_) | Val::Safe(_) | Val::Bytes(_) | Val::Seq(_) | Val::Map(_) | Val::Undefined(_)
+            ),
             "callable" => matches!(value, Val::Callable(_)),
-            "escaped" => false,
+            "escaped" => matches!(value, Val::Safe(_)),
             "even" => rest(&Val::Int(2))? == 0,
             "odd" => rest(&Val::Int(2))? != 0,
             "divisibleby" => rest(&argument(given)?)? == 0,
@@ -653,7 +711,8 @@ impl Run<'_> {
                 let text = self.show(value)?;
                 text.chars().any(char::is_uppercase) && !text.chars().any(char::is_lowercase)
             }
-            "filter" => matches!(value, Val::Str(text) if crate::NAMES.contains(&&**text)),
+            "filter" => matches!(&value.plain(), Val::Str(text) if crate::NAMES.contains(&&**text)),
+            "test" => matches!(&value.plain(), Val::Str(text) if crate::TESTS.contains(&&**text)),
             _ => return Err(format!("there is no test '{name}'")),
         })
     }
@@ -681,41 +740,6 @@ fn whole(text: &str, base: u32) -> Option<i128> {
     }
     let n = i128::from_str_radix(&digits, found.1).ok()?;
     Some(if negative { -n } else { n })
-}
-
-/// The lines of one line, none longer than `width` where a blank can be broken at.
-fn wrapped(line: &str, width: usize, long: bool) -> Vec<String> {
-    let mut lines = Vec::new();
-    let mut now = String::new();
-    let mut used = 0;
-    let mut rest = line;
-    while !rest.is_empty() {
-        let blank = rest.starts_with(' ');
-        let end = rest.find(|c: char| (c == ' ') != blank).unwrap_or(rest.len());
-        let (mut word, tail) = rest.split_at(end);
-        rest = tail;
-        let mut length = word.chars().count();
-        if used + length > width && used > 0 && !(long && length > width && !blank) {
-            lines.push(std::mem::take(&mut now).trim_end().to_string());
-            used = 0;
-        }
-        if blank && used == 0 && !lines.is_empty() {
-            continue;
-        }
-        while long && used + length > width {
-            let cut = word.char_indices().nth(width - used.min(width)).map_or(word.len(), |(i, _)| i);
-            now.push_str(&word[..cut]);
-            lines.push(std::mem::take(&mut now).trim_end().to_string());
-            (word, used) = (&word[cut..], 0);
-            length = word.chars().count();
-        }
-        now.push_str(word);
-        used += length;
-    }
-    if !now.trim_end().is_empty() {
-        lines.push(now.trim_end().to_string());
-    }
-    lines
 }
 
 fn percent(text: &str, slash: bool) -> String {

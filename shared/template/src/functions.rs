@@ -40,7 +40,7 @@ pub fn attribute(of: &Callable, name: &str) -> Made<Option<Val>> {
         Callable::Cycler { items, at } if name == "current" => {
             items.get(at.get() % items.len().max(1)).cloned()
         }
-        Callable::Macro(of, _) => match name {
+        Callable::Macro(of, ..) => match name {
             "name" => Some(Val::Str(of.name.clone())),
             "arguments" => {
                 Some(Val::tuple(of.parameters.iter().map(|(n, _)| Val::Str(n.clone())).collect())?)
@@ -63,7 +63,7 @@ fn int(value: &Val) -> Made<i128> {
 
 fn str_of(value: &Val) -> Made<&str> {
     match value {
-        Val::Str(text) => Ok(text),
+        Val::Str(text) | Val::Safe(text) => Ok(text),
         other => Err(format!("expected text, found {}", other.kind())),
     }
 }
@@ -139,6 +139,8 @@ impl Run<'_> {
     pub fn method(&mut self, of: &Val, name: &'static str, given: Given) -> Made<Val> {
         match of {
             Val::Str(text) => self.text_method(text, name, given),
+            Val::Safe(text) => self.safe_method(text, name, given),
+            Val::Bytes(bytes) => self.bytes_method(bytes, name, given),
             Val::Seq(seq) => {
                 let same = |value: &Val| seq.items.borrow().iter().position(|item| equal(item, value));
                 self.spend(seq.items.borrow().len())?;
@@ -312,6 +314,43 @@ impl Run<'_> {
         }
     }
 
+    /// The methods of a safe text: what they put into it is escaped.
+    fn safe_method(&mut self, text: &Rc<str>, name: &'static str, mut given: Given) -> Made<Val> {
+        if matches!(name, "replace" | "join" | "format" | "center" | "ljust" | "rjust") {
+            for value in given.values.iter_mut().chain(given.named.iter_mut().map(|(_, value)| value)) {
+                *value = match &*value {
+                    Val::Str(_) | Val::Safe(_) => Val::Str(self.escape(value)?),
+                    Val::Seq(_) if name == "join" => {
+                        let items = self.items(value)?;
+                        let items = items.iter().map(|item| Ok(Val::Str(self.escape(item)?)));
+                        Val::list(items.collect::<Made<_>>()?)?
+                    }
+                    other => other.clone(),
+                };
+            }
+        }
+        Ok(match self.text_method(text, name, given)? {
+            Val::Seq(seq) => {
+                let items = seq.items.borrow().iter().map(|item| item.clone().made_safe()).collect();
+                if seq.tuple { Val::tuple(items)? } else { Val::list(items)? }
+            }
+            other => other.made_safe(),
+        })
+    }
+
+    fn bytes_method(&mut self, bytes: &[u8], name: &'static str, given: Given) -> Made<Val> {
+        self.make(bytes.len() * 2)?;
+        match name {
+            "hex" => self.text(bytes.iter().map(|byte| format!("{byte:02x}")).collect()),
+            _ => {
+                let [encoding, _] = given.take(["encoding", "errors"])?;
+                is_unicode(encoding.as_ref())?;
+                let text = std::str::from_utf8(bytes).map_err(|_| "'decode' of what is not UTF-8")?;
+                self.text(text.to_string())
+            }
+        }
+    }
+
     fn text_method(&mut self, text: &Rc<str>, name: &'static str, given: Given) -> Made<Val> {
         self.spend(text.len() / 16)?;
         let made = match name {
@@ -367,6 +406,12 @@ impl Run<'_> {
                 padded(text, width, fill, name)
             }
             "format" => self.formatted(text, &given)?,
+            "encode" => {
+                let [encoding, _] = given.take(["encoding", "errors"])?;
+                is_unicode(encoding.as_ref())?;
+                self.make(text.len())?;
+                return Ok(Val::Bytes(text.as_bytes().into()));
+            }
             "split" | "rsplit" => {
                 let [between, most] = given.take(["sep", "maxsplit"])?;
                 let most = most.as_ref().map_or(Ok(-1), int)?;
@@ -608,6 +653,15 @@ impl Run<'_> {
 }
 
 /// Arguments that have to be there, by their places.
+/// The encodings that there are here.
+fn is_unicode(encoding: Option<&Val>) -> Made<()> {
+    let name = encoding.map_or(Ok("utf-8"), str_of)?.to_ascii_lowercase().replace('_', "-");
+    match &*name {
+        "utf-8" | "utf8" => Ok(()),
+        _ => Err("an encoding other than UTF-8".into()),
+    }
+}
+
 fn needed<const N: usize>(given: Given) -> Made<[Val; N]> {
     let count = given.values.len();
     if !given.named.is_empty() {

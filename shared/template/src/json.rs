@@ -14,7 +14,7 @@ pub fn write(value: &Val, indent: Option<usize>, level: usize, out: &mut String)
         Val::None => out.push_str("null"),
         Val::Bool(b) => out.push_str(if *b { "true" } else { "false" }),
         Val::Int(_) | Val::Float(_) => value.write(out),
-        Val::Str(text) => quoted(text, out),
+        Val::Str(text) | Val::Safe(text) => quoted(text, out),
         Val::Seq(seq) => {
             let items = seq.items.borrow();
             out.push('[');

@@ -17,6 +17,7 @@ mod operators;
 mod parser;
 mod settings;
 mod value;
+mod wrap;
 
 use config::Map;
 use system::{System, warning};
@@ -74,6 +75,49 @@ pub enum Kind<'t> {
     Basic,
     Other(&'t str),
 }
+
+/// The tests, for `is test`.
+const TESTS: &[&str] = &[
+    "!=",
+    "<",
+    "<=",
+    "==",
+    ">",
+    ">=",
+    "boolean",
+    "callable",
+    "defined",
+    "divisibleby",
+    "eq",
+    "equalto",
+    "escaped",
+    "even",
+    "false",
+    "filter",
+    "float",
+    "ge",
+    "greaterthan",
+    "gt",
+    "in",
+    "integer",
+    "iterable",
+    "le",
+    "lessthan",
+    "lower",
+    "lt",
+    "mapping",
+    "ne",
+    "none",
+    "number",
+    "odd",
+    "sameas",
+    "sequence",
+    "string",
+    "test",
+    "true",
+    "undefined",
+    "upper",
+];
 
 /// The filters, for `is filter`.
 const NAMES: &[&str] = &[
@@ -177,8 +221,8 @@ fn jinja(body: &str, variables: &Map) -> Result<Rendered, BadTemplate> {
         Some(inner) => (inner, "\n"),
         None => (body, ""),
     };
-    let body = parser::parse(lexer::tokens(inner, 2)?)?;
-    let mut run = eval::Run::new(variables);
+    let (body, blocks) = parser::parse(lexer::tokens(inner, 2)?)?;
+    let mut run = eval::Run::new(variables, blocks);
     run.whole(&body)?;
     run.out.push_str(end);
     Ok(Rendered { text: run.out, unknown: run.unknown })

@@ -81,11 +81,13 @@ fn floats(op: Op, a: f64, b: f64) -> Made<Val> {
 /// What a type calls by name, with a dot; these come before a map's keys.
 fn methods(of: &Val) -> &'static [&'static str] {
     match of {
-        Val::Str(_) => &[
+        Val::Bytes(_) => &["decode", "hex"],
+        Val::Str(_) | Val::Safe(_) => &[
             "capitalize",
             "casefold",
             "center",
             "count",
+            "encode",
             "endswith",
             "find",
             "format",
@@ -149,7 +151,25 @@ impl Run<'_> {
             };
             return Err(format!("'{a}-{b}' is a subtraction from what has no value; is '{a}_{b}' meant?"));
         }
+        if let (Val::Safe(text), Op::Rem) = (a, op) {
+            let values = match b {
+                Val::Seq(seq) if seq.tuple => {
+                    let items = seq.items.borrow().clone();
+                    Val::tuple(items.iter().map(|item| self.escaped_text(item)).collect::<Made<_>>()?)?
+                }
+                other => self.escaped_text(other)?,
+            };
+            let text = self.printf(text, &values)?;
+            return Ok(self.text(text)?.made_safe());
+        }
         match (a, b, op) {
+            (Val::Safe(_), Val::Str(_) | Val::Safe(_), Op::Add) | (Val::Str(_), Val::Safe(_), Op::Add) => {
+                let (a, b) = (self.escape(a)?, self.escape(b)?);
+                return Ok(self.operate(op, &Val::Str(a), &Val::Str(b))?.made_safe());
+            }
+            (Val::Safe(_), _, Op::Mul) | (_, Val::Safe(_), Op::Mul) => {
+                return Ok(self.operate(op, &a.plain(), &b.plain())?.made_safe());
+            }
             (Val::Str(a), Val::Undefined(_), Op::Rem) => {
                 let text = self.printf(a, b)?;
                 return self.text(text);
@@ -195,6 +215,13 @@ impl Run<'_> {
         }
     }
 
+    fn escaped_text(&mut self, value: &Val) -> Made<Val> {
+        Ok(match value {
+            Val::Str(_) => Val::Str(self.escape(value)?),
+            other => other.plain(),
+        })
+    }
+
     fn times(&mut self, times: &Val) -> Made<usize> {
         match number(times) {
             Some(Number::Int(n)) => Ok(usize::try_from(n.max(0)).map_err(|_| LARGE)?),
@@ -204,8 +231,8 @@ impl Run<'_> {
 
     pub fn contains(&mut self, within: &Val, value: &Val) -> Made<bool> {
         match within {
-            Val::Str(text) => match value {
-                Val::Str(part) => {
+            Val::Str(text) | Val::Safe(text) => match value {
+                Val::Str(part) | Val::Safe(part) => {
                     self.spend(text.len() / 64)?;
                     Ok(text.contains(&**part))
                 }
@@ -244,6 +271,12 @@ impl Run<'_> {
                 "list" => seq.items.borrow()[1].clone(),
                 _ => Val::Undefined(Some(name.clone())),
             }),
+            Val::Callable(callable) if matches!(**callable, Callable::Template) => {
+                Ok(match self.has_block(name) {
+                    true => Val::Callable(Rc::new(Callable::Block(name.clone()))),
+                    false => Val::Undefined(Some(name.clone())),
+                })
+            }
             Val::Callable(callable) => {
                 Ok(crate::functions::attribute(callable, name)?.unwrap_or(Val::Undefined(Some(name.clone()))))
             }
@@ -253,6 +286,10 @@ impl Run<'_> {
 
     /// `of[key]`: a key or place, else a method.
     pub fn item(&mut self, of: &Val, key: &Val) -> Made<Val> {
+        if let (Val::Safe(_), _) | (_, Val::Safe(_)) = (of, key) {
+            let found = self.item(&of.plain(), &key.plain())?;
+            return Ok(if matches!(of, Val::Safe(_)) { found.made_safe() } else { found });
+        }
         let shown = if key.depth() == 0 { self.show(key)? } else { "key".into() };
         let missing = || Val::Undefined(Some(shown.clone()));
         Ok(match (of, key) {
@@ -272,6 +309,9 @@ impl Run<'_> {
                     usize::try_from(at).ok().filter(|at| *at < length)
                 };
                 match of {
+                    Val::Bytes(bytes) => {
+                        place(bytes.len()).map_or_else(missing, |at| Val::Int(bytes[at].into()))
+                    }
                     Val::Seq(seq) => {
                         let items = seq.items.borrow();
                         place(items.len()).map_or_else(missing, |at| items[at].clone())
@@ -290,6 +330,9 @@ impl Run<'_> {
     }
 
     pub fn slice(&mut self, of: &Val, bounds: [Option<i128>; 3]) -> Made<Val> {
+        if matches!(of, Val::Safe(_)) {
+            return Ok(self.slice(&of.plain(), bounds)?.made_safe());
+        }
         let items = match of {
             Val::Seq(seq) => seq.items.borrow().clone(),
             Val::Str(_) => self.items(of)?,

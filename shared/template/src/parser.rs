@@ -13,11 +13,12 @@ const MOST_DEPTH: usize = 40;
 /// Operators, filters or keys one behind the other, each of which makes the tree deeper.
 const MOST_CHAIN: usize = 30;
 
-pub fn parse(tokens: Vec<(Token, usize)>) -> Result<Body> {
-    let mut parser = Parser { tokens, at: 0, depth: 0, special: Vec::new() };
+/// The template's body, and those of its blocks.
+pub fn parse(tokens: Vec<(Token, usize)>) -> Result<(Body, Vec<(Name, Body)>)> {
+    let mut parser = Parser { tokens, at: 0, depth: 0, special: Vec::new(), blocks: Vec::new() };
     let (body, end) = parser.body(&[])?;
     debug_assert!(end.is_empty());
-    Ok(body)
+    Ok((body, parser.blocks))
 }
 
 struct Parser {
@@ -26,6 +27,7 @@ struct Parser {
     depth: usize,
     /// For each macro that is open: whether it speaks of varargs, kwargs and caller.
     special: Vec<[bool; 3]>,
+    blocks: Vec<(Name, Body)>,
 }
 
 impl Parser {
@@ -198,13 +200,30 @@ impl Parser {
                 What::With { names, body: self.closed("endwith")? }
             }
             "autoescape" => {
-                self.expression(true)?;
-                What::Plain(self.closed("endautoescape")?)
+                let when = self.expression(true)?;
+                What::Autoescape(when, self.closed("endautoescape")?)
             }
             "block" => {
-                self.name()?;
-                while self.word("scoped") || self.word("required") {}
-                What::Plain(self.closed("endblock")?)
+                let name = self.name()?;
+                if self.blocks.iter().any(|(other, _)| *other == name) {
+                    return Err(BadTemplate { line, message: format!("there are two blocks '{name}'") });
+                }
+                // Known before it is complete, for blocks within it.
+                self.blocks.push((name.clone(), Rc::default()));
+                let mut scoped = false;
+                loop {
+                    match () {
+                        () if self.word("scoped") => scoped = true,
+                        () if self.word("required") => {}
+                        () => break,
+                    }
+                }
+                let body = self.closed("endblock")?;
+                self.blocks
+                    .iter_mut()
+                    .filter(|(other, _)| *other == name)
+                    .for_each(|(_, of)| *of = body.clone());
+                What::Block { name, scoped }
             }
             "include" | "import" | "from" | "extends" => {
                 return Err(BadTemplate {

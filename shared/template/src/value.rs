@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use config::Node;
 
-use crate::ast::Macro;
+use crate::ast::{Macro, Name};
 use crate::eval::Scope;
 
 /// Containers within one another.
@@ -25,6 +25,9 @@ pub enum Val {
     Int(i128),
     Float(f64),
     Str(Rc<str>),
+    /// Text that needs no escaping any more: Python's `Markup`.
+    Safe(Rc<str>),
+    Bytes(Rc<[u8]>),
     Seq(Rc<Seq>),
     Map(Rc<Dict>),
     Callable(Rc<Callable>),
@@ -47,10 +50,20 @@ pub struct Dict {
 pub enum Callable {
     Function(&'static str),
     Method(Val, &'static str),
-    Macro(Rc<Macro>, Vec<Scope>),
+    /// With whether what it prints is escaped.
+    Macro(Rc<Macro>, Vec<Scope>, bool),
+    /// `self`, and a block of that name.
+    Template,
+    Block(Name),
     Loop(LoopState),
-    Cycler { items: Vec<Val>, at: Cell<usize> },
-    Joiner { between: Val, used: Cell<bool> },
+    Cycler {
+        items: Vec<Val>,
+        at: Cell<usize>,
+    },
+    Joiner {
+        between: Val,
+        used: Cell<bool>,
+    },
 }
 
 /// The `loop` of a `for`.
@@ -105,6 +118,26 @@ impl Seq {
 }
 
 impl Val {
+    pub fn safe(text: impl Into<Rc<str>>) -> Val {
+        Val::Safe(text.into())
+    }
+
+    /// The same, as text that is like any other.
+    pub fn plain(&self) -> Val {
+        match self {
+            Val::Safe(text) => Val::Str(text.clone()),
+            other => other.clone(),
+        }
+    }
+
+    /// What of a safe text is safe as well.
+    pub fn made_safe(self) -> Val {
+        match self {
+            Val::Str(text) => Val::Safe(text),
+            other => other,
+        }
+    }
+
     pub fn text(text: &str) -> Val {
         Val::Str(text.into())
     }
@@ -142,6 +175,9 @@ impl Val {
             Value::Str(text) => Val::text(text),
             Value::Bytes(bytes) => Val::text(&String::from_utf8_lossy(bytes)),
             Value::Seq(items) => Val::list(items.iter().map(Val::from_node).collect::<Made<_>>()?)?,
+            Value::Set(map) => {
+                Val::list(map.iter().map(|(key, _)| Val::from_node(key)).collect::<Made<_>>()?)?
+            }
             Value::Map(map) => {
                 let pairs: Made<Vec<_>> =
                     map.iter().map(|(k, v)| Ok((Val::from_node(k)?, Val::from_node(v)?))).collect();
@@ -163,7 +199,8 @@ impl Val {
     /// Counts what walking over a value takes, as long as `left` lasts. What is shared counts each time.
     pub fn weighs(&self, left: &mut usize) -> bool {
         let own = match self {
-            Val::Str(text) => text.len() / 8 + 1,
+            Val::Str(text) | Val::Safe(text) => text.len() / 8 + 1,
+            Val::Bytes(bytes) => bytes.len() / 8 + 1,
             _ => 1,
         };
         *left = left.saturating_sub(own);
@@ -203,7 +240,8 @@ impl Val {
             Val::Bool(b) => *b,
             Val::Int(n) => *n != 0,
             Val::Float(f) => *f != 0.0,
-            Val::Str(text) => !text.is_empty(),
+            Val::Str(text) | Val::Safe(text) => !text.is_empty(),
+            Val::Bytes(bytes) => !bytes.is_empty(),
             Val::Seq(seq) => !seq.items.borrow().is_empty(),
             Val::Map(map) => !map.entries.borrow().is_empty(),
             Val::Callable(_) => true,
@@ -218,7 +256,8 @@ impl Val {
             Val::Bool(_) => "a boolean",
             Val::Int(_) => "an integer",
             Val::Float(_) => "a float",
-            Val::Str(_) => "text",
+            Val::Str(_) | Val::Safe(_) => "text",
+            Val::Bytes(_) => "bytes",
             Val::Seq(seq) => ["a list", "a tuple"][usize::from(seq.tuple)],
             Val::Map(_) => "a map",
             Val::Callable(_) => "a function",
@@ -234,7 +273,7 @@ impl Val {
 
     pub fn write(&self, out: &mut String) {
         match self {
-            Val::Str(text) => out.push_str(text),
+            Val::Str(text) | Val::Safe(text) => out.push_str(text),
             other => other.write_repr(out),
         }
     }
@@ -252,6 +291,12 @@ impl Val {
             Val::Int(n) => out.push_str(&n.to_string()),
             Val::Float(f) => out.push_str(&Node::from(*f).scalar_text().unwrap_or_default()),
             Val::Str(text) => write_quoted(text, out),
+            Val::Safe(text) => {
+                out.push_str("Markup(");
+                write_quoted(text, out);
+                out.push(')');
+            }
+            Val::Bytes(bytes) => write_bytes(bytes, out),
             Val::Seq(seq) => {
                 let items = seq.items.borrow();
                 out.push(if seq.tuple { '(' } else { '[' });
@@ -282,7 +327,9 @@ impl Val {
                 Callable::Loop(state) => {
                     out.push_str(&format!("<LoopContext {}/{}>", state.at.get() + 1, state.items.len()));
                 }
-                Callable::Macro(of, _) => out.push_str(&format!("<Macro '{}'>", of.name)),
+                Callable::Template => out.push_str("<TemplateReference None>"),
+                Callable::Block(name) => out.push_str(&format!("<BlockReference '{name}'>")),
+                Callable::Macro(of, ..) => out.push_str(&format!("<Macro '{}'>", of.name)),
                 Callable::Function(name) | Callable::Method(_, name) => {
                     out.push_str(&format!("<function {name}>"));
                 }
@@ -320,6 +367,38 @@ fn write_quoted(text: &str, out: &mut String) {
     out.push(quote);
 }
 
+fn write_bytes(bytes: &[u8], out: &mut String) {
+    let quote = if bytes.contains(&b'\'') && !bytes.contains(&b'"') { '"' } else { '\'' };
+    out.extend(['b', quote]);
+    for byte in bytes {
+        match char::from(*byte) {
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            c if c == quote || c == '\\' => out.extend(['\\', c]),
+            c @ ' '..='~' => out.push(c),
+            _ => out.push_str(&format!("\\x{byte:02x}")),
+        }
+    }
+    out.push(quote);
+}
+
+/// Text as it stands in HTML.
+pub fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&#34;"),
+            '\'' => out.push_str("&#39;"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
 /// A number, with Python's booleans counted in.
 pub enum Number {
     Int(i128),
@@ -347,7 +426,8 @@ pub fn number(value: &Val) -> Option<Number> {
 pub fn equal(a: &Val, b: &Val) -> bool {
     match (a, b) {
         (Val::Undefined(_), Val::Undefined(_)) | (Val::None, Val::None) => true,
-        (Val::Str(a), Val::Str(b)) => a == b,
+        (Val::Str(a) | Val::Safe(a), Val::Str(b) | Val::Safe(b)) => a == b,
+        (Val::Bytes(a), Val::Bytes(b)) => a == b,
         (Val::Seq(a), Val::Seq(b)) => {
             let (x, y) = (a.items.borrow(), b.items.borrow());
             a.tuple == b.tuple && x.len() == y.len() && x.iter().zip(y.iter()).all(|(x, y)| equal(x, y))
@@ -368,7 +448,7 @@ pub fn equal(a: &Val, b: &Val) -> bool {
 /// `<` and its like; an error where Python knows none.
 pub fn order(a: &Val, b: &Val) -> Made<Ordering> {
     match (a, b) {
-        (Val::Str(a), Val::Str(b)) => Ok(a.cmp(b)),
+        (Val::Str(a) | Val::Safe(a), Val::Str(b) | Val::Safe(b)) => Ok(a.cmp(b)),
         (Val::Seq(a), Val::Seq(b)) if a.tuple == b.tuple => {
             let (a, b) = (a.items.borrow(), b.items.borrow());
             for (x, y) in a.iter().zip(b.iter()) {

@@ -42,7 +42,11 @@ fn item(node: &Node, remarks: &mut Vec<String>) -> Option<Part<'static>> {
                 },
             };
             let mut part = match map.get("type").and_then(Node::as_str) {
-                Some(given) => Part::new(&given.trim().to_ascii_lowercase(), payload),
+                // Its parameters say how text is encoded, which YAML's is already.
+                Some(given) => {
+                    let bare = given.split(';').next().unwrap_or_default();
+                    Part::new(&bare.trim().to_ascii_lowercase(), payload)
+                }
                 None => sniffed(payload, binary),
             };
             for (key, value) in map.iter() {

@@ -69,7 +69,10 @@ pub fn consume(sys: &System, dirs: &Dirs, stored: &Stored<'_>, options: &Options
             debug!(sys, "{} consumption is disabled.", source.name());
             continue;
         }
-        let mut handler = Handler::new(sys, dirs, source, options, &rules.disabled_handlers);
+        // The user's word before a vendor's, the later vendor's before the first one's.
+        let below: Vec<&Node> =
+            [&user_config].into_iter().chain(consumed.configs.iter().rev()).chain([options.config]).collect();
+        let mut handler = Handler::new(sys, dirs, source, options, &below, &rules.disabled_handlers);
         for part in understood.parts.iter().flat_map(|found| &found.parts) {
             let other = part.launch_index().filter(|index| Some(*index) != options.launch_index);
             if let (Source::User, Some(other), Some(_)) = (source, other, options.launch_index) {

@@ -12,8 +12,6 @@ use crate::store::Dirs;
 use crate::{Part, detect};
 
 const SHIM: &str = include_str!("part_handler.py");
-/// As for any other script of a user.
-const TIME: Duration = Duration::from_secs(3600);
 /// Nobody has more.
 const MOST: usize = 100;
 
@@ -23,6 +21,8 @@ pub struct Boot<'a> {
     /// Whether this is the instance's first boot: others see only handlers of frequency `always`.
     pub first: bool,
     pub instance_data: &'a str,
+    /// How long one of the user's programs may take.
+    pub time: Duration,
 }
 
 impl Boot<'_> {
@@ -34,10 +34,10 @@ impl Boot<'_> {
 #[derive(Debug)]
 struct Custom {
     path: String,
+    /// From which Python imports before its own, as handlers may import one another.
+    folders: [String; 2],
     python: Option<String>,
     types: Vec<String>,
-    /// May handle what others handle too.
-    first: bool,
     /// Whether it is called on this boot.
     due: bool,
     /// For Python: all calls of the source, made at its end.
@@ -65,7 +65,7 @@ impl Customs {
             if !sys.is_file(&path) {
                 continue;
             }
-            if let Err(e) = self.take_up(sys, path.clone(), name.ends_with(".py"), true, boot) {
+            if let Err(e) = self.take_up(sys, dirs, path.clone(), boot) {
                 warning!(sys, "{path} is not used as a part handler: {e}");
             }
         }
@@ -83,32 +83,32 @@ impl Customs {
             return Err(Error::new("it is written in Python, and there is no python3 on this machine"));
         }
         sys.write(&path, content, Write::mode(mode))?;
-        self.take_up(sys, path, python, false, boot)?;
+        self.take_up(sys, dirs, path, boot)?;
         self.number += 1;
         Ok(())
     }
 
-    fn take_up(
-        &mut self,
-        sys: &System,
-        path: String,
-        python: bool,
-        first: bool,
-        boot: Boot<'_>,
-    ) -> Result<()> {
+    /// Takes up a handler: Python by the name of its file, else a program. The last one of a type counts.
+    fn take_up(&mut self, sys: &System, dirs: &Dirs, path: String, boot: Boot<'_>) -> Result<()> {
         if self.found.len() >= MOST {
             return Err(Error::new(format!("there are {MOST} part handlers already")));
         }
-        let python = match (python, sys.which("python3")) {
+        let python = match (path.ends_with(".py"), sys.which("python3")) {
             (false, _) => None,
             (true, Some(python)) => Some(python),
             (true, None) => {
                 return Err(Error::new("it is written in Python, and there is no python3 on this machine"));
             }
         };
-        let mut custom = Custom { path, python, types: Vec::new(), first, due: true, calls: Vec::new() };
+        let folders =
+            [&dirs.instance, &dirs.cloud].map(|dir| format!("{}/handlers", dir.trim_end_matches('/')));
+        let mut custom = Custom { path, folders, python, types: Vec::new(), due: true, calls: Vec::new() };
         let said = match &custom.python {
-            Some(_) => sys.run(&custom.python_command("list"))?.text(),
+            Some(_) => {
+                let done = sys.run(&custom.python_command("list", boot).accept_all())?;
+                custom.check(&done)?;
+                done.text()
+            }
             None => sys.run(&custom.command(&["list_types"], boot))?.text(),
         };
         if sys.is_planned() {
@@ -121,7 +121,11 @@ impl Customs {
                 .map_err(|_| Error::new("it does not say which types it handles"))?;
             let types = answer["types"].as_array().into_iter().flatten();
             custom.types = types.filter_map(Value::as_str).map(str::to_ascii_lowercase).collect();
-            custom.due = boot.first || answer["frequency"] == "always";
+            let frequency = answer["frequency"].as_str().unwrap_or_default();
+            custom.due = frequency == "always" || (boot.first && frequency == "once-per-instance");
+            if !["always", "once-per-instance", "once"].contains(&frequency) {
+                warning!(sys, "{} has an unknown frequency and is never called", custom.path);
+            }
         } else {
             let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
             custom.due = boot.first;
@@ -149,18 +153,16 @@ impl Customs {
         Ok(())
     }
 
-    /// Hands a part to the first handler of its type. `None`: nobody handles it; else whether it was handled.
-    pub fn part(
-        &mut self,
-        sys: &System,
-        part: &Part<'_>,
-        name: &str,
-        boot: Boot<'_>,
-        built_in: bool,
-    ) -> Option<Result<()>> {
+    /// Whether a part of that type is a custom handler's.
+    pub fn handles(&self, kind: &str) -> bool {
+        self.found.iter().any(|custom| custom.handles(kind))
+    }
+
+    /// Hands a part to the handler of its type: the last that was taken up, also in place of a built-in one. `None`:
+    /// there is none; else whether it was handled.
+    pub fn part(&mut self, sys: &System, part: &Part<'_>, name: &str, boot: Boot<'_>) -> Option<Result<()>> {
         let kind = part.content_type.as_str();
-        let custom =
-            self.found.iter_mut().find(|c| (c.first || !built_in) && c.types.iter().any(|t| t == kind))?;
+        let custom = self.found.iter_mut().rev().find(|custom| custom.handles(kind))?;
         if !custom.due {
             return Some(Ok(()));
         }
@@ -168,7 +170,7 @@ impl Customs {
             part.headers.iter().map(|(name, value)| (name.to_string(), value.into())).collect();
         Some(match custom.python {
             Some(_) => {
-                custom.calls.push(call(kind, Some((name, &part.payload)), Value::Object(headers)));
+                custom.calls.push(call(kind, Some((&part.filename, &part.payload)), Value::Object(headers)));
                 Ok(())
             }
             None => custom.run_part(sys, kind, name, part.payload.to_vec(), &Value::Object(headers), boot),
@@ -178,16 +180,33 @@ impl Customs {
     /// The end of the source. What failed, for the log.
     pub fn finish(&mut self, sys: &System, boot: Boot<'_>) -> Vec<Error> {
         let mut failed = Vec::new();
-        for custom in self.found.iter_mut().filter(|custom| custom.due) {
+        for at in 0..self.found.len() {
+            let (custom, later) = match self.found.get_mut(at..).and_then(<[Custom]>::split_first_mut) {
+                Some((custom, later)) if custom.due => (custom, later),
+                _ => continue,
+            };
+            // One whose types are all a later one's hears of no end.
+            let is_left = custom.types.iter().any(|kind| !later.iter().any(|other| other.handles(kind)));
             let done = match custom.python {
                 Some(_) => {
-                    custom.calls.push(call("__end__", None, Value::Null));
+                    if is_left {
+                        custom.calls.push(call("__end__", None, Value::Null));
+                    }
                     let calls = std::mem::take(&mut custom.calls);
                     let work =
                         json!({"calls": calls, "frequency": boot.frequency(), "data": boot.instance_data});
-                    let command = custom.python_command("handle").output(Output::Capture).accept_all();
-                    sys.run(&command.stdin(work.to_string())).and_then(|done| custom.told(&done))
+                    let command = custom.python_command("handle", boot).accept_all();
+                    sys.run(&command.stdin(work.to_string())).and_then(|done| {
+                        // What it prints is for the stage's output, as that of any other program of a user.
+                        if !done.stdout.trim_ascii().is_empty() {
+                            sys.print(done.text().trim_end());
+                        }
+                        custom
+                            .check(&done)
+                            .map_err(|e| Error::new(format!("part handler {}: {e}", custom.path)))
+                    })
                 }
+                None if !is_left => Ok(()),
                 None => custom.run_part(sys, "__end__", "", Vec::new(), &Value::Null, boot),
             };
             failed.extend(done.err());
@@ -197,26 +216,30 @@ impl Customs {
 }
 
 impl Custom {
-    fn python_command(&self, task: &str) -> Command {
+    fn handles(&self, kind: &str) -> bool {
+        self.types.iter().any(|own| own == kind)
+    }
+
+    fn python_command(&self, task: &str, boot: Boot<'_>) -> Command {
         let python = self.python.as_deref().unwrap_or("python3");
-        let command = Command::new([python, "-c", SHIM, &self.path, task]).timeout(TIME);
-        command.shown(format!("{python} {} ({task})", self.path))
+        let [of_instance, of_machine] = &self.folders;
+        let command = Command::new([python, "-c", SHIM, &self.path, task, of_instance, of_machine]);
+        command.timeout(boot.time).shown(format!("{python} {} ({task})", self.path))
     }
 
     /// What the shim told of calls that failed.
-    fn told(&self, done: &Finished) -> Result<()> {
+    fn check(&self, done: &Finished) -> Result<()> {
         if done.code == 0 {
             return Ok(());
         }
         let said = String::from_utf8_lossy(&done.stderr);
-        let said =
-            if done.code == 3 { said.lines().last().unwrap_or_default() } else { "it could not be run" };
-        Err(Error::new(format!("part handler {}: {said}", self.path)))
+        let last = said.lines().last().filter(|_| done.code == 3);
+        Err(Error::new(last.unwrap_or("it could not be run")))
     }
 
     fn command(&self, words: &[&str], boot: Boot<'_>) -> Command {
         let argv = [self.path.as_str()].into_iter().chain(words.iter().copied());
-        let command = Command::new(argv).timeout(TIME).env("CLOUD_INIT_FREQUENCY", boot.frequency());
+        let command = Command::new(argv).timeout(boot.time).env("CLOUD_INIT_FREQUENCY", boot.frequency());
         command.env("CLOUD_INIT_INSTANCE_DATA", boot.instance_data)
     }
 

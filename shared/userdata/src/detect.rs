@@ -30,7 +30,6 @@ const HEADERS: &[(&str, &str)] = &[
     ("#part-handler", PART_HANDLER),
     ("#include-once", INCLUDE_ONCE),
     ("#include", INCLUDE),
-    ("#upstart-job", "text/upstart-job"),
     ("#!", SCRIPT),
 ];
 
@@ -108,7 +107,7 @@ mod tests {
             ("#part-handler\n", Some("text/part-handler")),
             ("#include http://x\n", Some(INCLUDE)),
             ("#include-once\n", Some(INCLUDE_ONCE)),
-            ("#upstart-job\n", Some("text/upstart-job")),
+            ("#upstart-job\n", None),
             ("#!/bin/sh", Some(SCRIPT)),
             ("#! /usr/bin/perl", Some(SCRIPT)),
             ("## template: jinja\n#cloud-config", Some(JINJA)),

@@ -9,15 +9,12 @@ use config::merge::Strategy;
 use config::settings::Known;
 use config::yaml::{self, Parsed};
 use config::{Findings, Map, Node};
-use system::{Command, Output, Result, System, Write, debug, warning};
+use system::{Command, Output, Result, System, Write, debug, info, warning};
 
 use crate::consume::Options;
 use crate::custom::{Boot, Customs};
 use crate::store::{Dirs, Source};
 use crate::{Part, detect, include, parts, patch};
-
-/// Nothing else of the boot happens while a boothook runs; one that takes longer hangs.
-const BOOTHOOK_TIME: Duration = Duration::from_secs(3600);
 
 /// How many parts of each kind were handled.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -36,6 +33,9 @@ pub struct Handler<'a> {
     pub source: Source,
     pub instance_id: &'a str,
     boot: Boot<'a>,
+    /// The other configurations, the strongest first: the user's (null while that is being merged), then those that
+    /// this source's own counts before.
+    configs: &'a [&'a Node],
     /// Types that this source may not use.
     pub disabled: &'a [String],
     pub counts: Counts,
@@ -59,9 +59,11 @@ impl<'a> Handler<'a> {
         dirs: &'a Dirs,
         source: Source,
         options: &Options<'a>,
+        configs: &'a [&'a Node],
         disabled: &'a [String],
     ) -> Self {
-        let boot = Boot { first: options.first, instance_data: options.instance_data };
+        let time = config::script_timeout(configs.iter().copied());
+        let boot = Boot { first: options.first, instance_data: options.instance_data, time };
         let mut customs = Customs::default();
         customs.lasting(sys, dirs, boot);
         Handler {
@@ -70,6 +72,7 @@ impl<'a> Handler<'a> {
             source,
             instance_id: options.instance_id,
             boot,
+            configs,
             disabled,
             counts: Counts::default(),
             findings: Findings::default(),
@@ -84,22 +87,37 @@ impl<'a> Handler<'a> {
 
     pub fn part(&mut self, part: &Part<'_>) {
         let kind = part.content_type.as_str();
-        if self.disabled.iter().any(|d| d.eq_ignore_ascii_case(kind)) {
-            debug!(self.sys, "{}: parts of type {kind} are disabled", self.source.name());
+        if self.is_disabled(kind) {
             return;
         }
         self.sys.because_of_key(format!("{} {}", self.source.name(), shown(&part.filename)));
-        let (instance, cloud) = (&self.dirs.instance, &self.dirs.cloud);
-        let mine = if self.source == Source::User { "scripts" } else { "scripts/vendor" };
+        self.boot.time = self.script_time();
         let name = file_name(&part.filename);
-        let last = file_name(part.filename.rsplit('/').next().unwrap_or_default());
-        let built_in = detect::is_handled(kind);
-        if let Some(done) = self.customs.part(self.sys, part, &name, self.boot, built_in) {
-            if let Err(e) = done {
+        // Handlers themselves are nobody's but ours.
+        let done = match kind {
+            detect::PART_HANDLER => None,
+            _ => self.customs.part(self.sys, part, &name, self.boot),
+        };
+        match done {
+            Some(Ok(())) => {}
+            Some(Err(e)) => {
                 warning!(self.sys, "{}: part {}: {e}", self.source.name(), shown(&part.filename));
                 self.counts.left += 1;
             }
-            return;
+            None => self.built_in(part),
+        }
+    }
+
+    /// Hands a part to the built-in handler of its type.
+    fn built_in(&mut self, part: &Part<'_>) {
+        let (instance, cloud) = (&self.dirs.instance, &self.dirs.cloud);
+        let of_vendor = self.source != Source::User;
+        let mine = if of_vendor { "scripts/vendor" } else { "scripts" };
+        let name = file_name(&part.filename);
+        let last = file_name(part.filename.rsplit('/').next().unwrap_or_default());
+        let kind = part.content_type.as_str();
+        if of_vendor && [detect::SCRIPT_BOOT, detect::SCRIPT_INSTANCE, detect::SCRIPT_ONCE].contains(&kind) {
+            info!(self.sys, "{}: {name}: scripts of type {kind} are run for users only", self.source.name());
         }
         let done = match kind {
             detect::CLOUD_CONFIG | detect::JSON_PATCH => return self.cloud_config(part),
@@ -107,9 +125,9 @@ impl<'a> Handler<'a> {
             detect::PART_HANDLER => return self.part_handler(part),
             detect::BOOTHOOK => return self.boothook(part, &name),
             detect::SCRIPT => self.script(part, &format!("{instance}/{mine}/{name}")),
-            detect::SCRIPT_BOOT => self.script(part, &format!("{cloud}/scripts/per-boot/{last}")),
-            detect::SCRIPT_INSTANCE => self.script(part, &format!("{cloud}/scripts/per-instance/{last}")),
-            detect::SCRIPT_ONCE => self.script(part, &format!("{cloud}/scripts/per-once/{last}")),
+            detect::SCRIPT_BOOT => self.script(part, &format!("{cloud}/{mine}/per-boot/{last}")),
+            detect::SCRIPT_INSTANCE => self.script(part, &format!("{cloud}/{mine}/per-instance/{last}")),
+            detect::SCRIPT_ONCE => self.script(part, &format!("{cloud}/{mine}/per-once/{last}")),
             _ => return self.unhandled(part),
         };
         match done {
@@ -119,6 +137,21 @@ impl<'a> Handler<'a> {
                 self.counts.left += 1;
             }
         }
+    }
+
+    fn is_disabled(&self, kind: &str) -> bool {
+        let is = self.disabled.iter().any(|d| d.eq_ignore_ascii_case(kind));
+        if is {
+            debug!(self.sys, "{}: parts of type {kind} are disabled", self.source.name());
+        }
+        is
+    }
+
+    /// How long a user's program may take, by what is known so far: in a vendor's data the user's configuration
+    /// counts before that of the parts so far.
+    fn script_time(&self) -> Duration {
+        let (user, others) = self.configs.split_at(self.configs.len().min(1));
+        config::script_timeout(user.iter().copied().chain(&self.merged).chain(others.iter().copied()))
     }
 
     fn part_handler(&mut self, part: &Part<'_>) {
@@ -153,9 +186,9 @@ impl<'a> Handler<'a> {
         let path = self.boot.instance_data;
         let data =
             self.sys.read_text(path).map_err(|_| format!("there are no instance data in {path} yet"))?;
-        let data: serde_json::Value = serde_json::from_str(&data)
-            .map_err(|e| format!("{path}:{}:{}: not valid JSON", e.line(), e.column()))?;
-        let variables = template::variables(&Node::from_json(&data));
+        let data = config::json::parse(&data)
+            .map_err(|e| format!("{path}:{}:{}: not valid JSON", e.line, e.column))?;
+        let variables = template::variables(&data);
         let rendered = match template::kind(text) {
             Some(template::Kind::Jinja) => template::render(text, &variables).map_err(|e| e.to_string())?,
             // Declared as a template in its MIME header alone.
@@ -171,7 +204,7 @@ impl<'a> Handler<'a> {
         let kind = detect::detect(&payload).unwrap_or(detect::NOT_MULTIPART);
         self.level += 1;
         let done = match kind {
-            detect::NOT_MULTIPART | "text/upstart-job" => {
+            detect::NOT_MULTIPART => {
                 Err("what comes out has no header such as '#cloud-config' or '#!/bin/sh' in its first line"
                     .into())
             }
@@ -187,7 +220,10 @@ impl<'a> Handler<'a> {
                 let mut inner = part.clone();
                 (inner.payload, inner.charset) = (payload.into(), None);
                 inner.retype(kind);
-                self.part(&inner);
+                // Not a custom handler's: as upstream has it, that takes templates or what is none.
+                if !self.is_disabled(kind) {
+                    self.built_in(&inner);
+                }
                 Ok(())
             }
         };
@@ -205,7 +241,7 @@ impl<'a> Handler<'a> {
         let content = strip_header(&content);
         let written = self.sys.write(&path, content, Write::mode(0o700));
         let run = written.and_then(|_| {
-            let command = Command::new([&path]).timeout(BOOTHOOK_TIME).output(Output::Stage);
+            let command = Command::new([&path]).timeout(self.boot.time).output(Output::Stage);
             self.sys.run(&command.env("INSTANCE_ID", self.instance_id))
         });
         match run {
@@ -300,10 +336,19 @@ impl<'a> Handler<'a> {
     /// Writes the merged configuration, unless the file says the same already. What was merged.
     pub fn finish(&mut self) -> Node {
         self.sys.because_of_key("");
+        self.boot.time = self.script_time();
         for e in self.customs.finish(self.sys, self.boot) {
             warning!(self.sys, "{}: {e}", self.source.name());
         }
         let path = format!("{}/{}", self.dirs.instance, config_file(self.source));
+        if [detect::CLOUD_CONFIG, detect::JSON_PATCH].iter().all(|kind| self.customs.handles(kind)) {
+            // The file is the custom handlers' to write, and what they wrote is what counts.
+            let text = self.sys.read_text(&path).unwrap_or_default();
+            let parsed = yaml::parse(&path, &text).ok().filter(|parsed| parsed.root.as_map().is_some());
+            let root = parsed.as_ref().map(|parsed| parsed.root.clone()).unwrap_or_default();
+            self.known = parsed.map(|parsed| Known { path, text, parsed });
+            return root;
+        }
         let merged = self.merged.take();
         let old = self.sys.read_text(&path).ok().and_then(|text| {
             let parsed = yaml::parse(&path, &text).ok()?;
@@ -409,7 +454,9 @@ fn strip_header(content: &[u8]) -> &[u8] {
 /// What may be wrong with a part that nothing handles. Only a line that looks like a header is shown: anything
 /// else may be a secret.
 fn hint(content_type: &str, payload: &[u8]) -> String {
-    if content_type == "text/upstart-job" {
+    let upstart = b"#upstart-job";
+    let begins = payload.trim_ascii_start().get(..upstart.len());
+    if content_type == "text/upstart-job" || begins.is_some_and(|b| b.eq_ignore_ascii_case(upstart)) {
         return "upstart is not run here; write a systemd unit with write_files".to_string();
     }
     let size = payload.len();

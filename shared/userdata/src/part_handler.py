@@ -1,5 +1,5 @@
-# Calls a part handler as Python's cloud-init did: argv is its file and what to do, standard input the rest as
-# JSON. Started by cloud-init, for one source of data at a time.
+# Calls a part handler as Python's cloud-init did: argv is its file, what to do, and folders to import from; standard
+# input has the rest as JSON. Started by cloud-init, for one source of data at a time.
 import base64
 import importlib.util
 import json
@@ -7,17 +7,46 @@ import sys
 import traceback
 
 path, task = sys.argv[1:3]
-spec = importlib.util.spec_from_file_location("part_handler", path)
-handler = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(handler)
+sys.path[:0] = sys.argv[3:]
+
+
+def reason(error):
+    """The kind of an exception and its line in the handler. Not its text, which may hold what was in a part."""
+    kind = type(error).__name__
+    if isinstance(error, SyntaxError) and error.filename == path:
+        return "%s at line %s: %s" % (kind, error.lineno, str(error.msg)[:100])
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
+    return "%s at line %s" % (kind, lines[-1]) if lines else kind
+
+
+def give_up(message):
+    print(message, file=sys.stderr)
+    sys.exit(3)
+
+
+def load():
+    spec = importlib.util.spec_from_file_location("part_handler", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+try:
+    handler = load()
+    if task == "list":
+        for name in ("list_types", "handle_part"):
+            if not callable(getattr(handler, name, None)):
+                give_up("it has no function %s" % name)
+        types = [str(one) for one in handler.list_types()]
+except Exception as error:
+    give_up(reason(error))
 try:
     version = int(getattr(handler, "handler_version", 1))
 except (TypeError, ValueError):
     version = 1
 if task == "list":
-    handler.handle_part
-    frequency = getattr(handler, "frequency", None) or "once-per-instance"
-    print("\n" + json.dumps({"types": list(handler.list_types()), "frequency": str(frequency)}))
+    frequency = getattr(handler, "frequency", "once-per-instance")
+    print("\n" + json.dumps({"types": types, "frequency": str(frequency)}))
     sys.exit()
 work = json.load(sys.stdin)
 try:
@@ -25,6 +54,8 @@ try:
         data = json.load(file)
 except (OSError, ValueError):
     data = {}
+if version not in (1, 2, 3):
+    give_up("its handler_version is none of 1, 2, 3")
 failed = False
 for call in work["calls"]:
     payload = call["payload"]
@@ -34,10 +65,8 @@ for call in work["calls"]:
             payload = payload.decode("utf-8", "surrogateescape")
     arguments = [data, call["type"], call["filename"], payload, work["frequency"], call["headers"]]
     try:
-        handler.handle_part(*arguments[: {2: 5, 3: 6}.get(version, 4)])
-    except Exception:
-        # Its last line may hold what was in the part.
-        trace = traceback.extract_tb(sys.exc_info()[2])[-1]
-        print("%s at line %s, called with %s" % (sys.exc_info()[0].__name__, trace.lineno, call["type"]), file=sys.stderr)
+        handler.handle_part(*arguments[: {1: 4, 2: 5, 3: 6}[version]])
+    except Exception as error:
+        print("%s, called with %s" % (reason(error), call["type"]), file=sys.stderr)
         failed = True
 sys.exit(3 if failed else 0)

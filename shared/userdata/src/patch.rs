@@ -1,7 +1,7 @@
 //! `#cloud-config-jsonp`: a JSON patch (RFC 6902) for the cloud-config that was merged so far. All of it is applied
 //! or nothing. Bounded: a patch that copies what it copied before must not fill the memory.
 
-use config::{Map, Mark, Node, Value};
+use config::{Mark, Node, Value};
 
 const HEADER: &[u8] = b"#cloud-config-jsonp";
 /// Values that copies may add.
@@ -31,9 +31,8 @@ fn parse(source: &str, whole: &str) -> Result<Node, String> {
         _ => text,
     };
     let line = text[..text.len() - body.len()].matches('\n').count();
-    let json: serde_json::Value = serde_json::from_str(body)
-        .map_err(|e| format!("line {}, column {}: not valid JSON", e.line() + line, e.column()))?;
-    let json = Node::from_json(&json);
+    let json = config::json::parse(body)
+        .map_err(|e| format!("line {}, column {}: not valid JSON", e.line + line, e.column))?;
     // Read as YAML, which the same text mostly is too, its values know their places.
     Ok(config::yaml::parse(source, whole)
         .map(|yaml| yaml.root)
@@ -143,9 +142,7 @@ fn add(config: &mut Node, path: &[String], value: Node, at: Mark) -> Result<(), 
 }
 
 fn take(config: &mut Node, path: &[String]) -> Result<Node, String> {
-    let Some((key, parents)) = path.split_last() else {
-        return Ok(std::mem::replace(config, Node::from(Map::new())));
-    };
+    let (key, parents) = path.split_last().ok_or("the whole configuration cannot be taken away")?;
     let taken = match &mut find(config, parents)?.value {
         Value::Map(map) => map.remove(key),
         Value::Seq(items) => {
@@ -249,6 +246,10 @@ mod tests {
             (
                 r#"[{"op": "remove", "path": "/a"}, {"op": "remove", "path": "/a"}]"#,
                 "operation 2: its path leads to nothing",
+            ),
+            (
+                r#"[{"op": "remove", "path": ""}]"#,
+                "operation 1: the whole configuration cannot be taken away",
             ),
             (r#"[{"op": "replace", "path": "", "value": [1]}]"#, "it leaves a list where a map is expected"),
         ] {

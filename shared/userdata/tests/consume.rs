@@ -199,7 +199,7 @@ fn bad_parts_are_reported_without_their_content_and_the_rest_is_used() {
         format!("{merging} part-010: user-data part-010: line 1, column 1: not valid JSON"),
         "user-data: nothing handles the part part-011 (image/png): ".into(),
         "user-data: nothing handles the part part-012 (text/plain): ".into(),
-        "user-data: nothing handles the part part-013 (text/upstart-job): upstart".into(),
+        "user-data: nothing handles the part part-013 (text/plain): upstart".into(),
         "the boothook instance/boothooks/no-interpreter failed".into(),
         "the boothook instance/boothooks/fails failed: running".into(),
     ]
@@ -605,4 +605,170 @@ fn what_was_written_for_windows() {
     assert!(boot.warnings[2].contains("a certificate;") && boot.warnings.len() == 4, "{:#?}", boot.warnings);
     assert_eq!(machine.read("instance/scripts/part-005"), "#!/bin/sh\necho '</script>'\n");
     assert!(boot.warnings[3].contains("what follows '</script>'"), "{:#?}", boot.warnings);
+}
+
+/// A handler in Python that notes what it is called with.
+fn noting(log: &str, name: &str, kinds: &str) -> String {
+    format!(
+        "#part-handler\ndef list_types():\n    return [{kinds}]\ndef handle_part(data, ctype, filename, payload):\n    \
+         with open('{log}', 'a') as f:\n        print('{name}', ctype, filename, file=f)\n"
+    )
+}
+
+#[test]
+fn part_handlers_take_over_what_is_built_in() {
+    let mut machine = Machine::new("takeover");
+    fs::create_dir_all(&machine.top).unwrap();
+    fs::write(machine.top.join("instance-data.json"), INSTANCE_DATA).unwrap();
+    let log = machine.path("log");
+    let parts = multipart(&[
+        ("Content-Type: text/x-shellscript; name=before", "#!/bin/sh"),
+        ("Content-Type: text/cloud-config; name=first", "a: 1"),
+        ("", &noting(&log, "A", "'text/x-shellscript', 'text/cloud-config', 'text/cloud-boothook'")),
+        ("Content-Type: text/x-shellscript; name=dir/script", "#!/bin/sh"),
+        ("Content-Type: text/cloud-config; name=second", "b: 1"),
+        ("", &noting(&log, "B", "'text/cloud-config', 'text/part-handler'")),
+        ("Content-Type: text/cloud-config; name=third", "c: 1"),
+        ("Content-Type: text/cloud-boothook; name=hook", "#!/bin/sh\nexit 1"),
+        ("Content-Type: text/jinja2", "## template: jinja\n#cloud-config\nd: {{ region }}"),
+        ("", &noting(&log, "C", "'text/cloud-boothook'")),
+    ]);
+    let boot = machine.boot(&parts, "", "");
+    assert_eq!(boot.warnings, [""; 0]);
+    let said = machine.read("log");
+    let of = |name: &str| -> Vec<&str> { said.lines().filter_map(|l| l.strip_prefix(name)).collect() };
+    assert_eq!(
+        of("A "),
+        [
+            "__begin__ None",
+            "text/x-shellscript dir/script",
+            "text/cloud-config second",
+            "text/cloud-boothook hook",
+            "__end__ None"
+        ]
+    );
+    assert_eq!(of("B "), ["__begin__ None", "text/cloud-config third", "__end__ None"]);
+    assert_eq!(of("C "), ["__begin__ None", "__end__ None"]);
+    assert_eq!(machine.read("instance/scripts/dir_script"), "(none)");
+    // What came before the handler, and what comes out of a template, is the built-in one's.
+    assert_eq!(machine.mode("instance/scripts/before"), 0o700);
+    assert!(machine.read("instance/cloud-config.txt").ends_with("---\na: 1\nd: eu-1\n...\n"));
+
+    // Later boots are not these handlers', and nobody else handles their types.
+    machine.first = false;
+    machine.boot(&parts, "", "");
+    assert_eq!(machine.read("log"), said);
+    assert!(machine.read("instance/cloud-config.txt").ends_with("---\na: 1\nd: eu-1\n...\n"));
+}
+
+#[test]
+fn a_handler_of_all_cloud_config_writes_its_file() {
+    let machine = Machine::new("owner");
+    let file = machine.path("instance/cloud-config.txt");
+    let handler = format!(
+        "#part-handler\ndef list_types():\n    return ['text/cloud-config', 'text/cloud-config-jsonp']\n\
+         def handle_part(data, ctype, filename, payload):\n    if ctype == '__end__':\n        open('{file}', 'w').write('made: 1\\n')\n"
+    );
+    let boot = machine.boot(&multipart(&[("", "#cloud-config\na: 1"), ("", &handler)]), "", "");
+    assert_eq!(machine.read("instance/cloud-config.txt"), "made: 1\n");
+    assert_eq!(boot.result.unwrap().configs.last(), Some(&yaml("made: 1")));
+}
+
+#[test]
+fn handlers_that_python_cannot_load_are_named_with_their_line() {
+    let machine = Machine::new("unloadable");
+    for (body, said) in [
+        ("#part-handler\n\ndef list_types(: hunter2", "SyntaxError at line 3: "),
+        ("#part-handler\nimport hunter2", "ModuleNotFoundError at line 2"),
+        (
+            "#part-handler\ndef list_types():\n    return {}['hunter2']\ndef handle_part(*a): pass",
+            "KeyError at line 3",
+        ),
+        ("#part-handler\ndef list_types():\n    return ['a/b']", "it has no function handle_part"),
+        ("#part-handler\ndef handle_part(*a): pass", "it has no function list_types"),
+        ("#part-handler\nraise SystemExit('hunter2')", "it could not be run"),
+        ("#part-handler\ndef list_types():\n    return []\ndef handle_part(*a): pass", "it names no type"),
+    ] {
+        let boot = machine.boot(body, "", "");
+        let expected = format!("user-data: the part handler in part-001 is not used: {said}");
+        assert!(boot.warnings[0].starts_with(&expected), "{body}: {:#?}", boot.warnings);
+        assert!(!boot.warnings.concat().contains("hunter2"), "{:#?}", boot.warnings);
+    }
+}
+
+#[test]
+fn vendors_do_not_overwrite_what_the_user_runs() {
+    let machine = Machine::new("paths");
+    let kinds = [
+        "text/x-shellscript",
+        "text/x-shellscript-per-boot",
+        "text/x-shellscript-per-instance",
+        "text/x-shellscript-per-once",
+    ];
+    let of = |who: &str| {
+        let heads = kinds.map(|kind| format!("Content-Type: {kind}; name=same"));
+        let body = format!("#!/bin/sh\necho {who}");
+        multipart(&heads.each_ref().map(|head| (head.as_str(), body.as_str())))
+    };
+    let boot = machine.boot(&of("user"), &of("vendor"), &of("vendor2"));
+    assert_eq!(boot.warnings, [""; 0]);
+    for (path, who) in [
+        ("instance/scripts/same", "user"),
+        ("scripts/per-boot/same", "user"),
+        ("scripts/per-instance/same", "user"),
+        ("scripts/per-once/same", "user"),
+        ("instance/scripts/vendor/same", "vendor2"),
+        ("scripts/vendor/per-boot/same", "vendor2"),
+        ("scripts/vendor/per-instance/same", "vendor2"),
+        ("scripts/vendor/per-once/same", "vendor2"),
+    ] {
+        assert_eq!(machine.read(path), format!("#!/bin/sh\necho {who}"), "{path}");
+    }
+}
+
+#[test]
+fn programs_have_the_time_that_the_configuration_gives() {
+    let limit = "#cloud-config\ntimeouts: {script: 1}";
+    let hook = "#cloud-boothook\n#!/bin/sh\nsleep 4";
+    let handler = "#part-handler\nimport time\nhandle_part = print\ndef list_types():\n    time.sleep(4)";
+    let program = "#part-handler\n#!/bin/sh\nsleep 4";
+    for (name, system, user, vendor) in [
+        ("system", "timeouts: {script: 1}", vec![hook], vec![]),
+        ("user", "timeouts: {script: 9}", vec![limit, hook], vec![]),
+        ("not-zero", "timeouts: {script: 1}", vec!["#cloud-config\ntimeouts: {script: 0}", hook], vec![]),
+        ("vendor", "a: 1", vec![limit], vec!["#cloud-config\ntimeouts: {script: 9}", hook]),
+        ("python", "a: 1", vec![limit, handler], vec![]),
+        ("program", "a: 1", vec![limit, program], vec![]),
+    ] {
+        let mut machine = Machine::new(&format!("time-{name}"));
+        if let Some(map) = machine.config.as_map_mut() {
+            map.insert("timeouts", yaml(system).get("timeouts").cloned().unwrap_or_default());
+        }
+        let parts = |bodies: &[&str]| match bodies {
+            [] => String::new(),
+            bodies => multipart(&bodies.iter().map(|body| ("", *body)).collect::<Vec<_>>()),
+        };
+        let begun = std::time::Instant::now();
+        let boot = machine.boot(&parts(&user), &parts(&vendor), "");
+        assert!(begun.elapsed().as_secs_f32() < 3.5, "{name}: {:?}", begun.elapsed());
+        assert!(boot.warnings.iter().any(|w| w.contains("after 1 s")), "{name}: {:#?}", boot.warnings);
+    }
+}
+
+#[test]
+fn odd_types_are_scripts_and_configurations() {
+    let machine = Machine::new("odd-types");
+    let archive = "#cloud-config-archive\n- {type: 'text/x-shellscript; charset=utf-8', content: \"#!/bin/sh\\n\", filename: one}\n\
+                   - {type: 'TEXT/Cloud-Config;charset=\"utf-8\"', content: 'a: x'}\n";
+    let user = multipart(&[
+        ("", archive),
+        ("Content-Type: text/x-shellscript; name=job", "#upstart-job\n"),
+        ("", "#cloud-config\nb: 1\nmerge_how: {}"),
+        ("", "#cloud-config\nc: 1\nmerge_type: []"),
+    ]);
+    let boot = machine.boot(&user, "", "");
+    assert_eq!(boot.warnings, [""; 0]);
+    assert_eq!(machine.read("instance/scripts/one"), "#!/bin/sh\n");
+    assert_eq!(machine.read("instance/scripts/job"), "#upstart-job\n");
+    assert!(machine.read("instance/cloud-config.txt").ends_with("---\na: x\nb: 1\nc: 1\n...\n"));
 }

@@ -25,7 +25,7 @@ pub fn run(machine: &Machine, args: &CloudId) -> ExitCode {
     }
     let path = args.instance_data.clone().unwrap_or_else(|| machine.layout.run("instance-data.json"));
     let (door, place) = machine.typed(&path);
-    let data = match Machine::json_of(&door, &place) {
+    let data = match Machine::data_of(&door, &place) {
         Ok(data) if data.as_map().is_some() => data,
         Ok(other) => {
             eprintln!("Error:\nFile '{path}': expected a map, found {}", other.kind());
@@ -52,7 +52,7 @@ pub fn run(machine: &Machine, args: &CloudId) -> ExitCode {
         let mut all: Map = v1.clone();
         all.insert("cloud_id", id);
         eprintln!("DEPRECATED: Use: cloud-init query v1");
-        print!("{}", state::json_text(&Node::from(Value::Map(all)), 1));
+        print!("{}", config::json::to_text(&Node::from(Value::Map(all)), 1));
     } else if args.long {
         println!("{id}\t{}", region.unwrap_or("None"));
     } else {

@@ -303,7 +303,7 @@ fn rendered(machine: &Machine, path: &str, text: &str, args: &Schema) -> Result<
         }
     };
     let (door, place) = machine.typed(&data);
-    let values = Machine::json_of(&door, &place);
+    let values = Machine::data_of(&door, &place);
     let values = match values {
         // No boot has left any: upstream takes those of the datasource None.
         Err(e) if e.is_absent() && args.instance_data.is_none() => Ok(without_instance(machine)),

@@ -107,7 +107,7 @@ impl Stage {
             warning!(self.sys, "{e}");
         }
         let path = self.layout.run("combined-cloud-config.json");
-        if let Err(e) = self.sys.write(&path, state::json_text(&all, 1), Write::secret()) {
+        if let Err(e) = self.sys.write(&path, config::json::to_text(&all, 1), Write::secret()) {
             warning!(self.sys, "{e}");
         }
     }

@@ -126,7 +126,7 @@ impl Stage {
             debug!(self.sys, "hotplug: nothing is done for '{action}'");
             return;
         }
-        let seconds = self.settings.system.at_path(&["timeouts", "hotplug"]).and_then(Node::as_int);
+        let seconds = self.settings.merged.at_path(&["timeouts", "hotplug"]).and_then(Node::as_int);
         let time = seconds.and_then(|s| u64::try_from(s).ok()).map_or(TIME, Duration::from_secs);
         let deadline = Deadline::after(time);
         let mut pauses = PAUSES.into_iter().map(Duration::from_secs);

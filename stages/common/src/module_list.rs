@@ -1,16 +1,11 @@
 //! Running a stage's list of modules.
 
-use std::time::Duration;
-
 use config::Node;
 use modules::{Context, Entry, Ran, entries, module, run_list, run_one};
 use state::{Frequency, Instance};
 use system::{debug, info, warning};
 
 use crate::{Single, Stage};
-
-/// For one script of a user, unless `timeouts.script` says otherwise: long enough to install a large package.
-const SCRIPT_TIMEOUT: Duration = Duration::from_secs(3600);
 
 impl Stage {
     /// Runs the modules of `cloud_MODE_modules`; failures are counted.
@@ -69,9 +64,6 @@ impl Stage {
     }
 
     pub(crate) fn context<'a>(&'a self, instance: &'a Instance) -> Context<'a> {
-        let seconds = self.settings.system.at_path(&["timeouts", "script"]).and_then(Node::as_int);
-        let script_timeout =
-            seconds.and_then(|s| u64::try_from(s).ok()).map_or(SCRIPT_TIMEOUT, Duration::from_secs);
         Context {
             sys: &self.sys,
             layout: &self.layout,
@@ -81,7 +73,7 @@ impl Stage {
             origins: &self.origins,
             system_info: self.settings.get("system_info").unwrap_or(&self.nothing),
             args: &[],
-            script_timeout,
+            script_timeout: config::script_timeout([&self.settings.merged]),
             hotplug: self.hotplug_of(instance),
         }
     }

@@ -89,7 +89,7 @@ impl Build<'_> {
         let value = match self.nodes[id].tag.clone() {
             Tag::Seq => self.seq(id),
             Tag::Map => self.map(id),
-            Tag::Set => self.map(id).map(nulls),
+            Tag::Set => self.map(id).map(set),
             Tag::Omap | Tag::Pairs => self.pairs(id),
             tag => self.scalar(id, &tag),
         };
@@ -176,8 +176,16 @@ impl Build<'_> {
             }
             self.path.push(Step::Key(key_id));
             let key = self.node(key_id)?;
-            if matches!(key.value, Value::Seq(_) | Value::Map(_)) {
+            if matches!(key.value, Value::Seq(_) | Value::Map(_) | Value::Set(_)) {
                 return self.bad(key_id, format!("{} cannot be a key", key.kind()));
+            }
+            if key.as_str().is_some_and(|text| text.contains('\u{FEFF}')) {
+                self.findings.push(Finding {
+                    kind: Kind::Unknown,
+                    at: self.mark(key_id),
+                    key: self.dotted(),
+                    message: "there is an invisible byte order mark (U+FEFF) in this key".into(),
+                });
             }
             let there = map.place(&key);
             if i >= merged
@@ -217,7 +225,7 @@ impl Build<'_> {
                         path.push('.');
                     }
                     if let What::Scalar(text) = &self.nodes[*key].what {
-                        path += &short(text);
+                        path += &short(&text.replace('\u{FEFF}', ""));
                     }
                 }
             }
@@ -281,9 +289,9 @@ impl Build<'_> {
     }
 }
 
-fn nulls(map: Value) -> Value {
+fn set(map: Value) -> Value {
     match map {
-        Value::Map(map) => Value::Map(
+        Value::Map(map) => Value::Set(
             map.into_iter().map(|(key, value)| (key, Node { value: Value::Null, at: value.at })).collect(),
         ),
         other => other,

@@ -68,37 +68,127 @@ pub(super) fn bad<T>(at: Spot, message: impl Into<String>) -> Result<T> {
 enum Repair {
     /// `{a:[1]}` and `{a:}` are good for PyYAML; here a blank is wanted after such a colon.
     GluedColon,
-    /// JSON writes letters beyond 16 bits as two escapes. PyYAML makes something of them that nothing can write.
+    /// JSON writes letters beyond 16 bits as two escapes. PyYAML makes something of them, and of half a letter, that
+    /// nothing can write.
     Surrogates,
+    /// A block text whose first line begins with a tab, behind its indentation.
+    Tab,
+    /// `[?, a]`: the parser takes the comma for a part of the key.
+    EmptyKey,
 }
 
-/// How often a text is read again after a repair.
-const MOST_REPAIRS: usize = 100;
+/// How often a text is read again after a repair, and how much of it in all.
+const MOST_REPAIRS: usize = 2000;
+const MOST_REREAD: usize = 64 << 20;
+/// Places that are tried for an empty key.
+const MOST_TRIED: usize = 20;
 
-pub(super) fn document(source: Rc<str>, text: &str) -> std::result::Result<Parsed, BadYaml> {
+/// Letters that the parser treats in a way of its own, and those that stand in for them while it reads.
+#[derive(Default)]
+struct Stands(Vec<(char, char)>);
+
+impl Stands {
+    /// A letter that means nothing to YAML nor to this text.
+    fn add(&mut self, text: &str, real: char) -> Option<char> {
+        if let Some((stand, _)) = self.0.iter().find(|(_, of)| *of == real) {
+            return Some(*stand);
+        }
+        let stand =
+            ('\u{E000}'..='\u{F8FF}').find(|c| !text.contains(*c) && self.0.iter().all(|(s, _)| s != c))?;
+        self.0.push((stand, real));
+        Some(stand)
+    }
+
+    fn undo(&self, text: String) -> String {
+        self.0.iter().fold(text, |text, (stand, real)| match text.contains(*stand) {
+            true => text.replace(*stand, real.encode_utf8(&mut [0; 4])),
+            false => text,
+        })
+    }
+}
+
+/// Only at the beginning is it no letter.
+const BYTE_ORDER_MARK: char = '\u{FEFF}';
+
+pub(super) fn document(source: Rc<str>, whole: &str) -> std::result::Result<Parsed, BadYaml> {
     let mut shifts = Shifts::default();
-    let mut text = Cow::Borrowed(text);
+    let mut stands = Stands::default();
+    let mut text = Cow::Borrowed(whole);
+    if text.contains(BYTE_ORDER_MARK)
+        && let Some(stand) = stands.add(&text, BYTE_ORDER_MARK)
+    {
+        text = text.replace(BYTE_ORDER_MARK, stand.encode_utf8(&mut [0; 4])).into();
+    }
+    let (mut repairs, mut reread) = (0, 0);
     loop {
-        let failed = match read(&source, &text, &shifts) {
+        let failed = match read(&source, &text, &shifts, &stands) {
             Ok(parsed) => return Ok(parsed),
             Err(failed) => failed,
         };
-        let change = failed.repair.and_then(|(repair, index)| {
-            let (at, _) = text.char_indices().nth(usize::try_from(index).ok()?)?;
-            repaired(repair, &text, at)
+        repairs += 1;
+        reread += text.len();
+        let goes_on = repairs <= MOST_REPAIRS && reread <= MOST_REREAD;
+        let change = failed.repair.filter(|_| goes_on).and_then(|(repair, index)| {
+            let at = text.char_indices().nth(usize::try_from(index).ok()?).map_or(text.len(), |(at, _)| at);
+            match repair {
+                Repair::EmptyKey => {
+                    let tried = empty_keys(&text, at).into_iter().take(MOST_TRIED);
+                    tried.map(|range| (range, " :".to_string())).find(|(range, new)| {
+                        let mut other = text.to_string();
+                        other.replace_range(range.clone(), new);
+                        reread += other.len();
+                        match read(&source, &other, &shifts, &stands) {
+                            Ok(_) => true,
+                            Err(other) => {
+                                other.at > failed.at
+                                    && other.at != Spot { column: failed.at.column + 2, ..failed.at }
+                            }
+                        }
+                    })
+                }
+                Repair::Tab => {
+                    let stand = stands.add(&text, '\t').filter(|_| text[at..].starts_with('\t'))?;
+                    Some((at..at + 1, stand.to_string()))
+                }
+                repair => repaired(repair, &text, at),
+            }
         });
         match change {
-            Some((range, new)) if shifts.0.len() < MOST_REPAIRS => {
-                shifts.0.push((failed.at, new.len() as i64 - range.len() as i64));
+            Some((range, new)) => {
+                let moved = new.chars().count() as i64 - text[range.clone()].chars().count() as i64;
+                let at = super::events::spot_of(&text, range.start);
+                if moved != 0 {
+                    shifts.0.push((at, moved));
+                }
                 text.to_mut().replace_range(range, &new);
             }
-            _ => {
+            None => {
                 let Spot { line, column } = shifts.undo(failed.at);
                 let at = Mark { source: Some(source), line, column };
-                return Err(BadYaml { at, message: failed.message });
+                let mut message = failed.message;
+                if let Some(place) = whole.find(BYTE_ORDER_MARK) {
+                    let line = super::events::spot_of(whole, place).line;
+                    message += &format!("; an invisible byte order mark (U+FEFF) is on line {line}");
+                }
+                return Err(BadYaml { at, message });
             }
         }
     }
+}
+
+/// Behind which `?` before that place a key may be missing, the nearest first.
+fn empty_keys(text: &str, at: usize) -> Vec<Range<usize>> {
+    let is_one = |place: &usize| {
+        let before = text[..*place].trim_end();
+        let after = text[place + 1..].trim_start();
+        before.ends_with(['[', ',']) && after.starts_with([',', ']'])
+    };
+    text[..at]
+        .rmatch_indices('?')
+        .map(|(place, _)| place)
+        .filter(is_one)
+        .map(|place| place + 1..place + 1)
+        .collect()
 }
 
 /// Which bytes to replace by what, for a complaint about that byte.
@@ -106,12 +196,22 @@ fn repaired(repair: Repair, text: &str, at: usize) -> Option<(Range<usize>, Stri
     match repair {
         Repair::GluedColon => text[at..].starts_with(':').then(|| (at + 1..at + 1, " ".to_string())),
         Repair::Surrogates => {
-            // The place is that of the digits: `\u` stands before them and the other half behind.
+            // The place is that of the digits: `\u` or `\U` stands before them, and maybe the other half behind.
             let code = |from: usize| u16::from_str_radix(text.get(from..from + 4)?, 16).ok();
-            let pair = [code(at)?, code(at + 6).filter(|_| text.get(at + 4..at + 6) == Some("\\u"))?];
-            let letter = char::decode_utf16(pair).next()?.ok()?;
-            Some((at.checked_sub(2)?..at + 10, format!("\\U{:08X}", u32::from(letter))))
+            let start = at.checked_sub(2)?;
+            if text.get(start..at) == Some("\\U") {
+                let half = u32::from_str_radix(text.get(at..at + 8)?, 16).ok()?;
+                return (0xD800..0xE000).contains(&half).then(|| (start..at + 8, "\\uFFFD".to_string()));
+            }
+            let first = code(at).filter(|half| (0xD800..0xE000).contains(half))?;
+            let second = code(at + 6).filter(|_| text.get(at + 4..at + 6) == Some("\\u"));
+            let letter = char::decode_utf16([Some(first), second].into_iter().flatten()).next()?;
+            Some(match letter {
+                Ok(letter) => (start..at + 10, format!("\\U{:08X}", u32::from(letter))),
+                Err(_) => (start..at + 4, "\\uFFFD".to_string()),
+            })
         }
+        Repair::Tab | Repair::EmptyKey => None,
     }
 }
 
@@ -131,35 +231,37 @@ impl Shifts {
 /// For so many nodes room is made before they are seen: some megabytes, of which only those count that are used.
 const MOST_AT_ONCE: usize = 1 << 17;
 
-fn read(source: &Rc<str>, text: &str, shifts: &Shifts) -> Result<Parsed> {
+fn read(source: &Rc<str>, text: &str, shifts: &Shifts, stands: &Stands) -> Result<Parsed> {
     // So many in most texts; what grows step by step leaves as much memory behind as it has.
     let nodes = Vec::with_capacity((text.len() / 8).min(MOST_AT_ONCE));
-    let mut reader = Compose { nodes, anchors: HashMap::new(), aliases: false };
+    let mut reader = Compose { nodes, anchors: HashMap::new(), aliases: false, shifts, stands };
     let Some(root) = reader.document(text)? else { return Ok(Parsed::default()) };
     build::values(reader.nodes, root, reader.aliases, source, shifts)
 }
 
 // --- events to nodes
 
-struct Compose {
+struct Compose<'a> {
     nodes: Vec<Raw>,
+    shifts: &'a Shifts,
+    stands: &'a Stands,
     anchors: HashMap<Box<str>, Id>,
     /// Whether any node is used more than once.
     aliases: bool,
 }
 
-impl Compose {
+impl Compose<'_> {
     fn document(&mut self, text: &str) -> Result<Option<Id>> {
         let Some(mut events) = Events::new(text) else {
             return bad(Spot::default(), "no memory for reading it");
         };
-        if let (Event::StreamEnd, _) = next(&mut events)? {
+        if let (Event::StreamEnd, _) = self.next(&mut events)? {
             return Ok(None);
         }
-        let (first, at) = next(&mut events)?;
+        let (first, at) = self.next(&mut events)?;
         let root = self.node(&mut events, first, at, 0)?;
-        next(&mut events)?;
-        match next(&mut events)? {
+        self.next(&mut events)?;
+        match self.next(&mut events)? {
             (Event::StreamEnd, _) => Ok(Some(root)),
             (_, at) => bad(at, "a second document begins here, only one is expected"),
         }
@@ -180,6 +282,7 @@ impl Compose {
                 }
             },
             Event::Scalar { props, text, plain } => {
+                let text = self.stands.undo(text);
                 let tag = match &props.tag {
                     _ if plain => scalar::resolve(&text),
                     // A lone `!` takes the meaning from the form, even within quotes.
@@ -194,7 +297,7 @@ impl Compose {
                 let id = self.add(props, Raw { tag, at, what: What::Seq(Vec::new()) })?;
                 let mut items = Vec::new();
                 loop {
-                    match next(events)? {
+                    match self.next(events)? {
                         (Event::End, _) => break,
                         (event, at) => items.push(self.node(events, event, at, depth + 1)?),
                     }
@@ -208,11 +311,11 @@ impl Compose {
                 let id = self.add(props, Raw { tag, at, what: empty })?;
                 let mut all = Vec::new();
                 loop {
-                    match next(events)? {
+                    match self.next(events)? {
                         (Event::End, _) => break,
                         (event, at) => {
                             let key = self.node(events, event, at, depth + 1)?;
-                            let (event, at) = next(events)?;
+                            let (event, at) = self.next(events)?;
                             all.push((key, self.node(events, event, at, depth + 1)?));
                         }
                     }
@@ -224,6 +327,25 @@ impl Compose {
                 bad(at, "the text ends before the value does")
             }
         }
+    }
+
+    fn next(&self, events: &mut Events) -> Result<(Event, Spot)> {
+        events.next().map_err(|problem| Bad {
+            at: problem.at,
+            message: explain(&problem, self.shifts.undo(problem.begun)),
+            repair: match problem.problem {
+                "found unexpected ':'" => Some((Repair::GluedColon, problem.index)),
+                "found invalid Unicode character escape code" => Some((Repair::Surrogates, problem.index)),
+                // Folding, which such a tab would change, is not repaired.
+                "found a tab character where an indentation space is expected"
+                    if events.is_at(problem.begun_index, '|') =>
+                {
+                    Some((Repair::Tab, problem.index))
+                }
+                "did not find expected ',' or ']'" => Some((Repair::EmptyKey, problem.index)),
+                _ => None,
+            },
+        })
     }
 
     /// A new node, known by its anchor from now on.
@@ -252,21 +374,28 @@ fn tag_or(props: &Properties, default: Tag) -> Tag {
     }
 }
 
-fn next(events: &mut Events) -> Result<(Event, Spot)> {
-    events.next().map_err(|problem| Bad {
-        at: problem.at,
-        message: explain(&problem),
-        repair: match problem.problem {
-            "found unexpected ':'" => Some((Repair::GluedColon, problem.index)),
-            "found invalid Unicode character escape code" => Some((Repair::Surrogates, problem.index)),
-            _ => None,
-        },
-    })
-}
-
 /// The parser's own complaint, after what the user can do about the usual ones.
-fn explain(problem: &Problem) -> String {
+fn explain(problem: &Problem, begun: Spot) -> String {
     let Problem { problem, context, .. } = problem;
+    let Spot { line, column } = begun;
+    match (*context, *problem) {
+        ("while parsing a flow sequence", _) => {
+            return format!(
+                "a comma or ']' is missing in the list that '[' begins on line {line}, column {column}"
+            );
+        }
+        ("while parsing a flow mapping", _) => {
+            return format!(
+                "a comma or '}}' is missing in the map that '{{' begins on line {line}, column {column}"
+            );
+        }
+        (_, "found unexpected end of stream" | "found unexpected document indicator")
+            if !context.is_empty() =>
+        {
+            return format!("the quotation mark on line {line}, column {column} is not closed");
+        }
+        _ => {}
+    }
     let hint = match *problem {
         "found character that cannot start any token" => {
             "a tab, @, ` or % cannot begin a value: indent with blanks and quote such text"
@@ -284,7 +413,6 @@ fn explain(problem: &Problem) -> String {
             "the indentation fits no list or map that began above"
         }
         "control characters are not allowed" => "an unprintable character",
-        "found unexpected end of stream" => "the text ends within a quoted value",
         // Our own words, from `strict`.
         problem if context.is_empty() => return problem.to_string(),
         _ => "not readable as YAML",

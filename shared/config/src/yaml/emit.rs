@@ -71,12 +71,12 @@ fn as_read(node: &Node, sorted: bool, depth: usize) -> Option<Node> {
     let below = |node| as_read(node, sorted, depth + 1);
     let value = match &node.value {
         Value::Seq(items) => Value::Seq(items.iter().map(below).collect::<Option<_>>()?),
-        Value::Map(map) => {
+        Value::Map(map) | Value::Set(map) => {
             let mut copy = Map::with_capacity(map.len());
             for (key, value) in ordered(map, sorted) {
                 copy.put(None, below(key)?, below(value)?);
             }
-            Value::Map(copy)
+            if matches!(node.value, Value::Set(_)) { Value::Set(copy) } else { Value::Map(copy) }
         }
         scalar => scalar.clone(),
     };
@@ -242,12 +242,19 @@ impl Page {
                     self.node(item, Place { indent: Some(indent), role: Role::Item });
                 }
             }
+            Value::Set(map) => {
+                self.word();
+                self.sign("!!set", true);
+                match map.is_empty() {
+                    true => self.sign("{}", true),
+                    false => self.pairs(map, self.deeper(place, 0)),
+                }
+            }
             Value::Map(map) => {
                 let indent = self.deeper(place, 0);
                 self.line_to(indent);
                 self.begin();
-                let entries = ordered(map, self.style.sorted);
-                entries.into_iter().for_each(|(key, value)| self.pair(key, value, indent));
+                self.pairs(map, indent);
             }
             _ => {
                 self.word();
@@ -255,6 +262,11 @@ impl Page {
             }
         }
         None
+    }
+
+    fn pairs(&mut self, map: &Map, indent: usize) {
+        let entries = ordered(map, self.style.sorted);
+        entries.into_iter().for_each(|(key, value)| self.pair(key, value, indent));
     }
 
     fn pair(&mut self, key: &Node, value: &Node, indent: usize) {
@@ -351,7 +363,7 @@ pub(super) fn reads_as_text(text: &str) -> bool {
     scalar::resolve(text) == Tag::Str
 }
 
-fn base64(bytes: &[u8]) -> String {
+pub(crate) fn base64(bytes: &[u8]) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for group in bytes.chunks(3) {

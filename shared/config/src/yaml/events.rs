@@ -12,7 +12,7 @@ use unsafe_libyaml as unsafe_lib;
 use super::strict::{Form, Strict};
 
 /// Line and column, both from 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(super) struct Spot {
     pub line: u32,
     pub column: u32,
@@ -44,13 +44,16 @@ pub(super) enum Event {
 }
 
 /// What the parser complains of: its words for it, the place, and its words for what it was doing.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Problem {
     pub at: Spot,
     pub problem: &'static str,
     pub context: &'static str,
     /// Where it is, in characters from the beginning.
     pub index: u64,
+    /// Where what it was doing began: a list, a quoted text.
+    pub begun: Spot,
+    pub begun_index: u64,
 }
 
 pub(super) struct Events<'a> {
@@ -126,6 +129,11 @@ impl<'a> Events<'a> {
         }
     }
 
+    /// Whether the character of that number is this one.
+    pub fn is_at(&self, index: u64, wanted: char) -> bool {
+        usize::try_from(index).is_ok_and(|index| self.input.chars().nth(index) == Some(wanted))
+    }
+
     fn check(&mut self, read: &Read) -> Result<(), Problem> {
         let in_flow = self.flow.last().copied().unwrap_or(false);
         match &read.event {
@@ -155,7 +163,8 @@ impl<'a> Events<'a> {
         } else {
             spot(&parser.problem_mark)
         };
-        Problem { at, problem, context, index: parser.problem_mark.index }
+        let (begun, begun_index) = (spot(&parser.context_mark), parser.context_mark.index);
+        Problem { at, problem, context, index: parser.problem_mark.index, begun, begun_index }
     }
 }
 

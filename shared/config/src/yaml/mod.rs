@@ -3,8 +3,8 @@
 //! Never panics, whatever the bytes. The way back is `emit`, with `quote` for its texts.
 //!
 //! Where this differs from PyYAML: a timestamp stays the text that was written, an integer beyond 128 bits too; a
-//! value that contains itself is refused, and so is what the limits below exclude; a byte order mark may stand at the
-//! beginning of any line, unknown `%` directives are refused, and JSON's pairs of escapes (`\ud83d\ude00`) are letters.
+//! value that contains itself is refused, and so is what the limits below exclude; unknown `%` directives are refused,
+//! JSON's pairs of escapes (`\ud83d\ude00`) are letters, and half of one is U+FFFD.
 
 mod build;
 mod compose;
@@ -14,6 +14,7 @@ mod quote;
 mod scalar;
 mod strict;
 
+pub(crate) use emit::base64;
 pub use emit::{Style, emit, emit_under, emit_with_places};
 
 use std::rc::Rc;
@@ -95,8 +96,8 @@ mod tests {
             ),
             ("b: &b {x: 1, y: 2}\nc: {y: 3, <<: *b}", r#"{"b":{"x":1,"y":2},"c":{"x":1,"y":3}}"#),
             ("<<: [{a: 1, b: 1}, {b: 2, c: 2}]\nd: 0", r#"{"a":1,"b":1,"c":2,"d":0}"#),
-            ("s: !!set {a, b}\no: !!omap [a: 1]", r#"{"o":[["a",1]],"s":{"a":null,"b":null}}"#),
-            ("x: !!binary aGk=\ny: ! 12\nz: !!str 12", r#"{"x":"hi","y":12,"z":"12"}"#),
+            ("s: !!set {a, b}\no: !!omap [a: 1]", r#"{"o":[["a",1]],"s":["a","b"]}"#),
+            ("x: !!binary aGk=\ny: ! 12\nz: !!str 12", r#"{"x":"ci-b64:aGk=","y":12,"z":"12"}"#),
         ] {
             assert_eq!(json(text), expected, "{text}");
         }
@@ -135,8 +136,14 @@ mod tests {
         assert_eq!(parsed.root.get("b").unwrap().as_str(), Some("😀"));
         assert_eq!(parsed.root.at_path(&["d", "e"]).unwrap().at.to_string(), "f:1:38");
         assert_eq!(parsed.root.get("a").unwrap().at.to_string(), "f:1:4");
-        for text in ["\"\\ud83d\"", "\"\\ud83d x\"", "\"\\ude00\\ud83d\"", "\"\\ud83d\\u0041\""] {
-            assert!(parse("f", text).is_err(), "{text}");
+        for (text, read) in [
+            ("\"\\ud83d\"", "\u{fffd}"),
+            ("\"\\ud83d x\"", "\u{fffd} x"),
+            ("\"\\ude00\\ud83d\"", "\u{fffd}\u{fffd}"),
+            ("\"\\ud83d\\u0041\"", "\u{fffd}A"),
+            ("\"\\U0000d83d\"", "\u{fffd}"),
+        ] {
+            assert_eq!(parse("f", text).unwrap().root.as_str(), Some(read), "{text}");
         }
     }
 
@@ -160,6 +167,48 @@ mod tests {
         assert_eq!(parse_bytes("f", b"a: 1\nb: \xFF").unwrap_err().to_string(), "f:2:4: not UTF-8 text");
         assert!(parse("f", &"[".repeat(5000)).is_err());
         assert!(parse("f", &"- ".repeat(5000)).is_err());
+    }
+
+    #[test]
+    fn messages_say_where_it_began() {
+        for (text, message) in [
+            (
+                "a:\n  - [x, y\nb: 1\n",
+                "f:3:2: a comma or ']' is missing in the list that '[' begins on line 2, column 5",
+            ),
+            (
+                "a: {x: 1\nb: [1]\n",
+                "f:2:2: a comma or '}' is missing in the map that '{' begins on line 1, column 4",
+            ),
+            ("a: 1\nb: 'it\nc: 1\n", "f:4:1: the quotation mark on line 2, column 4 is not closed"),
+            ("b: \"it\n---\nc\n", "f:2:1: the quotation mark on line 1, column 4 is not closed"),
+            ("{a:[1], \"b\": \"", "f:1:15: the quotation mark on line 1, column 14 is not closed"),
+            (
+                "a: b\n\u{feff}c: d: e\n",
+                "f:2:6: a colon where no key can be: quote the text that holds it, or mind the indentation (mapping values are not allowed in this context); an invisible byte order mark (U+FEFF) is on line 2",
+            ),
+        ] {
+            assert_eq!(parse("f", text).unwrap_err().to_string(), message, "{text}");
+        }
+        let said: Vec<String> =
+            parse("f", "a: 1\n\u{feff}b: 2").unwrap().findings.iter().map(Finding::to_string).collect();
+        assert_eq!(said, ["f:2:1: b: there is an invisible byte order mark (U+FEFF) in this key"]);
+    }
+
+    #[test]
+    fn repairs_are_bounded_and_many() {
+        let many = format!("[{}]", vec!["\"\\ud83d\\ude00\""; 500].join(", "));
+        let read = parse("f", &many).unwrap().root;
+        assert!(read.as_seq().unwrap().iter().all(|item| item.as_str() == Some("😀")));
+        for text in ["[? , b]", "a: |\n  \tx\n  y\n", "[\"[?, x]\", ?, b]"] {
+            assert!(parse("f", text).is_ok(), "{text}");
+        }
+        assert_eq!(json("[\"[?, x]\", ?, b]"), r#"["[?, x]",{"null":null},"b"]"#);
+        assert_eq!(json("a: |\n  \tx\n"), r#"{"a":"\tx\n"}"#);
+        let begun = std::time::Instant::now();
+        assert!(parse("f", &"[?, ".repeat(90)).is_err());
+        assert!(parse("f", &"{a:[1],".repeat(3000)).is_err());
+        assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());
     }
 
     #[test]

@@ -300,7 +300,7 @@ pub(super) fn unknown(tag: &Tag) -> String {
 
 /// `Some(None)`: an integer that is too large to keep as a number.
 fn int(text: &str) -> Option<Option<i128>> {
-    let plain: String = text.trim().chars().filter(|c| *c != '_').collect();
+    let plain: String = text.chars().filter(|c| *c != '_').collect();
     let (negative, digits) = match plain.as_bytes().first()? {
         b'-' => (true, &plain[1..]),
         b'+' => (false, &plain[1..]),
@@ -325,12 +325,27 @@ fn int(text: &str) -> Option<Option<i128>> {
     Some(size.map(|n| if negative { -n } else { n }))
 }
 
-/// `None`: not digits of that base at all; `Some(None)`: too large.
-fn in_base(digits: &str, base: u32) -> Option<Option<i128>> {
+/// Python's `int(text, base)`, which takes blanks around, a sign, and the prefix of its base. `None`: not digits of
+/// that base at all; `Some(None)`: too large.
+fn in_base(text: &str, base: u32) -> Option<Option<i128>> {
+    let text = text.trim();
+    let (negative, digits) = match text.strip_prefix('-') {
+        Some(digits) => (true, digits),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let letter = match base {
+        2 => 'b',
+        8 => 'o',
+        16 => 'x',
+        _ => '0',
+    };
+    let prefixed =
+        digits.strip_prefix('0').and_then(|rest| rest.strip_prefix([letter, letter.to_ascii_uppercase()]));
+    let digits = prefixed.filter(|_| base != 10).unwrap_or(digits);
     if digits.is_empty() || !digits.chars().all(|c| c.is_digit(base)) {
         return None;
     }
-    Some(i128::from_str_radix(digits, base).ok())
+    Some(i128::from_str_radix(digits, base).ok().map(|n| if negative { -n } else { n }))
 }
 
 fn float(text: &str) -> Option<f64> {
@@ -353,7 +368,7 @@ fn float(text: &str) -> Option<f64> {
             }
             sum
         }
-        _ => size.parse().ok()?,
+        _ => size.trim().parse().ok()?,
     };
     Some(sign * size)
 }

@@ -25,15 +25,23 @@ fn tab(at: Spot) -> Problem {
     Problem {
         at,
         problem: "a tab may only stand in quoted text and in comments; use blanks",
-        context: "",
-        index: 0,
+        ..Problem::default()
     }
+}
+
+/// Whether a text has a comment that begins right behind `|` or `>`, with their indicators.
+fn has_glued_comment(text: &str) -> bool {
+    let is_one = |place: usize| {
+        let before = text[..place].trim_end_matches(|c: char| matches!(c, '+' | '-') || c.is_ascii_digit());
+        before.ends_with(['|', '>'])
+    };
+    text.match_indices('#').any(|(place, _)| is_one(place))
 }
 
 impl<'a> Strict<'a> {
     /// `None` where there is nothing to look for.
     pub fn new(text: &'a str) -> Option<Strict<'a>> {
-        text.contains(['\t', '?']).then(|| Strict {
+        (text.contains(['\t', '?']) || has_glued_comment(text)).then(|| Strict {
             rest: text.chars(),
             index: 0,
             spot: Spot { line: 1, column: 1 },
@@ -73,21 +81,28 @@ impl<'a> Strict<'a> {
         self.between(start)?;
         self.comment = false;
         let header = self.spot.line;
+        let (mut before, mut marked) = (' ', false);
         while self.index < end {
             let Some((c, at)) = self.next() else { break };
             match form {
                 Form::Plain if c == '\t' => return Err(tab(at)),
                 Form::Plain if c == '?' && in_flow => {
                     let problem = "text with a question mark needs quotes within [] and {}";
-                    return Err(Problem { at, problem, context: "", index: 0 });
+                    return Err(Problem { at, problem, ..Problem::default() });
                 }
                 Form::Block if at.line == header => match c {
+                    '#' if marked && !self.comment && !matches!(before, ' ' | '\t') => {
+                        let problem = "a comment behind | or > needs a blank before it";
+                        return Err(Problem { at, problem, ..Problem::default() });
+                    }
                     '#' => self.comment = true,
+                    '|' | '>' if matches!(before, ' ' | '\t') => marked = true,
                     '\t' if !self.comment => return Err(tab(at)),
                     _ => {}
                 },
                 _ => {}
             }
+            before = c;
         }
         self.comment = false;
         Ok(())

@@ -28,11 +28,13 @@ class Dumper(yaml.SafeDumper):
 
 
 def simple(value):
-    """Without the types that a Node does not have."""
+    """Without what a Node does not have: tuples, and halves of letters."""
+    if isinstance(value, str):
+        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     if isinstance(value, set):
-        return {key: None for key in sorted(value, key=repr)}
+        return {simple(item) for item in value}
     if isinstance(value, dict):
-        return {key: simple(item) for key, item in value.items()}
+        return {simple(key): simple(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [simple(item) for item in value]
     return value
@@ -49,6 +51,8 @@ def tagged(value):
         return {"bytes": value.hex()}
     if isinstance(value, list):
         return [tagged(item) for item in value]
+    if isinstance(value, set):
+        return {"set": sorted((tagged(item) for item in value), key=json.dumps)}
     return {"map": [[tagged(key), tagged(item)] for key, item in value.items()]}
 
 

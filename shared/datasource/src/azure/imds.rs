@@ -1,7 +1,6 @@
 //! Azure's instance metadata service: one JSON document, asked for until it is there.
 
 use config::Node;
-use serde_json::Value as Json;
 use system::{Deadline, Error, Fetch, Fetched, Result, System, debug, warning};
 
 use crate::terms::Terms;
@@ -43,11 +42,11 @@ pub fn fetch(sys: &System, terms: &Terms, has_route: bool) -> std::result::Resul
     if answer.status >= 400 {
         return Err(Failure::Ask(Error::new(format!("{base}{path}: status {}", answer.status))));
     }
-    match serde_json::from_slice::<Json>(&answer.body) {
+    match config::json::value(&answer.body) {
         Ok(json) if json.is_object() => Ok(Node::from_json(&json)),
         Ok(_) => Err(Failure::Read(format!("{base}{path}: expected an object"))),
         // The parser's own words would quote what it found.
-        Err(e) => Err(Failure::Read(format!("{base}{path}: no JSON, in line {}", e.line()))),
+        Err(e) => Err(Failure::Read(format!("{base}{path}: no JSON, in line {}", e.line))),
     }
 }
 

@@ -1,0 +1,236 @@
+//! Long values over several lines, as Python's textwrap and pprint break them.
+
+use crate::value::Val;
+
+/// A line in pieces between which it may be broken: words, the blanks between them, and parts of hyphenated words.
+fn pieces(line: &[char], hyphens: bool) -> Vec<Vec<char>> {
+    let blank = |c: &char| matches!(c, '\t' | '\n' | '\x0b' | '\x0c' | '\r' | ' ');
+    let at = |i: Option<usize>| i.and_then(|i| line.get(i)).copied();
+    let letter = |i: Option<usize>| at(i).is_some_and(char::is_alphabetic);
+    let word = |i: Option<usize>| at(i).is_some_and(|c| c.is_alphanumeric() || c == '_');
+    let before_dash = |i: Option<usize>| word(i) || at(i).is_some_and(|c| "!\"'&.,?".contains(c));
+    // Two or more dashes from there on with a word behind them: how many.
+    let dashes = |i: usize| {
+        let many = line[i..].iter().take_while(|c| **c == '-').count();
+        (many >= 2 && word(Some(i + many))).then_some(many)
+    };
+    let mut found = Vec::new();
+    let mut i = 0;
+    while i < line.len() {
+        let mut end = i;
+        if blank(&line[i]) {
+            end += line[i..].iter().take_while(|c| blank(c)).count();
+        } else if let Some(many) = dashes(i).filter(|_| hyphens && before_dash(i.checked_sub(1))) {
+            end += many;
+        } else {
+            end = (i + 1..=line.len())
+                .find_map(|j| {
+                    let is_hyphen = hyphens
+                        && at(Some(j)) == Some('-')
+                        && letter(Some(j - 1))
+                        && (letter(j.checked_sub(2))
+                            || (at(j.checked_sub(2)) == Some('-') && letter(j.checked_sub(3))))
+                        && letter(Some(j + 1))
+                        && (letter(Some(j + 2)) || (at(Some(j + 2)) == Some('-') && letter(Some(j + 3))));
+                    let is_end = line.get(j).is_none_or(|c| blank(c));
+                    let is_dash = hyphens && before_dash(Some(j - 1)) && dashes(j).is_some();
+                    match (is_hyphen, is_end || is_dash) {
+                        (true, _) => Some(j + 1),
+                        (_, true) => Some(j),
+                        _ => None,
+                    }
+                })
+                .unwrap_or(line.len());
+        }
+        found.push(line[i..end].to_vec());
+        i = end;
+    }
+    found
+}
+
+/// The lines of one line, none longer than `width` where it can be broken.
+pub fn wrapped(line: &str, width: usize, long: bool, hyphens: bool) -> Vec<String> {
+    let chars: Vec<char> = line.chars().collect();
+    let is_blank = |piece: &Vec<char>| piece.iter().all(|c| c.is_whitespace());
+    let mut pieces = pieces(&chars, hyphens);
+    pieces.reverse();
+    let mut lines = Vec::new();
+    while !pieces.is_empty() {
+        let (mut now, mut used): (Vec<Vec<char>>, usize) = (Vec::new(), 0);
+        if !lines.is_empty() && pieces.last().is_some_and(is_blank) {
+            pieces.pop();
+        }
+        while let Some(piece) = pieces.pop_if(|piece| used + piece.len() <= width) {
+            used += piece.len();
+            now.push(piece);
+        }
+        if let Some(piece) = pieces.last_mut().filter(|piece| piece.len() > width) {
+            let left = width - used.min(width);
+            if long {
+                let mut end = left.min(piece.len());
+                let hyphen = piece[..end].iter().rposition(|c| *c == '-').filter(|at| *at > 0);
+                if let Some(hyphen) = hyphen.filter(|at| hyphens && piece[..*at].iter().any(|c| *c != '-')) {
+                    end = hyphen + 1;
+                }
+                now.push(piece.drain(..end).collect());
+            } else if now.is_empty() {
+                now.extend(pieces.pop());
+            }
+        }
+        if now.last().is_some_and(is_blank) {
+            now.pop();
+        }
+        if !now.is_empty() {
+            lines.push(now.concat().into_iter().collect());
+        }
+    }
+    lines
+}
+
+const WIDTH: usize = 80;
+
+/// A value over as many lines as it needs, with sorted keys: `pprint.pformat`.
+pub fn pretty(value: &Val) -> String {
+    let mut out = String::new();
+    format(value, 0, 0, 1, &mut out);
+    out
+}
+
+/// The text of a value on one line, keys sorted.
+fn flat(value: &Val) -> String {
+    let mut out = String::new();
+    let list = |items: &[Val], out: &mut String| {
+        for (i, item) in items.iter().enumerate() {
+            out.push_str(if i > 0 { ", " } else { "" });
+            out.push_str(&flat(item));
+        }
+    };
+    match value {
+        Val::Map(map) if !map.namespace => {
+            out.push('{');
+            for (i, (key, value)) in sorted(value).iter().enumerate() {
+                let between = if i > 0 { ", " } else { "" };
+                out.push_str(&format!("{between}{}: {}", flat(key), flat(value)));
+            }
+            out.push('}');
+        }
+        Val::Seq(seq) => {
+            let items = seq.items.borrow();
+            out.push(if seq.tuple { '(' } else { '[' });
+            list(&items, &mut out);
+            out.push_str(match (seq.tuple, items.len()) {
+                (true, 1) => ",)",
+                (true, _) => ")",
+                _ => "]",
+            });
+        }
+        other => other.write_repr(&mut out),
+    }
+    out
+}
+
+fn sorted(map: &Val) -> Vec<(Val, Val)> {
+    let Val::Map(map) = map else { return Vec::new() };
+    let mut entries = map.entries.borrow().clone();
+    let order = |a: &Val, b: &Val| crate::value::order(a, b).unwrap_or_else(|_| a.kind().cmp(b.kind()));
+    entries.sort_by(|(a, _), (b, _)| order(a, b));
+    entries
+}
+
+fn format(value: &Val, indent: usize, allowance: usize, level: usize, out: &mut String) {
+    let whole = flat(value);
+    if whole.chars().count() <= WIDTH.saturating_sub(indent + allowance) {
+        out.push_str(&whole);
+        return;
+    }
+    match value {
+        Val::Map(map) if !map.namespace => {
+            out.push('{');
+            let entries = sorted(value);
+            let indent = indent + 1;
+            for (i, (key, value)) in entries.iter().enumerate() {
+                let last = i + 1 == entries.len();
+                let key = flat(key);
+                out.push_str(&key);
+                out.push_str(": ");
+                let below = if last { allowance + 1 } else { 1 };
+                format(value, indent + key.chars().count() + 2, below, level + 1, out);
+                if !last {
+                    out.push_str(&format!(",\n{}", " ".repeat(indent)));
+                }
+            }
+            out.push('}');
+        }
+        Val::Seq(seq) => {
+            let items = seq.items.borrow();
+            let (open, close) = match (seq.tuple, items.len()) {
+                (true, 1) => ("(", ",)"),
+                (true, _) => ("(", ")"),
+                _ => ("[", "]"),
+            };
+            out.push_str(open);
+            let indent = indent + 1;
+            for (i, item) in items.iter().enumerate() {
+                let last = i + 1 == items.len();
+                format(item, indent, if last { allowance + close.len() } else { 1 }, level + 1, out);
+                if !last {
+                    out.push_str(&format!(",\n{}", " ".repeat(indent)));
+                }
+            }
+            out.push_str(close);
+        }
+        Val::Str(text) if !text.is_empty() => pretty_text(text, indent, allowance, level, out),
+        _ => out.push_str(&whole),
+    }
+}
+
+/// A text in several pieces of source, each on its line.
+fn pretty_text(text: &str, mut indent: usize, mut allowance: usize, level: usize, out: &mut String) {
+    let repr = |text: &str| flat(&Val::text(text));
+    let length = |text: &str| repr(text).chars().count();
+    if level == 1 {
+        indent += 1;
+        allowance += 1;
+    }
+    let width = WIDTH.saturating_sub(indent);
+    let mut chunks: Vec<String> = Vec::new();
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    for (i, line) in lines.iter().enumerate() {
+        let is_last = i + 1 == lines.len();
+        let most = if is_last { width.saturating_sub(allowance) } else { width };
+        if length(line) <= most {
+            chunks.push(repr(line));
+            continue;
+        }
+        // Words with the blanks behind them.
+        let mut parts: Vec<String> = Vec::new();
+        let mut in_blanks = false;
+        for c in line.chars() {
+            match parts.last_mut() {
+                Some(part) if c.is_whitespace() || !in_blanks => part.push(c),
+                _ => parts.push(c.to_string()),
+            }
+            in_blanks = c.is_whitespace();
+        }
+        let mut current = String::new();
+        for (j, part) in parts.iter().enumerate() {
+            let most = if is_last && j + 1 == parts.len() { width.saturating_sub(allowance) } else { width };
+            if length(&format!("{current}{part}")) > most {
+                if !current.is_empty() {
+                    chunks.push(repr(&current));
+                }
+                current.clear();
+            }
+            current.push_str(part);
+        }
+        if !current.is_empty() {
+            chunks.push(repr(&current));
+        }
+    }
+    if let [one] = &chunks[..] {
+        out.push_str(one);
+        return;
+    }
+    let whole = chunks.join(&format!("\n{}", " ".repeat(indent)));
+    out.push_str(&if level == 1 { format!("({whole})") } else { whole });
+}
