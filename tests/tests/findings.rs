@@ -28,6 +28,11 @@ fn once() {
     std::fs::write(sandbox.path("/etc/cloud/cloud.cfg.d/90-wrong.cfg"), IMAGE).expect("a file of the image");
     sandbox.boot();
     let complaints = sandbox.complaints();
+    let failed = complaints.iter().filter(|line| line.contains("cloud-config failed schema validation!"));
+    assert_eq!(failed.count(), 1, "{}", complaints.join("\n"));
+    // The check of user-data warns in one sentence, and has the places below warnings.
+    let log = sandbox.log();
+    let told: Vec<String> = log.lines().filter(|line| !line.contains("[DEBUG]")).map(String::from).collect();
     for key in [
         "growpart.mode: expected",
         "ntp.servers: expected",
@@ -38,7 +43,7 @@ fn once() {
         "users[0].uid: expected",
         "users[0].sudo: expected",
     ] {
-        said(&complaints, "user-data", key);
+        said(&told, "user-data", key);
     }
     for key in ["timezone: expected", "power_state.mode: expected"] {
         said(&complaints, "90-wrong.cfg", key);

@@ -61,7 +61,8 @@ fn said(name: &str, from: &str) -> Vec<String> {
     for words in COMMANDS.lines().filter(|l| !l.is_empty()) {
         script += &format!("echo '### {}'\n", words.replace('\'', ""));
         let (name, words) = (placed(name), placed(words));
-        script += &format!("$BIN/cloud-init --root {name} {words} </dev/null 2>&1 && echo = ok || echo = failed\n");
+        script +=
+            &format!("$BIN/cloud-init --root {name} {words} </dev/null 2>&1 && echo = ok || echo = failed\n");
     }
     let lib = here().join("lib/sandbox");
     let mut command = Command::new(lib);
@@ -76,7 +77,11 @@ fn said(name: &str, from: &str) -> Vec<String> {
         plain
     };
     // Times that are sorted by, and keys that are new each time.
-    let is_stable = |line: &&str| !line.contains("SHA256") && !line.trim_start().starts_with(['0', '|', '+']);
+    let is_stable = |line: &&str| {
+        !line.contains("SHA256")
+            && !line.starts_with("ssh-")
+            && !line.trim_start().starts_with(['0', '|', '+'])
+    };
     let lines: Vec<String> = text.lines().filter(is_stable).map(plain).collect();
     lines.into_iter().filter(|line| !line.contains("0s (")).collect()
 }

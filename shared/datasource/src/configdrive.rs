@@ -71,8 +71,8 @@ fn read_v2(sys: &System, top: &str) -> Result<Read> {
     let version = openstack_format::version(|version| sys.is_dir(format!("{top}/openstack/{version}")));
     let mut get = |path: &str| optional(sys, &format!("{top}/{path}"));
     let mut drive = openstack_format::read(sys, top, version, &mut get)?;
-    match openstack_format::json_file(top, "ec2/latest/meta-data.json", &mut get) {
-        Ok(ec2) => drive.ec2 = ec2.map(|j| Node::from_json(&j)).unwrap_or_default(),
+    match openstack_format::node_file(top, "ec2/latest/meta-data.json", &mut get) {
+        Ok(ec2) => drive.ec2 = ec2.unwrap_or_default(),
         Err(e) => warning!(sys, "{e}; the EC2 part of the drive is ignored"),
     }
     Ok(drive)
@@ -82,12 +82,12 @@ fn read_v2(sys: &System, top: &str) -> Result<Read> {
 fn read_v1(sys: &System, top: &str) -> Result<Option<Read>> {
     let eni = optional(sys, &format!("{top}/etc/network/interfaces"))?;
     let meta =
-        openstack_format::json_file(top, "meta.js", &mut |path| optional(sys, &format!("{top}/{path}")))?;
+        openstack_format::node_file(top, "meta.js", &mut |path| optional(sys, &format!("{top}/{path}")))?;
     let keys = optional(sys, &format!("{top}/root/.ssh/authorized_keys"))?;
     if eni.is_none() && meta.is_none() && keys.is_none() {
         return Ok(None);
     }
-    let mut metadata = match meta.map(|m| Node::from_json(&m)) {
+    let mut metadata = match meta {
         Some(node) if node.as_map().is_some() => node,
         Some(_) => return Err(Error::new(format!("{top}/meta.js: expected a map"))),
         None => Node::from(config::Map::new()),

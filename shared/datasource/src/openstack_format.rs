@@ -54,18 +54,25 @@ pub fn json_file(top: &str, path: &str, get: Get<'_>) -> Result<Option<Json>> {
         .map_err(|e| Error::new(format!("{top}/{path}:{}:{}: not valid JSON", e.line, e.column)))
 }
 
+/// As [`json_file`], with maps in the order of the file: SSH keys count in theirs.
+pub fn node_file(top: &str, path: &str, get: Get<'_>) -> Result<Option<Node>> {
+    let Some(bytes) = get(path)? else { return Ok(None) };
+    let bad = |line, column| Error::new(format!("{top}/{path}:{line}:{column}: not valid JSON"));
+    let text = std::str::from_utf8(&bytes).map_err(|_| bad(1, 1))?;
+    config::json::parse(text).map(Some).map_err(|e| bad(e.line, e.column))
+}
+
 /// Reads one version's files. An error when what has to be there is not.
 pub fn read(sys: &System, top: &str, version: &str, get: Get<'_>) -> Result<Read> {
     debug!(sys, "{top}: OpenStack's format, version {version}");
     let path = |name: &str| format!("openstack/{version}/{name}");
     let at = |name: &str| format!("{top}/{}", path(name));
-    let Some(json) = json_file(top, &path("meta_data.json"), get)? else {
+    let Some(mut metadata) = node_file(top, &path("meta_data.json"), get)? else {
         return Err(Error::new(format!("{} is missing", at("meta_data.json"))));
     };
-    if !json.is_object() {
+    if metadata.as_map().is_none() {
         return Err(Error::new(format!("{}: expected a map", at("meta_data.json"))));
     }
-    let mut metadata = Node::from_json(&json);
     let id = metadata.get("uuid").filter(|n| !n.is_falsy()).cloned();
     let Some(id) = id else { return Err(Error::new(format!("{} has no uuid", at("meta_data.json")))) };
     let mut read = Read { version: 2, ..Read::default() };

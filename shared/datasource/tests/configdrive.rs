@@ -37,6 +37,14 @@ const WHOLE: &[(&str, &str)] = &[
     ("ec2/latest/meta-data.json", r#"{"block-device-mapping": {"ami": "sda", "ephemeral0": "/dev/sdb"}}"#),
 ];
 
+/// Which key is the first one matters to whoever takes only that.
+#[test]
+fn keys_in_the_order_of_the_document() {
+    let keys = r#"{"uuid": "u-1", "public_keys": {"z": "ssh-rsa Z", "a": "ssh-rsa A", "m": "ssh-rsa M"}}"#;
+    let instance = found(&[("openstack/latest/meta_data.json", keys)]);
+    assert_eq!(instance.public_keys, ["ssh-rsa Z", "ssh-rsa A", "ssh-rsa M"]);
+}
+
 #[test]
 fn a_whole_drive() {
     let machine = drive(WHOLE);

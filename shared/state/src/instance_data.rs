@@ -52,6 +52,20 @@ pub fn cloud_id(cloud_name: &str, region: Option<&str>, platform: &str) -> Strin
     }
 }
 
+/// Returns the instance data of a machine that has no instance: what a template would see with the datasource None.
+pub fn instance_data_of_none(platform: &Platform, system_config: &Value) -> Value {
+    let none = || "none".to_string();
+    let instance = Instance {
+        id: "iid-datasource-none".into(),
+        cloud_name: none(),
+        platform: none(),
+        subplatform: "config".into(),
+        crawled: json!({ "meta_data": {} }),
+        ..Instance::default()
+    };
+    tree(&instance, platform, "none", system_config)
+}
+
 /// Writes both files, the id and its link. `system_config` is the merged configuration of the machine.
 pub fn write_instance_data(
     sys: &System,

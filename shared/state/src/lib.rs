@@ -11,7 +11,9 @@ mod semaphore;
 mod status;
 
 pub use instance::{Cached, Instance, Network, Raw};
-pub use instance_data::{Platform, cloud_id, complete_instance_data, features, write_instance_data};
+pub use instance_data::{
+    Platform, cloud_id, complete_instance_data, features, instance_data_of_none, write_instance_data,
+};
 pub use json::to_text as json_text;
 pub use layout::Layout;
 pub use previous::{Previous, instancify};

@@ -1,7 +1,6 @@
 //! Files of the system configuration (/etc/cloud/cloud.cfg and its parts) that are Jinja templates: rendered with the
 //! instance's data, as far as these are there.
 
-use config::Node;
 use system::{Level, System, debug};
 
 use crate::{Kind, kind, render, variables};
@@ -13,7 +12,10 @@ pub fn render_settings(sys: &System, data: &str, path: &str, text: &str) -> Opti
         return None;
     }
     let values = match sys.read(data) {
-        Ok(bytes) => serde_json::from_slice::<serde_json::Value>(&bytes).map_err(|e| e.to_string()),
+        Ok(bytes) => match std::str::from_utf8(&bytes) {
+            Ok(text) => config::json::parse(text).map_err(|e| e.to_string()),
+            Err(e) => Err(e.to_string()),
+        },
         Err(e) if e.is_absent() || e.kind() == Some(std::io::ErrorKind::PermissionDenied) => {
             debug!(sys, "{path} is a template and is read as it is: {e}");
             return None;
@@ -21,7 +23,7 @@ pub fn render_settings(sys: &System, data: &str, path: &str, text: &str) -> Opti
         Err(e) => Err(e.to_string()),
     };
     let values = match values {
-        Ok(values) => Node::from_json(&values),
+        Ok(values) => values,
         Err(e) => {
             warn_once(sys, format!("Could not apply Jinja template '{data}' to '{path}': {e}"));
             return None;

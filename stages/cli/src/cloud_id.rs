@@ -21,11 +21,11 @@ pub fn run(machine: &Machine, args: &CloudId) -> ExitCode {
             println!("not started");
             return ExitCode::from(3);
         }
-        State::Running | State::Done | State::Error => {}
+        State::Running | State::Done => {}
     }
     let path = args.instance_data.clone().unwrap_or_else(|| machine.layout.run("instance-data.json"));
     let (door, place) = machine.typed(&path);
-    let data = match Machine::json_of(&door, &place) {
+    let data = match Machine::data_of(&door, &place) {
         Ok(data) if data.as_map().is_some() => data,
         Ok(other) => {
             eprintln!("Error:\nFile '{path}': expected a map, found {}", other.kind());

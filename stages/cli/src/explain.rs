@@ -167,8 +167,8 @@ fn parts(machine: &Machine, blob: &[u8], source: &str, is_file: bool) -> Option<
 
 fn filled_in(machine: &Machine, text: &str) -> Option<String> {
     let whole = machine.layout.run("instance-data-sensitive.json");
-    let data = Machine::json_of(&machine.sys, &whole)
-        .or_else(|_| Machine::json_of(&machine.sys, &machine.layout.run("instance-data.json")))
+    let data = Machine::data_of(&machine.sys, &whole)
+        .or_else(|_| Machine::data_of(&machine.sys, &machine.layout.run("instance-data.json")))
         .ok()?;
     crate::query::rendered(text, &data).ok().map(|(rendered, _)| rendered)
 }

@@ -39,13 +39,8 @@ impl Machine {
         }
     }
 
-    /// A JSON file of the state.
-    pub fn json(&self, path: &str) -> Result<Node> {
-        Machine::json_of(&self.sys, path)
-    }
-
-    /// A JSON file, as Python reads it: keys in their order, numbers that are none.
-    pub fn json_of(sys: &System, path: &str) -> Result<Node> {
+    /// A JSON file of an instance's data, as Python reads it: keys in their order, numbers that are none.
+    pub fn data_of(sys: &System, path: &str) -> Result<Node> {
         let bytes = sys.read(path)?;
         let bad = |line, column| system::Error::new(format!("{path}:{line}:{column}: not valid JSON"));
         let text = std::str::from_utf8(&bytes).map_err(|_| bad(1, 1))?;

@@ -123,7 +123,7 @@ fn read(machine: &Machine, args: &Query) -> std::result::Result<Node, String> {
         }
     };
     let (door, place) = machine.typed(&path);
-    let mut data = match Machine::json_of(&door, &place) {
+    let mut data = match Machine::data_of(&door, &place) {
         Ok(Node { value: Value::Map(map), .. }) => map,
         Ok(other) => return Err(format!("{path}: expected a map, found {}", other.kind())),
         Err(e) if e.is_absent() || door.is_dir(&place) => {
@@ -144,7 +144,11 @@ fn read(machine: &Machine, args: &Query) -> std::result::Result<Node, String> {
         data.insert(key, value.unwrap_or_else(|_| hidden(&file)));
     }
     let combined = machine.layout.run("combined-cloud-config.json");
-    let value = if is_root { machine.json(&combined).unwrap_or_default() } else { hidden(&combined) };
+    let value = if is_root {
+        Machine::data_of(&machine.sys, &combined).unwrap_or_default()
+    } else {
+        hidden(&combined)
+    };
     data.insert("combined_cloud_config", value);
     Ok(Node::from(data))
 }

@@ -303,7 +303,13 @@ fn rendered(machine: &Machine, path: &str, text: &str, args: &Schema) -> Result<
         }
     };
     let (door, place) = machine.typed(&data);
-    let values = Machine::json_of(&door, &place).map_err(|e| {
+    let values = Machine::data_of(&door, &place);
+    let values = match values {
+        // No boot has left any: upstream takes those of the datasource None.
+        Err(e) if e.is_absent() && args.instance_data.is_none() => Ok(without_instance(machine)),
+        values => values,
+    };
+    let values = values.map_err(|e| {
         Stop::Failed(match e.kind() {
             _ if e.is_absent() => {
                 format!("Cannot render jinja template vars. Instance data not yet present at {data}")
@@ -327,6 +333,38 @@ fn rendered(machine: &Machine, path: &str, text: &str, args: &Schema) -> Result<
         }
         Err(reason) => Err(Stop::Failed(format!("Failed to render templated user-data. {path}, {reason}"))),
     }
+}
+
+/// The instance data of a machine on which nothing was found.
+fn without_instance(machine: &Machine) -> Node {
+    let sys = &machine.sys;
+    let of_kernel = |name: &str| {
+        sys.read_text(format!("/proc/sys/kernel/{name}"))
+            .map(|text| text.trim().to_string())
+            .unwrap_or_default()
+    };
+    let release = sys.read_text("/etc/os-release").or_else(|_| sys.read_text("/usr/lib/os-release"));
+    let release = release.unwrap_or_default();
+    let value = |key: &str| {
+        let line = release.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='));
+        line.map(|text| text.trim().trim_matches(['"', '\'']).to_string()).unwrap_or_default()
+    };
+    let machine_name = std::env::consts::ARCH.to_string();
+    let platform = state::Platform {
+        distro: value("ID"),
+        version: value("VERSION_ID"),
+        release: value("VERSION_CODENAME"),
+        variant: value("ID"),
+        uname: [
+            of_kernel("ostype"),
+            of_kernel("hostname"),
+            of_kernel("osrelease"),
+            of_kernel("version"),
+            machine_name,
+        ],
+    };
+    let config = machine.settings.system.to_json();
+    Node::from_json(&state::instance_data_of_none(&platform, &config))
 }
 
 impl Look {

@@ -4,8 +4,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use state::{STAGES, StageStatus, Status};
-use system::{Command, System, debug};
+use system::{Command, Error, Result, System};
 
 use crate::arguments;
 use crate::machine::Machine;
@@ -16,13 +15,13 @@ const POLL: Duration = Duration::from_millis(250);
 const UNITS: [&str; 4] =
     ["cloud-final.service", "cloud-config.service", "cloud-init-network.service", "cloud-init-local.service"];
 
+/// How far the boot's work is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
     NotStarted,
     Running,
     Done,
     Disabled,
-    Error,
 }
 
 impl State {
@@ -32,7 +31,6 @@ impl State {
             State::Running => "running",
             State::Done => "done",
             State::Disabled => "disabled",
-            State::Error => "error",
         }
     }
 }
@@ -40,21 +38,19 @@ impl State {
 /// Everything that `status` shows.
 pub struct Report {
     pub state: State,
-    /// Whether stages are still to come, also when an error is known already.
-    is_running: bool,
-    /// Whether this boot, or an earlier one of a disabled machine, left a record of its stages.
-    has_status: bool,
+    is_error: bool,
     boot_code: &'static str,
     detail: String,
     last_update: String,
     errors: Vec<String>,
     recoverable: Map<String, Value>,
-    status: Status,
+    /// What status.json has below `v1`; empty without one.
+    stages: Map<String, Value>,
 }
 
 pub fn run(machine: &Machine, args: &arguments::Status) -> ExitCode {
     let mut report = Report::of(machine);
-    let is_open = |report: &Report| report.is_running || report.state == State::NotStarted;
+    let is_open = |report: &Report| matches!(report.state, State::Running | State::NotStarted);
     // It would never end: the stage waits for its script.
     let stage = (args.wait && is_open(&report)).then(|| crate::ancestors::stage(&System::new("/"))).flatten();
     while args.wait && stage.is_none() && is_open(&report) {
@@ -81,20 +77,42 @@ pub fn run(machine: &Machine, args: &arguments::Status) -> ExitCode {
 }
 
 /// The errors of all stages, and what they could go on in spite of, by level.
-fn complaints(stages: &[StageStatus]) -> (Vec<String>, Map<String, Value>) {
+fn complaints(stages: &Map<String, Value>) -> (Vec<String>, Map<String, Value>) {
+    let texts = |value: &Value| -> Vec<String> {
+        value.as_array().into_iter().flatten().filter_map(Value::as_str).map(String::from).collect()
+    };
     let mut errors: Vec<String> = Vec::new();
     let mut recoverable = Map::new();
-    for stage in stages {
-        errors.extend(stage.errors.iter().cloned());
-        for (level, texts) in &stage.recoverable {
+    // serde_json's maps are sorted, as upstream goes through them.
+    for stage in stages.values().filter_map(Value::as_object) {
+        errors.extend(stage.get("errors").map(texts).unwrap_or_default());
+        for (level, list) in stage.get("recoverable_errors").and_then(Value::as_object).into_iter().flatten()
+        {
             let all = recoverable.entry(level.clone()).or_insert_with(|| json!([]));
             if let Value::Array(all) = all {
                 // Twice in two stages is twice.
-                all.extend(texts.iter().map(|t| Value::from(t.as_str())));
+                all.extend(texts(list).into_iter().map(Value::from));
             }
         }
     }
     (errors, recoverable)
+}
+
+/// What status.json has below `v1`, `None` without the file. An error when it cannot be read.
+fn stages(machine: &Machine) -> Result<Option<Map<String, Value>>> {
+    let path = machine.layout.run("status.json");
+    if !machine.sys.exists(&path) {
+        return Ok(None);
+    }
+    let bytes = machine.sys.read(&path)?;
+    let all: Value = serde_json::from_slice(&bytes)
+        .map_err(|e| Error::new(format!("{path}:{}:{}: not valid JSON", e.line(), e.column())))?;
+    let Value::Object(mut all) = all else { return Err(Error::new(format!("{path}: expected a map"))) };
+    match all.remove("v1") {
+        Some(Value::Object(stages)) => Ok(Some(stages)),
+        // Of another version.
+        _ => Ok(Some(Map::new())),
+    }
 }
 
 /// What there is to say where no stage has run.
@@ -112,94 +130,75 @@ impl Report {
     pub fn of(machine: &Machine) -> Report {
         let (sys, layout) = (&machine.sys, &machine.layout);
         let boot_code = boot_code(machine);
-        let status = Status::read(sys, layout);
-        let stages = STAGES.map(|name| status.get(name));
-        let times = || stages.iter().flat_map(|s| [s.start, s.finished]).flatten();
-        let latest = times().fold(0.0, f64::max);
-        let has_status = sys.exists(layout.data("status.json")) && sys.exists(layout.run("status.json"));
+        let (found, broken) = match stages(machine) {
+            Ok(found) => (found, None),
+            Err(e) => (None, Some(e.to_string())),
+        };
+        let has_status = found.is_some() || broken.is_some();
+        let stages = found.unwrap_or_default();
+        let times = stages.values().filter_map(Value::as_object);
+        let times = times.flat_map(|stage| [stage.get("start"), stage.get("finished")]);
+        let latest = times.flatten().filter_map(Value::as_f64).fold(0.0, f64::max);
         let has_result = sys.exists(layout.run("result.json"));
         let mut state = if boot_code.starts_with("disabled-") {
             State::Disabled
         } else if has_status && !has_result {
             State::Running
-        } else if has_status && latest > 0.0 {
+        } else if latest > 0.0 {
             State::Done
         } else {
             State::NotStarted
         };
-        let (mut errors, recoverable) = if has_status {
-            let [a, b, c, d] = stages;
-            complaints(&[a, b, c, d, status.get(state::HOTPLUG)])
-        } else {
-            Default::default()
+        let (mut errors, recoverable) = complaints(&stages);
+        let text = |key: &str| stages.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
+        let mut detail = match (text("datasource"), text("stage")) {
+            (Some(datasource), _) => datasource.to_string(),
+            (None, Some(stage)) => format!("Running in stage: {stage}"),
+            (None, None) => without_status(machine, boot_code),
         };
-        let mut detail = match (status.datasource().filter(|d| !d.is_empty()), status.stage()) {
-            (Some(datasource), _) if has_status => datasource.to_string(),
-            (_, Some(stage)) if has_status => format!("Running in stage: {stage}"),
-            _ => without_status(machine, boot_code),
-        };
-        let is_running = state == State::Running;
-        let broken = match has_status.then(|| machine.json(&layout.data("status.json"))) {
-            Some(Err(e)) => Some(e.to_string()),
-            _ => None,
-        };
-        if is_running
+        if state == State::Running
             && sys.is_live()
             && sys.is_dir("/run/systemd/system")
             && let Some(unit) = failed_unit(machine)
         {
-            state = State::Error;
+            state = State::Done;
             detail = "Failed due to systemd unit failure".into();
-            errors.push(format!("Failed due to systemd unit failure: {unit} has failed or is not enabled; see systemctl status {unit}"));
+            errors.push(format!(
+                "Failed due to systemd unit failure. Ensure all cloud-init services are enabled, and check 'systemctl' \
+                 or 'journalctl' for more information. The unit is {unit}."
+            ));
         }
         if let Some(e) = broken {
             // Who waits must not wait for ever for a file that nobody mends.
-            state = State::Error;
+            state = if state == State::Disabled { state } else { State::Done };
             detail.clone_from(&e);
             errors.push(e);
         }
-        let is_hopeless = state == State::Error;
-        if !errors.is_empty() && matches!(state, State::Done | State::Running) {
-            state = State::Error;
-        }
-        let last_update = if has_status && latest > 0.0 {
-            system::rfc2822(Duration::from_secs_f64(latest))
-        } else {
-            String::new()
+        let last_update = match latest > 0.0 {
+            true => Duration::try_from_secs_f64(latest).map(system::rfc2822).unwrap_or_default(),
+            false => String::new(),
         };
-        Report {
-            state,
-            is_running: is_running && !is_hopeless,
-            has_status,
-            boot_code,
-            detail,
-            last_update,
-            errors,
-            recoverable,
-            status,
-        }
+        let is_error = !errors.is_empty();
+        Report { state, is_error, boot_code, detail, last_update, errors, recoverable, stages }
     }
 
-    fn extended(&self) -> &'static str {
-        match (self.state, self.is_running, self.recoverable.is_empty()) {
-            (State::Error, true, _) => "error - running",
-            (State::Error, false, _) => "error - done",
-            (State::Running, _, false) => "degraded running",
-            (State::Done, _, false) => "degraded done",
-            (state, ..) => state.word(),
+    fn extended(&self) -> String {
+        let word = self.state.word();
+        let is_degraded = !self.recoverable.is_empty() && matches!(self.state, State::Done | State::Running);
+        match (self.is_error, is_degraded) {
+            (true, _) => format!("error - {word}"),
+            (false, true) => format!("degraded {word}"),
+            (false, false) => word.to_string(),
         }
     }
 
     /// What scripts ask with: a state that waits or goes on counts by what is known so far.
     fn shown(&self) -> &'static str {
-        match self.state {
-            State::Error => "error",
-            state => state.word(),
-        }
+        if self.is_error { "error" } else { self.state.word() }
     }
 
     fn exit_code(&self) -> u8 {
-        if self.state == State::Error { 1 } else { 2 * u8::from(!self.recoverable.is_empty()) }
+        if self.is_error { 1 } else { 2 * u8::from(!self.recoverable.is_empty()) }
     }
 
     fn tabular(&self, long: bool) -> String {
@@ -226,8 +225,7 @@ impl Report {
             text.extend(texts.as_array().into_iter().flatten().filter_map(Value::as_str).map(line));
         }
         // A field of ours: what was found in configurations, apart by kind.
-        let findings =
-            self.status.extra("config_findings").and_then(Value::as_object).filter(|_| self.has_status);
+        let findings = self.stages.get("config_findings").and_then(Value::as_object);
         for (i, (kind, texts)) in findings.into_iter().flatten().enumerate() {
             if i == 0 {
                 text += "\nconfig_findings:";
@@ -242,16 +240,19 @@ impl Report {
     }
 
     fn json(&self) -> Value {
-        let datasource = self.status.datasource().unwrap_or_default().to_lowercase();
+        let mut all = self.stages.clone();
         // Nothing was looked for yet, or it was looked for and none is known: upstream tells these apart.
-        let word = datasource.split([' ', '[']).next().filter(|w| !w.is_empty() || !self.has_status);
-        let mut all = match self.has_status {
-            true => self.status.json()["v1"].as_object().cloned().unwrap_or_default(),
-            false => Map::new(),
+        let datasource = match all.remove("datasource") {
+            Some(Value::String(text)) => {
+                let lower = text.split(' ').next().unwrap_or_default().to_lowercase();
+                Value::from(lower.split('[').next().unwrap_or_default().replace("datasource", ""))
+            }
+            Some(Value::Null) => Value::Null,
+            Some(_) | None => "".into(),
         };
         let own = json!({
             "boot_status_code": self.boot_code,
-            "datasource": word.map(|w| w.replace("datasource", "")),
+            "datasource": datasource,
             "detail": self.detail,
             "errors": self.errors,
             "extended_status": self.extended(),
@@ -275,7 +276,7 @@ fn boot_code(machine: &Machine) -> &'static str {
     let (sys, layout) = (&machine.sys, &machine.layout);
     let line = sys.kernel_command_line();
     let has = |word: &str| line.split_whitespace().any(|w| w == word);
-    if !sys.is_dir("/run/systemd") && sys.is_live() {
+    if !sys.is_dir("/run/systemd/system") && sys.is_live() {
         "enabled-by-sysvinit"
     } else if has("cloud-init=enabled") {
         "enabled-by-kernel-command-line"
@@ -331,8 +332,13 @@ fn failed_unit(machine: &Machine) -> Option<&'static str> {
     let answer = match machine.sys.run(&ask) {
         Ok(answer) => answer.text(),
         Err(e) => {
-            // Cannot tell: what is known says "running".
-            debug!(machine.sys, "{e}");
+            // Cannot tell: what is known says "running". Said once, however often is asked.
+            static TOLD: std::sync::Once = std::sync::Once::new();
+            TOLD.call_once(|| {
+                eprintln!(
+                    "Failed to get status from systemd. Cloud-init status may be inaccurate. Error from systemctl: {e}"
+                );
+            });
             return None;
         }
     };
@@ -385,7 +391,7 @@ mod tests {
     #[test]
     fn degraded() {
         let done = report(WARNED, true);
-        assert_eq!((done.shown(), done.extended(), done.exit_code()), ("done", "degraded done", 2));
+        assert_eq!((done.shown(), &*done.extended(), done.exit_code()), ("done", "degraded done", 2));
         assert_eq!(
             done.tabular(true),
             "status: done\nextended_status: degraded done\nboot_status_code: enabled-by-generator\n\
@@ -400,9 +406,9 @@ mod tests {
         let text = r#"{"v1": {"init": {"start": 1, "errors": ["e"]}}}"#;
         let running = report(text, false);
         assert_eq!(
-            (running.shown(), running.extended(), running.exit_code()),
+            (running.shown(), &*running.extended(), running.exit_code()),
             ("error", "error - running", 1)
         );
-        assert!(running.is_running);
+        assert_eq!(running.state, State::Running);
     }
 }

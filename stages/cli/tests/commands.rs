@@ -203,6 +203,104 @@ fn query() {
     }
 }
 
+/// As Python reads and shows them: every version at the top, maps in lists as they are written, numbers that are none.
+#[test]
+fn query_of_odd_data() {
+    let machine = done();
+    let put = |name: &str, text: &str| {
+        machine.put(name, text);
+        machine.root.join(name).display().to_string()
+    };
+    let versions = put(
+        "versions.json",
+        r#"{"v1": {"a": 1, "b": {"v3": {"deep": 1}}}, "v2": {"a": 2, "c": 3}, "v10": {"a": 10}, "a": "top",
+            "z": [{"y": 1, "b": 2, "v1": {"q": 1}}], "base64-encoded-keys": ["ds/k"],
+            "ds": {"k": "aGVsbG8=", "x.y": {"p//q": 1}}}"#,
+    );
+    let numbers = put(
+        "numbers.json",
+        r#"{"a": NaN, "b": Infinity, "c": 1e400, "d": "\ud800", "e": -Infinity, "f": 1e16, "g": 123456789012345678901234567890}"#,
+    );
+    for (file, words, wanted) in [
+        (&versions, &["a"][..], "2\n"),
+        (&versions, &["c"], "3\n"),
+        (&versions, &["v1.deep"], "ERROR"),
+        (&versions, &["v1.b.deep"], "1\n"),
+        (&versions, &["ds.k"], "aGVsbG8=\n"),
+        (&versions, &["ds.x_y"], "{\n \"p//q\": 1\n}\n"),
+        (
+            &versions,
+            &["-f", "{{ a }} {{ z }} {{ ds.k }} {{ ds.x_y.p_q }} {{ v1 }}"],
+            "2 [{'y': 1, 'b': 2, 'v1': {'q': 1}}] hello 1 {'a': 1, 'b': {'v3': {'deep': 1}, 'deep': 1}}\n",
+        ),
+        (&numbers, &["a"], "NaN\n"),
+        (&numbers, &["b"], "Infinity\n"),
+        (&numbers, &["c"], "Infinity\n"),
+        (&numbers, &["e"], "-Infinity\n"),
+        (&numbers, &["f"], "1e+16\n"),
+        (&numbers, &["g"], "123456789012345678901234567890\n"),
+        (&numbers, &["-f", "{{ a }} {{ b }} {{ e }} {{ f }}"], "nan inf -inf 1e+16\n"),
+    ] {
+        let (code, out, err) = common::run_as("cloud-init", None, &[&["query", "-i", file], words].concat());
+        match wanted {
+            "ERROR" => assert_eq!((code, out.as_str()), (1, ""), "{words:?}"),
+            _ => assert_eq!((code, out.as_str()), (0, wanted), "{words:?}: {err}"),
+        }
+    }
+}
+
+/// Of other programs' and other releases' status files, as 26.2 shows them.
+#[test]
+fn status_of_foreign_states() {
+    for (text, finished, code, said) in [
+        ("{}", false, 0, json!({"status": "running", "datasource": ""})),
+        (r#"{"v1": {}}"#, true, 0, json!({"status": "not started", "datasource": ""})),
+        (
+            r#"{"v1": {"datasource": null, "stage": "init"}}"#,
+            false,
+            0,
+            json!({"status": "running", "datasource": null, "detail": "Running in stage: init", "stage": "init"}),
+        ),
+        (
+            r#"{"v1": {"datasource": "DataSourceEc2Local", "init": {"start": 5, "finished": 6}}}"#,
+            true,
+            0,
+            json!({"status": "done", "datasource": "ec2local", "init": {"start": 5, "finished": 6}}),
+        ),
+        (
+            r#"{"v1": {"modules-init": {"start": 1, "finished": 2, "errors": ["x"]}, "y": 1}}"#,
+            true,
+            1,
+            json!({"status": "error", "extended_status": "error - done", "errors": ["x"], "y": 1}),
+        ),
+        (
+            r#"{"v1": {"init-local": {"errors": ["a"]}}}"#,
+            true,
+            1,
+            json!({"status": "error", "extended_status": "error - not started"}),
+        ),
+        (r#"{"v2": {"init": {"start": 1}}}"#, true, 0, json!({"status": "not started"})),
+        ("[]", false, 1, json!({"status": "error"})),
+    ] {
+        let machine = enabled();
+        status_file(&machine, text);
+        if finished {
+            machine.put("run/cloud-init/result.json", "{}");
+        }
+        let (got, out, err) = machine.run("status --format json");
+        let out: Value = serde_json::from_str(&out).unwrap();
+        assert_eq!(got, code, "{text}: {err}");
+        for (key, value) in said.as_object().unwrap() {
+            assert_eq!(&out[key], value, "{text}: {key}");
+        }
+    }
+    let machine = enabled();
+    status_file(&machine, r#"{"v1": {}}"#);
+    assert_eq!(run_as("cloud-id", Some(&machine.root), "").0, 1);
+    machine.put("run/cloud-init/result.json", "{}");
+    assert_eq!(run_as("cloud-id", Some(&machine.root), "-i /x"), (3, "not started\n".into(), String::new()));
+}
+
 /// Files that are typed without a slash lie where the operator stands; whoever stops reading ends the command.
 #[test]
 fn query_from_a_directory_and_into_a_closed_pipe() {

@@ -179,6 +179,50 @@ fn schema_of_files() {
     assert!(run(&["--docs"]).1.contains("\nwrite_files\n"));
 }
 
+/// What comes out of a template decides, also where no boot has left instance data.
+#[test]
+fn schema_of_templates() {
+    let machine = Machine::new();
+    let file = |name: &str, text: &str| {
+        machine.put(name, &format!("## template: jinja\n{text}"));
+        machine.root.join(name).display().to_string()
+    };
+    let good = file("good", "#cloud-config\nhostname: {{ v1.platform }}\n");
+    let hook = file("hook", "#cloud-boothook\n#!/bin/sh\necho {{ v1.region }}: x: [\n");
+    let bare = file("bare", "hostname: {{ v1.platform }}\n");
+    let wrong = file("wrong", "#cloud-config\nruncmd: {{ v1.platform }}\n");
+    let broken = file("broken", "#cloud-config\n{% if %}\n");
+    let nothing = file("nothing", "{# #}");
+    machine.put("data", "{\"v1\": {\"platform\": \"p\"}}");
+    machine.put("odd", "[1]");
+    let data = machine.root.join("data").display().to_string();
+    let valid = format!("Valid schema {good}\n");
+    for (words, code, out, err) in [
+        (&["-c", &good][..], 0, valid.as_str(), ""),
+        (
+            &["-c", &hook],
+            0,
+            "User-data type 'text/cloud-boothook' not currently evaluated by cloud-init schema\n",
+            "",
+        ),
+        (&["-c", &bare], 1, "Invalid user-data ", "format-l2.c1: Unrecognized user-data header in "),
+        (&["-c", &wrong], 1, "Invalid user-data ", "runcmd: expected a list, found text"),
+        (&["-c", &broken], 1, "", "Error:\nFailed to render templated user-data. "),
+        (&["-c", &nothing], 1, "Invalid user-data ", "Unrecognized user-data header"),
+        (&["-c", &good, "-i", "/none"], 1, "", "Instance data not yet present at /none\n"),
+        (&["-c", &good, "-i", "/odd"], 1, "", "Error:\nLoading Jinja instance data failed"),
+        (&["-c", &good, "-i", "/data"], 0, valid.as_str(), ""),
+    ] {
+        let (got, said, told) = machine.run_words(&[&["schema"], words].concat());
+        assert_eq!(got, code, "{words:?}: {said}{told}");
+        assert!(said.starts_with(out) && (out.is_empty() == said.is_empty()), "{words:?}: {said}");
+        assert!(told.contains(err) && (err.is_empty() == told.is_empty()), "{words:?}: {told}");
+    }
+    assert!(!machine.exists("run"));
+    let (code, _, _) = common::run_as("cloud-init", None, &["schema", "-c", &good, "-i", &data]);
+    assert_eq!(code, 0);
+}
+
 #[test]
 fn schema_of_the_system() {
     // Only root is told.
@@ -205,4 +249,21 @@ fn schema_of_the_system() {
     let (code, out, err) = machine.run_words(&["schema", "--system"]);
     assert!(code == 1 && out.contains("\n3. network-config at "), "{out}");
     assert!(err.ends_with("Error: Invalid schema: network-config\n\n"), "{err}");
+    // A part that was left out is an error, also when nothing else is there.
+    let machine = Machine::new();
+    let put = |name: &str, text: &str| machine.put(&format!("var/lib/cloud/instance/{name}"), text);
+    put("user-data.txt", "Content-Type: multipart/mixed; boundary=B\n\n");
+    put(
+        "cloud-config.txt",
+        "#cloud-config\n\n# Cloud-config part ignored SCHEMA_ERROR: part-001\n---\n{}\n...\n",
+    );
+    let (code, out, err) = machine.run_words(&["schema", "--system"]);
+    assert_eq!((code, out.starts_with("Invalid user-data ")), (1, true), "{out}");
+    assert!(err.contains("format-l3.c1: Ignored invalid user-data: part-001"), "{err}");
+    // A template that is no cloud-config leaves no processed one.
+    put("cloud-config.txt", "");
+    put("user-data.txt", "## template: jinja\n#cloud-boothook\n#!/bin/sh\nx: y: [\n");
+    let (code, out, err) = machine.run_words(&["schema", "--system"]);
+    assert_eq!((code, err.as_str()), (0, ""), "{out}");
+    assert!(out.contains("'text/cloud-boothook' not currently evaluated"), "{out}");
 }

@@ -30,7 +30,7 @@ fn rendered(machine: &Machine, args: &Render) -> Result<String, String> {
     if !door.exists(&file) {
         return Err(format!("Missing user-data file: {}", args.user_data));
     }
-    let values = match Machine::json_of(&sys, &data) {
+    let values = match Machine::data_of(&sys, &data) {
         Err(e) if e.kind() == Some(std::io::ErrorKind::PermissionDenied) => {
             return Err(format!(
                 "Cannot render jinja template vars. No read permission on '{data}'. Try sudo"
