@@ -103,12 +103,17 @@ impl Report {
     pub fn of(machine: &Machine) -> Report {
         let (sys, layout) = (&machine.sys, &machine.layout);
         let boot_code = boot_code(machine);
-        let status = Status::read(sys, layout);
+        let (found, broken) = match Status::find(sys, layout) {
+            Ok(found) => (found, None),
+            Err(e) => (None, Some(e.to_string())),
+        };
+        let has_status = found.is_some() || broken.is_some();
+        let status = found.unwrap_or_else(Status::new);
         let stages = STAGES.map(|name| status.get(name));
         let times = || stages.iter().flat_map(|s| [s.start, s.finished]).flatten();
         let latest = times().fold(0.0, f64::max);
-        let has_status = sys.exists(layout.data("status.json")) && sys.exists(layout.run("status.json"));
-        let has_result = sys.exists(layout.run("result.json"));
+        // Where /run is full, no result can be there.
+        let has_result = sys.exists(layout.run("result.json")) || status.has_ended();
         let mut state = if boot_code.starts_with("disabled-") {
             State::Disabled
         } else if has_status && !has_result {
@@ -130,10 +135,6 @@ impl Report {
             _ => without_status(machine, boot_code),
         };
         let is_running = state == State::Running;
-        let broken = match has_status.then(|| machine.json(&layout.data("status.json"))) {
-            Some(Err(e)) => Some(e.to_string()),
-            _ => None,
-        };
         if is_running
             && sys.is_live()
             && sys.is_dir("/run/systemd/system")
