@@ -25,10 +25,15 @@ impl Stage {
         let mut was_another = false;
         let kept = match cached {
             Cached::Instance(instance) => {
-                if self.may_trust(&instance) {
+                if let Some(e) = &instance.unread {
+                    warning!(self.sys, "{e}; asking the datasource of instance {} again", instance.id);
+                }
+                let is_whole = instance.unread.is_none();
+                if is_whole && self.may_trust(&instance) {
                     return Some(self.cached(*instance));
                 }
                 match self.check(&instance) {
+                    Same::Yes if !is_whole => Some(Kept { instance: *instance, is_confirmed: true }),
                     Same::Yes if self.is_wanted_anew(&instance) => {
                         debug!(
                             self.sys,
@@ -64,6 +69,8 @@ impl Stage {
                 Instance::from_text_files(&self.sys, &self.layout)
                     .map(|instance| Kept { instance, is_confirmed: false })
             }
+            Cached::Broken => Instance::from_text_files(&self.sys, &self.layout)
+                .map(|instance| Kept { instance, is_confirmed: false }),
             Cached::Nothing => None,
         };
         debug!(self.sys, "finish: {}/check-cache: SUCCESS: no cache found", self.name.event());
@@ -94,11 +101,20 @@ impl Stage {
         Found { instance, is_new: false, is_cached: true }
     }
 
+    /// The id of the instance that a stage of this boot has found.
+    fn id_of_this_boot(&self) -> Option<String> {
+        self.sys.read_text(self.layout.run(".instance-id")).ok().map(|id| id.trim().to_string())
+    }
+
+    /// Whether this boot has found another instance, which could not be recorded.
+    fn is_of_another(&self, cached: &Instance) -> bool {
+        self.id_of_this_boot().is_some_and(|id| id != cached.id.trim())
+    }
+
     /// The cache counts without a check when the administrator says so, and in every stage after the one that
     /// confirmed it in this boot.
     fn may_trust(&self, instance: &Instance) -> bool {
-        let confirmed =
-            self.sys.read_text(self.layout.run(".instance-id")).is_ok_and(|id| id.trim() == instance.id);
+        let confirmed = self.id_of_this_boot().as_deref() == Some(instance.id.trim());
         let manual = self.settings.get("manual_cache_clean").is_some_and(|n| !n.is_falsy())
             || self.sys.exists(self.layout.instance("manual-clean"));
         confirmed || manual
@@ -185,13 +201,21 @@ impl Stage {
         let event = self.name.event();
         debug!(self.sys, "start: {event}/check-cache: attempting to read from cache");
         match Instance::load_without_data(&self.sys, &self.layout) {
+            Cached::Instance(instance) if self.is_of_another(&instance) => {
+                warning!(
+                    self.sys,
+                    "the cache belongs to instance {}, which this machine no longer is",
+                    instance.id
+                );
+                None
+            }
             Cached::Instance(instance) => {
                 if instance.config.as_object().is_some_and(|c| !c.is_empty()) {
                     self.reload_settings(&instance, Vec::new());
                 }
                 Some(self.cached(*instance))
             }
-            Cached::Python { .. } | Cached::Nothing => {
+            Cached::Python { .. } | Cached::Broken | Cached::Nothing => {
                 debug!(self.sys, "finish: {event}/check-cache: SUCCESS: no cache found");
                 None
             }
@@ -203,7 +227,7 @@ impl Stage {
         let instance = &found.instance;
         self.set_datasource(&instance.description);
         self.sys.because("instance", "");
-        if self.is_adopted(instance) {
+        if found.is_cached && self.is_adopted(instance) {
             return;
         }
         let result = (|| {
@@ -222,6 +246,14 @@ impl Stage {
         })();
         if let Err(e) = result {
             self.fail(format!("recording instance {}: {e}", instance.id));
+            let link = self.layout.instance("");
+            self.is_adrift = self.sys.read_link(&link).ok() != Some(self.layout.instance_of(&instance.id));
+            if self.is_adrift
+                && let Err(e) = self.sys.remove(&link)
+            {
+                // The stages behind this one see by the id in /run that it is not theirs.
+                warning!(self.sys, "{e}");
+            }
         }
     }
 
@@ -229,7 +261,7 @@ impl Stage {
     fn is_adopted(&self, instance: &Instance) -> bool {
         self.name != Name::Local
             && !self.stands_in()
-            && self.sys.read_text(self.layout.run(".instance-id")).is_ok_and(|id| id.trim() == instance.id)
+            && self.id_of_this_boot().as_deref() == Some(instance.id.trim())
             && self.sys.exists(self.layout.run("instance-data.json"))
     }
 }

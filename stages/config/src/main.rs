@@ -8,12 +8,13 @@ use stage::Name;
 fn main() -> ExitCode {
     stage::run(Name::Config, |stage| {
         let mode = stage.args.mode.clone().unwrap_or_else(|| "config".into());
-        let Some(found) = stage.cached_instance() else {
+        let Some(mut found) = stage.cached_instance() else {
             return stage.no_datasource(&format!(
                 "no instance was found in this boot: the {mode} modules do not run"
             ));
         };
         stage.set_datasource(&found.instance.description);
+        stage.catch_up(&mut found);
         match stage.args.single.clone() {
             Some(single) => stage.run_single(&found.instance, &single),
             None => stage.run_modules(&found.instance, &mode),
