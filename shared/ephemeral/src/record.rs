@@ -163,14 +163,21 @@ pub fn clear(sys: &System, dir: &str) {
     };
     for name in names {
         let path = format!("{dir}/{name}");
-        let record = sys.read_text(&path).ok().and_then(|text| Record::parse(&text));
-        let Some(mut record) = record else {
+        let text = match sys.read_text(&path) {
+            Ok(text) => text,
+            Err(e) => {
+                warning!(sys, "{e}; what it says of a network for metadata is not undone");
+                continue;
+            }
+        };
+        let Some(mut record) = Record::parse(&text) else {
             warning!(sys, "{path} is no record of a network for metadata; removed");
             drop(sys.remove(&path));
             continue;
         };
         let (pid, start) = record.owner;
-        if started(sys, pid) == Some(start) {
+        // This process itself has begun nothing yet, or has been stopped while it was at it.
+        if pid != std::process::id() && started(sys, pid) == Some(start) {
             debug!(sys, "{path}: process {pid} is still at work");
         } else if crate::held::is_managed(sys, record.link) {
             info!(
@@ -252,6 +259,17 @@ mod tests {
             clear(&sys, "/run/e");
             assert_eq!(sys.exists("/run/e/1"), stays, "{text}");
         }
+        // A stage that was stopped, and undoes as the same process what it had begun.
+        let own = std::process::id();
+        sys.write(
+            format!("/proc/{own}/stat"),
+            "1 (a) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 7 0",
+            Write::default(),
+        )
+        .unwrap();
+        sys.write("/run/e/1", format!("process {own} 7\nlink 1\n"), Write::default()).unwrap();
+        clear(&sys, "/run/e");
+        assert!(!sys.exists("/run/e/1"));
         std::fs::remove_dir_all(top).unwrap();
     }
 }

@@ -62,7 +62,7 @@ mod write_files_deferred;
 pub use context::{Context, Hotplug, required, whole};
 pub use entry::{Entry, entries};
 pub use pending::belongs;
-pub use run::{Ran, run_list, run_one};
+pub use run::{Extent, Ran, run_list, run_one, settle_interrupted};
 
 use config::{Key, Row};
 use distro::Distro;
@@ -82,6 +82,22 @@ pub struct Module {
     /// Those that are its own, for checks, schema and documentation.
     pub declares: Declares,
     pub run: fn(&Context<'_>) -> Result<()>,
+}
+
+/// What may be true of a module's work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trait {
+    /// Done again after it was interrupted it leads to the same machine, so it is: without it an interrupted module is
+    /// reported and does not run again.
+    Repeatable,
+    /// It lets the owner of the machine log in: it runs while user-data could not be consumed, too.
+    Admits,
+}
+
+impl Module {
+    pub fn has(&self, of: Trait) -> bool {
+        TRAITS.iter().any(|(name, traits)| *name == self.name && traits.contains(&of))
+    }
 }
 
 /// What the table of keys has of a module.
@@ -118,7 +134,10 @@ macro_rules! modules {
     (@row $module:ident $row:ident) => {
         $module::$row
     };
-    ($($module:ident $(:: $row:ident)?),* $(,)?) => {
+    ($($module:ident $(:: $row:ident)? $(: [$($of:ident),*])?),* $(,)?) => {
+        const TRAITS: &[(&str, &[Trait])] = &[
+            $((modules!(@row $module $($row)?).name, &[$($(Trait::$of),*)?])),*
+        ];
         pub const MODULES: &[&Module] = &[
             $(&Module { declares: Declares::NoKeys(""), ..modules!(@row $module $($row)?) }),*
         ];
@@ -128,38 +147,39 @@ macro_rules! modules {
     };
 }
 
-// Every module. A new one is a file and a line here.
+// Every module, and beside it what else is true of its work. A new one is a file and a line here.
 modules![
     bootcmd,
-    ca_certs,
+    ca_certs: [Repeatable],
     final_message,
     growpart,
-    install_hotplug,
-    keys_to_console,
-    locale,
-    mounts,
-    ntp,
-    package_update_upgrade_install,
-    phone_home,
+    install_hotplug: [Repeatable],
+    keys_to_console: [Repeatable],
+    locale: [Repeatable],
+    mounts: [Repeatable],
+    ntp: [Repeatable],
+    package_update_upgrade_install: [Repeatable],
+    phone_home: [Repeatable],
     power_state_change,
-    resizefs,
-    runcmd,
+    resizefs: [Repeatable],
+    // It writes the script that scripts_user runs.
+    runcmd: [Repeatable],
     scripts::PER_BOOT,
     scripts::PER_INSTANCE,
     scripts::PER_ONCE,
     scripts::USER,
     scripts_vendor,
-    seed_random,
-    set_hostname,
-    set_passwords,
-    ssh,
-    ssh_authkey_fingerprints,
-    timezone,
+    seed_random: [Repeatable],
+    set_hostname: [Repeatable],
+    set_passwords: [Repeatable],
+    ssh: [Repeatable, Admits],
+    ssh_authkey_fingerprints: [Repeatable],
+    timezone: [Repeatable],
     update_etc_hosts,
     update_hostname,
-    users_groups,
-    write_files,
-    write_files_deferred,
+    users_groups: [Repeatable, Admits],
+    write_files: [Repeatable],
+    write_files_deferred: [Repeatable],
 ];
 
 /// The module of a name as lists and command lines spell it: `ssh`, `cc_ssh`, `write-files`, `ssh.py`.

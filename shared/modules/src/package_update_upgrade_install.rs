@@ -170,6 +170,11 @@ fn written(context: &Context<'_>, update: bool, upgrade: bool) -> String {
 
 /// Asks for a reboot and waits for its arrival: what follows in the stage belongs to the next boot.
 fn reboot(context: &Context<'_>) -> Result<()> {
+    // This module has done its work: that it is interrupted now is no reason to do it again.
+    let name = format!("config-{}", MODULE.name);
+    if let Err(e) = state::finish(context.sys, context.layout, &name, MODULE.frequency) {
+        system::debug!(context.sys, "{e}");
+    }
     context.sys.run(&Command::new(["/sbin/reboot"]))?;
     for seconds in [1, 2, 4, 8, 16, 32] {
         context.sys.clock().sleep(Duration::from_secs(seconds));

@@ -1,14 +1,27 @@
 //! Runs a list of modules: which are due is decided first, from facts; then each runs, once, in the list's order.
 
 use config::Node;
-use state::{Frequency, acquire, has_run};
-use system::{debug, deprecated, error, info, warning};
+use state::{Frequency, Layout, Progress, begin, finish, progress};
+use system::{System, debug, deprecated, error, info, warning};
 
 use crate::pending::pending_keys;
-use crate::{Context, Entry, Module, module};
+use crate::{Context, Entry, Module, Trait, module};
 
 /// Names that upstream has removed; configurations still list them.
 const GONE: [&str; 4] = ["emit_upstart", "refresh_rmc_and_interface", "migrator", "rightscale_userdata"];
+
+/// Modules whose work is for another one to finish: done again behind that one it has no effect.
+const FINISHED_BY: [(&str, &str); 1] = [("runcmd", "scripts_user")];
+
+/// How much of a list runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// Whatever is due.
+    Whole,
+    /// As the instance's user-data could not be consumed: what runs at every boot, and what lets the owner log in. The
+    /// latter takes no semaphore, so that it runs again once the configuration is whole.
+    Reachable,
+}
 
 /// What became of one entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,6 +29,8 @@ pub enum Ran {
     Done,
     /// Its semaphore says that it ran before.
     Before,
+    /// It waits for user-data that could not be consumed.
+    Waits,
     /// Not due: why.
     Skipped(String),
     Failed(String),
@@ -23,7 +38,7 @@ pub enum Ran {
 
 /// Runs the entries in order. A failure is logged and kept, and the next module runs. Returns name and outcome
 /// of each; `stage` prefixes the names of events in the log.
-pub fn run_list(context: &Context<'_>, entries: &[Entry], stage: &str) -> Vec<(String, Ran)> {
+pub fn run_list(context: &Context<'_>, entries: &[Entry], stage: &str, extent: Extent) -> Vec<(String, Ran)> {
     let unverified: Vec<String> = context
         .config
         .get("unverified_modules")
@@ -36,7 +51,7 @@ pub fn run_list(context: &Context<'_>, entries: &[Entry], stage: &str) -> Vec<(S
     let mut outcomes = Vec::new();
     for entry in entries {
         let outcome = match due(context, entry, &unverified) {
-            Ok(module) => run_one(context, entry, module, stage),
+            Ok(module) => run_one(context, entry, module, stage, extent),
             Err(why) => {
                 if why.starts_with("none of its keys") {
                     inactive.push(entry.name.clone());
@@ -98,11 +113,19 @@ fn due(context: &Context<'_>, entry: &Entry, unverified: &[String]) -> Result<&'
 }
 
 /// Runs one module under its semaphore.
-pub fn run_one(context: &Context<'_>, entry: &Entry, module: &Module, stage: &str) -> Ran {
+pub fn run_one(context: &Context<'_>, entry: &Entry, module: &Module, stage: &str, extent: Extent) -> Ran {
     let (sys, layout) = (context.sys, context.layout);
-    let frequency = entry.frequency.unwrap_or(module.frequency);
+    let mut frequency = entry.frequency.unwrap_or(module.frequency);
     let run_name = format!("config-{}", entry.name);
     let event = format!("{stage}/{run_name}");
+    let before = progress(sys, layout, &run_name, frequency);
+    if extent == Extent::Reachable && frequency != Frequency::Always && before != Progress::Finished {
+        if !module.has(Trait::Admits) {
+            debug!(sys, "{run_name} waits for user-data");
+            return Ran::Waits;
+        }
+        frequency = Frequency::Always;
+    }
     // The words and their order are upstream's, as in the events below: logs are searched for them.
     debug!(
         sys,
@@ -112,11 +135,31 @@ pub fn run_one(context: &Context<'_>, entry: &Entry, module: &Module, stage: &st
         frequency.word()
     );
     debug!(sys, "start: {event}: running {run_name} with frequency {}", frequency.word());
-    if has_run(sys, layout, &run_name, frequency) {
-        debug!(sys, "finish: {event}: SUCCESS: {run_name} previously ran");
-        return Ran::Before;
+    match before {
+        Progress::Finished => {
+            debug!(sys, "finish: {event}: SUCCESS: {run_name} previously ran");
+            return Ran::Before;
+        }
+        Progress::Started if extent == Extent::Whole && !module.has(Trait::Repeatable) => {
+            warning!(
+                sys,
+                "module {0} was interrupted in an earlier boot and does not run again; to run it: \
+                 cloud-init single --name {0} --frequency always",
+                module.name
+            );
+            debug!(sys, "finish: {event}: SUCCESS: {run_name} was interrupted");
+            // Said once.
+            if let Err(e) = finish(sys, layout, &run_name, frequency) {
+                debug!(sys, "{e}");
+            }
+            return Ran::Before;
+        }
+        Progress::Started => {
+            info!(sys, "module {} was interrupted in an earlier boot and runs again", module.name);
+        }
+        Progress::Due => {}
     }
-    if let Err(e) = acquire(sys, layout, &run_name, frequency) {
+    if let Err(e) = begin(sys, layout, &run_name, frequency) {
         // Without its mark it would run at every boot: rather not at all, and said.
         error!(sys, "not running module {}: {e}", entry.name);
         return Ran::Failed(format!("{}: {e}", entry.name));
@@ -125,6 +168,12 @@ pub fn run_one(context: &Context<'_>, entry: &Entry, module: &Module, stage: &st
     sys.because(module.name, keys_of(module, context.config));
     let own = Context { args: if entry.args.is_empty() { context.args } else { &entry.args }, ..*context };
     let result = (module.run)(&own);
+    if let Err(e) = finish(sys, layout, &run_name, frequency) {
+        warning!(sys, "{e}; module {} may run again at the next boot", entry.name);
+    }
+    if before == Progress::Started {
+        warn_if_in_vain(context, module);
+    }
     let seconds = (sys.clock().elapsed() - begun).as_secs_f64();
     match result {
         Ok(()) => {
@@ -142,6 +191,39 @@ pub fn run_one(context: &Context<'_>, entry: &Entry, module: &Module, stage: &st
     }
 }
 
+/// After a stage was stopped by a signal: what it was at and may not do again was reported then, so the next boot need not
+/// report it.
+pub fn settle_interrupted(sys: &System, layout: &Layout) {
+    for (name, frequency) in state::started(sys, layout) {
+        let row = name.strip_prefix("config_").and_then(module);
+        if row.is_none_or(|row| row.has(Trait::Repeatable)) {
+            continue;
+        }
+        warning!(
+            sys,
+            "module {name} was interrupted, and does not run again",
+            name = name.trim_start_matches("config_")
+        );
+        if let Err(e) = finish(sys, layout, &name, frequency) {
+            debug!(sys, "{e}");
+        }
+    }
+}
+
+/// Says so when what a module did again comes too late.
+fn warn_if_in_vain(context: &Context<'_>, module: &Module) {
+    let Some((_, by)) = FINISHED_BY.iter().find(|(name, _)| *name == module.name) else { return };
+    let by_name = format!("config-{by}");
+    if progress(context.sys, context.layout, &by_name, Frequency::Instance) != Progress::Due {
+        warning!(
+            context.sys,
+            "module {} was interrupted in an earlier boot, and {by} ran without its result; to run it now: \
+             cloud-init single --name {by} --frequency always",
+            module.name
+        );
+    }
+}
+
 /// Those of a module's keys that the configuration has, as the cause of what it does.
 pub(crate) fn keys_of(module: &Module, config: &Node) -> String {
     let names = module.keys.iter().copied().flatten().map(|key| key.name);
@@ -152,5 +234,56 @@ pub(crate) fn keys_of(module: &Module, config: &Node) -> String {
 impl Entry {
     pub fn single(name: &str, frequency: Option<Frequency>, args: Vec<Node>) -> Entry {
         Entry { name: name.to_string(), frequency, args, bad_frequency: None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Sandbox;
+
+    fn run(sandbox: &Sandbox, names: &[&str], extent: Extent) -> Vec<Ran> {
+        let entries: Vec<_> = names.iter().map(|name| Entry::single(name, None, Vec::new())).collect();
+        let ran = sandbox.with_context(|context| run_list(context, &entries, "test", extent));
+        ran.into_iter().map(|(_, ran)| ran).collect()
+    }
+
+    #[test]
+    fn interrupted_modules() {
+        let sandbox = Sandbox::new("timezone: UTC\nruncmd: [x]\n");
+        let (sys, layout) = (&sandbox.sys, &sandbox.layout);
+        sys.write("/usr/share/zoneinfo/UTC", "", system::Write::default()).unwrap();
+        for name in ["config-runcmd", "config-scripts_user"] {
+            begin(sys, layout, name, Frequency::Instance).unwrap();
+        }
+        // The script is written; whether it was run nobody knows, and it is not run again.
+        let names = ["runcmd", "scripts_user"];
+        assert_eq!(run(&sandbox, &names, Extent::Whole), [Ran::Done, Ran::Before]);
+        assert!(sys.exists(layout.instance("scripts/runcmd")));
+        let noticed = sandbox.noticed();
+        assert_eq!(noticed.len(), 2, "{noticed:?}");
+        assert!(noticed[0].contains("single --name scripts_user"), "{noticed:?}");
+        assert!(
+            noticed[1].starts_with("module scripts_user was interrupted in an earlier boot"),
+            "{noticed:?}"
+        );
+        // And said once.
+        assert_eq!(run(&sandbox, &names, Extent::Whole), [Ran::Before, Ran::Before]);
+        assert_eq!(sandbox.noticed().len(), 2);
+        assert!(state::started(sys, layout).is_empty());
+    }
+
+    #[test]
+    fn without_the_users_configuration() {
+        let sandbox = Sandbox::new("runcmd: [x]\n");
+        let names = ["runcmd", "scripts_user", "scripts_per_once", "users_groups"];
+        let waits = [Ran::Waits, Ran::Waits, Ran::Waits, Ran::Done];
+        assert_eq!(run(&sandbox, &names, Extent::Reachable), waits);
+        assert!(sandbox.sys.list(sandbox.layout.instance("sem")).unwrap_or_default().is_empty());
+        // What runs at every boot does.
+        assert_eq!(run(&sandbox, &["update_etc_hosts"], Extent::Reachable).len(), 1);
+        std::fs::create_dir_all(sandbox.top.join("var/lib/cloud/instance/sem")).unwrap();
+        assert_eq!(run(&sandbox, &["runcmd"], Extent::Whole), [Ran::Done]);
+        assert_eq!(run(&sandbox, &["runcmd"], Extent::Reachable), [Ran::Before]);
     }
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use serde_json::{Map, Value, json};
-use system::{Result, System, Write, debug, warning};
+use system::{Error, Result, System, Write, debug, warning};
 
 use crate::{Layout, json};
 
@@ -57,6 +57,10 @@ pub struct Instance {
     pub user_data: Raw,
     pub vendor_data: Raw,
     pub vendor_data2: Raw,
+    /// Why the raw data could not be read from where they are kept. They are then empty here, which says nothing.
+    pub unread: Option<String>,
+    /// Put together from text files, as the cache could not be used; not worth to take the cache's place.
+    pub is_makeshift: bool,
 }
 
 /// A network configuration and the format that it is in (a name of netconfig's table of parsers: `yaml`,
@@ -90,6 +94,8 @@ pub enum Cached {
     Python {
         id: Option<String>,
     },
+    /// There is a cache that cannot be read, or is torn.
+    Broken,
     /// Removed, or never written: search.
     Nothing,
 }
@@ -174,13 +180,15 @@ impl Instance {
     /// Writes the cache and the raw data beside it, for the instance that the link already points at. A pickle
     /// of Python's stays as it is, so that going back to it loses nothing; the cache is then this boot's only.
     pub fn store(&self, sys: &System, layout: &Layout) -> Result<()> {
-        for (name, raw) in self.raw_files() {
+        // What could not be read is not to be replaced by nothing.
+        for (name, raw) in self.raw_files().into_iter().filter(|_| self.unread.is_none()) {
             let path = layout.instance(name);
             // An empty file says "none"; upstream writes it too.
             sys.write(&path, raw_text(raw), Write::secret().durable())?;
         }
         let how = Write::mode(0o400).durable();
-        let path = if is_pickle(sys, layout) { layout.cache_of_this_boot() } else { layout.cache() };
+        let of_this_boot = self.is_makeshift || is_pickle(sys, layout);
+        let path = if of_this_boot { layout.cache_of_this_boot() } else { layout.cache() };
         json::write(sys, &path, &self.to_json(), how)?;
         Ok(())
     }
@@ -193,7 +201,8 @@ impl Instance {
         ]
     }
 
-    /// What the text files beside Python's cache say of the instance, for a boot whose datasource is gone.
+    /// What the text files beside the cache say of the instance, for a boot whose datasource is gone while the cache is
+    /// Python's or broken.
     pub fn from_text_files(sys: &System, layout: &Layout) -> Option<Instance> {
         let id = crate::previous::known_id(sys, layout)?;
         let described = sys.read_text(layout.instance("datasource")).ok()?;
@@ -209,6 +218,7 @@ impl Instance {
             description: description.to_string(),
             dsmode: "net".into(),
             datasource,
+            is_makeshift: true,
             ..Instance::default()
         };
         instance.read_raw_files(sys, layout);
@@ -216,13 +226,22 @@ impl Instance {
     }
 
     fn read_raw_files(&mut self, sys: &System, layout: &Layout) {
-        self.user_data = read_raw(sys, &layout.instance("user-data.txt"));
-        self.vendor_data = read_raw(sys, &layout.instance("vendor-data.txt"));
-        self.vendor_data2 = read_raw(sys, &layout.instance("vendor-data2.txt"));
+        let is_makeshift = self.is_makeshift;
+        let mut read = |name: &str| match read_raw(sys, &layout.instance(name)) {
+            Ok(raw) => raw,
+            // Older releases of Python's cloud-init had fewer kinds of vendor-data.
+            Err(e) if e.is_absent() && is_makeshift && name != "user-data.txt" => Raw::default(),
+            Err(e) => {
+                self.unread.get_or_insert(e.to_string());
+                Raw::default()
+            }
+        };
+        let [user, vendor, vendor2] = ["user-data.txt", "vendor-data.txt", "vendor-data2.txt"].map(&mut read);
+        (self.user_data, self.vendor_data, self.vendor_data2) = (user, vendor, vendor2);
     }
 
-    /// Reads the cache. What cannot be read counts as nothing cached, is said, and leads to a search, which
-    /// finds the same id and so re-runs nothing.
+    /// Reads the cache. What cannot be read is said, and leads to a search, which finds the same id and so re-runs
+    /// nothing.
     pub fn load(sys: &System, layout: &Layout) -> Cached {
         let mut cached = Instance::load_without_data(sys, layout);
         if let Cached::Instance(instance) = &mut cached {
@@ -233,18 +252,40 @@ impl Instance {
 
     /// As [`Instance::load`], for who has no use of the raw data, which may be large.
     pub fn load_without_data(sys: &System, layout: &Layout) -> Cached {
-        let pickle = is_pickle(sys, layout);
-        let path = if pickle { layout.cache_of_this_boot() } else { layout.cache() };
-        match json::read(sys, &path) {
-            Ok(value) => match Instance::from_json(value) {
-                Some(instance) => return Cached::Instance(Box::new(instance)),
-                None => warning!(sys, "{path} holds no instance; searching again"),
-            },
-            Err(e) if e.is_absent() => debug!(sys, "no cache at {path}"),
-            Err(e) => warning!(sys, "{e}; searching again"),
+        let broken = if is_pickle(sys, layout) {
+            Cached::Python { id: crate::previous::known_id(sys, layout) }
+        } else {
+            match read_cache(sys, &layout.cache()) {
+                Ok(instance) => return Cached::Instance(instance),
+                Err(e) if e.is_absent() => {
+                    debug!(sys, "no cache at {}", layout.cache());
+                    return Cached::Nothing;
+                }
+                Err(e) => {
+                    warning!(sys, "{e}; searching again");
+                    Cached::Broken
+                }
+            }
+        };
+        // What a stage of this boot has found in its place.
+        match read_cache(sys, &layout.cache_of_this_boot()) {
+            Ok(mut instance) => {
+                instance.is_makeshift = matches!(broken, Cached::Broken);
+                Cached::Instance(instance)
+            }
+            Err(e) => {
+                if !e.is_absent() {
+                    warning!(sys, "{e}; searching again");
+                }
+                broken
+            }
         }
-        if pickle { Cached::Python { id: crate::previous::known_id(sys, layout) } } else { Cached::Nothing }
     }
+}
+
+fn read_cache(sys: &System, path: &str) -> Result<Box<Instance>> {
+    let instance = Instance::from_json(json::read(sys, path)?);
+    instance.map(Box::new).ok_or_else(|| Error::new(format!("{path} holds no instance")))
 }
 
 /// Whether the cache is Python's: a pickle of protocol 2 or later begins with 0x80 (PEP 307). Those of 0 and 1, which
@@ -265,25 +306,18 @@ fn raw_text(raw: &Raw) -> Cow<'_, [u8]> {
     }
 }
 
-fn read_raw(sys: &System, path: &str) -> Raw {
-    let bytes = match sys.read(path) {
-        Ok(bytes) => bytes,
-        Err(e) => {
-            if !e.is_absent() {
-                warning!(sys, "{e}");
-            }
-            return Raw::default();
-        }
-    };
+/// The raw data in a file. One that is not there is an error too: the cache is written after it.
+fn read_raw(sys: &System, path: &str) -> Result<Raw> {
+    let bytes = sys.read(path)?;
     if bytes.is_empty() {
-        return Raw::default();
+        return Ok(Raw::default());
     }
     if bytes.first() == Some(&b'[')
         && let Ok(items) = serde_json::from_slice::<Vec<String>>(&bytes)
     {
-        return Raw(items.into_iter().map(String::into_bytes).collect());
+        return Ok(Raw(items.into_iter().map(String::into_bytes).collect()));
     }
-    Raw(vec![bytes])
+    Ok(Raw(vec![bytes]))
 }
 
 #[cfg(test)]

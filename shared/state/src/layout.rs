@@ -1,5 +1,8 @@
 //! Every path of the state, named once. Paths are the machine's own; `System` puts its root before them.
 
+/// Of a directory, in bytes (NAME_MAX of Linux).
+const LONGEST_NAME: usize = 255;
+
 /// Where the state lives; `system_info.paths` may move it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
@@ -53,11 +56,18 @@ impl Layout {
         below(&self.cloud("instance"), name)
     }
 
-    /// `/var/lib/cloud/instances/ID`, where `/` in an id becomes `_`.
+    /// `/var/lib/cloud/instances/ID`, where `/` in an id becomes `_`. An id that cannot be the name of a directory (empty,
+    /// `.`, longer than 255 bytes, with control characters) becomes one that can, and that no other id has.
     pub fn instance_of(&self, id: &str) -> String {
-        let name = match id.replace('/', "_") {
-            dots if dots == "." || dots == ".." => dots.replace('.', "_"),
-            name => name,
+        let name = id.replace('/', "_");
+        let fits = !name.is_empty() && name.len() <= LONGEST_NAME && !name.contains(|c: char| c.is_control());
+        let name = match name.as_str() {
+            "." | ".." => name.replace('.', "_"),
+            _ if fits => name,
+            _ => {
+                let begin: String = name.chars().filter(|c| !c.is_control()).take(48).collect();
+                format!("{begin}-{}", encoding::md5::hex(id.as_bytes()))
+            }
         };
         self.cloud(&format!("instances/{name}"))
     }
@@ -91,7 +101,39 @@ mod tests {
         let layout = Layout::with(Some("/x/"), Some("relative"), None);
         assert_eq!(layout.cache(), "/x/instance/obj.pkl");
         assert_eq!(layout.run(""), "/run/cloud-init");
-        assert_eq!(layout.instance_of("a/b"), "/x/instances/a_b");
-        assert_eq!(layout.instance_of(".."), "/x/instances/__");
+    }
+
+    #[test]
+    fn any_id_has_a_directory() {
+        let layout = Layout::with(Some("/x"), None, None);
+        let (long, most) = ("i".repeat(300), "i".repeat(255));
+        for (id, name) in [
+            ("i-0abc", "i-0abc"),
+            ("a/b", "a_b"),
+            ("a b", "a b"),
+            ("..", "__"),
+            (".", "_"),
+            ("../../etc", ".._.._etc"),
+            ("", "-d41d8cd98f00b204e9800998ecf8427e"),
+            ("a\nb", "ab-*"),
+            ("a\0b", "ab-*"),
+            (&most, &most),
+            (&long, &format!("{}-*", "i".repeat(48))),
+            (&"ü".repeat(200), &format!("{}-*", "ü".repeat(48))),
+        ] {
+            let path = layout.instance_of(id);
+            let found = path.strip_prefix("/x/instances/").unwrap();
+            match name.strip_suffix('*') {
+                // The MD5 of the id.
+                Some(begin) => {
+                    assert!(found.starts_with(begin) && found.len() == begin.len() + 32, "{found}")
+                }
+                None => assert_eq!(found, name),
+            }
+            assert!(!found.is_empty() && found.len() <= 255 && !found.contains(['/', '\0', '\n']), "{id:?}");
+        }
+        // Those that are cut still differ.
+        assert_ne!(layout.instance_of(&long), layout.instance_of(&"i".repeat(301)));
+        assert_ne!(layout.instance_of("a\nb"), layout.instance_of("a\0b"));
     }
 }

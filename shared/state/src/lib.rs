@@ -17,5 +17,5 @@ pub use instance_data::{
 pub use json::to_text as json_text;
 pub use layout::Layout;
 pub use previous::{Previous, instancify};
-pub use semaphore::{Frequency, acquire, has_run, release};
+pub use semaphore::{Frequency, Progress, acquire, begin, finish, has_run, progress, release, started};
 pub use status::{HOTPLUG, STAGES, StageStatus, Status};

@@ -2,7 +2,7 @@
 
 use system::{Result, System, Write, warning};
 
-use crate::{Instance, Layout};
+use crate::{Cached, Instance, Layout};
 
 /// Written where upstream writes it before there was any instance.
 const NONE_BEFORE: &str = "NO_PREVIOUS_INSTANCE_ID";
@@ -68,7 +68,7 @@ impl Previous {
     /// one the answer is no: what would re-run is host keys and passwords.
     pub fn is_new(&self, layout: &Layout, instance: &Instance) -> bool {
         match &self.known {
-            Known::Id(id) => *id != instance.id,
+            Known::Id(id) => *id != instance.id.trim(),
             Known::Never => true,
             Known::Doubt => {
                 let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_string();
@@ -78,40 +78,54 @@ impl Previous {
     }
 }
 
-/// Makes `instance` the current one: its directories, the link, the files that name it. Returns what was before.
+/// Makes `instance` the current one: its directories, the link, the files that name it. Returns what was before. An error
+/// of directories and link leaves those of the instance before; after any other error the instance is the current one.
 pub fn instancify(sys: &System, layout: &Layout, instance: &Instance) -> Result<Previous> {
     let previous = Previous::read(sys, layout);
-    let directory = layout.instance_of(&instance.id);
+    let line = |text: &str| format!("{text}\n");
+    // First: whatever fails behind it, later stages must not work for another instance that the link still points at.
+    sys.write(layout.run(".instance-id"), line(&instance.id), Write::default())?;
+    let (directory, link) = (layout.instance_of(&instance.id), layout.instance(""));
+    if sys.is_dir(&link) && !sys.is_link(&link) {
+        // Somebody restored a copy that followed the link. Where that is all there is, it is this instance's state, and
+        // what ran must not run again; else its content is not lost, only moved aside.
+        let is_its = match Instance::load_without_data(sys, layout) {
+            Cached::Instance(cached) => cached.id == instance.id,
+            Cached::Python { id } => id.as_ref() == Some(&instance.id),
+            Cached::Broken | Cached::Nothing => previous.id() == Some(&instance.id),
+        };
+        if is_its && !sys.exists(&directory) {
+            sys.make_dir(layout.cloud("instances"), 0o755)?;
+            sys.rename(&link, &directory)?;
+        } else {
+            sys.rename(&link, format!("{link}.{}.saved", sys.clock().wall().as_secs()))?;
+        }
+    }
     for name in ["", "/handlers", "/scripts", "/sem"] {
         sys.make_dir(format!("{directory}{name}"), 0o755)?;
     }
-    let link = layout.instance("");
-    if sys.is_dir(&link) && !sys.is_link(&link) {
-        // Somebody restored a copy that followed the link. Its content is not lost, only moved aside.
-        sys.rename(&link, format!("{link}.{}.saved", sys.clock().wall().as_secs()))?;
-    }
     sys.link(&directory, &link)?;
-    let durable = Write::default().durable();
-    let line = |text: &str| format!("{text}\n");
+    let mut failed = None;
+    let mut keep = |path: String, text: String, how: Write| {
+        if let Err(e) = sys.write(path, text, how) {
+            failed.get_or_insert(e);
+        }
+    };
     let described = line(&format!("{}: {}", class_of(&instance.description), instance.description));
     // The same datasource described by another release of cloud-init is not worth a change.
     let class = |text: &str| text.split(':').next().unwrap_or_default().to_string();
     if previous.datasource.as_deref().map(class) != Some(class(&described))
         || !sys.exists(layout.instance("datasource"))
     {
-        sys.write(layout.instance("datasource"), &described, Write::default())?;
+        keep(layout.instance("datasource"), described.clone(), Write::default());
     }
-    sys.write(
-        layout.data("previous-datasource"),
-        previous.datasource.as_deref().map_or(described.clone(), line),
-        Write::default(),
-    )?;
+    let before = previous.datasource.as_deref().map_or(described, line);
+    keep(layout.data("previous-datasource"), before, Write::default());
     let before = previous.id().unwrap_or(NONE_BEFORE);
-    sys.write(layout.data("previous-instance-id"), line(before), Write::default())?;
-    sys.write(layout.run(".instance-id"), line(&instance.id), Write::default())?;
+    keep(layout.data("previous-instance-id"), line(before), Write::default());
     // Last: with this file the instance counts as known.
-    sys.write(layout.data("instance-id"), line(&instance.id), durable)?;
-    Ok(previous)
+    keep(layout.data("instance-id"), line(&instance.id), Write::default().durable());
+    failed.map_or(Ok(previous), Err)
 }
 
 fn class_of(description: &str) -> &str {

@@ -1,7 +1,10 @@
 //! status.json and result.json: what each stage did, for `cloud-init status` and for whoever waits.
+//!
+//! What counts is in /run: a link to the file in /var/lib/cloud/data, as upstream has it, or, where that cannot be written
+//! (a full or read-only disk), a file. Where /run cannot be written, the file in /var/lib/cloud/data names this boot.
 
 use serde_json::{Map, Value, json};
-use system::{Level, Result, System, Write, debug};
+use system::{Error, Level, Result, System, Write, debug};
 
 use crate::{Layout, json};
 
@@ -40,19 +43,49 @@ impl Status {
         Status { all }
     }
 
-    /// The status of earlier stages; an empty one when there is none that can be read.
+    /// The status of earlier stages of this boot; an empty one when there is none that can be read.
     pub fn read(sys: &System, layout: &Layout) -> Status {
-        match json::read(sys, &layout.data("status.json")) {
-            Ok(Value::Object(mut top)) => match top.remove("v1") {
-                Some(Value::Object(all)) => Status { all },
-                _ => Status::new(),
-            },
-            Ok(_) => Status::new(),
+        match Status::find(sys, layout) {
+            Ok(found) => found.unwrap_or_else(Status::new),
             Err(e) => {
                 debug!(sys, "{e}; status begins anew");
                 Status::new()
             }
         }
+    }
+
+    /// The status of this boot, `None` when no stage of it has left one.
+    pub fn find(sys: &System, layout: &Layout) -> Result<Option<Status>> {
+        let in_run = layout.run("status.json");
+        if sys.exists(&in_run) {
+            return parse(json::read(sys, &in_run)?).map(Some);
+        }
+        match json::read(sys, &layout.data("status.json")) {
+            Ok(value) => {
+                let status = parse(value)?;
+                let boot = status.extra(BOOT).and_then(Value::as_str);
+                Ok(boot.filter(|boot| Some(*boot) == boot_id(sys).as_deref()).is_some().then_some(status))
+            }
+            Err(e) if e.is_absent() => Ok(None),
+            // Without a link in /run it most likely is of an earlier boot.
+            Err(e) => {
+                debug!(sys, "{e}");
+                Ok(None)
+            }
+        }
+    }
+
+    /// Whether the last stage has ended, where /run could not be written and so has no result.
+    pub fn has_ended(&self) -> bool {
+        self.all.contains_key(BOOT) && STAGES.last().is_some_and(|last| self.get(last).finished.is_some())
+    }
+
+    /// Takes back errors of a stage that begin with `begin`: what failed then has been made good. They stay among those that
+    /// the boot could recover from.
+    pub fn settle(&mut self, stage: &str, begin: &str) {
+        let mut record = self.get(stage);
+        record.errors.retain(|e| !e.starts_with(begin));
+        self.set(stage, &record);
     }
 
     /// As on disk: below `v1`.
@@ -104,27 +137,72 @@ impl Status {
         self.all.get(key)
     }
 
-    /// Writes status.json and its link in /run. Not synced: the next boot begins a new one.
+    /// Writes status.json and its link in /run, or where that is possible. Not synced: the next boot begins a new one. An
+    /// error when only one of the places could be written; nobody misses the other.
     pub fn write(&self, sys: &System, layout: &Layout) -> Result<()> {
-        json::write(sys, &layout.data("status.json"), &self.json(), Write::default())?;
-        link(sys, layout, "status.json")
+        put(sys, layout, "status.json", &self.json(), || {
+            let mut named = self.clone();
+            named.all.insert(BOOT.into(), boot_id(sys).into());
+            named.json()
+        })
     }
 
-    /// Writes result.json, which says that everything has ended, and its link in /run.
+    /// Writes result.json, which says that everything has ended, and its link in /run, as [`Status::write`].
     pub fn write_result(&self, sys: &System, layout: &Layout) -> Result<()> {
         let datasource = self.all.get("datasource").cloned().unwrap_or_default();
         let result = json!({ "v1": { "datasource": datasource, "errors": self.errors() } });
-        json::write(sys, &layout.data("result.json"), &result, Write::default())?;
-        link(sys, layout, "result.json")
+        put(sys, layout, "result.json", &result, || result.clone())
     }
 
     /// Removes what an earlier boot left, so that nobody takes it for this one's.
     pub fn forget(sys: &System, layout: &Layout) -> Result<()> {
-        for name in ["status.json", "result.json"] {
-            sys.remove(layout.data(name))?;
-            sys.remove(layout.run(name))?;
+        let names = ["status.json", "result.json"];
+        // Those in /run first, and all of them: one that cannot be removed must not keep the others.
+        let paths = names.map(|name| layout.run(name)).into_iter().chain(names.map(|name| layout.data(name)));
+        let failed = paths.map(|path| sys.remove(path)).filter_map(Result::err).next();
+        failed.map_or(Ok(()), Err)
+    }
+}
+
+/// The field that names the boot where /run does not.
+const BOOT: &str = "boot_id";
+
+fn boot_id(sys: &System) -> Option<String> {
+    sys.read_text("/proc/sys/kernel/random/boot_id").ok().map(|id| id.trim().to_string())
+}
+
+fn parse(value: Value) -> Result<Status> {
+    let Value::Object(mut top) = value else { return Err(Error::new("status.json is not a map")) };
+    match top.remove("v1") {
+        Some(Value::Object(all)) => Ok(Status { all }),
+        _ => Err(Error::new("status.json has no map v1")),
+    }
+}
+
+/// Writes a file below data and its link in /run; a file in /run when the former fails, and `named` below data when the
+/// latter does.
+fn put(
+    sys: &System,
+    layout: &Layout,
+    name: &str,
+    value: &Value,
+    named: impl FnOnce() -> Value,
+) -> Result<()> {
+    let (data, run) = (layout.data(name), layout.run(name));
+    match json::write(sys, &data, value, Write::default()) {
+        Ok(_) => match link(sys, layout, name) {
+            Ok(()) => Ok(()),
+            Err(e) => json::write(sys, &data, &named(), Write::default()).and(Err(e)),
+        },
+        Err(e) => {
+            // A link would be followed by the write; whoever waits sees the old content until the rename.
+            let new = layout.run(&format!(".{name}"));
+            sys.write(&new, json::to_text(value, 1), Write::default())?;
+            sys.rename(&new, &run)?;
+            // What is there says something else by now.
+            let _ = sys.remove(&data);
+            Err(e)
         }
-        Ok(())
     }
 }
 
@@ -214,5 +292,48 @@ mod tests {
             sys.read_text("/run/cloud-init/status.json").unwrap(),
             sys.read_text("/var/lib/cloud/data/status.json").unwrap()
         );
+    }
+
+    /// A directory of which nothing can be written, as root too: its place is taken by a file.
+    #[test]
+    fn one_place_is_enough() {
+        let (data, run) = ("/var/lib/cloud", "/run/cloud-init");
+        for blocked in [data, run] {
+            let top = Scratch::new();
+            let (sys, layout) = (System::new(&top), Layout::default());
+            sys.write("/proc/sys/kernel/random/boot_id", "this-boot\n", Write::default()).unwrap();
+            sys.write(blocked, "", Write::default()).unwrap();
+            let mut status = Status::new();
+            for finished in [None, Some(2.0)] {
+                status.set(
+                    "modules-final",
+                    &StageStatus { start: Some(1.0), finished, ..StageStatus::default() },
+                );
+                assert!(status.write(&sys, &layout).is_err(), "{blocked}");
+                let found = Status::find(&sys, &layout).unwrap().unwrap();
+                assert_eq!(found.get("modules-final"), status.get("modules-final"), "{blocked}");
+                assert_eq!(found.has_ended(), finished.is_some() && blocked == run);
+            }
+            assert!(status.write_result(&sys, &layout).is_err());
+            assert_eq!(sys.exists(layout.run("result.json")), blocked == data);
+            sys.write("/proc/sys/kernel/random/boot_id", "next-boot\n", Write::default()).unwrap();
+            if blocked == run {
+                assert_eq!(Status::find(&sys, &layout).unwrap(), None);
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_in_run_gives_way_to_the_link() {
+        let top = Scratch::new();
+        let (sys, layout) = (System::new(&top), Layout::default());
+        sys.write("/var/lib/cloud", "", Write::default()).unwrap();
+        let status = Status::new();
+        status.write(&sys, &layout).unwrap_err();
+        assert!(!sys.is_link(layout.run("status.json")));
+        sys.remove("/var/lib/cloud").unwrap();
+        status.write(&sys, &layout).unwrap();
+        assert!(sys.is_link(layout.run("status.json")));
+        assert_eq!(Status::find(&sys, &layout).unwrap(), Some(status));
     }
 }

@@ -4,6 +4,7 @@
 use std::ffi::OsString;
 use std::io::{ErrorKind, Write as _};
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Stdio};
@@ -90,9 +91,12 @@ impl Command {
         self
     }
 
-    /// A variable that is added to the environment, which is otherwise this program's own.
+    /// A variable that is added to the environment, which is otherwise this program's own. NUL bytes, which an environment
+    /// cannot hold, are left out of its value.
     pub fn env(mut self, name: &str, value: impl Into<OsString>) -> Command {
-        self.env.push((name.to_string(), value.into()));
+        let mut value = value.into().into_vec();
+        value.retain(|byte| *byte != 0);
+        self.env.push((name.to_string(), OsString::from_vec(value)));
         self
     }
 

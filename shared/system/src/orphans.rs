@@ -29,7 +29,7 @@ impl Orphans {
     pub fn end(&self) {
         let deadline = Deadline::after(LIMIT);
         loop {
-            children().into_iter().for_each(end);
+            children().into_iter().for_each(|(child, _)| end(child));
             match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
                 Err(Errno::EINTR) => {}
                 Err(_) => return,
@@ -39,6 +39,37 @@ impl Orphans {
             }
         }
     }
+}
+
+/// Asks the programs that this process has started, each with its process group, to end, and ends those that have not done
+/// so after `patience`. Programs in a session of their own are meant to outlive this process, and those in its own group
+/// (a tee) end by themselves. Returns their names.
+pub fn end_programs(patience: Duration) -> Vec<String> {
+    let ours = nix::unistd::getsid(None);
+    let mut left: Vec<(Pid, String)> = children()
+        .into_iter()
+        .filter(|(child, _)| nix::unistd::getsid(Some(*child)) == ours)
+        .filter(|(child, _)| getpgid(Some(*child)).is_ok_and(|group| group != getpgrp()))
+        .collect();
+    let names = left.iter().map(|(child, name)| format!("{name} (process {child})")).collect();
+    let deadline = Deadline::after(patience);
+    for (child, _) in &left {
+        let _ = killpg(*child, Signal::SIGTERM);
+    }
+    while !left.is_empty() && !deadline.is_over() {
+        left.retain(|(child, _)| {
+            matches!(
+                waitpid(*child, Some(WaitPidFlag::WNOHANG)),
+                Ok(WaitStatus::StillAlive) | Err(Errno::EINTR)
+            )
+        });
+        std::thread::sleep(Duration::from_millis(if left.is_empty() { 0 } else { 5 }));
+    }
+    for (child, _) in left {
+        let _ = killpg(child, Signal::SIGKILL);
+        let _ = waitpid(child, None);
+    }
+    names
 }
 
 impl Drop for Orphans {
@@ -56,8 +87,8 @@ fn end(child: Pid) {
     let _ = kill(child, Signal::SIGKILL);
 }
 
-/// Those whose /proc/PID/status names this process as the parent.
-fn children() -> Vec<Pid> {
+/// Those whose /proc/PID/status names this process as the parent, with their names.
+fn children() -> Vec<(Pid, String)> {
     // /proc may be that of a namespace around ours, and have other numbers for all of us.
     let Ok(ours) = std::fs::read_link("/proc/self") else { return Vec::new() };
     let ours = ours.to_string_lossy();
@@ -70,14 +101,16 @@ fn children() -> Vec<Pid> {
     statuses.collect()
 }
 
-/// What this process calls the one that a status is of, if that is a child of `parent`. The name in it has no line breaks.
-fn child_of(parent: &str, status: &str) -> Option<Pid> {
+/// What this process calls the one that a status is of, if that is a child of `parent`, and its name, which has no line
+/// breaks.
+fn child_of(parent: &str, status: &str) -> Option<(Pid, String)> {
     let field = |name: &str| status.lines().find_map(|l| l.strip_prefix(name)).map(str::trim);
     if field("PPid:")? != parent {
         return None;
     }
     // The innermost namespace last.
-    field("NSpid:")?.split_whitespace().last()?.parse().ok().map(Pid::from_raw)
+    let pid = field("NSpid:")?.split_whitespace().last()?.parse().ok()?;
+    Some((Pid::from_raw(pid), field("Name:")?.to_string()))
 }
 
 #[cfg(test)]
@@ -94,7 +127,8 @@ mod tests {
             ("PPid:\t7\n", None),
             ("", None),
         ] {
-            assert_eq!(child_of("7", &status(rest)), pid.map(Pid::from_raw), "{rest}");
+            let child = pid.map(|pid| (Pid::from_raw(pid), "a PPid:\t9".to_string()));
+            assert_eq!(child_of("7", &status(rest)), child, "{rest}");
         }
     }
 }

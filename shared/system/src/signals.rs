@@ -1,6 +1,10 @@
-//! Signals, for commands that people type. A boot's stages leave them as they are.
+//! Signals: held back or obeyed by commands that people type, and turned into an orderly end by a boot's stages.
 
-use nix::sys::signal::{SigHandler, SigSet, SigmaskHow, Signal, signal};
+use std::ffi::{CString, OsString, c_char, c_int};
+use std::os::unix::ffi::OsStringExt;
+use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
+
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signal, signal};
 
 /// From now on this process ends, as tools do, when whoever reads its output goes away (`| head`).
 #[allow(unsafe_code)]
@@ -23,6 +27,71 @@ pub fn hold_interrupts() -> Held {
 impl Drop for Held {
     fn drop(&mut self) {
         let _ = self.0.thread_set_mask();
+    }
+}
+
+/// Those that ask a stage to end, and their names as `interrupted` gets them.
+const ENDING: [(Signal, &str); 3] =
+    [(Signal::SIGTERM, "SIGTERM"), (Signal::SIGINT, "SIGINT"), (Signal::SIGHUP, "SIGHUP")];
+
+/// What this process becomes at each of [`ENDING`]: argument vectors that execv(3) takes, which live for ever.
+static VECTORS: [AtomicPtr<*const c_char>; 3] = [const { AtomicPtr::new(std::ptr::null_mut()) }; 3];
+static PROCESS: AtomicI32 = AtomicI32::new(0);
+
+/// From now on SIGTERM, SIGINT and SIGHUP turn this process into its own program with `option`, the signal's name and then
+/// `words` as arguments, in place: as the same process, with the same children and standard streams. Whatever it was at is
+/// forgotten, so nothing of that is to be unlocked, freed or waited for, and the new program tells by what is on the disk
+/// how far this one came. The three signals are held back in it.
+#[allow(unsafe_code)]
+pub fn become_when_interrupted(option: &str, words: impl Iterator<Item = OsString>) -> crate::Result<()> {
+    let words: Vec<OsString> = words.collect();
+    let name = std::env::args_os().next().unwrap_or_default();
+    for ((_, signal), vector) in ENDING.iter().zip(&VECTORS) {
+        let all = [name.clone(), option.into(), (*signal).into()].into_iter().chain(words.iter().cloned());
+        let texts = all.map(|word| CString::new(word.into_vec())).collect::<Result<Vec<_>, _>>();
+        let texts = texts.map_err(|_| crate::Error::new("arguments with a NUL byte"))?;
+        let pointers = texts.into_iter().map(|text| text.into_raw().cast_const());
+        let pointers: Vec<*const c_char> = pointers.chain([std::ptr::null()]).collect();
+        vector.store(Box::leak(pointers.into_boxed_slice()).as_mut_ptr(), Ordering::SeqCst);
+    }
+    PROCESS.store(nix::unistd::getpid().as_raw(), Ordering::SeqCst);
+    let mask = ENDING.iter().map(|(signal, _)| *signal).collect();
+    let action = SigAction::new(SigHandler::Handler(end), SaFlags::empty(), mask);
+    for (signal, _) in ENDING {
+        // SAFETY: the handler calls async-signal-safe functions only (getpid, execv, _exit) and reads atomics that were
+        // set above.
+        let handle = |action: &SigAction| unsafe { nix::sys::signal::sigaction(signal, action) };
+        let before = handle(&action).map_err(|e| crate::Error::new(format!("handling {signal}: {e}")))?;
+        if matches!(before.handler(), SigHandler::SigIgn) {
+            // As nohup(1) has it.
+            let _ = handle(&before);
+        }
+    }
+    Ok(())
+}
+
+/// The exit code of a process that the signal of that name has ended, as shells count.
+pub fn code_of_signal(name: &str) -> u8 {
+    let signal = ENDING.iter().find(|(_, known)| *known == name).map_or(0, |(signal, _)| *signal as c_int);
+    u8::try_from(128 + signal).unwrap_or(128)
+}
+
+/// The handler.
+#[allow(unsafe_code)]
+extern "C" fn end(signal: c_int) {
+    let place = ENDING.iter().position(|(known, _)| *known as c_int == signal);
+    // SAFETY: see above; the vector and what it points at are never freed, and end with a null pointer each.
+    unsafe {
+        if let Some(place) = place
+            // A child between fork and exec has this handler too.
+            && libc::getpid() == PROCESS.load(Ordering::SeqCst)
+        {
+            let vector = VECTORS[place].load(Ordering::SeqCst);
+            libc::execv(c"/proc/self/exe".as_ptr(), vector);
+            // Without /proc.
+            libc::execv(*vector, vector);
+        }
+        libc::_exit(128 + signal);
     }
 }
 

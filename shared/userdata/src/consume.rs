@@ -3,7 +3,7 @@
 use config::merge::Strategy;
 use config::settings::Known;
 use config::{Findings, FromNode, Node, Reader, Value};
-use system::{Result, System, debug, deprecated, info, warning};
+use system::{System, debug, deprecated, info, warning};
 
 use crate::handle::{Counts, Handler};
 use crate::store::{Dirs, Source, Stored};
@@ -46,12 +46,14 @@ pub struct Consumed {
     pub configs: Vec<Node>,
     /// Their files, of which each may be another one by the time that it is read.
     pub known: Vec<Known>,
+    /// Why a source was not consumed whole: it could not be taken apart, or what came of it could not be kept. What later
+    /// stages read is then incomplete.
+    pub failed: Vec<String>,
 }
 
-/// Handles user-data, then vendor-data, then vendor-data2. An error, and nothing is done, when a source
-/// could not be taken apart: the rest might contradict what it would have said.
-pub fn consume(sys: &System, dirs: &Dirs, stored: &Stored<'_>, options: &Options<'_>) -> Result<Consumed> {
-    stored.check()?;
+/// Handles user-data, then vendor-data, then vendor-data2. It ends with the first source that could not be taken apart: the
+/// rest might contradict what it would have said. A source that is switched off need not be there.
+pub fn consume(sys: &System, dirs: &Dirs, stored: &Stored<'_>, options: &Options<'_>) -> Consumed {
     let mut consumed = Consumed::default();
     let mut user_config = Node::null();
     for understood in &stored.0 {
@@ -69,11 +71,19 @@ pub fn consume(sys: &System, dirs: &Dirs, stored: &Stored<'_>, options: &Options
             debug!(sys, "{} consumption is disabled.", source.name());
             continue;
         }
+        consumed.failed.extend(understood.unkept.clone());
+        let parts = match &understood.parts {
+            Ok(found) => &found.parts,
+            Err(e) => {
+                consumed.failed.push(format!("{}: {e}", source.name()));
+                break;
+            }
+        };
         // The user's word before a vendor's, the later vendor's before the first one's.
         let below: Vec<&Node> =
             [&user_config].into_iter().chain(consumed.configs.iter().rev()).chain([options.config]).collect();
         let mut handler = Handler::new(sys, dirs, source, options, &below, &rules.disabled_handlers);
-        for part in understood.parts.iter().flat_map(|found| &found.parts) {
+        for part in parts {
             let other = part.launch_index().filter(|index| Some(*index) != options.launch_index);
             if let (Source::User, Some(other), Some(_)) = (source, other, options.launch_index) {
                 debug!(sys, "user-data: a part is for launch index {other}");
@@ -83,6 +93,7 @@ pub fn consume(sys: &System, dirs: &Dirs, stored: &Stored<'_>, options: &Options
         }
         let config = handler.finish();
         let counts = handler.counts;
+        consumed.failed.extend(handler.failed);
         consumed.findings.extend(handler.findings);
         consumed.known.extend(handler.known);
         info!(
@@ -105,7 +116,7 @@ pub fn consume(sys: &System, dirs: &Dirs, stored: &Stored<'_>, options: &Options
         consumed.configs.push(config);
     }
     consumed.configs.push(user_config);
-    Ok(consumed)
+    consumed
 }
 
 fn user_data_allowed(config: &Node) -> bool {

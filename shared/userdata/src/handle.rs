@@ -42,6 +42,9 @@ pub struct Handler<'a> {
     pub findings: Findings,
     /// The file of the merged configuration, when its places are known.
     pub known: Option<Known>,
+    /// What the machine (a full disk, a server that is down) kept from being done. Parts that are wrong in themselves are
+    /// not among it.
+    pub failed: Vec<String>,
     merged: Option<Node>,
     used: Vec<String>,
     ignored: Vec<String>,
@@ -77,6 +80,7 @@ impl<'a> Handler<'a> {
             counts: Counts::default(),
             findings: Findings::default(),
             known: None,
+            failed: Vec::new(),
             merged: None,
             used: Vec::new(),
             ignored: Vec::new(),
@@ -133,7 +137,7 @@ impl<'a> Handler<'a> {
         match done {
             Ok(()) => self.counts.scripts += 1,
             Err(e) => {
-                warning!(self.sys, "{}: part {}: {e}", self.source.name(), shown(&part.filename));
+                self.failed.push(format!("{}: part {}: {e}", self.source.name(), shown(&part.filename)));
                 self.counts.left += 1;
             }
         }
@@ -211,6 +215,9 @@ impl<'a> Handler<'a> {
             detect::INCLUDE | detect::INCLUDE_ONCE | detect::ARCHIVE => {
                 let (sys, dirs) = (self.sys, self.dirs);
                 let found = parts::expand([&payload[..]], &mut |wanted| include::fetch(sys, dirs, wanted));
+                if let Err(e) = &found {
+                    self.failed.push(format!("{}: part {name}: {e}", self.source.name()));
+                }
                 found.map_err(|e| e.to_string()).map(|found| {
                     found.remarks.iter().for_each(|remark| warning!(sys, "{name}: {remark}"));
                     found.parts.iter().for_each(|part| self.part(part));
@@ -239,12 +246,13 @@ impl<'a> Handler<'a> {
         let path = format!("{}/boothooks/{name}", self.dirs.instance);
         let content = unix_lines(&part.payload);
         let content = strip_header(&content);
-        let written = self.sys.write(&path, content, Write::mode(0o700));
-        let run = written.and_then(|_| {
-            let command = Command::new([&path]).timeout(self.boot.time).output(Output::Stage);
-            self.sys.run(&command.env("INSTANCE_ID", self.instance_id))
-        });
-        match run {
+        if let Err(e) = self.sys.write(&path, content, Write::mode(0o700)) {
+            self.failed.push(format!("{}: the boothook {name}: {e}", self.source.name()));
+            self.counts.left += 1;
+            return;
+        }
+        let command = Command::new([&path]).timeout(self.boot.time).output(Output::Stage);
+        match self.sys.run(&command.env("INSTANCE_ID", self.instance_id)) {
             Ok(_) => self.counts.boothooks += 1,
             Err(e) => {
                 warning!(self.sys, "the boothook {path} failed: {e}");
@@ -363,7 +371,7 @@ impl<'a> Handler<'a> {
                     None => Default::default(),
                 };
                 if let Err(e) = self.sys.write(&path, &text, Write::secret()) {
-                    warning!(self.sys, "{e}");
+                    self.failed.push(e.to_string());
                 }
                 (text, root.map(|root| Parsed { root, findings: Vec::new() }))
             }

@@ -97,8 +97,8 @@ pub struct Parts<'a> {
     pub remarks: Vec<String>,
 }
 
-/// Expands blobs, in order, into parts that are numbered through. An error when an include or an inflation
-/// fails, or a limit is passed: a half of somebody's data is not what they meant.
+/// Expands blobs, in order, into parts that are numbered through. An error when an include fails or a limit is passed: a
+/// half of somebody's data is not what they meant. A part that is damaged is left out, with a remark.
 pub fn expand<'a>(
     blobs: impl IntoIterator<Item = &'a [u8]>,
     fetch: &mut dyn FnMut(&Wanted) -> Result<Vec<u8>>,
@@ -163,9 +163,21 @@ impl<'a> Expander<'a, '_> {
 
     fn part(&mut self, mut part: Part<'a>, level: usize) -> Result<()> {
         if is_compressed(&part.content_type) {
-            let content = self.inflate(&part.payload).map_err(|e| {
-                Error::new(format!("a part of type {} cannot be inflated: {e}", part.content_type))
-            })?;
+            let content = match self.inflate(&part.payload) {
+                Ok(content) => content,
+                Err(too_large @ encoding::gzip::BadGzip::TooLarge(_)) => {
+                    return Err(Error::new(format!("a part of type {}: {too_large}", part.content_type)));
+                }
+                // No later boot will read it: the machine must not wait for that.
+                Err(e) => {
+                    let remark = format!(
+                        "left out, a part of type {} that cannot be inflated: {e}",
+                        part.content_type
+                    );
+                    self.found.remarks.push(remark);
+                    return Ok(());
+                }
+            };
             self.spend(content.len())?;
             let mut inflated = Part::new(detect(&content).unwrap_or(detect::PLAIN), content);
             if !part.filename.is_empty() {

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use config::Node;
-use system::{Error, Result, System, Write, debug, error, warning};
+use system::{Result, System, Write, debug, error, warning};
 
 use crate::parts::{Parts, expand};
 use crate::{include, write};
@@ -140,37 +140,26 @@ pub(crate) struct Understood<'a> {
     /// Nothing was handed over at all.
     pub nothing: bool,
     pub parts: Result<Parts<'a>>,
+    /// Why the raw data, which the next boot begins with, were not kept.
+    pub unkept: Option<String>,
 }
 
 /// What [`store`] understood, for [`crate::consume`].
 #[derive(Debug)]
 pub struct Stored<'a>(pub(crate) Vec<Understood<'a>>);
 
-impl Stored<'_> {
-    /// Why sources could not be taken apart, if any could not.
-    pub fn check(&self) -> Result<()> {
-        let why = |u: &Understood<'_>| Some(format!("{}: {}", u.source.name(), u.parts.as_ref().err()?));
-        let reasons: Vec<String> = self.0.iter().filter_map(why).collect();
-        if reasons.is_empty() {
-            return Ok(());
-        }
-        Err(Error::new(reasons.join("; ")))
-    }
-}
-
 /// Takes the data apart, fetching what they include, and keeps both forms with the instance. A file that says
-/// the same already is left alone, whoever wrote it. Failures are logged and told by [`Stored::check`].
+/// the same already is left alone, whoever wrote it. Failures are told by [`crate::consume`].
 pub fn store<'a>(sys: &System, dirs: &Dirs, raw: &Raw<'a>) -> Stored<'a> {
     let keep = |name: &str, content: &[Cow<'_, [u8]>]| {
         let path = format!("{}/{name}", dirs.instance);
-        if let Err(e) = sys.write_pieces(path, content, Write::secret()) {
-            error!(sys, "{e}");
-        }
+        sys.write_pieces(path, content, Write::secret()).map_err(|e| e.to_string()).err()
     };
     let understand = |source: Source| {
         let (data, name) = (raw.of(source), source.name());
+        let mut unkept = None;
         if !raw.are_kept || !matches!(data, Data::Bytes(_)) {
-            keep(&format!("{name}.txt"), &[data.raw()]);
+            unkept = keep(&format!("{name}.txt"), &[data.raw()]);
         }
         let parts = expand(data.blobs(), &mut |wanted| include::fetch(sys, dirs, wanted));
         match &parts {
@@ -182,12 +171,15 @@ pub fn store<'a>(sys: &System, dirs: &Dirs, raw: &Raw<'a>) -> Stored<'a> {
                 let file = format!("{name}.txt.i");
                 let old = sys.read(format!("{}/{file}", dirs.instance));
                 if !old.is_ok_and(|old| write::says_the_same(&old, &found.parts)) {
-                    keep(&file, &write::message(&found.parts));
+                    // Only commands that explain the data read it.
+                    if let Some(e) = keep(&file, &write::message(&found.parts)) {
+                        error!(sys, "{e}");
+                    }
                 }
             }
-            Err(e) => error!(sys, "{name}: {e}"),
+            Err(e) => debug!(sys, "{name}: {e}"),
         }
-        Understood { source, nothing: data.is_nothing(), parts }
+        Understood { source, nothing: data.is_nothing(), parts, unkept }
     };
     Stored(Source::ALL.map(understand).into())
 }

@@ -52,7 +52,9 @@ impl Machine {
             first: self.first,
             instance_data: &self.path("instance-data.json"),
         };
-        let result = consume(&sys, &self.dirs(), &stored, &options).map_err(|e| e.to_string());
+        let consumed = consume(&sys, &self.dirs(), &stored, &options);
+        let failed = consumed.failed.join("; ");
+        let result = if failed.is_empty() { Ok(consumed) } else { Err(failed) };
         // What is known of a file is what reading it says.
         for known in result.iter().flat_map(|consumed| &consumed.known) {
             let again = config::yaml::parse(&known.path, &known.text).unwrap().root;
@@ -317,7 +319,41 @@ fn what_cannot_be_had_whole_is_not_handled_at_all() {
     assert_eq!(machine.read("instance/user-data.txt"), user);
     assert_eq!(machine.read("instance/user-data.txt.i"), "(none)");
     assert_eq!(machine.read("instance/scripts/vendor/part-001"), "(none)");
-    assert_eq!(boot.warnings.len(), 1);
+    assert_eq!(machine.read("instance/cloud-config.txt"), "(none)");
+    assert!(boot.warnings.is_empty(), "{:?}", boot.warnings);
+}
+
+#[test]
+fn a_vendors_data_that_cannot_be_had_keep_the_users() {
+    let machine = Machine::new("vendor-fails");
+    let include = format!("#include\n{}/none", machine.top.display());
+    let boot = machine.boot("#cloud-config\na: 1\n", &include, "#cloud-config\nb: 1\n");
+    let message = boot.result.unwrap_err();
+    assert!(message.starts_with("vendor-data: reading "), "{message}");
+    assert!(machine.read("instance/cloud-config.txt").contains("a: 1"));
+    assert_eq!(machine.read("instance/vendor2-cloud-config.txt"), "(none)");
+    // A vendor that the user wants nothing of need not be there.
+    let off = "#cloud-config\nvendor_data: {enabled: false}\n";
+    let boot = machine.boot(off, &include, "#cloud-config\nb: 1\n");
+    assert!(boot.result.is_ok(), "{:?}", boot.result.err());
+    assert!(machine.read("instance/vendor2-cloud-config.txt").contains("b: 1"));
+    // Nor user-data that the image's owner does not allow.
+    let mut machine = Machine::new("user-data-off");
+    machine.config = yaml("allow_userdata: false");
+    assert!(machine.boot(&include, "", "").result.is_ok());
+}
+
+#[test]
+fn a_damaged_part_is_left_out() {
+    let machine = Machine::new("damaged");
+    let damaged = multipart(&[
+        ("Content-Type: application/x-gzip", "not gzip"),
+        ("Content-Type: text/cloud-config", "a: 1"),
+    ]);
+    let boot = machine.boot(&damaged, "", "");
+    assert!(boot.result.is_ok(), "{:?}", boot.result.err());
+    assert!(boot.warnings[0].contains("cannot be inflated"), "{:?}", boot.warnings);
+    assert!(machine.read("instance/cloud-config.txt").contains("a: 1"));
 }
 
 #[test]
@@ -326,9 +362,8 @@ fn a_state_folder_that_cannot_be_written_is_reported() {
     fs::create_dir_all(machine.top.join("instance/scripts/part-001")).unwrap();
     fs::create_dir_all(machine.top.join("instance/cloud-config.txt")).unwrap();
     let boot = machine.boot("#!/bin/sh\n", "", "");
-    assert_eq!(boot.result.unwrap().user.left, 1);
-    assert_eq!(boot.warnings.len(), 2, "{:?}", boot.warnings);
-    assert!(boot.warnings.iter().all(|w| w.contains("a directory is there")), "{:?}", boot.warnings);
+    let message = boot.result.unwrap_err();
+    assert_eq!(message.matches("a directory is there").count(), 2, "{message}");
 }
 
 /// Answers each request with what `answer` makes of its path, until the sender hangs up for good.

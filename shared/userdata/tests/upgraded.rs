@@ -79,7 +79,8 @@ fn boot(recorded: &Path, top: &Path) -> Files {
         first: true,
         instance_data: "/nonexistent",
     };
-    consume(&sys, &dirs, &stored, &options).unwrap();
+    let consumed = consume(&sys, &dirs, &stored, &options);
+    assert!(consumed.failed.is_empty(), "{:?}", consumed.failed);
     let mut after = Files::new();
     files(top, &PathBuf::new(), &mut after);
     after

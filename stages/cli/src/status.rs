@@ -4,6 +4,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
+use state::Status;
 use system::{Command, Error, Result, System};
 
 use crate::arguments;
@@ -98,20 +99,37 @@ fn complaints(stages: &Map<String, Value>) -> (Vec<String>, Map<String, Value>) 
     (errors, recoverable)
 }
 
-/// What status.json has below `v1`, `None` without the file. An error when it cannot be read.
-fn stages(machine: &Machine) -> Result<Option<Map<String, Value>>> {
-    let path = machine.layout.run("status.json");
-    if !machine.sys.exists(&path) {
-        return Ok(None);
+/// The status of this boot.
+struct Found {
+    /// What status.json has below `v1`.
+    stages: Map<String, Value>,
+    /// The last stage has ended, although no result says so.
+    has_ended: bool,
+}
+
+/// The status of this boot, `None` without one. An error when it cannot be read.
+fn stages(machine: &Machine) -> Result<Option<Found>> {
+    let (sys, path) = (&machine.sys, machine.layout.run("status.json"));
+    if !sys.exists(&path) {
+        let status = Status::find(sys, &machine.layout)?;
+        return Ok(
+            status.map(|status| Found { has_ended: status.has_ended(), stages: below_v1(status.json()) })
+        );
     }
-    let bytes = machine.sys.read(&path)?;
+    let bytes = sys.read(&path)?;
     let all: Value = serde_json::from_slice(&bytes)
         .map_err(|e| Error::new(format!("{path}:{}:{}: not valid JSON", e.line(), e.column())))?;
-    let Value::Object(mut all) = all else { return Err(Error::new(format!("{path}: expected a map"))) };
-    match all.remove("v1") {
-        Some(Value::Object(stages)) => Ok(Some(stages)),
-        // Of another version.
-        _ => Ok(Some(Map::new())),
+    if !all.is_object() {
+        return Err(Error::new(format!("{path}: expected a map")));
+    }
+    Ok(Some(Found { stages: below_v1(all), has_ended: false }))
+}
+
+/// Empty for a status of another version.
+fn below_v1(mut status: Value) -> Map<String, Value> {
+    match status.get_mut("v1").map(Value::take) {
+        Some(Value::Object(stages)) => stages,
+        _ => Map::new(),
     }
 }
 
@@ -135,11 +153,13 @@ impl Report {
             Err(e) => (None, Some(e.to_string())),
         };
         let has_status = found.is_some() || broken.is_some();
-        let stages = found.unwrap_or_default();
+        // Where /run is full, no result can be there.
+        let has_ended = found.as_ref().is_some_and(|found| found.has_ended);
+        let stages = found.map(|found| found.stages).unwrap_or_default();
         let times = stages.values().filter_map(Value::as_object);
         let times = times.flat_map(|stage| [stage.get("start"), stage.get("finished")]);
         let latest = times.flatten().filter_map(Value::as_f64).fold(0.0, f64::max);
-        let has_result = sys.exists(layout.run("result.json"));
+        let has_result = has_ended || sys.exists(layout.run("result.json"));
         let mut state = if boot_code.starts_with("disabled-") {
             State::Disabled
         } else if has_status && !has_result {

@@ -20,6 +20,11 @@ pub struct Args {
     /// Instead of the stage, undo what one that was stopped or killed left of its network for metadata. Its unit says so
     /// in ExecStopPost=, so that the network service finds nothing of it.
     pub undo_network: bool,
+    /// Instead of the stage, consume the instance's user-data, which it could not, and run the modules that waited for that
+    /// in the stages before this one, which starts it.
+    pub catch_up: Option<String>,
+    /// Instead of the stage, record that the signal of this name has ended it: what a stage becomes that gets one.
+    pub interrupted: Option<String>,
 }
 
 /// What is asked about NICs that come while the machine runs.
@@ -63,6 +68,8 @@ pub fn parse(words: impl Iterator<Item = String>) -> Result<Args, String> {
         plan: None,
         hotplug: None,
         undo_network: false,
+        catch_up: None,
+        interrupted: None,
     };
     let mut words = words.peekable();
     while let Some(word) = words.next() {
@@ -84,6 +91,8 @@ pub fn parse(words: impl Iterator<Item = String>) -> Result<Args, String> {
             "--single" => args.single = Some(Single { name: value()?, ..single(&mut args) }),
             "--frequency" => args.single = Some(Single { frequency: Some(value()?), ..single(&mut args) }),
             "--undo-network" => args.undo_network = true,
+            "--catch-up" => args.catch_up = Some(value()?),
+            "--interrupted" => args.interrupted = Some(value()?),
             "--hotplug-query" => args.hotplug = Some(Hotplug::Query),
             "--hotplug-enable" => args.hotplug = Some(Hotplug::Enable),
             "--hotplug-listen" => args.hotplug = Some(Hotplug::Listen),

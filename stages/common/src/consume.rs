@@ -1,14 +1,29 @@
 //! User-data and vendor-data: stored as they came, taken apart, handled; then the configuration is read again.
+//!
+//! Until that has succeeded for an instance (a server of an `#include` is down, the disk is full), nothing that runs once
+//! may run: it would do so without the owner's configuration, and never again. The semaphore `consume_data` is written when
+//! all that later stages need is there, and each stage looks for it.
+
+use std::time::Duration;
 
 use config::settings::{Layer, Origin};
 use config::{Findings, Kind, Node, Origins};
+use modules::Extent;
 use state::Raw as Blobs;
-use state::{Frequency, acquire, has_run};
-use system::{Write, debug, warning};
-use userdata::{Data, Dirs, Options, Raw, consume, store};
+use state::{Cached, Frequency, Instance, acquire, has_run};
+use system::{Command, Output, System, Write, debug, info, warning};
+use userdata::{Consumed, Data, Dirs, Options, Raw, consume, store};
 
 use crate::stage::{MOST_FINDINGS, ORIGINS};
-use crate::{Found, Stage, logging};
+use crate::{Found, Name, Stage, logging};
+
+/// How the error begins that the status shows while user-data is not consumed.
+pub(crate) const UNCONSUMED: &str = "user-data and vendor-data: ";
+const MARK: &str = "consume_data";
+/// As long as its own unit lets the network stage take.
+const LATE_LIMIT: Duration = Duration::from_secs(1800);
+/// In the instance's directory: its host keys were made while user-data were not consumed.
+const OWN_HOST_KEYS: &str = "host-keys-are-its-own";
 
 impl Stage {
     /// Consumes what the instance was given, and reads the settings that come of it. Raw data may be large: they
@@ -21,55 +36,150 @@ impl Stage {
         let event = self.name.event();
         self.sys.because("user-data", "");
         debug!(self.sys, "start: {event}/consume-user-data: reading and applying user-data");
-        let dirs = Dirs { cloud: self.layout.cloud(""), instance: self.layout.instance("") };
-        let [user, vendor, vendor2] = blobs.each_ref().map(data);
-        let raw = Raw { user, vendor, vendor2, are_kept: found.is_cached };
-        let result = (|| {
-            let stored = store(&self.sys, &dirs, &raw);
-            let first = !has_run(&self.sys, &self.layout, "consume_data", Frequency::Instance);
-            if first {
-                acquire(&self.sys, &self.layout, "consume_data", Frequency::Instance)?;
-            }
-            // The user may not switch a vendor on or off through the vendor's own data.
-            let options = Options {
-                config: &self.settings.system,
-                instance_id: &instance.id,
-                launch_index: instance.launch_index,
-                first,
-                instance_data: &self.layout.run("instance-data-sensitive.json"),
-            };
-            consume(&self.sys, &dirs, &stored, &options)
-        })();
+        let consumed = match self.cannot_consume(instance) {
+            Some(why) => Consumed { failed: vec![why], ..Consumed::default() },
+            None => self.consume_blobs(instance, &blobs, found.is_cached),
+        };
         drop(blobs);
-        let (mut configs, mut known, mut told) = (Vec::new(), Vec::new(), Findings::default());
-        match result {
-            Ok(consumed) => {
-                let check = |config| modules::schema::cloud_config(config, &modules::belongs);
-                let checked: Vec<_> = consumed.configs.iter().filter(|c| !c.is_null()).map(check).collect();
-                let mut findings = consumed.findings;
-                self.report(&findings);
-                let mut found = Findings::default();
-                checked.into_iter().for_each(|of_one| found.extend(of_one));
-                self.report_schema(&found);
-                findings.extend(found);
-                (configs, known, told) = (consumed.configs, consumed.known, findings);
-                debug!(
-                    self.sys,
-                    "finish: {event}/consume-user-data: SUCCESS: reading and applying user-data"
-                );
-            }
-            Err(e) => {
-                debug!(self.sys, "finish: {event}/consume-user-data: FAIL: reading and applying user-data");
-                self.fail(format!("user-data and vendor-data: {e}"));
-            }
+        let check = |config| modules::schema::cloud_config(config, &modules::belongs);
+        let checked: Vec<_> = consumed.configs.iter().filter(|c| !c.is_null()).map(check).collect();
+        let mut told = consumed.findings;
+        self.report(&told);
+        let mut found = Findings::default();
+        checked.into_iter().for_each(|of_one| found.extend(of_one));
+        self.report_schema(&found);
+        told.extend(found);
+        let result = if consumed.failed.is_empty() { "SUCCESS" } else { "FAIL" };
+        debug!(self.sys, "finish: {event}/consume-user-data: {result}: reading and applying user-data");
+        if !consumed.failed.is_empty() {
+            let then = match self.is_open() {
+                true => {
+                    "; modules that run once wait until this succeeds; later stages and the next boot try again. \
+                     After a change of the data: cloud-init clean --reboot"
+                }
+                false => "; the configuration of an earlier boot stays in force",
+            };
+            self.fail(format!("{UNCONSUMED}{}{then}", consumed.failed.join("; ")));
         }
         let before = std::mem::replace(&mut self.settings.merged, Node::null());
-        self.reload_settings(instance, known);
+        self.reload_settings(instance, consumed.known);
         if self.args.plan.is_none() {
             logging::redirect_output_again(&self.sys, &before, &self.settings.merged, self.name.mode());
         }
-        self.keep_origins(&configs, &told);
+        self.keep_origins(&consumed.configs, &told);
         self.write_combined();
+    }
+
+    /// Why there is nothing to begin with, if that is so.
+    fn cannot_consume(&self, instance: &Instance) -> Option<String> {
+        if self.is_adrift {
+            return Some("the instance could not be recorded".into());
+        }
+        instance.unread.clone()
+    }
+
+    fn consume_blobs(&self, instance: &Instance, blobs: &[Blobs; 3], are_kept: bool) -> Consumed {
+        let dirs = Dirs { cloud: self.layout.cloud(""), instance: self.layout.instance("") };
+        let [user, vendor, vendor2] = blobs.each_ref().map(data);
+        let stored = store(&self.sys, &dirs, &Raw { user, vendor, vendor2, are_kept });
+        let first = !has_run(&self.sys, &self.layout, MARK, Frequency::Instance);
+        // The user may not switch a vendor on or off through the vendor's own data.
+        let options = Options {
+            config: &self.settings.system,
+            instance_id: &instance.id,
+            launch_index: instance.launch_index,
+            first,
+            instance_data: &self.layout.run("instance-data-sensitive.json"),
+        };
+        let mut consumed = consume(&self.sys, &dirs, &stored, &options);
+        if first && consumed.failed.is_empty() {
+            if let Err(e) = acquire(&self.sys, &self.layout, MARK, Frequency::Instance) {
+                consumed.failed.push(e.to_string());
+            } else if let Err(e) = self.sys.remove(self.layout.instance(OWN_HOST_KEYS)) {
+                debug!(self.sys, "{e}");
+            }
+        }
+        consumed
+    }
+
+    /// Whether no boot has consumed the instance's user-data yet.
+    pub fn is_open(&self) -> bool {
+        self.is_adrift || !has_run(&self.sys, &self.layout, MARK, Frequency::Instance)
+    }
+
+    /// How much of the module lists runs.
+    pub(crate) fn extent(&self) -> Extent {
+        if self.is_open() { Extent::Reachable } else { Extent::Whole }
+    }
+
+    /// The host keys that a boot without user-data made are this instance's own: the next one like it keeps them.
+    pub(crate) fn keep_own_host_keys(&mut self) {
+        if self.sys.exists(self.layout.instance(OWN_HOST_KEYS))
+            && let Some(map) = self.settings.merged.as_map_mut()
+        {
+            map.insert("ssh_deletekeys", Node::from(false));
+        }
+    }
+
+    pub(crate) fn note_own_host_keys(&self) {
+        if self.is_adrift {
+            return;
+        }
+        if let Err(e) = self.sys.write(self.layout.instance(OWN_HOST_KEYS), "", Write::default()) {
+            debug!(self.sys, "{e}");
+        }
+    }
+
+    /// Before a later stage's modules: if user-data is not consumed yet, has the network stage's program try again, which
+    /// on success runs the modules that waited in the stages before this one.
+    pub fn catch_up(&mut self, found: &mut Found) {
+        let by_hand = self.args.single.is_some() || self.args.mode.is_some() || self.args.plan.is_some();
+        if by_hand || self.is_adrift || !self.is_open() {
+            return;
+        }
+        let Some(program) = system::libexec::find("cloud-init-network") else { return };
+        info!(self.sys, "user-data of this instance is not consumed yet: trying again");
+        let program = program.to_string_lossy().into_owned();
+        let files = self.args.files.iter().flat_map(|file| ["--file", file]);
+        let words = [program.as_str(), "--catch-up", self.name.mode(), "--root", &self.args.root];
+        let words = words.into_iter().chain(files);
+        let words = words.chain(self.args.debug.then_some("--debug"));
+        // It works below the root, and is not itself of it.
+        let command = Command::new(words).output(Output::Stage).accept_all().timeout(LATE_LIMIT);
+        let ended = System::new("/").run(&command);
+        if self.is_open() {
+            if let Err(e) = ended {
+                warning!(self.sys, "{e}");
+            }
+            return;
+        }
+        match ended.map(|ended| ended.code) {
+            Ok(0) => {}
+            Ok(code) => {
+                self.fail(format!("{code} modules of earlier stages failed when they ran late; see the log"))
+            }
+            Err(e) => self.fail(e.to_string()),
+        }
+        self.settle(Name::Network, UNCONSUMED);
+        self.settle(Name::Config, UNCONSUMED);
+        if let Some(again) = self.cached_instance() {
+            *found = again;
+        }
+        self.reload_settings(&found.instance, Vec::new());
+    }
+
+    /// What [`Stage::catch_up`] starts before the modules of the mode `before`.
+    pub fn consume_late(&mut self, before: &str) {
+        let Cached::Instance(instance) = Instance::load(&self.sys, &self.layout) else {
+            return self.no_datasource("no instance was found in this boot: there is nothing to consume");
+        };
+        let mut found = Found { instance: *instance, is_new: false, is_cached: true };
+        self.reload_settings(&found.instance, Vec::new());
+        self.consume(&mut found);
+        if !self.is_open() {
+            let modes = ["init", "config"].into_iter().take_while(|mode| *mode != before);
+            modes.for_each(|mode| self.run_modules(&found.instance, mode));
+        }
     }
 
     /// For this stage and the later ones, which read the merged configurations from their files: what is wrong in

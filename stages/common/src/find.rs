@@ -30,10 +30,15 @@ impl Stage {
         let mut was_another = false;
         let kept = match cached {
             Cached::Instance(instance) => {
-                if self.may_trust(&instance) {
+                if let Some(e) = &instance.unread {
+                    warning!(self.sys, "{e}; asking the datasource of instance {} again", instance.id);
+                }
+                let is_whole = instance.unread.is_none();
+                if is_whole && self.may_trust(&instance) {
                     return Some(self.cached(*instance, "restored from cache with run check"));
                 }
                 match self.check(&instance) {
+                    Same::Yes if !is_whole => Some(Kept { instance: *instance, is_confirmed: true }),
                     Same::Yes if self.is_wanted_anew(&instance) => {
                         debug!(
                             self.sys,
@@ -66,6 +71,8 @@ impl Stage {
                 Instance::from_text_files(&self.sys, &self.layout)
                     .map(|instance| Kept { instance, is_confirmed: false })
             }
+            Cached::Broken => Instance::from_text_files(&self.sys, &self.layout)
+                .map(|instance| Kept { instance, is_confirmed: false }),
             Cached::Nothing => None,
         };
         debug!(self.sys, "finish: {}/check-cache: SUCCESS: no cache found", self.name.event());
@@ -94,6 +101,16 @@ impl Stage {
         Found { instance, is_new: false, is_cached: true }
     }
 
+    /// The id of the instance that a stage of this boot has found.
+    fn id_of_this_boot(&self) -> Option<String> {
+        self.sys.read_text(self.layout.run(".instance-id")).ok().map(|id| id.trim().to_string())
+    }
+
+    /// Whether this boot has found another instance, which could not be recorded.
+    fn is_of_another(&self, cached: &Instance) -> bool {
+        self.id_of_this_boot().is_some_and(|id| id != cached.id.trim())
+    }
+
     /// The cache counts without a check when the administrator says so, and in every stage after the one that
     /// confirmed it in this boot.
     fn may_trust(&self, instance: &Instance) -> bool {
@@ -105,7 +122,7 @@ impl Stage {
 
     /// Whether a stage of this boot has settled on that instance.
     fn is_of_this_boot(&self, id: &str) -> bool {
-        self.sys.read_text(self.layout.run(".instance-id")).is_ok_and(|known| known.trim() == id)
+        self.id_of_this_boot().as_deref() == Some(id.trim())
     }
 
     fn check(&self, instance: &Instance) -> Same {
@@ -209,6 +226,14 @@ impl Stage {
         let event = self.name.event();
         debug!(self.sys, "start: {event}/check-cache: attempting to read from cache [trust]");
         match Instance::load_without_data(&self.sys, &self.layout) {
+            Cached::Instance(instance) if self.is_of_another(&instance) => {
+                warning!(
+                    self.sys,
+                    "the cache belongs to instance {}, which this machine no longer is",
+                    instance.id
+                );
+                None
+            }
             Cached::Instance(instance) => {
                 if instance.config.as_object().is_some_and(|c| !c.is_empty()) {
                     self.reload_settings(&instance, Vec::new());
@@ -220,7 +245,7 @@ impl Stage {
                 let instance = Instance::from_text_files(&self.sys, &self.layout)?;
                 Some(self.cached(instance, "restored from the files of Python's cloud-init"))
             }
-            Cached::Python { .. } | Cached::Nothing => {
+            Cached::Python { .. } | Cached::Broken | Cached::Nothing => {
                 debug!(self.sys, "finish: {event}/check-cache: SUCCESS: no cache found");
                 None
             }
@@ -239,7 +264,7 @@ impl Stage {
             instance.id,
             if found.is_new { "True" } else { "False" }
         );
-        if self.is_adopted(instance) {
+        if found.is_cached && self.is_adopted(instance) {
             return;
         }
         let result = (|| {
@@ -258,6 +283,14 @@ impl Stage {
         })();
         if let Err(e) = result {
             self.fail(format!("recording instance {}: {e}", instance.id));
+            let link = self.layout.instance("");
+            self.is_adrift = self.sys.read_link(&link).ok() != Some(self.layout.instance_of(&instance.id));
+            if self.is_adrift
+                && let Err(e) = self.sys.remove(&link)
+            {
+                // The stages behind this one see by the id in /run that it is not theirs.
+                warning!(self.sys, "{e}");
+            }
         }
         self.render_settings();
     }
@@ -271,7 +304,7 @@ impl Stage {
     fn is_adopted(&self, instance: &Instance) -> bool {
         self.name != Name::Local
             && !self.stands_in()
-            && self.sys.read_text(self.layout.run(".instance-id")).is_ok_and(|id| id.trim() == instance.id)
+            && self.id_of_this_boot().as_deref() == Some(instance.id.trim())
             && self.sys.exists(self.layout.run("instance-data.json"))
     }
 }

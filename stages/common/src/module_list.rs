@@ -1,10 +1,11 @@
 //! Running a stage's list of modules.
 
 use config::Node;
-use modules::{Context, Entry, Ran, entries, module, run_list, run_one};
+use modules::{Context, Entry, Extent, Ran, entries, module, run_list, run_one};
 use state::{Frequency, Instance};
 use system::{debug, info, warning};
 
+use crate::consume::UNCONSUMED;
 use crate::{Single, Stage};
 
 impl Stage {
@@ -22,8 +23,19 @@ impl Stage {
             return;
         }
         let event = self.name.event();
+        let extent = self.extent();
+        if extent == Extent::Reachable {
+            self.keep_own_host_keys();
+        }
         let context = self.context(instance);
-        let outcomes = run_list(&context, &list, event);
+        let outcomes = run_list(&context, &list, event, extent);
+        let waiting: Vec<&str> =
+            outcomes.iter().filter(|(_, ran)| *ran == Ran::Waits).map(|(n, _)| &**n).collect();
+        let waiting = waiting.join(" ");
+        if extent == Extent::Reachable && outcomes.iter().any(|(name, ran)| is_ssh(name) && *ran == Ran::Done)
+        {
+            self.note_own_host_keys();
+        }
         let done = outcomes.iter().filter(|(_, ran)| *ran == Ran::Done).count();
         debug!(
             self.sys,
@@ -34,6 +46,9 @@ impl Stage {
             if let Ran::Failed(message) = ran {
                 self.count_error(message);
             }
+        }
+        if !waiting.is_empty() {
+            self.fail(format!("{UNCONSUMED}not consumed; these modules wait for the next boot: {waiting}"));
         }
     }
 
@@ -48,18 +63,30 @@ impl Stage {
             warning!(self.sys, "Did not run {}, does it exist?", single.name);
             return self.count_error(format!("no module is named {}", single.name));
         };
+        let marked = frequency.unwrap_or(row.frequency) != Frequency::Always;
+        let frequency = if marked && self.is_open() {
+            warning!(
+                self.sys,
+                "the instance's user-data is not consumed; {} runs without it, and again at the boot that has it",
+                row.name
+            );
+            Some(Frequency::Always)
+        } else {
+            frequency
+        };
         let args = single.args.iter().map(|a| Node::from(a.as_str())).collect();
         // Whoever types this was not there when the boot said what is wrong.
         let origins = self.origins.anew();
         let context = Context { origins: &origins, ..self.context(instance) };
-        let outcome = run_one(&context, &Entry::single(row.name, frequency, args), row, "single");
+        let outcome =
+            run_one(&context, &Entry::single(row.name, frequency, args), row, "single", Extent::Whole);
         match outcome {
             Ran::Failed(message) => {
                 warning!(self.sys, "Ran {} but it failed!", single.name);
                 self.count_error(message);
             }
             Ran::Before => info!(self.sys, "{} previously ran", single.name),
-            Ran::Done | Ran::Skipped(_) => {}
+            Ran::Done | Ran::Waits | Ran::Skipped(_) => {}
         }
     }
 
@@ -77,4 +104,8 @@ impl Stage {
             hotplug: self.hotplug_of(instance),
         }
     }
+}
+
+fn is_ssh(name: &str) -> bool {
+    module(name).is_some_and(|row| row.name == "ssh")
 }

@@ -72,6 +72,8 @@ impl Name {
 
 /// Below the run directory: the origins of the merged cloud-configs of this boot.
 pub(crate) const ORIGINS: &str = "cloud-config.origins";
+/// For programs that are asked to end when the stage is; systemd gives the stage ninety seconds.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
 /// More findings than this in one source help nobody: the log says how many more there are.
 pub(crate) const MOST_FINDINGS: usize = 200;
 
@@ -88,6 +90,8 @@ pub struct Stage {
     status: Status,
     record: StageStatus,
     stands_in: bool,
+    /// The instance could not be recorded: what is on the disk is of another one, or of none.
+    pub(crate) is_adrift: bool,
     /// Where the values of merged cloud-configs were written.
     pub(crate) origins: Origins,
     /// Where the network configuration that applies was written.
@@ -114,6 +118,9 @@ pub fn run_behind(gate: undecided::Gate, name: Name, steps: impl FnOnce(&mut Sta
     if args.undo_network {
         return undo_network(name, &args);
     }
+    if let Some(signal) = &args.interrupted {
+        return interrupted(name, &args, signal);
+    }
     let was_undecided = generator::undecided::is_open(&System::new(&args.root));
     if let Some(code) = undecided::closed(&args, gate) {
         return code;
@@ -132,6 +139,48 @@ fn undo_network(name: Name, args: &Args) -> ExitCode {
     sys.log().early_done();
     ephemeral::clear(&sys, &layout_of(&settings).run(ephemeral::RECORDS));
     ExitCode::SUCCESS
+}
+
+/// What a stage becomes when a signal asks it to end: it knows nothing any more but what is on the disk. Ends the programs
+/// that the stage waited for, undoes its network for metadata, and records how it ended.
+fn interrupted(name: Name, args: &Args, signal: &str) -> ExitCode {
+    let sys = System::new(&args.root);
+    let line = sys.kernel_command_line();
+    let settings = load(&sys, &Layout::default(), name, &line, args, None, Vec::new());
+    let layout = layout_of(&settings);
+    logging::open_log(&sys, &settings, args.debug);
+    sys.log().early_done();
+    let message = format!("stage {} was interrupted by {signal}", name.status());
+    sys.print(&message);
+    error!(sys, "{message}");
+    for program in system::end_programs(PATIENCE) {
+        info!(sys, "ended {program}");
+    }
+    ephemeral::clear(&sys, &layout.run(ephemeral::RECORDS));
+    modules::settle_interrupted(&sys, &layout);
+    debug!(sys, "finish: {}: FAIL: running stage {}", name.event(), name.status());
+    let mut status = Status::read(&sys, &layout);
+    let mut record = status.get(name.status());
+    record.start = record.start.or(Some(sys.clock().uptime()));
+    record.errors.push(message);
+    record.notice(&sys.log().noticed());
+    record.finished = Some(sys.clock().uptime());
+    if status.datasource().is_none()
+        && let state::Cached::Instance(instance) = Instance::load_without_data(&sys, &layout)
+    {
+        status.set_datasource(&instance.description);
+    }
+    status.set(name.status(), &record);
+    status.set_stage(None);
+    if let Err(e) = status.write(&sys, &layout) {
+        error!(sys, "{e}");
+    }
+    if name == Name::Final
+        && let Err(e) = status.write_result(&sys, &layout)
+    {
+        error!(sys, "{e}");
+    }
+    ExitCode::from(system::code_of_signal(signal))
 }
 
 impl Stage {
@@ -156,6 +205,7 @@ impl Stage {
             status: Status::new(),
             record: StageStatus::default(),
             stands_in: false,
+            is_adrift: false,
             origins: Origins::default(),
             network_at: None,
             updates_of_instance: std::cell::OnceCell::new(),
@@ -199,7 +249,8 @@ impl Stage {
 
     /// `single`, `modules --mode init` and what is plugged in later leave no trace in the status.
     fn is_recorded(&self) -> bool {
-        self.args.single.is_none() && self.args.mode.is_none() && self.args.hotplug.is_none()
+        let by_hand = self.args.single.is_some() || self.args.mode.is_some() || self.args.hotplug.is_some();
+        !by_hand && self.args.catch_up.is_none()
     }
 
     fn begin_record(&mut self, uptime: f64, was_undecided: bool) {
@@ -231,21 +282,45 @@ impl Stage {
                 );
             }
         }
+        if self.args.plan.is_none() {
+            let words = std::env::args_os().skip(1);
+            if let Err(e) = system::become_when_interrupted("--interrupted", words) {
+                debug!(self.sys, "{e}");
+            }
+        }
         self.record.start = Some(uptime);
         self.status.set_stage(Some(self.name.status()));
         self.write_status();
+        if self.name == Name::Final {
+            self.count_cut_stages();
+        }
+    }
+
+    /// A stage that was killed has not said so itself, nor has one that could write nothing. (The work of the local one is
+    /// done by the network one.)
+    fn count_cut_stages(&mut self) {
+        for (name, unit) in
+            [(Name::Network, "cloud-init-network.service"), (Name::Config, "cloud-config.service")]
+        {
+            let record = self.status.get(name.status());
+            if record.finished.is_none() && (record.start.is_some() || self.is_switched_on(unit)) {
+                self.fail(format!("stage {} did not come to its end in this boot", name.status()));
+            }
+        }
+    }
+
+    /// Whether a unit is to run at boot.
+    fn is_switched_on(&self, unit: &str) -> bool {
+        let wanted = format!("/etc/systemd/system/cloud-init.target.wants/{unit}");
+        let masked = self.sys.read_link(format!("/etc/systemd/system/{unit}"));
+        self.sys.is_link(&wanted) && masked.map_or(true, |to| to != "/dev/null")
     }
 
     /// Whether the local stage should have come to its end in this boot and did not. An administrator who has
     /// switched it off means that.
     fn local_was_cut(&self, was_undecided: bool) -> bool {
-        const UNIT: &str = "cloud-init-local.service";
         let local = self.status.get(Name::Local.status());
-        let is_switched_on = || {
-            let wanted = format!("/etc/systemd/system/cloud-init.target.wants/{UNIT}");
-            let masked = self.sys.read_link(format!("/etc/systemd/system/{UNIT}"));
-            self.sys.is_link(&wanted) && masked.map_or(true, |to| to != "/dev/null")
-        };
+        let is_switched_on = || self.is_switched_on("cloud-init-local.service");
         local.finished.is_none() && (was_undecided || local.start.is_some() || is_switched_on())
     }
 
@@ -290,12 +365,25 @@ impl Stage {
     pub fn fail(&mut self, message: impl Into<String>) {
         let message = message.into();
         error!(self.sys, "{message}");
-        self.record.errors.push(message);
+        self.count_error(message);
     }
 
     /// As [`Stage::fail`], for what was logged already.
     pub fn count_error(&mut self, message: String) {
         self.record.errors.push(message);
+        // Now, as the stage may be stopped or killed; errors are few.
+        if self.is_recorded() && self.record.start.is_some() {
+            self.write_status();
+        }
+    }
+
+    /// Takes back errors of an earlier stage that begin with `begin`: they are warnings now.
+    pub(crate) fn settle(&mut self, name: Name, begin: &str) {
+        if name == self.name {
+            self.record.errors.retain(|e| !e.starts_with(begin));
+        } else {
+            self.status.settle(name.status(), begin);
+        }
     }
 
     /// What `status` shows as the datasource.

@@ -8,7 +8,7 @@ use stage::Name;
 fn main() -> ExitCode {
     stage::run(Name::Config, |stage| {
         let mode = stage.args.mode.clone().unwrap_or_else(|| "config".into());
-        let Some(found) = stage.cached_instance() else {
+        let Some(mut found) = stage.cached_instance() else {
             let message = match stage.args.single {
                 Some(_) => "Failed to fetch your datasource, likely bad things to come!".to_string(),
                 None => stage::cannot_apply(&mode),
@@ -16,6 +16,7 @@ fn main() -> ExitCode {
             return stage.no_datasource(&message);
         };
         stage.set_datasource(&found.instance.description);
+        stage.catch_up(&mut found);
         match stage.args.single.clone() {
             Some(single) => stage.run_single(&found.instance, &single),
             None => stage.run_modules(&found.instance, &mode),

@@ -6,10 +6,11 @@ use stage::Name;
 
 fn main() -> ExitCode {
     stage::run(Name::Final, |stage| {
-        let Some(found) = stage.cached_instance() else {
+        let Some(mut found) = stage.cached_instance() else {
             return stage.no_datasource(&stage::cannot_apply("final"));
         };
         stage.set_datasource(&found.instance.description);
+        stage.catch_up(&mut found);
         stage.run_modules(&found.instance, "final");
     })
 }

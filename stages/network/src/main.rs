@@ -11,6 +11,9 @@ fn main() -> ExitCode {
         if let Some(asked) = stage.args.hotplug.clone() {
             return stage.hotplug(&asked);
         }
+        if let Some(before) = stage.args.catch_up.clone() {
+            return stage.consume_late(&before);
+        }
         stage.prepare_directories();
         if stage.stands_in() {
             stage.forget_last_boot();
@@ -19,7 +22,8 @@ fn main() -> ExitCode {
             stage.apply_network(None);
             return stage.no_instance();
         };
-        if found.is_cached && !stage.stands_in() && found.instance.dsmode == "local" {
+        let is_done = found.is_cached && found.instance.dsmode == "local" && !stage.is_open();
+        if is_done && !stage.stands_in() {
             stage.set_datasource(&found.instance.description);
             stage.step(&format!("[net] Exiting. datasource {} in local mode", found.instance.description));
             return;

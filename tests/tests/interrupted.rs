@@ -1,0 +1,191 @@
+//! Stages that are stopped by a signal end in order and say so; work that a kill has cut off is done again where that is
+//! safe, and reported where it is not.
+
+use tests::{Boot, STAGES, Sandbox};
+
+/// Shows everything when something is not as it should be.
+macro_rules! holds {
+    ($machine:expr, $boot:expr, $what:expr) => {
+        assert!(
+            $what,
+            "{}\n{:?}\n{}\n{}\n{}",
+            stringify!($what),
+            $boot.codes,
+            $boot.output,
+            $machine.log(),
+            $machine.status()
+        )
+    };
+}
+
+const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFirstlightKeyOfTheUserNobodyHasItxxxxxxxxxxx user";
+
+/// The stages' names in status.json.
+const RECORDS: [&str; 4] = ["init-local", "init", "modules-config", "modules-final"];
+
+fn log(machine: &Sandbox) -> String {
+    machine.file("/srv/log").unwrap_or_default()
+}
+
+/// The record of an interrupted boot is complete: nobody waits for it.
+fn is_recorded(machine: &Sandbox, boot: &Boot, signal: &str) {
+    let status = machine.status();
+    holds!(machine, boot, status.contains("extended_status: error - done"));
+    holds!(machine, boot, status.contains(&format!("was interrupted by {signal}")));
+    holds!(machine, boot, status.contains("detail: DataSourceNoCloud"));
+    let result = machine.file("/run/cloud-init/result.json").unwrap_or_default();
+    holds!(machine, boot, result.contains(&format!("interrupted by {signal}")));
+    tests::whole(&machine.root, &["var/lib/cloud", "run/cloud-init"]);
+}
+
+fn is_done_and_quiet(machine: &Sandbox) {
+    let before = machine.complaints().len();
+    let boot = machine.boot();
+    holds!(machine, boot, boot.succeeded());
+    holds!(machine, boot, machine.complaints().len() == before);
+    holds!(machine, boot, machine.status().contains("extended_status: done"));
+}
+
+#[test]
+fn a_script_that_is_stopped() {
+    let text = "#!/bin/sh\necho $$ >/srv/pid\ntrap 'echo ended >>/srv/log; exit 1' TERM\necho began >>/srv/log\n\
+                while :; do sleep 0.1; done\n";
+    for signal in ["SIGTERM", "SIGINT", "SIGHUP"] {
+        let name = signal.trim_start_matches("SIG");
+        let machine = Sandbox::with_user_data("stopped", text)
+            .wrap("final", &format!("timeout --foreground -s {name} 2"));
+        let boot = machine.boot();
+        // timeout(1) says so.
+        holds!(machine, boot, boot.code("final") == 124);
+        holds!(
+            machine,
+            boot,
+            boot.output.contains(&format!("stage modules-final was interrupted by {signal}"))
+        );
+        is_recorded(&machine, &boot, signal);
+        holds!(machine, boot, machine.log().contains("interrupted by"));
+        // The script was asked to end.
+        holds!(machine, boot, log(&machine) == "began\nended\n");
+        holds!(machine, boot, !machine.path("/var/lib/cloud/instance/boot-finished").exists());
+        let machine = machine.healed();
+        is_done_and_quiet(&machine);
+        assert_eq!(log(&machine), "began\nended\n");
+    }
+}
+
+#[test]
+fn a_script_that_does_not_listen() {
+    let text = "#!/bin/sh\ntrap '' TERM\necho began >>/srv/log\nsleep 60\nsleep 60\necho alive >>/srv/log\n";
+    let machine = Sandbox::with_user_data("stubborn", text).wrap("final", "timeout --foreground 1");
+    let begun = std::time::Instant::now();
+    let boot = machine.boot();
+    is_recorded(&machine, &boot, "SIGTERM");
+    assert!(begun.elapsed() < std::time::Duration::from_secs(30), "{:?}", begun.elapsed());
+    assert_eq!(log(&machine), "began\n");
+}
+
+/// Whatever a stage is at, the signal ends it in order, and the next boot does the rest.
+#[test]
+fn at_any_instant() {
+    let mut machine = Sandbox::new("signal");
+    assert_eq!(machine.run(&["generator"]).code("generator"), 0);
+    for stage in STAGES {
+        for (call, n) in [("openat", 30), ("rename", 1), ("rename", 3), ("rename", 5), ("close", 60)] {
+            let words = format!(
+                "strace -qq -e signal=none -e trace={call} -e inject={call}:signal=SIGTERM:when={n} -o /dev/null"
+            );
+            let stopped = machine.copy("signalled").wrap(stage, &words);
+            let boot = stopped.run(&[stage]);
+            holds!(stopped, boot, [0, 143].contains(&boot.code(stage)));
+            // The very first calls come before the record begins.
+            let status = stopped.file("/var/lib/cloud/data/status.json").unwrap_or_default();
+            let status: serde_json::Value = serde_json::from_str(&status).unwrap_or_default();
+            let record = &status["v1"][RECORDS[STAGES.iter().position(|s| *s == stage).unwrap_or_default()]];
+            holds!(stopped, boot, record["start"].is_null() == record["finished"].is_null());
+            holds!(
+                stopped,
+                boot,
+                boot.code(stage) == 0 || record["start"].is_null() || !record["errors"][0].is_null()
+            );
+            tests::whole(&stopped.root, &["var/lib/cloud", "run/cloud-init"]);
+            let stopped = stopped.healed();
+            let boot = stopped.boot();
+            holds!(stopped, boot, boot.succeeded());
+            let diary = stopped.file("/var/log/demo").unwrap_or_default();
+            for once in ["runcmd, once per instance", "user script, once per instance"] {
+                holds!(stopped, boot, diary.matches(once).count() <= 1);
+            }
+            holds!(stopped, boot, stopped.path("/home/alice/.ssh/authorized_keys").exists());
+        }
+        machine = machine.copy("signal");
+        assert_eq!(machine.run(&[stage]).code(stage), 0, "{}", machine.complaints().join("\n"));
+    }
+}
+
+#[test]
+fn users_that_a_kill_has_cut_off() {
+    let names = ["alice", "bob", "carol", "dave", "erin", "frank"];
+    let users: String =
+        names.iter().map(|name| format!("- {{name: {name}, ssh_authorized_keys: ['{KEY}']}}\n")).collect();
+    // Killed as soon as the first of them is there.
+    let text = format!(
+        "#cloud-config\nusers:\n{users}\
+         bootcmd:\n- '[ -e /srv/killed ] || {{ touch /srv/killed; pid=$PPID; \
+         (until grep -q alice /etc/passwd; do :; done; kill -9 $pid) >/dev/null 2>&1 & }}'\n\
+         runcmd: ['echo ran >>/srv/log']\n"
+    );
+    let machine = Sandbox::with_user_data("kill-users", text);
+    let boot = machine.boot();
+    holds!(machine, boot, boot.code("network") == 137);
+    holds!(machine, boot, !machine.file("/etc/passwd").unwrap_or_default().contains("frank"));
+    // The stages after it went on; the last one does not say that all is well.
+    let status = machine.status();
+    holds!(
+        machine,
+        boot,
+        status.contains("status: error") && status.contains("stage init did not come to its end")
+    );
+    let boot = machine.boot();
+    holds!(machine, boot, boot.succeeded());
+    for name in names {
+        let keys = machine.file(&format!("/home/{name}/.ssh/authorized_keys")).unwrap_or_default();
+        holds!(machine, boot, keys.contains(KEY));
+    }
+    assert_eq!(log(&machine), "ran\n");
+    is_done_and_quiet(&machine);
+}
+
+#[test]
+fn scripts_that_a_kill_has_cut_off() {
+    let text = "#cloud-config\nruncmd: ['echo began >>/srv/log', 'kill -9 $PPID', 'sleep 1']\n";
+    let machine = Sandbox::with_user_data("kill-runcmd", text);
+    let boot = machine.boot();
+    holds!(machine, boot, boot.code("final") == 137);
+    let boot = machine.boot();
+    holds!(machine, boot, boot.succeeded());
+    holds!(machine, boot, log(&machine) == "began\n");
+    let status = machine.status();
+    holds!(machine, boot, status.contains("degraded done"));
+    holds!(machine, boot, status.contains("scripts_user was interrupted in an earlier boot"));
+    is_done_and_quiet(&machine);
+}
+
+/// A semaphore without its work: what the script was to be made of is still known.
+#[test]
+fn a_runcmd_that_was_lost() {
+    let machine = Sandbox::with_user_data("lost-runcmd", "#cloud-config\nruncmd: ['echo ran >>/srv/log']\n");
+    let semaphores = machine.path("/var/lib/cloud/instances/i-demo-0001/sem");
+    std::fs::create_dir_all(&semaphores).expect("a directory");
+    std::fs::write(semaphores.join("config_runcmd"), "12: 1700000000.5\nstarted\n").expect("a file");
+    let boot = machine.boot();
+    holds!(machine, boot, boot.succeeded());
+    assert_eq!(log(&machine), "ran\n");
+    // One of Python's cloud-init is never such a one.
+    let machine = Sandbox::with_user_data("done-runcmd", "#cloud-config\nruncmd: ['echo ran >>/srv/log']\n");
+    let semaphores = machine.path("/var/lib/cloud/instances/i-demo-0001/sem");
+    std::fs::create_dir_all(&semaphores).expect("a directory");
+    std::fs::write(semaphores.join("config_runcmd"), "12: 1700000000.5\n").expect("a file");
+    let boot = machine.boot();
+    holds!(machine, boot, boot.succeeded());
+    assert_eq!(log(&machine), "");
+}

@@ -1,0 +1,151 @@
+//! State that cannot be written, has odd names or is torn: the status tells the end all the same, and what could not be read
+//! never counts as not there.
+
+use tests::{Boot, Sandbox};
+
+/// Shows everything when something is not as it should be.
+macro_rules! holds {
+    ($machine:expr, $boot:expr, $what:expr) => {
+        assert!(
+            $what,
+            "{}\n{:?}\n{}\n{}\n{}",
+            stringify!($what),
+            $boot.codes,
+            $boot.output,
+            $machine.log(),
+            $machine.status()
+        )
+    };
+}
+
+fn times(machine: &Sandbox, line: &str) -> usize {
+    machine.file("/var/log/demo").unwrap_or_default().matches(line).count()
+}
+
+/// Whoever waits for the end of this boot sees it.
+fn has_an_end(machine: &Sandbox, boot: &Boot) {
+    holds!(machine, boot, boot.came_to_its_end());
+    holds!(machine, boot, !boot.succeeded());
+    holds!(machine, boot, machine.status().contains("extended_status: error - done"));
+    let result = machine.file("/run/cloud-init/result.json").unwrap_or_default();
+    let result: serde_json::Value = serde_json::from_str(&result).unwrap_or_default();
+    holds!(machine, boot, result["v1"]["errors"].as_array().is_some_and(|errors| !errors.is_empty()));
+}
+
+#[test]
+fn nothing_can_be_written() {
+    let full = "mount -t tmpfs -o size=128k,mode=755 tmpfs $at; cp -a $root/var/keep/. $at/; \
+                cat /dev/zero >$at/fill 2>/dev/null || :";
+    let read_only = "mount --bind $at $at; mount -o remount,bind,ro $at";
+    for (name, line) in [("full", full), ("read-only", read_only)] {
+        for stage in ["local", "config", "final"] {
+            let line =
+                format!("at=$root/var/lib/cloud; rm -rf $root/var/keep; cp -a $at $root/var/keep; {line}");
+            let machine = Sandbox::new(&format!("state-{name}")).before(stage, &line);
+            let boot = machine.boot();
+            has_an_end(&machine, &boot);
+            let machine = machine.healed();
+            let boot = machine.boot();
+            holds!(machine, boot, boot.succeeded());
+            holds!(machine, boot, machine.status().contains("status: done"));
+        }
+    }
+}
+
+#[test]
+fn the_state_is_removed() {
+    let machine = Sandbox::new("state-gone").before("config", "rm -rf $root/var/lib/cloud");
+    let boot = machine.boot();
+    has_an_end(&machine, &boot);
+}
+
+/// Then the file in /var/lib/cloud names the boot.
+#[test]
+fn run_is_full() {
+    let line = "at=$root/run/cloud-init; cp -a $at $root/var/keep; mount -t tmpfs -o size=64k,nr_inodes=20,mode=755 tmpfs $at; \
+                cp -a $root/var/keep/. $at/; cat /dev/zero >$at/fill 2>/dev/null; \
+                for i in $(seq 30); do : >$at/fill$i; done 2>/dev/null";
+    let machine = Sandbox::new("run-full").before("local", line);
+    let boot = machine.boot();
+    holds!(machine, boot, boot.came_to_its_end());
+    let status = machine.file("/var/lib/cloud/data/status.json").unwrap_or_default();
+    let status: serde_json::Value = serde_json::from_str(&status).unwrap_or_default();
+    holds!(machine, boot, status["v1"]["boot_id"].as_str().is_some_and(|id| id.len() == 36));
+    holds!(machine, boot, status["v1"]["modules-final"]["finished"].as_f64().is_some());
+    holds!(machine, boot, machine.file("/var/lib/cloud/data/result.json").is_some());
+    let machine = machine.healed();
+    let boot = machine.boot();
+    holds!(machine, boot, boot.succeeded());
+    holds!(machine, boot, times(&machine, "runcmd, once per instance") == 1);
+}
+
+#[test]
+fn instance_ids() {
+    let long = "i".repeat(300);
+    for (id, begin) in [
+        (&*long, &*"i".repeat(48)),
+        ("\"a\\nb\"", "ab-"),
+        ("\"a\\0b\"", "ab-"),
+        ("\" i-1 \"", "i-1"),
+        ("..", "__"),
+        ("../../../etc", ".._.._.._etc"),
+        ("a/b", "a_b"),
+        ("\"\"", "nocloud"),
+    ] {
+        let machine = Sandbox::new("ids");
+        machine.seed("meta-data", format!("instance-id: {id}\nlocal-hostname: odd\n"));
+        for boots in 1..=2 {
+            let boot = machine.boot();
+            holds!(machine, boot, boot.succeeded());
+            let link = machine.root.join("var/lib/cloud/instance").read_link().expect("a link");
+            let name = link.strip_prefix("/var/lib/cloud/instances").expect("below instances");
+            let name = name.to_string_lossy();
+            holds!(
+                machine,
+                boot,
+                name.starts_with(begin) && !name.contains(['/', '\n']) && name.len() <= 255
+            );
+            holds!(machine, boot, times(&machine, "bootcmd, every boot") == boots);
+            holds!(machine, boot, times(&machine, "runcmd, once per instance") == 1);
+            // One instance, and nothing beside it.
+            let state = machine.root.join("var/lib/cloud/instances");
+            holds!(machine, boot, std::fs::read_dir(state).expect("a directory").count() == 1);
+            holds!(machine, boot, !machine.log().contains("No network config is written") || boots == 2);
+        }
+    }
+}
+
+#[test]
+fn torn_state() {
+    let tears: [(&str, &str); 6] = [
+        ("cache", "cd $root/var/lib/cloud/instances/i-demo-0001; head -c 300 obj.pkl >x; mv -f x obj.pkl"),
+        ("empty-cache", "cd $root/var/lib/cloud/instances/i-demo-0001; rm obj.pkl; : >obj.pkl"),
+        ("id", ": >$root/var/lib/cloud/data/instance-id"),
+        ("directory", "cd $root/var/lib/cloud; rm instance; cp -a instances/i-demo-0001 instance"),
+        ("only-directory", "cd $root/var/lib/cloud; rm instance; mv instances/i-demo-0001 instance"),
+        ("status", "echo '{\"v1\": ' >$root/var/lib/cloud/data/status.json"),
+    ];
+    let whole = Sandbox::new("torn");
+    assert!(whole.boot().succeeded(), "{}", whole.log());
+    let key = |machine: &Sandbox| machine.file("/etc/ssh/ssh_host_ed25519_key").unwrap_or_default();
+    for (name, line) in tears {
+        for seed in ["", "; rm -rf $root/var/lib/cloud/seed"] {
+            let machine = whole.copy(&format!("torn-{name}")).before("local", &format!("({line}{seed})"));
+            let boot = machine.boot();
+            holds!(machine, boot, boot.came_to_its_end());
+            // Whatever is known of it, it is the same instance.
+            holds!(machine, boot, times(&machine, "runcmd, once per instance") == 1);
+            holds!(machine, boot, key(&machine) == key(&whole));
+            holds!(machine, boot, machine.root.join("var/lib/cloud/instance").is_symlink());
+            holds!(machine, boot, times(&machine, "bootcmd, every boot") == 2);
+            if seed.is_empty() {
+                holds!(machine, boot, boot.succeeded());
+            }
+            holds!(
+                machine,
+                boot,
+                machine.file("/var/lib/cloud/data/instance-id").as_deref() == Some("i-demo-0001\n")
+            );
+        }
+    }
+}

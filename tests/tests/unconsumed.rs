@@ -1,0 +1,241 @@
+//! User-data that a boot cannot consume: nothing that runs once runs without them, the machine can be reached, and the
+//! boot that has them does everything, once.
+
+use tests::{Boot, Sandbox, here};
+
+/// Shows everything when something is not as it should be.
+macro_rules! holds {
+    ($machine:expr, $boot:expr, $what:expr) => {
+        assert!(
+            $what,
+            "{}\n{:?}\n{}\n{}\n{}",
+            stringify!($what),
+            $boot.codes,
+            $boot.output,
+            $machine.log(),
+            $machine.status()
+        )
+    };
+}
+
+const CLOUDS_KEY: &str =
+    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFirstlightKeyOfTheCloudNobodyHasItxxxxxxxxxx cloud";
+const USERS_KEY: &str =
+    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFirstlightKeyOfTheUserNobodyHasItxxxxxxxxxxx user";
+const INCLUDE: &str = "#include\nhttp://127.0.0.1:8080/config\n";
+
+fn config() -> String {
+    format!(
+        "#cloud-config\nhostname: included\nssh_genkeytypes: [ed25519]\n\
+         users: [default, {{name: alice, ssh_authorized_keys: ['{USERS_KEY}']}}]\n\
+         bootcmd: ['echo boot >>/srv/boots']\n\
+         write_files: [{{path: /srv/appended, append: true, content: 'once '}}]\n\
+         runcmd: ['echo ran >>/srv/ran']\n"
+    )
+}
+
+fn machine(name: &str, user_data: &str) -> Sandbox {
+    let machine = Sandbox::with_user_data(name, user_data);
+    let meta = format!("instance-id: i-include\nlocal-hostname: plain\npublic-keys: ['{CLOUDS_KEY}']\n");
+    machine.seed("meta-data", meta);
+    let web = machine.path("/web");
+    std::fs::create_dir_all(&web).expect("a directory");
+    std::fs::write(web.join("config"), config()).expect("a file");
+    machine
+}
+
+/// The server is there from `stage` on.
+fn served(machine: Sandbox, stage: &str) -> Sandbox {
+    let web = here().join("lib/web").display().to_string();
+    let line = format!(
+        "sleep 100 | {web} --port 8080 --files $root/web --log $root/web.log >$root/web.port & \
+         for i in $(seq 100); do [ -s $root/web.port ] && break; sleep 0.1; done"
+    );
+    machine.before(stage, &line)
+}
+
+fn semaphores(machine: &Sandbox) -> Vec<String> {
+    let names =
+        std::fs::read_dir(machine.path("/var/lib/cloud/instance/sem")).into_iter().flatten().flatten();
+    let mut names: Vec<String> = names.map(|e| e.file_name().to_string_lossy().into_owned()).collect();
+    names.extend(
+        machine.path("/var/lib/cloud/sem/config_scripts_per_once.once").exists().then(|| "once".into()),
+    );
+    names.sort();
+    names
+}
+
+fn host_key(machine: &Sandbox) -> String {
+    machine.file("/etc/ssh/ssh_host_ed25519_key.pub").unwrap_or_default()
+}
+
+/// Its owner can log in with what the cloud itself says, and nothing was done that is done once.
+fn is_only_reachable(machine: &Sandbox, boot: &Boot) {
+    holds!(machine, boot, boot.came_to_its_end());
+    holds!(machine, boot, boot.code("network") > 0);
+    let keys = machine.file("/home/debian/.ssh/authorized_keys").unwrap_or_default();
+    holds!(machine, boot, keys.contains(CLOUDS_KEY));
+    holds!(machine, boot, machine.file("/etc/hostname").as_deref() == Some("plain\n"));
+    holds!(machine, boot, host_key(machine).starts_with("ssh-ed25519 "));
+    holds!(machine, boot, !machine.file("/etc/passwd").unwrap_or_default().contains("alice"));
+    holds!(machine, boot, semaphores(machine).is_empty());
+    for path in ["/srv/ran", "/srv/appended", "/srv/boots"] {
+        holds!(machine, boot, !machine.path(path).exists());
+    }
+    let status = machine.status();
+    holds!(machine, boot, status.contains("status: error") && status.contains("user-data"));
+}
+
+fn is_whole(machine: &Sandbox, boot: &Boot, boots: usize) {
+    holds!(machine, boot, boot.came_to_its_end());
+    holds!(machine, boot, machine.file("/srv/ran").as_deref() == Some("ran\n"));
+    holds!(machine, boot, machine.file("/srv/appended").as_deref() == Some("once "));
+    holds!(machine, boot, machine.file("/srv/boots").unwrap_or_default().matches("boot").count() == boots);
+    holds!(machine, boot, machine.file("/etc/hostname").as_deref() == Some("included\n"));
+    let keys = machine.file("/home/alice/.ssh/authorized_keys").unwrap_or_default();
+    holds!(machine, boot, keys.contains(USERS_KEY));
+    let semaphores = semaphores(machine);
+    for name in ["consume_data", "config_users_groups", "config_scripts_user", "config_ssh", "once"] {
+        holds!(machine, boot, semaphores.iter().any(|s| s == name));
+    }
+    for name in semaphores.iter().filter(|name| *name != "once") {
+        // As upstream writes them.
+        let text = machine.file(&format!("/var/lib/cloud/instance/sem/{name}")).unwrap_or_default();
+        holds!(machine, boot, text.lines().count() == 1 && text.contains(": "));
+    }
+}
+
+#[test]
+fn a_server_that_is_down_at_the_first_boots() {
+    let machine = machine("unconsumed-include", INCLUDE);
+    let boot = machine.boot();
+    is_only_reachable(&machine, &boot);
+    // Each stage says so, once.
+    holds!(machine, boot, boot.code("config") > 0 && boot.code("final") > 0);
+    let waits = |l: &&String| l.contains("these modules wait for the next boot");
+    holds!(machine, boot, machine.complaints().iter().filter(waits).count() == 3);
+    holds!(machine, boot, machine.path("/var/lib/cloud/instance/boot-finished").exists());
+    let first = host_key(&machine);
+
+    // Still down: the host keys are this instance's by now.
+    let boot = machine.boot();
+    is_only_reachable(&machine, &boot);
+    holds!(machine, boot, host_key(&machine) == first);
+
+    let machine = served(machine, "network");
+    let boot = machine.boot();
+    is_whole(&machine, &boot, 1);
+    holds!(machine, boot, boot.succeeded());
+    holds!(machine, boot, machine.status().contains("status: done"));
+    let configured = host_key(&machine);
+
+    let boot = machine.boot();
+    is_whole(&machine, &boot, 2);
+    holds!(machine, boot, boot.succeeded());
+    holds!(machine, boot, host_key(&machine) == configured);
+
+    // Down again: what was consumed once stays in force.
+    let machine = machine.healed();
+    let boot = machine.boot();
+    is_whole(&machine, &boot, 3);
+    holds!(machine, boot, boot.code("network") > 0 && boot.code("final") == 0);
+    holds!(machine, boot, machine.status().contains("stays in force"));
+}
+
+#[test]
+fn a_server_that_comes_back_within_the_boot() {
+    for (name, stage) in [("unconsumed-config", "config"), ("unconsumed-final", "final")] {
+        let machine = served(machine(name, INCLUDE), stage);
+        let boot = machine.boot();
+        is_whole(&machine, &boot, 1);
+        holds!(machine, boot, boot.code("network") > 0 && boot.code("final") == 0);
+        // Nothing is left to repair.
+        let status = machine.status();
+        holds!(machine, boot, status.contains("extended_status: degraded done"));
+    }
+}
+
+#[test]
+fn a_vendors_server_that_is_down() {
+    let machine = machine("unconsumed-vendor", &config());
+    machine.seed("vendor-data", INCLUDE.replace("config", "vendor"));
+    std::fs::write(machine.path("/web/vendor"), "#!/bin/sh\necho vendor >>/srv/vendor\n").expect("a file");
+    let boot = machine.boot();
+    holds!(machine, boot, boot.code("network") > 0);
+    // What is known of the user lets that one in.
+    let keys = machine.file("/home/alice/.ssh/authorized_keys").unwrap_or_default();
+    holds!(machine, boot, keys.contains(USERS_KEY));
+    holds!(machine, boot, semaphores(&machine).is_empty() && !machine.path("/srv/ran").exists());
+    let machine = served(machine, "network");
+    let boot = machine.boot();
+    is_whole(&machine, &boot, 2);
+    holds!(machine, boot, boot.succeeded());
+    holds!(machine, boot, machine.file("/srv/vendor").as_deref() == Some("vendor\n"));
+}
+
+/// Nothing of it can be written: a disk that is full or broken, a semaphore that has no place.
+#[test]
+fn a_disk_that_keeps_nothing() {
+    let full = "cp -a $root/var/lib/cloud $root/var/keep; mount -t tmpfs -o size=128k,mode=755 tmpfs $root/var/lib/cloud; \
+                cp -a $root/var/keep/. $root/var/lib/cloud/; cat /dev/zero >$root/var/lib/cloud/fill 2>/dev/null || :";
+    let read_only = "sem=$root/var/lib/cloud/instances/i-include/sem; mount --bind $sem $sem; mount -o remount,bind,ro $sem";
+    let broken = |call: &str| {
+        format!("strace -qq -e signal=none -e trace={call} -e inject={call}:error=EIO -o /dev/null")
+    };
+    for (name, stage, line, wrap) in [
+        ("full", "network", full, "env"),
+        ("read-only", "network", read_only, "env"),
+        ("no-name", "network", ":", &broken("rename")),
+        ("no-flush", "local", ":", &broken("fdatasync")),
+    ] {
+        let machine = machine(&format!("unconsumed-{name}"), &config());
+        let machine = machine.before(stage, line).wrap(stage, wrap);
+        let wants = machine.path("/etc/systemd/system/cloud-init.target.wants");
+        std::fs::create_dir_all(&wants).expect("a directory");
+        let unit = "cloud-init-network.service";
+        std::os::unix::fs::symlink(format!("/usr/lib/systemd/system/{unit}"), wants.join(unit))
+            .expect("a link");
+        let boot = machine.boot();
+        holds!(machine, boot, boot.came_to_its_end());
+        holds!(machine, boot, boot.code(stage) > 0);
+        holds!(machine, boot, machine.status().contains("status: error"));
+        let machine = machine.healed();
+        let boot = machine.boot();
+        holds!(machine, boot, boot.succeeded());
+        holds!(machine, boot, machine.file("/srv/ran").as_deref() == Some("ran\n"));
+        holds!(machine, boot, machine.file("/srv/appended").as_deref() == Some("once "));
+        let keys = machine.file("/home/alice/.ssh/authorized_keys").unwrap_or_default();
+        holds!(machine, boot, keys.contains(USERS_KEY));
+    }
+}
+
+/// What is kept of the data cannot be read at a later boot: they are asked for again, and never taken for none.
+#[test]
+fn raw_data_that_are_gone() {
+    let machine = machine("unconsumed-raw", &config());
+    let boot = machine.boot();
+    is_whole(&machine, &boot, 1);
+    std::fs::remove_file(machine.path("/var/lib/cloud/instance/user-data.txt")).expect("it was kept");
+    let boot = machine.boot();
+    is_whole(&machine, &boot, 2);
+    holds!(machine, boot, machine.path("/var/lib/cloud/instance/user-data.txt").exists());
+    // Nor where they cannot be asked for.
+    std::fs::remove_file(machine.path("/var/lib/cloud/instance/user-data.txt")).expect("it was kept");
+    std::fs::remove_dir_all(machine.path("/var/lib/cloud/seed")).expect("a seed");
+    let boot = machine.boot();
+    is_whole(&machine, &boot, 3);
+    holds!(machine, boot, boot.code("network") > 0);
+    holds!(machine, boot, machine.status().contains("user-data.txt"));
+}
+
+/// Who does not want user-data need not wait for them.
+#[test]
+fn user_data_that_nobody_wants() {
+    let machine = machine("unconsumed-off", INCLUDE);
+    let text = "allow_userdata: false\nruncmd: ['echo ran >>/srv/ran']\n";
+    std::fs::write(machine.path("/etc/cloud/cloud.cfg.d/99_off.cfg"), text).expect("a file");
+    let boot = machine.boot();
+    holds!(machine, boot, boot.succeeded());
+    holds!(machine, boot, machine.file("/srv/ran").as_deref() == Some("ran\n"));
+    holds!(machine, boot, machine.status().contains("status: done"));
+}
