@@ -136,9 +136,9 @@ fn is_trusted(user: u32) -> bool {
     user == 0 || user == nix::unistd::geteuid().as_raw()
 }
 
-/// Whether somebody else can put names into a directory.
+/// Whether somebody else can put names into a directory. Root's own group is root.
 fn is_foreign(dir: &FileStat) -> bool {
-    !is_trusted(dir.st_uid) || dir.st_mode & 0o022 != 0
+    !is_trusted(dir.st_uid) || dir.st_mode & 0o002 != 0 || (dir.st_mode & 0o020 != 0 && dir.st_gid != 0)
 }
 
 /// Whether users can rename or replace what others have in a directory.
@@ -205,11 +205,12 @@ impl Root {
                 let made = made + usize::from(new.make(&above, name)?);
                 Ok((openat(&above, name, directory(), Mode::empty())?, made))
             }
-            // Seccomp filters that do not know the call say EPERM. EAGAIN: somebody renames directories just now.
-            Err(e @ (Errno::ENOSYS | Errno::EPERM | Errno::EAGAIN)) => {
-                self.learned().no_openat2.set(e != Errno::EAGAIN);
+            // Seccomp filters that do not know the call say EPERM. EAGAIN: directories were renamed meanwhile.
+            Err(Errno::ENOSYS | Errno::EPERM) => {
+                self.learned().no_openat2.set(true);
                 Err(Errno::ELOOP)
             }
+            Err(Errno::EAGAIN) => Err(Errno::ELOOP),
             Err(e) => Err(e),
         }
     }
@@ -280,7 +281,14 @@ impl Root {
             if links > MOST_LINKS {
                 return Err(Errno::ELOOP.into());
             }
-            at.bind(&name, stat.map_or(0, |stat| stat.st_uid))?;
+            // The link itself: another one may have its name a moment later.
+            let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+            let link = openat(at.dir()?, &*name, flags, Mode::empty())?;
+            let stat = fstat(&link)?;
+            if !is_link(&stat) {
+                return Err(Errno::EAGAIN.into());
+            }
+            at.bind(&name, stat.st_uid)?;
             // The text of a link in /proc need not be where it leads.
             if at.bound.is_none()
                 && self.is_machine()
@@ -295,12 +303,12 @@ impl Root {
                 }
                 continue;
             }
-            let target = PathBuf::from(readlinkat(at.dir()?, &*name)?);
+            let target = PathBuf::from(readlinkat(&link, "")?);
             if at.is_beyond_users()? {
-                let link = at.path(Some(&name));
-                let leads = link.parent().unwrap_or(&link).join(&target);
+                let path = at.path(Some(&name));
+                let leads = path.parent().unwrap_or(&path).join(&target);
                 if !components(&leads).contains(&b"..".to_vec()) {
-                    *self.learned().link.borrow_mut() = Some((link, leads));
+                    *self.learned().link.borrow_mut() = Some((path, leads));
                 }
             }
             if target.is_absolute() {
@@ -485,6 +493,10 @@ impl Place {
 
     /// Whether an open file may be changed in place.
     pub fn check(&self, file: &FileStat) -> io::Result<()> {
+        // Who has no privileges can give none away.
+        if !nix::unistd::geteuid().is_root() {
+            return Ok(());
+        }
         let dir = fstat(&self.dir)?;
         if self.is_magic || !is_foreign(&dir) || (!is_trusted(dir.st_uid) && file.st_uid == dir.st_uid) {
             return Ok(());
@@ -632,8 +644,7 @@ fn remove_tree(dir: &OwnedFd, name: &OsStr) -> nix::Result<()> {
         .collect::<nix::Result<_>>()?;
     for name in names.iter().filter(|name| *name != "." && *name != "..") {
         match unlinkat(&inner, &**name, UnlinkatFlags::NoRemoveDir) {
-            // EPERM is what POSIX has for directories.
-            Err(Errno::EISDIR | Errno::EPERM) => remove_tree(&inner, name)?,
+            Err(Errno::EISDIR) => remove_tree(&inner, name)?,
             Err(Errno::ENOENT) => {}
             other => other?,
         }

@@ -61,12 +61,15 @@ fn machines() -> Vec<Machine> {
             ("home/u", 0o755, USER),
             ("home/u/sub", 0o700, USER),
             ("open", 0o777, 0),
+            ("group", 0o775, 0),
             ("sticky", 0o1777, 0),
         ] {
             fs::create_dir(top.join(dir)).unwrap();
             fs::set_permissions(top.join(dir), fs::Permissions::from_mode(mode)).unwrap();
             chown(top.join(dir), Some(owner), Some(owner)).unwrap();
         }
+        // The user's group may write here.
+        chown(top.join("group"), None, Some(USER)).unwrap();
         for (file, owner) in
             [("etc/secret", 0), ("home/u/own", USER), ("home/u/of-root", 0), ("home/u/other", OTHER)]
         {
@@ -296,6 +299,25 @@ fn a_link_that_was_followed_is_known() {
     assert_eq!(["instances/a/x", "instances/b/x", "instance/x"].map(read), ["2", "3", "4"]);
 }
 
+/// Root's own files may have other names, and what nobody but root can change is root's to change.
+#[test]
+fn hard_links_among_roots_own_files() {
+    if !is_root("files of others") {
+        return;
+    }
+    for m in machines() {
+        // Made with a umask of 002.
+        fs::set_permissions(m.host("/etc"), fs::Permissions::from_mode(0o775)).unwrap();
+        fs::hard_link(m.host("/etc/secret"), m.host("/etc/name")).unwrap();
+        m.sys.append(m.at("/etc/name"), "x", Write::default()).unwrap();
+        m.sys.set_mode(m.at("/etc/name"), 0o640).unwrap();
+        m.sys.make_dir(m.at("/etc/tree/a/b"), 0o755).unwrap();
+        m.sys.link("/home/u", m.at("/etc/tree/a/link")).unwrap();
+        assert!(m.sys.remove_tree(m.at("/etc/tree")).unwrap() && m.host("/home/u/own").exists());
+        assert!(!m.host("/etc/tree").exists());
+    }
+}
+
 #[test]
 fn logs_and_output_go_to_no_file_behind_a_users_link() {
     if !is_root("links of others") {
@@ -305,6 +327,7 @@ fn logs_and_output_go_to_no_file_behind_a_users_link() {
         // A directory of logs that a group of a service writes to, too.
         fs::create_dir(m.host("/logs")).unwrap();
         fs::set_permissions(m.host("/logs"), fs::Permissions::from_mode(0o775)).unwrap();
+        chown(m.host("/logs"), None, Some(OTHER)).unwrap();
         m.link("/logs/log", USER, "/etc/secret");
         fs::hard_link(m.host("/etc/secret"), m.host("/logs/hard")).unwrap();
         let before = tree(&m.top);
@@ -356,7 +379,8 @@ fn nothing_of_roots_is_handed_over_in_a_race() {
         return;
     }
     for m in machines() {
-        let home = m.host("/home/u");
+        m.link("/group/link", 0, "/home/u/own");
+        let (home, group) = (m.host("/home/u"), m.host("/group"));
         let (secret, etc) = (m.host("/etc/secret"), m.host("/etc"));
         let over = AtomicBool::new(false);
         let swap = |path: &Path, target: &Path| {
@@ -380,6 +404,10 @@ fn nothing_of_roots_is_handed_over_in_a_race() {
                         }
                     }
                     swap(&home.join("secret"), &secret);
+                    // Root's link, there and back.
+                    let _ = fs::rename(group.join("link"), group.join("away"));
+                    swap(&group.join("link"), &secret);
+                    let _ = fs::rename(group.join("away"), group.join("link"));
                     // The directory itself, there and back.
                     if turn % 2 == 0 {
                         let _ = fs::rename(home.join("d"), home.join("away"));
@@ -400,13 +428,13 @@ fn nothing_of_roots_is_handed_over_in_a_race() {
             chown(home.join("d"), mine.0, mine.1).unwrap();
             let (mut done, mut refused) = (0, 0);
             for turn in 0..TURNS {
-                for path in ["/home/u/secret", "/home/u/d/secret"].map(|p| m.at(p)) {
+                for path in ["/home/u/secret", "/home/u/d/secret", "/group/link"].map(|p| m.at(p)) {
                     let results = [
                         m.sys.write(&path, turn.to_string(), how).map(drop),
                         m.sys.append_as(&path, "x", how),
                         m.sys.set_owner(&path, mine),
                         m.sys.set_mode(&path, 0o666),
-                        m.sys.remove(&path).map(drop),
+                        if path.ends_with("link") { Ok(()) } else { m.sys.remove(&path).map(drop) },
                     ];
                     done += results.iter().filter(|r| r.is_ok()).count();
                     refused += results.iter().filter(|r| r.is_err()).count();
