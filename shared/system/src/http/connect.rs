@@ -290,7 +290,14 @@ mod tests {
     fn proxies_that_fail() {
         type Answer = fn(&mut TcpStream) -> std::io::Result<()>;
         let table: [(Answer, &str, f64); 6] = [
-            (|_| Ok(std::thread::sleep(Duration::from_secs(9))), "proxy: no answer in time (0.5 s)", 0.5),
+            (
+                |_| {
+                    std::thread::sleep(Duration::from_secs(9));
+                    Ok(())
+                },
+                "proxy: no answer in time (0.5 s)",
+                0.5,
+            ),
             (|_| Ok(()), "proxy: opening a tunnel: ", 0.0),
             (|s| write!(s, "HTTP/1.1 407 No\r\n\r\n"), "proxy: no tunnel, status 407", 0.0),
             (|s| write!(s, "SSH-2.0-x\r\n\r\n"), "proxy: its answer is not HTTP", 0.0),
