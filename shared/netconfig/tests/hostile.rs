@@ -119,8 +119,7 @@ fn check(config: &Node, known: &Known, what: &str, may_be_quoted: bool, sourced:
                 assert!(may_be_quoted || !unfit(&read), "{name}\n{}", file.content);
                 continue;
             }
-            let is_shells = renderer.name == "sysconfig" && file.path.contains("/ifcfg-")
-                || (file.path.contains("/route-") && renderer.name == "sysconfig");
+            let is_sourced = ["/ifcfg-", "/route-"].iter().any(|kind| file.path.contains(kind));
             if !may_be_quoted {
                 // A list of words may have it as one of them.
                 let begins =
@@ -128,7 +127,7 @@ fn check(config: &Node, known: &Known, what: &str, may_be_quoted: bool, sourced:
                 let mut lines = file.content.split(|c: char| c.is_control() || c == '\u{2028}');
                 assert!(!lines.any(|line| begins(line.trim())), "{name}\n{}", file.content);
                 assert!(!file.content.contains("\\n"), "{name}\n{}", file.content);
-            } else if is_shells {
+            } else if is_sourced {
                 sourced.0.push_str(&file.content);
             } else if renderer.name == "eni" || file.path.contains("udev") {
                 let mut lines = file.content.lines().filter(|line| !line.starts_with('#'));

@@ -8,6 +8,7 @@ use config::Node;
 use datasource::{Search, datasource};
 use modules::install_hotplug::{is_on, is_switched_on, switch_on};
 use netconfig::events::Event;
+use netconfig::log_lines as lines;
 use netconfig::{Due, Outcome, bring_up, decide, nics, parse};
 use state::{Cached, Instance, Status, write_instance_data};
 use system::{Deadline, Error, Result, debug, info, warning};
@@ -125,7 +126,13 @@ impl Stage {
         let Some(instance) = instance else {
             return self.note_hotplug(&name, Some("no datasource is known".into()));
         };
-        self.log_events(&instance, &[Event::Hotplug]);
+        if is_switched_on(&self.sys, &self.layout) {
+            let switch = self.layout.cloud("hotplug.enabled");
+            debug!(self.sys, "Adding event: scope=network EventType=hotplug found in {switch}");
+            debug!(self.sys, "{}hotplug", lines::ALLOWED);
+        } else {
+            self.log_events(&instance, &[Event::Hotplug]);
+        }
         let served = datasource::events(&instance.datasource).map(|e| e.served).unwrap_or_default();
         if !served.contains(&"hotplug") {
             debug!(self.sys, "hotplug not supported for event of type net");

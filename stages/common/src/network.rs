@@ -62,7 +62,9 @@ impl Stage {
             self.log_events(&found.instance, if applied { &asked[1..] } else { &asked });
         }
         if self.name == Name::Network && !again && !was_cut && found.is_none_or(|f| f.is_cached) {
-            debug!(self.sys, "{}", lines::NOT_APPLIED);
+            if found.is_some() {
+                debug!(self.sys, "{}", lines::NOT_APPLIED);
+            }
             return true;
         }
         self.sys.because(NETWORK, "");
