@@ -88,7 +88,7 @@ fn places(node: &Node) -> Vec<String> {
     let mut all = vec![format!("{:?} {} {}", node.at, node.kind(), node.scalar_text().unwrap_or_default())];
     match &node.value {
         Value::Seq(items) => all.extend(items.iter().flat_map(places)),
-        Value::Map(map) => {
+        Value::Map(map) | Value::Set(map) => {
             all.extend(map.iter().flat_map(|(key, value)| [places(key), places(value)].concat()))
         }
         _ => {}

@@ -216,7 +216,7 @@ mod tests {
     #[test]
     fn what_cannot_be_done() {
         for (patch, expected) in [
-            ("", "line 1, column 0: not valid JSON"),
+            ("", "line 1, column 1: not valid JSON"),
             ("#cloud-config-jsonp\n\n{secret", "line 3, column 2: not valid JSON"),
             ("{}", "expected a list, found a map"),
             ("[1]", "operation 1: expected 'path', a text, in it"),

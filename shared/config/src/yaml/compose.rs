@@ -64,7 +64,7 @@ pub(super) fn bad<T>(at: Spot, message: impl Into<String>) -> Result<T> {
 }
 
 /// What the parser under us does not know.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 enum Repair {
     /// `{a:[1]}` and `{a:}` are good for PyYAML; here a blank is wanted after such a colon.
     GluedColon,
@@ -77,9 +77,10 @@ enum Repair {
     EmptyKey,
 }
 
-/// How often a text is read again after a repair, and how much of it in all.
-const MOST_REPAIRS: usize = 2000;
-const MOST_REREAD: usize = 64 << 20;
+/// How often a text is read again after a repair: a small one more often.
+const MOST_REPAIRS: usize = 100;
+const MOST_OF_SMALL: usize = 2000;
+const MOST_REREAD: usize = 4 << 20;
 /// Places that are tried for an empty key.
 const MOST_TRIED: usize = 20;
 
@@ -119,7 +120,7 @@ pub(super) fn document(source: Rc<str>, whole: &str) -> std::result::Result<Pars
     {
         text = text.replace(BYTE_ORDER_MARK, stand.encode_utf8(&mut [0; 4])).into();
     }
-    let (mut repairs, mut reread) = (0, 0);
+    let (mut repairs, mut reread, mut last) = (0, 0, None);
     loop {
         let failed = match read(&source, &text, &shifts, &stands) {
             Ok(parsed) => return Ok(parsed),
@@ -127,41 +128,41 @@ pub(super) fn document(source: Rc<str>, whole: &str) -> std::result::Result<Pars
         };
         repairs += 1;
         reread += text.len();
-        let goes_on = repairs <= MOST_REPAIRS && reread <= MOST_REREAD;
+        let is_cheap = repairs <= MOST_OF_SMALL && reread <= MOST_REREAD;
+        // One that is of no use is not made again.
+        let place = failed.repair.map(|(_, index)| index);
+        let goes_on = (repairs <= MOST_REPAIRS || is_cheap) && place > last;
+        last = last.max(place);
         let change = failed.repair.filter(|_| goes_on).and_then(|(repair, index)| {
             let at = text.char_indices().nth(usize::try_from(index).ok()?).map_or(text.len(), |(at, _)| at);
-            match repair {
+            let pieces: Vec<Piece> = match repair {
                 Repair::EmptyKey => {
-                    let tried = empty_keys(&text, at).into_iter().take(MOST_TRIED);
-                    tried.map(|range| (range, " :".to_string())).find(|(range, new)| {
-                        let mut other = text.to_string();
-                        other.replace_range(range.clone(), new);
+                    let mut tried = empty_keys(&text, at).into_iter().take(MOST_TRIED);
+                    let helps = |place: &usize| {
+                        let other = [&text[..*place], " :", &text[*place..]].concat();
                         reread += other.len();
+                        let here = failed.at;
                         match read(&source, &other, &shifts, &stands) {
                             Ok(_) => true,
                             Err(other) => {
-                                other.at > failed.at
-                                    && other.at != Spot { column: failed.at.column + 2, ..failed.at }
+                                other.at > here && other.at != Spot { column: here.column + 2, ..here }
                             }
                         }
-                    })
+                    };
+                    tried.find(helps).map(|place| (place..place, " :".to_string())).into_iter().collect()
                 }
                 Repair::Tab => {
                     let stand = stands.add(&text, '\t').filter(|_| text[at..].starts_with('\t'))?;
-                    Some((at..at + 1, stand.to_string()))
+                    vec![(at..at + 1, stand.to_string())]
                 }
-                repair => repaired(repair, &text, at),
-            }
+                Repair::GluedColon if text[at..].starts_with(':') => vec![(at + 1..at + 1, " ".to_string())],
+                Repair::GluedColon => Vec::new(),
+                Repair::Surrogates => halves(&text, at),
+            };
+            (!pieces.is_empty()).then_some(pieces)
         });
         match change {
-            Some((range, new)) => {
-                let moved = new.chars().count() as i64 - text[range.clone()].chars().count() as i64;
-                let at = super::events::spot_of(&text, range.start);
-                if moved != 0 {
-                    shifts.0.push((at, moved));
-                }
-                text.to_mut().replace_range(range, &new);
-            }
+            Some(pieces) => text = repaired(&text, &pieces, &mut shifts).into(),
             None => {
                 let Spot { line, column } = shifts.undo(failed.at);
                 let at = Mark { source: Some(source), line, column };
@@ -176,54 +177,127 @@ pub(super) fn document(source: Rc<str>, whole: &str) -> std::result::Result<Pars
     }
 }
 
+/// Which bytes to replace by what.
+type Piece = (Range<usize>, String);
+
+fn repaired(text: &str, pieces: &[Piece], shifts: &mut Shifts) -> String {
+    let mut out = String::with_capacity(text.len() + 16);
+    let mut from = 0;
+    let mut spot = Spot { line: 1, column: 1 };
+    let mut moved = Vec::new();
+    for (range, new) in pieces {
+        let between = &text[from..range.start];
+        let Spot { line, column } = super::events::spot_of(between, between.len());
+        spot = match line {
+            1 => Spot { line: spot.line, column: spot.column + column - 1 },
+            line => Spot { line: spot.line + line - 1, column },
+        };
+        let (before, after) = (text[range.clone()].chars().count(), new.chars().count());
+        if before != after {
+            moved.push((spot, after as i64 - before as i64));
+        }
+        spot.column += after as u32;
+        out.push_str(between);
+        out.push_str(new);
+        from = range.end;
+    }
+    out.push_str(&text[from..]);
+    shifts.add(moved);
+    out
+}
+
 /// Behind which `?` before that place a key may be missing, the nearest first.
-fn empty_keys(text: &str, at: usize) -> Vec<Range<usize>> {
+fn empty_keys(text: &str, at: usize) -> Vec<usize> {
     let is_one = |place: &usize| {
         let before = text[..*place].trim_end();
         let after = text[place + 1..].trim_start();
         before.ends_with(['[', ',']) && after.starts_with([',', ']'])
     };
-    text[..at]
-        .rmatch_indices('?')
-        .map(|(place, _)| place)
-        .filter(is_one)
-        .map(|place| place + 1..place + 1)
-        .collect()
+    text[..at].rmatch_indices('?').map(|(place, _)| place).filter(is_one).map(|place| place + 1).collect()
 }
 
-/// Which bytes to replace by what, for a complaint about that byte.
-fn repaired(repair: Repair, text: &str, at: usize) -> Option<(Range<usize>, String)> {
-    match repair {
-        Repair::GluedColon => text[at..].starts_with(':').then(|| (at + 1..at + 1, " ".to_string())),
-        Repair::Surrogates => {
-            // The place is that of the digits: `\u` or `\U` stands before them, and maybe the other half behind.
-            let code = |from: usize| u16::from_str_radix(text.get(from..from + 4)?, 16).ok();
-            let start = at.checked_sub(2)?;
-            if text.get(start..at) == Some("\\U") {
-                let half = u32::from_str_radix(text.get(at..at + 8)?, 16).ok()?;
-                return (0xD800..0xE000).contains(&half).then(|| (start..at + 8, "\\uFFFD".to_string()));
+/// The escapes of halves of letters from that place on, which is behind the first one's `\u` or `\U`: in the text in
+/// quotes that it is in, and in those that follow with nothing but flow indicators between, as in JSON.
+fn halves(text: &str, at: usize) -> Vec<Piece> {
+    let is_half = |unit: &u32| (0xD800..0xE000).contains(unit);
+    let code = |from: usize, digits: usize| {
+        u32::from_str_radix(text.get(from..from + digits)?, 16).ok().filter(is_half)
+    };
+    let mut found = Vec::new();
+    let Some(mut i) = at.checked_sub(2) else { return found };
+    while let Some(c) = text.get(i..).and_then(|rest| rest.chars().next()) {
+        let escape = if c == '\\' { text[i + 1..].chars().next() } else { None };
+        match (c, escape) {
+            (_, Some('u')) => {
+                let units =
+                    [code(i + 2, 4), code(i + 8, 4).filter(|_| text.get(i + 6..i + 8) == Some("\\u"))];
+                let [Some(first), second] = units else {
+                    i += 2;
+                    continue;
+                };
+                let letter =
+                    char::decode_utf16([Some(first), second].into_iter().flatten().map(|unit| unit as u16))
+                        .next();
+                let (end, new) = match letter {
+                    Some(Ok(letter)) => (i + 12, format!("\\U{:08X}", u32::from(letter))),
+                    _ => (i + 6, "\\uFFFD".to_string()),
+                };
+                found.push((i..end, new));
+                i = end;
             }
-            let first = code(at).filter(|half| (0xD800..0xE000).contains(half))?;
-            let second = code(at + 6).filter(|_| text.get(at + 4..at + 6) == Some("\\u"));
-            let letter = char::decode_utf16([Some(first), second].into_iter().flatten()).next()?;
-            Some(match letter {
-                Ok(letter) => (start..at + 10, format!("\\U{:08X}", u32::from(letter))),
-                Err(_) => (start..at + 4, "\\uFFFD".to_string()),
-            })
+            (_, Some('U')) if code(i + 2, 8).is_some() => {
+                found.push((i..i + 10, "\\uFFFD".to_string()));
+                i += 10;
+            }
+            (_, Some(escaped)) => i += 1 + escaped.len_utf8(),
+            ('"', _) => {
+                let rest = &text[i + 1..];
+                let next = rest.trim_start_matches([' ', '\t', '\r', '\n', ',', ':', '[', ']', '{', '}']);
+                if !next.starts_with('"') {
+                    break;
+                }
+                i += 1 + rest.len() - next.len() + 1;
+            }
+            (other, _) => i += other.len_utf8(),
         }
-        Repair::Tab | Repair::EmptyKey => None,
     }
+    found
 }
 
-/// By how much what follows a repair on its line has moved, from left to right.
+/// By how much what follows a repair on its line has moved: the repairs in their order, each with the sum of those up
+/// to it on its line.
 #[derive(Default)]
 pub(super) struct Shifts(Vec<(Spot, i64)>);
 
 impl Shifts {
+    fn add(&mut self, new: Vec<(Spot, i64)>) {
+        let mut line = 0;
+        let mut sum = 0;
+        // From sums to single ones, and back when all are in their order.
+        for (at, by) in &mut self.0 {
+            if at.line != line {
+                (line, sum) = (at.line, 0);
+            }
+            *by -= sum;
+            sum += *by;
+        }
+        self.0.extend(new);
+        self.0.sort_by_key(|(at, _)| *at);
+        line = 0;
+        for (at, by) in &mut self.0 {
+            if at.line != line {
+                (line, sum) = (at.line, 0);
+            }
+            sum += *by;
+            *by = sum;
+        }
+    }
+
     /// Where that was before.
     pub fn undo(&self, spot: Spot) -> Spot {
-        let before = self.0.iter().filter(|(at, _)| at.line == spot.line && at.column < spot.column);
-        let moved: i64 = before.map(|(_, by)| by).sum();
+        let before = self.0.partition_point(|(at, _)| *at < spot);
+        let last = before.checked_sub(1).and_then(|last| self.0.get(last));
+        let moved = last.filter(|(at, _)| at.line == spot.line).map_or(0, |(_, sum)| *sum);
         Spot { column: u32::try_from(i64::from(spot.column) - moved).unwrap_or(1), ..spot }
     }
 }

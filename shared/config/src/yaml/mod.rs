@@ -197,9 +197,11 @@ mod tests {
 
     #[test]
     fn repairs_are_bounded_and_many() {
-        let many = format!("[{}]", vec!["\"\\ud83d\\ude00\""; 500].join(", "));
+        let many = format!("[{}, a:[x]]", vec!["\"\\ud83d\\ude00 \\\\ud83d \\ud83d\""; 20_000].join(", "));
         let read = parse("f", &many).unwrap().root;
-        assert!(read.as_seq().unwrap().iter().all(|item| item.as_str() == Some("😀")));
+        let (last, texts) = read.as_seq().unwrap().split_last().unwrap();
+        assert!(texts.iter().all(|item| item.as_str() == Some("😀 \\ud83d \u{fffd}")));
+        assert_eq!((texts[1].at.column, last.at.column), (33, 20_000 * 31 + 2));
         for text in ["[? , b]", "a: |\n  \tx\n  y\n", "[\"[?, x]\", ?, b]"] {
             assert!(parse("f", text).is_ok(), "{text}");
         }
