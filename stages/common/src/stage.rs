@@ -258,6 +258,25 @@ impl Stage {
         self.report_settings();
     }
 
+    /// In the local stage, which begins before it knows the instance: the configuration with what the instance was given at
+    /// an earlier boot, if it was.
+    pub fn stored_settings(&self, instance: &Instance) -> Option<Settings> {
+        let names = ["cloud-config.txt", "vendor-cloud-config.txt", "vendor2-cloud-config.txt"];
+        let was_given = names.iter().any(|name| self.sys.exists(self.layout.instance(name)));
+        let of_datasource = || Some(Node::from_json(&instance.config));
+        (self.name == Name::Local && was_given).then(|| {
+            load(
+                &self.sys,
+                &self.layout,
+                Name::Final,
+                &self.command_line,
+                &self.args,
+                of_datasource(),
+                Vec::new(),
+            )
+        })
+    }
+
     /// Notes an error: it is logged, listed in status.json, and counts in the exit code.
     pub fn fail(&mut self, message: impl Into<String>) {
         let message = message.into();
