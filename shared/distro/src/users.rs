@@ -124,7 +124,8 @@ impl Distro {
     pub fn create_group(&self, sys: &System, name: &str, members: &[String]) -> Result<()> {
         let has_shadow = sys.which("groupadd").is_some();
         let extra: &[&str] = if is_core(sys) { &["--extrausers"] } else { &[] };
-        if sys.group(name).is_some() {
+        let there = sys.group(name);
+        if there.is_some() {
             debug!(sys, "group {name} exists already");
         } else if has_shadow {
             run(sys, words(&[&["groupadd", name], extra].concat()))?;
@@ -136,6 +137,10 @@ impl Distro {
         for member in members {
             if sys.user(member).is_none() {
                 warning!(sys, "group {name}: there is no user {member} to put into it");
+                continue;
+            }
+            if there.as_ref().is_some_and(|group| group.members.contains(member)) {
+                debug!(sys, "{member} is in group {name} already");
                 continue;
             }
             let argv = if has_shadow {
@@ -231,6 +236,12 @@ impl Distro {
     /// It must be changed at the next login.
     pub fn expire_password(&self, sys: &System, name: &str) -> Result<()> {
         run(sys, words(&["passwd", "--expire", name]))
+    }
+
+    /// Whether this is the hash that shadow(5) has for the user, locked or not.
+    pub fn has_hash(&self, sys: &System, name: &str, hash: &str) -> bool {
+        let shadow = sys.read_text("/etc/shadow").unwrap_or_default();
+        shadow_field(&shadow, name).is_some_and(|field| field.trim_start_matches('!') == hash)
     }
 
     /// Whether the user of that name has no password in shadow(5): an empty field, locked or not. Unknown counts

@@ -101,12 +101,19 @@ fn run(context: &Context<'_>) -> Result<()> {
     };
     let text = template::render_file(sys, &path, &text, &variables)?;
 
-    if sys.exists(&client.conf) {
-        sys.rename(&client.conf, format!("{}.dist", client.conf))?;
+    let is_new = sys.read_text_if_there(&client.conf).ok().flatten().is_none_or(|old| old != text);
+    if is_new {
+        // What is there may be a file of our own from an earlier instance, but with other servers.
+        if sys.exists(&client.conf) {
+            sys.rename(&client.conf, format!("{}.dist", client.conf))?;
+        }
+        sys.write(&client.conf, text, Write::default())?;
     }
-    sys.write(&client.conf, text, Write::default())?;
     if !client.is_there(sys) && !client.packages.is_empty() {
         package_sources::install_names(context, &client.packages)?;
+    } else if !is_new {
+        debug!(sys, "{} has these servers already", client.conf);
+        return Ok(());
     }
     distro.service(sys, Action::Reload, &client.service)
 }
@@ -240,6 +247,9 @@ mod tests {
             "allow 10.0.0.0/8",
         ];
         assert_eq!(settings(&sandbox, "/etc/chrony/chrony.conf")[..5], wanted);
+        assert_eq!(sandbox.file("/etc/chrony/chrony.conf.dist").0, "old\n");
+        // The next instance, with the same servers.
+        sandbox.run(&MODULE).unwrap();
         assert_eq!(sandbox.file("/etc/chrony/chrony.conf.dist").0, "old\n");
         assert_eq!(sandbox.file("/etc/chrony/chrony.conf").1, 0o644);
     }

@@ -154,6 +154,10 @@ impl<'a> Making<'a> {
     fn set_password(&mut self, user: &'a User, new: bool) -> Result<()> {
         let (sys, distro, keys, name) = (self.context.sys, self.context.distro, &user.keys, &*user.name);
         let set = |password: &Maybe, hashed: bool| match &password.0 {
+            // Setting it again would open the account until it is locked again.
+            Some(secret) if hashed && !new && keys.lock_passwd && distro.has_hash(sys, name, &secret.0) => {
+                Ok(())
+            }
             Some(secret) if !secret.0.is_empty() => {
                 distro.set_passwords(sys, &[(name.to_string(), secret.0.clone())], hashed)
             }

@@ -243,30 +243,15 @@ impl Stage {
     /// The setting `updates`. The local stage's settings have nothing of an instance; the events of one that is known to
     /// be this machine's are its user's all the same, as far as an earlier boot has stored them.
     fn updates(&self, instance: &Instance) -> Option<&Node> {
-        if self.name != Name::Local {
-            return self.settings.merged.get("updates");
-        }
-        let (id, updates) =
-            self.updates_of_instance.get_or_init(|| (instance.id.clone(), self.stored_updates(instance)));
+        let stored = || {
+            let settings = self.stored_settings(instance, &["updates"]);
+            (instance.id.clone(), settings.and_then(|settings| settings.merged.get("updates").cloned()))
+        };
+        let (id, updates) = self.updates_of_instance.get_or_init(stored);
         match updates {
             Some(updates) if *id == instance.id => Some(updates),
             _ => self.settings.merged.get("updates"),
         }
-    }
-
-    /// `updates` with what the instance's directory says; `None` where it says nothing of it. Whole settings are only
-    /// read for those that have the word.
-    fn stored_updates(&self, instance: &Instance) -> Option<Node> {
-        let dir = self.layout.instance_of(&instance.id);
-        let names = ["vendor-cloud-config.txt", "vendor2-cloud-config.txt", "cloud-config.txt"];
-        let has_word = |name: &str| {
-            let text = self.sys.read(format!("{dir}/{name}"));
-            text.is_ok_and(|text| text.windows(7).any(|word| word == b"updates"))
-        };
-        if !names.into_iter().any(has_word) && instance.config.get("updates").is_none() {
-            return None;
-        }
-        self.settings_of(instance, dir).merged.get("updates").cloned()
     }
 
     /// Whether a datasource's network configuration is read and applied again at an event.

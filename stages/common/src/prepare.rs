@@ -66,7 +66,12 @@ impl Stage {
 
     /// Gives the machine its name before networking, so that DHCP requests carry it.
     pub fn name_machine(&mut self, found: &Found) {
+        // What the user said of the name at an earlier boot counts before the cloud's word: without it each boot would
+        // give the machine the cloud's name, and the network stage take it back.
+        let stored = self.stored_settings(&found.instance, &["hostname", "fqdn"]);
         let context = self.context(&found.instance);
+        let config = stored.as_ref().map_or(context.config, |stored| &stored.merged);
+        let context = modules::Context { config, ..context };
         // Without them the name is the cloud's.
         let is_set = |key: &&str| context.config.get(key).is_some();
         let keys: Vec<&str> = ["hostname", "fqdn"].into_iter().filter(is_set).collect();

@@ -346,11 +346,25 @@ impl Stage {
         self.report_settings();
     }
 
-    /// The settings as they are with those of an instance, whatever the stage.
-    pub(crate) fn settings_of(&self, instance: &Instance, dir: String) -> Settings {
+    /// In the local stage, whose settings have nothing of an instance: those with what an earlier boot has stored for this
+    /// one. Whole settings are only read where a stored configuration has one of the words; `None` without.
+    pub(crate) fn stored_settings(&self, instance: &Instance, words: &[&str]) -> Option<Settings> {
+        if self.name != Name::Local {
+            return None;
+        }
+        let has_word = |text: &[u8]| {
+            words.iter().any(|word| text.windows(word.len()).any(|part| part == word.as_bytes()))
+        };
+        let dir = self.layout.instance_of(&instance.id);
+        let names = ["vendor-cloud-config.txt", "vendor2-cloud-config.txt", "cloud-config.txt"];
+        let is_stored = |name: &str| self.sys.read(format!("{dir}/{name}")).is_ok_and(|text| has_word(&text));
+        let mut keys = instance.config.as_object().into_iter().flat_map(|config| config.keys());
+        if !names.into_iter().any(is_stored) && !keys.any(|key| has_word(key.as_bytes())) {
+            return None;
+        }
         let of_datasource = Some(Node::from_json(&instance.config));
         let sources = sources(&self.layout, Some(dir), &self.command_line, &self.args, of_datasource);
-        Settings::load(&self.sys, &sources)
+        Some(Settings::load(&self.sys, &sources))
     }
 
     /// Reads the configuration again if files of it are templates, now that there are instance data.
