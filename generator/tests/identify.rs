@@ -133,7 +133,7 @@ fn our_own_look_at_virtualization() {
     let (bare, virtual_cpu) = (cpu("vmx"), cpu("hypervisor"));
     type Files<'a> = &'a [(&'a str, &'a str)];
     let cases: [(Files<'_>, &str, bool); 9] = [
-        (&[], "unavailable", false),
+        (&[], "none", false),
         (&[("/proc/cpuinfo", &bare)], "none", false),
         (&[("/proc/cpuinfo", &virtual_cpu)], "vm-other", false),
         (&[("/sys/class/dmi/id/sys_vendor", "QEMU\n")], "qemu", false),

@@ -142,10 +142,10 @@ fn servers_that_fail() {
         ("off", "PUT . 403", &["status 403", "switched off"]),
         ("errors", "* . 500", &["status 500"]),
         ("busy", "* . 503", &["status 503"]),
-        ("garbage", "* . garbage", &["DataSourceEc2'> failed"]),
+        ("garbage", "* . garbage", &["sources.DataSourceEc2."]),
         ("denied", "GET . 401", &["status 401"]),
         ("broken", "GET local-ipv4s 500", &["local-ipv4s", "status 500"]),
-        ("cut", "GET meta-data/$ cut", &["DataSourceEc2'> failed", "meta-data/"]),
+        ("cut", "GET meta-data/$ cut", &["sources.DataSourceEc2.", "meta-data/"]),
     ];
     let run = |name: &str, fault: &str, words: &[&str]| {
         let cloud = Cloud::new("ec2").dhcp(&[]);

@@ -57,9 +57,11 @@ pub fn json_file(top: &str, path: &str, get: Get<'_>) -> Result<Option<Json>> {
 /// As [`json_file`], with maps in the order of the file: SSH keys count in theirs.
 pub fn node_file(top: &str, path: &str, get: Get<'_>) -> Result<Option<Node>> {
     let Some(bytes) = get(path)? else { return Ok(None) };
-    let bad = |line, column| Error::new(format!("{top}/{path}:{line}:{column}: not valid JSON"));
-    let text = std::str::from_utf8(&bytes).map_err(|_| bad(1, 1))?;
-    config::json::parse(text).map(Some).map_err(|e| bad(e.line, e.column))
+    if let Some(node) = std::str::from_utf8(&bytes).ok().and_then(|text| config::json::parse(text).ok()) {
+        return Ok(Some(node));
+    }
+    // For the place.
+    json_file(top, path, &mut |_| Ok(Some(bytes.clone()))).map(|json| json.map(|json| Node::from_json(&json)))
 }
 
 /// Reads one version's files. An error when what has to be there is not.
