@@ -18,8 +18,8 @@ TESTS      := $(wildcard tests/Cargo.toml)
 
 # How tests that need root are started, with what they read from the environment.
 AS_ROOT    = $(if $(filter-out 0,$(shell id -u)),sudo -n) env BIN=$(BIN) $(foreach name,FIRSTLIGHT_CACHE \
-    FIRSTLIGHT_MIRROR FIRSTLIGHT_SUITE FIRSTLIGHT_JUDGE FIRSTLIGHT_KEEP FIRSTLIGHT_POINTS FIRSTLIGHT_POINT FIRSTLIGHT_REPORT \
-    FIRSTLIGHT_ROOTS,$(if $($(name)),$(name)=$($(name))))
+    FIRSTLIGHT_MIRROR FIRSTLIGHT_SUITE FIRSTLIGHT_JUDGE FIRSTLIGHT_KEEP FIRSTLIGHT_POINTS FIRSTLIGHT_POINT FIRSTLIGHT_REPORT FIRSTLIGHT_JOBS \
+    FIRSTLIGHT_ROOTS FIRSTLIGHT_UBUNTU_MIRROR,$(if $($(name)),$(name)=$($(name))))
 HOST       = $(shell rustc -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_')
 
 # Hooks for people who share a machine, for example RUN=slot to queue for a build slot.

@@ -63,7 +63,7 @@ for variant; do
     [ -x "$root$program" ] || fail "$variant: $name runs $program, which is not there"
   done
   # Users' scripts may do all that root may; the hotplug service, which runs none in a stage, is limited.
-  for name in cloud-init-network cloud-config cloud-final; do
+  for name in cloud-init-local cloud-init-network cloud-config cloud-final; do
     limits=$(grep -E "^($limiting)[A-Za-z]*=" "$root/usr/lib/systemd/system/$name.service" || :)
     [ -z "$limits" ] || fail "$variant: $name limits users' scripts: $limits"
   done
