@@ -188,7 +188,7 @@ fn bad_parts_are_reported_without_their_content_and_the_rest_is_used() {
     assert_eq!((counts.configs, counts.scripts, counts.boothooks, counts.left), (1, 1, 0, 14));
     let merging = "left out, the cloud-config in";
     for (place, begin) in [
-        format!("{merging} part-001: user-data part-001:2:1: not readable as YAML"),
+        format!("{merging} part-001: user-data part-001:2:1: a comma or ']' is missing in the list"),
         format!("{merging} part-002: user-data part-002:1:1: expected a map, found a list"),
         format!("{merging} part-003: user-data part-003:1:1: expected a map, found text"),
         format!("{merging} part-004: empty cloud config"),

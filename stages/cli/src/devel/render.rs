@@ -2,7 +2,6 @@
 
 use std::process::ExitCode;
 
-use config::Node;
 use system::{error, warning};
 
 use crate::arguments::Render;
