@@ -763,6 +763,7 @@ fn odd_types_are_scripts_and_configurations() {
     let user = multipart(&[
         ("", archive),
         ("Content-Type: text/x-shellscript; name=job", "#upstart-job\n"),
+        ("", "#cloud-config-archive\n!!set {'d: 1'}\n"),
         ("", "#cloud-config\nb: 1\nmerge_how: {}"),
         ("", "#cloud-config\nc: 1\nmerge_type: []"),
     ]);
@@ -770,5 +771,5 @@ fn odd_types_are_scripts_and_configurations() {
     assert_eq!(boot.warnings, [""; 0]);
     assert_eq!(machine.read("instance/scripts/one"), "#!/bin/sh\n");
     assert_eq!(machine.read("instance/scripts/job"), "#upstart-job\n");
-    assert!(machine.read("instance/cloud-config.txt").ends_with("---\na: x\nb: 1\nc: 1\n...\n"));
+    assert!(machine.read("instance/cloud-config.txt").ends_with("---\na: x\nb: 1\nc: 1\nd: 1\n...\n"));
 }
