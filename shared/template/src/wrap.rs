@@ -32,7 +32,7 @@ fn pieces(line: &[char], hyphens: bool) -> Vec<Vec<char>> {
                             || (at(j.checked_sub(2)) == Some('-') && letter(j.checked_sub(3))))
                         && letter(Some(j + 1))
                         && (letter(Some(j + 2)) || (at(Some(j + 2)) == Some('-') && letter(Some(j + 3))));
-                    let is_end = line.get(j).is_none_or(&blank);
+                    let is_end = line.get(j).is_none_or(blank);
                     let is_dash = hyphens && before_dash(Some(j - 1)) && dashes(j).is_some();
                     match (is_hyphen, is_end || is_dash) {
                         (true, _) => Some(j + 1),

@@ -14,12 +14,16 @@ pub fn read(text: &str, remarks: &mut Vec<String>) -> Vec<Part<'static>> {
             return Vec::new();
         }
     };
-    let Some(items) = parsed.root.as_seq() else {
-        let (at, kind) = (&parsed.root.at, parsed.root.kind());
-        remarks.push(format!("{at}: an archive was left out: expected a list, found {kind}"));
-        return Vec::new();
+    let items: Vec<&Node> = match &parsed.root.value {
+        Value::Seq(items) => items.iter().collect(),
+        Value::Set(map) => map.iter().map(|(key, _)| key).collect(),
+        _ => {
+            let (at, kind) = (&parsed.root.at, parsed.root.kind());
+            remarks.push(format!("{at}: an archive was left out: expected a list, found {kind}"));
+            return Vec::new();
+        }
     };
-    items.iter().filter_map(|node| item(node, remarks)).collect()
+    items.into_iter().filter_map(|node| item(node, remarks)).collect()
 }
 
 fn item(node: &Node, remarks: &mut Vec<String>) -> Option<Part<'static>> {

@@ -190,7 +190,7 @@ fn bad_parts_are_reported_without_their_content_and_the_rest_is_used() {
     assert_eq!((counts.configs, counts.scripts, counts.boothooks, counts.left), (1, 1, 0, 14));
     let merging = "left out, the cloud-config in";
     for (place, begin) in [
-        format!("{merging} part-001: user-data part-001:2:1: not readable as YAML"),
+        format!("{merging} part-001: user-data part-001:2:1: a comma or ']' is missing in the list"),
         format!("{merging} part-002: user-data part-002:1:1: expected a map, found a list"),
         format!("{merging} part-003: user-data part-003:1:1: expected a map, found text"),
         format!("{merging} part-004: empty cloud config"),
@@ -798,6 +798,7 @@ fn odd_types_are_scripts_and_configurations() {
     let user = multipart(&[
         ("", archive),
         ("Content-Type: text/x-shellscript; name=job", "#upstart-job\n"),
+        ("", "#cloud-config-archive\n!!set {'d: 1'}\n"),
         ("", "#cloud-config\nb: 1\nmerge_how: {}"),
         ("", "#cloud-config\nc: 1\nmerge_type: []"),
     ]);
@@ -805,5 +806,5 @@ fn odd_types_are_scripts_and_configurations() {
     assert_eq!(boot.warnings, [""; 0]);
     assert_eq!(machine.read("instance/scripts/one"), "#!/bin/sh\n");
     assert_eq!(machine.read("instance/scripts/job"), "#upstart-job\n");
-    assert!(machine.read("instance/cloud-config.txt").ends_with("---\na: x\nb: 1\nc: 1\n...\n"));
+    assert!(machine.read("instance/cloud-config.txt").ends_with("---\na: x\nb: 1\nc: 1\nd: 1\n...\n"));
 }
