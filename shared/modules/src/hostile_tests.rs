@@ -240,7 +240,7 @@ fn hostile_values_do_no_harm() {
                         }
                         count += 1;
                         // One that was changed is no machine for the next value.
-                        if sandbox.sys.effects().len() > 0 {
+                        if !sandbox.sys.effects().is_empty() {
                             sandbox = machine();
                         }
                         let found = check(&mut sandbox, module, &path, &document, row.read.unwrap());
