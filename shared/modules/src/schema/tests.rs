@@ -58,7 +58,7 @@ fn findings() {
             "rh_subscription: {auto_attach: true, auto-attach: true}",
             &[
                 "t:1:18: rh_subscription: expected only one of the keys auto_attach or auto-attach",
-                "t:1:38: rh_subscription.auto-attach: deprecated since 25.3, use 'auto_attach' instead",
+                "t:1:38: rh_subscription.auto-attach: Deprecated in version 25.3. Use **auto_attach** instead.",
             ],
         ),
         ("groups: {'': x}", &["t:1:10: groups.: unknown key; expected a name that is not empty"]),
