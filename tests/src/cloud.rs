@@ -20,6 +20,8 @@ pub struct Cloud {
     served: PathBuf,
     sandbox: Sandbox,
     limit: u32,
+    /// What ends a stage then.
+    signal: &'static str,
     has_units: bool,
 }
 
@@ -47,7 +49,8 @@ impl Cloud {
         let (list, config) = (read("datasource"), read("config"));
         let _ = std::fs::remove_dir_all(sandbox.path("/var/lib/cloud/seed"));
         copy_all(&dir.join("files"), &sandbox.root);
-        let cloud = Cloud { net, case: dir, dmi, served, sandbox, limit: 120, has_units: false };
+        let cloud =
+            Cloud { net, case: dir, dmi, served, sandbox, limit: 120, signal: "TERM", has_units: false };
         cloud.config(&format!("datasource_list: [{}, None]\n{config}", list.trim()));
         cloud
     }
@@ -139,6 +142,11 @@ impl Cloud {
         self
     }
 
+    /// As [`Cloud::limit`], by SIGKILL.
+    pub fn killed_after(self, seconds: u32) -> Cloud {
+        Cloud { limit: seconds, signal: "KILL", ..self }
+    }
+
     /// Runs stages on the machine, and sees that its network is afterwards what it was.
     pub fn boot(&self, stages: &[&str]) -> Boot {
         let before = self.net.state();
@@ -168,6 +176,7 @@ impl Cloud {
         }
         command.arg(lib.join("machine-boot")).arg(root).arg(&out).args(stages);
         command.env("BIN", binaries()).env("DMI", &self.dmi).env("LIMIT", self.limit.to_string());
+        command.env("SIGNAL", self.signal);
         if self.has_units {
             command.env("STOP_POST", "1");
         }

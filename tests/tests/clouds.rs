@@ -245,20 +245,26 @@ fn a_lease_that_somebody_holds() {
     }
 }
 
-/// The local stage is killed while it reads: the network stage undoes what it left, and reads itself.
+/// The local stage is killed while it reads: the network stage undoes what it left, and reads itself. One that is only
+/// asked to end undoes it at once.
 #[test]
-fn killed_while_reading() {
-    let cloud = Cloud::new("ec2").dhcp(&[]).limit(10);
-    cloud.fault("GET user-data slow:50");
-    let boot = cloud.boot_killed(&["local"]);
-    assert_eq!(boot.code("local"), 124, "{}", cloud.log());
-    assert!(cloud.net.state().contains("10.0.0.60"), "it was at work: {}", cloud.net.state());
-    cloud.fault("");
-    let cloud = cloud.limit(60);
-    let boot = cloud.boot_killed(&["network"]);
-    assert!(boot.succeeded() || boot.came_to_its_end(), "{}", boot.output);
-    assert!(!cloud.net.state().contains("10.0.0.60"), "undone: {}", cloud.net.state());
-    assert_eq!(cloud.id(), "aws", "{}", cloud.log());
+fn ended_while_reading() {
+    for (signal, code) in [("KILL", 137), ("TERM", 124)] {
+        let cloud = Cloud::new("ec2").dhcp(&[]);
+        let cloud = if signal == "KILL" { cloud.killed_after(10) } else { cloud.limit(10) };
+        cloud.fault("GET user-data slow:50");
+        let boot = cloud.boot_killed(&["local"]);
+        assert_eq!(boot.code("local"), code, "{}", cloud.log());
+        let state = cloud.net.state();
+        assert_eq!(state.contains("10.0.0.60"), signal == "KILL", "{signal}: {state}\n{}", cloud.log());
+        assert!(cloud.says(&["10.0.0.60"]), "it was at work: {}", cloud.log());
+        cloud.fault("");
+        let cloud = cloud.limit(60);
+        let boot = cloud.boot_killed(&["network"]);
+        assert!(boot.succeeded() || boot.came_to_its_end(), "{}", boot.output);
+        assert!(!cloud.net.state().contains("10.0.0.60"), "undone: {}", cloud.net.state());
+        assert_eq!(cloud.id(), "aws", "{}", cloud.log());
+    }
 }
 
 /// The local stage is stopped (SIGTERM) while it reads: its unit undoes what it left, before a network service begins.

@@ -65,14 +65,15 @@ fn wrong_types_and_unknown_keys() {
     let sandbox = Sandbox::with_user_data("fault-types", text);
     let boot = sandbox.boot();
     ended(&sandbox, &boot);
+    holds!(sandbox, boot, complains(&sandbox, &["cloud-config failed schema validation!"]));
     // In the part that the user wrote, not in what it was merged into; in the config stage too.
-    holds!(sandbox, boot, complains(&sandbox, &["user-data part-001:8:10: bootcmd: expected"]));
+    holds!(sandbox, boot, sandbox.log().contains("user-data part-001:8:10: bootcmd: expected"));
     holds!(
         sandbox,
         boot,
-        complains(&sandbox, &["user-data part-001:7:14: write_files[1].content: expected"])
+        sandbox.log().contains("user-data part-001:7:14: write_files[1].content: expected")
     );
-    holds!(sandbox, boot, complains(&sandbox, &["user-data part-001:12:13: ssh_pwauth: expected"]));
+    holds!(sandbox, boot, sandbox.log().contains("user-data part-001:12:13: ssh_pwauth: expected"));
     // What was right is done.
     holds!(sandbox, boot, sandbox.file("/srv/good").as_deref() == Some("x"));
     holds!(sandbox, boot, sandbox.path("/srv/ran").exists());

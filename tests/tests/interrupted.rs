@@ -90,7 +90,7 @@ fn at_any_instant() {
     let mut machine = Sandbox::new("signal");
     assert_eq!(machine.run(&["generator"]).code("generator"), 0);
     for stage in STAGES {
-        for (call, n) in [("openat", 30), ("rename", 1), ("rename", 3), ("rename", 5), ("close", 60)] {
+        for (call, n) in [("openat", 30), ("/^rename", 1), ("/^rename", 3), ("/^rename", 5), ("close", 60)] {
             let words = format!(
                 "strace -qq -e signal=none -e trace={call} -e inject={call}:signal=SIGTERM:when={n} -o /dev/null"
             );

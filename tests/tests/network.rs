@@ -306,7 +306,7 @@ fn a_value_of_two_lines() {
 fn an_error_at_any_write() {
     let first = machine("network-faults");
     assert_eq!(first.run(&["generator"]).code("generator"), 0);
-    for (call, error) in [("rename", "ENOSPC"), ("symlink", "EACCES"), ("fdatasync", "EIO")] {
+    for (call, error) in [("/^rename", "ENOSPC"), ("/^symlink", "EACCES"), ("fdatasync", "EIO")] {
         let mut hits = 0;
         for n in 1..40 {
             let report = first.path("/../trace");

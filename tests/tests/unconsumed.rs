@@ -185,7 +185,7 @@ fn a_disk_that_keeps_nothing() {
     for (name, stage, line, wrap) in [
         ("full", "network", full, "env"),
         ("read-only", "network", read_only, "env"),
-        ("no-name", "network", ":", &broken("rename")),
+        ("no-name", "network", ":", &broken("/^rename")),
         ("no-flush", "local", ":", &broken("fdatasync")),
     ] {
         let machine = machine(&format!("unconsumed-{name}"), &config());

@@ -50,7 +50,7 @@ pub const RENAMED: &str = "Renamed ";
 /// WARNING: the wanted names, `due to errors: ` and the errors follow.
 pub const NOT_RENAMED: &str = "Unable to rename interfaces: ";
 
-/// Keys of netplan whose values are secrets, wherever they stand.
+/// Keys of netplan whose values are secrets, wherever they stand, maps and numbers too.
 const SECRETS: [&str; 10] = [
     "password",
     "client-key-password",
@@ -64,13 +64,36 @@ const SECRETS: [&str; 10] = [
     "passthrough",
 ];
 
+/// Keys whose texts are words of the formats, or names of devices. All other texts are shown only if they are addresses: a
+/// secret may stand at a key that is misspelt, or in the wrong place.
+const WORDS: [&str; 18] = [
+    "bond-mode",
+    "bond_interfaces",
+    "bond-slaves",
+    "bridge_ports",
+    "bridge_interfaces",
+    "control",
+    "driver",
+    "id",
+    "interfaces",
+    "link",
+    "mode",
+    "name",
+    "renderer",
+    "set-name",
+    "table",
+    "type",
+    "vlan_link",
+    "vlan_id",
+];
+
 /// A configuration larger than this is cut off.
 const MOST: usize = 16 << 10;
 
-/// A configuration as Python prints it, without secrets, cut off when it is large.
+/// A configuration as Python prints it, without what may be secret, cut off when it is large.
 pub fn shown(config: &Node) -> String {
     let mut text = String::new();
-    put(&mut text, config);
+    put(&mut text, config, &|key, value| WORDS.contains(&key) || is_address(value));
     if text.len() > MOST {
         text.truncate(text.floor_char_boundary(MOST));
         text.push('…');
@@ -78,19 +101,36 @@ pub fn shown(config: &Node) -> String {
     text
 }
 
-fn put(text: &mut String, node: &Node) {
+/// Whether a text is an address with or without a length of its prefix, or a MAC.
+fn is_address(text: &str) -> bool {
+    let address = text.split_once('/').map_or(text, |(address, _)| address);
+    let is_mac = || {
+        let parts: Vec<&str> = text.split([':', '-']).collect();
+        parts.len() == 6
+            && parts.iter().all(|part| part.len() == 2 && part.bytes().all(|b| b.is_ascii_hexdigit()))
+    };
+    text.len() <= 64 && (address.parse::<std::net::IpAddr>().is_ok() || is_mac())
+}
+
+/// `is_public` is asked with the key that a text stands at, and the text.
+fn put(text: &mut String, node: &Node, is_public: &dyn Fn(&str, &str) -> bool) {
+    put_at(text, "", node, is_public);
+}
+
+fn put_at(text: &mut String, at: &str, node: &Node, is_public: &dyn Fn(&str, &str) -> bool) {
     // What is cut off need not be made.
     if text.len() > MOST {
         return;
     }
     match &node.value {
-        Value::Str(string) => put_quoted(text, string),
+        Value::Str(string) if is_public(at, string) => put_quoted(text, string),
+        Value::Str(_) => text.push_str("REDACTED"),
         Value::Null => text.push_str("None"),
         Value::Seq(items) => {
             text.push('[');
             for (i, item) in items.iter().enumerate() {
                 text.push_str(if i > 0 { ", " } else { "" });
-                put(text, item);
+                put_at(text, at, item, is_public);
             }
             text.push(']');
         }
@@ -98,11 +138,11 @@ fn put(text: &mut String, node: &Node) {
             text.push('{');
             for (i, (key, value)) in map.iter().enumerate() {
                 text.push_str(if i > 0 { ", " } else { "" });
-                put(text, key);
+                put_at(text, "", key, &|_, _| true);
                 text.push_str(": ");
                 match key.as_str() {
                     Some(key) if SECRETS.contains(&key) => text.push_str("REDACTED"),
-                    _ => put(text, value),
+                    key => put_at(text, key.unwrap_or_default(), value, is_public),
                 }
             }
             text.push('}');
@@ -129,9 +169,16 @@ fn put_quoted(text: &mut String, string: &str) {
     text.push(quote);
 }
 
+/// Names and MACs of links as Python prints them.
+pub fn names(node: &Node) -> String {
+    let mut text = String::new();
+    put(&mut text, node, &|_, _| true);
+    text
+}
+
 /// A list of texts as Python prints it.
 pub fn list<'a>(items: impl IntoIterator<Item = &'a str>) -> String {
-    shown(&Node::from(items.into_iter().map(Node::from).collect::<Vec<Node>>()))
+    names(&Node::from(items.into_iter().map(Node::from).collect::<Vec<Node>>()))
 }
 
 /// A set of texts as Python prints it.
@@ -148,8 +195,12 @@ mod tests {
     fn as_python_prints_them() {
         for (yaml, expected) in [
             (
-                "{version: 2, a: [1, 'x', true, null, 1.5, \"it's\", \"a\\nb\\u0007\"]}",
-                r#"{'version': 2, 'a': [1, 'x', True, None, 1.5, "it's", 'a\nb\x07']}"#,
+                "{version: 2, name: [1, 'x', true, null, 1.5, \"it's\", \"a\\nb\\u0007\"]}",
+                r#"{'version': 2, 'name': [1, 'x', True, None, 1.5, "it's", 'a\nb\x07']}"#,
+            ),
+            (
+                "{addresses: [10.0.0.2/24, 'fe80::1', hunter2], macaddress: '02:00:00:00:00:0b', pasword: hunter2}",
+                "{'addresses': ['10.0.0.2/24', 'fe80::1', REDACTED], 'macaddress': '02:00:00:00:00:0b', 'pasword': REDACTED}",
             ),
             (
                 "{password: geheim, a: {auth: {password: geheim}}}",
@@ -160,7 +211,7 @@ mod tests {
             assert_eq!(shown(&config::yaml::parse("t", yaml).unwrap().root), expected);
         }
         assert_eq!((set([]).as_str(), set(["b", "a"]).as_str()), ("set()", "{'b', 'a'}"));
-        let large = Node::from(vec![Node::from("ä".repeat(100)); 1000]);
+        let large = Node::from(vec![Node::from("ä".repeat(100)); 4000]);
         assert!(shown(&large).len() < MOST + 8 && shown(&large).ends_with('…'));
     }
 }

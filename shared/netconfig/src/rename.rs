@@ -102,7 +102,7 @@ pub fn shown(wanted: &[Wanted]) -> String {
         let fields = [Node::from(&*w.mac), Node::from(&*w.name), text(&w.driver), text(&w.device_id)];
         Node::from(fields.to_vec())
     };
-    lines::shown(&Node::from(wanted.iter().map(one).collect::<Vec<Node>>()))
+    lines::names(&Node::from(wanted.iter().map(one).collect::<Vec<Node>>()))
 }
 
 /// The steps as the log has them.

@@ -205,7 +205,32 @@ pub fn render(text: &str, variables: &Map) -> Result<Rendered, BadTemplate> {
     }
 }
 
-/// What stands in braces on a line, for messages: without the texts in its quotes, which may be secrets.
+/// A tag with `…` for each word that is neither a number nor a name as variables have them: lower case, digits only in short
+/// ones (`v1`, `ipv4`).
+fn without_odd_words(tag: &str) -> String {
+    let is_usual = |word: &str| {
+        let has = |test: fn(&u8) -> bool| word.bytes().any(|b| test(&b));
+        let has_digit = has(u8::is_ascii_digit);
+        let is_number = word.bytes().all(|b| b.is_ascii_digit());
+        !has(u8::is_ascii_uppercase) && word.is_ascii() && (!has_digit || is_number || word.len() <= 5)
+    };
+    let mut out = String::new();
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    let mut rest = tag;
+    while let Some(first) = rest.chars().next() {
+        let end = match is_part(first) {
+            true => rest.find(|c| !is_part(c)).unwrap_or(rest.len()),
+            false => first.len_utf8(),
+        };
+        let (word, next) = rest.split_at(end);
+        out.push_str(if !is_part(first) || is_usual(word) { word } else { "…" });
+        rest = next;
+    }
+    out
+}
+
+/// What stands in braces on a line, for messages: without the texts in its quotes and words that are no usual names, which
+/// may be secrets.
 fn tag_of(text: &str, line: usize) -> Option<String> {
     let line = text.lines().nth(line.checked_sub(1)?)?;
     let begin = ["{{", "{%", "{#"].iter().filter_map(|mark| line.find(mark)).min()?;
@@ -226,6 +251,7 @@ fn tag_of(text: &str, line: usize) -> Option<String> {
         }
         tag.push(c);
     }
+    let tag = without_odd_words(&tag);
     let is_long = tag.chars().count() > 80;
     Some(if is_long { tag.chars().take(80).chain(['…']).collect() } else { tag })
 }
