@@ -94,8 +94,19 @@ fn told_once() {
     cloud.fault("GET instance 500");
     assert_eq!((boot(&cloud), network()), ("azure".into(), before), "{}", cloud.log());
     assert!(cloud.says(&["[WARNING]", "what it said before is kept"]), "{}", cloud.log());
-    assert_eq!((reports(&cloud), cloud.file(ran)), ((1, 0), first), "{}", cloud.log());
+    assert_eq!((reports(&cloud), cloud.file(ran)), ((1, 0), first.clone()), "{}", cloud.log());
     cloud.fault("");
+    // A cache that cannot be read does not make a new machine: nothing runs again, Azure is told nothing, nothing is lost.
+    let cache = "/var/lib/cloud/instances/a1b2c3d4-0102-0304-90a0-0123456789ab/obj.pkl";
+    let before = network();
+    for fault in ["GET instance 500", ""] {
+        cloud.fault(fault);
+        cloud.put(cache, "{\"half of");
+        assert_eq!(boot(&cloud), "azure", "{fault}: {}", cloud.log());
+        assert!(cloud.says(&["[WARNING]", "obj.pkl", "searching again"]), "{fault}: {}", cloud.log());
+        assert_eq!((reports(&cloud), cloud.file(ran)), ((1, 0), first.clone()), "{fault}: {}", cloud.log());
+        assert_eq!(network(), before, "{fault}: {}", cloud.log());
+    }
     // The disk in another machine.
     cloud.firmware("product_uuid", "ffffffff-0102-0304-90a0-0123456789ab\n");
     assert_eq!(boot(&cloud), "azure", "{}", cloud.log());

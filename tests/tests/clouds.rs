@@ -319,3 +319,48 @@ fn next_boots() {
     assert_eq!((boot(), id()), ("none".into(), "iid-datasource-none".into()), "{}", cloud.log());
     assert!(cloud.says(&["cache invalid in datasource", "ec2fffff"]), "{}", cloud.log());
 }
+
+/// Clouds that give everything in one document: one that is too large is refused as a whole, with its size and the limit,
+/// and costs a machine nothing that it has.
+#[test]
+fn a_document_that_is_too_large() {
+    // DigitalOcean's is not asked for again while firmware has the same serial number.
+    for (case, fault, is_asked_again) in [
+        ("gce", "GET instance/attributes huge", true),
+        ("digitalocean", "GET v1.json huge", false),
+        ("vultr", "GET v1.json huge", true),
+    ] {
+        let of = |case: &str| match case {
+            "digitalocean" => Cloud::new(case),
+            _ => Cloud::new(case).dhcp(&[]),
+        };
+        let boot = |cloud: &Cloud| {
+            let boot = cloud.boot(&["local", "network"]);
+            assert!(boot.came_to_its_end(), "{case}: {:?}\n{}", boot.codes, cloud.log());
+        };
+        let says = |cloud: &Cloud| {
+            let words = ["[WARNING]", "larger than 33554432 bytes (7", " bytes)"];
+            assert!(cloud.says(&words), "{case}: {}", cloud.log());
+        };
+        let cloud = of(case);
+        boot(&cloud);
+        let id = cloud.file("/var/lib/cloud/data/instance-id");
+        let keys = cloud.file("/home/debian/.ssh/authorized_keys");
+        assert_eq!(cloud.id(), case, "{}", cloud.log());
+        cloud.fault(fault);
+        cloud.forget_run();
+        boot(&cloud);
+        if is_asked_again {
+            says(&cloud);
+        }
+        assert_eq!(cloud.file("/var/lib/cloud/data/instance-id"), id, "{case}: {}", cloud.log());
+        assert_eq!(cloud.file("/home/debian/.ssh/authorized_keys"), keys, "{case}: {}", cloud.log());
+        assert_eq!(cloud.id(), case, "{}", cloud.log());
+        drop(cloud);
+        let cloud = of(case);
+        cloud.fault(fault);
+        boot(&cloud);
+        says(&cloud);
+        assert_eq!(cloud.id(), "none", "{}", cloud.log());
+    }
+}

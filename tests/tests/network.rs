@@ -423,3 +423,36 @@ fn interfaces_files() {
     boot(&sandbox);
     assert!(unit(&sandbox).contains("Address=10.0.0.8/8"), "{}\n{}", unit(&sandbox), sandbox.log());
 }
+
+/// An image without a program for any renderer: said once, no failure of a stage, and the rest of the boot takes place.
+#[test]
+fn no_renderer_is_available() {
+    let sandbox = machine("network-no-renderer");
+    put(
+        &sandbox,
+        "/etc/cloud/cloud.cfg.d/96_renderer.cfg",
+        "system_info: {network: {renderers: [sysconfig]}}\n",
+    );
+    boot(&sandbox);
+    let said = |line: &&str| {
+        line.contains(
+            "[ERROR]: Unable to render networking. Network config is likely broken: none of the network",
+        )
+    };
+    assert_eq!(sandbox.log().lines().filter(said).count(), 1, "{}", sandbox.log());
+    let status = sandbox.status();
+    assert!(status.contains("extended_status: degraded done"), "{status}");
+    assert_eq!(unit(&sandbox), "");
+    // Known by now: as upstream, nothing is rendered at its further boots.
+    boot(&sandbox);
+    assert!(sandbox.status().contains("extended_status: done"), "{}", sandbox.status());
+    // A name that is none is a mistake in the settings.
+    put(
+        &sandbox,
+        "/etc/cloud/cloud.cfg.d/96_renderer.cfg",
+        "system_info: {network: {renderers: [netwrkd]}}\n",
+    );
+    instance(&sandbox, "i-2");
+    let boot = sandbox.boot();
+    assert_eq!(boot.code("local"), 1, "{}", sandbox.log());
+}

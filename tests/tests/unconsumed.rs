@@ -239,3 +239,35 @@ fn user_data_that_nobody_wants() {
     holds!(machine, boot, machine.file("/srv/ran").as_deref() == Some("ran\n"));
     holds!(machine, boot, machine.status().contains("status: done"));
 }
+
+/// A part handler that takes all cloud-config for itself and writes none: consumed all the same.
+#[test]
+fn a_handler_that_swallows_all_cloud_config() {
+    let handler = "def list_types():\n    return ['text/cloud-config', 'text/cloud-config-jsonp']\n\
+                   def handle_part(data, ctype, filename, payload):\n    pass\n";
+    let user_data = format!(
+        "Content-Type: multipart/mixed; boundary=x\nMIME-Version: 1.0\n\n\
+         --x\nContent-Type: text/part-handler\n\n#part-handler\n{handler}\n\
+         --x\nContent-Type: text/cloud-config\n\n{}\n\
+         --x\nContent-Type: text/x-shellscript\n\n#!/bin/sh\necho script >>/srv/script\n\n--x--\n",
+        config()
+    );
+    let machine = machine("unconsumed-handler", &user_data);
+    for _ in 0..2 {
+        let boot = machine.boot();
+        holds!(machine, boot, boot.succeeded());
+        holds!(machine, boot, machine.status().contains("status: done"));
+        holds!(
+            machine,
+            boot,
+            machine.file("/var/lib/cloud/instance/cloud-config.txt").as_deref() == Some("")
+        );
+        holds!(machine, boot, machine.file("/srv/script").as_deref() == Some("script\n"));
+        holds!(machine, boot, !machine.path("/srv/ran").exists());
+        let done = semaphores(&machine);
+        for name in ["consume_data", "config_users_groups", "config_ssh"] {
+            holds!(machine, boot, done.iter().any(|s| s == name));
+        }
+        holds!(machine, boot, !machine.log().contains("these modules wait"));
+    }
+}

@@ -38,7 +38,7 @@ fn find(with: &Search<'_>) -> Result<Option<Instance>> {
     let terms = Terms::read(with, "DigitalOcean", &USUAL);
     let nics = with.machine.nics();
     let is_made = settings.and_then(|s| s.get("use_ip4LL")).is_none_or(|n| !n.is_falsy());
-    let ask = terms.promptly(Fetch::get(url.clone()));
+    let ask = terms.promptly(Fetch::get(url.clone()).limit(wire::LARGEST));
     // As often as it is asked, and the pauses between.
     let time = (terms.timeout + terms.pause) * (terms.retries + 1).min(300);
     let mut answer = None;

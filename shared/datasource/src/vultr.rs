@@ -36,7 +36,7 @@ fn find(with: &Search<'_>) -> Result<Option<Instance>> {
     let terms = Terms::read(with, "Vultr", &USUAL);
     let text = |key: &str| with.settings("Vultr").and_then(|s| s.get(key)).and_then(Node::as_str);
     let url = format!("{}/v1.json", text("url").unwrap_or(URL).trim_end_matches('/'));
-    let mut ask = terms.promptly(Fetch::get(url).header("Metadata-Token", "cloudinit"));
+    let mut ask = terms.promptly(Fetch::get(url).limit(wire::LARGEST).header("Metadata-Token", "cloudinit"));
     if let Some(agent) = text("user-agent") {
         ask = ask.header("User-Agent", agent);
     }

@@ -20,7 +20,7 @@ const PROBE: Duration = Duration::from_secs(5);
 pub const CRAWL: Duration = Duration::from_secs(300);
 
 /// No cloud gives a machine more in one piece.
-const LARGEST: usize = 32 << 20;
+pub const LARGEST: usize = 32 << 20;
 
 /// A network that metadata can be read through.
 pub struct Wire<'a> {

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use config::{Findings, Node};
-use system::{Change, Deadline, Result, System, Write, debug, info, warning};
+use system::{Change, Deadline, Result, System, Write, debug, error, info, warning};
 
 use crate::gather;
 use crate::log_lines as lines;
@@ -12,7 +12,7 @@ use crate::nics::{self, Nic};
 use crate::parse;
 use crate::record::{self, Fate, Record};
 use crate::rename;
-use crate::render::{self, File, Renderer, Target};
+use crate::render::{self, File, NoRenderer, Renderer, Target};
 use crate::source::{APPLIED_MARKER, Decision, Due, Outcome};
 
 /// How long a NIC that a configuration names may take to show up.
@@ -63,6 +63,8 @@ pub struct Applied {
     pub problems: Vec<String>,
     /// As `problems`, but so grave that the stage counts as failed.
     pub errors: Vec<String>,
+    /// Why nothing was written: none of the renderers is available. Logged.
+    pub unrendered: Option<String>,
 }
 
 /// The record of what we wrote, below the data folder.
@@ -118,8 +120,17 @@ pub fn apply(sys: &System, plan: &Plan<'_>) -> Result<Applied> {
     let source = plan.decision.source.map_or("", |source| source.word());
     let bring_up = if plan.bring_up { "True" } else { "False" };
     info!(sys, "{}{source} bringup={bring_up}: {}", lines::APPLYING, lines::shown(config));
-    let renderer = render::choose(sys, plan.renderers)
-        .map_err(|e| system::Error::new(format!("{}{e}", lines::BROKEN)))?;
+    let renderer = match render::choose(sys, plan.renderers) {
+        Ok(renderer) => renderer,
+        // The image's business, as the rest of the machine does not depend on it.
+        Err(e @ NoRenderer::Unavailable(_)) => {
+            let message = format!("{}{e}", lines::BROKEN);
+            error!(sys, "{message}");
+            applied.unrendered = Some(message);
+            return Ok(applied);
+        }
+        Err(e @ NoRenderer::Unknown(_)) => return Err(system::Error::new(format!("{}{e}", lines::BROKEN))),
+    };
     let priority = plan.renderers.map_or("None".into(), |l| lines::list(l.iter().map(String::as_str)));
     debug!(sys, "{}'{}' from priority list: {priority}", lines::RENDERER, renderer.name);
     let target = Target::of(plan.distro).on(sys);
@@ -581,8 +592,10 @@ mod tests {
     fn no_renderer_no_change() {
         let (sys, _top) = sandbox();
         let config = decision("version: 2\nethernets: {eth0: {dhcp4: true}}\n");
-        let error = apply(&sys, &plan(&config)).unwrap_err();
-        assert!(error.to_string().contains("none of the network renderers"), "{error}");
+        let applied = apply(&sys, &plan(&config)).unwrap();
+        assert_eq!((applied.renderer, applied.errors.len()), (None, 0));
+        let said = applied.unrendered.unwrap_or_default();
+        assert!(said.contains("none of the network renderers is available: eni sysconfig"), "{said}");
         let names = vec!["netwrkd".to_string()];
         let error = apply(&sys, &Plan { renderers: Some(&names), ..plan(&config) }).unwrap_err();
         assert!(error.to_string().contains("unknown network renderer 'netwrkd'"), "{error}");

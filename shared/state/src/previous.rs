@@ -67,12 +67,17 @@ impl Previous {
     /// Whether `instance` is another one than the machine was before. In doubt the link decides, and without
     /// one the answer is no: what would re-run is host keys and passwords.
     pub fn is_new(&self, layout: &Layout, instance: &Instance) -> bool {
+        self.is_new_id(layout, &instance.id)
+    }
+
+    /// As [`Previous::is_new`], for who has no more than the id of an instance yet.
+    pub fn is_new_id(&self, layout: &Layout, of: &str) -> bool {
         match &self.known {
-            Known::Id(id) => *id != instance.id.trim(),
+            Known::Id(id) => *id != of.trim(),
             Known::Never => true,
             Known::Doubt => {
                 let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_string();
-                self.link.as_deref().is_some_and(|l| name(l) != name(&layout.instance_of(&instance.id)))
+                self.link.as_deref().is_some_and(|l| name(l) != name(&layout.instance_of(of)))
             }
         }
     }

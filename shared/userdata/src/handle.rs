@@ -350,7 +350,14 @@ impl<'a> Handler<'a> {
         }
         let path = format!("{}/{}", self.dirs.instance, config_file(self.source));
         if [detect::CLOUD_CONFIG, detect::JSON_PATCH].iter().all(|kind| self.customs.handles(kind)) {
-            // The file is the custom handlers' to write, and what they wrote is what counts.
+            // The file is the custom handlers' to write, and what they wrote is what counts. Who reads it finds one in any
+            // case: an empty one if they wrote none.
+            if !self.sys.exists(&path)
+                && !self.sys.is_link(&path)
+                && let Err(e) = self.sys.write(&path, "", Write::secret())
+            {
+                self.failed.push(e.to_string());
+            }
             let text = self.sys.read_text(&path).unwrap_or_default();
             let parsed = yaml::parse(&path, &text).ok().filter(|parsed| parsed.root.as_map().is_some());
             let root = parsed.as_ref().map(|parsed| parsed.root.clone()).unwrap_or_default();

@@ -710,6 +710,18 @@ fn a_handler_of_all_cloud_config_writes_its_file() {
 }
 
 #[test]
+fn a_handler_of_all_cloud_config_that_writes_nothing_leaves_an_empty_file() {
+    let machine = Machine::new("owner-of-nothing");
+    let handler = "#part-handler\ndef list_types():\n    return ['text/cloud-config', 'text/cloud-config-jsonp']\n\
+                   def handle_part(data, ctype, filename, payload):\n    pass\n";
+    let boot = machine.boot(&multipart(&[("", handler), ("", "#cloud-config\na: 1")]), "", "");
+    assert_eq!(machine.read("instance/cloud-config.txt"), "");
+    assert_eq!(machine.mode("instance/cloud-config.txt"), 0o600);
+    let consumed = boot.result.unwrap();
+    assert_eq!((consumed.configs.last(), &consumed.failed[..]), (Some(&Node::null()), &[][..]));
+}
+
+#[test]
 fn handlers_that_python_cannot_load_are_named_with_their_line() {
     let machine = Machine::new("unloadable");
     for (body, said) in [

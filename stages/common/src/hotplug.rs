@@ -210,7 +210,7 @@ impl Stage {
         let writing =
             Writing { due, has_instance: true, is_new: false, wait: Duration::ZERO, bring_up: false };
         let applied = self.write_network(&decision, &writing)?;
-        if let Some(error) = applied.errors.into_iter().next() {
+        if let Some(error) = applied.unrendered.into_iter().chain(applied.errors).next() {
             return Err(Error::new(error));
         }
         if self.may_bring_up() {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::Value as Json;
-use state::{Cached, Instance};
+use state::{Cached, Instance, Previous};
 use system::{Command, Deadline, Error, System, debug, warning};
 
 use super::{Azure, wire_server};
@@ -47,7 +47,14 @@ impl Known {
             Cached::Python { id: Some(of_python) } if of_python == id => {
                 Known { told: "ready", is_whole: false, is_new: false }
             }
-            _ => Known { told: "", is_whole: false, is_new: true },
+            cached => {
+                // What cannot be read may have said that Azure was told. A second report would be a new life for a machine
+                // that has one: as in all doubt, only another id makes another instance.
+                let is_of_another = matches!(&cached, Cached::Instance(_) | Cached::Python { id: Some(_) });
+                let is_new =
+                    is_of_another || Previous::read(with.sys, with.layout).is_new_id(with.layout, id);
+                Known { told: if is_new { "" } else { "ready" }, is_whole: !is_new, is_new }
+            }
         }
     }
 }

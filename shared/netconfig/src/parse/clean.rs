@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use config::{Findings, Kind, Map, Node, Value};
 
 use super::builder::join;
+use super::{keys, version};
 
 /// A configuration without the values that cannot be used.
 pub struct Cleaned<'a> {
@@ -54,11 +55,48 @@ pub fn is_shells(c: char) -> bool {
 const WORDS: [&str; 5] =
     ["dns_nameservers", "dns_search", "bond_interfaces", "bridge_interfaces", "interfaces"];
 
+/// How deep in a configuration a map is, as far as it matters to who reads its keys.
+#[derive(Debug, Clone, Copy)]
+enum Level<'a> {
+    /// Version 2 itself: its keys are sections.
+    Sections,
+    /// A section of version 2, by its name: its keys are devices.
+    Devices(&'a str),
+    /// A device of this section.
+    Device(&'a str),
+    /// Below that, and all of version 1.
+    Inner,
+}
+
+impl<'a> Level<'a> {
+    fn below(self, name: &'a str) -> Level<'a> {
+        match self {
+            Level::Sections => Level::Devices(name),
+            Level::Devices(section) => Level::Device(section),
+            Level::Device(_) | Level::Inner => Level::Inner,
+        }
+    }
+
+    /// Whether netplan alone reads this key: passwords and names of wireless networks, for example. No file of a renderer
+    /// here has any of it, so it may hold any character.
+    fn is_netplans(self, name: &str) -> bool {
+        match self {
+            Level::Sections => keys::is_netplans_section(name),
+            Level::Device(section) => keys::is_netplans(section, name),
+            Level::Devices(_) | Level::Inner => false,
+        }
+    }
+}
+
 /// Takes out what has a character that is not for this reader: a key with its value, or an item of a list.
 pub fn clean(config: &Node, reader: Reader) -> Cleaned<'_> {
     let mut cleaner = Cleaner { reader, findings: Findings::default(), lost: 0 };
     let config = match cleaner.has_unfit(config) {
-        true => Cow::Owned(cleaner.node(config, "network", "")),
+        true => {
+            let is_v2 = config.as_map().and_then(version) == Some(2);
+            let level = if is_v2 { Level::Sections } else { Level::Inner };
+            Cow::Owned(cleaner.node(config, "network", "", level))
+        }
         false => Cow::Borrowed(config),
     };
     Cleaned { config, findings: cleaner.findings, lost: cleaner.lost }
@@ -90,7 +128,7 @@ impl Cleaner {
         self.findings.add(Kind::Wrong, &node.at, path, message);
     }
 
-    fn node(&mut self, node: &Node, path: &str, parent: &str) -> Node {
+    fn node(&mut self, node: &Node, path: &str, parent: &str, level: Level<'_>) -> Node {
         let value = match &node.value {
             Value::Seq(items) => {
                 let mut kept = Vec::with_capacity(items.len());
@@ -99,7 +137,7 @@ impl Cleaner {
                     if self.is_unfit(item) {
                         self.lose(item, &path);
                     } else {
-                        kept.push(self.node(item, &path, parent));
+                        kept.push(self.node(item, &path, parent, Level::Inner));
                     }
                 }
                 Value::Seq(kept)
@@ -113,10 +151,12 @@ impl Cleaner {
                     }
                     let name = key.scalar_text().unwrap_or_default();
                     let path = join(path, &name);
-                    if self.is_unfit(value) && !self.is_list_of_words(value, &name, parent) {
+                    if self.reader == Reader::Renderers && level.is_netplans(&name) {
+                        kept.insert(key.clone(), value.clone());
+                    } else if self.is_unfit(value) && !self.is_list_of_words(value, &name, parent) {
                         self.lose(value, &path);
                     } else {
-                        kept.insert(key.clone(), self.node(value, &path, &name));
+                        kept.insert(key.clone(), self.node(value, &path, &name, level.below(&name)));
                     }
                 }
                 Value::Map(kept)
@@ -160,5 +200,47 @@ mod tests {
         assert_eq!(left, expected);
         let fine = config::yaml::parse("t", "{version: 1, config: [{name: 'a b'}]}").unwrap().root;
         assert!(matches!(clean(&fine, Reader::Renderers).config, Cow::Borrowed(_)));
+    }
+
+    /// What each reader leaves out of a configuration with this value, `V` being `a\b`, `a\nb` or a backslash at the end.
+    #[test]
+    fn what_only_netplan_reads_may_hold_a_backslash() {
+        let (both, none): (&[Reader], &[Reader]) = (&[Reader::Renderers, Reader::Netplan], &[]);
+        let (ours, netplans) = (&both[..1], &both[1..]);
+        for (config, of_backslash, of_line_end) in [
+            // The name of a network is a key.
+            ("wifis: {w0: {access-points: {V: {password: secret}}}}", none, netplans),
+            ("wifis: {w0: {access-points: {home: {password: V}}}}", none, netplans),
+            ("wifis: {w0: {access-points: {home: {auth: {identity: V, password: V}}}}}", none, netplans),
+            ("ethernets: {eth0: {auth: {password: V}}}", none, netplans),
+            ("ethernets: {eth0: {networkmanager: {passthrough: {x: V}}}}", none, netplans),
+            ("modems: {m0: {apn: net, password: V}}", none, netplans),
+            ("tunnels: {t0: {mode: wireguard, key: V}}", none, netplans),
+            ("nm-devices: {n0: {networkmanager: {passthrough: {connection.id: V}}}}", none, netplans),
+            ("openvswitch: {external-ids: {x: V}}", none, netplans),
+            // A file of networkd's, NetworkManager's or ifupdown's would have it.
+            ("ethernets: {eth0: {match: {name: V}}}", ours, both),
+            ("ethernets: {V: {dhcp4: true}}", ours, both),
+            ("ethernets: {eth0: {dhcp4-overrides: {hostname: V}}}", ours, both),
+            ("ethernets: {auth: {gateway4: V}}", ours, both),
+            ("bonds: {b0: {parameters: {mode: V}}}", ours, both),
+        ] {
+            for (value, unfit) in
+                [(r"'a\b'", of_backslash), (r"'a\'", of_backslash), ("\"a\\nb\"", of_line_end)]
+            {
+                let text = format!("{{version: 2, {}}}", config.replace('V', value));
+                let root = config::yaml::parse("t", &text).unwrap().root;
+                for reader in both {
+                    let cleaned = clean(&root, *reader);
+                    assert_eq!(cleaned.lost > 0, unfit.contains(reader), "{reader:?}: {text}");
+                    assert_eq!(*cleaned.config == root, cleaned.lost == 0, "{reader:?}: {text}");
+                }
+            }
+        }
+        // Version 1 has nothing that is netplan's alone.
+        let root = config::yaml::parse("t", r"{version: 1, config: [{name: 'a\b'}], wifis: {a: 'a\b'}}")
+            .unwrap()
+            .root;
+        assert_eq!(clean(&root, Reader::Renderers).lost, 2);
     }
 }

@@ -134,21 +134,43 @@ pub fn named(name: &str) -> Option<&'static Renderer> {
 }
 
 /// The first renderer that the machine can use, of those listed or of all. An unknown name is an error.
-pub fn choose(sys: &System, listed: Option<&[String]>) -> Result<&'static Renderer, String> {
+pub fn choose(sys: &System, listed: Option<&[String]>) -> Result<&'static Renderer, NoRenderer> {
     let Some(names) = listed.filter(|l| !l.is_empty()) else {
         return RENDERERS
             .iter()
             .find(|r| (r.available)(sys))
-            .ok_or_else(|| format!("none of the network renderers is available: {}", all_names()));
+            .ok_or_else(|| NoRenderer::Unavailable(all_names()));
     };
     if let Some(unknown) = names.iter().find(|n| named(n).is_none() && !FOREIGN.contains(&n.as_str())) {
-        return Err(format!("unknown network renderer '{unknown}', expected some of {}", all_names()));
+        return Err(NoRenderer::Unknown(unknown.clone()));
     }
     names
         .iter()
         .filter_map(|n| named(n))
         .find(|r| (r.available)(sys))
-        .ok_or_else(|| format!("none of the network renderers is available: {}", names.join(" ")))
+        .ok_or_else(|| NoRenderer::Unavailable(names.join(" ")))
+}
+
+/// Why there is no renderer to choose.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NoRenderer {
+    /// The image has no program for any of these.
+    Unavailable(String),
+    /// The settings name one that does not exist.
+    Unknown(String),
+}
+
+impl std::fmt::Display for NoRenderer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            NoRenderer::Unavailable(names) => {
+                write!(f, "none of the network renderers is available: {names}")
+            }
+            NoRenderer::Unknown(name) => {
+                write!(f, "unknown network renderer '{name}', expected some of {}", all_names())
+            }
+        }
+    }
 }
 
 fn all_names() -> String {
