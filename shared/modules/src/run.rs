@@ -155,7 +155,7 @@ pub fn run_one(context: &Context<'_>, entry: &Entry, module: &Module, stage: &st
             return Ran::Before;
         }
         Progress::Started => {
-            info!(sys, "module {} was interrupted in an earlier boot and runs again", module.name);
+            info!(sys, "module {} did not complete in an earlier boot and runs again", module.name);
         }
         Progress::Due => {}
     }
@@ -168,7 +168,14 @@ pub fn run_one(context: &Context<'_>, entry: &Entry, module: &Module, stage: &st
     sys.because(module.name, keys_of(module, context.config));
     let own = Context { args: if entry.args.is_empty() { context.args } else { &entry.args }, ..*context };
     let result = (module.run)(&own);
-    if let Err(e) = finish(sys, layout, &run_name, frequency) {
+    // What the machine could not do this time leaves the mark of work that did not end: the next boot does it again, if
+    // that is safe, and once.
+    let is_of_machine = result.as_ref().is_err_and(system::Error::is_of_machine);
+    let runs_again = is_of_machine
+        && before == Progress::Due
+        && frequency != Frequency::Always
+        && module.has(Trait::Repeatable);
+    if !runs_again && let Err(e) = finish(sys, layout, &run_name, frequency) {
         warning!(sys, "{e}; module {} may run again at the next boot", entry.name);
     }
     if before == Progress::Started {
@@ -185,6 +192,9 @@ pub fn run_one(context: &Context<'_>, entry: &Entry, module: &Module, stage: &st
         }
         Err(e) => {
             warning!(sys, "Running module {} (<module 'cc_{}'>) failed: {e}", entry.name, module.name);
+            if runs_again {
+                info!(sys, "module {} runs again at the next boot", entry.name);
+            }
             debug!(sys, "finish: {event}: FAIL: running {run_name} with frequency {}", frequency.word());
             Ran::Failed(format!("{}: {e}", entry.name))
         }
@@ -271,6 +281,40 @@ mod tests {
         assert_eq!(run(&sandbox, &names, Extent::Whole), [Ran::Before, Ran::Before]);
         assert_eq!(sandbox.noticed().len(), 2);
         assert!(state::started(sys, layout).is_empty());
+    }
+
+    /// Work that failed because of the machine is done again at the next boot, and at no further one.
+    #[test]
+    fn what_the_machine_could_not_do() {
+        const RUNCMD: &str = "config-runcmd";
+        let sandbox = Sandbox::new("runcmd: [x]\n");
+        let (sys, layout) = (&sandbox.sys, &sandbox.layout);
+        let failing: [(std::io::Error, [Progress; 2]); 3] = [
+            (std::io::Error::from_raw_os_error(28), [Progress::Started, Progress::Finished]),
+            (std::io::Error::from_raw_os_error(30), [Progress::Started, Progress::Finished]),
+            (std::io::Error::from_raw_os_error(2), [Progress::Finished, Progress::Finished]),
+        ];
+        for (cause, expected) in failing {
+            thread_local!(static CAUSE: std::cell::RefCell<Option<std::io::Error>> = const { std::cell::RefCell::new(None) });
+            CAUSE.set(Some(cause));
+            let fails = |_: &Context<'_>| {
+                CAUSE.with_borrow(|e| e.as_ref().map_or(Ok(()), |e| Err(system::Error::io("writing x", e))))
+            };
+            for (boot, progress_then) in expected.into_iter().enumerate() {
+                let failing = Module { run: fails, ..*module("runcmd").unwrap() };
+                sandbox.with_context(|context| {
+                    run_one(
+                        context,
+                        &Entry::single("runcmd", None, Vec::new()),
+                        &failing,
+                        "test",
+                        Extent::Whole,
+                    )
+                });
+                assert_eq!(progress(sys, layout, RUNCMD, Frequency::Instance), progress_then, "boot {boot}");
+            }
+            state::release(sys, layout, RUNCMD, Frequency::Instance).unwrap();
+        }
     }
 
     #[test]
