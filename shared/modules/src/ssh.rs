@@ -158,7 +158,11 @@ fn run(context: &Context<'_>) -> Result<()> {
         publish_host_keys(sys, &public_host_keys(sys, blacklist));
     }
     match apply_keys(context, &keys) {
-        Ok(()) => {}
+        Ok(()) => {
+            if let Err(e) = sys.remove(&kept) {
+                debug!(sys, "{e}");
+            }
+        }
         Err(e) if e.is_of_machine() => {
             // The next boot does it again, and clients know the host's keys by then.
             if let Err(e) = sys.write(&kept, "", Write::default()) {
