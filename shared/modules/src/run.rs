@@ -246,6 +246,7 @@ fn note_missing_script(context: &Context<'_>, frequency: Frequency) {
     let (sys, layout, runcmd) = (context.sys, context.layout, format!("config-{}", SCRIPT.0));
     let is_missing = frequency == Frequency::Instance
         && context.config.get(SCRIPT.0).is_some()
+        && !sys.exists(layout.instance("scripts/runcmd"))
         && progress(sys, layout, &runcmd, Frequency::Instance) == Progress::Due;
     if is_missing && let Err(e) = begin(sys, layout, &runcmd, Frequency::Instance) {
         warning!(sys, "{e}");

@@ -87,7 +87,7 @@ impl Status {
             Ok(value) => {
                 let status = parse(value).unwrap_or_default();
                 let has_finished = |stage: &&str| status.get(stage).finished.is_some();
-                Some(sys.exists(layout.data("result.json")) && STAGES.iter().all(|s| has_finished(&s)))
+                Some(sys.exists(layout.data("result.json")) && STAGES.iter().all(has_finished))
             }
             Err(e) if e.is_absent() => None,
             Err(_) => Some(false),

@@ -315,6 +315,7 @@ impl Stage {
             Some(false) => {
                 sweep(layout.cloud(""), 6);
                 sweep("/etc".into(), 4);
+                sweep("/root/.ssh".into(), 0);
             }
             // A first boot. One that was cut off this early was at writing its status.
             None => sweep(layout.data(""), 0),
