@@ -355,3 +355,14 @@ fn a_link_to_somebody_elses_directory_is_not_followed() {
     assert!(sandbox.run(&users_groups::MODULE).is_err());
     assert!(sandbox.noticed()[0].contains("/home/old/.ssh is not theirs"), "{:?}", sandbox.noticed());
 }
+
+/// Rules that cannot be written do not cost the keys: these are how one gets in to repair it.
+#[test]
+fn keys_in_spite_of_failed_rules() {
+    let sandbox = machine(&format!(
+        "users: [{{name: old, sudo: 'ALL=(ALL) NOPASSWD:ALL', ssh_authorized_keys: ['{KEY}']}}]"
+    ));
+    sandbox.sys.write("/etc/sudoers.d", "no directory", Write::default()).unwrap();
+    sandbox.run(&users_groups::MODULE).unwrap_err();
+    assert!(sandbox.file("/home/old/.ssh/authorized_keys").0.contains(KEY));
+}

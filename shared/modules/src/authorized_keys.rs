@@ -272,10 +272,21 @@ fn is_home_or_above(user: &User, directory: &str) -> bool {
 fn make_parents(sys: &System, user: &User, path: &str) -> Result<()> {
     let below = format!("{}/", user.home.trim_end_matches('/'));
     for directory in parents(path) {
+        let is_in_home = directory.starts_with(&below);
         if sys.exists(&directory) {
+            // A kill came between its making and its giving away: nothing is in it yet.
+            let is_unfinished =
+                |meta: std::fs::Metadata| (meta.uid(), meta.permissions().mode() & 0o7777) == (0, 0o700);
+            if is_in_home
+                && user.uid != 0
+                && sys.metadata(&directory).is_ok_and(is_unfinished)
+                && sys.list(&directory).is_ok_and(|names| names.is_empty())
+            {
+                sys.set_owner(&directory, (Some(user.uid), Some(user.gid)))?;
+            }
             continue;
         }
-        if directory.starts_with(&below) {
+        if is_in_home {
             sys.make_dir_of(&directory, 0o700, (Some(user.uid), Some(user.gid)))?;
         } else {
             sys.make_dir_of(&directory, 0o755, (Some(0), Some(0)))?;

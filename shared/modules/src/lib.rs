@@ -42,7 +42,7 @@ mod seed_random;
 pub mod set_hostname;
 mod set_passwords;
 mod shell;
-mod ssh;
+pub mod ssh;
 mod ssh_authkey_fingerprints;
 mod sshd_config;
 mod swap;

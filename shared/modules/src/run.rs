@@ -1,7 +1,7 @@
 //! Runs a list of modules: which are due is decided first, from facts; then each runs, once, in the list's order.
 
 use config::Node;
-use state::{Frequency, Layout, Progress, begin, finish, progress};
+use state::{Frequency, Layout, Progress, acquire, begin, finish, has_run, progress};
 use system::{System, debug, deprecated, error, info, warning};
 
 use crate::pending::pending_keys;
@@ -10,8 +10,10 @@ use crate::{Context, Entry, Module, Trait, module};
 /// Names that upstream has removed; configurations still list them.
 const GONE: [&str; 4] = ["emit_upstart", "refresh_rmc_and_interface", "migrator", "rightscale_userdata"];
 
-/// Modules whose work is for another one to finish: done again behind that one it has no effect.
-const FINISHED_BY: [(&str, &str); 1] = [("runcmd", "scripts_user")];
+/// A module whose work is a script that another module runs.
+const SCRIPT: (&str, &str) = ("runcmd", "scripts_user");
+/// The semaphore of a script that was written when its module had run without it already.
+const LATE: &str = "late_runcmd";
 
 /// How much of a list runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -136,6 +138,9 @@ pub fn run_one(context: &Context<'_>, entry: &Entry, module: &Module, stage: &st
     );
     debug!(sys, "start: {event}: running {run_name} with frequency {}", frequency.word());
     match before {
+        Progress::Finished if module.name == SCRIPT.1 && has_run(sys, layout, LATE, Frequency::Instance) => {
+            return run_late(context, entry, &event);
+        }
         Progress::Finished => {
             debug!(sys, "finish: {event}: SUCCESS: {run_name} previously ran");
             return Ran::Before;
@@ -155,7 +160,7 @@ pub fn run_one(context: &Context<'_>, entry: &Entry, module: &Module, stage: &st
             return Ran::Before;
         }
         Progress::Started => {
-            info!(sys, "module {} was interrupted in an earlier boot and runs again", module.name);
+            info!(sys, "module {} did not complete in an earlier boot and runs again", module.name);
         }
         Progress::Due => {}
     }
@@ -164,15 +169,29 @@ pub fn run_one(context: &Context<'_>, entry: &Entry, module: &Module, stage: &st
         error!(sys, "not running module {}: {e}", entry.name);
         return Ran::Failed(format!("{}: {e}", entry.name));
     }
+    let is_late = before == Progress::Started && module.name == SCRIPT.0 && is_late(context);
+    if is_late && let Err(e) = acquire(sys, layout, LATE, Frequency::Instance) {
+        warning!(sys, "{e}");
+    }
+    if module.name == SCRIPT.1 {
+        note_missing_script(context, frequency);
+    }
     let begun = sys.clock().elapsed();
     sys.because(module.name, keys_of(module, context.config));
     let own = Context { args: if entry.args.is_empty() { context.args } else { &entry.args }, ..*context };
     let result = (module.run)(&own);
-    if let Err(e) = finish(sys, layout, &run_name, frequency) {
+    // What the machine could not do this time leaves the mark of work that did not end: the next boot does it again, if
+    // that is safe, and once.
+    let is_of_machine = result.as_ref().is_err_and(system::Error::is_of_machine);
+    let runs_again = is_of_machine
+        && before == Progress::Due
+        && frequency != Frequency::Always
+        && module.has(Trait::Repeatable);
+    if !runs_again && let Err(e) = finish(sys, layout, &run_name, frequency) {
         warning!(sys, "{e}; module {} may run again at the next boot", entry.name);
     }
-    if before == Progress::Started {
-        warn_if_in_vain(context, module);
+    if before == Progress::Started && module.name == SCRIPT.0 && !is_late {
+        warn_if_in_vain(context);
     }
     let seconds = (sys.clock().elapsed() - begun).as_secs_f64();
     match result {
@@ -185,6 +204,9 @@ pub fn run_one(context: &Context<'_>, entry: &Entry, module: &Module, stage: &st
         }
         Err(e) => {
             warning!(sys, "Running module {} (<module 'cc_{}'>) failed: {e}", entry.name, module.name);
+            if runs_again {
+                info!(sys, "module {} runs again at the next boot", entry.name);
+            }
             debug!(sys, "finish: {event}: FAIL: running {run_name} with frequency {}", frequency.word());
             Ran::Failed(format!("{}: {e}", entry.name))
         }
@@ -210,16 +232,58 @@ pub fn settle_interrupted(sys: &System, layout: &Layout) {
     }
 }
 
-/// Says so when what a module did again comes too late.
-fn warn_if_in_vain(context: &Context<'_>, module: &Module) {
-    let Some((_, by)) = FINISHED_BY.iter().find(|(name, _)| *name == module.name) else { return };
+/// Whether the user's scripts ran, and runcmd's cannot have been among them.
+fn is_late(context: &Context<'_>) -> bool {
+    let (sys, layout) = (context.sys, context.layout);
+    let has_run =
+        progress(sys, layout, &format!("config-{}", SCRIPT.1), Frequency::Instance) == Progress::Finished;
+    has_run && !sys.exists(layout.instance("scripts/runcmd"))
+}
+
+/// The user's scripts are about to run. If runcmd could not even begin, not even say so (its semaphore could not be
+/// written), it counts as begun from now on, so that the next boot makes it good.
+fn note_missing_script(context: &Context<'_>, frequency: Frequency) {
+    let (sys, layout, runcmd) = (context.sys, context.layout, format!("config-{}", SCRIPT.0));
+    let is_missing = frequency == Frequency::Instance
+        && context.config.get(SCRIPT.0).is_some()
+        && !sys.exists(layout.instance("scripts/runcmd"))
+        && progress(sys, layout, &runcmd, Frequency::Instance) == Progress::Due;
+    if is_missing && let Err(e) = begin(sys, layout, &runcmd, Frequency::Instance) {
+        warning!(sys, "{e}");
+    }
+}
+
+/// Runs a script that was not there yet when its time came.
+fn run_late(context: &Context<'_>, entry: &Entry, event: &str) -> Ran {
+    let (sys, layout) = (context.sys, context.layout);
+    // First: rather not at all than twice.
+    if let Err(e) = state::release(sys, layout, LATE, Frequency::Instance) {
+        error!(sys, "not running the commands of {}: {e}", SCRIPT.0);
+        return Ran::Failed(format!("{}: {e}", entry.name));
+    }
+    info!(sys, "running the commands of {}, which an earlier boot could not write", SCRIPT.0);
+    match crate::run_parts::run_script(context, &layout.instance("scripts"), SCRIPT.0) {
+        Ok(()) => {
+            debug!(sys, "finish: {event}: SUCCESS: {} ran late", SCRIPT.0);
+            Ran::Done
+        }
+        Err(e) => {
+            warning!(sys, "Running {} late failed: {e}", SCRIPT.0);
+            debug!(sys, "finish: {event}: FAIL: {} ran late", SCRIPT.0);
+            Ran::Failed(format!("{}: {e}", entry.name))
+        }
+    }
+}
+
+/// Says so when it cannot be known whether the user's scripts ran with runcmd's.
+fn warn_if_in_vain(context: &Context<'_>) {
+    let (module, by) = SCRIPT;
     let by_name = format!("config-{by}");
     if progress(context.sys, context.layout, &by_name, Frequency::Instance) != Progress::Due {
         warning!(
             context.sys,
-            "module {} was interrupted in an earlier boot, and {by} ran without its result; to run it now: \
-             cloud-init single --name {by} --frequency always",
-            module.name
+            "module {module} was interrupted in an earlier boot, and {by} ran without its result; to run it now: \
+             cloud-init single --name {by} --frequency always"
         );
     }
 }
@@ -256,6 +320,7 @@ mod tests {
         for name in ["config-runcmd", "config-scripts_user"] {
             begin(sys, layout, name, Frequency::Instance).unwrap();
         }
+        sys.write(layout.instance("scripts/runcmd"), "", system::Write::mode(0o700)).unwrap();
         // The script is written; whether it was run nobody knows, and it is not run again.
         let names = ["runcmd", "scripts_user"];
         assert_eq!(run(&sandbox, &names, Extent::Whole), [Ran::Done, Ran::Before]);
@@ -271,6 +336,65 @@ mod tests {
         assert_eq!(run(&sandbox, &names, Extent::Whole), [Ran::Before, Ran::Before]);
         assert_eq!(sandbox.noticed().len(), 2);
         assert!(state::started(sys, layout).is_empty());
+    }
+
+    /// What could not be written, or not even begun, when the user's scripts ran is run alone at the next boot, once.
+    #[test]
+    fn a_late_runcmd() {
+        let sandbox = Sandbox::live("runcmd: [echo $0 >>$OUT]\n");
+        let (sys, layout) = (&sandbox.sys, &sandbox.layout);
+        let out = sandbox.top.join("out");
+        let script = |name: &str| {
+            let text = format!("#!/bin/sh\necho {name} >>{}\n", out.display());
+            sys.write(layout.instance(&format!("scripts/{name}")), text, system::Write::mode(0o700)).unwrap();
+        };
+        let names = ["runcmd", "scripts_user"];
+        script("own");
+        // The boot whose config stage could do nothing.
+        assert_eq!(run(&sandbox, &names[1..], Extent::Whole), [Ran::Done]);
+        assert_eq!(progress(sys, layout, "config-runcmd", Frequency::Instance), Progress::Started);
+        assert_eq!(run(&sandbox, &names[..1], Extent::Whole), [Ran::Done]);
+        script("runcmd");
+        for ran in [Ran::Done, Ran::Before] {
+            assert_eq!(run(&sandbox, &names[1..], Extent::Whole), [ran]);
+        }
+        assert_eq!(run(&sandbox, &names, Extent::Whole), [Ran::Before, Ran::Before]);
+        assert_eq!(std::fs::read_to_string(&out).unwrap(), "own\nruncmd\n");
+        assert!(sandbox.noticed().is_empty(), "{:?}", sandbox.noticed());
+    }
+
+    /// Work that failed because of the machine is done again at the next boot, and at no further one.
+    #[test]
+    fn what_the_machine_could_not_do() {
+        const RUNCMD: &str = "config-runcmd";
+        let sandbox = Sandbox::new("runcmd: [x]\n");
+        let (sys, layout) = (&sandbox.sys, &sandbox.layout);
+        let failing: [(std::io::Error, [Progress; 2]); 3] = [
+            (std::io::Error::from_raw_os_error(28), [Progress::Started, Progress::Finished]),
+            (std::io::Error::from_raw_os_error(30), [Progress::Started, Progress::Finished]),
+            (std::io::Error::from_raw_os_error(2), [Progress::Finished, Progress::Finished]),
+        ];
+        for (cause, expected) in failing {
+            thread_local!(static CAUSE: std::cell::RefCell<Option<std::io::Error>> = const { std::cell::RefCell::new(None) });
+            CAUSE.set(Some(cause));
+            let fails = |_: &Context<'_>| {
+                CAUSE.with_borrow(|e| e.as_ref().map_or(Ok(()), |e| Err(system::Error::io("writing x", e))))
+            };
+            for (boot, progress_then) in expected.into_iter().enumerate() {
+                let failing = Module { run: fails, ..*module("runcmd").unwrap() };
+                sandbox.with_context(|context| {
+                    run_one(
+                        context,
+                        &Entry::single("runcmd", None, Vec::new()),
+                        &failing,
+                        "test",
+                        Extent::Whole,
+                    )
+                });
+                assert_eq!(progress(sys, layout, RUNCMD, Frequency::Instance), progress_then, "boot {boot}");
+            }
+            state::release(sys, layout, RUNCMD, Frequency::Instance).unwrap();
+        }
     }
 
     #[test]

@@ -26,9 +26,18 @@ fn look(sys: &System, path: &str) -> Entry {
 /// its deadline, does not keep the others from running; the error at the end names them all. What a script
 /// leaves running in the background lives on.
 pub fn run_parts(context: &Context<'_>, directory: &str, prefix: &[String]) -> Result<()> {
+    run_named(context, directory, context.sys.list(directory)?, prefix)
+}
+
+/// Runs one script of a directory in the same way.
+pub fn run_script(context: &Context<'_>, directory: &str, name: &str) -> Result<()> {
+    run_named(context, directory, vec![name.to_string()], &[])
+}
+
+fn run_named(context: &Context<'_>, directory: &str, names: Vec<String>, prefix: &[String]) -> Result<()> {
     let sys = context.sys;
     let (mut attempted, mut failed) = (0, Vec::new());
-    for name in sys.list(directory)? {
+    for name in names {
         let path = format!("{directory}/{name}");
         match look(sys, &path) {
             Entry::Script => {}

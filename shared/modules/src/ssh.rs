@@ -126,6 +126,9 @@ fn run(context: &Context<'_>) -> Result<()> {
     let (Some(mut keys), wrong) = context.read_noting(Keys::read_known) else { return Ok(()) };
     // Their defaults delete and let in.
     keys.ssh_deletekeys &= !wrong.has("ssh_deletekeys");
+    // Those of this instance, from a boot that could not put in the login keys.
+    let kept = context.layout.instance(OWN_HOST_KEYS);
+    keys.ssh_deletekeys &= !sys.exists(&kept);
     keys.allow_public_ssh_keys &= !wrong.has("allow_public_ssh_keys");
     keys.ssh_genkeytypes = keys.ssh_genkeytypes.filter(|t| !t.is_empty() || !wrong.has("ssh_genkeytypes"));
     // A server without any host key lets nobody in: given keys of which none is private are as good as none.
@@ -154,11 +157,26 @@ fn run(context: &Context<'_>) -> Result<()> {
         let blacklist = publish.map(|p| &p.blacklist[..]).unwrap_or_default();
         publish_host_keys(sys, &public_host_keys(sys, blacklist));
     }
-    if let Err(e) = apply_keys(context, &keys) {
-        warning!(sys, "login keys: {e}");
+    match apply_keys(context, &keys) {
+        Ok(()) => {
+            if let Err(e) = sys.remove(&kept) {
+                debug!(sys, "{e}");
+            }
+        }
+        Err(e) if e.is_of_machine() => {
+            // The next boot does it again, and clients know the host's keys by then.
+            if let Err(e) = sys.write(&kept, "", Write::default()) {
+                debug!(sys, "{e}");
+            }
+            return Err(e.doing("login keys"));
+        }
+        Err(e) => warning!(sys, "login keys: {e}"),
     }
     written
 }
+
+/// In the instance's directory while the host keys are its own although this module is still to run: they are kept then.
+pub const OWN_HOST_KEYS: &str = "host-keys-are-its-own";
 
 /// Names of the files in the machine's directory that hold its keys.
 fn host_keys(sys: &System) -> Vec<String> {

@@ -53,7 +53,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     }
     failed.extend(making.lock_untouched());
     match failed.pop() {
-        Some(e) => Err(e),
+        Some(e) => Err(e.caused_by(&failed)),
         None => Ok(()),
     }
 }
@@ -133,22 +133,26 @@ impl<'a> Making<'a> {
         } else {
             info!(sys, "user {name} is there already; not made again");
         }
-        // Whatever becomes of the password, the keys are put in: they are how one gets in to repair it.
-        let password = self.set_password(user, new);
+        // Whatever becomes of password and rules, the keys are put in: they are how one gets in to repair these.
+        let mut failed: Vec<Error> = self.set_password(user, new).err().into_iter().collect();
         if !keys.doas.is_empty() {
             let rules: Vec<String> = keys.doas.iter().map(|l| l.0.clone()).collect();
-            context.distro.write_doas_rules(sys, name, &rules)?;
+            failed.extend(context.distro.write_doas_rules(sys, name, &rules).err());
         }
         if !keys.sudo.0.is_empty() {
-            context.distro.write_sudo_rules(sys, name, &keys.sudo.0)?;
+            failed.extend(context.distro.write_sudo_rules(sys, name, &keys.sudo.0).err());
         }
         if let Some(keys) = &keys.ssh_authorized_keys {
-            authorized_keys::install(sys, name, &keys.0, "")?;
+            failed.extend(authorized_keys::install(sys, name, &keys.0, "").err());
         }
         if keys.ssh_redirect_user.0 {
-            redirect(context, name, self.default)?;
+            failed.extend(redirect(context, name, self.default).err());
         }
-        password
+        if failed.len() < 2 {
+            return failed.pop().map_or(Ok(()), Err);
+        }
+        let texts: Vec<String> = failed.iter().map(Error::to_string).collect();
+        Err(Error::new(texts.join("; ")).caused_by(&failed))
     }
 
     fn set_password(&mut self, user: &'a User, new: bool) -> Result<()> {

@@ -183,7 +183,7 @@ pub fn write_files(context: &Context<'_>, deferred: bool) -> Result<()> {
     let Some(list) = context.config.get("write_files") else { return Ok(()) };
     let (entries, refused, findings) = entries(list, deferred);
     findings.iter().for_each(|f| context.report(f));
-    let mut failed: Vec<&str> = Vec::new();
+    let (mut failed, mut causes): (Vec<&str>, Vec<Error>) = Default::default();
     for path in &refused {
         warning!(
             context.sys,
@@ -196,6 +196,7 @@ pub fn write_files(context: &Context<'_>, deferred: bool) -> Result<()> {
         if let Err(e) = write_one(context.sys, entry) {
             warning!(context.sys, "write_files: {e}");
             failed.push(entry.path.as_str());
+            causes.push(e);
         }
     }
     relabel(context.sys, &entries);
@@ -207,7 +208,8 @@ pub fn write_files(context: &Context<'_>, deferred: bool) -> Result<()> {
         failed.len(),
         entries.len() + refused.len(),
         failed.join(", ")
-    )))
+    ))
+    .caused_by(&causes))
 }
 
 /// With SELinux, a new file has the label of its directory; the policy may want another (shadow_t).

@@ -80,6 +80,20 @@ impl Status {
         self.all.contains_key(BOOT) && STAGES.last().is_some_and(|last| self.get(last).finished.is_some())
     }
 
+    /// Whether the boot that left status.json in the data directory, an earlier one, ended with all of its stages; `None`
+    /// without such a file.
+    pub fn is_of_whole_boot(sys: &System, layout: &Layout) -> Option<bool> {
+        match json::read(sys, &layout.data("status.json")) {
+            Ok(value) => {
+                let status = parse(value).unwrap_or_default();
+                let has_finished = |stage: &&str| status.get(stage).finished.is_some();
+                Some(sys.exists(layout.data("result.json")) && STAGES.iter().all(has_finished))
+            }
+            Err(e) if e.is_absent() => None,
+            Err(_) => Some(false),
+        }
+    }
+
     /// Takes back errors of a stage that begin with `begin`: what failed then has been made good. They stay among those that
     /// the boot could recover from.
     pub fn settle(&mut self, stage: &str, begin: &str) {
@@ -321,6 +335,27 @@ mod tests {
                 assert_eq!(Status::find(&sys, &layout).unwrap(), None);
             }
         }
+    }
+
+    #[test]
+    fn whole_boots() {
+        let top = Scratch::new();
+        let (sys, layout) = (System::new(&top), Layout::default());
+        assert_eq!(Status::is_of_whole_boot(&sys, &layout), None);
+        let mut status = Status::new();
+        for stage in STAGES {
+            status.set(stage, &StageStatus { start: Some(1.0), ..StageStatus::default() });
+            status.write(&sys, &layout).unwrap();
+            assert_eq!(Status::is_of_whole_boot(&sys, &layout), Some(false), "{stage}");
+            let finished = Some(2.0);
+            status.set(stage, &StageStatus { start: Some(1.0), finished, ..StageStatus::default() });
+        }
+        status.write(&sys, &layout).unwrap();
+        assert_eq!(Status::is_of_whole_boot(&sys, &layout), Some(false));
+        status.write_result(&sys, &layout).unwrap();
+        assert_eq!(Status::is_of_whole_boot(&sys, &layout), Some(true));
+        sys.write(layout.data("status.json"), "{", Write::default()).unwrap();
+        assert_eq!(Status::is_of_whole_boot(&sys, &layout), Some(false));
     }
 
     #[test]

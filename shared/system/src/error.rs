@@ -12,17 +12,31 @@ pub struct Error {
     message: String,
     kind: Option<io::ErrorKind>,
     is_final: bool,
+    is_of_machine: bool,
 }
+
+/// What a machine answers that cannot do now what was asked: a disk that is full, broken or read-only, a right that is
+/// missing, no descriptor or memory left. Another boot may find it repaired.
+const OF_MACHINE: [i32; 8] = [
+    libc::ENOSPC,
+    libc::EDQUOT,
+    libc::EIO,
+    libc::EROFS,
+    libc::EPERM,
+    libc::EMFILE,
+    libc::ENFILE,
+    libc::ENOMEM,
+];
 
 impl Error {
     /// An error of our own judgement: the message is all there is.
     pub fn new(message: impl Into<String>) -> Error {
-        Error { message: message.into(), kind: None, is_final: false }
+        Error { message: message.into(), kind: None, is_final: false, is_of_machine: false }
     }
 
     /// An error of our own judgement that callers tell from others by its kind.
     pub fn io_kind(kind: io::ErrorKind, message: impl Into<String>) -> Error {
-        Error { message: message.into(), kind: Some(kind), is_final: false }
+        Error { message: message.into(), kind: Some(kind), is_final: false, is_of_machine: false }
     }
 
     /// An error because the thing has more bytes than the limit; `size` is `None` if it is not known.
@@ -36,7 +50,12 @@ impl Error {
 
     /// An error of the operating system: `doing` says what we were doing, to which thing.
     pub fn io(doing: impl fmt::Display, cause: &io::Error) -> Error {
-        Error { message: format!("{doing}: {}", reason(cause)), kind: Some(cause.kind()), is_final: false }
+        Error {
+            message: format!("{doing}: {}", reason(cause)),
+            kind: Some(cause.kind()),
+            is_final: false,
+            is_of_machine: cause.raw_os_error().is_some_and(|code| OF_MACHINE.contains(&code)),
+        }
     }
 
     /// The same error with what we were doing before it.
@@ -52,6 +71,18 @@ impl Error {
     /// Whether another try would end in the same way.
     pub fn is_final(&self) -> bool {
         self.is_final
+    }
+
+    /// The same error, of several things that failed: it counts as the machine's if one of theirs does.
+    pub fn caused_by<'a>(self, causes: impl IntoIterator<Item = &'a Error>) -> Error {
+        let is_of_machine = self.is_of_machine || causes.into_iter().any(Error::is_of_machine);
+        Error { is_of_machine, ..self }
+    }
+
+    /// Whether the machine could not do it (a full disk, a read-only one), and what was asked may be right: another boot
+    /// may succeed.
+    pub fn is_of_machine(&self) -> bool {
+        self.is_of_machine
     }
 
     /// Whether the thing is there, and larger than the caller takes.

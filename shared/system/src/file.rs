@@ -390,6 +390,18 @@ impl System {
         self.remove_what(path.as_ref(), false)
     }
 
+    /// Removes what a write that was cut off by a kill or a power cut has left in a directory and, down to `depth`, below
+    /// it: temporary files and links from before this process. What is not certainly one stays. How many there were.
+    pub fn sweep_temporaries(&self, top: impl AsRef<Path>, depth: usize) -> Result<usize> {
+        let top = top.as_ref();
+        if self.is_planned() {
+            return Ok(0);
+        }
+        let before = self.clock().wall().saturating_sub(self.clock().elapsed());
+        (self.root().find(top, Last::Follow, None).and_then(|place| place.sweep(depth, before)))
+            .doing(format_args!("looking for temporary files below {}", top.display()))
+    }
+
     /// Removes a file, a link or a whole directory (links inside are not followed); `false` when there was none. An
     /// error may leave a part of the directory.
     pub fn remove_tree(&self, path: impl AsRef<Path>) -> Result<bool> {

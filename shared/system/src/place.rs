@@ -20,6 +20,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use nix::dir::Dir;
 use nix::errno::Errno;
@@ -568,6 +569,17 @@ impl Place {
         .map(|(name, file)| (name, file.into()))
     }
 
+    /// Removes the temporaries in this directory, and in those below it down to `depth`, that [`Place::temporary`] and
+    /// [`Place::link`] made before the time `before` (since the epoch): regular files with one name and links,
+    /// root's or the caller's. Links are not followed, and what somebody else owns is not entered. How many.
+    pub fn sweep(&self, depth: usize, before: Duration) -> io::Result<usize> {
+        let Some(old) = self.old.filter(is_directory) else {
+            return Err(io::ErrorKind::NotADirectory.into());
+        };
+        let mut left = MOST_SWEPT;
+        Ok(sweep(&self.dir, &self.name, (depth, before, old.st_dev), &mut left)?)
+    }
+
     /// Tries names until one is free. They cannot be foreseen, so that nobody can take them.
     fn with_temporary_name<T>(&self, make: impl Fn(&OsStr) -> nix::Result<T>) -> io::Result<(OsString, T)> {
         const MOST_NAMES: usize = 16;
@@ -633,6 +645,66 @@ fn give(file: impl AsFd, (uid, gid): (Option<u32>, Option<u32>)) -> nix::Result<
         return Ok(());
     }
     fchown(file, uid.map(Uid::from_raw), gid.map(Gid::from_raw))
+}
+
+/// So many names are looked at by one sweep.
+const MOST_SWEPT: usize = 50_000;
+
+/// `.NAME.NUMBER.new`, as [`Place::temporary`] names a file while it is written.
+fn is_temporary(name: &[u8]) -> bool {
+    let inner = name.strip_prefix(b".").and_then(|n| n.strip_suffix(b".new"));
+    let Some((name, number)) = inner.and_then(|n| Some(n.split_at(n.iter().rposition(|b| *b == b'.')?)))
+    else {
+        return false;
+    };
+    let number = str::from_utf8(&number[1..]).unwrap_or_default();
+    !name.is_empty() && number.parse::<u64>().is_ok_and(|n| n.to_string() == number)
+}
+
+fn sweep(
+    dir: &OwnedFd,
+    name: &OsStr,
+    limits: (usize, Duration, u64),
+    left: &mut usize,
+) -> nix::Result<usize> {
+    let (depth, before, device) = limits;
+    let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    let inner = openat(dir, name, flags, Mode::empty())?;
+    let stat = fstat(&inner)?;
+    if is_foreign(&stat) || stat.st_dev != device {
+        return Ok(0);
+    }
+    let (mut names, mut below) = (Vec::new(), Vec::new());
+    for entry in Dir::openat(&inner, ".", flags, Mode::empty())?.iter() {
+        let entry = entry?;
+        let name = entry.file_name().to_bytes();
+        let list = match entry.file_type() {
+            _ if is_temporary(name) => &mut names,
+            Some(nix::dir::Type::Directory) if depth > 0 && !matches!(name, b"." | b"..") => &mut below,
+            _ => continue,
+        };
+        *left = left.checked_sub(1).ok_or(Errno::E2BIG)?;
+        list.push(OsStr::from_bytes(name).to_os_string());
+    }
+    let mut count = 0;
+    for name in names {
+        let Some(stat) = stat_of(&inner, &name)? else { continue };
+        let is_ours = (is_regular(&stat) && stat.st_nlink == 1 || is_link(&stat)) && is_trusted(stat.st_uid);
+        let seconds = u64::try_from(stat.st_mtime).unwrap_or_default();
+        let changed = Duration::new(seconds, u32::try_from(stat.st_mtime_nsec).unwrap_or_default());
+        if is_ours && changed < before {
+            unlinkat(&inner, &*name, UnlinkatFlags::NoRemoveDir)?;
+            count += 1;
+        }
+    }
+    for name in below {
+        // One that is gone, or that cannot be read, does not keep the others.
+        count += sweep(&inner, &name, (depth - 1, before, device), left).or_else(|e| match e {
+            Errno::E2BIG => Err(e),
+            _ => Ok(0),
+        })?;
+    }
+    Ok(count)
 }
 
 fn remove_tree(dir: &OwnedFd, name: &OsStr) -> nix::Result<()> {

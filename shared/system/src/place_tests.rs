@@ -451,3 +451,61 @@ fn nothing_of_roots_is_handed_over_in_a_race() {
         assert_eq!(fs::read_dir(&etc).unwrap().count(), 1);
     }
 }
+
+#[test]
+fn temporaries_of_an_interrupted_boot() {
+    let top = Scratch::new();
+    let new = |path: &str| {
+        let path = top.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "").unwrap();
+    };
+    let swept = ["d/.a.1.new", "d/.b.c.18446744073709551615.new", "d/x/.a.7.new", "d/x/y/.link.3.new"];
+    let kept = [
+        "d/.a.new",
+        "d/a.1.new",
+        "d/.a.1.old",
+        "d/..1.new",
+        "d/.a.01.new",
+        "d/.a.18446744073709551616.new",
+        "d/.linked.5.new",
+        "d/x/y/z/.deep.1.new",
+        "elsewhere/.a.1.new",
+    ];
+    kept.iter().chain(&swept[..3]).for_each(|path| new(path));
+    fs::create_dir_all(top.join("d/x/y")).unwrap();
+    symlink("nowhere", top.join(swept[3])).unwrap();
+    // A second name, and a directory that is reached by a link only.
+    fs::hard_link(top.join("d/.linked.5.new"), top.join("elsewhere/name")).unwrap();
+    symlink("../elsewhere", top.join("d/link")).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    let sys = System::new(&top);
+    // File systems keep time by the kernel's tick.
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    new("d/.later.9.new");
+    assert_eq!(sys.sweep_temporaries("/d", 2).unwrap(), swept.len());
+    for path in swept {
+        assert!(top.join(path).symlink_metadata().is_err(), "{path}");
+    }
+    for path in kept.iter().chain(&["d/.later.9.new", "d/link"]) {
+        assert!(top.join(path).symlink_metadata().is_ok(), "{path}");
+    }
+    assert!(sys.sweep_temporaries("/nothing", 2).unwrap_err().is_absent());
+}
+
+#[test]
+fn temporaries_of_others() {
+    if !is_root("temporaries_of_others") {
+        return;
+    }
+    let top = Scratch::new();
+    for (dir, owner, name_owner) in [("user", USER, 0), ("ours", 0, USER)] {
+        fs::create_dir(top.join(dir)).unwrap();
+        let name = top.join(dir).join(".a.1.new");
+        fs::write(&name, "").unwrap();
+        chown(&name, Some(name_owner), None).unwrap();
+        chown(top.join(dir), Some(owner), None).unwrap();
+    }
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    assert_eq!(System::new(&top).sweep_temporaries("/", 2).unwrap(), 0);
+}

@@ -12,6 +12,12 @@ use crate::machine::Machine;
 
 const POLL: Duration = Duration::from_millis(250);
 
+/// Polls in a row that found no verdict of the generator and nothing that may still run: systemd may be reloading.
+const POLLS_WITHOUT_VERDICT: u32 = 8;
+const NO_VERDICT: &str = "The generator has left no verdict on whether cloud-init is to run, and no stage of it runs or \
+                          is waiting to: cloud-init does not run in this boot. See 'journalctl -b' for the generator's \
+                          messages.";
+
 /// Units of the stages, last first: while one of them runs, or has failed, that is the news.
 const UNITS: [&str; 4] =
     ["cloud-final.service", "cloud-config.service", "cloud-init-network.service", "cloud-init-local.service"];
@@ -54,6 +60,7 @@ pub fn run(machine: &Machine, args: &arguments::Status) -> ExitCode {
     let is_open = |report: &Report| matches!(report.state, State::Running | State::NotStarted);
     // It would never end: the stage waits for its script.
     let stage = (args.wait && is_open(&report)).then(|| crate::ancestors::stage(&System::new("/"))).flatten();
+    let mut without_verdict = 0;
     while args.wait && stage.is_none() && is_open(&report) {
         if args.format == "tabular" {
             print!(".");
@@ -61,6 +68,11 @@ pub fn run(machine: &Machine, args: &arguments::Status) -> ExitCode {
         }
         machine.sys.clock().sleep(POLL);
         report = Report::of(machine);
+        without_verdict = if report.has_no_verdict(machine) { without_verdict + 1 } else { 0 };
+        if without_verdict == POLLS_WITHOUT_VERDICT {
+            report.fail(NO_VERDICT);
+            break;
+        }
     }
     match args.format.as_str() {
         "json" => print!("{}", state::json_text(&report.json(), 2)),
@@ -200,6 +212,25 @@ impl Report {
         };
         let is_error = !errors.is_empty();
         Report { state, is_error, boot_code, detail, last_update, errors, recoverable, stages }
+    }
+
+    /// Whether nothing is known of this boot, and by systemd's word no stage of it runs or is to run. Generators have
+    /// ended before anything else is started.
+    fn has_no_verdict(&self, machine: &Machine) -> bool {
+        let (sys, layout) = (&machine.sys, &machine.layout);
+        let has_verdict = || ["enabled", "disabled"].iter().any(|name| sys.exists(layout.run(name)));
+        self.state == State::NotStarted
+            && self.stages.is_empty()
+            && sys.is_live()
+            && sys.is_dir("/run/systemd/system")
+            && !has_verdict()
+            && nothing_is_to_run(machine)
+    }
+
+    fn fail(&mut self, why: &str) {
+        self.is_error = true;
+        self.detail = why.into();
+        self.errors.push(why.into());
     }
 
     fn extended(&self) -> String {
@@ -383,6 +414,22 @@ fn failed_unit(machine: &Machine) -> Option<&'static str> {
     None
 }
 
+/// Whether every stage's unit is inactive and none has a job. `false` when systemd does not say.
+fn nothing_is_to_run(machine: &Machine) -> bool {
+    let ask =
+        Command::new(["systemctl", "show", "--property=Id,ActiveState,Job"]).timeout(Duration::from_secs(5));
+    let ask = UNITS.iter().fold(ask, |ask, unit| ask.arg(*unit)).arg("cloud-init.target");
+    machine.sys.run(&ask.asks()).is_ok_and(|answer| are_idle(&answer.text()))
+}
+
+/// By what `systemctl show` says of them.
+fn are_idle(answer: &str) -> bool {
+    let mut states = answer.lines().filter_map(|line| line.strip_prefix("ActiveState=")).peekable();
+    let has_job =
+        answer.lines().any(|line| line.strip_prefix("Job=").is_some_and(|job| !matches!(job, "" | "0")));
+    states.peek().is_some() && states.all(|state| state == "inactive") && !has_job
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -419,6 +466,22 @@ mod tests {
              recoverable_errors:\nWARNING:\n\t- a b\n"
         );
         assert_eq!(done.json()["datasource"], "nocloud");
+    }
+
+    #[test]
+    fn idle_units() {
+        let dead = "Id=cloud-final.service\nActiveState=inactive\n\n";
+        for (answer, idle) in [
+            (dead.repeat(5), true),
+            (String::new(), false),
+            (format!("{dead}Id=cloud-init-local.service\nActiveState=activating\n"), false),
+            (format!("{dead}Id=cloud-init-local.service\nActiveState=active\n"), false),
+            (format!("{dead}Id=cloud-init-local.service\nActiveState=failed\n"), false),
+            (format!("{dead}Id=cloud-init-local.service\nActiveState=inactive\nJob=17\n"), false),
+            (format!("{dead}Id=cloud-init-local.service\nActiveState=inactive\nJob=0\n"), true),
+        ] {
+            assert_eq!(are_idle(&answer), idle, "{answer}");
+        }
     }
 
     #[test]

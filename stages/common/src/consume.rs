@@ -9,6 +9,7 @@ use std::time::Duration;
 use config::settings::{Layer, Origin};
 use config::{Findings, Kind, Node, Origins};
 use modules::Extent;
+use modules::ssh::OWN_HOST_KEYS;
 use state::Raw as Blobs;
 use state::{Cached, Frequency, Instance, acquire, has_run};
 use system::{Command, Output, System, Write, debug, info, warning};
@@ -22,8 +23,6 @@ pub(crate) const UNCONSUMED: &str = "user-data and vendor-data: ";
 const MARK: &str = "consume_data";
 /// As long as its own unit lets the network stage take.
 const LATE_LIMIT: Duration = Duration::from_secs(1800);
-/// In the instance's directory: its host keys were made while user-data were not consumed.
-const OWN_HOST_KEYS: &str = "host-keys-are-its-own";
 
 impl Stage {
     /// Consumes what the instance was given, and reads the settings that come of it. Raw data may be large: they

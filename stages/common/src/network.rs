@@ -85,7 +85,7 @@ impl Stage {
         let may_bring_up = self.name == Name::Network && self.may_bring_up();
         let writing = Writing {
             due: due(&moment),
-            has_instance: found.is_some(),
+            has_instance: found.is_some() && !self.is_adrift,
             is_new,
             wait: USUAL_WAIT,
             bring_up: may_bring_up,

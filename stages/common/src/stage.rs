@@ -256,6 +256,7 @@ impl Stage {
     fn begin_record(&mut self, uptime: f64, was_undecided: bool) {
         let (sys, layout) = (&self.sys, &self.layout);
         if self.name == Name::Local {
+            self.sweep_temporaries();
             if let Err(e) = Status::forget(sys, layout) {
                 error!(sys, "{e}");
             }
@@ -290,9 +291,34 @@ impl Stage {
         }
         self.record.start = Some(uptime);
         self.status.set_stage(Some(self.name.status()));
-        self.write_status();
+        // Later writes tell.
+        let _ = self.write_status();
         if self.name == Name::Final {
             self.count_cut_stages();
+        }
+    }
+
+    /// After a boot that was cut off, removes the temporary files that a write had not renamed yet.
+    fn sweep_temporaries(&self) {
+        let (sys, layout) = (&self.sys, &self.layout);
+        if self.args.plan.is_some() {
+            return;
+        }
+        let sweep = |top: String, depth| match sys.sweep_temporaries(&top, depth) {
+            Ok(0) => {}
+            Ok(count) => info!(sys, "removed {count} temporary files of an interrupted boot below {top}"),
+            Err(e) if e.is_absent() => {}
+            Err(e) => debug!(sys, "{e}"),
+        };
+        match Status::is_of_whole_boot(sys, layout) {
+            Some(true) => {}
+            Some(false) => {
+                sweep(layout.cloud(""), 6);
+                sweep("/etc".into(), 4);
+                sweep("/root/.ssh".into(), 0);
+            }
+            // A first boot. One that was cut off this early was at writing its status.
+            None => sweep(layout.data(""), 0),
         }
     }
 
@@ -387,7 +413,7 @@ impl Stage {
         self.record.errors.push(message);
         // Now, as the stage may be stopped or killed; errors are few.
         if self.is_recorded() && self.record.start.is_some() {
-            self.write_status();
+            let _ = self.write_status();
         }
     }
 
@@ -481,12 +507,33 @@ impl Stage {
         platform::distro(&self.sys, &self.settings)
     }
 
-    fn write_status(&mut self) {
+    /// Whether it could be written where it belongs; if not, that is logged.
+    fn write_status(&mut self) -> Result<(), String> {
         self.record.recoverable.clear();
         self.record.notice(&self.sys.log().noticed());
         self.status.set(self.name.status(), &self.record);
-        if let Err(e) = self.status.write(&self.sys, &self.layout) {
+        self.status.write(&self.sys, &self.layout).map_err(|e| {
             error!(self.sys, "{e}");
+            e.to_string()
+        })
+    }
+
+    /// Writes how the boot went. What could not be written counts as an error, in whatever can be written then.
+    fn end_record(&mut self) {
+        self.record.finished = Some(self.sys.clock().uptime());
+        self.status.set_stage(None);
+        if let Err(e) = self.write_status() {
+            self.record.errors.push(e);
+            let _ = self.write_status();
+        }
+        if self.name == Name::Final
+            && let Err(e) = self.status.write_result(&self.sys, &self.layout)
+        {
+            error!(self.sys, "{e}");
+            self.record.errors.push(e.to_string());
+            let _ = self.write_status();
+            // With that error in it, where it can be written now.
+            let _ = self.status.write_result(&self.sys, &self.layout);
         }
     }
 
@@ -510,15 +557,9 @@ impl Stage {
             warning!(self.sys, "{e}");
         }
         if self.is_recorded() {
-            self.record.finished = Some(self.sys.clock().uptime());
-            self.status.set_stage(None);
-            self.write_status();
-            if self.name == Name::Final
-                && let Err(e) = self.status.write_result(&self.sys, &self.layout)
-            {
-                error!(self.sys, "{e}");
-            }
+            self.end_record();
         }
+        let failed = self.record.errors.len();
         if let Some(scratch) = &self.args.plan
             && let Err(e) = plan::leave(&self, scratch, &self.record.errors)
         {
