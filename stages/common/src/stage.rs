@@ -141,6 +141,11 @@ fn undo_network(name: Name, args: &Args) -> ExitCode {
     ExitCode::SUCCESS
 }
 
+/// How the error begins of a stage that a signal has ended.
+fn interruption(name: Name) -> String {
+    format!("stage {} was interrupted by ", name.status())
+}
+
 /// What a stage becomes when a signal asks it to end: it knows nothing any more but what is on the disk. Ends the programs
 /// that the stage waited for, undoes its network for metadata, and records how it ended.
 fn interrupted(name: Name, args: &Args, signal: &str) -> ExitCode {
@@ -150,7 +155,7 @@ fn interrupted(name: Name, args: &Args, signal: &str) -> ExitCode {
     let layout = layout_of(&settings);
     logging::open_log(&sys, &settings, args.debug);
     sys.log().early_done();
-    let message = format!("stage {} was interrupted by {signal}", name.status());
+    let message = format!("{}{signal}", interruption(name));
     sys.print(&message);
     error!(sys, "{message}");
     for program in system::end_programs(PATIENCE) {
@@ -347,6 +352,11 @@ impl Stage {
     fn local_was_cut(&self, was_undecided: bool) -> bool {
         let local = self.status.get(Name::Local.status());
         let is_switched_on = || self.is_switched_on("cloud-init-local.service");
+        // Its end was recorded, but its steps were not all taken: a service manager's time limit is a SIGTERM.
+        let begin = interruption(Name::Local);
+        if local.errors.iter().any(|error| error.starts_with(&begin)) {
+            return true;
+        }
         local.finished.is_none() && (was_undecided || local.start.is_some() || is_switched_on())
     }
 
