@@ -149,3 +149,36 @@ fn torn_state() {
         }
     }
 }
+
+/// The config stage cannot write runcmd's script, or no semaphore: the next boot does it, and nothing runs twice.
+#[test]
+fn what_a_read_only_disk_kept_from_running() {
+    let scripts = ["runcmd, once per instance", "user script, once per instance"];
+    for (place, expected) in [("scripts", [0, 1]), ("sem", [0, 0])] {
+        let line = format!(
+            "at=$root/var/lib/cloud/instances/i-demo-0001/{place}; mount --bind $at $at; mount -o remount,bind,ro $at"
+        );
+        let machine = Sandbox::new("state-late").before("config", &line);
+        let boot = machine.boot();
+        has_an_end(&machine, &boot);
+        let counts = |machine: &Sandbox| scripts.map(|line| times(machine, line));
+        holds!(machine, boot, counts(&machine) == expected);
+        let machine = machine.healed();
+        for _ in 0..2 {
+            let boot = machine.boot();
+            holds!(machine, boot, boot.succeeded());
+            holds!(machine, boot, counts(&machine) == [1, 1]);
+        }
+        holds!(machine, boot, machine.status().contains("extended_status: done"));
+    }
+}
+
+/// A generator that was killed has left nothing: no stage is going to run, and who waits is told.
+#[test]
+fn no_verdict() {
+    let machine = Sandbox::new("no-verdict");
+    let killed = Boot { codes: [("generator".to_string(), 137)].into(), ..Boot::default() };
+    let boot = machine.go_on(&killed, &["on", "status"]);
+    let (code, text) = boot.status.clone().unwrap_or_default();
+    holds!(machine, boot, code == 1 && text.contains("The generator has left no verdict"));
+}
