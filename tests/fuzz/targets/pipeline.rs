@@ -32,10 +32,8 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let config = Node::null();
     let options =
         Options { config: &config, instance_id: "i-1", launch_index: Some(0), first: true, instance_data };
-    if let Ok(consumed) = consume(&sys, &dirs, &stored, &options) {
-        for config in &consumed.configs {
-            modules::schema::cloud_config(config, &|_| None);
-        }
+    for config in &consume(&sys, &dirs, &stored, &options).configs {
+        modules::schema::cloud_config(config, &|_| None);
     }
     // Whatever it says, it is written below its own directories.
     for effect in sys.effects() {
