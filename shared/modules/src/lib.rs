@@ -92,6 +92,8 @@ pub enum Trait {
     Repeatable,
     /// It lets the owner of the machine log in: it runs while user-data could not be consumed, too.
     Admits,
+    /// It runs at every boot and records what the user has asked for: it waits while user-data could not be consumed.
+    Records,
 }
 
 impl Module {
@@ -176,7 +178,7 @@ modules![
     ssh_authkey_fingerprints: [Repeatable],
     timezone: [Repeatable],
     update_etc_hosts,
-    update_hostname,
+    update_hostname: [Records],
     users_groups: [Repeatable, Admits],
     write_files: [Repeatable],
     write_files_deferred: [Repeatable],

@@ -121,7 +121,11 @@ pub fn run_one(context: &Context<'_>, entry: &Entry, module: &Module, stage: &st
     let run_name = format!("config-{}", entry.name);
     let event = format!("{stage}/{run_name}");
     let before = progress(sys, layout, &run_name, frequency);
-    if extent == Extent::Reachable && frequency != Frequency::Always && before != Progress::Finished {
+    let is_due = match frequency {
+        Frequency::Always => module.has(Trait::Records),
+        _ => before != Progress::Finished,
+    };
+    if extent == Extent::Reachable && is_due {
         if !module.has(Trait::Admits) {
             debug!(sys, "{run_name} waits for user-data");
             return Ran::Waits;
@@ -404,8 +408,10 @@ mod tests {
         let waits = [Ran::Waits, Ran::Waits, Ran::Waits, Ran::Done];
         assert_eq!(run(&sandbox, &names, Extent::Reachable), waits);
         assert!(sandbox.sys.list(sandbox.layout.instance("sem")).unwrap_or_default().is_empty());
-        // What runs at every boot does.
-        assert_eq!(run(&sandbox, &["update_etc_hosts"], Extent::Reachable).len(), 1);
+        // What runs at every boot does, unless it would take the cloud's word for the user's.
+        let always = ["update_etc_hosts", "update_hostname"];
+        assert_ne!(run(&sandbox, &always[..1], Extent::Reachable), [Ran::Waits]);
+        assert_eq!(run(&sandbox, &always[1..], Extent::Reachable), [Ran::Waits]);
         std::fs::create_dir_all(sandbox.top.join("var/lib/cloud/instance/sem")).unwrap();
         assert_eq!(run(&sandbox, &["runcmd"], Extent::Whole), [Ran::Done]);
         assert_eq!(run(&sandbox, &["runcmd"], Extent::Reachable), [Ran::Before]);
