@@ -7,6 +7,22 @@ use std::process::Command;
 
 use crate::{binaries, clear, fail, here, script, workplace, write};
 
+/// Asserts a condition about a boot of a [`Sandbox`]; a failure prints the exit codes, the output, the log and the status.
+#[macro_export]
+macro_rules! check_boot {
+    ($sandbox:expr, $boot:expr, $condition:expr) => {
+        assert!(
+            $condition,
+            "{}\n{:?}\n{}\n{}\n{}",
+            stringify!($condition),
+            $boot.codes,
+            $boot.output,
+            $sandbox.log(),
+            $sandbox.status()
+        )
+    };
+}
+
 pub struct Sandbox {
     dir: PathBuf,
     /// The machine's root directory.

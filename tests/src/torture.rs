@@ -91,6 +91,8 @@ type Tree = BTreeMap<String, Entry>;
 /// What one boot left, and what it says about itself.
 struct After {
     tree: Tree,
+    /// The names of the accounts in each file that lists some.
+    accounts: BTreeMap<&'static str, BTreeSet<String>>,
     diary: String,
     status: Status,
 }
@@ -149,6 +151,8 @@ pub struct Torture {
     before: Vec<Sandbox>,
     /// After each boot of a machine without faults.
     sound: Vec<Tree>,
+    /// The accounts of that machine after its last boot.
+    accounts: BTreeMap<&'static str, BTreeSet<String>>,
     /// Files whose content is another one in each machine.
     volatile: BTreeSet<String>,
 }
@@ -190,8 +194,9 @@ impl Torture {
                 }
             }
         }
+        let accounts = one.last().map(|last| last.accounts.clone()).unwrap_or_default();
         let sound = one.into_iter().map(|a| a.tree).collect();
-        Torture { before, sound, volatile }
+        Torture { before, sound, accounts, volatile }
     }
 
     /// Every point of a stage at which a fault can be put.
@@ -356,12 +361,29 @@ impl Torture {
             }
             wrong.insert(format!("lost for good ({reported}): {path}"));
         }
+        for (file, names) in &self.accounts {
+            let kept = last.accounts.get(file);
+            for name in names.iter().filter(|name| !kept.is_some_and(|kept| kept.contains(*name))) {
+                wrong.insert(format!("account lost for good ({reported}): {name} in {file}"));
+            }
+        }
+        let extra = last.accounts.get(ACCOUNTS[0]).into_iter().flatten();
+        let extra: Vec<String> = extra
+            .filter(|name| !self.accounts.get(ACCOUNTS[0]).is_some_and(|sound| sound.contains(*name)))
+            .map(|name| format!("home/{name}"))
+            .collect();
+        if !was_unconsumed && !extra.is_empty() {
+            wrong.insert(format!("accounts that no boot without faults makes: {}", extra.join(" ")));
+        }
         let sound = &self.sound[BOOTS - 1];
         for (path, entry) in &last.tree {
             match sound.get(path) {
                 // A user's directories are not searched for what a kill left.
                 None if path.starts_with("home/") && path.contains("/.ssh/.authorized_keys.") => {}
-                _ if was_unconsumed && path.starts_with("home/") => {}
+                // The home directory of the default user.
+                None if was_unconsumed && extra.iter().any(|home| Path::new(path).starts_with(home)) => {}
+                // The user's number came after the default user's.
+                Some(_) if was_unconsumed && path.starts_with("home/") => {}
                 None => drop(wrong.insert(format!("left for good: {path}"))),
                 // A kill came before a log had its group: it stays root's alone, as an administrator may want it.
                 Some(expected) if expected.what != entry.what && !path.starts_with("var/log/") => {
@@ -497,9 +519,16 @@ fn after(machine: &Sandbox, boot: &Boot) -> After {
     let json = text.find('{').and_then(|at| serde_json::from_str(&text[at..]).ok()).unwrap_or(Value::Null);
     After {
         tree: tree(&machine.root),
+        accounts: ACCOUNTS.into_iter().map(|file| (file, accounts(&machine.root.join(file)))).collect(),
         diary: machine.file("/var/log/demo").unwrap_or_default(),
         status: Status { code, json },
     }
+}
+
+/// The first field of each line.
+fn accounts(file: &Path) -> BTreeSet<String> {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    text.lines().filter_map(|line| line.split_once(':')).map(|(name, _)| name.into()).collect()
 }
 
 fn tree(root: &Path) -> Tree {

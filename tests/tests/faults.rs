@@ -1,22 +1,7 @@
 //! Bad input and bad machines: each gives a clear message in log, status and exit code, what is not concerned is
 //! done all the same, and the boot comes to its end.
 
-use tests::{Boot, Sandbox};
-
-/// Shows everything when something is not as it should be.
-macro_rules! holds {
-    ($sandbox:expr, $boot:expr, $what:expr) => {
-        assert!(
-            $what,
-            "{}\n{:?}\n{}\n{}\n{}",
-            stringify!($what),
-            $boot.codes,
-            $boot.output,
-            $sandbox.complaints().join("\n"),
-            $sandbox.status()
-        )
-    };
-}
+use tests::{Boot, Sandbox, check_boot};
 
 /// The diary that the seed's scripts write.
 fn diary(sandbox: &Sandbox) -> String {
@@ -28,11 +13,19 @@ fn complains(sandbox: &Sandbox, words: &[&str]) -> bool {
 }
 
 fn ended(sandbox: &Sandbox, boot: &Boot) {
-    holds!(sandbox, boot, boot.came_to_its_end());
-    holds!(sandbox, boot, sandbox.path("/var/lib/cloud/instance/boot-finished").exists());
+    check_boot!(sandbox, boot, boot.came_to_its_end());
+    check_boot!(sandbox, boot, sandbox.path("/var/lib/cloud/instance/boot-finished").exists());
     let result = sandbox.file("/var/lib/cloud/data/result.json").unwrap_or_default();
     let result: Result<serde_json::Value, _> = serde_json::from_str(&result);
-    holds!(sandbox, boot, result.is_ok());
+    check_boot!(sandbox, boot, result.is_ok());
+}
+
+/// What status.json lists as wrong in the configuration.
+fn config_findings(sandbox: &Sandbox) -> Vec<String> {
+    let status = sandbox.file("/run/cloud-init/status.json").unwrap_or_default();
+    let status: serde_json::Value = serde_json::from_str(&status).unwrap_or_default();
+    let wrong = status["v1"]["config_findings"]["wrong"].as_array().into_iter().flatten();
+    wrong.filter_map(|text| text.as_str().map(String::from)).collect()
 }
 
 #[test]
@@ -40,9 +33,9 @@ fn nothing_wrong() {
     let sandbox = Sandbox::new("fault-none");
     let boot = sandbox.boot();
     ended(&sandbox, &boot);
-    holds!(sandbox, boot, boot.succeeded());
-    holds!(sandbox, boot, sandbox.complaints().is_empty());
-    holds!(sandbox, boot, diary(&sandbox).contains("user script, once per instance"));
+    check_boot!(sandbox, boot, boot.succeeded());
+    check_boot!(sandbox, boot, sandbox.complaints().is_empty());
+    check_boot!(sandbox, boot, diary(&sandbox).contains("user script, once per instance"));
 }
 
 #[test]
@@ -52,9 +45,9 @@ fn broken_yaml() {
     let boot = sandbox.boot();
     ended(&sandbox, &boot);
     // File or part, line and column; the rest of the boot takes place.
-    holds!(sandbox, boot, complains(&sandbox, &[":5:"]) || complains(&sandbox, &["line 5"]));
-    holds!(sandbox, boot, sandbox.status().contains("degraded"));
-    holds!(sandbox, boot, sandbox.file("/etc/ssh/ssh_host_ed25519_key").is_some());
+    check_boot!(sandbox, boot, complains(&sandbox, &[":5:"]) || complains(&sandbox, &["line 5"]));
+    check_boot!(sandbox, boot, sandbox.status().contains("degraded"));
+    check_boot!(sandbox, boot, sandbox.file("/etc/ssh/ssh_host_ed25519_key").is_some());
 }
 
 #[test]
@@ -65,22 +58,25 @@ fn wrong_types_and_unknown_keys() {
     let sandbox = Sandbox::with_user_data("fault-types", text);
     let boot = sandbox.boot();
     ended(&sandbox, &boot);
-    holds!(sandbox, boot, complains(&sandbox, &["cloud-config failed schema validation!"]));
+    check_boot!(sandbox, boot, complains(&sandbox, &["cloud-config failed schema validation!"]));
     // In the part that the user wrote, not in what it was merged into; in the config stage too.
-    holds!(sandbox, boot, sandbox.log().contains("user-data part-001:8:10: bootcmd: expected"));
-    holds!(
-        sandbox,
-        boot,
-        sandbox.log().contains("user-data part-001:7:14: write_files[1].content: expected")
-    );
-    holds!(sandbox, boot, sandbox.log().contains("user-data part-001:12:13: ssh_pwauth: expected"));
+    // Upstream's one sentence is the warning; the findings are in the log and in status.json.
+    let findings = config_findings(&sandbox);
+    for finding in [
+        "user-data part-001:8:10: bootcmd: expected",
+        "user-data part-001:7:14: write_files[1].content: expected",
+        "user-data part-001:11:30: chpasswd.users[0].password: expected",
+    ] {
+        check_boot!(sandbox, boot, sandbox.log().contains(finding));
+        check_boot!(sandbox, boot, findings.iter().any(|text| text.starts_with(finding)));
+    }
     // What was right is done.
-    holds!(sandbox, boot, sandbox.file("/srv/good").as_deref() == Some("x"));
-    holds!(sandbox, boot, sandbox.path("/srv/ran").exists());
+    check_boot!(sandbox, boot, sandbox.file("/srv/good").as_deref() == Some("x"));
+    check_boot!(sandbox, boot, sandbox.path("/srv/ran").exists());
     // And no value of a secret is anywhere that others read.
     let instance_data = sandbox.file("/run/cloud-init/instance-data.json").unwrap_or_default();
     for place in [sandbox.log(), boot.output.clone(), sandbox.status(), instance_data] {
-        holds!(sandbox, boot, !place.contains("hunter2secret"));
+        check_boot!(sandbox, boot, !place.contains("hunter2secret"));
     }
 }
 
@@ -91,7 +87,7 @@ fn wrong_network_configuration() {
     sandbox.seed("network-config", text);
     let boot = sandbox.boot();
     ended(&sandbox, &boot);
-    holds!(
+    check_boot!(
         sandbox,
         boot,
         complains(&sandbox, &["/var/lib/cloud/seed/nocloud/network-config:6:19: ", "routes[0].to"])
@@ -111,12 +107,12 @@ fn binary_user_data() {
     let sandbox = Sandbox::with_user_data("fault-binary", &noise);
     let boot = sandbox.boot();
     ended(&sandbox, &boot);
-    holds!(
+    check_boot!(
         sandbox,
         boot,
         complains(&sandbox, &["user-data"]) || complains(&sandbox, &["text/x-not-multipart"])
     );
-    holds!(sandbox, boot, sandbox.complaints().len() <= 3);
+    check_boot!(sandbox, boot, sandbox.complaints().len() <= 3);
 }
 
 #[test]
@@ -131,8 +127,8 @@ fn not_utf8_and_empty() {
     empty.seed("network-config", "");
     let boot = empty.boot();
     ended(&empty, &boot);
-    holds!(empty, boot, boot.succeeded());
-    holds!(empty, boot, empty.file("/etc/ssh/ssh_host_ed25519_key").is_some());
+    check_boot!(empty, boot, boot.succeeded());
+    check_boot!(empty, boot, empty.file("/etc/ssh/ssh_host_ed25519_key").is_some());
 }
 
 #[test]
@@ -142,9 +138,9 @@ fn missing_meta_data() {
     let boot = sandbox.boot();
     // As with ds-identify, a seed directory is user-data and meta-data: without one the rest is not ours.
     let enabled = sandbox.path("/run/cloud-init/enabled").exists();
-    holds!(sandbox, boot, !enabled || complains(&sandbox, &["meta-data"]));
-    holds!(sandbox, boot, boot.came_to_its_end());
-    holds!(sandbox, boot, !diary(&sandbox).contains("once per instance"));
+    check_boot!(sandbox, boot, !enabled || complains(&sandbox, &["meta-data"]));
+    check_boot!(sandbox, boot, boot.came_to_its_end());
+    check_boot!(sandbox, boot, !diary(&sandbox).contains("once per instance"));
 }
 
 #[test]
@@ -152,8 +148,8 @@ fn seed_vanishes() {
     let sandbox = Sandbox::new("fault-vanish").before("network", "rm -rf $root/var/lib/cloud/seed");
     let boot = sandbox.boot();
     ended(&sandbox, &boot);
-    holds!(sandbox, boot, boot.succeeded());
-    holds!(sandbox, boot, diary(&sandbox).contains("user script, once per instance"));
+    check_boot!(sandbox, boot, boot.succeeded());
+    check_boot!(sandbox, boot, diary(&sandbox).contains("user script, once per instance"));
 }
 
 #[test]
@@ -164,11 +160,15 @@ fn failing_script() {
     let sandbox = Sandbox::with_user_data("fault-script", text);
     let boot = sandbox.boot();
     ended(&sandbox, &boot);
-    holds!(sandbox, boot, boot.code("final") == 1);
-    holds!(sandbox, boot, complains(&sandbox, &["1-bad.sh", "3"]));
-    holds!(sandbox, boot, sandbox.status().contains("scripts_user") || sandbox.status().contains("1-bad.sh"));
-    holds!(sandbox, boot, sandbox.status().contains("status: error"));
-    holds!(sandbox, boot, sandbox.path("/srv/ran").exists());
+    check_boot!(sandbox, boot, boot.code("final") == 1);
+    check_boot!(sandbox, boot, complains(&sandbox, &["1-bad.sh", "3"]));
+    check_boot!(
+        sandbox,
+        boot,
+        sandbox.status().contains("scripts_user") || sandbox.status().contains("1-bad.sh")
+    );
+    check_boot!(sandbox, boot, sandbox.status().contains("status: error"));
+    check_boot!(sandbox, boot, sandbox.path("/srv/ran").exists());
 }
 
 #[test]
@@ -178,14 +178,14 @@ fn script_without_end() {
             .limit(2);
     let boot = sandbox.boot();
     // What systemd does to a unit that takes too long, a test does here.
-    holds!(sandbox, boot, boot.code("final") >= 124);
-    holds!(sandbox, boot, boot.code("config") == 0);
+    check_boot!(sandbox, boot, boot.code("final") >= 124);
+    check_boot!(sandbox, boot, boot.code("config") == 0);
     let sandbox = sandbox.healed();
     let boot = sandbox.boot();
     ended(&sandbox, &boot);
-    holds!(sandbox, boot, boot.code("final") == 0);
+    check_boot!(sandbox, boot, boot.code("final") == 0);
     // Marked before it began: not begun again.
-    holds!(sandbox, boot, diary(&sandbox).matches("began").count() == 1);
+    check_boot!(sandbox, boot, diary(&sandbox).matches("began").count() == 1);
 }
 
 #[test]
@@ -197,16 +197,16 @@ fn full_disk() {
         "rm -f $root/var/lib/cloud/fill; mkdir $root/var/after; cp -a $root/var/lib/cloud/. $root/var/after/",
     );
     let boot = sandbox.run(&["generator", "local", "network", "config", "final", "end"]);
-    holds!(sandbox, boot, boot.came_to_its_end());
-    holds!(sandbox, boot, !boot.succeeded());
-    holds!(sandbox, boot, complains(&sandbox, &["No space left on device", "/var/lib/cloud"]));
+    check_boot!(sandbox, boot, boot.came_to_its_end());
+    check_boot!(sandbox, boot, !boot.succeeded());
+    check_boot!(sandbox, boot, complains(&sandbox, &["No space left on device", "/var/lib/cloud"]));
     tests::whole(&sandbox.root, &["var/after", "run/cloud-init"]);
     // What was there is healthy: with room the next boot does everything.
     let sandbox = sandbox.healed();
     let boot = sandbox.boot();
     ended(&sandbox, &boot);
-    holds!(sandbox, boot, boot.succeeded());
-    holds!(sandbox, boot, diary(&sandbox).contains("user script, once per instance"));
+    check_boot!(sandbox, boot, boot.succeeded());
+    check_boot!(sandbox, boot, diary(&sandbox).contains("user script, once per instance"));
 }
 
 #[test]
@@ -215,9 +215,9 @@ fn read_only_etc() {
     let sandbox = Sandbox::new("fault-etc").before("local", line);
     let boot = sandbox.boot();
     ended(&sandbox, &boot);
-    holds!(sandbox, boot, complains(&sandbox, &["Read-only file system", "/etc/"]));
-    holds!(sandbox, boot, boot.code("network") > 0);
-    holds!(sandbox, boot, sandbox.status().contains("status: error"));
-    holds!(sandbox, boot, diary(&sandbox).contains("runcmd, once per instance"));
-    holds!(sandbox, boot, diary(&sandbox).contains("user script, once per instance"));
+    check_boot!(sandbox, boot, complains(&sandbox, &["Read-only file system", "/etc/"]));
+    check_boot!(sandbox, boot, boot.code("network") > 0);
+    check_boot!(sandbox, boot, sandbox.status().contains("status: error"));
+    check_boot!(sandbox, boot, diary(&sandbox).contains("runcmd, once per instance"));
+    check_boot!(sandbox, boot, diary(&sandbox).contains("user script, once per instance"));
 }

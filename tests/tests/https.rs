@@ -1,13 +1,6 @@
 //! A boot whose seed, includes and files come over https, and which phones home so, through a proxy.
 
-use tests::{Boot, Sandbox, here};
-
-/// Shows everything when something is not as it should be.
-macro_rules! holds {
-    ($machine:expr, $boot:expr, $what:expr) => {
-        assert!($what, "{}\n{:?}\n{}\n{}", stringify!($what), $boot.codes, $boot.output, $machine.log())
-    };
-}
+use tests::{Boot, Sandbox, check_boot, here};
 
 const USER_DATA: &str = "#include\nhttps://localhost:8443/config\n";
 /// Before the TLS of the latter begins.
@@ -52,9 +45,9 @@ fn machine(name: &str) -> Sandbox {
 }
 
 fn ended(machine: &Sandbox, boot: &Boot) {
-    holds!(machine, boot, boot.came_to_its_end());
-    holds!(machine, boot, machine.path("/var/lib/cloud/instance/boot-finished").exists());
-    holds!(machine, boot, !machine.log().contains("hidden"));
+    check_boot!(machine, boot, boot.came_to_its_end());
+    check_boot!(machine, boot, machine.path("/var/lib/cloud/instance/boot-finished").exists());
+    check_boot!(machine, boot, !machine.log().contains("hidden"));
 }
 
 /// As an image that trusts this authority.
@@ -66,13 +59,13 @@ fn everything_over_https() {
     let machine = machine("https").before("network", TRUST);
     let boot = machine.boot();
     ended(&machine, &boot);
-    holds!(machine, boot, boot.succeeded());
-    holds!(machine, boot, machine.complaints().is_empty());
+    check_boot!(machine, boot, boot.succeeded());
+    check_boot!(machine, boot, machine.complaints().is_empty());
     let file = |path: &str| machine.file(path).unwrap_or_default();
-    holds!(machine, boot, file("/var/lib/cloud/data/instance-id") == "i-https\n");
-    holds!(machine, boot, file("/srv/included") == "by TLS");
-    holds!(machine, boot, file("/srv/fetched") == "the file");
-    holds!(machine, boot, file("/srv/relayed") == "hello");
+    check_boot!(machine, boot, file("/var/lib/cloud/data/instance-id") == "i-https\n");
+    check_boot!(machine, boot, file("/srv/included") == "by TLS");
+    check_boot!(machine, boot, file("/srv/fetched") == "the file");
+    check_boot!(machine, boot, file("/srv/relayed") == "hello");
     let asked = file("/web.log");
     for line in
         ["GET /seed/meta-data", "GET /config", "GET /file?token=hidden", "POST /phone", "instance_id=i-https"]
@@ -94,10 +87,10 @@ fn configuration_that_the_kernel_names() {
     let boot = machine.boot();
     ended(&machine, &boot);
     // The local stage has nobody to trust yet, which is not worth a warning.
-    holds!(machine, boot, !machine.complaints().iter().any(|l| l.contains("cloud-config-url")));
+    check_boot!(machine, boot, !machine.complaints().iter().any(|l| l.contains("cloud-config-url")));
     let kept = machine.file("/etc/cloud/cloud.cfg.d/91_kernel_cmdline_url.cfg");
-    holds!(machine, boot, kept.as_deref() == Some(config));
-    holds!(machine, boot, machine.path("/srv/by-kernel").exists());
+    check_boot!(machine, boot, kept.as_deref() == Some(config));
+    check_boot!(machine, boot, machine.path("/srv/by-kernel").exists());
 }
 
 #[test]
@@ -112,10 +105,14 @@ fn a_seed_that_cannot_be_trusted() {
     ] {
         let machine = machine(name).before("network", trust);
         let boot = machine.boot();
-        holds!(machine, boot, boot.came_to_its_end());
-        holds!(machine, boot, boot.code("network") != 0);
+        check_boot!(machine, boot, boot.came_to_its_end());
+        check_boot!(machine, boot, boot.code("network") != 0);
         let place = "https://localhost:8443/…/meta-data";
-        holds!(machine, boot, machine.complaints().iter().any(|l| l.contains(place) && l.contains(words)));
-        holds!(machine, boot, !machine.file("/web.log").unwrap_or_default().contains("GET"));
+        check_boot!(
+            machine,
+            boot,
+            machine.complaints().iter().any(|l| l.contains(place) && l.contains(words))
+        );
+        check_boot!(machine, boot, !machine.file("/web.log").unwrap_or_default().contains("GET"));
     }
 }

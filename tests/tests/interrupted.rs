@@ -1,22 +1,7 @@
 //! Stages that are stopped by a signal end in order and say so; work that a kill has cut off is done again where that is
 //! safe, and reported where it is not.
 
-use tests::{Boot, STAGES, Sandbox};
-
-/// Shows everything when something is not as it should be.
-macro_rules! holds {
-    ($machine:expr, $boot:expr, $what:expr) => {
-        assert!(
-            $what,
-            "{}\n{:?}\n{}\n{}\n{}",
-            stringify!($what),
-            $boot.codes,
-            $boot.output,
-            $machine.log(),
-            $machine.status()
-        )
-    };
-}
+use tests::{Boot, STAGES, Sandbox, check_boot};
 
 const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFirstlightKeyOfTheUserNobodyHasItxxxxxxxxxxx user";
 
@@ -30,20 +15,20 @@ fn log(machine: &Sandbox) -> String {
 /// The record of an interrupted boot is complete: nobody waits for it.
 fn is_recorded(machine: &Sandbox, boot: &Boot, signal: &str) {
     let status = machine.status();
-    holds!(machine, boot, status.contains("extended_status: error - done"));
-    holds!(machine, boot, status.contains(&format!("was interrupted by {signal}")));
-    holds!(machine, boot, status.contains("detail: DataSourceNoCloud"));
+    check_boot!(machine, boot, status.contains("extended_status: error - done"));
+    check_boot!(machine, boot, status.contains(&format!("was interrupted by {signal}")));
+    check_boot!(machine, boot, status.contains("detail: DataSourceNoCloud"));
     let result = machine.file("/run/cloud-init/result.json").unwrap_or_default();
-    holds!(machine, boot, result.contains(&format!("interrupted by {signal}")));
+    check_boot!(machine, boot, result.contains(&format!("interrupted by {signal}")));
     tests::whole(&machine.root, &["var/lib/cloud", "run/cloud-init"]);
 }
 
 fn is_done_and_quiet(machine: &Sandbox) {
     let before = machine.complaints().len();
     let boot = machine.boot();
-    holds!(machine, boot, boot.succeeded());
-    holds!(machine, boot, machine.complaints().len() == before);
-    holds!(machine, boot, machine.status().contains("extended_status: done"));
+    check_boot!(machine, boot, boot.succeeded());
+    check_boot!(machine, boot, machine.complaints().len() == before);
+    check_boot!(machine, boot, machine.status().contains("extended_status: done"));
 }
 
 #[test]
@@ -56,17 +41,17 @@ fn a_script_that_is_stopped() {
             .wrap("final", &format!("timeout --foreground -s {name} 2"));
         let boot = machine.boot();
         // timeout(1) says so.
-        holds!(machine, boot, boot.code("final") == 124);
-        holds!(
+        check_boot!(machine, boot, boot.code("final") == 124);
+        check_boot!(
             machine,
             boot,
             boot.output.contains(&format!("stage modules-final was interrupted by {signal}"))
         );
         is_recorded(&machine, &boot, signal);
-        holds!(machine, boot, machine.log().contains("interrupted by"));
+        check_boot!(machine, boot, machine.log().contains("interrupted by"));
         // The script was asked to end.
-        holds!(machine, boot, log(&machine) == "began\nended\n");
-        holds!(machine, boot, !machine.path("/var/lib/cloud/instance/boot-finished").exists());
+        check_boot!(machine, boot, log(&machine) == "began\nended\n");
+        check_boot!(machine, boot, !machine.path("/var/lib/cloud/instance/boot-finished").exists());
         let machine = machine.healed();
         is_done_and_quiet(&machine);
         assert_eq!(log(&machine), "began\nended\n");
@@ -96,13 +81,13 @@ fn at_any_instant() {
             );
             let stopped = machine.copy("signalled").wrap(stage, &words);
             let boot = stopped.run(&[stage]);
-            holds!(stopped, boot, [0, 143].contains(&boot.code(stage)));
+            check_boot!(stopped, boot, [0, 143].contains(&boot.code(stage)));
             // The very first calls come before the record begins.
             let status = stopped.file("/var/lib/cloud/data/status.json").unwrap_or_default();
             let status: serde_json::Value = serde_json::from_str(&status).unwrap_or_default();
             let record = &status["v1"][RECORDS[STAGES.iter().position(|s| *s == stage).unwrap_or_default()]];
-            holds!(stopped, boot, record["start"].is_null() == record["finished"].is_null());
-            holds!(
+            check_boot!(stopped, boot, record["start"].is_null() == record["finished"].is_null());
+            check_boot!(
                 stopped,
                 boot,
                 boot.code(stage) == 0 || record["start"].is_null() || !record["errors"][0].is_null()
@@ -110,12 +95,12 @@ fn at_any_instant() {
             tests::whole(&stopped.root, &["var/lib/cloud", "run/cloud-init"]);
             let stopped = stopped.healed();
             let boot = stopped.boot();
-            holds!(stopped, boot, boot.succeeded());
+            check_boot!(stopped, boot, boot.succeeded());
             let diary = stopped.file("/var/log/demo").unwrap_or_default();
             for once in ["runcmd, once per instance", "user script, once per instance"] {
-                holds!(stopped, boot, diary.matches(once).count() <= 1);
+                check_boot!(stopped, boot, diary.matches(once).count() <= 1);
             }
-            holds!(stopped, boot, stopped.path("/home/alice/.ssh/authorized_keys").exists());
+            check_boot!(stopped, boot, stopped.path("/home/alice/.ssh/authorized_keys").exists());
         }
         machine = machine.copy("signal");
         assert_eq!(machine.run(&[stage]).code(stage), 0, "{}", machine.complaints().join("\n"));
@@ -136,20 +121,20 @@ fn users_that_a_kill_has_cut_off() {
     );
     let machine = Sandbox::with_user_data("kill-users", text);
     let boot = machine.boot();
-    holds!(machine, boot, boot.code("network") == 137);
-    holds!(machine, boot, !machine.file("/etc/passwd").unwrap_or_default().contains("frank"));
+    check_boot!(machine, boot, boot.code("network") == 137);
+    check_boot!(machine, boot, !machine.file("/etc/passwd").unwrap_or_default().contains("frank"));
     // The stages after it went on; the last one does not say that all is well.
     let status = machine.status();
-    holds!(
+    check_boot!(
         machine,
         boot,
         status.contains("status: error") && status.contains("stage init did not come to its end")
     );
     let boot = machine.boot();
-    holds!(machine, boot, boot.succeeded());
+    check_boot!(machine, boot, boot.succeeded());
     for name in names {
         let keys = machine.file(&format!("/home/{name}/.ssh/authorized_keys")).unwrap_or_default();
-        holds!(machine, boot, keys.contains(KEY));
+        check_boot!(machine, boot, keys.contains(KEY));
     }
     assert_eq!(log(&machine), "ran\n");
     is_done_and_quiet(&machine);
@@ -160,13 +145,13 @@ fn scripts_that_a_kill_has_cut_off() {
     let text = "#cloud-config\nruncmd: ['echo began >>/srv/log', 'kill -9 $PPID', 'sleep 1']\n";
     let machine = Sandbox::with_user_data("kill-runcmd", text);
     let boot = machine.boot();
-    holds!(machine, boot, boot.code("final") == 137);
+    check_boot!(machine, boot, boot.code("final") == 137);
     let boot = machine.boot();
-    holds!(machine, boot, boot.succeeded());
-    holds!(machine, boot, log(&machine) == "began\n");
+    check_boot!(machine, boot, boot.succeeded());
+    check_boot!(machine, boot, log(&machine) == "began\n");
     let status = machine.status();
-    holds!(machine, boot, status.contains("degraded done"));
-    holds!(machine, boot, status.contains("scripts_user was interrupted in an earlier boot"));
+    check_boot!(machine, boot, status.contains("degraded done"));
+    check_boot!(machine, boot, status.contains("scripts_user was interrupted in an earlier boot"));
     is_done_and_quiet(&machine);
 }
 
@@ -178,7 +163,7 @@ fn a_runcmd_that_was_lost() {
     std::fs::create_dir_all(&semaphores).expect("a directory");
     std::fs::write(semaphores.join("config_runcmd"), "12: 1700000000.5\nstarted\n").expect("a file");
     let boot = machine.boot();
-    holds!(machine, boot, boot.succeeded());
+    check_boot!(machine, boot, boot.succeeded());
     assert_eq!(log(&machine), "ran\n");
     // One of Python's cloud-init is never such a one.
     let machine = Sandbox::with_user_data("done-runcmd", "#cloud-config\nruncmd: ['echo ran >>/srv/log']\n");
@@ -186,6 +171,6 @@ fn a_runcmd_that_was_lost() {
     std::fs::create_dir_all(&semaphores).expect("a directory");
     std::fs::write(semaphores.join("config_runcmd"), "12: 1700000000.5\n").expect("a file");
     let boot = machine.boot();
-    holds!(machine, boot, boot.succeeded());
+    check_boot!(machine, boot, boot.succeeded());
     assert_eq!(log(&machine), "");
 }

@@ -1,22 +1,7 @@
 //! State that cannot be written, has odd names or is torn: the status tells the end all the same, and what could not be read
 //! never counts as not there.
 
-use tests::{Boot, Sandbox};
-
-/// Shows everything when something is not as it should be.
-macro_rules! holds {
-    ($machine:expr, $boot:expr, $what:expr) => {
-        assert!(
-            $what,
-            "{}\n{:?}\n{}\n{}\n{}",
-            stringify!($what),
-            $boot.codes,
-            $boot.output,
-            $machine.log(),
-            $machine.status()
-        )
-    };
-}
+use tests::{Boot, Sandbox, check_boot};
 
 fn times(machine: &Sandbox, line: &str) -> usize {
     machine.file("/var/log/demo").unwrap_or_default().matches(line).count()
@@ -24,12 +9,12 @@ fn times(machine: &Sandbox, line: &str) -> usize {
 
 /// Whoever waits for the end of this boot sees it.
 fn has_an_end(machine: &Sandbox, boot: &Boot) {
-    holds!(machine, boot, boot.came_to_its_end());
-    holds!(machine, boot, !boot.succeeded());
-    holds!(machine, boot, machine.status().contains("extended_status: error - done"));
+    check_boot!(machine, boot, boot.came_to_its_end());
+    check_boot!(machine, boot, !boot.succeeded());
+    check_boot!(machine, boot, machine.status().contains("extended_status: error - done"));
     let result = machine.file("/run/cloud-init/result.json").unwrap_or_default();
     let result: serde_json::Value = serde_json::from_str(&result).unwrap_or_default();
-    holds!(machine, boot, result["v1"]["errors"].as_array().is_some_and(|errors| !errors.is_empty()));
+    check_boot!(machine, boot, result["v1"]["errors"].as_array().is_some_and(|errors| !errors.is_empty()));
 }
 
 #[test]
@@ -46,8 +31,8 @@ fn nothing_can_be_written() {
             has_an_end(&machine, &boot);
             let machine = machine.healed();
             let boot = machine.boot();
-            holds!(machine, boot, boot.succeeded());
-            holds!(machine, boot, machine.status().contains("status: done"));
+            check_boot!(machine, boot, boot.succeeded());
+            check_boot!(machine, boot, machine.status().contains("status: done"));
         }
     }
 }
@@ -67,16 +52,16 @@ fn run_is_full() {
                 for i in $(seq 30); do : >$at/fill$i; done 2>/dev/null";
     let machine = Sandbox::new("run-full").before("local", line);
     let boot = machine.boot();
-    holds!(machine, boot, boot.came_to_its_end());
+    check_boot!(machine, boot, boot.came_to_its_end());
     let status = machine.file("/var/lib/cloud/data/status.json").unwrap_or_default();
     let status: serde_json::Value = serde_json::from_str(&status).unwrap_or_default();
-    holds!(machine, boot, status["v1"]["boot_id"].as_str().is_some_and(|id| id.len() == 36));
-    holds!(machine, boot, status["v1"]["modules-final"]["finished"].as_f64().is_some());
-    holds!(machine, boot, machine.file("/var/lib/cloud/data/result.json").is_some());
+    check_boot!(machine, boot, status["v1"]["boot_id"].as_str().is_some_and(|id| id.len() == 36));
+    check_boot!(machine, boot, status["v1"]["modules-final"]["finished"].as_f64().is_some());
+    check_boot!(machine, boot, machine.file("/var/lib/cloud/data/result.json").is_some());
     let machine = machine.healed();
     let boot = machine.boot();
-    holds!(machine, boot, boot.succeeded());
-    holds!(machine, boot, times(&machine, "runcmd, once per instance") == 1);
+    check_boot!(machine, boot, boot.succeeded());
+    check_boot!(machine, boot, times(&machine, "runcmd, once per instance") == 1);
 }
 
 #[test]
@@ -96,21 +81,21 @@ fn instance_ids() {
         machine.seed("meta-data", format!("instance-id: {id}\nlocal-hostname: odd\n"));
         for boots in 1..=2 {
             let boot = machine.boot();
-            holds!(machine, boot, boot.succeeded());
+            check_boot!(machine, boot, boot.succeeded());
             let link = machine.root.join("var/lib/cloud/instance").read_link().expect("a link");
             let name = link.strip_prefix("/var/lib/cloud/instances").expect("below instances");
             let name = name.to_string_lossy();
-            holds!(
+            check_boot!(
                 machine,
                 boot,
                 name.starts_with(begin) && !name.contains(['/', '\n']) && name.len() <= 255
             );
-            holds!(machine, boot, times(&machine, "bootcmd, every boot") == boots);
-            holds!(machine, boot, times(&machine, "runcmd, once per instance") == 1);
+            check_boot!(machine, boot, times(&machine, "bootcmd, every boot") == boots);
+            check_boot!(machine, boot, times(&machine, "runcmd, once per instance") == 1);
             // One instance, and nothing beside it.
             let state = machine.root.join("var/lib/cloud/instances");
-            holds!(machine, boot, std::fs::read_dir(state).expect("a directory").count() == 1);
-            holds!(machine, boot, !machine.log().contains("No network config is written") || boots == 2);
+            check_boot!(machine, boot, std::fs::read_dir(state).expect("a directory").count() == 1);
+            check_boot!(machine, boot, !machine.log().contains("No network config is written") || boots == 2);
         }
     }
 }
@@ -132,16 +117,16 @@ fn torn_state() {
         for seed in ["", "; rm -rf $root/var/lib/cloud/seed"] {
             let machine = whole.copy(&format!("torn-{name}")).before("local", &format!("({line}{seed})"));
             let boot = machine.boot();
-            holds!(machine, boot, boot.came_to_its_end());
+            check_boot!(machine, boot, boot.came_to_its_end());
             // Whatever is known of it, it is the same instance.
-            holds!(machine, boot, times(&machine, "runcmd, once per instance") == 1);
-            holds!(machine, boot, key(&machine) == key(&whole));
-            holds!(machine, boot, machine.root.join("var/lib/cloud/instance").is_symlink());
-            holds!(machine, boot, times(&machine, "bootcmd, every boot") == 2);
+            check_boot!(machine, boot, times(&machine, "runcmd, once per instance") == 1);
+            check_boot!(machine, boot, key(&machine) == key(&whole));
+            check_boot!(machine, boot, machine.root.join("var/lib/cloud/instance").is_symlink());
+            check_boot!(machine, boot, times(&machine, "bootcmd, every boot") == 2);
             if seed.is_empty() {
-                holds!(machine, boot, boot.succeeded());
+                check_boot!(machine, boot, boot.succeeded());
             }
-            holds!(
+            check_boot!(
                 machine,
                 boot,
                 machine.file("/var/lib/cloud/data/instance-id").as_deref() == Some("i-demo-0001\n")
@@ -162,14 +147,14 @@ fn what_a_read_only_disk_kept_from_running() {
         let boot = machine.boot();
         has_an_end(&machine, &boot);
         let counts = |machine: &Sandbox| scripts.map(|line| times(machine, line));
-        holds!(machine, boot, counts(&machine) == expected);
+        check_boot!(machine, boot, counts(&machine) == expected);
         let machine = machine.healed();
         for _ in 0..2 {
             let boot = machine.boot();
-            holds!(machine, boot, boot.succeeded());
-            holds!(machine, boot, counts(&machine) == [1, 1]);
+            check_boot!(machine, boot, boot.succeeded());
+            check_boot!(machine, boot, counts(&machine) == [1, 1]);
         }
-        holds!(machine, boot, machine.status().contains("extended_status: done"));
+        check_boot!(machine, boot, machine.status().contains("extended_status: done"));
     }
 }
 
@@ -180,5 +165,5 @@ fn no_verdict() {
     let killed = Boot { codes: [("generator".to_string(), 137)].into(), ..Boot::default() };
     let boot = machine.go_on(&killed, &["on", "status"]);
     let (code, text) = boot.status.clone().unwrap_or_default();
-    holds!(machine, boot, code == 1 && text.contains("The generator has left no verdict"));
+    check_boot!(machine, boot, code == 1 && text.contains("The generator has left no verdict"));
 }

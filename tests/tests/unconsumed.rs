@@ -1,22 +1,7 @@
 //! User-data that a boot cannot consume: nothing that runs once runs without them, the machine can be reached, and the
 //! boot that has them does everything, once.
 
-use tests::{Boot, Sandbox, here};
-
-/// Shows everything when something is not as it should be.
-macro_rules! holds {
-    ($machine:expr, $boot:expr, $what:expr) => {
-        assert!(
-            $what,
-            "{}\n{:?}\n{}\n{}\n{}",
-            stringify!($what),
-            $boot.codes,
-            $boot.output,
-            $machine.log(),
-            $machine.status()
-        )
-    };
-}
+use tests::{Boot, Sandbox, check_boot, here};
 
 const CLOUDS_KEY: &str =
     "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFirstlightKeyOfTheCloudNobodyHasItxxxxxxxxxx cloud";
@@ -71,37 +56,41 @@ fn host_key(machine: &Sandbox) -> String {
 
 /// Its owner can log in with what the cloud itself says, and nothing was done that is done once.
 fn is_only_reachable(machine: &Sandbox, boot: &Boot) {
-    holds!(machine, boot, boot.came_to_its_end());
-    holds!(machine, boot, boot.code("network") > 0);
+    check_boot!(machine, boot, boot.came_to_its_end());
+    check_boot!(machine, boot, boot.code("network") > 0);
     let keys = machine.file("/home/debian/.ssh/authorized_keys").unwrap_or_default();
-    holds!(machine, boot, keys.contains(CLOUDS_KEY));
-    holds!(machine, boot, machine.file("/etc/hostname").as_deref() == Some("plain\n"));
-    holds!(machine, boot, host_key(machine).starts_with("ssh-ed25519 "));
-    holds!(machine, boot, !machine.file("/etc/passwd").unwrap_or_default().contains("alice"));
-    holds!(machine, boot, semaphores(machine).is_empty());
+    check_boot!(machine, boot, keys.contains(CLOUDS_KEY));
+    check_boot!(machine, boot, machine.file("/etc/hostname").as_deref() == Some("plain\n"));
+    check_boot!(machine, boot, host_key(machine).starts_with("ssh-ed25519 "));
+    check_boot!(machine, boot, !machine.file("/etc/passwd").unwrap_or_default().contains("alice"));
+    check_boot!(machine, boot, semaphores(machine).is_empty());
     for path in ["/srv/ran", "/srv/appended", "/srv/boots"] {
-        holds!(machine, boot, !machine.path(path).exists());
+        check_boot!(machine, boot, !machine.path(path).exists());
     }
     let status = machine.status();
-    holds!(machine, boot, status.contains("status: error") && status.contains("user-data"));
+    check_boot!(machine, boot, status.contains("status: error") && status.contains("user-data"));
 }
 
 fn is_whole(machine: &Sandbox, boot: &Boot, boots: usize) {
-    holds!(machine, boot, boot.came_to_its_end());
-    holds!(machine, boot, machine.file("/srv/ran").as_deref() == Some("ran\n"));
-    holds!(machine, boot, machine.file("/srv/appended").as_deref() == Some("once "));
-    holds!(machine, boot, machine.file("/srv/boots").unwrap_or_default().matches("boot").count() == boots);
-    holds!(machine, boot, machine.file("/etc/hostname").as_deref() == Some("included\n"));
+    check_boot!(machine, boot, boot.came_to_its_end());
+    check_boot!(machine, boot, machine.file("/srv/ran").as_deref() == Some("ran\n"));
+    check_boot!(machine, boot, machine.file("/srv/appended").as_deref() == Some("once "));
+    check_boot!(
+        machine,
+        boot,
+        machine.file("/srv/boots").unwrap_or_default().matches("boot").count() == boots
+    );
+    check_boot!(machine, boot, machine.file("/etc/hostname").as_deref() == Some("included\n"));
     let keys = machine.file("/home/alice/.ssh/authorized_keys").unwrap_or_default();
-    holds!(machine, boot, keys.contains(USERS_KEY));
+    check_boot!(machine, boot, keys.contains(USERS_KEY));
     let semaphores = semaphores(machine);
     for name in ["consume_data", "config_users_groups", "config_scripts_user", "config_ssh", "once"] {
-        holds!(machine, boot, semaphores.iter().any(|s| s == name));
+        check_boot!(machine, boot, semaphores.iter().any(|s| s == name));
     }
     for name in semaphores.iter().filter(|name| *name != "once") {
         // As upstream writes them.
         let text = machine.file(&format!("/var/lib/cloud/instance/sem/{name}")).unwrap_or_default();
-        holds!(machine, boot, text.lines().count() == 1 && text.contains(": "));
+        check_boot!(machine, boot, text.lines().count() == 1 && text.contains(": "));
     }
 }
 
@@ -111,35 +100,35 @@ fn a_server_that_is_down_at_the_first_boots() {
     let boot = machine.boot();
     is_only_reachable(&machine, &boot);
     // Each stage says so, once.
-    holds!(machine, boot, boot.code("config") > 0 && boot.code("final") > 0);
+    check_boot!(machine, boot, boot.code("config") > 0 && boot.code("final") > 0);
     let waits = |l: &&String| l.contains("these modules wait for the next boot");
-    holds!(machine, boot, machine.complaints().iter().filter(waits).count() == 3);
-    holds!(machine, boot, machine.path("/var/lib/cloud/instance/boot-finished").exists());
+    check_boot!(machine, boot, machine.complaints().iter().filter(waits).count() == 3);
+    check_boot!(machine, boot, machine.path("/var/lib/cloud/instance/boot-finished").exists());
     let first = host_key(&machine);
 
     // Still down: the host keys are this instance's by now.
     let boot = machine.boot();
     is_only_reachable(&machine, &boot);
-    holds!(machine, boot, host_key(&machine) == first);
+    check_boot!(machine, boot, host_key(&machine) == first);
 
     let machine = served(machine, "network");
     let boot = machine.boot();
     is_whole(&machine, &boot, 1);
-    holds!(machine, boot, boot.succeeded());
-    holds!(machine, boot, machine.status().contains("status: done"));
+    check_boot!(machine, boot, boot.succeeded());
+    check_boot!(machine, boot, machine.status().contains("status: done"));
     let configured = host_key(&machine);
 
     let boot = machine.boot();
     is_whole(&machine, &boot, 2);
-    holds!(machine, boot, boot.succeeded());
-    holds!(machine, boot, host_key(&machine) == configured);
+    check_boot!(machine, boot, boot.succeeded());
+    check_boot!(machine, boot, host_key(&machine) == configured);
 
     // Down again: what was consumed once stays in force.
     let machine = machine.healed();
     let boot = machine.boot();
     is_whole(&machine, &boot, 3);
-    holds!(machine, boot, boot.code("network") > 0 && boot.code("final") == 0);
-    holds!(machine, boot, machine.status().contains("stays in force"));
+    check_boot!(machine, boot, boot.code("network") > 0 && boot.code("final") == 0);
+    check_boot!(machine, boot, machine.status().contains("stays in force"));
 }
 
 #[test]
@@ -148,10 +137,10 @@ fn a_server_that_comes_back_within_the_boot() {
         let machine = served(machine(name, INCLUDE), stage);
         let boot = machine.boot();
         is_whole(&machine, &boot, 1);
-        holds!(machine, boot, boot.code("network") > 0 && boot.code("final") == 0);
+        check_boot!(machine, boot, boot.code("network") > 0 && boot.code("final") == 0);
         // Nothing is left to repair.
         let status = machine.status();
-        holds!(machine, boot, status.contains("extended_status: degraded done"));
+        check_boot!(machine, boot, status.contains("extended_status: degraded done"));
     }
 }
 
@@ -161,16 +150,16 @@ fn a_vendors_server_that_is_down() {
     machine.seed("vendor-data", INCLUDE.replace("config", "vendor"));
     std::fs::write(machine.path("/web/vendor"), "#!/bin/sh\necho vendor >>/srv/vendor\n").expect("a file");
     let boot = machine.boot();
-    holds!(machine, boot, boot.code("network") > 0);
+    check_boot!(machine, boot, boot.code("network") > 0);
     // What is known of the user lets that one in.
     let keys = machine.file("/home/alice/.ssh/authorized_keys").unwrap_or_default();
-    holds!(machine, boot, keys.contains(USERS_KEY));
-    holds!(machine, boot, semaphores(&machine).is_empty() && !machine.path("/srv/ran").exists());
+    check_boot!(machine, boot, keys.contains(USERS_KEY));
+    check_boot!(machine, boot, semaphores(&machine).is_empty() && !machine.path("/srv/ran").exists());
     let machine = served(machine, "network");
     let boot = machine.boot();
     is_whole(&machine, &boot, 2);
-    holds!(machine, boot, boot.succeeded());
-    holds!(machine, boot, machine.file("/srv/vendor").as_deref() == Some("vendor\n"));
+    check_boot!(machine, boot, boot.succeeded());
+    check_boot!(machine, boot, machine.file("/srv/vendor").as_deref() == Some("vendor\n"));
 }
 
 /// Nothing of it can be written: a disk that is full or broken, a semaphore that has no place.
@@ -196,16 +185,16 @@ fn a_disk_that_keeps_nothing() {
         std::os::unix::fs::symlink(format!("/usr/lib/systemd/system/{unit}"), wants.join(unit))
             .expect("a link");
         let boot = machine.boot();
-        holds!(machine, boot, boot.came_to_its_end());
-        holds!(machine, boot, boot.code(stage) > 0);
-        holds!(machine, boot, machine.status().contains("status: error"));
+        check_boot!(machine, boot, boot.came_to_its_end());
+        check_boot!(machine, boot, boot.code(stage) > 0);
+        check_boot!(machine, boot, machine.status().contains("status: error"));
         let machine = machine.healed();
         let boot = machine.boot();
-        holds!(machine, boot, boot.succeeded());
-        holds!(machine, boot, machine.file("/srv/ran").as_deref() == Some("ran\n"));
-        holds!(machine, boot, machine.file("/srv/appended").as_deref() == Some("once "));
+        check_boot!(machine, boot, boot.succeeded());
+        check_boot!(machine, boot, machine.file("/srv/ran").as_deref() == Some("ran\n"));
+        check_boot!(machine, boot, machine.file("/srv/appended").as_deref() == Some("once "));
         let keys = machine.file("/home/alice/.ssh/authorized_keys").unwrap_or_default();
-        holds!(machine, boot, keys.contains(USERS_KEY));
+        check_boot!(machine, boot, keys.contains(USERS_KEY));
     }
 }
 
@@ -218,14 +207,14 @@ fn raw_data_that_are_gone() {
     std::fs::remove_file(machine.path("/var/lib/cloud/instance/user-data.txt")).expect("it was kept");
     let boot = machine.boot();
     is_whole(&machine, &boot, 2);
-    holds!(machine, boot, machine.path("/var/lib/cloud/instance/user-data.txt").exists());
+    check_boot!(machine, boot, machine.path("/var/lib/cloud/instance/user-data.txt").exists());
     // Nor where they cannot be asked for.
     std::fs::remove_file(machine.path("/var/lib/cloud/instance/user-data.txt")).expect("it was kept");
     std::fs::remove_dir_all(machine.path("/var/lib/cloud/seed")).expect("a seed");
     let boot = machine.boot();
     is_whole(&machine, &boot, 3);
-    holds!(machine, boot, boot.code("network") > 0);
-    holds!(machine, boot, machine.status().contains("user-data.txt"));
+    check_boot!(machine, boot, boot.code("network") > 0);
+    check_boot!(machine, boot, machine.status().contains("user-data.txt"));
 }
 
 /// Who does not want user-data need not wait for them.
@@ -235,9 +224,9 @@ fn user_data_that_nobody_wants() {
     let text = "allow_userdata: false\nruncmd: ['echo ran >>/srv/ran']\n";
     std::fs::write(machine.path("/etc/cloud/cloud.cfg.d/99_off.cfg"), text).expect("a file");
     let boot = machine.boot();
-    holds!(machine, boot, boot.succeeded());
-    holds!(machine, boot, machine.file("/srv/ran").as_deref() == Some("ran\n"));
-    holds!(machine, boot, machine.status().contains("status: done"));
+    check_boot!(machine, boot, boot.succeeded());
+    check_boot!(machine, boot, machine.file("/srv/ran").as_deref() == Some("ran\n"));
+    check_boot!(machine, boot, machine.status().contains("status: done"));
 }
 
 /// A part handler that takes all cloud-config for itself and writes none: consumed all the same.
@@ -255,19 +244,19 @@ fn a_handler_that_swallows_all_cloud_config() {
     let machine = machine("unconsumed-handler", &user_data);
     for _ in 0..2 {
         let boot = machine.boot();
-        holds!(machine, boot, boot.succeeded());
-        holds!(machine, boot, machine.status().contains("status: done"));
-        holds!(
+        check_boot!(machine, boot, boot.succeeded());
+        check_boot!(machine, boot, machine.status().contains("status: done"));
+        check_boot!(
             machine,
             boot,
             machine.file("/var/lib/cloud/instance/cloud-config.txt").as_deref() == Some("")
         );
-        holds!(machine, boot, machine.file("/srv/script").as_deref() == Some("script\n"));
-        holds!(machine, boot, !machine.path("/srv/ran").exists());
+        check_boot!(machine, boot, machine.file("/srv/script").as_deref() == Some("script\n"));
+        check_boot!(machine, boot, !machine.path("/srv/ran").exists());
         let done = semaphores(&machine);
         for name in ["consume_data", "config_users_groups", "config_ssh"] {
-            holds!(machine, boot, done.iter().any(|s| s == name));
+            check_boot!(machine, boot, done.iter().any(|s| s == name));
         }
-        holds!(machine, boot, !machine.log().contains("these modules wait"));
+        check_boot!(machine, boot, !machine.log().contains("these modules wait"));
     }
 }
