@@ -90,7 +90,7 @@ impl<'a> Facts<'a> {
 
     /// The kernel's name, its version text and the machine.
     pub fn kernel(&self) -> [String; 3] {
-        let own = self.doors.root.kernel_identity();
+        let own = self.doors.root.uname();
         let preset = |name: &str, own: String| self.presets.get(name).map_or(own, str::to_string);
         let [name, version, machine] = own;
         [
@@ -174,7 +174,7 @@ impl<'a> Facts<'a> {
                 let text = String::from_utf8_lossy(&bytes).into_owned();
                 Some(ConfigFile { path: place.path.clone(), text })
             }
-            Err(e) if e.is_absent() => None,
+            Err(e) if e.is_not_found() => None,
             Err(e) => {
                 self.log.error(e.to_string());
                 None
@@ -224,8 +224,9 @@ impl<'a> Facts<'a> {
             }
             // A device may hang: what is known so far is then in the log.
             self.log.flush(self.doors);
-            let found = blockdev::find(&self.doors.root, Deadline::after(PROBING.min(self.deadline.left())));
-            self.doors.hung.set(found.hung);
+            let found =
+                blockdev::scan(&self.doors.root, Deadline::after(PROBING.min(self.deadline.remaining())));
+            self.doors.hung.set(found.timed_out);
             for (_, error) in &found.failed {
                 self.log.error(error.to_string());
             }

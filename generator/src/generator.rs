@@ -3,7 +3,7 @@
 
 use std::io::Write as _;
 
-use system::{Result, System, Write};
+use system::{Result, System, WriteOptions};
 
 use crate::identify::Ended;
 use crate::places::{Doors, Place};
@@ -60,7 +60,7 @@ pub fn set_flags(decision: Decision, doors: &Doors, note: &Place, text: &str) ->
     };
     let results = [
         sys.remove(format!("{RUN}/{gone}")).map(drop),
-        sys.write(format!("{RUN}/{set}"), text, Write::default()).map(drop),
+        sys.write(format!("{RUN}/{set}"), text, WriteOptions::default()).map(drop),
         doors.remove(note).map(drop),
     ];
     results.into_iter().filter_map(Result::err).map(|e| format!("ERROR: {e}")).collect()
@@ -80,7 +80,7 @@ fn target(sys: &System) -> String {
 /// Writes the log anew; to the kernel's where /run takes nothing.
 pub fn write_log(sys: &System, lines: &[String]) {
     let text = lines.join("\n") + "\n";
-    if let Err(e) = sys.write(LOG, &text, Write::default()) {
+    if let Err(e) = sys.write(LOG, &text, WriteOptions::default()) {
         to_kernel_log(&e.to_string());
         lines.iter().filter(|line| line.contains("ERROR") || line.contains("cloud-init is")).for_each(
             |line| {

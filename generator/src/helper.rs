@@ -44,7 +44,7 @@ impl Facts<'_> {
         if self.hung.0.borrow().contains(&program) {
             return None;
         }
-        let limit = limit.min(self.deadline.left());
+        let limit = limit.min(self.deadline.remaining());
         self.log.line(2, format!("asking {}", argv.join(" ")));
         let path = search_path(self.env.get("PATH").map(String::as_str));
         let command = Command::new(argv.iter().copied()).env("PATH", path).timeout(limit).accept_all();

@@ -1,7 +1,7 @@
 //! One run of ds-identify: the steps in their order. Answers whether cloud-init is to run, and leaves
 //! cloud.cfg for the stages, the result for later runs of this boot, and the log.
 
-use system::{Error, Result, Write};
+use system::{Error, Result, WriteOptions};
 
 use crate::facts::Facts;
 use crate::log::Log;
@@ -265,7 +265,7 @@ fn search(facts: &Facts<'_>) -> Vec<(String, Verdict)> {
 fn write(doors: &Doors, place: &Place, text: &str) -> Result<()> {
     doors
         .to(place)
-        .write(&place.path, text, Write::default())
+        .write(&place.path, text, WriteOptions::default())
         .map(drop)
         .map_err(|e| Error::new(e.to_string()))
 }

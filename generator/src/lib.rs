@@ -59,7 +59,7 @@ pub fn main() -> ExitCode {
 /// Whoever waits for this program does not wait for a device that does not answer.
 fn let_go(doors: &Doors) {
     if doors.hung.get() {
-        blockdev::let_go();
+        blockdev::abandon_hung_reads();
     }
 }
 

@@ -97,7 +97,7 @@ impl Log {
             return;
         }
         if let (Sink::File(place), false) = (&self.sink, self.to_stderr.get()) {
-            match doors.to(place).append(&place.path, &lines, system::Write::default()) {
+            match doors.to(place).append(&place.path, &lines, system::WriteOptions::default()) {
                 Ok(()) => return,
                 // From here on standard error is the log, which the manager keeps.
                 Err(e) => {

@@ -41,7 +41,7 @@ fn udev(sys: &System) -> Option<String> {
     if sys.udev_is_busy() {
         return Some("udev is at work".into());
     }
-    (!sys.udev_has_begun()).then(|| "udev has not begun yet".into())
+    (!sys.udev_has_started()).then(|| "udev has not begun yet".into())
 }
 
 fn devices(sys: &System) -> Vec<String> {
@@ -63,7 +63,7 @@ fn is_busy(sys: &System, node: &str) -> bool {
     let Ok(drive) = blockdev::open(sys, node) else { return false };
     // The question may go to the drive itself.
     let deadline = Deadline::after(Duration::from_millis(300));
-    blockdev::within(deadline, move || blockdev::drive_is_busy(&drive)).unwrap_or(true)
+    blockdev::run_within(deadline, move || blockdev::is_drive_not_ready(&drive)).unwrap_or(true)
 }
 
 /// Disks and CD drives that the SCSI bus has shown, and whose driver is still to be loaded.
@@ -104,14 +104,14 @@ fn controllers_without_driver(sys: &System) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use system::Write;
+    use system::WriteOptions;
 
     #[test]
     fn what_may_still_come() {
         let top = std::env::temp_dir().join(format!("pending-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&top);
         let sys = System::new(&top);
-        let put = |path: &str, text: &str| sys.write(path, text, Write::default()).map(drop).unwrap();
+        let put = |path: &str, text: &str| sys.write(path, text, WriteOptions::default()).map(drop).unwrap();
         assert_eq!(all(&sys), Vec::<String>::new());
         put("/sys/class/block/vda/size", "2048\n");
         put("/dev/vda", "");

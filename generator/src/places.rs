@@ -130,7 +130,7 @@ impl Doors {
         match self.to(place).read_at_most(&place.path, MOST) {
             Ok(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
             Err(e) => {
-                if !e.is_absent() {
+                if !e.is_not_found() {
                     self.problems.borrow_mut().push(e.to_string());
                 }
                 None

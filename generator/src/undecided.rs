@@ -122,8 +122,8 @@ fn wait(sys: &System, patience: Duration) -> String {
     let mut progress = sys.udev_progress();
     let mut pending = None;
     let mut quiet = 0;
-    while quiet < pending::QUIET_LOOKS && !deadline.is_over() && !end.is_over() {
-        sys.clock().sleep(pending::PAUSE.min(deadline.left()));
+    while quiet < pending::QUIET_LOOKS && !deadline.is_expired() && !end.is_expired() {
+        sys.clock().sleep(pending::PAUSE.min(deadline.remaining()));
         pending = pending::soon(sys);
         quiet = if pending.is_some() { 0 } else { quiet + 1 };
         let now = sys.udev_progress();

@@ -104,17 +104,17 @@ pub(crate) fn workplace(name: &str) -> PathBuf {
         .map_or_else(|| "/var/tmp/firstlight-cache".into(), PathBuf::from);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
     let dir = cache.join("run").join(format!("{name}-{}-{number}", std::process::id()));
-    make_dir(&dir);
+    create_dir_all(&dir);
     dir
 }
 
-pub(crate) fn make_dir(dir: &Path) {
+pub(crate) fn create_dir_all(dir: &Path) {
     std::fs::create_dir_all(dir).unwrap_or_else(|e| fail(&format!("{}: {e}", dir.display())));
 }
 
 pub fn write(path: &Path, bytes: impl AsRef<[u8]>) {
     if let Some(parent) = path.parent() {
-        make_dir(parent);
+        create_dir_all(parent);
     }
     std::fs::write(path, bytes).unwrap_or_else(|e| fail(&format!("{}: {e}", path.display())));
 }

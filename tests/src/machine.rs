@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::{
-    Facts, clear, fail, here, judging, make_dir, package, script, script_with, suite, workplace, write,
+    Facts, clear, create_dir_all, fail, here, judging, package, script, script_with, suite, workplace, write,
 };
 
 pub struct Machine {
@@ -57,7 +57,7 @@ impl Machine {
     pub fn install(&self) {
         let package = package();
         let place = self.dir.join("package");
-        make_dir(&place);
+        create_dir_all(&place);
         let copied = std::fs::copy(&package, place.join("firstlight.deb"));
         copied.unwrap_or_else(|e| fail(&format!("{}: {e}", package.display())));
         self.put(&place, "/var/tmp");
@@ -157,7 +157,7 @@ impl Machine {
     /// A directory of this machine's for a seed that a test makes.
     pub fn scratch(&self, name: &str) -> PathBuf {
         let dir = self.dir.join(name);
-        make_dir(&dir);
+        create_dir_all(&dir);
         dir
     }
 

@@ -162,7 +162,7 @@ impl Torture {
         let machine = Sandbox::new(name);
         for unit in ["cloud-init-local", "cloud-init-network", "cloud-config", "cloud-final"] {
             let wants = machine.path("/etc/systemd/system/cloud-init.target.wants");
-            crate::make_dir(&wants);
+            crate::create_dir_all(&wants);
             let target = format!("/usr/lib/systemd/system/{unit}.service");
             std::os::unix::fs::symlink(target, wants.join(format!("{unit}.service")))
                 .unwrap_or_else(|e| fail(&format!("linking {unit}: {e}")));

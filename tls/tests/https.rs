@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use system::{Fetch, System, Write};
+use system::{Request, System, WriteOptions};
 
 fn lib(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/lib").join(name)
@@ -90,7 +90,7 @@ impl Machine {
             .map(|name| std::fs::read_to_string(pki().join(format!("{name}.pem"))).unwrap())
             .collect::<Vec<_>>()
             .join("# and\n");
-        machine.sys.write("/etc/ssl/certs/ca-certificates.crt", list, Write::default()).unwrap();
+        machine.sys.write("/etc/ssl/certs/ca-certificates.crt", list, WriteOptions::default()).unwrap();
         machine
     }
 
@@ -98,15 +98,15 @@ impl Machine {
         let dir = temporary("machine");
         std::fs::create_dir_all(&dir).unwrap();
         let programs = Path::new(env!("CARGO_BIN_EXE_cloud-init-tls")).parent().unwrap();
-        Machine { sys: System::new(&dir).with_programs(programs), dir }
+        Machine { sys: System::new(&dir).with_libexec_dir(programs), dir }
     }
 
     /// The body as text, or what went wrong.
     fn get(&self, url: &str) -> String {
-        self.fetch(&Fetch::get(url).timeout(Duration::from_secs(5)))
+        self.fetch(&Request::get(url).timeout(Duration::from_secs(5)))
     }
 
-    fn fetch(&self, fetch: &Fetch) -> String {
+    fn fetch(&self, fetch: &Request) -> String {
         match self.sys.fetch(fetch) {
             Ok(answer) => String::from_utf8_lossy(&answer.body).into_owned(),
             Err(e) => e.to_string(),
@@ -166,7 +166,7 @@ fn servers_not_to_trust() {
     ] {
         let server = Server::new(Some(certificate), &[]);
         let url = server.url("/hello?token=secret").replace("//", "//user:secret@");
-        let fetch = Fetch::get(&url).timeout(Duration::from_secs(5)).retries(3, Duration::from_secs(9));
+        let fetch = Request::get(&url).timeout(Duration::from_secs(5)).retries(3, Duration::from_secs(9));
         let said = machine.fetch(&fetch.header("X-Token", "secret"));
         has(&said, part);
         has(&said, &format!("fetching https://localhost:{}/…: ", server.port));
@@ -188,7 +188,7 @@ fn no_list_of_authorities() {
     let server = Server::new(Some("good"), &[]);
     has(&machine.get(&server.url("/hello")), "this machine has no list of trusted certificates");
     for empty in ["no certificate\n", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {
-        machine.sys.write("/etc/ssl/certs/ca-certificates.crt", empty, Write::default()).unwrap();
+        machine.sys.write("/etc/ssl/certs/ca-certificates.crt", empty, WriteOptions::default()).unwrap();
         has(
             &machine.get(&server.url("/hello")),
             "this machine's list of trusted certificates has none in it",
@@ -198,20 +198,20 @@ fn no_list_of_authorities() {
     let ca = std::fs::read_to_string(pki().join("ca.pem")).unwrap();
     machine.sys.remove("/etc/ssl/certs/ca-certificates.crt").unwrap();
     let list = format!("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n{ca}");
-    machine.sys.write("/etc/pki/tls/certs/ca-bundle.crt", list, Write::default()).unwrap();
+    machine.sys.write("/etc/pki/tls/certs/ca-bundle.crt", list, WriteOptions::default()).unwrap();
     assert_eq!(machine.get(&server.url("/hello")), "hello");
 }
 
 #[test]
 fn no_program() {
     let machine = Machine::trusting(&["ca"]);
-    let sys = System::new(&machine.dir).with_programs("/nonexistent");
-    let said = sys.fetch(&Fetch::get("https://127.0.0.1:9/")).unwrap_err().to_string();
+    let sys = System::new(&machine.dir).with_libexec_dir("/nonexistent");
+    let said = sys.fetch(&Request::get("https://127.0.0.1:9/")).unwrap_err().to_string();
     assert!(!said.contains("program"), "nothing is started before anybody answers: {said}");
     let server = Server::new(Some("good"), &[]);
-    has(&sys.fetch(&Fetch::get(server.url("/"))).unwrap_err().to_string(), "cloud-init-tls");
+    has(&sys.fetch(&Request::get(server.url("/"))).unwrap_err().to_string(), "cloud-init-tls");
     // Where it is not needed nobody misses it.
-    assert_eq!(sys.fetch(&Fetch::get(Server::new(None, &[]).url("/hello"))).unwrap().body, b"hello");
+    assert_eq!(sys.fetch(&Request::get(Server::new(None, &[]).url("/hello"))).unwrap().body, b"hello");
 }
 
 #[test]
@@ -219,13 +219,13 @@ fn what_is_sent() {
     let machine = Machine::trusting(&["ca"]);
     let server = Server::new(Some("good"), &[]);
     let body = "x".repeat(3 << 20);
-    let post = Fetch::post(server.url("/echo?a=b"), body.as_str()).header("X-Token", "t");
+    let post = Request::post(server.url("/echo?a=b"), body.as_str()).header("X-Token", "t");
     let told = machine.fetch(&post);
     has(&told, "POST /echo?a=b\n");
     has(&told, "X-Token: t\n");
     has(&told, "Content-Length: 3145728\n");
     assert!(told.ends_with(&body), "{} bytes", told.len());
-    let put = machine.fetch(&Fetch::put(server.url("/echo").replace("//", "//us%65r:p@")));
+    let put = machine.fetch(&Request::put(server.url("/echo").replace("//", "//us%65r:p@")));
     has(&put, "PUT /echo\n");
     has(&put, "Authorization: Basic dXNlcjpw\n");
 }
@@ -250,7 +250,7 @@ fn large_answers() {
     let server = Server::new(Some("good"), &[]);
     assert_eq!(machine.get(&server.url("/chunks?100")).len(), 100 << 16);
     let start = Instant::now();
-    let said = machine.fetch(&Fetch::get(server.url("/chunks?100000")).limit(1 << 20));
+    let said = machine.fetch(&Request::get(server.url("/chunks?100000")).limit(1 << 20));
     has(&said, "the answer: larger than 1048576 bytes");
     assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
 }
@@ -268,14 +268,14 @@ fn slow_servers() {
         (mute_url, 1400, "no answer in time (1.5 s)"),
     ] {
         let start = Instant::now();
-        let said = machine.fetch(&Fetch::get(&url).timeout(Duration::from_millis(1500)));
+        let said = machine.fetch(&Request::get(&url).timeout(Duration::from_millis(1500)));
         has(&said, why);
         let took = start.elapsed();
         assert!(took > Duration::from_millis(least) && took < Duration::from_secs(12), "{url}: {took:?}");
     }
     // Slow, and healthy: four times as long as the limit for a silence.
     let start = Instant::now();
-    let got = machine.fetch(&Fetch::get(server.url("/slow?40")).timeout(Duration::from_secs(1)));
+    let got = machine.fetch(&Request::get(server.url("/slow?40")).timeout(Duration::from_secs(1)));
     assert!(got.len() == 400_000 && start.elapsed() > Duration::from_millis(3900), "{}", got.len());
 }
 
@@ -283,7 +283,7 @@ fn slow_servers() {
 fn a_download_that_breaks_off() {
     let machine = Machine::trusting(&["ca"]);
     let server = Server::new(Some("good"), &[]);
-    let fetch = Fetch::get(server.url("/broken?250000,100000")).retries(3, Duration::from_millis(5));
+    let fetch = Request::get(server.url("/broken?250000,100000")).retries(3, Duration::from_millis(5));
     let got = machine.sys.fetch(&fetch).unwrap().body;
     assert!(got == (0..250_000).map(|i| (i % 251) as u8).collect::<Vec<_>>());
     has(&server.log(), "from 0\n");
@@ -315,19 +315,19 @@ fn redirects() {
     assert_eq!(machine.get(&to(&open, &secure.url("/hello"))), "hello");
     // To where everybody can read: it is followed, as upstream does, and said; headers stay at home.
     let down =
-        Fetch::get(to(&secure, &open.url("/echo"))).header("X-Token", "t").header("Authorization", "b");
+        Request::get(to(&secure, &open.url("/echo"))).header("X-Token", "t").header("Authorization", "b");
     let told = machine.fetch(&down);
     has(&told, "GET /echo\n");
     assert!(!told.contains("X-Token") && !told.contains("Authorization"), "{told}");
     // To another place: all but what proves who one is.
     let other = Server::new(Some("good"), &[]);
     let across =
-        Fetch::get(to(&secure, &other.url("/echo"))).header("X-Token", "t").header("Authorization", "b");
+        Request::get(to(&secure, &other.url("/echo"))).header("X-Token", "t").header("Authorization", "b");
     let told = machine.fetch(&across);
     assert!(told.contains("X-Token: t") && !told.contains("Authorization"), "{told}");
     // What becomes of a POST.
     for (status, method) in [(301, "GET"), (302, "GET"), (303, "GET"), (307, "POST"), (308, "POST")] {
-        let told = machine.fetch(&Fetch::post(secure.url(&format!("/to?{status},/echo")), "body"));
+        let told = machine.fetch(&Request::post(secure.url(&format!("/to?{status},/echo")), "body"));
         has(&told, &format!("{method} /echo\n"));
         assert_eq!(told.ends_with("body"), method == "POST", "{told}");
     }
@@ -350,14 +350,15 @@ fn servers_that_ask_who_we_are() {
     let place = |name: &str, certificate: &str, key: &str| {
         for (file, from) in [("cert.pem", format!("{certificate}.pem")), ("key.pem", format!("{key}.key"))] {
             let text = std::fs::read(pki().join(from)).unwrap();
-            machine.sys.write(format!("{name}/{file}"), text, Write::secret()).unwrap();
+            machine.sys.write(format!("{name}/{file}"), text, WriteOptions::secret()).unwrap();
         }
     };
     for version in ["1.2", "1.3"] {
         let server = Server::new(Some("good"), &["--client", &ca, "--tls", version]);
-        let fetch = Fetch::get(server.url("/who")).timeout(Duration::from_secs(5)).identities(&dirs);
-        machine.sys.remove_tree("/instance").unwrap();
-        machine.sys.remove_tree("/machine").unwrap();
+        let fetch =
+            Request::get(server.url("/who")).timeout(Duration::from_secs(5)).client_certificates(&dirs);
+        machine.sys.remove_dir_all("/instance").unwrap();
+        machine.sys.remove_dir_all("/machine").unwrap();
         has(&machine.fetch(&fetch), "the server wants a certificate of this machine");
         place(&dirs[1], "client", "client");
         has(&machine.fetch(&fetch), "commonName");

@@ -49,7 +49,7 @@ pub fn ovf(facts: &Facts<'_>) -> Verdict {
             Ok(true) => return found(format!("the disc in {device} has an OVF environment")),
             Ok(false) => {}
             Err(e) => {
-                facts.doors.hung.set(facts.doors.hung.get() || deadline.is_over());
+                facts.doors.hung.set(facts.doors.hung.get() || deadline.is_expired());
                 facts.log.error(e.to_string());
             }
         }

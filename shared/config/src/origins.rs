@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::rc::Rc;
 
-use system::{Result, System, Write};
+use system::{Result, System, WriteOptions};
 
 use crate::{Mark, Node, Value};
 
@@ -76,7 +76,7 @@ impl Origins {
                 let _ = writeln!(text, "told {}:{} {}", mark.line, mark.column, source.replace('\n', " "));
             }
         }
-        sys.write(file, text, Write::secret()).map(drop)
+        sys.write(file, text, WriteOptions::secret()).map(drop)
     }
 }
 
@@ -215,7 +215,7 @@ mod tests {
     use super::*;
     use crate::merge::Strategy;
     use crate::yaml;
-    use scratch::Scratch;
+    use scratch::TempDir;
 
     fn read(source: &str, text: &str) -> Node {
         yaml::parse(source, text).unwrap().root
@@ -226,12 +226,12 @@ mod tests {
         let first = read("user-data part-001", "users:\n- name: a\n  uid: x\nzone: 1\n");
         let second = read("user-data part-002", "\n\nbootcmd: [[a, b]]\nusers: [{name: b}, {uid: y}]\n");
         let merged = Strategy::parse_text("list(append)+dict(recurse_list)").unwrap().merge(&first, &second);
-        let top = Scratch::new();
+        let top = TempDir::new();
         let sys = System::new(&top);
         let (path, table) = ("/i/cloud-config.txt", "/run/origins");
         let wrong = merged.at_path(&["users"]).unwrap().as_seq().unwrap()[2].get("uid").unwrap();
         let text = yaml::emit(&merged, yaml::Style::DOCUMENT);
-        sys.write(path, &text, Write::secret()).unwrap();
+        sys.write(path, &text, WriteOptions::secret()).unwrap();
         let again = read(path, &text);
         Origins::keep(&sys, table, &[(path, &again, &merged)], [&wrong.at].into_iter()).unwrap();
 
@@ -249,7 +249,7 @@ mod tests {
         assert_eq!(origin(&elsewhere), "/etc/x:1:1");
 
         // Edited since: the lines are others.
-        sys.write(path, format!("# mine\n{text}"), Write::secret()).unwrap();
+        sys.write(path, format!("# mine\n{text}"), WriteOptions::secret()).unwrap();
         let edited = Origins::at(table);
         assert_eq!(edited.of(&sys, &users[0].at), users[0].at);
         assert_eq!(Origins::at("/run/none").of(&sys, &users[0].at), users[0].at);

@@ -62,7 +62,7 @@ pub fn read(sys: &System, top: &str) -> Result<Option<Read>> {
 fn optional(sys: &System, path: &str) -> Result<Option<Vec<u8>>> {
     match sys.read(path) {
         Ok(bytes) => Ok(Some(bytes)),
-        Err(e) if e.is_absent() => Ok(None),
+        Err(e) if e.is_not_found() => Ok(None),
         Err(e) => Err(e),
     }
 }
@@ -144,7 +144,7 @@ fn make(with: &Search<'_>, mut drive: Read, place: &str, is_disk: bool) -> Optio
 fn write_files(sys: &System, files: &BTreeMap<String, Vec<u8>>) {
     for (path, content) in files {
         let path = format!("/{}", path.trim_start_matches('/'));
-        if let Err(e) = sys.write(&path, content, system::Write::mode(0o660)) {
+        if let Err(e) = sys.write(&path, content, system::WriteOptions::mode(0o660)) {
             warning!(sys, "config drive: {e}");
         }
     }

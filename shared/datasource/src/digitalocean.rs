@@ -1,10 +1,10 @@
 //! DigitalOcean's metadata service, reached with an address of the link that nobody grants.
 
 use config::{Map, Node};
-use ephemeral::V4;
+use ephemeral::Ipv4Method;
 use serde_json::json;
 use state::{Instance, Raw};
-use system::{Deadline, Error, Fetch, Result, debug};
+use system::{Deadline, Error, Request, Result, debug};
 
 use crate::terms::{Terms, Usual};
 use crate::wire::Needs;
@@ -38,16 +38,16 @@ fn find(with: &Search<'_>) -> Result<Option<Instance>> {
     let terms = Terms::read(with, "DigitalOcean", &USUAL);
     let nics = with.machine.nics();
     let is_made = settings.and_then(|s| s.get("use_ip4LL")).is_none_or(|n| !n.is_falsy());
-    let ask = terms.promptly(Fetch::get(url.clone()).limit(wire::LARGEST));
+    let ask = terms.promptly(Request::get(url.clone()).limit(wire::LARGEST));
     // As often as it is asked, and the pauses between.
     let time = (terms.timeout + terms.pause) * (terms.retries + 1).min(300);
     let mut answer = None;
     let needs = Needs {
-        v4: is_made.then_some(V4::LinkLocal),
+        v4: is_made.then_some(Ipv4Method::LinkLocal),
         v6: None,
         time: wire::UP,
         until: terms.until,
-        probe: vec![Fetch::get(url.clone())],
+        probe: vec![Request::get(url.clone())],
     };
     wire::over_nics(with, nics.likely.get(..1).unwrap_or_default(), &needs, &mut |wire, _| {
         answer = Some(wire.race(std::slice::from_ref(&ask), Deadline::after(time))?.1.body);

@@ -4,9 +4,9 @@
 use config::{Map, Node};
 use serde_json::{Value as Json, json};
 use state::{Instance, Network};
-use system::{Deadline, Error, Fetch, Result, System, debug, info, warning};
+use system::{Deadline, Error, Request, Result, System, debug, info, warning};
 
-use ephemeral::{V4, V6};
+use ephemeral::{Ipv4Method, Ipv6Method};
 
 use crate::terms::{Terms, Usual};
 use crate::wire::{Needs, Wire};
@@ -157,8 +157,8 @@ fn find(with: &Search<'_>) -> Result<Option<Instance>> {
             let mut crawled = None;
             let nics = by_driver(with.machine.nics().likely);
             let needs = Needs {
-                v4: Some(V4::Dhcp(Vec::new())),
-                v6: Some(V6::Routed),
+                v4: Some(Ipv4Method::Dhcp(Vec::new())),
+                v6: Some(Ipv6Method::RouterAdvertisement),
                 time: terms.max_wait,
                 until: terms.until,
                 probe: Vec::new(),
@@ -214,8 +214,8 @@ fn crawl<'a>(wire: &mut Wire<'a>, sys: &'a System, platform: Platform, terms: &T
         (base, Some(token))
     } else {
         let path =
-            |base: &String| terms.patiently(Fetch::get(format!("{base}/{OLDEST}/meta-data/instance-id")));
-        let asks: Vec<Fetch> = terms.urls.iter().map(path).collect();
+            |base: &String| terms.patiently(Request::get(format!("{base}/{OLDEST}/meta-data/instance-id")));
+        let asks: Vec<Request> = terms.urls.iter().map(path).collect();
         let (which, _) = wire.race(&asks, deadline)?;
         (terms.urls[which].clone(), None)
     };
@@ -245,12 +245,12 @@ fn token_of(
     deadline: Deadline,
 ) -> Result<(String, String)> {
     let ask = |base: &String| {
-        let put = Fetch::put(format!("{base}/latest/api/token"));
-        terms.patiently(put.header("X-aws-ec2-metadata-token-ttl-seconds", TOKEN_LIFE).judged())
+        let put = Request::put(format!("{base}/latest/api/token"));
+        terms.patiently(put.header("X-aws-ec2-metadata-token-ttl-seconds", TOKEN_LIFE).accept_any_status())
     };
-    let asks: Vec<Fetch> = bases.iter().map(ask).collect();
+    let asks: Vec<Request> = bases.iter().map(ask).collect();
     let (which, answer) = wire.race(&asks, deadline)?;
-    let place = asks[which].shown();
+    let place = asks[which].redacted_url();
     match answer.status {
         200..300 => {}
         403 => {
@@ -375,7 +375,7 @@ fn network(with: &Search<'_>, metadata: &Node, primary: Option<String>) -> Optio
 fn routers(with: &Search<'_>, nics: &Nics, macs: &Map) -> Json {
     let mut routers = serde_json::Map::new();
     for nic in further(nics, macs) {
-        if with.sys.is_planned() || !with.sys.is_live() {
+        if with.sys.is_dry_run() || !with.sys.is_live() {
             continue;
         }
         match wire::router(with, &nic.name) {

@@ -1,10 +1,10 @@
 //! GCE: Google's metadata service, which answers only those who say that they know whom they ask.
 
 use config::{Map, Node, Value};
-use ephemeral::V4;
+use ephemeral::Ipv4Method;
 use serde_json::json;
 use state::{Instance, Raw};
-use system::{Deadline, Error, Fetch, Result, System, debug, info, warning};
+use system::{Deadline, Error, Request, Result, System, debug, info, warning};
 
 use crate::terms::{Terms, Usual};
 use crate::wire::{Needs, Wire};
@@ -51,7 +51,7 @@ fn find(with: &Search<'_>) -> Result<Option<Instance>> {
             let mut nics: Vec<Nic> = with.machine.nics().likely;
             nics.sort_by_key(|nic| nic.name != "ens4");
             let needs = Needs {
-                v4: Some(V4::Dhcp(Vec::new())),
+                v4: Some(Ipv4Method::Dhcp(Vec::new())),
                 v6: None,
                 time: terms.max_wait,
                 until: terms.until,
@@ -69,8 +69,8 @@ fn find(with: &Search<'_>) -> Result<Option<Instance>> {
 
 fn crawl(wire: &mut Wire<'_>, sys: &System, terms: &Terms, urls: &[String]) -> Result<(Node, Raw)> {
     let ask =
-        |url: &String| terms.promptly(Fetch::get(format!("{url}instance/id")).header(FLAVOR.0, FLAVOR.1));
-    let asks: Vec<Fetch> = urls.iter().map(ask).collect();
+        |url: &String| terms.promptly(Request::get(format!("{url}instance/id")).header(FLAVOR.0, FLAVOR.1));
+    let asks: Vec<Request> = urls.iter().map(ask).collect();
     let (which, answer) = wire.race(&asks, Deadline::after(terms.max_wait))?;
     let deadline = Deadline::after(wire::CRAWL);
     let base = &urls[which];
@@ -135,14 +135,14 @@ fn keys(instance: &Node, project: &Node) -> Vec<String> {
 fn usable(lines: &[String], user: &str, now: u64) -> Vec<String> {
     let of_line = |line: &String| {
         let (whose, key) = line.split_once(':')?;
-        let fits = line.is_ascii() && (whose == "cloudinit" || whose == user) && !is_over(key, now);
+        let fits = line.is_ascii() && (whose == "cloudinit" || whose == user) && !is_expired(key, now);
         fits.then(|| key.trim().to_string()).filter(|key| !key.is_empty())
     };
     lines.iter().filter_map(of_line).collect()
 }
 
 /// Google's own tools write when a key ends into its comment; what cannot be read never ends.
-fn is_over(key: &str, now: u64) -> bool {
+fn is_expired(key: &str, now: u64) -> bool {
     let mut words = key.trim().splitn(4, ' ');
     let (Some("google-ssh"), Some(more)) = (words.nth(2), words.next()) else { return false };
     let Ok(json) = serde_json::from_str::<serde_json::Value>(more) else { return false };

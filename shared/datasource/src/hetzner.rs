@@ -1,10 +1,10 @@
 //! Hetzner: metadata in YAML at a link-local address of either family. Firmware's serial number is the instance-id.
 
 use config::{Map, Node};
-use ephemeral::{V4, V6};
+use ephemeral::{Ipv4Method, Ipv6Method};
 use serde_json::json;
 use state::{Instance, Raw};
-use system::{Deadline, Error, Fetch, Result, System, debug, warning};
+use system::{Deadline, Error, Request, Result, System, debug, warning};
 
 use crate::terms::{Terms, Usual};
 use crate::wire::{Needs, Wire};
@@ -53,8 +53,8 @@ fn find(with: &Search<'_>) -> Result<Option<Instance>> {
     let first = nics.likely.get(..1).unwrap_or_default();
     let mut crawled = None;
     let needs = Needs {
-        v4: Some(V4::Dhcp(Vec::new())),
-        v6: Some(V6::LinkLocal),
+        v4: Some(Ipv4Method::Dhcp(Vec::new())),
+        v6: Some(Ipv6Method::LinkLocal),
         time: terms.max_wait,
         until: terms.until,
         probe: first.iter().flat_map(|nic| probes(&terms, &nic.name)).collect(),
@@ -66,15 +66,15 @@ fn find(with: &Search<'_>) -> Result<Option<Instance>> {
     crawled.map(|crawled| instance(with, &serial, crawled)).transpose()
 }
 
-fn probes(terms: &Terms, nic: &str) -> Vec<Fetch> {
+fn probes(terms: &Terms, nic: &str) -> Vec<Request> {
     let url = |url: &String| format!("{}/metadata/instance-id", standard::with_zone(url, nic));
-    terms.urls.iter().map(|base| Fetch::get(url(base))).collect()
+    terms.urls.iter().map(|base| Request::get(url(base))).collect()
 }
 
 fn crawl(wire: &mut Wire<'_>, nic: &str, sys: &System, terms: &Terms) -> Result<Crawled> {
     let bases: Vec<String> = terms.urls.iter().map(|url| standard::with_zone(url, nic)).collect();
-    let ask = |base: &String| terms.patiently(Fetch::get(format!("{base}/metadata")));
-    let asks: Vec<Fetch> = bases.iter().map(ask).collect();
+    let ask = |base: &String| terms.patiently(Request::get(format!("{base}/metadata")));
+    let asks: Vec<Request> = bases.iter().map(ask).collect();
     let (which, answer) = wire.race(&asks, Deadline::after(terms.max_wait))?;
     let deadline = Deadline::after(wire::CRAWL);
     let base = &bases[which];

@@ -25,7 +25,7 @@ fn file_systems(with: &Search<'_>) -> Vec<(Device, Superblock)> {
     if sys.is_container() {
         return Vec::new();
     }
-    let found = blockdev::find(sys, Deadline::after(PROBE_TIME));
+    let found = blockdev::scan(sys, Deadline::after(PROBE_TIME));
     for (device, e) in &found.failed {
         debug!(sys, "{}: {e}", device.path);
     }
@@ -41,7 +41,7 @@ pub fn find_cidata(with: &Search<'_>, label: Option<&str>) -> Result<Option<(Str
     let names = [label.to_string(), label.to_uppercase(), label.to_lowercase()];
     let mut failures = Vec::new();
     for (device, superblock) in file_systems(with) {
-        if !is_one_of(&superblock, SMALL) || !names.iter().any(|n| superblock.is_labelled(n)) {
+        if !is_one_of(&superblock, SMALL) || !names.iter().any(|n| superblock.has_label(n)) {
             continue;
         }
         match read_mounted(with.sys, &device.path, &superblock.fstype, |at| {
@@ -69,7 +69,7 @@ fn is_one_of(superblock: &Superblock, kinds: &[&str]) -> bool {
 /// The first device that is a config drive: those labelled for it first, whatever their file system, then other whole
 /// disks of the kinds that config drives have.
 pub fn find_config_drive(with: &Search<'_>) -> Result<Option<(String, Read)>> {
-    let labelled = |s: &Superblock| s.is_labelled("config-2") || s.is_labelled("CONFIG-2");
+    let labelled = |s: &Superblock| s.has_label("config-2") || s.has_label("CONFIG-2");
     let (first, rest): (Vec<_>, Vec<_>) = file_systems(with).into_iter().partition(|(_, s)| labelled(s));
     let rest = rest.into_iter().filter(|(device, s)| !device.is_partition && is_one_of(s, SMALL));
     let mut failures = Vec::new();
@@ -135,8 +135,8 @@ fn read_mounted<T>(
     }
     // Where only root can make anything: in a directory for everyone, the mount could be led elsewhere.
     let at = format!("/run/cloud-init/media-{}", std::process::id());
-    sys.make_dir("/run/cloud-init", 0o755)?;
-    sys.make_dir(&at, 0o700)?;
+    sys.create_dir_all("/run/cloud-init", 0o755)?;
+    sys.create_dir_all(&at, 0o700)?;
     let result = match sys.mount_read_only(device, &at, kind) {
         Ok(()) => {
             let result = read(&at);

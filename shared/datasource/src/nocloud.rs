@@ -65,7 +65,7 @@ impl Gathered {
     fn add_named(&mut self, place: String, seed: Seed) {
         (self.vendor_data, self.network) = (Raw::default(), None);
         // The description is for everybody, and a URL may hold a password.
-        let shown = if is_remote(&place) { system::shown_url(&place) } else { place.clone() };
+        let shown = if is_remote(&place) { system::redacted_url(&place) } else { place.clone() };
         if shown != place {
             self.sensitive.push("seedfrom".into());
         }

@@ -1,9 +1,9 @@
 //! OpenStack's metadata service: the config drive's files over the network, and EC2's metadata beside them.
 
 use config::Node;
-use ephemeral::{V4, V6};
+use ephemeral::{Ipv4Method, Ipv6Method};
 use state::Instance;
-use system::{Deadline, Fetch, Result, System, debug, info, warning};
+use system::{Deadline, Request, Result, System, debug, info, warning};
 
 use crate::openstack_format::{self, Read};
 use crate::terms::{Terms, Usual};
@@ -70,8 +70,8 @@ fn find(with: &Search<'_>) -> Result<Option<Instance>> {
         Stage::Local => {
             let mut read = None;
             let needs = Needs {
-                v4: Some(V4::Dhcp(Vec::new())),
-                v6: Some(V6::LinkLocal),
+                v4: Some(Ipv4Method::Dhcp(Vec::new())),
+                v6: Some(Ipv6Method::LinkLocal),
                 time: wire::UP,
                 until: terms.until,
                 probe: Vec::new(),
@@ -92,10 +92,10 @@ fn crawl(wire: &mut Wire<'_>, nic: &str, sys: &System, terms: &Terms) -> Result<
     let deadline = Deadline::after(terms.max_wait.max(terms.timeout) + wire::UP);
     let bases: Vec<String> = terms.urls.iter().map(|url| standard::with_zone(url, nic)).collect();
     let ask = |base: &String| {
-        let fetch = Fetch::get(format!("{base}/openstack"));
+        let fetch = Request::get(format!("{base}/openstack"));
         if terms.max_wait.is_zero() { terms.once(fetch) } else { terms.patiently(fetch) }
     };
-    let asks: Vec<Fetch> = bases.iter().map(ask).collect();
+    let asks: Vec<Request> = bases.iter().map(ask).collect();
     let (which, answer) = wire.race(&asks, deadline)?;
     let base = bases[which].clone();
     info!(sys, "OpenStack: the metadata service is at {base}");

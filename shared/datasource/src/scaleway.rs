@@ -2,10 +2,10 @@
 //! only root has.
 
 use config::{Map, Node};
-use ephemeral::{Lease, V4, V6};
+use ephemeral::{Ipv4Method, Ipv6Method, Lease};
 use serde_json::json;
 use state::{Instance, Network, Raw};
-use system::{Deadline, Error, Fetch, Result, System, debug, info, warning};
+use system::{Deadline, Error, Request, Result, System, debug, info, warning};
 
 use crate::terms::{Terms, Usual};
 use crate::wire::{Needs, Wire};
@@ -72,8 +72,8 @@ fn find(with: &Search<'_>) -> Result<Option<Instance>> {
     let nics = with.machine.nics();
     let mut crawled = None;
     let needs = Needs {
-        v4: Some(V4::Dhcp(Vec::new())),
-        v6: Some(V6::Routed),
+        v4: Some(Ipv4Method::Dhcp(Vec::new())),
+        v6: Some(Ipv6Method::RouterAdvertisement),
         time: wire::UP,
         until: terms.until,
         probe: Vec::new(),
@@ -91,8 +91,8 @@ fn find(with: &Search<'_>) -> Result<Option<Instance>> {
 fn crawl(wire: &mut Wire<'_>, sys: &System, terms: &Terms) -> Result<Crawled> {
     // A family may still be coming up.
     let deadline = Deadline::after(terms.max_wait + terms.timeout + wire::UP);
-    let ask = |base: &String| terms.patiently(Fetch::get(format!("{base}/conf?format=json")));
-    let asks: Vec<Fetch> = terms.urls.iter().map(ask).collect();
+    let ask = |base: &String| terms.patiently(Request::get(format!("{base}/conf?format=json")));
+    let asks: Vec<Request> = terms.urls.iter().map(ask).collect();
     let (which, answer) = wire.race(&asks, deadline)?;
     let base = terms.urls[which].clone();
     info!(sys, "Scaleway: the metadata service is at {base}");
@@ -119,7 +119,7 @@ fn privileged(
     let ports = terms.retries.clamp(LEAST_PORTS, 1023);
     let mut last = Error::new(format!("{url}: no port was tried"));
     for port in 1..=ports as u16 {
-        let fetch = Fetch::get(url).timeout(terms.timeout).judged().from_port(port);
+        let fetch = Request::get(url).timeout(terms.timeout).accept_any_status().source_port(port);
         let failure = match wire.race(&[fetch], deadline) {
             Ok((_, answer)) if answer.status < 400 => return Ok(answer.body),
             Ok((_, answer)) if matches!(answer.status, 404 | 410) => return Ok(Vec::new()),
@@ -129,7 +129,7 @@ fn privileged(
         };
         warning!(sys, "Scaleway: from port {port}: {failure}");
         last = failure;
-        if deadline.left() <= PORT_PAUSE {
+        if deadline.remaining() <= PORT_PAUSE {
             break;
         }
         if u32::from(port) < ports {

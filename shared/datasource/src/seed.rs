@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use config::Node;
-use system::{Deadline, Error, Fetch, Result, System, error, warning};
+use system::{Deadline, Error, Request, Result, System, error, warning};
 
 use crate::standard;
 
@@ -94,12 +94,12 @@ pub fn read_directory(sys: &System, directory: &str, shown: &str) -> Result<Opti
     let read = |name: &str| sys.read(format!("{directory}/{name}"));
     let optional = |name: &str| match read(name) {
         Ok(bytes) => Ok(Some(bytes)),
-        Err(e) if e.is_absent() => Ok(None),
+        Err(e) if e.is_not_found() => Ok(None),
         Err(e) => Err(e),
     };
     let user_data = standard::unless_too_large(sys, "user-data", read("user-data").map(Some));
     let user_data = match user_data {
-        Err(e) if e.is_absent() => None,
+        Err(e) if e.is_not_found() => None,
         // Too large, which was said.
         user_data => Some(user_data?.unwrap_or_default()),
     };
@@ -178,17 +178,17 @@ fn address(base: &str, name: &str) -> String {
 pub fn fetch(sys: &System, base: &str, patience: Patience, until: Option<Deadline>) -> Result<Seed> {
     let url = |name: &str| address(base, name);
     let ask = |name: &str| {
-        Fetch::get(url(name)).timeout(patience.timeout).retries(patience.retries, patience.pause)
+        Request::get(url(name)).timeout(patience.timeout).retries(patience.retries, patience.pause)
     };
-    let body = |fetch: Fetch| sys.fetch(&fetch).map(|answer| answer.body);
+    let body = |fetch: Request| sys.fetch(&fetch).map(|answer| answer.body);
     let optional = |name: &str| match body(ask(name).optional()) {
-        Err(e) if e.is_absent() => None,
+        Err(e) if e.is_not_found() => None,
         read => further(sys, name, read.map(Some)),
     };
     // The required ones first: their failure decides, and costs the tries of one file only.
     let first = ask("meta-data");
     let meta = body(match until {
-        Some(until) => first.until(until),
+        Some(until) => first.deadline(until),
         None => first,
     })?;
     let user_data = standard::unless_too_large(sys, "user-data", body(ask("user-data")))?;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use config::Node;
-use system::{Deadline, Fetch, System, warning};
+use system::{Deadline, Request, System, warning};
 
 use crate::Search;
 
@@ -88,17 +88,17 @@ impl Terms {
     }
 
     /// One that is waited for: tried again until its deadline, which is the caller's.
-    pub fn patiently(&self, fetch: Fetch) -> Fetch {
+    pub fn patiently(&self, fetch: Request) -> Request {
         fetch.timeout(self.timeout).retries(self.max_wait.as_secs() as u32, Duration::from_secs(1))
     }
 
     /// One that is asked once, unless the trouble is of a kind that passes.
-    pub fn once(&self, fetch: Fetch) -> Fetch {
+    pub fn once(&self, fetch: Request) -> Request {
         fetch.timeout(self.timeout).retries(0, Duration::from_secs(1)).tolerate(TROUBLE)
     }
 
     /// One of a service that has answered.
-    pub fn promptly(&self, fetch: Fetch) -> Fetch {
+    pub fn promptly(&self, fetch: Request) -> Request {
         fetch.timeout(self.timeout).retries(self.retries, self.pause)
     }
 }

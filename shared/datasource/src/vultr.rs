@@ -1,10 +1,10 @@
 //! Vultr's metadata service: one document with everything. Its DHCP gives the first NIC's addresses, the rest is in it.
 
 use config::{Map, Node};
-use ephemeral::V4;
+use ephemeral::Ipv4Method;
 use serde_json::json;
 use state::{Instance, Raw};
-use system::{Deadline, Error, Fetch, Result, debug};
+use system::{Deadline, Error, Request, Result, debug};
 
 use crate::terms::{Terms, Usual};
 use crate::wire::Needs;
@@ -36,7 +36,8 @@ fn find(with: &Search<'_>) -> Result<Option<Instance>> {
     let terms = Terms::read(with, "Vultr", &USUAL);
     let text = |key: &str| with.settings("Vultr").and_then(|s| s.get(key)).and_then(Node::as_str);
     let url = format!("{}/v1.json", text("url").unwrap_or(URL).trim_end_matches('/'));
-    let mut ask = terms.promptly(Fetch::get(url).limit(wire::LARGEST).header("Metadata-Token", "cloudinit"));
+    let mut ask =
+        terms.promptly(Request::get(url).limit(wire::LARGEST).header("Metadata-Token", "cloudinit"));
     if let Some(agent) = text("user-agent") {
         ask = ask.header("User-Agent", agent);
     }
@@ -44,7 +45,7 @@ fn find(with: &Search<'_>) -> Result<Option<Instance>> {
     nics.retain(|nic| !nic.name.contains("dummy"));
     let time = ((terms.timeout + terms.pause) * (terms.retries + 1).min(300)).min(terms.max_wait);
     let needs = Needs {
-        v4: Some(V4::Dhcp(Vec::new())),
+        v4: Some(Ipv4Method::Dhcp(Vec::new())),
         v6: None,
         time: wire::UP,
         until: terms.until,

@@ -4,8 +4,8 @@
 
 use std::time::Duration;
 
-use ephemeral::{Ephemeral, Lease, RECORDS, V4, V6, Wants};
-use system::{Deadline, Error, Fetch, Fetched, Result, System, debug, info, warning};
+use ephemeral::{EphemeralNetwork, Ipv4Method, Ipv6Method, JOURNAL_DIR, Lease, NetworkRequest};
+use system::{Deadline, Error, Request, Response, Result, System, debug, info, warning};
 
 use crate::terms::Terms;
 use crate::{Nic, Search};
@@ -25,7 +25,7 @@ pub const LARGEST: usize = 32 << 20;
 /// A network that metadata can be read through.
 pub struct Wire<'a> {
     sys: &'a System,
-    ephemeral: Option<Ephemeral<'a>>,
+    ephemeral: Option<EphemeralNetwork<'a>>,
     /// For the first answer.
     until: Option<Deadline>,
 }
@@ -37,7 +37,7 @@ impl<'a> Wire<'a> {
     }
 
     /// The first good answer, and whose it is; all are asked side by side. Each has the tries that it asks for.
-    pub fn race(&mut self, asks: &[Fetch], deadline: Deadline) -> Result<(usize, Fetched)> {
+    pub fn race(&mut self, asks: &[Request], deadline: Deadline) -> Result<(usize, Response)> {
         let deadline = self.until.map_or(deadline, |until| until.earlier(deadline));
         let won = match &mut self.ephemeral {
             Some(ephemeral) => ephemeral.fetch(asks, deadline),
@@ -56,14 +56,14 @@ impl<'a> Wire<'a> {
 
 /// What a datasource wants of a NIC before the machine has a network.
 pub struct Needs {
-    pub v4: Option<V4>,
-    pub v6: Option<V6>,
+    pub v4: Option<Ipv4Method>,
+    pub v6: Option<Ipv6Method>,
     /// For a NIC to come up, if less than the usual minute.
     pub time: Duration,
     /// Where a cached instance will do, the service has to answer by then.
     pub until: Option<Deadline>,
     /// If one of these answers already, over a network that somebody else has made, none is made.
-    pub probe: Vec<Fetch>,
+    pub probe: Vec<Request>,
 }
 
 /// What is asked over a network: `false` if it does not lead to metadata. The name is of the NIC that it is on.
@@ -78,7 +78,7 @@ pub fn over_nics<'a>(
     ask: Ask<'_, 'a>,
 ) -> Result<Option<String>> {
     let sys = with.sys;
-    if !sys.is_live() || sys.is_planned() {
+    if !sys.is_live() || sys.is_dry_run() {
         let name = nics.first().map(|nic| nic.name.clone()).unwrap_or_default();
         return Ok(ask(&mut Wire::as_it_is(sys, needs.until), &name)?.then_some(name));
     }
@@ -86,29 +86,29 @@ pub fn over_nics<'a>(
         return Err(Error::new("there is no NIC that could lead to metadata"));
     }
     // Once: what has no network is to be given one, not to be asked again.
-    let probe: Vec<Fetch> = needs.probe.iter().map(|p| p.clone().retries(0, Duration::ZERO)).collect();
-    if !probe.is_empty() && ephemeral::answers(sys, &probe, Deadline::after(PROBE)).is_some() {
+    let probe: Vec<Request> = needs.probe.iter().map(|p| p.clone().retries(0, Duration::ZERO)).collect();
+    if !probe.is_empty() && ephemeral::find_responding(sys, &probe, Deadline::after(PROBE)).is_some() {
         debug!(sys, "the metadata service answers over the network that there is");
         let name = nics.first().map(|nic| nic.name.clone()).unwrap_or_default();
         return Ok(ask(&mut Wire::as_it_is(sys, needs.until), &name)?.then_some(name));
     }
-    let records = with.layout.run(RECORDS);
+    let records = with.layout.run(JOURNAL_DIR);
     let mut failures = Vec::new();
     let all = Deadline::after(ALL);
     let all = needs.until.map_or(all, |until| until.earlier(all));
     for nic in nics {
-        if all.is_over() && !failures.is_empty() {
+        if all.is_expired() && !failures.is_empty() {
             warning!(sys, "{} and what comes after it are not tried: time is up", nic.name);
             break;
         }
         debug!(sys, "a network for metadata is tried on {} ({})", nic.name, nic.mac);
-        let wants = Wants { nic: &nic.name, v4: needs.v4.clone(), v6: needs.v6, records: &records };
-        let asked = Ephemeral::up(sys, &wants, all.earlier(Deadline::after(UP.min(needs.time)))).and_then(
-            |ephemeral| {
+        let wants =
+            NetworkRequest { nic: &nic.name, v4: needs.v4.clone(), v6: needs.v6, journal_dir: &records };
+        let asked = EphemeralNetwork::up(sys, &wants, all.earlier(Deadline::after(UP.min(needs.time))))
+            .and_then(|ephemeral| {
                 let mut wire = Wire { sys, ephemeral: Some(ephemeral), until: needs.until };
                 ask(&mut wire, &nic.name)
-            },
-        );
+            });
         match asked {
             Ok(true) => {
                 info!(sys, "metadata is reached through {}", nic.name);
@@ -133,9 +133,9 @@ pub fn ask(
     url: String,
     headers: &[(&str, &str)],
     deadline: Deadline,
-) -> Result<Fetched> {
-    let fetch = headers.iter().fold(Fetch::get(url), |fetch, (name, value)| fetch.header(name, value));
-    sys.fetch(&terms.promptly(fetch.judged().until(deadline).limit(LARGEST)))
+) -> Result<Response> {
+    let fetch = headers.iter().fold(Request::get(url), |fetch, (name, value)| fetch.header(name, value));
+    sys.fetch(&terms.promptly(fetch.accept_any_status().deadline(deadline).limit(LARGEST)))
 }
 
 /// What is there; `None` where there is none.
@@ -156,8 +156,9 @@ pub fn get(
 
 /// The router that DHCP names on a NIC, for policy routing; what was asked for is given back.
 pub fn router(with: &Search<'_>, nic: &str) -> Result<Option<std::net::Ipv4Addr>> {
-    let records = with.layout.run(RECORDS);
-    let wants = Wants { nic, v4: Some(V4::Dhcp(Vec::new())), v6: None, records: &records };
-    let ephemeral = Ephemeral::up(with.sys, &wants, Deadline::after(UP / 4))?;
+    let records = with.layout.run(JOURNAL_DIR);
+    let wants =
+        NetworkRequest { nic, v4: Some(Ipv4Method::Dhcp(Vec::new())), v6: None, journal_dir: &records };
+    let ephemeral = EphemeralNetwork::up(with.sys, &wants, Deadline::after(UP / 4))?;
     Ok(ephemeral.lease().and_then(Lease::router))
 }

@@ -8,12 +8,12 @@ mod common;
 use std::process::Command;
 
 use common::{Machine, text};
-use scratch::Scratch;
+use scratch::TempDir;
 
 /// A loop device of our own, given back at the end.
 struct Loop {
     device: String,
-    _dir: Scratch,
+    _dir: TempDir,
 }
 
 impl Drop for Loop {
@@ -30,7 +30,7 @@ fn run(program: &str, args: &[&str]) -> String {
 
 /// A FAT image with this label and these files, attached.
 fn attach(label: &str, files: &[(&str, &str)]) -> Loop {
-    let dir = Scratch::new();
+    let dir = TempDir::new();
     let image = dir.join("image");
     std::fs::File::create(&image).unwrap().set_len(2 << 20).unwrap();
     let image = image.to_str().unwrap();
@@ -113,7 +113,7 @@ fn labelled_disks() {
 /// An ext4 image with this label and one file, not cleanly unmounted if its journal is `dirty`; attached so that it could be
 /// written.
 fn attach_ext4(label: &str, name: &str, content: &str, dirty: bool) -> Loop {
-    let dir = Scratch::new();
+    let dir = TempDir::new();
     let (image, tree) = (dir.join("image"), dir.join("tree"));
     let file = tree.join(name);
     std::fs::create_dir_all(file.parent().unwrap()).unwrap();

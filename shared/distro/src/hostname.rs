@@ -1,6 +1,6 @@
 //! The machine's name: where it is written, how the running system is told.
 
-use system::{Command, Result, System, Write, debug, warning};
+use system::{Command, Result, System, WriteOptions, debug, warning};
 
 use crate::{Distro, Init, header};
 
@@ -108,7 +108,7 @@ impl Distro {
     /// The file alone.
     pub fn write_hostname(&self, sys: &System, name: &str, make_file: bool) -> Result<()> {
         let path = self.hostname_file(sys);
-        let old = sys.read_text_if_there(&path)?;
+        let old = sys.read_text_if_exists(&path)?;
         if old.is_none() && !make_file {
             return Ok(());
         }
@@ -121,7 +121,7 @@ impl Distro {
                 note + &with_variable(&old, "HOSTNAME", name)
             }
         };
-        sys.write(&path, text, Write::default()).map(drop)
+        sys.write(&path, text, WriteOptions::default()).map(drop)
     }
 
     fn hostname_file(&self, sys: &System) -> String {
@@ -142,7 +142,7 @@ impl Distro {
     /// The name that the machine was given last: of its file, else the kernel's.
     pub fn read_hostname(&self, sys: &System) -> Option<String> {
         let path = self.hostname_file(sys);
-        let text = match sys.read_text_if_there(&path) {
+        let text = match sys.read_text_if_exists(&path) {
             Ok(text) => text,
             Err(e) => {
                 warning!(sys, "{e}");

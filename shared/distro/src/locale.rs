@@ -1,6 +1,6 @@
 //! The system's locale: where it is kept, and what makes one usable.
 
-use system::{Command, Error, Result, System, Write, debug};
+use system::{Command, Error, Result, System, WriteOptions, debug};
 
 use crate::{Distro, Init, Package, header, variable, with_variable};
 
@@ -138,8 +138,8 @@ impl Distro {
                     _ => (LOCALE_CONF, "LANG"),
                 };
                 let path = file.unwrap_or(usual);
-                let old = sys.read_text_if_there(path)?.unwrap_or_default();
-                sys.write(path, with_variable(&old, key, locale), Write::default())?;
+                let old = sys.read_text_if_exists(path)?.unwrap_or_default();
+                sys.write(path, with_variable(&old, key, locale), WriteOptions::default())?;
                 if self.locale == LocaleWay::LocaleConfAndRestart && self.init(sys) == Init::Systemd {
                     self.service(sys, crate::Action::Restart, "systemd-localed")?;
                 }
@@ -148,13 +148,13 @@ impl Distro {
             LocaleWay::ArchGen => {
                 let line = locale_line(&sys.read_text(SUPPORTED).unwrap_or_default(), locale);
                 let text = format!("{}\n\n{line}\n", header(sys, "Created"));
-                sys.write(file.unwrap_or(LOCALE_GEN), text, Write::default())?;
+                sys.write(file.unwrap_or(LOCALE_GEN), text, WriteOptions::default())?;
                 sys.run(&Command::new(["locale-gen"]))?;
                 sys.run(&Command::new(["localectl", "set-locale", locale])).map(drop)
             }
             LocaleWay::Gentoo => {
                 let text = "en_US.UTF-8 UTF-8\nde_DE.UTF-8 UTF-8\n";
-                sys.write(LOCALE_GEN, text, Write::default())?;
+                sys.write(LOCALE_GEN, text, WriteOptions::default())?;
                 sys.run(&Command::new(["locale-gen"]))?;
                 sys.run(&Command::new(["eselect", "locale", "set", "en_US.UTF-8"])).map(drop)
             }
@@ -164,7 +164,7 @@ impl Distro {
                     header(sys, "Created")
                 );
                 let path = file.unwrap_or("/etc/profile.d/50-cloud-init-locale.sh");
-                sys.write(path, text, Write::default()).map(drop)
+                sys.write(path, text, WriteOptions::default()).map(drop)
             }
         }
     }
@@ -186,14 +186,14 @@ impl Distro {
                 self.install(sys, &[Package::plain("locales")])?;
             }
             let line = locale_line(&sys.read_text(SUPPORTED).unwrap_or_default(), locale);
-            let text = sys.read_text_if_there(LOCALE_GEN)?.unwrap_or_default();
-            sys.write(LOCALE_GEN, with_locale_line(&text, &line), Write::default())?;
+            let text = sys.read_text_if_exists(LOCALE_GEN)?.unwrap_or_default();
+            sys.write(LOCALE_GEN, with_locale_line(&text, &line), WriteOptions::default())?;
             sys.run(&with_env(&["locale-gen", "--keep-existing"]))?;
         }
         if is_built_in(locale) || sys.which("update-locale").is_none() {
             // The tool edits one line of one file; a locale that needs no generating needs no Perl either.
-            let old = sys.read_text_if_there(file)?.unwrap_or_default();
-            return sys.write(file, with_variable(&old, "LANG", locale), Write::default()).map(drop);
+            let old = sys.read_text_if_exists(file)?.unwrap_or_default();
+            return sys.write(file, with_variable(&old, "LANG", locale), WriteOptions::default()).map(drop);
         }
         let (to, lang) = (format!("--locale-file={file}"), format!("LANG={locale}"));
         sys.run(&with_env(&["update-locale", &to, &lang])).map(drop)

@@ -126,12 +126,12 @@ impl Distro {
 #[cfg(test)]
 mod tests {
     use crate::Distro;
-    use scratch::Scratch;
+    use scratch::TempDir;
 
     #[test]
     fn what_is_there_counts_before_what_is_preferred() {
-        use system::{System, Write};
-        let top = Scratch::new();
+        use system::{System, WriteOptions};
+        let top = TempDir::new();
         let sys = System::new(&top);
         let preferred =
             |distro: &str| Distro::named(distro).unwrap().preferred_ntp_client(&sys).unwrap().name;
@@ -142,14 +142,15 @@ mod tests {
             ("20260101", "chrony", "chrony"),
             ("x", "chrony", "chrony"),
         ] {
-            sys.write("/etc/os-release", format!("VERSION_ID=\"{version}\"\n"), Write::default()).unwrap();
+            sys.write("/etc/os-release", format!("VERSION_ID=\"{version}\"\n"), WriteOptions::default())
+                .unwrap();
             assert_eq!((&*preferred("sles"), &*preferred("sle-micro")), (leap, micro), "{version}");
         }
-        sys.write("/usr/sbin/ntpd", "", Write::default()).unwrap();
+        sys.write("/usr/sbin/ntpd", "", WriteOptions::default()).unwrap();
         assert_eq!(preferred("debian"), "chrony", "a file that cannot be run is no program");
-        sys.write("/usr/sbin/ntpd", "x", Write::mode(0o755)).unwrap();
+        sys.write("/usr/sbin/ntpd", "x", WriteOptions::mode(0o755)).unwrap();
         assert_eq!(preferred("debian"), "ntp");
-        sys.write("/lib/systemd/systemd-timesyncd", "", Write::mode(0o755)).unwrap();
+        sys.write("/lib/systemd/systemd-timesyncd", "", WriteOptions::mode(0o755)).unwrap();
         assert_eq!((&*preferred("debian"), &*preferred("alpine")), ("systemd-timesyncd", "ntp"));
     }
 

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use system::{Command, Deadline, Error, Output, Result, System, debug, info};
+use system::{Command, Deadline, Error, OutputMode, Result, System, debug, info};
 
 use crate::Distro;
 
@@ -189,7 +189,7 @@ impl Distro {
     pub fn upgrade_packages(&self, sys: &System, apt: &AptOptions) -> Result<()> {
         self.run_manager(sys, Verb::Upgrade, &[], apt)?;
         if self.snaps && self.program(sys, Manager::Snap).is_some() {
-            let held = sys.run(&Command::new(["snap", "get", "system", "-d"]).asks()).is_ok_and(|f| {
+            let held = sys.run(&Command::new(["snap", "get", "system", "-d"]).read_only()).is_ok_and(|f| {
                 serde_json::from_slice::<serde_json::Value>(&f.stdout)
                     .is_ok_and(|v| v["refresh"]["hold"] == "forever")
             });
@@ -197,7 +197,7 @@ impl Distro {
                 info!(sys, "snaps are not refreshed: refresh.hold says forever");
             } else {
                 let argv = Manager::Snap.argv("snap", Verb::Upgrade, &[]);
-                sys.run(&Command::new(argv).output(Output::Stage).timeout(TIMEOUT))?;
+                sys.run(&Command::new(argv).output(OutputMode::Inherit).timeout(TIMEOUT))?;
             }
         }
         Ok(())
@@ -230,7 +230,7 @@ impl Distro {
             failed.extend(lost.into_iter().map(|p| p.name));
         } else if !first.is_empty() {
             // Asking apt writes its caches, and a plan has not refreshed what it knows.
-            let known = if is_apt && !sys.is_planned() { Some(self.known_to_apt(sys)?) } else { None };
+            let known = if is_apt && !sys.is_dry_run() { Some(self.known_to_apt(sys)?) } else { None };
             let is_known = |p: &Package| known.as_ref().is_none_or(|k| k.contains(bare_name(&p.name)));
             let (there, missing): (Vec<_>, Vec<_>) = first.into_iter().partition(is_known);
             if !missing.is_empty() {
@@ -251,7 +251,7 @@ impl Distro {
         dedup(&mut for_snap);
         for package in &for_snap {
             let argv = Manager::Snap.argv("snap", Verb::Install, std::slice::from_ref(package));
-            if let Err(e) = sys.run(&Command::new(argv).output(Output::Stage).timeout(TIMEOUT)) {
+            if let Err(e) = sys.run(&Command::new(argv).output(OutputMode::Inherit).timeout(TIMEOUT)) {
                 info!(sys, "snap {} was not installed: {e}", package.name);
                 failed.push(package.name.clone());
             }
@@ -263,7 +263,7 @@ impl Distro {
     }
 
     fn known_to_apt(&self, sys: &System) -> Result<HashSet<String>> {
-        let names = sys.run(&Command::new(["apt-cache", "pkgnames"]).asks())?;
+        let names = sys.run(&Command::new(["apt-cache", "pkgnames"]).read_only())?;
         Ok(names.text().lines().map(Into::into).collect())
     }
 
@@ -279,18 +279,18 @@ impl Distro {
                     argv.extend(packages.iter().flat_map(|p| self.manager.spelled(p)));
                 }
             }
-            return sys.run(&Command::new(argv).output(Output::Stage).timeout(TIMEOUT)).map(drop);
+            return sys.run(&Command::new(argv).output(OutputMode::Inherit).timeout(TIMEOUT)).map(drop);
         }
         let programs = self.manager.programs();
         let program = self.program(sys, self.manager).unwrap_or(programs[0]);
         let argv = self.manager.argv(program, verb, packages);
         if self.manager != Manager::Apt {
-            return sys.run(&Command::new(argv).output(Output::Stage).timeout(TIMEOUT)).map(drop);
+            return sys.run(&Command::new(argv).output(OutputMode::Inherit).timeout(TIMEOUT)).map(drop);
         }
         let wrapper = wrapper(&apt.wrapper, |program| sys.which(program).is_some());
         let command = Command::new(apt_argv(argv, verb, apt, wrapper))
             .env("DEBIAN_FRONTEND", "noninteractive")
-            .output(Output::Stage)
+            .output(OutputMode::Inherit)
             .timeout(TIMEOUT);
         run_with_locks(sys, &command)
     }
@@ -331,10 +331,10 @@ fn run_with_locks(sys: &System, command: &Command) -> Result<()> {
                 Err(_) => debug!(sys, "another process took apt's lock; waiting"),
             }
         }
-        if deadline.is_over() {
+        if deadline.is_expired() {
             return Err(Error::new(format!(
                 "running {}: another process holds apt's lock for more than {} s",
-                command.line(),
+                command.command_line(),
                 LOCK_WAIT.as_secs()
             )));
         }

@@ -1,6 +1,6 @@
 //! sudo(8) and doas(1): what a user may do as root. Texts are decided by pure functions; a rule is added once.
 
-use system::{Result, System, Write, debug, error};
+use system::{Result, System, WriteOptions, debug, error};
 
 use crate::{Distro, header};
 
@@ -60,10 +60,10 @@ impl Distro {
     }
 
     fn include_sudoers(&self, sys: &System) -> Result<()> {
-        let own = sys.read_text_if_there(SUDOERS)?;
+        let own = sys.read_text_if_exists(SUDOERS)?;
         let text = match &own {
             Some(text) => text.clone(),
-            None => sys.read_text_if_there(SUDOERS_OF_VENDOR)?.unwrap_or_default(),
+            None => sys.read_text_if_exists(SUDOERS_OF_VENDOR)?.unwrap_or_default(),
         };
         if !includes_directory(&text, SUDOERS_DIR) {
             let note = if own.is_none() {
@@ -73,10 +73,10 @@ impl Distro {
             };
             let whole = format!("{text}{note}\n{}\n#includedir {SUDOERS_DIR}\n", header(sys, "Added"));
             let mode = own.as_ref().and_then(|_| mode_of(sys, SUDOERS)).unwrap_or(0o440);
-            sys.write(SUDOERS, whole, Write::mode(mode))?;
+            sys.write(SUDOERS, whole, WriteOptions::mode(mode))?;
             debug!(sys, "{SUDOERS} reads {SUDOERS_DIR} from now on");
         }
-        sys.make_dir(SUDOERS_DIR, 0o750)?;
+        sys.create_dir_all(SUDOERS_DIR, 0o750)?;
         sys.set_mode(SUDOERS_DIR, 0o750)
     }
 
@@ -97,13 +97,13 @@ fn mode_of(sys: &System, path: &str) -> Option<u32> {
 
 /// Adds a block of lines to a file that begins with our header, unless it is there word for word.
 fn add_block(sys: &System, path: &str, block: &str) -> Result<()> {
-    let text = match sys.read_text_if_there(path)? {
+    let text = match sys.read_text_if_exists(path)? {
         None => format!("{}\n{block}", header(sys, "Created")),
         Some(text) if text.contains(block) => return Ok(()),
         Some(text) => text + block,
     };
     let mode = mode_of(sys, path).unwrap_or(0o440);
-    sys.write(path, text, Write::mode(mode)).map(drop)
+    sys.write(path, text, WriteOptions::mode(mode)).map(drop)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The time zone: a link to the zone's file, and a text where the distribution wants one.
 
-use system::{Error, Result, System, Write};
+use system::{Error, Result, System, WriteOptions};
 
 use crate::{Distro, Family, Init, with_variable};
 
@@ -32,16 +32,16 @@ impl Distro {
             // A machine without an init (an image) has its link made too: systemd may be its init later.
             if sys.exists(path) {
                 let old = sys.read_text(path)?;
-                sys.write(path, with_variable(&old, key, &format!("\"{zone}\"")), Write::default())?;
+                sys.write(path, with_variable(&old, key, &format!("\"{zone}\"")), WriteOptions::default())?;
             }
         }
         if self.zone == ZoneWay::FileAndLink {
-            sys.write("/etc/timezone", format!("{zone}\n"), Write::default())?;
+            sys.write("/etc/timezone", format!("{zone}\n"), WriteOptions::default())?;
         }
         if self.zone == ZoneWay::FileAndLink && !sys.is_link("/etc/localtime") && sys.exists("/etc/localtime")
         {
             // An administrator who has a copy there has his reason (/usr on its own file system).
-            return sys.write("/etc/localtime", sys.read(&target)?, Write::default()).map(drop);
+            return sys.write("/etc/localtime", sys.read(&target)?, WriteOptions::default()).map(drop);
         }
         sys.link(&target, "/etc/localtime").map(drop)
     }

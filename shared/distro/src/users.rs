@@ -133,7 +133,7 @@ impl Distro {
         } else {
             run(sys, words(&["addgroup", name]))?;
         }
-        sys.expect_group(name);
+        sys.simulate_group(name);
         for member in members {
             if sys.user(member).is_none() {
                 warning!(sys, "group {name}: there is no user {member} to put into it");
@@ -174,9 +174,9 @@ impl Distro {
             sys.run(&Command::new(["/usr/bin/rename-user", "-f", "-s"]).env("SUDO_USER", &user.name))?;
         }
         let home = user.homedir.clone().unwrap_or_else(|| format!("/home/{}", user.name));
-        sys.expect_user(&user.name, &home, user.shell.as_deref().unwrap_or("/bin/sh"));
+        sys.simulate_user(&user.name, &home, user.shell.as_deref().unwrap_or("/bin/sh"));
         if !user.no_user_group && user.primary_group.is_none() {
-            sys.expect_group(&user.name);
+            sys.simulate_group(&user.name);
         }
         Ok(())
     }
@@ -197,7 +197,7 @@ impl Distro {
         let names: Vec<&str> = passwords.iter().map(|(user, _)| &**user).collect();
         let argv: &[&str] = if hashed { &["chpasswd", "-e"] } else { &["chpasswd"] };
         let command =
-            Command::new(argv).stdin(input).shown(format!("{} for {}", argv.join(" "), names.join(", ")));
+            Command::new(argv).stdin(input).redacted(format!("{} for {}", argv.join(" "), names.join(", ")));
         sys.run(&command).map(drop)
     }
 

@@ -4,7 +4,7 @@
 
 use std::os::unix::fs::MetadataExt;
 
-use system::Write;
+use system::WriteOptions;
 
 use crate::testing::{Sandbox, yaml};
 use crate::{set_passwords, ssh, users_groups};
@@ -17,7 +17,7 @@ fn machine(config: &str) -> Sandbox {
     let me = std::fs::metadata(&sandbox.top).unwrap();
     let ids = format!("{}:{}", me.uid(), me.gid());
     let passwd = format!("root:x:{ids}::/root:/bin/sh\nold:x:{ids}::/home/old:/bin/sh\n");
-    let put = |path: &str, text: &str| sandbox.sys.write(path, text, Write::default()).unwrap();
+    let put = |path: &str, text: &str| sandbox.sys.write(path, text, WriteOptions::default()).unwrap();
     put("/etc/passwd", &passwd);
     put("/etc/group", "root:x:0:\n");
     put("/etc/shadow", "root:*:1::::::\nold:!:1::::::\n");
@@ -63,7 +63,7 @@ fn users_are_made_in_their_order_and_the_default_one_last() {
     );
     assert_eq!(mode, 0o440);
     assert_eq!(sandbox.file("/home/hash/.ssh/authorized_keys"), (format!("{KEY}\n"), 0o600));
-    assert_eq!(sandbox.noticed(), ["group ops: there is no user nobody to put into it"]);
+    assert_eq!(sandbox.logged_warnings(), ["group ops: there is no user nobody to put into it"]);
     assert!(!format!("{:?}", sandbox.sys.effects()).contains("hunter2"));
 }
 
@@ -73,10 +73,10 @@ fn who_is_there_already_keeps_what_useradd_would_set() {
         machine("users: [{name: old, shell: /bin/zsh, groups: [adm], passwd: hunter2, lock_passwd: false}]");
     sandbox.run(&users_groups::MODULE).unwrap();
     assert_eq!(sandbox.calls(), "");
-    let noticed = sandbox.noticed().join("\n");
-    assert!(noticed.contains("user old was there already: its password stays"), "{noticed}");
-    assert!(noticed.contains("Not unlocking the password of existing user old"), "{noticed}");
-    assert!(!noticed.contains("hunter2"));
+    let logged_warnings = sandbox.logged_warnings().join("\n");
+    assert!(logged_warnings.contains("user old was there already: its password stays"), "{logged_warnings}");
+    assert!(logged_warnings.contains("Not unlocking the password of existing user old"), "{logged_warnings}");
+    assert!(!logged_warnings.contains("hunter2"));
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn nobody_is_made() {
 fn new_passwords_are_locked() {
     let sandbox = machine("users: [a, b, {name: c, passwd: $6$x}, {name: d, lock_passwd: false}]");
     let shadow = "root:*:1:0:99999:7:::\na:!:1:::::\nb::1:::::\nc:$6$x:1:::::\nd:!:1:::::\n";
-    sandbox.sys.write("/etc/shadow", shadow, Write::mode(0o640)).unwrap();
+    sandbox.sys.write("/etc/shadow", shadow, WriteOptions::mode(0o640)).unwrap();
     sandbox.run(&users_groups::MODULE).unwrap();
     let calls = sandbox.calls();
     let locks: Vec<&str> = calls.lines().filter(|line| line.starts_with("passwd ")).collect();
@@ -129,7 +129,7 @@ fn what_is_wrong_costs_no_other_user() {
         sandbox.calls(),
         "groupadd x\nuseradd a --groups x -m\nuseradd f -m\npasswd -l a\npasswd -l f\n"
     );
-    let noticed = sandbox.noticed().join("\n");
+    let logged_warnings = sandbox.logged_warnings().join("\n");
     for part in [
         "test.yaml:2:4: users[0]: expected the name of a user, found a list",
         "test.yaml:3:35: users[1].sudo: expected a rule, a list of rules or null, found a map",
@@ -139,7 +139,7 @@ fn what_is_wrong_costs_no_other_user() {
         "users[5].ssh_redirect_user: expected true, false or default",
         "users[5].gecos: expected text of one line",
     ] {
-        assert!(noticed.contains(part), "{part} not in {noticed}");
+        assert!(logged_warnings.contains(part), "{part} not in {logged_warnings}");
     }
 }
 
@@ -147,9 +147,12 @@ fn what_is_wrong_costs_no_other_user() {
 fn a_machine_without_the_programs_says_so_and_goes_on() {
     let sandbox = Sandbox::new("users: [a, b]\ngroups: [g]");
     assert!(sandbox.run(&users_groups::MODULE).is_err());
-    let noticed = sandbox.noticed();
-    assert_eq!(noticed.len(), 3, "{noticed:?}");
-    assert!(noticed.iter().all(|n| n.contains("not found") || n.contains("No such file")), "{noticed:?}");
+    let logged_warnings = sandbox.logged_warnings();
+    assert_eq!(logged_warnings.len(), 3, "{logged_warnings:?}");
+    assert!(
+        logged_warnings.iter().all(|n| n.contains("not found") || n.contains("No such file")),
+        "{logged_warnings:?}"
+    );
 }
 
 #[test]
@@ -158,7 +161,7 @@ fn an_unknown_user_costs_no_other_his_password() {
         "chpasswd:\n  users:\n  - {name: a, password: firstpw, type: text}\n  - {name: ghost, password: secondpw, type: text}\n\
          \x20 - {name: r, type: RANDOM}\n  - {name: h, password: $6$s$thirdpw}\n",
     );
-    sandbox.sys.write("/dev/console", "", Write::default()).unwrap();
+    sandbox.sys.write("/dev/console", "", WriteOptions::default()).unwrap();
     // As chpasswd(8): nothing is changed when one line is wrong.
     sandbox.stub("chpasswd", "case $all in *ghost*) exit 1;; esac");
     assert!(sandbox.run(&set_passwords::MODULE).is_err());
@@ -173,7 +176,7 @@ fn an_unknown_user_costs_no_other_his_password() {
          chpasswd -e\n< h:$6$s$thirdpw\n\
          passwd --expire a\npasswd --expire r\npasswd --expire h\n"
     );
-    let said = format!("{:?}{:?}", sandbox.noticed(), sandbox.sys.effects());
+    let said = format!("{:?}{:?}", sandbox.logged_warnings(), sandbox.sys.effects());
     assert!(said.contains("ghost"));
     for secret in ["firstpw", "secondpw", "thirdpw", &random] {
         assert!(!said.contains(secret), "{secret} in {said}");
@@ -208,7 +211,7 @@ const HOST_KEY: &str = "/etc/ssh/ssh_host_rsa_key";
 
 fn with_host_key(config: &str) -> Sandbox {
     let sandbox = machine(config);
-    sandbox.sys.write(HOST_KEY, "of the image", Write::secret()).unwrap();
+    sandbox.sys.write(HOST_KEY, "of the image", WriteOptions::secret()).unwrap();
     sandbox
 }
 
@@ -225,7 +228,7 @@ fn host_keys_are_made_anew() {
          ssh-keygen -t ed25519 -N  -f /etc/ssh/ssh_host_ed25519_key\n"
     );
     assert_eq!(sandbox.file(HOST_KEY).0, "new\n");
-    assert_eq!(sandbox.noticed(), ["ssh_genkeytypes: expected types such as ed25519"]);
+    assert_eq!(sandbox.logged_warnings(), ["ssh_genkeytypes: expected types such as ed25519"]);
 }
 
 #[test]
@@ -257,12 +260,17 @@ fn without_openssh() {
     {
         let sandbox = machine(config);
         // systemd has its own drop-in for the client there.
-        sandbox.sys.make_dir("/etc/ssh/ssh_config.d", 0o755).unwrap();
+        sandbox.sys.create_dir_all("/etc/ssh/ssh_config.d", 0o755).unwrap();
         if let Some(name) = program {
             sandbox.stub(name, "");
         }
         sandbox.run(&ssh::MODULE).unwrap();
-        assert_eq!(sandbox.noticed().len(), complaints, "{config} {program:?}: {:?}", sandbox.noticed());
+        assert_eq!(
+            sandbox.logged_warnings().len(),
+            complaints,
+            "{config} {program:?}: {:?}",
+            sandbox.logged_warnings()
+        );
     }
 }
 
@@ -280,7 +288,10 @@ fn given_host_keys_and_those_that_cannot_be_used() {
         sandbox.file("/etc/ssh/sshd_config").0,
         "HostCertificate /etc/ssh/ssh_host_rsa_key-cert.pub\n"
     );
-    assert_eq!(sandbox.noticed(), ["test.yaml:1:91: ssh_keys.ecdsa_private: expected text, found a list"]);
+    assert_eq!(
+        sandbox.logged_warnings(),
+        ["test.yaml:1:91: ssh_keys.ecdsa_private: expected text, found a list"]
+    );
     // None of them can be used: a server without any would lock everybody out.
     for config in [
         "ssh_keys: {dsa_private: x}\nssh_genkeytypes: [rsa]",
@@ -294,7 +305,7 @@ fn given_host_keys_and_those_that_cannot_be_used() {
         sandbox.stub("ssh-keygen", KEYGEN);
         sandbox.run(&ssh::MODULE).unwrap();
         assert_eq!(sandbox.file(HOST_KEY).0, "new\n", "{config}");
-        assert!(!sandbox.noticed().is_empty(), "{config}");
+        assert!(!sandbox.logged_warnings().is_empty(), "{config}");
     }
 }
 
@@ -349,11 +360,15 @@ fn login_keys_of_the_default_user_and_root() {
 #[test]
 fn a_link_to_somebody_elses_directory_is_not_followed() {
     let sandbox = machine(&format!("users: [{{name: old, ssh_authorized_keys: [{KEY}]}}]"));
-    sandbox.sys.make_dir("/root/.ssh", 0o700).unwrap();
-    sandbox.sys.make_dir("/home/old", 0o755).unwrap();
+    sandbox.sys.create_dir_all("/root/.ssh", 0o700).unwrap();
+    sandbox.sys.create_dir_all("/home/old", 0o755).unwrap();
     sandbox.sys.link("/nowhere", "/home/old/.ssh").unwrap();
     assert!(sandbox.run(&users_groups::MODULE).is_err());
-    assert!(sandbox.noticed()[0].contains("/home/old/.ssh is not theirs"), "{:?}", sandbox.noticed());
+    assert!(
+        sandbox.logged_warnings()[0].contains("/home/old/.ssh is not theirs"),
+        "{:?}",
+        sandbox.logged_warnings()
+    );
 }
 
 /// Rules that cannot be written do not cost the keys: these are how one gets in to repair it.
@@ -362,7 +377,7 @@ fn keys_in_spite_of_failed_rules() {
     let sandbox = machine(&format!(
         "users: [{{name: old, sudo: 'ALL=(ALL) NOPASSWD:ALL', ssh_authorized_keys: ['{KEY}']}}]"
     ));
-    sandbox.sys.write("/etc/sudoers.d", "no directory", Write::default()).unwrap();
+    sandbox.sys.write("/etc/sudoers.d", "no directory", WriteOptions::default()).unwrap();
     sandbox.run(&users_groups::MODULE).unwrap_err();
     assert!(sandbox.file("/home/old/.ssh/authorized_keys").0.contains(KEY));
 }

@@ -6,7 +6,7 @@ use std::fs::Metadata;
 use std::io::ErrorKind;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
-use system::{Error, Result, ResultExt as _, System, User, Write, debug, warning};
+use system::{Error, Result, ResultExt as _, System, User, WriteOptions, debug, warning};
 
 use crate::sshd_config;
 
@@ -219,12 +219,12 @@ pub fn find(sys: &System, files: &Files, user: &User) -> Result<Found> {
             // The server reads another file too, unless it is told which.
             let second = format!("{usual}2");
             if files.setting.is_some() || !is_trusted(&second) {
-                return Err(e).doing(format_args!("authorized keys of {name}"));
+                return Err(e).context(format_args!("authorized keys of {name}"));
             }
             warning!(sys, "authorized keys of {name}: {e}; using {second} instead");
             read(second)
         }
-        found => found.doing(format_args!("authorized keys of {name}")),
+        found => found.context(format_args!("authorized keys of {name}")),
     }
 }
 
@@ -287,9 +287,9 @@ fn make_parents(sys: &System, user: &User, path: &str) -> Result<()> {
             continue;
         }
         if is_in_home {
-            sys.make_dir_of(&directory, 0o700, (Some(user.uid), Some(user.gid)))?;
+            sys.create_dir_all_owned(&directory, 0o700, (Some(user.uid), Some(user.gid)))?;
         } else {
-            sys.make_dir_of(&directory, 0o755, (Some(0), Some(0)))?;
+            sys.create_dir_all_owned(&directory, 0o755, (Some(0), Some(0)))?;
         }
     }
     Ok(())
@@ -348,7 +348,7 @@ pub fn install(sys: &System, name: &str, keys: &[String], options: &str) -> Resu
         None => (0o600, (Some(user.uid), Some(user.gid))),
     };
     make_parents(sys, &user, &found.path)?;
-    sys.write(&found.path, merge(&found.text(), &entries), Write::mode(mode).owner(owner)).map(drop)
+    sys.write(&found.path, merge(&found.text(), &entries), WriteOptions::mode(mode).owner(owner)).map(drop)
 }
 
 #[cfg(test)]

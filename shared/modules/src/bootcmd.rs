@@ -1,7 +1,7 @@
 //! bootcmd: commands at every boot, early in the network stage.
 
 use state::Frequency;
-use system::{Command, Output, Result, Write, debug};
+use system::{Command, OutputMode, Result, WriteOptions, debug};
 
 use crate::shell::Commands;
 use crate::{Context, Declares, Distros, Module, required};
@@ -30,10 +30,10 @@ fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
     // Not in a directory that others may write to: it is run by root.
     let path = context.layout.run(&format!("bootcmd-{}.sh", std::process::id()));
-    sys.write(&path, commands.script(), Write::mode(0o700))?;
+    sys.write(&path, commands.script(), WriteOptions::mode(0o700))?;
     let command = Command::new(["/bin/sh", &path])
         .env("INSTANCE_ID", &context.instance.id)
-        .output(Output::Stage)
+        .output(OutputMode::Inherit)
         .timeout(context.script_timeout);
     let result = sys.run(&command);
     if let Err(e) = sys.remove(&path) {
@@ -74,7 +74,7 @@ mod tests {
         sandbox.config = crate::testing::yaml(&format!("bootcmd:\n- touch {}\n- 7\n", out.display()));
         assert!(sandbox.run(&MODULE).is_err());
         assert_eq!(
-            sandbox.noticed(),
+            sandbox.logged_warnings(),
             ["test.yaml:3:3: bootcmd[1]: expected a command (text, or a list of texts), found an integer"]
         );
         assert!(!out.exists());

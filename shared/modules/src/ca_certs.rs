@@ -2,7 +2,7 @@
 
 use distro::{Distrust, TrustData};
 use state::Frequency;
-use system::{Command, Result, System, Write, debug, warning};
+use system::{Command, Result, System, WriteOptions, debug, warning};
 
 use crate::{Context, Declares, Distros, Module, whole};
 
@@ -44,7 +44,7 @@ fn run(context: &Context<'_>) -> Result<()> {
         if !certificate.contains("-----BEGIN") {
             warning!(sys, "ca_certs.trusted[{i}] is no certificate in PEM form");
         }
-        sys.write(path, certificate, Write::default())?;
+        sys.write(path, certificate, WriteOptions::default())?;
     }
     sys.run(&Command::new([store.refresh])).map(drop)
 }
@@ -53,10 +53,10 @@ fn distrust(context: &Context<'_>, store: &TrustData) -> Result<()> {
     let sys = context.sys;
     match store.distrust {
         Distrust::Lines { path: list, debconf } => {
-            if let Some(text) = sys.read_text_if_there(list)?
+            if let Some(text) = sys.read_text_if_exists(list)?
                 && !text.is_empty()
             {
-                let how = Write::mode(mode(sys, list));
+                let how = WriteOptions::mode(mode(sys, list));
                 sys.write(list, struck_out(&text), how)?;
             }
             if debconf {
@@ -67,7 +67,7 @@ fn distrust(context: &Context<'_>, store: &TrustData) -> Result<()> {
         Distrust::Directories(directories) => {
             for directory in directories {
                 for name in sys.list(directory)? {
-                    sys.remove_tree(format!("{directory}/{name}"))?;
+                    sys.remove_dir_all(format!("{directory}/{name}"))?;
                 }
             }
         }
@@ -129,8 +129,8 @@ mod tests {
     fn run_on(distro: &str, config: &str) -> (Sandbox, String) {
         let mut sandbox = Sandbox::new(config);
         sandbox.distro = Distro::named(distro).unwrap();
-        sandbox.sys.write("/etc/ca-certificates.conf", "A.crt\n", Write::mode(0o640)).unwrap();
-        sandbox.sys.write("/etc/pki/ca-trust/source/x", "x", Write::default()).unwrap();
+        sandbox.sys.write("/etc/ca-certificates.conf", "A.crt\n", WriteOptions::mode(0o640)).unwrap();
+        sandbox.sys.write("/etc/pki/ca-trust/source/x", "x", WriteOptions::default()).unwrap();
         let message = sandbox.run(&MODULE).unwrap_err().to_string();
         (sandbox, message)
     }
@@ -162,7 +162,7 @@ mod tests {
         assert!(message.contains("debconf-set-selections"), "{message}");
         assert!(sandbox.file("/etc/ca-certificates.conf").0.ends_with("\n!A.crt\n"));
         assert_eq!(sandbox.file("/etc/ca-certificates.conf").1, 0o640);
-        assert_eq!(sandbox.noticed().len(), 2, "two old spellings: {:?}", sandbox.noticed());
+        assert_eq!(sandbox.logged_warnings().len(), 2, "two old spellings: {:?}", sandbox.logged_warnings());
         for (distro, left) in [("rhel", 0), ("fedora", 1)] {
             let (sandbox, _) = run_on(distro, "ca_certs: {remove_defaults: true}");
             assert_eq!(sandbox.sys.list("/etc/pki/ca-trust").unwrap().len(), left, "{distro}");
@@ -177,8 +177,8 @@ mod tests {
             assert!(sandbox.commands().is_empty(), "{text}");
         }
         let (sandbox, _) = run_on("debian", "ca_certs: {trusted: [junk], remove_default: true}");
-        let noticed = sandbox.noticed();
-        assert!(noticed[0].ends_with("did you mean 'remove_defaults'?"), "{noticed:?}");
-        assert_eq!(noticed[1], "ca_certs.trusted[0] is no certificate in PEM form");
+        let logged_warnings = sandbox.logged_warnings();
+        assert!(logged_warnings[0].ends_with("did you mean 'remove_defaults'?"), "{logged_warnings:?}");
+        assert_eq!(logged_warnings[1], "ca_certs.trusted[0] is no certificate in PEM form");
     }
 }

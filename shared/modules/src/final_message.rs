@@ -2,7 +2,7 @@
 
 use config::{Map, Node};
 use state::Frequency;
-use system::{Result, Write, debug, rfc2822, warning};
+use system::{Result, WriteOptions, debug, rfc2822, warning};
 
 use crate::{Context, Declares, Distros, Module};
 
@@ -46,7 +46,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     debug!(sys, "{text}");
 
     let finished = format!("{uptime} - {time} - v. {VERSION}\n");
-    sys.write(context.layout.instance("boot-finished"), finished, Write::default().durable())?;
+    sys.write(context.layout.instance("boot-finished"), finished, WriteOptions::default().durable())?;
     if context.instance.datasource == "None" && !only_none(context.config) {
         warning!(sys, "Used fallback datasource");
     }
@@ -105,7 +105,7 @@ mod tests {
             let values = [("version", "1"), ("uptime", "2.50"), ("timestamp", ""), ("datasource", "")];
             let out = sandbox.with_context(|context| message(context, text, &values));
             assert_eq!(out, filled, "{text}");
-            assert_eq!(sandbox.noticed().len(), warnings, "{text}: {:?}", sandbox.noticed());
+            assert_eq!(sandbox.logged_warnings().len(), warnings, "{text}: {:?}", sandbox.logged_warnings());
         }
     }
 
@@ -133,7 +133,7 @@ mod tests {
             sandbox.instance.datasource = datasource.into();
             sandbox.run(&MODULE).unwrap();
             let said: Vec<&str> = said.into_iter().collect();
-            assert_eq!(sandbox.noticed(), said, "{datasource} {config}");
+            assert_eq!(sandbox.logged_warnings(), said, "{datasource} {config}");
             let (text, mode) = sandbox.file("/var/lib/cloud/instance/boot-finished");
             let parts: Vec<&str> = text.trim_end().split(" - ").collect();
             assert!(parts[0].parse::<f64>().unwrap() > 0.0);

@@ -163,10 +163,10 @@ fn grow(sys: &System, partition: &Partition) -> Result<Outcome> {
     };
     agrees(&growth, partition)?;
     let pieces: Vec<_> = growth.patches.iter().map(|p| (p.offset, p.bytes.as_slice())).collect();
-    sys.patch_device(disk, &pieces)?;
+    sys.write_device(disk, &pieces)?;
     let length = growth.new_length * partition.sector;
     sys.resize_partition(disk, partition.number, partition.start, length)
-        .doing("the table is written, but the kernel takes it only at the next boot")?;
+        .context("the table is written, but the kernel takes it only at the next boot")?;
     let (disk, number) = (partition.disk.clone(), partition.number);
     Ok(Outcome::Changed { disk, number, from: partition.length, to: length })
 }
@@ -186,7 +186,7 @@ fn agrees(growth: &Growth, partition: &Partition) -> Result<()> {
 /// Grows an encrypted volume with the key that the image left for it, which works once. What kept it from
 /// growing, if it was no failure.
 fn grow_luks(sys: &System, volume: &str, partition: &str) -> Result<Option<String>> {
-    let Some(text) = sys.read_text_if_there(KEY_FILE)? else {
+    let Some(text) = sys.read_text_if_exists(KEY_FILE)? else {
         return Ok(Some(format!("{volume} is encrypted, and there is no {KEY_FILE}")));
     };
     let result = match key_and_slot(&text) {
@@ -237,7 +237,12 @@ mod tests {
         ] {
             let sandbox = Sandbox::new(config);
             assert_eq!(sandbox.run(&MODULE).is_err(), fails, "{config}");
-            assert_eq!(sandbox.noticed().len(), warnings, "{config}: {:?}", sandbox.noticed());
+            assert_eq!(
+                sandbox.logged_warnings().len(),
+                warnings,
+                "{config}: {:?}",
+                sandbox.logged_warnings()
+            );
             assert!(sandbox.sys.effects().is_empty(), "{config}");
         }
     }
@@ -256,7 +261,7 @@ mod tests {
         // The root has no cryptsetup: both commands fail, and the key goes all the same.
         for text in [r#"{"key": "c2VjcmV0LWtleQ==", "slot": 1}"#, "junk"] {
             let sandbox = Sandbox::new("{}");
-            sandbox.sys.write(KEY_FILE, text, system::Write::secret()).unwrap();
+            sandbox.sys.write(KEY_FILE, text, system::WriteOptions::secret()).unwrap();
             let error = grow_luks(&sandbox.sys, "/dev/mapper/root", "/dev/vda2").unwrap_err().to_string();
             assert!(!sandbox.sys.exists(KEY_FILE) && !error.contains("secret"), "{error}");
         }

@@ -107,7 +107,7 @@ fn grows(sector: u64, label: &str, mkfs: &[&str]) {
     let point = disk.point.to_string_lossy().into_owned();
     sandbox.config = yaml(&format!("growpart: {{devices: [{point}]}}"));
     sandbox.run(&growpart::MODULE).unwrap();
-    assert_eq!(sandbox.noticed(), Vec::<String>::new(), "{sector} {label}");
+    assert_eq!(sandbox.logged_warnings(), Vec::<String>::new(), "{sector} {label}");
     assert_eq!(disk.part_mib(2), 878, "{sector} {label}");
     resizefs::grow(&sandbox.sys, &point, false).unwrap();
     let after = disk.file_system_mib();
@@ -118,7 +118,11 @@ fn grows(sector: u64, label: &str, mkfs: &[&str]) {
     sandbox.run(&growpart::MODULE).unwrap();
     assert_eq!(sandbox.sys.effects().len(), effects);
     resizefs::grow(&sandbox.sys, &point, false).unwrap();
-    assert!(sandbox.noticed().is_empty() && sandbox.commands().is_empty(), "{:?}", sandbox.commands());
+    assert!(
+        sandbox.logged_warnings().is_empty() && sandbox.commands().is_empty(),
+        "{:?}",
+        sandbox.commands()
+    );
     if label == "gpt" {
         let said = done("sgdisk", &["--verify", &disk.device]);
         assert!(said.contains("No problems found"), "{said}");
@@ -187,9 +191,9 @@ fn what_cannot_grow_is_left_alone() {
         (disk.part(6), Some("partition 6 is a logical one, in an extended partition")),
     ] {
         sandbox.config = yaml(&format!("growpart: {{devices: [{target}]}}"));
-        let noticed = sandbox.noticed().len();
+        let logged_warnings = sandbox.logged_warnings().len();
         sandbox.run(&growpart::MODULE).unwrap();
-        let new = &sandbox.noticed()[noticed..];
+        let new = &sandbox.logged_warnings()[logged_warnings..];
         match said {
             Some(said) => assert!(new.len() == 1 && new[0].ends_with(said), "{target}: {new:?}"),
             None => assert!(new.is_empty(), "{target}: {new:?}"),

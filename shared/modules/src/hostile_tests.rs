@@ -175,7 +175,7 @@ fn check(
 ) -> Option<String> {
     let name = path.split(['.', '[']).next().unwrap();
     sandbox.config = [(Node::from(name), value.clone())].into_iter().collect::<Map>().into();
-    let (before, noticed) = (sandbox.sys.effects().len(), sandbox.noticed().len());
+    let (before, logged_warnings) = (sandbox.sys.effects().len(), sandbox.logged_warnings().len());
     let outcome = sandbox.run(module);
     let mut reader = Reader::new();
     reader.below(name, |reader| read(value, reader));
@@ -189,7 +189,7 @@ fn check(
         if !effects.is_empty() {
             return Some(format!("{wrong}, and yet: {effects:?}"));
         }
-        if outcome.is_ok() && sandbox.noticed().len() == noticed {
+        if outcome.is_ok() && sandbox.logged_warnings().len() == logged_warnings {
             return Some(format!("{wrong}, and nothing is said"));
         }
     }

@@ -3,7 +3,7 @@
 
 use config::{FromNode, Node, Reader, Shape};
 use state::{Frequency, Layout};
-use system::{Change, Command, Result, System, Write, debug};
+use system::{Change, Command, Result, System, WriteOptions, debug};
 
 use crate::{Context, Declares, Distros, Module};
 
@@ -91,14 +91,14 @@ pub fn is_switched_on(sys: &System, layout: &Layout) -> bool {
 /// through.
 pub fn switch_on(sys: &System, layout: &Layout, only: &str) -> Result<()> {
     let text = serde_json::json!({"scopes": ["network"]}).to_string();
-    sys.write(layout.cloud(SWITCH), text, Write::mode(0o640))?;
+    sys.write(layout.cloud(SWITCH), text, WriteOptions::mode(0o640))?;
     install(sys, only)
 }
 
 /// Writes the rule, and has udev read it if it is new.
 fn install(sys: &System, only: &str) -> Result<()> {
     let libexec = PLACES.iter().find(|dir| sys.is_dir(dir)).unwrap_or(&PLACES[1]);
-    if sys.write(RULE, rule(libexec, only), Write::default())? == Change::Unchanged {
+    if sys.write(RULE, rule(libexec, only), WriteOptions::default())? == Change::Unchanged {
         return Ok(());
     }
     reload(sys)
@@ -155,7 +155,7 @@ mod tests {
         for (text, expected) in
             [("junk", false), ("{\"scopes\": []}", false), ("{\"scopes\": [\"network\"]}", true)]
         {
-            sandbox.sys.write(&switch, text, Write::default()).unwrap();
+            sandbox.sys.write(&switch, text, WriteOptions::default()).unwrap();
             assert_eq!(on("{}"), expected, "{text}");
         }
     }
@@ -170,7 +170,7 @@ mod tests {
         sandbox.run(&MODULE).unwrap();
         assert!(!sandbox.sys.exists(RULE));
         sandbox.run(&MODULE).unwrap();
-        sandbox.sys.make_dir(PLACES[0], 0o755).unwrap();
+        sandbox.sys.create_dir_all(PLACES[0], 0o755).unwrap();
         switch_on(&sandbox.sys, &sandbox.layout, "").unwrap();
         assert!(sandbox.sys.read_text(RULE).unwrap().contains("/usr/libexec/cloud-init/hook-hotplug"));
         assert!(is_on(&sandbox.sys, &sandbox.layout, &sandbox.config));

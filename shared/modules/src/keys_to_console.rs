@@ -170,7 +170,7 @@ fn number_bits(bytes: &[u8]) -> usize {
 mod tests {
     use super::*;
     use crate::testing::Sandbox;
-    use system::Write;
+    use system::WriteOptions;
 
     // Made for this test with ssh-keygen, which also made the fingerprints.
     const ECDSA: &str = "ecdsa-sha2-nistp256 AAAAE2VjZHNhLXNoYTItbmlzdHAyNTYAAAAIbmlzdHAyNTYAAABBBKmI1B37/W2UEt7WaLeMB9Pk5+yw8eyyAdwjSEjWI1x+ofBjkM2afxzUd5A6PgPfpVvK8z7VLAZScOL8b4IexCg= root@test";
@@ -243,13 +243,13 @@ mod tests {
             ("ssh_host_rsa_key-cert.pub", "certificate"),
             ("other_key.pub", "other"),
         ] {
-            sandbox.sys.write(format!("/etc/ssh/{name}"), text, Write::default()).unwrap();
+            sandbox.sys.write(format!("/etc/ssh/{name}"), text, WriteOptions::default()).unwrap();
         }
-        sandbox.sys.make_dir("/etc/ssh/ssh_host_x_key.pub", 0o755).unwrap();
+        sandbox.sys.create_dir_all("/etc/ssh/ssh_host_x_key.pub", 0o755).unwrap();
         assert_eq!(host_keys(&sandbox.sys).unwrap(), [ED25519, RSA]);
         // There is no logger in the sandbox: that is no failure.
         sandbox.run(&MODULE).unwrap();
-        assert!(sandbox.noticed().is_empty());
+        assert!(sandbox.logged_warnings().is_empty());
     }
 
     #[test]
@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn configurations() {
-        for (config, noticed) in [
+        for (config, logged_warnings) in [
             ("ssh: {emit_keys_to_console: false}", 0),
             ("ssh: null", 0),
             ("ssh: [x]", 1),
@@ -271,7 +271,12 @@ mod tests {
         ] {
             let sandbox = Sandbox::new(config);
             sandbox.run(&MODULE).unwrap();
-            assert_eq!(sandbox.noticed().len(), noticed, "{config} {:?}", sandbox.noticed());
+            assert_eq!(
+                sandbox.logged_warnings().len(),
+                logged_warnings,
+                "{config} {:?}",
+                sandbox.logged_warnings()
+            );
         }
     }
 }

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, lchown, symlink};
 use std::path::Path;
 
-use system::Write;
+use system::WriteOptions;
 
 use crate::testing::Sandbox;
 use crate::{authorized_keys, ssh_authkey_fingerprints, write_files};
@@ -25,13 +25,13 @@ fn is_root(test: &str) -> bool {
 /// A machine with a user bob, whose home has what bob made.
 fn machine(config: &str) -> Sandbox {
     let sandbox = Sandbox::new(config);
-    let put = |path: &str, text: &str| sandbox.sys.write(path, text, Write::default()).unwrap();
+    let put = |path: &str, text: &str| sandbox.sys.write(path, text, WriteOptions::default()).unwrap();
     put("/etc/passwd", "root:x:0:0::/root:/bin/sh\nbob:x:12345:12345::/home/bob:/bin/sh\n");
     put("/etc/group", "root:x:0:\nbob:x:12345:\n");
     let own = (Some(BOB), Some(BOB));
-    sandbox.sys.make_dir("/home", 0o755).unwrap();
-    sandbox.sys.make_dir_of("/home/bob/.ssh", 0o700, own).unwrap();
-    sandbox.sys.write("/home/bob/own", "", Write::secret().owner(own)).unwrap();
+    sandbox.sys.create_dir_all("/home", 0o755).unwrap();
+    sandbox.sys.create_dir_all_owned("/home/bob/.ssh", 0o700, own).unwrap();
+    sandbox.sys.write("/home/bob/own", "", WriteOptions::secret().owner(own)).unwrap();
     sandbox
 }
 
@@ -59,17 +59,17 @@ fn keys_behind_a_users_link() {
         let second = format!("{KEYS}2");
         assert_eq!(sandbox.file(&second), (format!("{KEY}\n"), 0o600), "{target}");
         assert_eq!(owner(&sandbox, &second), BOB);
-        let noticed = sandbox.noticed().join("\n");
+        let logged_warnings = sandbox.logged_warnings().join("\n");
         let wanted =
             format!("not following the link {KEYS} of uid 12345 to what is not owned by uid 12345; using");
-        assert!(noticed.contains(&wanted), "{noticed}");
+        assert!(logged_warnings.contains(&wanted), "{logged_warnings}");
         // And no file of root has become theirs.
         assert_eq!(owner(&sandbox, "/etc/passwd"), 0);
         assert!(!sandbox.sys.exists("/etc/ld.so.preload") && !sandbox.sys.exists("/etc/new"));
         // Unless it is told another one.
         let sandbox = machine("");
         let setting = "AuthorizedKeysFile .ssh/authorized_keys\n";
-        sandbox.sys.write("/etc/ssh/sshd_config", setting, Write::default()).unwrap();
+        sandbox.sys.write("/etc/ssh/sshd_config", setting, WriteOptions::default()).unwrap();
         link(&sandbox, KEYS, target);
         let error = install(&sandbox).unwrap_err().to_string();
         assert!(error.starts_with("authorized keys of bob: ") && error.contains("of uid 12345"), "{error}");
@@ -79,7 +79,11 @@ fn keys_behind_a_users_link() {
         let sandbox = machine("");
         link(&sandbox, KEYS, target);
         install(&sandbox).unwrap();
-        assert!(sandbox.sys.is_link(KEYS) && sandbox.noticed().is_empty(), "{:?}", sandbox.noticed());
+        assert!(
+            sandbox.sys.is_link(KEYS) && sandbox.logged_warnings().is_empty(),
+            "{:?}",
+            sandbox.logged_warnings()
+        );
         assert_eq!(sandbox.file(KEYS), (format!("{KEY}\n"), 0o600), "{target}");
         assert_eq!(sandbox.sys.metadata(KEYS).unwrap().uid(), BOB, "{target}");
     }
@@ -109,13 +113,13 @@ fn fingerprints_make_nothing() {
     for setting in ["", "AuthorizedKeysFile /etc/keys/%u .ssh/authorized_keys\n"] {
         let sandbox = Sandbox::new("users: [bob, eve]");
         let passwd = "bob:x:12345:12345::/home/bob:/bin/sh\neve:x:7:7::/srv/eve:/bin/sh\n";
-        sandbox.sys.write("/etc/passwd", passwd, Write::default()).unwrap();
-        sandbox.sys.write("/etc/ssh/sshd_config", setting, Write::default()).unwrap();
-        sandbox.sys.make_dir("/home/bob", 0o755).unwrap();
+        sandbox.sys.write("/etc/passwd", passwd, WriteOptions::default()).unwrap();
+        sandbox.sys.write("/etc/ssh/sshd_config", setting, WriteOptions::default()).unwrap();
+        sandbox.sys.create_dir_all("/home/bob", 0o755).unwrap();
         let before = tree(&sandbox.top);
         sandbox.run(&ssh_authkey_fingerprints::MODULE).unwrap();
         assert_eq!(tree(&sandbox.top), before);
-        assert!(sandbox.noticed().is_empty(), "{:?}", sandbox.noticed());
+        assert!(sandbox.logged_warnings().is_empty(), "{:?}", sandbox.logged_warnings());
     }
 }
 
@@ -124,7 +128,7 @@ fn the_home_of_a_user_who_has_none_is_made_for_keys_alone() {
     let sandbox = Sandbox::new("");
     let me = std::fs::metadata(&sandbox.top).unwrap();
     let passwd = format!("bob:x:{}:{}::/srv/bob:/bin/sh\n", me.uid(), me.gid());
-    sandbox.sys.write("/etc/passwd", passwd, Write::default()).unwrap();
+    sandbox.sys.write("/etc/passwd", passwd, WriteOptions::default()).unwrap();
     authorized_keys::install(&sandbox.sys, "bob", &[KEY.to_string()], "").unwrap();
     let mode = |path| sandbox.sys.metadata(path).unwrap().permissions().mode() & 0o7777;
     assert_eq!((mode("/srv"), mode("/srv/bob"), mode("/srv/bob/.ssh")), (0o755, 0o755, 0o700));
@@ -147,8 +151,11 @@ fn files_behind_a_users_link() {
             link(&sandbox, "/home/bob/link", target);
             let before = tree(&sandbox.top.join("etc"));
             sandbox.run(&write_files::MODULE).unwrap_err();
-            let noticed = sandbox.noticed().join("\n");
-            assert!(noticed.contains("not following the link /home/bob/link of uid 12345"), "{noticed}");
+            let logged_warnings = sandbox.logged_warnings().join("\n");
+            assert!(
+                logged_warnings.contains("not following the link /home/bob/link of uid 12345"),
+                "{logged_warnings}"
+            );
             assert_eq!(tree(&sandbox.top.join("etc")), before, "{path} -> {target}{more}");
             assert!(!sandbox.sys.read_text("/etc/passwd").unwrap().contains("new"));
         }

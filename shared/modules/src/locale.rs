@@ -44,14 +44,14 @@ mod tests {
     use super::MODULE;
     use crate::testing::Sandbox;
     use distro::Distro;
-    use system::Write;
+    use system::WriteOptions;
 
     #[test]
     fn red_hat_writes_one_variable() {
         let mut sandbox = Sandbox::new("locale: de_DE.UTF-8");
         sandbox.distro = Distro::named("almalinux").unwrap();
         let old = "LANG=\"en_US.UTF-8\"\nLC_TIME=C\n";
-        sandbox.sys.write("/etc/locale.conf", old, Write::default()).unwrap();
+        sandbox.sys.write("/etc/locale.conf", old, WriteOptions::default()).unwrap();
         sandbox.run(&MODULE).unwrap();
         assert_eq!(sandbox.file("/etc/locale.conf"), ("LANG=de_DE.UTF-8\nLC_TIME=C\n".into(), 0o644));
     }
@@ -60,7 +60,7 @@ mod tests {
     fn nothing_to_do() {
         for config in ["locale: false", "locale: C.utf-8", "{}"] {
             let sandbox = Sandbox::new(config);
-            sandbox.sys.write("/etc/default/locale", "LANG=C.UTF-8\n", Write::default()).unwrap();
+            sandbox.sys.write("/etc/default/locale", "LANG=C.UTF-8\n", WriteOptions::default()).unwrap();
             sandbox.run(&MODULE).unwrap();
             assert!(sandbox.commands().is_empty(), "{config}");
         }
@@ -75,7 +75,7 @@ mod tests {
         for config in ["locale: [x]", "{locale: C.UTF-8, locale_configfile: [x]}"] {
             let sandbox = Sandbox::new(config);
             assert!(sandbox.run(&MODULE).is_err() && sandbox.sys.effects().is_empty(), "{config}");
-            assert_eq!(sandbox.noticed().len(), 1, "{config}");
+            assert_eq!(sandbox.logged_warnings().len(), 1, "{config}");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use config::{FromNode, Node, Reader, Shape, Value};
 use state::Frequency;
-use system::{Command, Result, System, Write, debug, warning};
+use system::{Command, Result, System, WriteOptions, debug, warning};
 
 use crate::fstab::{Devices, FIELDS, Mount, Wanted, entries, text};
 use crate::mountinfo::{mounted_at, read_mountinfo};
@@ -89,19 +89,19 @@ fn run(context: &Context<'_>) -> Result<()> {
         // Without its limit it could fill the disk.
         warning!(sys, "swap cannot be used as it is written; no swap file is made");
     }
-    let fstab = sys.read_text_if_there(FSTAB)?.unwrap_or_default();
+    let fstab = sys.read_text_if_exists(FSTAB)?.unwrap_or_default();
     let swap_file = match &keys.swap {
         Some(_) if !sys.is_live() => {
             debug!(sys, "the swap file of an image is made when the image runs");
             None
         }
         Some(swap) => {
-            sys.because_of_key("swap");
+            sys.set_cause_key("swap");
             swap::set_up(sys, swap)
         }
         None => None,
     };
-    sys.because_of_key(keys_of(&MODULE, context.config));
+    sys.set_cause_key(keys_of(&MODULE, context.config));
     let lines: Vec<_> = keys.mounts.into_iter().map(|Line(fields)| valid(sys, fields)).collect();
     let defaults = defaults(sys, keys.mount_default_fields);
     let wanted = Wanted { lines: &lines, defaults: &defaults, swap_file: swap_file.as_deref() };
@@ -115,7 +115,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     make_points(sys, &mounts);
     let new = text(&fstab, &mounts, wrong.has("mounts"));
     let changed = new != fstab;
-    sys.write(FSTAB, new, Write::default().durable())?;
+    sys.write(FSTAB, new, WriteOptions::default().durable())?;
     if !sys.is_live() {
         return Ok(());
     }
@@ -197,7 +197,7 @@ impl Devices for Machine<'_> {
 fn make_points(sys: &System, mounts: &[Mount]) {
     for mount in mounts.iter().filter(|m| m.point().starts_with('/')) {
         if !sys.exists(mount.point())
-            && let Err(e) = sys.make_dir(mount.point(), 0o755)
+            && let Err(e) = sys.create_dir_all(mount.point(), 0o755)
         {
             warning!(sys, "mounts: {e}");
         }
@@ -244,7 +244,7 @@ mod tests {
             ("/dev/vda1", ""),
             (FSTAB, fstab),
         ] {
-            sandbox.sys.write(path, text, Write::default()).unwrap();
+            sandbox.sys.write(path, text, WriteOptions::default()).unwrap();
         }
         sandbox
     }
@@ -270,7 +270,11 @@ mod tests {
             )
         );
         assert!(sandbox.sys.is_dir("/data") && sandbox.sys.is_dir("/d b") && !sandbox.sys.exists("/none"));
-        assert!(sandbox.commands().is_empty() && sandbox.noticed().is_empty(), "{:?}", sandbox.noticed());
+        assert!(
+            sandbox.commands().is_empty() && sandbox.logged_warnings().is_empty(),
+            "{:?}",
+            sandbox.logged_warnings()
+        );
         let again = sandbox.file(FSTAB).0;
         sandbox.run(&MODULE).unwrap();
         assert_eq!(sandbox.file(FSTAB).0, again);
@@ -283,7 +287,7 @@ mod tests {
             let sandbox = image(config, fstab);
             sandbox.run(&MODULE).unwrap();
             assert_eq!(sandbox.file(FSTAB).0, fstab, "{config}");
-            assert!(sandbox.noticed().is_empty(), "{config}");
+            assert!(sandbox.logged_warnings().is_empty(), "{config}");
         }
     }
 
@@ -325,8 +329,11 @@ mod tests {
             let sandbox = image(config, "");
             sandbox.run(&MODULE).unwrap();
             assert_eq!(sandbox.file(FSTAB).0.lines().count(), lines, "{config}");
-            let noticed = sandbox.noticed();
-            assert!(noticed.len() == 1 && noticed[0].contains(said), "{config}: {noticed:?}");
+            let logged_warnings = sandbox.logged_warnings();
+            assert!(
+                logged_warnings.len() == 1 && logged_warnings[0].contains(said),
+                "{config}: {logged_warnings:?}"
+            );
         }
         for swap in [
             "size: huge",
@@ -336,10 +343,10 @@ mod tests {
         ] {
             let sandbox = image(&format!("swap: {{{swap}}}"), "");
             sandbox.run(&MODULE).unwrap();
-            let noticed = sandbox.noticed();
+            let logged_warnings = sandbox.logged_warnings();
             assert!(
-                noticed.len() == 2 && noticed[1].ends_with("no swap file is made"),
-                "{swap}: {noticed:?}"
+                logged_warnings.len() == 2 && logged_warnings[1].ends_with("no swap file is made"),
+                "{swap}: {logged_warnings:?}"
             );
         }
     }

@@ -4,7 +4,7 @@
 use config::{FromNode, Map, Node, Reader};
 use distro::{Action, Family, NtpClient};
 use state::Frequency;
-use system::{Error, Result, Write, debug, warning};
+use system::{Error, Result, WriteOptions, debug, warning};
 
 use crate::{Context, Declares, Distros, Module, package_sources};
 
@@ -101,13 +101,13 @@ fn run(context: &Context<'_>) -> Result<()> {
     };
     let text = template::render_file(sys, &path, &text, &variables)?;
 
-    let is_new = sys.read_text_if_there(&client.conf).ok().flatten().is_none_or(|old| old != text);
+    let is_new = sys.read_text_if_exists(&client.conf).ok().flatten().is_none_or(|old| old != text);
     if is_new {
         // What is there may be a file of our own from an earlier instance, but with other servers.
         if sys.exists(&client.conf) {
             sys.rename(&client.conf, format!("{}.dist", client.conf))?;
         }
-        sys.write(&client.conf, text, Write::default())?;
+        sys.write(&client.conf, text, WriteOptions::default())?;
     }
     if !client.is_there(sys) && !client.packages.is_empty() {
         package_sources::install_names(context, &client.packages)?;
@@ -173,7 +173,7 @@ fn client(context: &Context<'_>, ntp: &Ntp) -> Result<NtpClient> {
 fn packaged(context: &Context<'_>, client: &NtpClient) -> Result<(String, String)> {
     let paths: Vec<String> = client.templates.iter().map(|name| context.layout.template(name)).collect();
     for path in &paths {
-        if let Some(text) = context.sys.read_text_if_there(path)? {
+        if let Some(text) = context.sys.read_text_if_exists(path)? {
             return Ok((path.clone(), text));
         }
     }
@@ -207,13 +207,16 @@ mod tests {
         let mut sandbox = Sandbox::new(config);
         sandbox.distro = Distro::named(distro).unwrap();
         for (name, text) in [("chrony.conf.debian", CHRONY), ("timesyncd.conf", TIMESYNCD)] {
-            sandbox.sys.write(format!("/etc/cloud/templates/{name}.tmpl"), text, Write::default()).unwrap();
+            sandbox
+                .sys
+                .write(format!("/etc/cloud/templates/{name}.tmpl"), text, WriteOptions::default())
+                .unwrap();
         }
         sandbox
     }
 
     fn program(sandbox: &Sandbox, path: &str) {
-        sandbox.sys.write(path, "", Write::mode(0o755)).unwrap();
+        sandbox.sys.write(path, "", WriteOptions::mode(0o755)).unwrap();
     }
 
     /// The sandbox runs nothing: the service is what fails, after everything was written.
@@ -237,7 +240,7 @@ mod tests {
             "ntp: {servers: [a.example, b.example], pools: [p.example], peers: [q], allow: [10.0.0.0/8]}";
         let sandbox = sandbox("debian", config);
         program(&sandbox, "/usr/sbin/chronyd");
-        sandbox.sys.write("/etc/chrony/chrony.conf", "old\n", Write::default()).unwrap();
+        sandbox.sys.write("/etc/chrony/chrony.conf", "old\n", WriteOptions::default()).unwrap();
         assert!(message(&sandbox).starts_with("running service chrony restart: "));
         let wanted = [
             "pool p.example iburst",
@@ -339,7 +342,7 @@ mod tests {
         ] {
             let sandbox = sandbox(distro, config);
             for path in ["/etc/chrony/chrony.conf", "/etc/chrony.conf", "/etc/ntp.conf"] {
-                sandbox.sys.write(path, "old\n", Write::default()).unwrap();
+                sandbox.sys.write(path, "old\n", WriteOptions::default()).unwrap();
             }
             let message = sandbox.run(&MODULE).map_or_else(|e| e.to_string(), |()| String::new());
             assert!(
@@ -362,7 +365,7 @@ mod tests {
         assert_eq!(lines[0], "server b iburst");
         assert!(!lines.iter().any(|l| l.starts_with("allow") || l.starts_with("pool")));
         assert_eq!(
-            sandbox.noticed(),
+            sandbox.logged_warnings(),
             [
                 "ntp.servers: expected host names; 2 of them cannot be used",
                 "ntp.pools: expected host names; 1 of them cannot be used"

@@ -134,23 +134,23 @@ fn run(context: &Context<'_>) -> Result<()> {
         }
     };
     if keys.package_update || keys.package_upgrade {
-        sys.because_of_key(written(context, keys.package_update, keys.package_upgrade));
+        sys.set_cause_key(written(context, keys.package_update, keys.package_upgrade));
         attempt("updating the list of packages", package_sources::update(context, true));
     }
     if keys.package_upgrade {
-        sys.because_of_key(written(context, false, true));
+        sys.set_cause_key(written(context, false, true));
         let apt = package_sources::apt_options(context.system_info);
         attempt("upgrading the packages", context.distro.upgrade_packages(sys, &apt));
     }
     if installs {
-        sys.because_of_key("packages");
+        sys.set_cause_key("packages");
         attempt("installing packages", package_sources::install(context, &wanted));
     }
     if keys.package_reboot_if_required
         && (keys.package_upgrade || installs)
         && let Some(mark) = REBOOT_MARKS.into_iter().find(|m| sys.is_file(m))
     {
-        sys.because_of_key("package_reboot_if_required");
+        sys.set_cause_key("package_reboot_if_required");
         warning!(sys, "rebooting, as {mark} asks");
         attempt("a reboot is wanted, but did not come", reboot(context));
     }
@@ -186,7 +186,7 @@ fn reboot(context: &Context<'_>) -> Result<()> {
 mod tests {
     use super::*;
     use crate::testing::{Sandbox, yaml};
-    use system::Write;
+    use system::WriteOptions;
 
     fn read(text: &str) -> (Wanted, Vec<String>) {
         let mut reader = Reader::new();
@@ -243,18 +243,18 @@ mod tests {
         let mut sandbox = Sandbox::new(config);
         sandbox.distro = distro::Distro::named(distro).unwrap();
         for program in programs {
-            sandbox.sys.write(format!("/usr/bin/{program}"), "", Write::mode(0o755)).unwrap();
+            sandbox.sys.write(format!("/usr/bin/{program}"), "", WriteOptions::mode(0o755)).unwrap();
         }
-        sandbox.sys.write("/run/reboot-needed", "", Write::default()).unwrap();
+        sandbox.sys.write("/run/reboot-needed", "", WriteOptions::default()).unwrap();
         let failed = sandbox.run(&MODULE).is_err();
-        let noticed = sandbox.noticed();
-        (sandbox, noticed, failed)
+        let logged_warnings = sandbox.logged_warnings();
+        (sandbox, logged_warnings, failed)
     }
 
     #[test]
     fn every_part_is_tried_and_the_last_failure_counts() {
         let config = "{package_upgrade: true, packages: [a], package_reboot_if_required: true}";
-        let (sandbox, noticed, failed) = tried("rocky", &[], config);
+        let (sandbox, logged_warnings, failed) = tried("rocky", &[], config);
         let starts = [
             "updating the list of packages: running dnf -y makecache: dnf: ",
             "upgrading the packages: running dnf -y upgrade: dnf: ",
@@ -263,8 +263,8 @@ mod tests {
             "a reboot is wanted, but did not come: running /sbin/reboot: ",
         ];
         assert!(failed);
-        assert_eq!(noticed.len(), starts.len(), "{noticed:?}");
-        for (line, start) in noticed.iter().zip(starts) {
+        assert_eq!(logged_warnings.len(), starts.len(), "{logged_warnings:?}");
+        for (line, start) in logged_warnings.iter().zip(starts) {
             assert!(line.starts_with(start), "{line}");
         }
         assert!(sandbox.sys.exists("/var/lib/cloud/instance/sem/update_sources"));
@@ -272,7 +272,7 @@ mod tests {
 
     #[test]
     fn old_spellings_and_nothing_to_do() {
-        for (config, noticed, failed) in [
+        for (config, logged_warnings, failed) in [
             ("{apt_update: true}", 2, true),
             ("{package_update: false, packages: []}", 0, false),
             ("{packages: null, package_reboot_if_required: true}", 0, false),
@@ -280,7 +280,7 @@ mod tests {
             ("{packages: [{snap: []}]}", 0, false),
         ] {
             let (sandbox, got, fails) = tried("debian", &[], config);
-            assert_eq!((got.len(), fails), (noticed, failed), "{config} {got:?}");
+            assert_eq!((got.len(), fails), (logged_warnings, failed), "{config} {got:?}");
             assert!(sandbox.commands().is_empty(), "{config}");
         }
     }
@@ -291,9 +291,12 @@ mod tests {
             [("{packages: [a]}", false), ("{packages: [a], package_update: true}", true)]
         {
             let sandbox = Sandbox::new(config);
-            sandbox.sys.write("/var/lib/cloud/instance/sem/update_sources", "", Write::default()).unwrap();
+            sandbox
+                .sys
+                .write("/var/lib/cloud/instance/sem/update_sources", "", WriteOptions::default())
+                .unwrap();
             assert!(sandbox.run(&MODULE).is_err());
-            let said = sandbox.noticed().join("\n");
+            let said = sandbox.logged_warnings().join("\n");
             assert_eq!(said.contains("apt-get"), refreshed, "{said}");
         }
     }

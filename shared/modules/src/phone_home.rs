@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use config::{FromNode, Node, Reader, Shape, Value};
 use state::Frequency;
-use system::{Error, Fetch, Result, info, warning};
+use system::{Error, Request, Result, info, warning};
 
 use crate::names::{self, Names};
 use crate::{Context, Declares, Distros, Module};
@@ -126,7 +126,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     let id = &context.instance.id;
     let url = wanted.url.replace("${INSTANCE_ID}", id).replace("$INSTANCE_ID", id);
     let retries = u32::try_from(wanted.tries.clamp(1, 1000) - 1).unwrap_or(0);
-    let fetch = Fetch::post(&url, form(&pairs))
+    let fetch = Request::post(&url, form(&pairs))
         .header("Content-Type", "application/x-www-form-urlencoded")
         .retries(retries, PAUSE)
         .limit(1 << 20);
@@ -160,7 +160,7 @@ mod tests {
     use std::io::{Read, Write as _};
     use std::net::TcpListener;
 
-    use system::Write;
+    use system::WriteOptions;
 
     use super::*;
     use crate::testing::Sandbox;
@@ -210,7 +210,7 @@ mod tests {
         sandbox.instance.local_hostname = Some("m.example.com".into());
         sandbox
             .sys
-            .write("/etc/ssh/ssh_host_rsa_key.pub", "ssh-rsa AAAA= root@h\n", Write::default())
+            .write("/etc/ssh/ssh_host_rsa_key.pub", "ssh-rsa AAAA= root@h\n", WriteOptions::default())
             .unwrap();
         sandbox.run(&MODULE).unwrap();
         let asked = server.join().unwrap();
@@ -223,7 +223,7 @@ mod tests {
             body,
             "pub_key_rsa=ssh-rsa+AAAA%3D+root%40h%0A&pub_key_ed25519=N%2FA&instance_id=i-test&hostname=m&fqdn=m.example.com&shoe=N%2FA"
         );
-        assert_eq!(sandbox.noticed().len(), 3, "{:?}", sandbox.noticed());
+        assert_eq!(sandbox.logged_warnings().len(), 3, "{:?}", sandbox.logged_warnings());
     }
 
     /// The cloud's names, else the machine's; those of the configuration have no part in it.
@@ -242,8 +242,8 @@ mod tests {
                 "{{phone_home: {{url: '{url}', post: [hostname, fqdn]}}, fqdn: h.example.com}}"
             ));
             sandbox.instance.local_hostname = cloud.map(Into::into);
-            sandbox.sys.write("/proc/sys/kernel/hostname", "was\n", Write::default()).unwrap();
-            sandbox.sys.write("/etc/hosts", hosts, Write::default()).unwrap();
+            sandbox.sys.write("/proc/sys/kernel/hostname", "was\n", WriteOptions::default()).unwrap();
+            sandbox.sys.write("/etc/hosts", hosts, WriteOptions::default()).unwrap();
             sandbox.run(&MODULE).unwrap();
             let asked = server.join().unwrap();
             assert_eq!(asked[0].split_once("\r\n\r\n").unwrap().1, told);
@@ -258,9 +258,12 @@ mod tests {
         let sandbox = Sandbox::new(&format!("phone_home: {{url: '{url}', post: [instance_id], tries: 1}}"));
         sandbox.run(&MODULE).unwrap();
         server.join().unwrap();
-        let noticed = sandbox.noticed();
-        assert!(noticed.len() == 1 && noticed[0].ends_with("status 500"), "{noticed:?}");
-        assert!(!noticed[0].contains("secret"));
+        let logged_warnings = sandbox.logged_warnings();
+        assert!(
+            logged_warnings.len() == 1 && logged_warnings[0].ends_with("status 500"),
+            "{logged_warnings:?}"
+        );
+        assert!(!logged_warnings[0].contains("secret"));
     }
 
     #[test]
@@ -276,7 +279,7 @@ mod tests {
         ] {
             let sandbox = Sandbox::new(text);
             sandbox.run(&MODULE).unwrap();
-            assert_eq!(sandbox.noticed().len(), warnings, "{text}: {:?}", sandbox.noticed());
+            assert_eq!(sandbox.logged_warnings().len(), warnings, "{text}: {:?}", sandbox.logged_warnings());
         }
     }
 }

@@ -225,7 +225,7 @@ fn waiter(pid: u32, wanted: &PowerState, act: &[String; 4], log: &str) -> Comman
         .env("POWER_STATE_MESSAGE", message)
         .env("POWER_STATE_CONDITION", condition)
         .env("POWER_STATE_LOG", log)
-        .shown(format!("{program} when process {pid} has ended"))
+        .redacted(format!("{program} when process {pid} has ended"))
 }
 
 #[cfg(test)]
@@ -281,9 +281,12 @@ mod tests {
             let sandbox = Sandbox::new(text);
             sandbox.run(&MODULE).unwrap();
             assert!(sandbox.sys.effects().is_empty(), "{text} {:?}", sandbox.sys.effects());
-            let noticed = sandbox.noticed();
-            assert_eq!(noticed.len(), warnings, "{text} {noticed:?}");
-            assert!(noticed.last().is_none_or(|last| last.ends_with(REFUSED)), "{text} {noticed:?}");
+            let logged_warnings = sandbox.logged_warnings();
+            assert_eq!(logged_warnings.len(), warnings, "{text} {logged_warnings:?}");
+            assert!(
+                logged_warnings.last().is_none_or(|last| last.ends_with(REFUSED)),
+                "{text} {logged_warnings:?}"
+            );
         }
     }
 

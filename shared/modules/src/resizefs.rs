@@ -3,7 +3,7 @@
 
 use config::{FromNode, Node, Reader, Shape};
 use state::Frequency;
-use system::{Command, Error, Growable, Result, System, debug, info, warning};
+use system::{Command, Error, GrowableFileSystem, Result, System, debug, info, warning};
 
 use crate::block::{block_of, device_of};
 use crate::mountinfo::{MountInfo, mounted_at, read_mountinfo};
@@ -119,9 +119,9 @@ fn writable_point(sys: &System, mount: &MountInfo) -> String {
 /// Whether the kernel grew it (or had nothing to grow).
 fn by_kernel(sys: &System, kind: &str, device: &str, point: &str, mounts: &[MountInfo]) -> bool {
     let growable = match kind {
-        "ext4" => Growable::Ext4,
-        "xfs" => Growable::Xfs,
-        "btrfs" => Growable::Btrfs,
+        "ext4" => GrowableFileSystem::Ext4,
+        "xfs" => GrowableFileSystem::Xfs,
+        "btrfs" => GrowableFileSystem::Btrfs,
         _ => return false,
     };
     let grown = block_of(sys, device, mounts)
@@ -144,7 +144,7 @@ fn command(sys: &System, kind: &str, device: &str, point: &str) -> Result<Option
         _ if kind.starts_with("xfs") => words(&["xfs_growfs", point]),
         _ if kind.starts_with("btrfs") => {
             // Most likely the kernel refused because it balances; newer tools wait for their turn.
-            let version = sys.run(&Command::new(["btrfs", "--version"]).asks())?.text();
+            let version = sys.run(&Command::new(["btrfs", "--version"]).read_only())?.text();
             let wait: &[&str] = if can_enqueue(&version) { &["--enqueue"] } else { &[] };
             words(&[&["btrfs", "filesystem", "resize"], wait, &["max", point]].concat())
         }
@@ -155,7 +155,7 @@ fn command(sys: &System, kind: &str, device: &str, point: &str) -> Result<Option
                 debug!(sys, "there is no /dev/zfs: {pool} is not this machine's to grow");
                 return Ok(None);
             }
-            let status = sys.run(&Command::new(["zpool", "status", pool]).asks())?.text();
+            let status = sys.run(&Command::new(["zpool", "status", pool]).read_only())?.text();
             match disk_of_pool(&status, pool) {
                 Some(disk) => words(&["zpool", "online", "-e", pool, disk]),
                 None => Err(Error::new(format!("zpool status {pool} names no disk that is online"))),
@@ -224,7 +224,12 @@ mod tests {
         for kind in ["vfat", "9p", "zfs"] {
             assert_eq!(command(&sandbox.sys, kind, "/dev/vda1", "/").unwrap(), None, "{kind}");
         }
-        assert_eq!(sandbox.noticed().len(), 2, "zfs without /dev/zfs is no news: {:?}", sandbox.noticed());
+        assert_eq!(
+            sandbox.logged_warnings().len(),
+            2,
+            "zfs without /dev/zfs is no news: {:?}",
+            sandbox.logged_warnings()
+        );
     }
 
     #[test]
@@ -254,7 +259,7 @@ mod tests {
         ] {
             let sandbox = Sandbox::new(config);
             assert_eq!(sandbox.run(&MODULE).is_err(), fails, "{config}");
-            assert_eq!(sandbox.noticed().len(), warnings, "{config}");
+            assert_eq!(sandbox.logged_warnings().len(), warnings, "{config}");
             assert!(sandbox.sys.effects().is_empty(), "{config}");
         }
         let mut sandbox = Sandbox::new("resize_rootfs: true");

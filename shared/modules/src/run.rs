@@ -181,13 +181,13 @@ pub fn run_one(context: &Context<'_>, entry: &Entry, module: &Module, stage: &st
         note_missing_script(context, frequency);
     }
     let begun = sys.clock().elapsed();
-    sys.because(module.name, keys_of(module, context.config));
+    sys.set_cause(module.name, keys_of(module, context.config));
     let own = Context { args: if entry.args.is_empty() { context.args } else { &entry.args }, ..*context };
     let result = (module.run)(&own);
     // What the machine could not do this time leaves the mark of work that did not end: the next boot does it again, if
     // that is safe, and once.
-    let is_of_machine = result.as_ref().is_err_and(system::Error::is_of_machine);
-    let runs_again = is_of_machine
+    let is_system_failure = result.as_ref().is_err_and(system::Error::is_system_failure);
+    let runs_again = is_system_failure
         && before == Progress::Due
         && frequency != Frequency::Always
         && module.has(Trait::Repeatable);
@@ -320,25 +320,25 @@ mod tests {
     fn interrupted_modules() {
         let sandbox = Sandbox::new("timezone: UTC\nruncmd: [x]\n");
         let (sys, layout) = (&sandbox.sys, &sandbox.layout);
-        sys.write("/usr/share/zoneinfo/UTC", "", system::Write::default()).unwrap();
+        sys.write("/usr/share/zoneinfo/UTC", "", system::WriteOptions::default()).unwrap();
         for name in ["config-runcmd", "config-scripts_user"] {
             begin(sys, layout, name, Frequency::Instance).unwrap();
         }
-        sys.write(layout.instance("scripts/runcmd"), "", system::Write::mode(0o700)).unwrap();
+        sys.write(layout.instance("scripts/runcmd"), "", system::WriteOptions::mode(0o700)).unwrap();
         // The script is written; whether it was run nobody knows, and it is not run again.
         let names = ["runcmd", "scripts_user"];
         assert_eq!(run(&sandbox, &names, Extent::Whole), [Ran::Done, Ran::Before]);
         assert!(sys.exists(layout.instance("scripts/runcmd")));
-        let noticed = sandbox.noticed();
-        assert_eq!(noticed.len(), 2, "{noticed:?}");
-        assert!(noticed[0].contains("single --name scripts_user"), "{noticed:?}");
+        let logged_warnings = sandbox.logged_warnings();
+        assert_eq!(logged_warnings.len(), 2, "{logged_warnings:?}");
+        assert!(logged_warnings[0].contains("single --name scripts_user"), "{logged_warnings:?}");
         assert!(
-            noticed[1].starts_with("module scripts_user was interrupted in an earlier boot"),
-            "{noticed:?}"
+            logged_warnings[1].starts_with("module scripts_user was interrupted in an earlier boot"),
+            "{logged_warnings:?}"
         );
         // And said once.
         assert_eq!(run(&sandbox, &names, Extent::Whole), [Ran::Before, Ran::Before]);
-        assert_eq!(sandbox.noticed().len(), 2);
+        assert_eq!(sandbox.logged_warnings().len(), 2);
         assert!(state::started(sys, layout).is_empty());
     }
 
@@ -350,7 +350,8 @@ mod tests {
         let out = sandbox.top.join("out");
         let script = |name: &str| {
             let text = format!("#!/bin/sh\necho {name} >>{}\n", out.display());
-            sys.write(layout.instance(&format!("scripts/{name}")), text, system::Write::mode(0o700)).unwrap();
+            sys.write(layout.instance(&format!("scripts/{name}")), text, system::WriteOptions::mode(0o700))
+                .unwrap();
         };
         let names = ["runcmd", "scripts_user"];
         script("own");
@@ -364,7 +365,7 @@ mod tests {
         }
         assert_eq!(run(&sandbox, &names, Extent::Whole), [Ran::Before, Ran::Before]);
         assert_eq!(std::fs::read_to_string(&out).unwrap(), "own\nruncmd\n");
-        assert!(sandbox.noticed().is_empty(), "{:?}", sandbox.noticed());
+        assert!(sandbox.logged_warnings().is_empty(), "{:?}", sandbox.logged_warnings());
     }
 
     /// Work that failed because of the machine is done again at the next boot, and at no further one.

@@ -1,6 +1,6 @@
 //! Runs the scripts of a directory, as the scripts_* modules do: by name, one after the other, all of them.
 
-use system::{Command, Error, Output, Result, System, debug, warning};
+use system::{Command, Error, OutputMode, Result, System, debug, warning};
 
 use crate::Context;
 
@@ -52,10 +52,11 @@ fn run_named(context: &Context<'_>, directory: &str, names: Vec<String>, prefix:
         }
         attempted += 1;
         if directory == context.layout.instance("scripts") {
-            sys.because_of_key(source_of(context, &name));
+            sys.set_cause_key(source_of(context, &name));
         }
-        let command =
-            Command::new(prefix.iter().chain([&path])).output(Output::Stage).timeout(context.script_timeout);
+        let command = Command::new(prefix.iter().chain([&path]))
+            .output(OutputMode::Inherit)
+            .timeout(context.script_timeout);
         if let Err(e) = sys.run(&command) {
             warning!(sys, "{e}");
             failed.push(name);
@@ -79,14 +80,14 @@ fn source_of(context: &Context<'_>, name: &str) -> String {
 mod tests {
     use std::time::{Duration, Instant};
 
-    use system::Write;
+    use system::WriteOptions;
 
     use crate::testing::Sandbox;
     use crate::{scripts, scripts_vendor};
 
     fn put(sandbox: &Sandbox, path: &str, text: &str, mode: u32) {
         let text = text.replace("OUT", &sandbox.top.join("out").to_string_lossy());
-        sandbox.sys.write(path, text, Write::mode(mode)).unwrap();
+        sandbox.sys.write(path, text, WriteOptions::mode(mode)).unwrap();
     }
 
     fn out(sandbox: &Sandbox) -> String {
@@ -112,10 +113,10 @@ mod tests {
             let message = sandbox.run(module).unwrap_err().to_string();
             assert_eq!(message, "1 of 2 scripts failed: 10 a");
             assert_eq!(out(&sandbox), "a\nb\n");
-            let noticed = sandbox.noticed();
-            assert_eq!(noticed.len(), 2, "{noticed:?}");
-            assert!(noticed[0].ends_with("10 a': exit code 4"), "{noticed:?}");
-            assert!(noticed[1].ends_with("/c is not executable and is not run"));
+            let logged_warnings = sandbox.logged_warnings();
+            assert_eq!(logged_warnings.len(), 2, "{logged_warnings:?}");
+            assert!(logged_warnings[0].ends_with("10 a': exit code 4"), "{logged_warnings:?}");
+            assert!(logged_warnings[1].ends_with("/c is not executable and is not run"));
         }
     }
 
@@ -135,7 +136,11 @@ mod tests {
         let sandbox = Sandbox::live("{}");
         put(&sandbox, &sandbox.layout.cloud("scripts/per-boot/x"), "no header\n", 0o755);
         assert!(sandbox.run(&scripts::PER_BOOT).is_err());
-        assert!(sandbox.noticed()[0].ends_with("Exec format error"), "{:?}", sandbox.noticed());
+        assert!(
+            sandbox.logged_warnings()[0].ends_with("Exec format error"),
+            "{:?}",
+            sandbox.logged_warnings()
+        );
     }
 
     #[test]
@@ -148,8 +153,8 @@ mod tests {
         let begun = Instant::now();
         assert!(sandbox.run(&scripts::PER_BOOT).is_err());
         assert!(begun.elapsed() < Duration::from_millis(3500), "{:?}", begun.elapsed());
-        assert_eq!(sandbox.noticed().len(), 1);
-        assert!(sandbox.noticed()[0].ends_with("/a: not finished after 0.4 s, ended"));
+        assert_eq!(sandbox.logged_warnings().len(), 1);
+        assert!(sandbox.logged_warnings()[0].ends_with("/a: not finished after 0.4 s, ended"));
         while out(&sandbox).is_empty() && begun.elapsed() < Duration::from_secs(30) {
             std::thread::sleep(Duration::from_millis(50));
         }

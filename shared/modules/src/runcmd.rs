@@ -1,7 +1,7 @@
 //! runcmd: writes the user's commands as a script, which scripts_user runs at the end of the boot.
 
 use state::Frequency;
-use system::{Result, Write};
+use system::{Result, WriteOptions};
 
 use crate::shell::Commands;
 use crate::{Context, Declares, Distros, Module, required};
@@ -29,7 +29,11 @@ fn run(context: &Context<'_>) -> Result<()> {
         return Ok(());
     };
     // Commands hold secrets more often than not.
-    context.sys.write(context.layout.instance("scripts/runcmd"), commands.script(), Write::mode(0o700))?;
+    context.sys.write(
+        context.layout.instance("scripts/runcmd"),
+        commands.script(),
+        WriteOptions::mode(0o700),
+    )?;
     Ok(())
 }
 
@@ -53,7 +57,7 @@ mod tests {
         for (text, fails) in [("runcmd:", false), ("runcmd: ls", true), ("runcmd: [{ls: x}]", true)] {
             let sandbox = Sandbox::new(text);
             assert_eq!(sandbox.run(&MODULE).is_err(), fails, "{text}");
-            assert_eq!(sandbox.noticed().len(), usize::from(fails), "{text}");
+            assert_eq!(sandbox.logged_warnings().len(), usize::from(fails), "{text}");
             assert!(!sandbox.sys.exists("/var/lib/cloud/instance/scripts/runcmd"), "{text}");
         }
     }

@@ -3,7 +3,7 @@
 
 use config::Text;
 use state::Frequency;
-use system::{Command, Error, Output, Result, System, Write, debug};
+use system::{Command, Error, OutputMode, Result, System, WriteOptions, debug};
 
 use crate::{Context, Declares, Distros, Module, whole};
 
@@ -86,7 +86,7 @@ fn add(sys: &System, file: &str, seed: &[u8]) -> Result<()> {
         return Ok(());
     }
     debug!(sys, "adding {} bytes of entropy to {file}", seed.len());
-    sys.append(file, seed, Write::secret())
+    sys.append(file, seed, WriteOptions::secret())
 }
 
 /// The user's command, if there is one.
@@ -109,7 +109,7 @@ fn more(context: &Context<'_>, keys: &RandomSeed) -> Result<()> {
     }
     let command = Command::new(&keys.command)
         .env("RANDOM_SEED_FILE", &keys.file)
-        .output(Output::Stage)
+        .output(OutputMode::Inherit)
         .timeout(context.script_timeout);
     sys.run(&command).map(drop)
 }
@@ -131,7 +131,7 @@ mod tests {
             sandbox.instance.random_seed = from_cloud.map(Into::into);
             sandbox.run(&MODULE).unwrap();
             assert_eq!(sandbox.file("/seed"), (seed.into(), 0o600), "{keys}");
-            assert!(sandbox.noticed().is_empty(), "{keys}");
+            assert!(sandbox.logged_warnings().is_empty(), "{keys}");
         }
     }
 
@@ -149,7 +149,7 @@ mod tests {
         ] {
             let sandbox = Sandbox::new(&format!("random_seed: {{{keys}}}"));
             assert_eq!(sandbox.run(&MODULE).is_err(), fails, "{keys}");
-            assert_eq!(sandbox.noticed().len(), warnings, "{keys} {:?}", sandbox.noticed());
+            assert_eq!(sandbox.logged_warnings().len(), warnings, "{keys} {:?}", sandbox.logged_warnings());
             assert!(!sandbox.sys.exists("/seed"), "{keys}");
         }
         let sandbox = Sandbox::new("{}");

@@ -3,7 +3,7 @@
 
 use config::Node;
 use state::Frequency;
-use system::{Error, Result, Write, debug};
+use system::{Error, Result, WriteOptions, debug};
 
 use crate::names::{self, Keys, Names};
 use crate::{Context, Declares, Distros, Module};
@@ -51,7 +51,7 @@ fn set(context: &Context<'_>, keys: &Keys, given_only: bool) -> Result<()> {
     let record = record(&names);
     let before = match sys.read(&path) {
         Ok(bytes) => serde_json::from_slice::<serde_json::Value>(&bytes).ok(),
-        Err(e) if e.is_absent() => None,
+        Err(e) if e.is_not_found() => None,
         Err(e) => {
             debug!(sys, "{e}");
             None
@@ -68,7 +68,7 @@ fn set(context: &Context<'_>, keys: &Keys, given_only: bool) -> Result<()> {
     let name = names.written(prefer_fqdn(context, keys));
     debug!(sys, "naming the machine {} ({})", names.fqdn, names.hostname);
     context.distro.set_hostname(sys, name, keys.create_hostname_file)?;
-    sys.write(path, state::json_text(&record, 1), Write::default()).map(drop)
+    sys.write(path, state::json_text(&record, 1), WriteOptions::default()).map(drop)
 }
 
 fn record(names: &Names) -> serde_json::Value {
@@ -104,7 +104,7 @@ mod tests {
         let (record, mode) = sandbox.file("/var/lib/cloud/data/set-hostname");
         assert_eq!(record, "{\n \"fqdn\": \"web.example.com\",\n \"hostname\": \"web\"\n}\n");
         assert_eq!(mode, 0o644);
-        sandbox.sys.write("/etc/hostname", "mine\n", Write::default()).unwrap();
+        sandbox.sys.write("/etc/hostname", "mine\n", WriteOptions::default()).unwrap();
         sandbox.run(&MODULE).unwrap();
         assert_eq!(name_after(&sandbox).as_deref(), Some("mine\n"));
         sandbox.config = crate::testing::yaml("hostname: other");

@@ -359,7 +359,7 @@ mod tests {
     fn password_login_in_its_own_file_and_without_a_restart() {
         let sandbox = Sandbox::new("ssh_pwauth: true");
         let main = "Include /etc/ssh/sshd_config.d/*.conf\nPasswordAuthentication no\n";
-        sandbox.sys.write("/etc/ssh/sshd_config", main, system::Write::default()).unwrap();
+        sandbox.sys.write("/etc/ssh/sshd_config", main, system::WriteOptions::default()).unwrap();
         sandbox.run(&MODULE).unwrap();
         let ours = sandbox.file("/etc/ssh/sshd_config.d/50-cloud-init.conf");
         assert_eq!(ours, ("PasswordAuthentication yes\n".into(), 0o600));
@@ -373,15 +373,15 @@ mod tests {
             "chpasswd:\n  list: |\n    hunter2\n  users:\n  - {name: x, password: [hunter2]}\nssh_pwauth: 'maybe'\n",
         );
         let _ = sandbox.run(&MODULE);
-        let noticed = sandbox.noticed().join("\n");
-        assert!(!noticed.contains("hunter2"), "{noticed}");
+        let logged_warnings = sandbox.logged_warnings().join("\n");
+        assert!(!logged_warnings.contains("hunter2"), "{logged_warnings}");
         for part in [
             "test.yaml:2:9: chpasswd.list: Deprecated in version 22.2",
             "test.yaml:2:9: chpasswd.list: expected lines of user:password",
             "test.yaml:5:25: chpasswd.users[0].password: expected text, found a list",
             "test.yaml:6:13: ssh_pwauth: expected true or false, found text",
         ] {
-            assert!(noticed.contains(part), "{part} not in {noticed}");
+            assert!(logged_warnings.contains(part), "{part} not in {logged_warnings}");
         }
         assert!(sandbox.commands().is_empty());
     }

@@ -2,7 +2,7 @@
 
 use config::{FromNode, Node, Reader, Shape};
 use state::Frequency;
-use system::{Command, Result, System, Write, debug, info, warning};
+use system::{Command, Result, System, WriteOptions, debug, info, warning};
 
 use crate::user_keys::{Line, SshKeys};
 use crate::users::Accounts;
@@ -163,12 +163,12 @@ fn run(context: &Context<'_>) -> Result<()> {
                 debug!(sys, "{e}");
             }
         }
-        Err(e) if e.is_of_machine() => {
+        Err(e) if e.is_system_failure() => {
             // The next boot does it again, and clients know the host's keys by then.
-            if let Err(e) = sys.write(&kept, "", Write::default()) {
+            if let Err(e) = sys.write(&kept, "", WriteOptions::default()) {
                 debug!(sys, "{e}");
             }
-            return Err(e.doing("login keys"));
+            return Err(e.context("login keys"));
         }
         Err(e) => warning!(sys, "login keys: {e}"),
     }
@@ -197,7 +197,7 @@ fn write_host_keys(context: &Context<'_>, given: &HostKeys) -> Result<()> {
     let (mut certificates, mut failed) = (Vec::new(), None);
     for (kind, part, text) in &given.0 {
         let path = path_of(kind, *part);
-        let how = if *part == Part::Private { Write::secret() } else { Write::default() };
+        let how = if *part == Part::Private { WriteOptions::secret() } else { WriteOptions::default() };
         if let Err(e) = sys.write(&path, text, how) {
             warning!(sys, "{e}");
             failed = Some(e);
@@ -227,7 +227,7 @@ fn derive_public(sys: &System, kind: &str) -> Result<()> {
     let out = sys.run(&Command::new(["ssh-keygen", "-y", "-f", &private]))?.text();
     // After the private key's own comment, where that has one.
     let text = format!("{} root@localhost\n", out.trim());
-    sys.write(path_of(kind, Part::Public), text, Write::default()).map(drop)
+    sys.write(path_of(kind, Part::Public), text, WriteOptions::default()).map(drop)
 }
 
 fn generate(context: &Context<'_>, keys: &Keys) {
@@ -282,7 +282,7 @@ fn generate_all(context: &Context<'_>, types: &[String], quiet: bool) {
 
 fn generate_one(context: &Context<'_>, kind: &str, path: &str, quiet: bool) -> Result<()> {
     let sys = context.sys;
-    sys.make_dir(DIRECTORY, 0o755)?;
+    sys.create_dir_all(DIRECTORY, 0o755)?;
     let command = Command::new(["ssh-keygen", "-t", kind, "-N", "", "-f", path]).env("LANG", "C");
     let finished = sys.run(&command)?;
     if !quiet {
@@ -302,7 +302,7 @@ fn generate_one(context: &Context<'_>, kind: &str, path: &str, quiet: bool) -> R
 
 /// The server's version; its `-V` prints that, or complains and prints it.
 fn openssh_major(sys: &System) -> Option<u32> {
-    let finished = sys.run(&Command::new(["sshd", "-V"]).asks().accept_all()).ok()?;
+    let finished = sys.run(&Command::new(["sshd", "-V"]).read_only().accept_all()).ok()?;
     parse_openssh(&String::from_utf8_lossy(&finished.stderr))
 }
 

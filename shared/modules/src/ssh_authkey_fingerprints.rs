@@ -143,7 +143,7 @@ fn centred(text: &str, width: usize) -> String {
 mod tests {
     use super::*;
     use crate::testing::Sandbox;
-    use system::Write;
+    use system::WriteOptions;
 
     fn entry(line: &str) -> Entry {
         authorized_keys::parse_line(line).unwrap()
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn users_without_accounts_or_keys_are_no_failure() {
         let passwd = format!("bob:x:{0}:{0}::/home/bob:/bin/sh\nnohome:x:2:2:::/bin/sh\n", 1000);
-        for (config, noticed) in [
+        for (config, logged_warnings) in [
             ("users: [bob, nohome, nobody]", 0),
             ("users: [bob]\nno_ssh_fingerprints: true", 0),
             ("users: [bob]\nauthkey_hash: whirlpool", 1),
@@ -211,13 +211,18 @@ mod tests {
             ("users: []", 0),
         ] {
             let sandbox = Sandbox::new(config);
-            sandbox.sys.write("/etc/passwd", &passwd, Write::default()).unwrap();
+            sandbox.sys.write("/etc/passwd", &passwd, WriteOptions::default()).unwrap();
             sandbox
                 .sys
-                .write("/home/bob/.ssh/authorized_keys", "ssh-rsa YWI= me\n", Write::secret())
+                .write("/home/bob/.ssh/authorized_keys", "ssh-rsa YWI= me\n", WriteOptions::secret())
                 .unwrap();
             sandbox.run(&MODULE).unwrap();
-            assert_eq!(sandbox.noticed().len(), noticed, "{config} {:?}", sandbox.noticed());
+            assert_eq!(
+                sandbox.logged_warnings().len(),
+                logged_warnings,
+                "{config} {:?}",
+                sandbox.logged_warnings()
+            );
         }
     }
 }

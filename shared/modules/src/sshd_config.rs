@@ -1,7 +1,7 @@
 //! The SSH server's settings: read and changed as text. Our own go to a file of their own where the server reads
 //! such files.
 
-use system::{Result, System, Write};
+use system::{Result, System, WriteOptions};
 
 /// The main configuration file of sshd.
 pub const MAIN: &str = "/etc/ssh/sshd_config";
@@ -56,7 +56,7 @@ pub fn includes_drop_ins(text: &str) -> bool {
 
 /// The file that our settings go to.
 fn file(sys: &System) -> Result<&'static str> {
-    Ok(match sys.read_text_if_there(MAIN)? {
+    Ok(match sys.read_text_if_exists(MAIN)? {
         Some(text) if includes_drop_ins(&text) => OURS,
         // A distribution that keeps the main file in /usr reads the directory from there.
         None if sys.is_dir(DROP_INS) => OURS,
@@ -68,13 +68,13 @@ fn write(sys: &System, path: &str, text: &str) -> Result<()> {
     use std::os::unix::fs::PermissionsExt;
     let usual = if path == OURS { 0o600 } else { 0o644 };
     let mode = sys.metadata(path).map_or(usual, |m| m.permissions().mode() & 0o7777);
-    sys.write(path, text, Write::mode(mode)).map(drop)
+    sys.write(path, text, WriteOptions::mode(mode)).map(drop)
 }
 
 /// Sets a key; whether that changed the file.
 pub fn set(sys: &System, key: &str, new: &str) -> Result<bool> {
     let path = file(sys)?;
-    let old = sys.read_text_if_there(path)?.unwrap_or_default();
+    let old = sys.read_text_if_exists(path)?.unwrap_or_default();
     match with_setting(&old, key, new) {
         Some(text) => write(sys, path, &text).map(|()| true),
         None => Ok(false),
@@ -87,7 +87,7 @@ pub fn append(sys: &System, lines: &[(&str, String)]) -> Result<()> {
         return Ok(());
     }
     let path = file(sys)?;
-    let mut text = sys.read_text_if_there(path)?.unwrap_or_default();
+    let mut text = sys.read_text_if_exists(path)?.unwrap_or_default();
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
     }
@@ -99,7 +99,7 @@ pub fn append(sys: &System, lines: &[(&str, String)]) -> Result<()> {
 
 /// The main file, for those who only read.
 pub fn read(sys: &System) -> Result<String> {
-    Ok(sys.read_text_if_there(MAIN)?.unwrap_or_default())
+    Ok(sys.read_text_if_exists(MAIN)?.unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -158,7 +158,7 @@ fn make(sys: &System, file: &str, swap: &Swap) -> Result<bool> {
         }
         _ => return Err(Error::new(format!("{file} is no absolute path"))),
     };
-    sys.make_dir(directory, 0o755)?;
+    sys.create_dir_all(directory, 0o755)?;
     let size = match swap.size {
         Some(Size::Bytes(bytes)) => bytes,
         _ => {
@@ -176,7 +176,7 @@ fn make(sys: &System, file: &str, swap: &Swap) -> Result<bool> {
     let id = uuid(&sys.read_text("/proc/sys/kernel/random/uuid")?).unwrap_or_default();
     let header = swap_header(size, sys.page_size(), id)
         .ok_or_else(|| Error::new(format!("{file}: {} MiB are too little to swap to", size / MIB)))?;
-    sys.make_swap_file(file, size, &header)?;
+    sys.create_swap_file(file, size, &header)?;
     info!(sys, "made the swap file {file} of {} MiB", size / MIB);
     Ok(true)
 }
@@ -244,7 +244,7 @@ mod tests {
         let meta = sandbox.sys.metadata(&file).unwrap();
         assert_eq!((meta.len(), sandbox.file(&file).1), (2 * MIB, 0o600));
         assert!(std::os::unix::fs::MetadataExt::blocks(&meta) * 512 >= 2 * MIB, "it has holes");
-        let command = system::Command::new(["blkid", "-p", "-o", "export", &file]).asks();
+        let command = system::Command::new(["blkid", "-p", "-o", "export", &file]).read_only();
         let said = sandbox.sys.run(&command).unwrap().text();
         assert!(said.contains("TYPE=swap\n") && said.contains("VERSION=1\n"), "{said}");
         assert!(!said.contains("UUID=00000000"), "{said}");
@@ -255,6 +255,6 @@ mod tests {
             assert_eq!(set_up(&sandbox.sys, &swap), None, "{name}");
             assert!(!sandbox.sys.exists(&filename), "{name}");
         }
-        assert_eq!(sandbox.noticed().len(), 1, "{:?}", sandbox.noticed());
+        assert_eq!(sandbox.logged_warnings().len(), 1, "{:?}", sandbox.logged_warnings());
     }
 }

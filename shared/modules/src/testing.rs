@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use config::{Node, Origins};
 use distro::Distro;
-use scratch::Scratch;
+use scratch::TempDir;
 use state::{Instance, Layout};
 use system::{Result, System};
 
@@ -21,7 +21,7 @@ pub struct Sandbox {
     pub args: Vec<Node>,
     pub script_timeout: Duration,
     pub hotplug: crate::Hotplug,
-    pub top: Scratch,
+    pub top: TempDir,
 }
 
 /// The value of a YAML text, with positions in `test.yaml`.
@@ -30,7 +30,7 @@ pub fn yaml(text: &str) -> Node {
 }
 
 impl Sandbox {
-    fn with(top: Scratch, sys: System, layout: Layout, config: &str) -> Sandbox {
+    fn with(top: TempDir, sys: System, layout: Layout, config: &str) -> Sandbox {
         let instance = Instance {
             id: "i-test".into(),
             datasource: "NoCloud".into(),
@@ -53,7 +53,7 @@ impl Sandbox {
 
     /// An empty root of its own: programs would run chrooted in it, where there are none.
     pub fn new(config: &str) -> Sandbox {
-        let top = Scratch::new();
+        let top = TempDir::new();
         let sys = System::new(&top);
         Sandbox::with(top, sys, Layout::default(), config)
     }
@@ -61,7 +61,7 @@ impl Sandbox {
     /// The running machine, but with the state and the runtime directories in the folder: for scripts, which
     /// need a shell.
     pub fn live(config: &str) -> Sandbox {
-        let top = Scratch::new();
+        let top = TempDir::new();
         let at = |name: &str| top.join(name).to_string_lossy().into_owned();
         let layout = Layout::with(Some(&at("cloud")), Some(&at("run")), Some(&at("templates")));
         Sandbox::with(top, System::new("/"), layout, config)
@@ -86,12 +86,12 @@ impl Sandbox {
             "#!/bin/sh\necho \"${{0##*/}}${{*:+ $*}}\" >> /calls\nall=\nwhile IFS= read -r line; do\n\
              printf '< %s\\n' \"$line\" >> /calls; all=\"$all $line\"\ndone\n{body}\n"
         );
-        self.sys.write(format!("/usr/sbin/{name}"), script, system::Write::mode(0o755)).unwrap();
+        self.sys.write(format!("/usr/sbin/{name}"), script, system::WriteOptions::mode(0o755)).unwrap();
     }
 
     /// What the stubs wrote.
     pub fn calls(&self) -> String {
-        self.sys.read_text_if_there("/calls").unwrap().unwrap_or_default()
+        self.sys.read_text_if_exists("/calls").unwrap().unwrap_or_default()
     }
 
     pub fn run(&self, module: &Module) -> Result<()> {
@@ -114,8 +114,8 @@ impl Sandbox {
     }
 
     /// The texts of what was logged at WARNING or worse.
-    pub fn noticed(&self) -> Vec<String> {
-        self.sys.log().noticed().into_iter().map(|(_, text)| text).collect()
+    pub fn logged_warnings(&self) -> Vec<String> {
+        self.sys.log().logged_warnings().into_iter().map(|(_, text)| text).collect()
     }
 
     /// A file of the machine as text and mode.

@@ -41,14 +41,14 @@ mod tests {
     use super::MODULE;
     use crate::testing::{Sandbox, yaml};
     use distro::Distro;
-    use system::Write;
+    use system::WriteOptions;
 
     const ZONE: &str = "/usr/share/zoneinfo/Europe/Berlin";
 
     fn sandbox(distro: &str, config: &str) -> Sandbox {
         let mut sandbox = Sandbox::new(config);
         sandbox.distro = Distro::named(distro).unwrap();
-        sandbox.sys.write(ZONE, "TZif2", Write::default()).unwrap();
+        sandbox.sys.write(ZONE, "TZif2", WriteOptions::default()).unwrap();
         sandbox
     }
 
@@ -69,7 +69,7 @@ mod tests {
     fn a_copy_stays_a_copy_where_there_is_a_text_too() {
         for (distro, link) in [("debian", false), ("rocky", true)] {
             let sandbox = sandbox(distro, "timezone: Europe/Berlin");
-            sandbox.sys.write("/etc/localtime", "old", Write::default()).unwrap();
+            sandbox.sys.write("/etc/localtime", "old", WriteOptions::default()).unwrap();
             sandbox.run(&MODULE).unwrap();
             assert_eq!(sandbox.sys.is_link("/etc/localtime"), link, "{distro}");
             assert_eq!(sandbox.sys.read_text("/etc/localtime").unwrap(), "TZif2", "{distro}");

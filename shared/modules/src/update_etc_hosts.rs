@@ -3,7 +3,7 @@
 use config::{FromNode, Map, Node, Reader, Shape, Value};
 use distro::header;
 use state::Frequency;
-use system::{Error, Result, Write, debug, warning};
+use system::{Error, Result, WriteOptions, debug, warning};
 
 use crate::names::{self, Names};
 use crate::{Context, Declares, Distros, Module};
@@ -80,7 +80,7 @@ fn run(context: &Context<'_>) -> Result<()> {
 
 fn whole(context: &Context<'_>, names: &Names) -> Result<()> {
     let path = context.layout.template(&format!("hosts.{}", context.distro.templates));
-    let Some(text) = context.sys.read_text_if_there(&path)? else {
+    let Some(text) = context.sys.read_text_if_exists(&path)? else {
         return Err(Error::new(format!("writing {FILE}: there is no template {path}")));
     };
     let mut variables = Map::new();
@@ -88,11 +88,11 @@ fn whole(context: &Context<'_>, names: &Names) -> Result<()> {
     variables.insert("fqdn", names.fqdn.as_str());
     let text = template::render_file(context.sys, &path, &text, &variables)?;
     // Templates of other releases differ in their comments: what a boot need not change, it leaves.
-    if context.sys.read_text_if_there(FILE)?.is_some_and(|old| meaning(&old) == meaning(&text)) {
+    if context.sys.read_text_if_exists(FILE)?.is_some_and(|old| meaning(&old) == meaning(&text)) {
         debug!(context.sys, "{FILE} has these entries already");
         return Ok(());
     }
-    context.sys.write(FILE, text, Write::default()).map(drop)
+    context.sys.write(FILE, text, WriteOptions::default()).map(drop)
 }
 
 /// The entries of a hosts(5) file: their words, without comments.
@@ -105,10 +105,10 @@ fn meaning(text: &str) -> Vec<Vec<&str>> {
 
 fn entry(context: &Context<'_>, names: &Names) -> Result<()> {
     let sys = context.sys;
-    let old = sys.read_text_if_there(FILE)?;
+    let old = sys.read_text_if_exists(FILE)?;
     let note = if old.is_none() { header(sys, "Added") + "\n" } else { String::new() };
     match with_entry(old.as_deref().unwrap_or_default(), context.distro.loop_address, names) {
-        Some(text) => sys.write(FILE, note + &text, Write::default()).map(drop),
+        Some(text) => sys.write(FILE, note + &text, WriteOptions::default()).map(drop),
         None => Ok(()),
     }
 }
@@ -139,7 +139,7 @@ mod tests {
 
     fn sandbox(config: &str) -> Sandbox {
         let sandbox = Sandbox::new(config);
-        sandbox.sys.write("/etc/cloud/templates/hosts.debian.tmpl", DEBIAN, Write::default()).unwrap();
+        sandbox.sys.write("/etc/cloud/templates/hosts.debian.tmpl", DEBIAN, WriteOptions::default()).unwrap();
         sandbox
     }
 
@@ -168,13 +168,13 @@ mod tests {
             ("manage_etc_hosts: template\nfqdn: web.example.com", 1),
         ] {
             let sandbox = sandbox(config);
-            sandbox.sys.write("/etc/hosts", "10.0.0.1 old\n", Write::default()).unwrap();
+            sandbox.sys.write("/etc/hosts", "10.0.0.1 old\n", WriteOptions::default()).unwrap();
             sandbox.run(&MODULE).unwrap();
             let (text, mode) = sandbox.file("/etc/hosts");
             let lines: Vec<&str> = text.lines().filter(|l| !l.starts_with('#')).collect();
             assert_eq!(lines[..2], ["127.0.1.1 web.example.com web", "127.0.0.1 localhost"]);
             assert!(!text.contains("{{") && !text.contains("old") && !text.contains("template:"));
-            assert_eq!((mode, sandbox.noticed().len()), (0o644, notices), "{config}");
+            assert_eq!((mode, sandbox.logged_warnings().len()), (0o644, notices), "{config}");
         }
     }
 
@@ -227,7 +227,10 @@ mod tests {
         ] {
             let sandbox = Sandbox::new("{manage_etc_hosts: true, hostname: x}");
             if let Some(text) = template {
-                sandbox.sys.write("/etc/cloud/templates/hosts.debian.tmpl", text, Write::default()).unwrap();
+                sandbox
+                    .sys
+                    .write("/etc/cloud/templates/hosts.debian.tmpl", text, WriteOptions::default())
+                    .unwrap();
             }
             assert_eq!(sandbox.run(&MODULE).unwrap_err().to_string(), wanted);
             assert!(!sandbox.sys.exists("/etc/hosts"));

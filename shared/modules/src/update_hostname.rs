@@ -2,7 +2,7 @@
 
 use distro::{HostnameWay, parse_hostname};
 use state::Frequency;
-use system::{Result, Write, debug, info};
+use system::{Result, WriteOptions, debug, info};
 
 use crate::names::{self, Keys};
 use crate::{Context, Declares, Distros, Module, set_hostname};
@@ -49,7 +49,7 @@ fn run(context: &Context<'_>) -> Result<()> {
         return Ok(());
     }
     let record = context.layout.data("previous-hostname");
-    let previous = sys.read_text_if_there(&record)?;
+    let previous = sys.read_text_if_exists(&record)?;
     let previous = previous.as_deref().and_then(parse_hostname);
     let current = context.distro.read_hostname(sys);
     let wanted = names.written(set_hostname::prefer_fqdn(context, &keys));
@@ -72,7 +72,7 @@ fn run(context: &Context<'_>) -> Result<()> {
                 _ => (keys.create_hostname_file || sys.exists(&record), "\n"),
             };
             if ours && make {
-                sys.write(&record, format!("{wanted}{end}"), Write::default())?;
+                sys.write(&record, format!("{wanted}{end}"), WriteOptions::default())?;
             }
             Ok(())
         }
@@ -107,7 +107,7 @@ mod tests {
         sandbox.config = crate::testing::yaml("hostname: two");
         sandbox.run(&MODULE).unwrap();
         assert_eq!(sandbox.file("/etc/hostname").0, "two\n");
-        sandbox.sys.write("/etc/hostname", "mine\n", Write::default()).unwrap();
+        sandbox.sys.write("/etc/hostname", "mine\n", WriteOptions::default()).unwrap();
         sandbox.config = crate::testing::yaml("hostname: three");
         sandbox.run(&MODULE).unwrap();
         assert_eq!(sandbox.file("/etc/hostname").0, "mine\n");

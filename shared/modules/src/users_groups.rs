@@ -33,7 +33,7 @@ config::keys! {
 fn run(context: &Context<'_>) -> Result<()> {
     let accounts = Accounts::with_report(context, true);
     let mut failed = Vec::new();
-    context.sys.because_of_key("groups");
+    context.sys.set_cause_key("groups");
     for group in &accounts.groups {
         let made = context.distro.create_group(context.sys, &group.name, &group.members);
         failed.extend(made.err().inspect(|e| warning!(context.sys, "group {}: {e}", group.name)));
@@ -53,7 +53,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     }
     failed.extend(making.lock_untouched());
     match failed.pop() {
-        Some(e) => Err(e.caused_by(&failed)),
+        Some(e) => Err(e.with_causes(&failed)),
         None => Ok(()),
     }
 }
@@ -109,8 +109,8 @@ impl<'a> Making<'a> {
     fn because_of(&self, user: &User) {
         let Context { sys, config, .. } = self.context;
         // Only a plan shows it, and it takes a search.
-        if sys.is_planned() {
-            sys.because_of_key(key_of(&user.name, user.is_default, config));
+        if sys.is_dry_run() {
+            sys.set_cause_key(key_of(&user.name, user.is_default, config));
         }
     }
 
@@ -152,7 +152,7 @@ impl<'a> Making<'a> {
             return failed.pop().map_or(Ok(()), Err);
         }
         let texts: Vec<String> = failed.iter().map(Error::to_string).collect();
-        Err(Error::new(texts.join("; ")).caused_by(&failed))
+        Err(Error::new(texts.join("; ")).with_causes(&failed))
     }
 
     fn set_password(&mut self, user: &'a User, new: bool) -> Result<()> {

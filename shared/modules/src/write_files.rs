@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use config::{Findings, FromNode, Kind, Node, Reader, Shape, Text, Value};
 use state::Frequency;
-use system::{Command, Error, Fetch, Result, System, Write, warning};
+use system::{Command, Error, Request, Result, System, WriteOptions, warning};
 
 use crate::{Context, Declares, Distros, Module};
 
@@ -192,7 +192,7 @@ pub fn write_files(context: &Context<'_>, deferred: bool) -> Result<()> {
         failed.push(path);
     }
     for (key, entry) in &entries {
-        context.sys.because_of_key(key);
+        context.sys.set_cause_key(key);
         if let Err(e) = write_one(context.sys, entry) {
             warning!(context.sys, "write_files: {e}");
             failed.push(entry.path.as_str());
@@ -209,7 +209,7 @@ pub fn write_files(context: &Context<'_>, deferred: bool) -> Result<()> {
         entries.len() + refused.len(),
         failed.join(", ")
     ))
-    .caused_by(&causes))
+    .with_causes(&causes))
 }
 
 /// With SELinux, a new file has the label of its directory; the policy may want another (shadow_t).
@@ -240,13 +240,13 @@ fn write_one(sys: &System, entry: &Entry) -> Result<()> {
     let ids = owner.as_ref().copied().unwrap_or((Some(0), Some(0)));
     // Missing directories belong to the file's owner.
     if let Some((parent, _)) = path.rsplit_once('/') {
-        sys.make_dir_of(if parent.is_empty() { "/" } else { parent }, 0o755, ids)?;
+        sys.create_dir_all_owned(if parent.is_empty() { "/" } else { parent }, 0o755, ids)?;
     }
     let Mode(mode) = entry.permissions;
     if entry.append {
-        sys.append_as(&path, content, Write::mode(mode).owner(ids))?;
+        sys.append_as(&path, content, WriteOptions::mode(mode).owner(ids))?;
     } else {
-        sys.write(&path, content, Write::mode(mode).owner(ids))?;
+        sys.write(&path, content, WriteOptions::mode(mode).owner(ids))?;
     }
     owner.map(drop).map_err(|e| {
         Error::new(format!(
@@ -258,7 +258,7 @@ fn write_one(sys: &System, entry: &Entry) -> Result<()> {
 /// What to write; `None` when there was only a source and it failed, which is said.
 fn content(sys: &System, path: &str, entry: &Entry) -> Result<Option<Vec<u8>>> {
     if let Some(source) = &entry.source {
-        let mut fetch = Fetch::get(&source.uri).retries(3, Duration::from_secs(3)).limit(MOST_CONTENT);
+        let mut fetch = Request::get(&source.uri).retries(3, Duration::from_secs(3)).limit(MOST_CONTENT);
         for (name, value) in &source.headers.0 {
             fetch = fetch.header(name, value);
         }
@@ -364,15 +364,15 @@ mod tests {
         assert!(!sandbox.sys.exists("/etc/late"));
         sandbox.run(&write_files_deferred::MODULE).unwrap();
         assert_eq!(sandbox.file("/etc/late").0, "x");
-        assert!(sandbox.noticed().is_empty(), "{:?}", sandbox.noticed());
+        assert!(sandbox.logged_warnings().is_empty(), "{:?}", sandbox.logged_warnings());
     }
 
     #[test]
     fn new_parents_belong_to_the_owner() {
         use std::os::unix::fs::MetadataExt;
         let sandbox = Sandbox::new("write_files: [{path: /home/u/x/y/f, owner: 'u:12', content: ''}]");
-        sandbox.sys.write("/etc/passwd", "u:x:7:8::/home/u:/bin/sh\n", Write::default()).unwrap();
-        sandbox.sys.make_dir("/home/u", 0o700).unwrap();
+        sandbox.sys.write("/etc/passwd", "u:x:7:8::/home/u:/bin/sh\n", WriteOptions::default()).unwrap();
+        sandbox.sys.create_dir_all("/home/u", 0o700).unwrap();
         sandbox.run(&MODULE).unwrap();
         if !nix_root() {
             return;
@@ -402,7 +402,7 @@ mod tests {
              - {path: /i, content: new, append: [yes]}\n\
              - {path: /j, content: 'aGkK...', encoding: b64}\n",
         );
-        sandbox.sys.write("/i", "old", Write::default()).unwrap();
+        sandbox.sys.write("/i", "old", WriteOptions::default()).unwrap();
         let message = sandbox.run(&MODULE).unwrap_err().to_string();
         assert_eq!(message, "write_files: 6 of 10 files failed: /g, /h, /i, /c, /d, /e");
         assert_eq!(sandbox.file("/a").0, "ok");
@@ -411,7 +411,7 @@ mod tests {
         assert_eq!(sandbox.file("/f").1, 644);
         assert!(["/c", "/d", "/g", "/h"].iter().all(|path| !sandbox.sys.exists(path)));
         assert_eq!((sandbox.file("/i").0, sandbox.file("/j").0), ("old".into(), "hi\n".into()));
-        let said = sandbox.noticed().join("\n");
+        let said = sandbox.logged_warnings().join("\n");
         for part in [
             "test.yaml:2:3: write_files[0].path: required, but missing",
             "test.yaml:3:3: write_files[1]: expected a map, found text",
@@ -438,12 +438,12 @@ mod tests {
              - {path: /c, source: {uri: 'file:///none'}}\n\
              - {path: /d, source: {headers: {A: b}}, content: x}\n",
         );
-        sandbox.sys.write("/seed", "from the seed", Write::default()).unwrap();
+        sandbox.sys.write("/seed", "from the seed", WriteOptions::default()).unwrap();
         sandbox.run(&MODULE).unwrap();
         assert_eq!(sandbox.file("/a").0, "from the seed");
         assert_eq!(sandbox.file("/b").0, "fallback");
         assert!(!sandbox.sys.exists("/c"));
         assert_eq!(sandbox.file("/d").0, "x");
-        assert_eq!(sandbox.noticed().len(), 3, "{:?}", sandbox.noticed());
+        assert_eq!(sandbox.logged_warnings().len(), 3, "{:?}", sandbox.logged_warnings());
     }
 }

@@ -124,7 +124,7 @@ pub fn has_network_manager(sys: &System) -> bool {
     }
     let enabled = || {
         let ask = Command::new(["systemctl", "is-enabled", "--quiet", "NetworkManager.service"])
-            .asks()
+            .read_only()
             .accept_all();
         sys.run(&ask).is_ok_and(|finished| finished.code == 0)
     };
@@ -159,7 +159,7 @@ fn profile_of(sys: &System, link: &str) -> Option<String> {
     let folder = "/etc/NetworkManager/system-connections";
     let path = |id: &str| format!("{folder}/cloud-init-{id}.nmconnection");
     let is_of_link = |path: &str| {
-        let text = sys.read_text_if_there(path).ok().flatten().unwrap_or_default();
+        let text = sys.read_text_if_exists(path).ok().flatten().unwrap_or_default();
         text.lines().any(|line| line.strip_prefix("id=cloud-init ") == Some(link))
     };
     let own = path(link);
@@ -199,9 +199,9 @@ mod tests {
 
     #[test]
     fn profiles_are_found_by_what_they_say() {
-        let top = scratch::Scratch::new();
+        let top = scratch::TempDir::new();
         let sys = System::new(&top);
-        let put = |path: &str, text: &str| sys.write(path, text, system::Write::default()).unwrap();
+        let put = |path: &str, text: &str| sys.write(path, text, system::WriteOptions::default()).unwrap();
         let folder = "/etc/NetworkManager/system-connections";
         put(&format!("{folder}/cloud-init-eth1.nmconnection"), "[connection]\nid=cloud-init lan\n");
         put(&format!("{folder}/cloud-init-eth0.nmconnection"), "[connection]\nid=cloud-init eth0\n");

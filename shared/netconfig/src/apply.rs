@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use config::{Findings, Node};
-use system::{Change, Deadline, Result, System, Write, debug, error, info, warning};
+use system::{Change, Deadline, Result, System, WriteOptions, debug, error, info, warning};
 
 use crate::gather;
 use crate::log_lines as lines;
@@ -180,7 +180,7 @@ pub fn apply(sys: &System, plan: &Plan<'_>) -> Result<Applied> {
     note(sys, &record, &record_path, &mut applied);
     let marker = format!("{}/{APPLIED_MARKER}", plan.run_dir);
     let now = sys.clock().wall().as_secs_f64();
-    let marked = sys.write(marker, format!("{}: {now}\n", std::process::id()), Write::default());
+    let marked = sys.write(marker, format!("{}: {now}\n", std::process::id()), WriteOptions::default());
     survive(sys, marked, &mut applied);
     Ok(applied)
 }
@@ -285,7 +285,7 @@ fn write(
     for file in files.iter().filter(|file| !file.aside) {
         let before = match sys.read(&file.path) {
             Ok(content) => Before::Content(content),
-            Err(e) if e.is_absent() => Before::Nothing,
+            Err(e) if e.is_not_found() => Before::Nothing,
             Err(_) => Before::Unreadable,
         };
         earlier.push((file, before));
@@ -300,7 +300,7 @@ fn write(
     for file in files.iter().filter(|file| file.aside) {
         // What others wrote there is part of the content: unread it would be lost.
         let readable = match sys.read(&file.path) {
-            Err(e) if !e.is_absent() => Err(e),
+            Err(e) if !e.is_not_found() => Err(e),
             _ => Ok(()),
         };
         match readable.and_then(|()| put(file)) {
@@ -340,7 +340,7 @@ fn restore(sys: &System, earlier: &[(&File, Before)], remove_new: bool) {
 }
 
 /// The mode and owner with which a file is written: what is there may count.
-pub fn how(sys: &System, file: &File) -> Write {
+pub fn how(sys: &System, file: &File) -> WriteOptions {
     use std::os::unix::fs::PermissionsExt;
     let there = sys.metadata(&file.path).ok().map(|m| m.permissions().mode() & 0o7777);
     let mode = match there {
@@ -348,7 +348,7 @@ pub fn how(sys: &System, file: &File) -> Write {
         _ => file.mode,
     };
     let owner = file.owner.and_then(|name| sys.user(name));
-    let how = Write::mode(mode);
+    let how = WriteOptions::mode(mode);
     match owner {
         Some(user) => how.owner((Some(user.uid), Some(user.gid))),
         None => how,
@@ -358,7 +358,7 @@ pub fn how(sys: &System, file: &File) -> Write {
 /// Keeps the mapping as applied, for `query`, `schema --system` and people. No network depends on it.
 fn keep_copy(sys: &System, config: &Node, instance_dir: &str, run_dir: &str, applied: &mut Applied) {
     let path = format!("{instance_dir}/network-config.json");
-    survive(sys, sys.write(&path, config::json::to_text(config, 1), Write::secret()), applied);
+    survive(sys, sys.write(&path, config::json::to_text(config, 1), WriteOptions::secret()), applied);
     survive(sys, sys.link(&path, format!("{run_dir}/network-config.json")), applied);
 }
 
@@ -379,9 +379,12 @@ fn wait_for(sys: &System, config: &Node, most: Duration) -> (Vec<Nic>, Option<St
         return (nics, None);
     }
     debug!(sys, "{}{}", lines::WAITING, macs(&nics));
-    while !rename::missing(&wanted, &nics).is_empty() && sys.is_live() && !deadline.is_over() && quiet < GRACE
+    while !rename::missing(&wanted, &nics).is_empty()
+        && sys.is_live()
+        && !deadline.is_expired()
+        && quiet < GRACE
     {
-        sys.clock().sleep(pause.min(deadline.left()));
+        sys.clock().sleep(pause.min(deadline.remaining()));
         quiet = if sys.udev_is_busy() { Duration::ZERO } else { quiet + pause };
         nics = nics::read(sys);
     }
@@ -487,7 +490,7 @@ fn while_devices_come<T, E>(
     let mut quiet = Duration::ZERO;
     loop {
         let seen = look();
-        if seen.is_ok() || !sys.is_live() || sys.is_container() || deadline.is_over() || quiet >= grace {
+        if seen.is_ok() || !sys.is_live() || sys.is_container() || deadline.is_expired() || quiet >= grace {
             return seen;
         }
         sys.clock().sleep(pause);
@@ -499,10 +502,10 @@ fn while_devices_come<T, E>(
 mod tests {
     use super::*;
     use crate::source::Source;
-    use scratch::Scratch;
+    use scratch::TempDir;
 
-    fn sandbox() -> (System, Scratch) {
-        let top = Scratch::new();
+    fn sandbox() -> (System, TempDir) {
+        let top = TempDir::new();
         (System::new(&top), top)
     }
 
@@ -533,7 +536,7 @@ mod tests {
 
     fn with_networkd(sys: &System) {
         for path in ["/usr/sbin/ip", "/bin/systemctl"] {
-            sys.write(path, "", Write::mode(0o755)).unwrap();
+            sys.write(path, "", WriteOptions::mode(0o755)).unwrap();
         }
     }
 
@@ -541,7 +544,7 @@ mod tests {
     #[test]
     fn a_circle_is_told_whoever_writes_the_files() {
         let (sys, _top) = sandbox();
-        sys.write("/usr/sbin/netplan", "", Write::mode(0o755)).unwrap();
+        sys.write("/usr/sbin/netplan", "", WriteOptions::mode(0o755)).unwrap();
         let circle = decision(
             "version: 2\nbridges:\n  a: {interfaces: [b], dhcp4: true}\n  b: {interfaces: [a], x: 1}\n",
         );
@@ -606,11 +609,11 @@ mod tests {
     fn a_stricter_mode_stays() {
         use std::os::unix::fs::PermissionsExt;
         let (sys, _top) = sandbox();
-        sys.write("/usr/sbin/netplan", "", Write::mode(0o755)).unwrap();
+        sys.write("/usr/sbin/netplan", "", WriteOptions::mode(0o755)).unwrap();
         let path = "/etc/netplan/50-cloud-init.yaml";
         let mode = || sys.metadata(path).unwrap().permissions().mode() & 0o777;
         for (before, after) in [(0o644, 0o600), (0o400, 0o400)] {
-            sys.write(path, "old", Write::mode(before)).unwrap();
+            sys.write(path, "old", WriteOptions::mode(before)).unwrap();
             apply(&sys, &plan(&decision("{version: 2}\n"))).unwrap();
             assert_eq!(mode(), after);
         }
@@ -623,7 +626,7 @@ mod tests {
         apply(&sys, &plan(&decision("version: 2\nethernets: {eth0: {dhcp4: true}}\n"))).unwrap();
         let folder = "/etc/systemd/network";
         let before = sys.read_text(format!("{folder}/10-cloud-init-eth0.network")).unwrap();
-        sys.make_dir(format!("{folder}/10-cloud-init-eth2.network"), 0o755).unwrap();
+        sys.create_dir_all(format!("{folder}/10-cloud-init-eth2.network"), 0o755).unwrap();
         let three = decision("version: 2\nethernets: {eth0: {dhcp6: true}, eth1: {dhcp4: true}, eth2: {}}\n");
         assert!(apply(&sys, &plan(&three)).is_err());
         assert_eq!(sys.read_text(format!("{folder}/10-cloud-init-eth0.network")).unwrap(), before);
@@ -643,11 +646,11 @@ mod tests {
         ] {
             let (sys, _top) = sandbox();
             with_networkd(&sys);
-            sys.make_dir(format!("{blocked}/x"), 0o755).unwrap();
+            sys.create_dir_all(format!("{blocked}/x"), 0o755).unwrap();
             let applied = apply(&sys, &Plan { is_new: true, ..plan(&config) }).unwrap();
             assert!(sys.is_file(unit), "{blocked}");
             assert!(applied.problems.iter().any(|p| p.contains(blocked)), "{:?}", applied.problems);
-            assert!(applied.errors.is_empty() && !sys.log().noticed().is_empty(), "{blocked}");
+            assert!(applied.errors.is_empty() && !sys.log().logged_warnings().is_empty(), "{blocked}");
         }
     }
 
@@ -657,9 +660,9 @@ mod tests {
             for path in
                 ["/usr/sbin/ifup", "/usr/sbin/ifdown", "/etc/sysconfig/network-scripts/network-functions"]
             {
-                sys.write(path, "", Write::mode(0o755)).unwrap();
+                sys.write(path, "", WriteOptions::mode(0o755)).unwrap();
             }
-            sys.write("/etc/os-release", "ID=rhel\n", Write::default()).unwrap();
+            sys.write("/etc/os-release", "ID=rhel\n", WriteOptions::default()).unwrap();
         };
         let config = decision(
             "version: 2\nethernets: {eth0: {addresses: [10.0.0.2/24], nameservers: {addresses: [10.0.0.1]}}}\n",
@@ -671,7 +674,7 @@ mod tests {
         ] {
             let (sys, _top) = sandbox();
             rhel(&sys);
-            sys.make_dir(blocked, 0o755).unwrap();
+            sys.create_dir_all(blocked, 0o755).unwrap();
             let applied = apply(&sys, &Plan { distro: "rhel", ..plan(&config) }).unwrap();
             assert!(sys.is_file("/etc/sysconfig/network-scripts/ifcfg-eth0"), "{blocked}");
             assert!(applied.problems.iter().any(|p| p.contains(blocked)), "{:?}", applied.problems);
@@ -679,7 +682,7 @@ mod tests {
         // A real one costs the others, as ever.
         let (sys, _top) = sandbox();
         rhel(&sys);
-        sys.make_dir("/etc/sysconfig/network", 0o755).unwrap();
+        sys.create_dir_all("/etc/sysconfig/network", 0o755).unwrap();
         assert!(apply(&sys, &Plan { distro: "rhel", ..plan(&config) }).is_err());
         assert!(!sys.exists("/etc/sysconfig/network-scripts/ifcfg-eth0"));
     }
@@ -694,9 +697,9 @@ mod tests {
         let of = |text: &str| decision(&format!("version: 2\nethernets: {{eth0: {{{text}: true}}}}\n"));
         apply(&sys, &plan(&of("dhcp4"))).unwrap();
         sys.remove(record).unwrap();
-        sys.make_dir(record, 0o755).unwrap();
+        sys.create_dir_all(record, 0o755).unwrap();
         apply(&sys, &plan(&of("dhcp6"))).unwrap();
-        sys.remove_tree(record).unwrap();
+        sys.remove_dir_all(record).unwrap();
         let applied = apply(&sys, &plan(&of("dhcp4"))).unwrap();
         assert!(applied.kept.is_empty() && sys.read_text(unit).unwrap().contains("DHCP=ipv4"));
     }
@@ -713,16 +716,24 @@ mod tests {
         apply(&sys, &plan(&second)).unwrap();
         assert!(sys.read_text(unit).unwrap().contains("DHCP=ipv6"));
         let edited = "[Match]\nName=eth0\n[Network]\nDHCP=no\n";
-        sys.write(unit, edited, Write::default()).unwrap();
+        sys.write(unit, edited, WriteOptions::default()).unwrap();
         // Nothing new: kept, and no warning.
         let applied = apply(&sys, &plan(&second)).unwrap();
-        assert_eq!((applied.kept.as_slice(), sys.log().noticed().len()), (&[unit.to_string()][..], 0));
+        assert_eq!(
+            (applied.kept.as_slice(), sys.log().logged_warnings().len()),
+            (&[unit.to_string()][..], 0)
+        );
         // Something new: kept, and said; the other file is written.
         let third = decision("version: 2\nethernets: {eth0: {dhcp4: true}, eth1: {dhcp6: true}}\n");
         let applied = apply(&sys, &plan(&third)).unwrap();
         assert_eq!((applied.kept.len(), applied.files.len()), (1, 1));
         assert_eq!(sys.read_text(unit).unwrap(), edited);
-        assert!(sys.log().noticed().iter().any(|(_, t)| t.contains(unit) && t.contains("Remove the file")));
+        assert!(
+            sys.log()
+                .logged_warnings()
+                .iter()
+                .any(|(_, t)| t.contains(unit) && t.contains("Remove the file"))
+        );
         // A new instance: written, and the edited one beside it.
         let applied = apply(&sys, &Plan { is_new: true, ..plan(&third) }).unwrap();
         assert!(sys.read_text(unit).unwrap().contains("DHCP=ipv4"));
@@ -731,7 +742,7 @@ mod tests {
         // And from then on it is ours again.
         assert!(apply(&sys, &plan(&second)).unwrap().kept.is_empty());
         // An event asks for the file as the configuration has it, new or not.
-        sys.write(unit, edited, Write::default()).unwrap();
+        sys.write(unit, edited, WriteOptions::default()).unwrap();
         let applied = apply(&sys, &Plan { due: Due::Event("test"), ..plan(&second) }).unwrap();
         assert!(sys.read_text(unit).unwrap().contains("DHCP=ipv6"));
         assert_eq!(sys.read_text(&applied.kept[0]).unwrap(), edited);
@@ -761,7 +772,7 @@ mod tests {
     #[test]
     fn formats_of_datasources() {
         let (sys, _top) = sandbox();
-        sys.write("/sys/class/net/ens3/address", "52:54:00:00:00:01\n", Write::default()).unwrap();
+        sys.write("/sys/class/net/ens3/address", "52:54:00:00:00:01\n", WriteOptions::default()).unwrap();
         let data = config::yaml::parse(
             "t",
             "{links: [{id: a, type: phy, ethernet_mac_address: '52:54:00:00:00:01'}], networks: [{link: a, type: ipv4_dhcp}]}",
@@ -772,7 +783,7 @@ mod tests {
             config.at_path(&["config"]).unwrap().as_seq().unwrap()[0].get("name").unwrap().as_str(),
             Some("ens3")
         );
-        sys.remove_tree("/sys").unwrap();
+        sys.remove_dir_all("/sys").unwrap();
         assert!(
             from_format(&sys, "network_data.json", &data, None).unwrap_err().to_string().contains("no NIC")
         );
@@ -784,7 +795,7 @@ mod tests {
     fn names_only_and_disabled() {
         let (sys, _top) = sandbox();
         with_networkd(&sys);
-        sys.write("/sys/class/net/eth7/address", "52:54:00:00:00:01\n", Write::default()).unwrap();
+        sys.write("/sys/class/net/eth7/address", "52:54:00:00:00:01\n", WriteOptions::default()).unwrap();
         let config = decision(
             "version: 2\nethernets: {a: {match: {macaddress: '52:54:00:00:00:01'}, set-name: wan}}\n",
         );

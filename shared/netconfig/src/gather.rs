@@ -224,11 +224,11 @@ fn class(pattern: &[char], c: char) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use scratch::Scratch;
-    use system::Write;
+    use scratch::TempDir;
+    use system::WriteOptions;
 
-    fn sandbox() -> (System, Scratch) {
-        let top = Scratch::new();
+    fn sandbox() -> (System, TempDir) {
+        let top = TempDir::new();
         (System::new(&top), top)
     }
 
@@ -257,7 +257,7 @@ mod tests {
     #[test]
     fn files_of_interfaces() {
         let (sys, _top) = sandbox();
-        let put = |path: &str, text: &str| assert!(sys.write(path, text, Write::default()).is_ok());
+        let put = |path: &str, text: &str| assert!(sys.write(path, text, WriteOptions::default()).is_ok());
         put("/etc/network/interfaces.d/b.cfg", "source /etc/network/interfaces.d/b.cfg\niface b inet dhcp\n");
         put("/etc/network/interfaces.d/a.cfg", "source-directory more.d\niface a inet dhcp\n");
         put("/etc/network/interfaces.d/more.d/plain", "iface plain inet dhcp\n");
@@ -269,14 +269,14 @@ mod tests {
         let names = config.get("config").unwrap().as_seq().unwrap().iter();
         let names: Vec<&str> = names.filter_map(|e| e.get("name").and_then(Node::as_str)).collect();
         assert_eq!(names, ["a", "b", "plain"]);
-        let said = sys.log().noticed().iter().filter(|(_, t)| t.contains("circle")).count();
+        let said = sys.log().logged_warnings().iter().filter(|(_, t)| t.contains("circle")).count();
         assert_eq!(said, 1);
     }
 
     #[test]
     fn initramfs_and_its_conditions() {
         let (sys, _top) = sandbox();
-        let put = |path: &str, text: &str| assert!(sys.write(path, text, Write::default()).is_ok());
+        let put = |path: &str, text: &str| assert!(sys.write(path, text, WriteOptions::default()).is_ok());
         assert_eq!(initramfs(&sys, "ip=dhcp"), None);
         put("/run/net6-ens3.conf", "DEVICE6=ens3\nIPV6PROTO=dhcp6\nIPV6ADDR=fd00::1\n");
         put("/run/net-ens3.conf", "DEVICE=ens3\nPROTO=dhcp\nIPV4ADDR=10.0.0.1\n");
@@ -298,7 +298,7 @@ mod tests {
     #[test]
     fn command_line_without_files() {
         let (sys, _top) = sandbox();
-        sys.write("/sys/class/net/ens3/address", "52:54:00:00:00:01\n", Write::default()).unwrap();
+        sys.write("/sys/class/net/ens3/address", "52:54:00:00:00:01\n", WriteOptions::default()).unwrap();
         assert_eq!(command_line_network(&sys, "quiet"), None);
         assert_eq!(command_line_network(&sys, "ip=off"), None);
         let found = json(command_line_network(&sys, "ip=ens3:dhcp"));

@@ -279,7 +279,7 @@ fn switch_ports(sys: &System) -> HashSet<String> {
         "interface",
         "type=internal",
     ];
-    match sys.run(&Command::new(["ovs-vsctl"].into_iter().chain(query)).asks()) {
+    match sys.run(&Command::new(["ovs-vsctl"].into_iter().chain(query)).read_only()) {
         Ok(finished) => finished.text().lines().map(|l| l.trim().trim_matches('"').to_string()).collect(),
         Err(e) => {
             debug!(sys, "{e}");
@@ -352,10 +352,10 @@ mod tests {
 
     #[test]
     fn read_from_sysfs() {
-        let top = scratch::Scratch::new();
+        let top = scratch::TempDir::new();
         let sys = System::new(&top);
         let put = |path: &str, text: &str| {
-            sys.write(format!("{NET}/{path}"), text, system::Write::default()).unwrap();
+            sys.write(format!("{NET}/{path}"), text, system::WriteOptions::default()).unwrap();
         };
         for (name, mac) in
             [("eth0", "52:54:00:00:00:0A"), ("eth1", "52:54:00:00:00:0b"), ("fo", "52:54:00:00:00:0c")]

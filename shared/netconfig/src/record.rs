@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
-use system::{Result, System, Write};
+use system::{Result, System, WriteOptions};
 
 /// Files that a renderer extends and never replaces: others write them too, and nothing of theirs is lost.
 const EXTENDED: [&str; 2] = ["/etc/resolv.conf", "/etc/sysconfig/network"];
@@ -43,7 +43,7 @@ impl Record {
 
     pub fn write(&self, sys: &System, path: &str) -> Result<()> {
         let json = json!({"version": 1, "files": self.files});
-        sys.write(path, state::json_text(&json, 1), Write::mode(0o600)).map(drop)
+        sys.write(path, state::json_text(&json, 1), WriteOptions::mode(0o600)).map(drop)
     }
 
     /// What becomes of a file, by what is there now.
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn kept_on_disk() {
-        let top = scratch::Scratch::new();
+        let top = scratch::TempDir::new();
         let sys = System::new(&top);
         let path = "/var/lib/cloud/data/network-files.json";
         let mut record = Record::default();
@@ -149,7 +149,7 @@ mod tests {
         let text = sys.read_text(path).unwrap();
         assert!(text.contains("ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"), "{text}");
         for broken in ["", "{", "[]", r#"{"files": [1]}"#, r#"{"files": {"/x": 1}}"#] {
-            sys.write(path, broken, Write::default()).unwrap();
+            sys.write(path, broken, WriteOptions::default()).unwrap();
             assert_eq!(Record::read(&sys, path).fate("/y", Some(b"a"), b"b", false), Fate::Write, "{broken}");
         }
         assert_eq!(kept_as("/etc/netplan/50.yaml", b"abc"), "/etc/netplan/.50.yaml.edited-ba7816bf");

@@ -41,10 +41,10 @@ fn files(case: &Node) -> Vec<(String, String)> {
 
 /// As gather.rs does on a machine, through a root of its own.
 fn includes(case: &Node, text: &str) -> HashMap<eni::Include, Vec<(String, String)>> {
-    let top = scratch::Scratch::new();
+    let top = scratch::TempDir::new();
     let sys = system::System::new(&top);
     for (path, text) in files(case) {
-        sys.write(path, text, system::Write::default()).unwrap();
+        sys.write(path, text, system::WriteOptions::default()).unwrap();
     }
     netconfig::gather::interfaces_files(&sys, text, eni::USUAL_FOLDER)
 }

@@ -92,7 +92,7 @@ struct Sourced(String);
 
 impl Sourced {
     fn run(&self, what: &str) {
-        let top = scratch::Scratch::new();
+        let top = scratch::TempDir::new();
         let script = top.join("files");
         fs::write(&script, &self.0).unwrap();
         let done = Command::new("sh").arg("./files").current_dir(&top).output().unwrap();

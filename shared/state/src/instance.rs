@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use serde_json::{Map, Value, json};
-use system::{Error, Result, System, Write, debug, warning};
+use system::{Error, Result, System, WriteOptions, debug, warning};
 
 use crate::{Layout, json};
 
@@ -184,9 +184,9 @@ impl Instance {
         for (name, raw) in self.raw_files().into_iter().filter(|_| self.unread.is_none()) {
             let path = layout.instance(name);
             // An empty file says "none"; upstream writes it too.
-            sys.write(&path, raw_text(raw), Write::secret().durable())?;
+            sys.write(&path, raw_text(raw), WriteOptions::secret().durable())?;
         }
-        let how = Write::mode(0o400).durable();
+        let how = WriteOptions::mode(0o400).durable();
         let of_this_boot = self.is_makeshift || is_pickle(sys, layout);
         let path = if of_this_boot { layout.cache_of_this_boot() } else { layout.cache() };
         json::write(sys, &path, &self.to_json(), how)?;
@@ -230,7 +230,7 @@ impl Instance {
         let mut read = |name: &str| match read_raw(sys, &layout.instance(name)) {
             Ok(raw) => raw,
             // Older releases of Python's cloud-init had fewer kinds of vendor-data.
-            Err(e) if e.is_absent() && is_makeshift && name != "user-data.txt" => Raw::default(),
+            Err(e) if e.is_not_found() && is_makeshift && name != "user-data.txt" => Raw::default(),
             Err(e) => {
                 self.unread.get_or_insert(e.to_string());
                 Raw::default()
@@ -257,7 +257,7 @@ impl Instance {
         } else {
             match read_cache(sys, &layout.cache()) {
                 Ok(instance) => return Cached::Instance(instance),
-                Err(e) if e.is_absent() => {
+                Err(e) if e.is_not_found() => {
                     debug!(sys, "no cache at {}", layout.cache());
                     return Cached::Nothing;
                 }
@@ -274,7 +274,7 @@ impl Instance {
                 Cached::Instance(instance)
             }
             Err(e) => {
-                if !e.is_absent() {
+                if !e.is_not_found() {
                     warning!(sys, "{e}; searching again");
                 }
                 broken

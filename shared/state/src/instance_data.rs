@@ -2,7 +2,7 @@
 //! (whole), and the cloud-id.
 
 use serde_json::{Map, Value, json};
-use system::{Result, System, Write};
+use system::{Result, System, WriteOptions};
 
 use crate::secret::is_secret;
 use crate::{Instance, Layout, json};
@@ -82,11 +82,11 @@ pub fn write_instance_data(
     all["base64_encoded_keys"] = json!(encoded);
     let paths = sensitive_paths(&all, &instance.sensitive);
     all["sensitive_keys"] = json!(paths.iter().map(|path| path.join("/")).collect::<Vec<_>>());
-    json::write(sys, &layout.run("instance-data-sensitive.json"), &all, Write::secret())?;
+    json::write(sys, &layout.run("instance-data-sensitive.json"), &all, WriteOptions::secret())?;
     for path in &paths {
         redact(&mut all, path);
     }
-    json::write(sys, &layout.run("instance-data.json"), &all, Write::default())?;
+    json::write(sys, &layout.run("instance-data.json"), &all, WriteOptions::default())?;
 
     let name = format!("cloud-id-{id}");
     for old in sys.list(layout.run(""))? {
@@ -94,7 +94,7 @@ pub fn write_instance_data(
             sys.remove(layout.run(&old))?;
         }
     }
-    sys.write(layout.run(&name), format!("{id}\n"), Write::default())?;
+    sys.write(layout.run(&name), format!("{id}\n"), WriteOptions::default())?;
     sys.link(&layout.run(&name), layout.run("cloud-id")).map(drop)
 }
 
@@ -176,7 +176,7 @@ pub fn complete_instance_data(sys: &System, layout: &Layout, system_info: &Value
         map.insert("features".into(), features());
         map.insert("system_info".into(), system_info.clone());
     }
-    json::write(sys, &path, &all, Write::secret()).map(drop)
+    json::write(sys, &path, &all, WriteOptions::secret()).map(drop)
 }
 
 fn with_doc(config: &Value, doc: &str) -> Value {

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::ser::{PrettyFormatter, Serializer};
-use system::{Change, Error, Result, System, Write};
+use system::{Change, Error, Result, System, WriteOptions};
 
 /// The text of a value (of serde_json, or a `config::Node`) in that form; `indent` is 1 in files, 2 in `status --format=json`.
 pub fn to_text(value: &impl Serialize, indent: usize) -> String {
@@ -32,7 +32,7 @@ pub fn to_text(value: &impl Serialize, indent: usize) -> String {
 }
 
 /// Writes a value as the text that [`to_text`] makes of it.
-pub fn write(sys: &System, path: &str, value: &Value, how: Write) -> Result<Change> {
+pub fn write(sys: &System, path: &str, value: &Value, how: WriteOptions) -> Result<Change> {
     sys.write(path, to_text(value, 1), how)
 }
 

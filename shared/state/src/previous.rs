@@ -1,6 +1,6 @@
 //! Which instance this was before, and making another one the current one.
 
-use system::{Result, System, Write, warning};
+use system::{Result, System, WriteOptions, warning};
 
 use crate::{Cached, Instance, Layout};
 
@@ -18,7 +18,7 @@ enum Known {
 }
 
 fn known(sys: &System, layout: &Layout) -> Known {
-    match sys.read_text_if_there(layout.data("instance-id")) {
+    match sys.read_text_if_exists(layout.data("instance-id")) {
         Ok(None) => Known::Never,
         Ok(Some(text)) => match text.trim() {
             NONE_BEFORE => Known::Never,
@@ -89,7 +89,7 @@ pub fn instancify(sys: &System, layout: &Layout, instance: &Instance) -> Result<
     let previous = Previous::read(sys, layout);
     let line = |text: &str| format!("{text}\n");
     // First: whatever fails behind it, later stages must not work for another instance that the link still points at.
-    sys.write(layout.run(".instance-id"), line(&instance.id), Write::default())?;
+    sys.write(layout.run(".instance-id"), line(&instance.id), WriteOptions::default())?;
     let (directory, link) = (layout.instance_of(&instance.id), layout.instance(""));
     if sys.is_dir(&link) && !sys.is_link(&link) {
         // Somebody restored a copy that followed the link. Where that is all there is, it is this instance's state, and
@@ -100,18 +100,18 @@ pub fn instancify(sys: &System, layout: &Layout, instance: &Instance) -> Result<
             Cached::Broken | Cached::Nothing => previous.id() == Some(&instance.id),
         };
         if is_its && !sys.exists(&directory) {
-            sys.make_dir(layout.cloud("instances"), 0o755)?;
+            sys.create_dir_all(layout.cloud("instances"), 0o755)?;
             sys.rename(&link, &directory)?;
         } else {
             sys.rename(&link, format!("{link}.{}.saved", sys.clock().wall().as_secs()))?;
         }
     }
     for name in ["", "/handlers", "/scripts", "/sem"] {
-        sys.make_dir(format!("{directory}{name}"), 0o755)?;
+        sys.create_dir_all(format!("{directory}{name}"), 0o755)?;
     }
     sys.link(&directory, &link)?;
     let mut failed = None;
-    let mut keep = |path: String, text: String, how: Write| {
+    let mut keep = |path: String, text: String, how: WriteOptions| {
         if let Err(e) = sys.write(path, text, how) {
             failed.get_or_insert(e);
         }
@@ -122,14 +122,14 @@ pub fn instancify(sys: &System, layout: &Layout, instance: &Instance) -> Result<
     if previous.datasource.as_deref().map(class) != Some(class(&described))
         || !sys.exists(layout.instance("datasource"))
     {
-        keep(layout.instance("datasource"), described.clone(), Write::default());
+        keep(layout.instance("datasource"), described.clone(), WriteOptions::default());
     }
     let before = previous.datasource.as_deref().map_or(described, line);
-    keep(layout.data("previous-datasource"), before, Write::default());
+    keep(layout.data("previous-datasource"), before, WriteOptions::default());
     let before = previous.id().unwrap_or(NONE_BEFORE);
-    keep(layout.data("previous-instance-id"), line(before), Write::default());
+    keep(layout.data("previous-instance-id"), line(before), WriteOptions::default());
     // Last: with this file the instance counts as known.
-    keep(layout.data("instance-id"), line(&instance.id), Write::default().durable());
+    keep(layout.data("instance-id"), line(&instance.id), WriteOptions::default().durable());
     failed.map_or(Ok(previous), Err)
 }
 
@@ -140,11 +140,11 @@ fn class_of(description: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use scratch::Scratch;
+    use scratch::TempDir;
 
     #[test]
     fn doubt_is_no_new_instance() {
-        let top = Scratch::new();
+        let top = TempDir::new();
         let (sys, layout) = (System::new(&top), Layout::default());
         let instance = |id: &str| Instance { id: id.into(), ..Instance::default() };
         let is_new = |id| Previous::read(&sys, &layout).is_new(&layout, &instance(id));
@@ -152,7 +152,7 @@ mod tests {
         instancify(&sys, &layout, &instance("i-1")).unwrap();
         assert!(!is_new("i-1"));
         assert!(is_new("i-2"));
-        sys.write(layout.data("instance-id"), "", Write::default()).unwrap();
+        sys.write(layout.data("instance-id"), "", WriteOptions::default()).unwrap();
         assert!(!is_new("i-1"));
         assert!(is_new("i-2"));
         sys.remove(layout.instance("")).unwrap();

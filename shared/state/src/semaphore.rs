@@ -5,7 +5,7 @@
 
 use std::os::unix::ffi::OsStrExt;
 
-use system::{Result, System, Write};
+use system::{Result, System, WriteOptions};
 
 use crate::Layout;
 
@@ -86,7 +86,7 @@ pub fn has_run(sys: &System, layout: &Layout, name: &str, frequency: Frequency) 
 /// no effect of the work can outlive a power cut that the mark does not; and an empty mark still counts.
 pub fn acquire(sys: &System, layout: &Layout, name: &str, frequency: Frequency) -> Result<()> {
     let Some(path) = path(layout, name, frequency) else { return Ok(()) };
-    sys.write(path, first_line(sys), Write::default()).map(drop)
+    sys.write(path, first_line(sys), WriteOptions::default()).map(drop)
 }
 
 /// Returns how far the work of `name` came.
@@ -95,7 +95,7 @@ pub fn progress(sys: &System, layout: &Layout, name: &str, frequency: Frequency)
     match sys.read_head(path, 256) {
         Ok(text) if text.ends_with(STARTED.as_bytes()) => Progress::Started,
         // Under an older spelling, perhaps, which this program never wrote.
-        Err(e) if e.is_absent() && !has_run(sys, layout, name, frequency) => Progress::Due,
+        Err(e) if e.is_not_found() && !has_run(sys, layout, name, frequency) => Progress::Due,
         _ => Progress::Finished,
     }
 }
@@ -104,7 +104,7 @@ pub fn progress(sys: &System, layout: &Layout, name: &str, frequency: Frequency)
 pub fn begin(sys: &System, layout: &Layout, name: &str, frequency: Frequency) -> Result<()> {
     let Some(path) = path(layout, name, frequency) else { return Ok(()) };
     let text = first_line(sys) + STARTED;
-    sys.write(path, text, Write::default()).map(drop)
+    sys.write(path, text, WriteOptions::default()).map(drop)
 }
 
 /// Records that the work which [`begin`] announced has ended. Needs no space on the disk.
@@ -112,7 +112,7 @@ pub fn finish(sys: &System, layout: &Layout, name: &str, frequency: Frequency) -
     let Some(path) = path(layout, name, frequency) else { return Ok(()) };
     let text = sys.read_head(&path, 256)?;
     match text.strip_suffix(STARTED.as_bytes()) {
-        Some(rest) => sys.shorten(path, rest.len() as u64),
+        Some(rest) => sys.truncate_file(path, rest.len() as u64),
         None => Ok(()),
     }
 }
@@ -151,11 +151,11 @@ pub fn release(sys: &System, layout: &Layout, name: &str, frequency: Frequency) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use scratch::Scratch;
+    use scratch::TempDir;
 
     #[test]
     fn progress_of_work() {
-        let top = Scratch::new();
+        let top = TempDir::new();
         let (sys, layout) = (System::new(&top), Layout::default());
         let at = |name| progress(&sys, &layout, name, Frequency::Instance);
         assert_eq!(at("config-a_b"), Progress::Due);
@@ -173,7 +173,7 @@ mod tests {
             "{text}"
         );
         for (name, text) in [("python", "12: 1700000000.1\n"), ("empty", ""), ("config-old_name", "1: 2\n")] {
-            sys.write(layout.instance(&format!("sem/{name}")), text, Write::default()).unwrap();
+            sys.write(layout.instance(&format!("sem/{name}")), text, WriteOptions::default()).unwrap();
             assert_eq!(at(name), Progress::Finished, "{name}");
             finish(&sys, &layout, name, Frequency::Instance).ok();
         }

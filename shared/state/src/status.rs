@@ -4,7 +4,7 @@
 //! (a full or read-only disk), a file. Where /run cannot be written, the file in /var/lib/cloud/data names this boot.
 
 use serde_json::{Map, Value, json};
-use system::{Error, Level, Result, System, Write, debug};
+use system::{Error, Level, Result, System, WriteOptions, debug};
 
 use crate::{Layout, json};
 
@@ -66,7 +66,7 @@ impl Status {
                 let boot = status.extra(BOOT).and_then(Value::as_str);
                 Ok(boot.filter(|boot| Some(*boot) == boot_id(sys).as_deref()).is_some().then_some(status))
             }
-            Err(e) if e.is_absent() => Ok(None),
+            Err(e) if e.is_not_found() => Ok(None),
             // Without a link in /run it most likely is of an earlier boot.
             Err(e) => {
                 debug!(sys, "{e}");
@@ -89,7 +89,7 @@ impl Status {
                 let has_finished = |stage: &&str| status.get(stage).finished.is_some();
                 Some(sys.exists(layout.data("result.json")) && STAGES.iter().all(has_finished))
             }
-            Err(e) if e.is_absent() => None,
+            Err(e) if e.is_not_found() => None,
             Err(_) => Some(false),
         }
     }
@@ -203,15 +203,15 @@ fn put(
     named: impl FnOnce() -> Value,
 ) -> Result<()> {
     let (data, run) = (layout.data(name), layout.run(name));
-    match json::write(sys, &data, value, Write::default()) {
+    match json::write(sys, &data, value, WriteOptions::default()) {
         Ok(_) => match link(sys, layout, name) {
             Ok(()) => Ok(()),
-            Err(e) => json::write(sys, &data, &named(), Write::default()).and(Err(e)),
+            Err(e) => json::write(sys, &data, &named(), WriteOptions::default()).and(Err(e)),
         },
         Err(e) => {
             // A link would be followed by the write; whoever waits sees the old content until the rename.
             let new = layout.run(&format!(".{name}"));
-            sys.write(&new, json::to_text(value, 1), Write::default())?;
+            sys.write(&new, json::to_text(value, 1), WriteOptions::default())?;
             sys.rename(&new, &run)?;
             // What is there says something else by now.
             let _ = sys.remove(&data);
@@ -283,11 +283,11 @@ fn stage_from(value: &Value) -> StageStatus {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use scratch::Scratch;
+    use scratch::TempDir;
 
     #[test]
     fn round_trip_on_disk() {
-        let top = Scratch::new();
+        let top = TempDir::new();
         let (sys, layout) = (System::new(&top), Layout::default());
         let mut status = Status::new();
         let mut record = StageStatus { start: Some(1.5), ..StageStatus::default() };
@@ -313,10 +313,10 @@ mod tests {
     fn one_place_is_enough() {
         let (data, run) = ("/var/lib/cloud", "/run/cloud-init");
         for blocked in [data, run] {
-            let top = Scratch::new();
+            let top = TempDir::new();
             let (sys, layout) = (System::new(&top), Layout::default());
-            sys.write("/proc/sys/kernel/random/boot_id", "this-boot\n", Write::default()).unwrap();
-            sys.write(blocked, "", Write::default()).unwrap();
+            sys.write("/proc/sys/kernel/random/boot_id", "this-boot\n", WriteOptions::default()).unwrap();
+            sys.write(blocked, "", WriteOptions::default()).unwrap();
             let mut status = Status::new();
             for finished in [None, Some(2.0)] {
                 status.set(
@@ -330,7 +330,7 @@ mod tests {
             }
             assert!(status.write_result(&sys, &layout).is_err());
             assert_eq!(sys.exists(layout.run("result.json")), blocked == data);
-            sys.write("/proc/sys/kernel/random/boot_id", "next-boot\n", Write::default()).unwrap();
+            sys.write("/proc/sys/kernel/random/boot_id", "next-boot\n", WriteOptions::default()).unwrap();
             if blocked == run {
                 assert_eq!(Status::find(&sys, &layout).unwrap(), None);
             }
@@ -339,7 +339,7 @@ mod tests {
 
     #[test]
     fn whole_boots() {
-        let top = Scratch::new();
+        let top = TempDir::new();
         let (sys, layout) = (System::new(&top), Layout::default());
         assert_eq!(Status::is_of_whole_boot(&sys, &layout), None);
         let mut status = Status::new();
@@ -354,15 +354,15 @@ mod tests {
         assert_eq!(Status::is_of_whole_boot(&sys, &layout), Some(false));
         status.write_result(&sys, &layout).unwrap();
         assert_eq!(Status::is_of_whole_boot(&sys, &layout), Some(true));
-        sys.write(layout.data("status.json"), "{", Write::default()).unwrap();
+        sys.write(layout.data("status.json"), "{", WriteOptions::default()).unwrap();
         assert_eq!(Status::is_of_whole_boot(&sys, &layout), Some(false));
     }
 
     #[test]
     fn a_file_in_run_gives_way_to_the_link() {
-        let top = Scratch::new();
+        let top = TempDir::new();
         let (sys, layout) = (System::new(&top), Layout::default());
-        sys.write("/var/lib/cloud", "", Write::default()).unwrap();
+        sys.write("/var/lib/cloud", "", WriteOptions::default()).unwrap();
         let status = Status::new();
         status.write(&sys, &layout).unwrap_err();
         assert!(!sys.is_link(layout.run("status.json")));

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use system::{Command, Error, Finished, Output, Result, System, Write, debug, warning};
+use system::{Command, Error, Output, OutputMode, Result, System, WriteOptions, debug, warning};
 
 use crate::store::Dirs;
 use crate::{Part, detect};
@@ -82,7 +82,7 @@ impl Customs {
         if python && sys.which("python3").is_none() {
             return Err(Error::new("it is written in Python, and there is no python3 on this machine"));
         }
-        sys.write(&path, content, Write::mode(mode))?;
+        sys.write(&path, content, WriteOptions::mode(mode))?;
         self.take_up(sys, dirs, path, boot)?;
         self.number += 1;
         Ok(())
@@ -111,7 +111,7 @@ impl Customs {
             }
             None => sys.run(&custom.command(&["list_types"], boot))?.text(),
         };
-        if sys.is_planned() {
+        if sys.is_dry_run() {
             // Nobody was asked, so nobody knows.
             return Ok(());
         }
@@ -224,11 +224,11 @@ impl Custom {
         let python = self.python.as_deref().unwrap_or("python3");
         let [of_instance, of_machine] = &self.folders;
         let command = Command::new([python, "-c", SHIM, &self.path, task, of_instance, of_machine]);
-        command.timeout(boot.time).shown(format!("{python} {} ({task})", self.path))
+        command.timeout(boot.time).redacted(format!("{python} {} ({task})", self.path))
     }
 
     /// What the shim told of calls that failed.
-    fn check(&self, done: &Finished) -> Result<()> {
+    fn check(&self, done: &Output) -> Result<()> {
         if done.code == 0 {
             return Ok(());
         }
@@ -252,7 +252,8 @@ impl Custom {
         headers: &Value,
         boot: Boot<'_>,
     ) -> Result<()> {
-        let command = self.command(&["handle_part", kind, name], boot).stdin(payload).output(Output::Stage);
+        let command =
+            self.command(&["handle_part", kind, name], boot).stdin(payload).output(OutputMode::Inherit);
         sys.run(&command.env("CLOUD_INIT_HEADERS", headers.to_string())).map(drop)
     }
 }

@@ -9,7 +9,7 @@ use config::merge::Strategy;
 use config::settings::Known;
 use config::yaml::{self, Parsed};
 use config::{Findings, Map, Node};
-use system::{Command, Output, Result, System, Write, debug, info, warning};
+use system::{Command, OutputMode, Result, System, WriteOptions, debug, info, warning};
 
 use crate::consume::Options;
 use crate::custom::{Boot, Customs};
@@ -94,7 +94,7 @@ impl<'a> Handler<'a> {
         if self.is_disabled(kind) {
             return;
         }
-        self.sys.because_of_key(format!("{} {}", self.source.name(), shown(&part.filename)));
+        self.sys.set_cause_key(format!("{} {}", self.source.name(), shown(&part.filename)));
         self.boot.time = self.script_time();
         let name = file_name(&part.filename);
         // Handlers themselves are nobody's but ours.
@@ -239,19 +239,19 @@ impl<'a> Handler<'a> {
     }
 
     fn script(&self, part: &Part<'_>, path: &str) -> Result<()> {
-        self.sys.write(path, unix_lines(&part.payload), Write::mode(0o700)).map(drop)
+        self.sys.write(path, unix_lines(&part.payload), WriteOptions::mode(0o700)).map(drop)
     }
 
     fn boothook(&mut self, part: &Part<'_>, name: &str) {
         let path = format!("{}/boothooks/{name}", self.dirs.instance);
         let content = unix_lines(&part.payload);
         let content = strip_header(&content);
-        if let Err(e) = self.sys.write(&path, content, Write::mode(0o700)) {
+        if let Err(e) = self.sys.write(&path, content, WriteOptions::mode(0o700)) {
             self.failed.push(format!("{}: the boothook {name}: {e}", self.source.name()));
             self.counts.left += 1;
             return;
         }
-        let command = Command::new([&path]).timeout(self.boot.time).output(Output::Stage);
+        let command = Command::new([&path]).timeout(self.boot.time).output(OutputMode::Inherit);
         match self.sys.run(&command.env("INSTANCE_ID", self.instance_id)) {
             Ok(_) => self.counts.boothooks += 1,
             Err(e) => {
@@ -343,7 +343,7 @@ impl<'a> Handler<'a> {
 
     /// Writes the merged configuration, unless the file says the same already. What was merged.
     pub fn finish(&mut self) -> Node {
-        self.sys.because_of_key("");
+        self.sys.set_cause_key("");
         self.boot.time = self.script_time();
         for e in self.customs.finish(self.sys, self.boot) {
             warning!(self.sys, "{}: {e}", self.source.name());
@@ -354,7 +354,7 @@ impl<'a> Handler<'a> {
             // case: an empty one if they wrote none.
             if !self.sys.exists(&path)
                 && !self.sys.is_link(&path)
-                && let Err(e) = self.sys.write(&path, "", Write::secret())
+                && let Err(e) = self.sys.write(&path, "", WriteOptions::secret())
             {
                 self.failed.push(e.to_string());
             }
@@ -377,7 +377,7 @@ impl<'a> Handler<'a> {
                     Some(merged) => yaml::emit_with_places(&path, &head, merged, yaml::Style::DOCUMENT),
                     None => Default::default(),
                 };
-                if let Err(e) = self.sys.write(&path, &text, Write::secret()) {
+                if let Err(e) = self.sys.write(&path, &text, WriteOptions::secret()) {
                     self.failed.push(e.to_string());
                 }
                 (text, root.map(|root| Parsed { root, findings: Vec::new() }))

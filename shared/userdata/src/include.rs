@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use system::{Fetch, Result, System, Write, debug};
+use system::{Request, Result, System, WriteOptions, debug};
 
 use crate::Dirs;
 
@@ -49,10 +49,11 @@ pub fn fetch(sys: &System, dirs: &Dirs, wanted: &Wanted) -> Result<Vec<u8>> {
         }
     }
     let identities = [&dirs.instance, &dirs.cloud].map(|dir| format!("{dir}/data/ssl"));
-    let ask = Fetch::get(&wanted.url).timeout(TIMEOUT).retries(RETRIES, PAUSE).identities(&identities);
+    let ask =
+        Request::get(&wanted.url).timeout(TIMEOUT).retries(RETRIES, PAUSE).client_certificates(&identities);
     let content = sys.fetch(&ask)?.body;
     if wanted.once {
-        sys.write(&cached, &content, Write::secret())?;
+        sys.write(&cached, &content, WriteOptions::secret())?;
     }
     Ok(content)
 }

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use config::Node;
-use system::{Result, System, Write, debug, error, warning};
+use system::{Result, System, WriteOptions, debug, error, warning};
 
 use crate::parts::{Parts, expand};
 use crate::{include, write};
@@ -153,7 +153,7 @@ pub struct Stored<'a>(pub(crate) Vec<Understood<'a>>);
 pub fn store<'a>(sys: &System, dirs: &Dirs, raw: &Raw<'a>) -> Stored<'a> {
     let keep = |name: &str, content: &[Cow<'_, [u8]>]| {
         let path = format!("{}/{name}", dirs.instance);
-        sys.write_pieces(path, content, Write::secret()).map_err(|e| e.to_string()).err()
+        sys.write_pieces(path, content, WriteOptions::secret()).map_err(|e| e.to_string()).err()
     };
     let understand = |source: Source| {
         let (data, name) = (raw.of(source), source.name());

@@ -71,7 +71,8 @@ impl Machine {
             _ => None,
         });
         let place = format!("{}/", self.top.display());
-        let warnings = sys.log().noticed().into_iter().map(|(_, text)| text.replace(&place, "")).collect();
+        let warnings =
+            sys.log().logged_warnings().into_iter().map(|(_, text)| text.replace(&place, "")).collect();
         Boot { result, warnings, written: written.collect() }
     }
 

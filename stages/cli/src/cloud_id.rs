@@ -31,7 +31,7 @@ pub fn run(machine: &Machine, args: &CloudId) -> ExitCode {
             eprintln!("Error:\nFile '{path}': expected a map, found {}", other.kind());
             return ExitCode::FAILURE;
         }
-        Err(e) if e.is_absent() => {
+        Err(e) if e.is_not_found() => {
             eprintln!(
                 "Error:\nFile not found '{path}'. Provide a path to instance data json file using --instance-data"
             );

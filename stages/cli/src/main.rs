@@ -46,7 +46,7 @@ fn main() -> ExitCode {
     if name == "cloud-init-per" || name == "cloud-init-run-module" {
         return per::run(&words);
     }
-    system::end_with_readers();
+    system::restore_default_sigpipe();
     match arguments::parse(&called, words) {
         Parsed::Run { top, command } => {
             let machine = Machine::open(&top);

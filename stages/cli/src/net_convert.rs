@@ -58,7 +58,7 @@ fn convert(machine: &Machine, args: &NetConvert) -> Result<()> {
     for finding in findings.iter().chain(rendered.findings.iter()).chain(rendered.lost.iter()) {
         warning!(machine.sys, "{finding}");
     }
-    below.make_dir("/", 0o755)?;
+    below.create_dir_all("/", 0o755)?;
     for file in &rendered.files {
         below.write(&file.path, &file.content, apply::how(&below, file))?;
     }

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use state::Layout;
-use system::{Command, Output, System, Write};
+use system::{Command, OutputMode, System, WriteOptions};
 
 const USAGE: &str = "usage: cloud-init-per [--root DIR] FREQUENCY NAME COMMAND [ARGUMENT...]
 
@@ -61,7 +61,7 @@ pub fn run(words: &[String]) -> ExitCode {
     if frequency != "always" && sys.exists(&marker) {
         return ExitCode::SUCCESS;
     }
-    let mut run = Command::new(command).output(Output::Stage).accept_all().timeout(LONGEST);
+    let mut run = Command::new(command).output(OutputMode::Inherit).accept_all().timeout(LONGEST);
     // In an image the caller's working directory means nothing.
     if sys.is_live()
         && let Ok(here) = std::env::current_dir()
@@ -69,7 +69,7 @@ pub fn run(words: &[String]) -> ExitCode {
         if command[0].contains('/') {
             run = run.program(here.join(&command[0]).to_string_lossy());
         }
-        run = run.directory(&here.to_string_lossy());
+        run = run.current_dir(&here.to_string_lossy());
     }
     let code = match sys.run(&run) {
         Ok(finished) => finished.code,
@@ -79,7 +79,7 @@ pub fn run(words: &[String]) -> ExitCode {
         }
     };
     let text = format!("{code}\t{}\n", sys.clock().wall().as_secs());
-    if let Err(e) = sys.write(&marker, text, Write::default()) {
+    if let Err(e) = sys.write(&marker, text, WriteOptions::default()) {
         return fail(&e.to_string());
     }
     ExitCode::from(u8::try_from(code).unwrap_or(1))

@@ -126,7 +126,7 @@ fn read(machine: &Machine, args: &Query) -> std::result::Result<Node, String> {
     let mut data = match Machine::data_of(&door, &place) {
         Ok(Node { value: Value::Map(map), .. }) => map,
         Ok(other) => return Err(format!("{path}: expected a map, found {}", other.kind())),
-        Err(e) if e.is_absent() || door.is_dir(&place) => {
+        Err(e) if e.is_not_found() || door.is_dir(&place) => {
             return Err(format!("Missing instance-data file: {path}"));
         }
         Err(e) if e.kind() == Some(std::io::ErrorKind::PermissionDenied) => {
@@ -162,7 +162,7 @@ fn raw(machine: &Machine, file: &str) -> Result<Node> {
     let (door, place) = machine.typed(file);
     let bytes = match door.read(&place) {
         Ok(bytes) => bytes,
-        Err(e) if e.is_absent() => Vec::new(),
+        Err(e) if e.is_not_found() => Vec::new(),
         Err(e) => return Err(e),
     };
     let bytes = match encoding::gzip::is_gzip(&bytes) {

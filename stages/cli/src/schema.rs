@@ -180,7 +180,7 @@ fn look(machine: &Machine, sys: &System, part: &Part, args: &Schema) -> Result<L
         (false, Ok(dir)) => format!("{}/{path}", dir.display()),
         _ => path.clone(),
     };
-    let bytes = sys.read(&absolute).map_err(|e| match e.is_absent() {
+    let bytes = sys.read(&absolute).map_err(|e| match e.is_not_found() {
         true => Stop::Missing(format!("Config file {path} does not exist")),
         false => Stop::Failed(e.to_string()),
     })?;
@@ -306,12 +306,12 @@ fn rendered(machine: &Machine, path: &str, text: &str, args: &Schema) -> Result<
     let values = Machine::data_of(&door, &place);
     let values = match values {
         // No boot has left any: upstream takes those of the datasource None.
-        Err(e) if e.is_absent() && args.instance_data.is_none() => Ok(without_instance(machine)),
+        Err(e) if e.is_not_found() && args.instance_data.is_none() => Ok(without_instance(machine)),
         values => values,
     };
     let values = values.map_err(|e| {
         Stop::Failed(match e.kind() {
-            _ if e.is_absent() => {
+            _ if e.is_not_found() => {
                 format!("Cannot render jinja template vars. Instance data not yet present at {data}")
             }
             Some(std::io::ErrorKind::PermissionDenied) => {

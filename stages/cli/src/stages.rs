@@ -51,7 +51,10 @@ pub fn identify(top: &Top, format: Option<&str>) -> ExitCode {
 }
 
 fn not_there(name: &str) -> ExitCode {
-    eprintln!("error: {name} is neither in {} nor beside this program", libexec::PLACES.join(" nor in "));
+    eprintln!(
+        "error: {name} is neither in {} nor beside this program",
+        libexec::DIRECTORIES.join(" nor in ")
+    );
     ExitCode::FAILURE
 }
 

@@ -419,7 +419,7 @@ fn nothing_is_to_run(machine: &Machine) -> bool {
     let ask =
         Command::new(["systemctl", "show", "--property=Id,ActiveState,Job"]).timeout(Duration::from_secs(5));
     let ask = UNITS.iter().fold(ask, |ask, unit| ask.arg(*unit)).arg("cloud-init.target");
-    machine.sys.run(&ask.asks()).is_ok_and(|answer| are_idle(&answer.text()))
+    machine.sys.run(&ask.read_only()).is_ok_and(|answer| are_idle(&answer.text()))
 }
 
 /// By what `systemctl show` says of them.
@@ -434,14 +434,14 @@ fn are_idle(answer: &str) -> bool {
 mod tests {
     use super::*;
     use crate::arguments::Top;
-    use scratch::Scratch;
-    use system::Write;
+    use scratch::TempDir;
+    use system::WriteOptions;
 
     /// A root with a status of our own making.
     fn report(status: &str, result: bool) -> Report {
-        let top = Scratch::new();
+        let top = TempDir::new();
         let machine = Machine::open(&Top { root: top.display().to_string(), ..Top::default() });
-        let put = |path: &str, text: &str| machine.sys.write(path, text, Write::default()).unwrap();
+        let put = |path: &str, text: &str| machine.sys.write(path, text, WriteOptions::default()).unwrap();
         put("/proc/cmdline", "quiet");
         put("/run/cloud-init/enabled", "");
         put("/var/lib/cloud/data/status.json", status);

@@ -8,7 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-use scratch::Scratch;
+use scratch::TempDir;
 
 /// The case, and why ours is another.
 const DIFFERENCES: &[(&str, &str)] = &[
@@ -38,7 +38,7 @@ fn copy(from: &Path, to: &Path) {
 #[test]
 fn as_upstream() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/query");
-    let place = Scratch::new();
+    let place = TempDir::new();
     let machine = place.join("machine");
     copy(&here.join("machine"), &machine);
     // Where the other user may start it.

@@ -12,7 +12,7 @@ use modules::Extent;
 use modules::ssh::OWN_HOST_KEYS;
 use state::Raw as Blobs;
 use state::{Cached, Frequency, Instance, acquire, has_run};
-use system::{Command, Output, System, Write, debug, info, warning};
+use system::{Command, OutputMode, System, WriteOptions, debug, info, warning};
 use userdata::{Consumed, Data, Dirs, Options, Raw, consume, store};
 
 use crate::stage::{MOST_FINDINGS, ORIGINS};
@@ -33,7 +33,7 @@ impl Stage {
             [&mut given.user_data, &mut given.vendor_data, &mut given.vendor_data2].map(std::mem::take);
         let instance = &found.instance;
         let event = self.name.event();
-        self.sys.because("user-data", "");
+        self.sys.set_cause("user-data", "");
         debug!(self.sys, "start: {event}/consume-user-data: reading and applying user-data");
         let consumed = match self.cannot_consume(instance) {
             Some(why) => Consumed { failed: vec![why], ..Consumed::default() },
@@ -124,7 +124,7 @@ impl Stage {
         if self.is_adrift {
             return;
         }
-        if let Err(e) = self.sys.write(self.layout.instance(OWN_HOST_KEYS), "", Write::default()) {
+        if let Err(e) = self.sys.write(self.layout.instance(OWN_HOST_KEYS), "", WriteOptions::default()) {
             debug!(self.sys, "{e}");
         }
     }
@@ -144,7 +144,7 @@ impl Stage {
         let words = words.into_iter().chain(files);
         let words = words.chain(self.args.debug.then_some("--debug"));
         // It works below the root, and is not itself of it.
-        let command = Command::new(words).output(Output::Stage).accept_all().timeout(LATE_LIMIT);
+        let command = Command::new(words).output(OutputMode::Inherit).accept_all().timeout(LATE_LIMIT);
         let ended = System::new("/").run(&command);
         if self.is_open() {
             if let Err(e) = ended {
@@ -216,7 +216,7 @@ impl Stage {
             warning!(self.sys, "{e}");
         }
         let path = self.layout.run("combined-cloud-config.json");
-        if let Err(e) = self.sys.write(&path, config::json::to_text(&all, 1), Write::secret()) {
+        if let Err(e) = self.sys.write(&path, config::json::to_text(&all, 1), WriteOptions::secret()) {
             warning!(self.sys, "{e}");
         }
     }

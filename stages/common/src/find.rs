@@ -4,7 +4,7 @@ use config::Node;
 use datasource::{Outcome, Same, Search, datasource, is_same_machine, search};
 use netconfig::events::Event;
 use state::{Cached, Instance, Previous, instancify, write_instance_data};
-use system::{Write, debug, info, warning};
+use system::{WriteOptions, debug, info, warning};
 
 use crate::{Name, Stage, platform};
 
@@ -139,9 +139,9 @@ impl Stage {
         let list = self.datasource_list();
         let mut outcome = Outcome::default();
         let is_confirmed = kept.as_ref().is_some_and(|kept| kept.is_confirmed);
-        let is_of_machine =
+        let is_system_failure =
             kept.as_ref().is_some_and(|kept| is_same_machine(&self.search_with(), &kept.instance));
-        let with = Search { has_cached: is_confirmed || is_of_machine, ..self.search_with() };
+        let with = Search { has_cached: is_confirmed || is_system_failure, ..self.search_with() };
         if self.stands_in() {
             // Else what only the local stage looks for would be passed over, and None set the machine up.
             outcome = search(&Search { stage: datasource::Stage::Local, ..with }, &list);
@@ -179,7 +179,7 @@ impl Stage {
             return None;
         }
         let why = why.unwrap_or_else(|| "its datasource was not found again".into());
-        if is_of_machine {
+        if is_system_failure {
             warning!(
                 self.sys,
                 "using the cached instance {} ({}), as firmware still is that of its machine: {why}",
@@ -256,7 +256,7 @@ impl Stage {
     pub fn adopt(&mut self, found: &Found) {
         let instance = &found.instance;
         self.set_datasource(&instance.description);
-        self.sys.because("instance", "");
+        self.sys.set_cause("instance", "");
         debug!(
             self.sys,
             "[{}] init will now be targeting instance id: {}. new={}",
@@ -270,14 +270,14 @@ impl Stage {
         let result = (|| {
             if found.is_new {
                 // Before the machine counts as this instance: a power cut in between must not cost the network.
-                self.sys.write(self.network_is_due(instance), "", Write::default().durable())?;
+                self.sys.write(self.network_is_due(instance), "", WriteOptions::default().durable())?;
             }
             instancify(&self.sys, &self.layout, instance)?;
             instance.store(&self.sys, &self.layout)?;
             let config = self.settings.system.to_json();
             write_instance_data(&self.sys, &self.layout, instance, &platform::platform(&self.sys), &config)?;
             if self.settings.get("manual_cache_clean").is_some_and(|n| !n.is_falsy()) {
-                self.sys.write(self.layout.instance("manual-clean"), "", Write::default())?;
+                self.sys.write(self.layout.instance("manual-clean"), "", WriteOptions::default())?;
             }
             Ok::<_, system::Error>(())
         })();

@@ -160,7 +160,7 @@ impl Stage {
                 Err(e) => e,
             };
             debug!(self.sys, "Exception while processing hotplug event. {failure}");
-            match pauses.next().filter(|pause| deadline.left() > *pause) {
+            match pauses.next().filter(|pause| deadline.remaining() > *pause) {
                 Some(pause) => {
                     debug!(self.sys, "hotplug: another attempt in {} s", pause.as_secs());
                     self.sys.clock().sleep(pause);

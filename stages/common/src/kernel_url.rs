@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use system::{Fetch, System, Write, debug, info, warning};
+use system::{Request, System, WriteOptions, debug, info, warning};
 
 use crate::Name;
 
@@ -30,13 +30,13 @@ pub fn keep(sys: &System, name: Name, line: &str) {
     }
     let too_early = name == Name::Local && !is_here;
     let pause = Duration::from_millis(if too_early { 100 } else { 1000 });
-    match sys.fetch(&Fetch::get(url).timeout(TIMEOUT).retries(RETRIES, pause)) {
+    match sys.fetch(&Request::get(url).timeout(TIMEOUT).retries(RETRIES, pause)) {
         Err(e) if too_early => debug!(sys, "cloud-config-url: {e}; the network stage tries again"),
         Err(e) => warning!(sys, "cloud-config-url: {e}"),
         Ok(answer) if !answer.body.starts_with(HEADER) => {
             warning!(sys, "cloud-config-url: what is there does not begin with #cloud-config; not used");
         }
-        Ok(answer) => match sys.write(FILE, &answer.body, Write::secret()) {
+        Ok(answer) => match sys.write(FILE, &answer.body, WriteOptions::secret()) {
             Ok(_) => info!(sys, "cloud-config-url: kept as {FILE}"),
             Err(e) => warning!(sys, "cloud-config-url: {e}"),
         },
@@ -66,9 +66,9 @@ mod tests {
         std::fs::create_dir_all(dir.join("seed")).unwrap();
         let sys = System::new(&dir);
         let kept = || sys.read_text(FILE).ok();
-        sys.write("/seed/no", "a: 1\n", Write::default()).unwrap();
-        sys.write("/seed/yes", "#cloud-config\na: 1\n", Write::default()).unwrap();
-        sys.write("/seed/other", "#cloud-config\na: 2\n", Write::default()).unwrap();
+        sys.write("/seed/no", "a: 1\n", WriteOptions::default()).unwrap();
+        sys.write("/seed/yes", "#cloud-config\na: 1\n", WriteOptions::default()).unwrap();
+        sys.write("/seed/other", "#cloud-config\na: 2\n", WriteOptions::default()).unwrap();
         keep(&sys, Name::Network, "cloud-config-url=/seed/none");
         keep(&sys, Name::Network, "cloud-config-url=file:///seed/no");
         keep(&sys, Name::Config, "cloud-config-url=/seed/yes");
@@ -76,8 +76,8 @@ mod tests {
         keep(&sys, Name::Local, "cloud-config-url=file:///seed/yes");
         keep(&sys, Name::Network, "cloud-config-url=/seed/other");
         assert_eq!(kept().as_deref(), Some("#cloud-config\na: 1\n"));
-        let noticed = sys.log().noticed();
-        assert_eq!(noticed.len(), 2, "{noticed:?}");
+        let logged_warnings = sys.log().logged_warnings();
+        assert_eq!(logged_warnings.len(), 2, "{logged_warnings:?}");
         std::fs::remove_dir_all(&dir).unwrap();
     }
 }

@@ -106,7 +106,7 @@ fn parse_handlers(text: &str) -> Vec<Handler> {
     }
     let handler = |name: &String| {
         let section = format!("handler_{name}");
-        let level = value(&section, "level").and_then(|l| Level::named(&l)).unwrap_or(Level::Debug);
+        let level = value(&section, "level").and_then(|l| Level::from_name(&l)).unwrap_or(Level::Debug);
         let class = value(&section, "class")?;
         match class.rsplit('.').next()? {
             "FileHandler" => {
@@ -149,7 +149,7 @@ pub fn redirect_output_again(sys: &System, before: &Node, config: &Node, mode: &
         return;
     }
     debug!(sys, "output of mode {mode} goes elsewhere from here on, as user-data or vendor-data want");
-    match sys.settle_output() {
+    match sys.redirect_to_tee() {
         Ok(()) => redirect_to(sys, new, mode),
         Err(e) => warning!(sys, "output of mode {mode} stays where it is: {e}"),
     }

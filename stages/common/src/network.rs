@@ -67,7 +67,7 @@ impl Stage {
             }
             return true;
         }
-        self.sys.because(NETWORK, "");
+        self.sys.set_cause(NETWORK, "");
         for finding in self.user_events(found.map(|f| &f.instance)).1.iter() {
             warning!(self.sys, "{finding}");
         }

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use config::{Mark, Node};
 use serde_json::{Value, json};
-use system::{Cause, Change, Effect, Level, Noted, System, Write};
+use system::{Cause, Change, Effect, Level, RecordedEffect, System, WriteOptions};
 
 use crate::Stage;
 use crate::network::NETWORK;
@@ -19,7 +19,7 @@ use crate::network::NETWORK;
 /// A door that changes nothing if the arguments ask for a plan.
 pub(crate) fn door(root: &str, scratch: Option<&str>) -> System {
     match scratch {
-        Some(scratch) => System::planning(root, Path::new(scratch)),
+        Some(scratch) => System::dry_run(root, Path::new(scratch)),
         None => System::new(root),
     }
 }
@@ -32,17 +32,17 @@ pub(crate) fn leave(stage: &Stage, scratch: &str, errors: &[String]) -> system::
     let (sys, name) = (&stage.sys, stage.name.status());
     let warnings: Vec<String> = sys
         .log()
-        .noticed()
+        .logged_warnings()
         .into_iter()
         .filter(|(level, text)| *level >= Level::Warning && !errors.contains(text))
         .map(|(_, text)| text)
         .collect();
     let effects: Vec<Value> =
-        sys.noted().iter().map(|noted| effect(noted, &from(stage, &noted.cause))).collect();
+        sys.recorded_effects().iter().map(|noted| effect(noted, &from(stage, &noted.cause))).collect();
     let account = json!({"stage": name, "errors": errors, "warnings": warnings, "effects": effects});
     // It is for the command that started this stage, beside what the machine would get.
     let host = System::new("/");
-    host.write(Path::new(scratch).join(format!("{name}.json")), account.to_string(), Write::secret())?;
+    host.write(Path::new(scratch).join(format!("{name}.json")), account.to_string(), WriteOptions::secret())?;
     Ok(())
 }
 
@@ -98,7 +98,7 @@ fn one_per_source(found: Vec<(String, Mark)>) -> Vec<(String, Mark)> {
     kept
 }
 
-fn effect(noted: &Noted, from: &[(String, Mark)]) -> Value {
+fn effect(noted: &RecordedEffect, from: &[(String, Mark)]) -> Value {
     let mut what = match &noted.effect {
         Effect::Write { path, mode, owner, change } => {
             let is_new = *change == Change::Created;

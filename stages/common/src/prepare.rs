@@ -26,13 +26,15 @@ impl Stage {
             .map(|name| self.layout.cloud(name))
             .into_iter()
             .chain([self.layout.run(""), self.layout.run("sem")]);
-        let failed: Vec<String> =
-            paths.filter_map(|path| self.sys.make_dir(path, 0o755).err()).map(|e| e.to_string()).collect();
+        let failed: Vec<String> = paths
+            .filter_map(|path| self.sys.create_dir_all(path, 0o755).err())
+            .map(|e| e.to_string())
+            .collect();
         for message in failed {
             self.fail(message);
         }
         // A stage that was killed while it read metadata has left a link as it had it then.
-        ephemeral::clear(&self.sys, &self.layout.run(ephemeral::RECORDS));
+        ephemeral::roll_back_stale(&self.sys, &self.layout.run(ephemeral::JOURNAL_DIR));
     }
 
     /// Whoever waits for the end of this boot must not see the last one's.
@@ -75,7 +77,7 @@ impl Stage {
         // Without them the name is the cloud's.
         let is_set = |key: &&str| context.config.get(key).is_some();
         let keys: Vec<&str> = ["hostname", "fqdn"].into_iter().filter(is_set).collect();
-        self.sys.because("hostname", keys.join(", "));
+        self.sys.set_cause("hostname", keys.join(", "));
         if let Err(e) = modules::set_hostname::early(&context) {
             warning!(self.sys, "setting the hostname: {e}; the set_hostname module tries again");
         }

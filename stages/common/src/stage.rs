@@ -136,8 +136,8 @@ fn undo_network(name: Name, args: &Args) -> ExitCode {
     let line = sys.kernel_command_line();
     let settings = load(&sys, &Layout::default(), name, &line, args, None, Vec::new());
     logging::open_log(&sys, &settings, args.debug);
-    sys.log().early_done();
-    ephemeral::clear(&sys, &layout_of(&settings).run(ephemeral::RECORDS));
+    sys.log().discard_early();
+    ephemeral::roll_back_stale(&sys, &layout_of(&settings).run(ephemeral::JOURNAL_DIR));
     ExitCode::SUCCESS
 }
 
@@ -154,21 +154,21 @@ fn interrupted(name: Name, args: &Args, signal: &str) -> ExitCode {
     let settings = load(&sys, &Layout::default(), name, &line, args, None, Vec::new());
     let layout = layout_of(&settings);
     logging::open_log(&sys, &settings, args.debug);
-    sys.log().early_done();
+    sys.log().discard_early();
     let message = format!("{}{signal}", interruption(name));
     sys.print(&message);
     error!(sys, "{message}");
-    for program in system::end_programs(PATIENCE) {
+    for program in system::terminate_programs(PATIENCE) {
         info!(sys, "ended {program}");
     }
-    ephemeral::clear(&sys, &layout.run(ephemeral::RECORDS));
+    ephemeral::roll_back_stale(&sys, &layout.run(ephemeral::JOURNAL_DIR));
     modules::settle_interrupted(&sys, &layout);
     debug!(sys, "finish: {}: FAIL: running stage {}", name.event(), name.status());
     let mut status = Status::read(&sys, &layout);
     let mut record = status.get(name.status());
     record.start = record.start.or(Some(sys.clock().uptime()));
     record.errors.push(message);
-    record.notice(&sys.log().noticed());
+    record.notice(&sys.log().logged_warnings());
     record.finished = Some(sys.clock().uptime());
     if status.datasource().is_none()
         && let state::Cached::Instance(instance) = Instance::load_without_data(&sys, &layout)
@@ -185,7 +185,7 @@ fn interrupted(name: Name, args: &Args, signal: &str) -> ExitCode {
     {
         error!(sys, "{e}");
     }
-    ExitCode::from(system::code_of_signal(signal))
+    ExitCode::from(system::exit_code_of_signal(signal))
 }
 
 impl Stage {
@@ -222,19 +222,19 @@ impl Stage {
 
     fn open(&mut self, was_undecided: bool) {
         let sys = &self.sys;
-        sys.empty_input();
+        sys.redirect_stdin_to_null();
         if self.args.plan.is_none() {
             logging::open_log(sys, &self.settings, self.args.debug);
         }
         if self.args.hotplug.is_some() {
             // Not a stage: it has no part in the boot's record, and its output is for who asks.
-            sys.log().early_done();
+            sys.log().discard_early();
             return;
         }
         if self.args.plan.is_none() {
             logging::redirect_output(sys, &self.settings.merged, self.name.mode());
         }
-        sys.log().early_done();
+        sys.log().discard_early();
         let uptime = sys.clock().uptime();
         let now = system::rfc2822(sys.clock().wall());
         let welcome = format!(
@@ -261,7 +261,7 @@ impl Stage {
     fn begin_record(&mut self, uptime: f64, was_undecided: bool) {
         let (sys, layout) = (&self.sys, &self.layout);
         if self.name == Name::Local {
-            self.sweep_temporaries();
+            self.remove_stale_temporaries();
             if let Err(e) = Status::forget(sys, layout) {
                 error!(sys, "{e}");
             }
@@ -290,7 +290,7 @@ impl Stage {
         }
         if self.args.plan.is_none() {
             let words = std::env::args_os().skip(1);
-            if let Err(e) = system::become_when_interrupted("--interrupted", words) {
+            if let Err(e) = system::exec_when_interrupted("--interrupted", words) {
                 debug!(self.sys, "{e}");
             }
         }
@@ -304,15 +304,15 @@ impl Stage {
     }
 
     /// After a boot that was cut off, removes the temporary files that a write had not renamed yet.
-    fn sweep_temporaries(&self) {
+    fn remove_stale_temporaries(&self) {
         let (sys, layout) = (&self.sys, &self.layout);
         if self.args.plan.is_some() {
             return;
         }
-        let sweep = |top: String, depth| match sys.sweep_temporaries(&top, depth) {
+        let sweep = |top: String, depth| match sys.remove_stale_temporaries(&top, depth) {
             Ok(0) => {}
             Ok(count) => info!(sys, "removed {count} temporary files of an interrupted boot below {top}"),
-            Err(e) if e.is_absent() => {}
+            Err(e) if e.is_not_found() => {}
             Err(e) => debug!(sys, "{e}"),
         };
         match Status::is_of_whole_boot(sys, layout) {
@@ -520,7 +520,7 @@ impl Stage {
     /// Whether it could be written where it belongs; if not, that is logged.
     fn write_status(&mut self) -> Result<(), String> {
         self.record.recoverable.clear();
-        self.record.notice(&self.sys.log().noticed());
+        self.record.notice(&self.sys.log().logged_warnings());
         self.status.set(self.name.status(), &self.record);
         self.status.write(&self.sys, &self.layout).map_err(|e| {
             error!(self.sys, "{e}");
@@ -551,7 +551,7 @@ impl Stage {
         if self.args.hotplug.is_some() {
             return crate::prepare::exit_code(self.record.errors.len());
         }
-        if let Err(e) = self.sys.restore_labels() {
+        if let Err(e) = self.sys.restore_selinux_labels() {
             warning!(self.sys, "SELinux labels: {e}");
         }
         let failed = self.record.errors.len();
@@ -563,7 +563,7 @@ impl Stage {
             self.name.task(),
             self.sys.clock().elapsed().as_secs_f64()
         );
-        if let Err(e) = self.sys.finish_output() {
+        if let Err(e) = self.sys.flush_output() {
             warning!(self.sys, "{e}");
         }
         if self.is_recorded() {

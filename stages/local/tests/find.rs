@@ -6,10 +6,10 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use scratch::Scratch;
+use scratch::TempDir;
 
 struct Machine {
-    root: Scratch,
+    root: TempDir,
 }
 
 const SEED: &str = "var/lib/cloud/seed/nocloud";
@@ -17,7 +17,7 @@ const SEED: &str = "var/lib/cloud/seed/nocloud";
 impl Machine {
     /// With a seed directory that names this instance.
     fn new(id: &str) -> Machine {
-        let root = Scratch::new();
+        let root = TempDir::new();
         let machine = Machine { root };
         machine.put(
             "etc/cloud/cloud.cfg",

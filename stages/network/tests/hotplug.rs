@@ -211,7 +211,7 @@ fn the_queue() {
     std::fs::create_dir_all(&dir).unwrap();
     let fifo = dir.join("hook-hotplug-cmd");
     assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
-    // Held open, as systemd does; the hook's line twice, and one that is none.
+    // BlockedSignals open, as systemd does; the hook's line twice, and one that is none.
     use std::io::Write;
     let mut held = std::fs::OpenOptions::new().read(true).write(true).open(&fifo).unwrap();
     let line = " --subsystem=net handle --devpath=/devices/pci0/net/eth1 --udevaction=add";

@@ -251,7 +251,7 @@ impl Load<'_> {
     fn file(&mut self, origin: Origin, path: &str) {
         match self.sys.read(path) {
             Ok(bytes) => self.text(origin, path, &bytes),
-            Err(error) if error.is_absent() => {}
+            Err(error) if error.is_not_found() => {}
             Err(error) => self.unread(path, &error),
         }
     }

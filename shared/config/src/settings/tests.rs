@@ -1,16 +1,16 @@
 //! Layers in a folder of their own.
 
 use super::*;
-use scratch::Scratch;
+use scratch::TempDir;
 
 struct Machine {
     sys: System,
-    _dir: Scratch,
+    _dir: TempDir,
 }
 
 impl Machine {
     fn new(files: &[(&str, &str)]) -> Machine {
-        let dir = Scratch::new();
+        let dir = TempDir::new();
         files.iter().for_each(|(path, text)| dir.put(path, text));
         Machine { sys: System::new(&dir), _dir: dir }
     }

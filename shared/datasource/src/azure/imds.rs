@@ -1,7 +1,7 @@
 //! Azure's instance metadata service: one JSON document, asked for until it is there.
 
 use config::Node;
-use system::{Deadline, Error, Fetch, Fetched, Result, System, debug, warning};
+use system::{Deadline, Error, Request, Response, Result, System, debug, warning};
 
 use crate::terms::Terms;
 
@@ -29,7 +29,7 @@ pub fn fetch(sys: &System, terms: &Terms, has_route: bool) -> std::result::Resul
     let base = terms.urls.first().map(String::as_str).unwrap_or_default();
     let id = request_id(sys).map_err(Failure::Ask)?;
     let ask = |path: &str| {
-        let fetch = Fetch::get(format!("{base}{path}")).header("Metadata", "true");
+        let fetch = Request::get(format!("{base}{path}")).header("Metadata", "true");
         let fetch = fetch.header("x-ms-client-request-id", &id).timeout(terms.timeout).limit(LARGEST);
         insist(sys, &fetch, tries, deadline, |status| !matches!(status, 404 | 410))
     };
@@ -55,23 +55,23 @@ pub fn fetch(sys: &System, terms: &Terms, has_route: bool) -> std::result::Resul
 /// what is no error, and the statuses that are the last word.
 pub fn insist(
     sys: &System,
-    fetch: &Fetch,
+    fetch: &Request,
     tries: u32,
     deadline: Deadline,
     is_last_word: impl Fn(u16) -> bool,
-) -> Result<Fetched> {
-    let fetch = fetch.clone().judged().until(deadline);
+) -> Result<Response> {
+    let fetch = fetch.clone().accept_any_status().deadline(deadline);
     let mut tried = 0;
     loop {
         tried += 1;
         let failure = match sys.fetch(&fetch) {
             Ok(answer) if answer.status < 400 || is_last_word(answer.status) => return Ok(answer),
-            Ok(answer) => Error::new(format!("{}: status {}", fetch.shown(), answer.status)),
+            Ok(answer) => Error::new(format!("{}: status {}", fetch.redacted_url(), answer.status)),
             Err(e) => e,
         };
         // A network that leads nowhere will not lead there in a second.
         let is_hopeless = failure.to_string().contains("Network is unreachable");
-        if tried >= tries || is_hopeless || failure.is_final() || deadline.left() <= PAUSE {
+        if tried >= tries || is_hopeless || failure.is_permanent() || deadline.remaining() <= PAUSE {
             return Err(failure);
         }
         match tried {

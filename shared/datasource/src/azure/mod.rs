@@ -21,10 +21,10 @@ mod xml;
 use std::time::Duration;
 
 use config::Node;
-use ephemeral::{Lease, V4};
+use ephemeral::{Ipv4Method, Lease};
 use serde_json::json;
 use state::{Instance, Network};
-use system::{Command, Error, Result, System, Write, debug, error, info, warning};
+use system::{Command, Error, Result, System, WriteOptions, debug, error, info, warning};
 
 use crate::terms::{Terms, Usual};
 use crate::wire::Needs;
@@ -205,7 +205,7 @@ impl<'s, 'a> Azure<'s, 'a> {
         let sys = self.sys();
         let nics = self.with.machine.nics().likely;
         let needs = Needs {
-            v4: Some(V4::Dhcp(vec![WIRE_SERVER_OPTION])),
+            v4: Some(Ipv4Method::Dhcp(vec![WIRE_SERVER_OPTION])),
             v6: None,
             time: self.terms.max_wait,
             until: self.terms.until,
@@ -277,7 +277,7 @@ impl<'s, 'a> Azure<'s, 'a> {
         let command = Command::new([AGENT, "--status", "--wait", "120"]).timeout(AGENT_TIME);
         match self.sys().run(&command) {
             Ok(_) => {}
-            Err(e) if e.is_absent() => self.fail("azure-proxy-agent not found", None),
+            Err(e) if e.is_not_found() => self.fail("azure-proxy-agent not found", None),
             Err(e) => self.fail("azure-proxy-agent status failure", Some(("exception", &e.to_string()))),
         }
     }
@@ -384,9 +384,9 @@ impl<'s, 'a> Azure<'s, 'a> {
             None => Some(facts::made_up(instance)),
         };
         let Some(text) = text else { return };
-        let kept = sys.make_dir(directory, 0o700).and_then(|()| {
+        let kept = sys.create_dir_all(directory, 0o700).and_then(|()| {
             sys.set_mode(directory, 0o700)?;
-            sys.write(format!("{directory}/{FILE}"), text, Write::mode(0o600).durable())
+            sys.write(format!("{directory}/{FILE}"), text, WriteOptions::mode(0o600).durable())
         });
         if let Err(e) = kept {
             warning!(sys, "Azure: {e}");
@@ -400,7 +400,7 @@ impl<'s, 'a> Azure<'s, 'a> {
             return;
         }
         for path in UBUNTUS {
-            match sys.remove_tree(path) {
+            match sys.remove_dir_all(path) {
                 Ok(true) => info!(sys, "Azure: {path} is removed: the metadata configure every NIC"),
                 Ok(false) => {}
                 Err(e) => warning!(sys, "Azure: {e}"),
@@ -421,7 +421,7 @@ type Read = std::result::Result<Seed, String>;
 fn read_seed(sys: &System, at: &str, place: &str, is_disc: bool) -> Result<Option<Read>> {
     let bytes = match sys.read_at_most(format!("{at}/{FILE}"), LARGEST_FILE) {
         Ok(bytes) => bytes,
-        Err(e) if e.is_absent() => return Ok(None),
+        Err(e) if e.is_not_found() => return Ok(None),
         Err(e) => return Err(e),
     };
     let Ok(text) = String::from_utf8(bytes) else { return Ok(Some(Err(format!("{place}: not UTF-8")))) };

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use system::{Deadline, Error, Fetch, Result, System, info};
+use system::{Deadline, Error, Request, Result, System, info};
 
 use super::imds::insist;
 use super::xml::{Document, escaped};
@@ -26,15 +26,15 @@ struct GoalState {
 /// Tells the wire server at an address that the machine is ready or, with a text for people, that it is not. All tries
 /// end by the deadline.
 pub fn report(sys: &System, address: &str, failure: Option<&str>, deadline: Deadline) -> Result<()> {
-    let prepare = |fetch: Fetch| {
+    let prepare = |fetch: Request| {
         let fetch = HEADERS.iter().fold(fetch, |fetch, (name, value)| fetch.header(name, value));
         fetch.timeout(TIMEOUT).limit(LARGEST)
     };
-    let ask = |fetch: Fetch| insist(sys, &prepare(fetch), u32::MAX, deadline, |_| false);
-    let answer = ask(Fetch::get(format!("http://{address}/machine/?comp=goalstate")))?;
+    let ask = |fetch: Request| insist(sys, &prepare(fetch), u32::MAX, deadline, |_| false);
+    let answer = ask(Request::get(format!("http://{address}/machine/?comp=goalstate")))?;
     let text = String::from_utf8_lossy(&answer.body);
     let state = goal_state(&text).map_err(|e| Error::new(format!("the goal state of {address}: {e}")))?;
-    let post = Fetch::post(format!("http://{address}/machine?comp=health"), health(&state, failure));
+    let post = Request::post(format!("http://{address}/machine?comp=health"), health(&state, failure));
     ask(post.header("Content-Type", "text/xml; charset=utf-8"))?;
     match failure {
         None => info!(sys, "Azure: reported ready to {address}"),

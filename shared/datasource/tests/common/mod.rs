@@ -3,10 +3,10 @@
 #![allow(dead_code, clippy::unwrap_used)]
 
 use datasource::{Nic, Nics, Outcome, Same, Search, Stage, datasource, search};
-use scratch::Scratch;
+use scratch::TempDir;
 use serde_json::Value;
 use state::{Instance, Layout};
-use system::{Result, System, Write};
+use system::{Result, System, WriteOptions};
 
 struct Given(Nics);
 
@@ -20,7 +20,7 @@ impl datasource::Machine for Given {
 
 /// Made anew for each test, removed with it.
 pub struct Machine {
-    top: Scratch,
+    top: TempDir,
     pub sys: System,
     pub config: config::Node,
     pub command_line: String,
@@ -31,7 +31,7 @@ pub struct Machine {
 
 impl Machine {
     pub fn new() -> Machine {
-        let top = Scratch::new();
+        let top = TempDir::new();
         Machine {
             sys: System::new(&top),
             top,
@@ -44,7 +44,7 @@ impl Machine {
     }
 
     pub fn file(self, path: &str, content: impl AsRef<[u8]>) -> Machine {
-        self.sys.write(path, content, Write::default()).unwrap();
+        self.sys.write(path, content, WriteOptions::default()).unwrap();
         self
     }
 
@@ -126,7 +126,7 @@ impl Machine {
 
     /// What was logged at WARNING and above.
     pub fn complaints(&self) -> String {
-        let lines: Vec<String> = self.sys.log().noticed().into_iter().map(|(_, text)| text).collect();
+        let lines: Vec<String> = self.sys.log().logged_warnings().into_iter().map(|(_, text)| text).collect();
         lines.join("\n")
     }
 }

@@ -6,16 +6,16 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use scratch::Scratch;
+use scratch::TempDir;
 
 use super::*;
 
 /// A directory with the image `disk` in it.
-struct Image(Scratch);
+struct Image(TempDir);
 
 impl Image {
     fn new(mib: u64, script: &str) -> Image {
-        let image = Image(Scratch::new());
+        let image = Image(TempDir::new());
         File::create(image.path()).unwrap().set_len(mib * MIB).unwrap();
         let mut sfdisk = Command::new("sfdisk")
             .args(["-q", "--no-reread", "--no-tell-kernel"])

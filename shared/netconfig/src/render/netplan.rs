@@ -331,7 +331,7 @@ fn refused_at(stderr: &str) -> Option<&str> {
 /// Removes snapd's default if nobody changed it, has netplan write its backends' files, and applies `set-name`. An error means
 /// that netplan refuses the file.
 pub fn after(sys: &System) -> system::Result<()> {
-    let default = sys.read_text_if_there(SNAPD).inspect_err(|e| system::warning!(sys, "{e}"));
+    let default = sys.read_text_if_exists(SNAPD).inspect_err(|e| system::warning!(sys, "{e}"));
     if default.ok().flatten().is_some_and(|text| text == SNAPDS_OWN) {
         debug!(sys, "removing snapd's default {SNAPD} and what netplan made of it");
         for path in std::iter::once(&SNAPD).chain(SNAPD_MADE) {
@@ -397,11 +397,11 @@ mod tests {
 
     #[test]
     fn only_snapds_own_default_goes() {
-        let top = scratch::Scratch::new();
+        let top = scratch::TempDir::new();
         let sys = System::new(&top);
         for (text, stays) in [(SNAPDS_OWN.to_string(), false), (format!("{SNAPDS_OWN}# mine\n"), true)] {
-            sys.write(SNAPD, &text, system::Write::default()).unwrap();
-            sys.write(SNAPD_MADE[0], "", system::Write::default()).unwrap();
+            sys.write(SNAPD, &text, system::WriteOptions::default()).unwrap();
+            sys.write(SNAPD_MADE[0], "", system::WriteOptions::default()).unwrap();
             after(&sys).unwrap();
             assert_eq!((sys.exists(SNAPD), sys.exists(SNAPD_MADE[0])), (stays, stays));
         }

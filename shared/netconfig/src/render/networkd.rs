@@ -363,7 +363,7 @@ fn rule_key(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use scratch::Scratch;
+    use scratch::TempDir;
 
     #[test]
     fn machines_that_have_it() {
@@ -375,7 +375,7 @@ mod tests {
             (&["/bin/ip", "/usr/lib/systemd/systemd-networkd"], false),
             (&[], false),
         ] {
-            let top = Scratch::new();
+            let top = TempDir::new();
             for file in files {
                 top.put(file, "");
             }

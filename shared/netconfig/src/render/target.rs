@@ -110,7 +110,7 @@ impl Target {
 
     /// The same, with what the machine has.
     pub fn on(self, sys: &System) -> Target {
-        let text = |path: &str| sys.read_text_if_there(path).ok().flatten();
+        let text = |path: &str| sys.read_text_if_exists(path).ok().flatten();
         Target {
             has_ip: sys.which("ip").is_some(),
             resolv_conf: text(super::resolv_conf::PATH),

@@ -44,7 +44,7 @@ fn local_stage(events: &[Event]) -> Option<i64> {
 
 fn ask(sys: &System, properties: &[&str], unit: Option<&str>) -> Result<String> {
     let command = properties.iter().fold(Command::new(["systemctl", "show"]), |c, p| c.arg("-p").arg(*p));
-    let command = command.arg("--timestamp=us+utc").timeout(PATIENCE).asks();
+    let command = command.arg("--timestamp=us+utc").timeout(PATIENCE).read_only();
     Ok(sys.run(&unit.into_iter().fold(command, Command::arg))?.text())
 }
 

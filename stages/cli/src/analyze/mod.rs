@@ -10,7 +10,7 @@ use std::io::{IsTerminal as _, Read as _, Write as _};
 use std::process::ExitCode;
 
 use serde_json::Value;
-use system::{System, Write, warning};
+use system::{System, WriteOptions, warning};
 
 use crate::arguments::{Analyze, AnalyzeCommand};
 use crate::machine::{Machine, output_file};
@@ -111,5 +111,7 @@ fn write(name: &str, text: &str) -> Result<(), String> {
     if !sys.is_dir(std::path::Path::new(&path).parent().unwrap_or("/".as_ref())) {
         return Err(format!("Cannot open file {name}: its directory is not there"));
     }
-    sys.write(&path, text, Write::default()).map(drop).map_err(|e| format!("Cannot open file {name}: {e}"))
+    sys.write(&path, text, WriteOptions::default())
+        .map(drop)
+        .map_err(|e| format!("Cannot open file {name}: {e}"))
 }

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use archive::{Archive, Attributes};
-use system::{Command, Error, Result, System, Write, warning};
+use system::{Command, Error, Result, System, WriteOptions, warning};
 
 use crate::arguments::CollectLogs;
 use crate::machine::{Machine, output_file};
@@ -118,7 +118,7 @@ fn collect(machine: &Machine, args: &CollectLogs, path: &str) -> Result<()> {
     // replaced, not followed.
     let chance: String = host.random_bytes(8)?.iter().map(|b| format!("{b:02x}")).collect();
     let unnamed = format!("{directory}/.{USUAL_FILE}.{chance}");
-    let how = Write::secret().owner(caller(|name| std::env::var(name).ok()));
+    let how = WriteOptions::secret().owner(caller(|name| std::env::var(name).ok()));
     let written = host.write(&unnamed, bytes, how).and_then(|_| host.rename(&unnamed, path));
     if written.is_err() {
         let _ = host.remove(&unnamed);
@@ -182,7 +182,8 @@ impl<'a> Collector<'a> {
             let text = match self.sys.run(&command) {
                 Ok(done) if done.code == 0 => done.stdout,
                 Ok(done) => {
-                    let mut text = format!("{}: exit code {}\n", command.line(), done.code).into_bytes();
+                    let mut text =
+                        format!("{}: exit code {}\n", command.command_line(), done.code).into_bytes();
                     text.extend(done.stdout);
                     text.extend(done.stderr);
                     text
@@ -271,7 +272,7 @@ impl<'a> Collector<'a> {
             warning!(self.sys, "{path} was left out: the archive is large enough");
             return;
         }
-        match self.sys.read_itself(&source, MOST_OF_FILE) {
+        match self.sys.read_no_follow(&source, MOST_OF_FILE) {
             Ok((_, meta)) if self.redact && redacted == Redacted::Public && meta.mode() & 0o004 == 0 => {
                 self.say(&format!("{path} was left out: it may hold secrets"));
             }
@@ -280,7 +281,7 @@ impl<'a> Collector<'a> {
                 self.archive.file(&name, how, &content);
                 self.say(&format!("collected {path}"));
             }
-            Err(e) if e.is_absent() => self.say(&format!("{path} is not there")),
+            Err(e) if e.is_not_found() => self.say(&format!("{path} is not there")),
             // Directories, sockets and pipes have nothing to collect.
             Err(e) if !self.sys.is_file(&source) => self.say(&e.to_string()),
             Err(e) => warning!(self.sys, "{e}"),

@@ -4,7 +4,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use system::{Command, Orphans, Output, Result};
+use system::{Command, OutputMode, Result, Subreaper};
 
 use super::{INTERRUPTED, STAGES, choose, here, identify, seed};
 use crate::arguments::{Apply, Top};
@@ -22,7 +22,7 @@ pub fn run(machine: &Machine, top: &Top, args: &Apply) -> ExitCode {
         return ExitCode::from(crate::USAGE);
     }
     // What is typed ends the stage, and this process when it has put away what it laid into the image.
-    let _held = system::hold_interrupts();
+    let _held = system::block_interrupts();
     match apply(machine, top, args) {
         Ok(failed) => ExitCode::from(u8::from(failed)),
         Err(e) => {
@@ -62,26 +62,26 @@ fn apply(machine: &Machine, top: &Top, args: &Apply) -> Result<bool> {
     let done = stages(machine, top);
     if args.user_data.is_some() {
         // The image must not come up as this instance, nor with this seed before its cloud's own.
-        sys.remove_tree(&place)?;
+        sys.remove_dir_all(&place)?;
     }
     done
 }
 
 /// Whether one of them failed. However one ends, nothing that it started in the image goes on without it.
 fn stages(machine: &Machine, top: &Top) -> Result<bool> {
-    let orphans = Orphans::adopt();
+    let subreaper = Subreaper::enable();
     let mut failed = false;
     for (program, stage) in STAGES {
         let path = libexec::find(program)
             .ok_or_else(|| system::Error::new(format!("{program} is not installed")))?;
         let command = Command::new([path.as_os_str()]).arg("--root").arg(&top.root);
-        let command = command.output(Output::Stage).timeout(STAGE_TIME).accept_all().ends_with_us();
+        let command = command.output(OutputMode::Inherit).timeout(STAGE_TIME).accept_all().kill_on_exit();
         let begun = machine.sys.clock().elapsed();
         let ended = here().run(&command).map(|ended| ended.code);
         let took = (machine.sys.clock().elapsed() - begun).as_secs_f64();
         // Its deadline, or a signal: 128 and the signal's number.
         if ended.as_ref().map_or(true, |code| *code > SIGNALLED) {
-            orphans.end();
+            subreaper.kill_all();
         }
         if ended.as_ref().is_ok_and(|code| INTERRUPTED.contains(code)) {
             return Err(system::Error::new(format!("{stage}: interrupted")));

@@ -140,7 +140,7 @@ impl Shown<'_> {
         }
         let read = |sys: &System| match sys.read_at_most(path, MOST_TEXT) {
             Ok(bytes) => String::from_utf8(bytes).ok(),
-            Err(e) if e.is_absent() => Some(String::new()),
+            Err(e) if e.is_not_found() => Some(String::new()),
             Err(_) => None,
         };
         let (old, new) = (read(self.real)?, read(self.planned)?);

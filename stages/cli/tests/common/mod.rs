@@ -6,19 +6,19 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-use scratch::Scratch;
+use scratch::TempDir;
 
 /// Exit code, standard output, standard error.
 pub type Ran = (i32, String, String);
 
 /// Removed with the value.
 pub struct Machine {
-    pub root: Scratch,
+    pub root: TempDir,
 }
 
 impl Machine {
     pub fn new() -> Machine {
-        Machine { root: Scratch::new() }
+        Machine { root: TempDir::new() }
     }
 
     pub fn put(&self, path: &str, text: &str) {

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 use config::Node;
-use scratch::Scratch;
+use scratch::TempDir;
 
 pub type Files = BTreeMap<String, Vec<u8>>;
 
@@ -33,7 +33,7 @@ pub fn recorded(case: &Node, key: &str) -> Files {
 }
 
 pub struct Machine {
-    pub root: Scratch,
+    pub root: TempDir,
     /// Whether consuming user-data and vendor-data failed.
     pub failed: bool,
     /// What the log says from WARNING on.
@@ -47,7 +47,7 @@ impl Machine {
         line: &str,
         files: impl IntoIterator<Item = (&'a str, Vec<u8>)>,
     ) -> Machine {
-        let root = Scratch::new();
+        let root = TempDir::new();
         root.put("etc/cloud/cloud.cfg", format!("{config}disable_network_activation: true\n"));
         root.put("proc/cmdline", line);
         let included = "var/lib/cloud/seed/included";

@@ -7,8 +7,8 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, lchown, symlink};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::{Change, System, Write};
-use scratch::Scratch;
+use crate::{Change, System, WriteOptions};
+use scratch::TempDir;
 
 const USER: u32 = 12345;
 const OTHER: u32 = 12346;
@@ -25,7 +25,7 @@ fn is_root(test: &str) -> bool {
 /// A machine: an image, or this one with all paths below a directory of it.
 struct Machine {
     sys: System,
-    top: Scratch,
+    top: TempDir,
     prefix: String,
 }
 
@@ -53,7 +53,7 @@ impl Machine {
 fn machines() -> Vec<Machine> {
     let kinds = [(false, false), (false, true), (true, false), (true, true)];
     let machine = |(live, walks)| {
-        let top = Scratch::new();
+        let top = TempDir::new();
         fs::set_permissions(&top, fs::Permissions::from_mode(0o755)).unwrap();
         for (dir, mode, owner) in [
             ("etc", 0o755, 0),
@@ -79,7 +79,7 @@ fn machines() -> Vec<Machine> {
         }
         let sys = if live { System::new("/") } else { System::new(&top) };
         if walks {
-            sys.root().learned().no_openat2.set(true);
+            sys.root().cache().no_openat2.set(true);
         }
         let prefix = if live { top.to_string_lossy().into_owned() } else { String::new() };
         Machine { sys, top, prefix }
@@ -144,7 +144,7 @@ fn tree(top: &Path) -> Vec<String> {
 }
 
 #[test]
-fn links_lead_to_what_their_owners_own() {
+fn links_are_followed_to_files_of_their_owner() {
     if !is_root("links of others") {
         return;
     }
@@ -153,17 +153,17 @@ fn links_lead_to_what_their_owners_own() {
             m.link(link, *owner, target);
             let case = format!("{link} of {owner} -> {target}, {path}, prefix {:?}", m.prefix);
             let before = tree(&m.top);
-            let written = m.sys.write(m.at(path), "new", Write::mode(0o640));
+            let written = m.sys.write(m.at(path), "new", WriteOptions::mode(0o640));
             match wanted {
                 Ok(real) => {
                     assert!(written.is_ok(), "{case}: {written:?}");
                     assert_eq!(fs::read_to_string(m.host(real)).unwrap(), "new", "{case}");
                     assert_eq!(
-                        m.sys.write(m.at(path), "new", Write::mode(0o640)).unwrap(),
+                        m.sys.write(m.at(path), "new", WriteOptions::mode(0o640)).unwrap(),
                         Change::Unchanged,
                         "{case}"
                     );
-                    m.sys.append(m.at(path), "er", Write::default()).unwrap();
+                    m.sys.append(m.at(path), "er", WriteOptions::default()).unwrap();
                     m.sys.set_mode(m.at(path), 0o600).unwrap();
                     m.sys.set_owner(m.at(path), (Some(OTHER), None)).unwrap();
                     let meta = fs::symlink_metadata(m.host(real)).unwrap();
@@ -172,8 +172,8 @@ fn links_lead_to_what_their_owners_own() {
                 Err(part) => {
                     let error = written.unwrap_err().to_string();
                     assert!(error.contains(part), "{case}: {error}");
-                    assert!(m.sys.append(m.at(path), "x", Write::default()).is_err(), "{case}");
-                    assert!(m.sys.append_as(m.at(path), "x", Write::default()).is_err(), "{case}");
+                    assert!(m.sys.append(m.at(path), "x", WriteOptions::default()).is_err(), "{case}");
+                    assert!(m.sys.append_as(m.at(path), "x", WriteOptions::default()).is_err(), "{case}");
                     if !matches!(*target, ".." | "/etc/new" | "/run/new/dir/file" | "../../etc/new") {
                         // Those last ones would fail without the rule, too.
                         assert!(*target == "/" || m.sys.set_mode(m.at(path), 0o777).is_err(), "{case}");
@@ -193,7 +193,7 @@ fn links_lead_to_what_their_owners_own() {
 }
 
 #[test]
-fn a_users_link_among_the_parents_stops_every_change() {
+fn a_users_link_in_a_parent_is_refused() {
     if !is_root("links of others") {
         return;
     }
@@ -201,9 +201,9 @@ fn a_users_link_among_the_parents_stops_every_change() {
         m.link("/home/u/link", USER, "/etc");
         let before = tree(&m.top);
         let (inside, own) = (m.at("/home/u/link/secret"), m.at("/home/u/own"));
-        assert!(m.sys.make_dir_of(m.at("/home/u/link/d"), 0o755, (Some(USER), None)).is_err());
+        assert!(m.sys.create_dir_all_owned(m.at("/home/u/link/d"), 0o755, (Some(USER), None)).is_err());
         assert!(m.sys.link("x", m.at("/home/u/link/l")).is_err());
-        assert!(m.sys.remove(&inside).is_err() && m.sys.remove_tree(&inside).is_err());
+        assert!(m.sys.remove(&inside).is_err() && m.sys.remove_dir_all(&inside).is_err());
         assert!(m.sys.rename(&inside, &own).is_err() && m.sys.rename(&own, &inside).is_err());
         assert!(m.sys.remove_dir(&inside).unwrap_err().to_string().contains("of uid 12345"));
         assert!(m.sys.read_to_change(&inside, 9).is_err());
@@ -219,16 +219,16 @@ fn a_users_link_among_the_parents_stops_every_change() {
 }
 
 #[test]
-fn directories_made_behind_a_users_link_are_the_users() {
+fn directories_behind_a_users_link_belong_to_the_user() {
     if !is_root("links of others") {
         return;
     }
     for m in machines() {
         m.link("/home/u/link", USER, "made/for");
-        m.sys.write(m.at("/home/u/link/them/file"), "", Write::default()).unwrap();
+        m.sys.write(m.at("/home/u/link/them/file"), "", WriteOptions::default()).unwrap();
         let owners = ["made", "made/for", "made/for/them"].map(|d| m.owner(&format!("/home/u/{d}")));
         assert_eq!(owners, [USER; 3]);
-        m.sys.make_dir_of(m.at("/home/u/a/b"), 0o2750, (Some(USER), Some(OTHER))).unwrap();
+        m.sys.create_dir_all_owned(m.at("/home/u/a/b"), 0o2750, (Some(USER), Some(OTHER))).unwrap();
         let meta = fs::metadata(m.host("/home/u/a/b")).unwrap();
         assert_eq!((m.owner("/home/u/a"), meta.gid(), meta.mode() & 0o7777), (USER, OTHER, 0o2750));
     }
@@ -236,7 +236,7 @@ fn directories_made_behind_a_users_link_are_the_users() {
 
 /// A hard link shows another file under a name of the user's.
 #[test]
-fn hard_links_of_others_files_are_not_changed() {
+fn hard_links_to_other_users_files_are_refused() {
     if !is_root("files of others") {
         return;
     }
@@ -248,10 +248,10 @@ fn hard_links_of_others_files_are_not_changed() {
             }
             let path = m.at(&format!("/home/u/{name}"));
             let done = [
-                m.sys.append(&path, "x", Write::default()).is_ok(),
+                m.sys.append(&path, "x", WriteOptions::default()).is_ok(),
                 m.sys.read_to_change(&path, 99).is_ok(),
                 m.sys.set_mode(&path, 0o640).is_ok(),
-                m.sys.append_as(&path, "x", Write::default()).is_ok(),
+                m.sys.append_as(&path, "x", WriteOptions::default()).is_ok(),
                 m.sys.set_owner(&path, (all, None)).is_ok(),
             ];
             assert_eq!(done, [is_fine; 5], "{name}");
@@ -259,42 +259,42 @@ fn hard_links_of_others_files_are_not_changed() {
         let secret = fs::metadata(m.host("/etc/secret")).unwrap();
         assert_eq!((secret.uid(), secret.mode() & 0o7777, secret.len()), (0, 0o600, 3));
         // Written whole, the name gets a file of its own.
-        m.sys.write(m.at("/home/u/hard"), "new", Write::default().owner((all, all))).unwrap();
+        m.sys.write(m.at("/home/u/hard"), "new", WriteOptions::default().owner((all, all))).unwrap();
         assert_eq!((m.owner("/home/u/hard"), m.owner("/etc/secret")), (USER, 0));
     }
 }
 
 #[test]
-fn a_link_of_proc_is_the_kernels_to_follow() {
-    let top = Scratch::new();
+fn proc_magic_links() {
+    let top = TempDir::new();
     top.put("file", "old");
     use std::os::fd::AsRawFd;
     let file = fs::File::options().write(true).open(top.join("file")).unwrap();
     let sys = System::new("/");
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-    sys.append(&path, "er", Write::default()).unwrap();
+    sys.append(&path, "er", WriteOptions::default()).unwrap();
     assert_eq!(fs::read_to_string(top.join("file")).unwrap(), "older");
     let by_link = top.join("link");
     symlink(&path, &by_link).unwrap();
-    sys.append(&by_link, "!", Write::default()).unwrap();
+    sys.append(&by_link, "!", WriteOptions::default()).unwrap();
     assert_eq!(fs::read_to_string(top.join("file")).unwrap(), "older!");
 }
 
 /// The link to the instance is followed at once after the first time, and where it leads now.
 #[test]
-fn a_link_that_was_followed_is_known() {
-    let top = Scratch::new();
+fn a_followed_link_is_cached() {
+    let top = TempDir::new();
     let sys = System::new(&top);
     sys.link("/var/instances/a", "/var/instance").unwrap();
-    sys.write("/var/instance/x", "1", Write::default()).unwrap();
-    let known = sys.root().learned().link.borrow().clone();
+    sys.write("/var/instance/x", "1", WriteOptions::default()).unwrap();
+    let known = sys.root().cache().link.borrow().clone();
     let (link, target) = known.unwrap();
     assert_eq!((link.to_str(), target.to_str()), (Some("/var/instance"), Some("/var/instances/a")));
-    sys.write("/var/instance/x", "2", Write::default()).unwrap();
+    sys.write("/var/instance/x", "2", WriteOptions::default()).unwrap();
     sys.link("/var/instances/b", "/var/instance").unwrap();
-    sys.write("/var/instance/x", "3", Write::default()).unwrap();
+    sys.write("/var/instance/x", "3", WriteOptions::default()).unwrap();
     assert!(sys.remove("/var/instance").unwrap());
-    sys.write("/var/instance/x", "4", Write::default()).unwrap();
+    sys.write("/var/instance/x", "4", WriteOptions::default()).unwrap();
     let read = |path: &str| fs::read_to_string(top.join("var").join(path)).unwrap();
     assert_eq!(["instances/a/x", "instances/b/x", "instance/x"].map(read), ["2", "3", "4"]);
 }
@@ -309,17 +309,17 @@ fn hard_links_among_roots_own_files() {
         // Made with a umask of 002.
         fs::set_permissions(m.host("/etc"), fs::Permissions::from_mode(0o775)).unwrap();
         fs::hard_link(m.host("/etc/secret"), m.host("/etc/name")).unwrap();
-        m.sys.append(m.at("/etc/name"), "x", Write::default()).unwrap();
+        m.sys.append(m.at("/etc/name"), "x", WriteOptions::default()).unwrap();
         m.sys.set_mode(m.at("/etc/name"), 0o640).unwrap();
-        m.sys.make_dir(m.at("/etc/tree/a/b"), 0o755).unwrap();
+        m.sys.create_dir_all(m.at("/etc/tree/a/b"), 0o755).unwrap();
         m.sys.link("/home/u", m.at("/etc/tree/a/link")).unwrap();
-        assert!(m.sys.remove_tree(m.at("/etc/tree")).unwrap() && m.host("/home/u/own").exists());
+        assert!(m.sys.remove_dir_all(m.at("/etc/tree")).unwrap() && m.host("/home/u/own").exists());
         assert!(!m.host("/etc/tree").exists());
     }
 }
 
 #[test]
-fn logs_and_output_go_to_no_file_behind_a_users_link() {
+fn logs_do_not_follow_a_users_link() {
     if !is_root("links of others") {
         return;
     }
@@ -341,28 +341,31 @@ fn logs_and_output_go_to_no_file_behind_a_users_link() {
 }
 
 #[test]
-fn a_plan_says_what_would_be_refused() {
+fn a_dry_run_reports_refusals() {
     if !is_root("links of others") {
         return;
     }
     let machine = machines().remove(0);
     machine.link("/home/u/link", USER, "/etc/secret");
     machine.link("/etc/dangling", 0, "../run/new/file");
-    let scratch = Scratch::new();
-    let plan = System::planning(&machine.top as &Path, &scratch);
+    let overlay = TempDir::new();
+    let plan = System::dry_run(&machine.top as &Path, &overlay);
     assert!(
-        plan.write("/home/u/link", "x", Write::default()).unwrap_err().to_string().contains("of uid 12345")
+        plan.write("/home/u/link", "x", WriteOptions::default())
+            .unwrap_err()
+            .to_string()
+            .contains("of uid 12345")
     );
-    assert!(plan.append("/home/u/link", "x", Write::default()).is_err());
+    assert!(plan.append("/home/u/link", "x", WriteOptions::default()).is_err());
     assert!(plan.read_to_change("/home/u/link", 9).is_err() && plan.set_mode("/home/u/link", 0o777).is_err());
-    assert_eq!(plan.write("/etc/dangling", "x", Write::default()).unwrap(), Change::Created);
+    assert_eq!(plan.write("/etc/dangling", "x", WriteOptions::default()).unwrap(), Change::Created);
     assert_eq!(plan.read_text("/run/new/file").unwrap(), "x");
     assert!(!machine.host("/run").exists());
     // Each directory that is made for it is noted, as on the machine itself.
     for sys in [plan, machine.sys] {
         sys.link("x", "/etc/deep/er/link").unwrap();
-        sys.append("/etc/deep/file", "x", Write::default()).unwrap();
-        sys.make_dir_of("/etc/a/b", 0o700, (Some(USER), None)).unwrap();
+        sys.append("/etc/deep/file", "x", WriteOptions::default()).unwrap();
+        sys.create_dir_all_owned("/etc/a/b", 0o700, (Some(USER), None)).unwrap();
         let made = sys.effects().into_iter().filter_map(|effect| match effect {
             crate::Effect::Directory { path, .. } if path.starts_with("/etc/") => Some(path),
             _ => None,
@@ -373,7 +376,7 @@ fn a_plan_says_what_would_be_refused() {
 
 /// Somebody who owns a directory swaps all that is in it for links to root's files while root writes there.
 #[test]
-fn nothing_of_roots_is_handed_over_in_a_race() {
+fn racing_renames_do_not_change_roots_files() {
     const TURNS: u32 = 500;
     if !is_root("a race with a user") {
         return;
@@ -423,7 +426,7 @@ fn nothing_of_roots_is_handed_over_in_a_race() {
                 }
             });
             let mine = (Some(USER), Some(USER));
-            let how = Write::mode(0o666).owner(mine);
+            let how = WriteOptions::mode(0o666).owner(mine);
             fs::create_dir(home.join("d")).unwrap();
             chown(home.join("d"), mine.0, mine.1).unwrap();
             let (mut done, mut refused) = (0, 0);
@@ -439,7 +442,7 @@ fn nothing_of_roots_is_handed_over_in_a_race() {
                     done += results.iter().filter(|r| r.is_ok()).count();
                     refused += results.iter().filter(|r| r.is_err()).count();
                 }
-                let _ = m.sys.make_dir_of(m.at("/home/u/new/er"), 0o777, mine);
+                let _ = m.sys.create_dir_all_owned(m.at("/home/u/new/er"), 0o777, mine);
             }
             over.store(true, Ordering::Relaxed);
             assert!(done > 0 && refused > 0, "no race: {done} done, {refused} refused");
@@ -453,8 +456,8 @@ fn nothing_of_roots_is_handed_over_in_a_race() {
 }
 
 #[test]
-fn temporaries_of_an_interrupted_boot() {
-    let top = Scratch::new();
+fn stale_temporary_files_are_removed() {
+    let top = TempDir::new();
     let new = |path: &str| {
         let path = top.join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -483,22 +486,22 @@ fn temporaries_of_an_interrupted_boot() {
     // File systems keep time by the kernel's tick.
     std::thread::sleep(std::time::Duration::from_millis(20));
     new("d/.later.9.new");
-    assert_eq!(sys.sweep_temporaries("/d", 2).unwrap(), swept.len());
+    assert_eq!(sys.remove_stale_temporaries("/d", 2).unwrap(), swept.len());
     for path in swept {
         assert!(top.join(path).symlink_metadata().is_err(), "{path}");
     }
     for path in kept.iter().chain(&["d/.later.9.new", "d/link"]) {
         assert!(top.join(path).symlink_metadata().is_ok(), "{path}");
     }
-    assert!(sys.sweep_temporaries("/nothing", 2).unwrap_err().is_absent());
+    assert!(sys.remove_stale_temporaries("/nothing", 2).unwrap_err().is_not_found());
 }
 
 #[test]
-fn temporaries_of_others() {
-    if !is_root("temporaries_of_others") {
+fn temporary_files_of_others_stay() {
+    if !is_root("temporary_files_of_others_stay") {
         return;
     }
-    let top = Scratch::new();
+    let top = TempDir::new();
     for (dir, owner, name_owner) in [("user", USER, 0), ("ours", 0, USER)] {
         fs::create_dir(top.join(dir)).unwrap();
         let name = top.join(dir).join(".a.1.new");
@@ -507,5 +510,5 @@ fn temporaries_of_others() {
         chown(top.join(dir), Some(owner), None).unwrap();
     }
     std::thread::sleep(std::time::Duration::from_millis(20));
-    assert_eq!(System::new(&top).sweep_temporaries("/", 2).unwrap(), 0);
+    assert_eq!(System::new(&top).remove_stale_temporaries("/", 2).unwrap(), 0);
 }

@@ -2,26 +2,26 @@
 
 use std::time::Duration;
 
-use system::{Command, Orphans, System};
+use system::{Command, Subreaper, System};
 
 #[test]
-fn a_script_does_not_outlive_what_started_it() {
+fn descendants_are_killed() {
     let sys = System::new("/");
-    let top = scratch::Scratch::new();
+    let top = scratch::TempDir::new();
     let told = |name: &str| std::fs::read_to_string(top.join(name)).unwrap_or_default().trim().to_string();
     // One in a session of its own, as daemons are, and its child, which goes on when it has ended.
     let script = format!(
         "setsid sh -c 'sleep 300 & echo $! > {top}/two; exec sleep 300' & echo $! > {top}/one; wait",
         top = top.display()
     );
-    let orphans = Orphans::adopt();
-    let command = Command::new(["sh", "-c", &script]).ends_with_us().timeout(Duration::from_secs(5));
+    let subreaper = Subreaper::enable();
+    let command = Command::new(["sh", "-c", &script]).kill_on_exit().timeout(Duration::from_secs(5));
     let error = sys.run(&command).map_err(|e| e.to_string()).err().unwrap_or_default();
     assert!(error.contains("not finished"), "{error}");
     let lives = |pid: &String| std::path::Path::new("/proc").join(pid).exists();
     let pids = [told("one"), told("two")];
     assert!(pids.iter().all(|pid| !pid.is_empty() && lives(pid)), "{pids:?}");
-    orphans.end();
+    subreaper.kill_all();
     assert!(!pids.iter().any(lives), "{pids:?}");
     // What is started afterwards is waited for as ever.
     assert_eq!(sys.run(&Command::new(["echo", "x"])).map(|ended| ended.text()).ok().as_deref(), Some("x\n"));

@@ -6,24 +6,24 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use system::{Deadline, Error, Exchange, Fetch, Fetched, Resolving, Result, System, debug};
+use system::{Deadline, Error, Exchange, PendingLookup, Request, Response, Result, System, debug};
 
-use crate::{Ephemeral, LOOK, Side};
+use crate::{EphemeralNetwork, FamilyState, POLL_INTERVAL};
 
 /// Between the beginnings of two of them, so that one that answers at once spares the others the question.
-const APART: Duration = Duration::from_millis(150);
+const ATTEMPT_DELAY: Duration = Duration::from_millis(150);
 
 /// One candidate.
-struct Lane {
+struct Attempt {
     state: State,
     /// Further tries.
-    tries: u32,
+    retries_left: u32,
     /// Pauses that the server asked for, and got.
-    busy: u32,
+    busy_retries: u32,
     /// When it first was in trouble that may pass.
-    trouble: Option<Duration>,
+    transient_since: Option<Duration>,
     /// What came of the last try.
-    last: Option<Error>,
+    last_error: Option<Error>,
 }
 
 /// Where a candidate stands.
@@ -31,7 +31,7 @@ enum State {
     /// For its (next) turn.
     Waiting(Duration),
     /// For the addresses of its host.
-    Resolving(Resolving),
+    Resolving(PendingLookup),
     Running(Box<Exchange>),
     Failed,
 }
@@ -42,12 +42,12 @@ struct Failure {
     /// The server asked to be left alone for so long.
     pause: Option<Duration>,
     /// It may be another way in a moment.
-    may_pass: bool,
+    is_transient: bool,
 }
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
-        let may_pass = matches!(
+        let is_transient = matches!(
             error.kind(),
             Some(
                 ErrorKind::ConnectionReset
@@ -57,54 +57,60 @@ impl From<Error> for Failure {
                     | ErrorKind::UnexpectedEof
             )
         );
-        Failure { error, pause: None, may_pass }
+        Failure { error, pause: None, is_transient }
     }
 }
 
 /// Whether an address can be reached by now.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
-    Open,
-    NotYet,
-    Closed,
+enum Reachability {
+    Reachable,
+    Pending,
+    Unreachable,
 }
 
-impl Ephemeral<'_> {
+impl EphemeralNetwork<'_> {
     /// A family that nobody wanted may be there all the same.
-    fn way(&self, to: SocketAddr) -> Way {
+    fn reachability(&self, to: SocketAddr) -> Reachability {
         let of = |ready: bool, pending: bool| match (ready, pending) {
-            (true, _) => Way::Open,
-            (_, true) => Way::NotYet,
-            _ => Way::Closed,
+            (true, _) => Reachability::Reachable,
+            (_, true) => Reachability::Pending,
+            _ => Reachability::Unreachable,
         };
         if to.is_ipv4() {
-            of(matches!(self.v4, Side::Ready | Side::Unwanted), matches!(self.v4, Side::Pending(_)))
+            of(
+                matches!(self.v4, FamilyState::Ready | FamilyState::Disabled),
+                matches!(self.v4, FamilyState::Pending(_)),
+            )
         } else {
-            of(matches!(self.v6, Side::Ready | Side::Unwanted), matches!(self.v6, Side::Pending(_)))
+            of(
+                matches!(self.v6, FamilyState::Ready | FamilyState::Disabled),
+                matches!(self.v6, FamilyState::Pending(_)),
+            )
         }
     }
 }
 
 /// The network that a race runs on.
-trait Net {
+trait Network {
     fn sys(&self) -> &System;
-    fn way(&self, to: SocketAddr) -> Way;
+    fn reachability(&self, to: SocketAddr) -> Reachability;
     /// The link for link-local addresses without a zone; 0: none.
     fn link(&self) -> u32;
     /// Whether names can be asked for.
     fn is_up(&self) -> bool;
     fn wait(&mut self, fds: &[(BorrowedFd<'_>, bool)], deadline: Deadline);
     /// What is wrong with the network itself.
-    fn troubles(&self) -> String;
+    fn network_errors(&self) -> String;
 }
 
-impl Net for Ephemeral<'_> {
+impl Network for EphemeralNetwork<'_> {
     fn sys(&self) -> &System {
         self.sys
     }
 
-    fn way(&self, to: SocketAddr) -> Way {
-        Ephemeral::way(self, to)
+    fn reachability(&self, to: SocketAddr) -> Reachability {
+        EphemeralNetwork::reachability(self, to)
     }
 
     fn link(&self) -> u32 {
@@ -116,24 +122,24 @@ impl Net for Ephemeral<'_> {
     }
 
     fn wait(&mut self, fds: &[(BorrowedFd<'_>, bool)], deadline: Deadline) {
-        self.turn(fds, deadline);
+        self.poll_once(fds, deadline);
     }
 
-    fn troubles(&self) -> String {
-        self.reasons()
+    fn network_errors(&self) -> String {
+        self.failure_reasons()
     }
 }
 
 /// The network as it is.
-struct AsItIs<'a>(&'a System);
+struct ExistingNetwork<'a>(&'a System);
 
-impl Net for AsItIs<'_> {
+impl Network for ExistingNetwork<'_> {
     fn sys(&self) -> &System {
         self.0
     }
 
-    fn way(&self, _: SocketAddr) -> Way {
-        Way::Open
+    fn reachability(&self, _: SocketAddr) -> Reachability {
+        Reachability::Reachable
     }
 
     fn link(&self) -> u32 {
@@ -145,46 +151,58 @@ impl Net for AsItIs<'_> {
     }
 
     fn wait(&mut self, fds: &[(BorrowedFd<'_>, bool)], deadline: Deadline) {
-        self.0.wait_for(fds, deadline);
+        self.0.poll_fds(fds, deadline);
     }
 
-    fn troubles(&self) -> String {
+    fn network_errors(&self) -> String {
         String::new()
     }
 }
 
-pub fn without_link(sys: &System, candidates: &[Fetch], deadline: Deadline) -> Result<(usize, Fetched)> {
-    race(&mut AsItIs(sys), candidates, deadline)
+pub fn fetch_without_link(
+    sys: &System,
+    candidates: &[Request],
+    deadline: Deadline,
+) -> Result<(usize, Response)> {
+    happy_eyeballs(&mut ExistingNetwork(sys), candidates, deadline)
 }
 
-pub fn run(net: &mut Ephemeral<'_>, candidates: &[Fetch], deadline: Deadline) -> Result<(usize, Fetched)> {
-    let deadline = deadline.earlier(Deadline::after(crate::LONGEST));
-    race(net, candidates, deadline)
+pub fn fetch(
+    net: &mut EphemeralNetwork<'_>,
+    candidates: &[Request],
+    deadline: Deadline,
+) -> Result<(usize, Response)> {
+    let deadline = deadline.earlier(Deadline::after(crate::MAX_WAIT));
+    happy_eyeballs(net, candidates, deadline)
 }
 
-fn race(net: &mut dyn Net, candidates: &[Fetch], deadline: Deadline) -> Result<(usize, Fetched)> {
+fn happy_eyeballs(
+    net: &mut dyn Network,
+    candidates: &[Request],
+    deadline: Deadline,
+) -> Result<(usize, Response)> {
     let began = net.sys().clock().elapsed();
-    let first = |fetch: &Fetch| Lane {
+    let first = |fetch: &Request| Attempt {
         state: State::Waiting(Duration::ZERO),
-        tries: fetch.tries().0,
-        busy: 0,
-        trouble: None,
-        last: None,
+        retries_left: fetch.retry_settings().0,
+        busy_retries: 0,
+        transient_since: None,
+        last_error: None,
     };
-    let mut lanes: Vec<Lane> = candidates.iter().map(first).collect();
+    let mut attempts: Vec<Attempt> = candidates.iter().map(first).collect();
     let mut next_start = Duration::ZERO;
     loop {
         let now = net.sys().clock().elapsed().saturating_sub(began);
-        for (i, (lane, fetch)) in lanes.iter_mut().zip(candidates).enumerate() {
-            let failure = match &mut lane.state {
+        for (i, (attempt, fetch)) in attempts.iter_mut().zip(candidates).enumerate() {
+            let failure = match &mut attempt.state {
                 State::Waiting(at) if now >= *at && now >= next_start => match resolve(net, fetch) {
                     Ok(None) => continue,
                     Ok(Some(resolving)) => {
                         // An address is known at once, and asked in the same turn.
-                        lane.state = State::Resolving(resolving);
-                        match begin(net, fetch, lane, deadline) {
+                        attempt.state = State::Resolving(resolving);
+                        match begin(net, fetch, attempt, deadline) {
                             Ok(true) => {
-                                next_start = now + APART;
+                                next_start = now + ATTEMPT_DELAY;
                                 continue;
                             }
                             Ok(false) => continue,
@@ -193,15 +211,20 @@ fn race(net: &mut dyn Net, candidates: &[Fetch], deadline: Deadline) -> Result<(
                     }
                     Err(e) => e.into(),
                 },
-                State::Resolving(_) => match begin(net, fetch, lane, deadline) {
+                State::Resolving(_) => match begin(net, fetch, attempt, deadline) {
                     Ok(_) => continue,
                     Err(e) => e.into(),
                 },
-                State::Running(exchange) => match exchange.advance() {
+                State::Running(exchange) => match exchange.poll() {
                     None => continue,
-                    Some(done) => match judge(net.sys(), fetch, done, deadline) {
+                    Some(done) => match check_response(net.sys(), fetch, done, deadline) {
                         Ok(answer) => {
-                            debug!(net.sys(), "{} answered ({} bytes)", fetch.shown(), answer.body.len());
+                            debug!(
+                                net.sys(),
+                                "{} answered ({} bytes)",
+                                fetch.redacted_url(),
+                                answer.body.len()
+                            );
                             return Ok((i, answer));
                         }
                         Err(failure) => failure,
@@ -209,53 +232,59 @@ fn race(net: &mut dyn Net, candidates: &[Fetch], deadline: Deadline) -> Result<(
                 },
                 State::Waiting(_) | State::Failed => continue,
             };
-            debug!(net.sys(), "{}: {}; {} further tries", fetch.shown(), failure.error, lane.tries);
-            lane.fail(fetch, failure, now);
+            debug!(
+                net.sys(),
+                "{}: {}; {} further tries",
+                fetch.redacted_url(),
+                failure.error,
+                attempt.retries_left
+            );
+            attempt.fail(fetch, failure, now);
         }
-        let all_failed = lanes.iter().all(|lane| matches!(lane.state, State::Failed));
-        if all_failed || deadline.is_over() {
-            return Err(give_up(candidates, lanes, &net.troubles()));
+        let all_failed = attempts.iter().all(|attempt| matches!(attempt.state, State::Failed));
+        if all_failed || deadline.is_expired() {
+            return Err(combined_error(candidates, attempts, &net.network_errors()));
         }
-        let running = lanes.iter().filter_map(|lane| match &lane.state {
-            State::Running(exchange) => Some((exchange.as_fd(), exchange.waits_to_write())),
+        let running = attempts.iter().filter_map(|attempt| match &attempt.state {
+            State::Running(exchange) => Some((exchange.as_fd(), exchange.wants_write())),
             _ => None,
         });
         let fds: Vec<_> = running.collect();
-        net.wait(&fds, deadline.earlier(Deadline::after(LOOK)));
+        net.wait(&fds, deadline.earlier(Deadline::after(POLL_INTERVAL)));
     }
 }
 
-impl Lane {
+impl Attempt {
     /// What follows from a failure: another try, or the end.
-    fn fail(&mut self, fetch: &Fetch, failure: Failure, now: Duration) {
-        let pause = fetch.tries().1;
-        let trouble = *self.trouble.get_or_insert(now);
+    fn fail(&mut self, fetch: &Request, failure: Failure, now: Duration) {
+        let pause = fetch.retry_settings().1;
+        let transient_since = *self.transient_since.get_or_insert(now);
         self.state = match failure {
-            Failure { error, .. } if error.is_absent() || error.is_final() => {
-                self.last = Some(error);
+            Failure { error, .. } if error.is_not_found() || error.is_permanent() => {
+                self.last_error = Some(error);
                 self.state = State::Failed;
                 return;
             }
-            Failure { pause: Some(asked), .. } if self.busy < Fetch::BUSY_TRIES => {
-                self.busy += 1;
+            Failure { pause: Some(asked), .. } if self.busy_retries < Request::MAX_BUSY_RETRIES => {
+                self.busy_retries += 1;
                 State::Waiting(now + asked)
             }
-            Failure { may_pass: true, .. } if now < trouble + fetch.tolerance() => {
+            Failure { is_transient: true, .. } if now < transient_since + fetch.tolerance() => {
                 State::Waiting(now + pause)
             }
-            _ if self.tries > 0 => {
-                self.tries -= 1;
+            _ if self.retries_left > 0 => {
+                self.retries_left -= 1;
                 State::Waiting(now + pause)
             }
             _ => State::Failed,
         };
-        self.last = Some(failure.error);
+        self.last_error = Some(failure.error);
     }
 }
 
 /// Begins to look where a candidate leads. `None`: not yet, names cannot be asked for.
-fn resolve(net: &dyn Net, fetch: &Fetch) -> Result<Option<Resolving>> {
-    if fetch.names_a_host() && !net.is_up() {
+fn resolve(net: &dyn Network, fetch: &Request) -> Result<Option<PendingLookup>> {
+    if fetch.has_host_name() && !net.is_up() {
         return Ok(None);
     }
     fetch.resolve(net.link()).map(Some)
@@ -263,17 +292,17 @@ fn resolve(net: &dyn Net, fetch: &Fetch) -> Result<Option<Resolving>> {
 
 /// Begins to ask once it is known where. `false`: its host's addresses are not known yet, or their family still is coming
 /// up. Resolving is nobody's turn: others are asked meanwhile.
-fn begin(net: &dyn Net, fetch: &Fetch, lane: &mut Lane, deadline: Deadline) -> Result<bool> {
-    let State::Resolving(resolving) = &lane.state else { return Ok(false) };
+fn begin(net: &dyn Network, fetch: &Request, attempt: &mut Attempt, deadline: Deadline) -> Result<bool> {
+    let State::Resolving(resolving) = &attempt.state else { return Ok(false) };
     let Some(found) = resolving.poll() else { return Ok(false) };
     let all = found?;
-    match all.iter().find(|to| net.way(**to) == Way::Open) {
+    match all.iter().find(|to| net.reachability(**to) == Reachability::Reachable) {
         Some(to) => {
-            lane.state = State::Running(Box::new(Exchange::begin(fetch, *to, deadline)?));
+            attempt.state = State::Running(Box::new(Exchange::begin(fetch, *to, deadline)?));
             Ok(true)
         }
-        None if all.iter().any(|to| net.way(*to) == Way::NotYet) => {
-            lane.state = State::Waiting(Duration::ZERO);
+        None if all.iter().any(|to| net.reachability(*to) == Reachability::Pending) => {
+            attempt.state = State::Waiting(Duration::ZERO);
             Ok(false)
         }
         None => Err(Error::new("there is no network of its family")),
@@ -281,43 +310,47 @@ fn begin(net: &dyn Net, fetch: &Fetch, lane: &mut Lane, deadline: Deadline) -> R
 }
 
 /// Whether what came is an answer.
-fn judge(
+fn check_response(
     sys: &System,
-    fetch: &Fetch,
-    done: Result<Fetched>,
+    fetch: &Request,
+    done: Result<Response>,
     deadline: Deadline,
-) -> std::result::Result<Fetched, Failure> {
+) -> std::result::Result<Response, Failure> {
     let answer = done?;
     match answer.status {
         200..300 => Ok(answer),
-        400.. if fetch.takes(answer.status) => Ok(answer),
+        400.. if fetch.accepts(answer.status) => Ok(answer),
         404 | 410 if fetch.is_optional() => {
             Err(Error::io("there is none", &ErrorKind::NotFound.into()).into())
         }
         status => Err(Failure {
             error: Error::new(format!("status {status}")),
-            pause: fetch.pause_for(&answer, sys.clock().wall(), Some(deadline)),
-            may_pass: status >= 500 || status == 429,
+            pause: fetch.retry_pause(&answer, sys.clock().wall(), Some(deadline)),
+            is_transient: status >= 500 || status == 429,
         }),
     }
 }
 
 /// One message for all of them. Of a single one the kind of its failure stays.
-fn give_up(candidates: &[Fetch], lanes: Vec<Lane>, troubles: &str) -> Error {
-    if let ([fetch], [Lane { state: State::Failed, last: Some(e), .. }]) = (candidates, &lanes[..])
-        && (e.is_absent() || e.is_too_large())
+fn combined_error(candidates: &[Request], attempts: Vec<Attempt>, network_errors: &str) -> Error {
+    if let ([fetch], [Attempt { state: State::Failed, last_error: Some(e), .. }]) =
+        (candidates, &attempts[..])
+        && (e.is_not_found() || e.is_too_large())
     {
-        return e.clone().doing(format_args!("fetching {}", fetch.shown()));
+        return e.clone().context(format_args!("fetching {}", fetch.redacted_url()));
     }
-    let each = candidates.iter().zip(lanes).map(|(fetch, lane)| match (lane.state, lane.last) {
-        (State::Running(_), None) => format!("{}: no answer in time", fetch.shown()),
-        (State::Resolving(_), None) => format!("{}: its name was not resolved in time", fetch.shown()),
-        (_, Some(e)) => format!("{}: {e}", fetch.shown()),
-        (_, None) => format!("{}: not reached in time", fetch.shown()),
-    });
+    let each =
+        candidates.iter().zip(attempts).map(|(fetch, attempt)| match (attempt.state, attempt.last_error) {
+            (State::Running(_), None) => format!("{}: no answer in time", fetch.redacted_url()),
+            (State::Resolving(_), None) => {
+                format!("{}: its name was not resolved in time", fetch.redacted_url())
+            }
+            (_, Some(e)) => format!("{}: {e}", fetch.redacted_url()),
+            (_, None) => format!("{}: not reached in time", fetch.redacted_url()),
+        });
     let mut text = each.collect::<Vec<_>>().join("; ");
-    if !troubles.is_empty() {
-        text += &format!(" ({troubles})");
+    if !network_errors.is_empty() {
+        text += &format!(" ({network_errors})");
     }
     Error::new(text)
 }
@@ -344,12 +377,12 @@ mod tests {
         (port, thread)
     }
 
-    fn get(port: u16) -> Fetch {
-        Fetch::get(format!("http://127.0.0.1:{port}/"))
+    fn get(port: u16) -> Request {
+        Request::get(format!("http://127.0.0.1:{port}/"))
     }
 
-    fn run(candidates: &[Fetch], seconds: u64) -> Result<(usize, Fetched)> {
-        without_link(&System::new("/"), candidates, Deadline::after(Duration::from_secs(seconds)))
+    fn run(candidates: &[Request], seconds: u64) -> Result<(usize, Response)> {
+        fetch_without_link(&System::new("/"), candidates, Deadline::after(Duration::from_secs(seconds)))
     }
 
     const GOOD: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
@@ -371,14 +404,14 @@ mod tests {
     }
 
     #[test]
-    fn tries_and_failures() {
+    fn retries_and_failures() {
         let (port, thread) = server(&[(BAD, 0), ("junk\r\n\r\n", 0), (GOOD, 0)]);
         let fetch = get(port).retries(2, Duration::from_millis(5));
         assert_eq!(run(&[fetch], 20).unwrap().0, 0);
         thread.join().unwrap();
         let (port, thread) = server(&[(NONE, 0)]);
         let e = run(&[get(port).optional().retries(5, Duration::from_secs(9))], 20).unwrap_err();
-        assert!(e.is_absent(), "{e}");
+        assert!(e.is_not_found(), "{e}");
         thread.join().unwrap();
         // Nobody listens there any more.
         let e = run(&[get(port), get(port)], 20).unwrap_err().to_string();
@@ -386,12 +419,12 @@ mod tests {
     }
 
     #[test]
-    fn trouble_that_passes() {
+    fn transient_failures_are_retried() {
         const LATER: &str = "HTTP/1.1 429 Later\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n";
         let tolerant =
             |port: u16| get(port).retries(0, Duration::from_millis(20)).tolerate(Duration::from_secs(5));
-        for trouble in [&[(BAD, 0), ("", 0), (GOOD, 0)][..], &[(LATER, 0), (GOOD, 0)]] {
-            let (port, thread) = server(trouble);
+        for transient_since in [&[(BAD, 0), ("", 0), (GOOD, 0)][..], &[(LATER, 0), (GOOD, 0)]] {
+            let (port, thread) = server(transient_since);
             assert_eq!(run(&[tolerant(port)], 20).unwrap().0, 0);
             thread.join().unwrap();
         }
@@ -407,10 +440,10 @@ mod tests {
 
     /// A name that no server resolves costs the others nothing. (Resolvers give up after ten seconds and more.)
     #[test]
-    fn names_do_not_hold_up_addresses() {
+    fn unresolved_names_do_not_delay_addresses() {
         let (port, thread) = server(&[(GOOD, 0)]);
         let began = std::time::Instant::now();
-        let by_name = Fetch::get("http://name.that.nobody.resolves.invalid/");
+        let by_name = Request::get("http://name.that.nobody.resolves.invalid/");
         let (which, _) = run(&[by_name, get(port)], 20).unwrap();
         assert_eq!(which, 1);
         assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
@@ -418,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_ends_at_the_deadline() {
+    fn no_answer_until_the_deadline() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let began = std::time::Instant::now();
         let e = run(&[get(listener.local_addr().unwrap().port())], 1).unwrap_err().to_string();

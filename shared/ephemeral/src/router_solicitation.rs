@@ -41,7 +41,7 @@ pub fn solicitation(from: Ipv6Addr, hardware: &[u8]) -> Vec<u8> {
 }
 
 /// The link-local address that a hardware address makes (RFC 4291, appendix A), for links whose kernel makes none.
-pub fn link_local(hardware: &[u8]) -> Option<Ipv6Addr> {
+pub fn eui64_link_local(hardware: &[u8]) -> Option<Ipv6Addr> {
     let [a, b, c, d, e, f] = *hardware else { return None };
     let half = |high: u8, low: u8| u16::from_be_bytes([high, low]);
     Some(Ipv6Addr::new(0xfe80, 0, 0, 0, half(a ^ 2, b), half(c, 0xff), half(0xfe, d), half(e, f)))
@@ -52,9 +52,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn its_bytes() {
+    fn solicitation_bytes() {
         let mac = [0x52, 0x54, 0, 0x12, 0x34, 0x56];
-        let from = link_local(&mac).unwrap();
+        let from = eui64_link_local(&mac).unwrap();
         assert_eq!(from.to_string(), "fe80::5054:ff:fe12:3456");
         let packet = solicitation(from, &mac);
         assert_eq!(packet.len(), 56);
@@ -64,6 +64,6 @@ mod tests {
         let sum = checksum(&[&packet[8..40], &[0, 0, 0, 16, 0, 0, 0, 58], &packet[40..]]);
         assert_eq!(sum, 0);
         assert_eq!(solicitation(from, &[0; 20]).len(), 48);
-        assert_eq!(link_local(&[0; 20]), None);
+        assert_eq!(eui64_link_local(&[0; 20]), None);
     }
 }

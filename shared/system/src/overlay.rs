@@ -2,8 +2,8 @@
 //! ones before it did, and the machine stays as it is.
 //!
 //! ```text
-//! SCRATCH/files/…   what was written, at its path
-//! SCRATCH/gone      what was removed: one path a line
+//! OVERLAY/files/…   what was written, at its path
+//! OVERLAY/gone      what was removed: one path a line
 //! ```
 
 use std::cell::RefCell;
@@ -18,37 +18,37 @@ use std::path::{Path, PathBuf};
 use crate::{Result, ResultExt, Root};
 
 #[derive(Debug, Clone)]
-pub(crate) struct Scratch {
+pub(crate) struct Overlay {
     top: PathBuf,
     /// Hidden below the root, with all that is in them.
-    gone: RefCell<BTreeSet<PathBuf>>,
+    removed: RefCell<BTreeSet<PathBuf>>,
 }
 
-impl Scratch {
-    pub fn new(top: &Path) -> Scratch {
+impl Overlay {
+    pub fn new(top: &Path) -> Overlay {
         let list = fs::read(top.join("gone")).unwrap_or_default();
         let paths = list.split(|b| *b == 0).filter(|p| !p.is_empty());
-        let gone = paths.map(|p| PathBuf::from(OsStr::from_bytes(p))).collect();
-        Scratch { top: top.to_path_buf(), gone: RefCell::new(gone) }
+        let removed = paths.map(|p| PathBuf::from(OsStr::from_bytes(p))).collect();
+        Overlay { top: top.to_path_buf(), removed: RefCell::new(removed) }
     }
 
     fn file(&self, inside: &Path) -> PathBuf {
         self.top.join("files").join(inside)
     }
 
-    pub fn is_gone(&self, inside: &Path) -> bool {
-        let gone = self.gone.borrow();
-        !gone.is_empty() && inside.ancestors().any(|a| gone.contains(a))
+    pub fn is_removed(&self, inside: &Path) -> bool {
+        let removed = self.removed.borrow();
+        !removed.is_empty() && inside.ancestors().any(|a| removed.contains(a))
     }
 
     /// Where a changed path is; `None` for one that is as it was.
     pub fn locate(&self, inside: &Path) -> Option<PathBuf> {
         let changed = self.file(inside);
-        (changed.symlink_metadata().is_ok() || self.is_gone(inside)).then_some(changed)
+        (changed.symlink_metadata().is_ok() || self.is_removed(inside)).then_some(changed)
     }
 
     fn hide(&self, inside: &Path) -> io::Result<()> {
-        if !self.gone.borrow_mut().insert(inside.to_path_buf()) {
+        if !self.removed.borrow_mut().insert(inside.to_path_buf()) {
             return Ok(());
         }
         let mut list =
@@ -57,45 +57,45 @@ impl Scratch {
     }
 }
 
-/// Paths for whoever changes something. Without a scratch directory they are the root's own.
+/// Paths for whoever changes something. Without an overlay they are the root's own.
 impl Root {
     /// Where something new is put at `path` (a last link is not followed).
-    pub(crate) fn place(&self, path: &Path) -> io::Result<PathBuf> {
-        let Some(scratch) = self.scratch() else { return Ok(self.host(path)) };
-        let place = scratch.file(&self.inside(path));
-        if let Some(parent) = place.parent() {
+    pub(crate) fn overlay_path(&self, path: &Path) -> io::Result<PathBuf> {
+        let Some(overlay) = self.overlay() else { return Ok(self.host(path)) };
+        let host = overlay.file(&self.resolve_parent(path));
+        if let Some(parent) = host.parent() {
             fs::create_dir_all(parent)?;
         }
-        Ok(place)
+        Ok(host)
     }
 
-    /// As [`Root::place`], at the end of a last link.
-    pub(crate) fn place_followed(&self, path: &Path) -> io::Result<PathBuf> {
-        if self.scratch().is_none() {
+    /// As [`Root::overlay_path`], at the end of a last link.
+    pub(crate) fn overlay_path_followed(&self, path: &Path) -> io::Result<PathBuf> {
+        if self.overlay().is_none() {
             return Ok(self.host_followed(path));
         }
-        self.place(&self.resolve(path))
+        self.overlay_path(&self.resolve(path))
     }
 
-    /// Where what is at `path` may be changed in place: with a scratch directory a copy.
-    pub(crate) fn copy(&self, path: &Path) -> io::Result<PathBuf> {
+    /// Where what is at `path` may be changed in place: with an overlay a copy.
+    pub(crate) fn copy_up(&self, path: &Path) -> io::Result<PathBuf> {
         let now = self.host_followed(path);
-        let place = self.place_followed(path)?;
-        if place != now {
-            copy_tree(&now, &place)?;
+        let host = self.overlay_path_followed(path)?;
+        if host != now {
+            copy_tree(&now, &host)?;
         }
-        Ok(place)
+        Ok(host)
     }
 
-    /// With a scratch directory: removes what is at `path`, which is there; links are not followed.
-    pub(crate) fn unplace(&self, path: &Path) -> io::Result<()> {
-        let Some(scratch) = self.scratch() else { return Err(io::ErrorKind::Unsupported.into()) };
-        let inside = self.inside(path);
-        let changed = scratch.file(&inside);
+    /// With an overlay: removes what is at `path`, which is there; links are not followed.
+    pub(crate) fn whiteout(&self, path: &Path) -> io::Result<()> {
+        let Some(overlay) = self.overlay() else { return Err(io::ErrorKind::Unsupported.into()) };
+        let inside = self.resolve_parent(path);
+        let changed = overlay.file(&inside);
         if changed.symlink_metadata().is_ok() {
             remove(&changed)?;
         }
-        scratch.hide(&inside)
+        overlay.hide(&inside)
     }
 
     /// The names in a directory.
@@ -103,13 +103,13 @@ impl Root {
         let names = |dir: &Path| {
             fs::read_dir(dir)?.map(|e| Ok(e?.file_name().into_vec())).collect::<io::Result<Vec<_>>>()
         };
-        let Some(scratch) = self.scratch() else { return names(&self.host_followed(path)) };
+        let Some(overlay) = self.overlay() else { return names(&self.host_followed(path)) };
         let inside = self.resolve(path);
         let below = names(&self.as_path().join(&inside)).map(|mut names| {
-            names.retain(|n| !scratch.is_gone(&inside.join(OsStr::from_bytes(n))));
+            names.retain(|n| !overlay.is_removed(&inside.join(OsStr::from_bytes(n))));
             names
         });
-        let mut all = match (names(&scratch.file(&inside)), below) {
+        let mut all = match (names(&overlay.file(&inside)), below) {
             (Ok(changed), Ok(below)) => [changed, below].concat(),
             (Ok(names), Err(_)) | (Err(_), Ok(names)) => names,
             (Err(_), Err(e)) => return Err(e),
@@ -144,6 +144,6 @@ fn copy_tree(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 /// Room for a plan: a directory that nobody else may look into, since secrets are written below it.
-pub fn make_scratch(top: &Path) -> Result<()> {
-    fs::DirBuilder::new().mode(0o700).create(top).doing(format_args!("making {}", top.display()))
+pub fn create_overlay_dir(top: &Path) -> Result<()> {
+    fs::DirBuilder::new().mode(0o700).create(top).context(format_args!("making {}", top.display()))
 }

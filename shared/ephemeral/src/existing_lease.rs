@@ -11,18 +11,13 @@ use crate::dhcp::message::option;
 use crate::lease::{Lease, prefix_length};
 
 /// The lease that a service holds for a link, if the link still has its address.
-pub fn lease(
-    sys: &System,
-    link: u32,
-    name: &str,
-    addresses: &[LinkAddress],
-) -> Option<(&'static str, Lease)> {
+pub fn find(sys: &System, link: u32, name: &str, addresses: &[LinkAddress]) -> Option<(&'static str, Lease)> {
     let has = |lease: &Lease| {
         let same = |a: &&LinkAddress| a.index == link && a.prefix.address == lease.address.address;
         addresses.iter().find(same).map(|a| a.prefix)
     };
     let networkd = sys.read_text(format!("/run/systemd/netif/leases/{link}")).ok();
-    if let Some(lease) = networkd.and_then(|text| of_networkd(&text))
+    if let Some(lease) = networkd.and_then(|text| parse_networkd(&text))
         && has(&lease).is_some()
     {
         return Some(("systemd-networkd", lease));
@@ -30,10 +25,10 @@ pub fn lease(
     let device = sys.read_text(format!("/run/NetworkManager/devices/{link}")).ok()?;
     let uuid = value(&device, "connection-uuid")
         .filter(|u| u.chars().all(|c| c.is_ascii_alphanumeric() || c == '-'))?;
-    let places = ["/var/lib/NetworkManager", "/run/NetworkManager"];
+    let directories = ["/var/lib/NetworkManager", "/run/NetworkManager"];
     let file =
-        places.iter().find_map(|dir| sys.read_text(format!("{dir}/internal-{uuid}-{name}.lease")).ok());
-    if let Some(mut lease) = file.and_then(|text| of_networkd(&text))
+        directories.iter().find_map(|dir| sys.read_text(format!("{dir}/internal-{uuid}-{name}.lease")).ok());
+    if let Some(mut lease) = file.and_then(|text| parse_networkd(&text))
         && let Some(prefix) = has(&lease)
     {
         lease.address = prefix;
@@ -42,7 +37,7 @@ pub fn lease(
     // It may keep no file, but an address for a time is one that it got.
     let leased = |a: &&LinkAddress| a.index == link && !a.ipv6 && a.global && !a.permanent;
     let address = addresses.iter().find(leased)?.prefix;
-    Some(("NetworkManager", bare(address)))
+    Some(("NetworkManager", lease_for(address)))
 }
 
 /// Whether a network service says that the link is its own.
@@ -59,7 +54,7 @@ fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('=')).map(str::trim)
 }
 
-fn bare(address: Prefix) -> Lease {
+fn lease_for(address: Prefix) -> Lease {
     Lease {
         address,
         broadcast: None,
@@ -70,20 +65,20 @@ fn bare(address: Prefix) -> Lease {
         dns: Vec::new(),
         domain: None,
         host_name: None,
-        time: None,
+        lifetime: None,
         options: BTreeMap::new(),
     }
 }
 
 /// The file of systemd's DHCP library, which NetworkManager's own client has too.
-fn of_networkd(text: &str) -> Option<Lease> {
+fn parse_networkd(text: &str) -> Option<Lease> {
     let ip = |key: &str| value(text, key)?.split_whitespace().next()?.parse::<Ipv4Addr>().ok();
     let ips = |key: &str| {
         let all = value(text, key).unwrap_or_default();
         all.split_whitespace().filter_map(|w| w.parse().ok()).collect::<Vec<Ipv4Addr>>()
     };
     let length = ip("NETMASK").and_then(prefix_length).unwrap_or(32);
-    let mut lease = bare(Prefix::new(ip("ADDRESS")?, length));
+    let mut lease = lease_for(Prefix::new(ip("ADDRESS")?, length));
     lease.broadcast = ip("BROADCAST");
     lease.routers = ips("ROUTER");
     lease.server = ip("SERVER_ADDRESS");
@@ -91,7 +86,7 @@ fn of_networkd(text: &str) -> Option<Lease> {
     lease.mtu = value(text, "MTU").and_then(|m| m.parse().ok());
     lease.domain = value(text, "DOMAINNAME").map(Into::into);
     lease.host_name = value(text, "HOSTNAME").map(Into::into);
-    lease.time = value(text, "LIFETIME").and_then(|t| t.parse().ok()).map(Duration::from_secs);
+    lease.lifetime = value(text, "LIFETIME").and_then(|t| t.parse().ok()).map(Duration::from_secs);
     lease.routes = ["CLASSLESS_ROUTES", "ROUTES"].iter().find_map(|key| {
         let routes = value(text, key)?.split_whitespace().filter_map(|word| {
             let (to, via) = word.split_once(',')?;
@@ -108,7 +103,7 @@ fn of_networkd(text: &str) -> Option<Lease> {
         }
     }
     if let Some(server) = lease.server {
-        lease.options.insert(option::SERVER, server.octets().to_vec());
+        lease.options.insert(option::SERVER_IDENTIFIER, server.octets().to_vec());
     }
     Some(lease)
 }
@@ -116,7 +111,7 @@ fn of_networkd(text: &str) -> Option<Lease> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use system::Write;
+    use system::WriteOptions;
 
     const NETWORKD: &str = "# This is private data. Do not parse.\nADDRESS=10.0.2.15\nNETMASK=255.255.255.0\n\
         ROUTER=10.0.2.2\nSERVER_ADDRESS=10.0.2.3\nMTU=1400\nLIFETIME=600\nDNS=10.0.2.4 10.0.2.5\n\
@@ -129,24 +124,24 @@ mod tests {
 
     #[test]
     fn networkd() {
-        let lease = of_networkd(NETWORKD).unwrap();
+        let lease = parse_networkd(NETWORKD).unwrap();
         assert_eq!(lease.address.to_string(), "10.0.2.15/24");
-        assert_eq!((lease.mtu, lease.time), (Some(1400), Some(Duration::from_secs(600))));
+        assert_eq!((lease.mtu, lease.lifetime), (Some(1400), Some(Duration::from_secs(600))));
         assert_eq!(lease.wire_server(), Some(Ipv4Addr::new(168, 63, 129, 16)));
         assert_eq!((lease.routes.unwrap().len(), lease.dns.len()), (2, 2));
         assert!(!lease.options.contains_key(&246));
-        assert_eq!(of_networkd("ADDRESS=\n"), None);
-        assert_eq!(of_networkd("ADDRESS=1.2.3.4\nNETMASK=255.0.255.0\n").unwrap().address.length, 32);
+        assert_eq!(parse_networkd("ADDRESS=\n"), None);
+        assert_eq!(parse_networkd("ADDRESS=1.2.3.4\nNETMASK=255.0.255.0\n").unwrap().address.length, 32);
     }
 
     #[test]
-    fn who_holds_what() {
+    fn leases_of_both_services() {
         let top = std::env::temp_dir().join(format!("ephemeral-held-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&top);
         let sys = System::new(&top);
-        let put = |path: &str, text: &str| sys.write(path, text, Write::default()).unwrap();
+        let put = |path: &str, text: &str| sys.write(path, text, WriteOptions::default()).unwrap();
         let found = |addresses: &[LinkAddress]| {
-            lease(&sys, 3, "eth0", addresses).map(|(who, l)| (who, l.address.to_string()))
+            find(&sys, 3, "eth0", addresses).map(|(who, l)| (who, l.address.to_string()))
         };
         let (mine, other) = (address("10.0.2.15/24", false), address("10.0.2.16/24", true));
         assert_eq!(found(&[mine]), None);

@@ -9,14 +9,14 @@ use crate::{Command, Effect, Result, System};
 impl System {
     /// Gives what was written so far the labels of the policy: one process for all files, none where there is no
     /// SELinux.
-    pub fn restore_labels(&self) -> Result<()> {
+    pub fn restore_selinux_labels(&self) -> Result<()> {
         if !self.may_set_kernel()
             || !self.exists("/sys/fs/selinux/enforce")
             || self.which("restorecon").is_none()
         {
             return Ok(());
         }
-        let written: BTreeSet<String> = self.effects().into_iter().filter_map(path_of).collect();
+        let written: BTreeSet<String> = self.effects().into_iter().filter_map(labelled_path).collect();
         if written.is_empty() {
             return Ok(());
         }
@@ -29,7 +29,7 @@ impl System {
 }
 
 /// What has a label: not what is in /run, /proc and /sys, which are made anew at each boot by processes with labels.
-fn path_of(effect: Effect) -> Option<String> {
+fn labelled_path(effect: Effect) -> Option<String> {
     let path = match effect {
         Effect::Write { path, .. } | Effect::Directory { path, .. } | Effect::Link { path, .. } => path,
         Effect::Remove { .. } | Effect::Run { .. } | Effect::Other { .. } => return None,
@@ -44,15 +44,15 @@ mod tests {
     use crate::Change;
 
     #[test]
-    fn what_has_a_label() {
+    fn effects_with_a_label() {
         let write = |path: &str| Effect::Write {
             path: path.into(),
             mode: 0o644,
             owner: (None, None),
             change: Change::Created,
         };
-        assert_eq!(path_of(write("/etc/hostname")).as_deref(), Some("/etc/hostname"));
-        assert_eq!(path_of(write("/run/cloud-init/x")), None);
-        assert_eq!(path_of(Effect::Remove { path: "/etc/x".into() }), None);
+        assert_eq!(labelled_path(write("/etc/hostname")).as_deref(), Some("/etc/hostname"));
+        assert_eq!(labelled_path(write("/run/cloud-init/x")), None);
+        assert_eq!(labelled_path(Effect::Remove { path: "/etc/x".into() }), None);
     }
 }

@@ -11,29 +11,29 @@ use nix::unistd::{Pid, getpgid, getpgrp};
 use crate::Deadline;
 
 /// A process that was killed is gone within milliseconds, unless a disk holds it up: then it is not waited for.
-const LIMIT: Duration = Duration::from_secs(5);
+const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// While this lives, orphans among this process' descendants are its children.
 #[derive(Debug)]
-pub struct Orphans(());
+pub struct Subreaper(());
 
-impl Orphans {
-    pub fn adopt() -> Orphans {
+impl Subreaper {
+    pub fn enable() -> Subreaper {
         // Kernels since 3.4 have it; without it they are init's.
         let _ = nix::sys::prctl::set_child_subreaper(true);
-        Orphans(())
+        Subreaper(())
     }
 
     /// Ends all children of this process, with their process groups, and those that they leave: for when what was
     /// started here was ended, and what it started was not.
-    pub fn end(&self) {
-        let deadline = Deadline::after(LIMIT);
+    pub fn kill_all(&self) {
+        let deadline = Deadline::after(KILL_TIMEOUT);
         loop {
-            children().into_iter().for_each(|(child, _)| end(child));
+            children().into_iter().for_each(|(child, _)| kill_child(child));
             match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
                 Err(Errno::EINTR) => {}
                 Err(_) => return,
-                Ok(WaitStatus::StillAlive) if deadline.is_over() => return,
+                Ok(WaitStatus::StillAlive) if deadline.is_expired() => return,
                 Ok(WaitStatus::StillAlive) => std::thread::sleep(Duration::from_millis(2)),
                 Ok(_) => {}
             }
@@ -44,7 +44,7 @@ impl Orphans {
 /// Asks the programs that this process has started, each with its process group, to end, and ends those that have not done
 /// so after `patience`. Programs in a session of their own are meant to outlive this process, and those in its own group
 /// (a tee) end by themselves. Returns their names.
-pub fn end_programs(patience: Duration) -> Vec<String> {
+pub fn terminate_programs(patience: Duration) -> Vec<String> {
     let ours = nix::unistd::getsid(None);
     let mut left: Vec<(Pid, String)> = children()
         .into_iter()
@@ -56,7 +56,7 @@ pub fn end_programs(patience: Duration) -> Vec<String> {
     for (child, _) in &left {
         let _ = killpg(*child, Signal::SIGTERM);
     }
-    while !left.is_empty() && !deadline.is_over() {
+    while !left.is_empty() && !deadline.is_expired() {
         left.retain(|(child, _)| {
             matches!(
                 waitpid(*child, Some(WaitPidFlag::WNOHANG)),
@@ -72,13 +72,13 @@ pub fn end_programs(patience: Duration) -> Vec<String> {
     names
 }
 
-impl Drop for Orphans {
+impl Drop for Subreaper {
     fn drop(&mut self) {
         let _ = nix::sys::prctl::set_child_subreaper(false);
     }
 }
 
-fn end(child: Pid) {
+fn kill_child(child: Pid) {
     // In our own group are this process, and who started it.
     match getpgid(Some(child)) {
         Ok(group) if group != getpgrp() => drop(killpg(group, Signal::SIGKILL)),
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parents() {
+    fn child_of_reads_proc_status() {
         let status = |rest: &str| format!("Name:\ta PPid:\t9\nState:\tS (sleeping)\nPid:\t12\n{rest}");
         for (rest, pid) in [
             ("PPid:\t7\nNSpid:\t12\n", Some(12)),

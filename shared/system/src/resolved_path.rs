@@ -30,13 +30,13 @@ use nix::sys::statfs::{PROC_SUPER_MAGIC, fstatfs};
 use nix::unistd::{Gid, Uid, UnlinkatFlags, fchown, symlinkat, unlinkat};
 
 use crate::Root;
-use crate::root::{MOST_LINKS, components};
+use crate::root::{MAX_SYMLINKS, components};
 
 /// What becomes of a link that is the last component of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Last {
+pub(crate) enum TrailingLink {
     /// It is meant itself.
-    Keep,
+    NoFollow,
     Follow,
 }
 
@@ -48,11 +48,12 @@ pub(crate) struct NewDirectory {
 }
 
 /// The parents of a file that is written.
-pub(crate) const PARENTS: Option<NewDirectory> = Some(NewDirectory { mode: 0o755, owner: (None, None) });
+pub(crate) const DEFAULT_PARENTS: Option<NewDirectory> =
+    Some(NewDirectory { mode: 0o755, owner: (None, None) });
 
 /// A directory that is open, and a name in it.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct ResolvedPath {
     dir: OwnedFd,
     name: OsString,
     /// What has the name; a link only if it was not to be followed.
@@ -65,7 +66,7 @@ pub(crate) struct Place {
 
 /// What resolving paths learns for the next one.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Learned {
+pub(crate) struct ResolverCache {
     /// openat2(2) is not there, or not allowed.
     no_openat2: Cell<bool>,
     /// A link that was followed, no user can change, and leads here: `/var/lib/cloud/instance`.
@@ -94,13 +95,13 @@ pub(crate) fn is_refused(e: &io::Error) -> bool {
 }
 
 /// A user's link that was followed: what it leads to has to be theirs.
-struct Bound {
+struct UserLink {
     link: PathBuf,
     /// `None`: anyone may have put it there.
     user: Option<u32>,
 }
 
-impl Bound {
+impl UserLink {
     fn refusal(&self) -> io::Error {
         let link = self.link.display();
         refuse(match self.user {
@@ -149,15 +150,20 @@ fn is_unprotected(dir: &FileStat) -> bool {
 
 impl Root {
     /// Finds the place of a path, making missing directories if asked to.
-    pub(crate) fn find(&self, path: &Path, last: Last, missing: Option<NewDirectory>) -> io::Result<Place> {
-        let known = self.through_known_link(path);
+    pub(crate) fn find(
+        &self,
+        path: &Path,
+        last: TrailingLink,
+        missing: Option<NewDirectory>,
+    ) -> io::Result<ResolvedPath> {
+        let known = self.follow_cached_link(path);
         let path = known.as_deref().unwrap_or(path);
         if let (Some(parent), Some(name)) = (path.parent(), path.file_name()) {
-            match self.open_plain(parent, missing) {
+            match self.open_without_links(parent, missing) {
                 Ok((dir, made)) => {
                     let old = if made > 0 { None } else { stat_of(&dir, name)? };
-                    if last == Last::Keep || !old.as_ref().is_some_and(is_link) {
-                        return Ok(Place { dir, name: name.into(), old, made, is_magic: false });
+                    if last == TrailingLink::NoFollow || !old.as_ref().is_some_and(is_link) {
+                        return Ok(ResolvedPath { dir, name: name.into(), old, made, is_magic: false });
                     }
                 }
                 Err(Errno::ELOOP) => {}
@@ -169,10 +175,10 @@ impl Root {
 
     /// Makes a directory that is missing, and its parents; one that is there is left as it is. How many were made.
     pub(crate) fn make_directory(&self, path: &Path, new: NewDirectory) -> io::Result<usize> {
-        let known = self.through_known_link(path);
+        let known = self.follow_cached_link(path);
         let path = known.as_deref().unwrap_or(path);
         if let (Some(parent), Some(name)) = (path.parent(), path.file_name()) {
-            match self.open_plain(parent, Some(new)) {
+            match self.open_without_links(parent, Some(new)) {
                 Ok((above, made)) if new.make(&above, name)? => return Ok(made + 1),
                 // There is something; a link perhaps.
                 Ok(_) | Err(Errno::ELOOP) => {}
@@ -183,8 +189,12 @@ impl Root {
     }
 
     /// Opens a directory with no link in its path; `ELOOP` if there may be one, which is for `walk` to find out.
-    fn open_plain(&self, path: &Path, missing: Option<NewDirectory>) -> nix::Result<(OwnedFd, usize)> {
-        if self.learned().no_openat2.get() {
+    fn open_without_links(
+        &self,
+        path: &Path,
+        missing: Option<NewDirectory>,
+    ) -> nix::Result<(OwnedFd, usize)> {
+        if self.cache().no_openat2.get() {
             return Err(Errno::ELOOP);
         }
         let how = OpenHow::new().flags(OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC);
@@ -194,7 +204,7 @@ impl Root {
         } else {
             let inside = path.strip_prefix("/").unwrap_or(path);
             let inside = if inside.as_os_str().is_empty() { Path::new(".") } else { inside };
-            openat2(self.open_top(missing)?, inside, how.resolve(links | ResolveFlag::RESOLVE_IN_ROOT))
+            openat2(self.open_root(missing)?, inside, how.resolve(links | ResolveFlag::RESOLVE_IN_ROOT))
         };
         match opened {
             Ok(dir) => Ok((dir, 0)),
@@ -202,13 +212,13 @@ impl Root {
                 let (Some(new), Some(parent), Some(name)) = (missing, path.parent(), path.file_name()) else {
                     return Err(Errno::ENOENT);
                 };
-                let (above, made) = self.open_plain(parent, missing)?;
+                let (above, made) = self.open_without_links(parent, missing)?;
                 let made = made + usize::from(new.make(&above, name)?);
                 Ok((openat(&above, name, directory(), Mode::empty())?, made))
             }
             // Seccomp filters that do not know the call say EPERM. EAGAIN: directories were renamed meanwhile.
             Err(Errno::ENOSYS | Errno::EPERM) => {
-                self.learned().no_openat2.set(true);
+                self.cache().no_openat2.set(true);
                 Err(Errno::ELOOP)
             }
             Err(Errno::EAGAIN) => Err(Errno::ELOOP),
@@ -217,7 +227,7 @@ impl Root {
     }
 
     /// The root itself, which is the caller's own choice. An image may begin with nothing.
-    fn open_top(&self, missing: Option<NewDirectory>) -> nix::Result<OwnedFd> {
+    fn open_root(&self, missing: Option<NewDirectory>) -> nix::Result<OwnedFd> {
         let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         let open = || openat(AT_FDCWD, self.as_path(), flags, Mode::empty());
         match (open(), missing) {
@@ -231,8 +241,8 @@ impl Root {
     }
 
     /// The path behind the link that was followed before, if it begins with that and it still leads there.
-    fn through_known_link(&self, path: &Path) -> Option<PathBuf> {
-        let known = self.learned().link.borrow();
+    fn follow_cached_link(&self, path: &Path) -> Option<PathBuf> {
+        let known = self.cache().link.borrow();
         let (link, target) = known.as_ref()?;
         let rest = path.strip_prefix(link).ok().filter(|rest| !rest.as_os_str().is_empty())?;
         let now = std::fs::read_link(self.as_path().join(link.strip_prefix("/").unwrap_or(link))).ok()?;
@@ -240,38 +250,43 @@ impl Root {
     }
 
     /// Resolves a path by hand. `last` is `None` for a path that is a directory's.
-    fn walk(&self, path: &Path, last: Option<Last>, missing: Option<NewDirectory>) -> io::Result<Place> {
+    fn walk(
+        &self,
+        path: &Path,
+        last: Option<TrailingLink>,
+        missing: Option<NewDirectory>,
+    ) -> io::Result<ResolvedPath> {
         let mut todo: Vec<Vec<u8>> = components(path);
         todo.reverse();
-        let mut at = Position { dirs: vec![(self.open_top(missing)?, OsString::new())], bound: None };
+        let mut walk = Walk { dirs: vec![(self.open_root(missing)?, OsString::new())], user_link: None };
         let (mut links, mut made) = (0, 0);
         let mut found = (OsString::from("."), None, false);
         while let Some(name) = todo.pop() {
             if name == b".." {
-                at.up();
+                walk.up();
                 continue;
             }
             let name = OsStr::from_bytes(&name).to_os_string();
             let is_last = todo.is_empty() && last.is_some();
             if !is_last {
-                match openat(at.dir()?, &*name, directory(), Mode::empty()) {
+                match openat(walk.dir()?, &*name, directory(), Mode::empty()) {
                     Ok(next) => {
-                        at.dirs.push((next, name));
+                        walk.dirs.push((next, name));
                         continue;
                     }
                     Err(Errno::ENOENT) => {
-                        at.check()?;
-                        let (next, is_new) = at.make(&name, missing.ok_or(Errno::ENOENT)?)?;
+                        walk.check()?;
+                        let (next, is_new) = walk.make(&name, missing.ok_or(Errno::ENOENT)?)?;
                         made += usize::from(is_new);
-                        at.dirs.push((next, name));
+                        walk.dirs.push((next, name));
                         continue;
                     }
                     Err(Errno::ENOTDIR | Errno::ELOOP) => {}
                     Err(e) => return Err(e.into()),
                 }
             }
-            let stat = stat_of(at.dir()?, &name)?;
-            if !stat.as_ref().is_some_and(is_link) || is_last && last == Some(Last::Keep) {
+            let stat = stat_of(walk.dir()?, &name)?;
+            if !stat.as_ref().is_some_and(is_link) || is_last && last == Some(TrailingLink::NoFollow) {
                 if !is_last {
                     return Err(Errno::ENOTDIR.into());
                 }
@@ -279,63 +294,63 @@ impl Root {
                 continue;
             }
             links += 1;
-            if links > MOST_LINKS {
+            if links > MAX_SYMLINKS {
                 return Err(Errno::ELOOP.into());
             }
             // The link itself: another one may have its name a moment later.
             let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-            let link = openat(at.dir()?, &*name, flags, Mode::empty())?;
+            let link = openat(walk.dir()?, &*name, flags, Mode::empty())?;
             let stat = fstat(&link)?;
             if !is_link(&stat) {
                 return Err(Errno::EAGAIN.into());
             }
-            at.bind(&name, stat.st_uid)?;
+            walk.enter_user_link(&name, stat.st_uid)?;
             // The text of a link in /proc need not be where it leads.
-            if at.bound.is_none()
+            if walk.user_link.is_none()
                 && self.is_machine()
-                && fstatfs(at.dir()?)?.filesystem_type() == PROC_SUPER_MAGIC
+                && fstatfs(walk.dir()?)?.filesystem_type() == PROC_SUPER_MAGIC
             {
                 if is_last {
                     found = (name, None, true);
                 } else {
                     let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
-                    let next = openat(at.dir()?, &*name, flags, Mode::empty())?;
-                    at.dirs.push((next, name));
+                    let next = openat(walk.dir()?, &*name, flags, Mode::empty())?;
+                    walk.dirs.push((next, name));
                 }
                 continue;
             }
             let target = PathBuf::from(readlinkat(&link, "")?);
-            if at.is_beyond_users()? {
-                let path = at.path(Some(&name));
+            if walk.is_trusted_path()? {
+                let path = walk.path(Some(&name));
                 let leads = path.parent().unwrap_or(&path).join(&target);
                 if !components(&leads).contains(&b"..".to_vec()) {
-                    *self.learned().link.borrow_mut() = Some((path, leads));
+                    *self.cache().link.borrow_mut() = Some((path, leads));
                 }
             }
             if target.is_absolute() {
-                at.dirs.truncate(1);
+                walk.dirs.truncate(1);
             }
             todo.extend(components(&target).into_iter().rev());
         }
         let (name, old, is_magic) = found;
-        at.check()?;
-        let Some((dir, _)) = at.dirs.pop() else { return Err(Errno::ENOENT.into()) };
-        let mut place = Place { dir, name, old, made, is_magic };
-        if place.is_magic || place.name == "." {
-            place.old = Some(fstatat(&place.dir, &*place.name, AtFlags::empty())?);
+        walk.check()?;
+        let Some((dir, _)) = walk.dirs.pop() else { return Err(Errno::ENOENT.into()) };
+        let mut resolved = ResolvedPath { dir, name, old, made, is_magic };
+        if resolved.is_magic || resolved.name == "." {
+            resolved.old = Some(fstatat(&resolved.dir, &*resolved.name, AtFlags::empty())?);
         }
-        Ok(place)
+        Ok(resolved)
     }
 }
 
 /// How far a path is resolved.
-struct Position {
+struct Walk {
     /// The directories from the root down to this one, with their names.
     dirs: Vec<(OwnedFd, OsString)>,
-    bound: Option<Bound>,
+    user_link: Option<UserLink>,
 }
 
-impl Position {
+impl Walk {
     fn dir(&self) -> io::Result<&OwnedFd> {
         self.dirs.last().map(|(dir, _)| dir).ok_or_else(|| Errno::ENOENT.into())
     }
@@ -352,24 +367,24 @@ impl Position {
     }
 
     /// The link of that name, which belongs to `owner`, is about to be followed.
-    fn bind(&mut self, name: &OsStr, owner: u32) -> io::Result<()> {
+    fn enter_user_link(&mut self, name: &OsStr, owner: u32) -> io::Result<()> {
         let dir = fstat(self.dir()?)?;
         let user = match [owner, dir.st_uid].into_iter().find(|user| !is_trusted(*user)) {
             None if !is_unprotected(&dir) => return Ok(()),
             user => user,
         };
-        match &self.bound {
-            Some(bound) if bound.user == user => {}
+        match &self.user_link {
+            Some(user_link) if user_link.user == user => {}
             // Nothing can be owned by both.
-            Some(bound) => return Err(bound.refusal()),
-            None => self.bound = Some(Bound { link: self.path(Some(name)), user }),
+            Some(user_link) => return Err(user_link.refusal()),
+            None => self.user_link = Some(UserLink { link: self.path(Some(name)), user }),
         }
         Ok(())
     }
 
     /// Whether no directory on the way here, and no link, can be changed by a user.
-    fn is_beyond_users(&self) -> io::Result<bool> {
-        if self.bound.is_some() {
+    fn is_trusted_path(&self) -> io::Result<bool> {
+        if self.user_link.is_some() {
             return Ok(false);
         }
         for (dir, _) in &self.dirs {
@@ -383,14 +398,14 @@ impl Position {
 
     /// A user's link led here: the directory has to be theirs.
     fn check(&self) -> io::Result<()> {
-        match &self.bound {
-            Some(bound) if bound.user != Some(fstat(self.dir()?)?.st_uid) => Err(bound.refusal()),
+        match &self.user_link {
+            Some(user_link) if user_link.user != Some(fstat(self.dir()?)?.st_uid) => Err(user_link.refusal()),
             _ => Ok(()),
         }
     }
 
     fn make(&self, name: &OsStr, new: NewDirectory) -> io::Result<(OwnedFd, bool)> {
-        let new = match &self.bound {
+        let new = match &self.user_link {
             // Their link made us make it.
             Some(_) => {
                 let dir = fstat(self.dir()?)?;
@@ -426,7 +441,7 @@ impl NewDirectory {
         if is_foreign(&fstat(dir)?) && !(is_trusted(fstat(&made)?.st_uid) && is_empty(&made)?) {
             return Err(Errno::EACCES);
         }
-        give_or_leave(&made, self.owner)?;
+        chown_if_permitted(&made, self.owner)?;
         fchmod(&made, Mode::from_bits_truncate(self.mode))?;
         Ok(true)
     }
@@ -444,8 +459,8 @@ fn is_empty(dir: &OwnedFd) -> nix::Result<bool> {
 
 /// Gives an open file to a user and a group. Without privileges owners are left alone: an image in a folder may be built
 /// without them, and in a user namespace, where root is root but only over the ids that are mapped in it.
-fn give_or_leave(file: impl AsFd, (uid, gid): (Option<u32>, Option<u32>)) -> nix::Result<()> {
-    match give(file, (uid, gid)) {
+fn chown_if_permitted(file: impl AsFd, (uid, gid): (Option<u32>, Option<u32>)) -> nix::Result<()> {
+    match chown(file, (uid, gid)) {
         Err(Errno::EPERM) if !nix::unistd::geteuid().is_root() => Ok(()),
         Err(Errno::EINVAL) => Ok(()),
         other => other,
@@ -460,21 +475,21 @@ fn stat_of(dir: &OwnedFd, name: &OsStr) -> nix::Result<Option<FileStat>> {
     }
 }
 
-impl Place {
+impl ResolvedPath {
     /// A path of the host in a directory that nobody else can enter: a plan's.
-    pub fn of_host(path: &Path) -> io::Result<Place> {
+    pub fn from_host_path(path: &Path) -> io::Result<ResolvedPath> {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
             return Err(io::ErrorKind::InvalidInput.into());
         };
         let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         let dir = openat(AT_FDCWD, parent, flags, Mode::empty())?;
         let old = stat_of(&dir, name)?;
-        Ok(Place { dir, name: name.into(), old, made: 0, is_magic: false })
+        Ok(ResolvedPath { dir, name: name.into(), old, made: 0, is_magic: false })
     }
 
-    /// The same place with what has the name, and how many directories are new: a plan's scratch directory shows neither.
-    pub fn instead_of(self, old: Option<FileStat>, made: usize) -> Place {
-        Place { old, made, ..self }
+    /// The same place with what has the name, and how many directories are new: a plan's overlay shows neither.
+    pub fn with_state(self, old: Option<FileStat>, made: usize) -> ResolvedPath {
+        ResolvedPath { old, made, ..self }
     }
 
     /// Opens what is there, or makes it with `mode` (with `O_CREAT`). A link is not followed, a FIFO not waited for.
@@ -486,7 +501,7 @@ impl Place {
 
     /// Opens what is there for a change in place, which is refused if somebody else may have put it there: by a hard
     /// link, for one.
-    pub fn open_to_change(&self, flags: OFlag) -> io::Result<File> {
+    pub fn open_for_change(&self, flags: OFlag) -> io::Result<File> {
         let file = self.open(flags, 0)?;
         self.check(&fstat(&file)?)?;
         Ok(file)
@@ -518,7 +533,7 @@ impl Place {
     }
 
     /// Gives what is there another owner, another mode, or both.
-    pub fn change(&self, owner: (Option<u32>, Option<u32>), mode: Option<u32>) -> io::Result<()> {
+    pub fn set_attributes(&self, owner: (Option<u32>, Option<u32>), mode: Option<u32>) -> io::Result<()> {
         let stat = self.old.map_or_else(|| stat_of(&self.dir, &self.name), |stat| Ok(Some(stat)))?;
         let stat = stat.ok_or(Errno::ENOENT)?;
         let opened = if is_regular(&stat) || is_directory(&stat) {
@@ -529,7 +544,7 @@ impl Place {
         match opened {
             Ok(file) => {
                 self.check(&fstat(&file)?)?;
-                give(&file, owner)?;
+                chown(&file, owner)?;
                 // After the owner, since that clears set-user-ID bits.
                 mode.map_or(Ok(()), |mode| fchmod(&file, Mode::from_bits_truncate(mode)))?;
             }
@@ -569,23 +584,23 @@ impl Place {
         .map(|(name, file)| (name, file.into()))
     }
 
-    /// Removes the temporaries in this directory, and in those below it down to `depth`, that [`Place::temporary`] and
-    /// [`Place::link`] made before the time `before` (since the epoch): regular files with one name and links,
+    /// Removes the temporaries in this directory, and in those below it down to `depth`, that [`ResolvedPath::temporary`] and
+    /// [`ResolvedPath::link`] made before the time `before` (since the epoch): regular files with one name and links,
     /// root's or the caller's. Links are not followed, and what somebody else owns is not entered. How many.
-    pub fn sweep(&self, depth: usize, before: Duration) -> io::Result<usize> {
+    pub fn remove_stale_temporaries(&self, depth: usize, before: Duration) -> io::Result<usize> {
         let Some(old) = self.old.filter(is_directory) else {
             return Err(io::ErrorKind::NotADirectory.into());
         };
-        let mut left = MOST_SWEPT;
-        Ok(sweep(&self.dir, &self.name, (depth, before, old.st_dev), &mut left)?)
+        let mut left = MAX_SCANNED;
+        Ok(remove_stale_temporaries(&self.dir, &self.name, (depth, before, old.st_dev), &mut left)?)
     }
 
     /// Tries names until one is free. They cannot be foreseen, so that nobody can take them.
     fn with_temporary_name<T>(&self, make: impl Fn(&OsStr) -> nix::Result<T>) -> io::Result<(OsString, T)> {
-        const MOST_NAMES: usize = 16;
+        const MAX_NAMES: usize = 16;
         // A name of 255 bytes has no room for a suffix, so it is cut.
         let short: String = self.name.to_string_lossy().chars().take(50).collect();
-        for _ in 0..MOST_NAMES {
+        for _ in 0..MAX_NAMES {
             let chance = std::hash::RandomState::new().build_hasher().finish();
             let name = OsString::from(format!(".{short}.{chance}.new"));
             match make(&name) {
@@ -619,7 +634,7 @@ impl Place {
     }
 
     /// Gives what is here another name, over what has that.
-    pub fn rename_to(&self, to: &Place) -> io::Result<()> {
+    pub fn rename_to(&self, to: &ResolvedPath) -> io::Result<()> {
         Ok(renameat(&self.dir, &*self.name, &to.dir, &*to.name)?)
     }
 
@@ -634,13 +649,13 @@ impl Place {
     }
 
     /// Removes a directory with all that is in it; links are not followed.
-    pub fn remove_tree(&self) -> io::Result<()> {
-        Ok(remove_tree(&self.dir, &self.name)?)
+    pub fn remove_dir_all(&self) -> io::Result<()> {
+        Ok(remove_dir_all(&self.dir, &self.name)?)
     }
 }
 
 /// Gives an open file to a user and a group; nothing to give is no call.
-fn give(file: impl AsFd, (uid, gid): (Option<u32>, Option<u32>)) -> nix::Result<()> {
+fn chown(file: impl AsFd, (uid, gid): (Option<u32>, Option<u32>)) -> nix::Result<()> {
     if uid.is_none() && gid.is_none() {
         return Ok(());
     }
@@ -648,9 +663,9 @@ fn give(file: impl AsFd, (uid, gid): (Option<u32>, Option<u32>)) -> nix::Result<
 }
 
 /// So many names are looked at by one sweep.
-const MOST_SWEPT: usize = 50_000;
+const MAX_SCANNED: usize = 50_000;
 
-/// `.NAME.NUMBER.new`, as [`Place::temporary`] names a file while it is written.
+/// `.NAME.NUMBER.new`, as [`ResolvedPath::temporary`] names a file while it is written.
 fn is_temporary(name: &[u8]) -> bool {
     let inner = name.strip_prefix(b".").and_then(|n| n.strip_suffix(b".new"));
     let Some((name, number)) = inner.and_then(|n| Some(n.split_at(n.iter().rposition(|b| *b == b'.')?)))
@@ -661,7 +676,7 @@ fn is_temporary(name: &[u8]) -> bool {
     !name.is_empty() && number.parse::<u64>().is_ok_and(|n| n.to_string() == number)
 }
 
-fn sweep(
+fn remove_stale_temporaries(
     dir: &OwnedFd,
     name: &OsStr,
     limits: (usize, Duration, u64),
@@ -699,15 +714,18 @@ fn sweep(
     }
     for name in below {
         // One that is gone, or that cannot be read, does not keep the others.
-        count += sweep(&inner, &name, (depth - 1, before, device), left).or_else(|e| match e {
-            Errno::E2BIG => Err(e),
-            _ => Ok(0),
-        })?;
+        count +=
+            remove_stale_temporaries(&inner, &name, (depth - 1, before, device), left).or_else(
+                |e| match e {
+                    Errno::E2BIG => Err(e),
+                    _ => Ok(0),
+                },
+            )?;
     }
     Ok(count)
 }
 
-fn remove_tree(dir: &OwnedFd, name: &OsStr) -> nix::Result<()> {
+fn remove_dir_all(dir: &OwnedFd, name: &OsStr) -> nix::Result<()> {
     let flags = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let inner = openat(dir, name, flags, Mode::empty())?;
     let names: Vec<OsString> = Dir::openat(&inner, ".", flags, Mode::empty())?
@@ -716,7 +734,7 @@ fn remove_tree(dir: &OwnedFd, name: &OsStr) -> nix::Result<()> {
         .collect::<nix::Result<_>>()?;
     for name in names.iter().filter(|name| *name != "." && *name != "..") {
         match unlinkat(&inner, &**name, UnlinkatFlags::NoRemoveDir) {
-            Err(Errno::EISDIR) => remove_tree(&inner, name)?,
+            Err(Errno::EISDIR) => remove_dir_all(&inner, name)?,
             Err(Errno::ENOENT) => {}
             other => other?,
         }
@@ -725,5 +743,5 @@ fn remove_tree(dir: &OwnedFd, name: &OsStr) -> nix::Result<()> {
 }
 
 #[cfg(test)]
-#[path = "place_tests.rs"]
+#[path = "resolved_path_tests.rs"]
 mod tests;
