@@ -62,8 +62,8 @@ fn message(context: &Context<'_>, text: &str, values: &[(&str, &str)]) -> String
     }
     match template::render(text, &variables) {
         Ok(rendered) => {
-            if let Some(unknown) = rendered.unknown() {
-                warning!(context.sys, "final_message: nothing is known as {unknown}");
+            if let Some(undefined) = rendered.undefined_names() {
+                warning!(context.sys, "final_message: nothing is known as {undefined}");
             }
             rendered.text
         }

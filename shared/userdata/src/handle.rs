@@ -198,8 +198,8 @@ impl<'a> Handler<'a> {
             // Declared as a template in its MIME header alone.
             _ => return Err("it does not begin with '## template: jinja'".into()),
         };
-        if let Some(unknown) = rendered.unknown() {
-            warning!(self.sys, "Could not render jinja template variables in file '{name}': {unknown}");
+        if let Some(undefined) = rendered.undefined_names() {
+            warning!(self.sys, "Could not render jinja template variables in file '{name}': {undefined}");
         }
         if rendered.text.is_empty() {
             return Ok(());

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use config::{Map, Node, Value};
 use system::{Result, error, warning};
-use template::Unknown;
+use template::UndefinedVariable;
 
 use crate::arguments::Query;
 use crate::machine::Machine;
@@ -61,14 +61,14 @@ pub fn run(machine: &Machine, args: &Query) -> ExitCode {
 }
 
 /// Names without a value in one line. The place is in the template that was typed, where lines mean little.
-fn quoted(unknown: &[Unknown]) -> String {
-    unknown.iter().map(|unknown| format!("'{}'", unknown.name)).collect::<Vec<_>>().join(", ")
+fn quoted(undefined: &[UndefinedVariable]) -> String {
+    undefined.iter().map(|undefined| format!("'{}'", undefined.name)).collect::<Vec<_>>().join(", ")
 }
 
 /// Returns a text with its template rendered, and the names without a value in it. An error is a reason for people.
-pub fn rendered(text: &str, data: &Node) -> std::result::Result<(String, Vec<Unknown>), String> {
+pub fn rendered(text: &str, data: &Node) -> std::result::Result<(String, Vec<UndefinedVariable>), String> {
     match template::render(text, &template::variables(data)) {
-        Ok(rendered) => Ok((rendered.text, rendered.unknown)),
+        Ok(rendered) => Ok((rendered.text, rendered.undefined)),
         Err(e) => Err(format!("line {}: {}", e.line, e.message)),
     }
 }
@@ -79,8 +79,8 @@ fn render(machine: &Machine, template: &str, data: &Node) -> ExitCode {
     let text = format!("## template: jinja\n{template}");
     match template::render(&text, &template::variables(data)) {
         Ok(rendered) => {
-            if !rendered.unknown.is_empty() {
-                let names = quoted(&rendered.unknown);
+            if !rendered.undefined.is_empty() {
+                let names = quoted(&rendered.undefined);
                 warning!(
                     machine.sys,
                     "Could not render jinja template variables in file 'query command line': {names}"

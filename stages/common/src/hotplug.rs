@@ -9,7 +9,7 @@ use datasource::{Search, datasource};
 use modules::install_hotplug::{is_on, is_switched_on, switch_on};
 use netconfig::events::Event;
 use netconfig::log_lines as lines;
-use netconfig::{Due, Outcome, bring_up, decide, nics, parse};
+use netconfig::{ApplyMode, Outcome, bring_up, decide, nics, parse};
 use state::{Cached, Instance, Status, write_instance_data};
 use system::{Deadline, Error, Result, debug, info, warning};
 
@@ -190,11 +190,11 @@ impl Stage {
         debug!(self.sys, "Detecting device in updated metadata");
         let decision = decide(&self.network_inputs(Some(&found)));
         let Outcome::Use(config) = &decision.outcome else {
-            info!(self.sys, "hotplug: {name} is left alone: {}", decision.why);
+            info!(self.sys, "hotplug: {name} is left alone: {}", decision.reason);
             return Ok(());
         };
-        let known = nics::known(&nics::read(&self.sys));
-        let link = parse::parse(config, &known).map_err(Error::new)?.model.links.into_iter().find(|link| {
+        let facts = nics::facts(&nics::read(&self.sys));
+        let link = parse::parse(config, &facts).map_err(Error::new)?.model.links.into_iter().find(|link| {
             // However the configuration writes it: the kernel has colons.
             link.mac.as_deref().map(|m| m.replace('-', ":")).as_deref() == Some(mac.as_str())
                 || (link.mac.is_none() && link.name == name)
@@ -206,11 +206,11 @@ impl Stage {
         };
         debug!(self.sys, "Applying config change");
         // The link has the name that the kernel or udev gave it: there is nothing to wait for.
-        let due = Due::Event("a NIC was plugged in");
+        let mode = ApplyMode::Event("a NIC was plugged in");
         let writing =
-            Writing { due, has_instance: true, is_new: false, wait: Duration::ZERO, bring_up: false };
+            Writing { mode, has_instance: true, is_new: false, wait: Duration::ZERO, bring_up: false };
         let applied = self.write_network(&decision, &writing)?;
-        if let Some(error) = applied.unrendered.into_iter().chain(applied.errors).next() {
+        if let Some(error) = applied.no_renderer.into_iter().chain(applied.errors).next() {
             return Err(Error::new(error));
         }
         if self.may_bring_up() {

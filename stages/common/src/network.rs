@@ -6,12 +6,12 @@ use std::time::Duration;
 use config::origins::from_json;
 use config::{Findings, Mark, Node};
 use datasource::{NetworkSource, Nic, Nics, datasource};
-use netconfig::apply::USUAL_WAIT;
+use netconfig::apply::DEFAULT_WAIT;
 use netconfig::events::{self, Event};
 use netconfig::log_lines as lines;
 use netconfig::{
-    Applied, Decision, Due, Inputs, Moment, Outcome, Plan, Source, apply, bring_up, decide, due, fallback,
-    from_format, gather, source,
+    Applied, ApplyMode, ApplyRequest, BootContext, Decision, Inputs, Outcome, Source, apply, apply_mode,
+    bring_up, decide, facts, fallback_config, from_format, source,
 };
 use state::{Instance, Network};
 use system::{Result, debug, info, warning};
@@ -23,7 +23,7 @@ pub(crate) const NETWORK: &str = "network";
 
 /// How a network configuration is written.
 pub(crate) struct Writing {
-    pub due: Due,
+    pub mode: ApplyMode,
     /// There is an instance, whose folder keeps a copy.
     pub has_instance: bool,
     pub is_new: bool,
@@ -73,21 +73,21 @@ impl Stage {
         }
         let decision = self.decide_network(found.map(|f| &f.instance));
         let was_read_anew = found.is_some_and(|f| !f.is_cached);
-        let moment = Moment {
+        let context = BootContext {
             has_datasource: found.is_some(),
-            new_instance: is_new,
-            on_boot: was_read_anew && event(Event::Boot),
+            is_new_instance: is_new,
+            boot_event: was_read_anew && event(Event::Boot),
             // The network stage has what the local stage read in this boot.
-            on_boot_legacy: event(Event::BootLegacy) && (was_read_anew || (again && applied)),
+            boot_legacy_event: event(Event::BootLegacy) && (was_read_anew || (again && applied)),
             applied,
         };
         self.network_at = self.place_of(&decision, found);
         let may_bring_up = self.name == Name::Network && self.may_bring_up();
         let writing = Writing {
-            due: due(&moment),
+            mode: apply_mode(&context),
             has_instance: found.is_some() && !self.is_adrift,
             is_new,
-            wait: USUAL_WAIT,
+            wait: DEFAULT_WAIT,
             bring_up: may_bring_up,
         };
         match self.write_network(&decision, &writing) {
@@ -102,8 +102,8 @@ impl Stage {
                     info!(self.sys, "{path}: {change:?}");
                 }
                 self.note_findings(&applied.findings);
-                if !applied.kept.is_empty() {
-                    self.set_extra("network_files_edited", &applied.kept.join(" "));
+                if !applied.edited.is_empty() {
+                    self.set_extra("network_files_edited", &applied.edited.join(" "));
                 }
                 for error in applied.errors {
                     self.fail(error);
@@ -122,21 +122,21 @@ impl Stage {
     fn decide_network(&self, instance: Option<&Instance>) -> Decision {
         let sys = &self.sys;
         let decision = decide(&self.network_inputs(instance));
-        if decision.outcome != Outcome::Nothing {
+        if decision.outcome != Outcome::NoConfig {
             return decision;
         }
         // Only now, as they may have to wait for udev to name the NICs.
-        let of_line = gather::command_line_network(sys, &self.command_line);
+        let of_line = facts::command_line_config(sys, &self.command_line);
         let last_resort = match of_line {
             Some(config) => {
                 Some((config, "no source has a network config: what ip= on the kernel command line says"))
             }
             None if self.wants_no_fallback() => None,
-            None => fallback(sys)
+            None => fallback_config(sys)
                 .map(|config| (config, "no source has a network config: DHCP on the likeliest NIC")),
         };
         match &last_resort {
-            Some((config, why)) => decision.fall_back(config, why),
+            Some((config, why)) => decision.with_fallback(config, why),
             None => decision,
         }
     }
@@ -146,11 +146,11 @@ impl Stage {
         let sys = &self.sys;
         let row = instance.and_then(|i| datasource(&i.datasource));
         Inputs {
-            frozen: Some(self.layout.data("upgraded-network")).filter(|marker| sys.exists(marker)),
+            disabled_by_file: Some(self.layout.data("upgraded-network")).filter(|marker| sys.exists(marker)),
             order: row.map(|row| row.network_order.iter().map(order).collect()),
             command_line: source::from_command_line(&self.command_line)
                 .and_then(|read| read.map_err(|e| warning!(sys, "{e}")).ok()),
-            initramfs: gather::initramfs(sys, &self.command_line),
+            initramfs: facts::initramfs_config(sys, &self.command_line),
             system: self.settings.system.get("network").cloned(),
             datasource: instance.and_then(|i| self.datasource_network(i)),
         }
@@ -160,19 +160,19 @@ impl Stage {
     pub(crate) fn write_network(&self, decision: &Decision, of: &Writing) -> Result<Applied> {
         let renderers = self.network_list("renderers");
         let instance_dir = of.has_instance.then(|| self.layout.instance(""));
-        let plan = Plan {
+        let request = ApplyRequest {
             decision,
-            due: of.due,
+            mode: of.mode,
             distro: self.distro().name,
             renderers: renderers.as_deref(),
             instance_dir: instance_dir.as_deref(),
             run_dir: &self.layout.run(""),
             data_dir: &self.layout.data(""),
-            is_new: of.is_new,
+            is_new_instance: of.is_new,
             wait: of.wait,
             bring_up: of.bring_up,
         };
-        apply(&self.sys, &plan)
+        apply(&self.sys, &request)
     }
 
     /// Whether links are brought up, or left to the owner.
@@ -236,7 +236,7 @@ impl Stage {
             Some(instance) => self.updates(instance),
             None => self.settings.merged.get("updates"),
         };
-        let events = events::of_user(updates, &mut findings);
+        let events = events::from_updates(updates, &mut findings);
         (events, findings)
     }
 
@@ -257,23 +257,23 @@ impl Stage {
     /// Whether a datasource's network configuration is read and applied again at an event.
     pub(crate) fn event_is_on(&self, instance: &Instance, event: Event) -> bool {
         let Some(of) = datasource::events(&instance.datasource) else { return false };
-        let named = |words: &[&str]| words.iter().filter_map(|w| Event::named(w)).collect::<Vec<_>>();
+        let named = |words: &[&str]| words.iter().filter_map(|w| Event::from_name(w)).collect::<Vec<_>>();
         let of_user = self.user_events(Some(instance)).0;
         let [usual, served] = [of.usual, of.served].map(named);
-        events::is_on(event, of_user.as_deref(), &usual, &served)
+        events::is_enabled(event, of_user.as_deref(), &usual, &served)
     }
 
     /// Logs which events are on, and what that means for these.
     pub(crate) fn log_events(&self, instance: &Instance, asked: &[Event]) {
         let usual = datasource::events(&instance.datasource).map(|of| of.usual).unwrap_or_default();
-        let usual = || usual.iter().filter_map(|word| Event::named(word)).collect();
+        let usual = || usual.iter().filter_map(|word| Event::from_name(word)).collect();
         let on = self.user_events(Some(instance)).0.unwrap_or_else(usual);
-        let shown = |event: &Event| format!("<EventType.{}: '{}'>", event.constant(), event.word());
+        let shown = |event: &Event| format!("<EventType.{}: '{}'>", event.constant_name(), event.as_str());
         for event in asked {
             let all = on.iter().map(shown).collect::<Vec<_>>().join(", ");
             debug!(self.sys, "{}{{<EventScope.NETWORK: 'network'>: {{{all}}}}}", lines::EVENTS);
             let line = if self.event_is_on(instance, *event) { lines::ALLOWED } else { lines::DENIED };
-            debug!(self.sys, "{line}{}", event.word());
+            debug!(self.sys, "{line}{}", event.as_str());
         }
     }
 }
@@ -297,7 +297,7 @@ impl datasource::Machine for Stage {
         Nics {
             likely: netconfig::nics::candidates(&all).iter().map(nic).collect(),
             configurable: netconfig::nics::configurable(&all).unwrap_or_default().iter().map(nic).collect(),
-            netplan: netconfig::render::choose(&self.sys, renderers.as_deref())
+            netplan: netconfig::render::select(&self.sys, renderers.as_deref())
                 .is_ok_and(|r| r.name == "netplan"),
         }
     }

@@ -48,7 +48,7 @@ fn rendered(machine: &Machine, args: &Render) -> Result<String, String> {
     let variables = template::variables(&values);
     let rendered = template::render(&text, &variables)
         .map_err(|e| format!("Failed to render templated user-data file '{}': {e}", args.user_data))?;
-    if let Some(names) = rendered.unknown() {
+    if let Some(names) = rendered.undefined_names() {
         let file = &args.user_data;
         warning!(machine.sys, "Could not render jinja template variables in file '{file}': {names}");
     }

@@ -7,41 +7,41 @@ use config::{Findings, Node};
 use system::{System, warning};
 
 use crate::parse::eni::{self, Include};
-use crate::parse::{Format, Known, KnownNic, kernel, klibc};
+use crate::parse::{Facts, Format, NicFacts, kernel, klibc};
 use crate::{nics, render};
 
 /// How many files one interfaces file may bring in, and how large each may be.
-const MOST_FILES: usize = 256;
-const MOST_BYTES: u64 = 1 << 20;
+const MAX_FILES: usize = 256;
+const MAX_FILE_SIZE: u64 = 1 << 20;
 /// Debian's iSCSI initiator writes it in the initramfs: the root came over the network without a word `ip=`.
 const OPEN_ISCSI: &str = "/run/initramfs/open-iscsi.interface";
 /// Bits of the flags of an iSCSI target in the firmware's table: valid, and chosen for booting.
-const BOOT_TARGET: u32 = 0b11;
+const IBFT_BOOT_FLAGS: u32 = 0b11;
 
 /// What the parser of one format has to know.
-pub fn known(sys: &System, format: &Format, content: &Node, renderers: Option<&[String]>) -> Known {
-    let mut known = nics::known(&nics::read(sys));
+pub fn for_format(sys: &System, format: &Format, content: &Node, renderers: Option<&[String]>) -> Facts {
+    let mut facts = nics::facts(&nics::read(sys));
     match format.name {
         "eni" => {
-            known.includes = interfaces_files(sys, content.as_str().unwrap_or_default(), eni::USUAL_FOLDER);
+            facts.includes = interfaces_files(sys, content.as_str().unwrap_or_default(), eni::DEFAULT_DIR);
         }
         "ec2-imds" => {
-            known.netplan = render::choose(sys, renderers).is_ok_and(|r| r.name == "netplan");
+            facts.netplan = render::select(sys, renderers).is_ok_and(|r| r.name == "netplan");
         }
         "oracle-imds" => {
             // That cloud's images have the files only when they matter.
-            known.initramfs = klibc_config(sys);
-            known.iscsi_root = has_boot_target(sys);
+            facts.initramfs = klibc_config(sys);
+            facts.iscsi_root = has_boot_target(sys);
         }
         _ => {}
     }
-    known
+    facts
 }
 
 /// The network that the initramfs set up, if it says so in files and was asked for one: on the command line, or by
 /// an iSCSI initiator's firmware.
-pub fn initramfs(sys: &System, command_line: &str) -> Option<Node> {
-    if !kernel::asks_for_network(command_line) && !sys.exists(OPEN_ISCSI) {
+pub fn initramfs_config(sys: &System, command_line: &str) -> Option<Node> {
+    if !kernel::has_network_argument(command_line) && !sys.exists(OPEN_ISCSI) {
         return None;
     }
     klibc_config(sys)
@@ -49,14 +49,14 @@ pub fn initramfs(sys: &System, command_line: &str) -> Option<Node> {
 
 /// `ip=` and its kin where no file tells what became of them, for a machine that would otherwise ask DHCP on its
 /// likeliest NIC. `None` when the command line leaves that as it is.
-pub fn command_line_network(sys: &System, command_line: &str) -> Option<Node> {
-    if !kernel::asks_for_network(command_line) {
+pub fn command_line_config(sys: &System, command_line: &str) -> Option<Node> {
+    if !kernel::has_network_argument(command_line) {
         return None;
     }
     let mut findings = Findings::default();
-    let known = nics::known(&nics::read(sys));
-    let config = kernel::to_v1(&Node::from(command_line), &known, &mut findings);
-    say(sys, &findings);
+    let facts = nics::facts(&nics::read(sys));
+    let config = kernel::to_v1(&Node::from(command_line), &facts, &mut findings);
+    log_findings(sys, &findings);
     config.ok()
 }
 
@@ -76,22 +76,22 @@ fn klibc_config(sys: &System) -> Option<Node> {
     }
     let mut files = Vec::new();
     for path in paths {
-        match sys.read_at_most(&path, MOST_BYTES) {
+        match sys.read_at_most(&path, MAX_FILE_SIZE) {
             Ok(bytes) => files.push((path, String::from_utf8_lossy(&bytes).into_owned())),
             Err(e) => warning!(sys, "{e}"),
         }
     }
     // The devices as they are, bonds and vlans among them: an initramfs may have made some.
     let nics = nics::read(sys).into_iter();
-    let nics = nics.map(|n| KnownNic { name: n.name, mac: n.mac, ..KnownNic::default() });
-    let known = Known { nics: nics.collect(), ..Known::default() };
+    let nics = nics.map(|n| NicFacts { name: n.name, mac: n.mac, ..NicFacts::default() });
+    let facts = Facts { nics: nics.collect(), ..Facts::default() };
     let mut findings = Findings::default();
-    let config = klibc::files_to_v1(&files, &known, &mut findings);
-    say(sys, &findings);
+    let config = klibc::files_to_v1(&files, &facts, &mut findings);
+    log_findings(sys, &findings);
     config.get("config").is_some_and(|c| !c.is_falsy()).then_some(config)
 }
 
-fn say(sys: &System, findings: &Findings) {
+fn log_findings(sys: &System, findings: &Findings) {
     for finding in findings.iter() {
         warning!(sys, "{finding}");
     }
@@ -103,34 +103,34 @@ fn has_boot_target(sys: &System) -> bool {
     let targets = sys.list(ibft).unwrap_or_default();
     targets.iter().filter(|name| name.starts_with("target")).any(|target| {
         let flags = sys.read_text(format!("{ibft}/{target}/flags")).unwrap_or_default();
-        flags.trim().parse::<u32>().is_ok_and(|flags| flags & BOOT_TARGET == BOOT_TARGET)
+        flags.trim().parse::<u32>().is_ok_and(|flags| flags & IBFT_BOOT_FLAGS == IBFT_BOOT_FLAGS)
     })
 }
 
-/// The files that an interfaces file in that folder names, and those that they name: [`Known::includes`].
-pub fn interfaces_files(sys: &System, text: &str, folder: &str) -> HashMap<Include, Vec<(String, String)>> {
+/// The files that an interfaces file in that folder names, and those that they name: [`Facts::includes`].
+pub fn interfaces_files(sys: &System, text: &str, dir: &str) -> HashMap<Include, Vec<(String, String)>> {
     let mut found: HashMap<Include, Vec<(String, String)>> = HashMap::new();
-    let mut wanted = eni::includes(text, folder);
+    let mut wanted = eni::includes(text, dir);
     let mut count = 0;
     while let Some(include) = wanted.pop() {
         if found.contains_key(&include) {
             continue;
         }
-        let mut paths = expand(sys, &include.pattern);
-        if include.directory {
-            paths = paths.iter().flat_map(|folder| plain_files(sys, folder)).collect();
+        let mut paths = glob(sys, &include.pattern);
+        if include.is_directory {
+            paths = paths.iter().flat_map(|dir| plain_files(sys, dir)).collect();
         }
         let mut files = Vec::new();
         for path in paths {
             count += 1;
-            if count > MOST_FILES {
-                warning!(sys, "more than {MOST_FILES} interfaces files are named: the others are left out");
+            if count > MAX_FILES {
+                warning!(sys, "more than {MAX_FILES} interfaces files are named: the others are left out");
                 break;
             }
-            match sys.read_at_most(&path, MOST_BYTES) {
+            match sys.read_at_most(&path, MAX_FILE_SIZE) {
                 Ok(bytes) => {
                     let text = String::from_utf8_lossy(&bytes).into_owned();
-                    wanted.extend(eni::includes(&text, eni::folder_of(&path)));
+                    wanted.extend(eni::includes(&text, eni::parent_dir(&path)));
                     files.push((path, text));
                 }
                 Err(e) => warning!(sys, "{e}"),
@@ -142,15 +142,15 @@ pub fn interfaces_files(sys: &System, text: &str, folder: &str) -> HashMap<Inclu
 }
 
 /// A folder's files with names that ifupdown reads.
-fn plain_files(sys: &System, folder: &str) -> Vec<String> {
+fn plain_files(sys: &System, dir: &str) -> Vec<String> {
     let is_plain = |name: &&String| name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
-    let names = sys.list(folder).unwrap_or_default();
-    let paths = names.iter().filter(is_plain).map(|name| format!("{folder}/{name}"));
+    let names = sys.list(dir).unwrap_or_default();
+    let paths = names.iter().filter(is_plain).map(|name| format!("{dir}/{name}"));
     paths.filter(|path| sys.is_file(path)).collect()
 }
 
 /// The paths that a shell pattern matches, sorted.
-fn expand(sys: &System, pattern: &str) -> Vec<String> {
+fn glob(sys: &System, pattern: &str) -> Vec<String> {
     let mut paths = vec![if pattern.starts_with('/') { String::new() } else { ".".to_string() }];
     for part in pattern.split('/').filter(|part| !part.is_empty() && *part != ".") {
         let mut next = Vec::new();
@@ -159,12 +159,12 @@ fn expand(sys: &System, pattern: &str) -> Vec<String> {
                 next.push(format!("{path}/{part}"));
                 continue;
             }
-            let folder = if path.is_empty() { "/" } else { &path };
-            let mut names = sys.list(folder).unwrap_or_default();
+            let dir = if path.is_empty() { "/" } else { &path };
+            let mut names = sys.list(dir).unwrap_or_default();
             names.sort();
             let visible = names.iter().filter(|n| part.starts_with('.') || !n.starts_with('.'));
-            next.extend(visible.filter(|n| matches(part, n)).map(|n| format!("{path}/{n}")));
-            next.truncate(MOST_FILES + 1);
+            next.extend(visible.filter(|n| glob_match(part, n)).map(|n| format!("{path}/{n}")));
+            next.truncate(MAX_FILES + 1);
         }
         paths = next;
     }
@@ -173,7 +173,7 @@ fn expand(sys: &System, pattern: &str) -> Vec<String> {
 }
 
 /// Whether a name fits a pattern of `*`, `?` and `[…]`. Steps back to the last star alone, so it stays quadratic.
-fn matches(pattern: &str, name: &str) -> bool {
+fn glob_match(pattern: &str, name: &str) -> bool {
     let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
     let (mut p, mut n, mut star) = (0, 0, None);
     while n < name.len() {
@@ -184,7 +184,7 @@ fn matches(pattern: &str, name: &str) -> bool {
                 continue;
             }
             Some('?') => Some(p + 1),
-            Some('[') => class(&pattern[p..], name[n]).map(|used| p + used),
+            Some('[') => match_bracket(&pattern[p..], name[n]).map(|used| p + used),
             Some(c) => (*c == name[n]).then_some(p + 1),
             None => None,
         };
@@ -201,7 +201,7 @@ fn matches(pattern: &str, name: &str) -> bool {
 }
 
 /// How many characters a class takes in the pattern, if it has the character. One without an end is a plain `[`.
-fn class(pattern: &[char], c: char) -> Option<usize> {
+fn match_bracket(pattern: &[char], c: char) -> Option<usize> {
     let negated = matches!(pattern.get(1), Some('!' | '^'));
     let start = 1 + usize::from(negated);
     // A bracket that comes first stands for itself.
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns() {
+    fn glob_patterns() {
         for (pattern, name, fits) in [
             ("*", "", true),
             ("*.cfg", "50-x.cfg", true),
@@ -250,12 +250,12 @@ mod tests {
             ("[a", "[a", true),
             (&"*a".repeat(40), &"a".repeat(39), false),
         ] {
-            assert_eq!(matches(pattern, name), fits, "{pattern} {name}");
+            assert_eq!(glob_match(pattern, name), fits, "{pattern} {name}");
         }
     }
 
     #[test]
-    fn files_of_interfaces() {
+    fn interfaces_files_with_includes() {
         let (sys, _top) = sandbox();
         let put = |path: &str, text: &str| assert!(sys.write(path, text, WriteOptions::default()).is_ok());
         put("/etc/network/interfaces.d/b.cfg", "source /etc/network/interfaces.d/b.cfg\niface b inet dhcp\n");
@@ -274,34 +274,34 @@ mod tests {
     }
 
     #[test]
-    fn initramfs_and_its_conditions() {
+    fn initramfs_config_needs_ip_or_iscsi() {
         let (sys, _top) = sandbox();
         let put = |path: &str, text: &str| assert!(sys.write(path, text, WriteOptions::default()).is_ok());
-        assert_eq!(initramfs(&sys, "ip=dhcp"), None);
+        assert_eq!(initramfs_config(&sys, "ip=dhcp"), None);
         put("/run/net6-ens3.conf", "DEVICE6=ens3\nIPV6PROTO=dhcp6\nIPV6ADDR=fd00::1\n");
         put("/run/net-ens3.conf", "DEVICE=ens3\nPROTO=dhcp\nIPV4ADDR=10.0.0.1\n");
         put("/sys/class/net/ens3/address", "52:54:00:00:00:01\n");
-        assert_eq!(initramfs(&sys, "quiet zip=1"), None);
+        assert_eq!(initramfs_config(&sys, "quiet zip=1"), None);
         let expected = "{config:[{mac_address:52:54:00:00:00:01,name:ens3,subnets:[{control:manual,type:dhcp},\
                         {control:manual,type:dhcp6}],type:physical}],version:1}";
-        assert_eq!(json(initramfs(&sys, "quiet ip=dhcp")), expected);
-        assert_eq!(json(initramfs(&sys, "ip6=ens3")), expected);
+        assert_eq!(json(initramfs_config(&sys, "quiet ip=dhcp")), expected);
+        assert_eq!(json(initramfs_config(&sys, "ip6=ens3")), expected);
         put(OPEN_ISCSI, "");
-        assert_eq!(json(initramfs(&sys, "quiet")), expected);
-        let oracle = Format::named("oracle-imds").unwrap();
-        let known = known(&sys, oracle, &Node::null(), None);
-        assert!(known.initramfs.is_some() && !known.iscsi_root);
+        assert_eq!(json(initramfs_config(&sys, "quiet")), expected);
+        let oracle = Format::from_name("oracle-imds").unwrap();
+        let facts = for_format(&sys, oracle, &Node::null(), None);
+        assert!(facts.initramfs.is_some() && !facts.iscsi_root);
         put("/sys/firmware/ibft/target0/flags", "3\n");
         assert!(has_boot_target(&sys));
     }
 
     #[test]
-    fn command_line_without_files() {
+    fn command_line_config_without_klibc_files() {
         let (sys, _top) = sandbox();
         sys.write("/sys/class/net/ens3/address", "52:54:00:00:00:01\n", WriteOptions::default()).unwrap();
-        assert_eq!(command_line_network(&sys, "quiet"), None);
-        assert_eq!(command_line_network(&sys, "ip=off"), None);
-        let found = json(command_line_network(&sys, "ip=ens3:dhcp"));
+        assert_eq!(command_line_config(&sys, "quiet"), None);
+        assert_eq!(command_line_config(&sys, "ip=off"), None);
+        let found = json(command_line_config(&sys, "ip=ens3:dhcp"));
         assert!(found.contains("mac_address:52:54:00:00:00:01,name:ens3"), "{found}");
     }
 }

@@ -6,38 +6,38 @@ use std::borrow::Cow;
 
 use config::{Findings, Kind, Map, Node, Value};
 
-use super::builder::join;
+use super::builder::join_key;
 use super::{keys, version};
 
 /// A configuration without the values that cannot be used.
-pub struct Cleaned<'a> {
+pub struct Sanitized<'a> {
     pub config: Cow<'a, Node>,
     pub findings: Findings,
     /// How many pieces were left out.
-    pub lost: usize,
+    pub discarded: usize,
 }
 
 /// Who reads the values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reader {
+pub enum Consumer {
     /// The renderers here, whose files have no quotes.
     Renderers,
     /// netplan, whose file has: before 1.0.1 it wrote what it read into files of networkd and NetworkManager as it was.
     Netplan,
 }
 
-impl Reader {
-    fn is_unfit(self, text: &str) -> bool {
+impl Consumer {
+    fn is_unsafe(self, text: &str) -> bool {
         match self {
-            Reader::Renderers => text.contains(for_files),
-            Reader::Netplan => text.contains(|c: char| (c.is_control() && c != '\t') || is_line_end(c)),
+            Consumer::Renderers => text.contains(is_unsafe_in_files),
+            Consumer::Netplan => text.contains(|c: char| (c.is_control() && c != '\t') || is_line_end(c)),
         }
     }
 }
 
 /// A character that ends a line, or a backslash, which joins a line with the next one or begins an escape in every one of
 /// the files' languages.
-pub fn for_files(c: char) -> bool {
+pub fn is_unsafe_in_files(c: char) -> bool {
     c.is_control() || c == '\\' || is_line_end(c)
 }
 
@@ -47,12 +47,12 @@ fn is_line_end(c: char) -> bool {
 }
 
 /// Characters that mean something to a shell, or end a quoted value of udev's.
-pub fn is_shells(c: char) -> bool {
+pub fn is_shell_special(c: char) -> bool {
     "$`\"'\\;&|<>()".contains(c)
 }
 
 /// Keys whose value is a list of words: written as one text it is split at white space, line ends included.
-const WORDS: [&str; 5] =
+const LIST_KEYS: [&str; 5] =
     ["dns_nameservers", "dns_search", "bond_interfaces", "bridge_interfaces", "interfaces"];
 
 /// How deep in a configuration a map is, as far as it matters to who reads its keys.
@@ -69,7 +69,7 @@ enum Level<'a> {
 }
 
 impl<'a> Level<'a> {
-    fn below(self, name: &'a str) -> Level<'a> {
+    fn nested(self, name: &'a str) -> Level<'a> {
         match self {
             Level::Sections => Level::Devices(name),
             Level::Devices(section) => Level::Device(section),
@@ -79,50 +79,50 @@ impl<'a> Level<'a> {
 
     /// Whether netplan alone reads this key: passwords and names of wireless networks, for example. No file of a renderer
     /// here has any of it, so it may hold any character.
-    fn is_netplans(self, name: &str) -> bool {
+    fn is_netplan_only(self, name: &str) -> bool {
         match self {
-            Level::Sections => keys::is_netplans_section(name),
-            Level::Device(section) => keys::is_netplans(section, name),
+            Level::Sections => keys::is_netplan_only_section(name),
+            Level::Device(section) => keys::is_netplan_only(section, name),
             Level::Devices(_) | Level::Inner => false,
         }
     }
 }
 
 /// Takes out what has a character that is not for this reader: a key with its value, or an item of a list.
-pub fn clean(config: &Node, reader: Reader) -> Cleaned<'_> {
-    let mut cleaner = Cleaner { reader, findings: Findings::default(), lost: 0 };
-    let config = match cleaner.has_unfit(config) {
+pub fn sanitize(config: &Node, consumer: Consumer) -> Sanitized<'_> {
+    let mut sanitizer = Sanitizer { consumer, findings: Findings::default(), discarded: 0 };
+    let config = match sanitizer.has_unsafe(config) {
         true => {
             let is_v2 = config.as_map().and_then(version) == Some(2);
             let level = if is_v2 { Level::Sections } else { Level::Inner };
-            Cow::Owned(cleaner.node(config, "network", "", level))
+            Cow::Owned(sanitizer.node(config, "network", "", level))
         }
         false => Cow::Borrowed(config),
     };
-    Cleaned { config, findings: cleaner.findings, lost: cleaner.lost }
+    Sanitized { config, findings: sanitizer.findings, discarded: sanitizer.discarded }
 }
 
-struct Cleaner {
-    reader: Reader,
+struct Sanitizer {
+    consumer: Consumer,
     findings: Findings,
-    lost: usize,
+    discarded: usize,
 }
 
-impl Cleaner {
-    fn is_unfit(&self, node: &Node) -> bool {
-        node.as_str().is_some_and(|text| self.reader.is_unfit(text))
+impl Sanitizer {
+    fn is_unsafe(&self, node: &Node) -> bool {
+        node.as_str().is_some_and(|text| self.consumer.is_unsafe(text))
     }
 
-    fn has_unfit(&self, node: &Node) -> bool {
+    fn has_unsafe(&self, node: &Node) -> bool {
         match &node.value {
-            Value::Seq(items) => items.iter().any(|item| self.has_unfit(item)),
-            Value::Map(map) => map.iter().any(|(key, value)| self.is_unfit(key) || self.has_unfit(value)),
-            _ => self.is_unfit(node),
+            Value::Seq(items) => items.iter().any(|item| self.has_unsafe(item)),
+            Value::Map(map) => map.iter().any(|(key, value)| self.is_unsafe(key) || self.has_unsafe(value)),
+            _ => self.is_unsafe(node),
         }
     }
 
-    fn lose(&mut self, node: &Node, path: &str) {
-        self.lost += 1;
+    fn discard(&mut self, node: &Node, path: &str) {
+        self.discarded += 1;
         let message = "a character that no value of a network configuration may hold (a control character or a \
                        backslash): left out";
         self.findings.add(Kind::Wrong, &node.at, path, message);
@@ -134,8 +134,8 @@ impl Cleaner {
                 let mut kept = Vec::with_capacity(items.len());
                 for (i, item) in items.iter().enumerate() {
                     let path = format!("{path}[{i}]");
-                    if self.is_unfit(item) {
-                        self.lose(item, &path);
+                    if self.is_unsafe(item) {
+                        self.discard(item, &path);
                     } else {
                         kept.push(self.node(item, &path, parent, Level::Inner));
                     }
@@ -145,18 +145,18 @@ impl Cleaner {
             Value::Map(map) => {
                 let mut kept = Map::new();
                 for (key, value) in map.iter() {
-                    if self.is_unfit(key) {
-                        self.lose(key, path);
+                    if self.is_unsafe(key) {
+                        self.discard(key, path);
                         continue;
                     }
                     let name = key.scalar_text().unwrap_or_default();
-                    let path = join(path, &name);
-                    if self.reader == Reader::Renderers && level.is_netplans(&name) {
+                    let path = join_key(path, &name);
+                    if self.consumer == Consumer::Renderers && level.is_netplan_only(&name) {
                         kept.insert(key.clone(), value.clone());
-                    } else if self.is_unfit(value) && !self.is_list_of_words(value, &name, parent) {
-                        self.lose(value, &path);
+                    } else if self.is_unsafe(value) && !self.is_word_list(value, &name, parent) {
+                        self.discard(value, &path);
                     } else {
-                        kept.insert(key.clone(), self.node(value, &path, &name, level.below(&name)));
+                        kept.insert(key.clone(), self.node(value, &path, &name, level.nested(&name)));
                     }
                 }
                 Value::Map(kept)
@@ -166,11 +166,11 @@ impl Cleaner {
         Node { value, at: node.at.clone() }
     }
 
-    fn is_list_of_words(&self, value: &Node, name: &str, parent: &str) -> bool {
+    fn is_word_list(&self, value: &Node, name: &str, parent: &str) -> bool {
         let is_name =
-            WORDS.contains(&name) || (parent == "nameservers" && ["addresses", "search"].contains(&name));
+            LIST_KEYS.contains(&name) || (parent == "nameservers" && ["addresses", "search"].contains(&name));
         let words = || value.as_str().unwrap_or_default().split_ascii_whitespace();
-        self.reader == Reader::Renderers && is_name && !words().any(|word| self.reader.is_unfit(word))
+        self.consumer == Consumer::Renderers && is_name && !words().any(|word| self.consumer.is_unsafe(word))
     }
 }
 
@@ -179,12 +179,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_value_goes() {
+    fn only_the_unsafe_value_is_removed() {
         let text = "{version: 2, ethernets: {eth0: {gateway4: \"1.1.1.1\\nup x\", addresses: [a, \"b\\0\", c],\n\
                     nameservers: {addresses: \"1.1.1.1\\n2.2.2.2\", search: [\"a\\u2028b\"]}}, \"e\\rx\": {dhcp4: true}}}";
         let root = config::yaml::parse("t", text).unwrap().root;
-        let cleaned = clean(&root, Reader::Renderers);
-        let said: Vec<String> = cleaned.findings.iter().map(|f| format!("{}: {}", f.at, f.key)).collect();
+        let sanitized = sanitize(&root, Consumer::Renderers);
+        let said: Vec<String> = sanitized.findings.iter().map(|f| format!("{}: {}", f.at, f.key)).collect();
         assert_eq!(
             said,
             [
@@ -194,18 +194,18 @@ mod tests {
                 "t:2:70: network.ethernets",
             ]
         );
-        assert_eq!(cleaned.lost, 4);
-        let left = cleaned.config.to_json().to_string();
+        assert_eq!(sanitized.discarded, 4);
+        let left = sanitized.config.to_json().to_string();
         let expected = r#"{"ethernets":{"eth0":{"addresses":["a","c"],"nameservers":{"addresses":"1.1.1.1\n2.2.2.2","search":[]}}},"version":2}"#;
         assert_eq!(left, expected);
         let fine = config::yaml::parse("t", "{version: 1, config: [{name: 'a b'}]}").unwrap().root;
-        assert!(matches!(clean(&fine, Reader::Renderers).config, Cow::Borrowed(_)));
+        assert!(matches!(sanitize(&fine, Consumer::Renderers).config, Cow::Borrowed(_)));
     }
 
     /// What each reader leaves out of a configuration with this value, `V` being `a\b`, `a\nb` or a backslash at the end.
     #[test]
-    fn what_only_netplan_reads_may_hold_a_backslash() {
-        let (both, none): (&[Reader], &[Reader]) = (&[Reader::Renderers, Reader::Netplan], &[]);
+    fn netplan_only_keys_may_hold_a_backslash() {
+        let (both, none): (&[Consumer], &[Consumer]) = (&[Consumer::Renderers, Consumer::Netplan], &[]);
         let (ours, netplans) = (&both[..1], &both[1..]);
         for (config, of_backslash, of_line_end) in [
             // The name of a network is a key.
@@ -230,10 +230,10 @@ mod tests {
             {
                 let text = format!("{{version: 2, {}}}", config.replace('V', value));
                 let root = config::yaml::parse("t", &text).unwrap().root;
-                for reader in both {
-                    let cleaned = clean(&root, *reader);
-                    assert_eq!(cleaned.lost > 0, unfit.contains(reader), "{reader:?}: {text}");
-                    assert_eq!(*cleaned.config == root, cleaned.lost == 0, "{reader:?}: {text}");
+                for consumer in both {
+                    let sanitized = sanitize(&root, *consumer);
+                    assert_eq!(sanitized.discarded > 0, unfit.contains(consumer), "{consumer:?}: {text}");
+                    assert_eq!(*sanitized.config == root, sanitized.discarded == 0, "{consumer:?}: {text}");
                 }
             }
         }
@@ -241,6 +241,6 @@ mod tests {
         let root = config::yaml::parse("t", r"{version: 1, config: [{name: 'a\b'}], wifis: {a: 'a\b'}}")
             .unwrap()
             .root;
-        assert_eq!(clean(&root, Reader::Renderers).lost, 2);
+        assert_eq!(sanitize(&root, Consumer::Renderers).discarded, 2);
     }
 }

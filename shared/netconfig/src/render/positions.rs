@@ -6,34 +6,34 @@ use config::{Mark, Node};
 
 /// Where things were written.
 #[derive(Default)]
-pub struct Places<'a> {
+pub struct Positions<'a> {
     /// Devices of version 2, entries of version 1, by id.
     pub devices: HashMap<&'a str, &'a Node>,
     /// The first entry of version 1 of each type.
     pub entries: HashMap<&'a str, Mark>,
 }
 
-impl<'a> Places<'a> {
-    pub fn of(version: u8, config: &'a Node) -> Places<'a> {
-        let mut places = Places::default();
+impl<'a> Positions<'a> {
+    pub fn new(version: u8, config: &'a Node) -> Positions<'a> {
+        let mut positions = Positions::default();
         if version == 1 {
             for entry in config.get("config").and_then(Node::as_seq).unwrap_or_default() {
                 if let Some(name) = entry.get("name").and_then(Node::as_str) {
-                    places.devices.insert(name, entry);
+                    positions.devices.insert(name, entry);
                 }
                 if let Some(kind) = entry.get("type").and_then(Node::as_str) {
-                    places.entries.entry(kind).or_insert_with(|| entry.at.clone());
+                    positions.entries.entry(kind).or_insert_with(|| entry.at.clone());
                 }
             }
-            return places;
+            return positions;
         }
         for section in ["ethernets", "bonds", "bridges", "vlans"] {
             let devices = config.get(section).and_then(Node::as_map);
             for (id, device) in devices.into_iter().flat_map(|map| map.iter()) {
-                places.devices.extend(id.as_str().map(|id| (id, device)));
+                positions.devices.extend(id.as_str().map(|id| (id, device)));
             }
         }
-        places
+        positions
     }
 
     /// The place of a key, or of what comes nearest to it. In lists the first item that has it.
