@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::Node;
 
 /// Long enough to install a large package.
-const SCRIPT: Duration = Duration::from_secs(3600);
+const DEFAULT_SCRIPT_TIMEOUT: Duration = Duration::from_secs(3600);
 
 /// Returns the time that one script, boothook, command or part handler of a user has. The first of the
 /// configurations, the strongest first, that has a positive number of seconds counts; one that cannot be used never
@@ -15,7 +15,7 @@ pub fn script_timeout<'a>(configs: impl IntoIterator<Item = &'a Node>) -> Durati
         let seconds = config.at_path(&["timeouts", "script"])?.as_int()?;
         u64::try_from(seconds).ok().filter(|seconds| *seconds > 0)
     };
-    configs.into_iter().find_map(seconds).map_or(SCRIPT, Duration::from_secs)
+    configs.into_iter().find_map(seconds).map_or(DEFAULT_SCRIPT_TIMEOUT, Duration::from_secs)
 }
 
 #[cfg(test)]
@@ -23,7 +23,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_strongest_usable_one() {
+    fn first_valid_timeout_wins() {
         for (configs, seconds) in [
             (vec![], 3600),
             (vec!["a: 1", "timeouts: {script: 5}", "timeouts: {script: 6}"], 5),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use config::Node;
-use state::{Instance, Raw};
+use state::{Blobs, Instance};
 use system::{Error, Result, System, debug, warning};
 
 use crate::openstack_format::{self, Read};
@@ -100,7 +100,7 @@ fn read_v1(sys: &System, top: &str) -> Result<Option<Read>> {
             map.insert("public-keys", keys.join("\n"));
         }
         if let Some(text) = map.get("user-data").and_then(Node::scalar_text) {
-            drive.user_data = Raw(vec![text.into_bytes()]);
+            drive.user_data = Blobs(vec![text.into_bytes()]);
         }
     }
     drive.eni = eni.map(|b| String::from_utf8_lossy(&b).into_owned());

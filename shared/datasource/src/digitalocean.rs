@@ -3,7 +3,7 @@
 use config::{Map, Node};
 use ephemeral::Ipv4Method;
 use serde_json::json;
-use state::{Instance, Raw};
+use state::{Blobs, Instance};
 use system::{Deadline, Error, Request, Result, debug};
 
 use crate::terms::{Terms, Usual};
@@ -84,8 +84,8 @@ fn instance(with: &Search<'_>, serial: &str, metadata: &Node, url: &str) -> Resu
         return Err(Error::new(format!("{url}: the metadata have no interfaces")));
     }
     instance.network = Some(standard::network(network(with, metadata)?, "DigitalOcean's metadata"));
-    instance.user_data = Raw(text("user_data").map(String::into_bytes).into_iter().collect());
-    instance.vendor_data = Raw(text("vendor_data").map(String::into_bytes).into_iter().collect());
+    instance.user_data = Blobs(text("user_data").map(String::into_bytes).into_iter().collect());
+    instance.vendor_data = Blobs(text("vendor_data").map(String::into_bytes).into_iter().collect());
     instance.crawled = json!({ "meta_data": ours.to_json() });
     Ok(instance)
 }

@@ -3,7 +3,7 @@
 
 use config::{Map, Node};
 use serde_json::{Value as Json, json};
-use state::{Instance, Network};
+use state::{Instance, NetworkConfig};
 use system::{Deadline, Error, Request, Result, System, debug, info, warning};
 
 use ephemeral::{Ipv4Method, Ipv6Method};
@@ -343,7 +343,7 @@ fn instance(with: &Search<'_>, platform: Platform, crawled: Crawled, primary: Op
 }
 
 /// What the network configuration is made of, later and anew whenever it is due.
-fn network(with: &Search<'_>, metadata: &Node, primary: Option<String>) -> Option<Network> {
+fn network(with: &Search<'_>, metadata: &Node, primary: Option<String>) -> Option<NetworkConfig> {
     let macs = metadata.at_path(&["network", "interfaces", "macs"]).and_then(Node::as_map);
     let Some(macs) = macs.filter(|macs| macs.iter().next().is_some()) else {
         warning!(with.sys, "Ec2: the metadata have nothing about the network (network.interfaces.macs)");
@@ -363,7 +363,7 @@ fn network(with: &Search<'_>, metadata: &Node, primary: Option<String>) -> Optio
     if let Some(first) = first {
         content["primary"] = first.into();
     }
-    Some(Network {
+    Some(NetworkConfig {
         format: "ec2-imds".into(),
         content,
         source: "EC2's metadata".into(),

@@ -3,7 +3,7 @@
 use config::{Map, Node, Value};
 use ephemeral::Ipv4Method;
 use serde_json::json;
-use state::{Instance, Raw};
+use state::{Blobs, Instance};
 use system::{Deadline, Error, Request, Result, System, debug, info, warning};
 
 use crate::terms::{Terms, Usual};
@@ -67,7 +67,7 @@ fn find(with: &Search<'_>) -> Result<Option<Instance>> {
     Ok(metadata.map(|(metadata, user_data)| instance(with, metadata, user_data, &urls[0])))
 }
 
-fn crawl(wire: &mut Wire<'_>, sys: &System, terms: &Terms, urls: &[String]) -> Result<(Node, Raw)> {
+fn crawl(wire: &mut Wire<'_>, sys: &System, terms: &Terms, urls: &[String]) -> Result<(Node, Blobs)> {
     let ask =
         |url: &String| terms.promptly(Request::get(format!("{url}instance/id")).header(FLAVOR.0, FLAVOR.1));
     let asks: Vec<Request> = urls.iter().map(ask).collect();
@@ -98,9 +98,9 @@ fn crawl(wire: &mut Wire<'_>, sys: &System, terms: &Terms, urls: &[String]) -> R
     Ok((metadata.into(), user_data))
 }
 
-fn user_data(sys: &System, attributes: &Node) -> Raw {
+fn user_data(sys: &System, attributes: &Node) -> Blobs {
     let text = |key: &str| attributes.get(key).and_then(Node::scalar_text).filter(|t| !t.is_empty());
-    let Some(data) = text("user-data") else { return Raw::default() };
+    let Some(data) = text("user-data") else { return Blobs::default() };
     let bytes = match text("user-data-encoding").as_deref() {
         None => data.into_bytes(),
         Some("base64") => match encoding::base64::decode(data.as_bytes()) {
@@ -115,7 +115,7 @@ fn user_data(sys: &System, attributes: &Node) -> Raw {
             data.into_bytes()
         }
     };
-    Raw(vec![bytes])
+    Blobs(vec![bytes])
 }
 
 /// The lines `USER:KEY` that are meant for this instance: its own, and the project's unless it wants none.
@@ -168,7 +168,7 @@ fn seconds(text: &str) -> Option<i64> {
     Some(days * 86_400 + number(11..13)? * 3600 + number(14..16)? * 60 + number(17..19)? - zone)
 }
 
-fn instance(with: &Search<'_>, metadata: Node, user_data: Raw, url: &str) -> Instance {
+fn instance(with: &Search<'_>, metadata: Node, user_data: Blobs, url: &str) -> Instance {
     let class = if with.stage == Stage::Local { "DataSourceGCELocal" } else { "DataSourceGCE" };
     let mut instance = standard::instance("GCE", class, format!("metadata ({url})"));
     standard::fill(&mut instance, &metadata);

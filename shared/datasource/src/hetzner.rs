@@ -3,7 +3,7 @@
 use config::{Map, Node};
 use ephemeral::{Ipv4Method, Ipv6Method};
 use serde_json::json;
-use state::{Instance, Raw};
+use state::{Blobs, Instance};
 use system::{Deadline, Error, Request, Result, System, debug, warning};
 
 use crate::terms::{Terms, Usual};
@@ -116,7 +116,7 @@ fn instance(with: &Search<'_>, serial: &str, crawled: Crawled) -> Result<Instanc
     instance.network = Some(standard::network(with_private(with, config, &private), "Hetzner's metadata"));
     instance.user_data = standard::maybe_base64(user_data);
     let vendor = metadata.get("vendor_data").and_then(Node::scalar_text).filter(|v| !v.is_empty());
-    instance.vendor_data = Raw(vendor.map(String::into_bytes).into_iter().collect());
+    instance.vendor_data = Blobs(vendor.map(String::into_bytes).into_iter().collect());
     instance.crawled = json!({ "meta_data": ours.to_json() });
     Ok(instance)
 }

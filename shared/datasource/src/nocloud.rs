@@ -4,10 +4,10 @@
 //! Several may be there at once. Metadata of an earlier one wins key by key; user-data, vendor-data and network
 //! configuration of a later one replace the earlier ones.
 
-use config::origins::positions;
+use config::source_map::positions;
 use config::{Map, Node};
 use serde_json::json;
-use state::{Instance, Network, Raw};
+use state::{Blobs, Instance, NetworkConfig};
 use system::{Deadline, Error, Result, debug, info, warning};
 
 use crate::command_line::{self, Line};
@@ -31,8 +31,8 @@ const SEED_DIRS: [&str; 2] = ["seed/nocloud", "seed/nocloud-net"];
 #[derive(Default)]
 struct Gathered {
     meta_data: Map,
-    user_data: Raw,
-    vendor_data: Raw,
+    user_data: Blobs,
+    vendor_data: Blobs,
     network: Option<Node>,
     /// Where it came from, for the description.
     places: Vec<String>,
@@ -43,8 +43,8 @@ struct Gathered {
     has_broken_meta: bool,
 }
 
-fn raw(bytes: Vec<u8>) -> Raw {
-    if bytes.is_empty() { Raw::default() } else { Raw(vec![bytes]) }
+fn raw(bytes: Vec<u8>) -> Blobs {
+    if bytes.is_empty() { Blobs::default() } else { Blobs(vec![bytes]) }
 }
 
 impl Gathered {
@@ -63,7 +63,7 @@ impl Gathered {
 
     /// The place that was named: nothing but metadata of the others is left.
     fn add_named(&mut self, place: String, seed: Seed) {
-        (self.vendor_data, self.network) = (Raw::default(), None);
+        (self.vendor_data, self.network) = (Blobs::default(), None);
         // The description is for everybody, and a URL may hold a password.
         let shown = if is_remote(&place) { system::redacted_url(&place) } else { place.clone() };
         if shown != place {
@@ -300,7 +300,7 @@ fn finish(with: &Search<'_>, mut all: Gathered) -> Result<Option<Instance>> {
             Some(device) => format!("config-disk ({device})"),
             None => format!("seed-dir ({places})"),
         },
-        network: all.network.map(|node| Network {
+        network: all.network.map(|node| NetworkConfig {
             format: "yaml".into(),
             content: node.to_json(),
             source: node.at.source.as_deref().unwrap_or_default().into(),
@@ -318,7 +318,8 @@ fn finish(with: &Search<'_>, mut all: Gathered) -> Result<Option<Instance>> {
         && let Some(text) = metadata.get("network-interfaces").and_then(Node::as_str)
     {
         let (source, positions) = ("network-interfaces in meta-data".into(), String::new());
-        instance.network = Some(Network { format: "eni".into(), content: text.into(), source, positions });
+        instance.network =
+            Some(NetworkConfig { format: "eni".into(), content: text.into(), source, positions });
     }
     Ok(Some(instance))
 }

@@ -2,7 +2,7 @@
 
 use config::Node;
 use serde_json::json;
-use state::{Instance, Raw};
+use state::{Blobs, Instance};
 use system::Result;
 
 use crate::{Datasource, Same, Search, Stage, USUAL_EVENTS, USUAL_ORDER, standard};
@@ -32,7 +32,7 @@ fn find(with: &Search<'_>) -> Result<Option<Instance>> {
     };
     if let Some(settings) = with.settings("None") {
         if let Some(text) = settings.get("userdata_raw").and_then(Node::scalar_text) {
-            instance.user_data = Raw(vec![text.into_bytes()]);
+            instance.user_data = Blobs(vec![text.into_bytes()]);
         }
         if let Some(metadata) = settings.get("metadata") {
             standard::fill(&mut instance, metadata);

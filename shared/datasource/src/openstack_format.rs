@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use config::{Map, Node, Value};
 use serde_json::{Value as Json, json};
-use state::{Instance, Network, Raw};
+use state::{Blobs, Instance, NetworkConfig};
 use system::{Error, Result, System, debug, error, warning};
 
 use crate::standard;
@@ -28,9 +28,9 @@ pub struct Read {
     pub version: u8,
     pub metadata: Node,
     pub ec2: Node,
-    pub user_data: Raw,
-    pub vendor_data: Raw,
-    pub vendor_data2: Raw,
+    pub user_data: Blobs,
+    pub vendor_data: Blobs,
+    pub vendor_data2: Blobs,
     pub network_data: Option<Json>,
     /// Interfaces file, by older OpenStack.
     pub eni: Option<String>,
@@ -107,7 +107,7 @@ pub fn read(sys: &System, top: &str, version: &str, get: Get<'_>) -> Result<Read
     read.network_data = further(sys, json_file(top, &path("network_data.json"), get));
     let user_data = get(&path("user_data"));
     let user_data = standard::unless_too_large(sys, &format!("{top}: user_data"), user_data)?;
-    read.user_data = Raw(user_data.filter(|b| !b.is_empty()).into_iter().collect());
+    read.user_data = Blobs(user_data.filter(|b| !b.is_empty()).into_iter().collect());
     read.vendor_data = vendor(sys, further(sys, json_file(top, &path("vendor_data.json"), get)));
     read.vendor_data2 = vendor(sys, further(sys, json_file(top, &path("vendor_data2.json"), get)));
     read.metadata = metadata;
@@ -133,7 +133,7 @@ fn random_seed(sys: &System, source: &str, node: Option<Node>) -> Option<String>
 }
 
 /// OpenStack's vendor data: text, a list of parts, or an object whose `cloud-init` is one of these.
-fn vendor(sys: &System, json: Option<Json>) -> Raw {
+fn vendor(sys: &System, json: Option<Json>) -> Blobs {
     let inner = match json {
         Some(Json::Object(mut map)) => map.remove("cloud-init"),
         other => other,
@@ -149,7 +149,7 @@ fn vendor(sys: &System, json: Option<Json>) -> Raw {
         let (lost, all) = (items.len() - texts.len(), items.len());
         warning!(sys, "vendor data: expected text, or a list of texts: {lost} of {all} ignored");
     }
-    Raw(texts)
+    Blobs(texts)
 }
 
 impl Read {
@@ -162,7 +162,7 @@ impl Read {
             let zone = self.metadata.get("availability_zone").and_then(Node::scalar_text);
             instance.availability_zone = zone.or(instance.availability_zone.take());
         }
-        let network = |format: &str, content: Json, file: &str| Network {
+        let network = |format: &str, content: Json, file: &str| NetworkConfig {
             format: format.into(),
             content,
             source: format!("{file} of {place}"),

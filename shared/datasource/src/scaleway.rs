@@ -4,7 +4,7 @@
 use config::{Map, Node};
 use ephemeral::{Ipv4Method, Ipv6Method, Lease};
 use serde_json::json;
-use state::{Instance, Network, Raw};
+use state::{Blobs, Instance, NetworkConfig};
 use system::{Deadline, Error, Request, Result, System, debug, info, warning};
 
 use crate::terms::{Terms, Usual};
@@ -149,7 +149,7 @@ fn instance(crawled: Crawled, nic: &str) -> Result<Instance> {
     let zone = instance.availability_zone.as_deref();
     instance.region = zone.and_then(|z| z.rsplit_once('-')).map(|(region, _)| region.to_string());
     instance.public_keys = keys(&metadata);
-    let raw = |bytes: Vec<u8>| Raw(Some(bytes).filter(|b| !b.is_empty()).into_iter().collect());
+    let raw = |bytes: Vec<u8>| Blobs(Some(bytes).filter(|b| !b.is_empty()).into_iter().collect());
     (instance.user_data, instance.vendor_data) = (raw(user_data), raw(vendor_data));
     instance.network = Some(network(&metadata, lease.as_ref(), nic));
     let mut all = metadata.to_json();
@@ -169,7 +169,7 @@ fn keys(metadata: &Node) -> Vec<String> {
 }
 
 /// Version 2: the leased address by DHCP, every other as it stands in the metadata.
-fn network(metadata: &Node, lease: Option<&Lease>, nic: &str) -> Network {
+fn network(metadata: &Node, lease: Option<&Lease>, nic: &str) -> NetworkConfig {
     let map = |pairs: &[(&str, &str)]| -> Node {
         Node::from(pairs.iter().map(|(k, v)| (Node::from(*k), Node::from(*v))).collect::<Map>())
     };

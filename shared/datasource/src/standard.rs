@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 
 use config::{Node, Value};
-use state::{Instance, Network, Raw};
+use state::{Blobs, Instance, NetworkConfig};
 use system::{Result, System, error, warning};
 
 use crate::{Same, Search, dmi};
@@ -87,17 +87,17 @@ pub fn instance(name: &str, class: &str, subplatform: String) -> Instance {
 }
 
 /// A network configuration of version 1 or 2.
-pub fn network(config: Node, source: &str) -> Network {
+pub fn network(config: Node, source: &str) -> NetworkConfig {
     let (format, source) = ("yaml".into(), source.to_string());
-    Network { format, content: config.to_json(), source, positions: String::new() }
+    NetworkConfig { format, content: config.to_json(), source, positions: String::new() }
 }
 
 /// User-data that may be base64 without saying so.
-pub fn maybe_base64(bytes: Vec<u8>) -> Raw {
+pub fn maybe_base64(bytes: Vec<u8>) -> Blobs {
     match encoding::base64::decode_strict(&bytes) {
-        _ if bytes.is_empty() => Raw::default(),
-        Some(decoded) => Raw(vec![decoded]),
-        None => Raw(vec![bytes]),
+        _ if bytes.is_empty() => Blobs::default(),
+        Some(decoded) => Blobs(vec![decoded]),
+        None => Blobs(vec![bytes]),
     }
 }
 

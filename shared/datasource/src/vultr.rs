@@ -3,7 +3,7 @@
 use config::{Map, Node};
 use ephemeral::Ipv4Method;
 use serde_json::json;
-use state::{Instance, Raw};
+use state::{Blobs, Instance};
 use system::{Deadline, Error, Request, Result, debug};
 
 use crate::terms::{Terms, Usual};
@@ -68,7 +68,7 @@ fn instance(with: &Search<'_>, mut metadata: Node) -> Result<Instance> {
     let name = text(&["hostname"]).unwrap_or_else(|| "guest".into());
     let region = text(&["region", "countrycode"]).or_else(|| text(&["region", "regioncode"]));
     let region = region.map(|r| r.to_lowercase());
-    let data = |key: &str| Raw(text(&[key]).map(String::into_bytes).into_iter().collect());
+    let data = |key: &str| Blobs(text(&[key]).map(String::into_bytes).into_iter().collect());
     let (user_data, vendor_data) = (data("user-data"), data("vendor-data"));
     let named = metadata.get("cloud_interfaces").filter(|n| !n.is_falsy()).map(|given| named(with, given));
     let config = match &named {

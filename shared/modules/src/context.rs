@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use config::{Finding, FromNode, Kind, Node, Origins, Reader};
+use config::{Finding, FindingKind, FromNode, Node, Reader, SourceMap};
 use distro::Distro;
 use state::{Instance, Layout};
 use system::{Error, Result, System, debug, deprecated, warning};
@@ -63,7 +63,7 @@ pub struct Context<'a> {
     /// The merged cloud-config. Of its `system_info` modules take nothing but through the next field.
     pub config: &'a Node,
     /// Where its values were written, for messages.
-    pub origins: &'a Origins,
+    pub source_map: &'a SourceMap,
     /// `system_info` of the merged configuration (default_user, package_mirrors, ssh_svcname, …).
     pub system_info: &'a Node,
     /// Arguments from the module list or the command line.
@@ -96,14 +96,14 @@ impl Context<'_> {
         let value = read(self.config, &mut reader);
         let findings = reader.into_findings();
         findings.iter().for_each(|finding| self.report(finding));
-        (value, Wrong(findings.of(Kind::Wrong).map(|finding| finding.key.clone()).collect()))
+        (value, Wrong(findings.of_kind(FindingKind::Invalid).map(|finding| finding.key.clone()).collect()))
     }
 
     /// Reads the value of one top-level key as `T`; `None` when it is missing or cannot be used.
     pub fn read_key<T: FromNode>(&self, key: &str) -> Option<T> {
         let node = self.config.get(key)?;
         let mut reader = Reader::new();
-        let value = reader.below(key, |r| T::read(node, r));
+        let value = reader.nested(key, |r| T::read(node, r));
         for finding in reader.into_findings().iter() {
             self.report(finding);
         }
@@ -114,11 +114,13 @@ impl Context<'_> {
     pub fn report(&self, finding: &Finding) {
         let source = finding.at.source.as_deref().unwrap_or_default();
         let is_of_instance = source.starts_with(&self.layout.instance(""));
-        let finding = Finding { at: self.origins.of(self.sys, &finding.at), ..finding.clone() };
+        let finding = Finding { at: self.source_map.resolve(self.sys, &finding.at), ..finding.clone() };
         match finding.kind {
-            Kind::Unknown | Kind::Deprecated if is_of_instance => debug!(self.sys, "{finding}"),
-            Kind::Wrong if self.origins.told(self.sys, &finding.at) => debug!(self.sys, "{finding}"),
-            Kind::Deprecated => deprecated!(self.sys, "{finding}"),
+            FindingKind::Unknown | FindingKind::Deprecated if is_of_instance => debug!(self.sys, "{finding}"),
+            FindingKind::Invalid if self.source_map.was_reported(self.sys, &finding.at) => {
+                debug!(self.sys, "{finding}")
+            }
+            FindingKind::Deprecated => deprecated!(self.sys, "{finding}"),
             _ => warning!(self.sys, "{finding}"),
         }
     }

@@ -52,7 +52,7 @@ fn entry(item: &Node) -> Option<Entry> {
         _ => return None,
     };
     let word = frequency.filter(|f| !f.is_falsy()).and_then(Node::scalar_text);
-    let known = word.as_deref().and_then(Frequency::named);
+    let known = word.as_deref().and_then(Frequency::parse);
     let bad_frequency = if known.is_none() { word } else { None };
     Some(Entry { name: name.trim().to_string(), frequency: known, args, bad_frequency })
 }

@@ -1,7 +1,7 @@
 //! growpart: makes partitions as large as their disks allow, when a cloud gave a larger disk than the image had.
 //! The table is changed here and the kernel told, so that a mounted root grows without any program's help.
 
-use config::{FromNode, Node, Reader, Shape, Value};
+use config::{FromNode, Node, Reader, Schema, Value};
 use state::Frequency;
 use system::{Command, Error, Result, ResultExt, System, debug, info, warning};
 
@@ -25,7 +25,7 @@ const FUDGE: u64 = 1 << 20;
 /// Where images leave a key that may be used once to grow an encrypted root.
 const KEY_FILE: &str = "/cc_growpart_keydata";
 
-config::words! {
+config::string_enum! {
     enum Mode and "false !22.3(off)" {
         Auto = "auto",
         Growpart = "growpart",
@@ -54,13 +54,13 @@ config::keys! {
 struct Devices(Vec<String>);
 
 impl FromNode for Devices {
-    const SHAPE: Shape = Shape::Is("[str]", &[]);
+    const SCHEMA: Schema = Schema::Types("[str]", &[]);
     const REQUIRED: bool = false;
     fn read(node: &Node, reader: &mut Reader) -> Option<Devices> {
         match node.value {
             Value::Seq(_) | Value::Str(_) => Vec::<String>::read(node, reader).map(Devices),
             Value::Null => Some(Devices(Vec::new())),
-            _ => reader.wrong(node, "a list of mount points or devices"),
+            _ => reader.type_error(node, "a list of mount points or devices"),
         }
     }
     fn absent() -> Option<Devices> {
@@ -95,7 +95,7 @@ fn run(context: &Context<'_>) -> Result<()> {
             return Ok(());
         }
         Mode::Growfs | Mode::Gpart => {
-            let mode = mode.word();
+            let mode = mode.as_str();
             return Err(Error::new(format!("growpart.mode: {mode} is not available on this system")));
         }
         Mode::Auto | Mode::Growpart => {}

@@ -4,7 +4,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use config::{Kind, Map, Node, Reader, Value};
+use config::{FindingKind, Map, Node, Reader, Value};
 
 use crate::schema::{Table, samples};
 use crate::testing::Sandbox;
@@ -178,10 +178,10 @@ fn check(
     let (before, logged_warnings) = (sandbox.sys.effects().len(), sandbox.logged_warnings().len());
     let outcome = sandbox.run(module);
     let mut reader = Reader::new();
-    reader.below(name, |reader| read(value, reader));
+    reader.nested(name, |reader| read(value, reader));
     let findings = reader.into_findings();
     let counts = |f: &&config::Finding| !HARMLESS.iter().any(|h| f.key.starts_with(h));
-    let wrong = findings.of(Kind::Wrong).find(counts);
+    let wrong = findings.of_kind(FindingKind::Invalid).find(counts);
     let effects = &sandbox.sys.effects()[before..];
     if let Some(wrong) = wrong
         && ALL_OR_NOTHING.contains(&module.name)

@@ -1,7 +1,7 @@
 //! install_hotplug: the udev rule that tells of NICs which are plugged in while the machine runs, where that is
 //! wanted; where it no longer is, the rule goes. What is done about such a NIC is the network stage's business.
 
-use config::{FromNode, Node, Reader, Shape};
+use config::{FromNode, Node, Reader, Schema};
 use state::{Frequency, Layout};
 use system::{Change, Command, Result, System, WriteOptions, debug};
 
@@ -17,7 +17,7 @@ pub const MODULE: Module = Module {
     run,
 };
 
-config::words! {
+config::string_enum! {
     enum Event {
         NewInstance = "boot-new-instance",
         BootLegacy = "boot-legacy",
@@ -46,7 +46,7 @@ config::keys! {
 struct Events;
 
 impl FromNode for Events {
-    const SHAPE: Shape = <Vec<Event>>::SHAPE;
+    const SCHEMA: Schema = <Vec<Event>>::SCHEMA;
     fn read(node: &Node, reader: &mut Reader) -> Option<Events> {
         <Vec<Event>>::read(node, reader).map(|_| Events)
     }

@@ -64,7 +64,7 @@ pub use entry::{Entry, entries};
 pub use pending::belongs;
 pub use run::{Extent, Ran, run_list, run_one, settle_interrupted};
 
-use config::{Key, Row};
+use config::{Key, KeySchema};
 use distro::Distro;
 use state::Frequency;
 use system::Result;
@@ -105,7 +105,7 @@ impl Module {
 /// What the table of keys has of a module.
 #[derive(Debug, Clone, Copy)]
 pub enum Declares {
-    Keys(&'static [Row]),
+    Keys(&'static [KeySchema]),
     /// None of its own; what it does.
     NoKeys(&'static str),
 }

@@ -1,6 +1,6 @@
 //! mounts: lines of fstab from the user and the cloud, their directories, a swap file, and the mounting.
 
-use config::{FromNode, Node, Reader, Shape, Value};
+use config::{FromNode, Node, Reader, Schema, Value};
 use state::Frequency;
 use system::{Command, Result, System, WriteOptions, debug, warning};
 
@@ -42,11 +42,17 @@ config::keys! {
 struct Line(Vec<Option<String>>);
 
 impl FromNode for Line {
-    const SHAPE: Shape = Shape::Is("[str]{1..6}", &[]);
+    const SCHEMA: Schema = Schema::Types("[str]{1..6}", &[]);
     fn read(node: &Node, reader: &mut Reader) -> Option<Line> {
-        let Value::Seq(items) = &node.value else { return reader.wrong(node, "a list of fields of fstab") };
+        let Value::Seq(items) = &node.value else {
+            return reader.type_error(node, "a list of fields of fstab");
+        };
         if items.len() > FIELDS {
-            reader.note(config::Kind::Wrong, node, "expected at most six fields; the others are left out");
+            reader.add_finding(
+                config::FindingKind::Invalid,
+                node,
+                "expected at most six fields; the others are left out",
+            );
         }
         let mut fields = Vec::with_capacity(items.len());
         for (i, item) in items.iter().enumerate().take(FIELDS) {
@@ -58,7 +64,7 @@ impl FromNode for Line {
                 (_, Some(text)) if fits(&text) => fields.push(Some(text)),
                 _ => {
                     let wanted = "text of one line, without control characters";
-                    return reader.below(&format!("[{i}]"), |r| r.wrong(item, wanted));
+                    return reader.nested(&format!("[{i}]"), |r| r.type_error(item, wanted));
                 }
             }
         }
@@ -70,12 +76,14 @@ impl FromNode for Line {
 struct Aliases(Vec<(String, String)>);
 
 impl FromNode for Aliases {
-    const SHAPE: Shape = Shape::Is("map\n  <alias>: str", &[]);
+    const SCHEMA: Schema = Schema::Types("map\n  <alias>: str", &[]);
     fn read(node: &Node, reader: &mut Reader) -> Option<Aliases> {
-        let Value::Map(map) = &node.value else { return reader.wrong(node, "a map of names to devices") };
+        let Value::Map(map) = &node.value else {
+            return reader.type_error(node, "a map of names to devices");
+        };
         let read = |(name, device): (&Node, &Node)| {
             let name = name.scalar_text()?;
-            let device = reader.below(&name, |r| PlainLine::read(device, r))?;
+            let device = reader.nested(&name, |r| PlainLine::read(device, r))?;
             Some((name, device.0))
         };
         Some(Aliases(map.iter().filter_map(read).collect()))

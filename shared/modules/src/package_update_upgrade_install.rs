@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use config::{FromNode, Kind, Node, Reader, Shape, Value};
+use config::{FindingKind, FromNode, Node, Reader, Schema, Value};
 use distro::{Package, Wanted};
 use state::Frequency;
 use system::{Command, Error, Result, warning};
@@ -39,7 +39,7 @@ config::keys! {
 struct Packages(Wanted);
 
 impl FromNode for Packages {
-    const SHAPE: Shape = Shape::Is(
+    const SCHEMA: Schema = Schema::Types(
         "[@packages | @package]{1..}\n\
          def packages: map\n  apt: [@package]\n  snap: [@package]\n\
          def package: [str]{2..2} | str",
@@ -56,11 +56,15 @@ impl FromNode for Packages {
                         "apt" => (&mut wanted.apt, package),
                         "snap" => (&mut wanted.snap, snap),
                         _ => {
-                            reader.note(Kind::Unknown, key, "unknown package manager; expected apt or snap");
+                            reader.add_finding(
+                                FindingKind::Unknown,
+                                key,
+                                "unknown package manager; expected apt or snap",
+                            );
                             continue;
                         }
                     };
-                    reader.below(&name, |reader| {
+                    reader.nested(&name, |reader| {
                         for_each(list, reader, |item, reader| into.extend(read(item, reader)));
                     });
                 }
@@ -80,7 +84,7 @@ fn for_each(list: &Node, reader: &mut Reader, mut each: impl FnMut(&Node, &mut R
         Value::Null => {}
         Value::Seq(items) => {
             for (i, item) in items.iter().enumerate() {
-                reader.below(&format!("[{i}]"), |reader| each(item, reader));
+                reader.nested(&format!("[{i}]"), |reader| each(item, reader));
             }
         }
         _ => each(list, reader),
@@ -101,7 +105,7 @@ fn snap(node: &Node, reader: &mut Reader) -> Option<Package> {
 fn named(node: &Node, reader: &mut Reader, wanted: &str, is_second: fn(&str) -> bool) -> Option<Package> {
     let parts = match &node.value {
         Value::Seq(parts) => &parts[..],
-        Value::Null | Value::Map(_) => return reader.wrong(node, wanted),
+        Value::Null | Value::Map(_) => return reader.type_error(node, wanted),
         _ => std::slice::from_ref(node),
     };
     let words: Option<Vec<String>> = parts.iter().map(Node::scalar_text).collect();
@@ -111,7 +115,7 @@ fn named(node: &Node, reader: &mut Reader, wanted: &str, is_second: fn(&str) -> 
         Some([name, version]) if is_word(name) && is_second(version) => {
             Some(Package { name: name.clone(), version: Some(version.clone()) })
         }
-        _ => reader.wrong(node, wanted),
+        _ => reader.type_error(node, wanted),
     }
 }
 
@@ -172,7 +176,7 @@ fn written(context: &Context<'_>, update: bool, upgrade: bool) -> String {
 fn reboot(context: &Context<'_>) -> Result<()> {
     // This module has done its work: that it is interrupted now is no reason to do it again.
     let name = format!("config-{}", MODULE.name);
-    if let Err(e) = state::finish(context.sys, context.layout, &name, MODULE.frequency) {
+    if let Err(e) = state::mark_finished(context.sys, context.layout, &name, MODULE.frequency) {
         system::debug!(context.sys, "{e}");
     }
     context.sys.run(&Command::new(["/sbin/reboot"]))?;

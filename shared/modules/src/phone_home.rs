@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use config::{FromNode, Node, Reader, Shape, Value};
+use config::{FromNode, Node, Reader, Schema, Value};
 use state::Frequency;
 use system::{Error, Request, Result, info, warning};
 
@@ -45,7 +45,7 @@ config::keys! {
 struct Post(Vec<String>);
 
 impl FromNode for Post {
-    const SHAPE: Shape = Shape::Is(
+    const SCHEMA: Schema = Schema::Types(
         r#""all" | ["pub_key_rsa" | "pub_key_ecdsa" | "pub_key_ed25519" | "instance_id" | "hostname" | "fqdn"]"#,
         &[],
     );
@@ -53,7 +53,7 @@ impl FromNode for Post {
         let items = match &node.value {
             Value::Str(word) if word == "all" => return Some(Post(ALL.map(String::from).to_vec())),
             Value::Seq(items) => items,
-            _ => return reader.wrong(node, "'all' or a list of names"),
+            _ => return reader.type_error(node, "'all' or a list of names"),
         };
         let mut names = Vec::new();
         let mut good = true;
@@ -61,7 +61,7 @@ impl FromNode for Post {
             let name = item.as_str().unwrap_or_default();
             if !ALL.contains(&name) {
                 let wanted = "one of pub_key_rsa pub_key_ecdsa pub_key_ed25519 instance_id hostname fqdn";
-                reader.below(&format!("[{i}]"), |r| r.wrong::<()>(item, wanted));
+                reader.nested(&format!("[{i}]"), |r| r.type_error::<()>(item, wanted));
                 good &= item.as_str().is_some();
             }
             names.push(name.to_string());

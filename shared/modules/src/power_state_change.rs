@@ -5,7 +5,7 @@
 //! `timeout`. The condition and the message may hold secrets, so they are passed in its environment, which only root
 //! can read, and not as arguments, which every process can.
 
-use config::{FromNode, Node, Reader, Shape, Value};
+use config::{FromNode, Node, Reader, Schema, Value};
 use distro::Family;
 use state::Frequency;
 use system::{Command, Result, debug, warning};
@@ -22,7 +22,7 @@ pub const MODULE: Module = Module {
     run,
 };
 
-config::words! {
+config::string_enum! {
     enum Mode { PowerOff = "poweroff", Reboot = "reboot", Halt = "halt" }
 }
 
@@ -52,7 +52,8 @@ enum Delay {
 }
 
 impl FromNode for Delay {
-    const SHAPE: Shape = Shape::Is(r#"int{0..} | str{minutes} !22.3(a number of minutes) | "now""#, &[]);
+    const SCHEMA: Schema =
+        Schema::Types(r#"int{0..} | str{minutes} !22.3(a number of minutes) | "now""#, &[]);
     fn read(node: &Node, reader: &mut Reader) -> Option<Delay> {
         let text = node.scalar_text().unwrap_or_default();
         if text == "now" {
@@ -68,11 +69,11 @@ impl FromNode for Delay {
         match digits.parse() {
             Ok(minutes) if digits.bytes().all(|b| b.is_ascii_digit()) => {
                 if node.as_str().is_some() {
-                    reader.old_form::<Delay>(node, "str");
+                    reader.report_deprecated_form::<Delay>(node, "str");
                 }
                 Some(Delay::Minutes(minutes))
             }
-            _ => reader.wrong(node, "'now' or a number of minutes"),
+            _ => reader.type_error(node, "'now' or a number of minutes"),
         }
     }
 }
@@ -81,7 +82,7 @@ impl FromNode for Delay {
 struct Seconds(f64);
 
 impl FromNode for Seconds {
-    const SHAPE: Shape = Shape::Is("int", &[]);
+    const SCHEMA: Schema = Schema::Types("int", &[]);
     fn read(node: &Node, reader: &mut Reader) -> Option<Seconds> {
         let number = match &node.value {
             Value::Int(n) => Some(*n as f64),
@@ -92,7 +93,7 @@ impl FromNode for Seconds {
         // A day is longer than any boot.
         match number.filter(|n| n.is_finite() && *n >= 0.0) {
             Some(seconds) => Some(Seconds(seconds.min(86400.0))),
-            None => reader.wrong(node, "a number of seconds"),
+            None => reader.type_error(node, "a number of seconds"),
         }
     }
 }
@@ -108,7 +109,7 @@ enum Condition {
 }
 
 impl FromNode for Condition {
-    const SHAPE: Shape = Shape::Is("str | bool | list", &[]);
+    const SCHEMA: Schema = Schema::Types("str | bool | list", &[]);
     fn read(node: &Node, reader: &mut Reader) -> Option<Condition> {
         match &node.value {
             Value::Bool(true) => Some(Condition::Always),
@@ -117,7 +118,7 @@ impl FromNode for Condition {
             Value::Seq(items) if !items.is_empty() => Vec::<String>::read(node, reader)
                 .filter(|words| words.len() == items.len())
                 .map(Condition::Program),
-            _ => reader.wrong(node, "true, false, a command or a list of its words"),
+            _ => reader.type_error(node, "true, false, a command or a list of its words"),
         }
     }
 }
@@ -153,7 +154,7 @@ fn shutdown(wanted: &PowerState, family: Family) -> [String; 4] {
     if family == Family::Alpine {
         // Busybox has no shutdown; its programs count in seconds and say nothing.
         let seconds = if let Delay::Minutes(m) = wanted.delay { u64::from(m) * 60 } else { 0 };
-        return [wanted.mode.word().into(), "-d".into(), seconds.to_string(), String::new()];
+        return [wanted.mode.as_str().into(), "-d".into(), seconds.to_string(), String::new()];
     }
     let option = match wanted.mode {
         Mode::PowerOff => "-P",

@@ -1,7 +1,7 @@
 //! resizefs: makes the root file system as large as its device, which growpart may just have grown. The kernel
 //! does it where it can; else the file system's own tool.
 
-use config::{FromNode, Node, Reader, Shape};
+use config::{FromNode, Node, Reader, Schema};
 use state::Frequency;
 use system::{Command, Error, GrowableFileSystem, Result, System, debug, info, warning};
 
@@ -34,7 +34,7 @@ enum Resize {
 }
 
 impl FromNode for Resize {
-    const SHAPE: Shape = Shape::Is(r#"true | false | "noblock""#, &[]);
+    const SCHEMA: Schema = Schema::Types(r#"true | false | "noblock""#, &[]);
     fn read(node: &Node, reader: &mut Reader) -> Option<Resize> {
         if node.as_str().is_some_and(|t| t.trim().eq_ignore_ascii_case("noblock")) {
             return Some(Resize::InBackground);
@@ -42,7 +42,7 @@ impl FromNode for Resize {
         match bool::read(node, &mut Reader::new()) {
             Some(true) => Some(Resize::Yes),
             Some(false) => Some(Resize::No),
-            None => reader.wrong(node, "true, false or noblock"),
+            None => reader.type_error(node, "true, false or noblock"),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Runs a list of modules: which are due is decided first, from facts; then each runs, once, in the list's order.
 
 use config::Node;
-use state::{Frequency, Layout, Progress, acquire, begin, finish, has_run, progress};
+use state::{Frequency, Layout, Progress, acquire, has_run, mark_finished, mark_started, progress};
 use system::{System, debug, deprecated, error, info, warning};
 
 use crate::pending::pending_keys;
@@ -138,9 +138,9 @@ pub fn run_one(context: &Context<'_>, entry: &Entry, module: &Module, stage: &st
         "Running module {} (<module 'cc_{}'>) with frequency {}",
         entry.name,
         module.name,
-        frequency.word()
+        frequency.as_str()
     );
-    debug!(sys, "start: {event}: running {run_name} with frequency {}", frequency.word());
+    debug!(sys, "start: {event}: running {run_name} with frequency {}", frequency.as_str());
     match before {
         Progress::Finished if module.name == SCRIPT.1 && has_run(sys, layout, LATE, Frequency::Instance) => {
             return run_late(context, entry, &event);
@@ -158,7 +158,7 @@ pub fn run_one(context: &Context<'_>, entry: &Entry, module: &Module, stage: &st
             );
             debug!(sys, "finish: {event}: SUCCESS: {run_name} was interrupted");
             // Said once.
-            if let Err(e) = finish(sys, layout, &run_name, frequency) {
+            if let Err(e) = mark_finished(sys, layout, &run_name, frequency) {
                 debug!(sys, "{e}");
             }
             return Ran::Before;
@@ -168,7 +168,7 @@ pub fn run_one(context: &Context<'_>, entry: &Entry, module: &Module, stage: &st
         }
         Progress::Due => {}
     }
-    if let Err(e) = begin(sys, layout, &run_name, frequency) {
+    if let Err(e) = mark_started(sys, layout, &run_name, frequency) {
         // Without its mark it would run at every boot: rather not at all, and said.
         error!(sys, "not running module {}: {e}", entry.name);
         return Ran::Failed(format!("{}: {e}", entry.name));
@@ -191,7 +191,7 @@ pub fn run_one(context: &Context<'_>, entry: &Entry, module: &Module, stage: &st
         && before == Progress::Due
         && frequency != Frequency::Always
         && module.has(Trait::Repeatable);
-    if !runs_again && let Err(e) = finish(sys, layout, &run_name, frequency) {
+    if !runs_again && let Err(e) = mark_finished(sys, layout, &run_name, frequency) {
         warning!(sys, "{e}; module {} may run again at the next boot", entry.name);
     }
     if before == Progress::Started && module.name == SCRIPT.0 && !is_late {
@@ -211,7 +211,7 @@ pub fn run_one(context: &Context<'_>, entry: &Entry, module: &Module, stage: &st
             if runs_again {
                 info!(sys, "module {} runs again at the next boot", entry.name);
             }
-            debug!(sys, "finish: {event}: FAIL: running {run_name} with frequency {}", frequency.word());
+            debug!(sys, "finish: {event}: FAIL: running {run_name} with frequency {}", frequency.as_str());
             Ran::Failed(format!("{}: {e}", entry.name))
         }
     }
@@ -220,7 +220,7 @@ pub fn run_one(context: &Context<'_>, entry: &Entry, module: &Module, stage: &st
 /// After a stage was stopped by a signal: what it was at and may not do again was reported then, so the next boot need not
 /// report it.
 pub fn settle_interrupted(sys: &System, layout: &Layout) {
-    for (name, frequency) in state::started(sys, layout) {
+    for (name, frequency) in state::unfinished(sys, layout) {
         let row = name.strip_prefix("config_").and_then(module);
         if row.is_none_or(|row| row.has(Trait::Repeatable)) {
             continue;
@@ -230,7 +230,7 @@ pub fn settle_interrupted(sys: &System, layout: &Layout) {
             "module {name} was interrupted, and does not run again",
             name = name.trim_start_matches("config_")
         );
-        if let Err(e) = finish(sys, layout, &name, frequency) {
+        if let Err(e) = mark_finished(sys, layout, &name, frequency) {
             debug!(sys, "{e}");
         }
     }
@@ -252,7 +252,7 @@ fn note_missing_script(context: &Context<'_>, frequency: Frequency) {
         && context.config.get(SCRIPT.0).is_some()
         && !sys.exists(layout.instance("scripts/runcmd"))
         && progress(sys, layout, &runcmd, Frequency::Instance) == Progress::Due;
-    if is_missing && let Err(e) = begin(sys, layout, &runcmd, Frequency::Instance) {
+    if is_missing && let Err(e) = mark_started(sys, layout, &runcmd, Frequency::Instance) {
         warning!(sys, "{e}");
     }
 }
@@ -322,7 +322,7 @@ mod tests {
         let (sys, layout) = (&sandbox.sys, &sandbox.layout);
         sys.write("/usr/share/zoneinfo/UTC", "", system::WriteOptions::default()).unwrap();
         for name in ["config-runcmd", "config-scripts_user"] {
-            begin(sys, layout, name, Frequency::Instance).unwrap();
+            mark_started(sys, layout, name, Frequency::Instance).unwrap();
         }
         sys.write(layout.instance("scripts/runcmd"), "", system::WriteOptions::mode(0o700)).unwrap();
         // The script is written; whether it was run nobody knows, and it is not run again.
@@ -339,7 +339,7 @@ mod tests {
         // And said once.
         assert_eq!(run(&sandbox, &names, Extent::Whole), [Ran::Before, Ran::Before]);
         assert_eq!(sandbox.logged_warnings().len(), 2);
-        assert!(state::started(sys, layout).is_empty());
+        assert!(state::unfinished(sys, layout).is_empty());
     }
 
     /// What could not be written, or not even begun, when the user's scripts ran is run alone at the next boot, once.

@@ -1,7 +1,7 @@
 //! seed_random: entropy from the user and the cloud into the kernel's pool (or a file), and a command of the
 //! user's that may bring more.
 
-use config::Text;
+use config::ByteString;
 use state::Frequency;
 use system::{Command, Error, OutputMode, Result, System, WriteOptions, debug};
 
@@ -20,7 +20,7 @@ pub const MODULE: Module = Module {
 /// More entropy than that helps nobody.
 const MOST_SEED: usize = 1 << 20;
 
-config::words! {
+config::string_enum! {
     enum Encoding { Raw = "raw", Base64 = "base64" | "b64", Gzip = "gzip" | "gz" }
 }
 
@@ -29,7 +29,7 @@ config::keys! {
         /// Where the seed is added.
         file: String = "/dev/urandom";
         /// The seed.
-        data: Option<Text>;
+        data: Option<ByteString>;
         /// How the seed is encoded.
         encoding: Encoding = "raw";
         /// A program and its arguments that brings more; it finds the file's name in `RANDOM_SEED_FILE`.
@@ -51,7 +51,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     };
     let file = keys.as_ref().map_or("/dev/urandom", |k| k.file.as_str());
     let from_user = match &keys {
-        Some(RandomSeed { data: Some(Text(data)), encoding, .. }) => {
+        Some(RandomSeed { data: Some(ByteString(data)), encoding, .. }) => {
             decode(data, *encoding).map_err(|why| Error::new(format!("random_seed.data is {why}")))
         }
         _ => Ok(Vec::new()),
@@ -72,7 +72,7 @@ fn run(context: &Context<'_>) -> Result<()> {
 fn decode(data: &[u8], encoding: Encoding) -> std::result::Result<Vec<u8>, String> {
     match encoding {
         Encoding::Raw => Ok(data.to_vec()),
-        Encoding::Base64 => encoding::base64::decode_lenient(data).ok_or_else(|| "no base64".to_string()),
+        Encoding::Base64 => encoding::base64::decode_like_python(data).ok_or_else(|| "no base64".to_string()),
         Encoding::Gzip => encoding::gzip::inflate(data, MOST_SEED).map_err(|e| e.to_string()),
     }
 }

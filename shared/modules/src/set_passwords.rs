@@ -1,6 +1,6 @@
 //! set_passwords: passwords of users, whether the SSH server takes passwords, and who must change his.
 
-use config::{FromNode, Node, Reader, Shape, Value};
+use config::{FromNode, Node, Reader, Schema, Value};
 use distro::{Action, Init};
 use state::Frequency;
 use system::{Error, Result, System, debug, warning};
@@ -19,7 +19,7 @@ pub const MODULE: Module = Module {
     run,
 };
 
-config::words! {
+config::string_enum! {
     enum Random { Random = "RANDOM" or "R" }
     enum Kind { Hash = "hash", Text = "text" }
 }
@@ -65,8 +65,8 @@ enum Entry {
 }
 
 impl FromNode for Entry {
-    const SHAPE: Shape =
-        Shape::Is("@random_password | @set_password", &[RandomPassword::SHAPE, SetPassword::SHAPE]);
+    const SCHEMA: Schema =
+        Schema::Types("@random_password | @set_password", &[RandomPassword::SCHEMA, SetPassword::SCHEMA]);
     fn read(node: &Node, reader: &mut Reader) -> Option<Entry> {
         match node.get("type").and_then(Node::as_str) {
             Some("RANDOM" | "R") => RandomPassword::read(node, reader).map(Entry::Random),
@@ -91,7 +91,7 @@ impl std::fmt::Debug for Lines {
 }
 
 impl FromNode for Lines {
-    const SHAPE: Shape = Shape::Is("str | [str{pair}]{1..}", &[]);
+    const SCHEMA: Schema = Schema::Types("str | [str{pair}]{1..}", &[]);
     fn read(node: &Node, reader: &mut Reader) -> Option<Lines> {
         if node.is_falsy() {
             return Some(Lines::default());
@@ -101,7 +101,11 @@ impl FromNode for Lines {
             for line in text.lines().map(str::trim).filter(|l| !l.is_empty()) {
                 match line.split_once(':') {
                     Some((user, password)) if !user.is_empty() => lines.push((user.into(), password.into())),
-                    _ => reader.note(config::Kind::Wrong, node, "expected lines of user:password"),
+                    _ => reader.add_finding(
+                        config::FindingKind::Invalid,
+                        node,
+                        "expected lines of user:password",
+                    ),
                 }
             }
         }
@@ -118,16 +122,16 @@ enum PasswordLogin {
 }
 
 impl FromNode for PasswordLogin {
-    const SHAPE: Shape = Shape::Is("bool | str !22.3(a boolean)", &[]);
+    const SCHEMA: Schema = Schema::Types("bool | str !22.3(a boolean)", &[]);
     fn read(node: &Node, reader: &mut Reader) -> Option<PasswordLogin> {
         match &node.value {
             Value::Str(word) => {
-                reader.old_form::<PasswordLogin>(node, "str");
+                reader.report_deprecated_form::<PasswordLogin>(node, "str");
                 if word.eq_ignore_ascii_case("unchanged") {
                     return Some(PasswordLogin::Unchanged);
                 }
             }
-            Value::Seq(_) | Value::Map(_) => return reader.wrong(node, "true or false"),
+            Value::Seq(_) | Value::Map(_) => return reader.type_error(node, "true or false"),
             _ => {}
         }
         bool::read(node, reader).map(|on| if on { PasswordLogin::Yes } else { PasswordLogin::No })

@@ -1,6 +1,6 @@
 //! A list of commands as users write it in bootcmd and runcmd, and the shell script that it means.
 
-use config::{FromNode, Node, Reader, Shape, Value};
+use config::{FromNode, Node, Reader, Schema, Value};
 
 /// Commands in order. A text is a line of shell; a list is one command with its arguments, which the shell is
 /// to leave as they are; null stands for nothing.
@@ -15,14 +15,14 @@ enum Line {
 
 /// One bad item spoils the list: half of somebody's script is worse than none of it.
 impl FromNode for Commands {
-    const SHAPE: Shape = Shape::Is("[[str] | str | null]{1..}", &[]);
+    const SCHEMA: Schema = Schema::Types("[[str] | str | null]{1..}", &[]);
 
     fn read(node: &Node, reader: &mut Reader) -> Option<Commands> {
-        let Value::Seq(items) = &node.value else { return reader.wrong(node, "a list of commands") };
+        let Value::Seq(items) = &node.value else { return reader.type_error(node, "a list of commands") };
         let mut lines = Vec::with_capacity(items.len());
         let mut good = true;
         for (i, item) in items.iter().enumerate() {
-            match reader.below(&format!("[{i}]"), |reader| line(item, reader)) {
+            match reader.nested(&format!("[{i}]"), |reader| line(item, reader)) {
                 Some(found) => lines.extend(found),
                 None => good = false,
             }
@@ -40,12 +40,12 @@ fn line(item: &Node, reader: &mut Reader) -> Option<Option<Line>> {
             for (i, word) in words.iter().enumerate() {
                 match word.scalar_text() {
                     Some(text) => texts.push(text),
-                    None => return reader.below(&format!("[{i}]"), |r| r.wrong(word, "text")),
+                    None => return reader.nested(&format!("[{i}]"), |r| r.type_error(word, "text")),
                 }
             }
             Some(Some(Line::Words(texts)))
         }
-        _ => reader.wrong(item, "a command (text, or a list of texts)"),
+        _ => reader.type_error(item, "a command (text, or a list of texts)"),
     }
 }
 

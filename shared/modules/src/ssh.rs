@@ -1,6 +1,6 @@
 //! ssh: the host's own keys, and the keys that may log in as the default user and as root.
 
-use config::{FromNode, Node, Reader, Shape};
+use config::{FromNode, Node, Reader, Schema};
 use state::Frequency;
 use system::{Command, Result, System, WriteOptions, debug, info, warning};
 
@@ -72,13 +72,13 @@ impl std::fmt::Debug for HostKeys {
 }
 
 impl FromNode for HostKeys {
-    const SHAPE: Shape = Shape::Is("map\n  <type>{host_key}: str", &[]);
+    const SCHEMA: Schema = Schema::Types("map\n  <type>{host_key}: str", &[]);
     fn read(node: &Node, reader: &mut Reader) -> Option<HostKeys> {
-        let Some(map) = node.as_map() else { return reader.wrong(node, "a map of host keys") };
+        let Some(map) = node.as_map() else { return reader.type_error(node, "a map of host keys") };
         let mut keys = Vec::new();
         for (key, value) in map.iter() {
             let name = key.scalar_text().unwrap_or_default();
-            reader.below(&name, |reader| match host_key(&name) {
+            reader.nested(&name, |reader| match host_key(&name) {
                 Some((kind, part)) => {
                     keys.extend(String::read(value, reader).map(|text| (kind, part, text)));
                 }
@@ -88,7 +88,7 @@ impl FromNode for HostKeys {
                     let message = format!(
                         "{why} host key; expected rsa, ecdsa or ed25519 and _private, _public or _certificate"
                     );
-                    reader.note(config::Kind::Unknown, key, message);
+                    reader.add_finding(config::FindingKind::Unknown, key, message);
                 }
             });
         }

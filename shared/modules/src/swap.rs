@@ -1,6 +1,6 @@
 //! The swap file of `swap:` in mounts: how large, and its making.
 
-use config::{FromNode, Node, Reader, Shape, Value};
+use config::{FromNode, Node, Reader, Schema, Value};
 use system::{Error, Result, System, debug, info, warning};
 
 use crate::user_keys::Line;
@@ -26,7 +26,7 @@ pub enum Size {
 }
 
 impl FromNode for Size {
-    const SHAPE: Shape = Shape::Is(r#""auto" | int | str{size}"#, &[]);
+    const SCHEMA: Schema = Schema::Types(r#""auto" | int | str{size}"#, &[]);
     fn read(node: &Node, reader: &mut Reader) -> Option<Size> {
         let size = match &node.value {
             Value::Int(n) => u64::try_from(*n).ok().map(Size::Bytes),
@@ -35,7 +35,7 @@ impl FromNode for Size {
             Value::Str(text) => parse_size(text).map(Size::Bytes),
             _ => None,
         };
-        size.or_else(|| reader.wrong(node, "a size: bytes, a text like 2G, or auto"))
+        size.or_else(|| reader.type_error(node, "a size: bytes, a text like 2G, or auto"))
     }
 }
 

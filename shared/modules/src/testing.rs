@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use config::{Node, Origins};
+use config::{Node, SourceMap};
 use distro::Distro;
 use scratch::TempDir;
 use state::{Instance, Layout};
@@ -63,7 +63,7 @@ impl Sandbox {
     pub fn live(config: &str) -> Sandbox {
         let top = TempDir::new();
         let at = |name: &str| top.join(name).to_string_lossy().into_owned();
-        let layout = Layout::with(Some(&at("cloud")), Some(&at("run")), Some(&at("templates")));
+        let layout = Layout::with_paths(Some(&at("cloud")), Some(&at("run")), Some(&at("templates")));
         Sandbox::with(top, System::new("/"), layout, config)
     }
 
@@ -105,7 +105,7 @@ impl Sandbox {
             instance: &self.instance,
             distro: self.distro,
             config: &self.config,
-            origins: &Origins::default(),
+            source_map: &SourceMap::default(),
             system_info: &self.system_info,
             args: &self.args,
             script_timeout: self.script_timeout,

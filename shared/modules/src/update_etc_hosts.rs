@@ -1,6 +1,6 @@
 //! update_etc_hosts: the machine's own names in hosts(5), the whole file from a template or one line of it.
 
-use config::{FromNode, Map, Node, Reader, Shape, Value};
+use config::{FromNode, Map, Node, Reader, Schema, Value};
 use distro::header;
 use state::Frequency;
 use system::{Error, Result, WriteOptions, debug, warning};
@@ -29,22 +29,22 @@ enum Manage {
 }
 
 impl FromNode for Manage {
-    const SHAPE: Shape = Shape::Is(r#"true | false | "localhost" | "template" !22.3(true)"#, &[]);
+    const SCHEMA: Schema = Schema::Types(r#"true | false | "localhost" | "template" !22.3(true)"#, &[]);
     fn read(node: &Node, reader: &mut Reader) -> Option<Manage> {
         match &node.value {
             Value::Str(word) if word.eq_ignore_ascii_case("localhost") => Some(Manage::Localhost),
             Value::Str(word) if word.eq_ignore_ascii_case("template") => {
-                reader.old_form::<Manage>(node, "\"template");
+                reader.report_deprecated_form::<Manage>(node, "\"template");
                 Some(Manage::All)
             }
             Value::Str(_) | Value::Bool(_) | Value::Null | Value::Int(0 | 1) => {
                 match bool::read(node, &mut Reader::new()) {
                     Some(true) => Some(Manage::All),
                     Some(false) => Some(Manage::Nothing),
-                    None => reader.wrong(node, "true, false or localhost"),
+                    None => reader.type_error(node, "true, false or localhost"),
                 }
             }
-            _ => reader.wrong(node, "true, false or localhost"),
+            _ => reader.type_error(node, "true, false or localhost"),
         }
     }
 }

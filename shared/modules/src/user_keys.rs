@@ -1,6 +1,6 @@
 //! The keys of a user and of the three lists that users stand in, with the many forms that their values have had.
 
-use config::{FromNode, Node, Reader, Shape, Value};
+use config::{FromNode, Node, Reader, Schema, Value};
 
 /// A password or its hash. It is never shown.
 #[derive(Clone, PartialEq, Eq)]
@@ -14,7 +14,7 @@ impl std::fmt::Debug for Secret {
 
 /// A null password is a blank one, as an empty one is.
 impl FromNode for Secret {
-    const SHAPE: Shape = Shape::Is("str", &[]);
+    const SCHEMA: Schema = Schema::Types("str", &[]);
     fn read(node: &Node, reader: &mut Reader) -> Option<Secret> {
         if node.is_null() { Some(Secret(String::new())) } else { String::read(node, reader).map(Secret) }
     }
@@ -25,7 +25,7 @@ impl FromNode for Secret {
 pub struct Maybe(pub Option<Secret>);
 
 impl FromNode for Maybe {
-    const SHAPE: Shape = Shape::Is("str", &[]);
+    const SCHEMA: Schema = Schema::Types("str", &[]);
     const REQUIRED: bool = false;
     fn read(node: &Node, reader: &mut Reader) -> Option<Maybe> {
         Secret::read(node, reader).map(|s| Maybe(Some(s)))
@@ -40,13 +40,13 @@ impl FromNode for Maybe {
 pub struct Names(pub Vec<String>);
 
 impl FromNode for Names {
-    const SHAPE: Shape = Shape::Is("str | [str]{1..} | map{1..} !23.1(a list)\n  <name>: null", &[]);
+    const SCHEMA: Schema = Schema::Types("str | [str]{1..} | map{1..} !23.1(a list)\n  <name>: null", &[]);
     const REQUIRED: bool = false;
     fn read(node: &Node, reader: &mut Reader) -> Option<Names> {
         let names = match &node.value {
             Value::Null => Vec::new(),
             Value::Map(map) => {
-                reader.old_form::<Names>(node, "map");
+                reader.report_deprecated_form::<Names>(node, "map");
                 map.iter().filter_map(|(k, _)| k.scalar_text()).collect()
             }
             Value::Seq(_) => Vec::<String>::read(node, reader)?.iter().flat_map(|n| comma_list(n)).collect(),
@@ -54,7 +54,11 @@ impl FromNode for Names {
         };
         let (good, bad): (Vec<String>, Vec<String>) = names.into_iter().partition(|name| is_name(name));
         if !bad.is_empty() {
-            reader.note(config::Kind::Wrong, node, "expected names; what is none is left out");
+            reader.add_finding(
+                config::FindingKind::Invalid,
+                node,
+                "expected names; what is none is left out",
+            );
         }
         Some(Names(good))
     }
@@ -68,10 +72,10 @@ impl FromNode for Names {
 pub struct GroupName(pub String);
 
 impl FromNode for GroupName {
-    const SHAPE: Shape = Shape::Is("str", &[]);
+    const SCHEMA: Schema = Schema::Types("str", &[]);
     fn read(node: &Node, reader: &mut Reader) -> Option<GroupName> {
         let name = String::read(node, reader)?.trim().to_string();
-        if is_name(&name) { Some(GroupName(name)) } else { reader.wrong(node, "the name of a group") }
+        if is_name(&name) { Some(GroupName(name)) } else { reader.type_error(node, "the name of a group") }
     }
 }
 
@@ -80,10 +84,10 @@ impl FromNode for GroupName {
 pub struct Uid(pub String);
 
 impl FromNode for Uid {
-    const SHAPE: Shape = Shape::Is("int | str !22.3(an integer)", &[]);
+    const SCHEMA: Schema = Schema::Types("int | str !22.3(an integer)", &[]);
     fn read(node: &Node, reader: &mut Reader) -> Option<Uid> {
         if node.as_str().is_some() {
-            reader.old_form::<Uid>(node, "str");
+            reader.report_deprecated_form::<Uid>(node, "str");
         }
         i64::read(node, reader).map(|n| Uid(n.to_string()))
     }
@@ -94,15 +98,15 @@ impl FromNode for Uid {
 pub struct Rules(pub Vec<String>);
 
 impl FromNode for Rules {
-    const SHAPE: Shape = Shape::Is("str | null | [str | null] | bool !22.2(null or a rule)", &[]);
+    const SCHEMA: Schema = Schema::Types("str | null | [str | null] | bool !22.2(null or a rule)", &[]);
     const REQUIRED: bool = false;
     fn read(node: &Node, reader: &mut Reader) -> Option<Rules> {
         if let Value::Bool(_) = node.value {
-            reader.old_form::<Rules>(node, "bool");
+            reader.report_deprecated_form::<Rules>(node, "bool");
         }
         match &node.value {
             Value::Bool(false) => Some(Rules::default()),
-            Value::Bool(true) | Value::Map(_) => reader.wrong(node, "a rule, a list of rules or null"),
+            Value::Bool(true) | Value::Map(_) => reader.type_error(node, "a rule, a list of rules or null"),
             Value::Str(text) if text.is_empty() => Some(Rules::default()),
             _ => Vec::<Option<Line>>::read(node, reader)
                 .map(|lines| Rules(lines.into_iter().flatten().map(|l| l.0).collect())),
@@ -119,12 +123,12 @@ impl FromNode for Rules {
 pub struct Line(pub String);
 
 impl FromNode for Line {
-    const SHAPE: Shape = Shape::Is("str", &[]);
+    const SCHEMA: Schema = Schema::Types("str", &[]);
     fn read(node: &Node, reader: &mut Reader) -> Option<Line> {
         let text = String::read(node, reader)?;
         let text = text.trim_end_matches(['\n', '\r']);
         if text.contains(|c: char| c.is_control() && c != '\t') {
-            return reader.wrong(node, "text of one line, without control characters");
+            return reader.type_error(node, "text of one line, without control characters");
         }
         Some(Line(text.to_string()))
     }
@@ -135,14 +139,14 @@ impl FromNode for Line {
 pub struct SshKeys(pub Vec<String>);
 
 impl FromNode for SshKeys {
-    const SHAPE: Shape = Shape::Is("[str]", &[]);
+    const SCHEMA: Schema = Schema::Types("[str]", &[]);
     const REQUIRED: bool = false;
     fn read(node: &Node, reader: &mut Reader) -> Option<SshKeys> {
         let texts = match &node.value {
             Value::Map(map) => map
                 .iter()
                 .filter_map(|(k, v)| {
-                    reader.below(&k.scalar_text().unwrap_or_default(), |r| String::read(v, r))
+                    reader.nested(&k.scalar_text().unwrap_or_default(), |r| String::read(v, r))
                 })
                 .collect(),
             _ => Vec::<String>::read(node, reader)?,
@@ -160,13 +164,13 @@ impl FromNode for SshKeys {
 pub struct Redirect(pub bool);
 
 impl FromNode for Redirect {
-    const SHAPE: Shape = Shape::Is("bool", &[]);
+    const SCHEMA: Schema = Schema::Types("bool", &[]);
     fn read(node: &Node, reader: &mut Reader) -> Option<Redirect> {
         match &node.value {
             Value::Str(word) if word == "default" => Some(Redirect(true)),
             Value::Bool(on) => Some(Redirect(*on)),
             Value::Null => Some(Redirect(false)),
-            _ => reader.wrong(node, "true, false or default"),
+            _ => reader.type_error(node, "true, false or default"),
         }
     }
 }

@@ -2,7 +2,7 @@
 //! groups with members, users with their keys, the default user of the distribution merged in. Pure; several
 //! modules need to know who the users are.
 
-use config::{FromNode, Kind, Map, Node, Reader, Shape, Value};
+use config::{FindingKind, FromNode, Map, Node, Reader, Schema, Value};
 
 use crate::Context;
 use crate::user_keys::{Names, UserKeys, comma_list, is_name};
@@ -52,9 +52,9 @@ impl Accounts {
 
 /// The normal form of a configuration.
 pub fn normalize(config: &Node, distro_default: Option<&Node>, reader: &mut Reader) -> Accounts {
-    let groups = config.get("groups").and_then(|n| reader.below("groups", |r| Groups::read(n, r)));
-    let overlay = config.get("user").and_then(|n| reader.below("user", |r| Overlay::read(n, r)?.0));
-    let entries = config.get("users").and_then(|n| reader.below("users", |r| Listed::read(n, r)));
+    let groups = config.get("groups").and_then(|n| reader.nested("groups", |r| Groups::read(n, r)));
+    let overlay = config.get("user").and_then(|n| reader.nested("user", |r| Overlay::read(n, r)?.0));
+    let entries = config.get("users").and_then(|n| reader.nested("users", |r| Listed::read(n, r)));
     let mut entries = entries.unwrap_or_default().0;
     let default = merged(overlay.iter().chain(distro_default.and_then(Node::as_map)));
     if overlay.is_some() {
@@ -68,7 +68,7 @@ pub fn normalize(config: &Node, distro_default: Option<&Node>, reader: &mut Read
 pub struct Groups(Vec<Group>);
 
 impl FromNode for Groups {
-    const SHAPE: Shape = Shape::Is(
+    const SCHEMA: Schema = Schema::Types(
         "str | [str | @group]{1..} | @group\ndef group: map\n  <name>{name}: str | [str]{1..}",
         &[],
     );
@@ -82,7 +82,7 @@ impl FromNode for Groups {
 pub struct Overlay(Option<Map>);
 
 impl FromNode for Overlay {
-    const SHAPE: Shape = Shape::Is("str !22.2(a map) | @listed", &[]);
+    const SCHEMA: Schema = Schema::Types("str !22.2(a map) | @listed", &[]);
     fn read(node: &Node, reader: &mut Reader) -> Option<Overlay> {
         Some(Overlay(read_overlay(node, reader)))
     }
@@ -93,10 +93,10 @@ impl FromNode for Overlay {
 pub struct Listed(Vec<(String, Map)>);
 
 impl FromNode for Listed {
-    const SHAPE: Shape = Shape::Is(
+    const SCHEMA: Schema = Schema::Types(
         "[str | [str] | @listed] | str !22.2(a list) | map !22.2(a list)\n  ...\n\
          def listed: @user{one:name,snapuser}",
-        &[UserKeys::SHAPE],
+        &[UserKeys::SCHEMA],
     );
     fn read(node: &Node, reader: &mut Reader) -> Option<Listed> {
         Some(Listed(read_users(node, reader)))
@@ -112,10 +112,10 @@ fn read_groups(node: &Node, reader: &mut Reader) -> Vec<Group> {
     let mut map = |map: &Map, reader: &mut Reader| {
         for (key, members) in map.iter() {
             let Some(name) = key.scalar_text().filter(|n| is_name(n)) else {
-                reader.wrong::<()>(key, "the name of a group");
+                reader.type_error::<()>(key, "the name of a group");
                 continue;
             };
-            if let Some(members) = reader.below(&name, |r| Names::read(members, r)) {
+            if let Some(members) = reader.nested(&name, |r| Names::read(members, r)) {
                 put(&name, members.0);
             }
         }
@@ -125,17 +125,17 @@ fn read_groups(node: &Node, reader: &mut Reader) -> Vec<Group> {
         Value::Map(entries) => map(entries, reader),
         Value::Seq(items) => {
             for (i, item) in items.iter().enumerate() {
-                reader.below(&format!("[{i}]"), |reader| match &item.value {
+                reader.nested(&format!("[{i}]"), |reader| match &item.value {
                     Value::Map(entries) => map(entries, reader),
                     Value::Seq(_) | Value::Null => {
-                        reader.wrong::<()>(item, "a group, or a map of a group and its members");
+                        reader.type_error::<()>(item, "a group, or a map of a group and its members");
                     }
                     _ => {
                         let name = item.scalar_text().unwrap_or_default();
                         if is_name(&name) {
                             map(&[(Node::from(name), Node::null())].into_iter().collect(), reader);
                         } else {
-                            reader.note(Kind::Wrong, item, "not the name of a group");
+                            reader.add_finding(FindingKind::Invalid, item, "not the name of a group");
                         }
                     }
                 });
@@ -147,7 +147,7 @@ fn read_groups(node: &Node, reader: &mut Reader) -> Vec<Group> {
             }
         }
         _ => {
-            reader.wrong::<()>(node, "a list of groups");
+            reader.type_error::<()>(node, "a list of groups");
         }
     }
     for group in &mut groups {
@@ -160,7 +160,7 @@ fn read_overlay(node: &Node, reader: &mut Reader) -> Option<Map> {
     match &node.value {
         _ if node.is_falsy() => None,
         Value::Str(name) => {
-            reader.old_form::<Overlay>(node, "str");
+            reader.report_deprecated_form::<Overlay>(node, "str");
             let name = Node { value: Value::Str(name.clone()), at: node.at.clone() };
             Some([(Node::from("name"), name)].into_iter().collect())
         }
@@ -168,7 +168,7 @@ fn read_overlay(node: &Node, reader: &mut Reader) -> Option<Map> {
             let _ = UserKeys::read(node, reader);
             Some(underscored(map))
         }
-        _ => reader.wrong(node, "a map of a user's keys"),
+        _ => reader.type_error(node, "a map of a user's keys"),
     }
 }
 
@@ -177,27 +177,27 @@ fn read_users(node: &Node, reader: &mut Reader) -> Vec<(String, Map)> {
     let mut users = Vec::new();
     match &node.value {
         Value::Null => {
-            reader.wrong::<()>(node, "a list of users");
+            reader.type_error::<()>(node, "a list of users");
         }
         Value::Seq(items) => {
             for (i, item) in items.iter().enumerate() {
-                reader.below(&format!("[{i}]"), |r| read_user(item, None, &mut users, r));
+                reader.nested(&format!("[{i}]"), |r| read_user(item, None, &mut users, r));
             }
         }
         Value::Str(text) => {
-            reader.old_form::<Listed>(node, "str");
+            reader.report_deprecated_form::<Listed>(node, "str");
             for name in sorted_unique(comma_list(text)) {
                 read_user(&Node { value: Value::Str(name), at: node.at.clone() }, None, &mut users, reader);
             }
         }
         Value::Map(map) => {
-            reader.old_form::<Listed>(node, "map");
+            reader.report_deprecated_form::<Listed>(node, "map");
             for (key, value) in map.iter() {
                 let name = key.scalar_text().unwrap_or_default();
-                reader.below(&name, |reader| match &value.value {
+                reader.nested(&name, |reader| match &value.value {
                     Value::Map(_) => read_user(value, Some((&name, key)), &mut users, reader),
                     Value::Seq(_) | Value::Null => {
-                        reader.wrong::<()>(value, "true, or a map of the user's keys");
+                        reader.type_error::<()>(value, "true, or a map of the user's keys");
                     }
                     _ => {
                         let on = value.scalar_text().unwrap_or_default().trim().to_ascii_lowercase();
@@ -210,7 +210,7 @@ fn read_users(node: &Node, reader: &mut Reader) -> Vec<(String, Map)> {
             }
         }
         _ => {
-            reader.wrong::<()>(node, "a list of users");
+            reader.type_error::<()>(node, "a list of users");
         }
     }
     users
@@ -221,7 +221,7 @@ fn read_user(item: &Node, named: Option<(&str, &Node)>, users: &mut Vec<(String,
         if is_name(name) {
             add(users, name, map);
         } else {
-            reader.note(Kind::Wrong, at, "not the name of a user");
+            reader.add_finding(FindingKind::Invalid, at, "not the name of a user");
         }
     };
     match &item.value {
@@ -246,7 +246,7 @@ fn read_user(item: &Node, named: Option<(&str, &Node)>, users: &mut Vec<(String,
                 match node.as_str() {
                     Some(name) => put(name, node, Map::new(), reader),
                     None => {
-                        reader.wrong::<()>(node, "the name of a user");
+                        reader.type_error::<()>(node, "the name of a user");
                     }
                 }
             }
@@ -257,7 +257,7 @@ fn read_user(item: &Node, named: Option<(&str, &Node)>, users: &mut Vec<(String,
             }
         }
         Value::Null | Value::Bool(_) | Value::Bytes(_) | Value::Set(_) => {
-            reader.wrong::<()>(item, "a name, or a map of a user's keys");
+            reader.type_error::<()>(item, "a name, or a map of a user's keys");
         }
         Value::Int(_) | Value::Float(_) => {
             put(&item.scalar_text().unwrap_or_default(), item, Map::new(), reader);

@@ -1,6 +1,6 @@
 //! The forms in which users and groups have been written, and what they mean.
 
-use config::{Kind, Reader};
+use config::{FindingKind, Reader};
 
 use crate::testing::yaml;
 use crate::users::{Accounts, normalize};
@@ -13,8 +13,8 @@ fn read(config: &str) -> (Accounts, usize, usize) {
     let mut reader = Reader::new();
     let accounts = normalize(&yaml(config), Some(&yaml(DEFAULT)), &mut reader);
     let findings = reader.into_findings();
-    let count = |kind| findings.of(kind).count();
-    (accounts, count(Kind::Wrong), count(Kind::Deprecated))
+    let count = |kind| findings.of_kind(kind).count();
+    (accounts, count(FindingKind::Invalid), count(FindingKind::Deprecated))
 }
 
 /// `name(group,group)` of each user, `*` before the default one.

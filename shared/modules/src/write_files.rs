@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use config::{Findings, FromNode, Kind, Node, Reader, Shape, Text, Value};
+use config::{ByteString, FindingKind, Findings, FromNode, Node, Reader, Schema, Value};
 use state::Frequency;
 use system::{Command, Error, Request, Result, System, WriteOptions, warning};
 
@@ -33,7 +33,7 @@ config::keys! {
         /// Where the file is written.
         path: String;
         /// What is written.
-        content: Option<Text>;
+        content: Option<ByteString>;
         /// Where the content comes from instead.
         source: Option<Source>;
         /// USER:GROUP, by name or number.
@@ -57,13 +57,13 @@ config::keys! {
 struct Headers(Vec<(String, String)>);
 
 impl FromNode for Headers {
-    const SHAPE: Shape = Shape::Is("map\n  <name>: str", &[]);
+    const SCHEMA: Schema = Schema::Types("map\n  <name>: str", &[]);
     const REQUIRED: bool = false;
     fn read(node: &Node, reader: &mut Reader) -> Option<Headers> {
-        let Value::Map(map) = &node.value else { return reader.wrong(node, "a map of names to texts") };
+        let Value::Map(map) = &node.value else { return reader.type_error(node, "a map of names to texts") };
         let read = |(name, value): (&Node, &Node)| {
             let name = name.scalar_text()?;
-            let value = reader.below(&name, |r| String::read(value, r))?;
+            let value = reader.nested(&name, |r| String::read(value, r))?;
             Some((name, value))
         };
         Some(Headers(map.iter().filter_map(read).collect()))
@@ -80,7 +80,7 @@ struct Encoding {
 }
 
 impl FromNode for Encoding {
-    const SHAPE: Shape = Shape::Is(
+    const SCHEMA: Schema = Schema::Types(
         r#""gz" | "gzip" | "gz+base64" | "gzip+base64" | "gz+b64" | "gzip+b64" | "b64" | "base64" | "text/plain""#,
         &[],
     );
@@ -92,7 +92,7 @@ impl FromNode for Encoding {
             Some("gz" | "gzip") => (false, true),
             Some("gz+b64" | "gz+base64" | "gzip+b64" | "gzip+base64") => (true, true),
             None if node.is_null() => (false, false),
-            _ => return reader.wrong(node, "text/plain, b64, gzip or gz+b64 (taken as plain)"),
+            _ => return reader.type_error(node, "text/plain, b64, gzip or gz+b64 (taken as plain)"),
         };
         Some(Encoding { base64, gzip })
     }
@@ -107,14 +107,14 @@ const DECIMAL_LOOKALIKES: [i128; 18] =
     [400, 440, 444, 500, 555, 600, 640, 644, 660, 664, 700, 711, 744, 750, 755, 770, 775, 777];
 
 impl FromNode for Mode {
-    const SHAPE: Shape = Shape::Is("str", &[]);
+    const SCHEMA: Schema = Schema::Types("str", &[]);
     fn read(node: &Node, reader: &mut Reader) -> Option<Mode> {
         let number = match &node.value {
             Value::Int(n) => {
                 if DECIMAL_LOOKALIKES.contains(n) {
                     let said =
                         "a decimal number, taken as it is; a mode is octal: write it in quotes, as '0644'";
-                    reader.note(config::Kind::Wrong, node, said);
+                    reader.add_finding(config::FindingKind::Invalid, node, said);
                 }
                 Some(*n)
             }
@@ -125,7 +125,7 @@ impl FromNode for Mode {
         };
         match number.and_then(|n| u32::try_from(n).ok()).filter(|n| *n <= 0o7777) {
             Some(mode) => Some(Mode(mode)),
-            None => reader.wrong(node, "a mode as octal text, like '0644' (which is taken)"),
+            None => reader.type_error(node, "a mode as octal text, like '0644' (which is taken)"),
         }
     }
 }
@@ -148,7 +148,7 @@ fn entries(list: &Node, deferred: bool) -> (Vec<(String, Entry)>, Vec<String>, F
         Value::Null => &[],
         _ => {
             if !deferred {
-                reader.below("write_files", |r| r.wrong::<()>(list, "a list of files"));
+                reader.nested("write_files", |r| r.type_error::<()>(list, "a list of files"));
             }
             &[]
         }
@@ -159,10 +159,12 @@ fn entries(list: &Node, deferred: bool) -> (Vec<(String, Entry)>, Vec<String>, F
     for (i, item) in items.iter().enumerate().filter(|(_, item)| defers(item) == deferred) {
         let key = format!("write_files[{i}]");
         let mut of_item = Reader::new();
-        let entry = of_item.below(&key, |r| Entry::read(item, r));
+        let entry = of_item.nested(&key, |r| Entry::read(item, r));
         let findings = of_item.into_findings();
         // Without its content or source the file would be emptied; an addition that is none would replace it.
-        let is_wrong = |name| findings.of(Kind::Wrong).any(|f| f.key.starts_with(&format!("{key}.{name}")));
+        let is_wrong = |name| {
+            findings.of_kind(FindingKind::Invalid).any(|f| f.key.starts_with(&format!("{key}.{name}")))
+        };
         let is_empty = |entry: &Entry| match (&entry.content, &entry.source) {
             (None, None) => is_wrong("content") || is_wrong("source"),
             _ => false,
@@ -273,13 +275,13 @@ fn content(sys: &System, path: &str, entry: &Entry) -> Result<Option<Vec<u8>>> {
             }
         }
     }
-    let Text(bytes) = entry.content.clone().unwrap_or_default();
+    let ByteString(bytes) = entry.content.clone().unwrap_or_default();
     decode(bytes, entry.encoding).map(Some).map_err(|why| Error::new(format!("{path}: content is {why}")))
 }
 
 fn decode(mut bytes: Vec<u8>, encoding: Encoding) -> std::result::Result<Vec<u8>, String> {
     if encoding.base64 {
-        bytes = encoding::base64::decode_lenient(&bytes).ok_or("no base64")?;
+        bytes = encoding::base64::decode_like_python(&bytes).ok_or("no base64")?;
     }
     if encoding.gzip {
         bytes = encoding::gzip::inflate(&bytes, MOST_CONTENT).map_err(|e| e.to_string())?;

@@ -2,7 +2,7 @@
 //! Debian's cloud-init 26.2.
 #![allow(clippy::unwrap_used, reason = "test code outside of test functions")]
 
-use config::Kind;
+use config::FindingKind;
 
 /// Where ours is another, on purpose: the beginning of the document, and why.
 const DIFFERENCES: &[(&str, &str)] = &[
@@ -23,13 +23,14 @@ fn ours(text: &str) -> String {
         _ => return "invalid".into(),
     };
     let findings = modules::schema::cloud_config(&parsed.root, &modules::belongs);
-    let count = |kind| findings.of(kind).count();
-    let verdict = if count(Kind::Wrong) + count(Kind::Unknown) > 0 { "invalid" } else { "valid" };
+    let count = |kind| findings.of_kind(kind).count();
+    let verdict =
+        if count(FindingKind::Invalid) + count(FindingKind::Unknown) > 0 { "invalid" } else { "valid" };
     // Upstream forgets what is deprecated in a map that is wrong.
     if verdict == "invalid" {
         return verdict.into();
     }
-    let old = if count(Kind::Deprecated) > 0 { " deprecated" } else { "" };
+    let old = if count(FindingKind::Deprecated) > 0 { " deprecated" } else { "" };
     format!("{verdict}{old}")
 }
 

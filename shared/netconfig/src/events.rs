@@ -1,7 +1,7 @@
 //! When a network configuration is applied again: the events that a datasource asks for, those that the user has set
 //! for it, and those that it can serve. Pure.
 
-use config::{Findings, Kind, Node};
+use config::{FindingKind, Findings, Node};
 
 /// The scope that there is.
 const SCOPE: &str = "network";
@@ -45,18 +45,18 @@ pub fn from_updates(updates: Option<&Node>, findings: &mut Findings) -> Option<V
     let updates = updates.filter(|n| !n.is_falsy())?;
     let Some(scopes) = updates.as_map() else {
         let message = format!("expected a map of scopes, found {}", updates.kind());
-        findings.add(Kind::Wrong, &updates.at, "updates", message);
+        findings.add(FindingKind::Invalid, &updates.at, "updates", message);
         return None;
     };
     for (scope, _) in scopes.iter().filter(|(scope, _)| scope.as_str() != Some(SCOPE)) {
         let key = format!("updates.{}", scope.scalar_text().unwrap_or_default());
-        findings.add(Kind::Unknown, &scope.at, key, "unknown scope, expected network: ignored");
+        findings.add(FindingKind::Unknown, &scope.at, key, "unknown scope, expected network: ignored");
     }
     let scope = scopes.get(SCOPE)?;
     let key = format!("updates.{SCOPE}.when");
     let Some(words) = scope.get("when").and_then(Node::as_seq) else {
         let at = scope.get("when").unwrap_or(scope);
-        findings.add(Kind::Wrong, &at.at, key, "expected a list of events: ignored");
+        findings.add(FindingKind::Invalid, &at.at, key, "expected a list of events: ignored");
         return None;
     };
     let mut events = Vec::new();
@@ -66,7 +66,7 @@ pub fn from_updates(updates: Option<&Node>, findings: &mut Findings) -> Option<V
             None => {
                 let wanted = "expected one of boot-new-instance boot boot-legacy hotplug: the list is ignored, \
                               and only a new instance is configured";
-                findings.add(Kind::Wrong, &word.at, format!("{key}[{i}]"), wanted);
+                findings.add(FindingKind::Invalid, &word.at, format!("{key}[{i}]"), wanted);
                 return Some(Vec::new());
             }
         }

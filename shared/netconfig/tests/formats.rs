@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use config::{Findings, Mark, Node};
+use config::{Findings, Node, Position};
 use netconfig::parse::{Facts, Format, NicFacts, eni, kernel, klibc};
 use netconfig::source;
 
@@ -66,7 +66,7 @@ fn outcome(format: &str, case: &Node) -> Result<Node, String> {
         "vmware-imc" if case.get("here").is_some() => "vmware-imc-here",
         other => other,
     };
-    let at = Mark { source: Some("interfaces".into()), line: 0, column: 0 };
+    let at = Position { source: Some("interfaces".into()), line: 0, column: 0 };
     (Format::from_name(format).unwrap().to_config)(&Node { at, ..input }, &facts, &mut findings)
 }
 

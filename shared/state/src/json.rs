@@ -39,18 +39,19 @@ pub fn write(sys: &System, path: &str, value: &Value, how: WriteOptions) -> Resu
 /// Reads a value; the error of a text that is no JSON names line and column.
 pub fn read(sys: &System, path: &str) -> Result<Value> {
     let bytes = sys.read(path)?;
-    serde_json::from_slice(&bytes).map_err(|e| Error::new(format!("reading {path}: no JSON: {}", place(&e))))
+    serde_json::from_slice(&bytes)
+        .map_err(|e| Error::new(format!("reading {path}: no JSON: {}", position(&e))))
 }
 
 /// Where the syntax error is, without the text around it.
-fn place(e: &serde_json::Error) -> String {
+fn position(e: &serde_json::Error) -> String {
     format!("line {}, column {}", e.line(), e.column())
 }
 
 #[cfg(test)]
 mod tests {
     #[test]
-    fn as_python_writes_it() {
+    fn writes_like_python() {
         let value = serde_json::json!({"b": [], "a": {"é": 1.5, "n": null}, "c": [1, "𝄞"]});
         let wanted = "{\n \"a\": {\n  \"n\": null,\n  \"\\u00e9\": 1.5\n },\n \"b\": [],\n \"c\": [\n  1,\n  \"\\ud834\\udd1e\"\n ]\n}\n";
         assert_eq!(super::to_text(&value, 1), wanted);

@@ -22,7 +22,7 @@ impl Machine {
         let render = |path: &str, text: &str| template::render_settings(&sys, &data, path, text);
         let settings = Settings::load(&sys, &Sources { render: Some(&render), ..Sources::default() });
         let path = |key: &str| settings.merged.at_path(&["system_info", "paths", key]).and_then(Node::as_str);
-        let layout = Layout::with(path("cloud_dir"), path("run_dir"), path("templates_dir"));
+        let layout = Layout::with_paths(path("cloud_dir"), path("run_dir"), path("templates_dir"));
         Machine { sys, layout, settings }
     }
 

@@ -3,7 +3,7 @@
 
 use std::process::ExitCode;
 
-use config::{Finding, Findings, Kind, Mark, Node};
+use config::{Finding, FindingKind, Findings, Node, Position};
 use modules::schema;
 use system::{System, warning};
 
@@ -118,7 +118,7 @@ fn print_docs(name: &str) -> ExitCode {
         }
         None => {
             let known = schema::names();
-            let hint = match config::nearest(name, known.iter().copied()) {
+            let hint = match config::did_you_mean(name, known.iter().copied()) {
                 Some(near) => format!("; did you mean '{near}'?"),
                 None => format!("; there are all, {}", known.join(", ")),
             };
@@ -267,12 +267,12 @@ fn look(machine: &Machine, sys: &System, part: &Part, args: &Schema) -> Result<L
 
 /// Marks the whole document as none; its message was printed.
 fn not_a_map(root: &Node) -> Finding {
-    Finding { kind: Kind::Wrong, at: root.at.clone(), key: String::new(), message: String::new() }
+    Finding { kind: FindingKind::Invalid, at: root.at.clone(), key: String::new(), message: String::new() }
 }
 
 fn format_error(path: &str, line: u32, column: u32, message: String) -> Finding {
-    let at = Mark { source: Some(path.into()), line, column };
-    Finding { kind: Kind::Wrong, at, key: format!("format-l{line}.c{column}"), message }
+    let at = Position { source: Some(path.into()), line, column };
+    Finding { kind: FindingKind::Invalid, at, key: format!("format-l{line}.c{column}"), message }
 }
 
 /// Parts that processing left out of a merged cloud-config, as the comments at its head name them.
@@ -350,7 +350,7 @@ fn without_instance(machine: &Machine) -> Node {
         line.map(|text| text.trim().trim_matches(['"', '\'']).to_string()).unwrap_or_default()
     };
     let machine_name = std::env::consts::ARCH.to_string();
-    let platform = state::Platform {
+    let platform = state::SysInfo {
         distro: value("ID"),
         version: value("VERSION_ID"),
         release: value("VERSION_CODENAME"),
@@ -364,15 +364,15 @@ fn without_instance(machine: &Machine) -> Node {
         ],
     };
     let config = machine.settings.system.to_json();
-    Node::from_json(&state::instance_data_of_none(&platform, &config))
+    Node::from_json(&state::fallback_instance_data(&platform, &config))
 }
 
 impl Look {
     fn errors(&self) -> impl Iterator<Item = &Finding> {
-        self.findings.iter().filter(|f| matches!(f.kind, Kind::Wrong | Kind::Unknown))
+        self.findings.iter().filter(|f| matches!(f.kind, FindingKind::Invalid | FindingKind::Unknown))
     }
 
-    fn of(&self, kind: Kind) -> impl Iterator<Item = &Finding> {
+    fn of_kind(&self, kind: FindingKind) -> impl Iterator<Item = &Finding> {
         self.findings.iter().filter(move |f| f.kind == kind)
     }
 
@@ -387,18 +387,18 @@ impl Look {
         for remark in &self.remarks {
             eprintln!("{indent}WARNING: {remark}");
         }
-        if args.annotate && self.findings.iter().any(|f| f.kind != Kind::Duplicate) {
+        if args.annotate && self.findings.iter().any(|f| f.kind != FindingKind::Duplicate) {
             self.print_annotated(indent);
             if !self.is_valid() {
                 return;
             }
         } else {
             let list = |findings: Vec<String>| findings.join(", ");
-            let old = list(self.of(Kind::Deprecated).map(line).collect());
+            let old = list(self.of_kind(FindingKind::Deprecated).map(line).collect());
             if !old.is_empty() {
                 println!("{indent}Cloud config schema deprecations: {old}");
             }
-            for twice in self.of(Kind::Duplicate) {
+            for twice in self.of_kind(FindingKind::Duplicate) {
                 eprintln!("{indent}WARNING: {twice}");
             }
             let errors = list(self.errors().map(line).collect());
@@ -425,7 +425,7 @@ impl Look {
             findings.into_iter().enumerate().map(mark).collect()
         };
         let errors = marked('E', self.errors().collect());
-        let old = marked('D', self.of(Kind::Deprecated).collect());
+        let old = marked('D', self.of_kind(FindingKind::Deprecated).collect());
         for (i, text) in self.text.lines().enumerate() {
             let here = |m: &&(u32, String, String)| m.0 as usize == i + 1;
             let marks: Vec<&str> = errors.iter().chain(&old).filter(here).map(|m| m.1.as_str()).collect();
@@ -449,9 +449,9 @@ impl Look {
 fn line(finding: &Finding) -> String {
     let key = finding.key.replace('[', ".").replace(']', "");
     match finding.kind {
-        Kind::Wrong if key.starts_with("format-l") => format!("{key}: {}", finding.message),
+        FindingKind::Invalid if key.starts_with("format-l") => format!("{key}: {}", finding.message),
         // With both blanks that upstream has.
-        Kind::Deprecated => format!("{key}:  {} ({})", finding.message, finding.at),
+        FindingKind::Deprecated => format!("{key}:  {} ({})", finding.message, finding.at),
         _ => format!("{key}: {} ({})", finding.message, finding.at),
     }
 }

@@ -124,9 +124,8 @@ fn stages(machine: &Machine) -> Result<Option<Found>> {
     let (sys, path) = (&machine.sys, machine.layout.run("status.json"));
     if !sys.exists(&path) {
         let status = Status::find(sys, &machine.layout)?;
-        return Ok(
-            status.map(|status| Found { has_ended: status.has_ended(), stages: below_v1(status.json()) })
-        );
+        return Ok(status
+            .map(|status| Found { has_ended: status.is_finished(), stages: below_v1(status.to_json()) }));
     }
     let bytes = sys.read(&path)?;
     let all: Value = serde_json::from_slice(&bytes)

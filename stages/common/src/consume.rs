@@ -6,14 +6,13 @@
 
 use std::time::Duration;
 
-use config::settings::{Layer, Origin};
-use config::{Findings, Kind, Node, Origins};
+use config::settings::{Layer, LayerKind};
+use config::{FindingKind, Findings, Node, SourceMap};
 use modules::Extent;
 use modules::ssh::OWN_HOST_KEYS;
-use state::Raw as Blobs;
-use state::{Cached, Frequency, Instance, acquire, has_run};
+use state::{Blobs, Cached, Frequency, Instance, acquire, has_run};
 use system::{Command, OutputMode, System, WriteOptions, debug, info, warning};
-use userdata::{Consumed, Data, Dirs, Options, Raw, consume, store};
+use userdata::{Consumed, Data, Dirs, Options, RawData, consume, store};
 
 use crate::stage::{MOST_FINDINGS, ORIGINS};
 use crate::{Found, Name, Stage, logging};
@@ -61,7 +60,7 @@ impl Stage {
             self.fail(format!("{UNCONSUMED}{}{then}", consumed.failed.join("; ")));
         }
         let before = std::mem::replace(&mut self.settings.merged, Node::null());
-        self.reload_settings(instance, consumed.known);
+        self.reload_settings(instance, consumed.parsed_files);
         if self.args.plan.is_none() {
             logging::redirect_output_again(&self.sys, &before, &self.settings.merged, self.name.mode());
         }
@@ -74,20 +73,20 @@ impl Stage {
         if self.is_adrift {
             return Some("the instance could not be recorded".into());
         }
-        instance.unread.clone()
+        instance.raw_data_error.clone()
     }
 
-    fn consume_blobs(&self, instance: &Instance, blobs: &[Blobs; 3], are_kept: bool) -> Consumed {
+    fn consume_blobs(&self, instance: &Instance, blobs: &[Blobs; 3], already_stored: bool) -> Consumed {
         let dirs = Dirs { cloud: self.layout.cloud(""), instance: self.layout.instance("") };
         let [user, vendor, vendor2] = blobs.each_ref().map(data);
-        let stored = store(&self.sys, &dirs, &Raw { user, vendor, vendor2, are_kept });
+        let stored = store(&self.sys, &dirs, &RawData { user, vendor, vendor2, already_stored });
         let first = !has_run(&self.sys, &self.layout, MARK, Frequency::Instance);
         // The user may not switch a vendor on or off through the vendor's own data.
         let options = Options {
             config: &self.settings.system,
             instance_id: &instance.id,
             launch_index: instance.launch_index,
-            first,
+            first_boot: first,
             instance_data: &self.layout.run("instance-data-sensitive.json"),
         };
         let mut consumed = consume(&self.sys, &dirs, &stored, &options);
@@ -185,7 +184,7 @@ impl Stage {
     /// one of these is reported where the user wrote it, and not again where the check has told it.
     fn keep_origins(&mut self, configs: &[Node], told: &Findings) {
         let is_merged =
-            |layer: &&Layer| matches!(layer.origin, Origin::User | Origin::Vendor | Origin::Vendor2);
+            |layer: &&Layer| matches!(layer.kind, LayerKind::User | LayerKind::Vendor | LayerKind::Vendor2);
         let layers = self.settings.layers.iter().filter(is_merged);
         let merged: Vec<(&str, &Node, &Node)> = layers
             .filter_map(|layer| {
@@ -194,11 +193,11 @@ impl Stage {
             })
             .collect();
         let file = self.layout.run(ORIGINS);
-        let told = told.iter().take(MOST_FINDINGS).filter(|f| f.kind == Kind::Wrong).map(|f| &f.at);
-        if let Err(e) = Origins::keep(&self.sys, &file, &merged, told) {
+        let told = told.iter().take(MOST_FINDINGS).filter(|f| f.kind == FindingKind::Invalid).map(|f| &f.at);
+        if let Err(e) = SourceMap::save(&self.sys, &file, &merged, told) {
             warning!(self.sys, "{e}");
         }
-        self.origins = Origins::at(file);
+        self.source_map = SourceMap::open(file);
     }
 
     /// The whole effective configuration, for root.
@@ -212,7 +211,7 @@ impl Stage {
             map.insert("features", Node::from_json(&state::features()));
         }
         let system_info = all.get("system_info").map(Node::to_json).unwrap_or_default();
-        if let Err(e) = state::complete_instance_data(&self.sys, &self.layout, &system_info) {
+        if let Err(e) = state::update_instance_data(&self.sys, &self.layout, &system_info) {
             warning!(self.sys, "{e}");
         }
         let path = self.layout.run("combined-cloud-config.json");

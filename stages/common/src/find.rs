@@ -30,10 +30,10 @@ impl Stage {
         let mut was_another = false;
         let kept = match cached {
             Cached::Instance(instance) => {
-                if let Some(e) = &instance.unread {
+                if let Some(e) = &instance.raw_data_error {
                     warning!(self.sys, "{e}; asking the datasource of instance {} again", instance.id);
                 }
-                let is_whole = instance.unread.is_none();
+                let is_whole = instance.raw_data_error.is_none();
                 if is_whole && self.may_trust(&instance) {
                     return Some(self.cached(*instance, "restored from cache with run check"));
                 }
@@ -71,9 +71,9 @@ impl Stage {
                 Instance::from_text_files(&self.sys, &self.layout)
                     .map(|instance| Kept { instance, is_confirmed: false })
             }
-            Cached::Broken => Instance::from_text_files(&self.sys, &self.layout)
+            Cached::Corrupt => Instance::from_text_files(&self.sys, &self.layout)
                 .map(|instance| Kept { instance, is_confirmed: false }),
-            Cached::Nothing => None,
+            Cached::Missing => None,
         };
         debug!(self.sys, "finish: {}/check-cache: SUCCESS: no cache found", self.name.event());
         let found = self.search(kept);
@@ -225,7 +225,7 @@ impl Stage {
     pub fn cached_instance(&mut self) -> Option<Found> {
         let event = self.name.event();
         debug!(self.sys, "start: {event}/check-cache: attempting to read from cache [trust]");
-        match Instance::load_without_data(&self.sys, &self.layout) {
+        match Instance::load_without_raw_data(&self.sys, &self.layout) {
             Cached::Instance(instance) if self.is_of_another(&instance) => {
                 warning!(
                     self.sys,
@@ -245,7 +245,7 @@ impl Stage {
                 let instance = Instance::from_text_files(&self.sys, &self.layout)?;
                 Some(self.cached(instance, "restored from the files of Python's cloud-init"))
             }
-            Cached::Python { .. } | Cached::Broken | Cached::Nothing => {
+            Cached::Python { .. } | Cached::Corrupt | Cached::Missing => {
                 debug!(self.sys, "finish: {event}/check-cache: SUCCESS: no cache found");
                 None
             }
@@ -284,7 +284,7 @@ impl Stage {
         if let Err(e) = result {
             self.fail(format!("recording instance {}: {e}", instance.id));
             let link = self.layout.instance("");
-            self.is_adrift = self.sys.read_link(&link).ok() != Some(self.layout.instance_of(&instance.id));
+            self.is_adrift = self.sys.read_link(&link).ok() != Some(self.layout.instance_dir(&instance.id));
             if self.is_adrift
                 && let Err(e) = self.sys.remove(&link)
             {

@@ -54,7 +54,7 @@ impl Stage {
 
     /// `cloud-init single`: one module, whatever its activation and distributions.
     pub fn run_single(&mut self, instance: &Instance, single: &Single) {
-        let frequency = match single.frequency.as_deref().map(|w| (w, Frequency::named(w))) {
+        let frequency = match single.frequency.as_deref().map(|w| (w, Frequency::parse(w))) {
             Some((word, None)) => return self.fail(format!("no frequency is named {word}")),
             Some((_, frequency)) => frequency,
             None => None,
@@ -76,8 +76,8 @@ impl Stage {
         };
         let args = single.args.iter().map(|a| Node::from(a.as_str())).collect();
         // Whoever types this was not there when the boot said what is wrong.
-        let origins = self.origins.anew();
-        let context = Context { origins: &origins, ..self.context(instance) };
+        let source_map = self.source_map.without_reported();
+        let context = Context { source_map: &source_map, ..self.context(instance) };
         let outcome =
             run_one(&context, &Entry::single(row.name, frequency, args), row, "single", Extent::Whole);
         match outcome {
@@ -97,7 +97,7 @@ impl Stage {
             instance,
             distro: self.distro(),
             config: &self.settings.merged,
-            origins: &self.origins,
+            source_map: &self.source_map,
             system_info: self.settings.get("system_info").unwrap_or(&self.nothing),
             args: &[],
             script_timeout: config::script_timeout([&self.settings.merged]),

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use config::origins::from_json;
-use config::{Findings, Mark, Node};
+use config::source_map::from_json;
+use config::{Findings, Node, Position};
 use datasource::{NetworkSource, Nic, Nics, datasource};
 use netconfig::apply::DEFAULT_WAIT;
 use netconfig::events::{self, Event};
@@ -13,7 +13,7 @@ use netconfig::{
     Applied, ApplyMode, ApplyRequest, BootContext, Decision, Inputs, Outcome, Source, apply, apply_mode,
     bring_up, decide, facts, fallback_config, from_format, source,
 };
-use state::{Instance, Network};
+use state::{Instance, NetworkConfig};
 use system::{Result, debug, info, warning};
 
 use crate::{Found, Name, Stage};
@@ -47,7 +47,7 @@ impl Stage {
     /// The note that a new instance's network was not applied yet. Nothing else tells a stage that goes on, or the next
     /// boot, that the one before it was cut off in between, or could not write the files: by then the instance is known.
     pub(crate) fn network_is_due(&self, instance: &Instance) -> String {
-        format!("{}/network-is-due", self.layout.instance_of(&instance.id))
+        format!("{}/network-is-due", self.layout.instance_dir(&instance.id))
     }
 
     /// Whether nothing is left to be done: an error leaves the network due.
@@ -181,12 +181,12 @@ impl Stage {
     }
 
     /// Where the configuration that was decided on was written, as far as it is known.
-    fn place_of(&self, decision: &Decision, found: Option<&Found>) -> Option<Mark> {
+    fn place_of(&self, decision: &Decision, found: Option<&Found>) -> Option<Position> {
         let Outcome::Use(config) = &decision.outcome else { return None };
-        let file = |name: &str| Some(Mark { source: Some(name.into()), ..Mark::default() });
+        let file = |name: &str| Some(Position { source: Some(name.into()), ..Position::default() });
         match decision.source? {
             Source::System => {
-                self.settings.system.as_map()?.get_entry("network").map(|(key, _)| key.at.clone())
+                self.settings.system.as_map()?.get_key_value("network").map(|(key, _)| key.at.clone())
             }
             // Formats that had to be put into other words have no lines any more.
             Source::Datasource if config.at.source.is_none() => {
@@ -313,7 +313,7 @@ fn order(source: &NetworkSource) -> Source {
 }
 
 /// How messages call where an instance's network configuration came from.
-fn network_name(instance: &Instance, network: &Network) -> String {
+fn network_name(instance: &Instance, network: &NetworkConfig) -> String {
     match network.source.as_str() {
         "" => format!("network configuration of {}", instance.description),
         file => file.to_string(),

@@ -9,7 +9,7 @@
 
 use std::path::Path;
 
-use config::{Mark, Node};
+use config::{Node, Position};
 use serde_json::{Value, json};
 use system::{Cause, Change, Effect, Level, RecordedEffect, System, WriteOptions};
 
@@ -47,18 +47,19 @@ pub(crate) fn leave(stage: &Stage, scratch: &str, errors: &[String]) -> system::
 }
 
 /// Where the keys of a cause were written: each key with its places.
-fn from(stage: &Stage, cause: &Cause) -> Vec<(String, Mark)> {
+fn from(stage: &Stage, cause: &Cause) -> Vec<(String, Position)> {
     if cause.step == NETWORK {
         return stage.network_at.iter().map(|at| (String::new(), at.clone())).collect();
     }
     if PARTS.iter().any(|source| cause.key.starts_with(source)) {
         // The cause is a part itself.
-        let at = Mark { source: Some(cause.key.as_str().into()), ..Mark::default() };
+        let at = Position { source: Some(cause.key.as_str().into()), ..Position::default() };
         return vec![(String::new(), at)];
     }
     let of_key = |key: &str| {
         let marks = places(&stage.settings.merged, key).into_iter();
-        let marks: Vec<_> = marks.map(|at| (key.to_string(), stage.origins.of(&stage.sys, &at))).collect();
+        let marks: Vec<_> =
+            marks.map(|at| (key.to_string(), stage.source_map.resolve(&stage.sys, &at))).collect();
         one_per_source(marks)
     };
     cause.key.split(", ").filter(|key| !key.is_empty()).flat_map(of_key).collect()
@@ -66,12 +67,12 @@ fn from(stage: &Stage, cause: &Cause) -> Vec<(String, Mark)> {
 
 /// Where the value at a dotted path was written, or the last on the way to it that is there (a name may hold dots): at
 /// its key, and of a list that several sources share at the first item of each.
-fn places(config: &Node, path: &str) -> Vec<Mark> {
+fn places(config: &Node, path: &str) -> Vec<Position> {
     let mut node = config;
     let mut found = Vec::new();
     for word in path.split('.') {
         let (key, items) = word.split_once('[').unwrap_or((word, ""));
-        let Some((key, value)) = node.as_map().and_then(|map| map.get_entry(key)) else { break };
+        let Some((key, value)) = node.as_map().and_then(|map| map.get_key_value(key)) else { break };
         node = value;
         found = vec![key.at.clone()];
         let item = items.strip_suffix(']').and_then(|n| n.parse::<usize>().ok());
@@ -88,8 +89,8 @@ fn places(config: &Node, path: &str) -> Vec<Mark> {
 }
 
 /// Of each source the first place.
-fn one_per_source(found: Vec<(String, Mark)>) -> Vec<(String, Mark)> {
-    let mut kept: Vec<(String, Mark)> = Vec::new();
+fn one_per_source(found: Vec<(String, Position)>) -> Vec<(String, Position)> {
+    let mut kept: Vec<(String, Position)> = Vec::new();
     for (key, at) in found {
         if at.source.is_some() && kept.iter().all(|(_, other)| other.source != at.source) {
             kept.push((key, at));
@@ -98,7 +99,7 @@ fn one_per_source(found: Vec<(String, Mark)>) -> Vec<(String, Mark)> {
     kept
 }
 
-fn effect(noted: &RecordedEffect, from: &[(String, Mark)]) -> Value {
+fn effect(noted: &RecordedEffect, from: &[(String, Position)]) -> Value {
     let mut what = match &noted.effect {
         Effect::Write { path, mode, owner, change } => {
             let is_new = *change == Change::Created;
@@ -115,7 +116,7 @@ fn effect(noted: &RecordedEffect, from: &[(String, Mark)]) -> Value {
     };
     what["step"] = noted.cause.step.clone().into();
     what["key"] = noted.cause.key.clone().into();
-    let place = |(key, at): &(String, Mark)| {
+    let place = |(key, at): &(String, Position)| {
         let mut place = json!({"key": key, "file": at.source.as_deref()});
         // Without a line the file is all that is known.
         if at.line > 0 {

@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use config::settings::{Known, Settings, Sources};
-use config::{Mark, Node, Origins};
+use config::settings::{ParsedFile, Settings, Sources};
+use config::{Node, Position, SourceMap};
 use state::{Instance, Layout, StageStatus, Status};
 use system::{System, debug, error, info, warning};
 
@@ -93,9 +93,9 @@ pub struct Stage {
     /// The instance could not be recorded: what is on the disk is of another one, or of none.
     pub(crate) is_adrift: bool,
     /// Where the values of merged cloud-configs were written.
-    pub(crate) origins: Origins,
+    pub(crate) source_map: SourceMap,
     /// Where the network configuration that applies was written.
-    pub(crate) network_at: Option<Mark>,
+    pub(crate) network_at: Option<Position>,
     /// In the local stage the `updates` of the instance of that id, once they were asked for.
     pub(crate) updates_of_instance: std::cell::OnceCell<(String, Option<Node>)>,
 }
@@ -168,10 +168,10 @@ fn interrupted(name: Name, args: &Args, signal: &str) -> ExitCode {
     let mut record = status.get(name.status());
     record.start = record.start.or(Some(sys.clock().uptime()));
     record.errors.push(message);
-    record.notice(&sys.log().logged_warnings());
+    record.record_messages(&sys.log().logged_warnings());
     record.finished = Some(sys.clock().uptime());
     if status.datasource().is_none()
-        && let state::Cached::Instance(instance) = Instance::load_without_data(&sys, &layout)
+        && let state::Cached::Instance(instance) = Instance::load_without_raw_data(&sys, &layout)
     {
         status.set_datasource(&instance.description);
     }
@@ -211,11 +211,11 @@ impl Stage {
             record: StageStatus::default(),
             stands_in: false,
             is_adrift: false,
-            origins: Origins::default(),
+            source_map: SourceMap::default(),
             network_at: None,
             updates_of_instance: std::cell::OnceCell::new(),
         };
-        stage.origins = Origins::at(stage.layout.run(ORIGINS));
+        stage.source_map = SourceMap::open(stage.layout.run(ORIGINS));
         stage.open(was_undecided);
         stage
     }
@@ -262,13 +262,13 @@ impl Stage {
         let (sys, layout) = (&self.sys, &self.layout);
         if self.name == Name::Local {
             self.remove_stale_temporaries();
-            if let Err(e) = Status::forget(sys, layout) {
+            if let Err(e) = Status::remove_files(sys, layout) {
                 error!(sys, "{e}");
             }
         } else {
             if sys.exists(layout.run("status.json")) {
                 self.status = Status::read(sys, layout);
-            } else if let Err(e) = Status::forget(sys, layout) {
+            } else if let Err(e) = Status::remove_files(sys, layout) {
                 // Without the link, which is in /run, the file is of an earlier boot.
                 error!(sys, "{e}");
             }
@@ -315,7 +315,7 @@ impl Stage {
             Err(e) if e.is_not_found() => {}
             Err(e) => debug!(sys, "{e}"),
         };
-        match Status::is_of_whole_boot(sys, layout) {
+        match Status::previous_boot_completed(sys, layout) {
             Some(true) => {}
             Some(false) => {
                 sweep(layout.cloud(""), 6);
@@ -366,7 +366,7 @@ impl Stage {
     }
 
     fn report_settings(&mut self) {
-        for path in &self.settings.hidden {
+        for path in &self.settings.root_only {
             debug!(self.sys, "{path} is for root only; not read");
         }
         let findings = self.settings.findings.clone();
@@ -374,7 +374,7 @@ impl Stage {
     }
 
     /// Reads the configuration again, now that an instance has its own.
-    pub fn reload_settings(&mut self, instance: &Instance, known: Vec<Known>) {
+    pub fn reload_settings(&mut self, instance: &Instance, known: Vec<ParsedFile>) {
         let of_datasource = Some(Node::from_json(&instance.config));
         // By now the link points at this instance in every stage that has one.
         self.settings =
@@ -391,7 +391,7 @@ impl Stage {
         let has_word = |text: &[u8]| {
             words.iter().any(|word| text.windows(word.len()).any(|part| part == word.as_bytes()))
         };
-        let dir = self.layout.instance_of(&instance.id);
+        let dir = self.layout.instance_dir(&instance.id);
         let names = ["vendor-cloud-config.txt", "vendor2-cloud-config.txt", "cloud-config.txt"];
         let is_stored = |name: &str| self.sys.read(format!("{dir}/{name}")).is_ok_and(|text| has_word(&text));
         let mut keys = instance.config.as_object().into_iter().flat_map(|config| config.keys());
@@ -432,7 +432,7 @@ impl Stage {
         if name == self.name {
             self.record.errors.retain(|e| !e.starts_with(begin));
         } else {
-            self.status.settle(name.status(), begin);
+            self.status.clear_errors(name.status(), begin);
         }
     }
 
@@ -450,7 +450,7 @@ impl Stage {
     pub fn report(&mut self, findings: &config::Findings) {
         for finding in findings.iter().take(MOST_FINDINGS) {
             match finding.kind {
-                config::Kind::Deprecated => system::deprecated!(self.sys, "{finding}"),
+                config::FindingKind::Deprecated => system::deprecated!(self.sys, "{finding}"),
                 _ => warning!(self.sys, "{finding}"),
             }
         }
@@ -468,19 +468,22 @@ impl Stage {
                               check the details.";
         let old: Vec<String> = findings
             .iter()
-            .filter(|finding| finding.kind == config::Kind::Deprecated)
+            .filter(|finding| finding.kind == config::FindingKind::Deprecated)
             .take(MOST_FINDINGS)
             .map(|finding| format!("{}:  {}", dotted(&finding.key), finding.message))
             .collect();
         if !old.is_empty() {
             system::deprecated!(self.sys, "Deprecated cloud-config provided: {}", old.join(", "));
         }
-        if findings.iter().any(|f| matches!(f.kind, config::Kind::Wrong | config::Kind::Unknown)) {
+        if findings
+            .iter()
+            .any(|f| matches!(f.kind, config::FindingKind::Invalid | config::FindingKind::Unknown))
+        {
             warning!(self.sys, "{FAILED}");
         }
         for finding in findings.iter().take(MOST_FINDINGS) {
             match finding.kind {
-                config::Kind::Duplicate => warning!(self.sys, "{finding}"),
+                config::FindingKind::Duplicate => warning!(self.sys, "{finding}"),
                 _ => info!(self.sys, "{finding}"),
             }
         }
@@ -500,9 +503,9 @@ impl Stage {
         }
         for finding in findings.iter().take(MOST_FINDINGS) {
             let kind = match finding.kind {
-                config::Kind::Deprecated => "deprecated",
-                config::Kind::Unknown => "unknown",
-                config::Kind::Wrong | config::Kind::Duplicate => "wrong",
+                config::FindingKind::Deprecated => "deprecated",
+                config::FindingKind::Unknown => "unknown",
+                config::FindingKind::Invalid | config::FindingKind::Duplicate => "wrong",
             };
             let text = serde_json::Value::from(finding.to_string());
             // Later stages read the same files and have the same to say.
@@ -519,8 +522,8 @@ impl Stage {
 
     /// Whether it could be written where it belongs; if not, that is logged.
     fn write_status(&mut self) -> Result<(), String> {
-        self.record.recoverable.clear();
-        self.record.notice(&self.sys.log().logged_warnings());
+        self.record.recoverable_errors.clear();
+        self.record.record_messages(&self.sys.log().logged_warnings());
         self.status.set(self.name.status(), &self.record);
         self.status.write(&self.sys, &self.layout).map_err(|e| {
             error!(self.sys, "{e}");
@@ -590,7 +593,7 @@ fn dotted(key: &str) -> String {
 /// Where the state is, by the configuration.
 fn layout_of(settings: &Settings) -> Layout {
     let path = |key: &str| settings.merged.at_path(&["system_info", "paths", key]).and_then(Node::as_str);
-    Layout::with(path("cloud_dir"), path("run_dir"), path("templates_dir"))
+    Layout::with_paths(path("cloud_dir"), path("run_dir"), path("templates_dir"))
 }
 
 /// The layers of this stage. The local stage does not know yet whether the instance that the link points at is
@@ -602,13 +605,13 @@ fn load(
     command_line: &str,
     args: &Args,
     datasource: Option<Node>,
-    known: Vec<Known>,
+    known: Vec<ParsedFile>,
 ) -> Settings {
     let data = layout.run("instance-data-sensitive.json");
     let render = |path: &str, text: &str| template::render_settings(sys, &data, path, text);
     let instance_dir = (name != Name::Local).then(|| layout.instance(""));
     let sources = sources(layout, instance_dir, command_line, args, datasource);
-    Settings::load_knowing(sys, &Sources { render: Some(&render), ..sources }, known)
+    Settings::load_with_parsed(sys, &Sources { render: Some(&render), ..sources }, known)
 }
 
 fn sources<'a>(

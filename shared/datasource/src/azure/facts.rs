@@ -3,7 +3,7 @@
 
 use config::{Map, Node};
 use serde_json::{Value as Json, json};
-use state::{Instance, Raw};
+use state::{Blobs, Instance};
 
 use super::imds::{keys, text};
 use super::ovf::{self, Key, Ovf};
@@ -103,16 +103,16 @@ impl Said<'_> {
     }
 
     /// Custom data come with the file; the service has other user data beside them.
-    fn user_data(&self, remarks: &mut Vec<String>) -> Raw {
+    fn user_data(&self, remarks: &mut Vec<String>) -> Blobs {
         if !self.ovf.custom_data.is_empty() {
-            return Raw(vec![self.ovf.custom_data.clone()]);
+            return Blobs(vec![self.ovf.custom_data.clone()]);
         }
-        let Some(data) = text(self.document, &["compute", "userData"]) else { return Raw::default() };
+        let Some(data) = text(self.document, &["compute", "userData"]) else { return Blobs::default() };
         match encoding::base64::decode(data.as_bytes()) {
-            Some(data) => Raw(vec![data]),
+            Some(data) => Blobs(vec![data]),
             None => {
                 remarks.push("compute.userData of the metadata is not base64: it is ignored".into());
-                Raw::default()
+                Blobs::default()
             }
         }
     }
@@ -223,7 +223,7 @@ mod tests {
         let (instance, remarks) = filled(&ovf(), &Json::Null, Some("$6$x"));
         assert_eq!((&*instance.id, instance.local_hostname.as_deref()), (UUID, Some("of-file")));
         assert_eq!(instance.public_keys, ["ssh-rsa F"]);
-        assert_eq!(instance.user_data, Raw(vec![b"custom".to_vec()]));
+        assert_eq!(instance.user_data, Blobs(vec![b"custom".to_vec()]));
         let user = json!({"default_user": {"name": "fay", "lock_passwd": false, "hashed_passwd": "$6$x"}});
         assert_eq!(instance.config, json!({"system_info": user, "ssh_pwauth": true}));
         assert!(remarks.len() == 1 && remarks[0].contains("fingerprint AB"), "{remarks:?}");
@@ -239,7 +239,7 @@ mod tests {
         let (instance, remarks) = filled(&ovf(), &document, None);
         assert_eq!(instance.local_hostname.as_deref(), Some("of-service"));
         assert_eq!((instance.public_keys.join(""), remarks.len()), ("ssh-rsa AAAA ida".into(), 0));
-        assert_eq!(instance.user_data, Raw(vec![b"custom".to_vec()]));
+        assert_eq!(instance.user_data, Blobs(vec![b"custom".to_vec()]));
         assert_eq!(
             instance.config,
             json!({"system_info": {"default_user": {"name": "ida", "lock_passwd": false}}, "ssh_pwauth": false})
@@ -249,10 +249,10 @@ mod tests {
             (Some("westeurope"), Some("1"))
         );
         let (instance, _) = filled(&Ovf::default(), &document, None);
-        assert_eq!(instance.user_data, Raw(vec![b"user".to_vec()]));
+        assert_eq!(instance.user_data, Blobs(vec![b"user".to_vec()]));
         let document = json!({"compute": {"userData": "?"}});
         let (instance, remarks) = filled(&Ovf::default(), &document, None);
-        assert_eq!((instance.user_data, instance.config, remarks.len()), (Raw::default(), json!({}), 1));
+        assert_eq!((instance.user_data, instance.config, remarks.len()), (Blobs::default(), json!({}), 1));
     }
 
     #[test]

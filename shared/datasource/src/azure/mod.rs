@@ -23,7 +23,7 @@ use std::time::Duration;
 use config::Node;
 use ephemeral::{Ipv4Method, Lease};
 use serde_json::json;
-use state::{Instance, Network};
+use state::{Instance, NetworkConfig};
 use system::{Command, Error, Result, System, WriteOptions, debug, error, info, warning};
 
 use crate::terms::{Terms, Usual};
@@ -352,11 +352,11 @@ impl<'s, 'a> Azure<'s, 'a> {
 
     /// What the metadata say; where they say nothing, DHCP on the likeliest NIC, which its driver tells apart from the
     /// faster one that Azure may put under it, with the same MAC.
-    fn network(&self, document: &Node) -> Option<Network> {
+    fn network(&self, document: &Node) -> Option<NetworkConfig> {
         let interfaces = document.at_path(&["network", "interface"]).and_then(Node::as_seq);
         if self.is_set("apply_network_config", true) && interfaces.is_some_and(|i| !i.is_empty()) {
             let network = document.get("network").map(Node::to_json);
-            return Some(Network {
+            return Some(NetworkConfig {
                 format: "azure-imds".into(),
                 content: json!({
                     "network": network,
@@ -371,7 +371,7 @@ impl<'s, 'a> Azure<'s, 'a> {
         let nic = self.with.machine.nics().likely.into_iter().next()?;
         let config = facts::fallback(&nic);
         let (format, source) = ("yaml".into(), "Azure: DHCP on the likeliest NIC".into());
-        Some(Network { format, content: config, source, positions: String::new() })
+        Some(NetworkConfig { format, content: config, source, positions: String::new() })
     }
 
     /// Keeps the file for later boots, which find the drive empty, and for Azure's agent.

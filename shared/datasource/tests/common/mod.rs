@@ -131,7 +131,7 @@ impl Machine {
     }
 }
 
-pub fn text(raw: &state::Raw) -> String {
+pub fn text(raw: &state::Blobs) -> String {
     raw.0.iter().map(|b| String::from_utf8_lossy(b).into_owned()).collect::<Vec<_>>().join("|")
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use config::{Finding, Findings, Kind, Map, Mark, Node, Value, nearest};
+use config::{Finding, FindingKind, Findings, Map, Node, Position, Value, did_you_mean};
 
 use super::table::{Field, Fields, Of, Old, Table, Type};
 
@@ -12,7 +12,7 @@ pub fn cloud_config(root: &Node, belongs: &dyn Fn(&str) -> Option<&'static str>)
     let table = Table::cloud_config();
     let mut check = Check { table: &table, found: Vec::new(), path: String::new() };
     let Value::Map(map) = &root.value else {
-        check.wrong(root, "a map of keys");
+        check.type_error(root, "a map of keys");
         return check.into_findings();
     };
     for (key, value) in map.iter() {
@@ -25,7 +25,7 @@ pub fn cloud_config(root: &Node, belongs: &dyn Fn(&str) -> Option<&'static str>)
                     Some(place) => format!("not a key of cloud-config; {place}"),
                     None => unknown(&name, known),
                 };
-                check.below(&name, |c| c.note(Kind::Unknown, &key.at, message));
+                check.nested(&name, |c| c.add_finding(FindingKind::Unknown, &key.at, message));
             }
         }
     }
@@ -37,7 +37,7 @@ pub fn network(root: &Node) -> Findings {
     let table = Table::network();
     let mut check = Check { table: &table, found: Vec::new(), path: String::new() };
     if root.as_map().is_none() {
-        check.wrong(root, "a map of keys");
+        check.type_error(root, "a map of keys");
         return check.into_findings();
     }
     match root.get("network") {
@@ -46,10 +46,10 @@ pub fn network(root: &Node) -> Findings {
                 let name = key.scalar_text().unwrap_or_default();
                 if name != "network" {
                     let message = unknown(&name, ["network"].into_iter());
-                    check.below(&name, |c| c.note(Kind::Unknown, &key.at, message));
+                    check.nested(&name, |c| c.add_finding(FindingKind::Unknown, &key.at, message));
                 }
             }
-            check.below("network", |c| c.version(inner));
+            check.nested("network", |c| c.version(inner));
         }
         None => check.version(root),
     }
@@ -57,7 +57,7 @@ pub fn network(root: &Node) -> Findings {
 }
 
 fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
-    match nearest(name, known) {
+    match did_you_mean(name, known) {
         Some(near) => format!("unknown key; did you mean '{near}'?"),
         None => "unknown key".to_string(),
     }
@@ -76,15 +76,15 @@ impl Check<'_> {
         findings
     }
 
-    fn note(&mut self, kind: Kind, at: &Mark, message: String) {
+    fn add_finding(&mut self, kind: FindingKind, at: &Position, message: String) {
         self.found.push(Finding { kind, at: at.clone(), key: self.path.clone(), message });
     }
 
-    fn wrong(&mut self, node: &Node, wanted: &str) {
-        self.note(Kind::Wrong, &node.at, format!("expected {wanted}, found {}", node.kind()));
+    fn type_error(&mut self, node: &Node, wanted: &str) {
+        self.add_finding(FindingKind::Invalid, &node.at, format!("expected {wanted}, found {}", node.kind()));
     }
 
-    fn below(&mut self, name: &str, act: impl FnOnce(&mut Self)) {
+    fn nested(&mut self, name: &str, act: impl FnOnce(&mut Self)) {
         let old = self.path.len();
         if old > 0 && !name.starts_with('[') {
             self.path.push('.');
@@ -99,24 +99,24 @@ impl Check<'_> {
         match node.get("version").map(|v| v.value.clone()) {
             Some(Value::Int(1)) => self.value(table.named("version_1"), node),
             Some(Value::Int(2)) => self.value(table.named("version_2"), node),
-            Some(_) => self.below("version", |c| {
+            Some(_) => self.nested("version", |c| {
                 let at = node.get("version").map(|v| v.at.clone()).unwrap_or_default();
-                c.note(Kind::Wrong, &at, "expected 1 or 2".to_string());
+                c.add_finding(FindingKind::Invalid, &at, "expected 1 or 2".to_string());
             }),
             None if node.as_map().is_some() => {
-                self.below("version", |c| {
-                    c.note(Kind::Wrong, &node.at, "required, but missing".to_string());
+                self.nested("version", |c| {
+                    c.add_finding(FindingKind::Invalid, &node.at, "required, but missing".to_string());
                 });
             }
-            None => self.wrong(node, "a map of keys"),
+            None => self.type_error(node, "a map of keys"),
         }
     }
 
     fn field(&mut self, field: &Field, name: &str, key: &Node, value: &Node) {
-        self.below(name, |c| {
+        self.nested(name, |c| {
             if let Some(old) = field.old {
                 // A key is replaced by another key, which gets quotes; longer advice does not.
-                c.note(Kind::Deprecated, &key.at, old.text(!old.instead.contains(' ')));
+                c.add_finding(FindingKind::Deprecated, &key.at, old.text(!old.instead.contains(' ')));
             }
             c.value(&field.types, value);
         });
@@ -133,9 +133,9 @@ impl Check<'_> {
             }
             let mut trial = Check { table: self.table, found: Vec::new(), path: self.path.clone() };
             trial.content(kind, node);
-            let bad = trial.found.iter().filter(|f| f.kind != Kind::Deprecated).count();
+            let bad = trial.found.iter().filter(|f| f.kind != FindingKind::Deprecated).count();
             if let Some(old) = kind.old.filter(|_| bad == 0) {
-                trial.note(Kind::Deprecated, &node.at, old.text(false));
+                trial.add_finding(FindingKind::Deprecated, &node.at, old.text(false));
             }
             // What is not bad, and then what is not deprecated, is taken.
             let score = match bad {
@@ -150,7 +150,7 @@ impl Check<'_> {
             Some((_, _, found)) => self.found.extend(found),
             None => {
                 let message = expected(&wanted, node);
-                self.note(Kind::Wrong, &node.at, message);
+                self.add_finding(FindingKind::Invalid, &node.at, message);
             }
         }
     }
@@ -204,11 +204,17 @@ impl Check<'_> {
         if let (Some(keys), Value::Map(map)) = (kind.needs, &node.value) {
             let list = || keys.split(',').collect::<Vec<_>>().join(" or ");
             match keys.split(',').filter(|key| map.get(key).is_some()).count() {
-                0 => {
-                    self.note(Kind::Wrong, &node.at, format!("expected the key {}, which is missing", list()))
-                }
+                0 => self.add_finding(
+                    FindingKind::Invalid,
+                    &node.at,
+                    format!("expected the key {}, which is missing", list()),
+                ),
                 2.. if kind.only_one => {
-                    self.note(Kind::Wrong, &node.at, format!("expected only one of the keys {}", list()));
+                    self.add_finding(
+                        FindingKind::Invalid,
+                        &node.at,
+                        format!("expected only one of the keys {}", list()),
+                    );
                 }
                 _ => {}
             }
@@ -217,7 +223,7 @@ impl Check<'_> {
             (Of::Named(name), _) => self.value(table.named(name), node),
             (Of::Text, Value::Str(text)) => {
                 if let Some(format) = kind.format.filter(|f| !f.fits(text)) {
-                    self.note(Kind::Wrong, &node.at, format!("expected {}", format.wanted()));
+                    self.add_finding(FindingKind::Invalid, &node.at, format!("expected {}", format.wanted()));
                 }
             }
             (Of::Int | Of::Number, value) => {
@@ -228,7 +234,7 @@ impl Check<'_> {
                 };
                 let low = kind.least.is_some_and(|least| number < least as f64);
                 if low || kind.most.is_some_and(|most| number > most as f64) {
-                    self.note(Kind::Wrong, &node.at, format!("expected {}", range(kind, "")));
+                    self.add_finding(FindingKind::Invalid, &node.at, format!("expected {}", range(kind, "")));
                 }
             }
             (Of::List(items), Value::Seq(list)) => {
@@ -237,13 +243,17 @@ impl Check<'_> {
                     let mut seen = BTreeSet::new();
                     for item in list {
                         if !seen.insert(item.to_json().to_string()) {
-                            self.note(Kind::Wrong, &item.at, "expected each item once".to_string());
+                            self.add_finding(
+                                FindingKind::Invalid,
+                                &item.at,
+                                "expected each item once".to_string(),
+                            );
                         }
                     }
                 }
                 for (i, item) in list.iter().enumerate() {
                     if let Some(items) = items {
-                        self.below(&format!("[{i}]"), |c| c.value(items, item));
+                        self.nested(&format!("[{i}]"), |c| c.value(items, item));
                     }
                 }
             }
@@ -264,7 +274,7 @@ impl Check<'_> {
         if low || kind.most.is_some_and(|most| length > most) {
             let what =
                 if kind.least == Some(1) && kind.most.is_none() { what.trim_end_matches('s') } else { what };
-            self.note(Kind::Wrong, &node.at, format!("expected {}{what}", range(kind, " ")));
+            self.add_finding(FindingKind::Invalid, &node.at, format!("expected {}{what}", range(kind, " ")));
         }
     }
 
@@ -272,7 +282,7 @@ impl Check<'_> {
         for (name, instead) in fields.spelled_twice() {
             if map.get(name).is_some() && map.get(instead).is_some() {
                 let message = format!("expected only one of the keys {instead} or {name}");
-                self.note(Kind::Wrong, &node.at, message);
+                self.add_finding(FindingKind::Invalid, &node.at, message);
             }
         }
     }
@@ -283,7 +293,7 @@ impl Check<'_> {
             let other = fields.others.as_deref().filter(|o| o.format.is_none_or(|f| f.fits(&name)));
             match (fields.get(&name), other) {
                 (Some(field), _) => self.field(field, &name, key, value),
-                (None, Some(other)) => self.below(&name, |c| c.value(&other.types, value)),
+                (None, Some(other)) => self.nested(&name, |c| c.value(&other.types, value)),
                 (None, None) if fields.is_open => {}
                 (None, None) => {
                     let message = match fields.others.as_deref().and_then(|o| o.format) {
@@ -293,12 +303,14 @@ impl Check<'_> {
                             unknown(&name, known)
                         }
                     };
-                    self.below(&name, |c| c.note(Kind::Unknown, &key.at, message));
+                    self.nested(&name, |c| c.add_finding(FindingKind::Unknown, &key.at, message));
                 }
             }
         }
         for field in fields.keys.iter().filter(|f| f.required && map.get(f.name).is_none()) {
-            self.below(field.name, |c| c.note(Kind::Wrong, &node.at, "required, but missing".to_string()));
+            self.nested(field.name, |c| {
+                c.add_finding(FindingKind::Invalid, &node.at, "required, but missing".to_string())
+            });
         }
     }
 }
@@ -344,7 +356,7 @@ fn expected(types: &[&Type], node: &Node) -> String {
     let words = types.iter().filter_map(|t| if let Of::Word(word) = t.of { Some(word) } else { None });
     let is_word = types.iter().any(|t| matches!(t.of, Of::Word(_)));
     match node.as_str().filter(|_| is_word) {
-        Some(text) => match nearest(text, words) {
+        Some(text) => match did_you_mean(text, words) {
             Some(near) => format!("expected {list}; did you mean '{near}'?"),
             None => format!("expected {list}, found another text"),
         },

@@ -7,7 +7,7 @@ use super::table::{Field, Fields, Of, Table, Type};
 
 pub fn of_field(table: &Table, field: &Field) -> Vec<Node> {
     let default = Some(field.default).filter(|text| !text.is_empty());
-    let default = Key { name: field.name, also: &[], default, old: None }.default();
+    let default = Key { name: field.name, aliases: &[], default, deprecated: None }.default();
     of_types(table, &field.types).into_iter().chain(default).collect()
 }
 

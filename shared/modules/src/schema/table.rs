@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use config::{Row, Shape};
+use config::{KeySchema, Schema};
 
 use super::format::Format;
 use super::grammar;
@@ -142,12 +142,12 @@ impl Fields {
 }
 
 /// The keys that a struct declares, each with its deprecated spellings behind it.
-fn fields(rows: &'static [Row], definitions: &mut Definitions) -> Result<Vec<Field>, String> {
+fn fields(rows: &'static [KeySchema], definitions: &mut Definitions) -> Result<Vec<Field>, String> {
     let mut fields = Vec::new();
     for row in rows.iter().filter(|row| !row.line.is_empty()) {
-        let own = types(&row.shape, definitions)?;
+        let own = types(&row.schema, definitions)?;
         let field = Field { required: row.required, ..grammar::line(row.line, &own)? };
-        let old = row.also.iter().filter(|(_, since)| !since.is_empty()).map(|(name, since)| Field {
+        let old = row.aliases.iter().filter(|(_, since)| !since.is_empty()).map(|(name, since)| Field {
             name,
             old: Some(Old { since, instead: field.name }),
             types: field.types.clone(),
@@ -161,20 +161,20 @@ fn fields(rows: &'static [Row], definitions: &mut Definitions) -> Result<Vec<Fie
 }
 
 /// The types of a shape; its definitions go to the others.
-fn types(shape: &Shape, definitions: &mut Definitions) -> Result<Vec<Type>, String> {
-    match shape {
-        Shape::Is(text, of) => {
+fn types(schema: &Schema, definitions: &mut Definitions) -> Result<Vec<Type>, String> {
+    match schema {
+        Schema::Types(text, of) => {
             let mut own = Vec::new();
-            for (i, shape) in of.iter().enumerate() {
-                let types = types(shape, definitions)?;
+            for (i, schema) in of.iter().enumerate() {
+                let types = types(schema, definitions)?;
                 if i == 0 {
                     own = types;
                 }
             }
             grammar::shape(text, &own, definitions)
         }
-        Shape::Map(rows) => Ok(vec![map(fields(rows, definitions)?)]),
-        Shape::Named(text, rows) => {
+        Schema::Map(rows) => Ok(vec![map(fields(rows, definitions)?)]),
+        Schema::Named(text, rows) => {
             let end = text.find('{').unwrap_or(text.len());
             let (name, limits) = text.split_at(end);
             if !definitions.contains_key(name) {

@@ -1,6 +1,6 @@
 //! The tables against examples, against the modules' own declarations, and against what packaging publishes.
 
-use config::{Kind, Map, Node, Reader};
+use config::{FindingKind, Map, Node, Reader};
 
 use super::samples;
 use super::table::Table;
@@ -111,9 +111,9 @@ fn tables_and_readers_agree() {
                 let document: Node = [(Node::from(name), sample.clone())].into_iter().collect::<Map>().into();
                 let checked = super::cloud_config(&document, &|_| None);
                 let mut reader = Reader::new();
-                reader.below(name, |reader| row.read.unwrap()(&sample, reader));
+                reader.nested(name, |reader| row.read.unwrap()(&sample, reader));
                 let read = reader.into_findings();
-                let bad = |kind| kind != Kind::Deprecated;
+                let bad = |kind| kind != FindingKind::Deprecated;
                 wrong.extend(
                     checked.iter().filter(|f| bad(f.kind)).map(|f| format!("no sample: {module} {f}")),
                 );
@@ -124,8 +124,10 @@ fn tables_and_readers_agree() {
                     }
                 }
                 let old = |findings: &config::Findings| {
-                    let mut all: Vec<String> =
-                        findings.of(Kind::Deprecated).map(|f| format!("{} {}", f.key, f.message)).collect();
+                    let mut all: Vec<String> = findings
+                        .of_kind(FindingKind::Deprecated)
+                        .map(|f| format!("{} {}", f.key, f.message))
+                        .collect();
                     all.sort();
                     all
                 };
@@ -194,6 +196,6 @@ fn networks() {
         let findings = super::network(&root);
         let keys: Vec<&str> = findings.iter().map(|f| f.key.as_str()).collect();
         assert_eq!(keys, wanted, "{text}");
-        assert_eq!(findings.of(Kind::Deprecated).count(), usize::from(text.contains("gateway4")));
+        assert_eq!(findings.of_kind(FindingKind::Deprecated).count(), usize::from(text.contains("gateway4")));
     }
 }

@@ -1,7 +1,7 @@
 //! Azure's instance metadata, turned into version 2: DHCP for the first address of each family, the others as they
 //! are. The value is the metadata service's whole document; the datasource's settings may stand beside `network`.
 
-use config::{Findings, Kind, Map, Node};
+use config::{FindingKind, Findings, Map, Node};
 
 use super::Facts;
 
@@ -21,7 +21,7 @@ pub fn to_v2(document: &Node, facts: &Facts, findings: &mut Findings) -> Result<
         let path = format!("network.interface[{i}]");
         let Some(mac) = interface.get("macAddress").and_then(Node::as_str).and_then(mac_with_colons) else {
             let message = "expected twelve hexadecimal digits: the interface is left out";
-            findings.add(Kind::Wrong, &interface.at, format!("{path}.macAddress"), message);
+            findings.add(FindingKind::Invalid, &interface.at, format!("{path}.macAddress"), message);
             continue;
         };
         let Some(mut device) = device(interface, i, all_addresses, &path, findings) else { continue };
@@ -73,7 +73,7 @@ fn device(interface: &Node, i: usize, all: bool, path: &str, findings: &mut Find
                 Some(ip) => addresses_to_add.push(Node::from(format!("{ip}/{prefix}"))),
                 None => {
                     let key = format!("{path}.{family}.ipAddress[{n}].privateIpAddress");
-                    findings.add(Kind::Wrong, &address.at, key, "expected an address: left out");
+                    findings.add(FindingKind::Invalid, &address.at, key, "expected an address: left out");
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use config::{Findings, Kind, Mark, Node, Value, nearest};
+use config::{FindingKind, Findings, Node, Position, Value, did_you_mean};
 
 use crate::model::{Dns, Link, LinkKind, Model};
 
@@ -17,8 +17,8 @@ pub struct Builder {
     /// How many pieces of the configuration could not be used.
     pub discarded: usize,
     /// Where the device at hand is described, and where each was.
-    pub current: Mark,
-    pub(super) positions: HashMap<String, Mark>,
+    pub current: Position,
+    pub(super) positions: HashMap<String, Position>,
     index: HashMap<String, usize>,
 }
 
@@ -40,7 +40,7 @@ impl Builder {
     }
 
     pub fn report(&mut self, node: &Node, key: &str, message: impl Into<String>) {
-        self.findings.add(Kind::Wrong, &node.at, key, message);
+        self.findings.add(FindingKind::Invalid, &node.at, key, message);
     }
 
     pub fn link_mut(&mut self, id: &str) -> Option<&mut Link> {
@@ -251,9 +251,10 @@ impl Builder {
         for (key, _) in entries.iter() {
             let name = key.scalar_text().unwrap_or_default();
             if !known.contains(&name.as_str()) {
-                let hint = nearest(&name, known.iter().copied()).map(|k| format!("; did you mean '{k}'?"));
+                let hint =
+                    did_you_mean(&name, known.iter().copied()).map(|k| format!("; did you mean '{k}'?"));
                 let message = format!("unknown key{}", hint.unwrap_or_default());
-                self.findings.add(Kind::Unknown, &key.at, join_key(path, &name), message);
+                self.findings.add(FindingKind::Unknown, &key.at, join_key(path, &name), message);
             }
         }
     }

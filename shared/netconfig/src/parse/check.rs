@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use config::{Kind, Mark};
+use config::{FindingKind, Position};
 
 use crate::model::{Link, LinkKind};
 
@@ -16,7 +16,7 @@ pub fn check(build: &mut Builder) {
     break_cycles(build);
 }
 
-fn position(build: &Builder, id: &str) -> Mark {
+fn position(build: &Builder, id: &str) -> Position {
     build.positions.get(id).cloned().unwrap_or_default()
 }
 
@@ -34,7 +34,7 @@ fn check_names(build: &mut Builder) {
         let at = position(build, &id);
         build.discarded += 1;
         build.findings.add(
-            Kind::Wrong,
+            FindingKind::Invalid,
             &at,
             "network",
             "a name cannot hold a slash, white space, a quote or another character that a shell reads: the device is \
@@ -51,7 +51,7 @@ fn check_names(build: &mut Builder) {
     }
     for (id, message) in twice {
         let at = position(build, &id);
-        build.findings.add(Kind::Wrong, &at, format!("network.{id}"), message);
+        build.findings.add(FindingKind::Invalid, &at, format!("network.{id}"), message);
     }
 }
 
@@ -92,7 +92,7 @@ fn check_members(build: &mut Builder) {
     }
     for (id, message) in problems {
         let at = position(build, &id);
-        build.findings.add(Kind::Wrong, &at, format!("network.{id}"), message);
+        build.findings.add(FindingKind::Invalid, &at, format!("network.{id}"), message);
     }
 }
 
@@ -142,8 +142,13 @@ fn break_cycles(build: &mut Builder) {
         build.discarded += 1;
         let message = format!("stands on itself, through {}", member.id);
         let key = format!("network.{id}");
-        build.findings.add(Kind::Wrong, &at, key.as_str(), format!("{message}: that step is left out"));
-        build.cycles.add(Kind::Wrong, &at, key, message);
+        build.findings.add(
+            FindingKind::Invalid,
+            &at,
+            key.as_str(),
+            format!("{message}: that step is left out"),
+        );
+        build.cycles.add(FindingKind::Invalid, &at, key, message);
         let link = &mut build.model.links[whole];
         link.ports.retain(|port| *port != member.id && *port != member.name);
         if link.vlan_link.as_deref().is_some_and(|l| l == member.id || l == member.name) {

@@ -3,7 +3,7 @@
 //! the datasource's setting `apply_full_imds_network_config`; `primary`: the name of the NIC that led to the metadata;
 //! and `routers`: the router that DHCP names on a NIC, by MAC, for the policy routing of further NICs.
 
-use config::{Findings, Kind, Map, Node};
+use config::{FindingKind, Findings, Map, Node};
 
 use super::{Facts, NicFacts};
 
@@ -134,7 +134,7 @@ fn secondary_addresses(device: &mut Map, one: &DescribedNic<'_>, findings: &mut 
             _ => {
                 let path = format!("network.interfaces.macs.{}.{subnet}", one.nic.mac);
                 let message = format!("expected a subnet with its prefix: taking /{default_prefix}");
-                findings.add(Kind::Wrong, &one.metadata.at, path, message);
+                findings.add(FindingKind::Invalid, &one.metadata.at, path, message);
                 default_prefix.to_string()
             }
         };
@@ -170,7 +170,12 @@ fn policy_routing(
                 Some(router) => routes.push(entry(&[("to", "0.0.0.0/0"), ("via", router)])),
                 None => {
                     let message = "no DHCP server names its router: no default route in its table";
-                    findings.add(Kind::Wrong, &one.metadata.at, format!("routers.{}", one.nic.mac), message);
+                    findings.add(
+                        FindingKind::Invalid,
+                        &one.metadata.at,
+                        format!("routers.{}", one.nic.mac),
+                        message,
+                    );
                 }
             }
         }

@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use config::{Findings, Kind, Map, Mark, Node};
+use config::{FindingKind, Findings, Map, Node, Position};
 
 use super::Facts;
 
@@ -72,7 +72,7 @@ fn logical_lines(text: &str) -> impl Iterator<Item = (u32, Vec<&str>)> {
 /// One `iface` with what stands below it.
 #[derive(Debug)]
 struct Stanza {
-    at: Mark,
+    at: Position,
     family: String,
     method: String,
     hwaddress: Option<Node>,
@@ -85,7 +85,7 @@ struct Stanza {
 struct Interface {
     name: String,
     auto: bool,
-    at: Mark,
+    at: Position,
     stanzas: Vec<Stanza>,
 }
 
@@ -97,7 +97,7 @@ struct Interfaces {
 }
 
 impl Interfaces {
-    fn index_of(&mut self, name: &str, at: &Mark) -> usize {
+    fn index_of(&mut self, name: &str, at: &Position) -> usize {
         let next = self.all.len();
         let index = *self.index.entry(name.to_string()).or_insert(next);
         if index == next {
@@ -121,7 +121,7 @@ pub fn to_v1(text: &Node, facts: &Facts, findings: &mut Findings) -> Result<Node
     let mut index: HashMap<&str, usize> = HashMap::new();
     for interface in &interfaces.all {
         if interface.stanzas.is_empty() {
-            findings.add(Kind::Wrong, &interface.at, "auto", "no 'iface' describes it: left out");
+            findings.add(FindingKind::Invalid, &interface.at, "auto", "no 'iface' describes it: left out");
             continue;
         }
         // `eth0:1` is an alias: one more address of eth0.
@@ -194,7 +194,7 @@ fn parse_lines(
     let source: Rc<str> = open.last().map_or("interfaces", String::as_str).into();
     let mut current: Option<usize> = None;
     for (line, words) in logical_lines(text) {
-        let at = Mark { source: Some(source.clone()), line, column: 1 };
+        let at = Position { source: Some(source.clone()), line, column: 1 };
         let text = |word: &str| Node { at: at.clone(), ..word.into() };
         let (option, rest) = (words[0], &words[1..]);
         match option {
@@ -202,7 +202,12 @@ fn parse_lines(
                 let files = include(&words, dir).and_then(|i| facts.includes.get(&i));
                 for (path, content) in files.into_iter().flatten() {
                     if open.contains(path) || open.len() > MAX_INCLUDE_DEPTH {
-                        findings.add(Kind::Wrong, &at, option, "the files name one another in a circle");
+                        findings.add(
+                            FindingKind::Invalid,
+                            &at,
+                            option,
+                            "the files name one another in a circle",
+                        );
                         continue;
                     }
                     open.push(path.clone());
@@ -222,7 +227,7 @@ fn parse_lines(
                 current = None;
                 let [name, family, method, ..] = rest else {
                     findings.add(
-                        Kind::Wrong,
+                        FindingKind::Invalid,
                         &at,
                         option,
                         "expected a name, a family and a method: left out",
@@ -246,7 +251,7 @@ fn parse_lines(
         }
         let stanza = current.and_then(|index| interfaces.all[index].stanzas.last_mut());
         let Some(stanza) = stanza.filter(|_| !option.starts_with("allow-")) else {
-            findings.add(Kind::Unknown, &at, option, "not taken over from an interfaces file");
+            findings.add(FindingKind::Unknown, &at, option, "not taken over from an interfaces file");
             continue;
         };
         match (option, rest) {
@@ -260,9 +265,9 @@ fn parse_lines(
                 stanza.options.insert(key, text(value));
             }
             ("hwaddress" | "address" | "netmask" | "gateway" | "broadcast", []) => {
-                findings.add(Kind::Wrong, &at, option, "expected a value");
+                findings.add(FindingKind::Invalid, &at, option, "expected a value");
             }
-            _ => findings.add(Kind::Unknown, &at, option, "not taken over from an interfaces file"),
+            _ => findings.add(FindingKind::Unknown, &at, option, "not taken over from an interfaces file"),
         }
     }
 }
@@ -272,7 +277,7 @@ mod tests {
     use super::*;
 
     fn convert(text: &str, facts: &Facts) -> (String, Vec<String>) {
-        let mark = Mark { source: Some("/etc/network/interfaces".into()), line: 0, column: 0 };
+        let mark = Position { source: Some("/etc/network/interfaces".into()), line: 0, column: 0 };
         let mut findings = Findings::default();
         let node = Node { at: mark, ..text.into() };
         let config = to_v1(&node, facts, &mut findings).unwrap();

@@ -4,7 +4,7 @@
 
 use std::net::IpAddr;
 
-use config::{Findings, Kind, Map, Mark, Node};
+use config::{FindingKind, Findings, Map, Node, Position};
 
 use super::{Facts, klibc};
 
@@ -18,7 +18,7 @@ pub fn to_v1(text: &Node, facts: &Facts, findings: &mut Findings) -> Result<Node
     let boot_nic = words.iter().rev().find_map(|w| w.strip_prefix("BOOTIF=")).and_then(parse_bootif);
     let boot_nic = boot_nic.and_then(|mac| facts.name_of(&mac));
     let servers: Vec<&str> = words.iter().filter_map(|w| w.strip_prefix("nameserver=")).collect();
-    let at = Mark { source: Some("kernel command line".into()), line: 0, column: 0 };
+    let at = Position { source: Some("kernel command line".into()), line: 0, column: 0 };
     let mut devices: Vec<Device> = Vec::new();
     for word in &words {
         let (key, argument) = match (word.strip_prefix("ip="), word.strip_prefix("ip6=")) {
@@ -30,7 +30,7 @@ pub fn to_v1(text: &Node, facts: &Facts, findings: &mut Findings) -> Result<Node
             Ok(Some(argument)) => argument,
             Ok(None) => continue,
             Err(wanted) => {
-                findings.add(Kind::Wrong, &at, key, format!("expected {wanted}: left out"));
+                findings.add(FindingKind::Invalid, &at, key, format!("expected {wanted}: left out"));
                 continue;
             }
         };
@@ -40,7 +40,7 @@ pub fn to_v1(text: &Node, facts: &Facts, findings: &mut Findings) -> Result<Node
             continue;
         }
         let Some(name) = named.or(boot_nic).or(facts.fallback.as_deref()) else {
-            findings.add(Kind::Wrong, &at, key, "no NIC is named: left out");
+            findings.add(FindingKind::Invalid, &at, key, "no NIC is named: left out");
             continue;
         };
         let subnets = argument.methods.iter().map(|method| subnet(method, &argument, &servers));

@@ -2,7 +2,7 @@
 //! alone reads. A key that is neither is most likely misspelled. netplan learns new ones, so it is a remark and no
 //! error, and nothing is left out because of it.
 
-use config::{Findings, Kind, Map, Node, Value, nearest};
+use config::{FindingKind, Findings, Map, Node, Value, did_you_mean};
 
 use super::builder::join_key;
 use super::{BOND_OPTIONS, BRIDGE_OPTIONS, network_section, version};
@@ -240,9 +240,9 @@ fn check_map<'k>(
 
 fn report_unknown<'k>(found: &mut Findings, key: &Node, path: &str, known: impl Iterator<Item = &'k str>) {
     let name = key.scalar_text().unwrap_or_default();
-    let hint = nearest(&name, known).map(|near| format!("; did you mean '{near}'?"));
+    let hint = did_you_mean(&name, known).map(|near| format!("; did you mean '{near}'?"));
     let message = format!("unknown key{}", hint.unwrap_or_default());
-    found.add(Kind::Unknown, &key.at, join_key(path, &name), message);
+    found.add(FindingKind::Unknown, &key.at, join_key(path, &name), message);
 }
 
 /// Whether netplan has such a section and nobody else.

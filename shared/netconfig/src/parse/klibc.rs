@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use config::{Findings, Kind, Map, Mark, Node};
+use config::{FindingKind, Findings, Map, Node, Position};
 
 use super::Facts;
 
@@ -21,13 +21,15 @@ pub fn to_v1(text: &Node, facts: &Facts, findings: &mut Findings) -> Result<Node
 pub fn files_to_v1(files: &[(String, String)], facts: &Facts, findings: &mut Findings) -> Node {
     let mut devices: Vec<(String, Vec<Node>)> = Vec::new();
     for (path, text) in files {
-        let at = Mark { source: Some(path.as_str().into()), line: 0, column: 0 };
+        let at = Position { source: Some(path.as_str().into()), line: 0, column: 0 };
         match parse_file(text) {
             Ok((name, subnets)) => match devices.iter_mut().find(|(known, _)| *known == name) {
                 Some((_, all)) => all.extend(subnets),
                 None => devices.push((name, subnets)),
             },
-            Err((key, message)) => findings.add(Kind::Wrong, &at, key, format!("{message}: file left out")),
+            Err((key, message)) => {
+                findings.add(FindingKind::Invalid, &at, key, format!("{message}: file left out"))
+            }
         }
     }
     let entry = |(name, subnets): (String, Vec<Node>)| {

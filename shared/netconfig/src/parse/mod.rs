@@ -21,7 +21,7 @@ pub mod vmware;
 
 use std::collections::HashMap;
 
-use config::{Findings, Kind, Map, Mark, Node, Value};
+use config::{FindingKind, Findings, Map, Node, Position, Value};
 
 pub use keys::{known_inner_keys, known_keys, unknown_keys};
 pub use network_data::{needed_macs, to_v1 as network_data_to_v1};
@@ -152,7 +152,7 @@ impl Format {
                 Ok(Node::from_json(&json))
             }
             Syntax::Text => {
-                let at = Mark { source: Some(source.into()), line: 0, column: 0 };
+                let at = Position { source: Some(source.into()), line: 0, column: 0 };
                 Ok(Node { value: Value::Str(text.to_string()), at })
             }
         }
@@ -219,6 +219,6 @@ pub fn version(config: &Map) -> Option<u8> {
 
 /// A finding that nothing can be made of, as the message of an error.
 fn error_at(findings: &mut Findings, node: &Node, key: &str, message: &str) -> String {
-    findings.add(Kind::Wrong, &node.at, key, message);
+    findings.add(FindingKind::Invalid, &node.at, key, message);
     format!("{}: {key}: {message}", node.at)
 }

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use config::{Findings, Kind, Map, Node};
+use config::{FindingKind, Findings, Map, Node};
 
 use super::Facts;
 
@@ -81,7 +81,7 @@ pub fn to_v1(data: &Node, facts: &Facts, findings: &mut Findings) -> Result<Node
             if !is_physical(link) {
                 let id = link.get("id").and_then(Node::scalar_text).unwrap_or_default();
                 let message = "unknown type of link: taken for a physical one";
-                findings.add(Kind::Unknown, &link.at, format!("links.{id}.type"), message);
+                findings.add(FindingKind::Unknown, &link.at, format!("links.{id}.type"), message);
             }
             entry.insert("type", "physical");
             infiniband(&mut entry, link, facts);

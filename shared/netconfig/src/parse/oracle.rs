@@ -2,7 +2,7 @@
 //! alive; the metadata adds what is missing. The value is `{vnics: […]}`, beside it the datasource's setting
 //! `configure_secondary_nics`.
 
-use config::{Findings, Kind, Map, Node};
+use config::{FindingKind, Findings, Map, Node};
 
 use super::{Facts, address};
 
@@ -16,18 +16,23 @@ pub fn to_v1(document: &Node, facts: &Facts, findings: &mut Findings) -> Result<
     let wants_others = document.get("configure_secondary_nics").is_some_and(|n| !n.is_falsy());
     let vnics = document.get("vnics").and_then(Node::as_seq).unwrap_or_default();
     if vnics.is_empty() && (wants_primary || wants_others) {
-        findings.add(Kind::Wrong, &document.at, "vnics", "expected a list of network interfaces");
+        findings.add(FindingKind::Invalid, &document.at, "vnics", "expected a list of network interfaces");
     }
     let is_metal = vnics.first().is_some_and(|v| v.get("nicIndex").is_some());
     if wants_others && !wants_primary && is_metal {
-        findings.add(Kind::Wrong, &document.at, "vnics", "a bare metal machine: secondary NICs are left out");
+        findings.add(
+            FindingKind::Invalid,
+            &document.at,
+            "vnics",
+            "a bare metal machine: secondary NICs are left out",
+        );
     } else if wants_primary || wants_others {
         for (i, vnic) in vnics.iter().enumerate().skip(usize::from(!wants_primary)) {
             match vnic_entry(vnic, wants_primary && i == 0, facts) {
                 Ok(entry) => entries.push(entry),
                 Err((key, message)) => {
                     let message = format!("{message}: the interface is left out");
-                    findings.add(Kind::Wrong, &vnic.at, format!("vnics[{i}].{key}"), message);
+                    findings.add(FindingKind::Invalid, &vnic.at, format!("vnics[{i}].{key}"), message);
                 }
             }
         }

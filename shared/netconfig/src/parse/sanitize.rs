@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use config::{Findings, Kind, Map, Node, Value};
+use config::{FindingKind, Findings, Map, Node, Value};
 
 use super::builder::join_key;
 use super::{keys, version};
@@ -125,7 +125,7 @@ impl Sanitizer {
         self.discarded += 1;
         let message = "a character that no value of a network configuration may hold (a control character or a \
                        backslash): left out";
-        self.findings.add(Kind::Wrong, &node.at, path, message);
+        self.findings.add(FindingKind::Invalid, &node.at, path, message);
     }
 
     fn node(&mut self, node: &Node, path: &str, parent: &str, level: Level<'_>) -> Node {

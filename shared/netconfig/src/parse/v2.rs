@@ -1,6 +1,6 @@
 //! Version 2, netplan's language, read for the renderers that do not speak it.
 
-use config::{Kind, Map, Node, Value};
+use config::{FindingKind, Map, Node, Value};
 
 use crate::model::{Dhcp, Dns, Link, LinkKind, Method, Subnet};
 
@@ -22,7 +22,7 @@ pub fn parse(config: &Node, facts: &Facts) -> Result<Parsed, String> {
         if name == "wifis" {
             build.report(section, "network.wifis", "only netplan can set up wireless devices: left out");
         } else if keys::is_netplan_only_section(&name) {
-            build.findings.add(Kind::Unknown, &section.at, join_key("network", &name), NETPLAN_ONLY);
+            build.findings.add(FindingKind::Unknown, &section.at, join_key("network", &name), NETPLAN_ONLY);
         }
     }
     build.findings.extend(keys::unknown_keys(config));
@@ -55,7 +55,7 @@ const NETPLAN_ONLY: &str = "only netplan can do that: left out";
 fn report_netplan_only(build: &mut Builder, section: &str, device: &Node, path: &str) {
     for (key, _) in device.as_map().into_iter().flat_map(Map::iter) {
         if let Some(name) = key.as_str().filter(|name| keys::is_netplan_only(section, name)) {
-            build.findings.add(Kind::Unknown, &key.at, join_key(path, name), NETPLAN_ONLY);
+            build.findings.add(FindingKind::Unknown, &key.at, join_key(path, name), NETPLAN_ONLY);
         }
     }
 }
@@ -142,7 +142,7 @@ fn bond(build: &mut Builder, id: &str, device: &Node, path: &str, _: &Facts) {
                 link.params.insert(format!("bond-{}", known.ifupdown), value.clone());
             }
             None if keys::NETPLAN_ONLY_BOND_OPTIONS.contains(&&*name) => {
-                build.findings.add(Kind::Unknown, &key.at, join_key(&at, &name), NETPLAN_ONLY);
+                build.findings.add(FindingKind::Unknown, &key.at, join_key(&at, &name), NETPLAN_ONLY);
             }
             None => {}
         }
@@ -171,7 +171,7 @@ fn bridge(build: &mut Builder, id: &str, device: &Node, path: &str, _: &Facts) {
                 link.params.insert(known.ifupdown, value.clone());
             }
             None if keys::NETPLAN_ONLY_BRIDGE_OPTIONS.contains(&&*name) => {
-                build.findings.add(Kind::Unknown, &key.at, join_key(&at, &name), NETPLAN_ONLY);
+                build.findings.add(FindingKind::Unknown, &key.at, join_key(&at, &name), NETPLAN_ONLY);
             }
             None => {}
         }

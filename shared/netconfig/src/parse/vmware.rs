@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use config::{Findings, Kind, Map, Mark, Node};
+use config::{FindingKind, Findings, Map, Node, Position};
 
 use super::{Facts, address};
 
@@ -73,9 +73,14 @@ fn convert(text: &Node, names: Option<&Facts>, findings: &mut Findings) -> Resul
         return Err(format!("{}: expected the text of a customization file, found {}", text.at, text.kind()));
     };
     let ini = Ini::parse(content);
-    let position = |line| Mark { source: text.at.source.clone(), line, column: 1 };
+    let position = |line| Position { source: text.at.source.clone(), line, column: 1 };
     for line in &ini.invalid_lines {
-        findings.add(Kind::Wrong, &position(*line), "", "neither a section nor 'KEY = VALUE': left out");
+        findings.add(
+            FindingKind::Invalid,
+            &position(*line),
+            "",
+            "neither a section nor 'KEY = VALUE': left out",
+        );
     }
     let Some(nics) = ini.get("NIC-CONFIG", "NICS") else {
         return Err(format!("{}: NIC-CONFIG.NICS: required, but missing", text.at));
@@ -91,7 +96,7 @@ fn convert(text: &Node, names: Option<&Facts>, findings: &mut Findings) -> Resul
             |key: &str, message: &str| format!("{}: {nic}.{key}: {message}", position(ini.line(nic, key)));
         let Some(mac) = ini.get(nic, "MACADDR").filter(|m| !m.is_empty()) else {
             findings.add(
-                Kind::Wrong,
+                FindingKind::Invalid,
                 &text.at,
                 format!("{nic}.MACADDR"),
                 "required, but missing: NIC left out",
@@ -218,7 +223,7 @@ mod tests {
 
     fn convert(text: &str) -> Result<(String, usize), String> {
         let mut findings = Findings::default();
-        let at = Mark { source: Some("cust.cfg".into()), line: 0, column: 0 };
+        let at = Position { source: Some("cust.cfg".into()), line: 0, column: 0 };
         let config = to_v2(&Node { at, ..text.into() }, &Facts::default(), &mut findings)?;
         let text = config.get("ethernets").unwrap().to_json().to_string().replace('"', "");
         Ok((text, findings.iter().count()))

@@ -74,7 +74,7 @@ impl Rendered {
 
     /// Notes something that is not written although the language has words for it.
     fn warn(&mut self, message: impl Into<String>) {
-        self.findings.add(config::Kind::Wrong, &config::Mark::default(), "network", message);
+        self.findings.add(config::FindingKind::Invalid, &config::Position::default(), "network", message);
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use config::yaml::{Style, emit, emit_under};
+use config::yaml::{Style, emit, emit_entry};
 use config::{Map, Node, Value};
 use system::{Command, System, debug};
 
@@ -21,7 +21,7 @@ pub fn available(sys: &System) -> bool {
 
 /// A mapping of version 2, as it came.
 pub fn passthrough(config: &Node, target: &Target) -> RenderResult {
-    file(&emit_under("network", config, Style::PLAIN), target)
+    file(&emit_entry("network", config, Style::PLAIN), target)
 }
 
 fn file(body: &str, target: &Target) -> RenderResult {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use config::{Mark, Node};
+use config::{Node, Position};
 
 /// Where things were written.
 #[derive(Default)]
@@ -10,7 +10,7 @@ pub struct Positions<'a> {
     /// Devices of version 2, entries of version 1, by id.
     pub devices: HashMap<&'a str, &'a Node>,
     /// The first entry of version 1 of each type.
-    pub entries: HashMap<&'a str, Mark>,
+    pub entries: HashMap<&'a str, Position>,
 }
 
 impl<'a> Positions<'a> {
@@ -37,8 +37,8 @@ impl<'a> Positions<'a> {
     }
 
     /// The place of a key, or of what comes nearest to it. In lists the first item that has it.
-    pub fn find(&self, id: &str, path: &[&str]) -> Mark {
-        let Some(device) = self.devices.get(id) else { return Mark::default() };
+    pub fn find(&self, id: &str, path: &[&str]) -> Position {
+        let Some(device) = self.devices.get(id) else { return Position::default() };
         let mut node = *device;
         for key in path {
             let next = match node.as_seq() {

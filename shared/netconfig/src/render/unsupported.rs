@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use config::{Findings, Kind, Mark, Node};
+use config::{FindingKind, Findings, Node, Position};
 
 use crate::model::{Dns, Link, LinkKind, Method, Model, Subnet};
 use crate::parse::address::is_ipv6;
@@ -305,7 +305,7 @@ struct Reporter<'a> {
 }
 
 impl Reporter<'_> {
-    fn add(&mut self, at: &Mark, key: String) {
+    fn add(&mut self, at: &Position, key: String) {
         let name = match self.format {
             Netplan => "netplan's file",
             Networkd => "networkd's files",
@@ -313,7 +313,7 @@ impl Reporter<'_> {
             RedHat | Suse => "ifcfg files",
             Eni => "the interfaces file",
         };
-        self.findings.add(Kind::Unknown, at, key, format!("cannot be said in {name}: left out"));
+        self.findings.add(FindingKind::Unknown, at, key, format!("cannot be said in {name}: left out"));
     }
 
     fn report(&mut self, link: &Link, key: &str) {

@@ -1,14 +1,14 @@
 //! A tar archive (POSIX ustar), packed with gzip as it grows. Our own writer: an image need have neither tar nor gzip,
 //! nothing lies unpacked on a disk in between, and what is in it can be secret from its first byte.
 
-use encoding::gzip::Packer;
+use encoding::gzip::GzipEncoder;
 
 const BLOCK: usize = 512;
 /// As much as a header has room for.
 const LONGEST_NAME: usize = 100;
 
 pub struct Archive {
-    packer: Packer,
+    encoder: GzipEncoder,
 }
 
 /// What a member is besides its name and content.
@@ -21,7 +21,7 @@ pub struct Attributes {
 
 impl Archive {
     pub fn new() -> Archive {
-        Archive { packer: Packer::default() }
+        Archive { encoder: GzipEncoder::default() }
     }
 
     pub fn file(&mut self, name: &str, how: Attributes, content: &[u8]) {
@@ -35,12 +35,12 @@ impl Archive {
 
     /// How long the archive is so far, about.
     pub fn len(&self) -> usize {
-        self.packer.packed()
+        self.encoder.compressed_len()
     }
 
     pub fn finish(mut self) -> Vec<u8> {
-        self.packer.write(&[0; 2 * BLOCK]);
-        self.packer.finish()
+        self.encoder.write(&[0; 2 * BLOCK]);
+        self.encoder.finish()
     }
 
     fn member(&mut self, name: &str, kind: u8, how: Attributes, target: &str, content: &[u8]) {
@@ -56,9 +56,9 @@ impl Archive {
     }
 
     fn blocks(&mut self, header: &[u8; BLOCK], content: &[u8]) {
-        self.packer.write(header);
-        self.packer.write(content);
-        self.packer.write(&[0; BLOCK][..content.len().next_multiple_of(BLOCK) - content.len()]);
+        self.encoder.write(header);
+        self.encoder.write(content);
+        self.encoder.write(&[0; BLOCK][..content.len().next_multiple_of(BLOCK) - content.len()]);
     }
 }
 

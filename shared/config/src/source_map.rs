@@ -10,45 +10,45 @@ use std::rc::Rc;
 
 use system::{Result, System, WriteOptions};
 
-use crate::{Mark, Node, Value};
+use crate::{Node, Position, Value};
 
 /// The origins of the merged cloud-configs, kept in a file below /run: they are of this boot, as the merging is.
 /// Nothing is read until somebody asks, which is when something is wrong with a configuration.
 #[derive(Debug, Default)]
-pub struct Origins {
+pub struct SourceMap {
     file: String,
-    read: OnceCell<HashMap<Place, Mark>>,
+    table: OnceCell<HashMap<Location, Position>>,
     /// Nobody has been told anything.
-    anew: bool,
+    ignore_reported: bool,
 }
 
 /// File, line and column of a value in a merged cloud-config.
-type Place = (Rc<str>, u32, u32);
+type Location = (Rc<str>, u32, u32);
 
-impl Origins {
+impl SourceMap {
     /// As kept in that file, which need not be there.
-    pub fn at(file: impl Into<String>) -> Origins {
-        Origins { file: file.into(), ..Origins::default() }
+    pub fn open(file: impl Into<String>) -> SourceMap {
+        SourceMap { file: file.into(), ..SourceMap::default() }
     }
 
     /// The same, for one who was not there when it was said what is wrong.
-    pub fn anew(&self) -> Origins {
-        Origins { file: self.file.clone(), anew: true, ..Origins::default() }
+    pub fn without_reported(&self) -> SourceMap {
+        SourceMap { file: self.file.clone(), ignore_reported: true, ..SourceMap::default() }
     }
 
     /// Where a value was written whose mark is in a merged cloud-config; another mark is its own origin.
-    pub fn of(&self, sys: &System, mark: &Mark) -> Mark {
+    pub fn resolve(&self, sys: &System, mark: &Position) -> Position {
         self.find(sys, mark).unwrap_or(mark).clone()
     }
 
     /// Whether it has been said, when the cloud-configs were checked, that the value which was written there is wrong.
-    pub fn told(&self, sys: &System, origin: &Mark) -> bool {
-        !self.anew && self.find(sys, origin).is_some()
+    pub fn was_reported(&self, sys: &System, origin: &Position) -> bool {
+        !self.ignore_reported && self.find(sys, origin).is_some()
     }
 
-    fn find(&self, sys: &System, mark: &Mark) -> Option<&Mark> {
+    fn find(&self, sys: &System, mark: &Position) -> Option<&Position> {
         let source = mark.source.as_ref()?;
-        let table = self.read.get_or_init(|| {
+        let table = self.table.get_or_init(|| {
             let text = sys.read_text(&self.file).unwrap_or_default();
             parse(&text, &|path| sys.metadata(path).map(|m| m.len()).ok())
         });
@@ -57,11 +57,11 @@ impl Origins {
 
     /// Keeps the origins of merged cloud-configs: each file as it is read now, beside the same values with the
     /// marks of their parts; and where a value was said to be wrong.
-    pub fn keep<'f>(
+    pub fn save<'f>(
         sys: &System,
         file: &str,
         merged: &[(&str, &Node, &Node)],
-        told: impl Iterator<Item = &'f Mark>,
+        reported: impl Iterator<Item = &'f Position>,
     ) -> Result<()> {
         let mut text = String::new();
         for (path, read, origin) in merged {
@@ -69,9 +69,9 @@ impl Origins {
             let _ = writeln!(text, "file {size} {path}");
             let mut last = None;
             // The whole is nobody's, and begins where its first key does.
-            below(read, origin, &mut last, &mut text);
+            write_children(read, origin, &mut last, &mut text);
         }
-        for mark in told {
+        for mark in reported {
             if let Some(source) = &mark.source {
                 let _ = writeln!(text, "told {}:{} {}", mark.line, mark.column, source.replace('\n', " "));
             }
@@ -82,7 +82,7 @@ impl Origins {
 
 /// One line for each value and each key, `LINE:COLUMN LINE:COLUMN` (there, and in its source), below a line that names
 /// the source.
-fn note(read: &Node, origin: &Node, last: &mut Option<Rc<str>>, text: &mut String) {
+fn write_entry(read: &Node, origin: &Node, last: &mut Option<Rc<str>>, text: &mut String) {
     if let Some(source) = &origin.at.source {
         if last.as_ref() != Some(source) {
             let _ = writeln!(text, "from {}", source.replace('\n', " "));
@@ -95,7 +95,7 @@ fn note(read: &Node, origin: &Node, last: &mut Option<Rc<str>>, text: &mut Strin
             text.push(after);
         }
     }
-    below(read, origin, last, text);
+    write_children(read, origin, last, text);
 }
 
 /// As `write!` does it, which takes five times as long; there are four for each value.
@@ -111,24 +111,24 @@ fn push_number(text: &mut String, mut number: u32) {
     text.push_str(std::str::from_utf8(&digits[first..]).unwrap_or_default());
 }
 
-fn below(read: &Node, origin: &Node, last: &mut Option<Rc<str>>, text: &mut String) {
+fn write_children(read: &Node, origin: &Node, last: &mut Option<Rc<str>>, text: &mut String) {
     match (&read.value, &origin.value) {
         (Value::Seq(read), Value::Seq(origin)) => {
-            read.iter().zip(origin).for_each(|(read, origin)| note(read, origin, last, text));
+            read.iter().zip(origin).for_each(|(read, origin)| write_entry(read, origin, last, text));
         }
         (Value::Map(read), Value::Map(origin)) | (Value::Set(read), Value::Set(origin)) => {
             for (key, value) in read.iter() {
-                let Some((origin_key, origin_value)) = origin.entry_of(key) else { continue };
-                note(key, origin_key, last, text);
-                note(value, origin_value, last, text);
+                let Some((origin_key, origin_value)) = origin.get_node_key_value(key) else { continue };
+                write_entry(key, origin_key, last, text);
+                write_entry(value, origin_value, last, text);
             }
         }
         _ => {}
     }
 }
 
-/// Reads what [`Origins::keep`] wrote. A file whose size is another one by now was edited, and is its own origin.
-fn parse(text: &str, size: &dyn Fn(&str) -> Option<u64>) -> HashMap<Place, Mark> {
+/// Reads what [`SourceMap::save`] wrote. A file whose size is another one by now was edited, and is its own origin.
+fn parse(text: &str, size: &dyn Fn(&str) -> Option<u64>) -> HashMap<Location, Position> {
     let mut table = HashMap::new();
     let mut file: Option<Rc<str>> = None;
     let mut source: Option<Rc<str>> = None;
@@ -141,13 +141,13 @@ fn parse(text: &str, size: &dyn Fn(&str) -> Option<u64>) -> HashMap<Place, Mark>
         } else if let Some((place, name)) = line.strip_prefix("told ").and_then(|rest| rest.split_once(' ')) {
             // A place in a part is no place in a merged file: it leads to itself.
             if let Some((line, column)) = position(place) {
-                let mark = Mark { source: Some(name.into()), line, column };
+                let mark = Position { source: Some(name.into()), line, column };
                 table.insert((name.into(), line, column), mark);
             }
         } else if let (Some(file), Some(source), Some((there, here))) = (&file, &source, line.split_once(' '))
             && let (Some((line, column)), Some(here)) = (position(there), position(here))
         {
-            let mark = Mark { source: Some(source.clone()), line: here.0, column: here.1 };
+            let mark = Position { source: Some(source.clone()), line: here.0, column: here.1 };
             // A block map begins where its first key does: the place is the map's.
             table.entry((file.clone(), line, column)).or_insert(mark);
         }
@@ -163,7 +163,7 @@ fn position(text: &str) -> Option<(u32, u32)> {
 /// The positions of a value and of all below it, for [`from_json`]: `LINE:COLUMN`, one after the other, in the order
 /// of the value's JSON form.
 pub fn positions(node: &Node) -> String {
-    fn write(at: &Mark, out: &mut String) {
+    fn write(at: &Position, out: &mut String) {
         let blank = if out.is_empty() { "" } else { " " };
         let _ = write!(out, "{blank}{}:{}", at.line, at.column);
     }
@@ -197,15 +197,15 @@ pub fn from_json(json: &serde_json::Value, source: &str, positions: &str) -> Nod
     let source: Rc<str> = source.into();
     let mut node = Node::from_json(json);
     let mut count = 0;
-    node.mark_all(&mut || {
+    node.set_positions(&mut || {
         count += 1;
-        Mark::default()
+        Position::default()
     });
     let listed: Vec<(u32, u32)> = positions.split_whitespace().filter_map(position).collect();
     let mut listed = if listed.len() == count { listed } else { Vec::new() }.into_iter();
-    node.mark_all(&mut || {
+    node.set_positions(&mut || {
         let (line, column) = listed.next().unwrap_or_default();
-        Mark { source: Some(source.clone()), line, column }
+        Position { source: Some(source.clone()), line, column }
     });
     node
 }
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_merged_file_leads_back_to_its_parts() {
+    fn merged_values_resolve_to_their_parts() {
         let first = read("user-data part-001", "users:\n- name: a\n  uid: x\nzone: 1\n");
         let second = read("user-data part-002", "\n\nbootcmd: [[a, b]]\nusers: [{name: b}, {uid: y}]\n");
         let merged = Strategy::parse_text("list(append)+dict(recurse_list)").unwrap().merge(&first, &second);
@@ -233,30 +233,33 @@ mod tests {
         let text = yaml::emit(&merged, yaml::Style::DOCUMENT);
         sys.write(path, &text, WriteOptions::secret()).unwrap();
         let again = read(path, &text);
-        Origins::keep(&sys, table, &[(path, &again, &merged)], [&wrong.at].into_iter()).unwrap();
+        SourceMap::save(&sys, table, &[(path, &again, &merged)], [&wrong.at].into_iter()).unwrap();
 
-        let origins = Origins::at(table);
-        let origin = |node: &Node| origins.of(&sys, &node.at).to_string();
+        let origins = SourceMap::open(table);
+        let origin = |node: &Node| origins.resolve(&sys, &node.at).to_string();
         let users = again.get("users").unwrap().as_seq().unwrap();
         assert_eq!(origin(users[0].get("uid").unwrap()), "user-data part-001:3:8");
         assert_eq!(origin(users[2].get("uid").unwrap()), "user-data part-002:4:26");
-        assert_eq!(origin(again.as_map().unwrap().get_entry("bootcmd").unwrap().0), "user-data part-002:3:1");
-        let told = |of: &Origins, node: &Node| of.told(&sys, &of.of(&sys, &node.at));
-        assert!(told(&origins, users[2].get("uid").unwrap()));
-        assert!(!told(&origins, users[0].get("uid").unwrap()));
-        assert!(!told(&origins.anew(), users[2].get("uid").unwrap()));
+        assert_eq!(
+            origin(again.as_map().unwrap().get_key_value("bootcmd").unwrap().0),
+            "user-data part-002:3:1"
+        );
+        let was_reported = |of: &SourceMap, node: &Node| of.was_reported(&sys, &of.resolve(&sys, &node.at));
+        assert!(was_reported(&origins, users[2].get("uid").unwrap()));
+        assert!(!was_reported(&origins, users[0].get("uid").unwrap()));
+        assert!(!was_reported(&origins.without_reported(), users[2].get("uid").unwrap()));
         let elsewhere = read("/etc/x", "a: 1");
         assert_eq!(origin(&elsewhere), "/etc/x:1:1");
 
         // Edited since: the lines are others.
         sys.write(path, format!("# mine\n{text}"), WriteOptions::secret()).unwrap();
-        let edited = Origins::at(table);
-        assert_eq!(edited.of(&sys, &users[0].at), users[0].at);
-        assert_eq!(Origins::at("/run/none").of(&sys, &users[0].at), users[0].at);
+        let edited = SourceMap::open(table);
+        assert_eq!(edited.resolve(&sys, &users[0].at), users[0].at);
+        assert_eq!(SourceMap::open("/run/none").resolve(&sys, &users[0].at), users[0].at);
     }
 
     #[test]
-    fn what_is_no_table_is_none() {
+    fn malformed_tables_are_ignored() {
         let any = |_: &str| Some(1);
         for text in ["", "1:1 2:2", "file 1 /x\n1:1 2:2", "file 2 /x\nfrom y\n1:1 2:2", "from y\n1:1 2:2"] {
             assert!(parse(text, &any).is_empty(), "{text}");
@@ -275,7 +278,7 @@ mod tests {
         assert_eq!(at(list[0].get("dhcp4")), "/dev/sr0/network-config:5:13");
         assert_eq!(at(again.at_path(&["ethernets", "z", "1"])), "/dev/sr0/network-config:3:26");
         assert_eq!(
-            at(again.as_map().unwrap().get_entry("version").map(|e| e.0)),
+            at(again.as_map().unwrap().get_key_value("version").map(|e| e.0)),
             "/dev/sr0/network-config:1:1"
         );
         // Positions of something else are none.

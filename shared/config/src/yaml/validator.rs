@@ -2,26 +2,26 @@
 //! A file that works here must not break when it meets upstream, so it is refused here too. Goes through the text
 //! once, scalar by scalar, and only where the text has such a character at all.
 
-use super::events::{Problem, Spot};
+use super::events::{LineColumn, Problem};
 
 /// How a scalar is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum ScalarStyle {
     Plain,
     Quoted,
     /// After `|` or `>`.
     Block,
 }
 
-pub(super) struct Strict<'a> {
+pub(super) struct Validator<'a> {
     rest: std::str::Chars<'a>,
     /// Of `rest` in the whole text, in characters.
     index: u64,
-    spot: Spot,
+    spot: LineColumn,
     comment: bool,
 }
 
-fn tab(at: Spot) -> Problem {
+fn tab(at: LineColumn) -> Problem {
     Problem {
         at,
         problem: "a tab may only stand in quoted text and in comments; use blanks",
@@ -38,25 +38,25 @@ fn has_glued_comment(text: &str) -> bool {
     text.match_indices('#').any(|(place, _)| is_one(place))
 }
 
-impl<'a> Strict<'a> {
+impl<'a> Validator<'a> {
     /// `None` where there is nothing to look for.
-    pub fn new(text: &'a str) -> Option<Strict<'a>> {
-        (text.contains(['\t', '?']) || has_glued_comment(text)).then(|| Strict {
+    pub fn new(text: &'a str) -> Option<Validator<'a>> {
+        (text.contains(['\t', '?']) || has_glued_comment(text)).then(|| Validator {
             rest: text.chars(),
             index: 0,
-            spot: Spot { line: 1, column: 1 },
+            spot: LineColumn { line: 1, column: 1 },
             comment: false,
         })
     }
 
-    fn next(&mut self) -> Option<(char, Spot)> {
+    fn next(&mut self) -> Option<(char, LineColumn)> {
         let c = self.rest.next()?;
         let at = self.spot;
         self.index += 1;
         // A CR before its LF begins no line of its own.
         let crlf = c == '\r' && self.rest.as_str().starts_with('\n');
         if matches!(c, '\n' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}') && !crlf {
-            self.spot = Spot { line: at.line.saturating_add(1), column: 1 };
+            self.spot = LineColumn { line: at.line.saturating_add(1), column: 1 };
             self.comment = false;
         } else {
             self.spot.column = at.column.saturating_add(1);
@@ -77,7 +77,7 @@ impl<'a> Strict<'a> {
         Ok(())
     }
 
-    pub fn scalar(&mut self, start: u64, end: u64, form: Form, in_flow: bool) -> Result<(), Problem> {
+    pub fn scalar(&mut self, start: u64, end: u64, form: ScalarStyle, in_flow: bool) -> Result<(), Problem> {
         self.between(start)?;
         self.comment = false;
         let header = self.spot.line;
@@ -85,12 +85,12 @@ impl<'a> Strict<'a> {
         while self.index < end {
             let Some((c, at)) = self.next() else { break };
             match form {
-                Form::Plain if c == '\t' => return Err(tab(at)),
-                Form::Plain if c == '?' && in_flow => {
+                ScalarStyle::Plain if c == '\t' => return Err(tab(at)),
+                ScalarStyle::Plain if c == '?' && in_flow => {
                     let problem = "text with a question mark needs quotes within [] and {}";
                     return Err(Problem { at, problem, ..Problem::default() });
                 }
-                Form::Block if at.line == header => match c {
+                ScalarStyle::Block if at.line == header => match c {
                     '#' if marked && !self.comment && !matches!(before, ' ' | '\t') => {
                         let problem = "a comment behind | or > needs a blank before it";
                         return Err(Problem { at, problem, ..Problem::default() });
