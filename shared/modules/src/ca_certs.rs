@@ -1,18 +1,18 @@
 //! ca_certs: certificates that the machine is to trust, and the removal of those that it trusts already.
 
-use distro::{Distrust, TrustData};
+use distro::{RemoveDefaults, TrustStore};
 use state::Frequency;
 use system::{Command, Result, System, WriteOptions, debug, warning};
 
-use crate::{Context, Declares, Distros, Module, whole};
+use crate::{Context, Distros, Docs, Module, fully_valid_key};
 
 pub const MODULE: Module = Module {
     name: "ca_certs",
     frequency: Frequency::Instance,
-    distros: Distros::Where(|distro| distro.trust.verified),
+    distros: Distros::Where(|distro| distro.trust_store.verified),
     activation: &["ca_certs", "ca-certs"],
     keys: &[Keys::KEYS],
-    declares: Declares::Keys(Keys::TABLE),
+    docs: Docs::Keys(Keys::TABLE),
     run,
 };
 
@@ -32,12 +32,13 @@ config::keys! {
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
     // Certificates are removed only with those that take their place at hand.
-    let Some(wanted) = whole(context, &["ca_certs", "ca-certs"], Keys::read_known, |k| k.ca_certs)? else {
+    let Some(wanted) = fully_valid_key(context, &["ca_certs", "ca-certs"], Keys::read_known, |k| k.ca_certs)?
+    else {
         return Ok(());
     };
-    let store = &context.distro.trust;
+    let store = &context.distro.trust_store;
     if wanted.remove_defaults {
-        distrust(context, store)?;
+        remove_default_certs(context, store)?;
     }
     for (i, certificate) in wanted.trusted.iter().enumerate() {
         let path = format!("{}/cloud-init-ca-cert-{}.{}", store.directory, i + 1, store.extension);
@@ -46,56 +47,56 @@ fn run(context: &Context<'_>) -> Result<()> {
         }
         sys.write(path, certificate, WriteOptions::default())?;
     }
-    sys.run(&Command::new([store.refresh])).map(drop)
+    sys.run(&Command::new([store.update_command])).map(drop)
 }
 
-fn distrust(context: &Context<'_>, store: &TrustData) -> Result<()> {
+fn remove_default_certs(context: &Context<'_>, store: &TrustStore) -> Result<()> {
     let sys = context.sys;
-    match store.distrust {
-        Distrust::Lines { path: list, debconf } => {
+    match store.remove_defaults {
+        RemoveDefaults::DeselectLines { path: list, debconf } => {
             if let Some(text) = sys.read_text_if_exists(list)?
                 && !text.is_empty()
             {
-                let how = WriteOptions::mode(mode(sys, list));
-                sys.write(list, struck_out(&text), how)?;
+                let how = WriteOptions::mode(file_mode(sys, list));
+                sys.write(list, deselect_lines(&text), how)?;
             }
             if debconf {
                 let answer = "ca-certificates ca-certificates/trust_new_crts select no";
                 sys.run(&Command::new(["debconf-set-selections", "-"]).stdin(answer))?;
             }
         }
-        Distrust::Directories(directories) => {
+        RemoveDefaults::EmptyDirectories(directories) => {
             for directory in directories {
                 for name in sys.list(directory)? {
                     sys.remove_dir_all(format!("{directory}/{name}"))?;
                 }
             }
         }
-        Distrust::None => {
+        RemoveDefaults::Unsupported => {
             debug!(sys, "{} has no way to remove the default certificates", context.distro.name);
         }
     }
     Ok(())
 }
 
-fn mode(sys: &System, path: &str) -> u32 {
+fn file_mode(sys: &System, path: &str) -> u32 {
     use std::os::unix::fs::PermissionsExt;
     sys.metadata(path).map_or(0o644, |m| m.permissions().mode() & 0o7777)
 }
 
 /// A list of certificates with every active line struck out, below a line that says who did it.
-fn struck_out(text: &str) -> String {
-    const MARK: &str = "# Modified by cloud-init to deselect certs due to user-data";
+fn deselect_lines(text: &str) -> String {
+    const HEADER: &str = "# Modified by cloud-init to deselect certs due to user-data";
     let mut out = String::with_capacity(text.len() + 100);
-    let mut marked = text.lines().any(|l| l == MARK);
+    let mut has_header = text.lines().any(|l| l == HEADER);
     for line in text.lines() {
         if line.is_empty() || line.starts_with(['#', '!']) {
             out.push_str(line);
         } else {
-            if !marked {
-                out.push_str(MARK);
+            if !has_header {
+                out.push_str(HEADER);
                 out.push('\n');
-                marked = true;
+                has_header = true;
             }
             out.push('!');
             out.push_str(line);
@@ -108,21 +109,21 @@ fn struck_out(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Sandbox;
+    use crate::test_sandbox::Sandbox;
     use distro::Distro;
 
     const PEM: &str = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
 
     #[test]
-    fn lists_are_struck_out_once() {
+    fn lines_are_deselected_once() {
         let text = "# a list\n\nmozilla/A.crt\n!mozilla/B.crt\nC.crt\n";
-        let once = struck_out(text);
+        let once = deselect_lines(text);
         assert_eq!(
             once,
             "# a list\n\n# Modified by cloud-init to deselect certs due to user-data\n!mozilla/A.crt\n!mozilla/B.crt\n!C.crt\n"
         );
-        assert_eq!(struck_out(&once), once);
-        assert_eq!(struck_out("# nothing\n"), "# nothing\n");
+        assert_eq!(deselect_lines(&once), once);
+        assert_eq!(deselect_lines("# nothing\n"), "# nothing\n");
     }
 
     /// A root whose programs are links to one that cannot run: what matters is which would.
@@ -136,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn each_family_has_its_places() {
+    fn directory_and_update_command_by_distribution() {
         let config = format!("ca_certs: {{trusted: [{0:?}, {0:?}]}}", PEM);
         for (distro, directory, refresh) in [
             ("debian", "/usr/local/share/ca-certificates", "update-ca-certificates"),
@@ -170,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_ones() {
+    fn invalid_values() {
         for (text, fails) in [("ca_certs:", false), ("ca_certs: [x]", true), ("ca-certs: x", true)] {
             let sandbox = Sandbox::new(text);
             assert_eq!(sandbox.run(&MODULE).is_err(), fails, "{text}");

@@ -3,7 +3,7 @@
 use state::Frequency;
 use system::{Error, Result, debug};
 
-use crate::{Context, Declares, Distros, Module};
+use crate::{Context, Distros, Docs, Module};
 
 pub const MODULE: Module = Module {
     name: "locale",
@@ -11,7 +11,7 @@ pub const MODULE: Module = Module {
     distros: Distros::All,
     activation: &[],
     keys: &[Keys::KEYS],
-    declares: Declares::Keys(Keys::TABLE),
+    docs: Docs::Keys(Keys::TABLE),
     run,
 };
 
@@ -26,8 +26,8 @@ config::keys! {
 
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
-    let (Some(keys), wrong) = context.read_noting(Keys::read_known) else { return Ok(()) };
-    if wrong.has("locale") || wrong.has("locale_configfile") {
+    let (Some(keys), invalid) = context.read_keys_and_errors(Keys::read_known) else { return Ok(()) };
+    if invalid.contains("locale") || invalid.contains("locale_configfile") {
         return Err(Error::new("the locale cannot be used as it is written; nothing was done"));
     }
     let locale = context.first_arg().or(keys.locale).unwrap_or_else(|| context.distro.current_locale(sys));
@@ -42,7 +42,7 @@ fn run(context: &Context<'_>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::MODULE;
-    use crate::testing::Sandbox;
+    use crate::test_sandbox::Sandbox;
     use distro::Distro;
     use system::WriteOptions;
 
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_locale() {
+    fn invalid_locales() {
         for config in ["'en US'", "''", "\"a\\nb\"", "'a;reboot'", "'$(reboot)'", "-x", "a/b"] {
             let sandbox = Sandbox::new(&format!("locale: {config}"));
             assert!(sandbox.run(&MODULE).is_err() && sandbox.sys.effects().is_empty(), "{config}");

@@ -22,7 +22,7 @@ impl FromNode for Commands {
         let mut lines = Vec::with_capacity(items.len());
         let mut good = true;
         for (i, item) in items.iter().enumerate() {
-            match reader.nested(&format!("[{i}]"), |reader| line(item, reader)) {
+            match reader.nested(&format!("[{i}]"), |reader| read_line(item, reader)) {
                 Some(found) => lines.extend(found),
                 None => good = false,
             }
@@ -31,7 +31,7 @@ impl FromNode for Commands {
     }
 }
 
-fn line(item: &Node, reader: &mut Reader) -> Option<Option<Line>> {
+fn read_line(item: &Node, reader: &mut Reader) -> Option<Option<Line>> {
     match &item.value {
         Value::Null => Some(None),
         Value::Str(text) => Some(Some(Line::Shell(text.clone()))),
@@ -71,7 +71,7 @@ impl Commands {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::yaml;
+    use crate::test_sandbox::yaml;
 
     #[test]
     fn scripts() {
@@ -91,8 +91,8 @@ mod tests {
     }
 
     #[test]
-    fn bad_lists_say_where() {
-        for (text, said) in [
+    fn invalid_lists_report_their_position() {
+        for (text, expected) in [
             ("ls", "test.yaml:1:1: expected a list of commands, found text"),
             ("{a: b}", "test.yaml:1:1: expected a list of commands, found a map"),
             (
@@ -105,7 +105,7 @@ mod tests {
             let mut reader = Reader::new();
             assert_eq!(Commands::read(&yaml(text), &mut reader), None, "{text}");
             let findings: Vec<_> = reader.into_findings().iter().map(ToString::to_string).collect();
-            assert_eq!(findings, [said]);
+            assert_eq!(findings, [expected]);
         }
     }
 }

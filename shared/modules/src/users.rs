@@ -5,7 +5,7 @@
 use config::{FindingKind, FromNode, Map, Node, Reader, Schema, Value};
 
 use crate::Context;
-use crate::user_keys::{Names, UserKeys, comma_list, is_name};
+use crate::user_keys::{NameList, UserKeys, is_valid_name, split_commas};
 
 /// A group and who is to be in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,16 +31,16 @@ pub struct Accounts {
 }
 
 impl Accounts {
-    pub fn of(context: &Context<'_>) -> Accounts {
-        Self::with_report(context, false)
+    pub fn read(context: &Context<'_>) -> Accounts {
+        Self::read_with_report(context, false)
     }
 
-    /// As [`Accounts::of`]; what is wrong or old is logged, which one module does for all.
-    pub fn with_report(context: &Context<'_>, report: bool) -> Accounts {
+    /// As [`Accounts::read`]; what is wrong or old is logged, which one module does for all.
+    pub fn read_with_report(context: &Context<'_>, report: bool) -> Accounts {
         let mut reader = Reader::new();
         let accounts = normalize(context.config, context.system_info.get("default_user"), &mut reader);
         for finding in reader.into_findings().iter().filter(|_| report) {
-            context.report(finding);
+            context.log_finding(finding);
         }
         accounts
     }
@@ -52,54 +52,55 @@ impl Accounts {
 
 /// The normal form of a configuration.
 pub fn normalize(config: &Node, distro_default: Option<&Node>, reader: &mut Reader) -> Accounts {
-    let groups = config.get("groups").and_then(|n| reader.nested("groups", |r| Groups::read(n, r)));
-    let overlay = config.get("user").and_then(|n| reader.nested("user", |r| Overlay::read(n, r)?.0));
-    let entries = config.get("users").and_then(|n| reader.nested("users", |r| Listed::read(n, r)));
+    let groups = config.get("groups").and_then(|n| reader.nested("groups", |r| GroupList::read(n, r)));
+    let overrides =
+        config.get("user").and_then(|n| reader.nested("user", |r| DefaultUserOverrides::read(n, r)?.0));
+    let entries = config.get("users").and_then(|n| reader.nested("users", |r| UserList::read(n, r)));
     let mut entries = entries.unwrap_or_default().0;
-    let default = merged(overlay.iter().chain(distro_default.and_then(Node::as_map)));
-    if overlay.is_some() {
-        add(&mut entries, "default", Map::new());
+    let default = merge_missing(overrides.iter().chain(distro_default.and_then(Node::as_map)));
+    if overrides.is_some() {
+        add_user(&mut entries, "default", Map::new());
     }
-    Accounts { groups: groups.unwrap_or_default().0, users: with_default(entries, default) }
+    Accounts { groups: groups.unwrap_or_default().0, users: merge_default_user(entries, default) }
 }
 
 /// `groups`.
 #[derive(Debug, Clone, Default)]
-pub struct Groups(Vec<Group>);
+pub struct GroupList(Vec<Group>);
 
-impl FromNode for Groups {
+impl FromNode for GroupList {
     const SCHEMA: Schema = Schema::Types(
         "str | [str | @group]{1..} | @group\ndef group: map\n  <name>{name}: str | [str]{1..}",
         &[],
     );
-    fn read(node: &Node, reader: &mut Reader) -> Option<Groups> {
-        Some(Groups(read_groups(node, reader)))
+    fn read(node: &Node, reader: &mut Reader) -> Option<GroupList> {
+        Some(GroupList(read_groups(node, reader)))
     }
 }
 
 /// `user`.
 #[derive(Debug, Clone)]
-pub struct Overlay(Option<Map>);
+pub struct DefaultUserOverrides(Option<Map>);
 
-impl FromNode for Overlay {
+impl FromNode for DefaultUserOverrides {
     const SCHEMA: Schema = Schema::Types("str !22.2(a map) | @listed", &[]);
-    fn read(node: &Node, reader: &mut Reader) -> Option<Overlay> {
-        Some(Overlay(read_overlay(node, reader)))
+    fn read(node: &Node, reader: &mut Reader) -> Option<DefaultUserOverrides> {
+        Some(DefaultUserOverrides(read_default_user_overrides(node, reader)))
     }
 }
 
 /// `users`.
 #[derive(Debug, Clone, Default)]
-pub struct Listed(Vec<(String, Map)>);
+pub struct UserList(Vec<(String, Map)>);
 
-impl FromNode for Listed {
+impl FromNode for UserList {
     const SCHEMA: Schema = Schema::Types(
         "[str | [str] | @listed] | str !22.2(a list) | map !22.2(a list)\n  ...\n\
          def listed: @user{one:name,snapuser}",
         &[UserKeys::SCHEMA],
     );
-    fn read(node: &Node, reader: &mut Reader) -> Option<Listed> {
-        Some(Listed(read_users(node, reader)))
+    fn read(node: &Node, reader: &mut Reader) -> Option<UserList> {
+        Some(UserList(read_users(node, reader)))
     }
 }
 
@@ -111,11 +112,11 @@ fn read_groups(node: &Node, reader: &mut Reader) -> Vec<Group> {
     };
     let mut map = |map: &Map, reader: &mut Reader| {
         for (key, members) in map.iter() {
-            let Some(name) = key.scalar_text().filter(|n| is_name(n)) else {
+            let Some(name) = key.scalar_text().filter(|n| is_valid_name(n)) else {
                 reader.type_error::<()>(key, "the name of a group");
                 continue;
             };
-            if let Some(members) = reader.nested(&name, |r| Names::read(members, r)) {
+            if let Some(members) = reader.nested(&name, |r| NameList::read(members, r)) {
                 put(&name, members.0);
             }
         }
@@ -132,7 +133,7 @@ fn read_groups(node: &Node, reader: &mut Reader) -> Vec<Group> {
                     }
                     _ => {
                         let name = item.scalar_text().unwrap_or_default();
-                        if is_name(&name) {
+                        if is_valid_name(&name) {
                             map(&[(Node::from(name), Node::null())].into_iter().collect(), reader);
                         } else {
                             reader.add_finding(FindingKind::Invalid, item, "not the name of a group");
@@ -142,7 +143,7 @@ fn read_groups(node: &Node, reader: &mut Reader) -> Vec<Group> {
             }
         }
         Value::Str(text) => {
-            for name in comma_list(text) {
+            for name in split_commas(text) {
                 map(&[(Node::from(name), Node::null())].into_iter().collect(), reader);
             }
         }
@@ -156,17 +157,17 @@ fn read_groups(node: &Node, reader: &mut Reader) -> Vec<Group> {
     groups
 }
 
-fn read_overlay(node: &Node, reader: &mut Reader) -> Option<Map> {
+fn read_default_user_overrides(node: &Node, reader: &mut Reader) -> Option<Map> {
     match &node.value {
         _ if node.is_falsy() => None,
         Value::Str(name) => {
-            reader.report_deprecated_form::<Overlay>(node, "str");
+            reader.report_deprecated_form::<DefaultUserOverrides>(node, "str");
             let name = Node { value: Value::Str(name.clone()), at: node.at.clone() };
             Some([(Node::from("name"), name)].into_iter().collect())
         }
         Value::Map(map) => {
             let _ = UserKeys::read(node, reader);
-            Some(underscored(map))
+            Some(underscore_keys(map))
         }
         _ => reader.type_error(node, "a map of a user's keys"),
     }
@@ -185,13 +186,13 @@ fn read_users(node: &Node, reader: &mut Reader) -> Vec<(String, Map)> {
             }
         }
         Value::Str(text) => {
-            reader.report_deprecated_form::<Listed>(node, "str");
-            for name in sorted_unique(comma_list(text)) {
+            reader.report_deprecated_form::<UserList>(node, "str");
+            for name in sorted_unique(split_commas(text)) {
                 read_user(&Node { value: Value::Str(name), at: node.at.clone() }, None, &mut users, reader);
             }
         }
         Value::Map(map) => {
-            reader.report_deprecated_form::<Listed>(node, "map");
+            reader.report_deprecated_form::<UserList>(node, "map");
             for (key, value) in map.iter() {
                 let name = key.scalar_text().unwrap_or_default();
                 reader.nested(&name, |reader| match &value.value {
@@ -218,8 +219,8 @@ fn read_users(node: &Node, reader: &mut Reader) -> Vec<(String, Map)> {
 
 fn read_user(item: &Node, named: Option<(&str, &Node)>, users: &mut Vec<(String, Map)>, reader: &mut Reader) {
     let mut put = |name: &str, at: &Node, map: Map, reader: &mut Reader| {
-        if is_name(name) {
-            add(users, name, map);
+        if is_valid_name(name) {
+            add_user(users, name, map);
         } else {
             reader.add_finding(FindingKind::Invalid, at, "not the name of a user");
         }
@@ -228,7 +229,7 @@ fn read_user(item: &Node, named: Option<(&str, &Node)>, users: &mut Vec<(String,
         Value::Map(map) => {
             // Read for its findings only: what counts is read after merging.
             let _ = UserKeys::read(item, reader);
-            let mut map = underscored(map);
+            let mut map = underscore_keys(map);
             let written = map.remove("name");
             match (named, written) {
                 (Some((name, at)), _) => put(name, at, map, reader),
@@ -252,7 +253,7 @@ fn read_user(item: &Node, named: Option<(&str, &Node)>, users: &mut Vec<(String,
             }
         }
         Value::Str(text) => {
-            for name in comma_list(text) {
+            for name in split_commas(text) {
                 put(&name, item, Map::new(), reader);
             }
         }
@@ -266,15 +267,15 @@ fn read_user(item: &Node, named: Option<(&str, &Node)>, users: &mut Vec<(String,
 }
 
 /// Adds a user, or keys that are missing from one.
-fn add(users: &mut Vec<(String, Map)>, name: &str, map: Map) {
+fn add_user(users: &mut Vec<(String, Map)>, name: &str, map: Map) {
     match users.iter_mut().find(|(n, _)| n == name) {
-        Some((_, old)) => *old = merged([&*old, &map]),
+        Some((_, old)) => *old = merge_missing([&*old, &map]),
         None => users.push((name.to_string(), map)),
     }
 }
 
 /// The first map's keys, then those of the next that are missing.
-fn merged<'a>(maps: impl IntoIterator<Item = &'a Map>) -> Map {
+fn merge_missing<'a>(maps: impl IntoIterator<Item = &'a Map>) -> Map {
     let mut all = Map::new();
     for (key, value) in maps.into_iter().flat_map(Map::iter) {
         if all.get_node(key).is_none() {
@@ -285,7 +286,7 @@ fn merged<'a>(maps: impl IntoIterator<Item = &'a Map>) -> Map {
 }
 
 /// Keys with `_` for `-`, as they were once written.
-fn underscored(map: &Map) -> Map {
+fn underscore_keys(map: &Map) -> Map {
     let mut out = Map::new();
     for (key, value) in map.iter() {
         let key = match key.as_str() {
@@ -302,21 +303,21 @@ fn underscored(map: &Map) -> Map {
 /// `default` becomes the distribution's own user: what is said of him by name counts first, then what is said
 /// of `default`, then the distribution's word; his groups are united. He comes last, as upstream has him: uids
 /// are given in this order.
-fn with_default(mut entries: Vec<(String, Map)>, default: Map) -> Vec<User> {
+fn merge_default_user(mut entries: Vec<(String, Map)>, default: Map) -> Vec<User> {
     let mut default_name = None;
     if let Some(at) = entries.iter().position(|(n, _)| n == "default") {
-        let (_, said) = entries.remove(at);
-        let mut default = underscored(&default);
-        let name = default.remove("name").and_then(|n| n.scalar_text()).filter(|n| is_name(n));
+        let (_, default_entry) = entries.remove(at);
+        let mut default = underscore_keys(&default);
+        let name = default.remove("name").and_then(|n| n.scalar_text()).filter(|n| is_valid_name(n));
         if let Some(name) = name {
             let own = entries.iter().position(|(n, _)| *n == name).map(|i| entries.remove(i).1);
             let mut own = own.unwrap_or_default();
             let names = |map: &Map| {
-                map.get("groups").and_then(|n| Names::read(n, &mut Reader::new())).unwrap_or_default().0
+                map.get("groups").and_then(|n| NameList::read(n, &mut Reader::new())).unwrap_or_default().0
             };
             let groups = sorted_unique([names(&own), names(&default)].concat());
             own.insert("groups", groups.into_iter().map(Node::from).collect::<Vec<_>>());
-            entries.push((name.clone(), merged([&own, &said, &default])));
+            entries.push((name.clone(), merge_missing([&own, &default_entry, &default])));
             default_name = Some(name);
         }
     }

@@ -2,7 +2,7 @@
 
 use config::{FindingKind, Reader};
 
-use crate::testing::yaml;
+use crate::test_sandbox::yaml;
 use crate::users::{Accounts, normalize};
 
 const DEFAULT: &str =
@@ -82,10 +82,10 @@ fn groups() {
 }
 
 #[test]
-fn what_is_said_of_the_default_user_counts_before_the_distributions_word() {
+fn configuration_overrides_the_distributions_default_user() {
     let (accounts, _, _) = read("user: {shell: /bin/sh}\nusers: [default, {name: debian, gecos: Me}]");
     let keys = &accounts.default_user().unwrap().keys;
-    let line = |l: &Option<crate::user_keys::Line>| l.as_ref().map(|l| l.0.clone());
+    let line = |l: &Option<crate::user_keys::SingleLine>| l.as_ref().map(|l| l.0.clone());
     assert_eq!(line(&keys.gecos).as_deref(), Some("Me"));
     assert_eq!(line(&keys.shell).as_deref(), Some("/bin/sh"));
     assert!(keys.lock_passwd);

@@ -7,7 +7,7 @@ use config::{ByteString, FindingKind, Findings, FromNode, Node, Reader, Schema, 
 use state::Frequency;
 use system::{Command, Error, Request, Result, System, WriteOptions, warning};
 
-use crate::{Context, Declares, Distros, Module};
+use crate::{Context, Distros, Docs, Module};
 
 pub const MODULE: Module = Module {
     name: "write_files",
@@ -15,12 +15,12 @@ pub const MODULE: Module = Module {
     distros: Distros::All,
     activation: &["write_files"],
     keys: &[Keys::KEYS],
-    declares: Declares::Keys(Keys::TABLE),
+    docs: Docs::Keys(Keys::TABLE),
     run: |context| write_files(context, false),
 };
 
 /// No file that a cloud-config brings inflates to more.
-const MOST_CONTENT: usize = 64 << 20;
+const MAX_CONTENT_SIZE: usize = 64 << 20;
 
 config::keys! {
     struct Source {
@@ -112,14 +112,14 @@ impl FromNode for Mode {
         let number = match &node.value {
             Value::Int(n) => {
                 if DECIMAL_LOOKALIKES.contains(n) {
-                    let said =
+                    let messages =
                         "a decimal number, taken as it is; a mode is octal: write it in quotes, as '0644'";
-                    reader.add_finding(config::FindingKind::Invalid, node, said);
+                    reader.add_finding(config::FindingKind::Invalid, node, messages);
                 }
                 Some(*n)
             }
             Value::Float(f) if f.is_finite() => Some(*f as i128),
-            Value::Str(text) => octal(text),
+            Value::Str(text) => parse_octal(text),
             Value::Null => Some(0o644),
             _ => None,
         };
@@ -130,7 +130,7 @@ impl FromNode for Mode {
     }
 }
 
-fn octal(text: &str) -> Option<i128> {
+fn parse_octal(text: &str) -> Option<i128> {
     let digits = text.trim();
     let digits = digits.strip_prefix("0o").or_else(|| digits.strip_prefix("0O")).unwrap_or(digits);
     let only_digits = !digits.is_empty() && digits.len() <= 8 && digits.bytes().all(|b| b.is_ascii_digit());
@@ -139,7 +139,7 @@ fn octal(text: &str) -> Option<i128> {
 
 /// The entries that are due (`defer` as asked) with their keys, the paths of those that cannot be written, and what is
 /// wrong with all of them: each module speaks of its own.
-fn entries(list: &Node, deferred: bool) -> (Vec<(String, Entry)>, Vec<String>, Findings) {
+fn due_entries(list: &Node, deferred: bool) -> (Vec<(String, Entry)>, Vec<String>, Findings) {
     let mut reader = Reader::new();
     let mut all = Findings::default();
     let mut refused = Vec::new();
@@ -170,7 +170,7 @@ fn entries(list: &Node, deferred: bool) -> (Vec<(String, Entry)>, Vec<String>, F
             _ => false,
         };
         match entry {
-            Some(entry) if is_wrong("append") || is_empty(&entry) => refused.push(path_of(&entry)),
+            Some(entry) if is_wrong("append") || is_empty(&entry) => refused.push(absolute_path(&entry)),
             Some(entry) => found.push((key, entry)),
             None => {}
         }
@@ -183,8 +183,8 @@ fn entries(list: &Node, deferred: bool) -> (Vec<(String, Entry)>, Vec<String>, F
 /// Writes the entries that are due. One that fails is said; the others are written.
 pub fn write_files(context: &Context<'_>, deferred: bool) -> Result<()> {
     let Some(list) = context.config.get("write_files") else { return Ok(()) };
-    let (entries, refused, findings) = entries(list, deferred);
-    findings.iter().for_each(|f| context.report(f));
+    let (entries, refused, findings) = due_entries(list, deferred);
+    findings.iter().for_each(|f| context.log_finding(f));
     let (mut failed, mut causes): (Vec<&str>, Vec<Error>) = Default::default();
     for path in &refused {
         warning!(
@@ -216,12 +216,13 @@ pub fn write_files(context: &Context<'_>, deferred: bool) -> Result<()> {
 
 /// With SELinux, a new file has the label of its directory; the policy may want another (shadow_t).
 fn relabel(sys: &System, entries: &[(String, Entry)]) {
-    const AT_ONCE: usize = 200;
+    const MAX_PATHS: usize = 200;
     if !sys.is_live() || !sys.exists("/sys/fs/selinux/enforce") || sys.which("restorecon").is_none() {
         return;
     }
-    let written: Vec<String> = entries.iter().map(|(_, e)| path_of(e)).filter(|p| sys.exists(p)).collect();
-    for paths in written.chunks(AT_ONCE) {
+    let written: Vec<String> =
+        entries.iter().map(|(_, e)| absolute_path(e)).filter(|p| sys.exists(p)).collect();
+    for paths in written.chunks(MAX_PATHS) {
         let fixed = ["restorecon", "--"].map(String::from);
         if let Err(e) = sys.run(&Command::new(fixed.iter().chain(paths))) {
             warning!(sys, "write_files: {e}");
@@ -230,13 +231,13 @@ fn relabel(sys: &System, entries: &[(String, Entry)]) {
 }
 
 /// Absolute, whatever was written.
-fn path_of(entry: &Entry) -> String {
+fn absolute_path(entry: &Entry) -> String {
     if entry.path.starts_with('/') { entry.path.clone() } else { format!("/{}", entry.path) }
 }
 
 fn write_one(sys: &System, entry: &Entry) -> Result<()> {
-    let path = path_of(entry);
-    let Some(content) = content(sys, &path, entry)? else { return Ok(()) };
+    let path = absolute_path(entry);
+    let Some(content) = load_content(sys, &path, entry)? else { return Ok(()) };
     // A user that is not there (yet) is an error, but the file is written all the same, as root's.
     let owner = owner(sys, &entry.owner);
     let ids = owner.as_ref().copied().unwrap_or((Some(0), Some(0)));
@@ -258,9 +259,9 @@ fn write_one(sys: &System, entry: &Entry) -> Result<()> {
 }
 
 /// What to write; `None` when there was only a source and it failed, which is said.
-fn content(sys: &System, path: &str, entry: &Entry) -> Result<Option<Vec<u8>>> {
+fn load_content(sys: &System, path: &str, entry: &Entry) -> Result<Option<Vec<u8>>> {
     if let Some(source) = &entry.source {
-        let mut fetch = Request::get(&source.uri).retries(3, Duration::from_secs(3)).limit(MOST_CONTENT);
+        let mut fetch = Request::get(&source.uri).retries(3, Duration::from_secs(3)).limit(MAX_CONTENT_SIZE);
         for (name, value) in &source.headers.0 {
             fetch = fetch.header(name, value);
         }
@@ -284,7 +285,7 @@ fn decode(mut bytes: Vec<u8>, encoding: Encoding) -> std::result::Result<Vec<u8>
         bytes = encoding::base64::decode_like_python(&bytes).ok_or("no base64")?;
     }
     if encoding.gzip {
-        bytes = encoding::gzip::inflate(&bytes, MOST_CONTENT).map_err(|e| e.to_string())?;
+        bytes = encoding::gzip::inflate(&bytes, MAX_CONTENT_SIZE).map_err(|e| e.to_string())?;
     }
     Ok(bytes)
 }
@@ -297,7 +298,7 @@ fn owner(sys: &System, text: &str) -> Result<(Option<u32>, Option<u32>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Sandbox, yaml};
+    use crate::test_sandbox::{Sandbox, yaml};
     use crate::write_files_deferred;
 
     #[test]
@@ -349,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn files_as_asked() {
+    fn files_as_configured() {
         let sandbox = Sandbox::new(
             "write_files:\n\
              - {path: /etc/a, content: one, permissions: '0600'}\n\
@@ -376,19 +377,19 @@ mod tests {
         sandbox.sys.write("/etc/passwd", "u:x:7:8::/home/u:/bin/sh\n", WriteOptions::default()).unwrap();
         sandbox.sys.create_dir_all("/home/u", 0o700).unwrap();
         sandbox.run(&MODULE).unwrap();
-        if !nix_root() {
+        if !is_root() {
             return;
         }
         let ids = |path| sandbox.sys.metadata(path).map(|m| (m.uid(), m.gid())).unwrap();
         assert_eq!([ids("/home/u"), ids("/home/u/x"), ids("/home/u/x/y/f")], [(0, 0), (7, 12), (7, 12)]);
     }
 
-    fn nix_root() -> bool {
+    fn is_root() -> bool {
         std::fs::metadata("/proc/self").is_ok_and(|m| std::os::unix::fs::MetadataExt::uid(&m) == 0)
     }
 
     #[test]
-    fn wrong_entries_are_said_and_the_rest_is_written() {
+    fn invalid_entries_are_reported_and_the_others_written() {
         let sandbox = Sandbox::new(
             "write_files:\n\
              - {content: secret}\n\
@@ -413,7 +414,7 @@ mod tests {
         assert_eq!(sandbox.file("/f").1, 644);
         assert!(["/c", "/d", "/g", "/h"].iter().all(|path| !sandbox.sys.exists(path)));
         assert_eq!((sandbox.file("/i").0, sandbox.file("/j").0), ("old".into(), "hi\n".into()));
-        let said = sandbox.logged_warnings().join("\n");
+        let messages = sandbox.logged_warnings().join("\n");
         for part in [
             "test.yaml:2:3: write_files[0].path: required, but missing",
             "test.yaml:3:3: write_files[1]: expected a map, found text",
@@ -426,13 +427,13 @@ mod tests {
             "write_files[7].permissions: a decimal number",
             "write_files[8].content: expected text, found a list",
         ] {
-            assert!(said.contains(part), "{part} is not in\n{said}");
+            assert!(messages.contains(part), "{part} is not in\n{messages}");
         }
-        assert!(!said.contains("secret") && !said.contains("rot13"), "{said}");
+        assert!(!messages.contains("secret") && !messages.contains("rot13"), "{messages}");
     }
 
     #[test]
-    fn a_source_wins_and_falls_back() {
+    fn source_overrides_content_and_falls_back_to_it() {
         let sandbox = Sandbox::new(
             "write_files:\n\
              - {path: /a, source: {uri: 'file:///seed'}, content: no, encoding: b64}\n\

@@ -111,13 +111,13 @@ fn fail(message: &str) -> ExitCode {
 }
 
 fn print_docs(name: &str) -> ExitCode {
-    match schema::docs(name) {
+    match schema::module_docs(name) {
         Some(text) => {
             print!("{text}");
             ExitCode::SUCCESS
         }
         None => {
-            let known = schema::names();
+            let known = schema::module_names();
             let hint = match config::did_you_mean(name, known.iter().copied()) {
                 Some(near) => format!("; did you mean '{near}'?"),
                 None => format!("; there are all, {}", known.join(", ")),
@@ -238,14 +238,14 @@ fn look(machine: &Machine, sys: &System, part: &Part, args: &Schema) -> Result<L
         return Ok(Look { findings, remarks: Vec::new(), text: String::new(), is_told: true });
     }
     let findings = match part.sort {
-        Sort::CloudConfig => schema::cloud_config(&parsed.root, &modules::belongs),
+        Sort::CloudConfig => schema::check_cloud_config(&parsed.root, &modules::where_key_belongs),
         Sort::NetworkConfig => {
             let inner = parsed.root.get("network").unwrap_or(&parsed.root);
             if inner.is_falsy() {
                 let said = "Skipping network-config schema validation on empty config.";
                 return Err(Stop::Said(said.into()));
             }
-            schema::network(&parsed.root)
+            schema::check_network(&parsed.root)
         }
     };
     // Upstream's schema takes any key of a device, as netplan may have learned it since.

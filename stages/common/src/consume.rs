@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use config::settings::{Layer, LayerKind};
 use config::{FindingKind, Findings, Node, SourceMap};
-use modules::Extent;
-use modules::ssh::OWN_HOST_KEYS;
+use modules::RunMode;
+use modules::ssh::KEEP_HOST_KEYS;
 use state::{Blobs, Cached, Frequency, Instance, acquire, has_run};
 use system::{Command, OutputMode, System, WriteOptions, debug, info, warning};
 use userdata::{Consumed, Data, Dirs, Options, RawData, consume, store};
@@ -39,7 +39,7 @@ impl Stage {
             None => self.consume_blobs(instance, &blobs, found.is_cached),
         };
         drop(blobs);
-        let check = |config| modules::schema::cloud_config(config, &modules::belongs);
+        let check = |config| modules::schema::check_cloud_config(config, &modules::where_key_belongs);
         let checked: Vec<_> = consumed.configs.iter().filter(|c| !c.is_null()).map(check).collect();
         let mut told = consumed.findings;
         self.report(&told);
@@ -93,7 +93,7 @@ impl Stage {
         if first && consumed.failed.is_empty() {
             if let Err(e) = acquire(&self.sys, &self.layout, MARK, Frequency::Instance) {
                 consumed.failed.push(e.to_string());
-            } else if let Err(e) = self.sys.remove(self.layout.instance(OWN_HOST_KEYS)) {
+            } else if let Err(e) = self.sys.remove(self.layout.instance(KEEP_HOST_KEYS)) {
                 debug!(self.sys, "{e}");
             }
         }
@@ -106,13 +106,13 @@ impl Stage {
     }
 
     /// How much of the module lists runs.
-    pub(crate) fn extent(&self) -> Extent {
-        if self.is_open() { Extent::Reachable } else { Extent::Whole }
+    pub(crate) fn run_mode(&self) -> RunMode {
+        if self.is_open() { RunMode::WithoutUserData } else { RunMode::Full }
     }
 
     /// The host keys that a boot without user-data made are this instance's own: the next one like it keeps them.
     pub(crate) fn keep_own_host_keys(&mut self) {
-        if self.sys.exists(self.layout.instance(OWN_HOST_KEYS))
+        if self.sys.exists(self.layout.instance(KEEP_HOST_KEYS))
             && let Some(map) = self.settings.merged.as_map_mut()
         {
             map.insert("ssh_deletekeys", Node::from(false));
@@ -123,7 +123,7 @@ impl Stage {
         if self.is_adrift {
             return;
         }
-        if let Err(e) = self.sys.write(self.layout.instance(OWN_HOST_KEYS), "", WriteOptions::default()) {
+        if let Err(e) = self.sys.write(self.layout.instance(KEEP_HOST_KEYS), "", WriteOptions::default()) {
             debug!(self.sys, "{e}");
         }
     }

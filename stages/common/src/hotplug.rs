@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use config::Node;
 use datasource::{Search, datasource};
-use modules::install_hotplug::{is_on, is_switched_on, switch_on};
+use modules::install_hotplug::{enable, is_enabled, is_enabled_by_operator};
 use netconfig::events::Event;
 use netconfig::log_lines as lines;
 use netconfig::{ApplyMode, Outcome, bring_up, decide, nics, parse};
@@ -51,14 +51,15 @@ impl Stage {
 
     /// By the user, by an operator, or because the datasource has it so.
     fn hotplug_is_on(&self, instance: &Instance) -> bool {
-        is_on(&self.sys, &self.layout, &self.settings.merged) || self.event_is_on(instance, Event::Hotplug)
+        is_enabled(&self.sys, &self.layout, &self.settings.merged)
+            || self.event_is_on(instance, Event::Hotplug)
     }
 
     /// For the module that tells udev.
-    pub(crate) fn hotplug_of(&self, instance: &Instance) -> modules::Hotplug {
-        modules::Hotplug {
-            wanted: self.event_is_on(instance, Event::Hotplug),
-            only: datasource::events(&instance.datasource).map(|e| e.hotplug_only).unwrap_or_default(),
+    pub(crate) fn hotplug_of(&self, instance: &Instance) -> modules::HotplugPolicy {
+        modules::HotplugPolicy {
+            enabled: self.event_is_on(instance, Event::Hotplug),
+            udev_match: datasource::events(&instance.datasource).map(|e| e.hotplug_only).unwrap_or_default(),
         }
     }
 
@@ -82,12 +83,12 @@ impl Stage {
             eprintln!("hotplug not supported for event of net");
             return self.fail(format!("the datasource {} does not support hotplug", instance.datasource));
         }
-        if is_switched_on(&self.sys, &self.layout) {
+        if is_enabled_by_operator(&self.sys, &self.layout) {
             eprintln!("Not installing hotplug for event of type net. Reason: Already done.");
             println!("Enabled cloud-init hotplug for subsystem=net");
             return;
         }
-        match switch_on(&self.sys, &self.layout, self.hotplug_of(instance).only) {
+        match enable(&self.sys, &self.layout, self.hotplug_of(instance).udev_match) {
             Ok(()) => println!("Enabled cloud-init hotplug for subsystem=net"),
             Err(e) => self.fail(format!("enabling hotplug: {e}")),
         }
@@ -126,7 +127,7 @@ impl Stage {
         let Some(instance) = instance else {
             return self.note_hotplug(&name, Some("no datasource is known".into()));
         };
-        if is_switched_on(&self.sys, &self.layout) {
+        if is_enabled_by_operator(&self.sys, &self.layout) {
             let switch = self.layout.cloud("hotplug.enabled");
             debug!(self.sys, "Adding event: scope=network EventType=hotplug found in {switch}");
             debug!(self.sys, "{}hotplug", lines::ALLOWED);

@@ -1,7 +1,9 @@
 //! Running a stage's list of modules.
 
 use config::Node;
-use modules::{Context, Entry, Extent, Ran, entries, module, run_list, run_one};
+use modules::{
+    Context, ModuleEntry, ModuleResult, RunMode, find_module, parse_module_list, run_module, run_modules,
+};
 use state::{Frequency, Instance};
 use system::{debug, info, warning};
 
@@ -12,7 +14,7 @@ impl Stage {
     /// Runs the modules of `cloud_MODE_modules`; failures are counted.
     pub fn run_modules(&mut self, instance: &Instance, mode: &str) {
         let section = format!("cloud_{mode}_modules");
-        let (list, bad) = entries(self.settings.get(&section));
+        let (list, bad) = parse_module_list(self.settings.get(&section));
         for message in bad {
             warning!(self.sys, "{section}: {message}");
         }
@@ -23,27 +25,28 @@ impl Stage {
             return;
         }
         let event = self.name.event();
-        let extent = self.extent();
-        if extent == Extent::Reachable {
+        let mode = self.run_mode();
+        if mode == RunMode::WithoutUserData {
             self.keep_own_host_keys();
         }
         let context = self.context(instance);
-        let outcomes = run_list(&context, &list, event, extent);
+        let outcomes = run_modules(&context, &list, event, mode);
         let waiting: Vec<&str> =
-            outcomes.iter().filter(|(_, ran)| *ran == Ran::Waits).map(|(n, _)| &**n).collect();
+            outcomes.iter().filter(|(_, ran)| *ran == ModuleResult::Waiting).map(|(n, _)| &**n).collect();
         let waiting = waiting.join(" ");
-        if extent == Extent::Reachable && outcomes.iter().any(|(name, ran)| is_ssh(name) && *ran == Ran::Done)
+        if mode == RunMode::WithoutUserData
+            && outcomes.iter().any(|(name, ran)| is_ssh(name) && *ran == ModuleResult::Done)
         {
             self.note_own_host_keys();
         }
-        let done = outcomes.iter().filter(|(_, ran)| *ran == Ran::Done).count();
+        let done = outcomes.iter().filter(|(_, ran)| *ran == ModuleResult::Done).count();
         debug!(
             self.sys,
             "Ran {done} modules with {} failures",
-            outcomes.iter().filter(|(_, ran)| matches!(ran, Ran::Failed(_))).count()
+            outcomes.iter().filter(|(_, ran)| matches!(ran, ModuleResult::Failed(_))).count()
         );
         for (_, ran) in outcomes {
-            if let Ran::Failed(message) = ran {
+            if let ModuleResult::Failed(message) = ran {
                 self.count_error(message);
             }
         }
@@ -59,7 +62,7 @@ impl Stage {
             Some((_, frequency)) => frequency,
             None => None,
         };
-        let Some(row) = module(&single.name) else {
+        let Some(row) = find_module(&single.name) else {
             warning!(self.sys, "Did not run {}, does it exist?", single.name);
             return self.count_error(format!("no module is named {}", single.name));
         };
@@ -78,15 +81,20 @@ impl Stage {
         // Whoever types this was not there when the boot said what is wrong.
         let source_map = self.source_map.without_reported();
         let context = Context { source_map: &source_map, ..self.context(instance) };
-        let outcome =
-            run_one(&context, &Entry::single(row.name, frequency, args), row, "single", Extent::Whole);
+        let outcome = run_module(
+            &context,
+            &ModuleEntry::single(row.name, frequency, args),
+            row,
+            "single",
+            RunMode::Full,
+        );
         match outcome {
-            Ran::Failed(message) => {
+            ModuleResult::Failed(message) => {
                 warning!(self.sys, "Ran {} but it failed!", single.name);
                 self.count_error(message);
             }
-            Ran::Before => info!(self.sys, "{} previously ran", single.name),
-            Ran::Done | Ran::Waits | Ran::Skipped(_) => {}
+            ModuleResult::AlreadyRan => info!(self.sys, "{} previously ran", single.name),
+            ModuleResult::Done | ModuleResult::Waiting | ModuleResult::Skipped(_) => {}
         }
     }
 
@@ -107,5 +115,5 @@ impl Stage {
 }
 
 fn is_ssh(name: &str) -> bool {
-    module(name).is_some_and(|row| row.name == "ssh")
+    find_module(name).is_some_and(|row| row.name == "ssh")
 }

@@ -162,7 +162,7 @@ fn interrupted(name: Name, args: &Args, signal: &str) -> ExitCode {
         info!(sys, "ended {program}");
     }
     ephemeral::roll_back_stale(&sys, &layout.run(ephemeral::JOURNAL_DIR));
-    modules::settle_interrupted(&sys, &layout);
+    modules::finish_interrupted(&sys, &layout);
     debug!(sys, "finish: {}: FAIL: running stage {}", name.event(), name.status());
     let mut status = Status::read(&sys, &layout);
     let mut record = status.get(name.status());

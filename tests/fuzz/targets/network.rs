@@ -28,7 +28,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let target = Target::for_distro(DISTROS[usize::from(*how) / RENDERERS.len() % DISTROS.len()]);
     let text = String::from_utf8_lossy(text);
     let Ok((config, _)) = netconfig::parse_input(format.name, "fuzz", &text, &facts()) else { return };
-    modules::schema::network(&config);
+    modules::schema::check_network(&config);
     let Ok(rendered) = netconfig::render::render(&config, renderer, &target, &facts()) else { return };
     for file in rendered.files {
         assert!(file.path.starts_with('/') && !file.path.contains("/../"), "{}", file.path);

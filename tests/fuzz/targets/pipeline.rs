@@ -33,7 +33,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let options =
         Options { config: &config, instance_id: "i-1", launch_index: Some(0), first_boot: true, instance_data };
     for config in &consume(&sys, &dirs, &stored, &options).configs {
-        modules::schema::cloud_config(config, &|_| None);
+        modules::schema::check_cloud_config(config, &|_| None);
     }
     // Whatever it says, it is written below its own directories.
     for effect in sys.effects() {

@@ -151,7 +151,8 @@ impl Constructor<'_> {
             let pair = match &self.nodes[item].content {
                 Content::Map { pairs, .. } if pairs.len() == 1 => pairs[0],
                 _ => {
-                    return self.error(item, "expected a map with one entry, as !!omap and !!pairs have them");
+                    return self
+                        .error(item, "expected a map with one entry, as !!omap and !!pairs have them");
                 }
             };
             self.path.push(PathStep::Item(i));

@@ -22,7 +22,7 @@ config::keys! {
 
 /// What the machine is called.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Names {
+pub struct HostnameInfo {
     pub hostname: String,
     pub fqdn: String,
     /// It is `localhost` only because nobody said anything.
@@ -30,7 +30,7 @@ pub struct Names {
 }
 
 /// The name that the cloud gave, as host and domain.
-fn split(name: &str) -> (String, Option<String>) {
+fn split_domain(name: &str) -> (String, Option<String>) {
     match name.split_once('.') {
         Some((host, domain)) => (host.into(), Some(domain.into()).filter(|d: &String| !d.is_empty())),
         None => (name.into(), None),
@@ -38,28 +38,32 @@ fn split(name: &str) -> (String, Option<String>) {
 }
 
 /// Host and whole name of a name; `localdomain` is no domain.
-fn both(name: &str) -> (String, String) {
-    match split(name) {
+fn host_and_fqdn(name: &str) -> (String, String) {
+    match split_domain(name) {
         (host, Some(domain)) if domain != "localdomain" => {
-            let whole = format!("{host}.{domain}");
-            (host, whole)
+            let fqdn = format!("{host}.{domain}");
+            (host, fqdn)
         }
         (host, _) => (host.clone(), host),
     }
 }
 
 /// The names by configuration and cloud; `None` when neither says anything.
-pub fn decide(hostname: Option<&str>, fqdn: Option<&str>, cloud: Option<&str>) -> Option<Names> {
-    let filled = |text: Option<&str>| text.map(str::trim).filter(|t| !t.is_empty()).map(String::from);
-    let (hostname, fqdn, cloud) = (filled(hostname), filled(fqdn), filled(cloud));
+pub fn from_config_and_metadata(
+    hostname: Option<&str>,
+    fqdn: Option<&str>,
+    cloud: Option<&str>,
+) -> Option<HostnameInfo> {
+    let non_empty = |text: Option<&str>| text.map(str::trim).filter(|t| !t.is_empty()).map(String::from);
+    let (hostname, fqdn, cloud) = (non_empty(hostname), non_empty(fqdn), non_empty(cloud));
     let (hostname, fqdn) = match (fqdn, hostname, cloud) {
-        (Some(fqdn), hostname, _) => (hostname.unwrap_or_else(|| split(&fqdn).0), fqdn),
-        (None, Some(name), _) if name.find('.').is_some_and(|i| i > 0) => (split(&name).0, name),
-        (None, Some(name), cloud) => (name.clone(), cloud.map_or(name, |c| both(&c).1)),
-        (None, None, Some(cloud)) => both(&cloud),
+        (Some(fqdn), hostname, _) => (hostname.unwrap_or_else(|| split_domain(&fqdn).0), fqdn),
+        (None, Some(name), _) if name.find('.').is_some_and(|i| i > 0) => (split_domain(&name).0, name),
+        (None, Some(name), cloud) => (name.clone(), cloud.map_or(name, |c| host_and_fqdn(&c).1)),
+        (None, None, Some(cloud)) => host_and_fqdn(&cloud),
         (None, None, None) => return None,
     };
-    Some(Names { hostname, fqdn, is_default: false })
+    Some(HostnameInfo { hostname, fqdn, is_default: false })
 }
 
 /// The whole name that a hosts(5) text has for a host.
@@ -72,56 +76,57 @@ pub fn fqdn_in_hosts(text: &str, host: &str) -> Option<String> {
 }
 
 /// The whole name that the machine knows for a host already: of hosts(5), or its own.
-fn domain_known(sys: &System, host: &str) -> Option<String> {
+fn known_fqdn(sys: &System, host: &str) -> Option<String> {
     let in_hosts = sys.read_text("/etc/hosts").ok().and_then(|text| fqdn_in_hosts(&text, host));
-    let own = || Some(sys.kernel_hostname()).filter(|name| split(name).0 == host);
-    in_hosts.or_else(own).map(|name| both(&name).1).filter(|name| name.contains('.'))
+    let own = || Some(sys.kernel_hostname()).filter(|name| split_domain(name).0 == host);
+    in_hosts.or_else(own).map(|name| host_and_fqdn(&name).1).filter(|name| name.contains('.'))
 }
 
 /// What the machine says of itself when nobody else does.
-fn of_machine(sys: &System) -> Names {
+fn from_system(sys: &System) -> HostnameInfo {
     let name = match sys.kernel_hostname() {
         name if name.is_empty() => "localhost".to_string(),
         name => name,
     };
     let known = sys.read_text("/etc/hosts").ok().and_then(|t| fqdn_in_hosts(&t, &name));
-    let (_, fqdn) = both(&known.filter(|n| n.contains('.')).unwrap_or_else(|| name.clone()));
-    let (hostname, _) = split(&name);
-    Names { is_default: hostname == "localhost", hostname, fqdn }
+    let (_, fqdn) = host_and_fqdn(&known.filter(|n| n.contains('.')).unwrap_or_else(|| name.clone()));
+    let (hostname, _) = split_domain(&name);
+    HostnameInfo { is_default: hostname == "localhost", hostname, fqdn }
 }
 
 /// The names that the cloud gave, else those that the machine has, whatever the configuration says.
-pub fn without_config(context: &Context<'_>) -> Names {
-    decide(None, None, context.instance.local_hostname.as_deref()).unwrap_or_else(|| of_machine(context.sys))
+pub fn from_metadata_or_system(context: &Context<'_>) -> HostnameInfo {
+    from_config_and_metadata(None, None, context.instance.local_hostname.as_deref())
+        .unwrap_or_else(|| from_system(context.sys))
 }
 
-/// The machine's names; `given_only`: `None` when neither the configuration nor the cloud names it.
-pub fn of(context: &Context<'_>, keys: &Keys, given_only: bool) -> Option<Names> {
+/// The machine's names; `metadata_only`: `None` when neither the configuration nor the cloud names it.
+pub fn resolve(context: &Context<'_>, keys: &Keys, metadata_only: bool) -> Option<HostnameInfo> {
     let cloud = context.instance.local_hostname.as_deref();
-    let decided = decide(keys.hostname.as_deref(), keys.fqdn.as_deref(), cloud);
+    let decided = from_config_and_metadata(keys.hostname.as_deref(), keys.fqdn.as_deref(), cloud);
     let Some(mut names) = decided else {
-        return (!given_only).then(|| of_machine(context.sys));
+        return (!metadata_only).then(|| from_system(context.sys));
     };
     // A name without a domain has the one that this machine knows for it already.
     if keys.hostname.is_some()
         && keys.fqdn.is_none()
         && cloud.is_none()
         && !names.fqdn.contains('.')
-        && !given_only
+        && !metadata_only
     {
-        names.fqdn = domain_known(context.sys, &names.hostname).unwrap_or(names.fqdn);
+        names.fqdn = known_fqdn(context.sys, &names.hostname).unwrap_or(names.fqdn);
     }
     Some(names)
 }
 
-impl Names {
+impl HostnameInfo {
     /// Which of the two is written.
-    pub fn written(&self, prefer_fqdn: bool) -> &str {
+    pub fn preferred(&self, prefer_fqdn: bool) -> &str {
         if prefer_fqdn && !self.fqdn.is_empty() { &self.fqdn } else { &self.hostname }
     }
 
     /// A name that the kernel and hosts(5) can take: anything else in there could be a line of its own.
-    pub fn are_sane(&self) -> bool {
+    pub fn is_valid(&self) -> bool {
         [&self.hostname, &self.fqdn].iter().all(|n| {
             !n.is_empty()
                 && n.len() <= 253
@@ -135,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_three_sources() {
+    fn names_from_fqdn_hostname_and_metadata() {
         for (hostname, fqdn, cloud, wanted) in [
             (None, Some("a.b.c"), Some("x"), Some(("a", "a.b.c"))),
             (Some("z"), Some("a.b.c"), None, Some(("z", "a.b.c"))),
@@ -147,7 +152,7 @@ mod tests {
             (None, Some(""), Some("x"), Some(("x", "x"))),
             (None, None, None, None),
         ] {
-            let names = decide(hostname, fqdn, cloud);
+            let names = from_config_and_metadata(hostname, fqdn, cloud);
             assert_eq!(names.as_ref().map(|n| (&*n.hostname, &*n.fqdn)), wanted);
         }
     }
@@ -160,12 +165,12 @@ mod tests {
     }
 
     #[test]
-    fn names_that_no_file_can_take() {
+    fn invalid_names() {
         for (name, ok) in
             [("a", true), ("a.b-c_1", true), ("a b", false), ("a\n127.0.0.1 b", false), ("", false)]
         {
-            let names = Names { hostname: name.into(), fqdn: name.into(), is_default: false };
-            assert_eq!(names.are_sane(), ok, "{name}");
+            let names = HostnameInfo { hostname: name.into(), fqdn: name.into(), is_default: false };
+            assert_eq!(names.is_valid(), ok, "{name}");
         }
     }
 }

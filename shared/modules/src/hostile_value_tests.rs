@@ -7,8 +7,8 @@ use std::os::unix::fs::PermissionsExt;
 use config::{FindingKind, Map, Node, Reader, Value};
 
 use crate::schema::{Table, samples};
-use crate::testing::Sandbox;
-use crate::{DECLARED, Declares, MODULES, Module};
+use crate::test_sandbox::Sandbox;
+use crate::{Docs, MODULE_DOCS, MODULES, Module};
 
 const MARK: &str = "INJECTED";
 
@@ -90,7 +90,7 @@ fn stay_here(node: &mut Node) {
 /// A machine that has what the modules change, and no program.
 fn machine() -> Sandbox {
     let mut sandbox = Sandbox::new("{}");
-    sandbox.system_info = crate::testing::yaml("default_user: {name: x}");
+    sandbox.system_info = crate::test_sandbox::yaml("default_user: {name: x}");
     for (path, text) in [
         ("/etc/passwd", "root:x:0:0::/root:/bin/sh\nx:x:0:0::/home/x:/bin/sh\n"),
         ("/etc/group", "root:x:0:\nx:x:0:\n"),
@@ -217,18 +217,18 @@ fn check(
 }
 
 #[test]
-fn hostile_values_do_no_harm() {
+fn hostile_values_have_no_effect() {
     let table = Table::cloud_config();
     let (mut count, mut bad) = (0, Vec::new());
     let mut sandbox = machine();
-    for (name, declares) in DECLARED {
-        let Declares::Keys(rows) = declares else { continue };
+    for (name, docs) in MODULE_DOCS {
+        let Docs::Keys(rows) = docs else { continue };
         let module = MODULES.iter().find(|m| m.name == *name).unwrap();
         for row in *rows {
             let key = row.line.split([':', ' ']).next().unwrap();
-            let field = table.top().find(|f| f.name == key).unwrap();
+            let field = table.top_level().find(|f| f.name == key).unwrap();
             let mut seen = std::collections::BTreeSet::new();
-            for mut sample in samples::of_field(&table, field) {
+            for mut sample in samples::field_samples(&table, field) {
                 stay_here(&mut sample);
                 for (number, value) in hostile().iter().enumerate() {
                     let mut all = Vec::new();

@@ -5,7 +5,7 @@ use state::Frequency;
 
 /// One entry of a list.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Entry {
+pub struct ModuleEntry {
     /// As written, for the semaphore's name and the log.
     pub name: String,
     /// `None`: the module's own.
@@ -16,7 +16,7 @@ pub struct Entry {
 }
 
 /// The entries of a list in its order, and what was no entry. Empty entries are dropped.
-pub fn entries(list: Option<&Node>) -> (Vec<Entry>, Vec<String>) {
+pub fn parse_module_list(list: Option<&Node>) -> (Vec<ModuleEntry>, Vec<String>) {
     let (mut good, mut bad) = (Vec::new(), Vec::new());
     let items = match list.map(|l| &l.value) {
         None | Some(Value::Null) => return (good, bad),
@@ -27,7 +27,7 @@ pub fn entries(list: Option<&Node>) -> (Vec<Entry>, Vec<String>) {
         }
     };
     for item in items.iter().filter(|i| !i.is_falsy()) {
-        match entry(item) {
+        match parse_entry(item) {
             Some(entry) => good.push(entry),
             None => bad.push(format!("{}: expected a module, found {}", item.at, item.kind())),
         }
@@ -35,7 +35,7 @@ pub fn entries(list: Option<&Node>) -> (Vec<Entry>, Vec<String>) {
     (good, bad)
 }
 
-fn entry(item: &Node) -> Option<Entry> {
+fn parse_entry(item: &Node) -> Option<ModuleEntry> {
     let (name, frequency, args) = match &item.value {
         Value::Str(name) => (name.clone(), None, Vec::new()),
         Value::Seq(parts) => {
@@ -54,5 +54,5 @@ fn entry(item: &Node) -> Option<Entry> {
     let word = frequency.filter(|f| !f.is_falsy()).and_then(Node::scalar_text);
     let known = word.as_deref().and_then(Frequency::parse);
     let bad_frequency = if known.is_none() { word } else { None };
-    Some(Entry { name: name.trim().to_string(), frequency: known, args, bad_frequency })
+    Some(ModuleEntry { name: name.trim().to_string(), frequency: known, args, bad_frequency })
 }

@@ -20,7 +20,7 @@ pub struct Sandbox {
     pub system_info: Node,
     pub args: Vec<Node>,
     pub script_timeout: Duration,
-    pub hotplug: crate::Hotplug,
+    pub hotplug: crate::HotplugPolicy,
     pub top: TempDir,
 }
 
@@ -46,7 +46,7 @@ impl Sandbox {
             system_info: Node::null(),
             args: Vec::new(),
             script_timeout: Duration::from_secs(20),
-            hotplug: crate::Hotplug::default(),
+            hotplug: crate::HotplugPolicy::default(),
             top,
         }
     }

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::testing::{Sandbox, yaml};
+use crate::test_sandbox::{Sandbox, yaml};
 use crate::{growpart, resizefs};
 
 const MIB: u64 = 1 << 20;
@@ -15,14 +15,14 @@ struct Disk {
     point: PathBuf,
 }
 
-fn done(program: &str, args: &[&str]) -> String {
+fn run(program: &str, args: &[&str]) -> String {
     let output = std::process::Command::new(program).args(args).output().unwrap();
     let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
     assert!(output.status.success(), "{program} {args:?}: {text}");
     text
 }
 
-fn with_input(program: &str, args: &[&str], input: &str) {
+fn run_with_input(program: &str, args: &[&str], input: &str) {
     use std::io::Write as _;
     let mut child = std::process::Command::new(program)
         .args(args)
@@ -40,9 +40,9 @@ impl Disk {
         std::fs::File::create(&image).unwrap().set_len(mib * MIB).unwrap();
         let sector = sector.to_string();
         let args = ["--find", "--show", "--partscan", "--sector-size", &sector, image.to_str().unwrap()];
-        let device = done("losetup", &args).trim().to_string();
+        let device = run("losetup", &args).trim().to_string();
         let disk = Disk { image, device, point: sandbox.top.join("mounted") };
-        with_input("sfdisk", &["--quiet", &disk.device], table);
+        run_with_input("sfdisk", &["--quiet", &disk.device], table);
         disk.read_table();
         disk
     }
@@ -50,7 +50,7 @@ impl Disk {
     /// As the kernel does at boot; one that is built without partition tables needs the help.
     fn read_table(&self) {
         if !Path::new(&self.part(1)).exists() {
-            done("partx", &["--add", &self.device]);
+            run("partx", &["--add", &self.device]);
         }
     }
 
@@ -60,30 +60,30 @@ impl Disk {
 
     fn mount(&self, number: u32, mkfs: &[&str]) {
         let part = self.part(number);
-        done(mkfs[0], &[&mkfs[1..], &[&part]].concat());
+        run(mkfs[0], &[&mkfs[1..], &[&part]].concat());
         std::fs::create_dir_all(&self.point).unwrap();
-        done("mount", &[&part, self.point.to_str().unwrap()]);
+        run("mount", &[&part, self.point.to_str().unwrap()]);
         std::fs::write(self.point.join("kept"), "kept").unwrap();
     }
 
     fn enlarge(&self, mib: u64) {
         std::fs::File::options().write(true).open(&self.image).unwrap().set_len(mib * MIB).unwrap();
-        done("losetup", &["--set-capacity", &self.device]);
+        run("losetup", &["--set-capacity", &self.device]);
     }
 
     fn part_mib(&self, number: u32) -> u64 {
-        done("blockdev", &["--getsize64", &self.part(number)]).trim().parse::<u64>().unwrap() / MIB
+        run("blockdev", &["--getsize64", &self.part(number)]).trim().parse::<u64>().unwrap() / MIB
     }
 
     fn file_system_mib(&self) -> u64 {
-        let stat = nix_statvfs(&self.point);
+        let stat = file_system_size(&self.point);
         assert_eq!(std::fs::read_to_string(self.point.join("kept")).unwrap(), "kept");
         stat / MIB
     }
 }
 
-fn nix_statvfs(point: &Path) -> u64 {
-    let text = done("stat", &["--file-system", "--format", "%b %S", point.to_str().unwrap()]);
+fn file_system_size(point: &Path) -> u64 {
+    let text = run("stat", &["--file-system", "--format", "%b %S", point.to_str().unwrap()]);
     let (blocks, size) = text.trim().split_once(' ').unwrap();
     blocks.parse::<u64>().unwrap() * size.parse::<u64>().unwrap()
 }
@@ -97,7 +97,7 @@ impl Drop for Disk {
 
 /// Both modules on a mounted partition of a disk that became larger. The kernel lets no ext4 file system grow without
 /// CAP_SYS_RESOURCE, which containers keep from root: `make devices` leaves these out there, and says so.
-fn grows(sector: u64, label: &str, mkfs: &[&str]) {
+fn assert_grows(sector: u64, label: &str, mkfs: &[&str]) {
     let mut sandbox = Sandbox::live("{}");
     let table = format!("label: {label}\nsize=20M\n,\n");
     let disk = Disk::new(&sandbox, 400, sector, &table);
@@ -124,64 +124,64 @@ fn grows(sector: u64, label: &str, mkfs: &[&str]) {
         sandbox.commands()
     );
     if label == "gpt" {
-        let said = done("sgdisk", &["--verify", &disk.device]);
-        assert!(said.contains("No problems found"), "{said}");
+        let output = run("sgdisk", &["--verify", &disk.device]);
+        assert!(output.contains("No problems found"), "{output}");
     }
-    done("sfdisk", &["--verify", &disk.device]);
+    run("sfdisk", &["--verify", &disk.device]);
     // What the table says is what the kernel would make of it.
-    done("umount", &[&point]);
-    done("partx", &["--delete", &disk.device]);
+    run("umount", &[&point]);
+    run("partx", &["--delete", &disk.device]);
     disk.read_table();
     assert_eq!(disk.part_mib(2), 878);
-    done("mount", &[&disk.part(2), &point]);
+    run("mount", &[&disk.part(2), &point]);
     assert_eq!(disk.file_system_mib(), after);
 }
 
 #[test]
 #[ignore = "needs root and loop devices: make devices"]
 fn ext4_on_gpt() {
-    grows(512, "gpt", &["mkfs.ext4", "-q"]);
+    assert_grows(512, "gpt", &["mkfs.ext4", "-q"]);
 }
 
 #[test]
 #[ignore = "needs root and loop devices: make devices"]
 fn ext4_on_mbr() {
-    grows(512, "dos", &["mkfs.ext4", "-q"]);
+    assert_grows(512, "dos", &["mkfs.ext4", "-q"]);
 }
 
 #[test]
 #[ignore = "needs root and loop devices: make devices"]
 fn ext4_on_gpt_of_large_sectors() {
-    grows(4096, "gpt", &["mkfs.ext4", "-q"]);
+    assert_grows(4096, "gpt", &["mkfs.ext4", "-q"]);
 }
 
 #[test]
 #[ignore = "needs root and loop devices: make devices"]
 fn ext4_on_mbr_of_large_sectors() {
-    grows(4096, "dos", &["mkfs.ext4", "-q"]);
+    assert_grows(4096, "dos", &["mkfs.ext4", "-q"]);
 }
 
 #[test]
 #[ignore = "needs root and loop devices: make devices"]
 fn xfs_on_gpt() {
-    grows(512, "gpt", &["mkfs.xfs", "-q"]);
+    assert_grows(512, "gpt", &["mkfs.xfs", "-q"]);
 }
 
 #[test]
 #[ignore = "needs root and loop devices: make devices"]
 fn btrfs_on_gpt() {
-    grows(512, "gpt", &["mkfs.btrfs", "-q"]);
+    assert_grows(512, "gpt", &["mkfs.btrfs", "-q"]);
 }
 
 #[test]
 #[ignore = "needs root and loop devices: make devices"]
-fn what_cannot_grow_is_left_alone() {
+fn unsupported_targets_are_not_changed() {
     let mut sandbox = Sandbox::live("{}");
     let disk = Disk::new(&sandbox, 100, 512, "label: dos\nsize=10M\n,,E\nsize=10M\n,\n");
     disk.enlarge(200);
     let head = || std::fs::read(&disk.image).unwrap()[..MIB as usize].to_vec();
     let before = head();
-    for (target, said) in [
+    for (target, expected) in [
         ("/no/such/point".to_string(), None),
         ("/proc".into(), None),
         ("/dev/null".into(), None),
@@ -194,8 +194,8 @@ fn what_cannot_grow_is_left_alone() {
         let logged_warnings = sandbox.logged_warnings().len();
         sandbox.run(&growpart::MODULE).unwrap();
         let new = &sandbox.logged_warnings()[logged_warnings..];
-        match said {
-            Some(said) => assert!(new.len() == 1 && new[0].ends_with(said), "{target}: {new:?}"),
+        match expected {
+            Some(expected) => assert!(new.len() == 1 && new[0].ends_with(expected), "{target}: {new:?}"),
             None => assert!(new.is_empty(), "{target}: {new:?}"),
         }
     }

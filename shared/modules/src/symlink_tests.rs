@@ -6,7 +6,7 @@ use std::path::Path;
 
 use system::WriteOptions;
 
-use crate::testing::Sandbox;
+use crate::test_sandbox::Sandbox;
 use crate::{authorized_keys, ssh_authkey_fingerprints, write_files};
 
 const BOB: u32 = 12345;
@@ -46,7 +46,7 @@ fn owner(sandbox: &Sandbox, path: &str) -> u32 {
 }
 
 #[test]
-fn keys_behind_a_users_link() {
+fn authorized_keys_behind_a_users_link() {
     if !is_root("links of others") {
         return;
     }
@@ -109,7 +109,7 @@ fn tree(top: &Path) -> Vec<String> {
 }
 
 #[test]
-fn fingerprints_make_nothing() {
+fn fingerprints_create_no_files() {
     for setting in ["", "AuthorizedKeysFile /etc/keys/%u .ssh/authorized_keys\n"] {
         let sandbox = Sandbox::new("users: [bob, eve]");
         let passwd = "bob:x:12345:12345::/home/bob:/bin/sh\neve:x:7:7::/srv/eve:/bin/sh\n";
@@ -124,7 +124,7 @@ fn fingerprints_make_nothing() {
 }
 
 #[test]
-fn the_home_of_a_user_who_has_none_is_made_for_keys_alone() {
+fn a_missing_home_is_created_for_keys() {
     let sandbox = Sandbox::new("");
     let me = std::fs::metadata(&sandbox.top).unwrap();
     let passwd = format!("bob:x:{}:{}::/srv/bob:/bin/sh\n", me.uid(), me.gid());
@@ -135,7 +135,7 @@ fn the_home_of_a_user_who_has_none_is_made_for_keys_alone() {
 }
 
 #[test]
-fn files_behind_a_users_link() {
+fn write_files_behind_a_users_link() {
     if !is_root("links of others") {
         return;
     }

@@ -2,7 +2,7 @@
 //! name them: without their keys nothing is lost, with them the user is told what is not done.
 
 /// Name and keys. A key with a dot is below another.
-const PENDING: &[(&str, &[&str])] = &[
+const UNSUPPORTED: &[(&str, &[&str])] = &[
     ("ansible", &["ansible"]),
     ("apk_configure", &["apk_repos"]),
     (
@@ -57,7 +57,7 @@ const PENDING: &[(&str, &[&str])] = &[
 
 /// Keys of an image's own configuration, which a cloud-config may not have by upstream's schema, and where they are
 /// read.
-const OTHERS: &[&str] = &[
+const IMAGE_ONLY_KEYS: &[&str] = &[
     "allow_userdata",
     "conf_d",
     "datasource",
@@ -78,12 +78,12 @@ const OTHERS: &[&str] = &[
 ];
 
 /// Where a key that is none of a cloud-config's belongs, for those that have another place.
-pub fn belongs(key: &str) -> Option<&'static str> {
+pub fn where_key_belongs(key: &str) -> Option<&'static str> {
     match key {
         "network" => Some("it belongs into network-config or /etc/cloud"),
         "ethernets" | "bonds" | "bridges" | "vlans" | "wifis" => Some("it belongs into network-config"),
         "instance-id" | "local-hostname" | "public-keys" => Some("it belongs into meta-data"),
-        _ if OTHERS.contains(&key) => Some("it belongs into /etc/cloud"),
+        _ if IMAGE_ONLY_KEYS.contains(&key) => Some("it belongs into /etc/cloud"),
         _ => None,
     }
 }
@@ -93,8 +93,8 @@ const OFF_BY_DEFAULT: [&str; 2] = ["disable_ec2_metadata", "manage_resolv_conf"]
 
 /// For a module of upstream's that is not here: those of its keys that the configuration has, false and empty ones
 /// too, which may ask for something (`apt_pipelining: false`). `None` for a name that nobody knows.
-pub fn pending_keys(name: &str, config: &config::Node) -> Option<Vec<&'static str>> {
-    let (_, keys) = PENDING.iter().find(|(n, _)| *n == name)?;
+pub fn unsupported_keys(name: &str, config: &config::Node) -> Option<Vec<&'static str>> {
+    let (_, keys) = UNSUPPORTED.iter().find(|(n, _)| *n == name)?;
     let is_set = |key: &&&str| {
         let path: Vec<&str> = key.split('.').collect();
         config.at_path(&path).is_some_and(|node| match OFF_BY_DEFAULT.contains(*key) {
@@ -103,14 +103,14 @@ pub fn pending_keys(name: &str, config: &config::Node) -> Option<Vec<&'static st
         })
     };
     let mut found: Vec<&str> = keys.iter().filter(is_set).copied().collect();
-    if name == "ssh_import_id" && imports_ids(config) {
+    if name == "ssh_import_id" && has_ssh_import_ids(config) {
         found.push("users[].ssh_import_id");
     }
     Some(found)
 }
 
 /// Whether a user has ids of keys to fetch.
-fn imports_ids(config: &config::Node) -> bool {
+fn has_ssh_import_ids(config: &config::Node) -> bool {
     let listed = config.get("users").and_then(config::Node::as_seq).unwrap_or_default();
     let has = |user: &config::Node| {
         ["ssh_import_id", "ssh-import-id"].iter().any(|key| user.get(key).is_some_and(|n| !n.is_falsy()))
@@ -123,13 +123,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_asked_for_is_missed() {
+    fn only_configured_unsupported_keys_are_reported() {
         let config = config::yaml::parse("t", "{apt: {preserve_sources_list: true}, snap: {commands: [x]}}")
             .unwrap()
             .root;
-        assert_eq!(pending_keys("apt_configure", &config), Some(vec![]));
-        assert_eq!(pending_keys("snap", &config), Some(vec!["snap"]));
-        assert_eq!(pending_keys("nonsense", &config), None);
+        assert_eq!(unsupported_keys("apt_configure", &config), Some(vec![]));
+        assert_eq!(unsupported_keys("snap", &config), Some(vec!["snap"]));
+        assert_eq!(unsupported_keys("nonsense", &config), None);
         for (text, module, keys) in [
             ("apt_pipelining: false", "apt_pipelining", &["apt_pipelining"][..]),
             ("apt_pipelining: 0", "apt_pipelining", &["apt_pipelining"]),
@@ -148,14 +148,14 @@ mod tests {
             ("disable_ec2_metadata: true", "disable_ec2_metadata", &["disable_ec2_metadata"]),
         ] {
             let config = config::yaml::parse("t", text).unwrap().root;
-            assert_eq!(pending_keys(module, &config).unwrap(), keys, "{text}");
+            assert_eq!(unsupported_keys(module, &config).unwrap(), keys, "{text}");
         }
     }
 
     #[test]
-    fn what_is_here_is_not_pending() {
-        for (name, _) in PENDING {
-            assert!(crate::module(name).is_none(), "{name}");
+    fn no_supported_module_is_listed() {
+        for (name, _) in UNSUPPORTED {
+            assert!(crate::find_module(name).is_none(), "{name}");
         }
     }
 }

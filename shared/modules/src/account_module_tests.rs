@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 
 use system::WriteOptions;
 
-use crate::testing::{Sandbox, yaml};
+use crate::test_sandbox::{Sandbox, yaml};
 use crate::{set_passwords, ssh, users_groups};
 
 const KEY: &str = "ssh-ed25519 AAAAC3Nz me@x";
@@ -32,7 +32,7 @@ fn machine(config: &str) -> Sandbox {
 }
 
 #[test]
-fn users_are_made_in_their_order_and_the_default_one_last() {
+fn users_are_created_in_order_with_the_default_user_last() {
     let sandbox = machine(&format!(
         "groups: [staff, {{ops: [old, nobody]}}]\n\
          users:\n- default\n\
@@ -68,7 +68,7 @@ fn users_are_made_in_their_order_and_the_default_one_last() {
 }
 
 #[test]
-fn who_is_there_already_keeps_what_useradd_would_set() {
+fn existing_users_keep_shell_groups_and_password() {
     let sandbox =
         machine("users: [{name: old, shell: /bin/zsh, groups: [adm], passwd: hunter2, lock_passwd: false}]");
     sandbox.run(&users_groups::MODULE).unwrap();
@@ -80,7 +80,7 @@ fn who_is_there_already_keeps_what_useradd_would_set() {
 }
 
 #[test]
-fn a_password_that_cannot_be_unlocked_is_made_empty() {
+fn a_password_that_cannot_be_unlocked_is_deleted() {
     for (body, last) in
         [("echo unchanged >&2; exit 3", "passwd -u e\npasswd -d e\n"), ("exit 0", "passwd -u e\n")]
     {
@@ -92,7 +92,7 @@ fn a_password_that_cannot_be_unlocked_is_made_empty() {
 }
 
 #[test]
-fn nobody_is_made() {
+fn no_users_are_created() {
     for config in ["users: []", "groups: []\nusers: []", "{}", "users: null", "users: 5"] {
         let sandbox = machine(config);
         sandbox.run(&users_groups::MODULE).unwrap();
@@ -102,7 +102,7 @@ fn nobody_is_made() {
 
 /// What useradd locked, as it does, is not locked again; what it left open is.
 #[test]
-fn new_passwords_are_locked() {
+fn new_users_passwords_are_locked_once() {
     let sandbox = machine("users: [a, b, {name: c, passwd: $6$x}, {name: d, lock_passwd: false}]");
     let shadow = "root:*:1:0:99999:7:::\na:!:1:::::\nb::1:::::\nc:$6$x:1:::::\nd:!:1:::::\n";
     sandbox.sys.write("/etc/shadow", shadow, WriteOptions::mode(0o640)).unwrap();
@@ -113,7 +113,7 @@ fn new_passwords_are_locked() {
 }
 
 #[test]
-fn what_is_wrong_costs_no_other_user() {
+fn an_invalid_user_does_not_affect_the_others() {
     let sandbox = machine(
         "users:\n\
          - [[x]]\n\
@@ -144,7 +144,7 @@ fn what_is_wrong_costs_no_other_user() {
 }
 
 #[test]
-fn a_machine_without_the_programs_says_so_and_goes_on() {
+fn missing_account_programs_are_reported() {
     let sandbox = Sandbox::new("users: [a, b]\ngroups: [g]");
     assert!(sandbox.run(&users_groups::MODULE).is_err());
     let logged_warnings = sandbox.logged_warnings();
@@ -156,7 +156,7 @@ fn a_machine_without_the_programs_says_so_and_goes_on() {
 }
 
 #[test]
-fn an_unknown_user_costs_no_other_his_password() {
+fn an_unknown_user_does_not_keep_others_from_getting_passwords() {
     let sandbox = machine(
         "chpasswd:\n  users:\n  - {name: a, password: firstpw, type: text}\n  - {name: ghost, password: secondpw, type: text}\n\
          \x20 - {name: r, type: RANDOM}\n  - {name: h, password: $6$s$thirdpw}\n",
@@ -176,10 +176,10 @@ fn an_unknown_user_costs_no_other_his_password() {
          chpasswd -e\n< h:$6$s$thirdpw\n\
          passwd --expire a\npasswd --expire r\npasswd --expire h\n"
     );
-    let said = format!("{:?}{:?}", sandbox.logged_warnings(), sandbox.sys.effects());
-    assert!(said.contains("ghost"));
+    let messages = format!("{:?}{:?}", sandbox.logged_warnings(), sandbox.sys.effects());
+    assert!(messages.contains("ghost"));
     for secret in ["firstpw", "secondpw", "thirdpw", &random] {
-        assert!(!said.contains(secret), "{secret} in {said}");
+        assert!(!messages.contains(secret), "{secret} in {messages}");
     }
 }
 
@@ -218,7 +218,7 @@ fn with_host_key(config: &str) -> Sandbox {
 const KEYGEN: &str = "for f; do :; done; case $1 in -y) echo ssh-rsa AAAA;; *) echo new > $f; echo ssh-x NEW c > $f.pub; echo art;; esac";
 
 #[test]
-fn host_keys_are_made_anew() {
+fn host_keys_are_regenerated() {
     let sandbox = with_host_key("ssh_genkeytypes: [rsa, ed25519, 'bad type']\nssh_quiet_keygen: true");
     sandbox.stub("ssh-keygen", KEYGEN);
     sandbox.run(&ssh::MODULE).unwrap();
@@ -232,7 +232,7 @@ fn host_keys_are_made_anew() {
 }
 
 #[test]
-fn host_keys_stay() {
+fn host_keys_are_kept() {
     for (config, keygen) in [
         // No new ones can be made.
         ("{}", None),
@@ -275,7 +275,7 @@ fn without_openssh() {
 }
 
 #[test]
-fn given_host_keys_and_those_that_cannot_be_used() {
+fn configured_and_unusable_host_keys() {
     let sandbox = with_host_key(
         "ssh_keys: {rsa_private: hunter2, rsa_certificate: cert, ecdsa_public: pub, ecdsa_private: [x]}",
     );
@@ -310,7 +310,7 @@ fn given_host_keys_and_those_that_cannot_be_used() {
 }
 
 #[test]
-fn red_hats_helper_reads_host_keys_through_its_group() {
+fn host_key_mode_with_the_ssh_keys_group() {
     for (distro, version, mode) in [
         ("rocky", "8.7p1", 0o640),
         ("fedora", "9.6p1", 0o600),
@@ -328,11 +328,11 @@ fn red_hats_helper_reads_host_keys_through_its_group() {
 
 #[test]
 fn login_keys_of_the_default_user_and_root() {
-    let as_debian = ssh::login_as(ssh::DISABLE, "debian", "root");
-    let as_none = ssh::login_as(ssh::DISABLE, "NONE", "root");
+    let as_debian = ssh::disable_options(ssh::DISABLE_USER_OPTS, "debian", "root");
+    let as_nobody = ssh::disable_options(ssh::DISABLE_USER_OPTS, "NONE", "root");
     for (config, user, root) in [
         ("users: [default]", Some("KEY\nCLOUD\n"), format!("{as_debian} KEY\n{as_debian} CLOUD\n")),
-        ("users: []", None, format!("{as_none} KEY\n{as_none} CLOUD\n")),
+        ("users: []", None, format!("{as_nobody} KEY\n{as_nobody} CLOUD\n")),
         ("users: [default]\ndisable_root: false", Some("KEY\nCLOUD\n"), "KEY\nCLOUD\n".into()),
         (
             "users: [default]\nallow_public_ssh_keys: false\ndisable_root_opts: no-pty",
@@ -358,7 +358,7 @@ fn login_keys_of_the_default_user_and_root() {
 }
 
 #[test]
-fn a_link_to_somebody_elses_directory_is_not_followed() {
+fn a_link_to_a_directory_of_another_user_is_not_followed() {
     let sandbox = machine(&format!("users: [{{name: old, ssh_authorized_keys: [{KEY}]}}]"));
     sandbox.sys.create_dir_all("/root/.ssh", 0o700).unwrap();
     sandbox.sys.create_dir_all("/home/old", 0o755).unwrap();
@@ -373,7 +373,7 @@ fn a_link_to_somebody_elses_directory_is_not_followed() {
 
 /// Rules that cannot be written do not cost the keys: these are how one gets in to repair it.
 #[test]
-fn keys_in_spite_of_failed_rules() {
+fn keys_are_installed_when_sudo_rules_fail() {
     let sandbox = machine(&format!(
         "users: [{{name: old, sudo: 'ALL=(ALL) NOPASSWD:ALL', ssh_authorized_keys: ['{KEY}']}}]"
     ));

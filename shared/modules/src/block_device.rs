@@ -6,7 +6,7 @@ use crate::mountinfo::{MountInfo, mounted_at};
 
 /// A device's directory in sysfs and its node.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Block {
+pub struct BlockDevice {
     /// `/dev/vda1`.
     pub path: String,
     /// `/sys/dev/block/254:1`, with its links followed.
@@ -23,31 +23,31 @@ pub struct Partition {
     pub start: u64,
     pub length: u64,
     pub disk_size: u64,
-    pub sector: u64,
+    pub sector_size: u64,
 }
 
 /// Sysfs counts in these, whatever the disk does.
-const SYSFS_SECTOR: u64 = 512;
+const SYSFS_SECTOR_SIZE: u64 = 512;
 
 /// The device of a mount; `None` when it has none that can be named (a network, memory, an overlay).
-pub fn device_of(sys: &System, mount: &MountInfo) -> Option<String> {
+pub fn mount_device(sys: &System, mount: &MountInfo) -> Option<String> {
     if sys.is_block_device(&mount.source) {
         return Some(mount.source.clone());
     }
     // Without an initrd the kernel calls its root /dev/root, which is no file; the number tells the name.
-    let numbered = name_in(sys, &format!("/sys/dev/block/{}:{}", mount.major, mount.minor));
+    let numbered = devname(sys, &format!("/sys/dev/block/{}:{}", mount.major, mount.minor));
     numbered.or_else(|| {
         if mount.source != "/dev/root" {
             return None;
         }
         let line = sys.kernel_command_line();
         let root = line.split_whitespace().filter_map(|w| w.strip_prefix("root=")).next_back()?;
-        Some(named_by_kernel(root)).filter(|path| sys.is_block_device(path))
+        Some(resolve_root_parameter(root)).filter(|path| sys.is_block_device(path))
     })
 }
 
 /// The device that `root=` names.
-fn named_by_kernel(root: &str) -> String {
+fn resolve_root_parameter(root: &str) -> String {
     for (tag, directory) in [
         ("LABEL=", "by-label"),
         ("UUID=", "by-uuid"),
@@ -61,66 +61,68 @@ fn named_by_kernel(root: &str) -> String {
     if root.starts_with('/') { root.to_string() } else { format!("/dev/{root}") }
 }
 
-fn name_in(sys: &System, sysfs: &str) -> Option<String> {
+fn devname(sys: &System, sysfs: &str) -> Option<String> {
     let uevent = sys.read_text(format!("{sysfs}/uevent")).ok()?;
     let name = uevent.lines().find_map(|l| l.strip_prefix("DEVNAME="))?;
     Some(format!("/dev/{name}"))
 }
 
 /// The device of a path below /dev, or of a mount point.
-pub fn block_of(sys: &System, target: &str, mounts: &[MountInfo]) -> Result<Block> {
+pub fn find_block_device(sys: &System, target: &str, mounts: &[MountInfo]) -> Result<BlockDevice> {
     let path = if target.starts_with("/dev/") {
         target.to_string()
     } else {
         let mount = mounted_at(mounts, target).ok_or_else(|| Error::new("not a mount point"))?;
-        device_of(sys, mount)
-            .ok_or_else(|| Error::new(format!("{} ({}) is no block device", mount.source, mount.kind)))?
+        mount_device(sys, mount)
+            .ok_or_else(|| Error::new(format!("{} ({}) is no block device", mount.source, mount.fs_type)))?
     };
     let (major, minor) = sys.device_number(&path)?;
     let link = format!("/sys/dev/block/{major}:{minor}");
     let sysfs = sys.real_path(&link).ok_or_else(|| Error::new(format!("the kernel has no {link}")))?;
-    Ok(Block { path: name_in(sys, &sysfs).unwrap_or(path), sysfs })
+    Ok(BlockDevice { path: devname(sys, &sysfs).unwrap_or(path), sysfs })
 }
 
-fn number(sys: &System, path: &str) -> Result<u64> {
+fn read_number(sys: &System, path: &str) -> Result<u64> {
     let text = sys.read_text(path)?;
     text.trim().parse().map_err(|_| Error::new(format!("{path} holds no number")))
 }
 
-impl Block {
+impl BlockDevice {
     pub fn size(&self, sys: &System) -> Result<u64> {
-        Ok(number(sys, &format!("{}/size", self.sysfs))?.saturating_mul(SYSFS_SECTOR))
+        Ok(read_number(sys, &format!("{}/size", self.sysfs))?.saturating_mul(SYSFS_SECTOR_SIZE))
     }
 
     /// `None` when it is a whole disk, or made of others.
-    pub fn as_partition(&self, sys: &System) -> Result<Option<Partition>> {
+    pub fn partition(&self, sys: &System) -> Result<Option<Partition>> {
         let file = format!("{}/partition", self.sysfs);
         if !sys.exists(&file) {
             return Ok(None);
         }
-        let Some((above, _)) = self.sysfs.rsplit_once('/') else { return Ok(None) };
-        let disk = name_in(sys, above).ok_or_else(|| Error::new(format!("{above} is no disk")))?;
-        let bytes = |path: String| number(sys, &path).map(|n| n.saturating_mul(SYSFS_SECTOR));
+        let Some((parent, _)) = self.sysfs.rsplit_once('/') else { return Ok(None) };
+        let disk = devname(sys, parent).ok_or_else(|| Error::new(format!("{parent} is no disk")))?;
+        let bytes = |path: String| read_number(sys, &path).map(|n| n.saturating_mul(SYSFS_SECTOR_SIZE));
         Ok(Some(Partition {
             path: self.path.clone(),
             disk,
-            number: u32::try_from(number(sys, &file)?).unwrap_or(0),
+            number: u32::try_from(read_number(sys, &file)?).unwrap_or(0),
             start: bytes(format!("{}/start", self.sysfs))?,
             length: self.size(sys)?,
-            disk_size: bytes(format!("{above}/size"))?,
-            sector: number(sys, &format!("{above}/queue/logical_block_size")).unwrap_or(SYSFS_SECTOR).max(1),
+            disk_size: bytes(format!("{parent}/size"))?,
+            sector_size: read_number(sys, &format!("{parent}/queue/logical_block_size"))
+                .unwrap_or(SYSFS_SECTOR_SIZE)
+                .max(1),
         }))
     }
 
     /// The device-mapper's name, and whether LUKS is what it maps; `None` for other devices.
-    pub fn as_mapped(&self, sys: &System) -> Option<(String, bool)> {
+    pub fn device_mapper(&self, sys: &System) -> Option<(String, bool)> {
         let name = sys.read_text(format!("{}/dm/name", self.sysfs)).ok()?;
         let id = sys.read_text(format!("{}/dm/uuid", self.sysfs)).unwrap_or_default();
         Some((name.trim().to_string(), id.starts_with("CRYPT-LUKS")))
     }
 
     /// The devices that this one is made of.
-    pub fn made_of(&self, sys: &System) -> Vec<String> {
+    pub fn underlying_devices(&self, sys: &System) -> Vec<String> {
         let names = sys.list(format!("{}/slaves", self.sysfs)).unwrap_or_default();
         names.into_iter().map(|name| format!("/dev/{name}")).collect()
     }
@@ -129,7 +131,7 @@ impl Block {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn roots_of_the_kernel() {
+    fn root_parameters_of_the_kernel() {
         for (root, path) in [
             ("/dev/vda1", "/dev/vda1"),
             ("vda1", "/dev/vda1"),
@@ -137,7 +139,7 @@ mod tests {
             ("PARTUUID=1-2", "/dev/disk/by-partuuid/1-2"),
             ("UUID=x", "/dev/disk/by-uuid/x"),
         ] {
-            assert_eq!(super::named_by_kernel(root), path);
+            assert_eq!(super::resolve_root_parameter(root), path);
         }
     }
 }
