@@ -6,61 +6,65 @@ use serde_json::json;
 use state::{Blobs, Instance};
 use system::{Deadline, Error, Request, Result, debug};
 
-use crate::terms::{Terms, Usual};
-use crate::wire::Needs;
-use crate::{Datasource, Nic, Search, Stage, USUAL_EVENTS, USUAL_ORDER, dmi, seed, standard, wire};
+use crate::metadata_network::NetworkRequirements;
+use crate::retry::{Defaults, RetryPolicy};
+use crate::{
+    DEFAULT_EVENTS, DEFAULT_NETWORK_ORDER, Datasource, Nic, Search, Stage, dmi, metadata_network, seed,
+    standard,
+};
 
 pub const VULTR: Datasource = Datasource {
     name: "Vultr",
     stages: &[Stage::Local],
     find,
     check: standard::check_machine,
-    network_order: USUAL_ORDER,
-    events: USUAL_EVENTS,
+    network_order: DEFAULT_NETWORK_ORDER,
+    events: DEFAULT_EVENTS,
 };
 
-const USUAL: Usual =
-    Usual { urls: &[], max_wait: 120, timeout: 10, retries: 30, pause: 5, pause_key: "wait" };
+const DEFAULTS: Defaults =
+    Defaults { urls: &[], max_wait: 120, timeout: 10, retries: 30, retry_delay: 5, retry_delay_key: "wait" };
 const URL: &str = "http://169.254.169.254";
 /// Vultr's own resolvers.
 const RESOLVERS: [&str; 2] = ["108.61.10.10", "2001:19f0:300:1704::6"];
 
-fn find(with: &Search<'_>) -> Result<Option<Instance>> {
-    let sys = with.sys;
+fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
+    let sys = ctx.sys;
     let is_vultr = dmi::read(sys, "system-manufacturer").as_deref() == Some("Vultr")
-        || with.command_line.split_whitespace().any(|word| word == "vultr");
-    if !is_vultr && !with.is_named("Vultr") {
+        || ctx.command_line.split_whitespace().any(|word| word == "vultr");
+    if !is_vultr && !ctx.is_forced("Vultr") {
         debug!(sys, "Vultr: firmware is not of it");
         return Ok(None);
     }
-    let terms = Terms::read(with, "Vultr", &USUAL);
-    let text = |key: &str| with.settings("Vultr").and_then(|s| s.get(key)).and_then(Node::as_str);
+    let policy = RetryPolicy::read(ctx, "Vultr", &DEFAULTS);
+    let text = |key: &str| ctx.settings("Vultr").and_then(|s| s.get(key)).and_then(Node::as_str);
     let url = format!("{}/v1.json", text("url").unwrap_or(URL).trim_end_matches('/'));
-    let mut ask =
-        terms.promptly(Request::get(url).limit(wire::LARGEST).header("Metadata-Token", "cloudinit"));
+    let mut ask = policy.with_retries(
+        Request::get(url).limit(metadata_network::MAX_RESPONSE_SIZE).header("Metadata-Token", "cloudinit"),
+    );
     if let Some(agent) = text("user-agent") {
         ask = ask.header("User-Agent", agent);
     }
-    let mut nics: Vec<Nic> = with.machine.nics().likely;
+    let mut nics: Vec<Nic> = ctx.machine.nics().candidates;
     nics.retain(|nic| !nic.name.contains("dummy"));
-    let time = ((terms.timeout + terms.pause) * (terms.retries + 1).min(300)).min(terms.max_wait);
-    let needs = Needs {
+    let time = ((policy.timeout + policy.retry_delay) * (policy.retries + 1).min(300)).min(policy.max_wait);
+    let requirements = NetworkRequirements {
         v4: Some(Ipv4Method::Dhcp(Vec::new())),
         v6: None,
-        time: wire::UP,
-        until: terms.until,
-        probe: vec![ask.clone()],
+        link_timeout: metadata_network::LINK_TIMEOUT,
+        first_response_deadline: policy.first_response_deadline,
+        probes: vec![ask.clone()],
     };
     let mut answer = None;
-    wire::over_nics(with, &nics, &needs, &mut |wire, _| {
-        answer = Some(wire.race(std::slice::from_ref(&ask), Deadline::after(time))?.1.body);
+    metadata_network::try_nics(ctx, &nics, &requirements, &mut |net, _| {
+        answer = Some(net.fetch_first(std::slice::from_ref(&ask), Deadline::after(time))?.1.body);
         Ok(true)
     })?;
     let Some(body) = answer else { return Ok(None) };
-    instance(with, seed::parse_map("Vultr's metadata", &body)?).map(Some)
+    instance(ctx, seed::parse_map("Vultr's metadata", &body)?).map(Some)
 }
 
-fn instance(with: &Search<'_>, mut metadata: Node) -> Result<Instance> {
+fn instance(ctx: &Search<'_>, mut metadata: Node) -> Result<Instance> {
     let text = |keys: &[&str]| metadata.at_path(keys).and_then(Node::scalar_text).filter(|t| !t.is_empty());
     let Some(id) = text(&["instance-v2-id"]) else {
         return Err(Error::new("the metadata have no instance-v2-id"));
@@ -70,10 +74,10 @@ fn instance(with: &Search<'_>, mut metadata: Node) -> Result<Instance> {
     let region = region.map(|r| r.to_lowercase());
     let data = |key: &str| Blobs(text(&[key]).map(String::into_bytes).into_iter().collect());
     let (user_data, vendor_data) = (data("user-data"), data("vendor-data"));
-    let named = metadata.get("cloud_interfaces").filter(|n| !n.is_falsy()).map(|given| named(with, given));
+    let named = metadata.get("cloud_interfaces").filter(|n| !n.is_falsy()).map(|given| named(ctx, given));
     let config = match &named {
         Some(config) => config.clone(),
-        None => network(with, &metadata)?,
+        None => network(ctx, &metadata)?,
     };
     if let Some(map) = metadata.as_map_mut() {
         if let Some(named) = named {
@@ -88,14 +92,14 @@ fn instance(with: &Search<'_>, mut metadata: Node) -> Result<Instance> {
     instance.network = Some(standard::network(config, "Vultr's metadata"));
     (instance.user_data, instance.vendor_data) = (user_data, vendor_data);
     instance.sensitive = vec!["startup-script".into()];
-    standard::note_machine(with.sys, &mut instance);
+    standard::record_machine(ctx.sys, &mut instance);
     instance.crawled = json!({ "meta_data": metadata.to_json() });
     Ok(instance)
 }
 
 /// A configuration that is there already, with this machine's names.
-fn named(with: &Search<'_>, given: &Node) -> Node {
-    let known = with.machine.nics().configurable;
+fn named(ctx: &Search<'_>, given: &Node) -> Node {
+    let known = ctx.machine.nics().configurable;
     let mut config = given.clone();
     let entries = given.get("config").and_then(Node::as_seq).unwrap_or_default();
     let rename = |entry: &Node| {
@@ -120,8 +124,8 @@ fn subnet(pairs: &[(&str, &str)]) -> Map {
 }
 
 /// Version 1 out of the document.
-fn network(with: &Search<'_>, metadata: &Node) -> Result<Node> {
-    let known = with.machine.nics().configurable;
+fn network(ctx: &Search<'_>, metadata: &Node) -> Result<Node> {
+    let known = ctx.machine.nics().configurable;
     let mut resolvers = Map::new();
     resolvers.insert("type", "nameserver");
     resolvers.insert("address", RESOLVERS.map(Node::from).to_vec());

@@ -1,7 +1,7 @@
 //! Which instance this is: the cache where it can be trusted or confirmed, else a search.
 
 use config::Node;
-use datasource::{Outcome, Same, Search, datasource, is_same_machine, search};
+use datasource::{IdentityCheck, Outcome, Search, datasource, is_same_machine, search};
 use netconfig::events::Event;
 use state::{Cached, Instance, Previous, instancify, write_instance_data};
 use system::{WriteOptions, debug, info, warning};
@@ -38,8 +38,10 @@ impl Stage {
                     return Some(self.cached(*instance, "restored from cache with run check"));
                 }
                 match self.check(&instance) {
-                    Same::Yes if !is_whole => Some(Kept { instance: *instance, is_confirmed: true }),
-                    Same::Yes if self.is_wanted_anew(&instance) => {
+                    IdentityCheck::Same if !is_whole => {
+                        Some(Kept { instance: *instance, is_confirmed: true })
+                    }
+                    IdentityCheck::Same if self.is_wanted_anew(&instance) => {
                         debug!(
                             self.sys,
                             "still instance {}; its network configuration is wanted anew at each boot",
@@ -47,13 +49,15 @@ impl Stage {
                         );
                         Some(Kept { instance: *instance, is_confirmed: true })
                     }
-                    Same::Yes => return Some(self.cached(*instance, "restored from checked cache")),
-                    Same::No(why) => {
+                    IdentityCheck::Same => {
+                        return Some(self.cached(*instance, "restored from checked cache"));
+                    }
+                    IdentityCheck::Different(why) => {
                         info!(self.sys, "cache invalid in datasource: {}: {why}", instance.description);
                         was_another = true;
                         None
                     }
-                    Same::CannotTell(why) => {
+                    IdentityCheck::Unknown(why) => {
                         debug!(
                             self.sys,
                             "whether this still is instance {} needs a search: {why}", instance.id
@@ -125,13 +129,13 @@ impl Stage {
         self.id_of_this_boot().as_deref() == Some(id.trim())
     }
 
-    fn check(&self, instance: &Instance) -> Same {
+    fn check(&self, instance: &Instance) -> IdentityCheck {
         match datasource(&instance.datasource) {
             Some(row) if self.datasource_list().iter().any(|n| n.eq_ignore_ascii_case(row.name)) => {
                 (row.check)(&self.search_with(), instance)
             }
-            Some(row) => Same::No(format!("datasource_list no longer has {}", row.name)),
-            None => Same::CannotTell(format!("no datasource here is named {}", instance.datasource)),
+            Some(row) => IdentityCheck::Different(format!("datasource_list no longer has {}", row.name)),
+            None => IdentityCheck::Unknown(format!("no datasource here is named {}", instance.datasource)),
         }
     }
 
@@ -141,7 +145,7 @@ impl Stage {
         let is_confirmed = kept.as_ref().is_some_and(|kept| kept.is_confirmed);
         let is_system_failure =
             kept.as_ref().is_some_and(|kept| is_same_machine(&self.search_with(), &kept.instance));
-        let with = Search { has_cached: is_confirmed || is_system_failure, ..self.search_with() };
+        let with = Search { has_cached_instance: is_confirmed || is_system_failure, ..self.search_with() };
         if self.stands_in() {
             // Else what only the local stage looks for would be passed over, and None set the machine up.
             outcome = search(&Search { stage: datasource::Stage::Local, ..with }, &list);
@@ -173,7 +177,7 @@ impl Stage {
             }
             return Some(self.cached(instance, "restored from checked cache"));
         }
-        let can_come_later = outcome.later.iter().any(|n| n.eq_ignore_ascii_case(&instance.datasource));
+        let can_come_later = outcome.deferred.iter().any(|n| n.eq_ignore_ascii_case(&instance.datasource));
         if self.name == Name::Local && can_come_later && !was_found_locally(&instance) {
             debug!(self.sys, "{} may still be found in the network stage", instance.datasource);
             return None;
@@ -211,7 +215,7 @@ impl Stage {
                 datasource::Stage::Network
             },
             machine: self,
-            has_cached: false,
+            has_cached_instance: false,
         }
     }
 

@@ -59,7 +59,9 @@ impl Stage {
     pub(crate) fn hotplug_of(&self, instance: &Instance) -> modules::HotplugPolicy {
         modules::HotplugPolicy {
             enabled: self.event_is_on(instance, Event::Hotplug),
-            udev_match: datasource::events(&instance.datasource).map(|e| e.hotplug_only).unwrap_or_default(),
+            udev_match: datasource::update_events(&instance.datasource)
+                .map(|e| e.hotplug_udev_match)
+                .unwrap_or_default(),
         }
     }
 
@@ -78,8 +80,9 @@ impl Stage {
         let Some(instance) = instance else {
             return self.fail("no datasource is known yet: hotplug cannot be enabled");
         };
-        let served = datasource::events(&instance.datasource).map(|e| e.served).unwrap_or_default();
-        if !served.contains(&"hotplug") {
+        let supported =
+            datasource::update_events(&instance.datasource).map(|e| e.supported).unwrap_or_default();
+        if !supported.contains(&"hotplug") {
             eprintln!("hotplug not supported for event of net");
             return self.fail(format!("the datasource {} does not support hotplug", instance.datasource));
         }
@@ -134,8 +137,9 @@ impl Stage {
         } else {
             self.log_events(&instance, &[Event::Hotplug]);
         }
-        let served = datasource::events(&instance.datasource).map(|e| e.served).unwrap_or_default();
-        if !served.contains(&"hotplug") {
+        let supported =
+            datasource::update_events(&instance.datasource).map(|e| e.supported).unwrap_or_default();
+        if !supported.contains(&"hotplug") {
             debug!(self.sys, "hotplug not supported for event of type net");
             return;
         }
@@ -242,7 +246,7 @@ impl Stage {
                 command_line: &self.command_line,
                 stage: *stage,
                 machine: self,
-                has_cached: false,
+                has_cached_instance: false,
             };
             match (row.find)(&with) {
                 Ok(Some(found)) if found.id == instance.id => return Ok(found),

@@ -256,18 +256,19 @@ impl Stage {
 
     /// Whether a datasource's network configuration is read and applied again at an event.
     pub(crate) fn event_is_on(&self, instance: &Instance, event: Event) -> bool {
-        let Some(of) = datasource::events(&instance.datasource) else { return false };
+        let Some(of) = datasource::update_events(&instance.datasource) else { return false };
         let named = |words: &[&str]| words.iter().filter_map(|w| Event::from_name(w)).collect::<Vec<_>>();
         let of_user = self.user_events(Some(instance)).0;
-        let [usual, served] = [of.usual, of.served].map(named);
-        events::is_enabled(event, of_user.as_deref(), &usual, &served)
+        let [default, supported] = [of.default, of.supported].map(named);
+        events::is_enabled(event, of_user.as_deref(), &default, &supported)
     }
 
     /// Logs which events are on, and what that means for these.
     pub(crate) fn log_events(&self, instance: &Instance, asked: &[Event]) {
-        let usual = datasource::events(&instance.datasource).map(|of| of.usual).unwrap_or_default();
-        let usual = || usual.iter().filter_map(|word| Event::from_name(word)).collect();
-        let on = self.user_events(Some(instance)).0.unwrap_or_else(usual);
+        let defaults =
+            datasource::update_events(&instance.datasource).map(|of| of.default).unwrap_or_default();
+        let defaults = || defaults.iter().filter_map(|word| Event::from_name(word)).collect();
+        let on = self.user_events(Some(instance)).0.unwrap_or_else(defaults);
         let shown = |event: &Event| format!("<EventType.{}: '{}'>", event.constant_name(), event.as_str());
         for event in asked {
             let all = on.iter().map(shown).collect::<Vec<_>>().join(", ");
@@ -280,9 +281,9 @@ impl Stage {
 
 /// What datasources may ask of the machine's NICs.
 impl datasource::Machine for Stage {
-    fn await_devices(&self) {
+    fn wait_for_devices(&self) {
         if self.sys.is_live() && !self.sys.is_container() {
-            debug!(self.sys, "devices: {}", generator::undecided::wait_as_usual(&self.sys));
+            debug!(self.sys, "devices: {}", generator::undecided::settle(&self.sys));
         }
     }
 
@@ -295,9 +296,9 @@ impl datasource::Machine for Stage {
         };
         let renderers = self.network_list("renderers");
         Nics {
-            likely: netconfig::nics::candidates(&all).iter().map(nic).collect(),
+            candidates: netconfig::nics::candidates(&all).iter().map(nic).collect(),
             configurable: netconfig::nics::configurable(&all).unwrap_or_default().iter().map(nic).collect(),
-            netplan: netconfig::render::select(&self.sys, renderers.as_deref())
+            uses_netplan: netconfig::render::select(&self.sys, renderers.as_deref())
                 .is_ok_and(|r| r.name == "netplan"),
         }
     }

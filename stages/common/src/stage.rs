@@ -121,7 +121,7 @@ pub fn run_behind(gate: undecided::Gate, name: Name, steps: impl FnOnce(&mut Sta
     if let Some(signal) = &args.interrupted {
         return interrupted(name, &args, signal);
     }
-    let was_undecided = generator::undecided::is_open(&System::new(&args.root));
+    let was_undecided = generator::undecided::is_undecided(&System::new(&args.root));
     if let Some(code) = undecided::closed(&args, gate) {
         return code;
     }

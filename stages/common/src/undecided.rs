@@ -8,7 +8,7 @@
 
 use std::process::ExitCode;
 
-use generator::{Decision, undecided};
+use generator::{Enablement, undecided};
 use system::System;
 
 use crate::Args;
@@ -20,7 +20,7 @@ pub type Gate = fn(&System) -> Option<String>;
 /// could not.
 pub fn decide(sys: &System) -> Option<String> {
     match undecided::decide(sys) {
-        Some((Decision::Enable, _)) => None,
+        Some((Enablement::Enabled, _)) => None,
         Some((_, why)) => Some(why),
         None => ended(sys),
     }
@@ -28,7 +28,7 @@ pub fn decide(sys: &System) -> Option<String> {
 
 /// Of the stages after them.
 pub(crate) fn ended(sys: &System) -> Option<String> {
-    if undecided::is_open(sys) { None } else { undecided::ended(sys) }
+    if undecided::is_undecided(sys) { None } else { undecided::disabled_reason(sys) }
 }
 
 /// Asks the gate, unless one module or list is run by hand, or all in spite of everything. A plan has asked the

@@ -1,84 +1,89 @@
 //! Azure's instance metadata service: one JSON document, asked for until it is there.
 
 use config::Node;
-use system::{Deadline, Error, Request, Response, Result, System, debug, warning};
+use system::{Deadline, Request, Response, Result, System, debug, warning};
 
-use crate::terms::Terms;
+use crate::retry::RetryPolicy;
 
 /// Where the document is, in the newest form that is understood, and in the one that everybody has.
 const NEWEST: &str = "/metadata/instance?api-version=2021-08-01&extended=true";
 const OLDEST: &str = "/metadata/instance?api-version=2019-06-01";
-const LARGEST: usize = 8 << 20;
-const PAUSE: std::time::Duration = std::time::Duration::from_secs(1);
+const MAX_RESPONSE_SIZE: usize = 8 << 20;
+const RETRY_DELAY: std::time::Duration = std::time::Duration::from_secs(1);
 /// Tries where DHCP names no way to the service: there are installations without one.
-const TRIES_WITHOUT_ROUTE: u32 = 11;
+const ATTEMPTS_WITHOUT_ROUTE: u32 = 11;
 
 /// Why there are no metadata.
 #[derive(Debug)]
-pub enum Failure {
+pub enum Error {
     /// Nobody answered, or not well.
-    Ask(Error),
-    Read(String),
+    Request(system::Error),
+    Invalid(String),
 }
 
 /// Fetches the document. `has_route`: DHCP says how the service is reached, so there is one.
-pub fn fetch(sys: &System, terms: &Terms, has_route: bool) -> std::result::Result<Node, Failure> {
-    let deadline = Deadline::after(terms.max_wait);
-    let deadline = terms.until.map_or(deadline, |until| until.earlier(deadline));
-    let tries = if has_route { u32::MAX } else { TRIES_WITHOUT_ROUTE };
-    let base = terms.urls.first().map(String::as_str).unwrap_or_default();
-    let id = request_id(sys).map_err(Failure::Ask)?;
-    let ask = |path: &str| {
+pub fn fetch(sys: &System, policy: &RetryPolicy, has_route: bool) -> std::result::Result<Node, Error> {
+    let deadline = Deadline::after(policy.max_wait);
+    let deadline = policy.first_response_deadline.map_or(deadline, |until| until.earlier(deadline));
+    let attempts = if has_route { u32::MAX } else { ATTEMPTS_WITHOUT_ROUTE };
+    let base = policy.urls.first().map(String::as_str).unwrap_or_default();
+    let id = request_id(sys).map_err(Error::Request)?;
+    let request = |path: &str| {
         let fetch = Request::get(format!("{base}{path}")).header("Metadata", "true");
-        let fetch = fetch.header("x-ms-client-request-id", &id).timeout(terms.timeout).limit(LARGEST);
-        insist(sys, &fetch, tries, deadline, |status| !matches!(status, 404 | 410))
+        let fetch =
+            fetch.header("x-ms-client-request-id", &id).timeout(policy.timeout).limit(MAX_RESPONSE_SIZE);
+        retry_until(sys, &fetch, attempts, deadline, |status| !matches!(status, 404 | 410))
     };
     let mut path = NEWEST;
-    let mut answer = ask(path).map_err(Failure::Ask)?;
+    let mut answer = request(path).map_err(Error::Request)?;
     if answer.status == 400 {
         debug!(sys, "Azure: the metadata service does not know {path}; {OLDEST} is asked for");
         path = OLDEST;
-        answer = ask(path).map_err(Failure::Ask)?;
+        answer = request(path).map_err(Error::Request)?;
     }
     if answer.status >= 400 {
-        return Err(Failure::Ask(Error::new(format!("{base}{path}: status {}", answer.status))));
+        return Err(Error::Request(system::Error::new(format!("{base}{path}: status {}", answer.status))));
     }
     match config::json::value(&answer.body) {
         Ok(json) if json.is_object() => Ok(Node::from_json(&json)),
-        Ok(_) => Err(Failure::Read(format!("{base}{path}: expected an object"))),
+        Ok(_) => Err(Error::Invalid(format!("{base}{path}: expected an object"))),
         // The parser's own words would quote what it found.
-        Err(e) => Err(Failure::Read(format!("{base}{path}: no JSON, in line {}", e.line))),
+        Err(e) => Err(Error::Invalid(format!("{base}{path}: no JSON, in line {}", e.line))),
     }
 }
 
 /// Asks again and again, as Azure's services are to be asked: they may be there before they have anything to say. Returns
 /// what is no error, and the statuses that are the last word.
-pub fn insist(
+pub fn retry_until(
     sys: &System,
     fetch: &Request,
-    tries: u32,
+    attempts: u32,
     deadline: Deadline,
-    is_last_word: impl Fn(u16) -> bool,
+    is_final_status: impl Fn(u16) -> bool,
 ) -> Result<Response> {
     let fetch = fetch.clone().accept_any_status().deadline(deadline);
-    let mut tried = 0;
+    let mut attempt = 0;
     loop {
-        tried += 1;
+        attempt += 1;
         let failure = match sys.fetch(&fetch) {
-            Ok(answer) if answer.status < 400 || is_last_word(answer.status) => return Ok(answer),
-            Ok(answer) => Error::new(format!("{}: status {}", fetch.redacted_url(), answer.status)),
+            Ok(answer) if answer.status < 400 || is_final_status(answer.status) => return Ok(answer),
+            Ok(answer) => system::Error::new(format!("{}: status {}", fetch.redacted_url(), answer.status)),
             Err(e) => e,
         };
         // A network that leads nowhere will not lead there in a second.
-        let is_hopeless = failure.to_string().contains("Network is unreachable");
-        if tried >= tries || is_hopeless || failure.is_permanent() || deadline.remaining() <= PAUSE {
+        let is_unreachable = failure.to_string().contains("Network is unreachable");
+        if attempt >= attempts
+            || is_unreachable
+            || failure.is_permanent()
+            || deadline.remaining() <= RETRY_DELAY
+        {
             return Err(failure);
         }
-        match tried {
+        match attempt {
             1 => warning!(sys, "Azure: {failure}; it is asked again"),
-            _ => debug!(sys, "Azure: {failure}; try {tried}"),
+            _ => debug!(sys, "Azure: {failure}; try {attempt}"),
         }
-        sys.clock().sleep(PAUSE);
+        sys.clock().sleep(RETRY_DELAY);
     }
 }
 
@@ -126,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whose_keys() {
+    fn public_keys() {
         for (keys_of, expected) in [
             (
                 r#"[{"keyData": "ssh-rsa AAAA\r\nBBBB zoe\r\n"}, {"keyData": "sk-ssh-ed25519@openssh.com AAAA"}]"#,
