@@ -1,6 +1,6 @@
 //! A boot whose seed, includes and files come over https, and which phones home so, through a proxy.
 
-use tests::{Boot, Sandbox, check_boot, here};
+use tests::{Boot, Sandbox, check_boot, tests_dir};
 
 const USER_DATA: &str = "#include\nhttps://localhost:8443/config\n";
 /// Before the TLS of the latter begins.
@@ -32,7 +32,7 @@ fn machine(name: &str) -> Sandbox {
     put("/web/config", CONFIG);
     put("/web/file", "the file");
     put("/web/phone", "thanks");
-    let lib = here().join("lib").display().to_string();
+    let lib = tests_dir().join("lib").display().to_string();
     let servers = format!(
         "[ -d $root/pki ] || {lib}/pki $root/pki; \
          sleep 100 | {lib}/web --port 8443 --cert $root/pki/good.pem --key $root/pki/good.key \
@@ -45,7 +45,7 @@ fn machine(name: &str) -> Sandbox {
 }
 
 fn ended(machine: &Sandbox, boot: &Boot) {
-    check_boot!(machine, boot, boot.came_to_its_end());
+    check_boot!(machine, boot, boot.ended_normally());
     check_boot!(machine, boot, machine.path("/var/lib/cloud/instance/boot-finished").exists());
     check_boot!(machine, boot, !machine.log().contains("hidden"));
 }
@@ -55,12 +55,12 @@ const TRUST: &str =
     "mkdir -p $root/etc/ssl/certs; cp $root/pki/ca.pem $root/etc/ssl/certs/ca-certificates.crt";
 
 #[test]
-fn everything_over_https() {
+fn datasource_and_includes_over_https() {
     let machine = machine("https").before("network", TRUST);
     let boot = machine.boot();
     ended(&machine, &boot);
     check_boot!(machine, boot, boot.succeeded());
-    check_boot!(machine, boot, machine.complaints().is_empty());
+    check_boot!(machine, boot, machine.warnings().is_empty());
     let file = |path: &str| machine.file(path).unwrap_or_default();
     check_boot!(machine, boot, file("/var/lib/cloud/data/instance-id") == "i-https\n");
     check_boot!(machine, boot, file("/srv/included") == "by TLS");
@@ -78,7 +78,7 @@ fn everything_over_https() {
 }
 
 #[test]
-fn configuration_that_the_kernel_names() {
+fn cloud_config_url_over_https() {
     let line = "env DEBUG_PROC_CMDLINE=cloud-config-url=https://localhost:8443/kernel?token=hidden";
     let machine = machine("https-kernel").before("network", TRUST).wrap("local", line);
     let machine = machine.wrap("network", &format!("{line} http_proxy=localhost:3128"));
@@ -87,14 +87,14 @@ fn configuration_that_the_kernel_names() {
     let boot = machine.boot();
     ended(&machine, &boot);
     // The local stage has nobody to trust yet, which is not worth a warning.
-    check_boot!(machine, boot, !machine.complaints().iter().any(|l| l.contains("cloud-config-url")));
+    check_boot!(machine, boot, !machine.warnings().iter().any(|l| l.contains("cloud-config-url")));
     let kept = machine.file("/etc/cloud/cloud.cfg.d/91_kernel_cmdline_url.cfg");
     check_boot!(machine, boot, kept.as_deref() == Some(config));
     check_boot!(machine, boot, machine.path("/srv/by-kernel").exists());
 }
 
 #[test]
-fn a_seed_that_cannot_be_trusted() {
+fn untrusted_seed_server() {
     for (name, trust, words) in [
         ("https-none", ":", "this machine has no list of trusted certificates"),
         (
@@ -105,14 +105,10 @@ fn a_seed_that_cannot_be_trusted() {
     ] {
         let machine = machine(name).before("network", trust);
         let boot = machine.boot();
-        check_boot!(machine, boot, boot.came_to_its_end());
+        check_boot!(machine, boot, boot.ended_normally());
         check_boot!(machine, boot, boot.code("network") != 0);
         let place = "https://localhost:8443/…/meta-data";
-        check_boot!(
-            machine,
-            boot,
-            machine.complaints().iter().any(|l| l.contains(place) && l.contains(words))
-        );
+        check_boot!(machine, boot, machine.warnings().iter().any(|l| l.contains(place) && l.contains(words)));
         check_boot!(machine, boot, !machine.file("/web.log").unwrap_or_default().contains("GET"));
     }
 }

@@ -108,7 +108,7 @@ pub fn try_nics<'a>(
     let deadline = Deadline::after(TOTAL_TIMEOUT);
     let deadline = requirements.first_response_deadline.map_or(deadline, |until| until.earlier(deadline));
     for nic in nics {
-        if all.is_expired() && !failures.is_empty() {
+        if deadline.is_expired() && !failures.is_empty() {
             warning!(sys, "{} and what comes after it are not tried: time is up", nic.name);
             break;
         }

@@ -15,22 +15,22 @@ use userdata::parts::expand;
 use crate::machine::Machine;
 
 /// The layers that are made of parts: the layer, the stored parts, how messages call them.
-const OF_PARTS: [(settings::LayerKind, &str, &str); 3] = [
+const PART_LAYERS: [(settings::LayerKind, &str, &str); 3] = [
     (settings::LayerKind::Vendor, "vendor-data.txt.i", "vendor-data"),
     (settings::LayerKind::Vendor2, "vendor-data2.txt.i", "vendor-data2"),
     (settings::LayerKind::User, "user-data.txt.i", "user-data"),
 ];
 
 pub fn run(machine: &Machine, key: Option<&str>) -> ExitCode {
-    let (settings, inputs) = replay(machine);
+    let (settings, inputs) = replay_merge(machine);
     for path in &settings.root_only {
         warning!(machine.sys, "{path} is for root only; what it says is missing here");
     }
-    tell(machine, &settings.merged, &inputs, key)
+    print_origins(machine, &settings.merged, &inputs, key)
 }
 
 /// `schema --config-file FILE --explain`: the same of one document, which is no machine's yet.
-pub fn of_file(machine: &Machine, file: &str, key: Option<&str>) -> ExitCode {
+pub fn explain_file(machine: &Machine, file: &str, key: Option<&str>) -> ExitCode {
     let read = std::path::absolute(file).map_err(|e| e.to_string());
     let read = read.and_then(|path| System::new("/").read(path).map_err(|e| e.to_string()));
     let parts = read.and_then(|blob| {
@@ -41,7 +41,7 @@ pub fn of_file(machine: &Machine, file: &str, key: Option<&str>) -> ExitCode {
         Ok(parts) => {
             let merged = merge_parts(&parts);
             let inputs: Vec<MergeInput> = parts.into_iter().map(|(input, _)| input).collect();
-            tell(machine, &merged, &inputs, key)
+            print_origins(machine, &merged, &inputs, key)
         }
         Err(e) => {
             system::error!(machine.sys, "{e}");
@@ -50,7 +50,7 @@ pub fn of_file(machine: &Machine, file: &str, key: Option<&str>) -> ExitCode {
     }
 }
 
-fn tell(machine: &Machine, merged: &Node, inputs: &[MergeInput], key: Option<&str>) -> ExitCode {
+fn print_origins(machine: &Machine, merged: &Node, inputs: &[MergeInput], key: Option<&str>) -> ExitCode {
     let path: Vec<&str> = key.map(|k| k.split('.').collect()).unwrap_or_default();
     let keys = explain(merged, inputs, &path);
     if keys.is_empty() {
@@ -90,7 +90,7 @@ fn text(keys: &[KeyProvenance]) -> String {
 }
 
 /// The merge, done again, and all that went into it from weak to strong.
-fn replay(machine: &Machine) -> (Settings, Vec<MergeInput>) {
+fn replay_merge(machine: &Machine) -> (Settings, Vec<MergeInput>) {
     let (sys, layout) = (&machine.sys, &machine.layout);
     let datasource = match Instance::load(sys, layout) {
         Cached::Instance(instance) => Some(Node::from_json(&instance.config)),
@@ -110,8 +110,8 @@ fn replay(machine: &Machine) -> (Settings, Vec<MergeInput>) {
     let mut layers = std::mem::take(&mut settings.layers);
     let mut inputs = Vec::new();
     for layer in &mut layers {
-        let of_parts = OF_PARTS.iter().find(|(kind, ..)| *kind == layer.kind);
-        let parts = of_parts.and_then(|(_, file, name)| {
+        let part_layer = PART_LAYERS.iter().find(|(kind, ..)| *kind == layer.kind);
+        let parts = part_layer.and_then(|(_, file, name)| {
             parts(machine, &machine.sys.read(machine.layout.instance(file)).ok()?, name, false)
         });
         // What the parts come to must be what the boot made of them; else the stored result is all there is.
@@ -138,7 +138,7 @@ fn parts(machine: &Machine, blob: &[u8], source: &str, is_file: bool) -> Option<
         if part.content_type != "text/cloud-config" && !is_template {
             continue;
         }
-        let text = if is_template { filled_in(machine, &text)? } else { text.into_owned() };
+        let text = if is_template { render_template(machine, &text)? } else { text.into_owned() };
         if is_template && userdata::detect(text.as_bytes()) != Some("text/cloud-config") {
             continue;
         }
@@ -165,12 +165,12 @@ fn parts(machine: &Machine, blob: &[u8], source: &str, is_file: bool) -> Option<
     Some(found)
 }
 
-fn filled_in(machine: &Machine, text: &str) -> Option<String> {
+fn render_template(machine: &Machine, text: &str) -> Option<String> {
     let whole = machine.layout.run("instance-data-sensitive.json");
-    let data = Machine::data_of(&machine.sys, &whole)
-        .or_else(|_| Machine::data_of(&machine.sys, &machine.layout.run("instance-data.json")))
+    let data = Machine::read_json(&machine.sys, &whole)
+        .or_else(|_| Machine::read_json(&machine.sys, &machine.layout.run("instance-data.json")))
         .ok()?;
-    crate::query::rendered(text, &data).ok().map(|(rendered, _)| rendered)
+    crate::query::render_text(text, &data).ok().map(|(rendered, _)| rendered)
 }
 
 fn merge_parts(parts: &[(MergeInput, Strategy)]) -> Node {

@@ -11,7 +11,7 @@ use crate::arguments::NetConvert;
 use crate::machine::Machine;
 
 /// How long an input may be.
-const MOST: u64 = 32 << 20;
+const MAX_INPUT: u64 = 32 << 20;
 
 pub fn run(machine: &Machine, args: &NetConvert) -> ExitCode {
     match convert(machine, args) {
@@ -34,7 +34,7 @@ pub fn run(machine: &Machine, args: &NetConvert) -> ExitCode {
 fn convert(machine: &Machine, args: &NetConvert) -> Result<()> {
     let absolute =
         |path: &str| std::path::absolute(path).map_err(|e| Error::io(format_args!("finding {path}"), &e));
-    let bytes = System::new("/").read_at_most(absolute(&args.network_data)?, MOST)?;
+    let bytes = System::new("/").read_at_most(absolute(&args.network_data)?, MAX_INPUT)?;
     let text = String::from_utf8(bytes)
         .map_err(|_| Error::new(format!("{}: the text is not UTF-8", args.network_data)))?;
     let pairs: Option<Vec<(&str, &str)>> = args.mac.iter().map(|pair| pair.split_once(',')).collect();
@@ -52,19 +52,19 @@ fn convert(machine: &Machine, args: &NetConvert) -> Result<()> {
     if args.debug {
         eprint!("Input YAML\n---\n{}...\n\n", emit(&config, Style::PLAIN));
     }
-    let below = System::new(absolute(&args.directory)?);
-    let target = Target { has_ip: true, ..Target::for_distro(&args.distro).with_machine(&below) };
+    let target_sys = System::new(absolute(&args.directory)?);
+    let target = Target { has_ip: true, ..Target::for_distro(&args.distro).with_machine(&target_sys) };
     let rendered = render::render(&config, renderer, &target, &facts).map_err(Error::new)?;
     for finding in findings.iter().chain(rendered.findings.iter()).chain(rendered.unsupported.iter()) {
         warning!(machine.sys, "{finding}");
     }
-    below.create_dir_all("/", 0o755)?;
+    target_sys.create_dir_all("/", 0o755)?;
     for file in &rendered.files {
-        below.write(&file.path, &file.content, apply::write_options(&below, file))?;
+        target_sys.write(&file.path, &file.content, apply::write_options(&target_sys, file))?;
     }
     // What a renderer clears away; nothing is run, not even for this machine's own root.
-    if let Some(post_write) = renderer.post_write.filter(|_| !below.is_live()) {
-        post_write(&below)?;
+    if let Some(post_write) = renderer.post_write.filter(|_| !target_sys.is_live()) {
+        post_write(&target_sys)?;
     }
     // The program ends here: thousands of values need not be given back one by one.
     std::mem::forget((config, rendered));

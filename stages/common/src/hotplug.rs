@@ -13,17 +13,17 @@ use netconfig::{ApplyMode, Outcome, bring_up, decide, nics, parse};
 use state::{Cached, Instance, Status, write_instance_data};
 use system::{Deadline, Error, Result, debug, info, warning};
 
-use crate::network::Writing;
+use crate::network::WriteOptions;
 use crate::{Hotplug, Stage, platform};
 
 /// After each look that failed, the last one excepted: clouds take a while to know of a NIC that they gave.
-const PAUSES: [u64; 4] = [1, 3, 5, 10];
+const RETRY_DELAYS: [u64; 4] = [1, 3, 5, 10];
 /// For one NIC, unless `timeouts.hotplug` says otherwise.
-const TIME: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 /// In the FIFO; more is no request of ours.
-const MOST_REQUESTS: u64 = 64 << 10;
+const MAX_QUEUE_BYTES: u64 = 64 << 10;
 /// The queue that the hook writes to, below the run directory.
-const QUEUE: &str = "share/hook-hotplug-cmd";
+const FIFO: &str = "share/hook-hotplug-cmd";
 
 impl Stage {
     /// What `devel hotplug-hook` was asked for.
@@ -35,30 +35,30 @@ impl Stage {
         match asked {
             Hotplug::Query => self.query_hotplug(instance.as_ref()),
             Hotplug::Enable => self.enable_hotplug(instance.as_ref()),
-            Hotplug::Handle { path, action } => self.plugged_in(instance, path, action),
+            Hotplug::Handle { path, action } => self.handle_event(instance, path, action),
             Hotplug::Listen => {
-                for (path, action) in self.queued() {
+                for (path, action) in self.read_queue() {
                     // Read anew for each: the one before has stored what it saw.
                     let instance = match Instance::load(&self.sys, &self.layout) {
                         Cached::Instance(instance) => Some(*instance),
                         _ => None,
                     };
-                    self.plugged_in(instance, &path, &action);
+                    self.handle_event(instance, &path, &action);
                 }
             }
         }
     }
 
     /// By the user, by an operator, or because the datasource has it so.
-    fn hotplug_is_on(&self, instance: &Instance) -> bool {
+    fn is_hotplug_enabled(&self, instance: &Instance) -> bool {
         is_enabled(&self.sys, &self.layout, &self.settings.merged)
-            || self.event_is_on(instance, Event::Hotplug)
+            || self.is_event_enabled(instance, Event::Hotplug)
     }
 
     /// For the module that tells udev.
-    pub(crate) fn hotplug_of(&self, instance: &Instance) -> modules::HotplugPolicy {
+    pub(crate) fn hotplug_settings(&self, instance: &Instance) -> modules::HotplugPolicy {
         modules::HotplugPolicy {
-            enabled: self.event_is_on(instance, Event::Hotplug),
+            enabled: self.is_event_enabled(instance, Event::Hotplug),
             udev_match: datasource::update_events(&instance.datasource)
                 .map(|e| e.hotplug_udev_match)
                 .unwrap_or_default(),
@@ -70,9 +70,9 @@ impl Stage {
         let Some(instance) = instance else {
             let message = "Unable to determine hotplug state. No datasource detected";
             println!("{message}");
-            return self.count_error(message.into());
+            return self.record_error(message.into());
         };
-        println!("{}", if self.hotplug_is_on(instance) { "enabled" } else { "disabled" });
+        println!("{}", if self.is_hotplug_enabled(instance) { "enabled" } else { "disabled" });
     }
 
     fn enable_hotplug(&mut self, instance: Option<&Instance>) {
@@ -91,15 +91,15 @@ impl Stage {
             println!("Enabled cloud-init hotplug for subsystem=net");
             return;
         }
-        match enable(&self.sys, &self.layout, self.hotplug_of(instance).udev_match) {
+        match enable(&self.sys, &self.layout, self.hotplug_settings(instance).udev_match) {
             Ok(()) => println!("Enabled cloud-init hotplug for subsystem=net"),
             Err(e) => self.fail(format!("enabling hotplug: {e}")),
         }
     }
 
     /// The requests that wait in the FIFO, each once.
-    fn queued(&mut self) -> Vec<(String, String)> {
-        let bytes = match self.sys.drain_fifo(self.layout.run(QUEUE), MOST_REQUESTS) {
+    fn read_queue(&mut self) -> Vec<(String, String)> {
+        let bytes = match self.sys.drain_fifo(self.layout.run(FIFO), MAX_QUEUE_BYTES) {
             Ok(bytes) => bytes,
             Err(e) => {
                 self.fail(format!("hotplug: {e}"));
@@ -108,7 +108,7 @@ impl Stage {
         };
         let mut requests = Vec::new();
         for line in String::from_utf8_lossy(&bytes).lines().filter(|l| !l.trim().is_empty()) {
-            match request(line) {
+            match parse_request(line) {
                 Some(asked) if requests.contains(&asked) => {}
                 Some(asked) => requests.push(asked),
                 None => warning!(self.sys, "hotplug: a request that is none was passed over"),
@@ -118,7 +118,7 @@ impl Stage {
     }
 
     /// One NIC. What goes wrong is in the status afterwards; what went wrong with the same NIC before no longer is.
-    fn plugged_in(&mut self, instance: Option<Instance>, path: &str, action: &str) {
+    fn handle_event(&mut self, instance: Option<Instance>, path: &str, action: &str) {
         let name = path.rsplit('/').next().unwrap_or_default().to_string();
         let is_name = !name.is_empty() && name.len() < 16 && name != ".." && name != ".";
         if !is_name || path.split('/').any(|part| part == "..") {
@@ -128,7 +128,7 @@ impl Stage {
         info!(self.sys, "hotplug: {action} of {name}");
         debug!(self.sys, "Fetching datasource");
         let Some(instance) = instance else {
-            return self.note_hotplug(&name, Some("no datasource is known".into()));
+            return self.record_hotplug(&name, Some("no datasource is known".into()));
         };
         if is_enabled_by_operator(&self.sys, &self.layout) {
             let switch = self.layout.cloud("hotplug.enabled");
@@ -143,7 +143,7 @@ impl Stage {
             debug!(self.sys, "hotplug not supported for event of type net");
             return;
         }
-        if !self.hotplug_is_on(&instance) {
+        if !self.is_hotplug_enabled(&instance) {
             debug!(self.sys, "hotplug not enabled for event of type net: {name} is left alone");
             return;
         }
@@ -152,13 +152,13 @@ impl Stage {
             return;
         }
         let seconds = self.settings.merged.at_path(&["timeouts", "hotplug"]).and_then(Node::as_int);
-        let time = seconds.and_then(|s| u64::try_from(s).ok()).map_or(TIME, Duration::from_secs);
+        let time = seconds.and_then(|s| u64::try_from(s).ok()).map_or(TIMEOUT, Duration::from_secs);
         let deadline = Deadline::after(time);
         debug!(self.sys, "Creating net event handler");
-        let mut pauses = PAUSES.into_iter().map(Duration::from_secs);
+        let mut pauses = RETRY_DELAYS.into_iter().map(Duration::from_secs);
         let mut attempt = 0;
         let failure = loop {
-            debug!(self.sys, "subsystem=net update attempt {attempt}/{}", PAUSES.len() + 1);
+            debug!(self.sys, "subsystem=net update attempt {attempt}/{}", RETRY_DELAYS.len() + 1);
             attempt += 1;
             let failure = match self.configure_nic(&instance, path, &name) {
                 Ok(()) => break None,
@@ -173,7 +173,7 @@ impl Stage {
                 None => break Some(failure.to_string()),
             }
         };
-        self.note_hotplug(&name, failure);
+        self.record_hotplug(&name, failure);
         debug!(self.sys, "Exiting hotplug handler");
     }
 
@@ -191,7 +191,7 @@ impl Stage {
     fn configure_nic(&mut self, instance: &Instance, path: &str, name: &str) -> Result<()> {
         let mac = self.sys.read_text(format!("/sys{path}/address"))?.trim().to_ascii_lowercase();
         debug!(self.sys, "Refreshing metadata");
-        let found = self.read_again(instance)?;
+        let found = self.refetch_instance(instance)?;
         debug!(self.sys, "Detecting device in updated metadata");
         let decision = decide(&self.network_inputs(Some(&found)));
         let Outcome::Use(config) = &decision.outcome else {
@@ -212,9 +212,9 @@ impl Stage {
         debug!(self.sys, "Applying config change");
         // The link has the name that the kernel or udev gave it: there is nothing to wait for.
         let mode = ApplyMode::Event("a NIC was plugged in");
-        let writing =
-            Writing { mode, has_instance: true, is_new: false, wait: Duration::ZERO, bring_up: false };
-        let applied = self.write_network(&decision, &writing)?;
+        let options =
+            WriteOptions { mode, has_instance: true, is_new: false, wait: Duration::ZERO, bring_up: false };
+        let applied = self.write_network(&decision, &options)?;
         if let Some(error) = applied.no_renderer.into_iter().chain(applied.errors).next() {
             return Err(Error::new(error));
         }
@@ -231,7 +231,7 @@ impl Stage {
     }
 
     /// What the datasource says now of the instance that this is.
-    fn read_again(&self, instance: &Instance) -> Result<Instance> {
+    fn refetch_instance(&self, instance: &Instance) -> Result<Instance> {
         let Some(row) = datasource(&instance.datasource) else {
             return Err(Error::new(format!("nothing here reads the datasource {}", instance.datasource)));
         };
@@ -239,7 +239,7 @@ impl Stage {
         let stages = row.stages.iter().rev();
         let mut failure = None;
         for stage in stages {
-            let with = Search {
+            let ctx = Search {
                 sys: &self.sys,
                 layout: &self.layout,
                 config: &self.settings.system,
@@ -248,7 +248,7 @@ impl Stage {
                 machine: self,
                 has_cached_instance: false,
             };
-            match (row.find)(&with) {
+            match (row.find)(&ctx) {
                 Ok(Some(found)) if found.id == instance.id => return Ok(found),
                 Ok(Some(found)) => {
                     let now = found.id;
@@ -264,16 +264,16 @@ impl Stage {
     }
 
     /// Writes what came of it to status.json, beside the stages.
-    fn note_hotplug(&mut self, nic: &str, failure: Option<String>) {
+    fn record_hotplug(&mut self, nic: &str, failure: Option<String>) {
         let mut status = Status::read(&self.sys, &self.layout);
         let mut record = status.get(state::HOTPLUG);
-        let of_this = format!("hotplug of {nic}: ");
+        let prefix = format!("hotplug of {nic}: ");
         let before = record.errors.len();
-        record.errors.retain(|e| !e.starts_with(&of_this));
+        record.errors.retain(|e| !e.starts_with(&prefix));
         match failure {
             Some(failure) => {
-                self.fail(format!("{of_this}{failure}"));
-                record.errors.push(format!("{of_this}{failure}"));
+                self.fail(format!("{prefix}{failure}"));
+                record.errors.push(format!("{prefix}{failure}"));
             }
             None if before == 0 => return,
             None => {}
@@ -288,7 +288,7 @@ impl Stage {
 }
 
 /// The path and the action of a line that the hook wrote, in the words of `devel hotplug-hook`.
-fn request(line: &str) -> Option<(String, String)> {
+fn parse_request(line: &str) -> Option<(String, String)> {
     let (mut path, mut action, mut is_net) = (None, None, false);
     for word in line.split_whitespace() {
         match word.split_once('=') {
@@ -309,14 +309,14 @@ mod tests {
     #[test]
     fn requests() {
         let good = " --subsystem=net handle --devpath=/devices/pci/net/eth1 --udevaction=add";
-        assert_eq!(request(good), Some(("/devices/pci/net/eth1".into(), "add".into())));
+        assert_eq!(parse_request(good), Some(("/devices/pci/net/eth1".into(), "add".into())));
         for bad in [
             "",
             "handle",
             "--subsystem=block handle --devpath=/x --udevaction=add",
             "--subsystem=net rm -rf /",
         ] {
-            assert_eq!(request(bad), None, "{bad}");
+            assert_eq!(parse_request(bad), None, "{bad}");
         }
     }
 }

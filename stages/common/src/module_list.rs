@@ -7,7 +7,7 @@ use modules::{
 use state::{Frequency, Instance};
 use system::{debug, info, warning};
 
-use crate::consume::UNCONSUMED;
+use crate::consume::UNCONSUMED_ERROR;
 use crate::{Single, Stage};
 
 impl Stage {
@@ -24,10 +24,10 @@ impl Stage {
             debug!(self.sys, "{text}");
             return;
         }
-        let event = self.name.event();
+        let event = self.name.event_name();
         let mode = self.run_mode();
         if mode == RunMode::WithoutUserData {
-            self.keep_own_host_keys();
+            self.preserve_own_host_keys();
         }
         let context = self.context(instance);
         let outcomes = run_modules(&context, &list, event, mode);
@@ -37,7 +37,7 @@ impl Stage {
         if mode == RunMode::WithoutUserData
             && outcomes.iter().any(|(name, ran)| is_ssh(name) && *ran == ModuleResult::Done)
         {
-            self.note_own_host_keys();
+            self.mark_own_host_keys();
         }
         let done = outcomes.iter().filter(|(_, ran)| *ran == ModuleResult::Done).count();
         debug!(
@@ -47,11 +47,13 @@ impl Stage {
         );
         for (_, ran) in outcomes {
             if let ModuleResult::Failed(message) = ran {
-                self.count_error(message);
+                self.record_error(message);
             }
         }
         if !waiting.is_empty() {
-            self.fail(format!("{UNCONSUMED}not consumed; these modules wait for the next boot: {waiting}"));
+            self.fail(format!(
+                "{UNCONSUMED_ERROR}not consumed; these modules wait for the next boot: {waiting}"
+            ));
         }
     }
 
@@ -64,10 +66,10 @@ impl Stage {
         };
         let Some(row) = find_module(&single.name) else {
             warning!(self.sys, "Did not run {}, does it exist?", single.name);
-            return self.count_error(format!("no module is named {}", single.name));
+            return self.record_error(format!("no module is named {}", single.name));
         };
         let marked = frequency.unwrap_or(row.frequency) != Frequency::Always;
-        let frequency = if marked && self.is_open() {
+        let frequency = if marked && self.is_unconsumed() {
             warning!(
                 self.sys,
                 "the instance's user-data is not consumed; {} runs without it, and again at the boot that has it",
@@ -91,7 +93,7 @@ impl Stage {
         match outcome {
             ModuleResult::Failed(message) => {
                 warning!(self.sys, "Ran {} but it failed!", single.name);
-                self.count_error(message);
+                self.record_error(message);
             }
             ModuleResult::AlreadyRan => info!(self.sys, "{} previously ran", single.name),
             ModuleResult::Done | ModuleResult::Waiting | ModuleResult::Skipped(_) => {}
@@ -106,10 +108,10 @@ impl Stage {
             distro: self.distro(),
             config: &self.settings.merged,
             source_map: &self.source_map,
-            system_info: self.settings.get("system_info").unwrap_or(&self.nothing),
+            system_info: self.settings.get("system_info").unwrap_or(&self.null_node),
             args: &[],
             script_timeout: config::script_timeout([&self.settings.merged]),
-            hotplug: self.hotplug_of(instance),
+            hotplug: self.hotplug_settings(instance),
         }
     }
 }

@@ -16,13 +16,13 @@ use netconfig::{
 use state::{Instance, NetworkConfig};
 use system::{Result, debug, info, warning};
 
-use crate::{Found, Name, Stage};
+use crate::{FoundInstance, Stage, StageName};
 
 /// The step whose effects come from the network configuration.
-pub(crate) const NETWORK: &str = "network";
+pub(crate) const NETWORK_STEP: &str = "network";
 
 /// How a network configuration is written.
-pub(crate) struct Writing {
+pub(crate) struct WriteOptions {
     pub mode: ApplyMode,
     /// There is an instance, whose folder keeps a copy.
     pub has_instance: bool,
@@ -36,9 +36,9 @@ pub(crate) struct Writing {
 impl Stage {
     /// Decides, and writes and renames what is due. In the network stage only for an instance that was found there,
     /// or that asks for it with the event `boot-legacy`: the local stage did it for all others, if it came to its end.
-    pub fn apply_network(&mut self, found: Option<&Found>) {
-        let note = found.map(|f| self.network_is_due(&f.instance)).filter(|note| self.sys.exists(note));
-        let is_done = self.apply_due_network(found, note.is_some());
+    pub fn apply_network(&mut self, found: Option<&FoundInstance>) {
+        let note = found.map(|f| self.network_due_marker(&f.instance)).filter(|note| self.sys.exists(note));
+        let is_done = self.apply_network_if_due(found, note.is_some());
         if let Some(Err(e)) = note.filter(|_| is_done).map(|note| self.sys.remove(note)) {
             self.fail(e.to_string());
         }
@@ -46,51 +46,52 @@ impl Stage {
 
     /// The note that a new instance's network was not applied yet. Nothing else tells a stage that goes on, or the next
     /// boot, that the one before it was cut off in between, or could not write the files: by then the instance is known.
-    pub(crate) fn network_is_due(&self, instance: &Instance) -> String {
+    pub(crate) fn network_due_marker(&self, instance: &Instance) -> String {
         format!("{}/network-is-due", self.layout.instance_dir(&instance.id))
     }
 
     /// Whether nothing is left to be done: an error leaves the network due.
-    fn apply_due_network(&mut self, found: Option<&Found>, was_cut: bool) -> bool {
-        let event = |event| found.is_some_and(|f| self.event_is_on(&f.instance, event));
-        let again = self.name == Name::Network && (event(Event::BootLegacy) || self.stands_in());
+    fn apply_network_if_due(&mut self, found: Option<&FoundInstance>, was_interrupted: bool) -> bool {
+        let event = |event| found.is_some_and(|f| self.is_event_enabled(&f.instance, event));
+        let again = self.name == StageName::Network && (event(Event::BootLegacy) || self.replaces_local());
         let applied = self.sys.exists(self.layout.run(source::APPLIED_MARKER));
-        let is_new = was_cut || found.is_some_and(|f| f.is_new);
+        let is_new = was_interrupted || found.is_some_and(|f| f.is_new);
         if let Some(found) = found.filter(|_| !is_new) {
             // What was applied in this boot is not asked about again.
             let asked = [Event::Boot, Event::BootLegacy];
             self.log_events(&found.instance, if applied { &asked[1..] } else { &asked });
         }
-        if self.name == Name::Network && !again && !was_cut && found.is_none_or(|f| f.is_cached) {
+        if self.name == StageName::Network && !again && !was_interrupted && found.is_none_or(|f| f.is_cached)
+        {
             if found.is_some() {
                 debug!(self.sys, "{}", lines::NOT_APPLIED);
             }
             return true;
         }
-        self.sys.set_cause(NETWORK, "");
+        self.sys.set_cause(NETWORK_STEP, "");
         for finding in self.user_events(found.map(|f| &f.instance)).1.iter() {
             warning!(self.sys, "{finding}");
         }
         let decision = self.decide_network(found.map(|f| &f.instance));
-        let was_read_anew = found.is_some_and(|f| !f.is_cached);
+        let was_refetched = found.is_some_and(|f| !f.is_cached);
         let context = BootContext {
             has_datasource: found.is_some(),
             is_new_instance: is_new,
-            boot_event: was_read_anew && event(Event::Boot),
+            boot_event: was_refetched && event(Event::Boot),
             // The network stage has what the local stage read in this boot.
-            boot_legacy_event: event(Event::BootLegacy) && (was_read_anew || (again && applied)),
+            boot_legacy_event: event(Event::BootLegacy) && (was_refetched || (again && applied)),
             applied,
         };
-        self.network_at = self.place_of(&decision, found);
-        let may_bring_up = self.name == Name::Network && self.may_bring_up();
-        let writing = Writing {
+        self.network_position = self.position_of(&decision, found);
+        let may_bring_up = self.name == StageName::Network && self.may_bring_up();
+        let options = WriteOptions {
             mode: apply_mode(&context),
-            has_instance: found.is_some() && !self.is_adrift,
+            has_instance: found.is_some() && !self.activation_failed,
             is_new,
             wait: DEFAULT_WAIT,
             bring_up: may_bring_up,
         };
-        match self.write_network(&decision, &writing) {
+        match self.write_network(&decision, &options) {
             Ok(applied) => {
                 if applied.renderer.is_some() && may_bring_up {
                     debug!(self.sys, "{}", lines::BRINGING_UP);
@@ -101,7 +102,7 @@ impl Stage {
                 for (path, change) in &applied.files {
                     info!(self.sys, "{path}: {change:?}");
                 }
-                self.note_findings(&applied.findings);
+                self.record_findings(&applied.findings);
                 if !applied.edited.is_empty() {
                     self.set_extra("network_files_edited", &applied.edited.join(" "));
                 }
@@ -126,12 +127,12 @@ impl Stage {
             return decision;
         }
         // Only now, as they may have to wait for udev to name the NICs.
-        let of_line = facts::command_line_config(sys, &self.command_line);
-        let last_resort = match of_line {
+        let from_cmdline = facts::command_line_config(sys, &self.command_line);
+        let last_resort = match from_cmdline {
             Some(config) => {
                 Some((config, "no source has a network config: what ip= on the kernel command line says"))
             }
-            None if self.wants_no_fallback() => None,
+            None if self.is_fallback_disabled() => None,
             None => fallback_config(sys)
                 .map(|config| (config, "no source has a network config: DHCP on the likeliest NIC")),
         };
@@ -147,7 +148,7 @@ impl Stage {
         let row = instance.and_then(|i| datasource(&i.datasource));
         Inputs {
             disabled_by_file: Some(self.layout.data("upgraded-network")).filter(|marker| sys.exists(marker)),
-            order: row.map(|row| row.network_order.iter().map(order).collect()),
+            order: row.map(|row| row.network_order.iter().map(to_source).collect()),
             command_line: source::from_command_line(&self.command_line)
                 .and_then(|read| read.map_err(|e| warning!(sys, "{e}")).ok()),
             initramfs: facts::initramfs_config(sys, &self.command_line),
@@ -157,20 +158,20 @@ impl Stage {
     }
 
     /// Writes the files and renames the links of what was decided, if it is due.
-    pub(crate) fn write_network(&self, decision: &Decision, of: &Writing) -> Result<Applied> {
+    pub(crate) fn write_network(&self, decision: &Decision, options: &WriteOptions) -> Result<Applied> {
         let renderers = self.network_list("renderers");
-        let instance_dir = of.has_instance.then(|| self.layout.instance(""));
+        let instance_dir = options.has_instance.then(|| self.layout.instance(""));
         let request = ApplyRequest {
             decision,
-            mode: of.mode,
+            mode: options.mode,
             distro: self.distro().name,
             renderers: renderers.as_deref(),
             instance_dir: instance_dir.as_deref(),
             run_dir: &self.layout.run(""),
             data_dir: &self.layout.data(""),
-            is_new_instance: of.is_new,
-            wait: of.wait,
-            bring_up: of.bring_up,
+            is_new_instance: options.is_new,
+            wait: options.wait,
+            bring_up: options.bring_up,
         };
         apply(&self.sys, &request)
     }
@@ -181,7 +182,7 @@ impl Stage {
     }
 
     /// Where the configuration that was decided on was written, as far as it is known.
-    fn place_of(&self, decision: &Decision, found: Option<&Found>) -> Option<Position> {
+    fn position_of(&self, decision: &Decision, found: Option<&FoundInstance>) -> Option<Position> {
         let Outcome::Use(config) = &decision.outcome else { return None };
         let file = |name: &str| Some(Position { source: Some(name.into()), ..Position::default() });
         match decision.source? {
@@ -190,7 +191,7 @@ impl Stage {
             }
             // Formats that had to be put into other words have no lines any more.
             Source::Datasource if config.at.source.is_none() => {
-                file(&network_name(&found?.instance, found?.instance.network.as_ref()?))
+                file(&network_source_name(&found?.instance, found?.instance.network.as_ref()?))
             }
             Source::Initramfs => file("initramfs"),
             Source::Fallback => None,
@@ -201,7 +202,7 @@ impl Stage {
     /// What the instance says, as version 1 or 2.
     pub(crate) fn datasource_network(&self, instance: &Instance) -> Option<Node> {
         let network = instance.network.as_ref()?;
-        let source = network_name(instance, network);
+        let source = network_source_name(instance, network);
         let content = from_json(&network.content, &source, &network.positions);
         let renderers = self.network_list("renderers");
         match from_format(&self.sys, &network.format, &content, renderers.as_deref()) {
@@ -213,14 +214,14 @@ impl Stage {
         }
     }
 
-    fn wants_no_fallback(&self) -> bool {
+    fn is_fallback_disabled(&self) -> bool {
         let key = "disable_fallback_netcfg";
         let system = &self.settings.system;
         let places = [system.at_path(&["system_info", key]), system.get(key)];
-        let mut said = places.into_iter().flatten().peekable();
+        let mut set = places.into_iter().flatten().peekable();
         // These leave a machine that nobody configures to their own first-boot tools.
-        let usual = ["photon", "raspberry-pi-os"].contains(&self.distro().name);
-        if said.peek().is_none() { usual } else { said.any(|n| !n.is_falsy()) }
+        let default = ["photon", "raspberry-pi-os"].contains(&self.distro().name);
+        if set.peek().is_none() { default } else { set.any(|n| !n.is_falsy()) }
     }
 
     /// `system_info.network.KEY`, a list of names.
@@ -247,7 +248,7 @@ impl Stage {
             let settings = self.stored_settings(instance, &["updates"]);
             (instance.id.clone(), settings.and_then(|settings| settings.merged.get("updates").cloned()))
         };
-        let (id, updates) = self.updates_of_instance.get_or_init(stored);
+        let (id, updates) = self.instance_updates.get_or_init(stored);
         match updates {
             Some(updates) if *id == instance.id => Some(updates),
             _ => self.settings.merged.get("updates"),
@@ -255,7 +256,7 @@ impl Stage {
     }
 
     /// Whether a datasource's network configuration is read and applied again at an event.
-    pub(crate) fn event_is_on(&self, instance: &Instance, event: Event) -> bool {
+    pub(crate) fn is_event_enabled(&self, instance: &Instance, event: Event) -> bool {
         let Some(of) = datasource::update_events(&instance.datasource) else { return false };
         let named = |words: &[&str]| words.iter().filter_map(|w| Event::from_name(w)).collect::<Vec<_>>();
         let of_user = self.user_events(Some(instance)).0;
@@ -269,11 +270,12 @@ impl Stage {
             datasource::update_events(&instance.datasource).map(|of| of.default).unwrap_or_default();
         let defaults = || defaults.iter().filter_map(|word| Event::from_name(word)).collect();
         let on = self.user_events(Some(instance)).0.unwrap_or_else(defaults);
-        let shown = |event: &Event| format!("<EventType.{}: '{}'>", event.constant_name(), event.as_str());
+        let format_event =
+            |event: &Event| format!("<EventType.{}: '{}'>", event.constant_name(), event.as_str());
         for event in asked {
-            let all = on.iter().map(shown).collect::<Vec<_>>().join(", ");
+            let all = on.iter().map(format_event).collect::<Vec<_>>().join(", ");
             debug!(self.sys, "{}{{<EventScope.NETWORK: 'network'>: {{{all}}}}}", lines::EVENTS);
-            let line = if self.event_is_on(instance, *event) { lines::ALLOWED } else { lines::DENIED };
+            let line = if self.is_event_enabled(instance, *event) { lines::ALLOWED } else { lines::DENIED };
             debug!(self.sys, "{line}{}", event.as_str());
         }
     }
@@ -304,7 +306,7 @@ impl datasource::Machine for Stage {
     }
 }
 
-fn order(source: &NetworkSource) -> Source {
+fn to_source(source: &NetworkSource) -> Source {
     match source {
         NetworkSource::CommandLine => Source::CommandLine,
         NetworkSource::Initramfs => Source::Initramfs,
@@ -314,7 +316,7 @@ fn order(source: &NetworkSource) -> Source {
 }
 
 /// How messages call where an instance's network configuration came from.
-fn network_name(instance: &Instance, network: &NetworkConfig) -> String {
+fn network_source_name(instance: &Instance, network: &NetworkConfig) -> String {
     match network.source.as_str() {
         "" => format!("network configuration of {}", instance.description),
         file => file.to_string(),

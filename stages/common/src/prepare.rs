@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use system::{debug, error, warning};
 
-use crate::{Found, Stage};
+use crate::{FoundInstance, Stage};
 
 impl Stage {
     /// The state's directories; and what a killed stage left on links is undone.
@@ -38,26 +38,26 @@ impl Stage {
     }
 
     /// Whoever waits for the end of this boot must not see the last one's.
-    pub fn forget_last_boot(&mut self) {
+    pub fn remove_boot_finished(&mut self) {
         if let Err(e) = self.sys.remove(self.layout.instance("boot-finished")) {
             error!(self.sys, "{e}");
         }
     }
 
     /// Logs how the stage goes on.
-    pub fn step(&self, text: &str) {
+    pub fn log_step(&self, text: &str) {
         debug!(self.sys, "{text}");
     }
 
     /// No datasource has an instance for this machine. In upstream's words: people look for them.
-    pub fn no_instance(&mut self) {
+    pub fn report_no_instance(&mut self) {
         warning!(self.sys, "No instance datasource found! Likely bad things to come!");
-        self.step("[net] Exiting without datasource");
-        self.no_datasource("No instance datasource found.");
+        self.log_step("[net] Exiting without datasource");
+        self.report_no_datasource("No instance datasource found.");
     }
 
     /// There is no instance to work for.
-    pub fn no_datasource(&mut self, message: &str) {
+    pub fn report_no_datasource(&mut self, message: &str) {
         self.sys.print(message);
         if self.args.force {
             warning!(self.sys, "{message} (continuing, as --force asks)");
@@ -67,7 +67,7 @@ impl Stage {
     }
 
     /// Gives the machine its name before networking, so that DHCP requests carry it.
-    pub fn name_machine(&mut self, found: &Found) {
+    pub fn set_hostname(&mut self, found: &FoundInstance) {
         // What the user said of the name at an earlier boot counts before the cloud's word: without it each boot would
         // give the machine the cloud's name, and the network stage take it back.
         let stored = self.stored_settings(&found.instance, &["hostname", "fqdn"]);
@@ -85,7 +85,7 @@ impl Stage {
 }
 
 /// What a stage of modules says without an instance, in upstream's words: people look for them.
-pub fn cannot_apply(mode: &str) -> String {
+pub fn cannot_apply_message(mode: &str) -> String {
     format!("Can not apply stage {mode}, no datasource found! Likely bad things to come!")
 }
 

@@ -37,7 +37,7 @@ pub struct Machine {
     /// Whether consuming user-data and vendor-data failed.
     pub failed: bool,
     /// What the log says from WARNING on.
-    pub said: Vec<String>,
+    pub warnings: Vec<String>,
 }
 
 impl Machine {
@@ -67,17 +67,17 @@ impl Machine {
         let failed = log.contains("[ERROR]: user-data and vendor-data: ");
         let levels = ["[WARNING]", "[ERROR]"];
         let said = log.lines().filter(|line| levels.iter().any(|l| line.contains(l)));
-        Machine { failed, said: said.map(str::to_string).collect(), root }
+        Machine { failed, warnings: said.map(str::to_string).collect(), root }
     }
 
     /// A file of the instance's directory.
-    pub fn of_instance(&self, name: &str) -> Option<Vec<u8>> {
+    pub fn instance_file(&self, name: &str) -> Option<Vec<u8>> {
         std::fs::read(self.root.join("var/lib/cloud/instances/i-1").join(name)).ok()
     }
 
     /// The same, as YAML.
     pub fn config(&self, name: &str) -> Option<Node> {
-        self.of_instance(name).map(|bytes| config::yaml::parse_bytes(name, &bytes).unwrap().root)
+        self.instance_file(name).map(|bytes| config::yaml::parse_bytes(name, &bytes).unwrap().root)
     }
 
     /// The scripts and boothooks that were written for the instance.

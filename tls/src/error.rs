@@ -7,19 +7,19 @@ use rustls::{AlertDescription, CertificateError, Error, OtherError};
 
 /// One line, and the exit code.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Trouble {
+pub struct TlsError {
     pub text: String,
     pub code: u8,
 }
 
-impl Trouble {
-    pub fn new(text: impl Into<String>) -> Trouble {
-        Trouble { text: text.into(), code: 1 }
+impl TlsError {
+    pub fn new(text: impl Into<String>) -> TlsError {
+        TlsError { text: text.into(), code: 1 }
     }
 
     /// The server is not to be trusted, or we cannot tell: trying again is of no use.
-    pub fn untrusted(text: impl Into<String>) -> Trouble {
-        Trouble { text: text.into(), code: 2 }
+    pub fn untrusted(text: impl Into<String>) -> TlsError {
+        TlsError { text: text.into(), code: 2 }
     }
 }
 
@@ -28,10 +28,10 @@ fn date(time: UnixTime) -> String {
 }
 
 /// What TLS itself found wrong.
-pub fn of_tls(e: &Error, name: &str) -> Trouble {
+pub fn from_rustls(e: &Error, name: &str) -> TlsError {
     match e {
-        Error::InvalidCertificate(e) => Trouble::untrusted(of_certificate(e, name)),
-        Error::AlertReceived(alert) => Trouble::new(match alert {
+        Error::InvalidCertificate(e) => TlsError::untrusted(certificate_message(e, name)),
+        Error::AlertReceived(alert) => TlsError::new(match alert {
             AlertDescription::HandshakeFailure | AlertDescription::InsufficientSecurity => {
                 "the server refused us: we have no cipher in common, or the server wants a certificate of this machine"
                     .into()
@@ -43,16 +43,16 @@ pub fn of_tls(e: &Error, name: &str) -> Trouble {
             AlertDescription::UnrecognisedName => format!("the server does not know the name {name}"),
             other => format!("the server ended the connection: {other:?}"),
         }),
-        Error::InvalidMessage(_) => Trouble::new("the server does not speak TLS there"),
-        Error::PeerIncompatible(_) => Trouble::new(
+        Error::InvalidMessage(_) => TlsError::new("the server does not speak TLS there"),
+        Error::PeerIncompatible(_) => TlsError::new(
             "the server and we have no version of TLS, or no cipher, in common (TLS 1.2 and 1.3 are spoken)",
         ),
-        Error::NoCertificatesPresented => Trouble::untrusted("the server has no certificate"),
-        other => Trouble::new(format!("TLS: {other}")),
+        Error::NoCertificatesPresented => TlsError::untrusted("the server has no certificate"),
+        other => TlsError::new(format!("TLS: {other}")),
     }
 }
 
-fn of_certificate(e: &CertificateError, name: &str) -> String {
+fn certificate_message(e: &CertificateError, name: &str) -> String {
     match e {
         CertificateError::ExpiredContext { time, not_after } => format!(
             "its certificate ended on {}; this machine's clock says {}",
@@ -83,7 +83,7 @@ fn of_certificate(e: &CertificateError, name: &str) -> String {
         | CertificateError::UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => {
             "its certificate is signed in a way that is not accepted (RSA of 2048 bits and more, ECDSA on P-256 and P-384, and Ed25519 are, SHA-1 is not)".into()
         }
-        other if calls_itself_authority(other) => {
+        other if is_ca_as_end_entity(other) => {
             "its certificate is an authority's, and not itself on this machine's list of trusted ones".into()
         }
         other => format!("its certificate is not accepted: {other}"),
@@ -91,7 +91,7 @@ fn of_certificate(e: &CertificateError, name: &str) -> String {
 }
 
 /// What is wrong is only that the certificate says of itself that it is an authority's.
-pub fn calls_itself_authority(e: &CertificateError) -> bool {
+pub fn is_ca_as_end_entity(e: &CertificateError) -> bool {
     let CertificateError::Other(OtherError(e)) = e else { return false };
     matches!(e.downcast_ref(), Some(webpki::Error::CaUsedAsEndEntity))
 }

@@ -6,14 +6,14 @@ use std::process::Command;
 
 use tests::fail;
 
-pub struct Room {
+pub struct BenchRoot {
     dir: PathBuf,
     pub root: PathBuf,
 }
 
-impl Room {
+impl BenchRoot {
     /// `layers` lie above `root`, the first one on top.
-    pub fn new(work: &Path, root: &Path, layers: &[&Path]) -> Room {
+    pub fn new(work: &Path, root: &Path, layers: &[&Path]) -> BenchRoot {
         use std::sync::atomic::{AtomicU32, Ordering};
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let dir = work.join(format!("room{}", COUNT.fetch_add(1, Ordering::Relaxed)));
@@ -36,9 +36,9 @@ impl Room {
             let _ = std::fs::File::create(&node);
             mount(&["--bind", &format!("/dev/{name}")], &node);
         }
-        let room = Room { dir, root: merged };
-        room.fresh_run();
-        room
+        let machine = BenchRoot { dir, root: merged };
+        machine.fresh_run();
+        machine
     }
 
     fn fresh_run(&self) {
@@ -61,7 +61,7 @@ impl Room {
     }
 }
 
-impl Drop for Room {
+impl Drop for BenchRoot {
     fn drop(&mut self) {
         umount(&self.root);
         let _ = std::fs::remove_dir_all(&self.dir);

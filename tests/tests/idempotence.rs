@@ -44,26 +44,29 @@ fn files(sandbox: &Sandbox) -> BTreeMap<String, (u64, i64, i64)> {
 }
 
 /// The files that differ, one a line.
-fn changed(before: &BTreeMap<String, (u64, i64, i64)>, after: &BTreeMap<String, (u64, i64, i64)>) -> String {
+fn changed_files(
+    before: &BTreeMap<String, (u64, i64, i64)>,
+    after: &BTreeMap<String, (u64, i64, i64)>,
+) -> String {
     let differs = |path: &&String| before.get(*path) != after.get(*path);
     let all = before.keys().chain(after.keys().filter(|path| !before.contains_key(*path)));
     all.filter(differs).map(|path| format!("{path}\n")).collect()
 }
 
 #[test]
-fn nothing_is_written_again() {
+fn second_boot_writes_nothing() {
     let sandbox = Sandbox::with_user_data("again", CONFIG);
     let zone = sandbox.path("/usr/share/zoneinfo/Europe/Berlin");
     tests::write(&zone, "TZ");
     sandbox.seed("meta-data", "instance-id: i-1\nlocal-hostname: cloud\n");
-    assert!(sandbox.boot().came_to_its_end());
+    assert!(sandbox.boot().ended_normally());
     assert_eq!(sandbox.file("/etc/hostname").as_deref(), Some("aa\n"), "{}", sandbox.log());
     let first = files(&sandbox);
     for id in ["i-1", "i-2"] {
         let _ = std::fs::remove_dir_all(sandbox.path("/run/cloud-init"));
         sandbox.seed("meta-data", format!("instance-id: {id}\nlocal-hostname: cloud\n"));
         let log = sandbox.log().len();
-        assert!(sandbox.boot().came_to_its_end());
+        assert!(sandbox.boot().ended_normally());
         let log = &sandbox.log()[log..];
         if id == "i-1" {
             // No DHCP request with the cloud's name, which is not the machine's.
@@ -75,6 +78,6 @@ fn nothing_is_written_again() {
             let name = sandbox.path("/etc/hostname").display().to_string();
             now.extend(first.get_key_value(&name).map(|(name, file)| (name.clone(), *file)));
         }
-        assert_eq!(changed(&first, &now), "", "{id}: {log}");
+        assert_eq!(changed_files(&first, &now), "", "{id}: {log}");
     }
 }

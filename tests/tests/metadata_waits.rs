@@ -16,7 +16,7 @@ fn boot(cloud: &Cloud, stages: &[&str]) -> (String, f64) {
     cloud.forget_run();
     let began = Instant::now();
     let boot = cloud.boot(stages);
-    assert!(boot.came_to_its_end(), "{:?}\n{}\n{}", boot.codes, boot.output, cloud.log());
+    assert!(boot.ended_normally(), "{:?}\n{}\n{}", boot.codes, boot.output, cloud.log());
     (cloud.id(), began.elapsed().as_secs_f64())
 }
 
@@ -30,7 +30,7 @@ fn join_network(cloud: &Cloud) {
 }
 
 /// Such stages, when there is nothing to wait for: about a second.
-fn at_once(cloud: &Cloud, id: &str, most: f64) {
+fn assert_fast_boot(cloud: &Cloud, id: &str, most: f64) {
     let (got, took) = boot(cloud, &["local"]);
     assert_eq!(got, id, "{}", cloud.log());
     eprintln!("{id}: {took:.1} s");
@@ -39,25 +39,25 @@ fn at_once(cloud: &Cloud, id: &str, most: f64) {
 
 /// A probe for a network that is not there yet costs nothing.
 #[test]
-fn vultrs_first_boot() {
-    at_once(&Cloud::new("vultr").dhcp(&[]), "vultr", 4.5);
+fn vultr_first_boot_does_not_wait() {
+    assert_fast_boot(&Cloud::new("vultr").dhcp(&[]), "vultr", 4.5);
 }
 
 /// Google's service has a name and an address, and the name waits for nobody.
 #[test]
-fn gce_without_a_resolver() {
+fn gce_without_a_resolver_does_not_wait() {
     let mut cloud = Cloud::new("gce").dhcp(&[]);
     cloud.config("datasource: {GCE: {retries: 5}}\n");
     // It takes every question, and answers none.
     let mute = "import socket, time; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(('10.0.0.1', 53)); time.sleep(600)";
     cloud.net.serve(&["python3", "-c", mute]);
     cloud.put("/etc/resolv.conf", "nameserver 10.0.0.1\n");
-    at_once(&cloud, "gce", 5.0);
+    assert_fast_boot(&cloud, "gce", 5.0);
 }
 
 /// The first DISCOVER is lost.
 #[test]
-fn a_lost_question() {
+fn lost_dhcp_discover() {
     let cloud = Cloud::new("vultr").dhcp(&[]);
     for rule in [
         "add table inet lossy",
@@ -67,12 +67,12 @@ fn a_lost_question() {
         // DHCP servers read packets before the filter: the answer is what can be lost.
         cloud.net.in_cloud(&["nft", &rule.replace("hook input", "hook output").replace("dport", "sport")]);
     }
-    at_once(&cloud, "vultr", 6.5);
+    assert_fast_boot(&cloud, "vultr", 6.5);
 }
 
 /// Nova's proxy restarts: one try more is enough, and a service that stays down is given up soon.
 #[test]
-fn openstacks_service_restarts() {
+fn openstack_service_restart() {
     for status in ["503", "502", "429"] {
         let cloud = Cloud::new("openstack").dhcp(&[]);
         cloud.fault(&format!("GET ^/openstack$ once:{status}"));
@@ -89,7 +89,7 @@ fn openstacks_service_restarts() {
 /// What a machine is at a later boot, when its service says nothing or nonsense: what it was, ten seconds later. With the
 /// usual settings, which wait for minutes at a first boot.
 #[test]
-fn later_boots_with_a_dead_service() {
+fn later_boots_with_unreachable_metadata() {
     let cases: [(&str, &[&str], &str, &str, &str); 6] = [
         ("ec2", &[], "aws", "* . silent", "i-0abc1234567890def"),
         ("ec2", &[], "aws", "* . 503", "i-0abc1234567890def"),
@@ -140,7 +140,7 @@ fn later_boots_with_a_dead_service() {
 
 /// A large seed over a slow line takes its time, which is no silence; a drip of bytes has an end.
 #[test]
-fn slow_lines() {
+fn slow_downloads() {
     for (rate, id, least, most) in [(350_000, "nocloud", 8.0, 30.0), (20, "none", 3.0, 30.0)] {
         let cloud = Cloud::new("nocloud");
         join_network(&cloud);
@@ -151,7 +151,7 @@ fn slow_lines() {
         eprintln!("{rate} bytes a second: {took:.1} s");
         assert!(got == id && (least..most).contains(&took), "{got} {took}\n{}", cloud.log());
         if id == "none" {
-            assert!(cloud.says(&["user-data: too slow"]), "{}", cloud.log());
+            assert!(cloud.logged(&["user-data: too slow"]), "{}", cloud.log());
         } else {
             let stored = std::fs::metadata(cloud.path("/var/lib/cloud/instances/i-big/user-data.txt"));
             assert_eq!(stored.map(|m| m.len()).unwrap_or_default(), 2_800_000);
@@ -161,18 +161,18 @@ fn slow_lines() {
 
 /// A redirect that leads to itself is not followed twice, whatever the patience.
 #[test]
-fn azures_redirects_in_a_circle() {
+fn azure_redirect_loop() {
     let cloud = Cloud::new("azure").dhcp(&AZURES);
     cloud.fault("GET /metadata loop");
     let (_, took) = boot(&cloud, &["local"]);
     let followed = cloud.requests().lines().filter(|line| line.contains(" loop ")).count();
     assert!(followed <= 2 && took < 20.0, "{followed} {took}\n{}", cloud.log());
-    assert!(cloud.says(&["a redirect loop"]), "{}", cloud.log());
+    assert!(cloud.logged(&["a redirect loop"]), "{}", cloud.log());
 }
 
 /// User-data that nobody can mean cost the machine neither its id nor its keys, and are said.
 #[test]
-fn user_data_without_measure() {
+fn oversized_user_data() {
     for (case, path, id) in [
         ("ec2", "/user-data$", "aws"),
         ("openstack", "/user_data$", "openstack"),
@@ -184,7 +184,7 @@ fn user_data_without_measure() {
         let (got, took) = boot(&cloud, &["local", "network"]);
         assert_eq!(got, id, "{case}\n{}", cloud.log());
         assert!(took < 20.0, "{case} {took}");
-        assert!(cloud.says(&["[ERROR]", "larger than", "(70000000 bytes)"]), "{case}\n{}", cloud.log());
+        assert!(cloud.logged(&["[ERROR]", "larger than", "(70000000 bytes)"]), "{case}\n{}", cloud.log());
         assert!(cloud.file("/run/cloud-init/status.json").contains("70000000"), "{case}");
         assert!(cloud.log().matches(" huge ").count() <= 2, "{case}: asked again\n{}", cloud.log());
     }

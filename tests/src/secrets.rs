@@ -6,10 +6,10 @@ use std::path::Path;
 use crate::{Boot, STAGES, Sandbox};
 
 /// Every secret of a document has this in it, and a number.
-pub const PLANTED: &str = "zQ7-planted-";
+pub const SECRET_PREFIX: &str = "zQ7-planted-";
 
 /// The document with the next secret in place of each `S` that stands alone.
-pub fn planted(text: &str) -> String {
+pub fn plant_secrets(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
     let mut number = 0;
@@ -19,7 +19,7 @@ pub fn planted(text: &str) -> String {
         out.push_str(before);
         if alone(before.chars().last()) && alone(after.chars().nth(1).filter(|c| *c != '_')) {
             number += 1;
-            out.push_str(&format!("{PLANTED}{number}"));
+            out.push_str(&format!("{SECRET_PREFIX}{number}"));
         } else {
             out.push('S');
         }
@@ -45,8 +45,8 @@ fn traced(mut sandbox: Sandbox) -> (Sandbox, Boot, String) {
 }
 
 /// The lines of a text that tell a secret, cut off behind it.
-pub fn telling(text: &str) -> Vec<&str> {
-    text.lines().filter(|l| l.contains(PLANTED)).map(|l| l.get(..400).unwrap_or(l)).collect()
+pub fn lines_with_secrets(text: &str) -> Vec<&str> {
+    text.lines().filter(|l| l.contains(SECRET_PREFIX)).map(|l| l.get(..400).unwrap_or(l)).collect()
 }
 
 /// Files with a secret in a place that another user can get at.
@@ -67,7 +67,7 @@ fn readable(dir: &Path, root: &Path, found: &mut Vec<String>) {
             }
         } else if meta.is_file() && others & 0o004 != 0 {
             let text = std::fs::read(&path).unwrap_or_default();
-            if String::from_utf8_lossy(&text).contains(PLANTED) {
+            if String::from_utf8_lossy(&text).contains(SECRET_PREFIX) {
                 found.push(path.display().to_string());
             }
         }
@@ -75,20 +75,20 @@ fn readable(dir: &Path, root: &Path, found: &mut Vec<String>) {
 }
 
 /// Boots, and looks for planted secrets wherever others may look.
-pub fn nothing_is_told(sandbox: Sandbox) -> Sandbox {
+pub fn assert_no_leaks(sandbox: Sandbox) -> Sandbox {
     let (sandbox, boot, started) = traced(sandbox);
-    assert!(boot.came_to_its_end(), "{:?}\n{}", boot.codes, boot.output);
+    assert!(boot.ended_normally(), "{:?}\n{}", boot.codes, boot.output);
     // The secrets did arrive.
     let data = ["user-data.txt", "vendor-data.txt", "network-config.json"];
     let arrived = data.iter().filter_map(|name| sandbox.file(&format!("/var/lib/cloud/instance/{name}")));
-    assert!(arrived.collect::<String>().contains(PLANTED), "{}", boot.output);
-    assert_eq!(telling(&started), Vec::<&str>::new(), "arguments of processes");
-    assert_eq!(telling(&boot.output), Vec::<&str>::new(), "console and journal");
+    assert!(arrived.collect::<String>().contains(SECRET_PREFIX), "{}", boot.output);
+    assert_eq!(lines_with_secrets(&started), Vec::<&str>::new(), "arguments of processes");
+    assert_eq!(lines_with_secrets(&boot.output), Vec::<&str>::new(), "console and journal");
     for log in ["cloud-init.log", "cloud-init-output.log"] {
         let text = sandbox.file(&format!("/var/log/{log}")).unwrap_or_default();
-        assert_eq!(telling(&text), Vec::<&str>::new(), "{log}");
+        assert_eq!(lines_with_secrets(&text), Vec::<&str>::new(), "{log}");
     }
-    assert_eq!(telling(&sandbox.status()), Vec::<&str>::new(), "status");
+    assert_eq!(lines_with_secrets(&sandbox.status()), Vec::<&str>::new(), "status");
     let mut found = Vec::new();
     readable(&sandbox.root, &sandbox.root, &mut found);
     assert_eq!(found, Vec::<String>::new(), "files for everybody");

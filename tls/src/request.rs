@@ -3,18 +3,18 @@
 
 use std::io::Read;
 
-use crate::trouble::Trouble;
+use crate::error::TlsError;
 
 /// Of the lines; a name has at most 253 letters.
-const MOST_LINES: usize = 1024;
+const MAX_LINES: usize = 1024;
 /// Of each of the PEM texts.
-const MOST_PEM: usize = 4 << 20;
+const MAX_PEM: usize = 4 << 20;
 
 /// The PEM texts, in the order in which they follow.
 const PARTS: [&str; 3] = ["roots", "certificate", "key"];
 
 #[derive(PartialEq, Eq)]
-pub struct Order {
+pub struct Request {
     /// The name or address that the server has to prove.
     pub name: String,
     /// The certificates of trusted authorities, PEM.
@@ -23,15 +23,15 @@ pub struct Order {
     pub identity: Option<(Vec<u8>, Vec<u8>)>,
 }
 
-pub fn read(plain: &mut impl Read) -> Result<Order, Trouble> {
-    let unreadable = |e: std::io::Error| Trouble::new(format!("cloud-init-tls is not for hand use: {e}"));
-    let unknown = || Trouble::new("cloud-init-tls is not for hand use: its order is wrong");
+pub fn read(plain: &mut impl Read) -> Result<Request, TlsError> {
+    let unreadable = |e: std::io::Error| TlsError::new(format!("cloud-init-tls is not for hand use: {e}"));
+    let unknown = || TlsError::new("cloud-init-tls is not for hand use: its order is wrong");
     let (mut head, mut byte) = (Vec::new(), [0]);
     while !head.ends_with(b"\n\n") {
         // Byte by byte, for what follows is not ours to read; it is some sixty of them.
         plain.read_exact(&mut byte).map_err(unreadable)?;
         head.push(byte[0]);
-        if head.len() > MOST_LINES {
+        if head.len() > MAX_LINES {
             return Err(unknown());
         }
     }
@@ -46,7 +46,7 @@ pub fn read(plain: &mut impl Read) -> Result<Order, Trouble> {
         }
         // A word that is not known is of another version: what it means is not known, so nothing is done.
         let part = PARTS.iter().position(|part| *part == word).ok_or_else(unknown)?;
-        let length = value.parse().ok().filter(|n: &usize| *n <= MOST_PEM).ok_or_else(unknown)?;
+        let length = value.parse().ok().filter(|n: &usize| *n <= MAX_PEM).ok_or_else(unknown)?;
         lengths[part] = Some(length);
     }
     let mut texts = [const { None }; PARTS.len()];
@@ -60,9 +60,9 @@ pub fn read(plain: &mut impl Read) -> Result<Order, Trouble> {
         *text = Some(bytes);
     }
     match (name, texts) {
-        (Some(name), [Some(roots), None, None]) => Ok(Order { name, roots, identity: None }),
+        (Some(name), [Some(roots), None, None]) => Ok(Request { name, roots, identity: None }),
         (Some(name), [Some(roots), Some(own), Some(key)]) => {
-            Ok(Order { name, roots, identity: Some((own, key)) })
+            Ok(Request { name, roots, identity: Some((own, key)) })
         }
         _ => Err(unknown()),
     }
@@ -73,10 +73,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn orders() {
+    fn valid_and_invalid_requests() {
         let mut bytes = &b"name h.example\nroots 3\n\nPEMGET / HTTP/1.1"[..];
-        let order = read(&mut bytes).unwrap();
-        assert!(order == Order { name: "h.example".into(), roots: b"PEM".into(), identity: None });
+        let request = read(&mut bytes).unwrap();
+        assert!(request == Request { name: "h.example".into(), roots: b"PEM".into(), identity: None });
         assert_eq!(bytes, b"GET / HTTP/1.1");
         let mut bytes = &b"certificate 2\nkey 1\nname h\nroots 3\n\nPEMCCKX"[..];
         assert!(read(&mut bytes).unwrap().identity == Some((b"CC".into(), b"K".into())));

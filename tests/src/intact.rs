@@ -30,7 +30,7 @@ const LINES: &[&str] = &[
 
 /// Checks the files below some directories of a machine.
 #[track_caller]
-pub fn whole(root: &Path, dirs: &[&str]) {
+pub fn assert_intact(root: &Path, dirs: &[&str]) {
     let found = half_written(root, dirs);
     assert!(found.is_empty(), "{}", found.join("\n"));
 }

@@ -3,7 +3,7 @@
 use super::commands::{Command, Devel, DevelCommand, HotplugAction};
 
 /// Choices that argparse checked.
-pub fn bad_choice(command: &Command) -> Option<String> {
+pub fn invalid_choice(command: &Command) -> Option<String> {
     let check = |option: &str, value: &str, choices: &[&str]| {
         (!choices.contains(&value)).then(|| {
             let list = choices.iter().map(|c| format!("'{c}'")).collect::<Vec<_>>().join(", ");
@@ -76,7 +76,7 @@ const SUBCOMMANDS: [&str; 14] = [
 ];
 
 /// Subcommands that have subcommands.
-const BELOW: [(&str, &[&str]); 2] = [
+const NESTED_SUBCOMMANDS: [(&str, &[&str]); 2] = [
     ("analyze", &["blame", "show", "dump", "boot"]),
     ("devel", &["hotplug-hook", "net-convert", "render", "make-mime"]),
 ];
@@ -85,7 +85,7 @@ const BELOW: [(&str, &[&str]); 2] = [
 pub fn unknown_subcommand(words: &[&str]) -> Option<String> {
     let mut words = words.iter().filter(|w| !w.starts_with('-'));
     let first = words.next()?;
-    let (word, choices) = match BELOW.iter().find(|(command, _)| command == first) {
+    let (word, choices) = match NESTED_SUBCOMMANDS.iter().find(|(command, _)| command == first) {
         Some((_, choices)) => (words.next()?, *choices),
         None => (first, &SUBCOMMANDS[..]),
     };
@@ -110,9 +110,9 @@ pub fn usage_message(output: &str, words: &[&str], help: &str) -> String {
         let wanted = if option.ends_with("-configs") { "at least one argument" } else { "one argument" };
         return format!("argument {}: expected {wanted}", name(option));
     }
-    let below = if words.contains(&"hotplug-hook") { "hotplug_action" } else { "subcommand" };
+    let missing = if words.contains(&"hotplug-hook") { "hotplug_action" } else { "subcommand" };
     if line.starts_with("One of the following subcommands must be present") {
-        return format!("the following arguments are required: {below}");
+        return format!("the following arguments are required: {missing}");
     }
     let listed = output.lines().skip(1).map(str::trim).filter(|l| !l.is_empty());
     if line.starts_with("Required positional arguments not provided") {
@@ -121,8 +121,8 @@ pub fn usage_message(output: &str, words: &[&str], help: &str) -> String {
     if line == "Required options not provided:" {
         let mut names: Vec<String> = listed.filter(|l| l.starts_with('-')).map(name).collect();
         // argh tells one kind of what is missing, argparse all.
-        if below == "hotplug_action" && !["query", "handle", "enable"].iter().any(|w| words.contains(w)) {
-            names.push(below.to_string());
+        if missing == "hotplug_action" && !["query", "handle", "enable"].iter().any(|w| words.contains(w)) {
+            names.push(missing.to_string());
         }
         return format!("the following arguments are required: {}", names.join(", "));
     }
@@ -164,7 +164,7 @@ const STAGES: [&str; 3] = ["init", "modules", "single"];
 
 /// What an abbreviated long option stands for, as argparse has it: the only one that begins so. An error names those
 /// that it could be.
-pub fn completed(word: &str, help: &str) -> Result<Option<String>, String> {
+pub fn expand_abbreviation(word: &str, help: &str) -> Result<Option<String>, String> {
     if !word.starts_with("--") || word.len() < 3 {
         return Ok(None);
     }
