@@ -506,15 +506,23 @@ fn json_patches() {
             ("", "#cloud-config\nother: 1"),
             ("", "#cloud-config-jsonp\n[{\"op\": \"add\", \"path\": \"/runcmd/-\", \"value\": \"b\"}]"),
             (patch, r#"[{"op": "remove", "path": "/other"}, {"op": "remove", "path": "/hunter2"}]"#),
+            (patch, r#"[{"op": "add", "path": "/hunter2~2", "value": 1}]"#),
+            ("", "#cloud-config\nlast: 1"),
         ]),
         "",
         "",
     );
-    assert!(machine.read("instance/cloud-config.txt").ends_with("---\nother: 1\nruncmd:\n- a\n- b\n...\n"));
+    assert!(
+        machine
+            .read("instance/cloud-config.txt")
+            .ends_with("---\nlast: 1\nother: 1\nruncmd:\n- a\n- b\n...\n")
+    );
     assert_eq!(
         boot.warnings,
         [
-            "left out, the cloud-config in part-004: user-data part-004: operation 2: its path leads to nothing"
+            "left out, the cloud-config in part-004: user-data part-004: operation 2: its path leads to nothing",
+            "left out, the cloud-config in part-005: user-data part-005: operation 1: 'path': character 9: '~' must \
+             be followed by 0 or 1"
         ]
     );
 }
