@@ -610,6 +610,48 @@ fn part_handlers_in_python() {
 }
 
 #[test]
+fn a_python_part_handler_that_exits_misses_no_further_part() {
+    for (code, status) in [("0", 0), ("", 0), ("4", 4), ("'hunter2'", 1)] {
+        let machine = Machine::new(&format!("exits{status}{}", code.len()));
+        fs::create_dir_all(&machine.top).unwrap();
+        fs::write(machine.top.join("instance-data.json"), INSTANCE_DATA).unwrap();
+        let log = machine.path("log");
+        let exits = format!(
+            "#part-handler\nimport sys\ndef list_types():\n    return ['text/one']\n\
+             def handle_part(data, ctype, filename, payload):\n    \
+             with open('{log}', 'a') as f:\n        print(ctype, filename, file=f)\n    \
+             if filename == 'a':\n        sys.exit({code})\n"
+        );
+        let boot = machine.boot(
+            &multipart(&[
+                ("", &exits),
+                ("Content-Type: text/one; name=a", "x"),
+                ("Content-Type: text/one; name=b", "x"),
+                ("", &noting(&log, "second", "'text/two'")),
+                ("Content-Type: text/two; name=c", "x"),
+                ("", "#cloud-config\nother: 1"),
+            ]),
+            "",
+            "",
+        );
+        assert_eq!(
+            machine.read("log"),
+            "__begin__ None\ntext/one a\ntext/one b\n__end__ None\n\
+             second __begin__ None\nsecond text/two c\nsecond __end__ None\n",
+            "sys.exit({code})"
+        );
+        let said = format!("it exited with status {status} at line 10, called with text/one");
+        assert!(
+            boot.warnings.len() == 1 && boot.warnings[0].contains("part-handler-000"),
+            "{:#?}",
+            boot.warnings
+        );
+        assert!(boot.warnings[0].ends_with(&said), "{:#?}", boot.warnings);
+        assert_eq!(boot.result.unwrap().configs.len(), 1);
+    }
+}
+
+#[test]
 fn lasting_part_handlers_may_take_what_is_built_in() {
     let machine = Machine::new("lasting");
     fs::create_dir_all(machine.top.join("handlers")).unwrap();
@@ -741,7 +783,11 @@ fn handlers_that_python_cannot_load_are_named_with_their_line() {
         ),
         ("#part-handler\ndef list_types():\n    return ['a/b']", "it has no function handle_part"),
         ("#part-handler\ndef handle_part(*a): pass", "it has no function list_types"),
-        ("#part-handler\nraise SystemExit('hunter2')", "it could not be run"),
+        ("#part-handler\nraise SystemExit('hunter2')", "it exited with status 1 at line 2"),
+        (
+            "#part-handler\nimport sys\ndef list_types():\n    sys.exit()\ndef handle_part(*a): pass",
+            "it exited with status 0 at line 4",
+        ),
         ("#part-handler\ndef list_types():\n    return []\ndef handle_part(*a): pass", "it names no type"),
     ] {
         let boot = machine.boot(body, "", "");
