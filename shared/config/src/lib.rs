@@ -22,4 +22,4 @@ pub use node::{Mark, Node, Value};
 pub use origins::Origins;
 pub use read::{Reader, Text};
 pub use settings::{Settings, Sources};
-pub use timeouts::script_timeout;
+pub use timeouts::Timeout;

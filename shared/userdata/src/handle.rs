@@ -65,7 +65,7 @@ impl<'a> Handler<'a> {
         configs: &'a [&'a Node],
         disabled: &'a [String],
     ) -> Self {
-        let time = config::script_timeout(configs.iter().copied());
+        let time = config::Timeout::Script.of(configs.iter().copied());
         let boot = Boot { first: options.first, instance_data: options.instance_data, time };
         let mut customs = Customs::default();
         customs.lasting(sys, dirs, boot);
@@ -155,7 +155,7 @@ impl<'a> Handler<'a> {
     /// counts before that of the parts so far.
     fn script_time(&self) -> Duration {
         let (user, others) = self.configs.split_at(self.configs.len().min(1));
-        config::script_timeout(user.iter().copied().chain(&self.merged).chain(others.iter().copied()))
+        config::Timeout::Script.of(user.iter().copied().chain(&self.merged).chain(others.iter().copied()))
     }
 
     fn part_handler(&mut self, part: &Part<'_>) {

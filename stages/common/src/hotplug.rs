@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use config::Node;
+use config::Timeout;
 use datasource::{Search, datasource};
 use modules::install_hotplug::{is_on, is_switched_on, switch_on};
 use netconfig::events::Event;
@@ -18,8 +18,6 @@ use crate::{Hotplug, Stage, platform};
 
 /// After each look that failed, the last one excepted: clouds take a while to know of a NIC that they gave.
 const PAUSES: [u64; 4] = [1, 3, 5, 10];
-/// For one NIC, unless `timeouts.hotplug` says otherwise.
-const TIME: Duration = Duration::from_secs(120);
 /// In the FIFO; more is no request of ours.
 const MOST_REQUESTS: u64 = 64 << 10;
 /// The queue that the hook writes to, below the run directory.
@@ -146,9 +144,7 @@ impl Stage {
             debug!(self.sys, "hotplug: nothing is done for '{action}'");
             return;
         }
-        let seconds = self.settings.merged.at_path(&["timeouts", "hotplug"]).and_then(Node::as_int);
-        let time = seconds.and_then(|s| u64::try_from(s).ok()).map_or(TIME, Duration::from_secs);
-        let deadline = Deadline::after(time);
+        let deadline = Deadline::after(Timeout::Hotplug.of([&self.settings.merged]));
         debug!(self.sys, "Creating net event handler");
         let mut pauses = PAUSES.into_iter().map(Duration::from_secs);
         let mut attempt = 0;

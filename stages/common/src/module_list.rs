@@ -100,7 +100,7 @@ impl Stage {
             origins: &self.origins,
             system_info: self.settings.get("system_info").unwrap_or(&self.nothing),
             args: &[],
-            script_timeout: config::script_timeout([&self.settings.merged]),
+            script_timeout: config::Timeout::Script.of([&self.settings.merged]),
             hotplug: self.hotplug_of(instance),
         }
     }
