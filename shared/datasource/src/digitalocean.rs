@@ -6,9 +6,10 @@ use serde_json::json;
 use state::{Instance, Raw};
 use system::{Deadline, Error, Fetch, Result, debug};
 
+use crate::apart::{self, Parts};
 use crate::terms::{Terms, Usual};
 use crate::wire::Needs;
-use crate::{Datasource, Search, Stage, USUAL_EVENTS, USUAL_ORDER, dmi, seed, standard, wire};
+use crate::{Datasource, Search, Stage, USUAL_EVENTS, USUAL_ORDER, dmi, standard, wire};
 
 pub const DIGITALOCEAN: Datasource = Datasource {
     name: "DigitalOcean",
@@ -22,6 +23,14 @@ pub const DIGITALOCEAN: Datasource = Datasource {
 const USUAL: Usual =
     Usual { urls: &[], max_wait: 120, timeout: 2, retries: 30, pause: 2, pause_key: "wait_retry" };
 const URL: &str = "http://169.254.169.254/metadata/v1.json";
+/// What the parts of the document are called at paths of their own.
+const NAMES: &[(&str, &str)] = &[
+    ("id", "droplet_id"),
+    ("public-keys", "public_keys"),
+    ("user-data", "user_data"),
+    ("vendor-data", "vendor_data"),
+    ("address", "ip_address"),
+];
 
 fn find(with: &Search<'_>) -> Result<Option<Instance>> {
     let sys = with.sys;
@@ -49,12 +58,14 @@ fn find(with: &Search<'_>) -> Result<Option<Instance>> {
         until: terms.until,
         probe: vec![Fetch::get(url.clone())],
     };
+    let parts = Parts { top: format!("{}/", url.trim_end_matches(".json")), headers: &[], names: NAMES };
     wire::over_nics(with, nics.likely.get(..1).unwrap_or_default(), &needs, &mut |wire, _| {
-        answer = Some(wire.race(std::slice::from_ref(&ask), Deadline::after(time))?.1.body);
+        let asked = wire.race(std::slice::from_ref(&ask), Deadline::after(time));
+        let read = || parts.read(sys, &terms);
+        answer = Some(apart::document(sys, "DigitalOcean's metadata", asked, read)?);
         Ok(true)
     })?;
-    let Some(body) = answer else { return Ok(None) };
-    let metadata = seed::parse_map("DigitalOcean's metadata", &body)?;
+    let Some(metadata) = answer.transpose()? else { return Ok(None) };
     instance(with, &serial, &metadata, &url).map(Some)
 }
 

@@ -6,9 +6,10 @@ use serde_json::json;
 use state::{Instance, Raw};
 use system::{Deadline, Error, Fetch, Result, debug};
 
+use crate::apart::{self, Parts};
 use crate::terms::{Terms, Usual};
 use crate::wire::Needs;
-use crate::{Datasource, Nic, Search, Stage, USUAL_EVENTS, USUAL_ORDER, dmi, seed, standard, wire};
+use crate::{Datasource, Nic, Search, Stage, USUAL_EVENTS, USUAL_ORDER, dmi, standard, wire};
 
 pub const VULTR: Datasource = Datasource {
     name: "Vultr",
@@ -35,11 +36,12 @@ fn find(with: &Search<'_>) -> Result<Option<Instance>> {
     }
     let terms = Terms::read(with, "Vultr", &USUAL);
     let text = |key: &str| with.settings("Vultr").and_then(|s| s.get(key)).and_then(Node::as_str);
-    let url = format!("{}/v1.json", text("url").unwrap_or(URL).trim_end_matches('/'));
-    let mut ask = terms.promptly(Fetch::get(url).limit(wire::LARGEST).header("Metadata-Token", "cloudinit"));
-    if let Some(agent) = text("user-agent") {
-        ask = ask.header("User-Agent", agent);
-    }
+    let url = text("url").unwrap_or(URL).trim_end_matches('/');
+    let mut headers = vec![("Metadata-Token", "cloudinit")];
+    headers.extend(text("user-agent").map(|agent| ("User-Agent", agent)));
+    let ask = Fetch::get(format!("{url}/v1.json")).limit(wire::LARGEST);
+    let ask = terms.promptly(headers.iter().fold(ask, |ask, (name, value)| ask.header(name, value)));
+    let parts = Parts { top: format!("{url}/v1/"), headers: &headers, names: &[] };
     let mut nics: Vec<Nic> = with.machine.nics().likely;
     nics.retain(|nic| !nic.name.contains("dummy"));
     let time = ((terms.timeout + terms.pause) * (terms.retries + 1).min(300)).min(terms.max_wait);
@@ -52,11 +54,12 @@ fn find(with: &Search<'_>) -> Result<Option<Instance>> {
     };
     let mut answer = None;
     wire::over_nics(with, &nics, &needs, &mut |wire, _| {
-        answer = Some(wire.race(std::slice::from_ref(&ask), Deadline::after(time))?.1.body);
+        let asked = wire.race(std::slice::from_ref(&ask), Deadline::after(time));
+        answer = Some(apart::document(sys, "Vultr's metadata", asked, || parts.read(sys, &terms))?);
         Ok(true)
     })?;
-    let Some(body) = answer else { return Ok(None) };
-    instance(with, seed::parse_map("Vultr's metadata", &body)?).map(Some)
+    let Some(metadata) = answer.transpose()? else { return Ok(None) };
+    instance(with, metadata).map(Some)
 }
 
 fn instance(with: &Search<'_>, mut metadata: Node) -> Result<Instance> {
