@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::facts::Facts;
-use crate::places::first_line;
+use crate::paths::first_line;
 
 /// The fields that checks read. `unavailable` means that the firmware has no such field, `error` that it
 /// could not be read; neither equals any cloud's value.
@@ -20,7 +20,7 @@ pub struct Dmi {
 
 impl Dmi {
     /// What a container may know of it.
-    pub const NOTHING: Dmi = Dmi {
+    pub const EMPTY: Dmi = Dmi {
         sys_vendor: String::new(),
         board_name: String::new(),
         chassis_asset_tag: String::new(),
@@ -31,15 +31,15 @@ impl Dmi {
 }
 
 pub fn read(facts: &Facts<'_>) -> Dmi {
-    let (doors, directory) = (facts.doors, &facts.places.dmi);
-    if !doors.to(directory).is_dir(&directory.path) {
-        return ask(facts);
+    let (roots, directory) = (facts.roots, &facts.paths.dmi);
+    if !roots.system_for(directory).is_dir(&directory.path) {
+        return ask_dmidecode(facts);
     }
     let field = |name: &str| {
-        let place = directory.join(name);
-        match doors.line(&place) {
+        let path = directory.join(name);
+        match roots.line(&path) {
             Some(line) if !line.is_empty() => line,
-            None if !doors.to(&place).exists(&place.path) => "unavailable".to_string(),
+            None if !roots.system_for(&path).exists(&path.path) => "unavailable".to_string(),
             _ => "error".to_string(),
         }
     };
@@ -54,17 +54,17 @@ pub fn read(facts: &Facts<'_>) -> Dmi {
 }
 
 /// dmidecode's keywords; it has none for board_name. Where it fails once it finds no tables, and is not asked again.
-fn ask(facts: &Facts<'_>) -> Dmi {
-    const LIMIT: Duration = Duration::from_secs(1);
-    let mut program = facts.program_of_machine("dmidecode");
+fn ask_dmidecode(facts: &Facts<'_>) -> Dmi {
+    const TIMEOUT: Duration = Duration::from_secs(1);
+    let mut program = facts.find_host_program("dmidecode");
     let mut field = |keyword: &str| {
         let argument = format!("--string={keyword}");
-        let said = program.as_deref().and_then(|path| facts.ask(&[path, "--quiet", &argument], LIMIT));
-        let Some(said) = said.filter(|said| said.code == 0) else {
+        let output = program.as_deref().and_then(|path| facts.run(&[path, "--quiet", &argument], TIMEOUT));
+        let Some(output) = output.filter(|output| output.code == 0) else {
             program = None;
             return "error".to_string();
         };
-        first_line(&String::from_utf8_lossy(&said.stdout))
+        first_line(&String::from_utf8_lossy(&output.stdout))
     };
     Dmi {
         sys_vendor: field("system-manufacturer"),

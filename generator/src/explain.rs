@@ -7,13 +7,13 @@ use std::process::ExitCode;
 use crate::facts::Facts;
 use crate::identify::{self, Plan};
 use crate::log::{Log, printable};
-use crate::places::{Doors, Env, Places};
+use crate::paths::{Env, Paths, Roots};
 use crate::policy::{self, Mode};
 use crate::table;
-use crate::verdict::{Decision, Verdict};
+use crate::verdict::{Enablement, Verdict};
 
 /// One line of the table.
-struct Line {
+struct Row {
     name: String,
     is_candidate: bool,
     /// `None`: there is no check for it.
@@ -38,17 +38,18 @@ pub fn run(arguments: &[String], env: &Env, root: &str) -> ExitCode {
         "text" => {}
         _ => return usage(),
     }
-    let (doors, places) = (Doors::new(&root), Places::new(env));
+    let (roots, paths) = (Roots::new(&root), Paths::new(env));
     let log = Log::silent();
-    let facts = Facts::new(env, &doors, &places, &log);
+    let facts = Facts::new(env, &roots, &paths, &log);
     let mut plan = identify::plan(&facts);
     plan.remedy = remedy(&plan, &facts);
-    let lines = lines(&facts, &plan);
-    log.problems(&doors);
-    let text = if json { as_json(&facts, &plan, &lines) } else { printable(&as_text(&facts, &plan, &lines)) };
+    let rows = rows(&facts, &plan);
+    log.report_read_errors(&roots);
+    let text =
+        if json { render_json(&facts, &plan, &rows) } else { printable(&render_text(&facts, &plan, &rows)) };
     // A reader that went away is no failure.
     let _ = std::io::stdout().write_all(text.as_bytes());
-    crate::let_go(&doors);
+    crate::abandon_hung_devices(&roots);
     ExitCode::SUCCESS
 }
 
@@ -56,12 +57,12 @@ pub fn run(arguments: &[String], env: &Env, root: &str) -> ExitCode {
 fn remedy(plan: &Plan, facts: &Facts<'_>) -> Option<String> {
     let given = facts.settings().policy;
     let off_by_policy = given.mode == Mode::Disabled;
-    if plan.decision == Decision::Enable || (plan.decision == Decision::Disable && !off_by_policy) {
+    if plan.enablement == Enablement::Enabled || (plan.enablement == Enablement::Disabled && !off_by_policy) {
         return plan.remedy.clone();
     }
     let policy = if off_by_policy { policy::DEFAULT } else { given };
-    let search = off_by_policy.then(|| identify::policy_line("search", facts));
-    let line = identify::plan_under(&policy, facts).remedy.or(search);
+    let search = off_by_policy.then(|| identify::policy_hint("search", facts));
+    let line = identify::plan_with_policy(&policy, facts).remedy.or(search);
     let steps: Vec<String> = plan.remedy.iter().cloned().chain(line).collect();
     Some(steps.join("; then "))
 }
@@ -73,91 +74,92 @@ fn usage() -> ExitCode {
 }
 
 /// The candidates in their order, then all others.
-fn lines(facts: &Facts<'_>, plan: &Plan) -> Vec<Line> {
+fn rows(facts: &Facts<'_>, plan: &Plan) -> Vec<Row> {
     let candidates = &facts.candidates().names;
-    let known = |name: &str| plan.checked.iter().find(|(n, _)| n == name).map(|(_, verdict)| verdict.clone());
-    let judge = |name: &str| {
+    let known =
+        |name: &str| plan.verdicts.iter().find(|(n, _)| n == name).map(|(_, verdict)| verdict.clone());
+    let check = |name: &str| {
         known(name).or_else(|| table::row(name).and_then(|row| row.check).map(|check| check(facts)))
     };
-    let mut lines: Vec<Line> = candidates
+    let mut lines: Vec<Row> = candidates
         .iter()
-        .map(|name| Line { name: name.clone(), is_candidate: true, verdict: judge(name) })
+        .map(|name| Row { name: name.clone(), is_candidate: true, verdict: check(name) })
         .collect();
     let others = table::ROWS.iter().filter(|row| !candidates.iter().any(|name| name == row.name));
-    lines.extend(others.map(|row| Line {
+    lines.extend(others.map(|row| Row {
         name: row.name.into(),
         is_candidate: false,
-        verdict: judge(row.name),
+        verdict: check(row.name),
     }));
     lines
 }
 
-impl Line {
-    fn answer(&self) -> &'static str {
-        self.verdict.as_ref().map_or("no check", |verdict| verdict.answer.word())
+impl Row {
+    fn verdict(&self) -> &'static str {
+        self.verdict.as_ref().map_or("no check", |verdict| verdict.answer.as_str())
     }
 
-    fn why(&self) -> &str {
+    fn reason(&self) -> &str {
         const NO_CHECK: &str = "used only when named by hand, or alone in the list";
-        self.verdict.as_ref().map_or(NO_CHECK, |verdict| verdict.why.as_str())
+        self.verdict.as_ref().map_or(NO_CHECK, |verdict| verdict.reason.as_str())
     }
 }
 
-fn word(decision: Decision) -> &'static str {
-    match decision {
-        Decision::Enable => "enabled",
-        Decision::Disable => "disabled",
-        Decision::SwitchedOff => "switched off",
+fn describe(enablement: Enablement) -> &'static str {
+    match enablement {
+        Enablement::Enabled => "enabled",
+        Enablement::Disabled => "disabled",
+        Enablement::SwitchedOff => "switched off",
     }
 }
 
-fn as_text(facts: &Facts<'_>, plan: &Plan, lines: &[Line]) -> String {
-    let width = lines.iter().map(|line| line.name.chars().count()).max().unwrap_or(0).max(10);
+fn render_text(facts: &Facts<'_>, plan: &Plan, rows: &[Row]) -> String {
+    let width = rows.iter().map(|line| line.name.chars().count()).max().unwrap_or(0).max(10);
     let mut text = format!("{:width$}  {:9}  EVIDENCE\n", "DATASOURCE", "VERDICT");
     let mut others = false;
-    for line in lines {
+    for line in rows {
         if !line.is_candidate && !others {
             others = true;
             text += &format!("\nNot among the candidates, which {} names:\n", facts.candidates().origin);
         }
-        text += &format!("{:width$}  {:9}  {}\n", line.name, line.answer(), line.why());
+        text += &format!("{:width$}  {:9}  {}\n", line.name, line.verdict(), line.reason());
     }
-    text += &format!("\ncloud-init is {}: {}\n", word(plan.decision), plan.why);
+    text += &format!("\ncloud-init is {}: {}\n", describe(plan.enablement), plan.reason);
     if let Some(config) = &plan.config {
-        text += &format!("{} would be:\n", facts.places.result_config.path);
+        text += &format!("{} would be:\n", facts.paths.result_config.path);
         text.extend(config.lines().map(|line| format!("    {line}\n")));
     }
     text += &format!("virtualization: {}\n", facts.virt());
-    text.extend(facts.log.remarks().iter().map(|remark| format!("{remark}\n")));
+    text.extend(facts.log.warnings().iter().map(|warning| format!("{warning}\n")));
     if let Some(line) = &plan.remedy {
         text += &format!("To enable it: {line}\n");
     }
     text
 }
 
-fn as_json(facts: &Facts<'_>, plan: &Plan, lines: &[Line]) -> String {
+fn render_json(facts: &Facts<'_>, plan: &Plan, rows: &[Row]) -> String {
     let list = |items: Vec<String>| format!("[{}]", items.join(", "));
-    let datasources = lines.iter().map(|line| {
+    let datasources = rows.iter().map(|line| {
         format!(
             "\n    {{\"name\": {}, \"candidate\": {}, \"verdict\": {}, \"evidence\": {}, \"found_by\": {}}}",
-            quoted(&line.name),
+            json_string(&line.name),
             line.is_candidate,
-            quoted(line.answer()),
-            quoted(line.why()),
-            table::row(&line.name).map_or("null".into(), |row| quoted(row.found_by))
+            json_string(line.verdict()),
+            json_string(line.reason()),
+            table::row(&line.name).map_or("null".into(), |row| json_string(row.found_by))
         )
     });
-    let or_null = |text: &Option<String>| text.as_deref().map_or("null".to_string(), quoted);
+    let or_null = |text: &Option<String>| text.as_deref().map_or("null".to_string(), json_string);
     let fields = [
-        ("decision", quoted(word(plan.decision))),
-        ("exit_status", plan.decision.code().to_string()),
-        ("reason", quoted(&plan.why)),
-        ("virtualization", quoted(facts.virt())),
-        ("policy", quoted(&facts.settings().policy.to_string())),
-        ("candidates_from", quoted(facts.candidates().origin)),
+        ("decision", json_string(describe(plan.enablement))),
+        ("exit_status", plan.enablement.exit_code().to_string()),
+        ("reason", json_string(&plan.reason)),
+        ("virtualization", json_string(facts.virt())),
+        ("policy", json_string(&facts.settings().policy.to_string())),
+        ("candidates_from", json_string(facts.candidates().origin)),
         ("config", or_null(&plan.config)),
         ("enable_with", or_null(&plan.remedy)),
-        ("remarks", list(facts.log.remarks().iter().map(|remark| quoted(remark)).collect())),
+        ("remarks", list(facts.log.warnings().iter().map(|warning| json_string(warning)).collect())),
         ("datasources", list(datasources.collect())),
     ];
     let fields = fields.map(|(name, value)| format!("  \"{name}\": {value}"));
@@ -165,7 +167,7 @@ fn as_json(facts: &Facts<'_>, plan: &Plan, lines: &[Line]) -> String {
 }
 
 /// A JSON string (RFC 8259, section 7).
-fn quoted(text: &str) -> String {
+fn json_string(text: &str) -> String {
     let mut json = String::from('"');
     for c in text.chars() {
         match c {
@@ -182,6 +184,6 @@ fn quoted(text: &str) -> String {
 mod tests {
     #[test]
     fn json_strings() {
-        assert_eq!(super::quoted("a\"\\\n\té\u{1}"), r#""a\"\\\n\u0009é\u0001""#);
+        assert_eq!(super::json_string("a\"\\\n\té\u{1}"), r#""a\"\\\n\u0009é\u0001""#);
     }
 }

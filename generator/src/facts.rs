@@ -6,23 +6,23 @@ use std::time::Duration;
 
 use system::Deadline;
 
+use crate::command::TimedOut;
 use crate::dmi::{self, Dmi};
-use crate::helper::Hung;
 use crate::log::Log;
 use crate::lookup::{self, ConfigFile};
-use crate::places::{Doors, Env, Place, Places};
+use crate::paths::{Env, Paths, RootedPath, Roots};
 use crate::presets::{self, Presets};
 use crate::settings::{self, Settings};
 use crate::virt;
 
 /// All devices together may take this long; the verdict comes from the ones that answered.
-const PROBING: Duration = Duration::from_secs(2);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The whole run: whatever hangs, there is a verdict from the rest within three seconds.
-const ALL: Duration = Duration::from_millis(2800);
+const TOTAL_TIMEOUT: Duration = Duration::from_millis(2800);
 
 /// A configuration file beyond this size was not written for us.
-const MOST_CONFIG: u64 = 8 << 20;
+const MAX_CONFIG_SIZE: u64 = 8 << 20;
 
 /// Stands in the log for what was not needed.
 const NOT_NEEDED: &str = "unavailable:not-needed";
@@ -36,7 +36,7 @@ pub struct FileSystems {
     /// All devices that have one.
     pub devices: Vec<String>,
     /// ISO 9660 devices and their labels.
-    pub isos: Vec<(String, String)>,
+    pub iso9660: Vec<(String, String)>,
 }
 
 /// The candidates, and where they were named.
@@ -48,17 +48,17 @@ pub struct Candidates {
 
 pub struct Facts<'a> {
     pub env: &'a Env,
-    pub doors: &'a Doors,
-    pub places: &'a Places,
+    pub roots: &'a Roots,
+    pub paths: &'a Paths,
     pub log: &'a Log,
     /// Devices and helper programs are not waited for any longer.
     pub deadline: Deadline,
-    pub(crate) hung: Hung,
+    pub(crate) timed_out: TimedOut,
     presets: Presets,
     virt: OnceCell<String>,
     command_line: OnceCell<String>,
     dmi: OnceCell<Dmi>,
-    first_process_product: OnceCell<String>,
+    pid1_product_name: OnceCell<String>,
     config: OnceCell<Vec<ConfigFile>>,
     settings: OnceCell<Settings>,
     candidates: OnceCell<Candidates>,
@@ -66,21 +66,21 @@ pub struct Facts<'a> {
 }
 
 impl<'a> Facts<'a> {
-    pub fn new(env: &'a Env, doors: &'a Doors, places: &'a Places, log: &'a Log) -> Facts<'a> {
+    pub fn new(env: &'a Env, roots: &'a Roots, paths: &'a Paths, log: &'a Log) -> Facts<'a> {
         let named = env.get("PATH_DI_ENV").filter(|path| !path.is_empty());
-        let presets = named.and_then(|path| doors.text(&Place::host(path)));
+        let presets = named.and_then(|path| roots.text(&RootedPath::on_host(path)));
         Facts {
             env,
-            doors,
-            places,
+            roots,
+            paths,
             log,
-            deadline: Deadline::after(ALL),
-            hung: Hung::default(),
+            deadline: Deadline::after(TOTAL_TIMEOUT),
+            timed_out: TimedOut::default(),
             presets: presets.as_deref().map(presets::parse).unwrap_or_default(),
             virt: OnceCell::new(),
             command_line: OnceCell::new(),
             dmi: OnceCell::new(),
-            first_process_product: OnceCell::new(),
+            pid1_product_name: OnceCell::new(),
             config: OnceCell::new(),
             settings: OnceCell::new(),
             candidates: OnceCell::new(),
@@ -90,7 +90,7 @@ impl<'a> Facts<'a> {
 
     /// The kernel's name, its version text and the machine.
     pub fn kernel(&self) -> [String; 3] {
-        let own = self.doors.root.kernel_identity();
+        let own = self.roots.target.uname();
         let preset = |name: &str, own: String| self.presets.get(name).map_or(own, str::to_string);
         let [name, version, machine] = own;
         [
@@ -108,7 +108,7 @@ impl<'a> Facts<'a> {
     }
 
     pub fn virt(&self) -> &str {
-        self.virt.get_or_init(|| virt::read(self.env, self.doors, self.places, || self.raw_dmi().clone()))
+        self.virt.get_or_init(|| virt::detect(self.env, self.roots, self.paths, || self.raw_dmi().clone()))
     }
 
     pub fn is_container(&self) -> bool {
@@ -119,10 +119,10 @@ impl<'a> Facts<'a> {
     pub fn command_line(&self) -> &str {
         self.command_line.get_or_init(|| {
             if self.is_container() {
-                let line = self.doors.text(&self.places.first_process_command_line);
+                let line = self.roots.text(&self.paths.pid1_command_line);
                 return line.map_or("unavailable:container".into(), |l| l.replace('\0', " "));
             }
-            let text = self.doors.text(&self.places.command_line);
+            let text = self.roots.text(&self.paths.command_line);
             text.map_or("unavailable:no-cmdline".into(), |t| t.lines().next().unwrap_or_default().into())
         })
     }
@@ -139,42 +139,42 @@ impl<'a> Facts<'a> {
 
     /// The DMI fields, empty in a container.
     pub fn dmi(&self) -> &Dmi {
-        const NOTHING: &Dmi = &Dmi::NOTHING;
-        if self.is_container() { NOTHING } else { self.raw_dmi() }
+        const EMPTY: &Dmi = &Dmi::EMPTY;
+        if self.is_container() { EMPTY } else { self.raw_dmi() }
     }
 
     /// `product_name` in the environment of PID 1, which container managers set.
-    pub fn first_process_product(&self) -> &str {
-        self.first_process_product.get_or_init(|| {
-            let Some(environment) = self.doors.text(&self.places.first_process_environment) else {
+    pub fn pid1_product_name(&self) -> &str {
+        self.pid1_product_name.get_or_init(|| {
+            let Some(environment) = self.roots.text(&self.paths.pid1_environment) else {
                 return String::new();
             };
-            variable(&environment, "product_name").unwrap_or("unavailable").into()
+            environment_variable(&environment, "product_name").unwrap_or("unavailable").into()
         })
     }
 
     /// cloud.cfg and the files of cloud.cfg.d, in the order of reading.
     pub fn config(&self) -> &[ConfigFile] {
         self.config.get_or_init(|| {
-            let directory = &self.places.config_directory;
-            let mut places = vec![self.places.config.clone()];
-            let names = self.doors.to(directory).list(&directory.path).unwrap_or_else(|e| {
+            let directory = &self.paths.config_directory;
+            let mut paths = vec![self.paths.config.clone()];
+            let names = self.roots.system_for(directory).list(&directory.path).unwrap_or_else(|e| {
                 self.log.error(e.to_string());
                 Vec::new()
             });
-            let fits = |name: &String| name.ends_with(".cfg") && !name.starts_with('.');
-            places.extend(names.iter().filter(|n| fits(n)).map(|name| directory.join(name)));
-            places.iter().filter_map(|place| self.config_file(place)).collect()
+            let is_config = |name: &String| name.ends_with(".cfg") && !name.starts_with('.');
+            paths.extend(names.iter().filter(|n| is_config(n)).map(|name| directory.join(name)));
+            paths.iter().filter_map(|path| self.config_file(path)).collect()
         })
     }
 
-    fn config_file(&self, place: &Place) -> Option<ConfigFile> {
-        match self.doors.to(place).read_at_most(&place.path, MOST_CONFIG) {
+    fn config_file(&self, path: &RootedPath) -> Option<ConfigFile> {
+        match self.roots.system_for(path).read_at_most(&path.path, MAX_CONFIG_SIZE) {
             Ok(bytes) => {
                 let text = String::from_utf8_lossy(&bytes).into_owned();
-                Some(ConfigFile { path: place.path.clone(), text })
+                Some(ConfigFile { path: path.path.clone(), text })
             }
-            Err(e) if e.is_absent() => None,
+            Err(e) if e.is_not_found() => None,
             Err(e) => {
                 self.log.error(e.to_string());
                 None
@@ -184,13 +184,13 @@ impl<'a> Facts<'a> {
 
     pub fn settings(&self) -> &Settings {
         self.settings.get_or_init(|| {
-            let place = &self.places.settings;
-            let text = self.doors.text(place);
-            if text.is_none() && self.doors.to(place).exists(&place.path) {
-                self.log.error(format!("{}: not a readable file, defaults apply", place.path));
+            let path = &self.paths.settings;
+            let text = self.roots.text(path);
+            if text.is_none() && self.roots.system_for(path).exists(&path.path) {
+                self.log.error(format!("{}: not a readable file, defaults apply", path.path));
             }
-            let (settings, remarks) = settings::read(text.as_deref(), self.command_line());
-            remarks.iter().for_each(|remark| self.log.warning(remark));
+            let (settings, warnings) = settings::parse(text.as_deref(), self.command_line());
+            warnings.iter().for_each(|warning| self.log.warning(warning));
             settings
         })
     }
@@ -203,7 +203,7 @@ impl<'a> Facts<'a> {
                 return Candidates { names: given.clone(), origin: "the kernel command line" };
             }
             let found = lookup::datasource_list(self.config());
-            found.remarks.iter().for_each(|remark| self.log.line(0, remark));
+            found.warnings.iter().for_each(|warning| self.log.line(0, warning));
             if let Some(names) = found.names.filter(|names| !names.is_empty()) {
                 return Candidates { names, origin: "the configuration" };
             }
@@ -220,12 +220,15 @@ impl<'a> Facts<'a> {
                 return FileSystems::default();
             }
             if let Some(export) = self.presets.get("DI_BLKID_EXPORT_OUT") {
-                return from_export(export);
+                return parse_blkid_export(export);
             }
             // A device may hang: what is known so far is then in the log.
-            self.log.flush(self.doors);
-            let found = blockdev::find(&self.doors.root, Deadline::after(PROBING.min(self.deadline.left())));
-            self.doors.hung.set(found.hung);
+            self.log.flush(self.roots);
+            let found = blockdev::scan(
+                &self.roots.target,
+                Deadline::after(PROBE_TIMEOUT.min(self.deadline.remaining())),
+            );
+            self.roots.device_hung.set(found.timed_out);
             for (_, error) in &found.failed {
                 self.log.error(error.to_string());
             }
@@ -238,35 +241,35 @@ impl<'a> Facts<'a> {
     }
 
     /// The device of a file system with one of these labels.
-    pub fn labelled(&self, labels: &[&str]) -> Option<(&str, &str)> {
+    pub fn find_label(&self, labels: &[&str]) -> Option<(&str, &str)> {
         let found = self.file_systems().labels.iter().find(|(_, label)| labels.contains(&label.as_str()));
         found.map(|(device, label)| (device.as_str(), label.as_str()))
     }
 
     /// Says that no file system has this label, and on which devices that was looked for.
-    pub fn none_labelled(&self, label: &str) -> String {
-        const MOST: usize = 8;
+    pub fn missing_label(&self, label: &str) -> String {
+        const MAX_LISTED: usize = 8;
         let devices = &self.file_systems().devices;
-        let place = match devices.len() {
+        let location = match devices.len() {
             0 if self.is_container() => String::new(),
             0 => " (no device has a file system)".to_string(),
-            1..=MOST => format!(" on {}", devices.join(", ")),
-            many => format!(" on {} and {} more", devices[..MOST].join(", "), many - MOST),
+            1..=MAX_LISTED => format!(" on {}", devices.join(", ")),
+            many => format!(" on {} and {} more", devices[..MAX_LISTED].join(", "), many - MAX_LISTED),
         };
-        format!("no file system labelled {label}{place}")
+        format!("no file system labelled {label}{location}")
     }
 
     /// Whether the directory of a seed holds all these files.
     pub fn has_seed(&self, name: &str, files: &[&str]) -> bool {
-        let seed = self.places.cloud.join("seed").join(name);
-        files.iter().all(|file| self.doors.is_file(&seed.join(file)))
+        let seed = self.paths.cloud.join("seed").join(name);
+        files.iter().all(|file| self.roots.is_file(&seed.join(file)))
     }
 
     /// Everything, for who wants to see all.
-    pub fn gather(&self) {
+    pub fn collect_all(&self) {
         self.command_line();
         self.raw_dmi();
-        self.first_process_product();
+        self.pid1_product_name();
         self.candidates();
         self.file_systems();
     }
@@ -282,14 +285,14 @@ impl<'a> Facts<'a> {
         };
         let own = |cell: &OnceCell<String>| cell.get().map_or(NOT_NEEDED, String::as_str).to_string();
         let joined = |pairs: Vec<String>| pairs.join(",");
-        let (labels, isos) = match self.file_systems.get() {
+        let (labels, iso9660) = match self.file_systems.get() {
             _ if self.virt.get().is_some() && self.is_container() => {
                 ("unavailable:container".to_string(), "unavailable:container".to_string())
             }
             None => (NOT_NEEDED.into(), NOT_NEEDED.into()),
             Some(found) => (
                 joined(found.labels.iter().map(|(_, label)| label.clone()).collect()),
-                joined(found.isos.iter().map(|(device, label)| format!("{device}={label}")).collect()),
+                joined(found.iso9660.iter().map(|(device, label)| format!("{device}={label}")).collect()),
             ),
         };
         let [kernel, version, machine] = self.kernel();
@@ -301,11 +304,11 @@ impl<'a> Facts<'a> {
             ("DMI_SYS_VENDOR", field(|d| &d.sys_vendor).to_string()),
             ("DMI_PRODUCT_SERIAL", field(|d| &d.product_serial).to_string()),
             ("DMI_PRODUCT_UUID", field(|d| &d.product_uuid).to_string()),
-            ("PID_1_PRODUCT_NAME", own(&self.first_process_product)),
+            ("PID_1_PRODUCT_NAME", own(&self.pid1_product_name)),
             ("DMI_CHASSIS_ASSET_TAG", field(|d| &d.chassis_asset_tag).to_string()),
             ("DMI_BOARD_NAME", field(|d| &d.board_name).to_string()),
             ("FS_LABELS", labels),
-            ("ISO9660_DEVS", isos),
+            ("ISO9660_DEVS", iso9660),
             ("KERNEL_CMDLINE", own(&self.command_line)),
             ("VIRT", own(&self.virt)),
             ("UNAME_KERNEL_NAME", kernel),
@@ -339,7 +342,7 @@ impl FileSystems {
             self.devices.push(device.into());
         }
         if superblock.fstype == "iso9660" {
-            self.isos.push((device.into(), superblock.label.clone().unwrap_or_default()));
+            self.iso9660.push((device.into(), superblock.label.clone().unwrap_or_default()));
         }
         let second = superblock.label_fatboot.filter(|second| superblock.label.as_ref() != Some(second));
         for label in superblock.label.into_iter().chain(second) {
@@ -350,18 +353,18 @@ impl FileSystems {
 }
 
 /// The value of a variable in a process's environment, which is NUL separated.
-pub(crate) fn variable<'a>(environment: &'a str, name: &str) -> Option<&'a str> {
+pub(crate) fn environment_variable<'a>(environment: &'a str, name: &str) -> Option<&'a str> {
     environment.split('\0').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))
 }
 
 /// Reads the export format of the blkid program, which tests give instead of devices.
-pub(crate) fn from_export(text: &str) -> FileSystems {
+pub(crate) fn parse_blkid_export(text: &str) -> FileSystems {
     let mut file_systems = FileSystems::default();
     let mut device = String::new();
     let mut superblock = blockdev::Superblock::default();
     for (key, value) in text.lines().filter_map(|line| line.split_once('=')) {
         // blkid puts a backslash before blanks and other characters of a value.
-        let value = crate::places::unquote_backslashes(value);
+        let value = crate::paths::unquote_backslashes(value);
         match key {
             "DEVNAME" => {
                 file_systems.add(&device, std::mem::take(&mut superblock));
@@ -388,14 +391,14 @@ mod tests {
                     LABEL_FATBOOT=CIDATA\nLABEL=CIDATA\n\nDEVNAME=/dev/vdb\nTYPE=swap\n";
         let pair = |a: &str, b: &str| (a.to_string(), b.to_string());
         assert_eq!(
-            from_export(text),
+            parse_blkid_export(text),
             FileSystems {
                 labels: vec![pair("/dev/sr0", "OVF ENV"), pair("/dev/vda", "CIDATA")],
                 uuids: vec!["u".into()],
                 devices: ["/dev/sr0", "/dev/vda", "/dev/vdb"].map(String::from).to_vec(),
-                isos: vec![pair("/dev/sr0", "OVF ENV")],
+                iso9660: vec![pair("/dev/sr0", "OVF ENV")],
             }
         );
-        assert_eq!(from_export("unavailable"), FileSystems::default());
+        assert_eq!(parse_blkid_export("unavailable"), FileSystems::default());
     }
 }

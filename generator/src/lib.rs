@@ -4,19 +4,19 @@
 //! `generator` tells systemd, `undecided` looks again in the local stage, `explain` shows it all to people.
 
 mod checks;
+mod command;
 #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
 mod cpuid;
 mod dmi;
 mod explain;
 mod facts;
 mod generator;
-mod helper;
 mod identify;
 mod log;
 mod lookup;
 pub mod parsers;
+mod paths;
 mod pending;
-mod places;
 mod policy;
 mod presets;
 mod settings;
@@ -27,9 +27,9 @@ mod virt;
 
 use std::process::ExitCode;
 
-use identify::Ended;
-use places::{Doors, Env, Places};
-pub use verdict::Decision;
+use identify::Outcome;
+use paths::{Env, Paths, Roots};
+pub use verdict::Enablement;
 
 /// The decision could not be made or applied.
 const FAILED: u8 = 3;
@@ -45,21 +45,21 @@ pub fn main() -> ExitCode {
     if first == Some("--explain") {
         return explain::run(&arguments[1..], &env, root);
     }
-    let doors = Doors::new(root);
+    let roots = Roots::new(root);
     if called.rsplit('/').next() == Some("ds-identify") {
-        let decision = identify::run(first == Some("--force"), &arguments, &env, &doors);
-        let_go(&doors);
-        return ExitCode::from(decision.map_or(FAILED, |d| d.decision.code()));
+        let decision = identify::run(first == Some("--force"), &arguments, &env, &roots);
+        abandon_hung_devices(&roots);
+        return ExitCode::from(decision.map_or(FAILED, |d| d.enablement.exit_code()));
     }
-    let code = generate(&arguments, &env, &doors);
-    let_go(&doors);
+    let code = generate(&arguments, &env, &roots);
+    abandon_hung_devices(&roots);
     code
 }
 
 /// Whoever waits for this program does not wait for a device that does not answer.
-fn let_go(doors: &Doors) {
-    if doors.hung.get() {
-        blockdev::let_go();
+fn abandon_hung_devices(roots: &Roots) {
+    if roots.device_hung.get() {
+        blockdev::abandon_hung_reads();
     }
 }
 
@@ -69,7 +69,7 @@ fn environment() -> Env {
 }
 
 /// Called with the manager's three directories, normal, early and late; or, by hand, with one for all.
-fn generate(directories: &[String], env: &Env, doors: &Doors) -> ExitCode {
+fn generate(directories: &[String], env: &Env, roots: &Roots) -> ExitCode {
     let early = match directories {
         [only] => only,
         [_, early, _] => early,
@@ -82,18 +82,18 @@ fn generate(directories: &[String], env: &Env, doors: &Doors) -> ExitCode {
     let absolute = std::path::absolute(early).map(|path| path.to_string_lossy().into_owned());
     let early = absolute.as_ref().unwrap_or(early);
     let mut lines = vec![format!("cloud-init-generator {}", directories.join(" "))];
-    let done = identify::run_early(&generator::link(early), env, doors).and_then(|ended| {
-        match &ended {
-            Ended::Decided(decided) => {
-                lines.push(format!("ds-identify: {}", decided.decision.code()));
-                lines.push(decided.why.clone());
+    let done = identify::run_early(&generator::target_link(early), env, roots).and_then(|outcome| {
+        match &outcome {
+            Outcome::Decided(decision) => {
+                lines.push(format!("ds-identify: {}", decision.enablement.exit_code()));
+                lines.push(decision.reason.clone());
             }
-            Ended::Undecided(reasons) => {
+            Outcome::Undecided(reasons) => {
                 lines.push("ds-identify: nothing found, but devices may still turn up".into());
                 lines.extend(reasons.iter().cloned());
             }
         }
-        generator::apply(&ended, doors, &Places::new(env).note, early)
+        generator::apply(&outcome, roots, &Paths::new(env).undecided, early)
     });
     let code = match done {
         Ok(did) => {
@@ -105,6 +105,6 @@ fn generate(directories: &[String], env: &Env, doors: &Doors) -> ExitCode {
             ExitCode::from(FAILED)
         }
     };
-    generator::write_log(&doors.root, &lines);
+    generator::write_log(&roots.target, &lines);
     code
 }

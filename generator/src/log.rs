@@ -4,13 +4,13 @@
 use std::cell::{Cell, RefCell};
 use std::io::Write as _;
 
-use crate::places::{Doors, Env, Place};
+use crate::paths::{Env, RootedPath, Roots};
 
 /// Where the lines go in the end.
 enum Sink {
-    Nowhere,
+    Discard,
     Stderr,
-    File(Place),
+    File(RootedPath),
 }
 
 /// The log of one run.
@@ -21,14 +21,14 @@ pub struct Log {
     lines: RefCell<String>,
     to_stderr: Cell<bool>,
     /// Warnings and errors, once more.
-    remarks: RefCell<Vec<String>>,
+    warnings: RefCell<Vec<String>>,
 }
 
 impl Log {
-    pub fn new(env: &Env, run: &Place) -> Log {
+    pub fn new(env: &Env, run: &RootedPath) -> Log {
         let sink = match env.get("DI_LOG").map(String::as_str) {
             Some("stderr") => Sink::Stderr,
-            Some(path) if !path.is_empty() => Sink::File(Place::host(path)),
+            Some(path) if !path.is_empty() => Sink::File(RootedPath::on_host(path)),
             _ => Sink::File(run.join("ds-identify.log")),
         };
         let level = env.get("DEBUG_LEVEL").and_then(|l| l.parse().ok()).unwrap_or(1);
@@ -37,24 +37,24 @@ impl Log {
             level,
             lines: RefCell::default(),
             to_stderr: Cell::new(false),
-            remarks: RefCell::default(),
+            warnings: RefCell::default(),
         }
     }
 
     /// A log that only keeps remarks, for who explains and leaves no trace.
     pub fn silent() -> Log {
         Log {
-            sink: Sink::Nowhere,
+            sink: Sink::Discard,
             level: 0,
             lines: RefCell::default(),
             to_stderr: Cell::new(false),
-            remarks: RefCell::default(),
+            warnings: RefCell::default(),
         }
     }
 
     /// The warnings and errors so far.
-    pub fn remarks(&self) -> Vec<String> {
-        self.remarks.borrow().clone()
+    pub fn warnings(&self) -> Vec<String> {
+        self.warnings.borrow().clone()
     }
 
     /// A line of that level: 0 always, 1 by default, 2 when asked for.
@@ -67,37 +67,37 @@ impl Log {
     }
 
     pub fn warning(&self, text: impl AsRef<str>) {
-        self.loud("WARN", text.as_ref());
+        self.problem("WARN", text.as_ref());
     }
 
     pub fn error(&self, text: impl AsRef<str>) {
-        self.loud("ERROR", text.as_ref());
+        self.problem("ERROR", text.as_ref());
     }
 
-    fn loud(&self, kind: &str, text: &str) {
+    fn problem(&self, kind: &str, text: &str) {
         let line = printable(&format!("{kind}: {text}"));
         if matches!(self.sink, Sink::File(_)) && !self.to_stderr.get() {
             let _ = writeln!(std::io::stderr(), "{line}");
         }
-        self.remarks.borrow_mut().push(line.clone());
+        self.warnings.borrow_mut().push(line.clone());
         self.line(0, line);
     }
 
     /// Files that could not be read are said once each.
-    pub fn problems(&self, doors: &Doors) {
-        let mut problems = doors.problems.take();
+    pub fn report_read_errors(&self, roots: &Roots) {
+        let mut problems = roots.read_errors.take();
         problems.dedup();
         problems.iter().for_each(|problem| self.error(problem));
     }
 
     /// Writes what has gathered. Called before anything that may take long, and at the end.
-    pub fn flush(&self, doors: &Doors) {
+    pub fn flush(&self, roots: &Roots) {
         let lines = std::mem::take(&mut *self.lines.borrow_mut());
-        if lines.is_empty() || matches!(self.sink, Sink::Nowhere) {
+        if lines.is_empty() || matches!(self.sink, Sink::Discard) {
             return;
         }
-        if let (Sink::File(place), false) = (&self.sink, self.to_stderr.get()) {
-            match doors.to(place).append(&place.path, &lines, system::Write::default()) {
+        if let (Sink::File(path), false) = (&self.sink, self.to_stderr.get()) {
+            match roots.system_for(path).append(&path.path, &lines, system::WriteOptions::default()) {
                 Ok(()) => return,
                 // From here on standard error is the log, which the manager keeps.
                 Err(e) => {
@@ -118,7 +118,7 @@ pub fn printable(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn what_a_terminal_obeys() {
+    fn control_characters_are_replaced() {
         assert_eq!(super::printable("a\u{1b}[2J\0\u{9b}é\n\tb"), "a?[2J??é\n?b");
     }
 }

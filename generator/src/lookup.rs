@@ -16,21 +16,21 @@ pub struct ConfigFile {
 
 /// What the configuration says about `datasource_list`.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct ListFound {
+pub struct DatasourceList {
     /// The last file that has the key decides; an empty list is one too.
     pub names: Option<Vec<String>>,
-    pub remarks: Vec<String>,
+    pub warnings: Vec<String>,
 }
 
 /// The list of candidates that the last file with the key gives.
-pub fn datasource_list(files: &[ConfigFile]) -> ListFound {
+pub fn datasource_list(files: &[ConfigFile]) -> DatasourceList {
     const KEY: &str = "datasource_list";
-    let mut found = ListFound::default();
+    let mut found = DatasourceList::default();
     for file in files.iter().filter(|f| mentions(&f.text, KEY)) {
         let top = match yaml::parse(&file.path, &file.text) {
             Ok(parsed) => parsed.root.get(KEY).map(names),
             Err(bad) => {
-                found.remarks.push(format!("{bad}: no YAML, so its lines are searched for {KEY}"));
+                found.warnings.push(format!("{bad}: no YAML, so its lines are searched for {KEY}"));
                 None
             }
         };
@@ -39,7 +39,7 @@ pub fn datasource_list(files: &[ConfigFile]) -> ListFound {
         } else if let Some(value) = line_value(&file.text, KEY) {
             let path = &file.path;
             found
-                .remarks
+                .warnings
                 .push(format!("{path}: {KEY} is not a key of the top level, but is used all the same"));
             found.names = Some(list_items(&value));
         }
@@ -110,8 +110,8 @@ mod tests {
     }
 
     #[test]
-    fn lists() {
-        for (texts, expected, remarks) in [
+    fn datasource_lists() {
+        for (texts, expected, warnings) in [
             (&["datasource_list: [ NoCloud, None ]\n"][..], Some(&["NoCloud", "None"][..]), 0),
             (&["datasource_list:\n- A\n- 'B'\n"], Some(&["A", "B"]), 0),
             (&["datasource_list: [A,\n  B, # why\n  C]"], Some(&["A", "B", "C"]), 0),
@@ -133,8 +133,8 @@ mod tests {
         ] {
             let found = datasource_list(&files(texts));
             let expected = expected.map(|names| names.iter().map(|n| n.to_string()).collect::<Vec<_>>());
-            assert_eq!(found.names, expected, "{texts:?} {:?}", found.remarks);
-            assert_eq!(found.remarks.len(), remarks, "{texts:?} {:?}", found.remarks);
+            assert_eq!(found.names, expected, "{texts:?} {:?}", found.warnings);
+            assert_eq!(found.warnings.len(), warnings, "{texts:?} {:?}", found.warnings);
         }
     }
 

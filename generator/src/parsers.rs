@@ -2,10 +2,10 @@
 //! throw bytes at. The values are thrown away; what counts is that each call comes back.
 
 use crate::checks::{altcloud, ec2, ovf, wsl};
+use crate::command::CommandOutput;
 use crate::dmi::Dmi;
-use crate::helper::Said;
 use crate::lookup::{self, ConfigFile};
-use crate::{facts, places, policy, presets, settings, undecided, virt};
+use crate::{facts, paths, policy, presets, settings, undecided, virt};
 
 /// The policy, which has to be readable again from how it is shown.
 pub fn policy(text: &str) {
@@ -15,7 +15,7 @@ pub fn policy(text: &str) {
 
 /// ds-identify.cfg with a kernel command line above it.
 pub fn settings(file: &str, command_line: &str) {
-    let (read, _) = settings::read(Some(file), command_line);
+    let (read, _) = settings::parse(Some(file), command_line);
     assert!(read.datasource.is_none_or(|name| !name.is_empty()));
     assert!(read.candidates.iter().all(|name| !name.is_empty()));
 }
@@ -31,25 +31,25 @@ pub fn configuration(text: &str) {
 /// A file of presets, and what blkid would have exported.
 pub fn presets(text: &str) {
     presets::parse(text);
-    facts::from_export(text);
+    facts::parse_blkid_export(text);
 }
 
 /// /proc/mounts, os-release and the output of Windows programs.
 pub fn windows(bytes: &[u8], text: &str) {
-    wsl::from_utf16(bytes);
+    wsl::decode_utf16(bytes);
     wsl::windows_drives(text);
     wsl::instance_name(text);
-    wsl::file_names(text, text);
+    wsl::seed_file_names(text, text);
 }
 
 /// The note from the generator to the local stage.
-pub fn note(text: &str) {
+pub fn undecided_state(text: &str) {
     undecided::parse(text);
 }
 
 /// What the firmware says, one field a line, and other files of one line.
 pub fn firmware(text: &str) {
-    let mut lines = text.split('\n').map(places::first_line);
+    let mut lines = text.split('\n').map(paths::first_line);
     let mut next = || lines.next().unwrap_or_default();
     let dmi = Dmi {
         sys_vendor: next(),
@@ -66,7 +66,7 @@ pub fn firmware(text: &str) {
 
 /// The environment of PID 1, and what a hypervisor's tools answer.
 pub fn processes(bytes: &[u8], text: &str) {
-    facts::variable(text, "product_name");
-    facts::variable(text, "container");
-    ovf::is_document(&Said { stdout: bytes.to_vec(), code: 0 });
+    facts::environment_variable(text, "product_name");
+    facts::environment_variable(text, "container");
+    ovf::is_xml(&CommandOutput { stdout: bytes.to_vec(), code: 0 });
 }

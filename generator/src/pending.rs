@@ -14,11 +14,11 @@ const SCSI: &str = "/sys/bus/scsi/devices";
 /// Nothing is pending when nothing was at so many looks with a pause between: from one step of a drive's way to the
 /// next (its bus is scanned, its driver loaded, its node made) nobody is seen at work for a moment. Looks count, not
 /// time: where this program gets no time udev gets none either.
-pub const QUIET_LOOKS: u32 = 10;
-pub const PAUSE: Duration = Duration::from_millis(10);
+pub const QUIET_POLLS: u32 = 10;
+pub const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Why a device may still turn up, one line each; empty when none will.
-pub fn all(sys: &System) -> Vec<String> {
+pub fn reasons(sys: &System) -> Vec<String> {
     let mut reasons: Vec<String> = udev(sys).into_iter().chain(devices(sys)).collect();
     reasons.extend(controllers_without_driver(sys));
     if !sys.exists(UDEV) {
@@ -33,7 +33,7 @@ pub fn all(sys: &System) -> Vec<String> {
 
 /// The first thing that is worth waiting for in the local stage: it comes by itself, and soon. As long as udev is at
 /// work nothing else is looked at: on a slow machine the processor is udev's.
-pub fn soon(sys: &System) -> Option<String> {
+pub fn first(sys: &System) -> Option<String> {
     udev(sys).or_else(|| devices(sys).into_iter().next())
 }
 
@@ -41,7 +41,7 @@ fn udev(sys: &System) -> Option<String> {
     if sys.udev_is_busy() {
         return Some("udev is at work".into());
     }
-    (!sys.udev_has_begun()).then(|| "udev has not begun yet".into())
+    (!sys.udev_has_started()).then(|| "udev has not begun yet".into())
 }
 
 fn devices(sys: &System) -> Vec<String> {
@@ -63,7 +63,7 @@ fn is_busy(sys: &System, node: &str) -> bool {
     let Ok(drive) = blockdev::open(sys, node) else { return false };
     // The question may go to the drive itself.
     let deadline = Deadline::after(Duration::from_millis(300));
-    blockdev::within(deadline, move || blockdev::drive_is_busy(&drive)).unwrap_or(true)
+    blockdev::run_within(deadline, move || blockdev::is_drive_not_ready(&drive)).unwrap_or(true)
 }
 
 /// Disks and CD drives that the SCSI bus has shown, and whose driver is still to be loaded.
@@ -104,29 +104,29 @@ fn controllers_without_driver(sys: &System) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use system::Write;
+    use system::WriteOptions;
 
     #[test]
-    fn what_may_still_come() {
+    fn pending_devices() {
         let top = std::env::temp_dir().join(format!("pending-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&top);
         let sys = System::new(&top);
-        let put = |path: &str, text: &str| sys.write(path, text, Write::default()).map(drop).unwrap();
-        assert_eq!(all(&sys), Vec::<String>::new());
+        let put = |path: &str, text: &str| sys.write(path, text, WriteOptions::default()).map(drop).unwrap();
+        assert_eq!(reasons(&sys), Vec::<String>::new());
         put("/sys/class/block/vda/size", "2048\n");
         put("/dev/vda", "");
         put("/sys/class/block/loop0/size", "0\n");
         put("/sys/bus/pci/devices/0000:00:02.0/class", "0x030000\n");
         put("/sys/bus/pci/devices/0000:00:03.0/class", "0x010000\n");
         put("/sys/bus/pci/devices/0000:00:03.0/driver/x", "");
-        assert_eq!(all(&sys), Vec::<String>::new());
+        assert_eq!(reasons(&sys), Vec::<String>::new());
         put("/sys/class/block/vdb/size", "2048\n");
         put("/sys/bus/pci/devices/0000:00:04.0/class", "0x010601\n");
         put("/sys/bus/virtio/devices/virtio3/device", "0x0008\n");
         put("/sys/class/scsi_host/host0/x", "");
-        assert_eq!(soon(&sys).as_deref(), Some("vdb has no node yet"));
+        assert_eq!(first(&sys).as_deref(), Some("vdb has no node yet"));
         assert_eq!(
-            all(&sys)[1..],
+            reasons(&sys)[1..],
             [
                 "the controller 0000:00:04.0 has no driver yet",
                 "the controller virtio3 has no driver yet",
@@ -134,10 +134,10 @@ mod tests {
             ]
         );
         put(UDEV, "");
-        assert_eq!(soon(&sys).as_deref(), Some("udev has not begun yet"));
+        assert_eq!(first(&sys).as_deref(), Some("udev has not begun yet"));
         put("/run/udev/queue", "");
-        assert_eq!(all(&sys).len(), 4);
-        assert_eq!(soon(&sys).as_deref(), Some("udev is at work"));
+        assert_eq!(reasons(&sys).len(), 4);
+        assert_eq!(first(&sys).as_deref(), Some("udev is at work"));
         put("/run/udev/data/b8:0", "");
         put("/sys/bus/scsi/devices/2:0:0:0/type", "5\n");
         put("/sys/bus/scsi/devices/3:0:0:0/type", "1\n");
@@ -146,7 +146,7 @@ mod tests {
         assert_eq!(devices(&sys), ["the drive 2:0:0:0 has no driver yet", "vdb has no node yet"]);
         put("/sys/bus/scsi/devices/2:0:0:0/driver/x", "");
         put("/dev/vdb", "");
-        assert_eq!(soon(&sys), None);
+        assert_eq!(first(&sys), None);
         std::fs::remove_dir_all(top).unwrap();
     }
 }

@@ -47,10 +47,10 @@ pub const DEFAULT: Policy =
 /// Reads a policy; what it does not say is the default's. The last item of a kind wins.
 pub fn parse(text: &str) -> (Policy, Vec<String>) {
     let mut policy = DEFAULT;
-    let mut remarks = Vec::new();
+    let mut warnings = Vec::new();
     // Blanks around an item are forgiven; upstream ignores such an item without a word.
     for item in text.split(',').map(str::trim).filter(|item| !item.is_empty()) {
-        let mut unknown = || remarks.push(format!("policy: unknown item '{item}', the default is used"));
+        let mut unknown = || warnings.push(format!("policy: unknown item '{item}', the default is used"));
         match item {
             "search" => policy.mode = Mode::Search,
             "report" => policy.mode = Mode::Report,
@@ -74,10 +74,10 @@ pub fn parse(text: &str) -> (Policy, Vec<String>) {
             }
         }
     }
-    (policy, remarks)
+    (policy, warnings)
 }
 
-macro_rules! shown {
+macro_rules! display {
     ($kind:ident: $($variant:ident => $word:literal),*) => {
         impl fmt::Display for $kind {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -86,10 +86,10 @@ macro_rules! shown {
         }
     };
 }
-shown!(Mode: Search => "search", Report => "report", Enabled => "enabled", Disabled => "disabled");
-shown!(OnFound: All => "all", First => "first");
-shown!(OnMaybe: None => "none", All => "all");
-shown!(OnNotFound: Disabled => "disabled", Enabled => "enabled");
+display!(Mode: Search => "search", Report => "report", Enabled => "enabled", Disabled => "disabled");
+display!(OnFound: All => "all", First => "first");
+display!(OnMaybe: None => "none", All => "all");
+display!(OnNotFound: Disabled => "disabled", Enabled => "enabled");
 
 impl fmt::Display for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn grammar() {
         let default = "search,found=all,maybe=none,notfound=disabled";
-        for (text, expected, remarks) in [
+        for (text, expected, warnings) in [
             ("", default, 0),
             ("report", "report,found=all,maybe=none,notfound=disabled", 0),
             ("enabled,found=first", "enabled,found=first,maybe=none,notfound=disabled", 0),
@@ -114,8 +114,8 @@ mod tests {
             ("found=first,found", "search,found=first,maybe=none,notfound=disabled", 1),
             ("sometimes,,=,notfound=", default, 3),
         ] {
-            let (policy, said) = parse(text);
-            assert_eq!((policy.to_string().as_str(), said.len()), (expected, remarks), "{text:?}");
+            let (policy, got) = parse(text);
+            assert_eq!((policy.to_string().as_str(), got.len()), (expected, warnings), "{text:?}");
             // What is shown can be read back.
             assert_eq!(parse(&policy.to_string()), (policy, vec![]));
         }
@@ -138,18 +138,18 @@ mod tests {
                 ["found", "maybe", "notfound"].iter().position(|k| key == Some(k)).map(|k| k + 1)
             }
         };
-        let shown = |policy: &Policy| policy.to_string().split(',').map(String::from).collect::<Vec<_>>();
+        let items_of = |policy: &Policy| policy.to_string().split(',').map(String::from).collect::<Vec<_>>();
         let count = ITEMS.len();
         for number in 0..count.pow(4) {
             let mut items: Vec<&str> = (0..4).map(|at| ITEMS[number / count.pow(at) % count]).collect();
             items.truncate(number % 5);
-            let (policy, remarks) = parse(&items.join(","));
+            let (policy, warnings) = parse(&items.join(","));
             let is_unknown = |item: &&&str| parse(item).1.len() == 1;
-            assert_eq!(remarks.len(), items.iter().filter(is_unknown).count(), "{items:?}");
-            for (at, value) in shown(&policy).iter().enumerate() {
+            assert_eq!(warnings.len(), items.iter().filter(is_unknown).count(), "{items:?}");
+            for (at, value) in items_of(&policy).iter().enumerate() {
                 // The last item of that kind alone gives the same.
                 let last = items.iter().rev().find(|item| kind(item) == Some(at)).copied().unwrap_or("");
-                assert_eq!(*value, shown(&parse(last).0)[at], "{items:?}");
+                assert_eq!(*value, items_of(&parse(last).0)[at], "{items:?}");
             }
             assert_eq!(parse(&format!(" ,{} ,", items.join(" ,\t"))).0, policy, "{items:?}");
             assert_eq!(parse(&policy.to_string()), (policy, Vec::new()), "{items:?}");

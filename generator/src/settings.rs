@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::places::unquote_backslashes;
+use crate::paths::unquote_backslashes;
 use crate::policy::{self, Policy};
 
 /// The merged settings.
@@ -22,17 +22,17 @@ pub struct Settings {
 }
 
 /// Longer than this would be the boot's time-out, not ours.
-pub const LONGEST_WAIT: Duration = Duration::from_secs(60);
-pub const USUAL_SETTLE: Duration = Duration::from_secs(2);
+pub const MAX_WAIT: Duration = Duration::from_secs(60);
+pub const DEFAULT_SETTLE: Duration = Duration::from_secs(2);
 
 /// Seconds, with a fraction or without.
 pub fn seconds(text: &str) -> Option<Duration> {
     let seconds: f64 = text.trim().parse().ok()?;
-    (0.0..=LONGEST_WAIT.as_secs_f64()).contains(&seconds).then(|| Duration::from_secs_f64(seconds))
+    (0.0..=MAX_WAIT.as_secs_f64()).contains(&seconds).then(|| Duration::from_secs_f64(seconds))
 }
 
 /// Merges the file's text (if any) and the command line.
-pub fn read(file: Option<&str>, command_line: &str) -> (Settings, Vec<String>) {
+pub fn parse(file: Option<&str>, command_line: &str) -> (Settings, Vec<String>) {
     let mut datasource = None;
     let mut policy_text = None;
     let mut strict_id_in_file = None;
@@ -58,17 +58,17 @@ pub fn read(file: Option<&str>, command_line: &str) -> (Settings, Vec<String>) {
             _ => {}
         }
     }
-    let (policy, mut remarks) = policy::parse(policy_text.as_deref().unwrap_or_default());
+    let (policy, mut warnings) = policy::parse(policy_text.as_deref().unwrap_or_default());
     let settle = match settle_text.as_deref().map(|text| (text, seconds(text))) {
         Some((_, Some(time))) => time,
-        Some(("", None)) | None => USUAL_SETTLE,
+        Some(("", None)) | None => DEFAULT_SETTLE,
         Some((_, None)) => {
-            remarks.push(format!(
+            warnings.push(format!(
                 "settle: expected seconds from 0 to {}; {} is used",
-                LONGEST_WAIT.as_secs(),
-                USUAL_SETTLE.as_secs()
+                MAX_WAIT.as_secs(),
+                DEFAULT_SETTLE.as_secs()
             ));
-            USUAL_SETTLE
+            DEFAULT_SETTLE
         }
     };
     let not_empty = |text: Option<String>| text.filter(|t| !t.is_empty());
@@ -80,7 +80,7 @@ pub fn read(file: Option<&str>, command_line: &str) -> (Settings, Vec<String>) {
         strict_id_on_command_line,
         candidates: candidates(command_line),
     };
-    (settings, remarks)
+    (settings, warnings)
 }
 
 /// Lines `key: value`; `#` begins a comment, a backslash quotes a character and joins lines.
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn the_command_line_wins() {
+    fn command_line_overrides_the_file() {
         for (file, line, expected) in [
             ("", "", None),
             ("datasource: Ec2", "root=/dev/vda1 quiet", Some("Ec2")),
@@ -150,9 +150,9 @@ mod tests {
             ("", "ds quiet", None),
             ("", "xds=A", None),
         ] {
-            assert_eq!(read(Some(file), line).0.datasource.as_deref(), expected, "{file:?} {line:?}");
+            assert_eq!(parse(Some(file), line).0.datasource.as_deref(), expected, "{file:?} {line:?}");
         }
-        let (settings, _) = read(
+        let (settings, _) = parse(
             Some("ci.datasource.ec2.strict_id: warn"),
             "ci.di.policy=report;x ci.datasource.ec2.strict_id=warn,5;y",
         );
@@ -177,7 +177,7 @@ mod tests {
     /// Texts made of pieces that mean something here, in every order: nothing of it may panic, and a policy
     /// that was read can be written and read again.
     #[test]
-    fn any_text_is_survived() {
+    fn any_text_is_parsed_without_panic() {
         const PIECES: [&str; 24] = [
             "policy",
             ":",
@@ -212,7 +212,7 @@ mod tests {
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 text.push_str(PIECES[(state >> 33) as usize % PIECES.len()]);
             }
-            let (settings, _) = read(Some(&text), &text);
+            let (settings, _) = parse(Some(&text), &text);
             assert_eq!(
                 policy::parse(&settings.policy.to_string()),
                 (settings.policy, Vec::new()),

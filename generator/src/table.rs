@@ -11,7 +11,7 @@ pub struct Row {
     /// Without one it is used only when named by hand, or alone in the list.
     pub check: Option<fn(&Facts<'_>) -> Verdict>,
     /// Whether a device that turns up later could change the verdict.
-    pub devices: bool,
+    pub needs_devices: bool,
     /// What it is found by, in a few words: for the manual page and for `--explain`.
     pub found_by: &'static str,
 }
@@ -27,67 +27,67 @@ pub const BUILT_IN: [&str; 30] = [
 /// All rows, by name.
 #[rustfmt::skip]
 pub const ROWS: &[Row] = &[
-    Row { name: "Akamai", check: Some(firmware::akamai), devices: false,
+    Row { name: "Akamai", check: Some(firmware::akamai), needs_devices: false,
         found_by: "DMI sys_vendor Linode or Akamai" },
-    Row { name: "AliYun", check: Some(firmware::aliyun), devices: false,
+    Row { name: "AliYun", check: Some(firmware::aliyun), needs_devices: false,
         found_by: "seed AliYun, or DMI product_name Alibaba Cloud ECS" },
-    Row { name: "AltCloud", check: Some(altcloud::altcloud), devices: true,
+    Row { name: "AltCloud", check: Some(altcloud::altcloud), needs_devices: true,
         found_by: "cloud-info or DMI product_name RHEV with a floppy drive, vSphere with a disc CDROM (maybe)" },
-    Row { name: "Azure", check: Some(firmware::azure), devices: false,
+    Row { name: "Azure", check: Some(firmware::azure), needs_devices: false,
         found_by: "seed azure, or Azure's DMI chassis_asset_tag" },
-    Row { name: "Bigstep", check: Some(marker::bigstep), devices: false,
+    Row { name: "Bigstep", check: Some(marker::bigstep), needs_devices: false,
         found_by: "the file data/seed/bigstep/url" },
-    Row { name: "CloudCIX", check: Some(firmware::cloudcix), devices: false,
+    Row { name: "CloudCIX", check: Some(firmware::cloudcix), needs_devices: false,
         found_by: "DMI product_name CloudCIX" },
-    Row { name: "CloudSigma", check: Some(firmware::cloudsigma), devices: false,
+    Row { name: "CloudSigma", check: Some(firmware::cloudsigma), needs_devices: false,
         found_by: "DMI product_name CloudSigma" },
-    Row { name: "CloudStack", check: Some(firmware::cloudstack), devices: false,
+    Row { name: "CloudStack", check: Some(firmware::cloudstack), needs_devices: false,
         found_by: "DMI product_name that starts with CloudStack" },
-    Row { name: "ConfigDrive", check: Some(configdrive::config_drive), devices: true,
+    Row { name: "ConfigDrive", check: Some(configdrive::config_drive), needs_devices: true,
         found_by: "seed config_drive, /config-drive, or a file system labelled config-2" },
-    Row { name: "DigitalOcean", check: Some(firmware::digitalocean), devices: false,
+    Row { name: "DigitalOcean", check: Some(firmware::digitalocean), needs_devices: false,
         found_by: "DMI sys_vendor DigitalOcean" },
-    Row { name: "Ec2", check: Some(ec2::ec2), devices: false,
+    Row { name: "Ec2", check: Some(ec2::ec2), needs_devices: false,
         found_by: "seed ec2, Xen's or DMI's uuid, or DMI fields of its relatives; else maybe, by strict_id" },
-    Row { name: "Exoscale", check: Some(firmware::exoscale), devices: false,
+    Row { name: "Exoscale", check: Some(firmware::exoscale), needs_devices: false,
         found_by: "DMI product_name that starts with Exoscale" },
-    Row { name: "GCE", check: Some(firmware::gce), devices: false,
+    Row { name: "GCE", check: Some(firmware::gce), needs_devices: false,
         found_by: "DMI product_name Google Compute Engine, or product_serial that starts with GoogleCloud-" },
-    Row { name: "Hetzner", check: Some(firmware::hetzner), devices: false,
+    Row { name: "Hetzner", check: Some(firmware::hetzner), needs_devices: false,
         found_by: "DMI sys_vendor Hetzner" },
-    Row { name: "IBMCloud", check: Some(configdrive::ibmcloud), devices: true,
+    Row { name: "IBMCloud", check: Some(configdrive::ibmcloud), needs_devices: true,
         found_by: "Xen with provisioning files, or with file systems labelled METADATA or config-2" },
-    Row { name: "LXD", check: Some(marker::lxd), devices: false,
+    Row { name: "LXD", check: Some(marker::lxd), needs_devices: false,
         found_by: "the socket /dev/lxd/sock, or a virtio port of LXD or Incus" },
-    Row { name: "MAAS", check: None, devices: false,
+    Row { name: "MAAS", check: None, needs_devices: false,
         found_by: "nothing: only by name, or alone in the list" },
-    Row { name: "NWCS", check: Some(firmware::nwcs), devices: false,
+    Row { name: "NWCS", check: Some(firmware::nwcs), needs_devices: false,
         found_by: "DMI sys_vendor NWCS" },
-    Row { name: "NoCloud", check: Some(nocloud::nocloud), devices: true,
+    Row { name: "NoCloud", check: Some(nocloud::nocloud), needs_devices: true,
         found_by: "seed nocloud, a file system labelled cidata, DMI product_serial with ds=nocloud, or configuration" },
-    Row { name: "None", check: Some(marker::none), devices: false,
+    Row { name: "None", check: Some(marker::none), needs_devices: false,
         found_by: "nothing: it is what is left" },
-    Row { name: "OpenNebula", check: Some(marker::opennebula), devices: true,
+    Row { name: "OpenNebula", check: Some(marker::opennebula), needs_devices: true,
         found_by: "seed opennebula, or a file system labelled CONTEXT or CDROM" },
-    Row { name: "OpenStack", check: Some(openstack::openstack), devices: false,
+    Row { name: "OpenStack", check: Some(openstack::openstack), needs_devices: false,
         found_by: "DMI product_name or chassis_asset_tag of an OpenStack, and no config drive; else maybe where DMI is rare" },
-    Row { name: "OVF", check: Some(ovf::ovf), devices: true,
+    Row { name: "OVF", check: Some(ovf::ovf), needs_devices: true,
         found_by: "seed ovf, VMware's guestinfo ovfEnv, or a disc with an OVF environment" },
-    Row { name: "Oracle", check: Some(firmware::oracle), devices: false,
+    Row { name: "Oracle", check: Some(firmware::oracle), needs_devices: false,
         found_by: "DMI chassis_asset_tag OracleCloud.com" },
-    Row { name: "RbxCloud", check: Some(marker::rbxcloud), devices: true,
+    Row { name: "RbxCloud", check: Some(marker::rbxcloud), needs_devices: true,
         found_by: "a file system labelled CLOUDMD" },
-    Row { name: "Scaleway", check: Some(firmware::scaleway), devices: false,
+    Row { name: "Scaleway", check: Some(firmware::scaleway), needs_devices: false,
         found_by: "DMI sys_vendor Scaleway, the kernel word scaleway, or /var/run/scaleway" },
-    Row { name: "SmartOS", check: Some(marker::smartos), devices: false,
+    Row { name: "SmartOS", check: Some(marker::smartos), needs_devices: false,
         found_by: "DMI product_name that starts with SmartDC, or a zone's metadata socket" },
-    Row { name: "UpCloud", check: Some(firmware::upcloud), devices: false,
+    Row { name: "UpCloud", check: Some(firmware::upcloud), needs_devices: false,
         found_by: "DMI sys_vendor UpCloud" },
-    Row { name: "VMware", check: Some(vmware::vmware), devices: false,
+    Row { name: "VMware", check: Some(vmware::vmware), needs_devices: false,
         found_by: "guestinfo of VMware's tools or of the environment, or allowed customization" },
-    Row { name: "Vultr", check: Some(firmware::vultr), devices: false,
+    Row { name: "Vultr", check: Some(firmware::vultr), needs_devices: false,
         found_by: "DMI sys_vendor Vultr, the kernel word vultr, or /etc/vultr" },
-    Row { name: "WSL", check: Some(wsl::wsl), devices: false,
+    Row { name: "WSL", check: Some(wsl::wsl), needs_devices: false,
         found_by: "a file with user-data in the Windows user's profile" },
 ];
 
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_built_in_list_has_rows() {
+    fn built_in_datasources_have_rows() {
         for name in BUILT_IN {
             assert!(row(name).is_some(), "{name}");
         }
@@ -109,7 +109,7 @@ mod tests {
 
     /// The manual page's table is this one.
     #[test]
-    fn the_manual_page_lists_them() {
+    fn manual_page_lists_all_rows() {
         let page = include_str!("../../packaging/man/ds-identify.8").replace("\\-", "-");
         let begin = page.find(".SH DATA SOURCES").unwrap();
         let section = &page[begin..begin + 1 + page[begin + 1..].find("\n.SH ").unwrap()];

@@ -11,7 +11,7 @@ pub enum Answer {
 }
 
 impl Answer {
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Answer::Found => "found",
             Answer::Maybe => "maybe",
@@ -24,98 +24,98 @@ impl Answer {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
     pub answer: Answer,
-    pub why: String,
+    pub reason: String,
     /// A further line of cloud.cfg, should a "maybe" be taken.
     pub extra: Option<String>,
 }
 
-pub fn found(why: impl Into<String>) -> Verdict {
-    Verdict { answer: Answer::Found, why: why.into(), extra: None }
+pub fn found(reason: impl Into<String>) -> Verdict {
+    Verdict { answer: Answer::Found, reason: reason.into(), extra: None }
 }
 
-pub fn maybe(why: impl Into<String>) -> Verdict {
-    Verdict { answer: Answer::Maybe, why: why.into(), extra: None }
+pub fn maybe(reason: impl Into<String>) -> Verdict {
+    Verdict { answer: Answer::Maybe, reason: reason.into(), extra: None }
 }
 
-pub fn not_found(why: impl Into<String>) -> Verdict {
-    Verdict { answer: Answer::NotFound, why: why.into(), extra: None }
+pub fn not_found(reason: impl Into<String>) -> Verdict {
+    Verdict { answer: Answer::NotFound, reason: reason.into(), extra: None }
 }
 
 /// Whether cloud-init is to run; the exit status of ds-identify.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Decision {
-    Enable,
+pub enum Enablement {
+    Enabled,
     /// Nothing was found, or the policy is `disabled`.
-    Disable,
+    Disabled,
     /// The administrator switched cloud-init off.
     SwitchedOff,
 }
 
-impl Decision {
-    pub fn code(self) -> u8 {
+impl Enablement {
+    pub fn exit_code(self) -> u8 {
         match self {
-            Decision::Enable => 0,
-            Decision::Disable => 1,
-            Decision::SwitchedOff => 2,
+            Enablement::Enabled => 0,
+            Enablement::Disabled => 1,
+            Enablement::SwitchedOff => 2,
         }
     }
 
-    pub fn from_code(code: &str) -> Option<Decision> {
-        [Decision::Enable, Decision::Disable, Decision::SwitchedOff]
+    pub fn from_exit_code(code: &str) -> Option<Enablement> {
+        [Enablement::Enabled, Enablement::Disabled, Enablement::SwitchedOff]
             .into_iter()
-            .find(|d| d.code().to_string() == code)
+            .find(|d| d.exit_code().to_string() == code)
     }
 }
 
 /// What cloud.cfg is to say.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum Selection {
     /// These datasources are there (or may be), with further lines.
-    Take { names: Vec<String>, extra: Vec<String> },
+    Use { names: Vec<String>, extra: Vec<String> },
     /// Nothing was found.
     Nothing,
 }
 
 /// Weighs all verdicts, in the order of the candidates.
-pub fn weigh(verdicts: &[(String, Verdict)], policy: &Policy) -> (Outcome, Decision) {
-    let with = |answer: Answer| verdicts.iter().filter(move |(_, v)| v.answer == answer);
-    let most = if policy.found == OnFound::First { 1 } else { usize::MAX };
-    let found: Vec<String> = with(Answer::Found).map(|(name, _)| name.clone()).take(most).collect();
+pub fn select(verdicts: &[(String, Verdict)], policy: &Policy) -> (Selection, Enablement) {
+    let having = |answer: Answer| verdicts.iter().filter(move |(_, v)| v.answer == answer);
+    let limit = if policy.found == OnFound::First { 1 } else { usize::MAX };
+    let found: Vec<String> = having(Answer::Found).map(|(name, _)| name.clone()).take(limit).collect();
     if !found.is_empty() {
-        return (Outcome::Take { names: found, extra: Vec::new() }, Decision::Enable);
+        return (Selection::Use { names: found, extra: Vec::new() }, Enablement::Enabled);
     }
-    let names: Vec<String> = with(Answer::Maybe).map(|(name, _)| name.clone()).collect();
+    let names: Vec<String> = having(Answer::Maybe).map(|(name, _)| name.clone()).collect();
     if policy.maybe == OnMaybe::All && !names.is_empty() {
-        let extra = with(Answer::Maybe).filter_map(|(_, v)| v.extra.clone()).collect();
-        return (Outcome::Take { names, extra }, Decision::Enable);
+        let extra = having(Answer::Maybe).filter_map(|(_, v)| v.extra.clone()).collect();
+        return (Selection::Use { names, extra }, Enablement::Enabled);
     }
-    let decision = match (policy.mode, policy.not_found) {
-        (Mode::Report, _) | (_, OnNotFound::Enabled) => Decision::Enable,
-        (_, OnNotFound::Disabled) => Decision::Disable,
+    let enablement = match (policy.mode, policy.not_found) {
+        (Mode::Report, _) | (_, OnNotFound::Enabled) => Enablement::Enabled,
+        (_, OnNotFound::Disabled) => Enablement::Disabled,
     };
-    (Outcome::Nothing, decision)
+    (Selection::Nothing, enablement)
 }
 
 /// The text of /run/cloud-init/cloud.cfg: an interface that other tools read, byte for byte as upstream's.
-pub fn config_text(outcome: &Outcome, policy: &Policy) -> String {
-    let mut lines = match outcome {
-        Outcome::Take { names, extra } => {
+pub fn config_text(selection: &Selection, policy: &Policy) -> String {
+    let mut lines = match selection {
+        Selection::Use { names, extra } => {
             let last = if names.iter().any(|n| n == "None") { "" } else { ", None" };
             let mut lines = vec![format!("datasource_list: [ {}{last} ]", names.join(", "))];
             lines.extend(extra.iter().cloned());
             lines
         }
-        Outcome::Nothing => vec!["datasource_list: [  ]".to_string()],
+        Selection::Nothing => vec!["datasource_list: [  ]".to_string()],
     };
-    let nothing_in_search = *outcome == Outcome::Nothing && policy.mode == Mode::Search;
+    let nothing_in_search = *selection == Selection::Nothing && policy.mode == Mode::Search;
     if nothing_in_search {
         lines.push(format!("# reporting not found result. notfound={}.", policy.not_found));
     }
-    reported(lines, nothing_in_search || policy.mode == Mode::Report)
+    render(lines, nothing_in_search || policy.mode == Mode::Report)
 }
 
 /// The text of these lines, below `di_report` if they are a report only.
-pub fn reported(mut lines: Vec<String>, is_report: bool) -> String {
+pub fn render(mut lines: Vec<String>, is_report: bool) -> String {
     if is_report {
         lines.iter_mut().for_each(|line| line.insert_str(0, "  "));
         lines.insert(0, "di_report:".into());
@@ -125,7 +125,7 @@ pub fn reported(mut lines: Vec<String>, is_report: bool) -> String {
 
 /// cloud.cfg for a list that leaves nothing to find out: exactly that list.
 pub fn config_text_of_list(names: &[String], policy: &Policy) -> String {
-    reported(vec![format!("datasource_list: [ {} ]", names.join(", "))], policy.mode == Mode::Report)
+    render(vec![format!("datasource_list: [ {} ]", names.join(", "))], policy.mode == Mode::Report)
 }
 
 #[cfg(test)]
@@ -137,10 +137,10 @@ mod tests {
     fn policies_over_verdicts() {
         let verdict = |name: &str, answer: Answer| {
             let extra = (name == "Ec2").then(|| "x: y".to_string());
-            (name.to_string(), Verdict { answer, why: String::new(), extra })
+            (name.to_string(), Verdict { answer, reason: String::new(), extra })
         };
         let (f, m, n) = (Answer::Found, Answer::Maybe, Answer::NotFound);
-        for (answers, text, expected, decision) in [
+        for (answers, text, expected, enablement) in [
             (&[("A", f), ("B", n), ("C", f)][..], "", "datasource_list: [ A, C, None ]\n", 0),
             (&[("A", f), ("B", f)], "found=first", "datasource_list: [ A, None ]\n", 0),
             (&[("A", f), ("None", f)], "", "datasource_list: [ A, None ]\n", 0),
@@ -164,9 +164,9 @@ mod tests {
         ] {
             let verdicts: Vec<_> = answers.iter().map(|(name, answer)| verdict(name, *answer)).collect();
             let (policy, _) = policy::parse(text);
-            let (outcome, decided) = weigh(&verdicts, &policy);
-            assert_eq!(config_text(&outcome, &policy), expected, "{answers:?} {text}");
-            assert_eq!(decided.code(), decision, "{answers:?} {text}");
+            let (selection, got) = select(&verdicts, &policy);
+            assert_eq!(config_text(&selection, &policy), expected, "{answers:?} {text}");
+            assert_eq!(got.exit_code(), enablement, "{answers:?} {text}");
         }
     }
 }

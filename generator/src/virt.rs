@@ -2,7 +2,7 @@
 //! systemd-detect-virt(1). No program is asked.
 
 use crate::dmi::Dmi;
-use crate::places::{Doors, Env, Places};
+use crate::paths::{Env, Paths, Roots};
 
 /// Kinds that are containers. Upstream does not know podman, openvz, proot and pouch as such, and then
 /// compares the host's DMI and command line; WSL is left out, because its check wants a machine.
@@ -46,15 +46,15 @@ const VENDORS: [(&str, &str); 16] = [
 
 /// The kind; `none` also where nothing tells, as in an image without /proc: a check that wants a virtual machine then has
 /// no reason to find one.
-pub fn read(env: &Env, doors: &Doors, places: &Places, dmi: impl FnOnce() -> Dmi) -> String {
-    let sys = &doors.root;
+pub fn detect(env: &Env, roots: &Roots, paths: &Paths, dmi: impl FnOnce() -> Dmi) -> String {
+    let sys = &roots.target;
     if sys.is_dir("/run/systemd")
         && let Some(given) = env.get("SYSTEMD_VIRTUALIZATION").filter(|v| !v.is_empty())
     {
         // `vm:kvm`, `container:lxc`.
         return given.split_once(':').map_or(given.as_str(), |(_, kind)| kind).to_string();
     }
-    if let Some(kind) = container(doors, places) {
+    if let Some(kind) = detect_container(roots, paths) {
         return kind;
     }
     let version = sys.read_text("/proc/version").unwrap_or_default();
@@ -83,25 +83,25 @@ pub fn read(env: &Env, doors: &Doors, places: &Places, dmi: impl FnOnce() -> Dmi
 }
 
 /// What the container manager left: its name for PID 1 (systemd.io/CONTAINER_INTERFACE), or its marker files.
-fn container(doors: &Doors, places: &Places) -> Option<String> {
+fn detect_container(roots: &Roots, paths: &Paths) -> Option<String> {
     let known = |name: &str| match name.trim() {
         "" => None,
         kind if is_container(kind) || kind == "wsl" => Some(kind.to_string()),
         "oci" => Some("docker".to_string()),
         _ => Some("container-other".to_string()),
     };
-    if let Ok(name) = doors.root.read_text("/run/systemd/container")
+    if let Ok(name) = roots.target.read_text("/run/systemd/container")
         && let Some(kind) = known(&name)
     {
         return Some(kind);
     }
-    let environment = doors.text(&places.first_process_environment).unwrap_or_default();
-    if let Some(kind) = crate::facts::variable(&environment, "container").and_then(known) {
+    let environment = roots.text(&paths.pid1_environment).unwrap_or_default();
+    if let Some(kind) = crate::facts::environment_variable(&environment, "container").and_then(known) {
         return Some(kind);
     }
     [("/run/.containerenv", "podman"), ("/.dockerenv", "docker")]
         .into_iter()
-        .find(|(marker, _)| doors.root.exists(marker))
+        .find(|(marker, _)| roots.target.exists(marker))
         .map(|(_, kind)| kind.to_string())
 }
 
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn firmware_tells() {
+    fn kinds_by_dmi() {
         for (vendor, product, expected) in [
             ("QEMU", "KVM", Some("kvm")),
             ("QEMU", "Standard PC (Q35 + ICH9, 2009)", Some("qemu")),

@@ -57,7 +57,7 @@ fn evidence_as_text() {
 
 /// The one line that would enable it does so.
 #[test]
-fn the_line_that_enables_it() {
+fn remedy_line() {
     let list = "datasource_list: [ NoCloud, Ec2 ]\n";
     const IN_FILE: &str = "in /etc/cloud/ds-identify.cfg, write the line ";
     const OFF: &str = "take cloud-init=disabled off the kernel command line";
@@ -131,7 +131,7 @@ fn as_json() {
 }
 
 #[test]
-fn wrong_words() {
+fn invalid_arguments() {
     let sandbox = Sandbox::new("explain-usage");
     for words in [&["--explain", "--what"][..], &["--explain", "--root"]] {
         let output = sandbox.run(&sandbox.path("ds-identify"), words, &[VM]);

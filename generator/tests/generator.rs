@@ -79,7 +79,7 @@ fn nothing_found() {
 }
 
 #[test]
-fn one_directory_for_all() {
+fn single_directory_argument() {
     let sandbox = machine("one");
     sandbox.device("sr0", &iso("cidata"));
     let early = sandbox.path("early");
@@ -105,7 +105,7 @@ fn a_dangling_link_and_a_split_usr() {
 }
 
 #[test]
-fn no_place_for_the_result() {
+fn result_cannot_be_written() {
     let sandbox = machine("full");
     sandbox.device("sr0", &iso("cidata"));
     // Root may write everywhere, so the place itself is made impossible.
@@ -121,7 +121,7 @@ fn no_place_for_the_result() {
 
 /// Eight at once, as when the manager is reloaded twice during a boot: one outcome, and nothing half written.
 #[test]
-fn several_at_once() {
+fn concurrent_runs() {
     let sandbox = machine("at-once");
     sandbox.device("sr0", &iso("cidata"));
     std::thread::scope(|scope| {

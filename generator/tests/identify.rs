@@ -12,7 +12,7 @@ use sandbox::{Sandbox, iso};
 
 fn check(machine: &Machine, number: usize) -> Result<(), String> {
     let sandbox = machine.build(&format!("case{number}"));
-    let (seen, said) = machine.ask(&sandbox, &sandbox.path("ds-identify"));
+    let (seen, said) = machine.identify(&sandbox, &sandbox.path("ds-identify"));
     if seen != machine.expected() {
         return Err(format!("{}: {seen:?}\nexpected {:?}\n{said}", machine.name, machine.expected()));
     }
@@ -58,7 +58,7 @@ fn labels_on_devices() {
 }
 
 #[test]
-fn nothing_is_opened_without_need() {
+fn no_device_is_opened_without_need() {
     let sandbox = Sandbox::new("lazy");
     sandbox.write("/etc/cloud/cloud.cfg", "datasource_list: [ NoCloud, None ]\n");
     // Reading this one would give an error line.
@@ -69,7 +69,7 @@ fn nothing_is_opened_without_need() {
 }
 
 #[test]
-fn an_earlier_result_stands() {
+fn earlier_result_of_this_boot_is_reused() {
     let sandbox = Sandbox::new("again");
     sandbox.write("/etc/cloud/cloud.cfg", LIST);
     sandbox.device("sr0", &iso("cidata"));
@@ -88,7 +88,7 @@ fn an_earlier_result_stands() {
 }
 
 #[test]
-fn bad_input_is_survived() {
+fn bad_input_is_tolerated() {
     let sandbox = Sandbox::new("bad");
     sandbox.write("/etc/cloud/cloud.cfg", LIST);
     std::fs::create_dir_all(sandbox.path("/etc/cloud/cloud.cfg.d/dir.cfg")).unwrap();
@@ -114,7 +114,7 @@ fn bad_input_is_survived() {
 }
 
 #[test]
-fn places_are_replaced() {
+fn environment_overrides_paths() {
     let sandbox = Sandbox::new("places");
     sandbox.write("/elsewhere/cloud.cfg", "datasource_list: [ Oracle ]\n");
     let etc = sandbox.path("/elsewhere").to_str().unwrap().to_string();
@@ -128,7 +128,7 @@ fn places_are_replaced() {
 
 /// Which machine this is, when the manager does not say.
 #[test]
-fn our_own_look_at_virtualization() {
+fn virtualization_without_systemd() {
     let cpu = |flags: &str| format!("processor : 0\nflags\t\t: fpu {flags}\n{}", "x\n".repeat(100_000));
     let (bare, virtual_cpu) = (cpu("vmx"), cpu("hypervisor"));
     type Files<'a> = &'a [(&'a str, &'a str)];
@@ -158,7 +158,7 @@ fn our_own_look_at_virtualization() {
 
 /// Lines that tools look for.
 #[test]
-fn the_log_says_what_happened() {
+fn log_lines() {
     let sandbox = Sandbox::new("log");
     sandbox.write("/etc/cloud/cloud.cfg", LIST);
     sandbox.device("sr0", &iso("config-2"));

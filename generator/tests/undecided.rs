@@ -8,7 +8,7 @@ mod sandbox;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use generator::{Decision, undecided};
+use generator::{Enablement, undecided};
 use sandbox::{Sandbox, iso};
 use system::System;
 
@@ -45,7 +45,7 @@ const DISABLED: [bool; 4] = [false, false, true, false];
 const UNDECIDED: [bool; 4] = [true, false, false, true];
 
 #[test]
-fn where_it_is_an_answer() {
+fn undecided_is_possible() {
     let container = ("SYSTEMD_VIRTUALIZATION", "container:lxc");
     type Change = fn(&Sandbox);
     let nothing: Change = |_| {};
@@ -85,7 +85,7 @@ fn where_it_is_an_answer() {
 }
 
 #[test]
-fn it_turns_up_while_udev_works() {
+fn device_appears_while_udev_is_busy() {
     let sandbox = machine("late", "");
     assert_eq!(generate(&sandbox, &[VM]), 0);
     // A reload in between changes nothing.
@@ -106,10 +106,10 @@ fn it_turns_up_while_udev_works() {
         undecided::decide(&sys)
     });
     let (decision, why) = decided.unwrap();
-    assert_eq!((decision, why.as_str()), (Decision::Enable, "Found NoCloud [mode=search, found=all]"));
+    assert_eq!((decision, why.as_str()), (Enablement::Enabled, "Found NoCloud [mode=search, found=all]"));
     assert_eq!(state(&sandbox), ENABLED);
     assert_eq!(sandbox.config(), "datasource_list: [ NoCloud, None ]\n");
-    assert_eq!(undecided::ended(&sys), None);
+    assert_eq!(undecided::disabled_reason(&sys), None);
     // Decided once: neither the stage nor a reload begins anew.
     assert_eq!(undecided::decide(&sys), None);
     assert_eq!(generate(&sandbox, &[VM]), 0);
@@ -117,30 +117,30 @@ fn it_turns_up_while_udev_works() {
 }
 
 #[test]
-fn nothing_turns_up() {
+fn no_device_appears() {
     let sandbox = machine("never", "settle: 0.3\n");
     assert_eq!(generate(&sandbox, &[VM]), 0);
     sandbox.write("/run/udev/control", "");
     sandbox.write("/run/udev/queue", "");
     let sys = System::new(&sandbox.0);
-    assert!(undecided::ended(&sys).is_some());
+    assert!(undecided::disabled_reason(&sys).is_some());
     let begun = Instant::now();
     let (decision, why) = undecided::decide(&sys).unwrap();
     let took = begun.elapsed();
-    assert_eq!(decision, Decision::Disable);
+    assert_eq!(decision, Enablement::Disabled);
     assert!(took > Duration::from_millis(290) && took < Duration::from_secs(5), "{took:?}");
-    assert_eq!(undecided::ended(&sys).as_deref(), Some(why.as_str()));
+    assert_eq!(undecided::disabled_reason(&sys).as_deref(), Some(why.as_str()));
     // Nothing waits for the manager's next reload, after which the reason stays.
     assert_eq!(state(&sandbox), DISABLED);
     assert_eq!(generate(&sandbox, &[VM]), 0);
     assert_eq!(state(&sandbox), DISABLED);
-    assert_eq!(undecided::ended(&sys).as_deref(), Some(why.as_str()));
+    assert_eq!(undecided::disabled_reason(&sys).as_deref(), Some(why.as_str()));
     assert!(sandbox.config().starts_with("di_report:\n"), "{}", sandbox.config());
 }
 
 /// ds-identify itself has only the documented answers.
 #[test]
-fn the_program_always_decides() {
+fn ds_identify_is_never_undecided() {
     let sandbox = machine("program", "");
     assert_eq!(sandbox.identify(&[VM]).status.code(), Some(1));
     assert!(!sandbox.path(NOTE).exists());

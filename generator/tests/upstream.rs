@@ -71,7 +71,7 @@ fn compare(suite: &str, program: &Path, number_from: usize) -> (usize, Vec<Strin
     }
     let wrong = all(&machines, |machine, number| {
         let sandbox = machine.build(&format!("upstream{}", number_from + number));
-        let (said, log) = machine.ask(&sandbox, program);
+        let (said, log) = machine.identify(&sandbox, program);
         if said == machine.expected() {
             return Ok(());
         }
@@ -81,7 +81,7 @@ fn compare(suite: &str, program: &Path, number_from: usize) -> (usize, Vec<Strin
 }
 
 #[test]
-fn as_upstream() {
+fn same_verdict_as_upstream() {
     let suites = std::env::var("FIRSTLIGHT_UPSTREAM_SUITES").unwrap_or_else(|_| "bookworm trixie sid".into());
     for (at, suite) in suites.split_whitespace().enumerate() {
         let (compared, wrong) = compare(suite, &fetch(suite), at * 100_000);

@@ -13,8 +13,9 @@ fn main() {
     let arch = variable("CARGO_CFG_TARGET_ARCH");
     let musl = variable("CARGO_CFG_TARGET_ENV") == "musl";
 
-    let places = places(&arch, musl);
-    let Some(library) = places.iter().map(|dir| dir.join("libblkid.a")).find(|path| path.is_file()) else {
+    let library_dirs = library_dirs(&arch, musl);
+    let Some(library) = library_dirs.iter().map(|dir| dir.join("libblkid.a")).find(|path| path.is_file())
+    else {
         fail(
             "libblkid.a not found: install libblkid-dev (Debian, Ubuntu), build it with packaging/libblkid \
              build/libblkid (elsewhere), or set BLKID_LIB_DIR to its directory",
@@ -41,7 +42,7 @@ fn main() {
 }
 
 /// Where distributions keep static libraries of that machine.
-fn places(arch: &str, musl: bool) -> Vec<PathBuf> {
+fn library_dirs(arch: &str, musl: bool) -> Vec<PathBuf> {
     if let Some(dir) = std::env::var_os("BLKID_LIB_DIR") {
         return vec![dir.into()];
     }
@@ -52,18 +53,18 @@ fn places(arch: &str, musl: bool) -> Vec<PathBuf> {
         "riscv64" | "riscv64gc" => "riscv64-linux-gnu".to_string(),
         other => format!("{other}-linux-gnu"),
     };
-    let mut places = Vec::new();
+    let mut library_dirs = Vec::new();
     if musl {
-        places.push(Path::new("/usr/lib").join(format!("{arch}-linux-musl")));
+        library_dirs.push(Path::new("/usr/lib").join(format!("{arch}-linux-musl")));
     }
-    places.push(Path::new("/usr/lib").join(triple));
+    library_dirs.push(Path::new("/usr/lib").join(triple));
     // Directories without the machine in their name hold this machine's libraries only.
     if variable("HOST").starts_with(&format!("{arch}-")) {
-        places.extend(["/usr/lib64", "/usr/lib", "/lib64", "/lib"].map(PathBuf::from));
+        library_dirs.extend(["/usr/lib64", "/usr/lib", "/lib64", "/lib"].map(PathBuf::from));
         // Where packaging/libblkid puts it.
-        places.push(Path::new(&variable("CARGO_MANIFEST_DIR")).join("../../build/libblkid"));
+        library_dirs.push(Path::new(&variable("CARGO_MANIFEST_DIR")).join("../../build/libblkid"));
     }
-    places
+    library_dirs
 }
 
 /// Alpine and its like: the system's own libblkid.a is built for musl.
@@ -74,7 +75,7 @@ fn is_musl_machine() -> bool {
 /// Compiles the shim, which needs no header at all, so that any C compiler for the machine will do.
 fn shim(out: &Path) {
     let target = variable("TARGET");
-    let named = |what: &str| {
+    let env_tool = |what: &str| {
         let own = format!("{what}_{}", target.replace('-', "_"));
         println!("cargo:rerun-if-env-changed={own}");
         std::env::var(own).or_else(|_| std::env::var(what)).ok().filter(|v| !v.is_empty())
@@ -82,8 +83,8 @@ fn shim(out: &Path) {
     let arch = variable("CARGO_CFG_TARGET_ARCH");
     let native = variable("HOST").starts_with(&format!("{arch}-"));
     let cross = format!("{arch}-linux-gnu-gcc");
-    let cc = named("CC").unwrap_or(if native { "cc".into() } else { cross });
-    let ar = named("AR").unwrap_or("ar".into());
+    let cc = env_tool("CC").unwrap_or(if native { "cc".into() } else { cross });
+    let ar = env_tool("AR").unwrap_or("ar".into());
     let object = out.join("glibc_shim.o");
     let flags = ["-c", "-Os", "-ffreestanding", "-fPIC", "-fno-stack-protector", "-Wall", "-Werror"];
     let sections = ["-ffunction-sections", "-U_FORTIFY_SOURCE"];

@@ -7,7 +7,9 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::{Boot, Net, STAGES, Sandbox, binaries, fail, here, instance_data, without_its_own, write};
+use crate::{
+    Boot, Net, STAGES, Sandbox, binaries, fail, instance_data, tests_dir, without_program_specific, write,
+};
 
 /// The machine's MAC in every case.
 pub const MAC: &str = "02:00:00:00:0a:01";
@@ -29,7 +31,7 @@ impl Cloud {
     /// The cloud of a folder of `tests/clouds`: `server.json` (`tests/lib/imds`), `dmi`, `datasource` (its name), `addresses`
     /// of the wire beside the usual ones, `config` for the machine, `files` that it has.
     pub fn new(case: &str) -> Cloud {
-        let dir = here().join("clouds").join(case);
+        let dir = tests_dir().join("clouds").join(case);
         let read = |name: &str| std::fs::read_to_string(dir.join(name)).unwrap_or_default();
         let addresses = read("addresses");
         let usual = ["10.0.0.1/24", "169.254.169.254/32"];
@@ -42,7 +44,7 @@ impl Cloud {
             copy(&file.path(), &dmi.join(file.file_name()));
         }
         let requests = net.dir.join("requests").display().to_string();
-        let program = here().join("lib/imds").display().to_string();
+        let program = tests_dir().join("lib/imds").display().to_string();
         net.serve(&[&program, &served.display().to_string(), &requests]);
         net.wait_for_port("80");
         let sandbox = Sandbox::new(&format!("cloud-{case}"));
@@ -166,7 +168,7 @@ impl Cloud {
     fn run(&self, stages: &[&str], lower: Option<&str>, root: &Path) -> Boot {
         let out = self.net.dir.join("out");
         let _ = std::fs::remove_dir_all(&out);
-        let lib = here().join("lib");
+        let lib = tests_dir().join("lib");
         let mut command = self.net.machine_command("env");
         let kinds = "unshare --mount --uts --ipc --pid --fork --kill-child --propagation private";
         command.args(["-u", "container"]).args(kinds.split(' '));
@@ -200,7 +202,7 @@ impl Cloud {
     }
 
     /// What units do after a stage that was stopped is done.
-    pub fn units(mut self) -> Cloud {
+    pub fn with_units(mut self) -> Cloud {
         self.has_units = true;
         self
     }
@@ -210,7 +212,7 @@ impl Cloud {
         format!("{log}\n{}", self.requests())
     }
 
-    pub fn says(&self, words: &[&str]) -> bool {
+    pub fn logged(&self, words: &[&str]) -> bool {
         self.log().lines().any(|line| words.iter().all(|word| line.contains(word)))
     }
 
@@ -293,7 +295,7 @@ fn facts(root: &Path, out: &Path) -> Vec<(String, String)> {
         facts.push((name.into(), read(&format!("{link}/{name}.txt"))));
     }
     for name in ["instance-data", "instance-data-sensitive"] {
-        facts.push((format!("{name}.json"), of_the_cloud(&read(&format!("run/cloud-init/{name}.json")))));
+        facts.push((format!("{name}.json"), cloud_specific(&read(&format!("run/cloud-init/{name}.json")))));
     }
     let config: Value =
         serde_json::from_str(&read(&format!("{link}/network-config.json"))).unwrap_or_default();
@@ -326,11 +328,11 @@ fn sorted(text: &str) -> String {
 }
 
 /// The image's configuration, and what each program can do.
-const THE_IMAGES: &[&str] = &["system_info", "merged_cfg", "merged_system_cfg", "features"];
+const IMAGE_KEYS: &[&str] = &["system_info", "merged_cfg", "merged_system_cfg", "features"];
 
-fn of_the_cloud(text: &str) -> String {
+fn cloud_specific(text: &str) -> String {
     let mut value = Value::Object(instance_data(text));
-    without_its_own(&mut value, THE_IMAGES);
+    without_program_specific(&mut value, IMAGE_KEYS);
     // Out of a map, whose order JSON does not know.
     if let Some(Value::Array(keys)) = value.pointer_mut("/v1/public_ssh_keys") {
         keys.sort_by_key(ToString::to_string);

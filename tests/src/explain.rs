@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use crate::{Facts, Machine, fail, here};
+use crate::{Facts, Machine, fail, tests_dir};
 
 /// Has the machine ask itself at the end of each boot.
 pub fn install_explain(machine: &Machine) {
-    machine.put(&here().join("guest"), "/srv/guest");
+    machine.put(&tests_dir().join("guest"), "/srv/guest");
     machine.run(&["install", "-m755", "/srv/guest/explain", "/usr/local/sbin/facts-more"]);
 }
 
@@ -14,10 +14,10 @@ pub fn install_explain(machine: &Machine) {
 pub fn explained(facts: &Facts) -> String {
     let file = |name: &str| {
         let text = facts.file(&format!("/run/test/{name}"));
-        text.unwrap_or_else(|| fail(&format!("no {name}\n{}", facts.story())))
+        text.unwrap_or_else(|| fail(&format!("no {name}\n{}", facts.diagnostics())))
     };
     let ended = "text 0\njson 0\nquery 0\nquery json 0\nnothing was written";
-    assert_eq!(facts.text("more"), ended, "{}", facts.story());
+    assert_eq!(facts.text("more"), ended, "{}", facts.diagnostics());
     let (text, json) = (file("explain.text"), file("explain.json"));
     assert_eq!((&text, &json), (&file("query.text"), &file("query.json")));
 

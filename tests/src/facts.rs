@@ -17,18 +17,18 @@ impl Facts {
 
     /// A fact by its name, without the line break at the end.
     pub fn text(&self, name: &str) -> String {
-        self.read_if_there(name).unwrap_or_else(|| fail(&format!("no {name} in {}", self.dir.display())))
+        self.read_optional(name).unwrap_or_else(|| fail(&format!("no {name} in {}", self.dir.display())))
     }
 
     /// A fact that there may be none of.
-    pub fn read_if_there(&self, name: &str) -> Option<String> {
+    pub fn read_optional(&self, name: &str) -> Option<String> {
         let bytes = std::fs::read(self.dir.join(name)).ok()?;
         Some(String::from_utf8_lossy(&bytes).trim_end().to_string())
     }
 
     /// A file of the machine as it was at the end of the boot.
     pub fn file(&self, path: &str) -> Option<String> {
-        self.read_if_there(&format!("files{path}"))
+        self.read_optional(&format!("files{path}"))
     }
 
     pub fn json(&self, path: &str) -> Value {
@@ -58,11 +58,11 @@ impl Facts {
     }
 
     /// What to look at when something is not as it should be.
-    pub fn story(&self) -> String {
+    pub fn diagnostics(&self) -> String {
         let log = self.file("/var/log/cloud-init.log").unwrap_or_default();
         let bad: Vec<&str> =
             log.lines().filter(|l| l.contains("[WARNING]") || l.contains("[ERROR]")).collect();
-        let part = |name: &str| self.read_if_there(name).unwrap_or_default();
+        let part = |name: &str| self.read_optional(name).unwrap_or_default();
         format!(
             "failed units: {}\n{}\n{}\nfacts: {}",
             part("failed"),

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 /// Of the machine, its distribution and the program.
-const ITS_OWN: &[&str] = &[
+const PROGRAM_SPECIFIC: &[&str] = &[
     "distro",
     "distro_release",
     "distro_version",
@@ -22,13 +22,13 @@ pub fn instance_data(text: &str) -> Map<String, Value> {
 }
 
 /// Takes out what is each program's own, wherever it stands, and these names too.
-pub fn without_its_own(value: &mut Value, too: &[&str]) {
+pub fn without_program_specific(value: &mut Value, too: &[&str]) {
     match value {
         Value::Object(map) => {
-            map.retain(|key, _| !ITS_OWN.contains(&key.as_str()) && !too.contains(&key.as_str()));
-            map.values_mut().for_each(|value| without_its_own(value, too));
+            map.retain(|key, _| !PROGRAM_SPECIFIC.contains(&key.as_str()) && !too.contains(&key.as_str()));
+            map.values_mut().for_each(|value| without_program_specific(value, too));
         }
-        Value::Array(items) => items.iter_mut().for_each(|value| without_its_own(value, too)),
+        Value::Array(items) => items.iter_mut().for_each(|value| without_program_specific(value, too)),
         _ => {}
     }
 }

@@ -9,12 +9,12 @@ mod cloud;
 mod explain;
 mod facts;
 mod instance_data;
+mod intact;
 mod machine;
 mod net;
-mod planted;
 mod sandbox;
+mod secrets;
 pub mod torture;
-mod whole;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -23,21 +23,21 @@ pub use check::{first_boot, new_instance, second_boot};
 pub use cloud::Cloud;
 pub use explain::{explained, install_explain};
 pub use facts::Facts;
-pub use instance_data::{instance_data, without_its_own};
+pub use instance_data::{instance_data, without_program_specific};
+pub use intact::{assert_intact, half_written};
 pub use machine::Machine;
-pub use net::{Net, Ran};
-pub use planted::{PLANTED, nothing_is_told, planted, telling};
+pub use net::{Net, RunResult};
 pub use sandbox::{Boot, STAGES, Sandbox};
-pub use whole::{half_written, whole};
+pub use secrets::{SECRET_PREFIX, assert_no_leaks, lines_with_secrets, plant_secrets};
 
 /// The directory `tests` of the source tree.
-pub fn here() -> PathBuf {
+pub fn tests_dir() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
 /// The release binaries under test (`BIN`, else where `make release` puts them).
 pub fn binaries() -> PathBuf {
-    let dir = std::env::var_os("BIN").map_or_else(|| here().join("../build/bin"), PathBuf::from);
+    let dir = std::env::var_os("BIN").map_or_else(|| tests_dir().join("../build/bin"), PathBuf::from);
     assert!(
         dir.join("cloud-init-generator").exists(),
         "no binaries in {}: run `make release`",
@@ -51,7 +51,7 @@ pub fn package() -> PathBuf {
     if let Some(path) = std::env::var_os("FIRSTLIGHT_DEB") {
         return PathBuf::from(path);
     }
-    let build = here().join("../build");
+    let build = tests_dir().join("../build");
     let found = std::fs::read_dir(&build).into_iter().flatten().flatten().map(|e| e.path());
     let is_package = |p: &PathBuf| {
         let name = p.file_name().unwrap_or_default().to_string_lossy();
@@ -62,7 +62,7 @@ pub fn package() -> PathBuf {
 }
 
 /// Whether Debian's own cloud-init is under test, to judge the tests themselves.
-pub fn judging() -> bool {
+pub fn testing_upstream() -> bool {
     std::env::var_os("FIRSTLIGHT_JUDGE").is_some()
 }
 
@@ -84,7 +84,7 @@ pub fn script(name: &str, args: &[&str]) -> String {
 
 /// The same, with these variables in its environment.
 pub(crate) fn script_with(variables: &[(&str, &str)], name: &str, args: &[&str]) -> String {
-    let path = here().join("lib").join(name);
+    let path = tests_dir().join("lib").join(name);
     let mut command = Command::new(&path);
     command.envs(variables.iter().copied());
     let done = command.args(args).stdin(Stdio::null()).stderr(Stdio::inherit()).output();
@@ -97,30 +97,30 @@ pub(crate) fn script_with(variables: &[(&str, &str)], name: &str, args: &[&str])
 }
 
 /// A directory of this test's own in the cache, for machines and what they leave.
-pub(crate) fn workplace(name: &str) -> PathBuf {
+pub(crate) fn work_dir(name: &str) -> PathBuf {
     use std::sync::atomic::{AtomicU32, Ordering};
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let cache = std::env::var_os("FIRSTLIGHT_CACHE")
         .map_or_else(|| "/var/tmp/firstlight-cache".into(), PathBuf::from);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
     let dir = cache.join("run").join(format!("{name}-{}-{number}", std::process::id()));
-    make_dir(&dir);
+    create_dir_all(&dir);
     dir
 }
 
-pub(crate) fn make_dir(dir: &Path) {
+pub(crate) fn create_dir_all(dir: &Path) {
     std::fs::create_dir_all(dir).unwrap_or_else(|e| fail(&format!("{}: {e}", dir.display())));
 }
 
 pub fn write(path: &Path, bytes: impl AsRef<[u8]>) {
     if let Some(parent) = path.parent() {
-        make_dir(parent);
+        create_dir_all(parent);
     }
     std::fs::write(path, bytes).unwrap_or_else(|e| fail(&format!("{}: {e}", path.display())));
 }
 
 /// Removes a workplace, unless `FIRSTLIGHT_KEEP` is set or the test failed: then there is something to look at.
-pub(crate) fn clear(dir: &Path) {
+pub(crate) fn clean_up(dir: &Path) {
     if std::env::var_os("FIRSTLIGHT_KEEP").is_some() || std::thread::panicking() {
         eprintln!("left for a look: {}", dir.display());
     } else {

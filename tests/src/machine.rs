@@ -4,7 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use crate::{
-    Facts, clear, fail, here, judging, make_dir, package, script, script_with, suite, workplace, write,
+    Facts, clean_up, create_dir_all, fail, package, script, script_with, suite, testing_upstream, tests_dir,
+    work_dir, write,
 };
 
 pub struct Machine {
@@ -15,40 +16,40 @@ pub struct Machine {
 impl Machine {
     /// A Debian with the cloud-init under test installed.
     pub fn new(name: &str) -> Machine {
-        if judging() {
-            return Machine::with_debians(name);
+        if testing_upstream() {
+            return Machine::with_upstream(name);
         }
-        let machine = Machine::above(name, &[]);
+        let machine = Machine::with_root_of(name, &[]);
         machine.install();
         machine
     }
 
     /// A Debian with its own, Python, cloud-init.
-    pub fn with_debians(name: &str) -> Machine {
-        Machine::above(name, &["cloud-init", "cloud-guest-utils"])
+    pub fn with_upstream(name: &str) -> Machine {
+        Machine::with_root_of(name, &["cloud-init", "cloud-guest-utils"])
     }
 
     /// A Debian without any cloud-init, with these packages.
     pub fn with(name: &str, packages: &[&str]) -> Machine {
-        Machine::above(name, packages)
+        Machine::with_root_of(name, packages)
     }
 
     /// A root of this suite with its essential packages and these, and nothing else but the cloud-init under test.
     pub fn minimal(name: &str, suite: &str, packages: &str) -> Machine {
-        let machine = Machine::on(name, &script_with(&[("ROOT_BASE", packages)], "root", &[suite]));
+        let machine = Machine::from_root(name, &script_with(&[("ROOT_BASE", packages)], "root", &[suite]));
         machine.install();
         machine
     }
 
-    fn above(name: &str, packages: &[&str]) -> Machine {
+    fn with_root_of(name: &str, packages: &[&str]) -> Machine {
         let suite = suite();
         let mut words = vec![suite.as_str()];
         words.extend(packages);
-        Machine::on(name, &script("root", &words))
+        Machine::from_root(name, &script("root", &words))
     }
 
-    fn on(name: &str, root: &str) -> Machine {
-        let dir = workplace(name);
+    fn from_root(name: &str, root: &str) -> Machine {
+        let dir = work_dir(name);
         script("container", &[&text(&dir), "new", root.trim()]);
         Machine { dir, boots: std::cell::Cell::new(0) }
     }
@@ -57,7 +58,7 @@ impl Machine {
     pub fn install(&self) {
         let package = package();
         let place = self.dir.join("package");
-        make_dir(&place);
+        create_dir_all(&place);
         let copied = std::fs::copy(&package, place.join("firstlight.deb"));
         copied.unwrap_or_else(|e| fail(&format!("{}: {e}", package.display())));
         self.put(&place, "/var/tmp");
@@ -68,7 +69,7 @@ impl Machine {
 
     /// The NoCloud seed `tests/seeds/NAME` in the seed directory.
     pub fn seed(&self, name: &str) {
-        self.put(&here().join("seeds").join(name), "/var/lib/cloud/seed/nocloud");
+        self.put(&tests_dir().join("seeds").join(name), "/var/lib/cloud/seed/nocloud");
     }
 
     pub fn put(&self, dir: &Path, path: &str) {
@@ -101,7 +102,7 @@ impl Machine {
 
     /// The NICs that a container has, one `NAME MAC` a line, and what is done at their other ends during a boot
     /// (`tests/lib/container`).
-    pub fn cable(&self, nics: &str, cloud: &str) {
+    pub fn connect_nics(&self, nics: &str, cloud: &str) {
         write(&self.dir.join("nics"), nics);
         write(&self.dir.join("cloud"), cloud);
     }
@@ -157,7 +158,7 @@ impl Machine {
     /// A directory of this machine's for a seed that a test makes.
     pub fn scratch(&self, name: &str) -> PathBuf {
         let dir = self.dir.join(name);
-        make_dir(&dir);
+        create_dir_all(&dir);
         dir
     }
 
@@ -169,7 +170,7 @@ impl Machine {
 
 impl Drop for Machine {
     fn drop(&mut self) {
-        clear(&self.dir);
+        clean_up(&self.dir);
     }
 }
 

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::{clear, fail, here, workplace};
+use crate::{clean_up, fail, tests_dir, work_dir};
 
 pub struct Net {
     cloud: String,
@@ -18,14 +18,14 @@ pub struct Net {
 
 /// What the program under test did.
 #[derive(Debug)]
-pub struct Ran {
+pub struct RunResult {
     pub ok: bool,
     pub took: Duration,
     pub facts: Vec<String>,
     pub log: String,
 }
 
-impl Ran {
+impl RunResult {
     pub fn has(&self, fact: &str) -> bool {
         self.facts.iter().any(|f| f == fact)
     }
@@ -36,8 +36,8 @@ impl Ran {
     }
 
     #[track_caller]
-    pub fn holds(&self, held: bool, what: &str) {
-        if !held {
+    pub fn check(&self, holds: bool, what: &str) {
+        if !holds {
             fail(&format!("does not hold: {what}\n{}\n{}", self.facts.join("\n"), self.log));
         }
     }
@@ -58,7 +58,7 @@ impl Net {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let id = format!("{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let (cloud, machine) = (format!("fl-cloud-{id}"), format!("fl-machine-{id}"));
-        let net = Net { cloud, machine, dir: workplace("net"), servers: Vec::new() };
+        let net = Net { cloud, machine, dir: work_dir("net"), servers: Vec::new() };
         for name in [&net.cloud, &net.machine] {
             run(&["ip", "netns", "add", name]);
         }
@@ -152,7 +152,7 @@ impl Net {
 
     /// The server that misbehaves (`tests/lib/bad-dhcp`).
     pub fn bad_dhcp(&mut self, nic: &str, address: &str, fault: &str) {
-        let program = here().join("lib/bad-dhcp").display().to_string();
+        let program = tests_dir().join("lib/bad-dhcp").display().to_string();
         self.serve(&[&program, nic, address, fault]);
         self.wait_for_port("67");
     }
@@ -217,10 +217,10 @@ impl Net {
     }
 
     /// Runs the program under test in the machine to its end.
-    pub fn run(&self, program: &str, words: &[&str]) -> Ran {
+    pub fn run(&self, program: &str, words: &[&str]) -> RunResult {
         let began = Instant::now();
         let done = self.command(program, words).output().unwrap_or_else(|e| fail(&format!("{program}: {e}")));
-        Ran {
+        RunResult {
             ok: done.status.success(),
             took: began.elapsed(),
             facts: String::from_utf8_lossy(&done.stdout).lines().map(Into::into).collect(),
@@ -262,6 +262,6 @@ impl Drop for Net {
         for name in [&self.cloud, &self.machine] {
             let _ = Command::new("ip").args(["netns", "del", name]).status();
         }
-        clear(&self.dir);
+        clean_up(&self.dir);
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::{binaries, clear, fail, here, script, workplace, write};
+use crate::{binaries, clean_up, fail, script, tests_dir, work_dir, write};
 
 pub struct Sandbox {
     dir: PathBuf,
@@ -29,9 +29,9 @@ pub const STAGES: [&str; 4] = ["local", "network", "config", "final"];
 impl Sandbox {
     /// An image with the packaged defaults and the demonstration's seed.
     pub fn new(name: &str) -> Sandbox {
-        let dir = workplace(name);
+        let dir = work_dir(name);
         let root = dir.join("machine");
-        script("image", &[&text(&root), &text(&here().join("demo/seed"))]);
+        script("image", &[&text(&root), &text(&tests_dir().join("demo/seed"))]);
         Sandbox { dir, root, env: Vec::new() }
     }
 
@@ -44,7 +44,7 @@ impl Sandbox {
 
     /// The same machine again, as it is now.
     pub fn copy(&self, name: &str) -> Sandbox {
-        let dir = workplace(name);
+        let dir = work_dir(name);
         let root = dir.join("machine");
         let done = Command::new("cp").arg("-a").arg(&self.root).arg(&root).status();
         assert!(done.is_ok_and(|s| s.success()), "copying {}", self.root.display());
@@ -95,7 +95,7 @@ impl Sandbox {
     }
 
     /// The fault is over.
-    pub fn healed(mut self) -> Sandbox {
+    pub fn without_faults(mut self) -> Sandbox {
         self.env.clear();
         self
     }
@@ -106,14 +106,14 @@ impl Sandbox {
 
     /// Some stages of a boot that has begun; `on` begins one, `status` asks for it (`tests/lib/stages`).
     pub fn run(&self, stages: &[&str]) -> Boot {
-        self.go_on(&Boot::default(), stages)
+        self.resume(&Boot::default(), stages)
     }
 
     /// More stages of the same boot, some of which ended before.
-    pub fn go_on(&self, before: &Boot, stages: &[&str]) -> Boot {
+    pub fn resume(&self, before: &Boot, stages: &[&str]) -> Boot {
         let out = self.dir.join("out");
         let _ = std::fs::remove_dir_all(&out);
-        let lib = here().join("lib");
+        let lib = tests_dir().join("lib");
         let mut command = Command::new(lib.join("sandbox"));
         command.arg(&self.root).arg(lib.join("stages")).arg(&self.root).arg(&out).args(stages);
         let ended = before.codes.iter().map(|(stage, code)| format!("{stage}={code}"));
@@ -156,7 +156,7 @@ impl Sandbox {
     }
 
     /// The log's warnings and errors.
-    pub fn complaints(&self) -> Vec<String> {
+    pub fn warnings(&self) -> Vec<String> {
         let log = self.log();
         let bad = |l: &&str| ["[WARNING]", "[ERROR]", "[CRITICAL]"].iter().any(|word| l.contains(word));
         log.lines().filter(bad).map(Into::into).collect()
@@ -174,14 +174,14 @@ impl Boot {
     }
 
     /// No stage panicked or was ended by a signal, whatever else went wrong.
-    pub fn came_to_its_end(&self) -> bool {
+    pub fn ended_normally(&self) -> bool {
         self.codes.values().all(|c| *c < 101 || *c == 255)
     }
 }
 
 impl Drop for Sandbox {
     fn drop(&mut self) {
-        clear(&self.dir);
+        clean_up(&self.dir);
     }
 }
 

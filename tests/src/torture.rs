@@ -158,7 +158,7 @@ impl Torture {
         let machine = Sandbox::new(name);
         for unit in ["cloud-init-local", "cloud-init-network", "cloud-config", "cloud-final"] {
             let wants = machine.path("/etc/systemd/system/cloud-init.target.wants");
-            crate::make_dir(&wants);
+            crate::create_dir_all(&wants);
             let target = format!("/usr/lib/systemd/system/{unit}.service");
             std::os::unix::fs::symlink(target, wants.join(format!("{unit}.service")))
                 .unwrap_or_else(|e| fail(&format!("linking {unit}: {e}")));
@@ -167,7 +167,7 @@ impl Torture {
         for (i, program) in PROGRAMS.iter().enumerate() {
             let next = before[i].copy(name);
             let boot = next.run(&[program]);
-            assert_eq!(boot.code(program), 0, "{}", next.complaints().join("\n"));
+            assert_eq!(boot.code(program), 0, "{}", next.warnings().join("\n"));
             before.push(next);
         }
         before.pop();
@@ -277,18 +277,18 @@ impl Torture {
             wrong.insert(format!("not tried: exit code {code}"));
             return wrong;
         }
-        if point.fault != Fault::Kill && !first.came_to_its_end() {
+        if point.fault != Fault::Kill && !first.ended_normally() {
             wrong.insert(format!("the stage crashes or hangs: exit code {code}"));
         }
         let dirs = ["var/lib/cloud", "run/cloud-init"];
         wrong.extend(half_written(&machine.root, &dirs).into_iter().map(|w| hide_numbers(&w, &machine.root)));
 
         // The same boot goes on.
-        let machine = machine.healed();
+        let machine = machine.without_faults();
         let wanted = "/run/systemd/generator.early/multi-user.target.wants/cloud-init.target";
         let starts = machine.path(wanted).symlink_metadata().is_ok();
         let rest: &[&str] = if point.stage == "generator" && !starts { &[] } else { &PROGRAMS[at + 1..] };
-        let boot = machine.go_on(&first, &[rest, &["status"]].concat());
+        let boot = machine.resume(&first, &[rest, &["status"]].concat());
         let mut boots = vec![after(&machine, &boot)];
         if !boot.codes.iter().all(|(stage, code)| stage == point.stage || *code < 101 || *code == 255) {
             wrong.insert(format!("a later stage crashes or hangs: {:?}", boot.codes));

@@ -22,7 +22,7 @@ const IN_FILE: &str = "Gr&#252;ner &amp; hei&lt;sser";
 
 /// The file of the case `azure-file`, with a password.
 fn file_with_password() -> String {
-    let path = tests::here().join("clouds/azure-file/files").join(&FILE[1..]);
+    let path = tests::tests_dir().join("clouds/azure-file/files").join(&FILE[1..]);
     let text = std::fs::read_to_string(path).unwrap_or_default();
     let name = "<ns1:UserName>fay</ns1:UserName>";
     text.replace(name, &format!("{name}<ns1:UserPassword>{IN_FILE}</ns1:UserPassword>"))
@@ -36,7 +36,7 @@ fn azure(case: &str) -> Cloud {
 fn boot(cloud: &Cloud) -> String {
     cloud.forget_run();
     let boot = cloud.boot(&["local", "network"]);
-    assert!(boot.came_to_its_end(), "{:?}\n{}\n{}", boot.codes, boot.output, cloud.log());
+    assert!(boot.ended_normally(), "{:?}\n{}\n{}", boot.codes, boot.output, cloud.log());
     cloud.id()
 }
 
@@ -51,17 +51,17 @@ fn reports(cloud: &Cloud) -> (usize, usize) {
 }
 
 #[test]
-fn as_upstream() {
+fn state_matches_upstream() {
     azure("azure").compare_with_upstream();
 }
 
 #[test]
-fn as_upstream_with_the_file() {
+fn state_matches_upstream_with_ovf_env() {
     azure("azure-file").compare_with_upstream();
 }
 
 #[test]
-fn told_once() {
+fn ready_is_reported_once() {
     let cloud = azure("azure");
     let id = || cloud.file("/var/lib/cloud/data/instance-id").trim().to_string();
     let asked = || count(&cloud.requests(), "GET /metadata/instance");
@@ -93,7 +93,7 @@ fn told_once() {
     cloud.config(SHORT);
     cloud.fault("GET instance 500");
     assert_eq!((boot(&cloud), network()), ("azure".into(), before), "{}", cloud.log());
-    assert!(cloud.says(&["[WARNING]", "what it said before is kept"]), "{}", cloud.log());
+    assert!(cloud.logged(&["[WARNING]", "what it said before is kept"]), "{}", cloud.log());
     assert_eq!((reports(&cloud), cloud.file(ran)), ((1, 0), first.clone()), "{}", cloud.log());
     cloud.fault("");
     // A cache that cannot be read does not make a new machine: nothing runs again, Azure is told nothing, nothing is lost.
@@ -103,7 +103,7 @@ fn told_once() {
         cloud.fault(fault);
         cloud.put(cache, "{\"half of");
         assert_eq!(boot(&cloud), "azure", "{fault}: {}", cloud.log());
-        assert!(cloud.says(&["[WARNING]", "obj.pkl", "searching again"]), "{fault}: {}", cloud.log());
+        assert!(cloud.logged(&["[WARNING]", "obj.pkl", "searching again"]), "{fault}: {}", cloud.log());
         assert_eq!((reports(&cloud), cloud.file(ran)), ((1, 0), first.clone()), "{fault}: {}", cloud.log());
         assert_eq!(network(), before, "{fault}: {}", cloud.log());
     }
@@ -111,7 +111,7 @@ fn told_once() {
     cloud.firmware("product_uuid", "ffffffff-0102-0304-90a0-0123456789ab\n");
     assert_eq!(boot(&cloud), "azure", "{}", cloud.log());
     assert_eq!((reports(&cloud), id()), ((2, 0), "ffffffff-0102-0304-90a0-0123456789ab".into()));
-    assert!(cloud.says(&["cache invalid in datasource"]), "{}", cloud.log());
+    assert!(cloud.logged(&["cache invalid in datasource"]), "{}", cloud.log());
 }
 
 /// Every file below a directory, with its path.
@@ -129,7 +129,7 @@ fn files(at: &Path, all: &mut Vec<(String, Vec<u8>)>) {
 }
 
 #[test]
-fn the_password_of_the_file() {
+fn ovf_env_password() {
     let cloud = azure("azure-file");
     cloud.put(FILE, &file_with_password());
     assert_eq!(boot(&cloud), "azure-china", "{}", cloud.log());
@@ -166,7 +166,7 @@ fn the_password_of_the_file() {
     assert_eq!((mode(KEPT), mode("/var/lib/waagent")), (0o600, 0o700));
     // Later boots find that copy, in which no password is, and leave the user's alone.
     assert_eq!(boot(&cloud), "azure-china", "{}", cloud.log());
-    assert!(cloud.says(&["ovf-env.xml is in /var/lib/waagent"]), "{}", cloud.log());
+    assert!(cloud.logged(&["ovf-env.xml is in /var/lib/waagent"]), "{}", cloud.log());
     assert_eq!((cloud.file("/etc/shadow"), cloud.file(KEPT)), (shadow, kept));
     assert_eq!(cloud.file("/etc/of-the-user"), "of custom data");
     assert_eq!(reports(&cloud), (1, 0), "{}", cloud.log());
@@ -174,7 +174,7 @@ fn the_password_of_the_file() {
 
 /// What only the file has, where the service has no keys that SSH knows.
 #[test]
-fn keys_of_the_file() {
+fn ovf_env_ssh_keys() {
     let cloud = azure("azure-file");
     cloud.fault("GET instance 403");
     cloud.config(SHORT);
@@ -186,7 +186,7 @@ fn keys_of_the_file() {
     assert_eq!(boot(&cloud), "azure", "{}", cloud.log());
     assert!(cloud.file("/home/fay/.ssh/authorized_keys").contains("5b1Vuf fay"), "{}", cloud.log());
     assert!(
-        cloud.says(&["[WARNING]", "fingerprint ABCD", "certificate of the wire server"]),
+        cloud.logged(&["[WARNING]", "fingerprint ABCD", "certificate of the wire server"]),
         "{}",
         cloud.log()
     );
@@ -203,12 +203,12 @@ fn keys_of_the_file() {
 }
 
 #[test]
-fn services_that_get_well() {
+fn recovering_services() {
     let run = |name: &str, fault: &str, words: &[&str]| {
         let cloud = azure("azure");
         cloud.fault(fault);
         assert_eq!(boot(&cloud), "azure", "{name}: {}", cloud.log());
-        assert!(cloud.says(words), "{name}: {}", cloud.log());
+        assert!(cloud.logged(words), "{name}: {}", cloud.log());
         assert!(cloud.file("/home/zoe/.ssh/authorized_keys").contains(" zoe"), "{name}");
         assert_eq!(reports(&cloud), (1, 0), "{name}: {}", cloud.log());
     };
@@ -230,13 +230,13 @@ fn services_that_get_well() {
 
 /// No metadata and no file: this is none of Azure's machines as far as anybody can tell, and Azure hears that.
 #[test]
-fn metadata_services_that_fail() {
+fn failing_metadata_service() {
     let run = |name: &str, fault: &str, reason: &str| {
         let cloud = azure("azure");
         cloud.config(SHORT);
         cloud.fault(fault);
         assert_eq!(boot(&cloud), "none", "{name}: {}", cloud.log());
-        let says = cloud.says(&["[WARNING]", "DataSourceAzure'> failed", "neither ovf-env.xml nor"]);
+        let says = cloud.logged(&["[WARNING]", "DataSourceAzure'> failed", "neither ovf-env.xml nor"]);
         assert!(says, "{name}: {}", cloud.log());
         assert_eq!(reports(&cloud), (0, 1), "{name}: {}", cloud.log());
         let posted = cloud.posted();
@@ -259,13 +259,13 @@ fn metadata_services_that_fail() {
 }
 
 #[test]
-fn wire_servers_that_fail() {
+fn failing_wire_server() {
     let run = |name: &str, fault: &str| {
         let cloud = azure("azure");
         cloud.config(SHORT);
         cloud.fault(fault);
         assert_eq!(boot(&cloud), "azure", "{name}: {}", cloud.log());
-        assert!(cloud.says(&["[WARNING]", "ready could not be reported"]), "{name}: {}", cloud.log());
+        assert!(cloud.logged(&["[WARNING]", "ready could not be reported"]), "{name}: {}", cloud.log());
         assert_eq!(reports(&cloud), (0, 0), "{name}: {}", cloud.log());
         assert!(cloud.file("/home/zoe/.ssh/authorized_keys").contains(" zoe"), "{name}");
         // The next boot makes up for it.
@@ -287,17 +287,17 @@ fn wire_servers_that_fail() {
 
 /// A DHCP server that says nothing of Azure's services: they are where they are everywhere.
 #[test]
-fn without_the_options() {
+fn dhcp_without_azure_options() {
     let cloud = Cloud::new("azure").dhcp(&[]);
     cloud.net.in_cloud(&["ip", "address", "add", "168.63.129.16/32", "dev", "lo"]);
     assert_eq!(boot(&cloud), "azure", "{}", cloud.log());
     assert_eq!(reports(&cloud), (1, 0), "{}", cloud.log());
-    assert!(cloud.says(&["reported ready to 168.63.129.16"]), "{}", cloud.log());
+    assert!(cloud.logged(&["reported ready to 168.63.129.16"]), "{}", cloud.log());
 }
 
 /// An installation that has no metadata service, and whose DHCP server so names no way to it: the file is all.
 #[test]
-fn without_a_metadata_service() {
+fn missing_metadata_service() {
     let cloud = Cloud::new("azure-file").dhcp(&OPTIONS[..1]);
     cloud.fault("GET instance 500");
     assert_eq!(boot(&cloud), "azure", "{}", cloud.log());
@@ -308,21 +308,21 @@ fn without_a_metadata_service() {
 
 /// Nobody answers DHCP: what the file says has to do.
 #[test]
-fn without_a_network() {
+fn missing_network() {
     let cloud = Cloud::new("azure-file");
     cloud.config(SHORT);
     cloud.put(FILE, &file_with_password());
     let boot = cloud.boot(&["local", "network"]);
-    assert!(boot.came_to_its_end(), "{:?}\n{}\n{}", boot.codes, boot.output, cloud.log());
+    assert!(boot.ended_normally(), "{:?}\n{}\n{}", boot.codes, boot.output, cloud.log());
     assert_eq!(cloud.id(), "azure", "{}", cloud.log());
-    assert!(cloud.says(&["[WARNING]", "has to do"]), "{}", cloud.log());
+    assert!(cloud.logged(&["[WARNING]", "has to do"]), "{}", cloud.log());
     assert!(cloud.file("/etc/shadow").contains("fay:$6$"), "{}", cloud.log());
     assert_eq!(cloud.requests(), "");
 }
 
 /// Files that cannot be used: Azure hears of it, and the machine is what the service says.
 #[test]
-fn files_that_are_wrong() {
+fn invalid_ovf_env() {
     for (from, to, words) in [
         ("</ns0:Environment>", "", "the end of ns0:Environment is missing"),
         ("HostName>", "Name>", "HostName is missing"),
@@ -332,7 +332,7 @@ fn files_that_are_wrong() {
         let cloud = azure("azure");
         cloud.put(FILE, &file_with_password().replacen(from, to, 9));
         assert_eq!(boot(&cloud), "azure", "{words}: {}", cloud.log());
-        assert!(cloud.says(&["[ERROR]", "error parsing ovf-env.xml", words]), "{words}: {}", cloud.log());
+        assert!(cloud.logged(&["[ERROR]", "error parsing ovf-env.xml", words]), "{words}: {}", cloud.log());
         assert!(cloud.file("/home/zoe/.ssh/authorized_keys").contains(" zoe"), "{words}");
         assert_eq!(reports(&cloud), (0, 1), "{words}: {}", cloud.log());
         assert!(cloud.posted().contains(words), "{}", cloud.posted());
@@ -342,12 +342,12 @@ fn files_that_are_wrong() {
 }
 
 #[test]
-fn pools_are_not_supported() {
+fn preprovisioning_is_not_supported() {
     let cloud = azure("azure");
     cloud.put(FILE, &file_with_password().replace("Vm>false<", "Vm>true<"));
     assert_eq!(boot(&cloud), "none", "{}", cloud.log());
     assert!(
-        cloud.says(&["[WARNING]", "ppsType Running", "pre-provisioning is not supported"]),
+        cloud.logged(&["[WARNING]", "ppsType Running", "pre-provisioning is not supported"]),
         "{}",
         cloud.log()
     );
@@ -358,12 +358,12 @@ fn pools_are_not_supported() {
     let cloud = azure("azure");
     cloud.put("/var/lib/cloud/data/reported_ready", "1: 2\n");
     assert_eq!(boot(&cloud), "none", "{}", cloud.log());
-    assert!(cloud.says(&["ppsType Unknown"]), "{}", cloud.log());
+    assert!(cloud.logged(&["ppsType Unknown"]), "{}", cloud.log());
 }
 
 /// Settings that only this datasource has.
 #[test]
-fn settings() {
+fn datasource_settings() {
     let cloud = azure("azure");
     cloud.config(
         "datasource: {Azure: {experimental_skip_ready_report: true, apply_network_config_set_name: false, data_dir: /srv/agent}}\n",

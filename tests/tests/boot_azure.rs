@@ -3,7 +3,7 @@
 
 use std::process::Command;
 
-use tests::{Facts, Machine, fail, here};
+use tests::{Facts, Machine, fail, tests_dir};
 
 const MAC: &str = "02:00:00:00:0a:01";
 const UUID: &str = "b1b2c3d4-0102-0304-90a0-0123456789ab";
@@ -14,7 +14,7 @@ const MORE: &str = "#!/bin/sh\ncat /etc/of-the-user\nstat -c '%a %n' /var/lib/wa
 /// A disc with the file of the case, and a password in it.
 fn disc(machine: &Machine) -> String {
     let file = "files/var/lib/cloud/seed/azure/ovf-env.xml";
-    let text = std::fs::read_to_string(here().join("clouds/azure-file").join(file)).unwrap_or_default();
+    let text = std::fs::read_to_string(tests_dir().join("clouds/azure-file").join(file)).unwrap_or_default();
     let name = "<ns1:UserName>fay</ns1:UserName>";
     let text = text.replace(name, &format!("{name}<ns1:UserPassword>hunter-of-two</ns1:UserPassword>"));
     let dir = machine.scratch("disc");
@@ -45,11 +45,11 @@ fn boot(machine: &Machine, disc: Option<&str>) -> Facts {
 }
 
 #[test]
-fn a_disc_and_the_services() {
+fn provisioning_disc_and_services() {
     let machine = Machine::new("vm-azure");
-    let lib = here().join("lib");
-    let (lib, case) = (lib.display(), here().join("clouds/azure-file"));
-    machine.cable(
+    let lib = tests_dir().join("lib");
+    let (lib, case) = (lib.display(), tests_dir().join("clouds/azure-file"));
+    machine.connect_nics(
         &format!("eth0 {MAC}\n"),
         &format!("exec \"{lib}/azure-wire\" \"{lib}\" \"{}\" \"$@\"\n", case.display()),
     );
@@ -58,8 +58,8 @@ fn a_disc_and_the_services() {
     machine.make_disk();
     let image = disc(&machine);
     let first = boot(&machine, Some(&image));
-    let story = || format!("{}\n{}", first.text("more"), first.story());
-    let told = |facts: &Facts| facts.read_if_there("served/posted").unwrap_or_default();
+    let story = || format!("{}\n{}", first.text("more"), first.diagnostics());
+    let told = |facts: &Facts| facts.read_optional("served/posted").unwrap_or_default();
     let detail = first.text("status");
     assert!(detail.contains("DataSourceAzure [seed=/dev/sr0]"), "{detail}\n{}", story());
     assert!(detail.contains("status: done"), "{detail}\n{}", story());
@@ -90,7 +90,7 @@ fn a_disc_and_the_services() {
     assert!(!first.text("journal").contains("hunter-of-two"), "{}", story());
 
     let second = boot(&machine, None);
-    let story = || format!("{}\n{}", second.text("more"), second.story());
+    let story = || format!("{}\n{}", second.text("more"), second.diagnostics());
     let detail = second.text("status");
     assert!(detail.contains("DataSourceAzure [seed=/var/lib/waagent]"), "{detail}\n{}", story());
     assert_eq!(told(&second), "", "{}", story());

@@ -2,7 +2,7 @@
 //! again. A disc that is plugged in after the generator is found; where nothing comes, the boot goes on at once. With
 //! the deadline that every machine has: without KVM udev takes ten times as long as that, but it gets somewhere.
 
-use tests::{Facts, Machine, explained, first_boot, here, install_explain, judging};
+use tests::{Facts, Machine, explained, first_boot, install_explain, testing_upstream, tests_dir};
 
 const LOG: &str = "/run/cloud-init/ds-identify.log";
 const FOUND: &str = "datasource_list: [ NoCloud, None ]";
@@ -12,7 +12,7 @@ fn log(facts: &Facts) -> String {
 }
 
 /// How long a unit was at work, in seconds; `None` when it was not.
-fn took(facts: &Facts, unit: &str) -> Option<f64> {
+fn unit_duration(facts: &Facts, unit: &str) -> Option<f64> {
     let units = facts.text("units");
     let block = units.split("\n\n").find(|block| block.lines().any(|l| l == format!("Id={unit}")))?;
     let at = |key: &str| {
@@ -24,19 +24,19 @@ fn took(facts: &Facts, unit: &str) -> Option<f64> {
 }
 
 #[test]
-fn a_disc_that_comes_late() {
-    if judging() {
+fn late_seed_disc_is_found() {
+    if testing_upstream() {
         // Its ds-identify is done by then: this is the misdetection that the look again is for.
         return;
     }
     let machine = Machine::new("vm-late");
-    machine.attach_late(&here().join("seeds/typical"));
+    machine.attach_late(&tests_dir().join("seeds/typical"));
     machine.make_disk();
     let facts = machine.boot_vm();
     let log = log(&facts);
-    assert!(log.contains("undecided: the controller "), "{log}\n{}", facts.story());
+    assert!(log.contains("undecided: the controller "), "{log}\n{}", facts.diagnostics());
     assert!(log.contains("returning undecided"), "{log}");
-    assert!(log.contains("check for 'NoCloud' returned found"), "{log}\n{}", facts.story());
+    assert!(log.contains("check for 'NoCloud' returned found"), "{log}\n{}", facts.diagnostics());
     assert_eq!(facts.file("/run/cloud-init/cloud.cfg").as_deref(), Some(FOUND));
     assert!(
         facts.file("/run/cloud-init/enabled").is_some() && facts.file("/run/cloud-init/undecided").is_none()
@@ -47,8 +47,8 @@ fn a_disc_that_comes_late() {
 }
 
 #[test]
-fn nothing_comes() {
-    if judging() {
+fn no_datasource_disables_cloud_init() {
+    if testing_upstream() {
         return;
     }
     let machine = Machine::new("vm-nothing");
@@ -59,17 +59,21 @@ fn nothing_comes() {
     let facts = machine.boot_vm_with(&["-device", "scsi-cd,bus=scsi.0"]);
     let log = log(&facts);
     assert!(log.contains("\nlooking again after "), "{log}");
-    assert!(log.contains("returning undecided") && log.contains("returning 1"), "{log}\n{}", facts.story());
+    assert!(
+        log.contains("returning undecided") && log.contains("returning 1"),
+        "{log}\n{}",
+        facts.diagnostics()
+    );
     let reason = facts.file("/run/cloud-init/disabled").unwrap_or_default();
-    assert!(reason.starts_with("No ds found "), "{reason}\n{}", facts.story());
+    assert!(reason.starts_with("No ds found "), "{reason}\n{}", facts.diagnostics());
     let status = facts.text("status");
     assert!(status.contains("status: disabled") && status.contains("No ds found "), "{status}");
     explained(&facts);
     // sshd has no host keys and no link an address: nobody set the machine up.
-    assert!(!facts.text("failed").contains("cloud-"), "{}", facts.story());
+    assert!(!facts.text("failed").contains("cloud-"), "{}", facts.diagnostics());
     for unit in ["cloud-init-network.service", "cloud-config.service", "cloud-final.service"] {
-        assert_eq!(took(&facts, unit), None, "{unit} was started\n{}", facts.story());
+        assert_eq!(unit_duration(&facts, unit), None, "{unit} was started\n{}", facts.diagnostics());
     }
-    assert!(took(&facts, "cloud-init-local.service").is_some(), "{}", facts.story());
+    assert!(unit_duration(&facts, "cloud-init-local.service").is_some(), "{}", facts.diagnostics());
     assert!(facts.file("/var/log/cloud-init.log").is_none_or(|log| !log.contains("[ERROR]")));
 }

@@ -1,22 +1,22 @@
 //! Virtual machines under qemu: seeds that come on disks of their own or where firmware says, a root file system
 //! to grow, a kernel that starts from nothing. One machine boots twice; another one gets a NIC while it runs.
 
-use tests::{Facts, Machine, first_boot, here, second_boot};
+use tests::{Facts, Machine, first_boot, second_boot, tests_dir};
 
 /// The disk is 3 GiB, its partition and file system 2.
-fn grown(facts: &Facts) {
+fn assert_root_grew(facts: &Facts) {
     let size: u64 = facts.text("root-size").trim().parse().expect("df prints a number");
-    assert!(size > 2_900_000_000, "the root file system has {size} bytes\n{}", facts.story());
+    assert!(size > 2_900_000_000, "the root file system has {size} bytes\n{}", facts.diagnostics());
 }
 
 #[test]
 fn nocloud_iso() {
     let machine = Machine::new("vm-iso");
-    machine.attach_iso(&here().join("seeds/typical"));
+    machine.attach_iso(&tests_dir().join("seeds/typical"));
     machine.make_disk();
     let first = machine.boot_vm();
     first_boot(&first, "i-first-0001", "nocloud");
-    grown(&first);
+    assert_root_grew(&first);
     let detail = first.text("status");
     assert!(detail.contains("DataSourceNoCloud [seed=/dev/vdb]"), "{detail}");
     let second = machine.boot_vm();
@@ -29,7 +29,7 @@ fn nocloud_iso() {
 #[cfg_attr(not(target_arch = "x86_64"), ignore = "qemu hands SMBIOS to the kernel on x86 only")]
 fn nocloud_serial() {
     let machine = Machine::new("vm-serial");
-    machine.put(&here().join("seeds/typical"), "/srv/seed");
+    machine.put(&tests_dir().join("seeds/typical"), "/srv/seed");
     machine.make_disk();
     let serial = "type=1,serial=ds=nocloud;i=i-serial-0001;s=file:///srv/seed/";
     let boot = machine.boot_vm_with(&["-smbios", serial]);
@@ -44,11 +44,11 @@ fn nocloud_serial() {
 #[test]
 fn configdrive_vfat() {
     let machine = Machine::new("vm-configdrive");
-    machine.attach_vfat(&here().join("seeds/configdrive"), "config-2");
+    machine.attach_vfat(&tests_dir().join("seeds/configdrive"), "config-2");
     machine.make_disk();
     let first = machine.boot_vm();
     first_boot(&first, "5f8a3c1e-0b0e-4d7e-9a55-0c0ffee00001", "configdrive");
-    grown(&first);
+    assert_root_grew(&first);
     // The platform's own key goes to the default user.
     let keys = first.file("/home/debian/.ssh/authorized_keys").unwrap_or_default();
     assert!(keys.contains("operator@example"), "{keys}");

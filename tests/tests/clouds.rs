@@ -10,34 +10,34 @@ use tests::Cloud;
 const SHORT: &str = "datasource: {Ec2: {max_wait: 9, timeout: 1, retries: 1}}\n";
 
 #[test]
-fn ec2_as_upstream() {
+fn ec2_matches_upstream() {
     Cloud::new("ec2").dhcp(&[]).compare_with_upstream();
 }
 
 #[test]
-fn openstack_as_upstream() {
+fn openstack_matches_upstream() {
     Cloud::new("openstack").dhcp(&[]).compare_with_upstream();
 }
 
 #[test]
-fn hetzner_as_upstream() {
+fn hetzner_matches_upstream() {
     Cloud::new("hetzner").dhcp(&[]).compare_with_upstream();
 }
 
 /// A cloud of Ec2's kind that needs no token, whose region comes out of the zone, and that lists a tag without a value.
 #[test]
-fn outscale_as_upstream() {
+fn outscale_matches_upstream() {
     Cloud::new("outscale").dhcp(&[]).compare_with_upstream();
 }
 
 #[test]
-fn digitalocean_as_upstream() {
+fn digitalocean_matches_upstream() {
     digitalocean("digitalocean");
 }
 
 /// Firmware's serial number is a droplet's id, and its name if it has none.
 #[test]
-fn digitalocean_without_a_name_as_upstream() {
+fn digitalocean_without_a_name_matches_upstream() {
     digitalocean("digitalocean-nameless");
 }
 
@@ -56,30 +56,30 @@ fn digitalocean(case: &str) {
 }
 
 #[test]
-fn gce_as_upstream() {
+fn gce_matches_upstream() {
     Cloud::new("gce").dhcp(&[]).compare_with_upstream();
 }
 
 #[test]
-fn vultr_as_upstream() {
+fn vultr_matches_upstream() {
     Cloud::new("vultr").dhcp(&[]).compare_with_upstream();
 }
 
 /// With a network configuration that only lacks the names.
 #[test]
-fn vultr_with_interfaces_as_upstream() {
+fn vultr_with_interfaces_matches_upstream() {
     Cloud::new("vultr-named").dhcp(&[]).compare_with_upstream();
 }
 
 #[test]
-fn scaleway_as_upstream() {
+fn scaleway_matches_upstream() {
     Cloud::new("scaleway").dhcp(&[]).compare_with_upstream();
 }
 
 /// The NIC that leads to the metadata is the second by its number: its addresses have a table of their own, with the
 /// router that DHCP names there.
 #[test]
-fn the_second_nic_of_ec2_leads_to_the_metadata() {
+fn ec2_metadata_on_the_second_nic() {
     let mut cloud = Cloud::new("ec2-two-nics").dhcp(&[]);
     cloud.net.second_nic("02:00:00:00:0a:99", "10.1.0.1/24");
     cloud.net.dnsmasq(&[
@@ -103,7 +103,7 @@ fn the_second_nic_of_ec2_leads_to_the_metadata() {
 /// netplan that does not start, or fails for a reason of its own, costs no file; one that refuses the file leaves the
 /// network due, so that the next boot tries again.
 #[test]
-fn netplan_that_fails() {
+fn failing_netplan() {
     let path = "/etc/netplan/50-cloud-init.yaml";
     let refuses = format!("#!/bin/sh\necho '{path}:1:1: Error in network definition' >&2\nexit 1\n");
     for (program, is_refused) in [("not a program", false), ("#!/bin/sh\nexit 78\n", false), (&refuses, true)]
@@ -117,7 +117,7 @@ fn netplan_that_fails() {
         let note = cloud.path("/var/lib/cloud/instances/i-0abc1234567890def/network-is-due");
         assert_eq!(note.exists(), is_refused, "{program}");
         if is_refused {
-            assert!(cloud.says(&["[ERROR]", "netplan refuses the configuration"]), "{}", cloud.log());
+            assert!(cloud.logged(&["[ERROR]", "netplan refuses the configuration"]), "{}", cloud.log());
             cloud.program("netplan", "#!/bin/sh\n");
             cloud.forget_run();
             assert_eq!(cloud.boot(&["local"]).code("local"), 0, "{}", cloud.log());
@@ -130,12 +130,12 @@ fn netplan_that_fails() {
 fn outcome(cloud: &Cloud) -> (String, Duration) {
     let began = Instant::now();
     let boot = cloud.boot(&["local", "network"]);
-    assert!(boot.came_to_its_end(), "{:?}\n{}\n{}", boot.codes, boot.output, cloud.log());
+    assert!(boot.ended_normally(), "{:?}\n{}\n{}", boot.codes, boot.output, cloud.log());
     (cloud.id(), began.elapsed())
 }
 
 #[test]
-fn servers_that_fail() {
+fn failing_metadata_servers() {
     let cases = [
         ("silent", "* . silent", &["in time"][..]),
         ("none", "* . 404", &["status 404", "gives no token"]),
@@ -153,7 +153,7 @@ fn servers_that_fail() {
         cloud.fault(fault);
         let (id, took) = outcome(&cloud);
         assert_eq!(id, "none", "{name}: {}", cloud.log());
-        let says = |words: &[&str]| cloud.says(&[&["[WARNING]"][..], words].concat());
+        let says = |words: &[&str]| cloud.logged(&[&["[WARNING]"][..], words].concat());
         assert!(says(words), "{name}: {}", cloud.log());
         assert!(took < Duration::from_secs(40), "{name} took {took:?}");
     };
@@ -166,7 +166,7 @@ fn servers_that_fail() {
 }
 
 #[test]
-fn servers_that_get_well() {
+fn recovering_metadata_servers() {
     for (name, fault, words) in [
         ("expired", "GET user-data once:401", &["token is not taken any more"][..]),
         ("slow", "* instance slow:0.5", &[]),
@@ -178,7 +178,7 @@ fn servers_that_get_well() {
         cloud.fault(fault);
         let (id, _) = outcome(&cloud);
         assert_eq!(id, "aws", "{name}: {}", cloud.log());
-        assert!(cloud.says(words), "{name}: {}", cloud.log());
+        assert!(cloud.logged(words), "{name}: {}", cloud.log());
         assert!(cloud.file("/home/debian/.ssh/authorized_keys").contains(" zoe"), "{name}");
     }
 }
@@ -188,24 +188,28 @@ fn no_dhcp_server() {
     let cloud = Cloud::new("ec2");
     cloud.config(SHORT);
     let (id, took) = outcome(&cloud);
-    assert!(id == "none" && cloud.says(&["no DHCP server has answered"]), "{}", cloud.log());
+    assert!(id == "none" && cloud.logged(&["no DHCP server has answered"]), "{}", cloud.log());
     assert!(took < Duration::from_secs(40), "{took:?}");
     assert_eq!(cloud.requests(), "");
 }
 
 #[test]
-fn over_ipv6_alone() {
+fn ipv6_only_network() {
     let cloud = Cloud::new("ec2").router();
     cloud.net.in_cloud(&["ip", "address", "add", "fd00:ec2::254/128", "dev", "lo"]);
     cloud.config("datasource: {Ec2: {max_wait: 30}}\n");
     let (id, _) = outcome(&cloud);
-    assert!(id == "aws" && cloud.says(&["metadata service is at http://[fd00:ec2::254]"]), "{}", cloud.log());
+    assert!(
+        id == "aws" && cloud.logged(&["metadata service is at http://[fd00:ec2::254]"]),
+        "{}",
+        cloud.log()
+    );
     let data = cloud.file("/run/cloud-init/instance-data.json");
     assert!(data.contains("metadata (http://[fd00:ec2::254])"), "{data}");
 }
 
 #[test]
-fn over_the_link_alone() {
+fn link_local_ipv6_only() {
     for (case, says) in [
         ("openstack", "metadata (http://[fe80::a9fe:a9fe%25c0])"),
         ("hetzner", "\"instance_id\": \"12345678\""),
@@ -223,7 +227,7 @@ fn over_the_link_alone() {
 
 /// networkd, or NetworkManager, has the NIC already: a restart, or an initramfs with the network.
 #[test]
-fn a_lease_that_somebody_holds() {
+fn existing_lease_is_reused() {
     for (name, path) in [
         ("systemd-networkd", "/run/systemd/netif/leases/INDEX"),
         ("NetworkManager", "/var/lib/NetworkManager/internal-ab-cd-c0.lease"),
@@ -240,7 +244,11 @@ fn a_lease_that_somebody_holds() {
         cloud.put(&device, if name == "NetworkManager" { "connection-uuid=ab-cd\n" } else { "managed=0\n" });
         std::thread::sleep(Duration::from_secs(3));
         let (id, took) = outcome(&cloud);
-        assert!(id == "aws" && cloud.says(&[name, "holds a lease already", "10.0.0.70"]), "{}", cloud.log());
+        assert!(
+            id == "aws" && cloud.logged(&[name, "holds a lease already", "10.0.0.70"]),
+            "{}",
+            cloud.log()
+        );
         assert!(took < Duration::from_secs(15), "{took:?}");
     }
 }
@@ -248,7 +256,7 @@ fn a_lease_that_somebody_holds() {
 /// The local stage is killed while it reads: the network stage undoes what it left, and reads itself. One that is only
 /// asked to end undoes it at once.
 #[test]
-fn ended_while_reading() {
+fn killed_while_fetching_metadata() {
     for (signal, code) in [("KILL", 137), ("TERM", 124)] {
         let cloud = Cloud::new("ec2").dhcp(&[]);
         let cloud = if signal == "KILL" { cloud.killed_after(10) } else { cloud.limit(10) };
@@ -257,11 +265,11 @@ fn ended_while_reading() {
         assert_eq!(boot.code("local"), code, "{}", cloud.log());
         let state = cloud.net.state();
         assert_eq!(state.contains("10.0.0.60"), signal == "KILL", "{signal}: {state}\n{}", cloud.log());
-        assert!(cloud.says(&["10.0.0.60"]), "it was at work: {}", cloud.log());
+        assert!(cloud.logged(&["10.0.0.60"]), "it was at work: {}", cloud.log());
         cloud.fault("");
         let cloud = cloud.limit(60);
         let boot = cloud.boot_killed(&["network"]);
-        assert!(boot.succeeded() || boot.came_to_its_end(), "{}", boot.output);
+        assert!(boot.succeeded() || boot.ended_normally(), "{}", boot.output);
         assert!(!cloud.net.state().contains("10.0.0.60"), "undone: {}", cloud.net.state());
         assert_eq!(cloud.id(), "aws", "{}", cloud.log());
     }
@@ -269,16 +277,16 @@ fn ended_while_reading() {
 
 /// The local stage is stopped (SIGTERM) while it reads: its unit undoes what it left, before a network service begins.
 #[test]
-fn stopped_while_reading() {
-    let cloud = Cloud::new("ec2").dhcp(&[]).limit(10).units();
+fn stopped_while_fetching_metadata() {
+    let cloud = Cloud::new("ec2").dhcp(&[]).limit(10).with_units();
     cloud.fault("GET user-data slow:50");
     let boot = cloud.boot(&["local"]);
     assert_eq!(boot.code("local"), 124, "{}", cloud.log());
-    assert!(cloud.says(&["undoing what process"]), "it was at work: {}", cloud.log());
+    assert!(cloud.logged(&["undoing what process"]), "it was at work: {}", cloud.log());
 }
 
 #[test]
-fn who_is_asked_at_all() {
+fn firmware_decides_which_cloud_is_probed() {
     let strict = "datasource: {Ec2: {strict_id: true, max_wait: 9}}\n";
     let never = "datasource: {Ec2: {max_wait: 0}}\n";
     for (case, config, words) in [
@@ -289,7 +297,7 @@ fn who_is_asked_at_all() {
         let cloud = Cloud::new(case).dhcp(&[]);
         cloud.config(&format!("datasource_list: [Ec2, None]\n{config}"));
         let (id, _) = outcome(&cloud);
-        assert!(id == "none" && cloud.says(&["Ec2", words]), "{}", cloud.log());
+        assert!(id == "none" && cloud.logged(&["Ec2", words]), "{}", cloud.log());
         assert_eq!(cloud.requests(), "");
     }
 }
@@ -297,7 +305,7 @@ fn who_is_asked_at_all() {
 /// What a machine is at its next boots: the same while the service says so, or says nothing; another one when it says so, or
 /// when the machine is another.
 #[test]
-fn next_boots() {
+fn instance_identity_at_later_boots() {
     let cloud = Cloud::new("ec2").dhcp(&[]);
     cloud.config(SHORT);
     let boot = || {
@@ -312,18 +320,18 @@ fn next_boots() {
     assert_eq!((boot(), id()), ("aws".into(), "i-0abc1234567890def".into()));
     cloud.fault("* . 500");
     assert_eq!((boot(), id()), ("aws".into(), "i-0abc1234567890def".into()));
-    assert!(cloud.says(&["[WARNING]", "using the cached instance i-0abc1234567890def"]), "{}", cloud.log());
+    assert!(cloud.logged(&["[WARNING]", "using the cached instance i-0abc1234567890def"]), "{}", cloud.log());
     assert_eq!(cloud.file(ran), first, "nothing ran again");
     // The machine's disk in another machine, whose service is down.
     cloud.firmware("product_uuid", "ec2fffff-3456-7890-abcd-ef0123456789\n");
     assert_eq!((boot(), id()), ("none".into(), "iid-datasource-none".into()), "{}", cloud.log());
-    assert!(cloud.says(&["cache invalid in datasource", "ec2fffff"]), "{}", cloud.log());
+    assert!(cloud.logged(&["cache invalid in datasource", "ec2fffff"]), "{}", cloud.log());
 }
 
 /// Clouds that give everything in one document: one that is too large is refused as a whole, with its size and the limit,
 /// and costs a machine nothing that it has.
 #[test]
-fn a_document_that_is_too_large() {
+fn oversized_metadata_document() {
     // DigitalOcean's is not asked for again while firmware has the same serial number.
     for (case, fault, is_asked_again) in [
         ("gce", "GET instance/attributes huge", true),
@@ -336,11 +344,11 @@ fn a_document_that_is_too_large() {
         };
         let boot = |cloud: &Cloud| {
             let boot = cloud.boot(&["local", "network"]);
-            assert!(boot.came_to_its_end(), "{case}: {:?}\n{}", boot.codes, cloud.log());
+            assert!(boot.ended_normally(), "{case}: {:?}\n{}", boot.codes, cloud.log());
         };
         let says = |cloud: &Cloud| {
             let words = ["[WARNING]", "larger than 33554432 bytes (7", " bytes)"];
-            assert!(cloud.says(&words), "{case}: {}", cloud.log());
+            assert!(cloud.logged(&words), "{case}: {}", cloud.log());
         };
         let cloud = of(case);
         boot(&cloud);

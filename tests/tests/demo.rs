@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use tests::{binaries, here};
+use tests::{binaries, tests_dir};
 
 /// The parts of the tree that the demonstration reads, where every user may read them.
 fn public_copy(name: &str) -> PathBuf {
@@ -17,9 +17,9 @@ fn public_copy(name: &str) -> PathBuf {
     };
     std::fs::create_dir_all(top.join("tests")).expect("a directory for the copy");
     for part in ["demo", "demo.sh", "lib"] {
-        copy(&here().join(part), &format!("tests/{part}"));
+        copy(&tests_dir().join(part), &format!("tests/{part}"));
     }
-    copy(&here().join("../packaging"), "packaging");
+    copy(&tests_dir().join("../packaging"), "packaging");
     copy(&binaries(), "bin");
     let open = Command::new("chmod").arg("-R").arg("a+rX").arg(&top).status();
     assert!(open.is_ok_and(|s| s.success()));
@@ -85,12 +85,12 @@ fn check(done: &Output) {
 }
 
 #[test]
-fn as_root_or_whoever_runs_the_tests() {
+fn demo_as_current_user() {
     demo("demo", &[]);
 }
 
 #[test]
-fn without_privileges() {
+fn demo_without_privileges() {
     let done = Command::new("id").arg("-u").output().expect("id runs");
     if String::from_utf8_lossy(&done.stdout).trim() == "0" {
         demo("demo-user", &["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"]);

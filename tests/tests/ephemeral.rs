@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use tests::{Net, Ran};
+use tests::{Net, RunResult};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_ephemeral");
 const CLOUD: &str = "192.0.2.1/24";
@@ -12,12 +12,12 @@ const WHO: &str = "http://192.0.2.1/who";
 
 /// Runs it and sees that everything is as it was.
 #[track_caller]
-fn run(net: &Net, words: &[&str]) -> Ran {
+fn run(net: &Net, words: &[&str]) -> RunResult {
     let before = net.state();
     let ran = net.run(PROGRAM, words);
     let after = net.state();
-    ran.holds(before == after, &format!("all is as it was:\n{before}\n{after}"));
-    ran.holds(std::fs::read_dir(net.records()).map_or(0, Iterator::count) == 0, "no record is left");
+    ran.check(before == after, &format!("all is as it was:\n{before}\n{after}"));
+    ran.check(std::fs::read_dir(net.records()).map_or(0, Iterator::count) == 0, "no record is left");
     ran
 }
 
@@ -31,16 +31,16 @@ fn lease_routes_and_metadata() {
     net.dnsmasq(&[RANGE, "--dhcp-option=26,1400", "--dhcp-option=245,168.63.129.16"]);
     net.metadata("plain");
     let ran = run(&net, &["c0", "--url", WHO, "--option", "245"]);
-    ran.holds(ran.ok && ran.has("answer 0 plain"), "metadata is read");
-    ran.holds(
+    ran.check(ran.ok && ran.has("answer 0 plain"), "metadata is read");
+    ran.check(
         ran.fact("lease ").contains("/24 server 192.0.2.1 time 3600 wire-server 168.63.129.16"),
         "lease",
     );
-    ran.holds(ran.has("mtu 1400") && ran.has("route 0.0.0.0/0 via 192.0.2.1"), "MTU and router");
-    ran.holds(ran.took < ONCE_LOST, "nothing was waited for");
+    ran.check(ran.has("mtu 1400") && ran.has("route 0.0.0.0/0 via 192.0.2.1"), "MTU and router");
+    ran.check(ran.took < ONCE_LOST, "nothing was waited for");
     // Only who asks is given option 245.
     let ran = run(&net, &["c0"]);
-    ran.holds(ran.ok && ran.fact("lease ").ends_with("wire-server -"), "no wire server");
+    ran.check(ran.ok && ran.fact("lease ").ends_with("wire-server -"), "no wire server");
 }
 
 #[test]
@@ -50,28 +50,28 @@ fn classless_routes_win() {
     net.dnsmasq(&[RANGE, routes]);
     net.metadata("classless");
     let ran = run(&net, &["c0", "--url", "http://169.254.169.254/who"]);
-    ran.holds(ran.has("answer 0 classless"), "metadata behind a classless route");
+    ran.check(ran.has("answer 0 classless"), "metadata behind a classless route");
     for route in ["0.0.0.0/0 via 192.0.2.5", "169.254.169.254/32 via 192.0.2.5", "10.9.0.0/16"] {
-        ran.holds(ran.has(&format!("route {route}")), route);
+        ran.check(ran.has(&format!("route {route}")), route);
     }
-    ran.holds(!ran.has("route 0.0.0.0/0 via 192.0.2.1"), "the router option does not count");
+    ran.check(!ran.has("route 0.0.0.0/0 via 192.0.2.1"), "the router option does not count");
 }
 
 #[test]
-fn a_single_address_with_a_gateway_elsewhere() {
+fn gateway_outside_of_the_subnet() {
     let mut net = Net::new(&[CLOUD, "10.0.0.1/32", "169.254.169.254/32"]);
     net.dnsmasq(&[RANGE, "--dhcp-option=1,255.255.255.255", "--dhcp-option=3,10.0.0.1"]);
     net.metadata("off-link");
     let ran = run(&net, &["c0", "--url", "http://169.254.169.254/who"]);
-    ran.holds(ran.has("answer 0 off-link"), "metadata through the gateway");
-    ran.holds(
+    ran.check(ran.has("answer 0 off-link"), "metadata through the gateway");
+    ran.check(
         ran.fact("address ").ends_with("/32") && ran.has("route 0.0.0.0/0 via 10.0.0.1"),
         "address, route",
     );
 }
 
 #[test]
-fn lost_answers_are_asked_for_again() {
+fn lost_responses_are_retried() {
     let mut net = Net::new(&[CLOUD]);
     net.in_cloud(&["nft", "add table inet lossy"]);
     net.in_cloud(&["nft", "add chain inet lossy out { type filter hook output priority 0; }"]);
@@ -79,9 +79,9 @@ fn lost_answers_are_asked_for_again() {
     net.in_cloud(&["nft", "add rule inet lossy out udp sport 67 numgen inc mod 2 == 0 drop"]);
     net.dnsmasq(&[RANGE]);
     let ran = run(&net, &["c0"]);
-    ran.holds(ran.ok && ran.fact("lease ").contains("/24"), "a lease all the same");
+    ran.check(ran.ok && ran.fact("lease ").contains("/24"), "a lease all the same");
     let took = ran.took.as_secs_f64();
-    ran.holds((1.5..6.0).contains(&took), "two waits of a second, each a quarter more or less");
+    ran.check((1.5..6.0).contains(&took), "two waits of a second, each a quarter more or less");
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn slow_server() {
     let mut net = Net::new(&[CLOUD]);
     net.dnsmasq(&[RANGE, "--dhcp-reply-delay=2"]);
     let ran = run(&net, &["c0", "--deadline", "30"]);
-    ran.holds(ran.ok && ran.took > Duration::from_secs(2), "it is waited for");
+    ran.check(ran.ok && ran.took > Duration::from_secs(2), "it is waited for");
 }
 
 #[test]
@@ -102,65 +102,65 @@ fn two_servers() {
     net.dnsmasq(&["--interface=br0", "--bind-dynamic", RANGE]);
     net.bad_dhcp("br0", "192.0.2.2", "silent");
     let ran = run(&net, &["c0", "--deadline", "60"]);
-    ran.holds(ran.ok && ran.fact("lease ").contains("server 192.0.2.1"), "the one that keeps its word");
+    ran.check(ran.ok && ran.fact("lease ").contains("server 192.0.2.1"), "the one that keeps its word");
 }
 
 #[test]
-fn a_refusal_is_not_the_end() {
+fn nak_restarts_the_discovery() {
     let mut net = Net::new(&[CLOUD]);
     net.bad_dhcp("s0", "192.0.2.1", "nak");
     let ran = run(&net, &["c0", "--deadline", "30"]);
-    ran.holds(ran.ok && ran.has("address 192.0.2.77/24"), "a lease after the refusal");
-    ran.holds(ran.log.contains("took its offer back: not today"), "the refusal is said");
+    ran.check(ran.ok && ran.has("address 192.0.2.77/24"), "a lease after the refusal");
+    ran.check(ran.log.contains("took its offer back: not today"), "the refusal is said");
 }
 
 #[test]
-fn a_server_that_always_refuses() {
+fn server_that_always_sends_nak() {
     let mut net = Net::new(&[CLOUD]);
     net.bad_dhcp("s0", "192.0.2.1", "naks");
     let ran = run(&net, &["c0", "--deadline", "9"]);
-    ran.holds(!ran.ok && ran.fact("error").contains("took its offer back"), "it says why");
-    ran.holds(ran.log.matches("not today").count() < 6, "it does not hurry");
+    ran.check(!ran.ok && ran.fact("error").contains("took its offer back"), "it says why");
+    ran.check(ran.log.matches("not today").count() < 6, "it does not hurry");
 }
 
 #[test]
-fn garbage_is_passed_over() {
+fn garbage_is_ignored() {
     let mut net = Net::new(&[CLOUD]);
     net.bad_dhcp("s0", "192.0.2.1", "garbage");
     let ran = run(&net, &["c0"]);
-    ran.holds(ran.ok && ran.has("address 192.0.2.77/24"), "the good among the bad");
-    ran.holds(ran.took < ONCE_LOST, "at once");
-    ran.holds(ran.log.contains("an answer to somebody else"), "the bad were seen");
+    ran.check(ran.ok && ran.has("address 192.0.2.77/24"), "the good among the bad");
+    ran.check(ran.took < ONCE_LOST, "at once");
+    ran.check(ran.log.contains("an answer to somebody else"), "the bad were seen");
 }
 
 #[test]
-fn a_bare_lease() {
+fn lease_without_options() {
     let mut net = Net::new(&[CLOUD]);
     net.bad_dhcp("s0", "192.0.2.1", "bare");
     let ran = run(&net, &["c0"]);
     // The mask by the address's class, the server by the packet's source.
-    ran.holds(ran.has("lease 192.0.2.77/24 server - time - wire-server -"), "what it has");
+    ran.check(ran.has("lease 192.0.2.77/24 server - time - wire-server -"), "what it has");
 }
 
 #[test]
-fn offers_of_nothing() {
+fn offers_without_an_address() {
     let mut net = Net::new(&[CLOUD]);
     net.bad_dhcp("s0", "192.0.2.1", "odd");
     let ran = run(&net, &["c0", "--deadline", "15"]);
-    ran.holds(!ran.ok && ran.log.contains("an offer of nothing usable"), "they are not taken");
+    ran.check(!ran.ok && ran.log.contains("an offer of nothing usable"), "they are not taken");
 }
 
 #[test]
 fn no_server() {
     let net = Net::new(&[]);
     let ran = run(&net, &["c0", "--deadline", "2.5"]);
-    ran.holds(!ran.ok && ran.fact("error").contains("no DHCP server has answered"), "it says so");
-    ran.holds(ran.took > Duration::from_millis(2400) && ran.took < Duration::from_secs(10), "its deadline");
+    ran.check(!ran.ok && ran.fact("error").contains("no DHCP server has answered"), "it says so");
+    ran.check(ran.took > Duration::from_millis(2400) && ran.took < Duration::from_secs(10), "its deadline");
     let ran = run(&net, &["nonesuch"]);
-    ran.holds(!ran.ok && ran.fact("error").contains("no network link nonesuch"), "a NIC that is not there");
+    ran.check(!ran.ok && ran.fact("error").contains("no network link nonesuch"), "a NIC that is not there");
     net.in_cloud(&["ip", "link", "set", "s0", "down"]);
     let ran = run(&net, &["c0", "--v6", "--dhcp", "--deadline", "2"]);
-    ran.holds(!ran.ok && ran.fact("error").contains("no carrier"), "a cable that leads nowhere");
+    ran.check(!ran.ok && ran.fact("error").contains("no carrier"), "a cable that leads nowhere");
 }
 
 #[test]
@@ -170,27 +170,27 @@ fn link_local_metadata() {
     // Beside DHCP, which nobody answers: the first family that is up is enough.
     let urls = ["--url", "http://169.254.169.254/who", "--url", "http://[fe80::a9fe:a9fe%25c0]/who"];
     let ran = run(&net, &[&["c0", "--dhcp", "--v6", "--deadline", "30"], &urls[..]].concat());
-    ran.holds(ran.has("answer 1 link-local") && ran.took < Duration::from_secs(15), "IPv6 wins the race");
+    ran.check(ran.has("answer 1 link-local") && ran.took < Duration::from_secs(15), "IPv6 wins the race");
     // Without a zone the link is meant that was brought up; without the kernel's own address one is made.
     net.in_machine(&["sysctl", "-qw", "net.ipv6.conf.c0.addr_gen_mode=1"]);
     let ran = run(&net, &["c0", "--v6", "--url", "http://[fe80::a9fe:a9fe]/who", "--deadline", "20"]);
-    ran.holds(ran.has("answer 0 link-local"), "with an address of our own");
+    ran.check(ran.has("answer 0 link-local"), "with an address of our own");
     net.in_machine(&["sysctl", "-qw", "net.ipv6.conf.c0.disable_ipv6=1"]);
     let ran = run(&net, &["c0", "--v6", "--deadline", "20"]);
-    ran.holds(
+    ran.check(
         !ran.ok && ran.fact("error").contains("disabled") && ran.took < Duration::from_secs(10),
         "disabled",
     );
 }
 
 #[test]
-fn a_silent_ipv6_does_not_hold_ipv4() {
+fn silent_ipv6_does_not_delay_ipv4() {
     let mut net = Net::new(&[CLOUD]);
     net.dnsmasq(&[RANGE]);
     net.metadata("both");
     let urls = ["--url", "http://[fe80::a9fe:a9fe%25c0]/who", "--url", WHO];
     let ran = run(&net, &[&["c0", "--dhcp", "--v6"], &urls[..]].concat());
-    ran.holds(ran.has("answer 1 both"), "IPv4 answers while nobody does over IPv6");
+    ran.check(ran.has("answer 1 both"), "IPv4 answers while nobody does over IPv6");
 }
 
 #[test]
@@ -203,24 +203,24 @@ fn routed_ipv6_metadata() {
     net.in_machine(&["sysctl", "-qw", "net.ipv6.conf.c0.accept_ra=0", "net.ipv6.conf.c0.autoconf=0"]);
     let words = ["c0", "--v6-routed", "--url", "http://[fd00:ec2::254]/who", "--deadline", "25"];
     let ran = run(&net, &words);
-    ran.holds(ran.has("answer 0 routed"), "an address and a route from the router");
+    ran.check(ran.has("answer 0 routed"), "an address and a route from the router");
     // The link is up already, so only our own question makes the router speak.
     net.in_machine(&["ip", "link", "set", "c0", "up"]);
     std::thread::sleep(Duration::from_secs(3));
     let ran = net.run(PROGRAM, &words);
-    ran.holds(ran.has("answer 0 routed") && ran.log.contains("asked for IPv6 routers"), "asked by us");
+    ran.check(ran.has("answer 0 routed") && ran.log.contains("asked for IPv6 routers"), "asked by us");
 }
 
 #[test]
-fn an_address_that_nobody_grants() {
+fn address_without_a_lease() {
     let mut net = Net::new(&["169.254.169.254/16"]);
     net.metadata("ipv4ll");
     let ran = run(&net, &["c0", "--ipv4ll", "--url", "http://169.254.169.254/who", "--tries", "5"]);
-    ran.holds(ran.has("answer 0 ipv4ll") && ran.fact("address ").starts_with("169.254."), "metadata");
+    ran.check(ran.has("answer 0 ipv4ll") && ran.fact("address ").starts_with("169.254."), "metadata");
 }
 
 #[test]
-fn what_was_there_stays() {
+fn existing_configuration_is_kept() {
     let mut net = Net::new(&[CLOUD]);
     net.dnsmasq(&["--dhcp-range=192.0.2.50,192.0.2.50,255.255.255.0,1h"]);
     net.in_machine(&["ip", "link", "set", "c0", "up"]);
@@ -228,12 +228,12 @@ fn what_was_there_stays() {
     net.in_machine(&["ip", "route", "add", "default", "via", "192.0.2.9", "dev", "c0"]);
     std::thread::sleep(Duration::from_secs(3));
     let ran = run(&net, &["c0"]);
-    ran.holds(ran.ok && ran.fact("lease ").starts_with("192.0.2.50/24"), "the same address is leased");
-    ran.holds(ran.has("route 0.0.0.0/0 via 192.0.2.9"), "the default route is the one that there was");
+    ran.check(ran.ok && ran.fact("lease ").starts_with("192.0.2.50/24"), "the same address is leased");
+    ran.check(ran.has("route 0.0.0.0/0 via 192.0.2.9"), "the default route is the one that there was");
 }
 
 #[test]
-fn killed_and_cleared() {
+fn clear_removes_what_a_killed_run_left() {
     let mut net = Net::new(&[CLOUD, "10.0.0.1/32"]);
     let more = ["--dhcp-option=1,255.255.255.255", "--dhcp-option=3,10.0.0.1", "--dhcp-option=26,1400"];
     net.dnsmasq(&[&[RANGE], &more[..]].concat());
@@ -244,25 +244,25 @@ fn killed_and_cleared() {
     let left = net.state();
     assert!(left.contains("10.0.0.1") && left.contains("mtu 1400"), "it was up: {left}");
     let ran = net.run(PROGRAM, &["--clear"]);
-    ran.holds(ran.ok && net.state() == before, &format!("undone:\n{}", net.state()));
+    ran.check(ran.ok && net.state() == before, &format!("undone:\n{}", net.state()));
     // At whatever moment it is killed; the next one clears and goes on by itself.
     for time in (0..12).map(|n| Duration::from_millis(4 * n)) {
         net.kill_after(PROGRAM, &words, time);
     }
     let ran = run_after(&net, &before);
-    ran.holds(ran.ok && ran.has("mtu 1400"), "the next one has the network");
+    ran.check(ran.ok && ran.has("mtu 1400"), "the next one has the network");
 }
 
 /// Runs it after a killed one: it ends as things were before that.
 #[track_caller]
-fn run_after(net: &Net, before: &str) -> Ran {
+fn run_after(net: &Net, before: &str) -> RunResult {
     let ran = net.run(PROGRAM, &["c0"]);
-    ran.holds(net.state() == before, &format!("as it was:\n{before}\n{}", net.state()));
+    ran.check(net.state() == before, &format!("as it was:\n{before}\n{}", net.state()));
     ran
 }
 
 #[test]
-fn a_lease_that_networkd_holds() {
+fn networkd_lease_is_reused() {
     let net = Net::new(&[CLOUD]);
     net.in_machine(&["ip", "link", "set", "c0", "up"]);
     net.in_machine(&["ip", "address", "add", "192.0.2.60/24", "dev", "c0"]);
@@ -277,6 +277,6 @@ fn a_lease_that_networkd_holds() {
     let before = net.state();
     // Nobody answers DHCP here: the lease can only be networkd's.
     let ran = net.run("unshare", &["-m", "sh", "-c", &script, PROGRAM, "c0", "--deadline", "5"]);
-    ran.holds(ran.has("lease 192.0.2.60/24 server 192.0.2.3 time 60 wire-server 168.63.129.16"), "its lease");
-    ran.holds(net.state() == before, "nothing is changed");
+    ran.check(ran.has("lease 192.0.2.60/24 server 192.0.2.3 time 60 wire-server 168.63.129.16"), "its lease");
+    ran.check(net.state() == before, "nothing is changed");
 }

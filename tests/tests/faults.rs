@@ -12,7 +12,7 @@ macro_rules! holds {
             stringify!($what),
             $boot.codes,
             $boot.output,
-            $sandbox.complaints().join("\n"),
+            $sandbox.warnings().join("\n"),
             $sandbox.status()
         )
     };
@@ -24,11 +24,11 @@ fn diary(sandbox: &Sandbox) -> String {
 }
 
 fn complains(sandbox: &Sandbox, words: &[&str]) -> bool {
-    sandbox.complaints().iter().any(|line| words.iter().all(|w| line.contains(w)))
+    sandbox.warnings().iter().any(|line| words.iter().all(|w| line.contains(w)))
 }
 
 fn ended(sandbox: &Sandbox, boot: &Boot) {
-    holds!(sandbox, boot, boot.came_to_its_end());
+    holds!(sandbox, boot, boot.ended_normally());
     holds!(sandbox, boot, sandbox.path("/var/lib/cloud/instance/boot-finished").exists());
     let result = sandbox.file("/var/lib/cloud/data/result.json").unwrap_or_default();
     let result: Result<serde_json::Value, _> = serde_json::from_str(&result);
@@ -41,7 +41,7 @@ fn nothing_wrong() {
     let boot = sandbox.boot();
     ended(&sandbox, &boot);
     holds!(sandbox, boot, boot.succeeded());
-    holds!(sandbox, boot, sandbox.complaints().is_empty());
+    holds!(sandbox, boot, sandbox.warnings().is_empty());
     holds!(sandbox, boot, diary(&sandbox).contains("user script, once per instance"));
 }
 
@@ -116,7 +116,7 @@ fn binary_user_data() {
         boot,
         complains(&sandbox, &["user-data"]) || complains(&sandbox, &["text/x-not-multipart"])
     );
-    holds!(sandbox, boot, sandbox.complaints().len() <= 3);
+    holds!(sandbox, boot, sandbox.warnings().len() <= 3);
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn missing_meta_data() {
     // As with ds-identify, a seed directory is user-data and meta-data: without one the rest is not ours.
     let enabled = sandbox.path("/run/cloud-init/enabled").exists();
     holds!(sandbox, boot, !enabled || complains(&sandbox, &["meta-data"]));
-    holds!(sandbox, boot, boot.came_to_its_end());
+    holds!(sandbox, boot, boot.ended_normally());
     holds!(sandbox, boot, !diary(&sandbox).contains("once per instance"));
 }
 
@@ -180,7 +180,7 @@ fn script_without_end() {
     // What systemd does to a unit that takes too long, a test does here.
     holds!(sandbox, boot, boot.code("final") >= 124);
     holds!(sandbox, boot, boot.code("config") == 0);
-    let sandbox = sandbox.healed();
+    let sandbox = sandbox.without_faults();
     let boot = sandbox.boot();
     ended(&sandbox, &boot);
     holds!(sandbox, boot, boot.code("final") == 0);
@@ -197,12 +197,12 @@ fn full_disk() {
         "rm -f $root/var/lib/cloud/fill; mkdir $root/var/after; cp -a $root/var/lib/cloud/. $root/var/after/",
     );
     let boot = sandbox.run(&["generator", "local", "network", "config", "final", "end"]);
-    holds!(sandbox, boot, boot.came_to_its_end());
+    holds!(sandbox, boot, boot.ended_normally());
     holds!(sandbox, boot, !boot.succeeded());
     holds!(sandbox, boot, complains(&sandbox, &["No space left on device", "/var/lib/cloud"]));
-    tests::whole(&sandbox.root, &["var/after", "run/cloud-init"]);
+    tests::assert_intact(&sandbox.root, &["var/after", "run/cloud-init"]);
     // What was there is healthy: with room the next boot does everything.
-    let sandbox = sandbox.healed();
+    let sandbox = sandbox.without_faults();
     let boot = sandbox.boot();
     ended(&sandbox, &boot);
     holds!(sandbox, boot, boot.succeeded());

@@ -16,18 +16,18 @@ users: [{name: anna, sudo: true, uid: [7]}]
 const IMAGE: &str = "seed_random: 7\ntimezone: [Mars]\nkeyboard: {}\npower_state: {mode: sleep}\n";
 
 /// How often each was said, which is once, and with the place where it was written.
-fn said(complaints: &[String], place: &str, text: &str) {
+fn assert_reported(complaints: &[String], place: &str, text: &str) {
     let about: Vec<&String> = complaints.iter().filter(|line| line.contains(text)).collect();
     assert_eq!(about.len(), 1, "{text}: {}", complaints.join("\n"));
     assert!(about[0].contains(place), "{}", about[0]);
 }
 
 #[test]
-fn once() {
+fn each_finding_is_reported_once() {
     let sandbox = Sandbox::with_user_data("findings", USER_DATA);
     std::fs::write(sandbox.path("/etc/cloud/cloud.cfg.d/90-wrong.cfg"), IMAGE).expect("a file of the image");
     sandbox.boot();
-    let complaints = sandbox.complaints();
+    let complaints = sandbox.warnings();
     let failed = complaints.iter().filter(|line| line.contains("cloud-config failed schema validation!"));
     assert_eq!(failed.count(), 1, "{}", complaints.join("\n"));
     // The check of user-data warns in one sentence, and has the places below warnings.
@@ -43,9 +43,9 @@ fn once() {
         "users[0].uid: expected",
         "users[0].sudo: expected",
     ] {
-        said(&told, "user-data", key);
+        assert_reported(&told, "user-data", key);
     }
     for key in ["timezone: expected", "power_state.mode: expected"] {
-        said(&complaints, "90-wrong.cfg", key);
+        assert_reported(&complaints, "90-wrong.cfg", key);
     }
 }

@@ -1,6 +1,6 @@
 //! A boot whose seed, includes and files come over https, and which phones home so, through a proxy.
 
-use tests::{Boot, Sandbox, here};
+use tests::{Boot, Sandbox, tests_dir};
 
 /// Shows everything when something is not as it should be.
 macro_rules! holds {
@@ -39,7 +39,7 @@ fn machine(name: &str) -> Sandbox {
     put("/web/config", CONFIG);
     put("/web/file", "the file");
     put("/web/phone", "thanks");
-    let lib = here().join("lib").display().to_string();
+    let lib = tests_dir().join("lib").display().to_string();
     let servers = format!(
         "[ -d $root/pki ] || {lib}/pki $root/pki; \
          sleep 100 | {lib}/web --port 8443 --cert $root/pki/good.pem --key $root/pki/good.key \
@@ -52,7 +52,7 @@ fn machine(name: &str) -> Sandbox {
 }
 
 fn ended(machine: &Sandbox, boot: &Boot) {
-    holds!(machine, boot, boot.came_to_its_end());
+    holds!(machine, boot, boot.ended_normally());
     holds!(machine, boot, machine.path("/var/lib/cloud/instance/boot-finished").exists());
     holds!(machine, boot, !machine.log().contains("hidden"));
 }
@@ -62,12 +62,12 @@ const TRUST: &str =
     "mkdir -p $root/etc/ssl/certs; cp $root/pki/ca.pem $root/etc/ssl/certs/ca-certificates.crt";
 
 #[test]
-fn everything_over_https() {
+fn datasource_and_includes_over_https() {
     let machine = machine("https").before("network", TRUST);
     let boot = machine.boot();
     ended(&machine, &boot);
     holds!(machine, boot, boot.succeeded());
-    holds!(machine, boot, machine.complaints().is_empty());
+    holds!(machine, boot, machine.warnings().is_empty());
     let file = |path: &str| machine.file(path).unwrap_or_default();
     holds!(machine, boot, file("/var/lib/cloud/data/instance-id") == "i-https\n");
     holds!(machine, boot, file("/srv/included") == "by TLS");
@@ -85,7 +85,7 @@ fn everything_over_https() {
 }
 
 #[test]
-fn configuration_that_the_kernel_names() {
+fn cloud_config_url_over_https() {
     let line = "env DEBUG_PROC_CMDLINE=cloud-config-url=https://localhost:8443/kernel?token=hidden";
     let machine = machine("https-kernel").before("network", TRUST).wrap("local", line);
     let machine = machine.wrap("network", &format!("{line} http_proxy=localhost:3128"));
@@ -94,14 +94,14 @@ fn configuration_that_the_kernel_names() {
     let boot = machine.boot();
     ended(&machine, &boot);
     // The local stage has nobody to trust yet, which is not worth a warning.
-    holds!(machine, boot, !machine.complaints().iter().any(|l| l.contains("cloud-config-url")));
+    holds!(machine, boot, !machine.warnings().iter().any(|l| l.contains("cloud-config-url")));
     let kept = machine.file("/etc/cloud/cloud.cfg.d/91_kernel_cmdline_url.cfg");
     holds!(machine, boot, kept.as_deref() == Some(config));
     holds!(machine, boot, machine.path("/srv/by-kernel").exists());
 }
 
 #[test]
-fn a_seed_that_cannot_be_trusted() {
+fn untrusted_seed_server() {
     for (name, trust, words) in [
         ("https-none", ":", "this machine has no list of trusted certificates"),
         (
@@ -112,10 +112,10 @@ fn a_seed_that_cannot_be_trusted() {
     ] {
         let machine = machine(name).before("network", trust);
         let boot = machine.boot();
-        holds!(machine, boot, boot.came_to_its_end());
+        holds!(machine, boot, boot.ended_normally());
         holds!(machine, boot, boot.code("network") != 0);
         let place = "https://localhost:8443/…/meta-data";
-        holds!(machine, boot, machine.complaints().iter().any(|l| l.contains(place) && l.contains(words)));
+        holds!(machine, boot, machine.warnings().iter().any(|l| l.contains(place) && l.contains(words)));
         holds!(machine, boot, !machine.file("/web.log").unwrap_or_default().contains("GET"));
     }
 }

@@ -4,14 +4,14 @@
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-use tests::{Facts, Machine, binaries, explained, fail, here, install_explain, judging};
+use tests::{Facts, Machine, binaries, explained, fail, install_explain, testing_upstream, tests_dir};
 
 const LINK: &str = "multi-user.target.wants/cloud-init.target";
 
 /// A container in which nothing is found: it is disabled, says what would enable it, and that does.
 #[test]
-fn the_line_that_enables_it() {
-    if judging() {
+fn explain_names_the_line_that_enables_cloud_init() {
+    if testing_upstream() {
         // It has no such command.
         return;
     }
@@ -23,13 +23,13 @@ fn the_line_that_enables_it() {
     machine.write("/etc/cloud/cloud.cfg.d/90_test.cfg", lines);
     let first = machine.boot();
     let line = explained(&first);
-    assert!(first.text("status").contains("status: disabled"), "{}", first.story());
+    assert!(first.text("status").contains("status: disabled"), "{}", first.diagnostics());
     machine.write("/etc/cloud/ds-identify.cfg", &format!("{line}\n"));
     let second = machine.boot();
     assert!(
         second.file("/run/cloud-init/enabled").is_some() && second.text("status").contains("DataSourceNone"),
         "'{line}' did not enable it\n{}",
-        second.story()
+        second.diagnostics()
     );
     reloads_change_nothing(&second);
 }
@@ -92,7 +92,7 @@ impl Drop for Root {
 
 /// No process, no network, no write but below /run/cloud-init, the manager's directory and the kernel's log.
 #[test]
-fn what_a_generator_does_not_do() {
+fn generator_has_no_side_effects() {
     const CALLS: &str = "trace=%process,%network,%file";
     type Case<'a> = (&'a str, fn(&Root), &'a [(&'a str, &'a str)], &'a str);
     let cases: [Case<'_>; 5] = [
@@ -167,7 +167,7 @@ fn is_harmless(call: &str) -> bool {
 
 /// Everything is read-only but /run; then /run takes nothing either, and the kernel's log gets the error.
 #[test]
-fn where_nothing_can_be_written() {
+fn read_only_file_systems() {
     let root = Root::new("read-only");
     root.write("sys/class/dmi/id/sys_vendor", "Hetzner\n");
     let kmsg = std::env::temp_dir().join(format!("identify-kmsg-{}", std::process::id()));
@@ -193,7 +193,7 @@ fn where_nothing_can_be_written() {
 
 /// What `generator/tests/posing NAME` saw from inside: the verdict and the log of the generator in a virtual machine.
 fn posing(name: &str) -> String {
-    let script = here().join("../generator/tests/posing");
+    let script = tests_dir().join("../generator/tests/posing");
     let done = Command::new(&script).arg(name).env("BIN", binaries()).output();
     let done = done.unwrap_or_else(|e| fail(&format!("{}: {e}", script.display())));
     let said = String::from_utf8_lossy(&done.stdout).into_owned();
@@ -202,7 +202,7 @@ fn posing(name: &str) -> String {
 }
 
 #[test]
-fn firmware_that_poses_as_a_cloud() {
+fn spoofed_firmware() {
     for (name, datasource) in [
         ("ec2", "Ec2"),
         ("gce", "GCE"),
@@ -227,7 +227,7 @@ fn firmware_that_poses_as_a_cloud() {
 /// Two disks that answer every read with an error, and then not at all: the seed on a third is found within three
 /// seconds, and each of the two has its line.
 #[test]
-fn disks_that_fail_and_disks_that_hang() {
+fn failing_and_hanging_disks() {
     let said = posing("faulty");
     let (errors, hung) = said.split_once("== hung").unwrap_or_else(|| fail(&said));
     for disk in ["/dev/sda", "/dev/sdb"] {

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use serde_json::{Map, Value};
-use tests::{Sandbox, instance_data, without_its_own};
+use tests::{Sandbox, instance_data, without_program_specific};
 
 /// The configuration is each image's own: what counts is that it is there, and what is not in it.
 fn take_configuration(data: &mut Map<String, Value>, whole: bool) {
@@ -37,7 +37,7 @@ fn compare(case: &str) {
     let config = sandbox.path("/etc/cloud/cloud.cfg.d/99-datasource.cfg");
     assert!(std::fs::write(config, format!("datasource_list: [{}]\n", list.trim())).is_ok());
     let boot = sandbox.run(&["local", "network"]);
-    assert!(boot.came_to_its_end(), "{}", boot.output);
+    assert!(boot.ended_normally(), "{}", boot.output);
     for (name, whole) in [("instance-data", false), ("instance-data-sensitive", true)] {
         let file = format!("/run/cloud-init/{name}.json");
         let mut ours = instance_data(&sandbox.file(&file).unwrap_or_default());
@@ -69,23 +69,23 @@ fn compare(case: &str) {
                 keys.insert(0, path.into());
             }
         }
-        without_its_own(&mut ours, &[]);
-        without_its_own(&mut theirs, &[]);
+        without_program_specific(&mut ours, &[]);
+        without_program_specific(&mut theirs, &[]);
         assert!(ours == theirs, "{case} {name}: {ours:#}\nupstream: {theirs:#}");
     }
 }
 
 #[test]
-fn as_upstream_nocloud() {
+fn nocloud_matches_upstream() {
     compare("nocloud");
 }
 
 #[test]
-fn as_upstream_configdrive() {
+fn configdrive_matches_upstream() {
     compare("configdrive");
 }
 
 #[test]
-fn as_upstream_none() {
+fn none_matches_upstream() {
     compare("none");
 }

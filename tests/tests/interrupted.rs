@@ -35,14 +35,14 @@ fn is_recorded(machine: &Sandbox, boot: &Boot, signal: &str) {
     holds!(machine, boot, status.contains("detail: DataSourceNoCloud"));
     let result = machine.file("/run/cloud-init/result.json").unwrap_or_default();
     holds!(machine, boot, result.contains(&format!("interrupted by {signal}")));
-    tests::whole(&machine.root, &["var/lib/cloud", "run/cloud-init"]);
+    tests::assert_intact(&machine.root, &["var/lib/cloud", "run/cloud-init"]);
 }
 
 fn is_done_and_quiet(machine: &Sandbox) {
-    let before = machine.complaints().len();
+    let before = machine.warnings().len();
     let boot = machine.boot();
     holds!(machine, boot, boot.succeeded());
-    holds!(machine, boot, machine.complaints().len() == before);
+    holds!(machine, boot, machine.warnings().len() == before);
     holds!(machine, boot, machine.status().contains("extended_status: done"));
 }
 
@@ -67,7 +67,7 @@ fn a_script_that_is_stopped() {
         // The script was asked to end.
         holds!(machine, boot, log(&machine) == "began\nended\n");
         holds!(machine, boot, !machine.path("/var/lib/cloud/instance/boot-finished").exists());
-        let machine = machine.healed();
+        let machine = machine.without_faults();
         is_done_and_quiet(&machine);
         assert_eq!(log(&machine), "began\nended\n");
     }
@@ -107,8 +107,8 @@ fn at_any_instant() {
                 boot,
                 boot.code(stage) == 0 || record["start"].is_null() || !record["errors"][0].is_null()
             );
-            tests::whole(&stopped.root, &["var/lib/cloud", "run/cloud-init"]);
-            let stopped = stopped.healed();
+            tests::assert_intact(&stopped.root, &["var/lib/cloud", "run/cloud-init"]);
+            let stopped = stopped.without_faults();
             let boot = stopped.boot();
             holds!(stopped, boot, boot.succeeded());
             let diary = stopped.file("/var/log/demo").unwrap_or_default();
@@ -118,7 +118,7 @@ fn at_any_instant() {
             holds!(stopped, boot, stopped.path("/home/alice/.ssh/authorized_keys").exists());
         }
         machine = machine.copy("signal");
-        assert_eq!(machine.run(&[stage]).code(stage), 0, "{}", machine.complaints().join("\n"));
+        assert_eq!(machine.run(&[stage]).code(stage), 0, "{}", machine.warnings().join("\n"));
     }
 }
 

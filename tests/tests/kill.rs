@@ -46,12 +46,12 @@ fn an_undecided_boot_goes_on() {
     let boot = machine.run(&STAGES);
     assert_eq!(boot.code("local"), 137, "{}", boot.output);
     for stage in &STAGES[1..] {
-        assert_eq!(boot.code(stage), 0, "{stage}: {}\n{}", boot.output, machine.complaints().join("\n"));
+        assert_eq!(boot.code(stage), 0, "{stage}: {}\n{}", boot.output, machine.warnings().join("\n"));
     }
     assert_eq!(machine.file("/run/cloud-init/enabled").as_deref(), Some(""));
     assert_eq!(machine.file("/var/lib/cloud/data/instance-id").as_deref(), Some("i-demo-0001\n"));
     assert!(machine.file("/var/log/demo").unwrap_or_default().contains("runcmd, once per instance"));
-    let said = machine.complaints().join("\n");
+    let said = machine.warnings().join("\n");
     assert!(said.contains("the local stage did not come to its end in this boot"), "{said}");
     assert!(has_network(&machine), "{}", machine.log());
 

@@ -15,21 +15,21 @@ fn link(sandbox: &Sandbox, path: &str, target: &str) {
 }
 
 /// Everything that is shown when something is not as it should be.
-fn shown(sandbox: &Sandbox, boot: &Boot) -> String {
-    format!("{:?}\n{}\n{}\n{}", boot.codes, boot.output, sandbox.complaints().join("\n"), sandbox.status())
+fn details(sandbox: &Sandbox, boot: &Boot) -> String {
+    format!("{:?}\n{}\n{}\n{}", boot.codes, boot.output, sandbox.warnings().join("\n"), sandbox.status())
 }
 
 /// Debian without the package `locales` has a link to a file that is not there.
 #[test]
-fn the_default_boot_where_the_systems_links_dangle() {
+fn dangling_system_links() {
     for live in [false, true] {
         let sandbox = Sandbox::with_user_data("links-default", "");
         let sandbox = if live { sandbox.live() } else { sandbox };
         link(&sandbox, "/etc/default/locale", "../locale.conf");
         link(&sandbox, "/etc/hostname", "/srv/later/hostname");
         let boot = sandbox.boot();
-        assert!(boot.came_to_its_end() && boot.succeeded(), "{}", shown(&sandbox, &boot));
-        assert!(sandbox.complaints().is_empty(), "{}", shown(&sandbox, &boot));
+        assert!(boot.ended_normally() && boot.succeeded(), "{}", details(&sandbox, &boot));
+        assert!(sandbox.warnings().is_empty(), "{}", details(&sandbox, &boot));
         let locale = sandbox.file("/etc/locale.conf").unwrap_or_default();
         assert!(locale.contains("LANG="), "live {live}: {locale}");
         assert!(sandbox.file("/srv/later/hostname").is_some(), "live {live}");
@@ -40,7 +40,7 @@ fn the_default_boot_where_the_systems_links_dangle() {
 }
 
 #[test]
-fn a_users_links_get_them_nothing_of_roots() {
+fn user_links_do_not_reach_root_files() {
     let user_data = format!(
         "#cloud-config\n\
          users:\n- {{name: bob, ssh_authorized_keys: ['{KEY}']}}\n- {{name: nohome, no_create_home: true}}\n\
@@ -61,8 +61,8 @@ fn a_users_links_get_them_nothing_of_roots() {
         let sandbox = if live { sandbox.live() } else { sandbox };
         link(&sandbox, "/etc/resolv.conf", "../run/resolve/stub.conf");
         let boot = sandbox.boot();
-        let shown = shown(&sandbox, &boot);
-        assert!(boot.came_to_its_end() && sandbox.path("/srv/ran").exists(), "{shown}");
+        let shown = details(&sandbox, &boot);
+        assert!(boot.ended_normally() && sandbox.path("/srv/ran").exists(), "{shown}");
         let is_there = |path: &str| Path::new(&sandbox.path(path)).exists();
         assert_eq!(
             sandbox.file("/run/resolve/stub.conf").as_deref(),
@@ -74,7 +74,7 @@ fn a_users_links_get_them_nothing_of_roots() {
         assert_eq!(sandbox.file("/etc/known").as_deref(), Some(""), "{shown}");
         for name in [".ssh/authorized_keys", "conf", "notes", "dir"] {
             let refusal = format!("not following the link /home/bob/{name} of uid 1000");
-            assert!(sandbox.complaints().iter().any(|line| line.contains(&refusal)), "{name}\n{shown}");
+            assert!(sandbox.warnings().iter().any(|line| line.contains(&refusal)), "{name}\n{shown}");
         }
         // Their own is written, and they can log in: sshd reads this file too.
         assert_eq!(sandbox.file("/home/bob/own").as_deref(), Some("new"), "{shown}");

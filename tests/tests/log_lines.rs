@@ -1,6 +1,6 @@
 //! The lines that firstlight(7) promises to scripts: each is in the log, the output or the status of a boot here.
 
-use tests::{Sandbox, here};
+use tests::{Sandbox, tests_dir};
 
 const USER_DATA: &str = "#cloud-config
 hostname: kiln
@@ -13,7 +13,7 @@ runcmd: [\"true\"]
 
 /// A row of the page: where it is found, and its parts between `*`.
 fn rows() -> Vec<(String, Vec<String>)> {
-    let page = here().join("../packaging/man/firstlight.7");
+    let page = tests_dir().join("../packaging/man/firstlight.7");
     let page = std::fs::read_to_string(page).expect("the manual page");
     let (_, table) = page
         .split_once(".\\\" lines for scripts, compared in tests/tests/log_lines.rs\n")
@@ -41,7 +41,7 @@ fn is_in(text: &str, parts: &[String]) -> bool {
 }
 
 #[test]
-fn as_the_page_says() {
+fn documented_log_lines() {
     let sandbox = Sandbox::with_user_data("log-lines", USER_DATA);
     let first = sandbox.boot();
     let mut log = sandbox.log();
@@ -79,7 +79,7 @@ fn as_the_page_says() {
 
 /// The sentences are the only ones: scripts count them.
 #[test]
-fn recoverable_errors_are_upstreams() {
+fn recoverable_errors_match_upstream() {
     let sandbox = Sandbox::with_user_data("log-lines-count", USER_DATA);
     sandbox.boot();
     let status = sandbox
@@ -121,7 +121,7 @@ fn templates_in_the_system_configuration() {
     let combined = sandbox.file("/run/cloud-init/combined-cloud-config.json").unwrap_or_default();
     assert!(combined.contains("\"_y\": \"{{ v1.platform }}\""), "{combined}");
     assert!(combined.contains("\"_x\": \"CI_MISSING_JINJA_VAR/bad\""), "{combined}");
-    let complaints = sandbox.complaints().join("\n");
+    let complaints = sandbox.warnings().join("\n");
     for told in [
         "Could not render jinja template variables in file '/etc/cloud/cloud.cfg.d/53-unknown.cfg': 'bad'",
         "Failed to render templated yaml config file '/etc/cloud/cloud.cfg.d/52-bad.cfg'. ",
@@ -133,7 +133,7 @@ fn templates_in_the_system_configuration() {
 
 /// A script of the boot that waits for the boot's end is told so, and the boot goes on.
 #[test]
-fn nobody_waits_for_himself() {
+fn status_wait_in_a_boot_script_fails() {
     let program = tests::binaries().join("cloud-init");
     let user_data = "#cloud-config\nbootcmd: [\"/root/cloud-init status --wait >>/waited 2>&1; echo $? >>/waited\"]\n\
                      runcmd: [\"sh -c '/root/cloud-init status --wait' >>/waited 2>&1; echo $? >>/waited\"]\n";

@@ -65,7 +65,7 @@ fn judge(root: &str, status: &str, user: &str, log: &str) -> Option<String> {
 }
 
 #[test]
-fn containers() {
+fn boots_in_minimal_containers() {
     let mut bad = Vec::new();
     for suite in suites() {
         let mut roots = vec![SMALLEST];
@@ -94,7 +94,7 @@ fn containers() {
 
 /// Without systemd: the programs one after the other, as somebody's own init would start them.
 #[test]
-fn without_systemd() {
+fn stages_without_systemd() {
     let script = "
         mkdir -p /run/systemd/generator /run/systemd/generator.early /run/systemd/generator.late
         SYSTEMD_VIRTUALIZATION=vm:kvm /usr/lib/systemd/system-generators/cloud-init-generator \\

@@ -44,12 +44,12 @@ fn unit(sandbox: &Sandbox) -> String {
     sandbox.file(UNIT).unwrap_or_default()
 }
 
-fn says(sandbox: &Sandbox, words: &[&str]) -> bool {
+fn logged(sandbox: &Sandbox, words: &[&str]) -> bool {
     sandbox.log().lines().any(|line| words.iter().all(|word| line.contains(word)))
 }
 
 #[test]
-fn the_first_source_that_says_something() {
+fn first_source_wins() {
     let line = |words: &str| format!("printf '{words}' >\"$root/tmp/.cmdline\"");
     let klibc = "mkdir -p \"$root/run\"; printf 'DEVICE=eth0\\nPROTO=dhcp\\nIPV4ADDR=10.0.0.2\\n' >\"$root/run/net-eth0.conf\"";
     // version: 2, ethernets: {eth0: {dhcp6: true}}
@@ -87,23 +87,23 @@ fn the_first_source_that_says_something() {
         assert!(unit(&sandbox).contains(expected), "{name}: {}\n{}", unit(&sandbox), sandbox.log());
         assert_eq!(unit(&sandbox).is_empty(), expected.is_empty(), "{name}: {}", sandbox.log());
         if !source.is_empty() {
-            assert!(says(&sandbox, &["network config from", source]), "{name}: {}", sandbox.log());
+            assert!(logged(&sandbox, &["network config from", source]), "{name}: {}", sandbox.log());
         }
         assert!(!sandbox.status().contains("degraded"), "{name}: {}", sandbox.status());
     }
 }
 
 #[test]
-fn nobody_says_anything() {
+fn no_source_uses_fallback() {
     let sandbox = machine("network-nobody");
     std::fs::remove_file(sandbox.path("/var/lib/cloud/seed/nocloud").join(SEED)).expect("the seed's");
     put(&sandbox, "/sys/class/net/eth0/operstate", "down\n");
     put(&sandbox, SYSTEM, "network: {}\n");
     boot(&sandbox);
-    assert!(unit(&sandbox).contains("DHCP=yes") && says(&sandbox, &["DHCP on the likeliest NIC"]));
+    assert!(unit(&sandbox).contains("DHCP=yes") && logged(&sandbox, &["DHCP on the likeliest NIC"]));
     // An empty one may be a mistake.
     assert!(
-        says(&sandbox, &["[WARNING]", "Empty network config found", "system_cfg is empty"]),
+        logged(&sandbox, &["[WARNING]", "Empty network config found", "system_cfg is empty"]),
         "{}",
         sandbox.log()
     );
@@ -122,11 +122,11 @@ fn nobody_says_anything() {
     instance(&sandbox, "a-third");
     std::fs::remove_file(sandbox.path(UNIT)).expect("the unit");
     boot(&sandbox);
-    assert!(unit(&sandbox).is_empty() && says(&sandbox, &["upgraded-network"]));
+    assert!(unit(&sandbox).is_empty() && logged(&sandbox, &["upgraded-network"]));
 }
 
 #[test]
-fn events() {
+fn update_events() {
     for (name, when, follows) in [
         ("usual", None, false),
         ("boot", Some("[boot]"), true),
@@ -148,7 +148,7 @@ fn events() {
         seed(&sandbox, "10.0.0.5");
         boot(&sandbox);
         assert_eq!(unit(&sandbox).contains("10.0.0.5"), follows, "{name}: {}", sandbox.log());
-        assert_eq!(says(&sandbox, &["[WARNING]", "updates.network.when[1]"]), name == "typo", "{name}");
+        assert_eq!(logged(&sandbox, &["[WARNING]", "updates.network.when[1]"]), name == "typo", "{name}");
         // Another instance, whatever the user wants.
         instance(&sandbox, "another");
         boot(&sandbox);
@@ -157,14 +157,14 @@ fn events() {
 }
 
 /// Files beside the unit that hold what an administrator wrote there.
-fn kept(sandbox: &Sandbox) -> Vec<String> {
+fn backups(sandbox: &Sandbox) -> Vec<String> {
     let folder = std::fs::read_dir(sandbox.path("/etc/systemd/network")).expect("the folder");
     let paths = folder.flatten().map(|e| e.path()).filter(|p| p.to_string_lossy().contains(".edited-"));
     paths.map(|path| std::fs::read_to_string(path).expect("the kept file")).collect()
 }
 
 #[test]
-fn what_was_edited_is_never_lost() {
+fn edited_files_are_preserved() {
     let sandbox = machine("network-edited");
     boot(&sandbox);
     let edited = "[Match]\nName=eth0\n[Network]\nAddress=10.7.7.7/24\n";
@@ -177,8 +177,8 @@ fn what_was_edited_is_never_lost() {
     instance(&sandbox, "another");
     boot(&sandbox);
     assert!(unit(&sandbox).contains("10.0.0.5"), "{}", unit(&sandbox));
-    assert_eq!(kept(&sandbox), [edited]);
-    assert!(says(&sandbox, &["[WARNING]", UNIT, "was edited", "new instance"]), "{}", sandbox.log());
+    assert_eq!(backups(&sandbox), [edited]);
+    assert!(logged(&sandbox, &["[WARNING]", UNIT, "was edited", "new instance"]), "{}", sandbox.log());
     assert!(sandbox.status().contains("kept as"), "{}", sandbox.status());
     // And that is that.
     boot(&sandbox);
@@ -188,7 +188,7 @@ fn what_was_edited_is_never_lost() {
 /// The user's own cloud-config asks for the network at each boot: the file is as the configuration has it then, and what
 /// was edited is beside it.
 #[test]
-fn the_event_boot_of_user_data() {
+fn user_data_enables_event_boot() {
     let sandbox = machine("network-event-of-user");
     sandbox.seed("user-data", "#cloud-config\nupdates: {network: {when: [boot-new-instance, boot]}}\n");
     boot(&sandbox);
@@ -202,9 +202,13 @@ fn the_event_boot_of_user_data() {
     assert_eq!(unit(&sandbox), edited);
     boot(&sandbox);
     assert!(unit(&sandbox).contains("10.0.0.4"), "{}\n{}", unit(&sandbox), sandbox.log());
-    assert_eq!(kept(&sandbox), [edited]);
-    assert!(says(&sandbox, &["[WARNING]", UNIT, "was edited", "an event asks"]), "{}", sandbox.log());
-    assert!(says(&sandbox, &["[DEBUG]", "Event Allowed: scope=network EventType=boot"]), "{}", sandbox.log());
+    assert_eq!(backups(&sandbox), [edited]);
+    assert!(logged(&sandbox, &["[WARNING]", UNIT, "was edited", "an event asks"]), "{}", sandbox.log());
+    assert!(
+        logged(&sandbox, &["[DEBUG]", "Event Allowed: scope=network EventType=boot"]),
+        "{}",
+        sandbox.log()
+    );
     seed(&sandbox, "10.0.0.5");
     boot(&sandbox);
     assert!(unit(&sandbox).contains("10.0.0.5"), "{}", unit(&sandbox));
@@ -272,20 +276,20 @@ fn log_lines() {
 
 /// A datasource may say as well that the network is not cloud-init's.
 #[test]
-fn a_datasource_that_wants_no_network() {
+fn datasource_disables_network() {
     for text in ["config: disabled\n", "network: {config: disabled}\n", "network:\n  config: disabled\n"] {
         let sandbox = machine("network-off-by-ds");
         sandbox.seed(SEED, text);
         boot(&sandbox);
         assert!(unit(&sandbox).is_empty(), "{text}: {}", unit(&sandbox));
-        assert!(says(&sandbox, &["[INFO]: network config is disabled by ds"]), "{text}: {}", sandbox.log());
+        assert!(logged(&sandbox, &["[INFO]: network config is disabled by ds"]), "{text}: {}", sandbox.log());
         assert!(!sandbox.path("/var/lib/cloud/instances/i-demo-0001/network-is-due").exists(), "{text}");
     }
 }
 
 /// A value that would be a line of its own costs its key, and is told with its place and without itself.
 #[test]
-fn a_value_of_two_lines() {
+fn multi_line_value_is_rejected() {
     let sandbox = machine("network-two-lines");
     sandbox.seed(
         SEED,
@@ -293,17 +297,17 @@ fn a_value_of_two_lines() {
          nameservers: {addresses: [10.0.0.1], search: [\"a.b\\n[Network]\\nDHCP=injected\"]}\n",
     );
     let boot = sandbox.boot();
-    assert!(boot.came_to_its_end());
+    assert!(boot.ended_normally());
     assert!(unit(&sandbox).contains("Address=10.0.0.4/24"), "{}", unit(&sandbox));
     assert!(!unit(&sandbox).contains("injected"), "{}", unit(&sandbox));
     let told = "network-config:5:51: network.ethernets.eth0.nameservers.search[0]: a character that no value";
-    assert!(says(&sandbox, &["[WARNING]", told]), "{}", sandbox.log());
-    assert!(sandbox.complaints().iter().all(|line| !line.contains("injected")), "{}", sandbox.log());
+    assert!(logged(&sandbox, &["[WARNING]", told]), "{}", sandbox.log());
+    assert!(sandbox.warnings().iter().all(|line| !line.contains("injected")), "{}", sandbox.log());
 }
 
 /// An error at whichever write of the local stage: the real files are there all the same, or at the next boot.
 #[test]
-fn an_error_at_any_write() {
+fn write_errors_leave_network_due() {
     let first = machine("network-faults");
     assert_eq!(first.run(&["generator"]).code("generator"), 0);
     for (call, error) in [("/^rename", "ENOSPC"), ("/^symlink", "EACCES"), ("fdatasync", "EIO")] {
@@ -320,7 +324,7 @@ fn an_error_at_any_write() {
             let trace = std::fs::read_to_string(&report).unwrap_or_default();
             let Some(at) = trace.lines().find(|line| line.contains("(INJECTED)")) else { break };
             hits += 1;
-            let sandbox = sandbox.healed();
+            let sandbox = sandbox.without_faults();
             if at.contains("/etc/systemd/network/") {
                 // The same boot goes on.
                 let goes_on = sandbox.copy("network-fault-goes-on");
@@ -338,7 +342,7 @@ fn an_error_at_any_write() {
 }
 
 #[test]
-fn a_bad_configuration_leaves_the_network_that_was() {
+fn invalid_configuration_keeps_previous_network() {
     let sandbox = machine("network-bad");
     put(&sandbox, "/etc/cloud/cloud.cfg.d/97_updates.cfg", "updates: {network: {when: [boot]}}\n");
     boot(&sandbox);
@@ -353,9 +357,9 @@ fn a_bad_configuration_leaves_the_network_that_was() {
     ] {
         sandbox.seed(SEED, text);
         let boot = sandbox.boot();
-        assert!(boot.came_to_its_end() && boot.code("local") == 1, "{text}: {:?}", boot.codes);
+        assert!(boot.ended_normally() && boot.code("local") == 1, "{text}: {:?}", boot.codes);
         assert_eq!(unit(&sandbox), before, "{text}");
-        assert!(says(&sandbox, &["[ERROR]", message]), "{text}: {}", sandbox.log());
+        assert!(logged(&sandbox, &["[ERROR]", message]), "{text}: {}", sandbox.log());
         assert!(sandbox.status().contains(message), "{text}: {}", sandbox.status());
     }
     // An instance that never had another gets what can be used, and a NIC that is not there costs only itself.
@@ -376,7 +380,7 @@ fn a_bad_configuration_leaves_the_network_that_was() {
 
 /// A key that nobody knows is told with its place, in log and status; the rest is written, and nothing fails.
 #[test]
-fn a_key_that_nobody_knows() {
+fn unknown_key_is_reported() {
     let sandbox = machine("network-unknown");
     sandbox.seed(
         SEED,
@@ -385,7 +389,7 @@ fn a_key_that_nobody_knows() {
     boot(&sandbox);
     assert!(unit(&sandbox).contains("10.0.0.4"), "{}", unit(&sandbox));
     let told = "network-config:5:5: network.ethernets.eth0.routs: unknown key; did you mean 'routes'?";
-    assert!(says(&sandbox, &["[WARNING]", told]), "{}", sandbox.log());
+    assert!(logged(&sandbox, &["[WARNING]", told]), "{}", sandbox.log());
     let status = sandbox.file("/run/cloud-init/status.json").unwrap_or_default();
     let status: serde_json::Value = serde_json::from_str(&status).expect("the status");
     let all = status.pointer("/v1/config_findings/unknown").and_then(serde_json::Value::as_array);
@@ -397,7 +401,7 @@ fn a_key_that_nobody_knows() {
 
 /// Interfaces files, as config drives and NoCloud metadata of old have them.
 #[test]
-fn interfaces_files() {
+fn eni_input() {
     let sandbox = machine("network-eni-metadata");
     std::fs::remove_file(sandbox.path("/var/lib/cloud/seed/nocloud").join(SEED)).expect("the seed's");
     put(&sandbox, "/etc/network/interfaces.d/more", "iface eth1 inet static\n  address 10.1.0.7\n");
@@ -407,7 +411,7 @@ fn interfaces_files() {
     assert!(unit(&sandbox).contains("Address=10.0.0.7/16"), "{}\n{}", unit(&sandbox), sandbox.log());
     let other = sandbox.file("/etc/systemd/network/10-cloud-init-eth1.network").unwrap_or_default();
     assert!(other.contains("Address=10.1.0.7/24"), "{other}");
-    assert!(says(&sandbox, &["[WARNING]", ":6:1: mtu: not taken over"]), "{}", sandbox.log());
+    assert!(logged(&sandbox, &["[WARNING]", ":6:1: mtu: not taken over"]), "{}", sandbox.log());
 
     let sandbox = machine("network-eni-drive");
     put(&sandbox, "/etc/cloud/cloud.cfg.d/98_list.cfg", "datasource_list: [ConfigDrive, None]\n");

@@ -4,7 +4,7 @@
 
 use std::fmt::Write;
 
-use tests::{Facts, Machine, fail, here};
+use tests::{Facts, Machine, fail, tests_dir};
 
 const SERVICES: &[&str] = &["ifupdown", "netplan.io", "network-manager", "systemd-resolved"];
 
@@ -28,12 +28,12 @@ ethernets:
 "#;
 
 fn read(name: &str) -> String {
-    std::fs::read_to_string(here().join(name)).unwrap_or_else(|e| fail(&format!("{name}: {e}")))
+    std::fs::read_to_string(tests_dir().join(name)).unwrap_or_else(|e| fail(&format!("{name}: {e}")))
 }
 
 /// The program that tells what the machine sees of its network.
 fn put_facts(machine: &Machine) {
-    machine.put(&here().join("guest"), "/srv/guest");
+    machine.put(&tests_dir().join("guest"), "/srv/guest");
     machine.run(&["install", "-m755", "/srv/guest/network-facts", "/usr/local/sbin/facts-more"]);
 }
 
@@ -59,12 +59,12 @@ fn boots(service: &str, unit: &str, file: &str) {
     machine.write("/var/lib/cloud/seed/nocloud/user-data", "#cloud-config\nssh_genkeytypes: [ed25519]\n");
     machine.write("/var/lib/cloud/seed/nocloud/network-config", CONFIG);
     put_facts(&machine);
-    machine.cable(NICS, &read("lib/two-wires"));
+    machine.connect_nics(NICS, &read("lib/two-wires"));
     machine.make_disk();
     let boot = machine.boot_vm();
 
     let seen = boot.text("more");
-    let story = format!("{seen}\n{}", boot.story());
+    let story = format!("{seen}\n{}", boot.diagnostics());
     let has = |fact: &str| assert!(seen.lines().any(|l| l.trim() == fact), "{service}: no '{fact}'\n{story}");
     let begins =
         |fact: &str| assert!(seen.lines().any(|l| l.starts_with(fact)), "{service}: no '{fact}'\n{story}");
@@ -145,7 +145,7 @@ ethernets:
 /// Each address was asked from another subnet, and answered through the NIC that has it.
 fn answers(boot: &Facts, of: &[(&str, &str)]) {
     let (seen, reached) = (boot.text("more"), boot.text("reached"));
-    let story = format!("{seen}\n{reached}\n{}", boot.story());
+    let story = format!("{seen}\n{reached}\n{}", boot.diagnostics());
     for (address, nic) in of {
         let answer = format!("answer from {address}: {nic}");
         assert!(seen.lines().any(|l| l == answer), "no '{answer}'\n{story}");
@@ -158,7 +158,7 @@ fn answers(boot: &Facts, of: &[(&str, &str)]) {
 
 /// `routing-policy` of version 2 through networkd, in a container: names are enough to know its NICs by.
 #[test]
-fn a_second_nic_answers_for_itself() {
+fn second_nic_with_routing_policy() {
     let machine = Machine::new("network-policy");
     let seed = "/var/lib/cloud/seed/nocloud";
     machine.write(&format!("{seed}/meta-data"), "instance-id: i-policy\nlocal-hostname: wired\n");
@@ -167,14 +167,14 @@ fn a_second_nic_answers_for_itself() {
     put_facts(&machine);
     let of = [("10.70.0.5", "eth0"), ("fd00:70::5", "eth0"), ("10.71.0.5", "eth1"), ("fd00:71::5", "eth1")];
     let ask = of.map(|(address, _)| address).join(" ");
-    machine.cable(NICS, &format!("ASK='{ask}'\n{}", read("lib/two-subnets")));
+    machine.connect_nics(NICS, &format!("ASK='{ask}'\n{}", read("lib/two-subnets")));
     answers(&machine.boot(), &of);
 }
 
 /// What the metadata of EC2 says of a second NIC through netplan: its router is asked for by DHCP, its addresses have
 /// rules and a table. In a virtual machine, as netplan asks for permanent addresses.
 #[test]
-fn a_second_nic_of_ec2() {
+fn ec2_second_nic() {
     let machine = Machine::with("network-ec2", SERVICES);
     machine.run(&["dpkg", "--purge", "ifupdown", "network-manager"]);
     machine.install();
@@ -207,9 +207,9 @@ fn a_second_nic_of_ec2() {
     tests::write(&served.join("server.json"), server.to_string());
     let of = [("10.70.0.5", "eth0"), ("10.71.0.5", "eth1"), ("10.71.0.6", "eth1")];
     let mut cloud = String::new();
-    let (lib, ask) = (here().join("lib"), of.map(|(address, _)| address).join(" "));
+    let (lib, ask) = (tests_dir().join("lib"), of.map(|(address, _)| address).join(" "));
     let _ = writeln!(cloud, "LIB='{}' SERVER='{}' ASK='{ask}'", lib.display(), served.display());
-    machine.cable(NICS, &(cloud + &read("lib/two-subnets")));
+    machine.connect_nics(NICS, &(cloud + &read("lib/two-subnets")));
     machine.make_disk();
     let id = "serial=ec2abc12-3456-7890-abcd-ef0123456789,uuid=ec2abc12-3456-7890-abcd-ef0123456789";
     let firmware = format!("type=1,manufacturer=Amazon EC2,product=t3.micro,{id}");

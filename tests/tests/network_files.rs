@@ -5,14 +5,14 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use tests::{Machine, fail, here};
+use tests::{Machine, fail, tests_dir};
 
 #[test]
-fn every_service_takes_its_files() {
-    let cases = here().join("../shared/netconfig/tests/cases");
+fn network_services_accept_rendered_files() {
+    let cases = tests_dir().join("../shared/netconfig/tests/cases");
     let machine = Machine::with("network-files", &["ifupdown", "network-manager", "netplan.io"]);
     machine.put(&cases, "/srv/cases");
-    machine.put(&here().join("guest"), "/srv/guest");
+    machine.put(&tests_dir().join("guest"), "/srv/guest");
     let said = machine.run(&["bash", "/srv/guest/network-consumers", "/srv/cases"]);
     let mut verdicts: BTreeMap<(String, String), String> = BTreeMap::new();
     for line in said.lines() {

@@ -28,7 +28,7 @@ fn inventory(top: &Path) -> BTreeSet<(String, u32, u64, i64, i64)> {
 
 fn cloud_init(sandbox: &Sandbox, words: &[&str]) -> Output {
     // In the sandbox the machine has the programs that a plan asks whether they are there.
-    let mut command = Command::new(tests::here().join("lib/sandbox"));
+    let mut command = Command::new(tests::tests_dir().join("lib/sandbox"));
     command
         .arg(&sandbox.root)
         .arg(binaries().join("cloud-init"))
@@ -51,7 +51,7 @@ fn planned(plan: &Value) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn planned_then_booted() {
+fn plan_matches_boot() {
     let sandbox = Sandbox::new("plan-boot");
     // Its directories are there before the first look.
     let made = cloud_init(&sandbox, &["plan"]);
@@ -101,7 +101,7 @@ fn origins(plan: &Value, step: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn each_effect_has_its_origin() {
+fn effects_name_their_source() {
     let parts = [
         "#cloud-config\nusers:\n- name: bob\n  lock_passwd: true\nwrite_files:\n- {path: /etc/a, content: a}\n\
          runcmd:\n- [ls]\nmounts: [[/dev/x, /mnt/x]]\n",
@@ -144,7 +144,7 @@ fn each_effect_has_its_origin() {
 }
 
 #[test]
-fn applied_to_an_image() {
+fn apply_to_an_image() {
     let sandbox = Sandbox::new("plan-apply");
     let done = cloud_init(&sandbox, &["apply"]);
     let said = [done.stdout, done.stderr].concat();
@@ -158,7 +158,7 @@ fn applied_to_an_image() {
 
 /// Users and groups that the plan makes are there for its later steps.
 #[test]
-fn planned_users_own_files() {
+fn planned_users_own_their_files() {
     let text = "#cloud-config\ngroups: [crew]\nusers:\n- {name: ann, groups: [crew, club], lock_passwd: true}\n\
         - {name: bob, groups: [club], lock_passwd: true}\nwrite_files:\n\
         - {path: /srv/a, content: a, owner: 'ann:ann', defer: true}\n\
@@ -184,14 +184,14 @@ fn secrets_stay_in_the_plan() {
 }
 
 /// A plan that waits for a server which says nothing, and the directory where it writes.
-struct Waiting {
+struct RunningPlan {
     plan: std::process::Child,
     temporary: std::path::PathBuf,
     sandbox: Sandbox,
 }
 
-impl Waiting {
-    fn new(name: &str) -> Waiting {
+impl RunningPlan {
+    fn new(name: &str) -> RunningPlan {
         use std::os::unix::process::CommandExt;
         let silent =
             std::net::TcpListener::bind("127.0.0.1:0").unwrap_or_else(|e| tests::fail(&e.to_string()));
@@ -222,16 +222,16 @@ impl Waiting {
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
         assert!(asked.is_some(), "the plan did not ask the server");
-        Waiting { plan, temporary, sandbox }
+        RunningPlan { plan, temporary, sandbox }
     }
 
-    fn left(&self) -> Vec<std::path::PathBuf> {
+    fn leftovers(&self) -> Vec<std::path::PathBuf> {
         let all = std::fs::read_dir(&self.temporary).into_iter().flatten().flatten();
         all.map(|entry| entry.path()).collect()
     }
 
     /// The signal that ended it.
-    fn ended_by(&mut self, signal: &str, whom: &str) -> Option<i32> {
+    fn end_with(&mut self, signal: &str, whom: &str) -> Option<i32> {
         use std::os::unix::process::ExitStatusExt;
         let kill = Command::new("kill").args([signal, "--", &format!("{whom}{}", self.plan.id())]).status();
         assert!(kill.is_ok_and(|k| k.success()));
@@ -241,21 +241,21 @@ impl Waiting {
 
 /// Ctrl-C while a stage of the plan waits: all of it ends, and what it wrote is gone.
 #[test]
-fn interrupted() {
-    let mut waiting = Waiting::new("plan-interrupted");
-    assert_eq!(waiting.left().len(), 1);
+fn interrupted_plan() {
+    let mut waiting = RunningPlan::new("plan-interrupted");
+    assert_eq!(waiting.leftovers().len(), 1);
     let begun = std::time::Instant::now();
-    assert_eq!((waiting.ended_by("-INT", "-"), waiting.left().len()), (Some(2), 0));
+    assert_eq!((waiting.end_with("-INT", "-"), waiting.leftovers().len()), (Some(2), 0));
     // Not the server's minute.
     assert!(begun.elapsed().as_secs() < 40, "{:?}", begun.elapsed());
 }
 
 /// A plan that is killed has no time to remove anything: what it wrote was in memory of its own.
 #[test]
-fn killed() {
-    let mut waiting = Waiting::new("plan-killed");
-    assert_eq!(waiting.ended_by("-KILL", ""), Some(9));
-    let left = waiting.left();
+fn killed_plan() {
+    let mut waiting = RunningPlan::new("plan-killed");
+    assert_eq!(waiting.end_with("-KILL", ""), Some(9));
+    let left = waiting.leftovers();
     let inside = |dir: &std::path::PathBuf| std::fs::read_dir(dir).map_or(0, Iterator::count);
     // Only root may mount that memory.
     let root = Command::new("unshare").args(["--mount", "true"]).status().is_ok_and(|s| s.success());
@@ -266,12 +266,12 @@ fn killed() {
         .env("TMPDIR", &waiting.temporary)
         .output();
     assert!(next.is_ok_and(|done| !done.stdout.is_empty()));
-    assert!(waiting.left().is_empty(), "{:?}", waiting.left());
+    assert!(waiting.leftovers().is_empty(), "{:?}", waiting.leftovers());
 }
 
 /// Ctrl-C while a script runs in an image: the script ends too, and the seed is taken out of the image again.
 #[test]
-fn apply_interrupted() {
+fn interrupted_apply() {
     let sandbox = Sandbox::new("apply-interrupted");
     let _ = std::fs::remove_dir_all(sandbox.path("/var/lib/cloud/seed/nocloud"));
     let script = "#!/bin/sh\nsetsid sleep 300 &\necho $$ $! >/srv/new && mv /srv/new /srv/pids\nsleep 300\n";
@@ -285,7 +285,7 @@ fn apply_interrupted() {
         read -r script child <"$2/srv/pids" && kill -0 $script && kill -0 $child || exit 9
         kill -INT -- -$apply; wait $apply; echo "apply: $?"
         for pid in $script $child; do ! kill -0 $pid 2>/dev/null || echo "$pid lives"; done"#;
-    let done = Command::new(tests::here().join("lib/sandbox"))
+    let done = Command::new(tests::tests_dir().join("lib/sandbox"))
         .arg(&sandbox.root)
         .args(["bash", "-c", watch, "watch"])
         .arg(binaries().join("cloud-init"))

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use tests::{Sandbox, binaries, here};
+use tests::{Sandbox, binaries, tests_dir};
 
 /// Each on a machine of its own after those before it. `TOP` is the directory that the machine is in.
 const COMMANDS: &str = "
@@ -64,7 +64,7 @@ fn said(name: &str, from: &str) -> Vec<String> {
         script +=
             &format!("$BIN/cloud-init --root {name} {words} </dev/null 2>&1 && echo = ok || echo = failed\n");
     }
-    let lib = here().join("lib/sandbox");
+    let lib = tests_dir().join("lib/sandbox");
     let mut command = Command::new(lib);
     command.arg(&sandbox.root).args(["bash", "-c", &script]).env("BIN", binaries());
     let done = command.output().expect("the sandbox starts");
@@ -87,7 +87,7 @@ fn said(name: &str, from: &str) -> Vec<String> {
 }
 
 #[test]
-fn every_way_to_name_a_root() {
+fn root_option_spellings() {
     let wanted = said(NAMES[0].0, NAMES[0].1);
     let text = wanted.join("\n");
     // The comparison is of something.

@@ -1,7 +1,7 @@
 //! Secrets in every place that takes one: after a full boot and after failing ones, no file that others may read, no
 //! log, nothing that goes to the console or the journal, and no argument of any process holds one of them.
 
-use tests::{PLANTED, Sandbox, planted};
+use tests::{SECRET_PREFIX, Sandbox, plant_secrets};
 
 /// A cloud-config with a secret wherever one may stand. `S` becomes the next of them.
 const EVERYWHERE: &str = r#"#cloud-config
@@ -101,29 +101,31 @@ const BROKEN: &str = "#cloud-config\npassword: S\nchpasswd: {list: [S, {S: \"S\n
 const TEMPLATE: &str = "## template: jinja\n#cloud-config\npassword: {{ S_x }} {{ 'S' | nonsense('S') }} S\n";
 const HEADERLESS: &str = "password: S\n";
 
-fn nothing_is_told(name: &str, user_data: &str, vendor_data: &str) -> Sandbox {
-    let sandbox = Sandbox::with_user_data(&format!("secrets-{name}"), planted(user_data));
-    sandbox.seed("vendor-data", planted(vendor_data));
-    tests::nothing_is_told(sandbox)
+fn assert_no_leaks(name: &str, user_data: &str, vendor_data: &str) -> Sandbox {
+    let sandbox = Sandbox::with_user_data(&format!("secrets-{name}"), plant_secrets(user_data));
+    sandbox.seed("vendor-data", plant_secrets(vendor_data));
+    tests::assert_no_leaks(sandbox)
 }
 
 #[test]
-fn a_full_boot() {
-    let sandbox = nothing_is_told("full", EVERYWHERE, EVERYWHERE);
+fn valid_configuration_leaks_nothing() {
+    let sandbox = assert_no_leaks("full", EVERYWHERE, EVERYWHERE);
     // It is where it was to go.
-    assert!(sandbox.file("/srv/secret").is_some_and(|t| t.starts_with(PLANTED)));
-    assert!(sandbox.file("/var/lib/cloud/instance/scripts/runcmd").is_some_and(|t| t.contains(PLANTED)));
+    assert!(sandbox.file("/srv/secret").is_some_and(|t| t.starts_with(SECRET_PREFIX)));
+    assert!(
+        sandbox.file("/var/lib/cloud/instance/scripts/runcmd").is_some_and(|t| t.contains(SECRET_PREFIX))
+    );
 }
 
 #[test]
-fn everything_wrong() {
-    nothing_is_told("wrong", WRONG, WRONG);
+fn invalid_values_leak_nothing() {
+    assert_no_leaks("wrong", WRONG, WRONG);
 }
 
 #[test]
-fn broken_documents() {
-    nothing_is_told("broken", BROKEN, TEMPLATE);
-    nothing_is_told("template", TEMPLATE, HEADERLESS);
-    nothing_is_told("headerless", HEADERLESS, BROKEN);
-    nothing_is_told("included", INCLUDED, HEADERLESS);
+fn broken_documents_leak_nothing() {
+    assert_no_leaks("broken", BROKEN, TEMPLATE);
+    assert_no_leaks("template", TEMPLATE, HEADERLESS);
+    assert_no_leaks("headerless", HEADERLESS, BROKEN);
+    assert_no_leaks("included", INCLUDED, HEADERLESS);
 }

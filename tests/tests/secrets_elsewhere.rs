@@ -3,7 +3,7 @@
 
 use std::process::{Command, Output};
 
-use tests::{PLANTED, Sandbox, binaries, nothing_is_told, planted, telling};
+use tests::{SECRET_PREFIX, Sandbox, assert_no_leaks, binaries, lines_with_secrets, plant_secrets};
 
 /// All spellings of passwords for users who are there.
 const PASSWORDS: [&str; 4] = [
@@ -52,40 +52,40 @@ fn with_handler(handler: &str) -> String {
 }
 
 #[test]
-fn passwords_in_every_spelling() {
+fn passwords_leak_nothing() {
     for text in PASSWORDS {
-        nothing_is_told(Sandbox::with_user_data("secrets-passwords", planted(text)));
+        assert_no_leaks(Sandbox::with_user_data("secrets-passwords", plant_secrets(text)));
     }
 }
 
 #[test]
-fn templates_that_fail() {
+fn failing_templates_leak_nothing() {
     for text in TEMPLATES {
-        nothing_is_told(Sandbox::with_user_data("secrets-templates", planted(text)));
+        assert_no_leaks(Sandbox::with_user_data("secrets-templates", plant_secrets(text)));
     }
 }
 
 #[test]
-fn part_handlers() {
+fn part_handlers_leak_nothing() {
     for handler in HANDLERS {
-        nothing_is_told(Sandbox::with_user_data("secrets-handlers", planted(&with_handler(handler))));
+        assert_no_leaks(Sandbox::with_user_data("secrets-handlers", plant_secrets(&with_handler(handler))));
     }
 }
 
 #[test]
-fn network_configuration() {
+fn network_configuration_leaks_nothing() {
     for renderer in ["netplan", "networkd", "network-manager", "sysconfig", "eni"] {
         let sandbox = Sandbox::with_user_data("secrets-network", "#cloud-config\n");
-        sandbox.seed("network-config", planted(NETWORK));
+        sandbox.seed("network-config", plant_secrets(NETWORK));
         let config = format!("system_info: {{network: {{renderers: [{renderer}]}}}}\n");
         tests::write(&sandbox.path("/etc/cloud/cloud.cfg.d/99-renderer.cfg"), config);
-        nothing_is_told(sandbox);
+        assert_no_leaks(sandbox);
     }
 }
 
 /// OpenStack's drive has more documents than NoCloud, and a password of its own.
 #[test]
-fn a_config_drive() {
+fn config_drive_leaks_nothing() {
     let sandbox = Sandbox::new("secrets-drive");
     let config = "datasource_list: [ConfigDrive]\n";
     tests::write(&sandbox.path("/etc/cloud/cloud.cfg.d/99-drive.cfg"), config);
@@ -104,11 +104,11 @@ fn a_config_drive() {
         ),
     ] {
         let path = format!("/var/lib/cloud/seed/config_drive/openstack/latest/{name}");
-        tests::write(&sandbox.path(&path), planted(text));
+        tests::write(&sandbox.path(&path), plant_secrets(text));
     }
-    let sandbox = nothing_is_told(sandbox);
+    let sandbox = assert_no_leaks(sandbox);
     let second = sandbox.file("/var/lib/cloud/instance/vendor-data2.txt").unwrap_or_default();
-    assert!(second.contains(PLANTED), "{}", sandbox.log());
+    assert!(second.contains(SECRET_PREFIX), "{}", sandbox.log());
 }
 
 fn cloud_init(sandbox: &Sandbox, user: &str, words: &[&str]) -> Output {
@@ -124,21 +124,21 @@ fn cloud_init(sandbox: &Sandbox, user: &str, words: &[&str]) -> Output {
 
 /// What the commands print who do not ask for secrets, and what others get who do.
 #[test]
-fn commands() {
+fn commands_leak_nothing() {
     let text = "#cloud-config\npassword: S\nchpasswd: {list: ['root:S']}\nhostnam: S\nssh_deletekeys: S\n\
         write_files: [{path: /etc/s, permissions: '0600', content: S}, {path: [S], content: S}]\n\
         phone_home: {url: 'http://user:S@127.0.0.1:9/S/x?key=S', tries: 1}\nruncmd: [': S', [':', S]]\nbootcmd: [': S']\n\
         ssh_keys: {ed25519_private: S}\nusers: [{name: olga, plain_text_passwd: S, passwd: S, unknown: S}]\n\
         apt: {http_proxy: 'http://user:S@proxy.example'}\nrandom_seed: {data: S, file: /srv/seed}\n";
-    let sandbox = Sandbox::with_user_data("secrets-commands", planted(text));
-    sandbox.seed("network-config", planted(NETWORK));
+    let sandbox = Sandbox::with_user_data("secrets-commands", plant_secrets(text));
+    sandbox.seed("network-config", plant_secrets(NETWORK));
     for words in [&["plan"][..], &["plan", "--format", "json"]] {
         let done = cloud_init(&sandbox, "0", words);
         let said = String::from_utf8_lossy(&[done.stdout, done.stderr].concat()).into_owned();
         assert!(said.contains("/etc/s"), "{said}");
-        assert_eq!(telling(&said), Vec::<&str>::new(), "{words:?}");
+        assert_eq!(lines_with_secrets(&said), Vec::<&str>::new(), "{words:?}");
     }
-    let sandbox = nothing_is_told(sandbox);
+    let sandbox = assert_no_leaks(sandbox);
     let user_data = sandbox.path("/var/lib/cloud/seed/nocloud/user-data").display().to_string();
     let network = sandbox.path("/var/lib/cloud/seed/nocloud/network-config").display().to_string();
     let out = sandbox.path("/srv/out").display().to_string();
@@ -165,7 +165,7 @@ fn commands() {
         assert!(done.status.code().is_some_and(|code| code <= 2), "{words:?}: {}", done.status);
         let said = String::from_utf8_lossy(&[done.stdout, done.stderr].concat()).into_owned();
         assert!(!said.is_empty(), "{words:?} said nothing");
-        assert_eq!(telling(&said), Vec::<&str>::new(), "{words:?}");
+        assert_eq!(lines_with_secrets(&said), Vec::<&str>::new(), "{words:?}");
     }
     let known = cloud_init(&sandbox, "65534", &["query", "v1.instance_id"]);
     if known.stdout != b"i-demo-0001\n" {
@@ -188,6 +188,6 @@ fn commands() {
         let done = cloud_init(&sandbox, "65534", words);
         let said = String::from_utf8_lossy(&[done.stdout, done.stderr].concat()).into_owned();
         assert!(!said.is_empty(), "{words:?} said nothing");
-        assert_eq!(telling(&said), Vec::<&str>::new(), "{words:?}");
+        assert_eq!(lines_with_secrets(&said), Vec::<&str>::new(), "{words:?}");
     }
 }

@@ -24,7 +24,7 @@ fn times(machine: &Sandbox, line: &str) -> usize {
 
 /// Whoever waits for the end of this boot sees it.
 fn has_an_end(machine: &Sandbox, boot: &Boot) {
-    holds!(machine, boot, boot.came_to_its_end());
+    holds!(machine, boot, boot.ended_normally());
     holds!(machine, boot, !boot.succeeded());
     holds!(machine, boot, machine.status().contains("extended_status: error - done"));
     let result = machine.file("/run/cloud-init/result.json").unwrap_or_default();
@@ -44,7 +44,7 @@ fn nothing_can_be_written() {
             let machine = Sandbox::new(&format!("state-{name}")).before(stage, &line);
             let boot = machine.boot();
             has_an_end(&machine, &boot);
-            let machine = machine.healed();
+            let machine = machine.without_faults();
             let boot = machine.boot();
             holds!(machine, boot, boot.succeeded());
             holds!(machine, boot, machine.status().contains("status: done"));
@@ -67,13 +67,13 @@ fn run_is_full() {
                 for i in $(seq 30); do : >$at/fill$i; done 2>/dev/null";
     let machine = Sandbox::new("run-full").before("local", line);
     let boot = machine.boot();
-    holds!(machine, boot, boot.came_to_its_end());
+    holds!(machine, boot, boot.ended_normally());
     let status = machine.file("/var/lib/cloud/data/status.json").unwrap_or_default();
     let status: serde_json::Value = serde_json::from_str(&status).unwrap_or_default();
     holds!(machine, boot, status["v1"]["boot_id"].as_str().is_some_and(|id| id.len() == 36));
     holds!(machine, boot, status["v1"]["modules-final"]["finished"].as_f64().is_some());
     holds!(machine, boot, machine.file("/var/lib/cloud/data/result.json").is_some());
-    let machine = machine.healed();
+    let machine = machine.without_faults();
     let boot = machine.boot();
     holds!(machine, boot, boot.succeeded());
     holds!(machine, boot, times(&machine, "runcmd, once per instance") == 1);
@@ -132,7 +132,7 @@ fn torn_state() {
         for seed in ["", "; rm -rf $root/var/lib/cloud/seed"] {
             let machine = whole.copy(&format!("torn-{name}")).before("local", &format!("({line}{seed})"));
             let boot = machine.boot();
-            holds!(machine, boot, boot.came_to_its_end());
+            holds!(machine, boot, boot.ended_normally());
             // Whatever is known of it, it is the same instance.
             holds!(machine, boot, times(&machine, "runcmd, once per instance") == 1);
             holds!(machine, boot, key(&machine) == key(&whole));
@@ -163,7 +163,7 @@ fn what_a_read_only_disk_kept_from_running() {
         has_an_end(&machine, &boot);
         let counts = |machine: &Sandbox| scripts.map(|line| times(machine, line));
         holds!(machine, boot, counts(&machine) == expected);
-        let machine = machine.healed();
+        let machine = machine.without_faults();
         for _ in 0..2 {
             let boot = machine.boot();
             holds!(machine, boot, boot.succeeded());
@@ -178,7 +178,7 @@ fn what_a_read_only_disk_kept_from_running() {
 fn no_verdict() {
     let machine = Sandbox::new("no-verdict");
     let killed = Boot { codes: [("generator".to_string(), 137)].into(), ..Boot::default() };
-    let boot = machine.go_on(&killed, &["on", "status"]);
+    let boot = machine.resume(&killed, &["on", "status"]);
     let (code, text) = boot.status.clone().unwrap_or_default();
     holds!(machine, boot, code == 1 && text.contains("The generator has left no verdict"));
 }

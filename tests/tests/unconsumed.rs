@@ -1,7 +1,7 @@
 //! User-data that a boot cannot consume: nothing that runs once runs without them, the machine can be reached, and the
 //! boot that has them does everything, once.
 
-use tests::{Boot, Sandbox, here};
+use tests::{Boot, Sandbox, tests_dir};
 
 /// Shows everything when something is not as it should be.
 macro_rules! holds {
@@ -46,7 +46,7 @@ fn machine(name: &str, user_data: &str) -> Sandbox {
 
 /// The server is there from `stage` on.
 fn served(machine: Sandbox, stage: &str) -> Sandbox {
-    let web = here().join("lib/web").display().to_string();
+    let web = tests_dir().join("lib/web").display().to_string();
     let line = format!(
         "sleep 100 | {web} --port 8080 --files $root/web --log $root/web.log >$root/web.port & \
          for i in $(seq 100); do [ -s $root/web.port ] && break; sleep 0.1; done"
@@ -71,7 +71,7 @@ fn host_key(machine: &Sandbox) -> String {
 
 /// Its owner can log in with what the cloud itself says, and nothing was done that is done once.
 fn is_only_reachable(machine: &Sandbox, boot: &Boot) {
-    holds!(machine, boot, boot.came_to_its_end());
+    holds!(machine, boot, boot.ended_normally());
     holds!(machine, boot, boot.code("network") > 0);
     let keys = machine.file("/home/debian/.ssh/authorized_keys").unwrap_or_default();
     holds!(machine, boot, keys.contains(CLOUDS_KEY));
@@ -87,7 +87,7 @@ fn is_only_reachable(machine: &Sandbox, boot: &Boot) {
 }
 
 fn is_whole(machine: &Sandbox, boot: &Boot, boots: usize) {
-    holds!(machine, boot, boot.came_to_its_end());
+    holds!(machine, boot, boot.ended_normally());
     holds!(machine, boot, machine.file("/srv/ran").as_deref() == Some("ran\n"));
     holds!(machine, boot, machine.file("/srv/appended").as_deref() == Some("once "));
     holds!(machine, boot, machine.file("/srv/boots").unwrap_or_default().matches("boot").count() == boots);
@@ -113,7 +113,7 @@ fn a_server_that_is_down_at_the_first_boots() {
     // Each stage says so, once.
     holds!(machine, boot, boot.code("config") > 0 && boot.code("final") > 0);
     let waits = |l: &&String| l.contains("these modules wait for the next boot");
-    holds!(machine, boot, machine.complaints().iter().filter(waits).count() == 3);
+    holds!(machine, boot, machine.warnings().iter().filter(waits).count() == 3);
     holds!(machine, boot, machine.path("/var/lib/cloud/instance/boot-finished").exists());
     let first = host_key(&machine);
 
@@ -135,7 +135,7 @@ fn a_server_that_is_down_at_the_first_boots() {
     holds!(machine, boot, host_key(&machine) == configured);
 
     // Down again: what was consumed once stays in force.
-    let machine = machine.healed();
+    let machine = machine.without_faults();
     let boot = machine.boot();
     is_whole(&machine, &boot, 3);
     holds!(machine, boot, boot.code("network") > 0 && boot.code("final") == 0);
@@ -196,10 +196,10 @@ fn a_disk_that_keeps_nothing() {
         std::os::unix::fs::symlink(format!("/usr/lib/systemd/system/{unit}"), wants.join(unit))
             .expect("a link");
         let boot = machine.boot();
-        holds!(machine, boot, boot.came_to_its_end());
+        holds!(machine, boot, boot.ended_normally());
         holds!(machine, boot, boot.code(stage) > 0);
         holds!(machine, boot, machine.status().contains("status: error"));
-        let machine = machine.healed();
+        let machine = machine.without_faults();
         let boot = machine.boot();
         holds!(machine, boot, boot.succeeded());
         holds!(machine, boot, machine.file("/srv/ran").as_deref() == Some("ran\n"));

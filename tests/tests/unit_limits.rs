@@ -66,7 +66,7 @@ runcmd:
 ";
 
 #[test]
-fn scripts_and_hotplug() {
+fn sandboxing_of_units() {
     let machine = Machine::new("limits");
     machine.write("/var/lib/cloud/seed/nocloud/user-data", USER_DATA);
     machine.write("/var/lib/cloud/seed/nocloud/meta-data", "instance-id: i-limits\n");
@@ -85,7 +85,8 @@ fn scripts_and_hotplug() {
     );
     let facts = machine.boot();
     let lines = |path: &str| {
-        let text = facts.file(path).unwrap_or_else(|| tests::fail(&format!("no {path}\n{}", facts.story())));
+        let text =
+            facts.file(path).unwrap_or_else(|| tests::fail(&format!("no {path}\n{}", facts.diagnostics())));
         text.lines().map(String::from).collect::<Vec<_>>()
     };
     let all = ["mount", "sysctl", "personality", "setuid-file", "namespace", "unit"];

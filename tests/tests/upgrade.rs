@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use tests::{Machine, judging};
+use tests::{Machine, testing_upstream};
 
 /// What any boot of this machine changes, whoever is its cloud-init: logs, the record of this boot, and what the
 /// seed's own per-boot work appends to.
@@ -33,26 +33,26 @@ fn by_path(list: Vec<String>) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn from_debians_cloud_init() {
-    let machine = Machine::with_debians("upgrade");
+fn upgrade_from_debian_cloud_init() {
+    let machine = Machine::with_upstream("upgrade");
     machine.seed("typical");
     let first = machine.boot();
-    assert_eq!(first.text("state"), "running", "{}", first.story());
-    if !judging() {
+    assert_eq!(first.text("state"), "running", "{}", first.diagnostics());
+    if !testing_upstream() {
         machine.install();
     }
     let before = by_path(machine.list());
     let second = machine.boot();
     let after = by_path(machine.list());
-    assert_eq!(second.text("status-code"), "0", "{}", second.story());
-    assert_eq!(second.text("state"), "running", "{}", second.story());
+    assert_eq!(second.text("status-code"), "0", "{}", second.diagnostics());
+    assert_eq!(second.text("state"), "running", "{}", second.diagnostics());
     assert_eq!(second.text("cloud-id"), "nocloud");
-    if !judging() {
+    if !testing_upstream() {
         assert_ne!(second.text("version"), first.text("version"), "the packages were not changed");
     }
     tests::second_boot(&second, &first, "i-first-0001", "nocloud");
 
-    let cache: &[&str] = if judging() { CACHE } else { &[] };
+    let cache: &[&str] = if testing_upstream() { CACHE } else { &[] };
     let mut changes = Vec::new();
     for path in before.keys().chain(after.keys().filter(|p| !before.contains_key(*p))) {
         if before.get(path) == after.get(path) || EVERY_BOOT.iter().chain(cache).any(|p| path.starts_with(p))

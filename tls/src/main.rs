@@ -10,9 +10,9 @@
 //! It opens no file, resolves no name, connects to nothing, and ends with whoever started it.
 
 mod confine;
-mod order;
+mod error;
 mod relay;
-mod trouble;
+mod request;
 mod trust;
 
 use std::fs::File;
@@ -20,24 +20,24 @@ use std::io::Write as _;
 use std::os::fd::AsFd;
 use std::process::ExitCode;
 
-use trouble::Trouble;
+use error::TlsError;
 
 fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
-        Err(trouble) => {
-            let _ = writeln!(std::io::stderr(), "{}", trouble.text);
-            ExitCode::from(trouble.code)
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "{}", error.text);
+            ExitCode::from(error.code)
         }
     }
 }
 
-fn run() -> Result<(), Trouble> {
+fn run() -> Result<(), TlsError> {
     confine::confine()?;
-    let unusable = |e: std::io::Error| Trouble::new(format!("cloud-init-tls is not for hand use: {e}"));
+    let unusable = |e: std::io::Error| TlsError::new(format!("cloud-init-tls is not for hand use: {e}"));
     let mut plain = File::from(std::io::stdin().as_fd().try_clone_to_owned().map_err(unusable)?);
     let wire = File::from(std::io::stdout().as_fd().try_clone_to_owned().map_err(unusable)?);
-    let order = order::read(&mut plain)?;
-    let connection = trust::connection(&order)?;
-    relay::relay(connection, order.name, plain, wire)
+    let request = request::read(&mut plain)?;
+    let connection = trust::new_connection(&request)?;
+    relay::relay(connection, request.name, plain, wire)
 }

@@ -11,30 +11,30 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 
-use crate::order::Order;
-use crate::trouble::{Trouble, calls_itself_authority, of_tls};
+use crate::error::{TlsError, from_rustls, is_ca_as_end_entity};
+use crate::request::Request;
 
 /// Of what waits to be sent.
-const MOST_WAITING: usize = 64 << 10;
+const MAX_PENDING: usize = 64 << 10;
 
 /// A connection that has not begun yet.
-pub fn connection(order: &Order) -> Result<ClientConnection, Trouble> {
-    let wrong = |e: Error| of_tls(&e, &order.name);
-    let name = ServerName::try_from(order.name.clone()).map_err(|_| {
-        Trouble::untrusted("no certificate can be for this host: its name is not one of the DNS")
+pub fn new_connection(request: &Request) -> Result<ClientConnection, TlsError> {
+    let wrong = |e: Error| from_rustls(&e, &request.name);
+    let name = ServerName::try_from(request.name.clone()).map_err(|_| {
+        TlsError::untrusted("no certificate can be for this host: its name is not one of the DNS")
     })?;
     let provider = Arc::new(provider::default_provider());
     let config = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
         .map_err(wrong)?
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Verifier::new(&order.roots, provider)?));
-    let mut config = match &order.identity {
+        .with_custom_certificate_verifier(Arc::new(Verifier::new(&request.roots, provider)?));
+    let mut config = match &request.identity {
         Some((own, key)) => {
             let own: Vec<_> = CertificateDer::pem_slice_iter(own).filter_map(Result::ok).collect();
             let key = PrivateKeyDer::from_pem_slice(key)
-                .map_err(|_| Trouble::untrusted("this machine's own key is none that can be read"))?;
-            let wrong = |_| Trouble::untrusted("this machine's own certificate and key do not fit");
+                .map_err(|_| TlsError::untrusted("this machine's own key is none that can be read"))?;
+            let wrong = |_| TlsError::untrusted("this machine's own certificate and key do not fit");
             config.with_client_auth_cert(own, key).map_err(wrong)?
         }
         None => config.with_no_client_auth(),
@@ -42,7 +42,7 @@ pub fn connection(order: &Order) -> Result<ClientConnection, Trouble> {
     // There is no next connection.
     config.resumption = Resumption::disabled();
     let mut connection = ClientConnection::new(Arc::new(config), name).map_err(wrong)?;
-    connection.set_buffer_limit(Some(MOST_WAITING));
+    connection.set_buffer_limit(Some(MAX_PENDING));
     Ok(connection)
 }
 
@@ -51,39 +51,39 @@ pub fn connection(order: &Order) -> Result<ClientConnection, Trouble> {
 /// what OpenSSL accepts.
 #[derive(Debug)]
 struct Verifier {
-    usual: Arc<WebPkiServerVerifier>,
+    webpki: Arc<WebPkiServerVerifier>,
     trusted: Vec<CertificateDer<'static>>,
 }
 
 impl Verifier {
-    fn new(pem: &[u8], provider: Arc<CryptoProvider>) -> Result<Verifier, Trouble> {
+    fn new(pem: &[u8], provider: Arc<CryptoProvider>) -> Result<Verifier, TlsError> {
         // One that cannot be read is no reason to do without the others.
         let trusted: Vec<_> = CertificateDer::pem_slice_iter(pem).filter_map(Result::ok).collect();
         let mut roots = RootCertStore::empty();
         if roots.add_parsable_certificates(trusted.iter().cloned()).0 == 0 {
-            return Err(Trouble::untrusted("this machine's list of trusted certificates has none in it"));
+            return Err(TlsError::untrusted("this machine's list of trusted certificates has none in it"));
         }
-        let usual = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
-        let usual = usual.map_err(|e| Trouble::new(format!("TLS: {e}")))?;
-        Ok(Verifier { usual, trusted })
+        let webpki = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
+        let webpki = webpki.map_err(|e| TlsError::new(format!("TLS: {e}")))?;
+        Ok(Verifier { webpki, trusted })
     }
 }
 
 impl ServerCertVerifier for Verifier {
     fn verify_server_cert(
         &self,
-        own: &CertificateDer<'_>,
-        between: &[CertificateDer<'_>],
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
         name: &ServerName<'_>,
         ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        match self.usual.verify_server_cert(own, between, name, ocsp, now) {
+        match self.webpki.verify_server_cert(end_entity, intermediates, name, ocsp, now) {
             // This complaint comes after those about its dates.
             Err(Error::InvalidCertificate(e))
-                if calls_itself_authority(&e) && self.trusted.iter().any(|t| t == own) =>
+                if is_ca_as_end_entity(&e) && self.trusted.iter().any(|t| t == end_entity) =>
             {
-                verify_server_name(&ParsedCertificate::try_from(own)?, name)?;
+                verify_server_name(&ParsedCertificate::try_from(end_entity)?, name)?;
                 Ok(ServerCertVerified::assertion())
             }
             other => other,
@@ -93,22 +93,22 @@ impl ServerCertVerifier for Verifier {
     fn verify_tls12_signature(
         &self,
         message: &[u8],
-        own: &CertificateDer<'_>,
+        end_entity: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.usual.verify_tls12_signature(message, own, signed)
+        self.webpki.verify_tls12_signature(message, end_entity, signed)
     }
 
     fn verify_tls13_signature(
         &self,
         message: &[u8],
-        own: &CertificateDer<'_>,
+        end_entity: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.usual.verify_tls13_signature(message, own, signed)
+        self.webpki.verify_tls13_signature(message, end_entity, signed)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.usual.supported_verify_schemes()
+        self.webpki.supported_verify_schemes()
     }
 }

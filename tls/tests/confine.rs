@@ -39,7 +39,7 @@ fn reads(calls: &str) -> bool {
 }
 
 #[test]
-fn privileges_that_stay() {
+fn refuses_to_run_with_privileges() {
     let is_root = nix::unistd::geteuid().is_root();
     let refused = |inject: &str, what: &str| {
         let (code, said, calls) = run(Some(inject), !is_root);
@@ -64,7 +64,7 @@ fn privileges_that_stay() {
 
 /// With nothing in the way it reads, and complains of what it read; in a namespace of one user too.
 #[test]
-fn privileges_that_go() {
+fn runs_after_dropping_privileges() {
     for in_namespace in [false, true] {
         let (code, said, calls) = run(None, in_namespace);
         assert_eq!((code, reads(&calls)), (Some(1), true), "{said}\n{calls}");

@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use system::{Fetch, System, Write};
+use system::{Request, System, WriteOptions};
 
 fn lib(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/lib").join(name)
@@ -90,7 +90,7 @@ impl Machine {
             .map(|name| std::fs::read_to_string(pki().join(format!("{name}.pem"))).unwrap())
             .collect::<Vec<_>>()
             .join("# and\n");
-        machine.sys.write("/etc/ssl/certs/ca-certificates.crt", list, Write::default()).unwrap();
+        machine.sys.write("/etc/ssl/certs/ca-certificates.crt", list, WriteOptions::default()).unwrap();
         machine
     }
 
@@ -98,15 +98,15 @@ impl Machine {
         let dir = temporary("machine");
         std::fs::create_dir_all(&dir).unwrap();
         let programs = Path::new(env!("CARGO_BIN_EXE_cloud-init-tls")).parent().unwrap();
-        Machine { sys: System::new(&dir).with_programs(programs), dir }
+        Machine { sys: System::new(&dir).with_libexec_dir(programs), dir }
     }
 
     /// The body as text, or what went wrong.
     fn get(&self, url: &str) -> String {
-        self.fetch(&Fetch::get(url).timeout(Duration::from_secs(5)))
+        self.fetch(&Request::get(url).timeout(Duration::from_secs(5)))
     }
 
-    fn fetch(&self, fetch: &Fetch) -> String {
+    fn fetch(&self, fetch: &Request) -> String {
         match self.sys.fetch(fetch) {
             Ok(answer) => String::from_utf8_lossy(&answer.body).into_owned(),
             Err(e) => e.to_string(),
@@ -121,12 +121,12 @@ impl Drop for Machine {
 }
 
 #[track_caller]
-fn has(text: &str, part: &str) {
+fn assert_contains(text: &str, part: &str) {
     assert!(text.contains(part), "no {part:?} in {text:?}");
 }
 
 #[test]
-fn servers_to_trust() {
+fn trusted_servers() {
     let machine = Machine::trusting(&["stranger", "ca"]);
     for (certificate, more) in [("good", &[][..]), ("rsa", &[])] {
         let server = Server::new(Some(certificate), more);
@@ -139,7 +139,7 @@ fn servers_to_trust() {
 }
 
 #[test]
-fn versions() {
+fn tls_versions() {
     let machine = Machine::trusting(&["ca"]);
     for (version, spoken) in [("1.2", "TLSv1.2"), ("1.3", "TLSv1.3")] {
         for certificate in ["good", "rsa"] {
@@ -150,7 +150,7 @@ fn versions() {
 }
 
 #[test]
-fn servers_not_to_trust() {
+fn untrusted_servers() {
     let machine = Machine::trusting(&["ca"]);
     for (certificate, part) in [
         ("unknown", "nobody whom this machine trusts has signed its certificate"),
@@ -166,10 +166,10 @@ fn servers_not_to_trust() {
     ] {
         let server = Server::new(Some(certificate), &[]);
         let url = server.url("/hello?token=secret").replace("//", "//user:secret@");
-        let fetch = Fetch::get(&url).timeout(Duration::from_secs(5)).retries(3, Duration::from_secs(9));
+        let fetch = Request::get(&url).timeout(Duration::from_secs(5)).retries(3, Duration::from_secs(9));
         let said = machine.fetch(&fetch.header("X-Token", "secret"));
-        has(&said, part);
-        has(&said, &format!("fetching https://localhost:{}/…: ", server.port));
+        assert_contains(&said, part);
+        assert_contains(&said, &format!("fetching https://localhost:{}/…: ", server.port));
         assert!(!said.contains("secret"), "{said}");
         // Nothing was sent, and another try makes no sense.
         assert!(!server.log().contains("GET"), "{}", server.log());
@@ -177,19 +177,22 @@ fn servers_not_to_trust() {
     }
     // That it is on the list itself excuses its calling itself an authority, and nothing else.
     let own = Machine::trusting(&["self-expired", "self"]);
-    has(&own.get(&Server::new(Some("self-expired"), &[]).url("/hello")), "its certificate ended on ");
+    assert_contains(
+        &own.get(&Server::new(Some("self-expired"), &[]).url("/hello")),
+        "its certificate ended on ",
+    );
     let elsewhere = Server::new(Some("self"), &[]).url("/hello").replace("localhost", "127.0.0.2");
-    has(&own.get(&elsewhere), "127.0.0.2");
+    assert_contains(&own.get(&elsewhere), "127.0.0.2");
 }
 
 #[test]
-fn no_list_of_authorities() {
+fn missing_certificate_bundle() {
     let machine = Machine::bare();
     let server = Server::new(Some("good"), &[]);
-    has(&machine.get(&server.url("/hello")), "this machine has no list of trusted certificates");
+    assert_contains(&machine.get(&server.url("/hello")), "this machine has no list of trusted certificates");
     for empty in ["no certificate\n", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {
-        machine.sys.write("/etc/ssl/certs/ca-certificates.crt", empty, Write::default()).unwrap();
-        has(
+        machine.sys.write("/etc/ssl/certs/ca-certificates.crt", empty, WriteOptions::default()).unwrap();
+        assert_contains(
             &machine.get(&server.url("/hello")),
             "this machine's list of trusted certificates has none in it",
         );
@@ -198,60 +201,60 @@ fn no_list_of_authorities() {
     let ca = std::fs::read_to_string(pki().join("ca.pem")).unwrap();
     machine.sys.remove("/etc/ssl/certs/ca-certificates.crt").unwrap();
     let list = format!("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n{ca}");
-    machine.sys.write("/etc/pki/tls/certs/ca-bundle.crt", list, Write::default()).unwrap();
+    machine.sys.write("/etc/pki/tls/certs/ca-bundle.crt", list, WriteOptions::default()).unwrap();
     assert_eq!(machine.get(&server.url("/hello")), "hello");
 }
 
 #[test]
-fn no_program() {
+fn helper_program_is_missing() {
     let machine = Machine::trusting(&["ca"]);
-    let sys = System::new(&machine.dir).with_programs("/nonexistent");
-    let said = sys.fetch(&Fetch::get("https://127.0.0.1:9/")).unwrap_err().to_string();
+    let sys = System::new(&machine.dir).with_libexec_dir("/nonexistent");
+    let said = sys.fetch(&Request::get("https://127.0.0.1:9/")).unwrap_err().to_string();
     assert!(!said.contains("program"), "nothing is started before anybody answers: {said}");
     let server = Server::new(Some("good"), &[]);
-    has(&sys.fetch(&Fetch::get(server.url("/"))).unwrap_err().to_string(), "cloud-init-tls");
+    assert_contains(&sys.fetch(&Request::get(server.url("/"))).unwrap_err().to_string(), "cloud-init-tls");
     // Where it is not needed nobody misses it.
-    assert_eq!(sys.fetch(&Fetch::get(Server::new(None, &[]).url("/hello"))).unwrap().body, b"hello");
+    assert_eq!(sys.fetch(&Request::get(Server::new(None, &[]).url("/hello"))).unwrap().body, b"hello");
 }
 
 #[test]
-fn what_is_sent() {
+fn request_bytes() {
     let machine = Machine::trusting(&["ca"]);
     let server = Server::new(Some("good"), &[]);
     let body = "x".repeat(3 << 20);
-    let post = Fetch::post(server.url("/echo?a=b"), body.as_str()).header("X-Token", "t");
+    let post = Request::post(server.url("/echo?a=b"), body.as_str()).header("X-Token", "t");
     let told = machine.fetch(&post);
-    has(&told, "POST /echo?a=b\n");
-    has(&told, "X-Token: t\n");
-    has(&told, "Content-Length: 3145728\n");
+    assert_contains(&told, "POST /echo?a=b\n");
+    assert_contains(&told, "X-Token: t\n");
+    assert_contains(&told, "Content-Length: 3145728\n");
     assert!(told.ends_with(&body), "{} bytes", told.len());
-    let put = machine.fetch(&Fetch::put(server.url("/echo").replace("//", "//us%65r:p@")));
-    has(&put, "PUT /echo\n");
-    has(&put, "Authorization: Basic dXNlcjpw\n");
+    let put = machine.fetch(&Request::put(server.url("/echo").replace("//", "//us%65r:p@")));
+    assert_contains(&put, "PUT /echo\n");
+    assert_contains(&put, "Authorization: Basic dXNlcjpw\n");
 }
 
 #[test]
-fn answers_that_end_too_early() {
+fn truncated_responses() {
     let machine = Machine::trusting(&["ca"]);
     for version in ["1.2", "1.3"] {
         let server = Server::new(Some("good"), &["--tls", version]);
         assert_eq!(machine.get(&server.url("/end")), "all of it");
-        has(
+        assert_contains(
             &machine.get(&server.url("/cut")),
             "the connection was cut before the server said that all was sent",
         );
-        has(&machine.get(&server.url("/half")), "the answer ended after 4 of 500 bytes");
+        assert_contains(&machine.get(&server.url("/half")), "the answer ended after 4 of 500 bytes");
     }
 }
 
 #[test]
-fn large_answers() {
+fn large_responses() {
     let machine = Machine::trusting(&["ca"]);
     let server = Server::new(Some("good"), &[]);
     assert_eq!(machine.get(&server.url("/chunks?100")).len(), 100 << 16);
     let start = Instant::now();
-    let said = machine.fetch(&Fetch::get(server.url("/chunks?100000")).limit(1 << 20));
-    has(&said, "the answer: larger than 1048576 bytes");
+    let said = machine.fetch(&Request::get(server.url("/chunks?100000")).limit(1 << 20));
+    assert_contains(&said, "the answer: larger than 1048576 bytes");
     assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
 }
 
@@ -268,41 +271,41 @@ fn slow_servers() {
         (mute_url, 1400, "no answer in time (1.5 s)"),
     ] {
         let start = Instant::now();
-        let said = machine.fetch(&Fetch::get(&url).timeout(Duration::from_millis(1500)));
-        has(&said, why);
+        let said = machine.fetch(&Request::get(&url).timeout(Duration::from_millis(1500)));
+        assert_contains(&said, why);
         let took = start.elapsed();
         assert!(took > Duration::from_millis(least) && took < Duration::from_secs(12), "{url}: {took:?}");
     }
     // Slow, and healthy: four times as long as the limit for a silence.
     let start = Instant::now();
-    let got = machine.fetch(&Fetch::get(server.url("/slow?40")).timeout(Duration::from_secs(1)));
+    let got = machine.fetch(&Request::get(server.url("/slow?40")).timeout(Duration::from_secs(1)));
     assert!(got.len() == 400_000 && start.elapsed() > Duration::from_millis(3900), "{}", got.len());
 }
 
 #[test]
-fn a_download_that_breaks_off() {
+fn interrupted_download_is_resumed() {
     let machine = Machine::trusting(&["ca"]);
     let server = Server::new(Some("good"), &[]);
-    let fetch = Fetch::get(server.url("/broken?250000,100000")).retries(3, Duration::from_millis(5));
+    let fetch = Request::get(server.url("/broken?250000,100000")).retries(3, Duration::from_millis(5));
     let got = machine.sys.fetch(&fetch).unwrap().body;
     assert!(got == (0..250_000).map(|i| (i % 251) as u8).collect::<Vec<_>>());
-    has(&server.log(), "from 0\n");
-    has(&server.log(), "from 100000\n");
-    has(&server.log(), "from 200000\n");
+    assert_contains(&server.log(), "from 0\n");
+    assert_contains(&server.log(), "from 100000\n");
+    assert_contains(&server.log(), "from 200000\n");
 }
 
 #[test]
-fn no_tls_there() {
+fn server_does_not_speak_tls() {
     let machine = Machine::trusting(&["ca"]);
     let server = Server::new(None, &[]);
     let secure = server.url("/hello").replace("http", "https");
-    has(&machine.get(&secure), "the server does not speak TLS there");
+    assert_contains(&machine.get(&secure), "the server does not speak TLS there");
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    has(&machine.get(&format!("https://{closed}/")), "onnection refused");
+    assert_contains(&machine.get(&format!("https://{closed}/")), "onnection refused");
     // TLS where HTTP was expected.
     let server = Server::new(Some("good"), &[]);
     let said = machine.get(&server.url("/hello").replace("https", "http"));
-    has(&said, "the answer");
+    assert_contains(&said, "the answer");
 }
 
 #[test]
@@ -315,20 +318,20 @@ fn redirects() {
     assert_eq!(machine.get(&to(&open, &secure.url("/hello"))), "hello");
     // To where everybody can read: it is followed, as upstream does, and said; headers stay at home.
     let down =
-        Fetch::get(to(&secure, &open.url("/echo"))).header("X-Token", "t").header("Authorization", "b");
+        Request::get(to(&secure, &open.url("/echo"))).header("X-Token", "t").header("Authorization", "b");
     let told = machine.fetch(&down);
-    has(&told, "GET /echo\n");
+    assert_contains(&told, "GET /echo\n");
     assert!(!told.contains("X-Token") && !told.contains("Authorization"), "{told}");
     // To another place: all but what proves who one is.
     let other = Server::new(Some("good"), &[]);
     let across =
-        Fetch::get(to(&secure, &other.url("/echo"))).header("X-Token", "t").header("Authorization", "b");
+        Request::get(to(&secure, &other.url("/echo"))).header("X-Token", "t").header("Authorization", "b");
     let told = machine.fetch(&across);
     assert!(told.contains("X-Token: t") && !told.contains("Authorization"), "{told}");
     // What becomes of a POST.
     for (status, method) in [(301, "GET"), (302, "GET"), (303, "GET"), (307, "POST"), (308, "POST")] {
-        let told = machine.fetch(&Fetch::post(secure.url(&format!("/to?{status},/echo")), "body"));
-        has(&told, &format!("{method} /echo\n"));
+        let told = machine.fetch(&Request::post(secure.url(&format!("/to?{status},/echo")), "body"));
+        assert_contains(&told, &format!("{method} /echo\n"));
         assert_eq!(told.ends_with("body"), method == "POST", "{told}");
     }
     for (place, part) in [
@@ -336,35 +339,36 @@ fn redirects() {
         (secure.url("/to?302,ftp://localhost/"), "a redirect: there is no client for ftp"),
         (secure.url("/status?302"), "status 302 without a place to go on"),
     ] {
-        has(&machine.get(&place), part);
+        assert_contains(&machine.get(&place), part);
     }
     let round = Server::new(Some("good"), &[]);
-    has(&machine.get(&round.url("/round")), "a redirect loop");
+    assert_contains(&machine.get(&round.url("/round")), "a redirect loop");
 }
 
 #[test]
-fn servers_that_ask_who_we_are() {
+fn client_certificates() {
     let ca = pki().join("ca.pem").display().to_string();
     let machine = Machine::trusting(&["ca"]);
     let dirs = ["/instance/ssl".to_string(), "/machine/ssl".to_string()];
     let place = |name: &str, certificate: &str, key: &str| {
         for (file, from) in [("cert.pem", format!("{certificate}.pem")), ("key.pem", format!("{key}.key"))] {
             let text = std::fs::read(pki().join(from)).unwrap();
-            machine.sys.write(format!("{name}/{file}"), text, Write::secret()).unwrap();
+            machine.sys.write(format!("{name}/{file}"), text, WriteOptions::secret()).unwrap();
         }
     };
     for version in ["1.2", "1.3"] {
         let server = Server::new(Some("good"), &["--client", &ca, "--tls", version]);
-        let fetch = Fetch::get(server.url("/who")).timeout(Duration::from_secs(5)).identities(&dirs);
-        machine.sys.remove_tree("/instance").unwrap();
-        machine.sys.remove_tree("/machine").unwrap();
-        has(&machine.fetch(&fetch), "the server wants a certificate of this machine");
+        let fetch =
+            Request::get(server.url("/who")).timeout(Duration::from_secs(5)).client_certificates(&dirs);
+        machine.sys.remove_dir_all("/instance").unwrap();
+        machine.sys.remove_dir_all("/machine").unwrap();
+        assert_contains(&machine.fetch(&fetch), "the server wants a certificate of this machine");
         place(&dirs[1], "client", "client");
-        has(&machine.fetch(&fetch), "commonName");
+        assert_contains(&machine.fetch(&fetch), "commonName");
         // The instance's comes before the machine's; with a key of another one nothing is sent.
         place(&dirs[0], "client", "good");
-        has(&machine.fetch(&fetch), "this machine's own certificate and key do not fit");
+        assert_contains(&machine.fetch(&fetch), "this machine's own certificate and key do not fit");
         machine.sys.remove("/instance/ssl/key.pem").unwrap();
-        has(&machine.fetch(&fetch), "/instance/ssl/key.pem");
+        assert_contains(&machine.fetch(&fetch), "/instance/ssl/key.pem");
     }
 }

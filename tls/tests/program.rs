@@ -39,7 +39,7 @@ fn status(pid: u32, key: &str) -> String {
 }
 
 #[test]
-fn privileges() {
+fn privileges_are_dropped() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let (plain, program) = start(TcpStream::connect(listener.local_addr().unwrap()).unwrap());
     let pid = program.id();
@@ -85,7 +85,7 @@ fn ends_with_its_parent() {
 }
 
 #[test]
-fn not_for_hand_use() {
+fn refuses_invalid_requests() {
     for input in ["GET / HTTP/1.1\r\n\r\n", "name \u{fffd}\nroots 1\n\nx", "\n\n"] {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let (mut plain, program) = start(TcpStream::connect(listener.local_addr().unwrap()).unwrap());

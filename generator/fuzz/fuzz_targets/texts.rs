@@ -16,7 +16,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
         2 => parsers::configuration(&text),
         3 => parsers::presets(&text),
         4 => parsers::windows(bytes, &text),
-        5 => parsers::note(&text),
+        5 => parsers::undecided_state(&text),
         6 => parsers::firmware(&text),
         _ => parsers::processes(bytes, &text),
     }

@@ -2,7 +2,7 @@
 //! Never more than "maybe".
 
 use crate::facts::Facts;
-use crate::places::Place;
+use crate::paths::RootedPath;
 use crate::verdict::{Verdict, maybe, not_found};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,9 +15,9 @@ pub fn altcloud(facts: &Facts<'_>) -> Verdict {
     if facts.is_container() {
         return not_found("this is a container");
     }
-    let info = Place::fixed("/etc/sysconfig/cloud-info");
-    let kind = if facts.doors.is_file(&info) {
-        kind_of(&facts.doors.line(&info).unwrap_or_default())
+    let info = RootedPath::in_root("/etc/sysconfig/cloud-info");
+    let kind = if facts.roots.is_file(&info) {
+        kind_of(&facts.roots.line(&info).unwrap_or_default())
     } else {
         kind_of(&facts.raw_dmi().product_name)
     };
@@ -25,18 +25,19 @@ pub fn altcloud(facts: &Facts<'_>) -> Verdict {
         None => not_found("neither /etc/sysconfig/cloud-info nor dmi product_name says rhev or vsphere"),
         Some(Kind::Rhev) => {
             // The module is not loaded for it: that takes a program, and udev is not there to settle.
-            match ["/dev/floppy", "/dev/fd0"].into_iter().find(|dev| facts.doors.root.is_block_device(dev)) {
+            match ["/dev/floppy", "/dev/fd0"].into_iter().find(|dev| facts.roots.target.is_block_device(dev))
+            {
                 Some(device) => maybe(format!("RHEV, and {device} is there")),
                 None => not_found("RHEV, but there is no floppy drive"),
             }
         }
         Some(Kind::Vsphere) => {
-            let link = facts.places.disk.join("by-label/CDROM");
-            if facts.doors.to(&link).is_block_device(&link.path) {
+            let link = facts.paths.disk.join("by-label/CDROM");
+            if facts.roots.system_for(&link).is_block_device(&link.path) {
                 return maybe(format!("vSphere, and {} is there", link.path));
             }
             // udev makes that link later than a generator runs: the disc itself tells as well.
-            match facts.labelled(&["CDROM"]) {
+            match facts.find_label(&["CDROM"]) {
                 Some((device, label)) => {
                     maybe(format!("vSphere, and the file system on {device} is labelled {label}"))
                 }

@@ -12,9 +12,9 @@ pub fn ec2(facts: &Facts<'_>) -> Verdict {
     if facts.is_container() {
         return not_found("this is a container");
     }
-    let uuid = facts.doors.line(&facts.places.hypervisor.join("uuid")).unwrap_or_default();
-    if let Some(why) = platform(facts.dmi(), &uuid) {
-        return found(why);
+    let uuid = facts.roots.line(&facts.paths.hypervisor.join("uuid")).unwrap_or_default();
+    if let Some(reason) = platform(facts.dmi(), &uuid) {
+        return found(reason);
     }
     let strict = strict_id(facts);
     if strict == "true" {
@@ -63,7 +63,7 @@ fn strict_id(facts: &Facts<'_>) -> String {
     let of_config = || {
         let counts = |file: &&ConfigFile| {
             let name = file.path.rsplit('/').next().unwrap_or_default();
-            file.path == facts.places.config.path || name.to_ascii_lowercase().contains("ec2")
+            file.path == facts.paths.config.path || name.to_ascii_lowercase().contains("ec2")
         };
         let files: Vec<ConfigFile> = facts.config().iter().filter(counts).cloned().collect();
         lookup::last_value(&files, "strict_id")

@@ -3,7 +3,7 @@
 
 use crate::dmi::Dmi;
 use crate::facts::Facts;
-use crate::places::Place;
+use crate::paths::RootedPath;
 use crate::verdict::{Verdict, found, not_found};
 
 /// A field by its name in /sys/class/dmi/id.
@@ -35,7 +35,7 @@ impl Field {
     }
 }
 
-fn is(facts: &Facts<'_>, field: Field, values: &[&str]) -> Verdict {
+fn dmi_is(facts: &Facts<'_>, field: Field, values: &[&str]) -> Verdict {
     let dmi = facts.dmi();
     let value = field.of(dmi);
     if values.contains(&value) {
@@ -48,7 +48,7 @@ fn is(facts: &Facts<'_>, field: Field, values: &[&str]) -> Verdict {
     not_found(format!("dmi {} is not '{wanted}' (it is '{value}')", field.name()))
 }
 
-fn starts(facts: &Facts<'_>, field: Field, start: &str) -> Verdict {
+fn dmi_starts_with(facts: &Facts<'_>, field: Field, start: &str) -> Verdict {
     if field.of(facts.dmi()).starts_with(start) {
         return found(format!("dmi {} starts with '{start}'", field.name()));
     }
@@ -56,7 +56,7 @@ fn starts(facts: &Facts<'_>, field: Field, start: &str) -> Verdict {
 }
 
 /// The first verdict that finds something, else the last one.
-fn either(facts: &Facts<'_>, checks: &[&dyn Fn(&Facts<'_>) -> Verdict]) -> Verdict {
+fn first_found(facts: &Facts<'_>, checks: &[&dyn Fn(&Facts<'_>) -> Verdict]) -> Verdict {
     let mut last = not_found("nothing was looked for");
     for check in checks {
         last = check(facts);
@@ -67,36 +67,36 @@ fn either(facts: &Facts<'_>, checks: &[&dyn Fn(&Facts<'_>) -> Verdict]) -> Verdi
     last
 }
 
-fn seed(facts: &Facts<'_>, name: &str, files: &[&str]) -> Verdict {
+fn has_seed_files(facts: &Facts<'_>, name: &str, files: &[&str]) -> Verdict {
     if facts.has_seed(name, files) {
         return found(format!("seed directory {name} has {}", files.join(" and ")));
     }
     not_found(format!("no seed directory {name}"))
 }
 
-fn word(facts: &Facts<'_>, word: &str) -> Verdict {
+fn has_command_line_word(facts: &Facts<'_>, word: &str) -> Verdict {
     if facts.has_word(word) {
         return found(format!("the kernel command line has the word {word}"));
     }
     not_found(format!("the kernel command line has no word {word}"))
 }
 
-fn file(facts: &Facts<'_>, path: &str) -> Verdict {
-    if facts.doors.is_file(&Place::fixed(path)) {
+fn file_exists(facts: &Facts<'_>, path: &str) -> Verdict {
+    if facts.roots.is_file(&RootedPath::in_root(path)) {
         return found(format!("{path} is there"));
     }
     not_found(format!("{path} is not there"))
 }
 
 pub fn akamai(facts: &Facts<'_>) -> Verdict {
-    is(facts, Field::SysVendor, &["Linode", "Akamai"])
+    dmi_is(facts, Field::SysVendor, &["Linode", "Akamai"])
 }
 
 pub fn aliyun(facts: &Facts<'_>) -> Verdict {
-    either(
+    first_found(
         facts,
-        &[&|f| seed(f, "AliYun", &["meta-data", "user-data"]), &|f| {
-            is(f, Field::ProductName, &["Alibaba Cloud ECS"])
+        &[&|f| has_seed_files(f, "AliYun", &["meta-data", "user-data"]), &|f| {
+            dmi_is(f, Field::ProductName, &["Alibaba Cloud ECS"])
         }],
     )
 }
@@ -105,51 +105,53 @@ pub fn aliyun(facts: &Facts<'_>) -> Verdict {
 pub const AZURE_ASSET_TAG: &str = "7783-7084-3265-9085-8269-3286-77";
 
 pub fn azure(facts: &Facts<'_>) -> Verdict {
-    either(
+    first_found(
         facts,
-        &[&|f| seed(f, "azure", &["ovf-env.xml"]), &|f| is(f, Field::ChassisAssetTag, &[AZURE_ASSET_TAG])],
+        &[&|f| has_seed_files(f, "azure", &["ovf-env.xml"]), &|f| {
+            dmi_is(f, Field::ChassisAssetTag, &[AZURE_ASSET_TAG])
+        }],
     )
 }
 
 pub fn cloudcix(facts: &Facts<'_>) -> Verdict {
-    is(facts, Field::ProductName, &["CloudCIX"])
+    dmi_is(facts, Field::ProductName, &["CloudCIX"])
 }
 
 pub fn cloudsigma(facts: &Facts<'_>) -> Verdict {
-    is(facts, Field::ProductName, &["CloudSigma"])
+    dmi_is(facts, Field::ProductName, &["CloudSigma"])
 }
 
 pub fn cloudstack(facts: &Facts<'_>) -> Verdict {
-    starts(facts, Field::ProductName, "CloudStack")
+    dmi_starts_with(facts, Field::ProductName, "CloudStack")
 }
 
 pub fn digitalocean(facts: &Facts<'_>) -> Verdict {
-    is(facts, Field::SysVendor, &["DigitalOcean"])
+    dmi_is(facts, Field::SysVendor, &["DigitalOcean"])
 }
 
 pub fn exoscale(facts: &Facts<'_>) -> Verdict {
-    starts(facts, Field::ProductName, "Exoscale")
+    dmi_starts_with(facts, Field::ProductName, "Exoscale")
 }
 
 pub fn gce(facts: &Facts<'_>) -> Verdict {
-    either(
+    first_found(
         facts,
-        &[&|f| starts(f, Field::ProductSerial, "GoogleCloud-"), &|f| {
-            is(f, Field::ProductName, &["Google Compute Engine"])
+        &[&|f| dmi_starts_with(f, Field::ProductSerial, "GoogleCloud-"), &|f| {
+            dmi_is(f, Field::ProductName, &["Google Compute Engine"])
         }],
     )
 }
 
 pub fn hetzner(facts: &Facts<'_>) -> Verdict {
-    is(facts, Field::SysVendor, &["Hetzner"])
+    dmi_is(facts, Field::SysVendor, &["Hetzner"])
 }
 
 pub fn nwcs(facts: &Facts<'_>) -> Verdict {
-    is(facts, Field::SysVendor, &["NWCS"])
+    dmi_is(facts, Field::SysVendor, &["NWCS"])
 }
 
 pub fn oracle(facts: &Facts<'_>) -> Verdict {
-    is(facts, Field::ChassisAssetTag, &["OracleCloud.com"])
+    dmi_is(facts, Field::ChassisAssetTag, &["OracleCloud.com"])
 }
 
 /// Its vendor counts in containers too, as upstream has it.
@@ -157,21 +159,23 @@ pub fn scaleway(facts: &Facts<'_>) -> Verdict {
     if facts.raw_dmi().sys_vendor == "Scaleway" {
         return found("dmi sys_vendor is 'Scaleway'");
     }
-    either(
+    first_found(
         facts,
-        &[&|f| word(f, "scaleway"), &|f| file(f, "/var/run/scaleway"), &|f| {
-            is(f, Field::SysVendor, &["Scaleway"])
+        &[&|f| has_command_line_word(f, "scaleway"), &|f| file_exists(f, "/var/run/scaleway"), &|f| {
+            dmi_is(f, Field::SysVendor, &["Scaleway"])
         }],
     )
 }
 
 pub fn upcloud(facts: &Facts<'_>) -> Verdict {
-    is(facts, Field::SysVendor, &["UpCloud"])
+    dmi_is(facts, Field::SysVendor, &["UpCloud"])
 }
 
 pub fn vultr(facts: &Facts<'_>) -> Verdict {
-    either(
+    first_found(
         facts,
-        &[&|f| word(f, "vultr"), &|f| file(f, "/etc/vultr"), &|f| is(f, Field::SysVendor, &["Vultr"])],
+        &[&|f| has_command_line_word(f, "vultr"), &|f| file_exists(f, "/etc/vultr"), &|f| {
+            dmi_is(f, Field::SysVendor, &["Vultr"])
+        }],
     )
 }

@@ -3,7 +3,7 @@
 use std::os::unix::fs::FileTypeExt;
 
 use crate::facts::Facts;
-use crate::places::Place;
+use crate::paths::RootedPath;
 use crate::verdict::{Verdict, found, not_found};
 
 pub fn none(_: &Facts<'_>) -> Verdict {
@@ -11,8 +11,8 @@ pub fn none(_: &Facts<'_>) -> Verdict {
 }
 
 pub fn bigstep(facts: &Facts<'_>) -> Verdict {
-    let url = facts.places.cloud.join("data/seed/bigstep/url");
-    if facts.doors.is_file(&url) {
+    let url = facts.paths.cloud.join("data/seed/bigstep/url");
+    if facts.roots.is_file(&url) {
         return found(format!("{} is there", url.path));
     }
     not_found(format!("{} is not there", url.path))
@@ -22,17 +22,17 @@ pub fn opennebula(facts: &Facts<'_>) -> Verdict {
     if facts.has_seed("opennebula", &["meta-data"]) {
         return found("seed directory opennebula has meta-data");
     }
-    labelled(facts, &["CONTEXT", "CDROM"])
+    by_label(facts, &["CONTEXT", "CDROM"])
 }
 
 pub fn rbxcloud(facts: &Facts<'_>) -> Verdict {
-    labelled(facts, &["CLOUDMD", "cloudmd"])
+    by_label(facts, &["CLOUDMD", "cloudmd"])
 }
 
-fn labelled(facts: &Facts<'_>, labels: &[&str]) -> Verdict {
-    match facts.labelled(labels) {
+fn by_label(facts: &Facts<'_>, labels: &[&str]) -> Verdict {
+    match facts.find_label(labels) {
         Some((device, label)) => found(format!("file system on {device} is labelled {label}")),
-        None => not_found(facts.none_labelled(&labels.join(" or "))),
+        None => not_found(facts.missing_label(&labels.join(" or "))),
     }
 }
 
@@ -42,7 +42,7 @@ pub fn smartos(facts: &Facts<'_>) -> Verdict {
         return found("dmi product_name starts with 'SmartDC'");
     }
     let [_, version, _] = facts.kernel();
-    if version == "BrandZ virtual linux" && facts.doors.root.exists(SOCKET) {
+    if version == "BrandZ virtual linux" && facts.roots.target.exists(SOCKET) {
         return found(format!("the kernel is a zone's, and {SOCKET} is there"));
     }
     not_found("dmi product_name does not start with 'SmartDC', and this is no zone")
@@ -51,7 +51,7 @@ pub fn smartos(facts: &Facts<'_>) -> Verdict {
 pub fn lxd(facts: &Facts<'_>) -> Verdict {
     const SOCKET: &str = "/dev/lxd/sock";
     const PORTS: &str = "/sys/class/virtio-ports";
-    let root = &facts.doors.root;
+    let root = &facts.roots.target;
     if root.metadata(SOCKET).is_ok_and(|m| m.file_type().is_socket()) {
         return found(format!("{SOCKET} is a socket"));
     }
@@ -59,7 +59,8 @@ pub fn lxd(facts: &Facts<'_>) -> Verdict {
         return not_found(format!("no {SOCKET}, and this is no KVM machine"));
     }
     for port in root.list(PORTS).unwrap_or_default() {
-        let name = facts.doors.line(&Place::fixed(&format!("{PORTS}/{port}/name"))).unwrap_or_default();
+        let name =
+            facts.roots.line(&RootedPath::in_root(&format!("{PORTS}/{port}/name"))).unwrap_or_default();
         if ["com.canonical.lxd", "org.linuxcontainers.lxd"].contains(&name.as_str()) {
             return found(format!("virtio port {port} is named {name}"));
         }

@@ -2,7 +2,7 @@
 
 use crate::facts::Facts;
 use crate::lookup;
-use crate::places::Place;
+use crate::paths::RootedPath;
 use crate::verdict::{Verdict, found, not_found};
 
 const LABELS: [&str; 2] = ["cidata", "CIDATA"];
@@ -18,8 +18,8 @@ pub fn nocloud(facts: &Facts<'_>) -> Verdict {
             return found(format!("seed directory {name} has meta-data and user-data"));
         }
         // Ubuntu Core keeps its writable data below here.
-        let core = format!("/writable/system-data{}/seed/{name}", facts.places.cloud.path);
-        if FILES.iter().all(|file| facts.doors.is_file(&Place::fixed(&format!("{core}/{file}")))) {
+        let core = format!("/writable/system-data{}/seed/{name}", facts.paths.cloud.path);
+        if FILES.iter().all(|file| facts.roots.is_file(&RootedPath::in_root(&format!("{core}/{file}")))) {
             return found(format!("{core} has meta-data and user-data"));
         }
     }
@@ -29,11 +29,11 @@ pub fn nocloud(facts: &Facts<'_>) -> Verdict {
         return found("the configuration has a seed for NoCloud");
     }
     // Devices last: everything before costs microseconds.
-    match facts.labelled(&LABELS) {
+    match facts.find_label(&LABELS) {
         Some((device, label)) => found(format!("file system on {device} is labelled {label}")),
         None => not_found(format!(
             "no seed directory, no seed in the configuration, {}",
-            facts.none_labelled("cidata")
+            facts.missing_label("cidata")
         )),
     }
 }

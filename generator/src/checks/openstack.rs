@@ -25,7 +25,7 @@ pub fn openstack(facts: &Facts<'_>) -> Verdict {
     // Asked last, since it may open devices.
     let drive = configdrive::config_drive(facts);
     if drive.answer == Answer::Found {
-        return not_found(format!("there is a config drive ({})", drive.why));
+        return not_found(format!("there is a config drive ({})", drive.reason));
     }
     evidence
 }
@@ -35,7 +35,7 @@ fn evidence(facts: &Facts<'_>) -> Verdict {
     if PRODUCTS.contains(&dmi.product_name.as_str()) {
         return found(format!("dmi product_name is '{}'", dmi.product_name));
     }
-    if facts.first_process_product() == "OpenStack Nova" {
+    if facts.pid1_product_name() == "OpenStack Nova" {
         return found("product_name of PID 1 is 'OpenStack Nova'");
     }
     if ASSET_TAGS.contains(&dmi.chassis_asset_tag.as_str()) {

@@ -3,16 +3,16 @@
 
 use std::time::Duration;
 
+use crate::command::{CommandOutput, has_content};
 use crate::facts::Facts;
-use crate::helper::{Said, has_content};
 use crate::lookup;
-use crate::places::Place;
+use crate::paths::RootedPath;
 use crate::verdict::{Verdict, found, not_found};
 
 /// In the order in which they are asked.
 const TOOLS: [&str; 2] = ["vmware-rpctool", "vmtoolsd"];
 /// A tool answers in milliseconds, or its hypervisor does not.
-const LIMIT: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 const FIELDS: [&str; 3] = ["metadata", "userdata", "vendordata"];
 
 pub fn vmware(facts: &Facts<'_>) -> Verdict {
@@ -30,8 +30,9 @@ pub fn vmware(facts: &Facts<'_>) -> Verdict {
         return not_found("neither vmware-rpctool nor vmtoolsd is installed");
     }
     for field in FIELDS {
-        let said = query(facts, &format!("info-get guestinfo.{field}"), |said| has_content(&said.stdout));
-        if said.is_some() {
+        let output =
+            query(facts, &format!("info-get guestinfo.{field}"), |output| has_content(&output.stdout));
+        if output.is_some() {
             return found(format!("guestinfo.{field} is set"));
         }
     }
@@ -40,18 +41,22 @@ pub fn vmware(facts: &Facts<'_>) -> Verdict {
 
 /// Whether one of VMware's tools is installed; the OVF environment comes through them too.
 pub fn has_tool(facts: &Facts<'_>) -> bool {
-    TOOLS.iter().any(|tool| facts.program(tool).is_some())
+    TOOLS.iter().any(|tool| facts.find_program(tool).is_some())
 }
 
 /// What the first tool says that says something.
-pub fn query(facts: &Facts<'_>, question: &str, is_answer: impl Fn(&Said) -> bool) -> Option<Said> {
+pub fn query(
+    facts: &Facts<'_>,
+    question: &str,
+    is_answer: impl Fn(&CommandOutput) -> bool,
+) -> Option<CommandOutput> {
     TOOLS.iter().find_map(|tool| {
-        let program = facts.program(tool)?;
+        let program = facts.find_program(tool)?;
         let argv = match *tool {
             "vmtoolsd" => vec![program.as_str(), "--cmd", question],
             _ => vec![program.as_str(), question],
         };
-        facts.ask(&argv, LIMIT).filter(&is_answer)
+        facts.run(&argv, TIMEOUT).filter(&is_answer)
     })
 }
 
@@ -69,7 +74,8 @@ fn customization(facts: &Facts<'_>) -> Verdict {
         let of = move |tools| format!("{lib}/{tools}/plugins/vmsvc/libdeployPkgPlugin.so");
         ["vmware-tools", "open-vm-tools"].map(of)
     });
-    let Some(plugin) = plugins.into_iter().find(|path| facts.doors.is_file(&Place::fixed(path))) else {
+    let Some(plugin) = plugins.into_iter().find(|path| facts.roots.is_file(&RootedPath::in_root(path)))
+    else {
         return not_found("no guestinfo of VMware's, and its customization plugin is not installed");
     };
     match lookup::last_value(facts.config(), KEY).as_deref() {

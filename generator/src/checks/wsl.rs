@@ -4,12 +4,12 @@
 use std::time::Duration;
 
 use crate::facts::Facts;
-use crate::places::Place;
+use crate::paths::RootedPath;
 use crate::settings::unquoted;
 use crate::verdict::{Verdict, found, not_found};
 
 /// The first program that is started on the Windows side takes its time.
-const LIMIT: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 pub fn wsl(facts: &Facts<'_>) -> Verdict {
     let [kernel, _, _] = facts.kernel();
@@ -18,18 +18,18 @@ pub fn wsl(facts: &Facts<'_>) -> Verdict {
     }
     match seed(facts) {
         Ok(path) => found(format!("{path} is there")),
-        Err(why) => not_found(why),
+        Err(reason) => not_found(reason),
     }
 }
 
 /// The file with user data, or why there is none.
 fn seed(facts: &Facts<'_>) -> Result<String, String> {
-    let mounts = facts.doors.text(&Place::fixed("/proc/mounts")).unwrap_or_default();
+    let mounts = facts.roots.text(&RootedPath::in_root("/proc/mounts")).unwrap_or_default();
     let drives = windows_drives(&mounts);
     if drives.is_empty() {
         return Err("no Windows drive is mounted".into());
     }
-    let host = facts.doors.host();
+    let host = facts.roots.host();
     let profile = profile(facts, &drives).ok_or("the Windows profile cannot be told")?;
     let folder = format!("{profile}/.cloud-init");
     let pro_folder = format!("{profile}/.ubuntupro/.cloud-init");
@@ -37,11 +37,11 @@ fn seed(facts: &Facts<'_>) -> Result<String, String> {
         return Err(format!("{folder} is not there"));
     }
     let instance = instance(facts).ok_or("the name of the instance cannot be told")?;
-    let release = facts.doors.text(&Place::fixed("/etc/os-release")).unwrap_or_default();
-    let names = file_names(&release, &instance);
-    let ours = names.ours.iter().map(|name| format!("{folder}/{name}"));
+    let release = facts.roots.text(&RootedPath::in_root("/etc/os-release")).unwrap_or_default();
+    let names = seed_file_names(&release, &instance);
+    let standard = names.standard.iter().map(|name| format!("{folder}/{name}"));
     let pro = names.pro.iter().map(|name| format!("{pro_folder}/{name}"));
-    pro.chain(ours)
+    pro.chain(standard)
         .find(|path| host.is_file(path))
         .ok_or_else(|| format!("{folder} has no file for '{instance}'"))
 }
@@ -60,26 +60,26 @@ pub fn windows_drives(mounts: &str) -> Vec<&str> {
 
 /// The profile directory of the Windows user, as a path here.
 fn profile(facts: &Facts<'_>, drives: &[&str]) -> Option<String> {
-    let host = facts.doors.host();
-    let init = facts.doors.root.root().host("/init").to_string_lossy().into_owned();
+    let host = facts.roots.host();
+    let init = facts.roots.target.root().host("/init").to_string_lossy().into_owned();
     for drive in drives {
         let shell = format!("{drive}/Windows/System32/cmd.exe");
         if host.which(&shell).is_none() {
             continue;
         }
-        let said = facts.ask(&[&init, &shell, "/u", "/c", "echo.%USERPROFILE%"], LIMIT);
-        let windows = from_utf16(&said.unwrap_or_default().stdout);
+        let output = facts.run(&[&init, &shell, "/u", "/c", "echo.%USERPROFILE%"], TIMEOUT);
+        let windows = decode_utf16(&output.unwrap_or_default().stdout);
         if windows.is_empty() {
             continue;
         }
-        return path_of(facts, "-au", &windows);
+        return wslpath(facts, "-au", &windows);
     }
     None
 }
 
 /// `//wsl.localhost/NAME/` without its beginning and end.
 fn instance(facts: &Facts<'_>) -> Option<String> {
-    instance_name(&path_of(facts, "-am", "/")?)
+    instance_name(&wslpath(facts, "-am", "/")?)
 }
 
 pub fn instance_name(path: &str) -> Option<String> {
@@ -89,15 +89,15 @@ pub fn instance_name(path: &str) -> Option<String> {
 }
 
 /// What wslpath makes of a path.
-fn path_of(facts: &Facts<'_>, how: &str, path: &str) -> Option<String> {
-    let program = facts.program("wslpath")?;
-    let said = facts.ask(&[&program, how, path], Duration::from_secs(1))?;
-    let text = String::from_utf8_lossy(&said.stdout).trim_end_matches(['\r', '\n']).to_string();
+fn wslpath(facts: &Facts<'_>, how: &str, path: &str) -> Option<String> {
+    let program = facts.find_program("wslpath")?;
+    let output = facts.run(&[&program, how, path], Duration::from_secs(1))?;
+    let text = String::from_utf8_lossy(&output.stdout).trim_end_matches(['\r', '\n']).to_string();
     (!text.is_empty()).then_some(text)
 }
 
 /// UTF-16, low byte first, as Windows writes it; without line ends.
-pub fn from_utf16(bytes: &[u8]) -> String {
+pub fn decode_utf16(bytes: &[u8]) -> String {
     let units = bytes.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]]));
     let text = char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER));
     text.filter(|c| !['\r', '\n', '\u{feff}'].contains(c)).collect()
@@ -105,28 +105,28 @@ pub fn from_utf16(bytes: &[u8]) -> String {
 
 /// Names of files with user data, in their order.
 #[derive(Debug, PartialEq, Eq)]
-pub struct FileNames {
+pub struct SeedFileNames {
     /// In the folder of Ubuntu Pro.
     pub pro: Vec<String>,
-    pub ours: Vec<String>,
+    pub standard: Vec<String>,
 }
 
 /// The files that count for this release (the text of os-release) and instance.
-pub fn file_names(release: &str, instance: &str) -> FileNames {
+pub fn seed_file_names(release: &str, instance: &str) -> SeedFileNames {
     let value = |key: &str| {
         let line = release.lines().rev().find_map(|line| line.trim().strip_prefix(key)?.strip_prefix('='));
         line.map(|v| unquoted(v.trim()).to_string()).filter(|v| !v.is_empty())
     };
     let id = value("ID").unwrap_or_else(|| "linux".into());
     let of_instance = format!("{instance}.user-data");
-    let mut names = FileNames { pro: Vec::new(), ours: vec![of_instance.clone()] };
+    let mut names = SeedFileNames { pro: Vec::new(), standard: vec![of_instance.clone()] };
     if value("NAME").as_deref() == Some("Ubuntu") {
         names.pro = vec![of_instance, "agent.yaml".into()];
     }
     if let Some(version) = value("VERSION_ID").or_else(|| value("VERSION_CODENAME")) {
-        names.ours.push(format!("{id}-{version}.user-data"));
+        names.standard.push(format!("{id}-{version}.user-data"));
     }
-    names.ours.extend([format!("{id}-all.user-data"), "default.user-data".into()]);
+    names.standard.extend([format!("{id}-all.user-data"), "default.user-data".into()]);
     names
 }
 
@@ -135,18 +135,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn drives() {
+    fn mounted_drives() {
         let mounts = "C:\\134 /mnt/c 9p rw,aname=drvfs;path=C:\\;uid=0 0 0\n\
                       none /mnt/wsl tmpfs rw 0 0\nD: /mnt/d 9p rw,aname=other 0 0\nbroken\n";
         assert_eq!(windows_drives(mounts), ["/mnt/c"]);
     }
 
     #[test]
-    fn what_windows_says() {
+    fn output_of_windows_programs() {
         let bytes: Vec<u8> = "C:\\Users\\Zoë\r\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
-        assert_eq!(from_utf16(&bytes), "C:\\Users\\Zoë");
-        assert_eq!(from_utf16(&[0x41]), "");
-        assert_eq!(from_utf16(&[0, 0xd8]), "\u{fffd}");
+        assert_eq!(decode_utf16(&bytes), "C:\\Users\\Zoë");
+        assert_eq!(decode_utf16(&[0x41]), "");
+        assert_eq!(decode_utf16(&[0, 0xd8]), "\u{fffd}");
         for (path, name) in [
             ("//wsl.localhost/Ubuntu-24.04/", Some("Ubuntu-24.04")),
             ("//wsl$/x", Some("x")),
@@ -158,18 +158,18 @@ mod tests {
     }
 
     #[test]
-    fn files() {
-        let names = file_names("NAME=\"Ubuntu\"\nID=ubuntu\nVERSION_ID='24.04'\n", "U");
+    fn names_by_release() {
+        let names = seed_file_names("NAME=\"Ubuntu\"\nID=ubuntu\nVERSION_ID='24.04'\n", "U");
         assert_eq!(names.pro, ["U.user-data", "agent.yaml"]);
         assert_eq!(
-            names.ours,
+            names.standard,
             ["U.user-data", "ubuntu-24.04.user-data", "ubuntu-all.user-data", "default.user-data"]
         );
-        let names = file_names("VERSION_CODENAME=sid", "U");
+        let names = seed_file_names("VERSION_CODENAME=sid", "U");
         assert_eq!(
-            names.ours,
+            names.standard,
             ["U.user-data", "linux-sid.user-data", "linux-all.user-data", "default.user-data"]
         );
-        assert_eq!(file_names("", "U").ours.len(), 3);
+        assert_eq!(seed_file_names("", "U").standard.len(), 3);
     }
 }

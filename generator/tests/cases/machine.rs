@@ -86,7 +86,7 @@ impl Machine {
     }
 
     /// What the program answers; also its standard error.
-    pub fn ask(&self, sandbox: &Sandbox, program: &Path) -> (Outcome, String) {
+    pub fn identify(&self, sandbox: &Sandbox, program: &Path) -> (Outcome, String) {
         let text = |path: &str| sandbox.path(path).to_str().unwrap().to_string();
         let mut env: Vec<(String, String)> = self.env.clone();
         env.push(("PATH_DI_ENV".into(), text("/presets")));

@@ -4,7 +4,7 @@
 use crate::cases::machine::Machine;
 
 /// One piece of evidence for one datasource.
-struct Mark {
+struct Evidence {
     source: &'static str,
     /// Files and their content; `dmi:FIELD`, `label:TYPE` and `env:NAME` stand for the other kinds of evidence.
     evidence: &'static [(&'static str, &'static str)],
@@ -18,20 +18,20 @@ const fn host(
     source: &'static str,
     evidence: &'static [(&'static str, &'static str)],
     near: &'static [(&'static str, &'static str)],
-) -> Mark {
-    Mark { source, evidence, in_container: false, near }
+) -> Evidence {
+    Evidence { source, evidence, in_container: false, near }
 }
 
 const fn both(
     source: &'static str,
     evidence: &'static [(&'static str, &'static str)],
     near: &'static [(&'static str, &'static str)],
-) -> Mark {
-    Mark { source, evidence, in_container: true, near }
+) -> Evidence {
+    Evidence { source, evidence, in_container: true, near }
 }
 
 #[rustfmt::skip]
-const MARKS: &[Mark] = &[
+const EVIDENCE: &[Evidence] = &[
     host("Akamai", &[("dmi:sys_vendor", "Akamai")], &[("dmi:sys_vendor", "akamai")]),
     host("Akamai", &[("dmi:sys_vendor", "Linode")], &[("dmi:sys_vendor", "Linode Inc")]),
     host("AliYun", &[("dmi:product_name", "Alibaba Cloud ECS")], &[("dmi:product_name", "Alibaba Cloud")]),
@@ -136,7 +136,7 @@ fn outcome(policy: &str, found: Option<&str>) -> (i32, String) {
 }
 
 fn machine(
-    mark: &Mark,
+    mark: &Evidence,
     evidence: &[(&str, &str)],
     container: bool,
     policy: &str,
@@ -180,7 +180,7 @@ fn machine(
 /// All of them; `few` leaves out combinations that tell nothing about the marks.
 pub fn machines(few: bool) -> Vec<Machine> {
     let mut machines = Vec::new();
-    for (number, mark) in MARKS.iter().enumerate() {
+    for (number, mark) in EVIDENCE.iter().enumerate() {
         let list = || Some(format!("datasource_list: [ Bigstep, {}, 'None' ]\n", mark.source));
         for container in [false, true] {
             let is_found = mark.in_container || !container;

@@ -20,7 +20,7 @@ pub struct Device {
 }
 
 /// An extended partition shows its first sectors only: it is a container, not a place for a file system.
-const SECTORS_OF_A_CONTAINER: u64 = 2;
+const EXTENDED_PARTITION_SECTORS: u64 = 2;
 
 /// All devices that can hold a file system, sorted by name. Left out: what has no medium (loop and network
 /// block devices that are not set up, empty drives), memory disks, floppies (probing an absent drive takes
@@ -35,11 +35,11 @@ pub fn devices(sys: &System) -> Vec<Device> {
         }
     };
     let mut devices: Vec<Device> = Vec::with_capacity(names.len());
-    for (at, name) in names.iter().enumerate().filter(|(_, name)| !is_useless(name)) {
+    for (at, name) in names.iter().enumerate().filter(|(_, name)| !is_excluded(name)) {
         let directory = format!("{DIRECTORY}/{name}");
         let sectors = sys.read_text(format!("{directory}/size")).unwrap_or_default();
         let sectors: u64 = sectors.trim().parse().unwrap_or(0);
-        if sectors <= SECTORS_OF_A_CONTAINER {
+        if sectors <= EXTENDED_PARTITION_SECTORS {
             continue;
         }
         // The disk has to be there too; asking the kernel about every device would cost more than that.
@@ -60,7 +60,7 @@ pub fn devices(sys: &System) -> Vec<Device> {
     devices
 }
 
-fn is_useless(name: &str) -> bool {
+fn is_excluded(name: &str) -> bool {
     ["ram", "zram", "fd"].iter().any(|kind| name.strip_prefix(kind).is_some_and(is_number))
 }
 
@@ -72,8 +72,8 @@ fn is_number(text: &str) -> bool {
 fn has_disk(names: &[String], partition: &str) -> bool {
     let digits = partition.bytes().rev().take_while(u8::is_ascii_digit).count();
     let disk = &partition[..partition.len() - digits];
-    let is_there = |disk: &str| names.binary_search_by(|name| name.as_str().cmp(disk)).is_ok();
-    digits > 0 && (is_there(disk) || disk.strip_suffix('p').is_some_and(is_there))
+    let exists = |disk: &str| names.binary_search_by(|name| name.as_str().cmp(disk)).is_ok();
+    digits > 0 && (exists(disk) || disk.strip_suffix('p').is_some_and(exists))
 }
 
 /// Whether a partition of that name is on that disk: `sda1` on `sda`, `nvme0n1p2` on `nvme0n1`.
@@ -90,13 +90,13 @@ const CDS_DRIVE_NOT_READY: libc::c_int = 3;
 const CDS_DISC_OK: libc::c_int = 4;
 
 /// Whether this is a CD drive without a readable disc. Reading from one fails slowly, or spins it up.
-pub(crate) fn is_drive_without_medium(file: &File) -> bool {
+pub(crate) fn has_no_medium(file: &File) -> bool {
     let status = drive_status(file);
     status > CDS_NO_INFO && status != CDS_DISC_OK
 }
 
 /// Whether this is a CD drive that is still finding out what is in it.
-pub fn drive_is_busy(file: &File) -> bool {
+pub fn is_drive_not_ready(file: &File) -> bool {
     drive_status(file) == CDS_DRIVE_NOT_READY
 }
 
@@ -112,7 +112,7 @@ fn drive_status(file: &File) -> libc::c_int {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use scratch::Scratch;
+    use scratch::TempDir;
 
     #[test]
     fn partition_names() {
@@ -149,8 +149,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_listed() {
-        let top = Scratch::new();
+    fn listed_devices() {
+        let top = TempDir::new();
         let sys = System::new(&top);
         for (name, size, partition) in [
             ("sda", "1000", false),
@@ -168,9 +168,10 @@ mod tests {
             ("broken", "many", false),
         ] {
             let directory = format!("/sys/class/block/{name}");
-            sys.write(format!("{directory}/size"), format!("{size}\n"), system::Write::default()).unwrap();
+            sys.write(format!("{directory}/size"), format!("{size}\n"), system::WriteOptions::default())
+                .unwrap();
             if partition {
-                sys.write(format!("{directory}/partition"), "1\n", system::Write::default()).unwrap();
+                sys.write(format!("{directory}/partition"), "1\n", system::WriteOptions::default()).unwrap();
             }
         }
         let seen: Vec<_> =

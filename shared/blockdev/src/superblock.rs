@@ -20,7 +20,7 @@ pub struct Superblock {
 
 impl Superblock {
     /// Whether one of its labels is exactly this.
-    pub fn is_labelled(&self, label: &str) -> bool {
+    pub fn has_label(&self, label: &str) -> bool {
         self.label.as_deref() == Some(label) || self.label_fatboot.as_deref() == Some(label)
     }
 }
@@ -57,15 +57,15 @@ const TYPES: [&CStr; 12] = [
 
 /// Where the superblocks of these types begin: a page each has them (FAT's, ext4's and most others', then those of
 /// discs, then btrfs's).
-const PLACES: [libc::off_t; 3] = [0, 32 << 10, 64 << 10];
+const SUPERBLOCK_OFFSETS: [libc::off_t; 3] = [0, 32 << 10, 64 << 10];
 
 /// Has the kernel begin to read them all, instead of one after the other as libblkid asks for them.
 #[allow(unsafe_code)]
-fn announce(file: &File) {
+fn prefetch(file: &File) {
     const PAGE: libc::off_t = 4096;
-    for place in PLACES {
+    for offset in SUPERBLOCK_OFFSETS {
         // SAFETY: takes a descriptor and numbers, and touches no memory of ours. An advice may fail: nothing is lost.
-        unsafe { libc::posix_fadvise(file.as_raw_fd(), place, PAGE, libc::POSIX_FADV_WILLNEED) };
+        unsafe { libc::posix_fadvise(file.as_raw_fd(), offset, PAGE, libc::POSIX_FADV_WILLNEED) };
     }
 }
 
@@ -82,19 +82,19 @@ impl Prober {
         let mut types = TYPES.map(CStr::as_ptr).to_vec();
         types.push(std::ptr::null());
         // SAFETY: the prober is valid; the list of names ends with NULL and is only read, during that call.
-        let refused = unsafe {
+        let failed = unsafe {
             blkid::blkid_probe_set_superblocks_flags(prober.0, flags) != 0
                 || blkid::blkid_probe_filter_superblocks_type(prober.0, blkid::FLTR_ONLYIN, types.as_ptr())
                     != 0
         };
-        if refused { Err(Error::new("libblkid refuses its settings")) } else { Ok(prober) }
+        if failed { Err(Error::new("libblkid refuses its settings")) } else { Ok(prober) }
     }
 
     /// The file system on an open device or image; `None` when there is none, or when several collide (libblkid
     /// then names neither, and so does the blkid program).
     #[allow(unsafe_code)]
     pub fn probe(&mut self, file: &File) -> Result<Option<Superblock>> {
-        announce(file);
+        prefetch(file);
         // SAFETY: the prober is valid. It keeps the descriptor beyond this function, but does nothing with it
         // before another one is set: one that was given to it is not closed by it either.
         let result = unsafe {

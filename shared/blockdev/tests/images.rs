@@ -8,14 +8,14 @@ use std::process::Command;
 use std::time::Duration;
 
 use blockdev::Superblock;
-use scratch::Scratch;
-use system::{Deadline, System, Write};
+use scratch::TempDir;
+use system::{Deadline, System, WriteOptions};
 
-struct Sandbox(Scratch);
+struct Sandbox(TempDir);
 
 impl Sandbox {
     fn new() -> Sandbox {
-        let top = Scratch::new();
+        let top = TempDir::new();
         std::fs::create_dir_all(top.join("dev")).unwrap();
         Sandbox(top)
     }
@@ -29,7 +29,7 @@ impl Sandbox {
         let path = self.0.join("dev").join(name);
         std::fs::File::create(&path).unwrap().set_len(kib << 10).unwrap();
         let size = format!("/sys/class/block/{name}/size");
-        self.sys().write(size, format!("{}\n", kib * 2), Write::default()).unwrap();
+        self.sys().write(size, format!("{}\n", kib * 2), WriteOptions::default()).unwrap();
         path
     }
 }
@@ -59,7 +59,7 @@ fn block(fstype: &str, label: Option<&str>, fatboot: Option<&str>, uuid: Option<
 }
 
 #[test]
-fn file_systems_by_their_own_tools() {
+fn file_systems_made_by_mkfs() {
     let sandbox = Sandbox::new();
     let sys = sandbox.sys();
     tool(&["mkfs.vfat", "-n", "CIDATA", "-i", "12345678"], &sandbox.disk("vda", 4096));
@@ -70,7 +70,7 @@ fn file_systems_by_their_own_tools() {
     let sr0 = sandbox.disk("sr0", 4096);
     iso(&sr0, "cidata", &sandbox.0.join("seed"));
 
-    let found = blockdev::find(&sys, Deadline::after(Duration::from_secs(30)));
+    let found = blockdev::scan(&sys, Deadline::after(Duration::from_secs(30)));
     assert!(found.failed.is_empty(), "{:?}", found.failed);
     let mut seen: Vec<_> = found.superblocks.into_iter().map(|(d, s)| (d.path, s)).collect();
     // The UUID of an ISO is the time of its making.
@@ -87,7 +87,7 @@ fn file_systems_by_their_own_tools() {
 }
 
 #[test]
-fn what_is_no_file_system() {
+fn devices_without_a_file_system() {
     let sandbox = Sandbox::new();
     let sys = sandbox.sys();
     let garbage: Vec<u8> = (0_u32..1 << 18).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
@@ -101,7 +101,7 @@ fn what_is_no_file_system() {
     std::fs::write(sandbox.disk("vdd", 64), "short").unwrap();
     std::fs::write(sandbox.disk("vde", 64), "").unwrap();
 
-    let found = blockdev::find(&sys, Deadline::after(Duration::from_secs(30)));
+    let found = blockdev::scan(&sys, Deadline::after(Duration::from_secs(30)));
     assert_eq!(found.superblocks, []);
     let failed: Vec<_> = found.failed.iter().map(|(d, e)| (d.name.as_str(), e.to_string())).collect();
     assert_eq!(
@@ -114,7 +114,7 @@ fn what_is_no_file_system() {
 }
 
 #[test]
-fn labels_that_are_no_text() {
+fn labels_that_are_not_utf8() {
     let sandbox = Sandbox::new();
     let path = sandbox.disk("vda", 4096);
     tool(&["mkfs.vfat", "-n", "CIDATA"], &path);
@@ -126,13 +126,13 @@ fn labels_that_are_no_text() {
     std::fs::write(&path, bytes).unwrap();
     let superblock = blockdev::probe_path(&sandbox.sys(), "/dev/vda").unwrap().unwrap();
     assert_eq!(superblock.label.as_deref(), Some("\u{fffd}IDATA"));
-    assert!(!superblock.is_labelled("CIDATA"));
+    assert!(!superblock.has_label("CIDATA"));
 }
 
 #[test]
-fn no_time_is_no_probing() {
+fn an_expired_deadline_skips_probing() {
     let sandbox = Sandbox::new();
     sandbox.disk("vda", 64);
-    let found = blockdev::find(&sandbox.sys(), Deadline::after(Duration::ZERO));
+    let found = blockdev::scan(&sandbox.sys(), Deadline::after(Duration::ZERO));
     assert_eq!(found.failed[0].1.to_string(), "probing /dev/vda: no time was left for it");
 }

@@ -2,13 +2,13 @@
 
 use std::fmt;
 
-use crate::Mark;
+use crate::Position;
 
 /// How bad a remark is, and what it is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum FindingKind {
     /// A value that cannot be used.
-    Wrong,
+    Invalid,
     /// A key that nothing reads.
     Unknown,
     /// Still works, spelled in an old way.
@@ -20,8 +20,8 @@ pub enum Kind {
 /// One remark on one place of a configuration. Its text never holds a value, which may be a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    pub kind: Kind,
-    pub at: Mark,
+    pub kind: FindingKind,
+    pub at: Position,
     /// Dotted path of the key: `users[1].lock_passwd`; empty for a remark on a whole file.
     pub key: String,
     pub message: String,
@@ -42,7 +42,13 @@ pub struct Findings(Vec<Finding>);
 
 impl Findings {
     /// Adds a remark; its message must not hold a value, which may be a secret.
-    pub fn add(&mut self, kind: Kind, at: &Mark, key: impl Into<String>, message: impl Into<String>) {
+    pub fn add(
+        &mut self,
+        kind: FindingKind,
+        at: &Position,
+        key: impl Into<String>,
+        message: impl Into<String>,
+    ) {
         self.0.push(Finding { kind, at: at.clone(), key: key.into(), message: message.into() });
     }
 
@@ -65,31 +71,31 @@ impl Findings {
     }
 
     /// Those of one kind.
-    pub fn of(&self, kind: Kind) -> impl Iterator<Item = &Finding> {
+    pub fn of_kind(&self, kind: FindingKind) -> impl Iterator<Item = &Finding> {
         self.0.iter().filter(move |f| f.kind == kind)
     }
 }
 
 /// The known key that a misspelled one most likely means: at most a third of its letters differ.
-pub fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn did_you_mean<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let most = (wrong.len() / 3).clamp(1, 3);
     known
         .into_iter()
-        .filter_map(|k| Some((distance(wrong.as_bytes(), k.as_bytes(), most)?, k)))
+        .filter_map(|k| Some((edit_distance(wrong.as_bytes(), k.as_bytes(), most)?, k)))
         .min_by_key(|(d, _)| *d)
         .map(|(_, k)| k)
 }
 
 /// No key of ours is longer.
-const LONGEST: usize = 64;
+const MAX_KEY_LENGTH: usize = 64;
 
 /// Levenshtein's edit distance, if it is at most `most`. A document may have thousands of unknown keys, each of which
 /// is compared with hundreds of known ones: most pairs end at the first line.
-fn distance(a: &[u8], b: &[u8], most: usize) -> Option<usize> {
-    if a.len().abs_diff(b.len()) > most || b.len() > LONGEST {
+fn edit_distance(a: &[u8], b: &[u8], most: usize) -> Option<usize> {
+    if a.len().abs_diff(b.len()) > most || b.len() > MAX_KEY_LENGTH {
         return None;
     }
-    let mut row: [usize; LONGEST + 1] = std::array::from_fn(|i| i);
+    let mut row: [usize; MAX_KEY_LENGTH + 1] = std::array::from_fn(|i| i);
     for (i, x) in a.iter().enumerate() {
         let mut diagonal = std::mem::replace(&mut row[0], i + 1);
         let mut least = i + 1;
@@ -109,13 +115,13 @@ fn distance(a: &[u8], b: &[u8], most: usize) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn did_you_mean() {
+    fn suggestions() {
         let known = ["hostname", "runcmd", "bootcmd"];
-        assert_eq!(super::nearest("runcmds", known), Some("runcmd"));
-        assert_eq!(super::nearest("host_name", known), Some("hostname"));
-        assert_eq!(super::nearest("password", known), None);
-        assert_eq!(super::nearest("bootcdm", known), Some("bootcmd"));
-        assert_eq!(super::nearest("", known), None);
-        assert_eq!(super::nearest(&"x".repeat(500), [&*"x".repeat(500)]), None);
+        assert_eq!(super::did_you_mean("runcmds", known), Some("runcmd"));
+        assert_eq!(super::did_you_mean("host_name", known), Some("hostname"));
+        assert_eq!(super::did_you_mean("password", known), None);
+        assert_eq!(super::did_you_mean("bootcdm", known), Some("bootcmd"));
+        assert_eq!(super::did_you_mean("", known), None);
+        assert_eq!(super::did_you_mean(&"x".repeat(500), [&*"x".repeat(500)]), None);
     }
 }

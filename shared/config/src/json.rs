@@ -7,64 +7,64 @@ use std::borrow::Cow;
 
 use encoding::python::put_json;
 
-use crate::yaml::{MOST_BYTES, MOST_NODES};
+use crate::yaml::{MAX_BYTES, MAX_NODES};
 use crate::{Map, Node, Value};
 
 /// As other readers of JSON have it.
-const MOST_DEPTH: usize = 128;
+const MAX_DEPTH: usize = 128;
 
 /// Where a text stops being JSON; both from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BadJson {
+pub struct JsonError {
     pub line: usize,
     pub column: usize,
 }
 
-impl std::fmt::Display for BadJson {
+impl std::fmt::Display for JsonError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "line {}, column {}: not valid JSON", self.line, self.column)
     }
 }
 
-impl std::error::Error for BadJson {}
+impl std::error::Error for JsonError {}
 
 /// Reads a document. Its values know no place; of equal keys the last one's value counts.
-pub fn parse(text: &str) -> Result<Node, BadJson> {
-    let mut reader = Reader { text, at: 0, nodes: 0 };
-    let value = (text.len() <= MOST_BYTES).then(|| reader.document()).flatten();
+pub fn parse(text: &str) -> Result<Node, JsonError> {
+    let mut parser = Parser { text, at: 0, nodes: 0 };
+    let value = (text.len() <= MAX_BYTES).then(|| parser.document()).flatten();
     value.ok_or_else(|| {
-        let before = &text.as_bytes()[..reader.at.min(text.len())];
+        let before = &text.as_bytes()[..parser.at.min(text.len())];
         let line_start = before.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
         let line = before.iter().filter(|b| **b == b'\n').count() + 1;
-        BadJson { line, column: before.len() - line_start + 1 }
+        JsonError { line, column: before.len() - line_start + 1 }
     })
 }
 
 /// Reads a document as serde_json's value, which has no place for numbers that are none: they are null.
-pub fn value(bytes: &[u8]) -> Result<serde_json::Value, BadJson> {
+pub fn value(bytes: &[u8]) -> Result<serde_json::Value, JsonError> {
     serde_json::from_slice(bytes).or_else(|e| {
         let lenient = std::str::from_utf8(bytes).ok().and_then(|text| parse(text).ok());
-        lenient.map(|node| node.to_json()).ok_or(BadJson { line: e.line(), column: e.column() })
+        lenient.map(|node| node.to_json()).ok_or(JsonError { line: e.line(), column: e.column() })
     })
 }
 
-struct Reader<'t> {
+struct Parser<'t> {
     text: &'t str,
     at: usize,
     nodes: usize,
 }
 
-impl<'t> Reader<'t> {
+impl<'t> Parser<'t> {
     fn rest(&self) -> &'t str {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    fn blanks(&mut self) {
+    fn skip_whitespace(&mut self) {
         let rest = self.rest();
         self.at += rest.len() - rest.trim_start_matches([' ', '\t', '\n', '\r']).len();
     }
 
-    fn take(&mut self, word: &str) -> bool {
+    fn consume(&mut self, word: &str) -> bool {
         let there = self.rest().starts_with(word);
         self.at += if there { word.len() } else { 0 };
         there
@@ -72,86 +72,86 @@ impl<'t> Reader<'t> {
 
     fn document(&mut self) -> Option<Node> {
         let value = self.value(0)?;
-        self.blanks();
+        self.skip_whitespace();
         self.rest().is_empty().then_some(value)
     }
 
     fn value(&mut self, depth: usize) -> Option<Node> {
-        self.blanks();
+        self.skip_whitespace();
         self.nodes += 1;
-        if depth > MOST_DEPTH || self.nodes > MOST_NODES {
+        if depth > MAX_DEPTH || self.nodes > MAX_NODES {
             return None;
         }
         Some(Node::from(match self.rest().bytes().next()? {
             b'{' => Value::Map(self.map(depth)?),
             b'[' => Value::Seq(self.list(depth)?),
             b'"' => Value::Str(self.string()?),
-            b'n' => self.take("null").then_some(Value::Null)?,
-            b't' => self.take("true").then_some(Value::Bool(true))?,
-            b'f' => self.take("false").then_some(Value::Bool(false))?,
-            b'N' => self.take("NaN").then_some(Value::Float(f64::NAN))?,
-            b'I' => self.take("Infinity").then_some(Value::Float(f64::INFINITY))?,
-            _ if self.take("-Infinity") => Value::Float(f64::NEG_INFINITY),
+            b'n' => self.consume("null").then_some(Value::Null)?,
+            b't' => self.consume("true").then_some(Value::Bool(true))?,
+            b'f' => self.consume("false").then_some(Value::Bool(false))?,
+            b'N' => self.consume("NaN").then_some(Value::Float(f64::NAN))?,
+            b'I' => self.consume("Infinity").then_some(Value::Float(f64::INFINITY))?,
+            _ if self.consume("-Infinity") => Value::Float(f64::NEG_INFINITY),
             _ => self.number()?,
         }))
     }
 
     fn list(&mut self, depth: usize) -> Option<Vec<Node>> {
-        self.take("[");
+        self.consume("[");
         let mut items = Vec::new();
-        self.blanks();
-        if self.take("]") {
+        self.skip_whitespace();
+        if self.consume("]") {
             return Some(items);
         }
         loop {
             items.push(self.value(depth + 1)?);
-            self.blanks();
+            self.skip_whitespace();
             match () {
-                () if self.take(",") => {}
-                () if self.take("]") => return Some(items),
+                () if self.consume(",") => {}
+                () if self.consume("]") => return Some(items),
                 () => return None,
             }
         }
     }
 
     fn map(&mut self, depth: usize) -> Option<Map> {
-        self.take("{");
+        self.consume("{");
         let mut map = Map::new();
-        self.blanks();
-        if self.take("}") {
+        self.skip_whitespace();
+        if self.consume("}") {
             return Some(map);
         }
         loop {
-            self.blanks();
+            self.skip_whitespace();
             let key = self.rest().starts_with('"').then(|| self.string()).flatten()?;
             self.nodes += 1;
-            self.blanks();
-            if !self.take(":") {
+            self.skip_whitespace();
+            if !self.consume(":") {
                 return None;
             }
             map.insert(key, self.value(depth + 1)?);
-            self.blanks();
+            self.skip_whitespace();
             match () {
-                () if self.take(",") => {}
-                () if self.take("}") => return Some(map),
+                () if self.consume(",") => {}
+                () if self.consume("}") => return Some(map),
                 () => return None,
             }
         }
     }
 
     fn string(&mut self) -> Option<String> {
-        self.take("\"");
+        self.consume("\"");
         let mut text = String::new();
         loop {
             let rest = self.rest();
             let end = rest.find(|c: char| matches!(c, '"' | '\\') || c < ' ')?;
             text.push_str(&rest[..end]);
             self.at += end;
-            if self.take("\"") {
+            if self.consume("\"") {
                 return Some(text);
             }
             // What is no escape is a control character, which has to be one.
-            if !self.take("\\") {
+            if !self.consume("\\") {
                 return None;
             }
             let escape = self.rest().chars().next()?;
@@ -164,7 +164,7 @@ impl<'t> Reader<'t> {
                 't' => '\t',
                 'u' => {
                     self.at += 1;
-                    text.push(self.letter()?);
+                    text.push(self.unicode_escape()?);
                     continue;
                 }
                 _ => return None,
@@ -175,11 +175,11 @@ impl<'t> Reader<'t> {
     }
 
     /// The letter of `XXXX` or `XXXX\uXXXX`, behind `\u`.
-    fn letter(&mut self) -> Option<char> {
-        let first = self.unit(self.at)?;
+    fn unicode_escape(&mut self) -> Option<char> {
+        let first = self.utf16_unit(self.at)?;
         self.at += 4;
         let is_pair = self.rest().starts_with("\\u");
-        let second = if is_pair { self.unit(self.at + 2) } else { None };
+        let second = if is_pair { self.utf16_unit(self.at + 2) } else { None };
         match char::decode_utf16([Some(first), second].into_iter().flatten()).next()? {
             Ok(letter) => {
                 self.at += if letter > '\u{FFFF}' { 6 } else { 0 };
@@ -189,14 +189,14 @@ impl<'t> Reader<'t> {
         }
     }
 
-    fn unit(&self, at: usize) -> Option<u16> {
+    fn utf16_unit(&self, at: usize) -> Option<u16> {
         let digits = self.text.get(at..at + 4)?;
         digits.bytes().all(|b| b.is_ascii_hexdigit()).then(|| u16::from_str_radix(digits, 16).ok())?
     }
 
     fn number(&mut self) -> Option<Value> {
         let start = self.at;
-        let negative = self.take("-");
+        let negative = self.consume("-");
         let digits = |rest: &str| rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
         let whole = match digits(self.rest()) {
             0 => return None,
@@ -262,9 +262,9 @@ fn write(node: &Node, indent: usize, level: usize, out: &mut String) {
         Value::Null => out.push_str("null"),
         Value::Bool(b) => out.push_str(if *b { "true" } else { "false" }),
         Value::Int(n) => out.push_str(&n.to_string()),
-        Value::Float(f) => out.push_str(&float(*f, node)),
+        Value::Float(f) => out.push_str(&float_text(*f, node)),
         Value::Str(text) => put_json(text, out),
-        Value::Bytes(bytes) => put_json(&encoded(bytes), out),
+        Value::Bytes(bytes) => put_json(&binary_text(bytes), out),
         Value::Seq(list) => items(out, &mut list.iter()),
         Value::Set(map) => items(out, &mut map.iter().map(|(key, _)| key)),
         Value::Map(map) => {
@@ -289,7 +289,7 @@ fn write(node: &Node, indent: usize, level: usize, out: &mut String) {
     }
 }
 
-fn float(f: f64, node: &Node) -> Cow<'static, str> {
+fn float_text(f: f64, node: &Node) -> Cow<'static, str> {
     match f {
         f if f.is_nan() => "NaN".into(),
         f if f.is_infinite() => if f > 0.0 { "Infinity" } else { "-Infinity" }.into(),
@@ -298,7 +298,7 @@ fn float(f: f64, node: &Node) -> Cow<'static, str> {
 }
 
 /// Binary data as text.
-pub(crate) fn encoded(bytes: &[u8]) -> String {
+pub(crate) fn binary_text(bytes: &[u8]) -> String {
     format!("ci-b64:{}", crate::yaml::base64(bytes))
 }
 
@@ -308,8 +308,8 @@ pub(crate) fn key_text(key: &Node) -> Cow<'_, str> {
         Value::Str(text) => text.into(),
         Value::Null => "null".into(),
         Value::Bool(b) => if *b { "true" } else { "false" }.into(),
-        Value::Float(f) => float(*f, key),
-        Value::Bytes(bytes) => encoded(bytes).into(),
+        Value::Float(f) => float_text(*f, key),
+        Value::Bytes(bytes) => binary_text(bytes).into(),
         _ => key.scalar_text().unwrap_or_default().into(),
     }
 }
@@ -320,7 +320,7 @@ mod tests {
     use crate::yaml;
 
     #[test]
-    fn reading_as_python_does() {
+    fn reads_like_python() {
         for (text, read) in [
             ("{\"b\": 1, \"a\": [true, null, -0, 1.5e3]}", "{b: 1, a: [true, null, 0, 1500.0]}"),
             ("[NaN]", "[.nan]"),
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_have_their_place() {
+    fn errors_have_positions() {
         for (text, line, column) in [
             ("", 1, 1),
             ("{\"a\": 1,\n  b}", 2, 3),
@@ -368,7 +368,7 @@ mod tests {
             ("[1] x", 1, 5),
             ("\u{feff}{}", 1, 1),
         ] {
-            assert_eq!(parse(text), Err(BadJson { line, column }), "{text:?}");
+            assert_eq!(parse(text), Err(JsonError { line, column }), "{text:?}");
         }
         assert!(parse(&"[".repeat(5000)).is_err());
         assert!(value(b"{\"a\": \xff}").is_err());
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn writing_as_python_does() {
+    fn writes_like_python() {
         let text = "{z: [], a: {}, 1: [.nan, .inf, -.inf, 1.0e+300, 1.0, 100000000000000000000], ~: !!binary AAE=, 2.5: 'é𝄞\"\\', s: !!set {q}}";
         let node = yaml::parse("t", text).unwrap().root;
         let wanted = "{\n \"1\": [\n  NaN,\n  Infinity,\n  -Infinity,\n  1e+300,\n  1.0,\n  100000000000000000000\n ],\n \"2.5\": \"\\u00e9\\ud834\\udd1e\\\"\\\\\",\n \"a\": {},\n \"null\": \"ci-b64:AAE=\",\n \"s\": [\n  \"q\"\n ],\n \"z\": []\n}\n";
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_is_that_of_to_json() {
+    fn to_text_matches_to_json() {
         let letters: String =
             (0..0x300).chain([0x2028, 0xFFFF, 0x1F600]).filter_map(char::from_u32).collect();
         for text in [

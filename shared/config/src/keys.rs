@@ -1,4 +1,4 @@
-//! What a key may hold, declared once with [`keys!`](crate::keys) or [`words!`](crate::words): from a declaration come
+//! What a key may hold, declared once with [`keys!`](crate::keys) or [`string_enum!`](crate::string_enum): from a declaration come
 //! the struct with its reader, and the rows of the table that checks, documentation and schema are made from. Readers
 //! live from [`Key`]s alone, so that a program that only reads carries no documentation.
 
@@ -9,11 +9,11 @@ use crate::{Node, Reader, Value};
 pub struct Key {
     pub name: &'static str,
     /// Other spellings, and the version that deprecated each. One without a version is read, and told to nobody.
-    pub also: &'static [(&'static str, &'static str)],
+    pub aliases: &'static [(&'static str, &'static str)],
     /// What it holds when it is not there, as one would write it.
     pub default: Option<&'static str>,
     /// Since when the key is deprecated itself, and what takes its place.
-    pub old: Option<&'static (&'static str, &'static str)>,
+    pub deprecated: Option<&'static (&'static str, &'static str)>,
 }
 
 impl Key {
@@ -30,24 +30,24 @@ impl Key {
 
 /// The types of a value, in the grammar of `keys.txt` (see the table of the crate `modules`, which reads it).
 #[derive(Debug, Clone, Copy)]
-pub enum Shape {
+pub enum Schema {
     /// Types, in which a dot stands for the first of the shapes. Further lines are the keys of a map, or definitions
     /// (`def name: TYPES`) that the types use; so are the shapes with a name.
-    Is(&'static str, &'static [Shape]),
+    Types(&'static str, &'static [Schema]),
     /// A map with these keys.
-    Map(&'static [Row]),
+    Map(&'static [KeySchema]),
     /// The same as a definition, `name` or `name{LIMITS}`.
-    Named(&'static str, &'static [Row]),
+    Named(&'static str, &'static [KeySchema]),
 }
 
 /// What the table has of a key.
 #[derive(Debug, Clone, Copy)]
-pub struct Row {
+pub struct KeySchema {
     /// `name !OLD: TYPES = DEFAULT -- REMARK`; empty for a key that is only read.
     pub line: &'static str,
     /// The type that it is read as: a dot in the line's types.
-    pub shape: Shape,
-    pub also: &'static [(&'static str, &'static str)],
+    pub schema: Schema,
+    pub aliases: &'static [(&'static str, &'static str)],
     pub required: bool,
     /// The reader, in tests of the crate that declares it: what the table takes has to be readable.
     pub read: Option<fn(&Node, &mut Reader)>,
@@ -55,7 +55,7 @@ pub struct Row {
 
 /// A type that can be read from a node. On a wrong value it notes why and gives `None`.
 pub trait FromNode: Sized {
-    const SHAPE: Shape;
+    const SCHEMA: Schema;
     /// Whether a key of this type must be there, unless it has a default.
     const REQUIRED: bool = true;
     fn read(node: &Node, reader: &mut Reader) -> Option<Self>;
@@ -67,29 +67,29 @@ pub trait FromNode: Sized {
 
 impl Reader {
     /// Notes that the value has a form that its type says is deprecated: the one that begins with `word`.
-    pub fn old_form<T: FromNode>(&mut self, node: &Node, word: &str) {
+    pub fn report_deprecated_form<T: FromNode>(&mut self, node: &Node, word: &str) {
         // The text alone, lest the tables that a shape refers to come into the program.
         let text = const {
-            match T::SHAPE {
-                Shape::Is(text, _) => text,
+            match T::SCHEMA {
+                Schema::Types(text, _) => text,
                 _ => "",
             }
         };
-        if let Some((since, instead)) = old_form(text, word) {
+        if let Some((since, instead)) = find_deprecated_form(text, word) {
             let message = format!("Deprecated in version {since}. Use {instead} instead.");
-            self.note(crate::Kind::Deprecated, node, message);
+            self.add_finding(crate::FindingKind::Deprecated, node, message);
         }
     }
 }
 
 /// Since when the form that begins with `word` is deprecated, and what takes its place.
-fn old_form(types: &'static str, word: &str) -> Option<(&'static str, &'static str)> {
+fn find_deprecated_form(types: &'static str, word: &str) -> Option<(&'static str, &'static str)> {
     let form = types.split(['|', '\n']).map(str::trim).find(|t| t.starts_with(word) && t.contains('!'))?;
     form.split_once('!')?.1.strip_suffix(')')?.split_once('(')
 }
 
 /// The text of a word, which a boolean may be as well.
-pub fn word_of(node: &Node) -> Option<String> {
+pub fn enum_text(node: &Node) -> Option<String> {
     match &node.value {
         Value::Bool(true) => Some("true".to_string()),
         Value::Bool(false) => Some("false".to_string()),
@@ -152,24 +152,24 @@ macro_rules! keys {
             pub const KEYS: &'static [$crate::Key] = &[$(
                 $crate::Key {
                     name: $crate::first_of!($($name)? , stringify!($field)),
-                    also: &[$( ($alias, concat!("", $($since)?)) ),*],
+                    aliases: &[$( ($alias, concat!("", $($since)?)) ),*],
                     default: $crate::option_of!($(concat!($default))?),
-                    old: $crate::option_of!($(&($until, $instead))?),
+                    deprecated: $crate::option_of!($(&($until, $instead))?),
                 },
             )*];
 
             /// The keys, as checks, documentation and schema know them.
             #[allow(dead_code, reason = "not all of what is read is a user's")]
-            pub const TABLE: &'static [$crate::Row] = &[$(
-                $crate::Row {
+            pub const TABLE: &'static [$crate::KeySchema] = &[$(
+                $crate::KeySchema {
                     line: $crate::line!(
                         [$($why)?]
                         $crate::first_of!($($name)? , stringify!($field)), $(" !", $until, "(", $instead, ")",)?
                         ": ", $crate::first_of!($($types)? , "."), $("{", $limits, "}",)?
                         $(" = ", $default,)? $crate::remark!($($doc)*)
                     ),
-                    shape: <$ty as $crate::FromNode>::SHAPE,
-                    also: &[$( ($alias, concat!("", $($since)?)) ),*],
+                    schema: <$ty as $crate::FromNode>::SCHEMA,
+                    aliases: &[$( ($alias, concat!("", $($since)?)) ),*],
                     required: <$ty as $crate::FromNode>::REQUIRED $(&& concat!($default).is_empty())?,
                     #[cfg(test)]
                     read: Some(|node, reader| {
@@ -184,7 +184,7 @@ macro_rules! keys {
             #[allow(unused_assignments, unused_mut, unused_variables)]
             pub fn read_known(node: &$crate::Node, reader: &mut $crate::Reader) -> Option<Self> {
                 if node.as_map().is_none() {
-                    return reader.wrong(node, "a map");
+                    return reader.type_error(node, "a map");
                 }
                 let mut keys = Self::KEYS.iter();
                 $( let $field: Option<$ty> = keys.next().and_then(|key| reader.key(node, key)); )*
@@ -193,9 +193,9 @@ macro_rules! keys {
         }
 
         impl $crate::FromNode for $type {
-            const SHAPE: $crate::Shape = $crate::shape_of!([$($definition)?] Self::TABLE);
+            const SCHEMA: $crate::Schema = $crate::schema_of!([$($definition)?] Self::TABLE);
             fn read(node: &$crate::Node, reader: &mut $crate::Reader) -> Option<Self> {
-                reader.unknown_keys(node, Self::KEYS);
+                reader.report_unknown_keys(node, Self::KEYS);
                 Self::read_known(node, reader)
             }
         }
@@ -253,21 +253,21 @@ macro_rules! remark {
 /// Part of [`keys!`](crate::keys): a map, or a definition of one.
 #[doc(hidden)]
 #[macro_export]
-macro_rules! shape_of {
+macro_rules! schema_of {
     ([] $table:expr) => {
-        $crate::Shape::Map($table)
+        $crate::Schema::Map($table)
     };
     ([$name:literal] $table:expr) => {
-        $crate::Shape::Named($name, $table)
+        $crate::Schema::Named($name, $table)
     };
 }
 
-/// Declares an enumeration of words: `words! { pub enum Mode { Auto = "auto", Off = "off" | "no" or "false" } }`. The
+/// Declares an enumeration of words: `string_enum! { pub enum Mode { Auto = "auto", Off = "off" | "no" or "false" } }`. The
 /// words after `|` are accepted too, those after `or` without being in the table, as variants behind a semicolon are.
 /// A boolean `false` matches the word `false` (likewise `true`); `enum Mode and "false
 /// !22.3(off)"` has further types in the table.
 #[macro_export]
-macro_rules! words {
+macro_rules! string_enum {
     ($(
         $(#[doc = $about:literal])*
         $vis:vis enum $type:ident $(and $further:literal)? {
@@ -282,7 +282,7 @@ macro_rules! words {
         $vis enum $type { $first, $( $(#[doc = $doc])* $variant, )* $($unlisted,)* }
 
         impl $type {
-            pub fn word(self) -> &'static str {
+            pub fn as_str(self) -> &'static str {
                 match self {
                     $type::$first => $first_word,
                     $( $type::$variant => $word, )*
@@ -292,7 +292,7 @@ macro_rules! words {
         }
 
         impl $crate::FromNode for $type {
-            const SHAPE: $crate::Shape = $crate::Shape::Is(
+            const SCHEMA: $crate::Schema = $crate::Schema::Types(
                 concat!(
                     "\"", $first_word, "\"" $(, " | \"", $first_more, "\"")*
                     $(, " | \"", $word, "\"" $(, " | \"", $more, "\"")*)*
@@ -301,15 +301,15 @@ macro_rules! words {
                 &[],
             );
             fn read(node: &$crate::Node, reader: &mut $crate::Reader) -> Option<Self> {
-                let text = $crate::word_of(node);
+                let text = $crate::enum_text(node);
                 let read = match text.as_deref() {
                     Some($first_word $(| $first_more)* $(| $first_other)*) => $type::$first,
                     $( Some($word $(| $more)* $(| $other)*) => $type::$variant, )*
                     $( Some($unlisted_word) => $type::$unlisted, )*
-                    _ => return reader.wrong(node, concat!("one of ", $first_word $(, " ", $word)*)),
+                    _ => return reader.type_error(node, concat!("one of ", $first_word $(, " ", $word)*)),
                 };
                 if let $crate::Value::Bool(_) = &node.value {
-                    reader.old_form::<Self>(node, text.as_deref().unwrap_or_default());
+                    reader.report_deprecated_form::<Self>(node, text.as_deref().unwrap_or_default());
                 }
                 Some(read)
             }
@@ -319,9 +319,9 @@ macro_rules! words {
 
 #[cfg(test)]
 mod tests {
-    use crate::{FromNode, Map, Node, Reader, Shape};
+    use crate::{FromNode, Map, Node, Reader, Schema};
 
-    crate::words! {
+    crate::string_enum! {
         pub enum Mode and "false !22.3(off)" { Auto = "auto", Off = "off" or "false"; Odd = "odd" }
     }
 
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_notes_and_goes_on() {
+    fn reports_findings_and_continues() {
         let node = map(&[
             (
                 "inner",
@@ -376,11 +376,11 @@ mod tests {
                 "flag expected true or false, found a list",
             ]
         );
-        assert_eq!(Mode::Off.word(), "off");
-        let lines = |table: &[crate::Row]| table.iter().map(|row| row.line).collect::<Vec<_>>();
+        assert_eq!(Mode::Off.as_str(), "off");
+        let lines = |table: &[crate::KeySchema]| table.iter().map(|row| row.line).collect::<Vec<_>>();
         assert_eq!(lines(Inner::TABLE), ["name: . -- Its name.", "mode: . = auto"]);
         assert_eq!(lines(Outer::TABLE), ["inner: .", "da-shed: .", "flag: . = true"]);
-        let Shape::Is(words, _) = Mode::SHAPE else { panic!() };
+        let Schema::Types(words, _) = Mode::SCHEMA else { panic!() };
         assert_eq!(words, "\"auto\" | \"off\" | false !22.3(off)");
     }
 }

@@ -22,11 +22,11 @@ struct Inner {
 }
 
 /// Up to so many keys, looking at each is cheaper than an index.
-const SMALL: usize = 12;
+const INDEX_THRESHOLD: usize = 12;
 
 /// What makes keys the same. Python takes `1`, `1.0` and `true` for the same key, and so does this.
 #[derive(Clone, Copy, PartialEq, Hash)]
-enum Key<'a> {
+enum MapKey<'a> {
     Text(&'a str),
     Null,
     Int(i128),
@@ -34,17 +34,17 @@ enum Key<'a> {
     Bytes(&'a [u8]),
 }
 
-impl<'a> Key<'a> {
+impl<'a> MapKey<'a> {
     /// `None` for lists and maps, which are no keys.
-    fn of(node: &'a Node) -> Option<Key<'a>> {
+    fn of(node: &'a Node) -> Option<MapKey<'a>> {
         Some(match &node.value {
-            Value::Str(text) => Key::Text(text),
-            Value::Null => Key::Null,
-            Value::Bool(b) => Key::Int(i128::from(*b)),
-            Value::Int(n) => Key::Int(*n),
-            Value::Float(f) if f.fract() == 0.0 && f.abs() < 1e38 => Key::Int(*f as i128),
-            Value::Float(f) => Key::Float(f.to_bits()),
-            Value::Bytes(bytes) => Key::Bytes(bytes),
+            Value::Str(text) => MapKey::Text(text),
+            Value::Null => MapKey::Null,
+            Value::Bool(b) => MapKey::Int(i128::from(*b)),
+            Value::Int(n) => MapKey::Int(*n),
+            Value::Float(f) if f.fract() == 0.0 && f.abs() < 1e38 => MapKey::Int(*f as i128),
+            Value::Float(f) => MapKey::Float(f.to_bits()),
+            Value::Bytes(bytes) => MapKey::Bytes(bytes),
             Value::Seq(_) | Value::Map(_) | Value::Set(_) => return None,
         })
     }
@@ -54,64 +54,64 @@ impl<'a> Key<'a> {
 #[derive(Debug, Clone)]
 struct Index {
     state: RandomState,
-    places: HashTable<Place>,
+    slots: HashTable<Slot>,
 }
 
 /// A place and the hash of the key that is there, so that few keys are compared and none is hashed again.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct Slot {
     hash: u64,
     at: usize,
 }
 
 impl Index {
     fn with_capacity(keys: usize) -> Index {
-        Index { state: RandomState::new(), places: HashTable::with_capacity(keys) }
+        Index { state: RandomState::new(), slots: HashTable::with_capacity(keys) }
     }
 
     fn of(entries: &[(Node, Node)]) -> Index {
         let mut index = Index::with_capacity(2 * entries.len());
         for (at, (key, _)) in entries.iter().enumerate() {
-            if let Some(key) = Key::of(key) {
-                index.add(key, at);
+            if let Some(key) = MapKey::of(key) {
+                index.insert(key, at);
             }
         }
         index
     }
 
-    fn find(&self, entries: &[(Node, Node)], key: Key<'_>) -> Option<usize> {
+    fn find(&self, entries: &[(Node, Node)], key: MapKey<'_>) -> Option<usize> {
         let hash = self.state.hash_one(key);
-        let is_there = |at: usize| entries.get(at).and_then(|(there, _)| Key::of(there)) == Some(key);
-        self.places.find(hash, |place| place.hash == hash && is_there(place.at)).map(|place| place.at)
+        let has_key = |at: usize| entries.get(at).and_then(|(there, _)| MapKey::of(there)) == Some(key);
+        self.slots.find(hash, |place| place.hash == hash && has_key(place.at)).map(|place| place.at)
     }
 
     /// Notes a key that is not in it yet.
-    fn add(&mut self, key: Key<'_>, at: usize) {
+    fn insert(&mut self, key: MapKey<'_>, at: usize) {
         let hash = self.state.hash_one(key);
-        self.places.insert_unique(hash, Place { hash, at }, |place| place.hash);
+        self.slots.insert_unique(hash, Slot { hash, at }, |place| place.hash);
     }
 
     /// Forgets the key at that place; those behind it move up by one.
-    fn take_out(&mut self, at: usize) {
-        self.places.retain(|place| place.at != at);
-        self.places.iter_mut().filter(|place| place.at > at).for_each(|place| place.at -= 1);
+    fn remove_at(&mut self, at: usize) {
+        self.slots.retain(|place| place.at != at);
+        self.slots.iter_mut().filter(|place| place.at > at).for_each(|place| place.at -= 1);
     }
 }
 
 impl Inner {
-    fn place(&self, key: Key<'_>) -> Option<usize> {
+    fn index_of(&self, key: MapKey<'_>) -> Option<usize> {
         match &self.index {
             Some(index) => index.find(&self.entries, key),
-            None => self.entries.iter().position(|(there, _)| Key::of(there) == Some(key)),
+            None => self.entries.iter().position(|(there, _)| MapKey::of(there) == Some(key)),
         }
     }
 
     fn push(&mut self, key: Node, value: Node) {
-        if let (Some(index), Some(key)) = (&mut self.index, Key::of(&key)) {
-            index.add(key, self.entries.len());
+        if let (Some(index), Some(key)) = (&mut self.index, MapKey::of(&key)) {
+            index.insert(key, self.entries.len());
         }
         self.entries.push((key, value));
-        if self.index.is_none() && self.entries.len() > SMALL {
+        if self.index.is_none() && self.entries.len() > INDEX_THRESHOLD {
             self.index = Some(Index::of(&self.entries));
         }
     }
@@ -130,7 +130,7 @@ impl Map {
 
     /// For so many entries: a large map that grows step by step leaves as much memory behind as it has.
     pub(crate) fn with_capacity(entries: usize) -> Map {
-        let index = (entries > SMALL).then(|| Index::with_capacity(entries));
+        let index = (entries > INDEX_THRESHOLD).then(|| Index::with_capacity(entries));
         Map(Some(Rc::new(Inner { entries: Vec::with_capacity(entries), index })))
     }
 
@@ -156,12 +156,12 @@ impl Map {
         self.entries().iter().map(|(k, v)| (k, v))
     }
 
-    fn place_of(&self, key: Key<'_>) -> Option<usize> {
-        self.0.as_ref()?.place(key)
+    fn index_of_key(&self, key: MapKey<'_>) -> Option<usize> {
+        self.0.as_ref()?.index_of(key)
     }
 
-    pub(crate) fn place(&self, key: &Node) -> Option<usize> {
-        self.place_of(Key::of(key)?)
+    pub(crate) fn index_of(&self, key: &Node) -> Option<usize> {
+        self.index_of_key(MapKey::of(key)?)
     }
 
     fn value_mut(&mut self, place: usize) -> Option<&mut Node> {
@@ -169,48 +169,48 @@ impl Map {
     }
 
     /// The entry of a key: the key as this map has it, and its value.
-    pub(crate) fn entry_of(&self, key: &Node) -> Option<(&Node, &Node)> {
-        self.place(key).and_then(|place| self.entry_at(place))
+    pub(crate) fn get_node_key_value(&self, key: &Node) -> Option<(&Node, &Node)> {
+        self.index_of(key).and_then(|place| self.get_index(place))
     }
 
-    pub(crate) fn entry_at(&self, place: usize) -> Option<(&Node, &Node)> {
+    pub(crate) fn get_index(&self, place: usize) -> Option<(&Node, &Node)> {
         self.entries().get(place).map(|(key, value)| (key, value))
     }
 
     /// The value of a key that is text.
     pub fn get(&self, key: &str) -> Option<&Node> {
-        self.get_entry(key).map(|(_, value)| value)
+        self.get_key_value(key).map(|(_, value)| value)
     }
 
     /// The key as written (for its position) and its value.
-    pub fn get_entry(&self, key: &str) -> Option<(&Node, &Node)> {
-        self.place_of(Key::Text(key)).and_then(|place| self.entry_at(place))
+    pub fn get_key_value(&self, key: &str) -> Option<(&Node, &Node)> {
+        self.index_of_key(MapKey::Text(key)).and_then(|place| self.get_index(place))
     }
 
     /// The value of a key of any kind: `1`, `1.0` and `true` are the same, as in Python.
     pub fn get_node(&self, key: &Node) -> Option<&Node> {
-        self.entry_of(key).map(|(_, value)| value)
+        self.get_node_key_value(key).map(|(_, value)| value)
     }
 
     /// As [`Map::get_node`], to be changed.
     pub fn get_node_mut(&mut self, key: &Node) -> Option<&mut Node> {
-        self.place(key).and_then(|place| self.value_mut(place))
+        self.index_of(key).and_then(|place| self.value_mut(place))
     }
 
     /// As [`Map::get`], to be changed.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Node> {
-        self.place_of(Key::Text(key)).and_then(|place| self.value_mut(place))
+        self.index_of_key(MapKey::Text(key)).and_then(|place| self.value_mut(place))
     }
 
     /// Sets a key; an existing one keeps its place. The old value.
     pub fn insert(&mut self, key: impl Into<Node>, value: impl Into<Node>) -> Option<Node> {
         let (key, value) = (key.into(), value.into());
-        let place = self.place(&key);
-        self.put(place, key, value)
+        let place = self.index_of(&key);
+        self.insert_at(place, key, value)
     }
 
     /// As [`Map::insert`], for who has found the key's place or found none.
-    pub(crate) fn put(&mut self, place: Option<usize>, key: Node, value: Node) -> Option<Node> {
+    pub(crate) fn insert_at(&mut self, place: Option<usize>, key: Node, value: Node) -> Option<Node> {
         if let Some(there) = place.and_then(|place| self.value_mut(place)) {
             return Some(std::mem::replace(there, value));
         }
@@ -225,19 +225,19 @@ impl Map {
 
     /// Takes a key that is text out; its value, if it was there. The others keep their order.
     pub fn remove(&mut self, key: &str) -> Option<Node> {
-        self.place_of(Key::Text(key)).map(|place| self.take_out(place))
+        self.index_of_key(MapKey::Text(key)).map(|place| self.remove_at(place))
     }
 
     /// As [`Map::remove`], for a key of any kind.
     pub fn remove_node(&mut self, key: &Node) -> Option<Node> {
-        self.place(key).map(|place| self.take_out(place))
+        self.index_of(key).map(|place| self.remove_at(place))
     }
 
-    fn take_out(&mut self, place: usize) -> Node {
+    fn remove_at(&mut self, place: usize) -> Node {
         let inner = self.inner();
         let (_, value) = inner.entries.remove(place);
         if let Some(index) = &mut inner.index {
-            index.take_out(place);
+            index.remove_at(place);
         }
         value
     }
@@ -267,7 +267,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn maps_keep_order_and_index() {
+    fn insertion_order_and_lookup() {
         let mut map = Map::new();
         for key in ["c", "a", "b"] {
             map.insert(key, key);
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn large_maps_know_their_keys_too() {
+    fn indexed_map_lookup() {
         let mut map: Map = (0..100).map(|i| (Node::from(i), Node::from(i))).collect();
         for i in 0..100 {
             map.insert(format!("k{i}"), i);
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_out_and_put_back() {
+    fn remove_and_reinsert() {
         let mut map: Map = (0..40i64).map(|i| (Node::from(format!("k{i}")), Node::from(i))).collect();
         let whole = map.clone();
         for round in 0..50i64 {
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_go_their_own_ways() {
+    fn copy_on_write() {
         let mut map: Map = (0..20).map(|i| (Node::from(i), Node::from(i))).collect();
         map.insert("below", [(Node::from("x"), Node::from(1))].into_iter().collect::<Map>());
         let before = map.clone();

@@ -7,7 +7,7 @@
 
 use std::fmt;
 
-use crate::{Findings, Kind, Map, Mark, Node, Value};
+use crate::{FindingKind, Findings, Map, Node, Position, Value};
 
 /// What one `dict(…)`, `list(…)` or `str(…)` says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,26 +52,26 @@ pub struct Strategy(Vec<Rule>);
 
 /// Why a `merge_how` cannot be followed.
 #[derive(Debug, Clone)]
-pub struct BadStrategy {
-    pub at: Mark,
+pub struct StrategyError {
+    pub at: Position,
     pub message: String,
 }
 
-impl fmt::Display for BadStrategy {
+impl fmt::Display for StrategyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.at, self.message)
     }
 }
 
-impl std::error::Error for BadStrategy {}
+impl std::error::Error for StrategyError {}
 
 const NO_OPTIONS: Options<'_> = Options::Words(Vec::new());
-const SHAPE: &str =
+const EXPECTED: &str =
     "expected such as 'list(append)+dict(recurse_list)+str()', or a list of maps with name and settings";
 
 impl Strategy {
     /// For parts of user-data that name none: a later part replaces whole top-level values.
-    pub fn for_parts() -> Strategy {
+    pub fn default_for_parts() -> Strategy {
         let replace = Options::Words(vec!["replace"]);
         Strategy::of([rule("dict", &replace), rule("list", &NO_OPTIONS), rule("str", &NO_OPTIONS)])
     }
@@ -91,34 +91,34 @@ impl Strategy {
     }
 
     /// The value of `merge_how` or `merge_type`, in either form.
-    pub fn parse(value: &Node) -> Result<Strategy, BadStrategy> {
-        let bad = |at: &Node, message: String| BadStrategy { at: at.at.clone(), message };
+    pub fn parse(value: &Node) -> Result<Strategy, StrategyError> {
+        let bad = |at: &Node, message: String| StrategyError { at: at.at.clone(), message };
         let items = match &value.value {
             Value::Str(text) => return Strategy::parse_text(text).map_err(|message| bad(value, message)),
             Value::Seq(items) => items,
             // Nothing is named, so the default counts, as upstream has it.
             Value::Map(map) | Value::Set(map) if map.is_empty() => return Ok(Strategy::default()),
             // Of a map's keys upstream makes nothing.
-            _ => return Err(bad(value, SHAPE.to_string())),
+            _ => return Err(bad(value, EXPECTED.to_string())),
         };
         let mut rules = Vec::new();
         for item in items {
             let (name, options) = match &item.value {
                 Value::Map(map) => {
                     let options = match map.get("settings").map(|settings| &settings.value) {
-                        Some(Value::Seq(options)) => Options::Words(texts(options)),
+                        Some(Value::Seq(options)) => Options::Words(strings(options)),
                         Some(Value::Str(text)) => Options::Text(text),
                         Some(Value::Map(map)) => {
                             Options::Words(map.iter().filter_map(|(key, _)| key.as_str()).collect())
                         }
                         Some(Value::Null) | None => Options::Words(Vec::new()),
-                        Some(_) => return Err(bad(item, SHAPE.to_string())),
+                        Some(_) => return Err(bad(item, EXPECTED.to_string())),
                     };
                     let name = map.get("name").and_then(Node::as_str);
                     (name.map(|name| name.replace('-', "_").trim().to_string()), options)
                 }
                 Value::Seq(parts) => {
-                    let options = Options::Words(texts(parts.get(1..).unwrap_or_default()));
+                    let options = Options::Words(strings(parts.get(1..).unwrap_or_default()));
                     match parts.first() {
                         Some(name) if name.is_falsy() => (Some(String::new()), options),
                         name => (name.and_then(Node::as_str).map(str::to_string), options),
@@ -126,11 +126,11 @@ impl Strategy {
                 }
                 _ => (None, Options::Words(Vec::new())),
             };
-            let Some(name) = name else { return Err(bad(item, SHAPE.to_string())) };
+            let Some(name) = name else { return Err(bad(item, EXPECTED.to_string())) };
             if name.is_empty() {
                 continue;
             }
-            rules.push(rule(&name, &options).ok_or_else(|| bad(item, unknown(&name)))?);
+            rules.push(rule(&name, &options).ok_or_else(|| bad(item, unknown_merger(&name)))?);
         }
         Ok(Strategy(rules))
     }
@@ -147,15 +147,15 @@ impl Strategy {
                 .split_once('(')
                 .and_then(|(name, rest)| Some((name, rest.strip_suffix(')')?)))
                 .filter(|(name, _)| is_name(name))
-                .ok_or_else(|| SHAPE.to_string())?;
+                .ok_or_else(|| EXPECTED.to_string())?;
             let options = Options::Words(options.split(',').map(str::trim).collect());
-            rules.push(rule(name, &options).ok_or_else(|| unknown(name))?);
+            rules.push(rule(name, &options).ok_or_else(|| unknown_merger(name))?);
         }
         Ok(Strategy(rules))
     }
 
     /// Takes the strategy that a configuration names for itself out of it.
-    pub fn take_from(config: &mut Node) -> Result<Option<Strategy>, BadStrategy> {
+    pub fn take_from(config: &mut Node) -> Result<Option<Strategy>, StrategyError> {
         let Some(map) = config.as_map_mut() else { return Ok(None) };
         let given = match map.remove("merge_how") {
             Some(given) if !given.is_null() => Some(given),
@@ -186,7 +186,7 @@ impl Strategy {
                     _ => None,
                 });
                 if let (Some((replace, delete, into)), Value::Map(new)) = (dict, new.value) {
-                    self.join_maps(old, new, replace, delete, into);
+                    self.merge_maps(old, new, replace, delete, into);
                 }
             }
             Value::Seq(old) => {
@@ -198,7 +198,7 @@ impl Strategy {
                     (None, _) => {}
                     (Some((Method::Replace, into)), Value::Seq(new)) => {
                         for (old, new) in old.iter_mut().zip(new) {
-                            self.put(old, new, into);
+                            self.replace_or_merge(old, new, into);
                         }
                     }
                     (Some((Method::Replace, _)), value) => *base = Node { value, at: new.at },
@@ -225,7 +225,7 @@ impl Strategy {
         }
     }
 
-    fn put(&self, old: &mut Node, new: Node, into: Recurse) {
+    fn replace_or_merge(&self, old: &mut Node, new: Node, into: Recurse) {
         if into.covers(&new) {
             self.merge_into(old, new);
         } else {
@@ -233,7 +233,7 @@ impl Strategy {
         }
     }
 
-    fn join_maps(&self, old: &mut Map, new: Map, replace: bool, delete: bool, into: Recurse) {
+    fn merge_maps(&self, old: &mut Map, new: Map, replace: bool, delete: bool, into: Recurse) {
         for (key, value) in new {
             match old.get_node_mut(&key) {
                 None => {
@@ -255,7 +255,7 @@ fn is_name(name: &str) -> bool {
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-fn unknown(name: &str) -> String {
+fn unknown_merger(name: &str) -> String {
     let name: String = name.chars().take(32).collect();
     format!("unknown merger '{name}', expected dict, list or str")
 }
@@ -267,7 +267,7 @@ enum Options<'a> {
     Text(&'a str),
 }
 
-fn texts(nodes: &[Node]) -> Vec<&str> {
+fn strings(nodes: &[Node]) -> Vec<&str> {
     nodes.iter().filter_map(Node::as_str).collect()
 }
 
@@ -304,20 +304,20 @@ fn rule(name: &str, options: &Options<'_>) -> Option<Rule> {
 /// Joins configurations, the strongest first. One that names a strategy for itself is joined by that one; what is
 /// wrong with such a name is noted and the default used.
 pub fn merge_stack<'a>(stack: impl IntoIterator<Item = &'a Node>, findings: &mut Findings) -> Node {
-    let usual = Strategy::first_wins();
+    let default = Strategy::first_wins();
     let mut merged = Node::from(Map::new());
     for layer in stack {
         let Some(map) = layer.as_map() else { continue };
         if map.get("merge_how").is_none() && map.get("merge_type").is_none() {
-            usual.merge_into(&mut merged, layer.clone());
+            default.merge_into(&mut merged, layer.clone());
             continue;
         }
         let mut layer = layer.clone();
         let strategy = Strategy::take_from(&mut layer).unwrap_or_else(|bad| {
-            findings.add(Kind::Wrong, &bad.at, "merge_how", bad.message);
+            findings.add(FindingKind::Invalid, &bad.at, "merge_how", bad.message);
             None
         });
-        strategy.as_ref().unwrap_or(&usual).merge_into(&mut merged, layer);
+        strategy.as_ref().unwrap_or(&default).merge_into(&mut merged, layer);
     }
     merged
 }

@@ -7,13 +7,13 @@ use crate::Map;
 
 /// Where a value was written. Lines and columns count from 1; 0 means "not from a text".
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Mark {
+pub struct Position {
     pub source: Option<Rc<str>>,
     pub line: u32,
     pub column: u32,
 }
 
-impl fmt::Display for Mark {
+impl fmt::Display for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.source, self.line) {
             (Some(source), 0) => f.write_str(source),
@@ -24,7 +24,7 @@ impl fmt::Display for Mark {
     }
 }
 
-impl fmt::Debug for Mark {
+impl fmt::Debug for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
@@ -53,7 +53,7 @@ pub enum Value {
 #[derive(Clone, Default)]
 pub struct Node {
     pub value: Value,
-    pub at: Mark,
+    pub at: Position,
 }
 
 /// Two nodes are equal when their values are, wherever they were written.
@@ -71,7 +71,7 @@ impl fmt::Debug for Node {
 
 impl From<Value> for Node {
     fn from(value: Value) -> Node {
-        Node { value, at: Mark::default() }
+        Node { value, at: Position::default() }
     }
 }
 
@@ -123,13 +123,13 @@ impl Node {
     }
 
     /// Gives this and all below it other places, in the order in which they are written.
-    pub(crate) fn mark_all(&mut self, next: &mut dyn FnMut() -> Mark) {
+    pub(crate) fn set_positions(&mut self, next: &mut dyn FnMut() -> Position) {
         self.at = next();
         match &mut self.value {
-            Value::Seq(items) => items.iter_mut().for_each(|item| item.mark_all(next)),
+            Value::Seq(items) => items.iter_mut().for_each(|item| item.set_positions(next)),
             Value::Map(map) | Value::Set(map) => map.iter_mut().for_each(|(key, value)| {
-                key.mark_all(next);
-                value.mark_all(next);
+                key.set_positions(next);
+                value.set_positions(next);
             }),
             _ => {}
         }
@@ -200,7 +200,7 @@ impl Node {
             },
             Value::Float(f) => Json::from(*f),
             Value::Str(text) => Json::String(text.clone()),
-            Value::Bytes(bytes) => Json::String(crate::json::encoded(bytes)),
+            Value::Bytes(bytes) => Json::String(crate::json::binary_text(bytes)),
             Value::Seq(items) => Json::Array(items.iter().map(Node::to_json).collect()),
             Value::Set(map) => Json::Array(map.iter().map(|(key, _)| key.to_json()).collect()),
             Value::Map(map) => Json::Object(
@@ -209,7 +209,7 @@ impl Node {
         }
     }
 
-    /// A value out of JSON; it has no mark (see [`crate::origins::from_json`]).
+    /// A value out of JSON; it has no mark (see [`crate::source_map::from_json`]).
     pub fn from_json(json: &serde_json::Value) -> Node {
         use serde_json::Value as Json;
         Node::from(match json {
@@ -256,7 +256,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn floats_as_python_writes_them() {
+    fn floats_like_python_repr() {
         for (f, text) in [(1.0, "1.0"), (0.1, "0.1"), (1e16, "1e+16"), (1.5e-7, "1.5e-07"), (-0.0, "-0.0")] {
             assert_eq!(python_float(f), text);
         }

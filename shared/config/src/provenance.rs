@@ -3,14 +3,14 @@
 //! the piece that won; the others that have the key were replaced by it, or dropped.
 //! Pure. Tells places and kinds, never values.
 
-use crate::{Map, Mark, Node, Value};
+use crate::{Map, Node, Position, Value};
 
 /// What became of one piece's value for a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Fate {
+pub enum MergeResult {
     /// It is the value, or (of a list) some of its items are in it.
     Used,
-    /// It is part of the text that several pieces make.
+    /// It is part of the text that several inputs make.
     Joined,
     /// A stronger piece, or a later part, has its own.
     Replaced,
@@ -18,62 +18,62 @@ pub enum Fate {
     Dropped,
 }
 
-impl Fate {
-    pub fn word(self) -> &'static str {
+impl MergeResult {
+    pub fn as_str(self) -> &'static str {
         match self {
-            Fate::Used => "from",
-            Fate::Joined => "joined",
-            Fate::Replaced => "replaced",
-            Fate::Dropped => "dropped",
+            MergeResult::Used => "from",
+            MergeResult::Joined => "joined",
+            MergeResult::Replaced => "replaced",
+            MergeResult::Dropped => "dropped",
         }
     }
 }
 
 /// A piece's value for a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Trace {
-    pub fate: Fate,
+pub struct Contribution {
+    pub result: MergeResult,
     /// The piece's name.
-    pub piece: String,
-    pub at: Mark,
-    /// For a list of several pieces: how many of its items are this one's.
+    pub input: String,
+    pub at: Position,
+    /// For a list of several inputs: how many of its items are this one's.
     pub items: Option<usize>,
 }
 
 /// A key of the merged configuration, or one that no longer is in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Origin {
+pub struct KeyProvenance {
     pub path: Vec<String>,
-    pub traces: Vec<Trace>,
-    pub is_there: bool,
+    pub contributions: Vec<Contribution>,
+    pub exists: bool,
 }
 
 /// One of the things that were merged.
 #[derive(Debug, Clone)]
-pub struct Piece {
+pub struct MergeInput {
     pub name: String,
     pub config: Node,
 }
 
 /// The deepest maps are walked through; a list, a text or a number is one key's value.
-const MOST_LEVELS: usize = 64;
+const MAX_DEPTH: usize = 64;
 
 /// Every key at and below a path, in the order of the merged configuration, then those that were lost.
-/// `pieces` stand from weak to strong.
-pub fn explain(merged: &Node, pieces: &[Piece], below: &[&str]) -> Vec<Origin> {
+/// `inputs` stand from weak to strong.
+pub fn explain(merged: &Node, inputs: &[MergeInput], prefix: &[&str]) -> Vec<KeyProvenance> {
     let mut paths: Vec<Vec<String>> = Vec::new();
-    let start = || below.iter().map(ToString::to_string).collect::<Vec<_>>();
-    if let Some(node) = merged.at_path(below) {
+    let start = || prefix.iter().map(ToString::to_string).collect::<Vec<_>>();
+    if let Some(node) = merged.at_path(prefix) {
         leaves(node, &mut start(), &mut paths);
     }
     let known = paths.len();
     let mut seen: std::collections::BTreeSet<Vec<String>> = paths.iter().cloned().collect();
-    for piece in pieces {
-        if let Some(node) = piece.config.at_path(below) {
+    for input in inputs {
+        if let Some(node) = input.config.at_path(prefix) {
             let mut own = Vec::new();
             leaves(node, &mut start(), &mut own);
             // What is lost below a key that has another value now is told with that key.
-            for path in own.into_iter().filter(|p| !has_leaf_on(merged, p)) {
+            for path in own.into_iter().filter(|p| !has_value_on_path(merged, p)) {
                 if seen.insert(path.clone()) {
                     paths.push(path);
                 }
@@ -81,16 +81,16 @@ pub fn explain(merged: &Node, pieces: &[Piece], below: &[&str]) -> Vec<Origin> {
         }
     }
     let origin = |(i, path): (usize, Vec<String>)| {
-        let is_there = i < known;
-        let traces = traces(merged, pieces, &path, is_there);
-        Origin { path, traces, is_there }
+        let exists = i < known;
+        let contributions = contributions(merged, inputs, &path, exists);
+        KeyProvenance { path, contributions, exists }
     };
     paths.into_iter().enumerate().map(origin).collect()
 }
 
 fn leaves(node: &Node, path: &mut Vec<String>, found: &mut Vec<Vec<String>>) {
     match &node.value {
-        Value::Map(map) if !map.is_empty() && path.len() < MOST_LEVELS => {
+        Value::Map(map) if !map.is_empty() && path.len() < MAX_DEPTH => {
             for (key, value) in map.iter() {
                 path.push(key.scalar_text().unwrap_or_default());
                 leaves(value, path, found);
@@ -103,7 +103,7 @@ fn leaves(node: &Node, path: &mut Vec<String>, found: &mut Vec<Vec<String>>) {
 }
 
 /// The node at a path of texts; keys that are no texts are found by what they print as.
-fn at<'a>(node: &'a Node, path: &[String]) -> Option<&'a Node> {
+fn value_at<'a>(node: &'a Node, path: &[String]) -> Option<&'a Node> {
     path.iter().try_fold(node, |node, key| {
         let map = node.as_map()?;
         map.get(key).or_else(|| by_text(map, key))
@@ -115,41 +115,44 @@ fn by_text<'a>(map: &'a Map, key: &str) -> Option<&'a Node> {
 }
 
 /// Whether the configuration has a value that is no map on the way to that path.
-fn has_leaf_on(node: &Node, path: &[String]) -> bool {
+fn has_value_on_path(node: &Node, path: &[String]) -> bool {
     (1..=path.len())
-        .any(|n| at(node, &path[..n]).is_some_and(|found| n == path.len() || found.as_map().is_none()))
+        .any(|n| value_at(node, &path[..n]).is_some_and(|found| n == path.len() || found.as_map().is_none()))
 }
 
-fn same_place(a: &Mark, b: &Mark) -> bool {
+fn same_position(a: &Position, b: &Position) -> bool {
     a.line == b.line && a.column == b.column && a.source == b.source
 }
 
-fn traces(merged: &Node, pieces: &[Piece], path: &[String], is_there: bool) -> Vec<Trace> {
-    let value = at(merged, path).filter(|_| is_there);
-    let mut traces = Vec::new();
-    for piece in pieces {
-        let Some(own) = deepest(&piece.config, path) else { continue };
-        let (fate, items) = match value {
-            None => (Fate::Replaced, None),
-            Some(value) => fate(value, own),
+fn contributions(merged: &Node, inputs: &[MergeInput], path: &[String], exists: bool) -> Vec<Contribution> {
+    let value = value_at(merged, path).filter(|_| exists);
+    let mut contributions = Vec::new();
+    for input in inputs {
+        let Some(own) = value_on_path(&input.config, path) else { continue };
+        let (result, items) = match value {
+            None => (MergeResult::Replaced, None),
+            Some(value) => merge_result(value, own),
         };
-        traces.push(Trace { fate, piece: piece.name.clone(), at: own.at.clone(), items });
+        contributions.push(Contribution { result, input: input.name.clone(), at: own.at.clone(), items });
     }
     // What is weaker than the winner was replaced, what is stronger was dropped.
-    let winner = traces.iter().rposition(|t| matches!(t.fate, Fate::Used | Fate::Joined));
+    let winner =
+        contributions.iter().rposition(|t| matches!(t.result, MergeResult::Used | MergeResult::Joined));
     if let Some(winner) = winner {
-        for trace in traces.iter_mut().skip(winner).filter(|t| t.fate == Fate::Replaced) {
-            trace.fate = Fate::Dropped;
+        for contribution in
+            contributions.iter_mut().skip(winner).filter(|t| t.result == MergeResult::Replaced)
+        {
+            contribution.result = MergeResult::Dropped;
         }
     }
-    traces.sort_by_key(|t| t.fate);
-    traces
+    contributions.sort_by_key(|t| t.result);
+    contributions
 }
 
 /// A piece's value for a path, or the value on the way to it that is no map.
-fn deepest<'a>(config: &'a Node, path: &[String]) -> Option<&'a Node> {
+fn value_on_path<'a>(config: &'a Node, path: &[String]) -> Option<&'a Node> {
     for n in 1..=path.len() {
-        let found = at(config, &path[..n])?;
+        let found = value_at(config, &path[..n])?;
         if n == path.len() || found.as_map().is_none() {
             return Some(found);
         }
@@ -157,24 +160,24 @@ fn deepest<'a>(config: &'a Node, path: &[String]) -> Option<&'a Node> {
     None
 }
 
-fn fate(value: &Node, own: &Node) -> (Fate, Option<usize>) {
+fn merge_result(value: &Node, own: &Node) -> (MergeResult, Option<usize>) {
     if let (Value::Seq(all), Value::Seq(mine)) = (&value.value, &own.value) {
-        let is_mine = |item: &&Node| mine.iter().any(|m| same_place(&m.at, &item.at));
+        let is_mine = |item: &&Node| mine.iter().any(|m| same_position(&m.at, &item.at));
         let count = all.iter().filter(is_mine).count();
         if count > 0 {
-            return (Fate::Used, (count < all.len()).then_some(count));
+            return (MergeResult::Used, (count < all.len()).then_some(count));
         }
     }
-    if same_place(&value.at, &own.at) {
-        return (Fate::Used, None);
+    if same_position(&value.at, &own.at) {
+        return (MergeResult::Used, None);
     }
     match (&value.value, &own.value) {
         (Value::Str(all), Value::Str(mine))
             if all.len() > mine.len() && !mine.is_empty() && all.ends_with(mine.as_str()) =>
         {
-            (Fate::Joined, None)
+            (MergeResult::Joined, None)
         }
-        _ => (Fate::Replaced, None),
+        _ => (MergeResult::Replaced, None),
     }
 }
 
@@ -184,35 +187,40 @@ mod tests {
     use crate::merge::{Strategy, merge_stack};
     use crate::{Findings, yaml};
 
-    fn piece(name: &str, text: &str) -> Piece {
-        Piece { name: name.into(), config: yaml::parse(name, text).unwrap().root }
+    fn piece(name: &str, text: &str) -> MergeInput {
+        MergeInput { name: name.into(), config: yaml::parse(name, text).unwrap().root }
     }
 
-    fn told(origins: &[Origin]) -> Vec<String> {
-        let one = |o: &Origin| {
-            let traces: Vec<String> = o
-                .traces
+    fn lines(origins: &[KeyProvenance]) -> Vec<String> {
+        let one = |o: &KeyProvenance| {
+            let contributions: Vec<String> = o
+                .contributions
                 .iter()
                 .map(|t| {
                     let items = t.items.map(|n| format!(" ({n} items)")).unwrap_or_default();
-                    format!("{} {}{items}", t.fate.word(), t.at)
+                    format!("{} {}{items}", t.result.as_str(), t.at)
                 })
                 .collect();
-            format!("{}{}: {}", o.path.join("."), if o.is_there { "" } else { " (lost)" }, traces.join(", "))
+            format!(
+                "{}{}: {}",
+                o.path.join("."),
+                if o.exists { "" } else { " (lost)" },
+                contributions.join(", ")
+            )
         };
         origins.iter().map(one).collect()
     }
 
     #[test]
     fn layers() {
-        let pieces = [
+        let inputs = [
             piece("base", "a: 1\nm: {x: 1, y: 2}\ns: {t: 1}\n"),
             piece("vendor", "a: 2\nm: {y: 3}\n"),
             piece("user", "a: 3\nm: {z: 4}\ns: text\n"),
         ];
-        let merged = merge_stack(pieces.iter().rev().map(|p| &p.config), &mut Findings::default());
+        let merged = merge_stack(inputs.iter().rev().map(|p| &p.config), &mut Findings::default());
         assert_eq!(
-            told(&explain(&merged, &pieces, &[])),
+            lines(&explain(&merged, &inputs, &[])),
             [
                 "a: from user:1:4, replaced base:1:4, replaced vendor:1:4",
                 "m.z: from user:2:8",
@@ -222,13 +230,13 @@ mod tests {
                 "s.t: from base:3:8, dropped user:3:4",
             ]
         );
-        assert_eq!(told(&explain(&merged, &pieces, &["m", "x"])), ["m.x: from base:2:8"]);
-        assert!(explain(&merged, &pieces, &["nowhere"]).is_empty());
+        assert_eq!(lines(&explain(&merged, &inputs, &["m", "x"])), ["m.x: from base:2:8"]);
+        assert!(explain(&merged, &inputs, &["nowhere"]).is_empty());
     }
 
     #[test]
     fn parts() {
-        let pieces = [
+        let inputs = [
             piece("one", "l: [a, b]\nt: x\nd: {k: 1}\nn: 5\n"),
             piece("two", "l: [c]\nt: y\nd: {k: ~}\nn: 6\n"),
         ];
@@ -237,9 +245,9 @@ mod tests {
         )
         .unwrap();
         let mut merged = Node::from(Map::new());
-        pieces.iter().for_each(|p| strategy.merge_into(&mut merged, p.config.clone()));
+        inputs.iter().for_each(|p| strategy.merge_into(&mut merged, p.config.clone()));
         assert_eq!(
-            told(&explain(&merged, &pieces, &[])),
+            lines(&explain(&merged, &inputs, &[])),
             [
                 "l: from one:1:4 (2 items), from two:1:4 (1 items)",
                 "t: from one:2:4, joined two:2:4",

@@ -1,7 +1,7 @@
 //! Typed reading: what the structs that [`keys!`](crate::keys) declares are read with, and the plain types. More
 //! generous than what the table of keys says may be written, as users have written it for fifteen years.
 
-use crate::{Findings, FromNode, Key, Kind, Node, Shape, Value, nearest};
+use crate::{FindingKind, Findings, FromNode, Key, Node, Schema, Value, did_you_mean};
 
 /// The place that is being read, and what was found there.
 #[derive(Debug, Default)]
@@ -21,18 +21,18 @@ impl Reader {
     }
 
     /// Notes that the value cannot be used; `wanted` completes "expected …, found a list".
-    pub fn wrong<T>(&mut self, node: &Node, wanted: &str) -> Option<T> {
-        self.note(Kind::Wrong, node, format!("expected {wanted}, found {}", node.kind()));
+    pub fn type_error<T>(&mut self, node: &Node, wanted: &str) -> Option<T> {
+        self.add_finding(FindingKind::Invalid, node, format!("expected {wanted}, found {}", node.kind()));
         None
     }
 
     /// Adds a remark on a value at the path that is being read.
-    pub fn note(&mut self, kind: Kind, node: &Node, message: impl Into<String>) {
+    pub fn add_finding(&mut self, kind: FindingKind, node: &Node, message: impl Into<String>) {
         self.findings.add(kind, &node.at, self.path.clone(), message);
     }
 
     /// Reads below a key or an index (`name` or `[3]`).
-    pub fn below<T>(&mut self, name: &str, read: impl FnOnce(&mut Reader) -> T) -> T {
+    pub fn nested<T>(&mut self, name: &str, read: impl FnOnce(&mut Reader) -> T) -> T {
         let old = self.path.len();
         if old > 0 && !name.starts_with('[') {
             self.path.push('.');
@@ -46,9 +46,9 @@ impl Reader {
     /// Reads one key of a map under its name or one of its other spellings (the first that is there). One that is not
     /// there, or is wrong, has its default; `None` when there is none.
     pub fn key<T: FromNode>(&mut self, map: &Node, key: &Key) -> Option<T> {
-        let read = match found(map, key) {
-            Some((name, since, node)) => self.below(name, |reader| {
-                reader.old_key(key, since, node);
+        let read = match find_key(map, key) {
+            Some((name, since, node)) => self.nested(name, |reader| {
+                reader.check_deprecated_spelling(key, since, node);
                 T::read(node, reader)
             }),
             None => None,
@@ -60,55 +60,57 @@ impl Reader {
             Some(node) => T::read(&node, &mut Reader::new()),
             None => T::absent(),
         };
-        if default.is_none() && found(map, key).is_none() {
-            self.missing(map, key);
+        if default.is_none() && find_key(map, key).is_none() {
+            self.report_missing(map, key);
         }
         default
     }
 
-    fn old_key(&mut self, key: &Key, since: &str, node: &Node) {
-        let (since, instead) = match key.old {
+    fn check_deprecated_spelling(&mut self, key: &Key, since: &str, node: &Node) {
+        let (since, instead) = match key.deprecated {
             Some((since, instead)) => (*since, *instead),
             None => (since, key.name),
         };
         if !since.is_empty() {
             let message = format!("Deprecated in version {since}. Use **{instead}** instead.");
-            self.note(Kind::Deprecated, node, message);
+            self.add_finding(FindingKind::Deprecated, node, message);
         }
     }
 
     /// Notes that a key that must be there is not in the map.
-    pub fn missing(&mut self, map: &Node, key: &Key) {
-        self.below(key.name, |reader| reader.note(Kind::Wrong, map, "required, but missing"));
+    pub fn report_missing(&mut self, map: &Node, key: &Key) {
+        self.nested(key.name, |reader| {
+            reader.add_finding(FindingKind::Invalid, map, "required, but missing")
+        });
     }
 
     /// Notes the keys of a map that its struct does not have.
-    pub fn unknown_keys(&mut self, map: &Node, keys: &'static [Key]) {
+    pub fn report_unknown_keys(&mut self, map: &Node, keys: &'static [Key]) {
         let Value::Map(entries) = &map.value else { return };
         for (key, _) in entries.iter() {
             let name = key.scalar_text().unwrap_or_default();
             let known =
-                || keys.iter().flat_map(|k| std::iter::once(k.name).chain(k.also.iter().map(|a| a.0)));
+                || keys.iter().flat_map(|k| std::iter::once(k.name).chain(k.aliases.iter().map(|a| a.0)));
             if known().any(|k| k == name) {
                 continue;
             }
-            let hint = match nearest(&name, known()) {
+            let hint = match did_you_mean(&name, known()) {
                 Some(near) => format!("unknown key; did you mean '{near}'?"),
                 None => "unknown key".to_string(),
             };
-            self.below(&name, |reader| reader.note(Kind::Unknown, key, hint));
+            self.nested(&name, |reader| reader.add_finding(FindingKind::Unknown, key, hint));
         }
     }
 }
 
 /// The key as it is spelled in the map, with the version that deprecated the spelling.
-fn found<'n>(map: &'n Node, key: &Key) -> Option<(&'static str, &'static str, &'n Node)> {
+fn find_key<'n>(map: &'n Node, key: &Key) -> Option<(&'static str, &'static str, &'n Node)> {
     let own = map.get(key.name).map(|node| (key.name, "", node));
-    own.or_else(|| key.also.iter().find_map(|(name, since)| Some((*name, *since, map.get(name)?))))
+    own.or_else(|| key.aliases.iter().find_map(|(name, since)| Some((*name, *since, map.get(name)?))))
 }
 
 impl FromNode for Node {
-    const SHAPE: Shape = Shape::Is("any", &[]);
+    const SCHEMA: Schema = Schema::Types("any", &[]);
     fn read(node: &Node, _: &mut Reader) -> Option<Node> {
         Some(node.clone())
     }
@@ -116,7 +118,7 @@ impl FromNode for Node {
 
 /// Booleans as upstream takes them: also `"yes"`, `"on"`, `1` in quotes and their opposites; null is false.
 impl FromNode for bool {
-    const SHAPE: Shape = Shape::Is("bool", &[]);
+    const SCHEMA: Schema = Schema::Types("bool", &[]);
     fn read(node: &Node, reader: &mut Reader) -> Option<bool> {
         match &node.value {
             Value::Bool(b) => Some(*b),
@@ -125,15 +127,15 @@ impl FromNode for bool {
             Value::Str(text) => match text.trim().to_ascii_lowercase().as_str() {
                 "true" | "1" | "on" | "yes" => Some(true),
                 "false" | "0" | "off" | "no" | "" => Some(false),
-                _ => reader.wrong(node, "true or false"),
+                _ => reader.type_error(node, "true or false"),
             },
-            _ => reader.wrong(node, "true or false"),
+            _ => reader.type_error(node, "true or false"),
         }
     }
 }
 
 impl FromNode for i64 {
-    const SHAPE: Shape = Shape::Is("int", &[]);
+    const SCHEMA: Schema = Schema::Types("int", &[]);
     fn read(node: &Node, reader: &mut Reader) -> Option<i64> {
         let number = match &node.value {
             Value::Int(n) => i64::try_from(*n).ok(),
@@ -141,16 +143,16 @@ impl FromNode for i64 {
             Value::Float(f) if f.fract() == 0.0 && f.abs() < 1e15 => Some(*f as i64),
             _ => None,
         };
-        number.or_else(|| reader.wrong(node, "an integer"))
+        number.or_else(|| reader.type_error(node, "an integer"))
     }
 }
 
 /// Text; a number or a boolean is taken as Python would print it.
 impl FromNode for String {
-    const SHAPE: Shape = Shape::Is("str", &[]);
+    const SCHEMA: Schema = Schema::Types("str", &[]);
     fn read(node: &Node, reader: &mut Reader) -> Option<String> {
         match &node.value {
-            Value::Null | Value::Seq(_) | Value::Map(_) | Value::Set(_) => reader.wrong(node, "text"),
+            Value::Null | Value::Seq(_) | Value::Map(_) | Value::Set(_) => reader.type_error(node, "text"),
             _ => node.scalar_text(),
         }
     }
@@ -158,22 +160,22 @@ impl FromNode for String {
 
 /// Text that may hold any bytes (`!!binary`), as file contents do.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Text(pub Vec<u8>);
+pub struct ByteString(pub Vec<u8>);
 
-impl FromNode for Text {
-    const SHAPE: Shape = Shape::Is("str", &[]);
-    fn read(node: &Node, reader: &mut Reader) -> Option<Text> {
+impl FromNode for ByteString {
+    const SCHEMA: Schema = Schema::Types("str", &[]);
+    fn read(node: &Node, reader: &mut Reader) -> Option<ByteString> {
         match &node.value {
-            Value::Bytes(bytes) => Some(Text(bytes.clone())),
-            Value::Null => Some(Text::default()),
-            _ => String::read(node, reader).map(|text| Text(text.into_bytes())),
+            Value::Bytes(bytes) => Some(ByteString(bytes.clone())),
+            Value::Null => Some(ByteString::default()),
+            _ => String::read(node, reader).map(|text| ByteString(text.into_bytes())),
         }
     }
 }
 
 /// A key that may be missing or null.
 impl<T: FromNode> FromNode for Option<T> {
-    const SHAPE: Shape = T::SHAPE;
+    const SCHEMA: Schema = T::SCHEMA;
     const REQUIRED: bool = false;
     fn read(node: &Node, reader: &mut Reader) -> Option<Option<T>> {
         if node.is_null() { Some(None) } else { Some(T::read(node, reader)) }
@@ -186,7 +188,7 @@ impl<T: FromNode> FromNode for Option<T> {
 /// A list; a lone value counts as a list of one, null and a missing key as an empty one. Items that cannot be
 /// read are noted and left out.
 impl<T: FromNode> FromNode for Vec<T> {
-    const SHAPE: Shape = Shape::Is("[.]", &[T::SHAPE]);
+    const SCHEMA: Schema = Schema::Types("[.]", &[T::SCHEMA]);
     const REQUIRED: bool = false;
     fn read(node: &Node, reader: &mut Reader) -> Option<Vec<T>> {
         match &node.value {
@@ -195,7 +197,7 @@ impl<T: FromNode> FromNode for Vec<T> {
                 items
                     .iter()
                     .enumerate()
-                    .filter_map(|(i, item)| reader.below(&format!("[{i}]"), |r| T::read(item, r)))
+                    .filter_map(|(i, item)| reader.nested(&format!("[{i}]"), |r| T::read(item, r)))
                     .collect(),
             ),
             _ => T::read(node, reader).map(|one| vec![one]),

@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_strongest_usable_one() {
+    fn first_valid_timeout_wins() {
         for (configs, seconds) in [
             (vec![], 3600),
             (vec!["a: 1", "timeouts: {script: 5}", "timeouts: {script: 6}"], 5),

@@ -115,7 +115,7 @@ fn report(wrong: &[String], of: usize) {
 }
 
 #[test]
-fn the_corpus_reads_and_writes_as_pyyaml_does() {
+fn corpus_matches_pyyaml() {
     let documents = corpus();
     assert!(documents.len() >= 300, "only {} documents", documents.len());
     let answers = judge(&documents.iter().map(|d| d.text.clone()).collect::<Vec<_>>());

@@ -101,7 +101,7 @@ fn text(random: &mut Random) -> String {
 }
 
 #[test]
-fn what_is_read_is_written_and_read_again() {
+fn random_documents_round_trip() {
     let mut random = Random(0x9E37_79B9_7F4A_7C15);
     let mut good = 0;
     for _ in 0..30_000 {
@@ -113,7 +113,7 @@ fn what_is_read_is_written_and_read_again() {
             let again = yaml::parse("written", &written).map(|p| p.root);
             assert!(again.as_ref().is_ok_and(|a| *a == parsed.root), "{text:?}\n{written}\n{again:?}");
             let head = "# x\n\n";
-            let (whole, read) = yaml::emit_with_places("written", head, &parsed.root, style);
+            let (whole, read) = yaml::emit_with_positions("written", head, &parsed.root, style);
             assert_eq!(whole, format!("{head}{written}"));
             let again = yaml::parse("written", &whole).unwrap().root;
             assert_eq!(read.map(|read| places(&read)), Some(places(&again)), "{whole}");
@@ -123,7 +123,7 @@ fn what_is_read_is_written_and_read_again() {
 }
 
 #[test]
-fn bytes() {
+fn random_bytes_do_not_panic() {
     let mut random = Random(42);
     for _ in 0..10_000 {
         let bytes: Vec<u8> = (0..random.below(200)).map(|_| random.below(256) as u8).collect();
@@ -136,15 +136,15 @@ fn bytes() {
 }
 
 #[test]
-fn more_than_anybody_writes() {
-    let values = yaml::parse("values", &",x".repeat(yaml::MOST_NODES).replacen(',', "[", 1)).unwrap_err();
+fn size_limits() {
+    let values = yaml::parse("values", &",x".repeat(yaml::MAX_NODES).replacen(',', "[", 1)).unwrap_err();
     assert_eq!(values.to_string(), "values:1:4000000: more than 2000000 values");
-    let bytes = yaml::parse("bytes", &" ".repeat(yaml::MOST_BYTES + 1)).unwrap_err();
+    let bytes = yaml::parse("bytes", &" ".repeat(yaml::MAX_BYTES + 1)).unwrap_err();
     assert_eq!(bytes.to_string(), "bytes: larger than 32 MiB");
 }
 
 #[test]
-fn cost_grows_with_the_length() {
+fn cost_is_linear() {
     type Make = fn(usize) -> String;
     let shapes: [(&str, Make); 12] = [
         ("list", |n| "- abc\n".repeat(n)),

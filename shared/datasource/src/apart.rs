@@ -2,17 +2,17 @@
 //! document is larger than is taken, user-data made it so: name, keys and network are read by themselves.
 
 use config::{Map, Node};
-use system::{Deadline, Fetched, Result, System, warning};
+use system::{Deadline, Response, Result, System, warning};
 
-use crate::terms::Terms;
-use crate::{seed, standard, tree, wire};
+use crate::retry::RetryPolicy;
+use crate::{metadata_network, seed, standard, tree};
 
 /// The document that was asked for, or in place of one that is too large what `parts` reads. The inner error is that of a
 /// document that came and cannot be read.
 pub fn document(
     sys: &System,
     what: &str,
-    asked: Result<(usize, Fetched)>,
+    asked: Result<(usize, Response)>,
     parts: impl FnOnce() -> Result<Node>,
 ) -> Result<Result<Node>> {
     match asked {
@@ -39,15 +39,15 @@ const DATA: [&str; 2] = ["user-data", "vendor-data"];
 
 impl Parts<'_> {
     /// The parts, in the document's shape.
-    pub fn read(&self, sys: &System, terms: &Terms) -> Result<Node> {
-        let deadline = Deadline::after(wire::CRAWL);
+    pub fn read(&self, sys: &System, policy: &RetryPolicy) -> Result<Node> {
+        let deadline = Deadline::after(metadata_network::CRAWL_TIMEOUT);
         let mut data: Vec<(&str, String)> = Vec::new();
         let tree = tree::read(sys, &self.top, &mut |url| {
-            let read = wire::get(sys, terms, url.into(), self.headers, deadline);
+            let read = metadata_network::get_optional(sys, policy, url.into(), self.headers, deadline);
             let Some(name) = DATA.into_iter().find(|name| url.strip_prefix(&self.top) == Some(name)) else {
                 return read;
             };
-            let bytes = standard::unless_too_large(sys, url, read)?.unwrap_or_default();
+            let bytes = standard::ignore_too_large(sys, url, read)?.unwrap_or_default();
             data.push((name, String::from_utf8_lossy(&bytes).into_owned()));
             Ok(Some(Vec::new()))
         })?;

@@ -2,19 +2,19 @@
 
 /// A `ds=` word: the datasource's name and its `;`-separated settings, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Line {
+pub struct DsOption {
     pub name: String,
     /// Key and value; a key without `=` has no value.
     pub settings: Vec<(String, Option<String>)>,
 }
 
 /// The last `ds=` word. Settings end at the first blank, unless the word is quoted.
-pub fn parse(command_line: &str) -> Option<Line> {
-    last(command_line, &["ds="])
+pub fn parse(command_line: &str) -> Option<DsOption> {
+    last_option(command_line, &["ds="])
 }
 
 /// The last word with one of these beginnings.
-fn last(command_line: &str, keys: &[&str]) -> Option<Line> {
+fn last_option(command_line: &str, keys: &[&str]) -> Option<DsOption> {
     words(command_line).iter().rev().find_map(|word| {
         let value = keys.iter().find_map(|key| word.strip_prefix(key))?;
         let mut parts = value.split(';');
@@ -26,13 +26,13 @@ fn last(command_line: &str, keys: &[&str]) -> Option<Line> {
                 None => (p.to_string(), None),
             })
             .collect();
-        (!name.is_empty()).then_some(Line { name, settings })
+        (!name.is_empty()).then_some(DsOption { name, settings })
     })
 }
 
 /// The datasource that the administrator named for this boot, in lower case; old words name it only.
 pub fn named_datasource(command_line: &str) -> Option<String> {
-    last(command_line, &["ds=", "ci.ds=", "ci.datasource="]).map(|line| line.name.to_lowercase())
+    last_option(command_line, &["ds=", "ci.ds=", "ci.datasource="]).map(|line| line.name.to_lowercase())
 }
 
 /// Words of a command line; double quotes may surround a word or its value (kernel parameters manual).
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines() {
+    fn ds_options() {
         let line = |text| parse(text).map(|l| (l.name, l.settings.len()));
         for (text, wanted) in [
             ("quiet ds=nocloud;i=x;s=http://h/?a=b ro", Some(("nocloud".to_string(), 2))),

@@ -3,27 +3,27 @@
 use std::collections::BTreeMap;
 
 use config::Node;
-use state::{Instance, Raw};
+use state::{Blobs, Instance};
 use system::{Error, Result, System, debug, warning};
 
-use crate::openstack_format::{self, Read};
-use crate::{Datasource, Search, Stage, USUAL_EVENTS, USUAL_ORDER, media, standard};
+use crate::openstack_format::{self, OpenStackData};
+use crate::{DEFAULT_EVENTS, DEFAULT_NETWORK_ORDER, Datasource, Search, Stage, media, standard};
 
 pub const CONFIGDRIVE: Datasource = Datasource {
     name: "ConfigDrive",
     stages: &[Stage::Local],
     find,
     check: standard::check_uuid,
-    network_order: USUAL_ORDER,
-    events: USUAL_EVENTS,
+    network_order: DEFAULT_NETWORK_ORDER,
+    events: DEFAULT_EVENTS,
 };
 
-fn find(with: &Search<'_>) -> Result<Option<Instance>> {
-    let sys = with.sys;
+fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
+    let sys = ctx.sys;
     // What is broken is skipped; that it was there is the answer only when nothing else is.
     let mut failures = Vec::new();
     let mut found = None;
-    for directory in [with.layout.cloud("seed/config_drive"), "/config-drive".into()] {
+    for directory in [ctx.layout.cloud("seed/config_drive"), "/config-drive".into()] {
         if !sys.is_dir(&directory) {
             continue;
         }
@@ -37,39 +37,40 @@ fn find(with: &Search<'_>) -> Result<Option<Instance>> {
         }
     }
     if found.is_none() {
-        match media::find_config_drive(with) {
+        match media::find_config_drive(ctx) {
             Ok(drive) => found = drive.map(|(device, drive)| (device, drive, true)),
             Err(e) => failures.push(e),
         }
     }
-    let Some((place, drive, is_disk)) = found else {
+    let Some((source, drive, is_disk)) = found else {
         return failures.into_iter().next().map_or(Ok(None), Err);
     };
     for e in failures {
         warning!(sys, "a config drive was skipped: {e}");
     }
-    Ok(make(with, drive, &place, is_disk))
+    Ok(build_instance(ctx, drive, &source, is_disk))
 }
 
 /// Reads a drive's tree; `None` when it is no config drive.
-pub fn read(sys: &System, top: &str) -> Result<Option<Read>> {
+pub fn read(sys: &System, top: &str) -> Result<Option<OpenStackData>> {
     if sys.is_dir(format!("{top}/openstack")) {
         return read_v2(sys, top).map(Some);
     }
     read_v1(sys, top)
 }
 
-fn optional(sys: &System, path: &str) -> Result<Option<Vec<u8>>> {
+fn read_optional(sys: &System, path: &str) -> Result<Option<Vec<u8>>> {
     match sys.read(path) {
         Ok(bytes) => Ok(Some(bytes)),
-        Err(e) if e.is_absent() => Ok(None),
+        Err(e) if e.is_not_found() => Ok(None),
         Err(e) => Err(e),
     }
 }
 
-fn read_v2(sys: &System, top: &str) -> Result<Read> {
-    let version = openstack_format::version(|version| sys.is_dir(format!("{top}/openstack/{version}")));
-    let mut get = |path: &str| optional(sys, &format!("{top}/{path}"));
+fn read_v2(sys: &System, top: &str) -> Result<OpenStackData> {
+    let version =
+        openstack_format::newest_version(|version| sys.is_dir(format!("{top}/openstack/{version}")));
+    let mut get = |path: &str| read_optional(sys, &format!("{top}/{path}"));
     let mut drive = openstack_format::read(sys, top, version, &mut get)?;
     match openstack_format::node_file(top, "ec2/latest/meta-data.json", &mut get) {
         Ok(ec2) => drive.ec2 = ec2.unwrap_or_default(),
@@ -79,11 +80,12 @@ fn read_v2(sys: &System, top: &str) -> Result<Read> {
 }
 
 /// The first layout: an interfaces file, keys and meta.js at the drive's root.
-fn read_v1(sys: &System, top: &str) -> Result<Option<Read>> {
-    let eni = optional(sys, &format!("{top}/etc/network/interfaces"))?;
-    let meta =
-        openstack_format::node_file(top, "meta.js", &mut |path| optional(sys, &format!("{top}/{path}")))?;
-    let keys = optional(sys, &format!("{top}/root/.ssh/authorized_keys"))?;
+fn read_v1(sys: &System, top: &str) -> Result<Option<OpenStackData>> {
+    let eni = read_optional(sys, &format!("{top}/etc/network/interfaces"))?;
+    let meta = openstack_format::node_file(top, "meta.js", &mut |path| {
+        read_optional(sys, &format!("{top}/{path}"))
+    })?;
+    let keys = read_optional(sys, &format!("{top}/root/.ssh/authorized_keys"))?;
     if eni.is_none() && meta.is_none() && keys.is_none() {
         return Ok(None);
     }
@@ -92,7 +94,7 @@ fn read_v1(sys: &System, top: &str) -> Result<Option<Read>> {
         Some(_) => return Err(Error::new(format!("{top}/meta.js: expected a map"))),
         None => Node::from(config::Map::new()),
     };
-    let mut drive = Read { version: 1, ..Read::default() };
+    let mut drive = OpenStackData { version: 1, ..OpenStackData::default() };
     if let Some(map) = metadata.as_map_mut() {
         if let (Some(keys), None) = (keys, map.get("public-keys")) {
             let keys = String::from_utf8_lossy(&keys).into_owned();
@@ -100,7 +102,7 @@ fn read_v1(sys: &System, top: &str) -> Result<Option<Read>> {
             map.insert("public-keys", keys.join("\n"));
         }
         if let Some(text) = map.get("user-data").and_then(Node::scalar_text) {
-            drive.user_data = Raw(vec![text.into_bytes()]);
+            drive.user_data = Blobs(vec![text.into_bytes()]);
         }
     }
     drive.eni = eni.map(|b| String::from_utf8_lossy(&b).into_owned());
@@ -108,15 +110,20 @@ fn read_v1(sys: &System, top: &str) -> Result<Option<Read>> {
     Ok(Some(drive))
 }
 
-fn make(with: &Search<'_>, mut drive: Read, place: &str, is_disk: bool) -> Option<Instance> {
-    let sys = with.sys;
+fn build_instance(
+    ctx: &Search<'_>,
+    mut drive: OpenStackData,
+    source: &str,
+    is_disk: bool,
+) -> Option<Instance> {
+    let sys = ctx.sys;
     let text = |node: Option<&Node>| node.and_then(Node::scalar_text);
     let mode = match drive.version {
         1 => text(drive.metadata.get("dsmode")),
         _ => text(drive.metadata.at_path(&["meta", "dsmode"])),
     };
     // `pass`, which once meant "for somebody else's tool", has long been read as any other word.
-    let mode = mode.or_else(|| text(with.settings("ConfigDrive").and_then(|s| s.get("dsmode"))));
+    let mode = mode.or_else(|| text(ctx.settings("ConfigDrive").and_then(|s| s.get("dsmode"))));
     let mode = standard::dsmode(sys, "ConfigDrive", mode, "net");
     if mode == "disabled" {
         return None;
@@ -124,17 +131,17 @@ fn make(with: &Search<'_>, mut drive: Read, place: &str, is_disk: bool) -> Optio
     let mut instance = Instance {
         id: "iid-dsconfigdrive".into(),
         datasource: "ConfigDrive".into(),
-        description: format!("DataSourceConfigDrive [{mode},ver={}][source={place}]", drive.version),
+        description: format!("DataSourceConfigDrive [{mode},ver={}][source={source}]", drive.version),
         dsmode: mode.clone(),
         cloud_name: "configdrive".into(),
         platform: "configdrive".into(),
-        subplatform: format!("{} ({place})", if is_disk { "config-disk" } else { "seed-dir" }),
+        subplatform: format!("{} ({source})", if is_disk { "config-disk" } else { "seed-dir" }),
         ..Instance::default()
     };
     let files = std::mem::take(&mut drive.files);
-    drive.into_instance(&mut instance, place);
-    let known = sys.read_text(with.layout.data("instance-id")).unwrap_or_default();
-    if known.trim() != instance.id {
+    drive.apply_to(&mut instance, source);
+    let previous_id = sys.read_text(ctx.layout.data("instance-id")).unwrap_or_default();
+    if previous_id.trim() != instance.id {
         write_files(sys, &files);
     }
     Some(instance)
@@ -144,7 +151,7 @@ fn make(with: &Search<'_>, mut drive: Read, place: &str, is_disk: bool) -> Optio
 fn write_files(sys: &System, files: &BTreeMap<String, Vec<u8>>) {
     for (path, content) in files {
         let path = format!("/{}", path.trim_start_matches('/'));
-        if let Err(e) = sys.write(&path, content, system::Write::mode(0o660)) {
+        if let Err(e) = sys.write(&path, content, system::WriteOptions::mode(0o660)) {
             warning!(sys, "config drive: {e}");
         }
     }

@@ -1,27 +1,35 @@
 //! DigitalOcean's metadata service, reached with an address of the link that nobody grants.
 
 use config::{Map, Node};
-use ephemeral::V4;
+use ephemeral::Ipv4Method;
 use serde_json::json;
-use state::{Instance, Raw};
-use system::{Deadline, Error, Fetch, Result, debug};
+use state::{Blobs, Instance};
+use system::{Deadline, Error, Request, Result, debug};
 
 use crate::apart::{self, Parts};
-use crate::terms::{Terms, Usual};
-use crate::wire::Needs;
-use crate::{Datasource, Search, Stage, USUAL_EVENTS, USUAL_ORDER, dmi, standard, wire};
+use crate::metadata_network::NetworkRequirements;
+use crate::retry::{Defaults, RetryPolicy};
+use crate::{
+    DEFAULT_EVENTS, DEFAULT_NETWORK_ORDER, Datasource, Search, Stage, dmi, metadata_network, standard,
+};
 
 pub const DIGITALOCEAN: Datasource = Datasource {
     name: "DigitalOcean",
     stages: &[Stage::Local],
     find,
     check: standard::check_serial,
-    network_order: USUAL_ORDER,
-    events: USUAL_EVENTS,
+    network_order: DEFAULT_NETWORK_ORDER,
+    events: DEFAULT_EVENTS,
 };
 
-const USUAL: Usual =
-    Usual { urls: &[], max_wait: 120, timeout: 2, retries: 30, pause: 2, pause_key: "wait_retry" };
+const DEFAULTS: Defaults = Defaults {
+    urls: &[],
+    max_wait: 120,
+    timeout: 2,
+    retries: 30,
+    retry_delay: 2,
+    retry_delay_key: "wait_retry",
+};
 const URL: &str = "http://169.254.169.254/metadata/v1.json";
 /// What the parts of the document are called at paths of their own.
 const NAMES: &[(&str, &str)] = &[
@@ -32,45 +40,50 @@ const NAMES: &[(&str, &str)] = &[
     ("address", "ip_address"),
 ];
 
-fn find(with: &Search<'_>) -> Result<Option<Instance>> {
-    let sys = with.sys;
+fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
+    let sys = ctx.sys;
     let vendor = dmi::read(sys, "system-manufacturer");
-    if !with.is_named("DigitalOcean") && vendor.as_deref() != Some("DigitalOcean") {
+    if !ctx.is_forced("DigitalOcean") && vendor.as_deref() != Some("DigitalOcean") {
         debug!(sys, "DigitalOcean: firmware is not of it");
         return Ok(None);
     }
     let Some(serial) = dmi::read(sys, "system-serial-number") else {
         return Err(Error::new("firmware has no serial number, which is a droplet's id"));
     };
-    let settings = with.settings("DigitalOcean");
+    let settings = ctx.settings("DigitalOcean");
     let url = settings.and_then(|s| s.get("metadata_url")).and_then(Node::as_str).unwrap_or(URL).to_string();
-    let terms = Terms::read(with, "DigitalOcean", &USUAL);
-    let nics = with.machine.nics();
+    let policy = RetryPolicy::read(ctx, "DigitalOcean", &DEFAULTS);
+    let nics = ctx.machine.nics();
     let is_made = settings.and_then(|s| s.get("use_ip4LL")).is_none_or(|n| !n.is_falsy());
-    let ask = terms.promptly(Fetch::get(url.clone()).limit(wire::LARGEST));
+    let ask = policy.with_retries(Request::get(url.clone()).limit(metadata_network::MAX_RESPONSE_SIZE));
     // As often as it is asked, and the pauses between.
-    let time = (terms.timeout + terms.pause) * (terms.retries + 1).min(300);
+    let time = (policy.timeout + policy.retry_delay) * (policy.retries + 1).min(300);
     let mut answer = None;
-    let needs = Needs {
-        v4: is_made.then_some(V4::LinkLocal),
+    let requirements = NetworkRequirements {
+        v4: is_made.then_some(Ipv4Method::LinkLocal),
         v6: None,
-        time: wire::UP,
-        until: terms.until,
-        probe: vec![Fetch::get(url.clone())],
+        link_timeout: metadata_network::LINK_TIMEOUT,
+        first_response_deadline: policy.first_response_deadline,
+        probes: vec![Request::get(url.clone())],
     };
     let parts = Parts { top: format!("{}/", url.trim_end_matches(".json")), headers: &[], names: NAMES };
-    wire::over_nics(with, nics.likely.get(..1).unwrap_or_default(), &needs, &mut |wire, _| {
-        let asked = wire.race(std::slice::from_ref(&ask), Deadline::after(time));
-        let read = || parts.read(sys, &terms);
-        answer = Some(apart::document(sys, "DigitalOcean's metadata", asked, read)?);
-        Ok(true)
-    })?;
+    metadata_network::try_nics(
+        ctx,
+        nics.candidates.get(..1).unwrap_or_default(),
+        &requirements,
+        &mut |net, _| {
+            let asked = net.fetch_first(std::slice::from_ref(&ask), Deadline::after(time));
+            let read = || parts.read(sys, &policy);
+            answer = Some(apart::document(sys, "DigitalOcean's metadata", asked, read)?);
+            Ok(true)
+        },
+    )?;
     let Some(metadata) = answer.transpose()? else { return Ok(None) };
-    instance(with, &serial, &metadata, &url).map(Some)
+    instance(ctx, &serial, &metadata, &url).map(Some)
 }
 
 /// Of a droplet with this serial number, which is its id, and its name if it has none.
-fn instance(with: &Search<'_>, serial: &str, metadata: &Node, url: &str) -> Result<Instance> {
+fn instance(ctx: &Search<'_>, serial: &str, metadata: &Node, url: &str) -> Result<Instance> {
     let text = |key: &str| metadata.get(key).and_then(Node::scalar_text).filter(|t| !t.is_empty());
     let get = |key: &str| metadata.get(key).cloned().unwrap_or_default();
     let or_serial = |key: &str| metadata.get(key).cloned().unwrap_or_else(|| serial.into());
@@ -94,16 +107,16 @@ fn instance(with: &Search<'_>, serial: &str, metadata: &Node, url: &str) -> Resu
     if ours.get("interfaces").is_none_or(Node::is_falsy) {
         return Err(Error::new(format!("{url}: the metadata have no interfaces")));
     }
-    instance.network = Some(standard::network(network(with, metadata)?, "DigitalOcean's metadata"));
-    instance.user_data = Raw(text("user_data").map(String::into_bytes).into_iter().collect());
-    instance.vendor_data = Raw(text("vendor_data").map(String::into_bytes).into_iter().collect());
+    instance.network = Some(standard::network(network(ctx, metadata)?, "DigitalOcean's metadata"));
+    instance.user_data = Blobs(text("user_data").map(String::into_bytes).into_iter().collect());
+    instance.vendor_data = Blobs(text("vendor_data").map(String::into_bytes).into_iter().collect());
     instance.crawled = json!({ "meta_data": ours.to_json() });
     Ok(instance)
 }
 
 /// Version 1: the first NIC of each kind.
-fn network(with: &Search<'_>, metadata: &Node) -> Result<Node> {
-    let known = with.machine.nics().configurable;
+fn network(ctx: &Search<'_>, metadata: &Node) -> Result<Node> {
+    let known = ctx.machine.nics().configurable;
     let mut entries: Vec<Node> = Vec::new();
     for (kind, nics) in metadata.get("interfaces").and_then(Node::as_map).into_iter().flat_map(Map::iter) {
         let Some(nic) = nics.as_seq().and_then(<[Node]>::first) else { continue };

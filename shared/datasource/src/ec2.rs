@@ -3,15 +3,16 @@
 
 use config::{Map, Node};
 use serde_json::{Value as Json, json};
-use state::{Instance, Network};
-use system::{Deadline, Error, Fetch, Result, System, debug, info, warning};
+use state::{Instance, NetworkConfig};
+use system::{Deadline, Error, Request, Result, System, debug, info, warning};
 
-use ephemeral::{V4, V6};
+use ephemeral::{Ipv4Method, Ipv6Method};
 
-use crate::terms::{Terms, Usual};
-use crate::wire::{Needs, Wire};
+use crate::metadata_network::{MetadataNetwork, NetworkRequirements};
+use crate::retry::{Defaults, RetryPolicy};
 use crate::{
-    ALL_EVENTS, Datasource, Events, Nic, Nics, Search, Stage, USUAL_ORDER, dmi, standard, tree, wire,
+    ALL_EVENTS, DEFAULT_NETWORK_ORDER, Datasource, Nic, Nics, Search, Stage, UpdateEvents, dmi,
+    metadata_network, standard, tree,
 };
 
 pub const EC2: Datasource = Datasource {
@@ -19,21 +20,21 @@ pub const EC2: Datasource = Datasource {
     stages: &[Stage::Local, Stage::Network],
     find,
     check: standard::check_machine,
-    network_order: USUAL_ORDER,
-    events: Events {
-        usual: &["boot-new-instance", "hotplug"],
-        served: ALL_EVENTS,
-        hotplug_only: "ENV{ID_NET_DRIVER}==\"vif|ena|ixgbevf\"",
+    network_order: DEFAULT_NETWORK_ORDER,
+    events: UpdateEvents {
+        default: &["boot-new-instance", "hotplug"],
+        supported: ALL_EVENTS,
+        hotplug_udev_match: "ENV{ID_NET_DRIVER}==\"vif|ena|ixgbevf\"",
     },
 };
 
-const USUAL: Usual = Usual {
+const DEFAULTS: Defaults = Defaults {
     urls: &["http://169.254.169.254", "http://[fd00:ec2::254]"],
     max_wait: 240,
     timeout: 50,
     retries: 5,
-    pause: 1,
-    pause_key: "sec_between_retries",
+    retry_delay: 1,
+    retry_delay_key: "sec_between_retries",
 };
 
 /// For one file of a service that has answered.
@@ -44,20 +45,20 @@ const VERSIONS: [&str; 3] = ["2021-03-23", "2018-09-24", "2016-09-02"];
 const OLDEST: &str = "2009-04-04";
 
 /// The longest that a token may live, in seconds.
-const TOKEN_LIFE: &str = "21600";
+const TOKEN_TTL: &str = "21600";
 
 /// Who runs the service, told by firmware.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Platform {
     name: &'static str,
     /// Every request needs a token.
-    tokens: bool,
+    needs_token: bool,
     /// Read before the machine has a network.
-    local: bool,
+    in_local_stage: bool,
 }
 
-const fn platform(name: &'static str, tokens: bool, local: bool) -> Platform {
-    Platform { name, tokens, local }
+const fn platform(name: &'static str, needs_token: bool, in_local_stage: bool) -> Platform {
+    Platform { name, needs_token, in_local_stage }
 }
 
 const AWS: Platform = platform("aws", true, true);
@@ -106,83 +107,91 @@ impl Firmware {
 
 /// Whether a platform that nobody knows is asked for EC2's metadata.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Strict {
+enum StrictId {
     Yes,
     Warn,
     No,
 }
 
-fn strict(with: &Search<'_>) -> Strict {
-    let Some(node) = with.settings("Ec2").and_then(|s| s.get("strict_id")).filter(|n| !n.is_null()) else {
-        return Strict::Warn;
+fn strict_id(ctx: &Search<'_>) -> StrictId {
+    let Some(node) = ctx.settings("Ec2").and_then(|s| s.get("strict_id")).filter(|n| !n.is_null()) else {
+        return StrictId::Warn;
     };
     let text = node.scalar_text().unwrap_or_default().to_lowercase();
     // `warn,10`: for so many seconds the login waits.
     match text.split(',').next().unwrap_or_default().trim() {
-        "true" => Strict::Yes,
-        "false" => Strict::No,
-        "warn" => Strict::Warn,
+        "true" => StrictId::Yes,
+        "false" => StrictId::No,
+        "warn" => StrictId::Warn,
         _ => {
             warning!(
-                with.sys,
+                ctx.sys,
                 "{}: datasource.Ec2.strict_id: expected true, false or warn; warn is taken",
                 node.at
             );
-            Strict::Warn
+            StrictId::Warn
         }
     }
 }
 
-fn find(with: &Search<'_>) -> Result<Option<Instance>> {
-    let sys = with.sys;
+fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
+    let sys = ctx.sys;
     let platform = Firmware::read(sys).platform();
-    let strict = strict(with);
+    let strict = strict_id(ctx);
     debug!(sys, "Ec2: firmware says platform {}, strict_id is {strict:?}", platform.name);
-    if platform == UNKNOWN && strict == Strict::Yes {
+    if platform == UNKNOWN && strict == StrictId::Yes {
         info!(sys, "Ec2: firmware is no known cloud's, and strict_id wants one");
         return Ok(None);
     }
-    if with.stage == Stage::Local && !platform.local {
+    if ctx.stage == Stage::Local && !platform.in_local_stage {
         debug!(sys, "Ec2: platform {} is asked once the network is up", platform.name);
         return Ok(None);
     }
-    let terms = Terms::read(with, "Ec2", &USUAL);
-    if terms.max_wait.is_zero() {
+    let policy = RetryPolicy::read(ctx, "Ec2", &DEFAULTS);
+    if policy.max_wait.is_zero() {
         info!(sys, "Ec2: max_wait is 0: the metadata service is not asked");
         return Ok(None);
     }
-    let (crawled, primary) = match with.stage {
-        Stage::Network => (Some(crawl(&mut Wire::as_it_is(sys, terms.until), sys, platform, &terms)?), None),
+    let (crawled, primary) = match ctx.stage {
+        Stage::Network => (
+            Some(crawl(
+                &mut MetadataNetwork::existing(sys, policy.first_response_deadline),
+                sys,
+                platform,
+                &policy,
+            )?),
+            None,
+        ),
         Stage::Local => {
             let mut crawled = None;
-            let nics = by_driver(with.machine.nics().likely);
-            let needs = Needs {
-                v4: Some(V4::Dhcp(Vec::new())),
-                v6: Some(V6::Routed),
-                time: terms.max_wait,
-                until: terms.until,
-                probe: Vec::new(),
+            let nics = sort_by_driver(ctx.machine.nics().candidates);
+            let requirements = NetworkRequirements {
+                v4: Some(Ipv4Method::Dhcp(Vec::new())),
+                v6: Some(Ipv6Method::RouterAdvertisement),
+                link_timeout: policy.max_wait,
+                first_response_deadline: policy.first_response_deadline,
+                probes: Vec::new(),
             };
-            let nic = wire::over_nics(with, &nics, &needs, &mut |wire, _| {
-                crawled = Some(crawl(wire, sys, platform, &terms)?);
+            let nic = metadata_network::try_nics(ctx, &nics, &requirements, &mut |net, _| {
+                crawled = Some(crawl(net, sys, platform, &policy)?);
                 Ok(true)
             })?;
             (crawled, nic)
         }
     };
     let Some(crawled) = crawled else { return Ok(None) };
-    if platform == UNKNOWN && strict == Strict::Warn {
+    if platform == UNKNOWN && strict == StrictId::Warn {
         warning!(
             sys,
             "Ec2: metadata in EC2's way were found, and firmware is not of EC2: anybody on the network may have given them. \
              Should they be meant, set datasource: {{Ec2: {{strict_id: false}}}}"
         );
     }
-    Ok(Some(instance(with, platform, crawled, primary)))
+    Ok(Some(instance(ctx, platform, crawled, primary)))
 }
 
 /// Those of Amazon's own drivers first.
-fn by_driver(mut nics: Vec<Nic>) -> Vec<Nic> {
+fn sort_by_driver(mut nics: Vec<Nic>) -> Vec<Nic> {
     nics.sort_by_key(|nic| !matches!(nic.driver.as_deref(), Some("ena" | "efa")));
     nics
 }
@@ -190,8 +199,8 @@ fn by_driver(mut nics: Vec<Nic>) -> Vec<Nic> {
 /// The service, once one of its addresses has answered.
 struct Imds<'w, 'a> {
     sys: &'a System,
-    wire: &'w mut Wire<'a>,
-    terms: Terms,
+    net: &'w mut MetadataNetwork<'a>,
+    policy: RetryPolicy,
     base: String,
     token: Option<String>,
     deadline: Deadline,
@@ -207,27 +216,33 @@ struct Crawled {
     user_data: Vec<u8>,
 }
 
-fn crawl<'a>(wire: &mut Wire<'a>, sys: &'a System, platform: Platform, terms: &Terms) -> Result<Crawled> {
-    let deadline = Deadline::after(terms.max_wait);
-    let (base, token) = if platform.tokens {
-        let (base, token) = token_of(sys, wire, &terms.urls, terms, deadline)?;
+fn crawl<'a>(
+    net: &mut MetadataNetwork<'a>,
+    sys: &'a System,
+    platform: Platform,
+    policy: &RetryPolicy,
+) -> Result<Crawled> {
+    let deadline = Deadline::after(policy.max_wait);
+    let (base, token) = if platform.needs_token {
+        let (base, token) = fetch_token(sys, net, &policy.urls, policy, deadline)?;
         (base, Some(token))
     } else {
-        let path =
-            |base: &String| terms.patiently(Fetch::get(format!("{base}/{OLDEST}/meta-data/instance-id")));
-        let asks: Vec<Fetch> = terms.urls.iter().map(path).collect();
-        let (which, _) = wire.race(&asks, deadline)?;
-        (terms.urls[which].clone(), None)
+        let path = |base: &String| {
+            policy.until_available(Request::get(format!("{base}/{OLDEST}/meta-data/instance-id")))
+        };
+        let requests: Vec<Request> = policy.urls.iter().map(path).collect();
+        let (which, _) = net.fetch_first(&requests, deadline)?;
+        (policy.urls[which].clone(), None)
     };
     info!(sys, "Ec2: the metadata service is at {base}");
-    let deadline = Deadline::after(wire::CRAWL);
-    let mut imds = Imds { sys, wire, terms: terms.clone(), base, token, deadline };
-    imds.terms.timeout = FILE_TIMEOUT.min(terms.timeout);
+    let deadline = Deadline::after(metadata_network::CRAWL_TIMEOUT);
+    let mut imds = Imds { sys, net, policy: policy.clone(), base, token, deadline };
+    imds.policy.timeout = FILE_TIMEOUT.min(policy.timeout);
     let version = imds.version()?;
     let user_data = imds.get(&format!("{version}/user-data"));
-    let user_data = standard::unless_too_large(sys, "Ec2: user-data", user_data)?.unwrap_or_default();
+    let user_data = standard::ignore_too_large(sys, "Ec2: user-data", user_data)?.unwrap_or_default();
     let metadata = tree::read(sys, &format!("{version}/meta-data/"), &mut |path| imds.get(path))?;
-    let identity = match platform.tokens {
+    let identity = match platform.needs_token {
         true => Some(tree::read(sys, &format!("{version}/dynamic/instance-identity/"), &mut |path| {
             imds.get(path)
         })?),
@@ -237,20 +252,22 @@ fn crawl<'a>(wire: &mut Wire<'a>, sys: &'a System, platform: Platform, terms: &T
 }
 
 /// A token from the first of these services that gives one. A refusal is the last word: asking again changes nothing.
-fn token_of(
+fn fetch_token(
     sys: &System,
-    wire: &mut Wire<'_>,
+    net: &mut MetadataNetwork<'_>,
     bases: &[String],
-    terms: &Terms,
+    policy: &RetryPolicy,
     deadline: Deadline,
 ) -> Result<(String, String)> {
     let ask = |base: &String| {
-        let put = Fetch::put(format!("{base}/latest/api/token"));
-        terms.patiently(put.header("X-aws-ec2-metadata-token-ttl-seconds", TOKEN_LIFE).judged())
+        let put = Request::put(format!("{base}/latest/api/token"));
+        policy.until_available(
+            put.header("X-aws-ec2-metadata-token-ttl-seconds", TOKEN_TTL).accept_any_status(),
+        )
     };
-    let asks: Vec<Fetch> = bases.iter().map(ask).collect();
-    let (which, answer) = wire.race(&asks, deadline)?;
-    let place = asks[which].shown();
+    let requests: Vec<Request> = bases.iter().map(ask).collect();
+    let (which, answer) = net.fetch_first(&requests, deadline)?;
+    let place = requests[which].redacted_url();
     match answer.status {
         200..300 => {}
         403 => {
@@ -275,19 +292,20 @@ impl Imds<'_, '_> {
         for is_last in [false, true] {
             let Some(token) = &self.token else { break };
             let headers = [("X-aws-ec2-metadata-token", token.as_str())];
-            let answer = wire::ask(self.sys, &self.terms, url.clone(), &headers, self.deadline)?;
+            let answer =
+                metadata_network::request(self.sys, &self.policy, url.clone(), &headers, self.deadline)?;
             match answer.status {
                 401 if !is_last => {
                     info!(self.sys, "Ec2: the token is not taken any more; another one is asked for");
                     let base = [self.base.clone()];
-                    self.token = Some(token_of(self.sys, self.wire, &base, &self.terms, self.deadline)?.1);
+                    self.token = Some(fetch_token(self.sys, self.net, &base, &self.policy, self.deadline)?.1);
                 }
                 404 | 410 => return Ok(None),
                 400.. => return Err(Error::new(format!("{url}: status {}", answer.status))),
                 _ => return Ok(Some(answer.body)),
             }
         }
-        wire::get(self.sys, &self.terms, url, &[], self.deadline)
+        metadata_network::get_optional(self.sys, &self.policy, url, &[], self.deadline)
     }
 
     fn version(&mut self) -> Result<&'static str> {
@@ -300,9 +318,9 @@ impl Imds<'_, '_> {
     }
 }
 
-fn instance(with: &Search<'_>, platform: Platform, crawled: Crawled, primary: Option<String>) -> Instance {
+fn instance(ctx: &Search<'_>, platform: Platform, crawled: Crawled, primary: Option<String>) -> Instance {
     let Crawled { base, version, metadata, identity, user_data } = crawled;
-    let class = if with.stage == Stage::Local { "DataSourceEc2Local" } else { "DataSourceEc2" };
+    let class = if ctx.stage == Stage::Local { "DataSourceEc2Local" } else { "DataSourceEc2" };
     let mut instance = Instance {
         id: "iid-datasource".into(),
         datasource: "Ec2".into(),
@@ -316,54 +334,54 @@ fn instance(with: &Search<'_>, platform: Platform, crawled: Crawled, primary: Op
     standard::fill(&mut instance, &metadata);
     instance.cloud_name = platform.name.into();
     let document = identity.as_ref().and_then(|i| i.get("document"));
-    let said = |key: &str| document?.get(key)?.scalar_text().filter(|t| !t.is_empty());
-    if let Some(id) = said("instanceId") {
+    let identity_value = |key: &str| document?.get(key)?.scalar_text().filter(|t| !t.is_empty());
+    if let Some(id) = identity_value("instanceId") {
         instance.id = id;
     }
-    instance.availability_zone = said("availabilityZone").or(instance.availability_zone);
+    instance.availability_zone = identity_value("availabilityZone").or(instance.availability_zone);
     let of_zone = |zone: &String| {
         let mut region = zone.clone();
         region.pop();
         Some(region).filter(|r| !r.is_empty())
     };
     let zone = instance.availability_zone.as_ref();
-    instance.region = said("region").or_else(|| zone.and_then(of_zone));
+    instance.region = identity_value("region").or_else(|| zone.and_then(of_zone));
     let index = metadata.get("ami-launch-index").and_then(Node::scalar_text);
     instance.launch_index = index.and_then(|i| i.trim().parse().ok());
-    instance.devices = devices(with.sys, &metadata);
-    instance.network = network(with, &metadata, primary);
+    instance.devices = devices(ctx.sys, &metadata);
+    instance.network = network(ctx, &metadata, primary);
     instance.user_data = standard::maybe_base64(user_data);
     let mut tree = json!({ "_metadata_api_version": version, "meta-data": metadata.to_json() });
     if let Some(identity) = identity {
         tree["dynamic"] = json!({ "instance-identity": identity.to_json() });
     }
     instance.crawled = tree;
-    standard::note_machine(with.sys, &mut instance);
+    standard::record_machine(ctx.sys, &mut instance);
     instance
 }
 
 /// What the network configuration is made of, later and anew whenever it is due.
-fn network(with: &Search<'_>, metadata: &Node, primary: Option<String>) -> Option<Network> {
+fn network(ctx: &Search<'_>, metadata: &Node, primary: Option<String>) -> Option<NetworkConfig> {
     let macs = metadata.at_path(&["network", "interfaces", "macs"]).and_then(Node::as_map);
     let Some(macs) = macs.filter(|macs| macs.iter().next().is_some()) else {
-        warning!(with.sys, "Ec2: the metadata have nothing about the network (network.interfaces.macs)");
+        warning!(ctx.sys, "Ec2: the metadata have nothing about the network (network.interfaces.macs)");
         return None;
     };
-    let full = with.settings("Ec2").and_then(|s| s.get("apply_full_imds_network_config"));
-    let full = full.is_none_or(|n| !n.is_falsy());
-    let nics = with.machine.nics();
-    let first = primary.or_else(|| nics.likely.first().map(|nic| nic.name.clone()));
+    let is_full = ctx.settings("Ec2").and_then(|s| s.get("apply_full_imds_network_config"));
+    let is_full = is_full.is_none_or(|n| !n.is_falsy());
+    let nics = ctx.machine.nics();
+    let first = primary.or_else(|| nics.candidates.first().map(|nic| nic.name.clone()));
     let mut content = json!({
         "network": { "interfaces": { "macs": Node::from(macs.clone()).to_json() } },
-        "apply_full_imds_network_config": full,
+        "apply_full_imds_network_config": is_full,
     });
-    if full && nics.netplan {
-        content["routers"] = routers(with, &nics, macs);
+    if is_full && nics.uses_netplan {
+        content["routers"] = routers(ctx, &nics, macs);
     }
     if let Some(first) = first {
         content["primary"] = first.into();
     }
-    Some(Network {
+    Some(NetworkConfig {
         format: "ec2-imds".into(),
         content,
         source: "EC2's metadata".into(),
@@ -372,16 +390,16 @@ fn network(with: &Search<'_>, metadata: &Node, primary: Option<String>) -> Optio
 }
 
 /// The routers that DHCP names on further NICs: what leaves their addresses is to leave through them.
-fn routers(with: &Search<'_>, nics: &Nics, macs: &Map) -> Json {
+fn routers(ctx: &Search<'_>, nics: &Nics, macs: &Map) -> Json {
     let mut routers = serde_json::Map::new();
-    for nic in further(nics, macs) {
-        if with.sys.is_planned() || !with.sys.is_live() {
+    for nic in secondary_nics(nics, macs) {
+        if ctx.sys.is_dry_run() || !ctx.sys.is_live() {
             continue;
         }
-        match wire::router(with, &nic.name) {
+        match metadata_network::dhcp_router(ctx, &nic.name) {
             Ok(Some(router)) => drop(routers.insert(nic.mac.clone(), router.to_string().into())),
-            Ok(None) => warning!(with.sys, "{}: the DHCP server names no router", nic.name),
-            Err(e) => warning!(with.sys, "{}: its router is not known: {e}", nic.name),
+            Ok(None) => warning!(ctx.sys, "{}: the DHCP server names no router", nic.name),
+            Err(e) => warning!(ctx.sys, "{}: its router is not known: {e}", nic.name),
         }
     }
     routers.into()
@@ -389,7 +407,7 @@ fn routers(with: &Search<'_>, nics: &Nics, macs: &Map) -> Json {
 
 /// The NICs that get a routing table with a default route: all but the one that EC2 ranks first (card, number, MAC),
 /// whichever of them led to the metadata, that have what a table is made of.
-fn further<'a>(nics: &'a Nics, macs: &Map) -> Vec<&'a Nic> {
+fn secondary_nics<'a>(nics: &'a Nics, macs: &Map) -> Vec<&'a Nic> {
     let described = |nic: &'a Nic| {
         let of_mac =
             macs.iter().find(|(mac, _)| mac.as_str().is_some_and(|m| m.eq_ignore_ascii_case(&nic.mac)));
@@ -465,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn nics_with_a_table_of_their_own() {
+    fn nics_with_their_own_routing_table() {
         let nic = |(name, mac): (&str, &str)| Nic { name: name.into(), mac: mac.into(), ..Nic::default() };
         let whole = "local-ipv4s: 10.0.0.5, subnet-ipv4-cidr-block: 10.0.0.0/24";
         let of = |entries: &[(&str, &str, String)]| {
@@ -475,8 +493,10 @@ mod tests {
                 entries.iter().map(|(_, mac, text)| format!("'{}': {{{text}}}", mac.to_uppercase()));
             let yaml = format!("{{{}}}", entries.collect::<Vec<_>>().join(", "));
             let macs = config::yaml::parse("t", &yaml).unwrap().root;
-            let names: Vec<String> =
-                further(&nics, macs.as_map().unwrap()).into_iter().map(|nic| nic.name.clone()).collect();
+            let names: Vec<String> = secondary_nics(&nics, macs.as_map().unwrap())
+                .into_iter()
+                .map(|nic| nic.name.clone())
+                .collect();
             names.join(" ")
         };
         let card =
@@ -502,13 +522,13 @@ mod tests {
     }
 
     #[test]
-    fn drivers() {
+    fn amazon_drivers_first() {
         let nic = |name: &str, driver: Option<&str>| Nic {
             name: name.into(),
             driver: driver.map(Into::into),
             ..Nic::default()
         };
-        let nics = by_driver(vec![
+        let nics = sort_by_driver(vec![
             nic("a", None),
             nic("b", Some("vif")),
             nic("c", Some("ena")),

@@ -1,29 +1,42 @@
 //! GCE: Google's metadata service, which answers only those who say that they know whom they ask.
 
 use config::{Map, Node, Value};
-use ephemeral::V4;
+use ephemeral::Ipv4Method;
 use serde_json::json;
-use state::{Instance, Raw};
-use system::{Deadline, Error, Fetch, Result, System, debug, info, warning};
+use state::{Blobs, Instance};
+use system::{Deadline, Error, Request, Result, System, debug, info, warning};
 
-use crate::terms::{Terms, Usual};
-use crate::wire::{Needs, Wire};
-use crate::{ALL_EVENTS, Datasource, Events, Nic, Search, Stage, USUAL_ORDER, dmi, seed, standard, wire};
+use crate::metadata_network::{MetadataNetwork, NetworkRequirements};
+use crate::retry::{Defaults, RetryPolicy};
+use crate::{
+    ALL_EVENTS, DEFAULT_NETWORK_ORDER, Datasource, Nic, Search, Stage, UpdateEvents, dmi, metadata_network,
+    seed, standard,
+};
 
 pub const GCE: Datasource = Datasource {
     name: "GCE",
     stages: &[Stage::Local, Stage::Network],
     find,
     check: standard::check_machine,
-    network_order: USUAL_ORDER,
-    events: Events { usual: &["boot-new-instance", "boot"], served: ALL_EVENTS, hotplug_only: "" },
+    network_order: DEFAULT_NETWORK_ORDER,
+    events: UpdateEvents {
+        default: &["boot-new-instance", "boot"],
+        supported: ALL_EVENTS,
+        hotplug_udev_match: "",
+    },
 };
 
-const USUAL: Usual =
-    Usual { urls: &[], max_wait: 60, timeout: 10, retries: 5, pause: 1, pause_key: "sec_between_retries" };
+const DEFAULTS: Defaults = Defaults {
+    urls: &[],
+    max_wait: 60,
+    timeout: 10,
+    retries: 5,
+    retry_delay: 1,
+    retry_delay_key: "sec_between_retries",
+};
 const URL: &str = "http://metadata.google.internal/computeMetadata/v1/";
 /// The same where no names can be asked for yet.
-const ADDRESS: &str = "http://169.254.169.254/computeMetadata/v1/";
+const ADDRESS_URL: &str = "http://169.254.169.254/computeMetadata/v1/";
 /// The attributes that count.
 const OF_INSTANCE: [&str; 5] =
     ["sshKeys", "ssh-keys", "block-project-ssh-keys", "user-data", "user-data-encoding"];
@@ -31,62 +44,75 @@ const OF_PROJECT: [&str; 2] = ["sshKeys", "ssh-keys"];
 const FLAVOR: (&str, &str) = ("Metadata-Flavor", "Google");
 
 fn is_gce(sys: &System) -> bool {
-    let said = |key: &str| dmi::read(sys, key).unwrap_or_default();
-    matches!(&*said("system-product-name"), "Google Compute Engine" | "Google")
-        || said("system-serial-number").starts_with("GoogleCloud-")
+    let dmi_value = |key: &str| dmi::read(sys, key).unwrap_or_default();
+    matches!(&*dmi_value("system-product-name"), "Google Compute Engine" | "Google")
+        || dmi_value("system-serial-number").starts_with("GoogleCloud-")
 }
 
-fn find(with: &Search<'_>) -> Result<Option<Instance>> {
-    let sys = with.sys;
-    if !with.is_named("GCE") && !is_gce(sys) {
+fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
+    let sys = ctx.sys;
+    if !ctx.is_forced("GCE") && !is_gce(sys) {
         debug!(sys, "GCE: firmware is not of it");
         return Ok(None);
     }
-    let terms = Terms::read(with, "GCE", &USUAL);
-    let given = with.settings("GCE").and_then(|s| s.get("metadata_url")).and_then(Node::as_str);
+    let policy = RetryPolicy::read(ctx, "GCE", &DEFAULTS);
+    let given = ctx.settings("GCE").and_then(|s| s.get("metadata_url")).and_then(Node::as_str);
     let urls: Vec<String> = match given {
         Some(url) => vec![format!("{}/", url.trim_end_matches('/'))],
-        None => vec![URL.into(), ADDRESS.into()],
+        None => vec![URL.into(), ADDRESS_URL.into()],
     };
-    let metadata = match with.stage {
-        Stage::Network => Some(crawl(&mut Wire::as_it_is(sys, terms.until), sys, &terms, &urls)?),
+    let metadata = match ctx.stage {
+        Stage::Network => Some(crawl(
+            &mut MetadataNetwork::existing(sys, policy.first_response_deadline),
+            sys,
+            &policy,
+            &urls,
+        )?),
         Stage::Local => {
             let mut metadata = None;
-            let mut nics: Vec<Nic> = with.machine.nics().likely;
+            let mut nics: Vec<Nic> = ctx.machine.nics().candidates;
             nics.sort_by_key(|nic| nic.name != "ens4");
-            let needs = Needs {
-                v4: Some(V4::Dhcp(Vec::new())),
+            let requirements = NetworkRequirements {
+                v4: Some(Ipv4Method::Dhcp(Vec::new())),
                 v6: None,
-                time: terms.max_wait,
-                until: terms.until,
-                probe: Vec::new(),
+                link_timeout: policy.max_wait,
+                first_response_deadline: policy.first_response_deadline,
+                probes: Vec::new(),
             };
-            wire::over_nics(with, &nics, &needs, &mut |wire, _| {
-                metadata = Some(crawl(wire, sys, &terms, &urls)?);
+            metadata_network::try_nics(ctx, &nics, &requirements, &mut |net, _| {
+                metadata = Some(crawl(net, sys, &policy, &urls)?);
                 Ok(true)
             })?;
             metadata
         }
     };
-    Ok(metadata.map(|(metadata, user_data)| instance(with, metadata, user_data, &urls[0])))
+    Ok(metadata.map(|(metadata, user_data)| instance(ctx, metadata, user_data, &urls[0])))
 }
 
-fn crawl(wire: &mut Wire<'_>, sys: &System, terms: &Terms, urls: &[String]) -> Result<(Node, Raw)> {
-    let ask =
-        |url: &String| terms.promptly(Fetch::get(format!("{url}instance/id")).header(FLAVOR.0, FLAVOR.1));
-    let asks: Vec<Fetch> = urls.iter().map(ask).collect();
-    let (which, answer) = wire.race(&asks, Deadline::after(terms.max_wait))?;
-    let deadline = Deadline::after(wire::CRAWL);
+fn crawl(
+    net: &mut MetadataNetwork<'_>,
+    sys: &System,
+    policy: &RetryPolicy,
+    urls: &[String],
+) -> Result<(Node, Blobs)> {
+    let ask = |url: &String| {
+        policy.with_retries(Request::get(format!("{url}instance/id")).header(FLAVOR.0, FLAVOR.1))
+    };
+    let requests: Vec<Request> = urls.iter().map(ask).collect();
+    let (which, answer) = net.fetch_first(&requests, Deadline::after(policy.max_wait))?;
+    let deadline = Deadline::after(metadata_network::CRAWL_TIMEOUT);
     let base = &urls[which];
     info!(sys, "GCE: the metadata service is at {base}");
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).trim().to_string();
-    let get = |path: &str| wire::get(sys, terms, format!("{base}{path}"), &[FLAVOR], deadline);
+    let get = |path: &str| {
+        metadata_network::get_optional(sys, policy, format!("{base}{path}"), &[FLAVOR], deadline)
+    };
     let required = |path: &str| get(path)?.ok_or_else(|| Error::new(format!("{base}{path}: there is none")));
     let apart = |path: &str, names: &[&str]| {
         let mut map = Map::new();
         for name in names {
             let path = format!("{path}{name}");
-            if let Some(bytes) = standard::unless_too_large(sys, &path, get(&path))? {
+            if let Some(bytes) = standard::ignore_too_large(sys, &path, get(&path))? {
                 map.insert(*name, String::from_utf8_lossy(&bytes).into_owned());
             }
         }
@@ -118,9 +144,9 @@ fn crawl(wire: &mut Wire<'_>, sys: &System, terms: &Terms, urls: &[String]) -> R
     Ok((metadata.into(), user_data))
 }
 
-fn user_data(sys: &System, attributes: &Node) -> Raw {
+fn user_data(sys: &System, attributes: &Node) -> Blobs {
     let text = |key: &str| attributes.get(key).and_then(Node::scalar_text).filter(|t| !t.is_empty());
-    let Some(data) = text("user-data") else { return Raw::default() };
+    let Some(data) = text("user-data") else { return Blobs::default() };
     let bytes = match text("user-data-encoding").as_deref() {
         None => data.into_bytes(),
         Some("base64") => match encoding::base64::decode(data.as_bytes()) {
@@ -135,7 +161,7 @@ fn user_data(sys: &System, attributes: &Node) -> Raw {
             data.into_bytes()
         }
     };
-    Raw(vec![bytes])
+    Blobs(vec![bytes])
 }
 
 /// The lines `USER:KEY` that are meant for this instance: its own, and the project's unless it wants none.
@@ -152,25 +178,25 @@ fn keys(instance: &Node, project: &Node) -> Vec<String> {
 }
 
 /// The keys among these lines for the user that this machine has, unless their time is over. `now` in seconds of 1970.
-fn usable(lines: &[String], user: &str, now: u64) -> Vec<String> {
+fn usable_keys(lines: &[String], user: &str, now: u64) -> Vec<String> {
     let of_line = |line: &String| {
         let (whose, key) = line.split_once(':')?;
-        let fits = line.is_ascii() && (whose == "cloudinit" || whose == user) && !is_over(key, now);
+        let fits = line.is_ascii() && (whose == "cloudinit" || whose == user) && !is_expired(key, now);
         fits.then(|| key.trim().to_string()).filter(|key| !key.is_empty())
     };
     lines.iter().filter_map(of_line).collect()
 }
 
 /// Google's own tools write when a key ends into its comment; what cannot be read never ends.
-fn is_over(key: &str, now: u64) -> bool {
+fn is_expired(key: &str, now: u64) -> bool {
     let mut words = key.trim().splitn(4, ' ');
     let (Some("google-ssh"), Some(more)) = (words.nth(2), words.next()) else { return false };
     let Ok(json) = serde_json::from_str::<serde_json::Value>(more) else { return false };
-    json["expireOn"].as_str().and_then(seconds).is_some_and(|end| end < now as i64)
+    json["expireOn"].as_str().and_then(parse_timestamp).is_some_and(|end| end < now as i64)
 }
 
 /// `2018-12-04T20:12:00+0000` in seconds of 1970.
-fn seconds(text: &str) -> Option<i64> {
+fn parse_timestamp(text: &str) -> Option<i64> {
     let number = |range: std::ops::Range<usize>| text.get(range)?.parse::<i64>().ok();
     if text.len() != 24 || !text.is_ascii() || text.get(10..11) != Some("T") {
         return None;
@@ -188,22 +214,22 @@ fn seconds(text: &str) -> Option<i64> {
     Some(days * 86_400 + number(11..13)? * 3600 + number(14..16)? * 60 + number(17..19)? - zone)
 }
 
-fn instance(with: &Search<'_>, metadata: Node, user_data: Raw, url: &str) -> Instance {
-    let class = if with.stage == Stage::Local { "DataSourceGCELocal" } else { "DataSourceGCE" };
+fn instance(ctx: &Search<'_>, metadata: Node, user_data: Blobs, url: &str) -> Instance {
+    let class = if ctx.stage == Stage::Local { "DataSourceGCELocal" } else { "DataSourceGCE" };
     let mut instance = standard::instance("GCE", class, format!("metadata ({url})"));
     standard::fill(&mut instance, &metadata);
     let first = |name: String| name.split('.').next().unwrap_or_default().to_string();
     instance.local_hostname = instance.local_hostname.map(first);
     let zone = instance.availability_zone.as_deref();
     instance.region = zone.and_then(|z| z.rsplit_once('-')).map(|(region, _)| region.to_string());
-    let user = with.config.at_path(&["system_info", "default_user", "name"]).and_then(Node::as_str);
+    let user = ctx.config.at_path(&["system_info", "default_user", "name"]).and_then(Node::as_str);
     let lines: Vec<String> = match metadata.get("public-keys-data").map(|n| &n.value) {
         Some(Value::Seq(lines)) => lines.iter().filter_map(|n| n.as_str().map(Into::into)).collect(),
         _ => Vec::new(),
     };
-    instance.public_keys = usable(&lines, user.unwrap_or_default(), with.sys.clock().wall().as_secs());
+    instance.public_keys = usable_keys(&lines, user.unwrap_or_default(), ctx.sys.clock().wall().as_secs());
     instance.user_data = user_data;
-    standard::note_machine(with.sys, &mut instance);
+    standard::record_machine(ctx.sys, &mut instance);
     instance.crawled = json!({ "meta_data": metadata.to_json() });
     instance
 }
@@ -213,7 +239,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ends_of_keys() {
+    fn expired_keys() {
         for (text, expected) in [
             ("1970-01-01T00:00:00+0000", Some(0)),
             ("2018-12-04T20:12:00+0000", Some(1_543_954_320)),
@@ -223,7 +249,7 @@ mod tests {
             ("2018-13-04T20:12:00+0000", None),
             ("soon", None),
         ] {
-            assert_eq!(seconds(text), expected, "{text}");
+            assert_eq!(parse_timestamp(text), expected, "{text}");
         }
         let lines: Vec<String> = [
             "debian:ssh-rsa A google-ssh {\"expireOn\":\"2018-12-04T20:12:00+0000\"}",
@@ -237,13 +263,13 @@ mod tests {
         ]
         .map(Into::into)
         .to_vec();
-        let kept = usable(&lines, "debian", 1_700_000_000);
+        let kept = usable_keys(&lines, "debian", 1_700_000_000);
         let letters: Vec<&str> = kept.iter().filter_map(|k| k.split(' ').nth(1)).collect();
         assert_eq!(letters, ["B", "C", "D", "E"]);
     }
 
     #[test]
-    fn whose_keys() {
+    fn instance_and_project_keys() {
         let of = |instance: &str| {
             let node = |text: &str| config::yaml::parse("t", text).map(|p| p.root).unwrap_or_default();
             keys(&node(instance), &node("{ssh-keys: 'p:1', sshKeys: 'p:2'}")).join(" ")

@@ -1,35 +1,38 @@
 //! Hetzner: metadata in YAML at a link-local address of either family. Firmware's serial number is the instance-id.
 
 use config::{Map, Node};
-use ephemeral::{V4, V6};
+use ephemeral::{Ipv4Method, Ipv6Method};
 use serde_json::json;
-use state::{Instance, Raw};
-use system::{Deadline, Error, Fetch, Result, System, debug, warning};
+use state::{Blobs, Instance};
+use system::{Deadline, Error, Request, Result, System, debug, warning};
 
-use crate::terms::{Terms, Usual};
-use crate::wire::{Needs, Wire};
-use crate::{ALL_EVENTS, Datasource, Events, Search, Stage, USUAL_ORDER, dmi, seed, standard, wire};
+use crate::metadata_network::{MetadataNetwork, NetworkRequirements};
+use crate::retry::{Defaults, RetryPolicy};
+use crate::{
+    ALL_EVENTS, DEFAULT_NETWORK_ORDER, Datasource, Search, Stage, UpdateEvents, dmi, metadata_network, seed,
+    standard,
+};
 
 pub const HETZNER: Datasource = Datasource {
     name: "Hetzner",
     stages: &[Stage::Local],
     find,
     check: standard::check_serial,
-    network_order: USUAL_ORDER,
-    events: Events {
-        usual: &["boot-new-instance", "boot", "hotplug"],
-        served: ALL_EVENTS,
-        hotplug_only: "ATTR{address}==\"86:*\"",
+    network_order: DEFAULT_NETWORK_ORDER,
+    events: UpdateEvents {
+        default: &["boot-new-instance", "boot", "hotplug"],
+        supported: ALL_EVENTS,
+        hotplug_udev_match: "ATTR{address}==\"86:*\"",
     },
 };
 
-const USUAL: Usual = Usual {
+const DEFAULTS: Defaults = Defaults {
     urls: &["http://[fe80::a9fe:a9fe]/hetzner/v1", "http://169.254.169.254/hetzner/v1"],
     max_wait: 120,
     timeout: 2,
     retries: 60,
-    pause: 2,
-    pause_key: "sleep_time",
+    retry_delay: 2,
+    retry_delay_key: "sleep_time",
 };
 
 /// What was read.
@@ -39,57 +42,58 @@ struct Crawled {
     user_data: Vec<u8>,
 }
 
-fn find(with: &Search<'_>) -> Result<Option<Instance>> {
-    let sys = with.sys;
-    if !with.is_named("Hetzner") && dmi::read(sys, "system-manufacturer").as_deref() != Some("Hetzner") {
+fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
+    let sys = ctx.sys;
+    if !ctx.is_forced("Hetzner") && dmi::read(sys, "system-manufacturer").as_deref() != Some("Hetzner") {
         debug!(sys, "Hetzner: firmware is not of it");
         return Ok(None);
     }
     let Some(serial) = dmi::read(sys, "system-serial-number") else {
         return Err(Error::new("firmware has no serial number, which is a Hetzner instance's id"));
     };
-    let terms = Terms::read(with, "Hetzner", &USUAL);
-    let nics = with.machine.nics();
-    let first = nics.likely.get(..1).unwrap_or_default();
+    let policy = RetryPolicy::read(ctx, "Hetzner", &DEFAULTS);
+    let nics = ctx.machine.nics();
+    let first = nics.candidates.get(..1).unwrap_or_default();
     let mut crawled = None;
-    let needs = Needs {
-        v4: Some(V4::Dhcp(Vec::new())),
-        v6: Some(V6::LinkLocal),
-        time: terms.max_wait,
-        until: terms.until,
-        probe: first.iter().flat_map(|nic| probes(&terms, &nic.name)).collect(),
+    let requirements = NetworkRequirements {
+        v4: Some(Ipv4Method::Dhcp(Vec::new())),
+        v6: Some(Ipv6Method::LinkLocal),
+        link_timeout: policy.max_wait,
+        first_response_deadline: policy.first_response_deadline,
+        probes: first.iter().flat_map(|nic| probes(&policy, &nic.name)).collect(),
     };
-    wire::over_nics(with, first, &needs, &mut |wire, nic| {
-        crawled = Some(crawl(wire, nic, sys, &terms)?);
+    metadata_network::try_nics(ctx, first, &requirements, &mut |net, nic| {
+        crawled = Some(crawl(net, nic, sys, &policy)?);
         Ok(true)
     })?;
-    crawled.map(|crawled| instance(with, &serial, crawled)).transpose()
+    crawled.map(|crawled| instance(ctx, &serial, crawled)).transpose()
 }
 
-fn probes(terms: &Terms, nic: &str) -> Vec<Fetch> {
+fn probes(policy: &RetryPolicy, nic: &str) -> Vec<Request> {
     let url = |url: &String| format!("{}/metadata/instance-id", standard::with_zone(url, nic));
-    terms.urls.iter().map(|base| Fetch::get(url(base))).collect()
+    policy.urls.iter().map(|base| Request::get(url(base))).collect()
 }
 
-fn crawl(wire: &mut Wire<'_>, nic: &str, sys: &System, terms: &Terms) -> Result<Crawled> {
-    let bases: Vec<String> = terms.urls.iter().map(|url| standard::with_zone(url, nic)).collect();
-    let ask = |base: &String| terms.patiently(Fetch::get(format!("{base}/metadata")));
-    let asks: Vec<Fetch> = bases.iter().map(ask).collect();
-    let (which, answer) = wire.race(&asks, Deadline::after(terms.max_wait))?;
-    let deadline = Deadline::after(wire::CRAWL);
+fn crawl(net: &mut MetadataNetwork<'_>, nic: &str, sys: &System, policy: &RetryPolicy) -> Result<Crawled> {
+    let bases: Vec<String> = policy.urls.iter().map(|url| standard::with_zone(url, nic)).collect();
+    let ask = |base: &String| policy.until_available(Request::get(format!("{base}/metadata")));
+    let requests: Vec<Request> = bases.iter().map(ask).collect();
+    let (which, answer) = net.fetch_first(&requests, Deadline::after(policy.max_wait))?;
+    let deadline = Deadline::after(metadata_network::CRAWL_TIMEOUT);
     let base = &bases[which];
     debug!(sys, "Hetzner: the metadata service is at {base}");
-    let get = |path: &str| wire::get(sys, terms, format!("{base}/{path}"), &[], deadline);
+    let get =
+        |path: &str| metadata_network::get_optional(sys, policy, format!("{base}/{path}"), &[], deadline);
     let metadata = seed::parse_map("Hetzner's metadata", &answer.body)?;
     // That there is no private network is an answer too: nothing.
     let private = get("metadata/private-networks")?.unwrap_or_default();
     let private = config::yaml::parse_bytes("Hetzner's private networks", &private);
     let private = private.map_err(|e| Error::new(e.to_string()))?.root;
-    let user_data = standard::unless_too_large(sys, "Hetzner: user-data", get("userdata"))?;
+    let user_data = standard::ignore_too_large(sys, "Hetzner: user-data", get("userdata"))?;
     Ok(Crawled { metadata, private, user_data: user_data.unwrap_or_default() })
 }
 
-fn instance(with: &Search<'_>, serial: &str, crawled: Crawled) -> Result<Instance> {
+fn instance(ctx: &Search<'_>, serial: &str, crawled: Crawled) -> Result<Instance> {
     let Crawled { metadata, private, user_data } = crawled;
     let id = metadata.get("instance-id").and_then(Node::scalar_text).unwrap_or_default();
     if id != serial {
@@ -113,27 +117,27 @@ fn instance(with: &Search<'_>, serial: &str, crawled: Crawled) -> Result<Instanc
     let Some(config) = metadata.get("network-config").filter(|n| n.as_map().is_some()) else {
         return Err(Error::new("the metadata have no network-config"));
     };
-    instance.network = Some(standard::network(with_private(with, config, &private), "Hetzner's metadata"));
+    instance.network = Some(standard::network(with_private(ctx, config, &private), "Hetzner's metadata"));
     instance.user_data = standard::maybe_base64(user_data);
     let vendor = metadata.get("vendor_data").and_then(Node::scalar_text).filter(|v| !v.is_empty());
-    instance.vendor_data = Raw(vendor.map(String::into_bytes).into_iter().collect());
+    instance.vendor_data = Blobs(vendor.map(String::into_bytes).into_iter().collect());
     instance.crawled = json!({ "meta_data": ours.to_json() });
     Ok(instance)
 }
 
 /// The configuration with DHCP on the NICs of private networks.
-fn with_private(with: &Search<'_>, config: &Node, private: &Node) -> Node {
+fn with_private(ctx: &Search<'_>, config: &Node, private: &Node) -> Node {
     let mut config = config.clone();
     let nics = private.as_seq().unwrap_or_default();
     if nics.is_empty() {
         return config;
     }
-    let known = with.machine.nics().configurable;
+    let known = ctx.machine.nics().configurable;
     let mut entries = config.get("config").and_then(Node::as_seq).unwrap_or_default().to_vec();
     for nic in nics {
         let mac = nic.get("mac_address").and_then(Node::as_str).unwrap_or_default().to_lowercase();
         let Some(name) = known.iter().find(|nic| nic.mac == mac).map(|nic| nic.name.as_str()) else {
-            warning!(with.sys, "Hetzner: no NIC here has the MAC '{mac}' of a private network");
+            warning!(ctx.sys, "Hetzner: no NIC here has the MAC '{mac}' of a private network");
             continue;
         };
         let subnet = Map::from_iter([(Node::from("ipv4"), Node::from(true)), ("type".into(), "dhcp".into())]);

@@ -11,18 +11,18 @@ mod ec2;
 mod gce;
 mod hetzner;
 mod media;
+mod metadata_network;
 mod nocloud;
 mod none;
 mod openstack;
 mod openstack_format;
+mod retry;
 mod scaleway;
 mod search;
 mod seed;
 mod standard;
-mod terms;
 mod tree;
 mod vultr;
-mod wire;
 
 pub use command_line::named_datasource;
 pub use search::{Outcome, search};
@@ -52,12 +52,12 @@ pub enum NetworkSource {
 
 /// The answer to "is this still the instance that the cache describes?".
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Same {
-    Yes,
+pub enum IdentityCheck {
+    Same,
     /// It is another one, and why.
-    No(String),
+    Different(String),
     /// There is no evidence either way, and why.
-    CannotTell(String),
+    Unknown(String),
 }
 
 /// One row of the table.
@@ -69,27 +69,28 @@ pub struct Datasource {
     /// Looks for it. `None`: this machine is not on it.
     pub find: fn(&Search<'_>) -> Result<Option<Instance>>,
     /// Checks a cached instance with what the local stage can see, without a search.
-    pub check: fn(&Search<'_>, &Instance) -> Same,
+    pub check: fn(&Search<'_>, &Instance) -> IdentityCheck,
     pub network_order: &'static [NetworkSource],
-    pub events: Events,
+    pub events: UpdateEvents,
 }
 
 /// At which events the network configuration is read and applied anew, by upstream's names for them.
 #[derive(Debug, Clone, Copy)]
-pub struct Events {
+pub struct UpdateEvents {
     /// Unless the user sets others.
-    pub usual: &'static [&'static str],
+    pub default: &'static [&'static str],
     /// Those that it can serve.
-    pub served: &'static [&'static str],
+    pub supported: &'static [&'static str],
     /// Which NICs that are plugged in later are its: conditions of a udev rule, or nothing for all.
-    pub hotplug_only: &'static str,
+    pub hotplug_udev_match: &'static str,
 }
 
 /// Every event that there is.
 const ALL_EVENTS: &[&str] = &["boot-new-instance", "boot", "boot-legacy", "hotplug"];
 
 /// What most datasources have.
-const USUAL_EVENTS: Events = Events { usual: &["boot-new-instance"], served: ALL_EVENTS, hotplug_only: "" };
+const DEFAULT_EVENTS: UpdateEvents =
+    UpdateEvents { default: &["boot-new-instance"], supported: ALL_EVENTS, hotplug_udev_match: "" };
 
 /// What a datasource is given.
 pub struct Search<'a> {
@@ -102,25 +103,25 @@ pub struct Search<'a> {
     pub machine: &'a dyn Machine,
     /// There is a cached instance, and firmware confirms it: metadata services that say nothing are not waited for long
     /// (`max_wait_cached`), as that instance will do.
-    pub has_cached: bool,
+    pub has_cached_instance: bool,
 }
 
 /// What only the stage can tell of the machine. Looked at when somebody asks: NICs may have to be waited for.
 pub trait Machine {
     fn nics(&self) -> Nics;
     /// Waits until no more devices are coming, as far as anybody can tell; bounded.
-    fn await_devices(&self);
+    fn wait_for_devices(&self);
 }
 
 /// The machine's NICs.
 #[derive(Debug, Clone, Default)]
 pub struct Nics {
     /// Those that may lead to metadata, the likeliest first.
-    pub likely: Vec<Nic>,
+    pub candidates: Vec<Nic>,
     /// Those that a network configuration can be about.
     pub configurable: Vec<Nic>,
     /// netplan will write the configuration.
-    pub netplan: bool,
+    pub uses_netplan: bool,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -141,7 +142,7 @@ impl Search<'_> {
 impl Search<'_> {
     /// Whether the administrator says that this machine is of that datasource, whatever firmware says: on the kernel
     /// command line, or by a list of this one.
-    pub fn is_named(&self, name: &str) -> bool {
+    pub fn is_forced(&self, name: &str) -> bool {
         let list = self.config.get("datasource_list").and_then(Node::as_seq).unwrap_or_default();
         let is_alone = list.len() == 1 && list[0].as_str().is_some_and(|n| n.eq_ignore_ascii_case(name));
         is_alone || named_datasource(self.command_line).is_some_and(|n| n.eq_ignore_ascii_case(name))
@@ -149,7 +150,7 @@ impl Search<'_> {
 }
 
 /// The order that most datasources have.
-const USUAL_ORDER: &[NetworkSource] =
+const DEFAULT_NETWORK_ORDER: &[NetworkSource] =
     &[NetworkSource::CommandLine, NetworkSource::Initramfs, NetworkSource::System, NetworkSource::Datasource];
 
 /// Every datasource. A new one is a file and a line here.
@@ -168,8 +169,8 @@ pub const DATASOURCES: &[&Datasource] = &[
 ];
 
 /// The events of each, apart from what finds it: stages that only ask for these contain no datasource.
-static EVENTS: [(&str, Events); DATASOURCES.len()] = {
-    let mut all = [("", USUAL_EVENTS); DATASOURCES.len()];
+static UPDATE_EVENTS: [(&str, UpdateEvents); DATASOURCES.len()] = {
+    let mut all = [("", DEFAULT_EVENTS); DATASOURCES.len()];
     let mut at = 0;
     while at < all.len() {
         all[at] = (DATASOURCES[at].name, DATASOURCES[at].events);
@@ -179,8 +180,8 @@ static EVENTS: [(&str, Events); DATASOURCES.len()] = {
 };
 
 /// The events of the datasource of a name, in any case.
-pub fn events(name: &str) -> Option<Events> {
-    EVENTS.iter().find(|(of, _)| of.eq_ignore_ascii_case(name)).map(|(_, events)| *events)
+pub fn update_events(name: &str) -> Option<UpdateEvents> {
+    UPDATE_EVENTS.iter().find(|(of, _)| of.eq_ignore_ascii_case(name)).map(|(_, events)| *events)
 }
 
 /// The datasource of a name, in any case.

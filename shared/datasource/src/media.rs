@@ -7,25 +7,25 @@ use system::{Deadline, Error, Result, System, debug, warning};
 
 use crate::Search;
 use crate::configdrive;
-use crate::openstack_format::Read;
+use crate::openstack_format::OpenStackData;
 use crate::seed::{self, Seed};
 
 /// For looking at all devices: a drive that hangs must not hold the boot.
-const PROBE_TIME: Duration = Duration::from_secs(10);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What seeds are on.
-const SMALL: &[&str] = &["vfat", "iso9660"];
+const SEED_FILE_SYSTEMS: &[&str] = &["vfat", "iso9660"];
 /// What Azure's discs are, which their drive tells apart from any other.
-const DISCS: &[&str] = &["iso9660", "udf"];
+const DISC_FILE_SYSTEMS: &[&str] = &["iso9660", "udf"];
 const FIRST_DRIVE: &str = "/dev/sr0";
 
 /// The file systems, the last device first. Below another root there are none, and in a container they are the host's.
-fn file_systems(with: &Search<'_>) -> Vec<(Device, Superblock)> {
-    let sys = with.sys;
+fn file_systems(ctx: &Search<'_>) -> Vec<(Device, Superblock)> {
+    let sys = ctx.sys;
     if sys.is_container() {
         return Vec::new();
     }
-    let found = blockdev::find(sys, Deadline::after(PROBE_TIME));
+    let found = blockdev::scan(sys, Deadline::after(PROBE_TIMEOUT));
     for (device, e) in &found.failed {
         debug!(sys, "{}: {e}", device.path);
     }
@@ -36,89 +36,89 @@ fn file_systems(with: &Search<'_>) -> Vec<(Device, Superblock)> {
 }
 
 /// The first file system labelled `label` (in upper or lower case too) that is a whole seed.
-pub fn find_cidata(with: &Search<'_>, label: Option<&str>) -> Result<Option<(String, Seed)>> {
+pub fn find_nocloud_seed(ctx: &Search<'_>, label: Option<&str>) -> Result<Option<(String, Seed)>> {
     let Some(label) = label else { return Ok(None) };
     let names = [label.to_string(), label.to_uppercase(), label.to_lowercase()];
     let mut failures = Vec::new();
-    for (device, superblock) in file_systems(with) {
-        if !is_one_of(&superblock, SMALL) || !names.iter().any(|n| superblock.is_labelled(n)) {
+    for (device, superblock) in file_systems(ctx) {
+        if !has_type(&superblock, SEED_FILE_SYSTEMS) || !names.iter().any(|n| superblock.has_label(n)) {
             continue;
         }
-        match read_mounted(with.sys, &device.path, &superblock.fstype, |at| {
-            seed::read_directory(with.sys, at, &format!("{}:", device.path))
+        match read_mounted(ctx.sys, &device.path, &superblock.fstype, |at| {
+            seed::read_directory(ctx.sys, at, &format!("{}:", device.path))
         }) {
             Ok(Some(seed)) => {
-                skipped(with, failures);
+                log_skipped(ctx, failures);
                 return Ok(Some((device.path, seed)));
             }
             Ok(None) => warning!(
-                with.sys,
+                ctx.sys,
                 "{}, labelled {label}, lacks user-data or meta-data: not a seed",
                 device.path
             ),
             Err(e) => failures.push(Error::new(format!("{}: {e}", device.path))),
         }
     }
-    last_resort(with, failures)
+    first_failure(ctx, failures)
 }
 
-fn is_one_of(superblock: &Superblock, kinds: &[&str]) -> bool {
+fn has_type(superblock: &Superblock, kinds: &[&str]) -> bool {
     kinds.contains(&superblock.fstype.as_str())
 }
 
 /// The first device that is a config drive: those labelled for it first, whatever their file system, then other whole
 /// disks of the kinds that config drives have.
-pub fn find_config_drive(with: &Search<'_>) -> Result<Option<(String, Read)>> {
-    let labelled = |s: &Superblock| s.is_labelled("config-2") || s.is_labelled("CONFIG-2");
-    let (first, rest): (Vec<_>, Vec<_>) = file_systems(with).into_iter().partition(|(_, s)| labelled(s));
-    let rest = rest.into_iter().filter(|(device, s)| !device.is_partition && is_one_of(s, SMALL));
+pub fn find_config_drive(ctx: &Search<'_>) -> Result<Option<(String, OpenStackData)>> {
+    let labelled = |s: &Superblock| s.has_label("config-2") || s.has_label("CONFIG-2");
+    let (first, rest): (Vec<_>, Vec<_>) = file_systems(ctx).into_iter().partition(|(_, s)| labelled(s));
+    let rest = rest.into_iter().filter(|(device, s)| !device.is_partition && has_type(s, SEED_FILE_SYSTEMS));
     let mut failures = Vec::new();
     for (device, superblock) in first.into_iter().chain(rest) {
         let read =
-            read_mounted(with.sys, &device.path, &superblock.fstype, |at| configdrive::read(with.sys, at));
+            read_mounted(ctx.sys, &device.path, &superblock.fstype, |at| configdrive::read(ctx.sys, at));
         match read {
             Ok(Some(drive)) => {
-                skipped(with, failures);
+                log_skipped(ctx, failures);
                 return Ok(Some((device.path, drive)));
             }
             Ok(None) => {}
             Err(e) => failures.push(Error::new(format!("{}: {e}", device.path))),
         }
     }
-    last_resort(with, failures)
+    first_failure(ctx, failures)
 }
 
 /// The first disc on which `read` finds what it looks for; it is given where the disc is mounted, and the device.
-pub fn find_disc<T>(with: &Search<'_>, read: impl Fn(&str, &str) -> Result<Option<T>>) -> Result<Option<T>> {
-    let all = file_systems(with).into_iter().filter(|(_, s)| is_one_of(s, DISCS));
+pub fn find_disc<T>(ctx: &Search<'_>, read: impl Fn(&str, &str) -> Result<Option<T>>) -> Result<Option<T>> {
+    let all = file_systems(ctx).into_iter().filter(|(_, s)| has_type(s, DISC_FILE_SYSTEMS));
     let (first, rest): (Vec<_>, Vec<_>) = all.partition(|(device, _)| device.path == FIRST_DRIVE);
     let mut failures = Vec::new();
     for (device, superblock) in first.into_iter().chain(rest) {
-        match read_mounted(with.sys, &device.path, &superblock.fstype, |at| read(at, &device.path)) {
+        match read_mounted(ctx.sys, &device.path, &superblock.fstype, |at| read(at, &device.path)) {
             Ok(Some(found)) => {
-                skipped(with, failures);
+                log_skipped(ctx, failures);
                 return Ok(Some(found));
             }
-            Ok(None) => debug!(with.sys, "{} has nothing that is looked for", device.path),
+            Ok(None) => debug!(ctx.sys, "{} has nothing that is looked for", device.path),
             Err(e) => failures.push(Error::new(format!("{}: {e}", device.path))),
         }
     }
-    last_resort(with, failures)
+    first_failure(ctx, failures)
 }
 
-fn skipped(with: &Search<'_>, failures: Vec<Error>) {
+fn log_skipped(ctx: &Search<'_>, failures: Vec<Error>) {
     for e in failures {
-        warning!(with.sys, "skipped: {e}");
+        warning!(ctx.sys, "skipped: {e}");
     }
 }
 
 /// Nothing was found: the first failure is the answer, for it may have been the one.
-fn last_resort<T>(with: &Search<'_>, mut failures: Vec<Error>) -> Result<Option<T>> {
+fn first_failure<T>(ctx: &Search<'_>, mut failures: Vec<Error>) -> Result<Option<T>> {
     if failures.is_empty() {
         return Ok(None);
     }
     let first = failures.remove(0);
-    skipped(with, failures);
+    log_skipped(ctx, failures);
     Err(first)
 }
 
@@ -135,8 +135,8 @@ fn read_mounted<T>(
     }
     // Where only root can make anything: in a directory for everyone, the mount could be led elsewhere.
     let at = format!("/run/cloud-init/media-{}", std::process::id());
-    sys.make_dir("/run/cloud-init", 0o755)?;
-    sys.make_dir(&at, 0o700)?;
+    sys.create_dir_all("/run/cloud-init", 0o755)?;
+    sys.create_dir_all(&at, 0o700)?;
     let result = match sys.mount_read_only(device, &at, kind) {
         Ok(()) => {
             let result = read(&at);

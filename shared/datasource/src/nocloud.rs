@@ -4,54 +4,57 @@
 //! Several may be there at once. Metadata of an earlier one wins key by key; user-data, vendor-data and network
 //! configuration of a later one replace the earlier ones.
 
-use config::origins::positions;
+use config::source_map::positions;
 use config::{Map, Node};
 use serde_json::json;
-use state::{Instance, Network, Raw};
+use state::{Blobs, Instance, NetworkConfig};
 use system::{Deadline, Error, Result, debug, info, warning};
 
-use crate::command_line::{self, Line};
-use crate::seed::{self, Patience, Seed};
-use crate::{Datasource, Same, Search, Stage, USUAL_EVENTS, USUAL_ORDER, dmi, media, standard, terms};
+use crate::command_line::{self, DsOption};
+use crate::seed::{self, Seed, SeedRetryPolicy};
+use crate::{
+    DEFAULT_EVENTS, DEFAULT_NETWORK_ORDER, Datasource, IdentityCheck, Search, Stage, dmi, media, retry,
+    standard,
+};
 
 pub const NOCLOUD: Datasource = Datasource {
     name: "NoCloud",
     stages: &[Stage::Local, Stage::Network],
     find,
     check,
-    network_order: USUAL_ORDER,
-    events: USUAL_EVENTS,
+    network_order: DEFAULT_NETWORK_ORDER,
+    events: DEFAULT_EVENTS,
 };
 
 /// Of a seed that names none.
-const USUAL_ID: &str = "nocloud";
+const DEFAULT_INSTANCE_ID: &str = "nocloud";
 const SEED_DIRS: [&str; 2] = ["seed/nocloud", "seed/nocloud-net"];
 
 /// What has been gathered so far.
 #[derive(Default)]
-struct Gathered {
+struct MergedSeed {
     meta_data: Map,
-    user_data: Raw,
-    vendor_data: Raw,
+    user_data: Blobs,
+    vendor_data: Blobs,
     network: Option<Node>,
     /// Where it came from, for the description.
-    places: Vec<String>,
+    sources: Vec<String>,
     device: Option<String>,
     /// Names of metadata that only root may read.
     sensitive: Vec<String>,
     /// Some metadata could not be read, so that an instance-id may be missing.
-    has_broken_meta: bool,
+    has_invalid_meta_data: bool,
 }
 
-fn raw(bytes: Vec<u8>) -> Raw {
-    if bytes.is_empty() { Raw::default() } else { Raw(vec![bytes]) }
+fn raw(bytes: Vec<u8>) -> Blobs {
+    if bytes.is_empty() { Blobs::default() } else { Blobs(vec![bytes]) }
 }
 
-impl Gathered {
+impl MergedSeed {
     /// What a seed has replaces what there was, an empty file too; what it lacks does not.
-    fn add(&mut self, place: impl Into<String>, seed: Seed) {
-        self.places.push(place.into());
-        self.meta(seed.meta_data.as_ref());
+    fn add(&mut self, source: impl Into<String>, seed: Seed) {
+        self.sources.push(source.into());
+        self.merge_meta_data(seed.meta_data.as_ref());
         self.user_data = raw(seed.user_data);
         if let Some(vendor_data) = seed.vendor_data {
             self.vendor_data = raw(vendor_data);
@@ -62,20 +65,20 @@ impl Gathered {
     }
 
     /// The place that was named: nothing but metadata of the others is left.
-    fn add_named(&mut self, place: String, seed: Seed) {
-        (self.vendor_data, self.network) = (Raw::default(), None);
+    fn add_seedfrom(&mut self, source: String, seed: Seed) {
+        (self.vendor_data, self.network) = (Blobs::default(), None);
         // The description is for everybody, and a URL may hold a password.
-        let shown = if is_remote(&place) { system::shown_url(&place) } else { place.clone() };
-        if shown != place {
+        let redacted = if is_remote(&source) { system::redacted_url(&source) } else { source.clone() };
+        if redacted != source {
             self.sensitive.push("seedfrom".into());
         }
-        self.add(shown, seed);
-        self.meta_data.insert("seedfrom", place);
+        self.add(redacted, seed);
+        self.meta_data.insert("seedfrom", source);
     }
 
-    fn meta(&mut self, map: Option<&Node>) {
+    fn merge_meta_data(&mut self, map: Option<&Node>) {
         let Some(map) = map.and_then(Node::as_map) else {
-            self.has_broken_meta = true;
+            self.has_invalid_meta_data = true;
             return;
         };
         for (key, value) in map.iter() {
@@ -85,8 +88,8 @@ impl Gathered {
         }
     }
 
-    fn line(&mut self, place: &str, line: &Line) {
-        self.places.push(place.to_string());
+    fn add_line(&mut self, source: &str, line: &DsOption) {
+        self.sources.push(source.to_string());
         let mut map = Map::new();
         for (key, value) in &line.settings {
             let key = match key.as_str() {
@@ -107,50 +110,50 @@ impl Gathered {
         if map.get("dsmode").is_none() {
             map.insert("dsmode", mode);
         }
-        self.meta(Some(&Node::from(map)));
+        self.merge_meta_data(Some(&Node::from(map)));
     }
 }
 
-fn is_ours(line: &Line) -> bool {
+fn is_nocloud(line: &DsOption) -> bool {
     line.name.eq_ignore_ascii_case("nocloud") || line.name.eq_ignore_ascii_case("nocloud-net")
 }
 
-fn command_line(with: &Search<'_>) -> Option<Line> {
-    command_line::parse(with.command_line).filter(is_ours)
+fn command_line_option(ctx: &Search<'_>) -> Option<DsOption> {
+    command_line::parse(ctx.command_line).filter(is_nocloud)
 }
 
-fn serial(with: &Search<'_>) -> Option<Line> {
-    command_line::parse(&dmi::read(with.sys, "system-serial-number")?).filter(is_ours)
+fn serial_option(ctx: &Search<'_>) -> Option<DsOption> {
+    command_line::parse(&dmi::read(ctx.sys, "system-serial-number")?).filter(is_nocloud)
 }
 
-fn find(with: &Search<'_>) -> Result<Option<Instance>> {
-    let sys = with.sys;
-    let mut all = Gathered::default();
+fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
+    let sys = ctx.sys;
+    let mut all = MergedSeed::default();
     // A place that cannot be read must not hide another one; it is the answer only when there is no other.
     let mut failures = Vec::new();
-    if let Some(line) = serial(with) {
+    if let Some(line) = serial_option(ctx) {
         debug!(sys, "the SMBIOS serial number holds NoCloud settings");
-        all.line("dmi", &line);
+        all.add_line("dmi", &line);
     }
-    if let Some(line) = command_line(with) {
-        all.line("cmdline", &line);
+    if let Some(line) = command_line_option(ctx) {
+        all.add_line("cmdline", &line);
     }
     for name in SEED_DIRS {
-        let directory = with.layout.cloud(name);
+        let directory = ctx.layout.cloud(name);
         match seed::read_directory(sys, &directory, &directory) {
             Ok(Some(seed)) => {
                 debug!(sys, "a seed is in {directory}");
                 all.add(directory, seed);
                 break;
             }
-            Ok(None) => explain_half_a_seed(with, &directory),
+            Ok(None) => warn_incomplete_seed(ctx, &directory),
             Err(e) => failures.push(e),
         }
     }
-    if let Some(settings) = with.settings("NoCloud") {
-        configured(with, settings, &mut all);
+    if let Some(settings) = ctx.settings("NoCloud") {
+        add_configured(ctx, settings, &mut all);
     }
-    match media::find_cidata(with, label(with).as_deref()) {
+    match media::find_nocloud_seed(ctx, label(ctx).as_deref()) {
         Ok(Some((device, seed))) => {
             all.device = Some(device.clone());
             all.add(device, seed);
@@ -158,7 +161,7 @@ fn find(with: &Search<'_>) -> Result<Option<Instance>> {
         Ok(None) => {}
         Err(e) => failures.push(e),
     }
-    if all.places.is_empty() {
+    if all.sources.is_empty() {
         return failures.into_iter().next().map_or(Ok(None), Err);
     }
     for e in failures {
@@ -166,22 +169,22 @@ fn find(with: &Search<'_>) -> Result<Option<Instance>> {
     }
     let base = all.meta_data.get("seedfrom").and_then(Node::scalar_text).filter(|b| !b.is_empty());
     if let Some(base) = base {
-        let base = fill_in_dmi(with, &base);
-        if !is_for_this_stage(with, &base) {
+        let base = expand_dmi_variables(ctx, &base);
+        if !is_for_this_stage(ctx, &base) {
             return Ok(None);
         }
-        let patience = Patience::configured(with.settings("NoCloud"));
-        let until = terms::cached_wait(with, "NoCloud").map(Deadline::after);
-        let seed = seed::fetch(sys, &base, patience, until)?;
-        all.add_named(base, seed);
+        let policy = SeedRetryPolicy::from_settings(ctx.settings("NoCloud"));
+        let deadline = retry::max_wait_cached(ctx, "NoCloud").map(Deadline::after);
+        let seed = seed::fetch(sys, &base, policy, deadline)?;
+        all.add_seedfrom(base, seed);
     }
-    finish(with, all)
+    build_instance(ctx, all)
 }
 
 /// Whether this stage can read the place. Remote ones wait for the network; the others were looked at before it.
-fn is_for_this_stage(with: &Search<'_>, base: &str) -> bool {
-    let sys = with.sys;
-    match with.stage {
+fn is_for_this_stage(ctx: &Search<'_>, base: &str) -> bool {
+    let sys = ctx.sys;
+    match ctx.stage {
         Stage::Local if is_local(base) => true,
         Stage::Network if is_remote(base) => true,
         Stage::Local => {
@@ -196,28 +199,28 @@ fn is_for_this_stage(with: &Search<'_>, base: &str) -> bool {
 }
 
 /// A seed directory with one of its two required files is a mistake that nobody would find without a word.
-fn explain_half_a_seed(with: &Search<'_>, directory: &str) {
-    let has = |name: &str| with.sys.exists(format!("{directory}/{name}"));
+fn warn_incomplete_seed(ctx: &Search<'_>, directory: &str) {
+    let has = |name: &str| ctx.sys.exists(format!("{directory}/{name}"));
     match (has("meta-data"), has("user-data")) {
-        (true, false) => warning!(with.sys, "{directory} has meta-data and no user-data: not a seed"),
-        (false, true) => warning!(with.sys, "{directory} has user-data and no meta-data: not a seed"),
+        (true, false) => warning!(ctx.sys, "{directory} has meta-data and no user-data: not a seed"),
+        (false, true) => warning!(ctx.sys, "{directory} has user-data and no meta-data: not a seed"),
         _ => {}
     }
 }
 
 /// The place that the configuration names, and the seed that it holds itself.
-fn configured(with: &Search<'_>, settings: &Node, all: &mut Gathered) {
-    let sys = with.sys;
+fn add_configured(ctx: &Search<'_>, settings: &Node, all: &mut MergedSeed) {
+    let sys = ctx.sys;
     let from = settings.get("seedfrom").and_then(Node::scalar_text);
     if let Some(base) = from.filter(|base| !base.is_empty()) {
-        all.places.push("ds_config_seedfrom".into());
+        all.sources.push("ds_config_seedfrom".into());
         // The administrator's word for this machine: the one key that goes before the lines.
         all.meta_data.insert("seedfrom", base);
     }
     let bytes = |key: &str| settings.get(key).and_then(Node::scalar_text).map(String::into_bytes);
     if let (Some(user_data), Some(meta)) = (bytes("user-data"), settings.get("meta-data")) {
         let meta_data = match meta.as_str() {
-            Some(text) => seed::parse_meta(sys, "datasource.NoCloud.meta-data", text.as_bytes()),
+            Some(text) => seed::parse_meta_data(sys, "datasource.NoCloud.meta-data", text.as_bytes()),
             None => Some(meta.clone()).filter(|m| m.as_map().is_some()),
         };
         let network = settings.get("network-config").and_then(|n| match n.as_str() {
@@ -229,8 +232,8 @@ fn configured(with: &Search<'_>, settings: &Node, all: &mut Gathered) {
 }
 
 /// The label of the seed's file system: `cidata` unless configured; `None` when switched off.
-fn label(with: &Search<'_>) -> Option<String> {
-    match with.settings("NoCloud").and_then(|s| s.as_map()?.get("fs_label")) {
+fn label(ctx: &Search<'_>) -> Option<String> {
+    match ctx.settings("NoCloud").and_then(|s| s.as_map()?.get("fs_label")) {
         Some(node) if node.is_falsy() => None,
         Some(node) => node.scalar_text(),
         None => Some("cidata".into()),
@@ -250,16 +253,16 @@ fn is_local(base: &str) -> bool {
 }
 
 /// Replaces `__dmi.KEY__` by firmware's value, by nothing where firmware has none. Other keys stay as they are.
-fn fill_in_dmi(with: &Search<'_>, base: &str) -> String {
+fn expand_dmi_variables(ctx: &Search<'_>, base: &str) -> String {
     let mut text = String::new();
     let mut rest = base;
     while let Some((before, after)) = rest.split_once("__dmi.") {
         let Some((key, tail)) = after.split_once("__") else { break };
         text.push_str(before);
         if dmi::is_known(key) {
-            text.push_str(&dmi::read(with.sys, key).unwrap_or_default());
+            text.push_str(&dmi::read(ctx.sys, key).unwrap_or_default());
         } else {
-            warning!(with.sys, "seedfrom: no firmware value is named {key}");
+            warning!(ctx.sys, "seedfrom: no firmware value is named {key}");
             text.push_str(&format!("__dmi.{key}__"));
         }
         rest = tail;
@@ -267,8 +270,8 @@ fn fill_in_dmi(with: &Search<'_>, base: &str) -> String {
     text + rest
 }
 
-fn finish(with: &Search<'_>, mut all: Gathered) -> Result<Option<Instance>> {
-    let sys = with.sys;
+fn build_instance(ctx: &Search<'_>, mut all: MergedSeed) -> Result<Option<Instance>> {
+    let sys = ctx.sys;
     let mode = all.meta_data.get("dsmode").and_then(Node::scalar_text);
     let mode = standard::dsmode(sys, "NoCloud", mode, "net");
     if mode == "disabled" {
@@ -277,30 +280,30 @@ fn finish(with: &Search<'_>, mut all: Gathered) -> Result<Option<Instance>> {
     if let Some(id) = all.meta_data.get("instance-id").filter(|n| n.scalar_text().is_none() && !n.is_null()) {
         warning!(sys, "{}: instance-id: expected text, found {}; it is left out", id.at, id.kind());
     }
-    if all.has_broken_meta && all.meta_data.get("instance-id").is_none() {
-        must_be_a_first_boot(with)?;
+    if all.has_invalid_meta_data && all.meta_data.get("instance-id").is_none() {
+        require_first_boot(ctx)?;
     }
-    for (key, value) in [("instance-id", USUAL_ID), ("dsmode", "net")] {
+    for (key, value) in [("instance-id", DEFAULT_INSTANCE_ID), ("dsmode", "net")] {
         if all.meta_data.get(key).is_none() {
             all.meta_data.insert(key, value);
         }
     }
     let metadata = Node::from(all.meta_data);
-    let places = all.places.join(",");
-    let class = if with.stage == Stage::Network { "DataSourceNoCloudNet" } else { "DataSourceNoCloud" };
-    let differs = if mode == "local" { "[dsmode=local]" } else { "" };
+    let sources = all.sources.join(",");
+    let class = if ctx.stage == Stage::Network { "DataSourceNoCloudNet" } else { "DataSourceNoCloud" };
+    let mode_note = if mode == "local" { "[dsmode=local]" } else { "" };
     let mut instance = Instance {
-        id: USUAL_ID.into(),
+        id: DEFAULT_INSTANCE_ID.into(),
         datasource: "NoCloud".into(),
-        description: format!("{class} [seed={places}]{differs}"),
+        description: format!("{class} [seed={sources}]{mode_note}"),
         dsmode: mode,
         cloud_name: "unknown".into(),
         platform: if sys.exists("/dev/lxd/sock") { "lxd" } else { "nocloud" }.into(),
         subplatform: match &all.device {
             Some(device) => format!("config-disk ({device})"),
-            None => format!("seed-dir ({places})"),
+            None => format!("seed-dir ({sources})"),
         },
-        network: all.network.map(|node| Network {
+        network: all.network.map(|node| NetworkConfig {
             format: "yaml".into(),
             content: node.to_json(),
             source: node.at.source.as_deref().unwrap_or_default().into(),
@@ -313,48 +316,57 @@ fn finish(with: &Search<'_>, mut all: Gathered) -> Result<Option<Instance>> {
         ..Instance::default()
     };
     standard::fill(&mut instance, &metadata);
-    standard::note_machine(sys, &mut instance);
+    standard::record_machine(sys, &mut instance);
     if instance.network.is_none()
         && let Some(text) = metadata.get("network-interfaces").and_then(Node::as_str)
     {
         let (source, positions) = ("network-interfaces in meta-data".into(), String::new());
-        instance.network = Some(Network { format: "eni".into(), content: text.into(), source, positions });
+        instance.network =
+            Some(NetworkConfig { format: "eni".into(), content: text.into(), source, positions });
     }
     Ok(Some(instance))
 }
 
 /// Metadata without an id that can be read would make another instance of a machine that is one already, with new
 /// host keys. On a first boot the rest of the seed is better than nothing.
-fn must_be_a_first_boot(with: &Search<'_>) -> Result<()> {
-    let known = with.sys.read_text(with.layout.data("instance-id")).unwrap_or_default();
-    if known.trim().is_empty() || known.trim() == USUAL_ID || known.trim() == "NO_PREVIOUS_INSTANCE_ID" {
-        warning!(with.sys, "no instance-id can be read; it is {USUAL_ID}");
+fn require_first_boot(ctx: &Search<'_>) -> Result<()> {
+    let previous_id = ctx.sys.read_text(ctx.layout.data("instance-id")).unwrap_or_default();
+    if previous_id.trim().is_empty()
+        || previous_id.trim() == DEFAULT_INSTANCE_ID
+        || previous_id.trim() == "NO_PREVIOUS_INSTANCE_ID"
+    {
+        warning!(ctx.sys, "no instance-id can be read; it is {DEFAULT_INSTANCE_ID}");
         return Ok(());
     }
     Err(Error::new("the instance-id cannot be told, as metadata cannot be read"))
 }
 
 /// The command line and the seed directories can be looked at for nothing; what is on a disk cannot.
-fn check(with: &Search<'_>, cached: &Instance) -> Same {
-    let id = |line: Line| {
+fn check(ctx: &Search<'_>, cached: &Instance) -> IdentityCheck {
+    let id = |line: DsOption| {
         line.settings.into_iter().find(|(k, _)| k == "i" || k == "instance-id").and_then(|(_, v)| v)
     };
-    let named = serial(with).and_then(id).map(|id| ("the SMBIOS serial number", id));
-    let named = named.or_else(|| command_line(with).and_then(id).map(|id| ("the kernel command line", id)));
-    if let Some((place, id)) = named {
-        return if id == cached.id { Same::Yes } else { Same::No(format!("{place} says instance-id {id}")) };
-    }
-    for name in SEED_DIRS {
-        let path = with.layout.cloud(&format!("{name}/meta-data"));
-        let Ok(bytes) = with.sys.read(&path) else { continue };
-        return match seed::parse_map(&path, &bytes) {
-            Ok(map) => match map.get("instance-id").and_then(Node::scalar_text) {
-                Some(id) if id == cached.id => Same::Yes,
-                Some(id) => Same::No(format!("{path} says instance-id {id}")),
-                None => Same::CannotTell(format!("{path} has no instance-id")),
-            },
-            Err(e) => Same::CannotTell(e.to_string()),
+    let named = serial_option(ctx).and_then(id).map(|id| ("the SMBIOS serial number", id));
+    let named =
+        named.or_else(|| command_line_option(ctx).and_then(id).map(|id| ("the kernel command line", id)));
+    if let Some((source, id)) = named {
+        return if id == cached.id {
+            IdentityCheck::Same
+        } else {
+            IdentityCheck::Different(format!("{source} says instance-id {id}"))
         };
     }
-    Same::CannotTell("no seed directory and no instance-id on the kernel command line".into())
+    for name in SEED_DIRS {
+        let path = ctx.layout.cloud(&format!("{name}/meta-data"));
+        let Ok(bytes) = ctx.sys.read(&path) else { continue };
+        return match seed::parse_map(&path, &bytes) {
+            Ok(map) => match map.get("instance-id").and_then(Node::scalar_text) {
+                Some(id) if id == cached.id => IdentityCheck::Same,
+                Some(id) => IdentityCheck::Different(format!("{path} says instance-id {id}")),
+                None => IdentityCheck::Unknown(format!("{path} has no instance-id")),
+            },
+            Err(e) => IdentityCheck::Unknown(e.to_string()),
+        };
+    }
+    IdentityCheck::Unknown("no seed directory and no instance-id on the kernel command line".into())
 }

@@ -2,23 +2,23 @@
 
 use config::Node;
 use serde_json::json;
-use state::{Instance, Raw};
+use state::{Blobs, Instance};
 use system::Result;
 
-use crate::{Datasource, Same, Search, Stage, USUAL_EVENTS, USUAL_ORDER, standard};
+use crate::{DEFAULT_EVENTS, DEFAULT_NETWORK_ORDER, Datasource, IdentityCheck, Search, Stage, standard};
 
 pub const NONE: Datasource = Datasource {
     name: "None",
     stages: &[Stage::Network],
     find,
-    check: |_, _| Same::CannotTell("None is found anew in the network stage of each boot".into()),
-    network_order: USUAL_ORDER,
-    events: USUAL_EVENTS,
+    check: |_, _| IdentityCheck::Unknown("None is found anew in the network stage of each boot".into()),
+    network_order: DEFAULT_NETWORK_ORDER,
+    events: DEFAULT_EVENTS,
 };
 
 const ID: &str = "iid-datasource-none";
 
-fn find(with: &Search<'_>) -> Result<Option<Instance>> {
+fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     let mut instance = Instance {
         id: ID.into(),
         datasource: "None".into(),
@@ -30,9 +30,9 @@ fn find(with: &Search<'_>) -> Result<Option<Instance>> {
         crawled: json!({ "meta_data": {} }),
         ..Instance::default()
     };
-    if let Some(settings) = with.settings("None") {
+    if let Some(settings) = ctx.settings("None") {
         if let Some(text) = settings.get("userdata_raw").and_then(Node::scalar_text) {
-            instance.user_data = Raw(vec![text.into_bytes()]);
+            instance.user_data = Blobs(vec![text.into_bytes()]);
         }
         if let Some(metadata) = settings.get("metadata") {
             standard::fill(&mut instance, metadata);

@@ -1,32 +1,34 @@
 //! OpenStack's metadata service: the config drive's files over the network, and EC2's metadata beside them.
 
 use config::Node;
-use ephemeral::{V4, V6};
+use ephemeral::{Ipv4Method, Ipv6Method};
 use state::Instance;
-use system::{Deadline, Fetch, Result, System, debug, info, warning};
+use system::{Deadline, Request, Result, System, debug, info, warning};
 
-use crate::openstack_format::{self, Read};
-use crate::terms::{Terms, Usual};
-use crate::wire::{Needs, Wire};
-use crate::{Datasource, Search, Stage, USUAL_EVENTS, USUAL_ORDER, dmi, standard, tree, wire};
+use crate::metadata_network::{MetadataNetwork, NetworkRequirements};
+use crate::openstack_format::{self, OpenStackData};
+use crate::retry::{Defaults, RetryPolicy};
+use crate::{
+    DEFAULT_EVENTS, DEFAULT_NETWORK_ORDER, Datasource, Search, Stage, dmi, metadata_network, standard, tree,
+};
 
 pub const OPENSTACK: Datasource = Datasource {
     name: "OpenStack",
     stages: &[Stage::Local, Stage::Network],
     find,
     check: standard::check_uuid,
-    network_order: USUAL_ORDER,
-    events: USUAL_EVENTS,
+    network_order: DEFAULT_NETWORK_ORDER,
+    events: DEFAULT_EVENTS,
 };
 
 /// The first is on the link that is asked over.
-const USUAL: Usual = Usual {
+const DEFAULTS: Defaults = Defaults {
     urls: &["http://[fe80::a9fe:a9fe]", "http://169.254.169.254"],
     max_wait: 0,
     timeout: 10,
     retries: 5,
-    pause: 1,
-    pause_key: "sec_between_retries",
+    retry_delay: 1,
+    retry_delay_key: "sec_between_retries",
 };
 
 /// What firmware calls the product, or says as the chassis' asset tag.
@@ -39,70 +41,82 @@ const PRODUCTS: [&str; 6] = [
     "SAP CCloud VM",
 ];
 
-fn is_openstack(with: &Search<'_>) -> bool {
-    if with.is_named("OpenStack") || !cfg!(any(target_arch = "x86", target_arch = "x86_64")) {
+fn is_openstack(ctx: &Search<'_>) -> bool {
+    if ctx.is_forced("OpenStack") || !cfg!(any(target_arch = "x86", target_arch = "x86_64")) {
         return true;
     }
-    let said = |key: &str| dmi::read(with.sys, key).unwrap_or_default();
-    let (product, tag) = (said("system-product-name"), said("chassis-asset-tag"));
-    let list = with.config.get("datasource_list").and_then(Node::as_seq).unwrap_or_default();
+    let dmi_value = |key: &str| dmi::read(ctx.sys, key).unwrap_or_default();
+    let (product, tag) = (dmi_value("system-product-name"), dmi_value("chassis-asset-tag"));
+    let list = ctx.config.get("datasource_list").and_then(Node::as_seq).unwrap_or_default();
     let has_oracle = list.iter().any(|n| n.as_str().is_some_and(|n| n.eq_ignore_ascii_case("Oracle")));
-    let environment = with.sys.read("/proc/1/environ").unwrap_or_default();
+    let environment = ctx.sys.read("/proc/1/environ").unwrap_or_default();
     PRODUCTS.iter().any(|name| *name == product || *name == tag)
         || (tag == "OracleCloud.com" && has_oracle)
         || environment.split(|b| *b == 0).any(|word| word == b"product_name=OpenStack Nova")
 }
 
-fn find(with: &Search<'_>) -> Result<Option<Instance>> {
-    let sys = with.sys;
-    if !is_openstack(with) {
+fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
+    let sys = ctx.sys;
+    if !is_openstack(ctx) {
         debug!(sys, "OpenStack: firmware is not of it");
         return Ok(None);
     }
-    let terms = Terms::read(with, "OpenStack", &USUAL);
-    let nics = with.machine.nics();
-    let first = nics.likely.get(..1).unwrap_or_default();
-    let read = match with.stage {
+    let policy = RetryPolicy::read(ctx, "OpenStack", &DEFAULTS);
+    let nics = ctx.machine.nics();
+    let first = nics.candidates.get(..1).unwrap_or_default();
+    let read = match ctx.stage {
         Stage::Network => {
             let nic = first.first().map(|nic| nic.name.clone()).unwrap_or_default();
-            Some(crawl(&mut Wire::as_it_is(sys, terms.until), &nic, sys, &terms)?)
+            Some(crawl(
+                &mut MetadataNetwork::existing(sys, policy.first_response_deadline),
+                &nic,
+                sys,
+                &policy,
+            )?)
         }
         Stage::Local => {
             let mut read = None;
-            let needs = Needs {
-                v4: Some(V4::Dhcp(Vec::new())),
-                v6: Some(V6::LinkLocal),
-                time: wire::UP,
-                until: terms.until,
-                probe: Vec::new(),
+            let requirements = NetworkRequirements {
+                v4: Some(Ipv4Method::Dhcp(Vec::new())),
+                v6: Some(Ipv6Method::LinkLocal),
+                link_timeout: metadata_network::LINK_TIMEOUT,
+                first_response_deadline: policy.first_response_deadline,
+                probes: Vec::new(),
             };
-            wire::over_nics(with, first, &needs, &mut |wire, nic| {
-                read = Some(crawl(wire, nic, sys, &terms)?);
+            metadata_network::try_nics(ctx, first, &requirements, &mut |net, nic| {
+                read = Some(crawl(net, nic, sys, &policy)?);
                 Ok(true)
             })?;
             read
         }
     };
     let Some((base, read)) = read else { return Ok(None) };
-    Ok(instance(with, &base, read))
+    Ok(instance(ctx, &base, read))
 }
 
-fn crawl(wire: &mut Wire<'_>, nic: &str, sys: &System, terms: &Terms) -> Result<(String, Read)> {
+fn crawl(
+    net: &mut MetadataNetwork<'_>,
+    nic: &str,
+    sys: &System,
+    policy: &RetryPolicy,
+) -> Result<(String, OpenStackData)> {
     // One pass is made whatever the time; a family that is still coming up is waited for.
-    let deadline = Deadline::after(terms.max_wait.max(terms.timeout) + wire::UP);
-    let bases: Vec<String> = terms.urls.iter().map(|url| standard::with_zone(url, nic)).collect();
+    let deadline = Deadline::after(policy.max_wait.max(policy.timeout) + metadata_network::LINK_TIMEOUT);
+    let bases: Vec<String> = policy.urls.iter().map(|url| standard::with_zone(url, nic)).collect();
     let ask = |base: &String| {
-        let fetch = Fetch::get(format!("{base}/openstack"));
-        if terms.max_wait.is_zero() { terms.once(fetch) } else { terms.patiently(fetch) }
+        let fetch = Request::get(format!("{base}/openstack"));
+        if policy.max_wait.is_zero() { policy.single_attempt(fetch) } else { policy.until_available(fetch) }
     };
-    let asks: Vec<Fetch> = bases.iter().map(ask).collect();
-    let (which, answer) = wire.race(&asks, deadline)?;
+    let requests: Vec<Request> = bases.iter().map(ask).collect();
+    let (which, answer) = net.fetch_first(&requests, deadline)?;
     let base = bases[which].clone();
     info!(sys, "OpenStack: the metadata service is at {base}");
     let listed = String::from_utf8_lossy(&answer.body).into_owned();
-    let version = openstack_format::version(|v| listed.lines().any(|l| l.trim().trim_end_matches('/') == v));
-    let deadline = Deadline::after(wire::CRAWL);
-    let mut get = |path: &str| wire::get(sys, terms, format!("{base}/{path}"), &[], deadline);
+    let version =
+        openstack_format::newest_version(|v| listed.lines().any(|l| l.trim().trim_end_matches('/') == v));
+    let deadline = Deadline::after(metadata_network::CRAWL_TIMEOUT);
+    let mut get =
+        |path: &str| metadata_network::get_optional(sys, policy, format!("{base}/{path}"), &[], deadline);
     let mut read = openstack_format::read(sys, &base, version, &mut get)?;
     match get("latest/meta-data/") {
         Ok(None) => {}
@@ -115,13 +129,13 @@ fn crawl(wire: &mut Wire<'_>, nic: &str, sys: &System, terms: &Terms) -> Result<
     Ok((base, read))
 }
 
-fn instance(with: &Search<'_>, base: &str, mut read: Read) -> Option<Instance> {
+fn instance(ctx: &Search<'_>, base: &str, mut read: OpenStackData) -> Option<Instance> {
     let mode = read.metadata.at_path(&["meta", "dsmode"]).and_then(Node::scalar_text);
-    let mode = standard::dsmode(with.sys, "OpenStack", mode, "net");
+    let mode = standard::dsmode(ctx.sys, "OpenStack", mode, "net");
     if mode == "disabled" {
         return None;
     }
-    let class = if with.stage == Stage::Local { "DataSourceOpenStackLocal" } else { "DataSourceOpenStack" };
+    let class = if ctx.stage == Stage::Local { "DataSourceOpenStackLocal" } else { "DataSourceOpenStack" };
     let mut instance = Instance {
         id: "iid-dsopenstack".into(),
         datasource: "OpenStack".into(),
@@ -133,10 +147,10 @@ fn instance(with: &Search<'_>, base: &str, mut read: Read) -> Option<Instance> {
         ..Instance::default()
     };
     if !std::mem::take(&mut read.files).is_empty() {
-        debug!(with.sys, "OpenStack: files of the metadata are injected by config drives alone");
+        debug!(ctx.sys, "OpenStack: files of the metadata are injected by config drives alone");
     }
-    read.into_instance(&mut instance, base);
-    let apply = with.settings("OpenStack").and_then(|s| s.get("apply_network_config"));
+    read.apply_to(&mut instance, base);
+    let apply = ctx.settings("OpenStack").and_then(|s| s.get("apply_network_config"));
     if apply.is_some_and(Node::is_falsy) {
         instance.network = None;
     }

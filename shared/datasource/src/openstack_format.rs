@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use config::{Map, Node, Value};
 use serde_json::{Value as Json, json};
-use state::{Instance, Network, Raw};
+use state::{Blobs, Instance, NetworkConfig};
 use system::{Error, Result, System, debug, error, warning};
 
 use crate::standard;
@@ -24,13 +24,13 @@ const VERSIONS: [&str; 8] = [
 
 /// What was read.
 #[derive(Debug, Clone, Default)]
-pub struct Read {
+pub struct OpenStackData {
     pub version: u8,
     pub metadata: Node,
     pub ec2: Node,
-    pub user_data: Raw,
-    pub vendor_data: Raw,
-    pub vendor_data2: Raw,
+    pub user_data: Blobs,
+    pub vendor_data: Blobs,
+    pub vendor_data2: Blobs,
     pub network_data: Option<Json>,
     /// Interfaces file, by older OpenStack.
     pub eni: Option<String>,
@@ -42,7 +42,7 @@ pub struct Read {
 pub type Get<'f> = &'f mut dyn FnMut(&str) -> Result<Option<Vec<u8>>>;
 
 /// The newest version that is there and understood.
-pub fn version(mut has: impl FnMut(&str) -> bool) -> &'static str {
+pub fn newest_version(mut has: impl FnMut(&str) -> bool) -> &'static str {
     VERSIONS.iter().rev().copied().find(|version| has(version)).unwrap_or("latest")
 }
 
@@ -65,7 +65,7 @@ pub fn node_file(top: &str, path: &str, get: Get<'_>) -> Result<Option<Node>> {
 }
 
 /// Reads one version's files. An error when what has to be there is not.
-pub fn read(sys: &System, top: &str, version: &str, get: Get<'_>) -> Result<Read> {
+pub fn read(sys: &System, top: &str, version: &str, get: Get<'_>) -> Result<OpenStackData> {
     debug!(sys, "{top}: OpenStack's format, version {version}");
     let path = |name: &str| format!("openstack/{version}/{name}");
     let at = |name: &str| format!("{top}/{}", path(name));
@@ -77,7 +77,7 @@ pub fn read(sys: &System, top: &str, version: &str, get: Get<'_>) -> Result<Read
     }
     let id = metadata.get("uuid").filter(|n| !n.is_falsy()).cloned();
     let Some(id) = id else { return Err(Error::new(format!("{} has no uuid", at("meta_data.json")))) };
-    let mut read = Read { version: 2, ..Read::default() };
+    let mut read = OpenStackData { version: 2, ..OpenStackData::default() };
     if let Some(map) = metadata.as_map_mut() {
         map.insert("instance-id", id);
         if let Some(name) = map.get("hostname").cloned() {
@@ -104,18 +104,20 @@ pub fn read(sys: &System, top: &str, version: &str, get: Get<'_>) -> Result<Read
         read.eni = Some(String::from_utf8_lossy(&content(from)?).into_owned());
     }
     // Without one of these the rest is still good: a name, an id, keys to log in with.
-    read.network_data = further(sys, json_file(top, &path("network_data.json"), get));
+    read.network_data = optional_or_log(sys, json_file(top, &path("network_data.json"), get));
     let user_data = get(&path("user_data"));
-    let user_data = standard::unless_too_large(sys, &format!("{top}: user_data"), user_data)?;
-    read.user_data = Raw(user_data.filter(|b| !b.is_empty()).into_iter().collect());
-    read.vendor_data = vendor(sys, further(sys, json_file(top, &path("vendor_data.json"), get)));
-    read.vendor_data2 = vendor(sys, further(sys, json_file(top, &path("vendor_data2.json"), get)));
+    let user_data = standard::ignore_too_large(sys, &format!("{top}: user_data"), user_data)?;
+    read.user_data = Blobs(user_data.filter(|b| !b.is_empty()).into_iter().collect());
+    read.vendor_data =
+        parse_vendor_data(sys, optional_or_log(sys, json_file(top, &path("vendor_data.json"), get)));
+    read.vendor_data2 =
+        parse_vendor_data(sys, optional_or_log(sys, json_file(top, &path("vendor_data2.json"), get)));
     read.metadata = metadata;
     Ok(read)
 }
 
 /// What the machine may do without; what is there and cannot be used is an error in the log and in status.
-fn further(sys: &System, read: Result<Option<Json>>) -> Option<Json> {
+fn optional_or_log(sys: &System, read: Result<Option<Json>>) -> Option<Json> {
     read.unwrap_or_else(|e| {
         error!(sys, "{e}; ignored");
         None
@@ -133,7 +135,7 @@ fn random_seed(sys: &System, source: &str, node: Option<Node>) -> Option<String>
 }
 
 /// OpenStack's vendor data: text, a list of parts, or an object whose `cloud-init` is one of these.
-fn vendor(sys: &System, json: Option<Json>) -> Raw {
+fn parse_vendor_data(sys: &System, json: Option<Json>) -> Blobs {
     let inner = match json {
         Some(Json::Object(mut map)) => map.remove("cloud-init"),
         other => other,
@@ -146,15 +148,15 @@ fn vendor(sys: &System, json: Option<Json>) -> Raw {
     };
     let texts: Vec<Vec<u8>> = items.iter().filter_map(|i| Some(i.as_str()?.as_bytes().to_vec())).collect();
     if texts.len() < items.len() {
-        let (lost, all) = (items.len() - texts.len(), items.len());
-        warning!(sys, "vendor data: expected text, or a list of texts: {lost} of {all} ignored");
+        let (ignored, total) = (items.len() - texts.len(), items.len());
+        warning!(sys, "vendor data: expected text, or a list of texts: {ignored} of {total} ignored");
     }
-    Raw(texts)
+    Blobs(texts)
 }
 
-impl Read {
-    /// Puts it into an instance; `place` is for messages.
-    pub fn into_instance(self, instance: &mut Instance, place: &str) {
+impl OpenStackData {
+    /// Puts it into an instance; `source` is for messages.
+    pub fn apply_to(self, instance: &mut Instance, source: &str) {
         instance.random_seed.clone_from(&self.random_seed);
         crate::standard::fill(instance, &self.metadata);
         if self.version == 2 {
@@ -162,10 +164,10 @@ impl Read {
             let zone = self.metadata.get("availability_zone").and_then(Node::scalar_text);
             instance.availability_zone = zone.or(instance.availability_zone.take());
         }
-        let network = |format: &str, content: Json, file: &str| Network {
+        let network = |format: &str, content: Json, file: &str| NetworkConfig {
             format: format.into(),
             content,
-            source: format!("{file} of {place}"),
+            source: format!("{file} of {source}"),
             positions: String::new(),
         };
         instance.network = match (&self.network_data, &self.eni) {
@@ -175,7 +177,7 @@ impl Read {
             (_, Some(eni)) => Some(network("eni", eni.clone().into(), "network interfaces")),
             _ => None,
         };
-        instance.devices = devices(&self.ec2);
+        instance.devices = block_devices(&self.ec2);
         let mut metadata = self.metadata.to_json();
         // In the instance's data binary values are marked, as upstream's serialiser marks them.
         if let Some(seed) = self.random_seed.and_then(|seed| encoding::base64::decode(seed.as_bytes())) {
@@ -193,7 +195,7 @@ impl Read {
 }
 
 /// The names that EC2's part gives to block devices.
-fn devices(ec2: &Node) -> serde_json::Map<String, Json> {
+fn block_devices(ec2: &Node) -> serde_json::Map<String, Json> {
     let Some(Value::Map(map)) = ec2.get("block-device-mapping").map(|n| &n.value) else {
         return serde_json::Map::new();
     };

@@ -2,43 +2,46 @@
 //! only root has.
 
 use config::{Map, Node};
-use ephemeral::{Lease, V4, V6};
+use ephemeral::{Ipv4Method, Ipv6Method, Lease};
 use serde_json::json;
-use state::{Instance, Network, Raw};
-use system::{Deadline, Error, Fetch, Result, System, debug, info, warning};
+use state::{Blobs, Instance, NetworkConfig};
+use system::{Deadline, Error, Request, Result, System, debug, info, warning};
 
-use crate::terms::{Terms, Usual};
-use crate::wire::{Needs, Wire};
-use crate::{ALL_EVENTS, Datasource, Events, Search, Stage, USUAL_ORDER, dmi, seed, standard, wire};
+use crate::metadata_network::{MetadataNetwork, NetworkRequirements};
+use crate::retry::{Defaults, RetryPolicy};
+use crate::{
+    ALL_EVENTS, DEFAULT_NETWORK_ORDER, Datasource, Search, Stage, UpdateEvents, dmi, metadata_network, seed,
+    standard,
+};
 
 pub const SCALEWAY: Datasource = Datasource {
     name: "Scaleway",
     stages: &[Stage::Local],
     find,
     check: standard::check_machine,
-    network_order: USUAL_ORDER,
-    events: Events {
-        usual: &["boot-new-instance", "boot", "boot-legacy"],
-        served: ALL_EVENTS,
-        hotplug_only: "",
+    network_order: DEFAULT_NETWORK_ORDER,
+    events: UpdateEvents {
+        default: &["boot-new-instance", "boot", "boot-legacy"],
+        supported: ALL_EVENTS,
+        hotplug_udev_match: "",
     },
 };
 
-const USUAL: Usual = Usual {
+const DEFAULTS: Defaults = Defaults {
     urls: &["http://169.254.42.42", "http://[fd00:42::42]"],
     max_wait: 2,
     timeout: 10,
     retries: 3,
-    pause: 1,
-    pause_key: "sec_between_retries",
+    retry_delay: 1,
+    retry_delay_key: "sec_between_retries",
 };
 /// The service's address and the router to it, which is on the link whatever the address.
 const SERVICE: (&str, &str) = ("169.254.42.42/32", "62.210.0.1");
 /// So many ports are tried, from 1 on: another request may still hold one.
-const LEAST_PORTS: u32 = 2;
-const PORT_PAUSE: std::time::Duration = std::time::Duration::from_secs(5);
+const MIN_PORTS: u32 = 2;
+const PORT_RETRY_DELAY: std::time::Duration = std::time::Duration::from_secs(5);
 /// For everything after the service has answered.
-const CRAWL: std::time::Duration = std::time::Duration::from_secs(180);
+const CRAWL_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(180);
 
 struct Crawled {
     metadata: Node,
@@ -50,77 +53,82 @@ struct Crawled {
     base: String,
 }
 
-fn is_scaleway(with: &Search<'_>) -> bool {
-    dmi::read(with.sys, "system-manufacturer").as_deref() == Some("Scaleway")
-        || with.sys.exists("/var/run/scaleway")
-        || with.command_line.split_whitespace().any(|word| word == "scaleway")
+fn is_scaleway(ctx: &Search<'_>) -> bool {
+    dmi::read(ctx.sys, "system-manufacturer").as_deref() == Some("Scaleway")
+        || ctx.sys.exists("/var/run/scaleway")
+        || ctx.command_line.split_whitespace().any(|word| word == "scaleway")
 }
 
-fn find(with: &Search<'_>) -> Result<Option<Instance>> {
-    let sys = with.sys;
-    if !with.is_named("Scaleway") && !is_scaleway(with) {
+fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
+    let sys = ctx.sys;
+    if !ctx.is_forced("Scaleway") && !is_scaleway(ctx) {
         debug!(sys, "Scaleway: firmware is not of it");
         return Ok(None);
     }
-    let mut terms = Terms::read(with, "Scaleway", &USUAL);
+    let mut policy = RetryPolicy::read(ctx, "Scaleway", &DEFAULTS);
     // The user's are further ones.
-    for url in USUAL.urls.iter().rev().map(ToString::to_string) {
-        if !terms.urls.contains(&url) {
-            terms.urls.insert(0, url);
+    for url in DEFAULTS.urls.iter().rev().map(ToString::to_string) {
+        if !policy.urls.contains(&url) {
+            policy.urls.insert(0, url);
         }
     }
-    let nics = with.machine.nics();
+    let nics = ctx.machine.nics();
     let mut crawled = None;
-    let needs = Needs {
-        v4: Some(V4::Dhcp(Vec::new())),
-        v6: Some(V6::Routed),
-        time: wire::UP,
-        until: terms.until,
-        probe: Vec::new(),
+    let requirements = NetworkRequirements {
+        v4: Some(Ipv4Method::Dhcp(Vec::new())),
+        v6: Some(Ipv6Method::RouterAdvertisement),
+        link_timeout: metadata_network::LINK_TIMEOUT,
+        first_response_deadline: policy.first_response_deadline,
+        probes: Vec::new(),
     };
-    let nic = wire::over_nics(with, nics.likely.get(..1).unwrap_or_default(), &needs, &mut |wire, _| {
-        crawled = Some(crawl(wire, sys, &terms)?);
-        Ok(true)
-    })?;
+    let nic = metadata_network::try_nics(
+        ctx,
+        nics.candidates.get(..1).unwrap_or_default(),
+        &requirements,
+        &mut |net, _| {
+            crawled = Some(crawl(net, sys, &policy)?);
+            Ok(true)
+        },
+    )?;
     let (Some(crawled), Some(nic)) = (crawled, nic) else { return Ok(None) };
     let mut instance = instance(crawled, &nic)?;
-    standard::note_machine(sys, &mut instance);
+    standard::record_machine(sys, &mut instance);
     Ok(Some(instance))
 }
 
-fn crawl(wire: &mut Wire<'_>, sys: &System, terms: &Terms) -> Result<Crawled> {
+fn crawl(net: &mut MetadataNetwork<'_>, sys: &System, policy: &RetryPolicy) -> Result<Crawled> {
     // A family may still be coming up.
-    let deadline = Deadline::after(terms.max_wait + terms.timeout + wire::UP);
-    let ask = |base: &String| terms.patiently(Fetch::get(format!("{base}/conf?format=json")));
-    let asks: Vec<Fetch> = terms.urls.iter().map(ask).collect();
-    let (which, answer) = wire.race(&asks, deadline)?;
-    let base = terms.urls[which].clone();
+    let deadline = Deadline::after(policy.max_wait + policy.timeout + metadata_network::LINK_TIMEOUT);
+    let ask = |base: &String| policy.until_available(Request::get(format!("{base}/conf?format=json")));
+    let requests: Vec<Request> = policy.urls.iter().map(ask).collect();
+    let (which, answer) = net.fetch_first(&requests, deadline)?;
+    let base = policy.urls[which].clone();
     info!(sys, "Scaleway: the metadata service is at {base}");
     let metadata = seed::parse_map("Scaleway's metadata", &answer.body)?;
-    let deadline = Deadline::after(CRAWL);
+    let deadline = Deadline::after(CRAWL_TIMEOUT);
     let mut file = |path: &str, what: &str| {
-        let read = privileged(wire, sys, terms, &format!("{base}/{path}/cloud-init"), deadline);
-        standard::unless_too_large(sys, &format!("Scaleway: {what}"), read)
+        let read = fetch_privileged(net, sys, policy, &format!("{base}/{path}/cloud-init"), deadline);
+        standard::ignore_too_large(sys, &format!("Scaleway: {what}"), read)
     };
     let (user_data, vendor_data) = (file("user_data", "user-data")?, file("vendor_data", "vendor-data")?);
     let is_v6 = base.contains("://[");
-    let lease = wire.lease().filter(|_| !is_v6).cloned();
+    let lease = net.lease().filter(|_| !is_v6).cloned();
     Ok(Crawled { metadata, user_data, vendor_data, lease, is_v6, base })
 }
 
 /// What is there for root alone: asked from a port below 1024.
-fn privileged(
-    wire: &mut Wire<'_>,
+fn fetch_privileged(
+    net: &mut MetadataNetwork<'_>,
     sys: &System,
-    terms: &Terms,
+    policy: &RetryPolicy,
     url: &str,
     deadline: Deadline,
 ) -> Result<Vec<u8>> {
-    let ports = terms.retries.clamp(LEAST_PORTS, 1023);
+    let ports = policy.retries.clamp(MIN_PORTS, 1023);
     let mut last = Error::new(format!("{url}: no port was tried"));
     for port in 1..=ports as u16 {
-        let fetch = Fetch::get(url).timeout(terms.timeout).judged().from_port(port);
-        let failure = match wire.race(&[fetch], deadline) {
+        let fetch = Request::get(url).timeout(policy.timeout).accept_any_status().source_port(port);
+        let failure = match net.fetch_first(&[fetch], deadline) {
             Ok((_, answer)) if answer.status < 400 => return Ok(answer.body),
             Ok((_, answer)) if matches!(answer.status, 404 | 410) => return Ok(Vec::new()),
             Ok((_, answer)) => Error::new(format!("{url}: status {}", answer.status)),
@@ -129,11 +137,11 @@ fn privileged(
         };
         warning!(sys, "Scaleway: from port {port}: {failure}");
         last = failure;
-        if deadline.left() <= PORT_PAUSE {
+        if deadline.remaining() <= PORT_RETRY_DELAY {
             break;
         }
         if u32::from(port) < ports {
-            sys.clock().sleep(PORT_PAUSE);
+            sys.clock().sleep(PORT_RETRY_DELAY);
         }
     }
     Err(last)
@@ -149,7 +157,7 @@ fn instance(crawled: Crawled, nic: &str) -> Result<Instance> {
     let zone = instance.availability_zone.as_deref();
     instance.region = zone.and_then(|z| z.rsplit_once('-')).map(|(region, _)| region.to_string());
     instance.public_keys = keys(&metadata);
-    let raw = |bytes: Vec<u8>| Raw(Some(bytes).filter(|b| !b.is_empty()).into_iter().collect());
+    let raw = |bytes: Vec<u8>| Blobs(Some(bytes).filter(|b| !b.is_empty()).into_iter().collect());
     (instance.user_data, instance.vendor_data) = (raw(user_data), raw(vendor_data));
     instance.network = Some(network(&metadata, lease.as_ref(), nic));
     let mut all = metadata.to_json();
@@ -169,7 +177,7 @@ fn keys(metadata: &Node) -> Vec<String> {
 }
 
 /// Version 2: the leased address by DHCP, every other as it stands in the metadata.
-fn network(metadata: &Node, lease: Option<&Lease>, nic: &str) -> Network {
+fn network(metadata: &Node, lease: Option<&Lease>, nic: &str) -> NetworkConfig {
     let map = |pairs: &[(&str, &str)]| -> Node {
         Node::from(pairs.iter().map(|(k, v)| (Node::from(*k), Node::from(*v))).collect::<Map>())
     };

@@ -10,16 +10,16 @@ use crate::{Datasource, Search, Stage, datasource};
 pub struct Outcome {
     pub found: Option<Instance>,
     /// Datasources that can only be looked for once there is a network.
-    pub later: Vec<&'static str>,
+    pub deferred: Vec<&'static str>,
     /// What went wrong while looking: with nothing found, "no" is then not certain.
     pub errors: Vec<String>,
 }
 
 /// Searches the datasources named in `list`. An error of one counts as its "no", and is kept.
-pub fn search(with: &Search<'_>, list: &[String]) -> Outcome {
-    let sys = with.sys;
+pub fn search(ctx: &Search<'_>, list: &[String]) -> Outcome {
+    let sys = ctx.sys;
     let mut outcome = Outcome::default();
-    let stage = match with.stage {
+    let stage = match ctx.stage {
         Stage::Local => "init-local",
         Stage::Network => "init-network",
     };
@@ -27,12 +27,12 @@ pub fn search(with: &Search<'_>, list: &[String]) -> Outcome {
         names.map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ")
     };
     debug!(sys, "Looking for data source in: [{}]", quoted(&mut list.iter().cloned()));
-    let kind = if with.stage == Stage::Local { "local" } else { "network" };
-    let rows = list.iter().filter_map(|name| datasource(name)).filter(|row| row.stages.contains(&with.stage));
+    let kind = if ctx.stage == Stage::Local { "local" } else { "network" };
+    let rows = list.iter().filter_map(|name| datasource(name)).filter(|row| row.stages.contains(&ctx.stage));
     debug!(
         sys,
         "Searching for {kind} data source in: [{}]",
-        quoted(&mut rows.map(|row| class(row, with.stage)))
+        quoted(&mut rows.map(|row| class_name(row, ctx.stage)))
     );
     for name in list {
         let Some(row) = datasource(name) else {
@@ -40,21 +40,21 @@ pub fn search(with: &Search<'_>, list: &[String]) -> Outcome {
             error!(sys, "no datasource named {name}; skipped");
             continue;
         };
-        if !row.stages.contains(&with.stage) {
-            if with.stage == Stage::Local {
-                outcome.later.push(row.name);
+        if !row.stages.contains(&ctx.stage) {
+            if ctx.stage == Stage::Local {
+                outcome.deferred.push(row.name);
             }
             continue;
         }
-        if with.stage == Stage::Local && row.stages.contains(&Stage::Network) {
-            outcome.later.push(row.name);
+        if ctx.stage == Stage::Local && row.stages.contains(&Stage::Network) {
+            outcome.deferred.push(row.name);
         }
-        let class = class(row, with.stage);
+        let class = class_name(row, ctx.stage);
         let event = format!("{stage}/search-{}", class.trim_start_matches("DataSource"));
         debug!(sys, "start: {event}: searching for {kind} data from {class}");
-        debug!(sys, "Seeing if we can get any data from {}", python(row, &class));
+        debug!(sys, "Seeing if we can get any data from {}", python_class(row, &class));
         let begun = sys.clock().elapsed();
-        let found = (row.find)(with);
+        let found = (row.find)(ctx);
         let took = (sys.clock().elapsed() - begun).as_secs_f64();
         debug!(sys, "Getting metadata took {took:.3} seconds");
         match found {
@@ -73,7 +73,7 @@ pub fn search(with: &Search<'_>, list: &[String]) -> Outcome {
                 debug!(sys, "finish: {event}: SUCCESS: no {kind} data found from {class}");
             }
             Err(e) => {
-                warning!(sys, "Getting data from {} failed: {e}", python(row, &class));
+                warning!(sys, "Getting data from {} failed: {e}", python_class(row, &class));
                 debug!(sys, "finish: {event}: FAIL: no {kind} data found from {class}");
                 outcome.errors.push(format!("{}: {e}", row.name));
             }
@@ -83,9 +83,9 @@ pub fn search(with: &Search<'_>, list: &[String]) -> Outcome {
 }
 
 /// Upstream's name for a datasource in a stage: logs are searched for it.
-fn class(row: &Datasource, stage: Stage) -> String {
-    let is_of_both = [Stage::Local, Stage::Network].iter().all(|stage| row.stages.contains(stage));
-    let end = match (is_of_both, stage, row.name) {
+fn class_name(row: &Datasource, stage: Stage) -> String {
+    let is_in_both_stages = [Stage::Local, Stage::Network].iter().all(|stage| row.stages.contains(stage));
+    let end = match (is_in_both_stages, stage, row.name) {
         (true, Stage::Network, "NoCloud") => "Net",
         (true, Stage::Local, name) if name != "NoCloud" => "Local",
         _ => "",
@@ -93,6 +93,6 @@ fn class(row: &Datasource, stage: Stage) -> String {
     format!("DataSource{}{end}", row.name)
 }
 
-fn python(row: &Datasource, class: &str) -> String {
+fn python_class(row: &Datasource, class: &str) -> String {
     format!("<class 'cloudinit.sources.DataSource{}.{class}'>", row.name)
 }

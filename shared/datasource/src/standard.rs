@@ -3,10 +3,10 @@
 use std::net::Ipv4Addr;
 
 use config::{Node, Value};
-use state::{Instance, Network, Raw};
+use state::{Blobs, Instance, NetworkConfig};
 use system::{Result, System, error, warning};
 
-use crate::{Same, Search, dmi};
+use crate::{IdentityCheck, Search, dmi};
 
 /// Fills the standard fields of `instance` from a metadata map, with the spellings that clouds use.
 pub fn fill(instance: &mut Instance, metadata: &Node) {
@@ -34,14 +34,14 @@ fn text(node: Option<&Node>) -> Option<String> {
 }
 
 /// A mode that was given, if it is one.
-pub fn dsmode(sys: &System, whose: &str, given: Option<String>, usual: &str) -> String {
-    match given {
+pub fn dsmode(sys: &System, datasource: &str, configured: Option<String>, default: &str) -> String {
+    match configured {
         Some(mode) if matches!(mode.as_str(), "net" | "local" | "disabled") => mode,
         Some(_) => {
-            warning!(sys, "{whose}: dsmode is none of net, local, disabled; {usual} is taken");
-            usual.into()
+            warning!(sys, "{datasource}: dsmode is none of net, local, disabled; {default} is taken");
+            default.into()
         }
-        None => usual.into(),
+        None => default.into(),
     }
 }
 
@@ -87,17 +87,17 @@ pub fn instance(name: &str, class: &str, subplatform: String) -> Instance {
 }
 
 /// A network configuration of version 1 or 2.
-pub fn network(config: Node, source: &str) -> Network {
+pub fn network(config: Node, source: &str) -> NetworkConfig {
     let (format, source) = ("yaml".into(), source.to_string());
-    Network { format, content: config.to_json(), source, positions: String::new() }
+    NetworkConfig { format, content: config.to_json(), source, positions: String::new() }
 }
 
 /// User-data that may be base64 without saying so.
-pub fn maybe_base64(bytes: Vec<u8>) -> Raw {
+pub fn maybe_base64(bytes: Vec<u8>) -> Blobs {
     match encoding::base64::decode_strict(&bytes) {
-        _ if bytes.is_empty() => Raw::default(),
-        Some(decoded) => Raw(vec![decoded]),
-        None => Raw(vec![bytes]),
+        _ if bytes.is_empty() => Blobs::default(),
+        Some(decoded) => Blobs(vec![decoded]),
+        None => Blobs(vec![bytes]),
     }
 }
 
@@ -112,18 +112,18 @@ pub fn with_zone(url: &str, nic: &str) -> String {
 }
 
 /// The check of clouds that give the server's id to its firmware too.
-pub fn check_uuid(with: &Search<'_>, cached: &Instance) -> Same {
-    match dmi::read(with.sys, "system-uuid") {
-        Some(uuid) if uuid.eq_ignore_ascii_case(&cached.id) => Same::Yes,
+pub fn check_uuid(ctx: &Search<'_>, cached: &Instance) -> IdentityCheck {
+    match dmi::read(ctx.sys, "system-uuid") {
+        Some(uuid) if uuid.eq_ignore_ascii_case(&cached.id) => IdentityCheck::Same,
         // Others than the format's inventors use it with ids of their own: firmware then says nothing of it.
-        Some(_) => Same::CannotTell("the instance-id is not the firmware's UUID".into()),
-        None => Same::CannotTell("firmware has no UUID".into()),
+        Some(_) => IdentityCheck::Unknown("the instance-id is not the firmware's UUID".into()),
+        None => IdentityCheck::Unknown("firmware has no UUID".into()),
     }
 }
 
 /// What was read of user-data or vendor-data. If there is more of them than is taken, that is an error in the log and in
 /// status, and the machine goes without them: its name, keys and network must not depend on their size.
-pub fn unless_too_large<T: Default>(sys: &System, what: &str, read: Result<T>) -> Result<T> {
+pub fn ignore_too_large<T: Default>(sys: &System, what: &str, read: Result<T>) -> Result<T> {
     match read {
         Err(e) if e.is_too_large() => {
             error!(sys, "{what} ignored: {e}");
@@ -135,41 +135,41 @@ pub fn unless_too_large<T: Default>(sys: &System, what: &str, read: Result<T>) -
 
 /// Whether firmware is what it was when this instance was found: its UUID, or its serial number where it has no UUID. Where
 /// nothing was noted, that is not known, and so it is not.
-pub fn is_same_machine(with: &Search<'_>, cached: &Instance) -> bool {
-    let noted = FIRMWARE.iter().find_map(|key| Some((*key, cached.check.get(*key)?.as_str()?)));
-    let Some((key, before)) = noted else { return false };
-    dmi::read(with.sys, key).is_some_and(|now| now.eq_ignore_ascii_case(before))
+pub fn is_same_machine(ctx: &Search<'_>, cached: &Instance) -> bool {
+    let recorded = FIRMWARE_KEYS.iter().find_map(|key| Some((*key, cached.check.get(*key)?.as_str()?)));
+    let Some((key, before)) = recorded else { return false };
+    dmi::read(ctx.sys, key).is_some_and(|now| now.eq_ignore_ascii_case(before))
 }
 
 /// Beside an instance: what tells later whether this still is the same machine, the surest first.
-const FIRMWARE: [&str; 2] = ["system-uuid", "system-serial-number"];
+const FIRMWARE_KEYS: [&str; 2] = ["system-uuid", "system-serial-number"];
 
 /// Keeps what firmware says of itself for [`check_machine`] and [`is_same_machine`].
-pub fn note_machine(sys: &System, instance: &mut Instance) {
-    let said = FIRMWARE.iter().find_map(|key| Some((*key, dmi::read(sys, key)?)));
-    if let Some((key, text)) = said {
+pub fn record_machine(sys: &System, instance: &mut Instance) {
+    let value = FIRMWARE_KEYS.iter().find_map(|key| Some((*key, dmi::read(sys, key)?)));
+    if let Some((key, text)) = value {
         instance.check.insert(key.into(), text.to_lowercase().into());
     }
 }
 
 /// The check of clouds whose instance-id only the metadata service knows: another machine is another instance, and the
 /// same machine may be one.
-pub fn check_machine(with: &Search<'_>, cached: &Instance) -> Same {
-    let before = cached.check.get(FIRMWARE[0]).and_then(|uuid| uuid.as_str());
-    match (before, dmi::read(with.sys, "system-uuid")) {
+pub fn check_machine(ctx: &Search<'_>, cached: &Instance) -> IdentityCheck {
+    let before = cached.check.get(FIRMWARE_KEYS[0]).and_then(|uuid| uuid.as_str());
+    match (before, dmi::read(ctx.sys, "system-uuid")) {
         (Some(before), Some(now)) if !now.eq_ignore_ascii_case(before) => {
-            Same::No(format!("firmware's UUID is {now} and was {before}"))
+            IdentityCheck::Different(format!("firmware's UUID is {now} and was {before}"))
         }
-        _ => Same::CannotTell("only the metadata service knows the instance-id".into()),
+        _ => IdentityCheck::Unknown("only the metadata service knows the instance-id".into()),
     }
 }
 
 /// The check of clouds that give the server's id to its firmware as the serial number.
-pub fn check_serial(with: &Search<'_>, cached: &Instance) -> Same {
-    match dmi::read(with.sys, "system-serial-number") {
-        Some(serial) if serial == cached.id => Same::Yes,
-        Some(serial) => Same::No(format!("firmware's serial number is {serial}")),
-        None => Same::CannotTell("firmware has no serial number".into()),
+pub fn check_serial(ctx: &Search<'_>, cached: &Instance) -> IdentityCheck {
+    match dmi::read(ctx.sys, "system-serial-number") {
+        Some(serial) if serial == cached.id => IdentityCheck::Same,
+        Some(serial) => IdentityCheck::Different(format!("firmware's serial number is {serial}")),
+        None => IdentityCheck::Unknown("firmware has no serial number".into()),
     }
 }
 
@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_in_every_shape() {
+    fn public_key_formats() {
         let keys = |text: &str| public_keys(Some(&config::yaml::parse("t", text).unwrap().root));
         assert_eq!(keys("'ssh-rsa A\n\nssh-rsa B'"), ["ssh-rsa A", "ssh-rsa B"]);
         assert_eq!(keys("[a, '', b, 3]"), ["a", "b"]);
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn fields() {
+    fn standard_fields() {
         let node = config::yaml::parse(
             "t",
             "{instance-id: 007, local-hostname: 10.0.0.1, placement: {availability-zone: z}, launch-index: '2', cloud-name: AWS}",

@@ -8,12 +8,12 @@ use system::{Error, Result, System, warning};
 pub type Get<'f> = &'f mut dyn FnMut(&str) -> Result<Option<Vec<u8>>>;
 
 /// Deeper trees, and larger ones, are circles or attacks.
-const DEEPEST: usize = 12;
-const MOST: usize = 5000;
-const MOST_BYTES: usize = 16 << 20;
+const MAX_DEPTH: usize = 12;
+const MAX_ENTRIES: usize = 5000;
+const MAX_BYTES: usize = 16 << 20;
 
 /// What may still be read.
-struct Left {
+struct Budget {
     entries: usize,
     bytes: usize,
 }
@@ -21,40 +21,41 @@ struct Left {
 /// The tree below `top`, which ends in `/`. An error when a part of it cannot be read: half of what a cloud says of a
 /// machine would configure it wrongly. A name that is listed and is not there (any more) is left out.
 pub fn read(sys: &System, top: &str, get: Get<'_>) -> Result<Node> {
-    let mut left = Left { entries: MOST, bytes: MOST_BYTES };
-    read_directory(sys, top, get, DEEPEST, &mut left)
+    let mut budget = Budget { entries: MAX_ENTRIES, bytes: MAX_BYTES };
+    read_directory(sys, top, get, MAX_DEPTH, &mut budget)
 }
 
-fn read_directory(sys: &System, path: &str, get: Get<'_>, depth: usize, left: &mut Left) -> Result<Node> {
+fn read_directory(sys: &System, path: &str, get: Get<'_>, depth: usize, budget: &mut Budget) -> Result<Node> {
     if depth == 0 {
-        return Err(Error::new(format!("{path}: metadata are nested deeper than {DEEPEST} levels")));
+        return Err(Error::new(format!("{path}: metadata are nested deeper than {MAX_DEPTH} levels")));
     }
     let Some(listing) = get(path)? else {
         warning!(sys, "{path} is listed in the metadata and not there");
         let skipped = is_tag(path).then(|| (Node::from(SKIPPED), Node::from(SKIPPED)));
         return Ok(Map::from_iter(skipped).into());
     };
-    let Listing { directories, leaves } = listed(&String::from_utf8_lossy(&listing));
-    left.entries = left
+    let Listing { directories, leaves } = parse_listing(&String::from_utf8_lossy(&listing));
+    budget.entries = budget
         .entries
         .checked_sub(directories.len() + leaves.len())
-        .ok_or_else(|| Error::new(format!("{path}: the metadata have more than {MOST} entries")))?;
+        .ok_or_else(|| Error::new(format!("{path}: the metadata have more than {MAX_ENTRIES} entries")))?;
     let mut map = Map::new();
     for name in directories {
-        let below = read_directory(sys, &format!("{path}{}/", quoted(&name)), get, depth - 1, left)?;
-        map.insert(name, below);
+        let subtree =
+            read_directory(sys, &format!("{path}{}/", percent_encoded(&name)), get, depth - 1, budget)?;
+        map.insert(name, subtree);
     }
     for (name, place) in leaves {
         if map.get(&name).is_some() {
             warning!(sys, "{path}{name} is a directory of the metadata and a value; the value is left out");
             continue;
         }
-        match get(&format!("{path}{}", quoted(&place)))? {
+        match get(&format!("{path}{}", percent_encoded(&place)))? {
             Some(bytes) => {
-                left.bytes = left.bytes.checked_sub(bytes.len()).ok_or_else(|| {
-                    Error::new(format!("{path}: the metadata are larger than {MOST_BYTES} bytes"))
+                budget.bytes = budget.bytes.checked_sub(bytes.len()).ok_or_else(|| {
+                    Error::new(format!("{path}: the metadata are larger than {MAX_BYTES} bytes"))
                 })?;
-                map.insert(name, leaf(bytes));
+                map.insert(name, parse_value(bytes));
             }
             None => {
                 warning!(sys, "{path}{place} is listed in the metadata and not there");
@@ -82,7 +83,7 @@ struct Listing {
     leaves: Vec<(String, String)>,
 }
 
-fn listed(text: &str) -> Listing {
+fn parse_listing(text: &str) -> Listing {
     let mut listing = Listing { directories: Vec::new(), leaves: Vec::new() };
     for line in text.lines().map(str::trim) {
         let name = line.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
@@ -110,7 +111,7 @@ fn listed(text: &str) -> Listing {
 }
 
 /// What a leaf holds: JSON, lines, or text. Bytes that are no text are marked for the instance's data.
-pub fn leaf(bytes: Vec<u8>) -> Node {
+pub fn parse_value(bytes: Vec<u8>) -> Node {
     let text = match String::from_utf8(bytes) {
         Ok(text) => text,
         Err(e) => return format!("ci-b64:{}", encoding::base64::encode(e.as_bytes())).into(),
@@ -128,7 +129,7 @@ pub fn leaf(bytes: Vec<u8>) -> Node {
 }
 
 /// A name as part of a URL.
-fn quoted(name: &str) -> String {
+fn percent_encoded(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     for byte in name.bytes() {
         match byte {
@@ -185,7 +186,7 @@ mod tests {
         ] {
             assert_eq!(tree(files).unwrap(), expected);
         }
-        assert_eq!(leaf(vec![0xff, 0xfe]).as_str(), Some("ci-b64://4="));
+        assert_eq!(parse_value(vec![0xff, 0xfe]).as_str(), Some("ci-b64://4="));
     }
 
     #[test]

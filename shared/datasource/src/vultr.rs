@@ -1,68 +1,70 @@
 //! Vultr's metadata service: one document with everything. Its DHCP gives the first NIC's addresses, the rest is in it.
 
 use config::{Map, Node};
-use ephemeral::V4;
+use ephemeral::Ipv4Method;
 use serde_json::json;
-use state::{Instance, Raw};
-use system::{Deadline, Error, Fetch, Result, debug};
+use state::{Blobs, Instance};
+use system::{Deadline, Error, Request, Result, debug};
 
 use crate::apart::{self, Parts};
-use crate::terms::{Terms, Usual};
-use crate::wire::Needs;
-use crate::{Datasource, Nic, Search, Stage, USUAL_EVENTS, USUAL_ORDER, dmi, standard, wire};
+use crate::metadata_network::NetworkRequirements;
+use crate::retry::{Defaults, RetryPolicy};
+use crate::{
+    DEFAULT_EVENTS, DEFAULT_NETWORK_ORDER, Datasource, Nic, Search, Stage, dmi, metadata_network, standard,
+};
 
 pub const VULTR: Datasource = Datasource {
     name: "Vultr",
     stages: &[Stage::Local],
     find,
     check: standard::check_machine,
-    network_order: USUAL_ORDER,
-    events: USUAL_EVENTS,
+    network_order: DEFAULT_NETWORK_ORDER,
+    events: DEFAULT_EVENTS,
 };
 
-const USUAL: Usual =
-    Usual { urls: &[], max_wait: 120, timeout: 10, retries: 30, pause: 5, pause_key: "wait" };
+const DEFAULTS: Defaults =
+    Defaults { urls: &[], max_wait: 120, timeout: 10, retries: 30, retry_delay: 5, retry_delay_key: "wait" };
 const URL: &str = "http://169.254.169.254";
 /// Vultr's own resolvers.
 const RESOLVERS: [&str; 2] = ["108.61.10.10", "2001:19f0:300:1704::6"];
 
-fn find(with: &Search<'_>) -> Result<Option<Instance>> {
-    let sys = with.sys;
+fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
+    let sys = ctx.sys;
     let is_vultr = dmi::read(sys, "system-manufacturer").as_deref() == Some("Vultr")
-        || with.command_line.split_whitespace().any(|word| word == "vultr");
-    if !is_vultr && !with.is_named("Vultr") {
+        || ctx.command_line.split_whitespace().any(|word| word == "vultr");
+    if !is_vultr && !ctx.is_forced("Vultr") {
         debug!(sys, "Vultr: firmware is not of it");
         return Ok(None);
     }
-    let terms = Terms::read(with, "Vultr", &USUAL);
-    let text = |key: &str| with.settings("Vultr").and_then(|s| s.get(key)).and_then(Node::as_str);
+    let policy = RetryPolicy::read(ctx, "Vultr", &DEFAULTS);
+    let text = |key: &str| ctx.settings("Vultr").and_then(|s| s.get(key)).and_then(Node::as_str);
     let url = text("url").unwrap_or(URL).trim_end_matches('/');
     let mut headers = vec![("Metadata-Token", "cloudinit")];
     headers.extend(text("user-agent").map(|agent| ("User-Agent", agent)));
-    let ask = Fetch::get(format!("{url}/v1.json")).limit(wire::LARGEST);
-    let ask = terms.promptly(headers.iter().fold(ask, |ask, (name, value)| ask.header(name, value)));
+    let ask = Request::get(format!("{url}/v1.json")).limit(metadata_network::MAX_RESPONSE_SIZE);
+    let ask = policy.with_retries(headers.iter().fold(ask, |ask, (name, value)| ask.header(name, value)));
     let parts = Parts { top: format!("{url}/v1/"), headers: &headers, names: &[] };
-    let mut nics: Vec<Nic> = with.machine.nics().likely;
+    let mut nics: Vec<Nic> = ctx.machine.nics().candidates;
     nics.retain(|nic| !nic.name.contains("dummy"));
-    let time = ((terms.timeout + terms.pause) * (terms.retries + 1).min(300)).min(terms.max_wait);
-    let needs = Needs {
-        v4: Some(V4::Dhcp(Vec::new())),
+    let time = ((policy.timeout + policy.retry_delay) * (policy.retries + 1).min(300)).min(policy.max_wait);
+    let requirements = NetworkRequirements {
+        v4: Some(Ipv4Method::Dhcp(Vec::new())),
         v6: None,
-        time: wire::UP,
-        until: terms.until,
-        probe: vec![ask.clone()],
+        link_timeout: metadata_network::LINK_TIMEOUT,
+        first_response_deadline: policy.first_response_deadline,
+        probes: vec![ask.clone()],
     };
     let mut answer = None;
-    wire::over_nics(with, &nics, &needs, &mut |wire, _| {
-        let asked = wire.race(std::slice::from_ref(&ask), Deadline::after(time));
-        answer = Some(apart::document(sys, "Vultr's metadata", asked, || parts.read(sys, &terms))?);
+    metadata_network::try_nics(ctx, &nics, &requirements, &mut |net, _| {
+        let asked = net.fetch_first(std::slice::from_ref(&ask), Deadline::after(time));
+        answer = Some(apart::document(sys, "Vultr's metadata", asked, || parts.read(sys, &policy))?);
         Ok(true)
     })?;
     let Some(metadata) = answer.transpose()? else { return Ok(None) };
-    instance(with, metadata).map(Some)
+    instance(ctx, metadata).map(Some)
 }
 
-fn instance(with: &Search<'_>, mut metadata: Node) -> Result<Instance> {
+fn instance(ctx: &Search<'_>, mut metadata: Node) -> Result<Instance> {
     let text = |keys: &[&str]| metadata.at_path(keys).and_then(Node::scalar_text).filter(|t| !t.is_empty());
     let Some(id) = text(&["instance-v2-id"]) else {
         return Err(Error::new("the metadata have no instance-v2-id"));
@@ -70,12 +72,12 @@ fn instance(with: &Search<'_>, mut metadata: Node) -> Result<Instance> {
     let name = text(&["hostname"]).unwrap_or_else(|| "guest".into());
     let region = text(&["region", "countrycode"]).or_else(|| text(&["region", "regioncode"]));
     let region = region.map(|r| r.to_lowercase());
-    let data = |key: &str| Raw(text(&[key]).map(String::into_bytes).into_iter().collect());
+    let data = |key: &str| Blobs(text(&[key]).map(String::into_bytes).into_iter().collect());
     let (user_data, vendor_data) = (data("user-data"), data("vendor-data"));
-    let named = metadata.get("cloud_interfaces").filter(|n| !n.is_falsy()).map(|given| named(with, given));
+    let named = metadata.get("cloud_interfaces").filter(|n| !n.is_falsy()).map(|given| named(ctx, given));
     let config = match &named {
         Some(config) => config.clone(),
-        None => network(with, &metadata)?,
+        None => network(ctx, &metadata)?,
     };
     if let Some(map) = metadata.as_map_mut() {
         if let Some(named) = named {
@@ -90,14 +92,14 @@ fn instance(with: &Search<'_>, mut metadata: Node) -> Result<Instance> {
     instance.network = Some(standard::network(config, "Vultr's metadata"));
     (instance.user_data, instance.vendor_data) = (user_data, vendor_data);
     instance.sensitive = vec!["startup-script".into()];
-    standard::note_machine(with.sys, &mut instance);
+    standard::record_machine(ctx.sys, &mut instance);
     instance.crawled = json!({ "meta_data": metadata.to_json() });
     Ok(instance)
 }
 
 /// A configuration that is there already, with this machine's names.
-fn named(with: &Search<'_>, given: &Node) -> Node {
-    let known = with.machine.nics().configurable;
+fn named(ctx: &Search<'_>, given: &Node) -> Node {
+    let known = ctx.machine.nics().configurable;
     let mut config = given.clone();
     let entries = given.get("config").and_then(Node::as_seq).unwrap_or_default();
     let rename = |entry: &Node| {
@@ -122,8 +124,8 @@ fn subnet(pairs: &[(&str, &str)]) -> Map {
 }
 
 /// Version 1 out of the document.
-fn network(with: &Search<'_>, metadata: &Node) -> Result<Node> {
-    let known = with.machine.nics().configurable;
+fn network(ctx: &Search<'_>, metadata: &Node) -> Result<Node> {
+    let known = ctx.machine.nics().configurable;
     let mut resolvers = Map::new();
     resolvers.insert("type", "nameserver");
     resolvers.insert("address", RESOLVERS.map(Node::from).to_vec());

@@ -8,7 +8,7 @@ mod common;
 use std::os::unix::fs::PermissionsExt;
 
 use common::{Machine, meta, text};
-use datasource::Same;
+use datasource::IdentityCheck;
 use serde_json::json;
 use state::Instance;
 
@@ -106,11 +106,11 @@ fn the_seed_directory_goes_first() {
     // Unless it is broken; that is said.
     let machine = machine.files(seed, &[("openstack/latest/meta_data.json", "{")]);
     assert_eq!(machine.found("ConfigDrive").id, "u-1");
-    assert!(machine.complaints().contains("meta_data.json:1:1: not valid JSON"), "{}", machine.complaints());
+    assert!(machine.warnings().contains("meta_data.json:1:1: not valid JSON"), "{}", machine.warnings());
 }
 
 #[test]
-fn the_first_layout() {
+fn version_1_layout() {
     let one = found(&[
         (
             "meta.js",
@@ -164,7 +164,7 @@ fn vendor_data() {
 }
 
 #[test]
-fn networks() {
+fn network_configuration() {
     let with = |json: &str| {
         found(&[
             ("openstack/latest/meta_data.json", "{\"uuid\": \"u\"}"),
@@ -219,7 +219,7 @@ fn broken_drives() {
     ] {
         let odd = drive(&[good, file]);
         assert_eq!(odd.found("ConfigDrive").id, "u", "{file:?}");
-        assert!(odd.complaints().contains(said), "{file:?}: {}", odd.complaints());
+        assert!(odd.warnings().contains(said), "{file:?}: {}", odd.warnings());
     }
     let huge = drive(&[good, ("openstack/latest/user_data", "")]);
     let path = huge.host(&format!("{DRIVE}/openstack/latest/user_data"));
@@ -227,14 +227,14 @@ fn broken_drives() {
     let instance = huge.found("ConfigDrive");
     assert_eq!((&*instance.id, instance.user_data.is_empty()), ("u", true));
     let said = "user_data: larger than 67108864 bytes (73400320 bytes)";
-    assert!(huge.complaints().contains(said), "{}", huge.complaints());
+    assert!(huge.warnings().contains(said), "{}", huge.warnings());
     // Half of a character in a name.
     let cut = drive(&[(META, r#"{"uuid": "u", "hostname": "h\ud83d"}"#)]).found("ConfigDrive");
     assert_eq!(cut.local_hostname.as_deref(), Some("h\u{fffd}"));
     let odd = drive(&[(META, r#"{"uuid": 12, "random_seed": "!!"}"#), ("ec2/latest/meta-data.json", "{")]);
     let instance = odd.found("ConfigDrive");
     assert_eq!((&*instance.id, instance.random_seed), ("12", None));
-    assert!(odd.complaints().contains("random_seed: not base64") && odd.complaints().contains("EC2 part"));
+    assert!(odd.warnings().contains("random_seed: not base64") && odd.warnings().contains("EC2 part"));
 }
 
 #[test]
@@ -249,6 +249,6 @@ fn the_cached_instance() {
     let ask = |id: &str| {
         machine.check(&Instance { id: id.into(), datasource: "ConfigDrive".into(), ..Instance::default() })
     };
-    assert_eq!(ask("abcd-1"), Same::Yes);
-    assert!(matches!(ask("i-2"), Same::CannotTell(_)));
+    assert_eq!(ask("abcd-1"), IdentityCheck::Same);
+    assert!(matches!(ask("i-2"), IdentityCheck::Unknown(_)));
 }

@@ -8,12 +8,12 @@ mod common;
 use std::process::Command;
 
 use common::{Machine, text};
-use scratch::Scratch;
+use scratch::TempDir;
 
 /// A loop device of our own, given back at the end.
 struct Loop {
     device: String,
-    _dir: Scratch,
+    _dir: TempDir,
 }
 
 impl Drop for Loop {
@@ -30,7 +30,7 @@ fn run(program: &str, args: &[&str]) -> String {
 
 /// A FAT image with this label and these files, attached.
 fn attach(label: &str, files: &[(&str, &str)]) -> Loop {
-    let dir = Scratch::new();
+    let dir = TempDir::new();
     let image = dir.join("image");
     std::fs::File::create(&image).unwrap().set_len(2 << 20).unwrap();
     let image = image.to_str().unwrap();
@@ -113,7 +113,7 @@ fn labelled_disks() {
 /// An ext4 image with this label and one file, not cleanly unmounted if its journal is `dirty`; attached so that it could be
 /// written.
 fn attach_ext4(label: &str, name: &str, content: &str, dirty: bool) -> Loop {
-    let dir = Scratch::new();
+    let dir = TempDir::new();
     let (image, tree) = (dir.join("image"), dir.join("tree"));
     let file = tree.join(name);
     std::fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -160,9 +160,9 @@ fn config_drives() {
         Err(e) => {
             assert!(e.to_string().starts_with(&format!("{}: mounting", labelled.device)), "{e}");
             assert!(
-                machine.complaints().contains(&format!("skipped: {}", any.device)),
+                machine.warnings().contains(&format!("skipped: {}", any.device)),
                 "{}",
-                machine.complaints()
+                machine.warnings()
             );
         }
     }
@@ -175,7 +175,7 @@ fn config_drives() {
 }
 
 #[test]
-fn a_device_that_is_no_disk() {
+fn device_without_a_file_system() {
     // Below another root there are no devices, whatever /sys there says.
     let machine = Machine::new().file("/sys/class/block/vdz/size", "2048\n");
     assert_eq!(machine.find("NoCloud").unwrap(), None);

@@ -5,7 +5,7 @@
 mod common;
 
 use common::{Machine, meta, text};
-use datasource::Same;
+use datasource::IdentityCheck;
 use serde_json::json;
 use state::Instance;
 
@@ -37,7 +37,7 @@ fn with_seed(meta: &str) -> Machine {
 }
 
 #[test]
-fn places() {
+fn seed_sources() {
     let whole = || {
         with_seed("instance-id: D\nk: 2")
             .file(&format!("{SEED}/vendor-data"), "dv")
@@ -292,7 +292,7 @@ fn places() {
 }
 
 #[test]
-fn not_here() {
+fn no_seed() {
     let own = |inside: &str| machine().config(&format!("datasource: {{NoCloud: {inside}}}"));
     for (name, machine) in [
         ("nothing", machine()),
@@ -364,7 +364,7 @@ fn bad_metadata() {
         let machine = machine().seed(SEED, "", "u").file(&format!("{SEED}/meta-data"), bytes);
         let first = machine.found("NoCloud");
         assert_eq!((&*first.id, text(&first.user_data)), ("nocloud", "u".into()), "{name}");
-        assert!(machine.complaints().contains(said), "{name}: {}", machine.complaints());
+        assert!(machine.warnings().contains(said), "{name}: {}", machine.warnings());
         let machine = machine.file("/var/lib/cloud/data/instance-id", "i-1\n");
         let e = machine.find("NoCloud").unwrap_err().to_string();
         assert!(e.contains("instance-id cannot be told"), "{name}: {e}");
@@ -377,20 +377,20 @@ fn bad_metadata() {
 fn bad_seeds() {
     let network = with_seed("instance-id: i").file(&format!("{SEED}/network-config"), "version: [");
     assert_eq!(network.found("NoCloud").network, None);
-    assert!(network.complaints().contains("network-config:2:1: "), "{}", network.complaints());
+    assert!(network.warnings().contains("network-config:2:1: "), "{}", network.warnings());
 
     let half = machine().file(&format!("{SEED}/user-data"), "u");
     assert_eq!(half.find("NoCloud").unwrap(), None);
-    assert!(half.complaints().contains("no meta-data"), "{}", half.complaints());
+    assert!(half.warnings().contains("no meta-data"), "{}", half.warnings());
 
     // A directory where a file should be, a link that leads to itself, more than anybody means.
     let directory = machine().seed(SEED, "", "u").file(&format!("{SEED}/vendor-data/x"), "");
     assert_eq!(text(&directory.found("NoCloud").user_data), "u");
-    assert!(directory.complaints().contains("used without its vendor-data"), "{}", directory.complaints());
+    assert!(directory.warnings().contains("used without its vendor-data"), "{}", directory.warnings());
     let links = machine().seed(SEED, "", "u");
     std::os::unix::fs::symlink("network-config", links.host(&format!("{SEED}/network-config"))).unwrap();
     assert_eq!(links.found("NoCloud").network, None);
-    assert!(links.complaints().contains("used without its network-config"), "{}", links.complaints());
+    assert!(links.warnings().contains("used without its network-config"), "{}", links.warnings());
     // The user-data do not cost the machine its id, keys and network.
     let files = [("network-config", "version: 2"), ("vendor-data", "v")];
     let huge = machine().seed(SEED, "instance-id: i-huge", "u").files(SEED, &files);
@@ -400,7 +400,7 @@ fn bad_seeds() {
     assert_eq!((instance.user_data.is_empty(), text(&instance.vendor_data)), (true, "v".into()));
     let said =
         format!("user-data ignored: reading {SEED}/user-data: larger than 67108864 bytes (73400320 bytes)");
-    assert!(huge.complaints().contains(&said), "{}", huge.complaints());
+    assert!(huge.warnings().contains(&said), "{}", huge.warnings());
     let huge = machine().seed(SEED, "instance-id: i-huge", "u");
     std::fs::File::create(huge.host(&format!("{SEED}/meta-data"))).unwrap().set_len(70 << 20).unwrap();
     assert!(huge.find("NoCloud").unwrap_err().to_string().contains("larger than"));
@@ -420,7 +420,7 @@ fn bad_seeds() {
 }
 
 #[test]
-fn links_in_a_seed_stay_on_the_machine() {
+fn symlinks_in_a_seed_resolve_below_the_root() {
     let machine = machine().file("/etc/elsewhere", "linked").seed(SEED, "", "");
     let path = machine.host(&format!("{SEED}/user-data"));
     std::fs::remove_file(&path).unwrap();
@@ -448,9 +448,9 @@ fn the_cached_instance() {
         ("the directory is broken", with_seed("["), "?"),
     ] {
         let answer = match machine.check(&cached) {
-            Same::Yes => "yes",
-            Same::No(_) => "no",
-            Same::CannotTell(_) => "?",
+            IdentityCheck::Same => "yes",
+            IdentityCheck::Different(_) => "no",
+            IdentityCheck::Unknown(_) => "?",
         };
         assert_eq!(answer, wanted, "{name}");
     }

@@ -5,10 +5,10 @@
 mod common;
 
 use common::{Machine, text};
-use datasource::Same;
+use datasource::IdentityCheck;
 
 #[test]
-fn what_it_has() {
+fn metadata_and_user_data_from_the_configuration() {
     let bare = Machine::new().network_stage().found("None");
     assert_eq!(
         (&*bare.id, &*bare.description, &*bare.dsmode),
@@ -35,11 +35,11 @@ fn when_it_is_found() {
     let list = ["NoCloud", "None"];
     let local = Machine::new().search(&list);
     assert!(local.found.is_none());
-    assert_eq!(local.later, ["NoCloud", "None"]);
+    assert_eq!(local.deferred, ["NoCloud", "None"]);
     let network = Machine::new().network_stage().search(&list);
     assert_eq!(network.found.unwrap().datasource, "None");
     let seeded = Machine::new().seed("/var/lib/cloud/seed/nocloud", "instance-id: i", "").search(&list);
     assert_eq!(seeded.found.unwrap().datasource, "NoCloud");
     let cached = Machine::new().network_stage().found("None");
-    assert!(matches!(Machine::new().check(&cached), Same::CannotTell(_)));
+    assert!(matches!(Machine::new().check(&cached), IdentityCheck::Unknown(_)));
 }

@@ -114,7 +114,7 @@ fn a_whole_seed() {
 
 /// What everybody may read says where the seed is, and not what lets one in.
 #[test]
-fn secrets_of_the_address() {
+fn credentials_in_the_url_are_redacted() {
     let server = serve(&[
         ("/Key0123456789abcdefg/x?sig=s&f=meta-data", &[ok("instance-id: i-1")]),
         ("/Key0123456789abcdefg/x?sig=s&f=user-data", &[ok("")]),
@@ -133,7 +133,7 @@ fn secrets_of_the_address() {
 }
 
 #[test]
-fn what_is_optional_may_be_missing() {
+fn optional_files_may_be_missing() {
     let server = with(&[]);
     let instance = server.machine(3).found("NoCloud");
     assert_eq!((instance.vendor_data.is_empty(), instance.network), (true, None));
@@ -142,7 +142,7 @@ fn what_is_optional_may_be_missing() {
 }
 
 #[test]
-fn what_is_required_is_asked_for_again() {
+fn required_files_are_retried() {
     let late = with(&[("/user-data", vec![status("404 Not Found", ""), status("500 No", ""), ok("late")])]);
     assert_eq!(text(&late.machine(3).found("NoCloud").user_data), "late");
     let never = with(&[("/meta-data", vec![status("404 Not Found", "")])]);
@@ -156,7 +156,7 @@ fn what_is_required_is_asked_for_again() {
 }
 
 #[test]
-fn a_busy_server_is_waited_for() {
+fn server_error_is_retried() {
     let busy = status("503 Busy", "Retry-After: 1\r\n");
     let server = with(&[("/meta-data", vec![busy.clone(), busy, ok("instance-id: i-busy")])]);
     let start = Instant::now();
@@ -166,16 +166,16 @@ fn a_busy_server_is_waited_for() {
 }
 
 #[test]
-fn an_optional_file_that_fails() {
+fn optional_file_that_fails() {
     let server = with(&[("/vendor-data", vec![status("500 No", "")])]);
     let machine = server.machine(1);
     assert_eq!(machine.found("NoCloud").id, "i-http");
     assert_eq!(server.asked("/vendor-data"), 2);
-    assert!(machine.complaints().contains("used without its vendor-data"), "{}", machine.complaints());
+    assert!(machine.warnings().contains("used without its vendor-data"), "{}", machine.warnings());
 }
 
 #[test]
-fn half_a_body() {
+fn truncated_body() {
     let half = "HTTP/1.1 200 OK\r\nContent-Length: 500\r\nConnection: close\r\n\r\n#cloud-config\nruncmd: ["
         .to_string();
     let server = with(&[("/user-data", vec![half.clone(), ok("whole")])]);
@@ -186,7 +186,7 @@ fn half_a_body() {
 }
 
 #[test]
-fn silence_has_an_end() {
+fn silent_server_times_out() {
     let server = with(&[("/meta-data", vec![SILENCE.into()])]);
     let start = Instant::now();
     let e = server.machine(1).find("NoCloud").unwrap_err().to_string();
@@ -195,7 +195,7 @@ fn silence_has_an_end() {
 }
 
 #[test]
-fn nobody_listens() {
+fn connection_refused() {
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let machine = Machine::new()
         .line(&format!("ds=nocloud;s=http://{closed}/"))
@@ -205,7 +205,7 @@ fn nobody_listens() {
 }
 
 #[test]
-fn elsewhere() {
+fn redirects() {
     let other = with(&[]);
     let to = |path: &str| status("302 Found", &format!("Location: {}{path}\r\n", other.base));
     let server = with(&[("/meta-data", vec![to("/meta-data")]), ("/user-data", vec![to("/user-data")])]);
@@ -238,7 +238,7 @@ fn addresses() {
 }
 
 #[test]
-fn schemes_without_a_client() {
+fn unsupported_url_schemes() {
     for (scheme, said) in [("ftp", "no client for ftp"), ("FTPS", "no client for ftps")] {
         let machine = Machine::new().line(&format!("ds=nocloud;s={scheme}://127.0.0.1/")).network_stage();
         assert!(machine.find("NoCloud").unwrap_err().to_string().contains(said), "{scheme}");
@@ -254,14 +254,14 @@ fn too_large() {
     let instance = machine.found("NoCloud");
     assert_eq!((&*instance.id, instance.user_data.is_empty()), ("i-http", true));
     assert_eq!((server.asked("/user-data"), server.asked("/vendor-data")), (1, 1));
-    let said = machine.complaints();
+    let said = machine.warnings();
     assert!(said.contains("/user-data: the answer: larger than 67108864 bytes (73400320 bytes)"), "{said}");
     assert!(said.contains("used without its vendor-data"), "{said}");
 }
 
 /// Where a cached instance will do, a server that says nothing is not waited for; one that answers has its time.
 #[test]
-fn less_patience_for_a_machine_that_is_known() {
+fn max_wait_cached_limits_the_wait() {
     let machine = |server: &Server| {
         let mut machine = Machine::new()
             .config(&format!(
@@ -269,7 +269,7 @@ fn less_patience_for_a_machine_that_is_known() {
                 server.base
             ))
             .network_stage();
-        machine.has_cached = true;
+        machine.has_cached_instance = true;
         machine
     };
     let silent = with(&[("/meta-data", vec![SILENCE.into()])]);

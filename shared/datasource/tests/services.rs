@@ -83,15 +83,15 @@ fn ec2s_copies_need_no_token() {
     assert_eq!((i.availability_zone.as_deref(), i.region.as_deref()), (Some("gb1-a"), Some("gb1-")));
     assert_eq!(text(&i.user_data), "#cloud-config\n{}\n");
     // Firmware without a UUID says nothing; with another one it is another machine.
-    assert!(matches!(machine.check(&i), datasource::Same::CannotTell(_)));
+    assert!(matches!(machine.check(&i), datasource::IdentityCheck::Unknown(_)));
     let machine = machine.firmware(&[("product_uuid", "A-1")]);
     let i = machine.found("Ec2");
-    assert!(matches!(machine.check(&i), datasource::Same::CannotTell(_)));
+    assert!(matches!(machine.check(&i), datasource::IdentityCheck::Unknown(_)));
     let machine = machine.firmware(&[("product_uuid", "A-2")]);
-    assert!(matches!(machine.check(&i), datasource::Same::No(_)));
+    assert!(matches!(machine.check(&i), datasource::IdentityCheck::Different(_)));
     // No such disk as ephemeral0; swap's is there by another name.
     assert_eq!(Value::from(i.devices), json!({"root": "/dev/sda1", "swap": "xvdc", "ebs1": "sdd"}));
-    assert!(machine.complaints().contains("nothing about the network"), "{}", machine.complaints());
+    assert!(machine.warnings().contains("nothing about the network"), "{}", machine.warnings());
 }
 
 #[test]
@@ -120,11 +120,11 @@ fn hetzners_private_networks() {
     let private = json!({"type": "physical", "mac_address": "02:00:00:00:00:02", "name": "ens10",
                          "subnets": [{"ipv4": true, "type": "dhcp"}]});
     assert_eq!(network(&i)["config"], json!([{"type": "physical", "name": "eth0"}, private]));
-    assert!(one.complaints().contains("02:00:00:00:00:77"));
-    assert_eq!(one.check(&i), datasource::Same::Yes);
+    assert!(one.warnings().contains("02:00:00:00:00:77"));
+    assert_eq!(one.check(&i), datasource::IdentityCheck::Same);
     let other = machine("43");
     assert!(other.find("Hetzner").unwrap_err().to_string().contains("'42'"));
-    assert!(matches!(other.check(&i), datasource::Same::No(_)));
+    assert!(matches!(other.check(&i), datasource::IdentityCheck::Different(_)));
     assert_eq!(Machine::new().find("Hetzner").unwrap(), None);
 }
 
@@ -164,7 +164,7 @@ fn vultrs_further_nics() {
 }
 
 #[test]
-fn droplets_without_a_name() {
+fn droplet_without_hostname() {
     let base = serve(&[("/m", r#"{"interfaces": {"public": [{"mac": "02:00:00:00:00:01"}]}}"#)]);
     let machine = Machine::new()
         .firmware(&[("sys_vendor", "DigitalOcean"), ("product_serial", "4711")])
@@ -231,7 +231,7 @@ fn a_droplet_whose_user_data_are_too_large_keeps_the_rest() {
                 "datasource: {{DigitalOcean: {{metadata_url: '{base}/metadata/v1.json', retries: 0}}}}"
             ))
             .nics(&["ens3"]);
-        (machine.found("DigitalOcean"), machine.complaints())
+        (machine.found("DigitalOcean"), machine.warnings())
     };
     let (i, said) = found(HUGE);
     assert_eq!((&*i.id, i.local_hostname.as_deref()), ("4711", Some("big")));
@@ -286,7 +286,7 @@ fn a_vultr_machine_whose_user_data_are_too_large_keeps_the_rest() {
         (&config[2]["name"], &config[2]["subnets"][0]["address"]),
         (&json!("enp6s0"), &json!("10.1.0.2"))
     );
-    assert!(machine.complaints().contains("/v1/user-data ignored: "), "{}", machine.complaints());
+    assert!(machine.warnings().contains("/v1/user-data ignored: "), "{}", machine.warnings());
 }
 
 #[test]
@@ -308,11 +308,7 @@ fn gces_keys_do_not_depend_on_the_size_of_user_data() {
     let i = machine.found("GCE");
     assert_eq!((&*i.id, i.local_hostname.as_deref()), ("77", Some("big")));
     assert_eq!((i.public_keys.join(","), i.user_data.is_empty()), ("ssh-rsa A".into(), true));
-    assert!(
-        machine.complaints().contains("instance/attributes/user-data ignored: "),
-        "{}",
-        machine.complaints()
-    );
+    assert!(machine.warnings().contains("instance/attributes/user-data ignored: "), "{}", machine.warnings());
 }
 
 #[test]
@@ -336,13 +332,13 @@ fn broken_documents() {
 }
 
 #[test]
-fn settings_that_are_none() {
+fn invalid_settings() {
     let base = serve(&[]);
     let machine = Machine::new().network_stage().config(&format!(
         "datasource: {{Ec2: {{metadata_urls: ['{base}'], max_wait: 1, timeout: soon, strict_id: maybe}}}}"
     ));
     assert!(machine.find("Ec2").is_err());
-    let said = machine.complaints();
+    let said = machine.warnings();
     assert!(said.contains("test.cfg:1:") && said.contains("datasource.Ec2.timeout"), "{said}");
     assert!(said.contains("strict_id: expected true, false or warn"), "{said}");
 }

@@ -2,7 +2,7 @@
 
 use system::{System, rfc2822};
 
-/// `# Created by cloud-init v. 26.2 on Thu, 01 Jan 2026 00:00:00 +0000`. `word` is `Created` or `Added`.
-pub fn header(sys: &System, word: &str) -> String {
-    format!("# {word} by cloud-init v. {} on {}", env!("CARGO_PKG_VERSION"), rfc2822(sys.clock().wall()))
+/// `# Created by cloud-init v. 26.2 on Thu, 01 Jan 2026 00:00:00 +0000`. `verb` is `Created` or `Added`.
+pub fn make_header(sys: &System, verb: &str) -> String {
+    format!("# {verb} by cloud-init v. {} on {}", env!("CARGO_PKG_VERSION"), rfc2822(sys.clock().wall()))
 }

@@ -1,12 +1,12 @@
 //! The machine's name: where it is written, how the running system is told.
 
-use system::{Command, Result, System, Write, debug, warning};
+use system::{Command, Result, System, WriteOptions, debug, warning};
 
-use crate::{Distro, Init, header};
+use crate::{Distro, InitSystem, make_header};
 
 /// Who keeps the name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HostnameWay {
+pub enum HostnameMethod {
     /// hostname(5), and the kernel is told.
     File,
     /// The file, and the running system through hostnamectl(1).
@@ -17,7 +17,7 @@ pub enum HostnameWay {
     Gentoo,
 }
 
-const FILE: &str = "/etc/hostname";
+const HOSTNAME_FILE: &str = "/etc/hostname";
 
 /// The name in a hostname(5) text.
 pub fn parse_hostname(text: &str) -> Option<&str> {
@@ -25,7 +25,7 @@ pub fn parse_hostname(text: &str) -> Option<&str> {
 }
 
 /// The text with the name replaced, comments kept.
-pub fn with_hostname(text: &str, name: &str) -> String {
+pub fn replace_hostname(text: &str, name: &str) -> String {
     let mut out = String::new();
     let mut done = false;
     for line in text.lines() {
@@ -53,7 +53,7 @@ pub fn with_hostname(text: &str, name: &str) -> String {
 }
 
 /// One `KEY=value` in a file of shell variables: replaced, or added.
-pub fn with_variable(text: &str, key: &str, value: &str) -> String {
+pub fn set_variable(text: &str, key: &str, value: &str) -> String {
     let mut out = String::new();
     let mut done = false;
     for line in text.lines() {
@@ -73,18 +73,18 @@ pub fn with_variable(text: &str, key: &str, value: &str) -> String {
 }
 
 /// The value of `KEY=value` in a file of shell variables, unquoted; the last one counts.
-pub fn variable(text: &str, key: &str) -> Option<String> {
+pub fn get_variable(text: &str, key: &str) -> Option<String> {
     let line = text.lines().rev().find_map(|l| l.trim_start().strip_prefix(key)?.strip_prefix('='))?;
     Some(line.trim().trim_matches(['"', '\'']).to_string())
 }
 
 impl Distro {
-    /// Gives the machine a name, now and at every boot. `keep_file`: false never makes /etc/hostname.
-    pub fn set_hostname(&self, sys: &System, name: &str, make_file: bool) -> Result<()> {
-        let systemd = self.init(sys) == Init::Systemd;
-        if self.hostname == HostnameWay::Hostnamectl && systemd {
+    /// Gives the machine a name, now and at every boot. `create_file`: false never makes /etc/hostname.
+    pub fn set_hostname(&self, sys: &System, name: &str, create_file: bool) -> Result<()> {
+        let systemd = self.init_system(sys) == InitSystem::Systemd;
+        if self.hostname == HostnameMethod::Hostnamectl && systemd {
             let mut argv = vec!["hostnamectl", "set-hostname"];
-            if !make_file {
+            if !create_file {
                 argv.push("--transient");
             }
             argv.push(name);
@@ -93,48 +93,50 @@ impl Distro {
                 // Before D-Bus is up it cannot answer; the file and the kernel can be told without it.
                 Err(e) => {
                     debug!(sys, "{e}; writing the name without it");
-                    self.write_hostname(sys, name, make_file)?;
+                    self.write_hostname(sys, name, create_file)?;
                     sys.set_kernel_hostname(name)
                 }
             };
         }
-        self.write_hostname(sys, name, make_file)?;
-        if self.hostname == HostnameWay::FileAndHostnamectl && systemd {
+        self.write_hostname(sys, name, create_file)?;
+        if self.hostname == HostnameMethod::FileAndHostnamectl && systemd {
             return sys.run(&Command::new(["hostnamectl", "--transient", "set-hostname", name])).map(drop);
         }
         sys.set_kernel_hostname(name)
     }
 
     /// The file alone.
-    pub fn write_hostname(&self, sys: &System, name: &str, make_file: bool) -> Result<()> {
+    pub fn write_hostname(&self, sys: &System, name: &str, create_file: bool) -> Result<()> {
         let path = self.hostname_file(sys);
-        let old = sys.read_text_if_there(&path)?;
-        if old.is_none() && !make_file {
+        let old = sys.read_text_if_exists(&path)?;
+        if old.is_none() && !create_file {
             return Ok(());
         }
         let old = old.unwrap_or_default();
         let text = match path.as_str() {
-            FILE | "/etc/HOSTNAME" => with_hostname(&old, name),
-            "/etc/conf.d/hostname" => with_variable(&old, "hostname", &format!("\"{name}\"")),
+            HOSTNAME_FILE | "/etc/HOSTNAME" => replace_hostname(&old, name),
+            "/etc/conf.d/hostname" => set_variable(&old, "hostname", &format!("\"{name}\"")),
             _ => {
-                let note = if old.is_empty() { header(sys, "Created") + "\n" } else { String::new() };
-                note + &with_variable(&old, "HOSTNAME", name)
+                let note = if old.is_empty() { make_header(sys, "Created") + "\n" } else { String::new() };
+                note + &set_variable(&old, "HOSTNAME", name)
             }
         };
-        sys.write(&path, text, Write::default()).map(drop)
+        sys.write(&path, text, WriteOptions::default()).map(drop)
     }
 
     fn hostname_file(&self, sys: &System) -> String {
-        let systemd = self.init(sys) == Init::Systemd || sys.exists(FILE);
+        let systemd = self.init_system(sys) == InitSystem::Systemd || sys.exists(HOSTNAME_FILE);
         match (self.hostname, self.family) {
-            (HostnameWay::Gentoo, _) if self.init(sys) == Init::OpenRc => "/etc/conf.d/hostname",
-            (HostnameWay::Hostnamectl, crate::Family::RedHat)
+            (HostnameMethod::Gentoo, _) if self.init_system(sys) == InitSystem::OpenRc => {
+                "/etc/conf.d/hostname"
+            }
+            (HostnameMethod::Hostnamectl, crate::Family::RedHat)
                 if !systemd && sys.exists("/etc/sysconfig/network") =>
             {
                 "/etc/sysconfig/network"
             }
-            (HostnameWay::Hostnamectl, crate::Family::Suse) if !systemd => "/etc/HOSTNAME",
-            _ => FILE,
+            (HostnameMethod::Hostnamectl, crate::Family::Suse) if !systemd => "/etc/HOSTNAME",
+            _ => HOSTNAME_FILE,
         }
         .to_string()
     }
@@ -142,7 +144,7 @@ impl Distro {
     /// The name that the machine was given last: of its file, else the kernel's.
     pub fn read_hostname(&self, sys: &System) -> Option<String> {
         let path = self.hostname_file(sys);
-        let text = match sys.read_text_if_there(&path) {
+        let text = match sys.read_text_if_exists(&path) {
             Ok(text) => text,
             Err(e) => {
                 warning!(sys, "{e}");
@@ -150,11 +152,11 @@ impl Distro {
             }
         };
         let from_file = text.as_deref().and_then(|text| match path.as_str() {
-            "/etc/conf.d/hostname" => variable(text, "hostname"),
-            "/etc/sysconfig/network" => variable(text, "HOSTNAME"),
+            "/etc/conf.d/hostname" => get_variable(text, "hostname"),
+            "/etc/sysconfig/network" => get_variable(text, "HOSTNAME"),
             _ => parse_hostname(text).map(Into::into),
         });
-        if self.hostname == HostnameWay::Hostnamectl && sys.is_live() {
+        if self.hostname == HostnameMethod::Hostnamectl && sys.is_live() {
             return Some(sys.kernel_hostname()).filter(|n| !n.is_empty()).or(from_file);
         }
         from_file
@@ -166,25 +168,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_comments() {
+    fn hostname_file_keeps_comments() {
         for (before, after) in [
             ("", "new\n"),
             ("old\n", "new\n"),
             ("# mine\n\nold # here\n", "# mine\n\nnew # here\n"),
             ("a\nb\n", "new\n"),
         ] {
-            assert_eq!(with_hostname(before, "new"), after);
+            assert_eq!(replace_hostname(before, "new"), after);
             assert_eq!(parse_hostname(after), Some("new"));
         }
         assert_eq!(parse_hostname("# none\n\n"), None);
     }
 
     #[test]
-    fn variables() {
+    fn shell_variables() {
         let text = "# x\nNETWORKING=yes\nHOSTNAME=a\n";
-        assert_eq!(with_variable(text, "HOSTNAME", "b"), "# x\nNETWORKING=yes\nHOSTNAME=b\n");
-        assert_eq!(with_variable("", "hostname", "\"b\""), "hostname=\"b\"\n");
-        assert_eq!(variable("A=1\nA='2'\nAB=3\n", "A").as_deref(), Some("2"));
-        assert_eq!(variable("AB=3\n", "A"), None);
+        assert_eq!(set_variable(text, "HOSTNAME", "b"), "# x\nNETWORKING=yes\nHOSTNAME=b\n");
+        assert_eq!(set_variable("", "hostname", "\"b\""), "hostname=\"b\"\n");
+        assert_eq!(get_variable("A=1\nA='2'\nAB=3\n", "A").as_deref(), Some("2"));
+        assert_eq!(get_variable("AB=3\n", "A"), None);
     }
 }

@@ -1,12 +1,12 @@
 //! The system's locale: where it is kept, and what makes one usable.
 
-use system::{Command, Error, Result, System, Write, debug};
+use system::{Command, Error, Result, System, WriteOptions, debug};
 
-use crate::{Distro, Init, Package, header, variable, with_variable};
+use crate::{Distro, InitSystem, Package, get_variable, make_header, set_variable};
 
 /// Who keeps the locale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LocaleWay {
+pub enum LocaleMethod {
     /// locale.gen(5), locale-gen(8), update-locale(8).
     Debian,
     /// raspi-config does Debian's steps.
@@ -29,7 +29,7 @@ const DEBIAN_DEFAULT: &str = "/etc/default/locale";
 const LOCALE_CONF: &str = "/etc/locale.conf";
 
 /// `fi_FI.ISO-8859-1@euro` as (`fi_FI`, `ISO-8859-1`, `euro`).
-fn parts(locale: &str) -> (&str, Option<&str>, Option<&str>) {
+fn split_locale(locale: &str) -> (&str, Option<&str>, Option<&str>) {
     let (rest, modifier) = locale.split_once('@').map_or((locale, None), |(a, b)| (a, Some(b)));
     let (language, charset) = rest.split_once('.').map_or((rest, None), |(a, b)| (a, Some(b)));
     (language, charset, modifier)
@@ -37,10 +37,10 @@ fn parts(locale: &str) -> (&str, Option<&str>, Option<&str>) {
 
 /// The line of locale.gen(5) for a locale, by glibc's list of supported ones: the charset asked for, else UTF-8,
 /// else the list's first. What is not in the list gets a line that says what was asked for.
-pub fn locale_line(supported: &str, locale: &str) -> String {
-    let (language, charset, modifier) = parts(locale);
+pub fn locale_gen_line(supported: &str, locale: &str) -> String {
+    let (language, charset, modifier) = split_locale(locale);
     let same = |line: &&str| {
-        let (l, _, m) = parts(line.split_whitespace().next().unwrap_or_default());
+        let (l, _, m) = split_locale(line.split_whitespace().next().unwrap_or_default());
         l == language && (m == modifier || modifier.is_none())
     };
     let lines: Vec<&str> =
@@ -49,14 +49,14 @@ pub fn locale_line(supported: &str, locale: &str) -> String {
     let first_of = |line: &str| line.split_whitespace().next().unwrap_or_default().to_string();
     let exact = charset.and_then(|wanted| {
         lines.iter().find(|line| {
-            parts(&first_of(line)).1.is_some_and(|c| c.eq_ignore_ascii_case(wanted))
+            split_locale(&first_of(line)).1.is_some_and(|c| c.eq_ignore_ascii_case(wanted))
                 || map_of(line).eq_ignore_ascii_case(wanted)
         })
     });
     // Plain `fi_FI` must not turn into `fi_FI@euro`.
-    let plain = || lines.iter().filter(|l| parts(&first_of(l)).2 == modifier);
-    let usual = || plain().find(|l| map_of(l) == "UTF-8").or_else(|| plain().next()).or(lines.first());
-    let line = if charset.is_some() { exact.or_else(usual) } else { usual() };
+    let plain = || lines.iter().filter(|l| split_locale(&first_of(l)).2 == modifier);
+    let default = || plain().find(|l| map_of(l) == "UTF-8").or_else(|| plain().next()).or(lines.first());
+    let line = if charset.is_some() { exact.or_else(default) } else { default() };
     match line {
         Some(line) => line.to_string(),
         None => {
@@ -68,7 +68,7 @@ pub fn locale_line(supported: &str, locale: &str) -> String {
 }
 
 /// A locale.gen(5) text with that line on: uncommented where it stands, or added.
-pub fn with_locale_line(text: &str, line: &str) -> String {
+pub fn enable_locale_line(text: &str, line: &str) -> String {
     let mut found = false;
     let mut out: Vec<&str> = text
         .lines()
@@ -88,23 +88,23 @@ pub fn with_locale_line(text: &str, line: &str) -> String {
 }
 
 /// Whether the C library has it built in.
-fn is_built_in(locale: &str) -> bool {
+fn is_builtin_locale(locale: &str) -> bool {
     matches!(locale.to_ascii_lowercase().as_str(), "c" | "c.utf-8" | "c.utf8" | "posix")
 }
 
 impl Distro {
     /// The locale that the machine has, or the distribution's own.
     pub fn current_locale(&self, sys: &System) -> String {
-        self.written_locale(sys).unwrap_or_else(|| self.default_locale.to_string())
+        self.configured_locale(sys).unwrap_or_else(|| self.default_locale.to_string())
     }
 
-    fn written_locale(&self, sys: &System) -> Option<String> {
+    fn configured_locale(&self, sys: &System) -> Option<String> {
         let path = match self.locale {
-            LocaleWay::Debian | LocaleWay::RaspiConfig => DEBIAN_DEFAULT,
-            LocaleWay::LocaleConf | LocaleWay::LocaleConfAndRestart => LOCALE_CONF,
+            LocaleMethod::Debian | LocaleMethod::RaspiConfig => DEBIAN_DEFAULT,
+            LocaleMethod::LocaleConf | LocaleMethod::LocaleConfAndRestart => LOCALE_CONF,
             _ => return None,
         };
-        variable(&sys.read_text(path).ok()?, "LANG").filter(|l| !l.is_empty())
+        get_variable(&sys.read_text(path).ok()?, "LANG").filter(|l| !l.is_empty())
     }
 
     /// Makes a locale usable and the system's own. `file`: where it is written instead of the usual place.
@@ -115,8 +115,8 @@ impl Distro {
             return Err(Error::new("setting the locale: expected a name such as en_US.UTF-8"));
         }
         match self.locale {
-            LocaleWay::Debian => self.apply_debian(sys, locale, file.unwrap_or(DEBIAN_DEFAULT)),
-            LocaleWay::RaspiConfig => {
+            LocaleMethod::Debian => self.apply_debian(sys, locale, file.unwrap_or(DEBIAN_DEFAULT)),
+            LocaleMethod::RaspiConfig => {
                 let change = |l: &str| {
                     sys.run(&Command::new(["/usr/bin/raspi-config", "nonint", "do_change_locale", l]))
                 };
@@ -126,9 +126,9 @@ impl Distro {
                     )
                     .map(drop)
             }
-            LocaleWay::LocaleConf | LocaleWay::LocaleConfAndRestart => {
-                let systemd = self.init(sys) == Init::Systemd || sys.exists(LOCALE_CONF);
-                let (usual, key) = match self.family {
+            LocaleMethod::LocaleConf | LocaleMethod::LocaleConfAndRestart => {
+                let systemd = self.init_system(sys) == InitSystem::Systemd || sys.exists(LOCALE_CONF);
+                let (default, key) = match self.family {
                     crate::Family::RedHat if !systemd && sys.exists("/etc/sysconfig/i18n") => {
                         ("/etc/sysconfig/i18n", "LANG")
                     }
@@ -137,40 +137,42 @@ impl Distro {
                     }
                     _ => (LOCALE_CONF, "LANG"),
                 };
-                let path = file.unwrap_or(usual);
-                let old = sys.read_text_if_there(path)?.unwrap_or_default();
-                sys.write(path, with_variable(&old, key, locale), Write::default())?;
-                if self.locale == LocaleWay::LocaleConfAndRestart && self.init(sys) == Init::Systemd {
-                    self.service(sys, crate::Action::Restart, "systemd-localed")?;
+                let path = file.unwrap_or(default);
+                let old = sys.read_text_if_exists(path)?.unwrap_or_default();
+                sys.write(path, set_variable(&old, key, locale), WriteOptions::default())?;
+                if self.locale == LocaleMethod::LocaleConfAndRestart
+                    && self.init_system(sys) == InitSystem::Systemd
+                {
+                    self.manage_service(sys, crate::ServiceAction::Restart, "systemd-localed")?;
                 }
                 Ok(())
             }
-            LocaleWay::ArchGen => {
-                let line = locale_line(&sys.read_text(SUPPORTED).unwrap_or_default(), locale);
-                let text = format!("{}\n\n{line}\n", header(sys, "Created"));
-                sys.write(file.unwrap_or(LOCALE_GEN), text, Write::default())?;
+            LocaleMethod::ArchGen => {
+                let line = locale_gen_line(&sys.read_text(SUPPORTED).unwrap_or_default(), locale);
+                let text = format!("{}\n\n{line}\n", make_header(sys, "Created"));
+                sys.write(file.unwrap_or(LOCALE_GEN), text, WriteOptions::default())?;
                 sys.run(&Command::new(["locale-gen"]))?;
                 sys.run(&Command::new(["localectl", "set-locale", locale])).map(drop)
             }
-            LocaleWay::Gentoo => {
+            LocaleMethod::Gentoo => {
                 let text = "en_US.UTF-8 UTF-8\nde_DE.UTF-8 UTF-8\n";
-                sys.write(LOCALE_GEN, text, Write::default())?;
+                sys.write(LOCALE_GEN, text, WriteOptions::default())?;
                 sys.run(&Command::new(["locale-gen"]))?;
                 sys.run(&Command::new(["eselect", "locale", "set", "en_US.UTF-8"])).map(drop)
             }
-            LocaleWay::AlpineProfile => {
+            LocaleMethod::AlpineProfile => {
                 let text = format!(
                     "{}\nexport CHARSET=UTF-8\nexport LANG={locale}\nexport LC_COLLATE=C\n",
-                    header(sys, "Created")
+                    make_header(sys, "Created")
                 );
                 let path = file.unwrap_or("/etc/profile.d/50-cloud-init-locale.sh");
-                sys.write(path, text, Write::default()).map(drop)
+                sys.write(path, text, WriteOptions::default()).map(drop)
             }
         }
     }
 
     fn apply_debian(&self, sys: &System, locale: &str, file: &str) -> Result<()> {
-        let written = self.written_locale(sys);
+        let written = self.configured_locale(sys);
         if sys.exists(file) && written.as_deref().is_some_and(|l| l.eq_ignore_ascii_case(locale)) {
             debug!(sys, "the locale is {locale} already");
             return Ok(());
@@ -181,19 +183,19 @@ impl Distro {
                 .iter()
                 .fold(Command::new(argv), |command, name| command.env(name, self.default_locale))
         };
-        if !is_built_in(locale) {
+        if !is_builtin_locale(locale) {
             if sys.which("locale-gen").is_none() {
-                self.install(sys, &[Package::plain("locales")])?;
+                self.install(sys, &[Package::new("locales")])?;
             }
-            let line = locale_line(&sys.read_text(SUPPORTED).unwrap_or_default(), locale);
-            let text = sys.read_text_if_there(LOCALE_GEN)?.unwrap_or_default();
-            sys.write(LOCALE_GEN, with_locale_line(&text, &line), Write::default())?;
+            let line = locale_gen_line(&sys.read_text(SUPPORTED).unwrap_or_default(), locale);
+            let text = sys.read_text_if_exists(LOCALE_GEN)?.unwrap_or_default();
+            sys.write(LOCALE_GEN, enable_locale_line(&text, &line), WriteOptions::default())?;
             sys.run(&with_env(&["locale-gen", "--keep-existing"]))?;
         }
-        if is_built_in(locale) || sys.which("update-locale").is_none() {
+        if is_builtin_locale(locale) || sys.which("update-locale").is_none() {
             // The tool edits one line of one file; a locale that needs no generating needs no Perl either.
-            let old = sys.read_text_if_there(file)?.unwrap_or_default();
-            return sys.write(file, with_variable(&old, "LANG", locale), Write::default()).map(drop);
+            let old = sys.read_text_if_exists(file)?.unwrap_or_default();
+            return sys.write(file, set_variable(&old, "LANG", locale), WriteOptions::default()).map(drop);
         }
         let (to, lang) = (format!("--locale-file={file}"), format!("LANG={locale}"));
         sys.run(&with_env(&["update-locale", &to, &lang])).map(drop)
@@ -207,7 +209,7 @@ mod tests {
     const LIST: &str = "de_DE.UTF-8 UTF-8\nde_DE ISO-8859-1\nde_DE@euro ISO-8859-15\nfi_FI ISO-8859-1\nfi_FI.UTF-8 UTF-8\nxx_XX KOI8-R\n";
 
     #[test]
-    fn lines_of_locale_gen() {
+    fn locale_gen_lines() {
         for (asked, line) in [
             ("de_DE", "de_DE.UTF-8 UTF-8"),
             ("de_DE.UTF-8", "de_DE.UTF-8 UTF-8"),
@@ -219,16 +221,16 @@ mod tests {
             ("zz_ZZ", "zz_ZZ.UTF-8 UTF-8"),
             ("zz_ZZ.KOI8-R", "zz_ZZ.KOI8-R KOI8-R"),
         ] {
-            assert_eq!(locale_line(LIST, asked), line, "{asked}");
+            assert_eq!(locale_gen_line(LIST, asked), line, "{asked}");
         }
     }
 
     #[test]
-    fn a_line_is_switched_on_once() {
+    fn a_locale_line_is_enabled_once() {
         let text = "# head\n# de_DE.UTF-8 UTF-8\nfr_FR ISO-8859-1\n";
-        let on = with_locale_line(text, "de_DE.UTF-8 UTF-8");
+        let on = enable_locale_line(text, "de_DE.UTF-8 UTF-8");
         assert_eq!(on, "# head\nde_DE.UTF-8 UTF-8\nfr_FR ISO-8859-1\n");
-        assert_eq!(with_locale_line(&on, "de_DE.UTF-8 UTF-8"), on);
-        assert_eq!(with_locale_line("", "x y"), "x y\n");
+        assert_eq!(enable_locale_line(&on, "de_DE.UTF-8 UTF-8"), on);
+        assert_eq!(enable_locale_line("", "x y"), "x y\n");
     }
 }

@@ -6,7 +6,7 @@ use crate::{Distro, Family, os_release};
 
 /// The columns of a distribution's row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NtpData {
+pub struct NtpSettings {
     /// Whether upstream names the distribution as one that `ntp` is for.
     pub verified: bool,
     pub chrony_conf: &'static str,
@@ -15,24 +15,24 @@ pub struct NtpData {
     pub ntp_package: &'static str,
     pub timesyncd_conf: &'static str,
     /// The domain of public pools.
-    pub pool: &'static str,
+    pub pool_domain: &'static str,
     /// The distribution's name in that domain; `*` its own, empty none.
-    pub pools_of: &'static str,
+    pub vendor_zone: &'static str,
     /// Clients, the preferred one first.
-    pub prefers: &'static [&'static str],
+    pub preferred_clients: &'static [&'static str],
 }
 
-impl NtpData {
-    pub(crate) const USUAL: NtpData = NtpData {
+impl NtpSettings {
+    pub(crate) const DEFAULT: NtpSettings = NtpSettings {
         verified: true,
         chrony_conf: "/etc/chrony.conf",
         chrony_service: "chrony",
         ntp_service: "ntp",
         ntp_package: "ntpsec",
         timesyncd_conf: "/etc/systemd/timesyncd.conf.d/cloud-init.conf",
-        pool: "pool.ntp.org",
-        pools_of: "*",
-        prefers: &["chrony", "systemd-timesyncd", "ntp", "ntpdate"],
+        pool_domain: "pool.ntp.org",
+        vendor_zone: "*",
+        preferred_clients: &["chrony", "systemd-timesyncd", "ntp", "ntpdate"],
     };
 }
 
@@ -42,7 +42,7 @@ pub struct NtpClient {
     pub name: String,
     /// Present when the client is installed.
     pub program: String,
-    pub conf: String,
+    pub config_path: String,
     pub packages: Vec<String>,
     pub service: String,
     /// Names of templates, the more particular first.
@@ -51,7 +51,7 @@ pub struct NtpClient {
 
 impl NtpClient {
     /// Whether its program is installed. /usr/lib was /lib on systems that are not merged.
-    pub fn is_there(&self, sys: &System) -> bool {
+    pub fn is_installed(&self, sys: &System) -> bool {
         let unmerged = self.program.strip_prefix("/usr").filter(|p| p.starts_with("/lib/"));
         sys.which(&self.program).is_some() || unmerged.is_some_and(|p| sys.which(p).is_some())
     }
@@ -60,12 +60,12 @@ impl NtpClient {
 impl Distro {
     /// The first client of the distribution's preference that is there, else the first of all.
     pub fn preferred_ntp_client(&self, sys: &System) -> Option<NtpClient> {
-        let mut names = self.ntp.prefers.to_vec();
+        let mut names = self.ntp.preferred_clients.to_vec();
         if self.family == Family::Suse && self.is_old_suse(sys) {
             names.sort_by_key(|name| *name != "ntp");
         }
         let clients: Vec<NtpClient> = names.iter().filter_map(|name| self.ntp_client(name)).collect();
-        clients.iter().find(|c| c.is_there(sys)).or(clients.first()).cloned()
+        clients.iter().find(|c| c.is_installed(sys)).or(clients.first()).cloned()
     }
 
     /// Releases before 15 had ntpd; the rolling ones have years for versions.
@@ -95,7 +95,7 @@ impl Distro {
         Some(NtpClient {
             name: name.into(),
             program: program.into(),
-            conf: conf.into(),
+            config_path: conf.into(),
             packages: if package.is_empty() { Vec::new() } else { vec![package.into()] },
             service: service.into(),
             templates,
@@ -104,7 +104,7 @@ impl Distro {
 
     /// The distribution whose template serves those of its family that have none.
     fn family_template(&self) -> &'static str {
-        match self.templates {
+        match self.template_suffix {
             "redhat" => "rhel",
             "suse" => "opensuse",
             other => other,
@@ -112,12 +112,12 @@ impl Distro {
     }
 
     /// The names of public servers when the configuration has none.
-    pub fn ntp_pools(&self) -> Vec<String> {
-        let of = if self.ntp.pools_of == "*" { self.name } else { self.ntp.pools_of };
+    pub fn default_ntp_pools(&self) -> Vec<String> {
+        let zone = if self.ntp.vendor_zone == "*" { self.name } else { self.ntp.vendor_zone };
         (0..4)
-            .map(|n| match of {
-                "" => format!("{n}.{}", self.ntp.pool),
-                _ => format!("{n}.{of}.{}", self.ntp.pool),
+            .map(|n| match zone {
+                "" => format!("{n}.{}", self.ntp.pool_domain),
+                _ => format!("{n}.{zone}.{}", self.ntp.pool_domain),
             })
             .collect()
     }
@@ -126,12 +126,12 @@ impl Distro {
 #[cfg(test)]
 mod tests {
     use crate::Distro;
-    use scratch::Scratch;
+    use scratch::TempDir;
 
     #[test]
-    fn what_is_there_counts_before_what_is_preferred() {
-        use system::{System, Write};
-        let top = Scratch::new();
+    fn an_installed_client_comes_before_a_preferred_one() {
+        use system::{System, WriteOptions};
+        let top = TempDir::new();
         let sys = System::new(&top);
         let preferred =
             |distro: &str| Distro::named(distro).unwrap().preferred_ntp_client(&sys).unwrap().name;
@@ -142,14 +142,15 @@ mod tests {
             ("20260101", "chrony", "chrony"),
             ("x", "chrony", "chrony"),
         ] {
-            sys.write("/etc/os-release", format!("VERSION_ID=\"{version}\"\n"), Write::default()).unwrap();
+            sys.write("/etc/os-release", format!("VERSION_ID=\"{version}\"\n"), WriteOptions::default())
+                .unwrap();
             assert_eq!((&*preferred("sles"), &*preferred("sle-micro")), (leap, micro), "{version}");
         }
-        sys.write("/usr/sbin/ntpd", "", Write::default()).unwrap();
+        sys.write("/usr/sbin/ntpd", "", WriteOptions::default()).unwrap();
         assert_eq!(preferred("debian"), "chrony", "a file that cannot be run is no program");
-        sys.write("/usr/sbin/ntpd", "x", Write::mode(0o755)).unwrap();
+        sys.write("/usr/sbin/ntpd", "x", WriteOptions::mode(0o755)).unwrap();
         assert_eq!(preferred("debian"), "ntp");
-        sys.write("/lib/systemd/systemd-timesyncd", "", Write::mode(0o755)).unwrap();
+        sys.write("/lib/systemd/systemd-timesyncd", "", WriteOptions::mode(0o755)).unwrap();
         assert_eq!((&*preferred("debian"), &*preferred("alpine")), ("systemd-timesyncd", "ntp"));
     }
 
@@ -163,11 +164,11 @@ mod tests {
         ] {
             let row = Distro::named(distro).unwrap();
             let got = row.ntp_client(client).unwrap();
-            assert_eq!((&*got.conf, &*got.service), (conf, service));
+            assert_eq!((&*got.config_path, &*got.service), (conf, service));
         }
         assert!(Distro::named("debian").unwrap().ntp_client("clockwork").is_none());
-        assert_eq!(Distro::named("sles").unwrap().ntp_pools()[3], "3.opensuse.pool.ntp.org");
-        assert_eq!(Distro::named("alpine").unwrap().ntp_pools()[0], "0.pool.ntp.org");
-        assert_eq!(Distro::named("ubuntu").unwrap().ntp_pools()[1], "1.ubuntu.pool.ntp.org");
+        assert_eq!(Distro::named("sles").unwrap().default_ntp_pools()[3], "3.opensuse.pool.ntp.org");
+        assert_eq!(Distro::named("alpine").unwrap().default_ntp_pools()[0], "0.pool.ntp.org");
+        assert_eq!(Distro::named("ubuntu").unwrap().default_ntp_pools()[1], "1.ubuntu.pool.ntp.org");
     }
 }

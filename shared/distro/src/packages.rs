@@ -3,13 +3,13 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use system::{Command, Deadline, Error, Output, Result, System, debug, info};
+use system::{Command, Deadline, Error, OutputMode, Result, System, debug, info};
 
 use crate::Distro;
 
 /// Mirrors are slow and maintainers' scripts slower; beyond this something hangs.
 const TIMEOUT: Duration = Duration::from_secs(3600);
-const LOCK_WAIT: Duration = Duration::from_secs(30);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 const APT_LOCKS: [&str; 4] = [
     "/var/lib/dpkg/lock",
     "/var/lib/dpkg/lock-frontend",
@@ -18,7 +18,7 @@ const APT_LOCKS: [&str; 4] = [
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Manager {
+pub enum PackageManager {
     Apt,
     Dnf,
     Tdnf,
@@ -38,14 +38,14 @@ pub struct Package {
 }
 
 impl Package {
-    pub fn plain(name: &str) -> Package {
+    pub fn new(name: &str) -> Package {
         Package { name: name.into(), version: None }
     }
 }
 
 /// What a user wants: packages, each for one manager or for whichever has it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct PackageRequest {
     pub any: Vec<Package>,
     pub apt: Vec<Package>,
     pub snap: Vec<Package>,
@@ -67,7 +67,7 @@ pub enum Wrapper {
     Auto,
     Never,
     /// Whether it must be used even if it is not found.
-    These(Vec<String>, bool),
+    Command(Vec<String>, bool),
 }
 
 /// What is asked of a manager.
@@ -86,31 +86,31 @@ const APT: &[&str] = &[
     "--quiet",
 ];
 
-impl Manager {
+impl PackageManager {
     /// The program that must be there, first choice first.
     fn programs(self) -> &'static [&'static str] {
         match self {
-            Manager::Apt => &["apt-get"],
+            PackageManager::Apt => &["apt-get"],
             // The last is all that a small image of Azure Linux has.
-            Manager::Dnf => &["dnf", "yum", "tdnf"],
-            Manager::Tdnf => &["tdnf"],
-            Manager::Zypper => &["zypper"],
-            Manager::Apk => &["apk"],
-            Manager::Pacman => &["pacman"],
-            Manager::Emerge => &["emerge"],
-            Manager::Oma => &["oma"],
-            Manager::Snap => &["snap"],
+            PackageManager::Dnf => &["dnf", "yum", "tdnf"],
+            PackageManager::Tdnf => &["tdnf"],
+            PackageManager::Zypper => &["zypper"],
+            PackageManager::Apk => &["apk"],
+            PackageManager::Pacman => &["pacman"],
+            PackageManager::Emerge => &["emerge"],
+            PackageManager::Oma => &["oma"],
+            PackageManager::Snap => &["snap"],
         }
     }
 
     /// The command line for `program`, without packages.
-    fn words(self, program: &str, verb: Verb) -> Vec<&'static str> {
+    fn base_argv(self, program: &str, verb: Verb) -> Vec<&'static str> {
         use Verb::*;
         let (head, tail): (&[&str], &[&str]) = match (self, verb) {
-            (Manager::Apt, Update) => (APT, &["update"]),
-            (Manager::Apt, Upgrade) => (APT, &["dist-upgrade"]),
-            (Manager::Apt, Install) => (APT, &["install"]),
-            (Manager::Dnf, verb) => (
+            (PackageManager::Apt, Update) => (APT, &["update"]),
+            (PackageManager::Apt, Upgrade) => (APT, &["dist-upgrade"]),
+            (PackageManager::Apt, Install) => (APT, &["install"]),
+            (PackageManager::Dnf, verb) => (
                 match program {
                     "yum" => &["yum", "-t", "-y"],
                     "tdnf" => &["tdnf", "-y"],
@@ -122,46 +122,48 @@ impl Manager {
                     Install => &["install"],
                 },
             ),
-            (Manager::Tdnf, Update) => (&["tdnf", "-y"], &["makecache"]),
-            (Manager::Tdnf, Upgrade) => (&["tdnf", "-y"], &["upgrade"]),
-            (Manager::Tdnf, Install) => (&["tdnf", "-y"], &["install"]),
-            (Manager::Zypper, Update) => (&["zypper", "--non-interactive"], &["refresh"]),
-            (Manager::Zypper, Upgrade) => (&["zypper", "--non-interactive"], &["update"]),
-            (Manager::Zypper, Install) => {
+            (PackageManager::Tdnf, Update) => (&["tdnf", "-y"], &["makecache"]),
+            (PackageManager::Tdnf, Upgrade) => (&["tdnf", "-y"], &["upgrade"]),
+            (PackageManager::Tdnf, Install) => (&["tdnf", "-y"], &["install"]),
+            (PackageManager::Zypper, Update) => (&["zypper", "--non-interactive"], &["refresh"]),
+            (PackageManager::Zypper, Upgrade) => (&["zypper", "--non-interactive"], &["update"]),
+            (PackageManager::Zypper, Install) => {
                 (&["zypper", "--non-interactive"], &["install", "--auto-agree-with-licenses"])
             }
-            (Manager::Apk, Update) => (&["apk", "--quiet"], &["update"]),
-            (Manager::Apk, Upgrade) => (&["apk", "--quiet"], &["upgrade", "--update-cache", "--available"]),
-            (Manager::Apk, Install) => (&["apk", "--quiet"], &["add"]),
-            (Manager::Pacman, Update) => (&["pacman", "-Sy", "--quiet", "--noconfirm"], &["-y"]),
-            (Manager::Pacman, Upgrade) => (&["pacman", "-Sy", "--quiet", "--noconfirm"], &["-u"]),
-            (Manager::Pacman, Install) => (&["pacman", "-Sy", "--quiet", "--noconfirm"], &[]),
-            (Manager::Emerge, Update) => (&["emerge", "--quiet"], &["--sync"]),
-            (Manager::Emerge, Upgrade) => (&["emerge", "--quiet"], &["--update", "world"]),
-            (Manager::Emerge, Install) => (&["emerge", "--quiet"], &[]),
-            (Manager::Oma, Update) => (&["oma"], &["refresh", "-y"]),
-            (Manager::Oma, Upgrade) => (&["oma"], &["upgrade", "-y"]),
-            (Manager::Oma, Install) => (&["oma"], &["install", "-y"]),
-            (Manager::Snap, Install) => (&["snap"], &["install"]),
-            (Manager::Snap, Update | Upgrade) => (&["snap"], &["refresh"]),
+            (PackageManager::Apk, Update) => (&["apk", "--quiet"], &["update"]),
+            (PackageManager::Apk, Upgrade) => {
+                (&["apk", "--quiet"], &["upgrade", "--update-cache", "--available"])
+            }
+            (PackageManager::Apk, Install) => (&["apk", "--quiet"], &["add"]),
+            (PackageManager::Pacman, Update) => (&["pacman", "-Sy", "--quiet", "--noconfirm"], &["-y"]),
+            (PackageManager::Pacman, Upgrade) => (&["pacman", "-Sy", "--quiet", "--noconfirm"], &["-u"]),
+            (PackageManager::Pacman, Install) => (&["pacman", "-Sy", "--quiet", "--noconfirm"], &[]),
+            (PackageManager::Emerge, Update) => (&["emerge", "--quiet"], &["--sync"]),
+            (PackageManager::Emerge, Upgrade) => (&["emerge", "--quiet"], &["--update", "world"]),
+            (PackageManager::Emerge, Install) => (&["emerge", "--quiet"], &[]),
+            (PackageManager::Oma, Update) => (&["oma"], &["refresh", "-y"]),
+            (PackageManager::Oma, Upgrade) => (&["oma"], &["upgrade", "-y"]),
+            (PackageManager::Oma, Install) => (&["oma"], &["install", "-y"]),
+            (PackageManager::Snap, Install) => (&["snap"], &["install"]),
+            (PackageManager::Snap, Update | Upgrade) => (&["snap"], &["refresh"]),
         };
         [head, tail].concat()
     }
 
     /// A package as this manager's command line spells it.
-    fn spelled(self, package: &Package) -> Vec<String> {
+    fn package_args(self, package: &Package) -> Vec<String> {
         match (&package.version, self) {
             (None, _) => vec![package.name.clone()],
-            (Some(version), Manager::Apt) => vec![format!("{}={version}", package.name)],
-            (Some(version), Manager::Snap) => vec![package.name.clone(), version.clone()],
+            (Some(version), PackageManager::Apt) => vec![format!("{}={version}", package.name)],
+            (Some(version), PackageManager::Snap) => vec![package.name.clone(), version.clone()],
             (Some(version), _) => vec![format!("{}-{version}", package.name)],
         }
     }
 
     /// The whole command line.
     pub fn argv(self, program: &str, verb: Verb, packages: &[Package]) -> Vec<String> {
-        let mut argv: Vec<String> = self.words(program, verb).into_iter().map(Into::into).collect();
-        argv.extend(packages.iter().flat_map(|p| self.spelled(p)));
+        let mut argv: Vec<String> = self.base_argv(program, verb).into_iter().map(Into::into).collect();
+        argv.extend(packages.iter().flat_map(|p| self.package_args(p)));
         argv
     }
 }
@@ -173,7 +175,7 @@ pub fn bare_name(name: &str) -> &str {
 }
 
 impl Distro {
-    fn program(&self, sys: &System, manager: Manager) -> Option<&'static str> {
+    fn program(&self, sys: &System, manager: PackageManager) -> Option<&'static str> {
         manager.programs().iter().copied().find(|p| sys.which(p).is_some())
     }
 
@@ -188,16 +190,16 @@ impl Distro {
     /// Newer versions of what is installed.
     pub fn upgrade_packages(&self, sys: &System, apt: &AptOptions) -> Result<()> {
         self.run_manager(sys, Verb::Upgrade, &[], apt)?;
-        if self.snaps && self.program(sys, Manager::Snap).is_some() {
-            let held = sys.run(&Command::new(["snap", "get", "system", "-d"]).asks()).is_ok_and(|f| {
+        if self.snap_fallback && self.program(sys, PackageManager::Snap).is_some() {
+            let held = sys.run(&Command::new(["snap", "get", "system", "-d"]).read_only()).is_ok_and(|f| {
                 serde_json::from_slice::<serde_json::Value>(&f.stdout)
                     .is_ok_and(|v| v["refresh"]["hold"] == "forever")
             });
             if held {
                 info!(sys, "snaps are not refreshed: refresh.hold says forever");
             } else {
-                let argv = Manager::Snap.argv("snap", Verb::Upgrade, &[]);
-                sys.run(&Command::new(argv).output(Output::Stage).timeout(TIMEOUT))?;
+                let argv = PackageManager::Snap.argv("snap", Verb::Upgrade, &[]);
+                sys.run(&Command::new(argv).output(OutputMode::Inherit).timeout(TIMEOUT))?;
             }
         }
         Ok(())
@@ -205,14 +207,14 @@ impl Distro {
 
     /// Installs packages that this program itself needs.
     pub fn install(&self, sys: &System, packages: &[Package]) -> Result<()> {
-        let wanted = Wanted { any: packages.to_vec(), ..Wanted::default() };
-        self.install_wanted(sys, &wanted, &AptOptions::default())
+        let wanted = PackageRequest { any: packages.to_vec(), ..PackageRequest::default() };
+        self.install_requested(sys, &wanted, &AptOptions::default())
     }
 
     /// Installs what is wanted: first with the distribution's manager; what it does not have, as snaps where
     /// there are such. An error names what could not be installed. The caller has updated the indexes.
-    pub fn install_wanted(&self, sys: &System, wanted: &Wanted, apt: &AptOptions) -> Result<()> {
-        let is_apt = self.manager == Manager::Apt;
+    pub fn install_requested(&self, sys: &System, wanted: &PackageRequest, apt: &AptOptions) -> Result<()> {
+        let is_apt = self.package_manager == PackageManager::Apt;
         let mut failed: Vec<String> = Vec::new();
         let mut for_snap = wanted.snap.clone();
         let mut first = wanted.any.clone();
@@ -222,26 +224,27 @@ impl Distro {
             failed.extend(wanted.apt.iter().map(|p| p.name.clone()));
         }
         dedup(&mut first);
-        if self.program(sys, self.manager).is_none() {
-            debug!(sys, "no {:?} here", self.manager);
-            let (snaps, lost) = first.iter().cloned().partition(|p| self.snaps && !wanted.apt.contains(p));
+        if self.program(sys, self.package_manager).is_none() {
+            debug!(sys, "no {:?} here", self.package_manager);
+            let (snaps, unsupported) =
+                first.iter().cloned().partition(|p| self.snap_fallback && !wanted.apt.contains(p));
             for_snap = [snaps, for_snap].concat();
-            let lost: Vec<Package> = lost;
-            failed.extend(lost.into_iter().map(|p| p.name));
+            let missing: Vec<Package> = unsupported;
+            failed.extend(missing.into_iter().map(|p| p.name));
         } else if !first.is_empty() {
             // Asking apt writes its caches, and a plan has not refreshed what it knows.
-            let known = if is_apt && !sys.is_planned() { Some(self.known_to_apt(sys)?) } else { None };
+            let known = if is_apt && !sys.is_dry_run() { Some(self.apt_package_names(sys)?) } else { None };
             let is_known = |p: &Package| known.as_ref().is_none_or(|k| k.contains(bare_name(&p.name)));
-            let (there, missing): (Vec<_>, Vec<_>) = first.into_iter().partition(is_known);
+            let (available, missing): (Vec<_>, Vec<_>) = first.into_iter().partition(is_known);
             if !missing.is_empty() {
                 let names: Vec<_> = missing.iter().map(|p| &*p.name).collect();
                 debug!(sys, "apt has no package named {}; not tried", names.join(", "));
             }
-            if !there.is_empty() {
-                self.run_manager(sys, Verb::Install, &there, apt)?;
+            if !available.is_empty() {
+                self.run_manager(sys, Verb::Install, &available, apt)?;
             }
             for package in missing {
-                if self.snaps && !wanted.apt.contains(&package) {
+                if self.snap_fallback && !wanted.apt.contains(&package) {
                     for_snap.push(package);
                 } else {
                     failed.push(package.name);
@@ -250,8 +253,8 @@ impl Distro {
         }
         dedup(&mut for_snap);
         for package in &for_snap {
-            let argv = Manager::Snap.argv("snap", Verb::Install, std::slice::from_ref(package));
-            if let Err(e) = sys.run(&Command::new(argv).output(Output::Stage).timeout(TIMEOUT)) {
+            let argv = PackageManager::Snap.argv("snap", Verb::Install, std::slice::from_ref(package));
+            if let Err(e) = sys.run(&Command::new(argv).output(OutputMode::Inherit).timeout(TIMEOUT)) {
                 info!(sys, "snap {} was not installed: {e}", package.name);
                 failed.push(package.name.clone());
             }
@@ -262,13 +265,13 @@ impl Distro {
         Err(Error::new(format!("not installed: {}; the package manager's log says why", failed.join(", "))))
     }
 
-    fn known_to_apt(&self, sys: &System) -> Result<HashSet<String>> {
-        let names = sys.run(&Command::new(["apt-cache", "pkgnames"]).asks())?;
+    fn apt_package_names(&self, sys: &System) -> Result<HashSet<String>> {
+        let names = sys.run(&Command::new(["apt-cache", "pkgnames"]).read_only())?;
         Ok(names.text().lines().map(Into::into).collect())
     }
 
     fn run_manager(&self, sys: &System, verb: Verb, packages: &[Package], apt: &AptOptions) -> Result<()> {
-        if self.manager == Manager::Zypper && is_transactional(sys) {
+        if self.package_manager == PackageManager::Zypper && is_transactional(sys) {
             let mut argv: Vec<String> =
                 ["transactional-update", "--non-interactive", "--drop-if-no-change"].map(Into::into).into();
             match verb {
@@ -276,21 +279,21 @@ impl Distro {
                 Verb::Upgrade => argv.push("up".into()),
                 Verb::Install => {
                     argv.extend(["pkg", "install", "--auto-agree-with-licenses"].map(Into::into));
-                    argv.extend(packages.iter().flat_map(|p| self.manager.spelled(p)));
+                    argv.extend(packages.iter().flat_map(|p| self.package_manager.package_args(p)));
                 }
             }
-            return sys.run(&Command::new(argv).output(Output::Stage).timeout(TIMEOUT)).map(drop);
+            return sys.run(&Command::new(argv).output(OutputMode::Inherit).timeout(TIMEOUT)).map(drop);
         }
-        let programs = self.manager.programs();
-        let program = self.program(sys, self.manager).unwrap_or(programs[0]);
-        let argv = self.manager.argv(program, verb, packages);
-        if self.manager != Manager::Apt {
-            return sys.run(&Command::new(argv).output(Output::Stage).timeout(TIMEOUT)).map(drop);
+        let programs = self.package_manager.programs();
+        let program = self.program(sys, self.package_manager).unwrap_or(programs[0]);
+        let argv = self.package_manager.argv(program, verb, packages);
+        if self.package_manager != PackageManager::Apt {
+            return sys.run(&Command::new(argv).output(OutputMode::Inherit).timeout(TIMEOUT)).map(drop);
         }
         let wrapper = wrapper(&apt.wrapper, |program| sys.which(program).is_some());
         let command = Command::new(apt_argv(argv, verb, apt, wrapper))
             .env("DEBIAN_FRONTEND", "noninteractive")
-            .output(Output::Stage)
+            .output(OutputMode::Inherit)
             .timeout(TIMEOUT);
         run_with_locks(sys, &command)
     }
@@ -309,20 +312,22 @@ fn apt_argv(argv: Vec<String>, verb: Verb, options: &AptOptions, wrapper: Vec<St
     [wrapper, head, rest].concat()
 }
 
-fn wrapper(which: &Wrapper, there: impl Fn(&str) -> bool) -> Vec<String> {
+fn wrapper(which: &Wrapper, is_installed: impl Fn(&str) -> bool) -> Vec<String> {
     match which {
         Wrapper::Never => Vec::new(),
-        Wrapper::Auto if there("eatmydata") => vec!["eatmydata".into()],
+        Wrapper::Auto if is_installed("eatmydata") => vec!["eatmydata".into()],
         Wrapper::Auto => Vec::new(),
-        Wrapper::These(words, must) if *must || words.first().is_some_and(|w| there(w)) => words.clone(),
-        Wrapper::These(..) => Vec::new(),
+        Wrapper::Command(words, must) if *must || words.first().is_some_and(|w| is_installed(w)) => {
+            words.clone()
+        }
+        Wrapper::Command(..) => Vec::new(),
     }
 }
 
 /// Runs apt when nobody else does (unattended upgrades start at boot too): waits for its locks, and again when
 /// somebody took them between the look and the start.
 fn run_with_locks(sys: &System, command: &Command) -> Result<()> {
-    let deadline = Deadline::after(LOCK_WAIT);
+    let deadline = Deadline::after(LOCK_TIMEOUT);
     loop {
         if APT_LOCKS.iter().all(|path| sys.is_unlocked(path)) {
             match sys.run(command) {
@@ -331,11 +336,11 @@ fn run_with_locks(sys: &System, command: &Command) -> Result<()> {
                 Err(_) => debug!(sys, "another process took apt's lock; waiting"),
             }
         }
-        if deadline.is_over() {
+        if deadline.is_expired() {
             return Err(Error::new(format!(
                 "running {}: another process holds apt's lock for more than {} s",
-                command.line(),
-                LOCK_WAIT.as_secs()
+                command.command_line(),
+                LOCK_TIMEOUT.as_secs()
             )));
         }
         sys.clock().sleep(Duration::from_secs(1));
@@ -364,24 +369,24 @@ mod tests {
 
     #[test]
     fn command_lines() {
-        let some = [Package::plain("a"), Package { name: "b".into(), version: Some("1".into()) }];
+        let some = [Package::new("a"), Package { name: "b".into(), version: Some("1".into()) }];
         for (manager, program, verb, line) in [
-            (Manager::Dnf, "dnf", Verb::Install, "dnf -y install a b-1"),
-            (Manager::Dnf, "yum", Verb::Install, "yum -t -y install a b-1"),
-            (Manager::Dnf, "tdnf", Verb::Install, "tdnf -y install a b-1"),
+            (PackageManager::Dnf, "dnf", Verb::Install, "dnf -y install a b-1"),
+            (PackageManager::Dnf, "yum", Verb::Install, "yum -t -y install a b-1"),
+            (PackageManager::Dnf, "tdnf", Verb::Install, "tdnf -y install a b-1"),
             (
-                Manager::Zypper,
+                PackageManager::Zypper,
                 "zypper",
                 Verb::Install,
                 "zypper --non-interactive install --auto-agree-with-licenses a b-1",
             ),
-            (Manager::Apk, "apk", Verb::Install, "apk --quiet add a b-1"),
-            (Manager::Pacman, "pacman", Verb::Install, "pacman -Sy --quiet --noconfirm a b-1"),
-            (Manager::Snap, "snap", Verb::Install, "snap install a b 1"),
+            (PackageManager::Apk, "apk", Verb::Install, "apk --quiet add a b-1"),
+            (PackageManager::Pacman, "pacman", Verb::Install, "pacman -Sy --quiet --noconfirm a b-1"),
+            (PackageManager::Snap, "snap", Verb::Install, "snap install a b 1"),
         ] {
             assert_eq!(manager.argv(program, verb, &some).join(" "), line);
         }
-        let apt = Manager::Apt.argv("apt-get", Verb::Install, &some);
+        let apt = PackageManager::Apt.argv("apt-get", Verb::Install, &some);
         assert_eq!(
             apt.join(" "),
             "apt-get --option=Dpkg::Options::=--force-confold --option=Dpkg::options::=--force-unsafe-io \
@@ -390,13 +395,13 @@ mod tests {
     }
 
     #[test]
-    fn apt_overrides() {
+    fn apt_command_overrides() {
         let options = AptOptions {
             command: Some(vec!["aptitude".into()]),
-            wrapper: Wrapper::These(vec!["nice".into(), "-5".into()], false),
+            wrapper: Wrapper::Command(vec!["nice".into(), "-5".into()], false),
             upgrade: Some("safe-upgrade".into()),
         };
-        let argv = Manager::Apt.argv("apt-get", Verb::Upgrade, &[]);
+        let argv = PackageManager::Apt.argv("apt-get", Verb::Upgrade, &[]);
         let line = apt_argv(argv, Verb::Upgrade, &options, wrapper(&options.wrapper, |_| true));
         assert_eq!(line.join(" "), "nice -5 aptitude safe-upgrade");
         assert!(wrapper(&options.wrapper, |_| false).is_empty());
@@ -405,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn bare_names() {
+    fn apt_package_names_without_suffixes() {
         for (written, bare) in
             [("a", "a"), ("a=1", "a"), ("a/sid", "a"), ("a-", "a"), ("lamp-server^", "lamp-server")]
         {

@@ -1,16 +1,16 @@
 //! sudo(8) and doas(1): what a user may do as root. Texts are decided by pure functions; a rule is added once.
 
-use system::{Result, System, Write, debug, error};
+use system::{Result, System, WriteOptions, debug, error};
 
-use crate::{Distro, header};
+use crate::{Distro, make_header};
 
 const SUDOERS: &str = "/etc/sudoers";
 /// Where immutable distributions ship it.
-const SUDOERS_OF_VENDOR: &str = "/usr/etc/sudoers";
+const VENDOR_SUDOERS: &str = "/usr/etc/sudoers";
 const SUDOERS_DIR: &str = "/etc/sudoers.d";
 /// The name is upstream's: administrators and tools look for it.
-const OUR_SUDOERS: &str = "/etc/sudoers.d/90-cloud-init-users";
-const DOAS: &str = "/etc/doas.conf";
+const CLOUD_INIT_SUDOERS: &str = "/etc/sudoers.d/90-cloud-init-users";
+const DOAS_CONF: &str = "/etc/doas.conf";
 
 /// Whether a sudoers text reads the files of `directory`. `#includedir` is no comment in this format.
 pub fn includes_directory(text: &str, directory: &str) -> bool {
@@ -24,7 +24,7 @@ pub fn includes_directory(text: &str, directory: &str) -> bool {
 }
 
 /// The lines for one user, an empty line before them.
-fn block(title: &str, lines: impl Iterator<Item = String>) -> String {
+fn rules_block(title: &str, lines: impl Iterator<Item = String>) -> String {
     let mut text = format!("\n{title}\n");
     for line in lines {
         text.push_str(&line);
@@ -34,7 +34,7 @@ fn block(title: &str, lines: impl Iterator<Item = String>) -> String {
 }
 
 /// Whether a line of doas.conf(5) names the user: `permit|deny [options] identity [as target] [cmd …]`.
-pub fn doas_rule_names(rule: &str, user: &str) -> bool {
+pub fn is_doas_rule_for(rule: &str, user: &str) -> bool {
     let mut words = rule.split_whitespace();
     if !matches!(words.next(), Some("permit" | "deny")) {
         return false;
@@ -54,16 +54,20 @@ pub fn doas_rule_names(rule: &str, user: &str) -> bool {
 impl Distro {
     /// Adds a user's rules to the sudoers file, which sudo reads from its directory.
     pub fn write_sudo_rules(&self, sys: &System, user: &str, rules: &[String]) -> Result<()> {
-        self.include_sudoers(sys)?;
+        self.ensure_sudoers_include(sys)?;
         let title = format!("# User rules for {user}");
-        add_block(sys, OUR_SUDOERS, &block(&title, rules.iter().map(|rule| format!("{user} {rule}"))))
+        append_block(
+            sys,
+            CLOUD_INIT_SUDOERS,
+            &rules_block(&title, rules.iter().map(|rule| format!("{user} {rule}"))),
+        )
     }
 
-    fn include_sudoers(&self, sys: &System) -> Result<()> {
-        let own = sys.read_text_if_there(SUDOERS)?;
+    fn ensure_sudoers_include(&self, sys: &System) -> Result<()> {
+        let own = sys.read_text_if_exists(SUDOERS)?;
         let text = match &own {
             Some(text) => text.clone(),
-            None => sys.read_text_if_there(SUDOERS_OF_VENDOR)?.unwrap_or_default(),
+            None => sys.read_text_if_exists(VENDOR_SUDOERS)?.unwrap_or_default(),
         };
         if !includes_directory(&text, SUDOERS_DIR) {
             let note = if own.is_none() {
@@ -71,39 +75,43 @@ impl Distro {
             } else {
                 ""
             };
-            let whole = format!("{text}{note}\n{}\n#includedir {SUDOERS_DIR}\n", header(sys, "Added"));
-            let mode = own.as_ref().and_then(|_| mode_of(sys, SUDOERS)).unwrap_or(0o440);
-            sys.write(SUDOERS, whole, Write::mode(mode))?;
+            let whole = format!("{text}{note}\n{}\n#includedir {SUDOERS_DIR}\n", make_header(sys, "Added"));
+            let mode = own.as_ref().and_then(|_| file_mode(sys, SUDOERS)).unwrap_or(0o440);
+            sys.write(SUDOERS, whole, WriteOptions::mode(mode))?;
             debug!(sys, "{SUDOERS} reads {SUDOERS_DIR} from now on");
         }
-        sys.make_dir(SUDOERS_DIR, 0o750)?;
+        sys.create_dir_all(SUDOERS_DIR, 0o750)?;
         sys.set_mode(SUDOERS_DIR, 0o750)
     }
 
     /// Adds a user's rules to doas.conf(5). One that names somebody else stops them all.
     pub fn write_doas_rules(&self, sys: &System, user: &str, rules: &[String]) -> Result<()> {
-        if let Some(bad) = rules.iter().find(|rule| !doas_rule_names(rule, user)) {
+        if let Some(bad) = rules.iter().find(|rule| !is_doas_rule_for(rule, user)) {
             error!(sys, "user {user}: the doas rule '{bad}' does not name them; none of theirs is written");
             return Ok(());
         }
-        add_block(sys, DOAS, &block(&format!("# cloud-init User rules for {user}"), rules.iter().cloned()))
+        append_block(
+            sys,
+            DOAS_CONF,
+            &rules_block(&format!("# cloud-init User rules for {user}"), rules.iter().cloned()),
+        )
     }
 }
 
-fn mode_of(sys: &System, path: &str) -> Option<u32> {
+fn file_mode(sys: &System, path: &str) -> Option<u32> {
     use std::os::unix::fs::PermissionsExt;
     sys.metadata(path).ok().map(|m| m.permissions().mode() & 0o7777)
 }
 
 /// Adds a block of lines to a file that begins with our header, unless it is there word for word.
-fn add_block(sys: &System, path: &str, block: &str) -> Result<()> {
-    let text = match sys.read_text_if_there(path)? {
-        None => format!("{}\n{block}", header(sys, "Created")),
+fn append_block(sys: &System, path: &str, block: &str) -> Result<()> {
+    let text = match sys.read_text_if_exists(path)? {
+        None => format!("{}\n{block}", make_header(sys, "Created")),
         Some(text) if text.contains(block) => return Ok(()),
         Some(text) => text + block,
     };
-    let mode = mode_of(sys, path).unwrap_or(0o440);
-    sys.write(path, text, Write::mode(mode)).map(drop)
+    let mode = file_mode(sys, path).unwrap_or(0o440);
+    sys.write(path, text, WriteOptions::mode(mode)).map(drop)
 }
 
 #[cfg(test)]
@@ -111,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn include_lines() {
+    fn sudoers_include_lines() {
         for (text, there) in [
             ("#includedir /etc/sudoers.d\n", true),
             ("  @includedir\t/etc/sudoers.d/ ", true),
@@ -134,7 +142,7 @@ mod tests {
             ("allow bob", false),
             ("permit", false),
         ] {
-            assert_eq!(doas_rule_names(rule, "bob"), ok, "{rule}");
+            assert_eq!(is_doas_rule_for(rule, "bob"), ok, "{rule}");
         }
     }
 }

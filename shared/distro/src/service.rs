@@ -6,7 +6,7 @@ use crate::{Distro, Family};
 
 /// What is to be done with a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Action {
+pub enum ServiceAction {
     Start,
     Stop,
     Restart,
@@ -20,7 +20,7 @@ pub enum Action {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Init {
+pub enum InitSystem {
     Systemd,
     OpenRc,
     Other,
@@ -28,28 +28,34 @@ pub enum Init {
 
 impl Distro {
     /// Which init system runs the machine (sd_booted(3) for systemd).
-    pub fn init(&self, sys: &System) -> Init {
+    pub fn init_system(&self, sys: &System) -> InitSystem {
         if sys.is_dir("/run/systemd/system") {
-            Init::Systemd
+            InitSystem::Systemd
         } else if self.family == Family::Alpine || sys.exists("/run/openrc") {
-            Init::OpenRc
+            InitSystem::OpenRc
         } else {
-            Init::Other
+            InitSystem::Other
         }
     }
 
     /// Does it, and waits until it is done.
-    pub fn service(&self, sys: &System, action: Action, name: &str) -> Result<()> {
-        self.service_with(sys, action, name, &[])
+    pub fn manage_service(&self, sys: &System, action: ServiceAction, name: &str) -> Result<()> {
+        self.manage_service_with(sys, action, name, &[])
     }
 
     /// The same with more arguments for systemctl (`--job-mode=ignore-dependencies`).
-    pub fn service_with(&self, sys: &System, action: Action, name: &str, more: &[&str]) -> Result<()> {
-        sys.run(&Command::new(service_argv(self.init(sys), action, name, more))).map(drop)
+    pub fn manage_service_with(
+        &self,
+        sys: &System,
+        action: ServiceAction,
+        name: &str,
+        more: &[&str],
+    ) -> Result<()> {
+        sys.run(&Command::new(service_argv(self.init_system(sys), action, name, more))).map(drop)
     }
 
     /// Whether systemd says that the unit runs or is about to.
-    pub fn is_active(&self, sys: &System, name: &str) -> bool {
+    pub fn is_service_active(&self, sys: &System, name: &str) -> bool {
         let argv = ["systemctl", "show", "--property", "ActiveState", "--value", name];
         sys.run(&Command::new(argv))
             .is_ok_and(|f| matches!(f.text().trim(), "active" | "activating" | "reloading"))
@@ -57,10 +63,10 @@ impl Distro {
 }
 
 /// The command line of an action.
-pub fn service_argv(init: Init, action: Action, name: &str, more: &[&str]) -> Vec<String> {
-    use Action::*;
+pub fn service_argv(init: InitSystem, action: ServiceAction, name: &str, more: &[&str]) -> Vec<String> {
+    use ServiceAction::*;
     let words: Vec<&str> = match init {
-        Init::Systemd => {
+        InitSystem::Systemd => {
             let verb = match action {
                 Start => "start",
                 Stop => "stop",
@@ -73,7 +79,7 @@ pub fn service_argv(init: Init, action: Action, name: &str, more: &[&str]) -> Ve
             };
             [&["systemctl", verb, name], more].concat()
         }
-        Init::OpenRc => match action {
+        InitSystem::OpenRc => match action {
             Enable => vec!["rc-update", "--nocolor", "add", name],
             Disable => vec!["rc-update", "--nocolor", "del", name],
             Start => vec!["rc-service", "--nocolor", name, "start"],
@@ -81,7 +87,7 @@ pub fn service_argv(init: Init, action: Action, name: &str, more: &[&str]) -> Ve
             Status => vec!["rc-service", "--nocolor", name, "status"],
             Restart | Reload | TryReload => vec!["rc-service", "--nocolor", name, "restart"],
         },
-        Init::Other => {
+        InitSystem::Other => {
             let verb = match action {
                 Start | Enable => "start",
                 Stop | Disable => "stop",
@@ -101,14 +107,19 @@ mod tests {
     #[test]
     fn command_lines() {
         for (init, action, line) in [
-            (Init::Systemd, Action::Reload, "systemctl reload-or-restart x"),
-            (Init::OpenRc, Action::Enable, "rc-update --nocolor add x"),
-            (Init::OpenRc, Action::TryReload, "rc-service --nocolor x restart"),
-            (Init::Other, Action::Disable, "service x stop"),
+            (InitSystem::Systemd, ServiceAction::Reload, "systemctl reload-or-restart x"),
+            (InitSystem::OpenRc, ServiceAction::Enable, "rc-update --nocolor add x"),
+            (InitSystem::OpenRc, ServiceAction::TryReload, "rc-service --nocolor x restart"),
+            (InitSystem::Other, ServiceAction::Disable, "service x stop"),
         ] {
             assert_eq!(service_argv(init, action, "x", &[]).join(" "), line);
         }
-        let more = service_argv(Init::Systemd, Action::Restart, "ssh", &["--job-mode=ignore-dependencies"]);
+        let more = service_argv(
+            InitSystem::Systemd,
+            ServiceAction::Restart,
+            "ssh",
+            &["--job-mode=ignore-dependencies"],
+        );
         assert_eq!(more.join(" "), "systemctl restart ssh --job-mode=ignore-dependencies");
     }
 }

@@ -3,7 +3,7 @@
 
 use system::System;
 
-use crate::{HostnameWay, LocaleWay, Manager, NtpData, TrustData, ZoneWay};
+use crate::{HostnameMethod, LocaleMethod, NtpSettings, PackageManager, TimezoneMethod, TrustStore};
 
 /// Distributions that do most things alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,161 +23,165 @@ pub struct Distro {
     pub name: &'static str,
     pub family: Family,
     /// The name in templates that a family shares: `hosts.debian.tmpl`.
-    pub templates: &'static str,
+    pub template_suffix: &'static str,
     /// Where its own name is found in /etc/hosts.
-    pub loop_address: &'static str,
+    pub localhost_ip: &'static str,
     /// Whether the whole name is the hostname when the configuration does not say.
     pub prefers_fqdn: bool,
-    pub hostname: HostnameWay,
-    pub locale: LocaleWay,
+    pub hostname: HostnameMethod,
+    pub locale: LocaleMethod,
     /// The locale when nothing names one.
     pub default_locale: &'static str,
-    pub zone: ZoneWay,
-    pub manager: Manager,
+    pub timezone: TimezoneMethod,
+    pub package_manager: PackageManager,
     /// Whether a package that the manager does not have may be a snap.
-    pub snaps: bool,
+    pub snap_fallback: bool,
     /// The SSH server's unit.
     pub ssh_service: &'static str,
     /// Whether private host keys belong to the group ssh_keys.
     pub ssh_key_group: bool,
-    pub ntp: NtpData,
-    pub trust: TrustData,
+    pub ntp: NtpSettings,
+    pub trust_store: TrustStore,
 }
 
 const DEBIAN: Distro = Distro {
     name: "debian",
     family: Family::Debian,
-    templates: "debian",
-    loop_address: "127.0.1.1",
+    template_suffix: "debian",
+    localhost_ip: "127.0.1.1",
     prefers_fqdn: false,
-    hostname: HostnameWay::File,
-    locale: LocaleWay::Debian,
+    hostname: HostnameMethod::File,
+    locale: LocaleMethod::Debian,
     default_locale: "C.UTF-8",
-    zone: ZoneWay::FileAndLink,
-    manager: Manager::Apt,
-    snaps: false,
+    timezone: TimezoneMethod::FileAndLink,
+    package_manager: PackageManager::Apt,
+    snap_fallback: false,
     ssh_service: "ssh",
     ssh_key_group: false,
-    ntp: NtpData { chrony_conf: "/etc/chrony/chrony.conf", ..NtpData::USUAL },
-    trust: TrustData::DEBIAN,
+    ntp: NtpSettings { chrony_conf: "/etc/chrony/chrony.conf", ..NtpSettings::DEFAULT },
+    trust_store: TrustStore::DEBIAN,
 };
 
 const RED_HAT: Distro = Distro {
     name: "rhel",
     family: Family::RedHat,
-    templates: "redhat",
-    loop_address: "127.0.0.1",
+    template_suffix: "redhat",
+    localhost_ip: "127.0.0.1",
     prefers_fqdn: true,
-    hostname: HostnameWay::Hostnamectl,
-    locale: LocaleWay::LocaleConf,
+    hostname: HostnameMethod::Hostnamectl,
+    locale: LocaleMethod::LocaleConf,
     default_locale: "en_US.UTF-8",
-    zone: ZoneWay::Link,
-    manager: Manager::Dnf,
-    snaps: false,
+    timezone: TimezoneMethod::Link,
+    package_manager: PackageManager::Dnf,
+    snap_fallback: false,
     ssh_service: "sshd",
     ssh_key_group: true,
-    ntp: NtpData { chrony_service: "chronyd", ntp_service: "ntpd", ..NtpData::USUAL },
-    trust: TrustData::RED_HAT,
+    ntp: NtpSettings { chrony_service: "chronyd", ntp_service: "ntpd", ..NtpSettings::DEFAULT },
+    trust_store: TrustStore::RED_HAT,
 };
 
 /// Red Hat's tools, but not its family's name.
-const LIKE_RED_HAT: Distro =
-    Distro { family: Family::Other, ssh_key_group: false, trust: TrustData::RED_HAT.unverified(), ..RED_HAT };
+const RED_HAT_LIKE: Distro = Distro {
+    family: Family::Other,
+    ssh_key_group: false,
+    trust_store: TrustStore::RED_HAT.unverified(),
+    ..RED_HAT
+};
 
 const VMWARE: Distro = Distro {
     prefers_fqdn: true,
-    loop_address: "127.0.0.1",
-    zone: ZoneWay::FileAndLink,
-    locale: LocaleWay::LocaleConfAndRestart,
-    manager: Manager::Tdnf,
+    localhost_ip: "127.0.0.1",
+    timezone: TimezoneMethod::FileAndLink,
+    locale: LocaleMethod::LocaleConfAndRestart,
+    package_manager: PackageManager::Tdnf,
     ssh_key_group: false,
-    ntp: NtpData {
+    ntp: NtpSettings {
         chrony_service: "chronyd",
         ntp_service: "ntpd",
         timesyncd_conf: "/etc/systemd/timesyncd.conf",
-        ..NtpData::USUAL
+        ..NtpSettings::DEFAULT
     },
-    trust: TrustData::RED_HAT.unverified(),
+    trust_store: TrustStore::RED_HAT.unverified(),
     ..RED_HAT
 };
 
 const SUSE: Distro = Distro {
     name: "suse",
     family: Family::Suse,
-    templates: "suse",
-    loop_address: "127.0.1.1",
+    template_suffix: "suse",
+    localhost_ip: "127.0.1.1",
     prefers_fqdn: false,
-    locale: LocaleWay::LocaleConf,
+    locale: LocaleMethod::LocaleConf,
     default_locale: "en_US.UTF-8",
-    manager: Manager::Zypper,
+    package_manager: PackageManager::Zypper,
     ssh_key_group: false,
-    ntp: NtpData {
+    ntp: NtpSettings {
         chrony_service: "chronyd",
         ntp_service: "ntpd",
-        prefers: &["chrony", "systemd-timesyncd", "ntp"],
-        ..NtpData::USUAL
+        preferred_clients: &["chrony", "systemd-timesyncd", "ntp"],
+        ..NtpSettings::DEFAULT
     },
-    trust: TrustData::SUSE,
+    trust_store: TrustStore::SUSE,
     ..RED_HAT
 };
 
 const ALPINE: Distro = Distro {
     name: "alpine",
     family: Family::Alpine,
-    templates: "alpine",
-    loop_address: "127.0.1.1",
-    locale: LocaleWay::AlpineProfile,
-    manager: Manager::Apk,
+    template_suffix: "alpine",
+    localhost_ip: "127.0.1.1",
+    locale: LocaleMethod::AlpineProfile,
+    package_manager: PackageManager::Apk,
     ssh_service: "sshd",
-    ntp: NtpData {
+    ntp: NtpSettings {
         chrony_conf: "/etc/chrony/chrony.conf",
         chrony_service: "chronyd",
         ntp_service: "ntpd",
         ntp_package: "",
-        pool: "pool.ntp.org",
-        pools_of: "",
-        prefers: &["chrony", "ntp"],
-        ..NtpData::USUAL
+        pool_domain: "pool.ntp.org",
+        vendor_zone: "",
+        preferred_clients: &["chrony", "ntp"],
+        ..NtpSettings::DEFAULT
     },
-    trust: TrustData::ALPINE,
+    trust_store: TrustStore::ALPINE,
     ..DEBIAN
 };
 
 const ARCH: Distro = Distro {
     name: "arch",
     family: Family::Arch,
-    templates: "arch",
-    loop_address: "127.0.0.1",
-    hostname: HostnameWay::FileAndHostnamectl,
-    locale: LocaleWay::ArchGen,
+    template_suffix: "arch",
+    localhost_ip: "127.0.0.1",
+    hostname: HostnameMethod::FileAndHostnamectl,
+    locale: LocaleMethod::ArchGen,
     default_locale: "C.UTF-8",
-    manager: Manager::Pacman,
+    package_manager: PackageManager::Pacman,
     ssh_service: "sshd",
-    ntp: NtpData { verified: false, ..NtpData::USUAL },
-    trust: TrustData::DEBIAN.unverified(),
+    ntp: NtpSettings { verified: false, ..NtpSettings::DEFAULT },
+    trust_store: TrustStore::DEBIAN.unverified(),
     ..DEBIAN
 };
 
 const GENTOO: Distro = Distro {
     name: "gentoo",
     family: Family::Gentoo,
-    templates: "gentoo",
-    hostname: HostnameWay::Gentoo,
-    locale: LocaleWay::Gentoo,
-    manager: Manager::Emerge,
+    template_suffix: "gentoo",
+    hostname: HostnameMethod::Gentoo,
+    locale: LocaleMethod::Gentoo,
+    package_manager: PackageManager::Emerge,
     ..ARCH
 };
 
 const AOSC: Distro = Distro {
     name: "aosc",
     family: Family::Other,
-    templates: "aosc",
-    hostname: HostnameWay::Hostnamectl,
-    locale: LocaleWay::LocaleConf,
-    zone: ZoneWay::Link,
-    manager: Manager::Oma,
-    ntp: NtpData { timesyncd_conf: "/etc/systemd/timesyncd.conf", ..NtpData::USUAL },
-    trust: TrustData::AOSC,
+    template_suffix: "aosc",
+    hostname: HostnameMethod::Hostnamectl,
+    locale: LocaleMethod::LocaleConf,
+    timezone: TimezoneMethod::Link,
+    package_manager: PackageManager::Oma,
+    ntp: NtpSettings { timesyncd_conf: "/etc/systemd/timesyncd.conf", ..NtpSettings::DEFAULT },
+    trust_store: TrustStore::AOSC,
     ..ARCH
 };
 
@@ -186,67 +190,75 @@ const DISTROS: &[Distro] = &[
     ALPINE,
     Distro {
         name: "amazon",
-        ntp: NtpData { verified: false, ..RED_HAT.ntp },
-        trust: TrustData::RHEL,
+        ntp: NtpSettings { verified: false, ..RED_HAT.ntp },
+        trust_store: TrustStore::RHEL,
         ..RED_HAT
     },
     AOSC,
     ARCH,
     Distro {
         name: "azurelinux",
-        templates: "azurelinux",
-        loop_address: "127.0.0.1",
+        template_suffix: "azurelinux",
+        localhost_ip: "127.0.0.1",
         ssh_key_group: false,
-        ntp: NtpData {
+        ntp: NtpSettings {
             chrony_service: "chronyd",
             timesyncd_conf: "/etc/systemd/timesyncd.conf",
-            ..NtpData::USUAL
+            ..NtpSettings::DEFAULT
         },
-        trust: TrustData::RED_HAT.unverified(),
+        trust_store: TrustStore::RED_HAT.unverified(),
         ..RED_HAT
     },
     Distro { name: "centos", ..RED_HAT },
     Distro { name: "cloudlinux", ..RED_HAT },
     Distro {
         name: "cos",
-        ntp: NtpData { chrony_conf: "/etc/chrony/chrony.conf", chrony_service: "chronyd", ..NtpData::USUAL },
+        ntp: NtpSettings {
+            chrony_conf: "/etc/chrony/chrony.conf",
+            chrony_service: "chronyd",
+            ..NtpSettings::DEFAULT
+        },
         ..GENTOO
     },
     DEBIAN,
     Distro {
         name: "eurolinux",
-        ntp: NtpData { pools_of: "", ..RED_HAT.ntp },
-        trust: TrustData::RED_HAT.unverified(),
+        ntp: NtpSettings { vendor_zone: "", ..RED_HAT.ntp },
+        trust_store: TrustStore::RED_HAT.unverified(),
         ..RED_HAT
     },
     Distro { name: "fedora", ..RED_HAT },
     GENTOO,
-    Distro { name: "mariner", templates: "mariner", ..VMWARE },
-    Distro { name: "miraclelinux", trust: TrustData::RED_HAT.unverified(), ..RED_HAT },
-    Distro { name: "OpenCloudOS", templates: "OpenCloudOS", ..LIKE_RED_HAT },
-    Distro { name: "openeuler", templates: "openeuler", ..LIKE_RED_HAT },
-    Distro { name: "openmandriva", trust: TrustData::RED_HAT.unverified(), ..RED_HAT },
-    Distro { name: "opensuse", ntp: NtpData { pools_of: "opensuse", ..SUSE.ntp }, ..SUSE },
-    Distro { name: "opensuse-leap", ntp: NtpData { pools_of: "opensuse", ..SUSE.ntp }, ..SUSE },
-    Distro { name: "opensuse-microos", ntp: NtpData { pools_of: "opensuse", ..SUSE.ntp }, ..SUSE },
-    Distro { name: "opensuse-tumbleweed", ntp: NtpData { pools_of: "opensuse", ..SUSE.ntp }, ..SUSE },
+    Distro { name: "mariner", template_suffix: "mariner", ..VMWARE },
+    Distro { name: "miraclelinux", trust_store: TrustStore::RED_HAT.unverified(), ..RED_HAT },
+    Distro { name: "OpenCloudOS", template_suffix: "OpenCloudOS", ..RED_HAT_LIKE },
+    Distro { name: "openeuler", template_suffix: "openeuler", ..RED_HAT_LIKE },
+    Distro { name: "openmandriva", trust_store: TrustStore::RED_HAT.unverified(), ..RED_HAT },
+    Distro { name: "opensuse", ntp: NtpSettings { vendor_zone: "opensuse", ..SUSE.ntp }, ..SUSE },
+    Distro { name: "opensuse-leap", ntp: NtpSettings { vendor_zone: "opensuse", ..SUSE.ntp }, ..SUSE },
+    Distro { name: "opensuse-microos", ntp: NtpSettings { vendor_zone: "opensuse", ..SUSE.ntp }, ..SUSE },
+    Distro { name: "opensuse-tumbleweed", ntp: NtpSettings { vendor_zone: "opensuse", ..SUSE.ntp }, ..SUSE },
     Distro {
         name: "photon",
-        templates: "photon",
-        loop_address: "127.0.1.1",
-        trust: TrustData::PHOTON,
+        template_suffix: "photon",
+        localhost_ip: "127.0.1.1",
+        trust_store: TrustStore::PHOTON,
         ..VMWARE
     },
-    Distro { name: "raspberry-pi-os", locale: LocaleWay::RaspiConfig, ..DEBIAN },
-    Distro { trust: TrustData::RHEL, ..RED_HAT },
+    Distro { name: "raspberry-pi-os", locale: LocaleMethod::RaspiConfig, ..DEBIAN },
+    Distro { trust_store: TrustStore::RHEL, ..RED_HAT },
     Distro { name: "rocky", ..RED_HAT },
-    Distro { name: "sle-micro", ntp: NtpData { pools_of: "opensuse", ..SUSE.ntp }, ..SUSE },
-    Distro { name: "sle_hpc", ntp: NtpData { pools_of: "opensuse", ..SUSE.ntp }, ..SUSE },
-    Distro { name: "sles", ntp: NtpData { pools_of: "opensuse", ..SUSE.ntp }, ..SUSE },
-    Distro { ntp: NtpData { verified: false, ..SUSE.ntp }, trust: TrustData::SUSE.unverified(), ..SUSE },
-    Distro { name: "TencentOS", templates: "OpenCloudOS", ..LIKE_RED_HAT },
-    Distro { name: "ubuntu", snaps: true, ..DEBIAN },
-    Distro { name: "virtuozzo", trust: TrustData::RED_HAT.unverified(), ..RED_HAT },
+    Distro { name: "sle-micro", ntp: NtpSettings { vendor_zone: "opensuse", ..SUSE.ntp }, ..SUSE },
+    Distro { name: "sle_hpc", ntp: NtpSettings { vendor_zone: "opensuse", ..SUSE.ntp }, ..SUSE },
+    Distro { name: "sles", ntp: NtpSettings { vendor_zone: "opensuse", ..SUSE.ntp }, ..SUSE },
+    Distro {
+        ntp: NtpSettings { verified: false, ..SUSE.ntp },
+        trust_store: TrustStore::SUSE.unverified(),
+        ..SUSE
+    },
+    Distro { name: "TencentOS", template_suffix: "OpenCloudOS", ..RED_HAT_LIKE },
+    Distro { name: "ubuntu", snap_fallback: true, ..DEBIAN },
+    Distro { name: "virtuozzo", trust_store: TrustStore::RED_HAT.unverified(), ..RED_HAT },
 ];
 
 impl Distro {
@@ -285,7 +297,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_are_named_once_and_found_in_any_case() {
+    fn names_are_unique_and_case_insensitive() {
         for (i, row) in DISTROS.iter().enumerate() {
             assert!(
                 DISTROS[..i].iter().all(|d| !d.name.eq_ignore_ascii_case(row.name)),
@@ -300,7 +312,7 @@ mod tests {
     /// What cloud-init 26.2 did in a Debian root that was told to be each of these (`system_info: {distro: NAME}`), with
     /// programs in place of theirs that note how they were called.
     #[test]
-    fn as_upstream() {
+    fn fqdn_preference_and_package_manager_match_upstream() {
         let of = |name: &str| Distro::named(name).unwrap_or(&DEBIAN);
         for name in
             "almalinux amazon azurelinux centos cloudlinux eurolinux fedora miraclelinux OpenCloudOS openeuler \
@@ -308,23 +320,23 @@ mod tests {
                 .split(' ')
         {
             let row = of(name);
-            assert!(row.prefers_fqdn && row.manager == Manager::Dnf, "{name}");
+            assert!(row.prefers_fqdn && row.package_manager == PackageManager::Dnf, "{name}");
         }
         for name in ["mariner", "photon"] {
-            assert!(of(name).prefers_fqdn && of(name).manager == Manager::Tdnf, "{name}");
+            assert!(of(name).prefers_fqdn && of(name).package_manager == PackageManager::Tdnf, "{name}");
         }
         for (name, manager) in [
-            ("sles", Manager::Zypper),
-            ("opensuse-leap", Manager::Zypper),
-            ("opensuse-microos", Manager::Zypper),
-            ("alpine", Manager::Apk),
-            ("arch", Manager::Pacman),
-            ("aosc", Manager::Oma),
-            ("gentoo", Manager::Emerge),
-            ("cos", Manager::Emerge),
-            ("raspberry-pi-os", Manager::Apt),
+            ("sles", PackageManager::Zypper),
+            ("opensuse-leap", PackageManager::Zypper),
+            ("opensuse-microos", PackageManager::Zypper),
+            ("alpine", PackageManager::Apk),
+            ("arch", PackageManager::Pacman),
+            ("aosc", PackageManager::Oma),
+            ("gentoo", PackageManager::Emerge),
+            ("cos", PackageManager::Emerge),
+            ("raspberry-pi-os", PackageManager::Apt),
         ] {
-            assert!(!of(name).prefers_fqdn && of(name).manager == manager, "{name}");
+            assert!(!of(name).prefers_fqdn && of(name).package_manager == manager, "{name}");
         }
     }
 }

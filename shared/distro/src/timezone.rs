@@ -1,11 +1,11 @@
 //! The time zone: a link to the zone's file, and a text where the distribution wants one.
 
-use system::{Error, Result, System, Write};
+use system::{Error, Result, System, WriteOptions};
 
-use crate::{Distro, Family, Init, with_variable};
+use crate::{Distro, Family, InitSystem, set_variable};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ZoneWay {
+pub enum TimezoneMethod {
     /// /etc/timezone, and /etc/localtime.
     FileAndLink,
     /// /etc/localtime alone (localtime(5)).
@@ -24,7 +24,10 @@ impl Distro {
         if !inside || !sys.is_file(&target) {
             return Err(Error::new(format!("setting the time zone: no zone '{zone}' below {ZONES}")));
         }
-        if self.zone == ZoneWay::Link && self.init(sys) == Init::Other && sys.is_dir("/etc/sysconfig") {
+        if self.timezone == TimezoneMethod::Link
+            && self.init_system(sys) == InitSystem::Other
+            && sys.is_dir("/etc/sysconfig")
+        {
             let (path, key) = match self.family {
                 Family::Suse => ("/etc/sysconfig/clock", "TIMEZONE"),
                 _ => ("/etc/sysconfig/clock", "ZONE"),
@@ -32,16 +35,18 @@ impl Distro {
             // A machine without an init (an image) has its link made too: systemd may be its init later.
             if sys.exists(path) {
                 let old = sys.read_text(path)?;
-                sys.write(path, with_variable(&old, key, &format!("\"{zone}\"")), Write::default())?;
+                sys.write(path, set_variable(&old, key, &format!("\"{zone}\"")), WriteOptions::default())?;
             }
         }
-        if self.zone == ZoneWay::FileAndLink {
-            sys.write("/etc/timezone", format!("{zone}\n"), Write::default())?;
+        if self.timezone == TimezoneMethod::FileAndLink {
+            sys.write("/etc/timezone", format!("{zone}\n"), WriteOptions::default())?;
         }
-        if self.zone == ZoneWay::FileAndLink && !sys.is_link("/etc/localtime") && sys.exists("/etc/localtime")
+        if self.timezone == TimezoneMethod::FileAndLink
+            && !sys.is_link("/etc/localtime")
+            && sys.exists("/etc/localtime")
         {
             // An administrator who has a copy there has his reason (/usr on its own file system).
-            return sys.write("/etc/localtime", sys.read(&target)?, Write::default()).map(drop);
+            return sys.write("/etc/localtime", sys.read(&target)?, WriteOptions::default()).map(drop);
         }
         sys.link(&target, "/etc/localtime").map(drop)
     }

@@ -26,8 +26,8 @@ pub struct NewUser {
     pub create_groups: bool,
 }
 
-/// useradd(8). `extra` is Ubuntu Core's writable user database.
-pub fn useradd_argv(user: &NewUser, extra: bool) -> Vec<String> {
+/// useradd(8). `extrausers` is Ubuntu Core's writable user database.
+pub fn useradd_argv(user: &NewUser, extrausers: bool) -> Vec<String> {
     let groups = user.groups.join(",");
     let options = [
         ("--expiredate", &user.expiredate),
@@ -48,7 +48,7 @@ pub fn useradd_argv(user: &NewUser, extra: bool) -> Vec<String> {
         ("--system", user.system),
     ];
     let mut argv = vec!["useradd".to_string(), user.name.clone()];
-    if extra {
+    if extrausers {
         argv.push("--extrausers".into());
     }
     for (option, value) in options.into_iter().chain(more) {
@@ -91,12 +91,12 @@ pub fn adduser_argvs(user: &NewUser) -> Vec<Vec<String>> {
 }
 
 /// The password field of shadow(5).
-pub fn shadow_field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+pub fn shadow_password<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')?.split(':').next())
 }
 
 /// Whose passwords are locked, by shadow(5).
-pub fn locked_names(shadow: &str) -> Vec<&str> {
+pub fn locked_users(shadow: &str) -> Vec<&str> {
     shadow
         .lines()
         .filter_map(|line| line.split_once(":!"))
@@ -109,12 +109,12 @@ fn run(sys: &System, argv: Vec<String>) -> Result<()> {
     sys.run(&Command::new(argv)).map(drop)
 }
 
-fn words(words: &[&str]) -> Vec<String> {
+fn to_strings(words: &[&str]) -> Vec<String> {
     words.iter().map(|w| w.to_string()).collect()
 }
 
 /// Ubuntu Core, whose /etc/passwd is read-only.
-pub fn is_core(sys: &System) -> bool {
+pub fn is_ubuntu_core(sys: &System) -> bool {
     os_release(sys, "ID").is_some_and(|id| id == "ubuntu-core")
         || sys.kernel_command_line().contains("snap_core=")
 }
@@ -122,31 +122,31 @@ pub fn is_core(sys: &System) -> bool {
 impl Distro {
     /// Makes a group unless it is there, and puts users into it.
     pub fn create_group(&self, sys: &System, name: &str, members: &[String]) -> Result<()> {
-        let has_shadow = sys.which("groupadd").is_some();
-        let extra: &[&str] = if is_core(sys) { &["--extrausers"] } else { &[] };
-        let there = sys.group(name);
-        if there.is_some() {
+        let has_groupadd = sys.which("groupadd").is_some();
+        let extra: &[&str] = if is_ubuntu_core(sys) { &["--extrausers"] } else { &[] };
+        let existing = sys.group(name);
+        if existing.is_some() {
             debug!(sys, "group {name} exists already");
-        } else if has_shadow {
-            run(sys, words(&[&["groupadd", name], extra].concat()))?;
+        } else if has_groupadd {
+            run(sys, to_strings(&[&["groupadd", name], extra].concat()))?;
             info!(sys, "Created new group {name}");
         } else {
-            run(sys, words(&["addgroup", name]))?;
+            run(sys, to_strings(&["addgroup", name]))?;
         }
-        sys.expect_group(name);
+        sys.simulate_group(name);
         for member in members {
             if sys.user(member).is_none() {
                 warning!(sys, "group {name}: there is no user {member} to put into it");
                 continue;
             }
-            if there.as_ref().is_some_and(|group| group.members.contains(member)) {
+            if existing.as_ref().is_some_and(|group| group.members.contains(member)) {
                 debug!(sys, "{member} is in group {name} already");
                 continue;
             }
-            let argv = if has_shadow {
-                words(&["usermod", "-a", "-G", name, member])
+            let argv = if has_groupadd {
+                to_strings(&["usermod", "-a", "-G", name, member])
             } else {
-                words(&["addgroup", member, name])
+                to_strings(&["addgroup", member, name])
             };
             run(sys, argv)?;
         }
@@ -154,7 +154,7 @@ impl Distro {
     }
 
     /// Makes a user, whom nobody has made yet.
-    pub fn add_user(&self, sys: &System, user: &NewUser, is_core: bool) -> Result<()> {
+    pub fn add_user(&self, sys: &System, user: &NewUser, is_ubuntu_core: bool) -> Result<()> {
         if user.create_groups {
             // The group that useradd makes for the user is not made beforehand.
             for group in user.groups.iter().chain(&user.primary_group) {
@@ -164,7 +164,7 @@ impl Distro {
             }
         }
         if sys.which("useradd").is_some() || sys.which("adduser").is_none() {
-            run(sys, useradd_argv(user, is_core))?;
+            run(sys, useradd_argv(user, is_ubuntu_core))?;
         } else {
             for argv in adduser_argvs(user) {
                 run(sys, argv)?;
@@ -174,9 +174,9 @@ impl Distro {
             sys.run(&Command::new(["/usr/bin/rename-user", "-f", "-s"]).env("SUDO_USER", &user.name))?;
         }
         let home = user.homedir.clone().unwrap_or_else(|| format!("/home/{}", user.name));
-        sys.expect_user(&user.name, &home, user.shell.as_deref().unwrap_or("/bin/sh"));
+        sys.simulate_user(&user.name, &home, user.shell.as_deref().unwrap_or("/bin/sh"));
         if !user.no_user_group && user.primary_group.is_none() {
-            sys.expect_group(&user.name);
+            sys.simulate_group(&user.name);
         }
         Ok(())
     }
@@ -197,7 +197,7 @@ impl Distro {
         let names: Vec<&str> = passwords.iter().map(|(user, _)| &**user).collect();
         let argv: &[&str] = if hashed { &["chpasswd", "-e"] } else { &["chpasswd"] };
         let command =
-            Command::new(argv).stdin(input).shown(format!("{} for {}", argv.join(" "), names.join(", ")));
+            Command::new(argv).stdin(input).redacted(format!("{} for {}", argv.join(" "), names.join(", ")));
         sys.run(&command).map(drop)
     }
 
@@ -205,14 +205,14 @@ impl Distro {
     pub fn lock_password(&self, sys: &System, name: &str) -> Result<()> {
         // useradd made it so, and most accounts are never anything else: one program less for each.
         let shadow = sys.read_text("/etc/shadow").unwrap_or_default();
-        if shadow_field(&shadow, name).is_some_and(|field| field.starts_with('!')) {
+        if shadow_password(&shadow, name).is_some_and(|field| field.starts_with('!')) {
             debug!(sys, "the password of {name} is locked already");
             return Ok(());
         }
         let argv = if sys.which("passwd").is_some() {
-            words(&["passwd", "-l", name])
+            to_strings(&["passwd", "-l", name])
         } else {
-            words(&["usermod", "--lock", name])
+            to_strings(&["usermod", "--lock", name])
         };
         run(sys, argv)
     }
@@ -221,34 +221,41 @@ impl Distro {
     /// asked for it wrote.
     pub fn unlock_password(&self, sys: &System, name: &str) -> Result<()> {
         let passwd = sys.which("passwd").is_some();
-        let argv =
-            if passwd { words(&["passwd", "-u", name]) } else { words(&["usermod", "--unlock", name]) };
+        let argv = if passwd {
+            to_strings(&["passwd", "-u", name])
+        } else {
+            to_strings(&["usermod", "--unlock", name])
+        };
         // 3: the password would be empty. That, or words about it, and the account is still locked.
-        let finished = sys.run(&Command::new(argv).accept(&[0, 3]))?;
-        if finished.stderr.iter().all(u8::is_ascii_whitespace) {
+        let output = sys.run(&Command::new(argv).accept(&[0, 3]))?;
+        if output.stderr.iter().all(u8::is_ascii_whitespace) {
             return Ok(());
         }
-        let argv =
-            if passwd { words(&["passwd", "-d", name]) } else { words(&["usermod", "--password", "", name]) };
+        let argv = if passwd {
+            to_strings(&["passwd", "-d", name])
+        } else {
+            to_strings(&["usermod", "--password", "", name])
+        };
         run(sys, argv)
     }
 
     /// It must be changed at the next login.
     pub fn expire_password(&self, sys: &System, name: &str) -> Result<()> {
-        run(sys, words(&["passwd", "--expire", name]))
+        run(sys, to_strings(&["passwd", "--expire", name]))
     }
 
     /// Whether this is the hash that shadow(5) has for the user, locked or not.
-    pub fn has_hash(&self, sys: &System, name: &str, hash: &str) -> bool {
+    pub fn has_password_hash(&self, sys: &System, name: &str, hash: &str) -> bool {
         let shadow = sys.read_text("/etc/shadow").unwrap_or_default();
-        shadow_field(&shadow, name).is_some_and(|field| field.trim_start_matches('!') == hash)
+        shadow_password(&shadow, name).is_some_and(|field| field.trim_start_matches('!') == hash)
     }
 
     /// Whether the user of that name has no password in shadow(5): an empty field, locked or not. Unknown counts
     /// as having one.
     pub fn has_blank_password(&self, sys: &System, name: &str) -> bool {
         ["/var/lib/extrausers/shadow", "/etc/shadow"].iter().any(|path| {
-            sys.read_text(path).is_ok_and(|text| matches!(shadow_field(&text, name), Some("" | "!" | "!!")))
+            sys.read_text(path)
+                .is_ok_and(|text| matches!(shadow_password(&text, name), Some("" | "!" | "!!")))
         })
     }
 }
@@ -258,7 +265,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn useradd_lines() {
+    fn useradd_command_lines() {
         let plain = NewUser { name: "a".into(), ..NewUser::default() };
         assert_eq!(useradd_argv(&plain, false).join(" "), "useradd a -m");
         let full = NewUser {
@@ -291,13 +298,13 @@ mod tests {
     }
 
     #[test]
-    fn shadow_fields() {
+    fn shadow_passwords() {
         let text = "root:*:1:::::\nab:!:2:\na::3:\nlast:$y$x:4";
         for (name, field) in
             [("root", Some("*")), ("ab", Some("!")), ("a", Some("")), ("last", Some("$y$x")), ("b", None)]
         {
-            assert_eq!(shadow_field(text, name), field);
+            assert_eq!(shadow_password(text, name), field);
         }
-        assert_eq!(locked_names("root:*:1:::::\nab:!:2:\na::!3:\nlast:!$y$x:4"), ["ab", "last"]);
+        assert_eq!(locked_users("root:*:1:::::\nab:!:2:\na::!3:\nlast:!$y$x:4"), ["ab", "last"]);
     }
 }

@@ -1,10 +1,10 @@
 //! Base64 (RFC 4648 §4) in the four degrees of patience that its senders need.
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-const NONE: u8 = 255;
+const INVALID: u8 = 255;
 
-const fn values() -> [u8; 256] {
-    let mut table = [NONE; 256];
+const fn decode_table() -> [u8; 256] {
+    let mut table = [INVALID; 256];
     let mut i = 0;
     while i < 64 {
         table[ALPHABET[i] as usize] = i as u8;
@@ -13,27 +13,27 @@ const fn values() -> [u8; 256] {
     table
 }
 
-static VALUES: [u8; 256] = values();
+static DECODE_TABLE: [u8; 256] = decode_table();
 
 /// Decodes text with blanks and line ends anywhere; `None` for any other foreign byte, wrong or missing padding.
 pub fn decode(text: &[u8]) -> Option<Vec<u8>> {
-    read(text, |byte| byte.is_ascii_whitespace(), true)
+    decode_with(text, |byte| byte.is_ascii_whitespace(), true)
 }
 
 /// Decodes only what is base64 to the last byte: for guessing whether something is base64 at all.
 pub fn decode_strict(text: &[u8]) -> Option<Vec<u8>> {
-    read(text, |_| false, true)
+    decode_with(text, |_| false, true)
 }
 
 /// Decodes what can be: foreign bytes are skipped, a missing padding is supplied, as readers of mail do.
 /// `None` only when a lone last character is left over.
-pub fn decode_lax(text: &[u8]) -> Option<Vec<u8>> {
-    read(text, |_| true, false)
+pub fn decode_mime(text: &[u8]) -> Option<Vec<u8>> {
+    decode_with(text, |_| true, false)
 }
 
 /// Decodes as Python's `base64.b64decode` does, which is what users test their cloud-configs with: foreign bytes are
 /// skipped, padding that completes a group ends the text, and missing padding is an error (`None`).
-pub fn decode_lenient(text: &[u8]) -> Option<Vec<u8>> {
+pub fn decode_like_python(text: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(text.len() / 4 * 3 + 3);
     let (mut bits, mut have, mut pads) = (0_u32, 0, 0);
     for &byte in text {
@@ -48,8 +48,8 @@ pub fn decode_lenient(text: &[u8]) -> Option<Vec<u8>> {
             }
             continue;
         }
-        let value = VALUES[usize::from(byte)];
-        if value == NONE {
+        let value = DECODE_TABLE[usize::from(byte)];
+        if value == INVALID {
             continue;
         }
         pads = 0;
@@ -63,12 +63,12 @@ pub fn decode_lenient(text: &[u8]) -> Option<Vec<u8>> {
     (have == 0).then_some(out)
 }
 
-fn read(text: &[u8], skipped: impl Fn(u8) -> bool, padded: bool) -> Option<Vec<u8>> {
+fn decode_with(text: &[u8], skipped: impl Fn(u8) -> bool, padded: bool) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(text.len() / 4 * 3 + 3);
     let (mut bits, mut have, mut pads) = (0_u32, 0, 0);
     for &byte in text {
-        let value = VALUES[usize::from(byte)];
-        if value != NONE && pads == 0 {
+        let value = DECODE_TABLE[usize::from(byte)];
+        if value != INVALID && pads == 0 {
             bits = bits << 6 | u32::from(value);
             have += 1;
             if have == 4 {
@@ -79,7 +79,7 @@ fn read(text: &[u8], skipped: impl Fn(u8) -> bool, padded: bool) -> Option<Vec<u
             pads += 1;
         } else if !skipped(byte) {
             return None;
-        } else if pads > 0 && value != NONE {
+        } else if pads > 0 && value != INVALID {
             // Padding ends the text; what follows is somebody else's.
             break;
         }
@@ -123,7 +123,7 @@ mod tests {
             ("foobar", "Zm9vYmFy"),
         ] {
             assert_eq!(encode(plain.as_bytes()), text);
-            for read in [decode, decode_strict, decode_lax] {
+            for read in [decode, decode_strict, decode_mime] {
                 assert_eq!(read(text.as_bytes()).as_deref(), Some(plain.as_bytes()), "{text}");
             }
         }
@@ -133,7 +133,7 @@ mod tests {
 
     /// Outcomes of CPython 3.11.
     #[test]
-    fn as_python_decodes() {
+    fn matches_python() {
         for (text, bytes) in [
             ("Zm8=Zm8=", Some("fo")),
             ("Zm8", None),
@@ -156,14 +156,14 @@ mod tests {
             ("", Some("")),
             ("\u{e4}Zg==", Some("f")),
         ] {
-            let decoded = decode_lenient(text.as_bytes()).map(|b| String::from_utf8(b).unwrap());
+            let decoded = decode_like_python(text.as_bytes()).map(|b| String::from_utf8(b).unwrap());
             assert_eq!(decoded.as_deref(), bytes, "{text:?}");
         }
     }
 
     #[test]
-    fn three_degrees_of_patience() {
-        // text, decode, decode_strict, decode_lax
+    fn decoders_differ_in_strictness() {
+        // text, decode, decode_strict, decode_mime
         for (text, some, strict, lax) in [
             ("Zm9v\nYmFy\r\n", Some("foobar"), None, Some("foobar")),
             (" Z m 8 = ", Some("fo"), None, Some("fo")),
@@ -184,7 +184,7 @@ mod tests {
             assert_eq!(see(decode).as_deref(), some, "{text:?}");
             assert_eq!(see(decode_strict).as_deref(), strict, "{text:?}");
             if text != "#cloud-config" {
-                assert_eq!(see(decode_lax).as_deref(), lax, "{text:?}");
+                assert_eq!(see(decode_mime).as_deref(), lax, "{text:?}");
             }
         }
     }

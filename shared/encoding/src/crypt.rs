@@ -5,29 +5,29 @@ use crate::sha::sha512;
 
 const ROUNDS: usize = 5000;
 /// The digits of the hash and of a salt.
-const DIGITS: &[u8; 64] = b"./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const ALPHABET: &[u8; 64] = b"./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 /// More of a salt does not count.
-const SALT: usize = 16;
+const MAX_SALT: usize = 16;
 
 /// Sixteen random bytes as a salt.
-pub fn salt(random: [u8; SALT]) -> String {
-    random.iter().map(|b| char::from(DIGITS[usize::from(b % 64)])).collect()
+pub fn salt(random: [u8; MAX_SALT]) -> String {
+    random.iter().map(|b| char::from(ALPHABET[usize::from(b % 64)])).collect()
 }
 
 /// Hashes a password with a salt of at most 16 digits.
 pub fn sha512_crypt(password: &[u8], salt: &str) -> String {
-    let salt = &salt.as_bytes()[..salt.len().min(SALT)];
+    let salt = &salt.as_bytes()[..salt.len().min(MAX_SALT)];
     let once = sha512(&[password, salt, password].concat());
     let mut first = [password, salt].concat();
-    first.extend(repeated(&once, password.len()));
+    first.extend(repeat_digest(&once, password.len()));
     let mut bits = password.len();
     while bits > 0 {
         first.extend_from_slice(if bits & 1 == 1 { &once } else { password });
         bits >>= 1;
     }
     let mut state = sha512(&first);
-    let p = repeated(&sha512(&password.repeat(password.len())), password.len());
-    let s = repeated(&sha512(&salt.repeat(16 + usize::from(state[0]))), salt.len());
+    let p = repeat_digest(&sha512(&password.repeat(password.len())), password.len());
+    let s = repeat_digest(&sha512(&salt.repeat(16 + usize::from(state[0]))), salt.len());
     for round in 0..ROUNDS {
         let is_odd = round & 1 == 1;
         let mut next = Vec::with_capacity(2 * (64 + p.len()) + s.len());
@@ -41,20 +41,20 @@ pub fn sha512_crypt(password: &[u8], salt: &str) -> String {
         next.extend_from_slice(if is_odd { &state } else { &p });
         state = sha512(&next);
     }
-    format!("$6${}${}", String::from_utf8_lossy(salt), digits(&state))
+    format!("$6${}${}", String::from_utf8_lossy(salt), encode_digest(&state))
 }
 
 /// A digest over and over, up to a length.
-fn repeated(digest: &[u8; 64], length: usize) -> Vec<u8> {
+fn repeat_digest(digest: &[u8; 64], length: usize) -> Vec<u8> {
     digest.iter().copied().cycle().take(length).collect()
 }
 
 /// The digest in groups of three bytes, four digits each. A group's bytes lie 21 apart, and the next group begins 22 on.
-fn digits(state: &[u8; 64]) -> String {
+fn encode_digest(state: &[u8; 64]) -> String {
     let mut out = String::with_capacity(86);
     let mut put = |mut word: u32, count: usize| {
         for _ in 0..count {
-            out.push(char::from(DIGITS[(word & 63) as usize]));
+            out.push(char::from(ALPHABET[(word & 63) as usize]));
             word >>= 6;
         }
     };
@@ -71,9 +71,9 @@ fn digits(state: &[u8; 64]) -> String {
 mod tests {
     use super::*;
 
-    /// By `openssl passwd -6 -salt SALT PASSWORD`, and perl's `crypt` for the empty one.
+    /// By `openssl passwd -6 -salt MAX_SALT PASSWORD`, and perl's `crypt` for the empty one.
     #[test]
-    fn as_others_hash() {
+    fn matches_openssl() {
         for (password, salt, expected) in [
             (
                 "Hello world!",

@@ -8,11 +8,11 @@ use miniz_oxide::inflate::core::inflate_flags::TINFL_FLAG_USING_NON_WRAPPING_OUT
 use miniz_oxide::inflate::core::{DecompressorOxide, decompress};
 
 const MAGIC: [u8; 2] = [0x1f, 0x8b];
-const FIRST_PIECE: usize = 64 << 10;
+const INITIAL_OUTPUT: usize = 64 << 10;
 
 /// Why something is no gzip that can be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BadGzip {
+pub enum GzipError {
     NotGzip,
     Truncated,
     Damaged,
@@ -20,18 +20,18 @@ pub enum BadGzip {
     TooLarge(usize),
 }
 
-impl std::fmt::Display for BadGzip {
+impl std::fmt::Display for GzipError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            BadGzip::NotGzip => f.write_str("not gzip"),
-            BadGzip::Truncated => f.write_str("gzip data end too early"),
-            BadGzip::Damaged => f.write_str("damaged gzip data"),
-            BadGzip::TooLarge(limit) => write!(f, "gzip data inflate to more than {limit} bytes"),
+            GzipError::NotGzip => f.write_str("not gzip"),
+            GzipError::Truncated => f.write_str("gzip data end too early"),
+            GzipError::Damaged => f.write_str("damaged gzip data"),
+            GzipError::TooLarge(limit) => write!(f, "gzip data inflate to more than {limit} bytes"),
         }
     }
 }
 
-impl std::error::Error for BadGzip {}
+impl std::error::Error for GzipError {}
 
 /// Whether it begins as gzip does.
 pub fn is_gzip(bytes: &[u8]) -> bool {
@@ -40,20 +40,20 @@ pub fn is_gzip(bytes: &[u8]) -> bool {
 
 /// Inflates all members, at most `limit` bytes in all. Padding or other bytes after the last member are
 /// ignored, as gzip(1) does.
-pub fn inflate(bytes: &[u8], limit: usize) -> Result<Vec<u8>, BadGzip> {
+pub fn inflate(bytes: &[u8], limit: usize) -> Result<Vec<u8>, GzipError> {
     let mut out = Vec::new();
     let mut rest = bytes;
     loop {
-        let body = header(rest)?;
+        let body = skip_header(rest)?;
         let begin = out.len();
-        let used = member(body, &mut out, limit)?;
-        let (trailer, after) = body[used..].split_first_chunk::<8>().ok_or(BadGzip::Truncated)?;
+        let used = inflate_member(body, &mut out, limit)?;
+        let (trailer, after) = body[used..].split_first_chunk::<8>().ok_or(GzipError::Truncated)?;
         let [a, b, c, d, e, f, g, h] = *trailer;
         let content = &out[begin..];
         if u32::from_le_bytes([a, b, c, d]) != crc32(content)
             || u32::from_le_bytes([e, f, g, h]) != content.len() as u32
         {
-            return Err(BadGzip::Damaged);
+            return Err(GzipError::Damaged);
         }
         if !is_gzip(after) {
             return Ok(out);
@@ -63,35 +63,35 @@ pub fn inflate(bytes: &[u8], limit: usize) -> Result<Vec<u8>, BadGzip> {
 }
 
 /// What follows a member's header.
-fn header(bytes: &[u8]) -> Result<&[u8], BadGzip> {
+fn skip_header(bytes: &[u8]) -> Result<&[u8], GzipError> {
     if !is_gzip(bytes) {
-        return Err(BadGzip::NotGzip);
+        return Err(GzipError::NotGzip);
     }
-    let (fixed, mut rest) = bytes.split_first_chunk::<10>().ok_or(BadGzip::Truncated)?;
+    let (fixed, mut rest) = bytes.split_first_chunk::<10>().ok_or(GzipError::Truncated)?;
     let flags = fixed[3];
     if fixed[2] != 8 || flags & 0xe0 != 0 {
-        return Err(BadGzip::Damaged);
+        return Err(GzipError::Damaged);
     }
     if flags & 4 != 0 {
-        let (length, after) = rest.split_first_chunk::<2>().ok_or(BadGzip::Truncated)?;
-        rest = after.get(usize::from(u16::from_le_bytes(*length))..).ok_or(BadGzip::Truncated)?;
+        let (length, after) = rest.split_first_chunk::<2>().ok_or(GzipError::Truncated)?;
+        rest = after.get(usize::from(u16::from_le_bytes(*length))..).ok_or(GzipError::Truncated)?;
     }
     // The original name, then a comment, each ended by NUL.
     for flag in [8, 16] {
         if flags & flag != 0 {
-            let end = rest.iter().position(|b| *b == 0).ok_or(BadGzip::Truncated)?;
+            let end = rest.iter().position(|b| *b == 0).ok_or(GzipError::Truncated)?;
             rest = &rest[end + 1..];
         }
     }
-    if flags & 2 != 0 { rest.get(2..).ok_or(BadGzip::Truncated) } else { Ok(rest) }
+    if flags & 2 != 0 { rest.get(2..).ok_or(GzipError::Truncated) } else { Ok(rest) }
 }
 
 /// Appends one member's content; how many bytes of it were read.
-fn member(bytes: &[u8], out: &mut Vec<u8>, limit: usize) -> Result<usize, BadGzip> {
+fn inflate_member(bytes: &[u8], out: &mut Vec<u8>, limit: usize) -> Result<usize, GzipError> {
     let begin = out.len();
     let mut state = Box::new(DecompressorOxide::new());
     let (mut read, mut written) = (0, begin);
-    let mut room = FIRST_PIECE.max(bytes.len().saturating_mul(2));
+    let mut room = INITIAL_OUTPUT.max(bytes.len().saturating_mul(2));
     loop {
         // One byte more than allowed is room enough to see that it is too much.
         out.resize(begin.saturating_add(room).min(limit.saturating_add(1)).max(written), 0);
@@ -105,7 +105,7 @@ fn member(bytes: &[u8], out: &mut Vec<u8>, limit: usize) -> Result<usize, BadGzi
         read += taken;
         written += given;
         if written > limit {
-            return Err(BadGzip::TooLarge(limit));
+            return Err(GzipError::TooLarge(limit));
         }
         match status {
             TINFLStatus::Done => {
@@ -114,9 +114,9 @@ fn member(bytes: &[u8], out: &mut Vec<u8>, limit: usize) -> Result<usize, BadGzi
             }
             TINFLStatus::HasMoreOutput => room = room.saturating_mul(2),
             TINFLStatus::NeedsMoreInput | TINFLStatus::FailedCannotMakeProgress => {
-                return Err(BadGzip::Truncated);
+                return Err(GzipError::Truncated);
             }
-            _ => return Err(BadGzip::Damaged),
+            _ => return Err(GzipError::Damaged),
         }
     }
 }
@@ -140,40 +140,40 @@ const fn crc_table() -> [u32; 256] {
 static CRC_TABLE: [u32; 256] = crc_table();
 
 fn crc32(bytes: &[u8]) -> u32 {
-    crc32_on(0, bytes)
+    crc32_update(0, bytes)
 }
 
 /// The sum of what came before, with these bytes behind it.
-fn crc32_on(before: u32, bytes: &[u8]) -> u32 {
+fn crc32_update(before: u32, bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!before, |crc: u32, b| crc >> 8 ^ CRC_TABLE[usize::from(crc as u8 ^ b)])
 }
 
 /// Packs what is given to it, piece by piece, as one member without a name or a time.
-pub struct Packer {
+pub struct GzipEncoder {
     state: Box<CompressorOxide>,
     out: Vec<u8>,
     crc: u32,
     length: u32,
 }
 
-impl Default for Packer {
-    fn default() -> Packer {
+impl Default for GzipEncoder {
+    fn default() -> GzipEncoder {
         // Logs shrink well at any level; a negative window means no header of zlib's.
         let flags = create_comp_flags_from_zip_params(3, -15, 0);
         let out = vec![MAGIC[0], MAGIC[1], 8, 0, 0, 0, 0, 0, 0, 0xff];
-        Packer { state: Box::new(CompressorOxide::new(flags)), out, crc: 0, length: 0 }
+        GzipEncoder { state: Box::new(CompressorOxide::new(flags)), out, crc: 0, length: 0 }
     }
 }
 
-impl Packer {
+impl GzipEncoder {
     pub fn write(&mut self, bytes: &[u8]) {
-        self.crc = crc32_on(self.crc, bytes);
+        self.crc = crc32_update(self.crc, bytes);
         self.length = self.length.wrapping_add(bytes.len() as u32);
         self.deflate(bytes, TDEFLFlush::None);
     }
 
     /// How many bytes are packed so far, about.
-    pub fn packed(&self) -> usize {
+    pub fn compressed_len(&self) -> usize {
         self.out.len()
     }
 
@@ -191,8 +191,8 @@ impl Packer {
             let (status, taken, given) = compress(&mut self.state, bytes, &mut piece, flush);
             bytes = &bytes[taken..];
             self.out.extend_from_slice(&piece[..given]);
-            let is_stuck = taken == 0 && given == 0;
-            if status != TDEFLStatus::Okay || is_stuck || bytes.is_empty() && flush == TDEFLFlush::None {
+            let no_progress = taken == 0 && given == 0;
+            if status != TDEFLStatus::Okay || no_progress || bytes.is_empty() && flush == TDEFLFlush::None {
                 return;
             }
         }
@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_packed_comes_out_again() {
+    fn round_trip() {
         // Nothing; what shrinks to little; what does not shrink, longer than every buffer on the way.
         let mut noise = 1_u32;
         let random: Vec<u8> = std::iter::repeat_with(|| {
@@ -214,9 +214,9 @@ mod tests {
         .take(300_000)
         .collect();
         for (content, piece) in [(&b""[..], 1), (&[7; 200_000], 4096), (&random, 70_001), (b"abc", 1)] {
-            let mut packer = Packer::default();
-            content.chunks(piece).for_each(|part| packer.write(part));
-            let packed = packer.finish();
+            let mut encoder = GzipEncoder::default();
+            content.chunks(piece).for_each(|part| encoder.write(part));
+            let packed = encoder.finish();
             assert!(packed.len() < content.len() + content.len() / 100 + 50, "{}", packed.len());
             assert!(content.len() != 200_000 || packed.len() < 2000, "{}", packed.len());
             assert_eq!(inflate(&packed, content.len()).unwrap(), content);
@@ -224,7 +224,7 @@ mod tests {
     }
 
     /// A member as gzip(1) would write it, with whichever optional header fields `flags` asks for.
-    fn pack(content: &[u8], flags: u8) -> Vec<u8> {
+    fn gzip_member(content: &[u8], flags: u8) -> Vec<u8> {
         let mut out = vec![0x1f, 0x8b, 8, flags, 0, 0, 0, 0, 2, 3];
         if flags & 4 != 0 {
             out.extend_from_slice(b"\x03\0abc");
@@ -245,37 +245,37 @@ mod tests {
     }
 
     #[test]
-    fn every_header_and_every_size() {
+    fn optional_header_fields_and_sizes() {
         assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
         for flags in 0..32 {
-            assert_eq!(inflate(&pack(b"hello", flags), 100).unwrap(), b"hello", "flags {flags}");
+            assert_eq!(inflate(&gzip_member(b"hello", flags), 100).unwrap(), b"hello", "flags {flags}");
         }
         for size in [0, 1, 65_535, 65_536, 65_537, 300_000] {
             let content: Vec<u8> =
                 (0..size).map(|i: u32| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
-            assert_eq!(inflate(&pack(&content, 0), 1 << 20).unwrap(), content, "{size}");
+            assert_eq!(inflate(&gzip_member(&content, 0), 1 << 20).unwrap(), content, "{size}");
         }
     }
 
     #[test]
-    fn members_are_joined_and_trailing_bytes_ignored() {
-        let two = [pack(b"ab", 0), pack(b"cd", 8)].concat();
+    fn concatenates_members_and_ignores_trailing_bytes() {
+        let two = [gzip_member(b"ab", 0), gzip_member(b"cd", 8)].concat();
         assert_eq!(inflate(&two, 10).unwrap(), b"abcd");
         assert_eq!(inflate(&[&two[..], b"\0\0\0tail"].concat(), 10).unwrap(), b"abcd");
         assert_eq!(inflate(&two, 4).unwrap(), b"abcd");
-        assert_eq!(inflate(&two, 3), Err(BadGzip::TooLarge(3)));
+        assert_eq!(inflate(&two, 3), Err(GzipError::TooLarge(3)));
     }
 
     #[test]
-    fn what_gzip_wrote_is_read() {
+    fn reads_output_of_gzip() {
         // python3 -c "import gzip; print(list(gzip.compress(b'x\n', mtime=0)))"
         let bytes = [31, 139, 8, 0, 0, 0, 0, 0, 2, 3, 171, 224, 2, 0, 31, 8, 234, 70, 2, 0, 0, 0];
         assert_eq!(inflate(&bytes, 10).unwrap(), b"x\n");
     }
 
     #[test]
-    fn broken_in_every_place() {
-        let good = pack(b"some content that is long enough to compress, compress, compress", 31);
+    fn truncated_and_corrupted_input() {
+        let good = gzip_member(b"some content that is long enough to compress, compress, compress", 31);
         for end in 0..good.len() {
             assert!(inflate(&good[..end], 1000).is_err(), "cut at {end}");
         }
@@ -287,14 +287,14 @@ mod tests {
                 assert!(content.starts_with(b"some content"), "flipped at {place}");
             }
         }
-        assert_eq!(inflate(b"", 10), Err(BadGzip::NotGzip));
-        assert_eq!(inflate(b"hello", 10), Err(BadGzip::NotGzip));
+        assert_eq!(inflate(b"", 10), Err(GzipError::NotGzip));
+        assert_eq!(inflate(b"hello", 10), Err(GzipError::NotGzip));
     }
 
     #[test]
-    fn a_bomb_stops_at_its_limit() {
-        let bomb = pack(&vec![0; 50 << 20], 0);
+    fn decompression_bomb_stops_at_the_limit() {
+        let bomb = gzip_member(&vec![0; 50 << 20], 0);
         assert!(bomb.len() < 100 << 10);
-        assert_eq!(inflate(&bomb, 1 << 20), Err(BadGzip::TooLarge(1 << 20)));
+        assert_eq!(inflate(&bomb, 1 << 20), Err(GzipError::TooLarge(1 << 20)));
     }
 }

@@ -18,7 +18,7 @@ pub fn digest(bytes: &[u8]) -> [u8; 16] {
     padded.extend((bytes.len() as u64).wrapping_mul(8).to_le_bytes());
     let mut state = [0x6745_2301_u32, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476];
     for block in padded.chunks_exact(64) {
-        state = round(state, block, &sines);
+        state = process_block(state, block, &sines);
     }
     let mut out = [0; 16];
     for (to, word) in out.chunks_exact_mut(4).zip(state) {
@@ -27,7 +27,7 @@ pub fn digest(bytes: &[u8]) -> [u8; 16] {
     out
 }
 
-fn round(state: [u32; 4], block: &[u8], sines: &[u32]) -> [u32; 4] {
+fn process_block(state: [u32; 4], block: &[u8], sines: &[u32]) -> [u32; 4] {
     let word = |i: usize| {
         let at = |n: usize| u32::from(block[i * 4 + n]) << (8 * n);
         at(0) | at(1) | at(2) | at(3)
@@ -50,7 +50,7 @@ fn round(state: [u32; 4], block: &[u8], sines: &[u32]) -> [u32; 4] {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn rfc_1321_vectors_and_block_edges() {
+    fn rfc_1321_vectors_and_block_boundaries() {
         for (text, digest) in [
             ("", "d41d8cd98f00b204e9800998ecf8427e"),
             ("abc", "900150983cd24fb0d6963f7d28e17f72"),

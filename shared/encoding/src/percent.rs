@@ -28,7 +28,7 @@ pub fn decode(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn table() {
+    fn decodes_percent_escapes() {
         for (text, plain) in [
             ("", ""),
             ("a%20b+c", "a b+c"),

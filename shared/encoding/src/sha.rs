@@ -97,18 +97,18 @@ const SQUARE_ROOTS: [u64; 8] = [
     0x5be0_cd19_137e_2179,
 ];
 
-/// The message with its end marked and its length, in whole blocks. `room`: of the length.
-fn padded(bytes: &[u8], block: usize, room: usize) -> Vec<u8> {
+/// The message with its end marked and its length, in whole blocks. `length_size`: of the length.
+fn pad(bytes: &[u8], block: usize, length_size: usize) -> Vec<u8> {
     let mut padded = bytes.to_vec();
     padded.push(0x80);
-    padded.resize((padded.len() + room).next_multiple_of(block) - 8, 0);
+    padded.resize((padded.len() + length_size).next_multiple_of(block) - 8, 0);
     padded.extend((bytes.len() as u64).wrapping_mul(8).to_be_bytes());
     padded
 }
 
 pub fn sha1(bytes: &[u8]) -> [u8; 20] {
     let mut state = [0x6745_2301_u32, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476, 0xc3d2_e1f0];
-    for block in padded(bytes, 64, 8).chunks_exact(64) {
+    for block in pad(bytes, 64, 8).chunks_exact(64) {
         let mut words = words32::<80>(block);
         for i in 16..80 {
             words[i] = (words[i - 3] ^ words[i - 8] ^ words[i - 14] ^ words[i - 16]).rotate_left(1);
@@ -147,7 +147,7 @@ fn words32<const N: usize>(block: &[u8]) -> [u32; N] {
 
 pub fn sha256(bytes: &[u8]) -> [u8; 32] {
     let mut state = SQUARE_ROOTS.map(|root| (root >> 32) as u32);
-    for block in padded(bytes, 64, 8).chunks_exact(64) {
+    for block in pad(bytes, 64, 8).chunks_exact(64) {
         let mut words = words32::<64>(block);
         for i in 16..64 {
             let (a, b) = (words[i - 15], words[i - 2]);
@@ -177,7 +177,7 @@ pub fn sha256(bytes: &[u8]) -> [u8; 32] {
 
 pub fn sha512(bytes: &[u8]) -> [u8; 64] {
     let mut state = SQUARE_ROOTS;
-    for block in padded(bytes, 128, 16).chunks_exact(128) {
+    for block in pad(bytes, 128, 16).chunks_exact(128) {
         let mut words = [0_u64; 80];
         for (word, bytes) in words.iter_mut().zip(block.chunks_exact(8)) {
             *word = bytes.iter().fold(0, |w, b| w << 8 | u64::from(*b));
@@ -217,7 +217,7 @@ mod tests {
 
     /// FIPS 180-4's own, and lengths around the ends of blocks, by sha1sum and its relatives.
     #[test]
-    fn vectors() {
+    fn test_vectors() {
         for (text, one, two, three) in [
             (
                 "".to_string(),

@@ -9,9 +9,9 @@ use system::{Prefix, Route};
 use crate::dhcp::message::{Message, option};
 
 /// Less is not IPv4 (RFC 791), and what servers say by mistake.
-const LEAST_MTU: u32 = 576;
+const MIN_MTU: u32 = 576;
 /// More routes than that are an attack or an accident.
-const MOST_ROUTES: usize = 256;
+const MAX_ROUTES: usize = 256;
 
 /// A granted address with what came along.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,21 +27,21 @@ pub struct Lease {
     pub domain: Option<String>,
     pub host_name: Option<String>,
     /// `None`: the server did not say, or for ever.
-    pub time: Option<Duration>,
+    pub lifetime: Option<Duration>,
     /// Every option as it came, for what only one cloud means something by (245: Azure's wire server).
     pub options: BTreeMap<u8, Vec<u8>>,
 }
 
 impl Lease {
     /// The lease of an acknowledgement; an error names what it lacks.
-    pub fn of(message: &Message) -> Result<Lease, &'static str> {
-        let given = message.yours;
+    pub fn from_message(message: &Message) -> Result<Lease, &'static str> {
+        let given = message.yiaddr;
         if given.is_unspecified() || given.is_broadcast() || given.is_multicast() || given.is_loopback() {
             return Err("it grants no usable address");
         }
-        let length = match message.address_option(option::MASK) {
+        let length = match message.address_option(option::SUBNET_MASK) {
             Some(mask) => prefix_length(mask).ok_or("its network mask has holes")?,
-            None => by_class(given),
+            None => classful_prefix_length(given),
         };
         let text = |code| {
             let text =
@@ -50,22 +50,22 @@ impl Lease {
             let is_name = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
             (!text.is_empty() && text.chars().all(is_name)).then_some(text)
         };
-        let routes = [option::ROUTES, option::OLD_ROUTES]
+        let routes = [option::CLASSLESS_ROUTES, option::MICROSOFT_CLASSLESS_ROUTES]
             .into_iter()
-            .find_map(|code| message.option(code).map(classless))
+            .find_map(|code| message.option(code).map(parse_classless_routes))
             .filter(|routes| !routes.is_empty());
         let time = message.number_option(option::LEASE_TIME).filter(|s| *s != u32::MAX && *s != 0);
         Ok(Lease {
             address: Prefix::new(given, length),
-            broadcast: message.address_option(option::BROADCAST).filter(|a| !a.is_unspecified()),
+            broadcast: message.address_option(option::BROADCAST_ADDRESS).filter(|a| !a.is_unspecified()),
             routers: message.addresses(option::ROUTER).into_iter().filter(|a| !a.is_unspecified()).collect(),
             routes,
-            mtu: message.number_option(option::MTU).filter(|m| *m >= LEAST_MTU),
-            server: message.address_option(option::SERVER),
+            mtu: message.number_option(option::INTERFACE_MTU).filter(|m| *m >= MIN_MTU),
+            server: message.address_option(option::SERVER_IDENTIFIER),
             dns: message.addresses(option::DNS),
-            domain: text(option::DOMAIN),
+            domain: text(option::DOMAIN_NAME),
             host_name: text(option::HOST_NAME),
-            time: time.map(|s| Duration::from_secs(s.into())),
+            lifetime: time.map(|s| Duration::from_secs(s.into())),
             options: message.options.iter().cloned().collect(),
         })
     }
@@ -121,7 +121,7 @@ impl Lease {
                 }
             }
             (None, Some(router)) if !has_default && *router != self.ip() => {
-                routes.push(route(Prefix::everything(false), Some(*router)));
+                routes.push(route(Prefix::default_route(false), Some(*router)));
             }
             _ => {}
         }
@@ -139,7 +139,7 @@ pub(crate) fn prefix_length(mask: Ipv4Addr) -> Option<u8> {
 }
 
 /// What the address's class says, for servers that say nothing (RFC 2132, 3.3 asks them to).
-fn by_class(address: Ipv4Addr) -> u8 {
+fn classful_prefix_length(address: Ipv4Addr) -> u8 {
     match address.octets()[0] {
         0..128 => 8,
         128..192 => 16,
@@ -149,7 +149,7 @@ fn by_class(address: Ipv4Addr) -> u8 {
 
 /// RFC 3442: each route is a length, as many bytes of destination as that needs, and a router. What comes after an
 /// impossible one cannot be told apart any more and is left.
-fn classless(mut value: &[u8]) -> Vec<(Prefix, Ipv4Addr)> {
+fn parse_classless_routes(mut value: &[u8]) -> Vec<(Prefix, Ipv4Addr)> {
     let mut routes = Vec::new();
     while let [length @ 0..=32, rest @ ..] = value {
         let used = usize::from(*length).div_ceil(8);
@@ -160,7 +160,7 @@ fn classless(mut value: &[u8]) -> Vec<(Prefix, Ipv4Addr)> {
         address[..used].copy_from_slice(destination);
         let to = Prefix::new(Ipv4Addr::from(address), *length).network();
         routes.push((to, Ipv4Addr::new(a, b, c, d)));
-        if routes.len() == MOST_ROUTES {
+        if routes.len() == MAX_ROUTES {
             break;
         }
         value = &rest[used + 4..];
@@ -174,7 +174,7 @@ mod tests {
     use crate::dhcp::message::tests::message;
 
     fn lease(options: Vec<(u8, Vec<u8>)>) -> Lease {
-        Lease::of(&message(options)).unwrap()
+        Lease::from_message(&message(options)).unwrap()
     }
 
     fn planned(lease: &Lease, has_default: bool) -> Vec<String> {
@@ -194,20 +194,23 @@ mod tests {
             assert_eq!(prefix_length(mask.into()), expected, "{mask:?}");
         }
         assert_eq!(lease(vec![]).address.to_string(), "192.0.2.7/24");
-        assert_eq!(Lease::of(&message(vec![(1, vec![255, 0, 255, 0])])), Err("its network mask has holes"));
+        assert_eq!(
+            Lease::from_message(&message(vec![(1, vec![255, 0, 255, 0])])),
+            Err("its network mask has holes")
+        );
     }
 
     #[test]
-    fn addresses_that_are_none() {
+    fn unusable_addresses() {
         for bytes in [[0, 0, 0, 0], [255, 255, 255, 255], [224, 0, 0, 1], [127, 0, 0, 1]] {
             let mut bad = message(vec![]);
-            bad.yours = bytes.into();
-            assert!(Lease::of(&bad).is_err(), "{bytes:?}");
+            bad.yiaddr = bytes.into();
+            assert!(Lease::from_message(&bad).is_err(), "{bytes:?}");
         }
     }
 
     #[test]
-    fn all_that_a_lease_has() {
+    fn all_fields_of_a_lease() {
         let all = lease(vec![
             (1, vec![255, 255, 255, 0]),
             (3, vec![192, 0, 2, 1, 192, 0, 2, 2]),
@@ -220,11 +223,11 @@ mod tests {
         ]);
         assert_eq!(all.host_name.as_deref(), Some("name"));
         assert_eq!((all.domain.as_deref(), all.mtu), (None, Some(1460)));
-        assert_eq!(all.time, Some(Duration::from_secs(3600)));
+        assert_eq!(all.lifetime, Some(Duration::from_secs(3600)));
         assert_eq!(all.server, Some(Ipv4Addr::new(192, 0, 2, 3)));
         assert_eq!(all.wire_server(), Some(Ipv4Addr::new(168, 63, 129, 16)));
         let unknown = lease(vec![(26, vec![0, 9]), (51, vec![255; 4]), (245, vec![1])]);
-        assert_eq!((unknown.mtu, unknown.time, unknown.wire_server()), (None, None, None));
+        assert_eq!((unknown.mtu, unknown.lifetime, unknown.wire_server()), (None, None, None));
     }
 
     #[test]

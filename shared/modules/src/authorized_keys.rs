@@ -6,7 +6,7 @@ use std::fs::Metadata;
 use std::io::ErrorKind;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
-use system::{Error, Result, ResultExt as _, System, User, Write, debug, warning};
+use system::{Error, Result, ResultExt as _, System, User, WriteOptions, debug, warning};
 
 use crate::sshd_config;
 
@@ -36,22 +36,22 @@ const KEY_TYPES: &[&str] = &[
 
 /// One key of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct AuthorizedKey {
     pub options: String,
-    pub kind: String,
+    pub key_type: String,
     pub base64: String,
     pub comment: String,
 }
 
-impl Entry {
+impl AuthorizedKey {
     fn line(&self) -> String {
-        let parts = [&self.options, &self.kind, &self.base64, &self.comment];
+        let parts = [&self.options, &self.key_type, &self.base64, &self.comment];
         parts.iter().filter(|p| !p.is_empty()).map(|p| p.as_str()).collect::<Vec<_>>().join(" ")
     }
 }
 
 /// `TYPE BASE64 [COMMENT]`.
-fn key(text: &str) -> Option<(&str, &str, &str)> {
+fn parse_key(text: &str) -> Option<(&str, &str, &str)> {
     let (kind, rest) = text.trim().split_once(char::is_whitespace)?;
     let rest = rest.trim_start();
     let (base64, comment) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
@@ -73,24 +73,29 @@ fn split_options(text: &str) -> (&str, &str) {
 }
 
 /// One line; `None` for a comment, an empty line and what is no key.
-pub fn parse_line(line: &str) -> Option<Entry> {
+pub fn parse_line(line: &str) -> Option<AuthorizedKey> {
     let line = line.trim();
     if line.starts_with('#') {
         return None;
     }
-    let (options, (kind, base64, comment)) = match key(line) {
+    let (options, (kind, base64, comment)) = match parse_key(line) {
         Some(key) => ("", key),
         None => {
             let (options, rest) = split_options(line);
-            (options, key(rest)?)
+            (options, parse_key(rest)?)
         }
     };
-    Some(Entry { options: options.into(), kind: kind.into(), base64: base64.into(), comment: comment.into() })
+    Some(AuthorizedKey {
+        options: options.into(),
+        key_type: kind.into(),
+        base64: base64.into(),
+        comment: comment.into(),
+    })
 }
 
 /// The text of a file with keys put in: one with the same base64 is replaced in its place, others are added, each
 /// line once; what is no key stays.
-pub fn merge(text: &str, keys: &[Entry]) -> String {
+pub fn merge_keys(text: &str, keys: &[AuthorizedKey]) -> String {
     let mut used = vec![false; keys.len()];
     let mut out = String::new();
     for line in text.lines() {
@@ -120,7 +125,7 @@ pub fn key_paths(setting: &str, user: &User) -> Vec<(String, bool)> {
     setting
         .split_whitespace()
         .map(|pattern| {
-            let path = expand(pattern, user);
+            let path = expand_tokens(pattern, user);
             let home = user.home.trim_end_matches('/');
             let path = if path.starts_with('/') { path } else { format!("{home}/{path}") };
             let own = pattern.contains("%u")
@@ -131,7 +136,7 @@ pub fn key_paths(setting: &str, user: &User) -> Vec<(String, bool)> {
         .collect()
 }
 
-fn expand(pattern: &str, user: &User) -> String {
+fn expand_tokens(pattern: &str, user: &User) -> String {
     let mut out = String::new();
     let mut chars = pattern.chars();
     while let Some(c) = chars.next() {
@@ -150,42 +155,42 @@ fn expand(pattern: &str, user: &User) -> String {
 }
 
 /// No file of keys is larger.
-const MOST_KEYS: u64 = 8 << 20;
+const MAX_FILE_SIZE: u64 = 8 << 20;
 
 /// What the server's settings say about files of keys; read once for all users.
-pub struct Files {
+pub struct KeysFileSettings {
     /// `AuthorizedKeysFile`; `None`: the server's own two.
-    setting: Option<String>,
-    strict: bool,
+    authorized_keys_file: Option<String>,
+    strict_modes: bool,
 }
 
-impl Files {
-    pub fn read(sys: &System) -> Result<Files> {
-        let text = sshd_config::read(sys)?;
-        let setting = sshd_config::value(&text, "AuthorizedKeysFile").map(String::from);
-        let strict = sshd_config::value(&text, "StrictModes").unwrap_or("yes") == "yes";
-        Ok(Files { setting, strict })
+impl KeysFileSettings {
+    pub fn read(sys: &System) -> Result<KeysFileSettings> {
+        let text = sshd_config::read_main_file(sys)?;
+        let authorized_keys_file = sshd_config::get(&text, "AuthorizedKeysFile").map(String::from);
+        let strict_modes = sshd_config::get(&text, "StrictModes").unwrap_or("yes") == "yes";
+        Ok(KeysFileSettings { authorized_keys_file, strict_modes })
     }
 }
 
 /// A user's file of keys as it is: its path, and its text with what stat(2) says of it if it is there.
-pub struct Found {
+pub struct KeysFile {
     pub path: String,
-    old: Option<(Vec<u8>, Metadata)>,
+    existing: Option<(Vec<u8>, Metadata)>,
 }
 
-impl Found {
+impl KeysFile {
     /// Empty when there is no such file.
     pub fn text(&self) -> Cow<'_, str> {
-        self.old.as_ref().map(|(bytes, _)| String::from_utf8_lossy(bytes)).unwrap_or_default()
+        self.existing.as_ref().map(|(bytes, _)| String::from_utf8_lossy(bytes)).unwrap_or_default()
     }
 }
 
 /// The user's file on this machine: the first of the server's that is his own and that the server will trust,
 /// else the usual one. Nothing is made: what is missing counts as it would be made.
-pub fn find(sys: &System, files: &Files, user: &User) -> Result<Found> {
+pub fn find_keys_file(sys: &System, settings: &KeysFileSettings, user: &User) -> Result<KeysFile> {
     let name = &user.name;
-    let is_trusted = |path: &str| match distrusted(sys, user, path, files.strict) {
+    let is_trusted_path = |path: &str| match untrusted_path(sys, user, path, settings.strict_modes) {
         Ok(None) => true,
         Ok(Some(why)) => {
             debug!(sys, "not using {path} for the keys of {name}: {why}");
@@ -198,9 +203,9 @@ pub fn find(sys: &System, files: &Files, user: &User) -> Result<Found> {
     };
     let directory = format!("{}/.ssh", user.home.trim_end_matches('/'));
     let usual = format!("{directory}/authorized_keys");
-    let setting = files.setting.as_deref().unwrap_or("%h/.ssh/authorized_keys");
+    let setting = settings.authorized_keys_file.as_deref().unwrap_or("%h/.ssh/authorized_keys");
     let mut own = key_paths(setting, user).into_iter().filter(|(_, own)| *own).map(|(path, _)| path);
-    let path = match own.find(|path| is_trusted(path)) {
+    let path = match own.find(|path| is_trusted_path(path)) {
         Some(path) => path,
         None => {
             // A link that leads to somebody else's files must not make us write there for this user.
@@ -213,23 +218,24 @@ pub fn find(sys: &System, files: &Files, user: &User) -> Result<Found> {
             usual.clone()
         }
     };
-    let read = |path: String| sys.read_to_change(&path, MOST_KEYS).map(|old| Found { path, old });
+    let read =
+        |path: String| sys.read_to_change(&path, MAX_FILE_SIZE).map(|old| KeysFile { path, existing: old });
     match read(path) {
         Err(e) if e.kind() == Some(ErrorKind::PermissionDenied) => {
             // The server reads another file too, unless it is told which.
             let second = format!("{usual}2");
-            if files.setting.is_some() || !is_trusted(&second) {
-                return Err(e).doing(format_args!("authorized keys of {name}"));
+            if settings.authorized_keys_file.is_some() || !is_trusted_path(&second) {
+                return Err(e).context(format_args!("authorized keys of {name}"));
             }
             warning!(sys, "authorized keys of {name}: {e}; using {second} instead");
             read(second)
         }
-        found => found.doing(format_args!("authorized keys of {name}")),
+        found => found.context(format_args!("authorized keys of {name}")),
     }
 }
 
 /// Why the server would not trust the file (`None`: it will).
-fn distrusted(sys: &System, user: &User, path: &str, strict: bool) -> Result<Option<String>> {
+fn untrusted_path(sys: &System, user: &User, path: &str, strict: bool) -> Result<Option<String>> {
     let parts: Vec<&str> = path.split('/').filter(|p| !p.is_empty()).collect();
     if parts.contains(&"..") {
         return Ok(Some("it leads upwards".into()));
@@ -247,14 +253,14 @@ fn distrusted(sys: &System, user: &User, path: &str, strict: bool) -> Result<Opt
         if !sys.exists(&directory) {
             return Ok(None);
         }
-        if let Some(why) = distrust(sys, user, &directory, false, strict)? {
+        if let Some(why) = untrusted_component(sys, user, &directory, false, strict)? {
             return Ok(Some(why));
         }
     }
     if sys.is_link(path) || sys.is_dir(path) {
         return Ok(Some("it is no file".into()));
     }
-    if sys.exists(path) { distrust(sys, user, path, true, strict) } else { Ok(None) }
+    if sys.exists(path) { untrusted_component(sys, user, path, true, strict) } else { Ok(None) }
 }
 
 /// The directories that lead to a path, from the root's on.
@@ -269,7 +275,7 @@ fn is_home_or_above(user: &User, directory: &str) -> bool {
 }
 
 /// Makes what is missing of the directories of a user's file: those in the home are the user's.
-fn make_parents(sys: &System, user: &User, path: &str) -> Result<()> {
+fn create_parents(sys: &System, user: &User, path: &str) -> Result<()> {
     let below = format!("{}/", user.home.trim_end_matches('/'));
     for directory in parents(path) {
         let is_in_home = directory.starts_with(&below);
@@ -287,16 +293,22 @@ fn make_parents(sys: &System, user: &User, path: &str) -> Result<()> {
             continue;
         }
         if is_in_home {
-            sys.make_dir_of(&directory, 0o700, (Some(user.uid), Some(user.gid)))?;
+            sys.create_dir_all_owned(&directory, 0o700, (Some(user.uid), Some(user.gid)))?;
         } else {
-            sys.make_dir_of(&directory, 0o755, (Some(0), Some(0)))?;
+            sys.create_dir_all_owned(&directory, 0o755, (Some(0), Some(0)))?;
         }
     }
     Ok(())
 }
 
 /// sshd's own checks on one component of the path.
-fn distrust(sys: &System, user: &User, path: &str, file: bool, strict: bool) -> Result<Option<String>> {
+fn untrusted_component(
+    sys: &System,
+    user: &User,
+    path: &str,
+    file: bool,
+    strict: bool,
+) -> Result<Option<String>> {
     let meta = sys.metadata(path)?;
     let (mode, uid) = (meta.permissions().mode(), meta.uid());
     // What is made without privileges (an image in a folder) belongs to whoever makes it.
@@ -309,7 +321,7 @@ fn distrust(sys: &System, user: &User, path: &str, file: bool, strict: bool) -> 
     let wanted = if file { 0o644 } else { 0o711 };
     let mask = if uid == user.uid {
         0o700
-    } else if in_group(sys, user, meta.gid()) {
+    } else if is_in_group(sys, user, meta.gid()) {
         0o070
     } else {
         0o007
@@ -323,7 +335,7 @@ fn distrust(sys: &System, user: &User, path: &str, file: bool, strict: bool) -> 
     Ok(None)
 }
 
-fn in_group(sys: &System, user: &User, gid: u32) -> bool {
+fn is_in_group(sys: &System, user: &User, gid: u32) -> bool {
     user.gid == gid || sys.groups().iter().any(|g| g.gid == gid && g.members.contains(&user.name))
 }
 
@@ -337,18 +349,19 @@ pub fn install(sys: &System, name: &str, keys: &[String], options: &str) -> Resu
     for line in keys.iter().flat_map(|k| k.lines()) {
         match parse_line(line) {
             Some(entry) if options.is_empty() => entries.push(entry),
-            Some(entry) => entries.push(Entry { options: options.to_string(), ..entry }),
+            Some(entry) => entries.push(AuthorizedKey { options: options.to_string(), ..entry }),
             None if line.trim().is_empty() || line.trim_start().starts_with('#') => {}
             None => debug!(sys, "authorized keys of {name}: a line that is no key was left out"),
         }
     }
-    let found = find(sys, &Files::read(sys)?, &user)?;
-    let (mode, owner) = match &found.old {
+    let found = find_keys_file(sys, &KeysFileSettings::read(sys)?, &user)?;
+    let (mode, owner) = match &found.existing {
         Some((_, meta)) => (meta.permissions().mode() & 0o7777, (Some(meta.uid()), Some(meta.gid()))),
         None => (0o600, (Some(user.uid), Some(user.gid))),
     };
-    make_parents(sys, &user, &found.path)?;
-    sys.write(&found.path, merge(&found.text(), &entries), Write::mode(mode).owner(owner)).map(drop)
+    create_parents(sys, &user, &found.path)?;
+    sys.write(&found.path, merge_keys(&found.text(), &entries), WriteOptions::mode(mode).owner(owner))
+        .map(drop)
 }
 
 #[cfg(test)]
@@ -382,7 +395,7 @@ mod tests {
             ("", None),
         ] {
             let entry = parse_line(line);
-            let got = entry.as_ref().map(|e| (&*e.options, &*e.kind, &*e.base64, &*e.comment));
+            let got = entry.as_ref().map(|e| (&*e.options, &*e.key_type, &*e.base64, &*e.comment));
             assert_eq!(got, parts, "{line}");
         }
     }
@@ -390,19 +403,20 @@ mod tests {
     #[test]
     fn merging() {
         let old = "# mine\nssh-rsa AAA old\nnonsense\nssh-rsa BBB\n";
-        let new: Vec<Entry> = ["ssh-rsa AAA new", "ssh-rsa CCC", "no-pty ssh-rsa CCC again", "ssh-rsa CCC"]
-            .iter()
-            .filter_map(|l| parse_line(l))
-            .collect();
+        let new: Vec<AuthorizedKey> =
+            ["ssh-rsa AAA new", "ssh-rsa CCC", "no-pty ssh-rsa CCC again", "ssh-rsa CCC"]
+                .iter()
+                .filter_map(|l| parse_line(l))
+                .collect();
         assert_eq!(
-            merge(old, &new),
+            merge_keys(old, &new),
             "# mine\nssh-rsa AAA new\nnonsense\nssh-rsa BBB\nssh-rsa CCC\nno-pty ssh-rsa CCC again\n"
         );
-        assert_eq!(merge("", &[]), "");
+        assert_eq!(merge_keys("", &[]), "");
     }
 
     #[test]
-    fn paths_of_the_server() {
+    fn authorized_keys_file_paths() {
         let wanted = [
             ("/etc/keys/bob".to_string(), true),
             ("/home/bob/.ssh/a%".to_string(), true),

@@ -1,10 +1,10 @@
 //! bootcmd: commands at every boot, early in the network stage.
 
 use state::Frequency;
-use system::{Command, Output, Result, Write, debug};
+use system::{Command, OutputMode, Result, WriteOptions, debug};
 
 use crate::shell::Commands;
-use crate::{Context, Declares, Distros, Module, required};
+use crate::{Context, Distros, Docs, Module, valid_key};
 
 pub const MODULE: Module = Module {
     name: "bootcmd",
@@ -12,7 +12,7 @@ pub const MODULE: Module = Module {
     distros: Distros::All,
     activation: &["bootcmd"],
     keys: &[Keys::KEYS],
-    declares: Declares::Keys(Keys::TABLE),
+    docs: Docs::Keys(Keys::TABLE),
     run,
 };
 
@@ -24,16 +24,16 @@ config::keys! {
 }
 
 fn run(context: &Context<'_>) -> Result<()> {
-    let Some(commands) = required(context, "bootcmd", Keys::read_known, |k| k.bootcmd)? else {
+    let Some(commands) = valid_key(context, "bootcmd", Keys::read_known, |k| k.bootcmd)? else {
         return Ok(());
     };
     let sys = context.sys;
     // Not in a directory that others may write to: it is run by root.
     let path = context.layout.run(&format!("bootcmd-{}.sh", std::process::id()));
-    sys.write(&path, commands.script(), Write::mode(0o700))?;
+    sys.write(&path, commands.script(), WriteOptions::mode(0o700))?;
     let command = Command::new(["/bin/sh", &path])
         .env("INSTANCE_ID", &context.instance.id)
-        .output(Output::Stage)
+        .output(OutputMode::Inherit)
         .timeout(context.script_timeout);
     let result = sys.run(&command);
     if let Err(e) = sys.remove(&path) {
@@ -45,13 +45,13 @@ fn run(context: &Context<'_>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::MODULE;
-    use crate::testing::Sandbox;
+    use crate::test_sandbox::Sandbox;
 
     #[test]
-    fn runs_with_the_instance_id_and_leaves_nothing_behind() {
+    fn runs_with_the_instance_id_and_removes_its_script() {
         let mut sandbox = Sandbox::live("");
         let out = sandbox.top.join("out").to_string_lossy().into_owned();
-        sandbox.config = crate::testing::yaml(&format!(
+        sandbox.config = crate::test_sandbox::yaml(&format!(
             "bootcmd:\n- echo \"$INSTANCE_ID\" > {out}\n- [sh, -c, 'echo \"$1\" >> {out}', x, \"it's $HOME\"]"
         ));
         sandbox.run(&MODULE).unwrap();
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failing_last_command_fails_it() {
+    fn a_failing_last_command_fails_the_module() {
         let sandbox = Sandbox::live("bootcmd: ['false', 'exit 3']");
         let message = sandbox.run(&MODULE).unwrap_err().to_string();
         assert!(message.ends_with(".sh: exit code 3"), "{message}");
@@ -68,20 +68,20 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_item_runs_nothing() {
+    fn an_invalid_item_prevents_the_run() {
         let mut sandbox = Sandbox::live("");
         let out = sandbox.top.join("out");
-        sandbox.config = crate::testing::yaml(&format!("bootcmd:\n- touch {}\n- 7\n", out.display()));
+        sandbox.config = crate::test_sandbox::yaml(&format!("bootcmd:\n- touch {}\n- 7\n", out.display()));
         assert!(sandbox.run(&MODULE).is_err());
         assert_eq!(
-            sandbox.noticed(),
+            sandbox.logged_warnings(),
             ["test.yaml:3:3: bootcmd[1]: expected a command (text, or a list of texts), found an integer"]
         );
         assert!(!out.exists());
     }
 
     #[test]
-    fn one_that_never_ends_is_ended() {
+    fn a_command_over_its_deadline_is_killed() {
         let mut sandbox = Sandbox::live("bootcmd: ['sleep 60']");
         sandbox.script_timeout = std::time::Duration::from_millis(300);
         let message = sandbox.run(&MODULE).unwrap_err().to_string();

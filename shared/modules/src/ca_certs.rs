@@ -1,18 +1,18 @@
 //! ca_certs: certificates that the machine is to trust, and the removal of those that it trusts already.
 
-use distro::{Distrust, TrustData};
+use distro::{RemoveDefaults, TrustStore};
 use state::Frequency;
-use system::{Command, Result, System, Write, debug, warning};
+use system::{Command, Result, System, WriteOptions, debug, warning};
 
-use crate::{Context, Declares, Distros, Module, whole};
+use crate::{Context, Distros, Docs, Module, fully_valid_key};
 
 pub const MODULE: Module = Module {
     name: "ca_certs",
     frequency: Frequency::Instance,
-    distros: Distros::Where(|distro| distro.trust.verified),
+    distros: Distros::Where(|distro| distro.trust_store.verified),
     activation: &["ca_certs", "ca-certs"],
     keys: &[Keys::KEYS],
-    declares: Declares::Keys(Keys::TABLE),
+    docs: Docs::Keys(Keys::TABLE),
     run,
 };
 
@@ -32,70 +32,71 @@ config::keys! {
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
     // Certificates are removed only with those that take their place at hand.
-    let Some(wanted) = whole(context, &["ca_certs", "ca-certs"], Keys::read_known, |k| k.ca_certs)? else {
+    let Some(wanted) = fully_valid_key(context, &["ca_certs", "ca-certs"], Keys::read_known, |k| k.ca_certs)?
+    else {
         return Ok(());
     };
-    let store = &context.distro.trust;
+    let store = &context.distro.trust_store;
     if wanted.remove_defaults {
-        distrust(context, store)?;
+        remove_default_certs(context, store)?;
     }
     for (i, certificate) in wanted.trusted.iter().enumerate() {
         let path = format!("{}/cloud-init-ca-cert-{}.{}", store.directory, i + 1, store.extension);
         if !certificate.contains("-----BEGIN") {
             warning!(sys, "ca_certs.trusted[{i}] is no certificate in PEM form");
         }
-        sys.write(path, certificate, Write::default())?;
+        sys.write(path, certificate, WriteOptions::default())?;
     }
-    sys.run(&Command::new([store.refresh])).map(drop)
+    sys.run(&Command::new([store.update_command])).map(drop)
 }
 
-fn distrust(context: &Context<'_>, store: &TrustData) -> Result<()> {
+fn remove_default_certs(context: &Context<'_>, store: &TrustStore) -> Result<()> {
     let sys = context.sys;
-    match store.distrust {
-        Distrust::Lines { path: list, debconf } => {
-            if let Some(text) = sys.read_text_if_there(list)?
+    match store.remove_defaults {
+        RemoveDefaults::DeselectLines { path: list, debconf } => {
+            if let Some(text) = sys.read_text_if_exists(list)?
                 && !text.is_empty()
             {
-                let how = Write::mode(mode(sys, list));
-                sys.write(list, struck_out(&text), how)?;
+                let how = WriteOptions::mode(file_mode(sys, list));
+                sys.write(list, deselect_lines(&text), how)?;
             }
             if debconf {
                 let answer = "ca-certificates ca-certificates/trust_new_crts select no";
                 sys.run(&Command::new(["debconf-set-selections", "-"]).stdin(answer))?;
             }
         }
-        Distrust::Directories(directories) => {
+        RemoveDefaults::EmptyDirectories(directories) => {
             for directory in directories {
                 for name in sys.list(directory)? {
-                    sys.remove_tree(format!("{directory}/{name}"))?;
+                    sys.remove_dir_all(format!("{directory}/{name}"))?;
                 }
             }
         }
-        Distrust::None => {
+        RemoveDefaults::Unsupported => {
             debug!(sys, "{} has no way to remove the default certificates", context.distro.name);
         }
     }
     Ok(())
 }
 
-fn mode(sys: &System, path: &str) -> u32 {
+fn file_mode(sys: &System, path: &str) -> u32 {
     use std::os::unix::fs::PermissionsExt;
     sys.metadata(path).map_or(0o644, |m| m.permissions().mode() & 0o7777)
 }
 
 /// A list of certificates with every active line struck out, below a line that says who did it.
-fn struck_out(text: &str) -> String {
-    const MARK: &str = "# Modified by cloud-init to deselect certs due to user-data";
+fn deselect_lines(text: &str) -> String {
+    const HEADER: &str = "# Modified by cloud-init to deselect certs due to user-data";
     let mut out = String::with_capacity(text.len() + 100);
-    let mut marked = text.lines().any(|l| l == MARK);
+    let mut has_header = text.lines().any(|l| l == HEADER);
     for line in text.lines() {
         if line.is_empty() || line.starts_with(['#', '!']) {
             out.push_str(line);
         } else {
-            if !marked {
-                out.push_str(MARK);
+            if !has_header {
+                out.push_str(HEADER);
                 out.push('\n');
-                marked = true;
+                has_header = true;
             }
             out.push('!');
             out.push_str(line);
@@ -108,35 +109,35 @@ fn struck_out(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Sandbox;
+    use crate::test_sandbox::Sandbox;
     use distro::Distro;
 
     const PEM: &str = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
 
     #[test]
-    fn lists_are_struck_out_once() {
+    fn lines_are_deselected_once() {
         let text = "# a list\n\nmozilla/A.crt\n!mozilla/B.crt\nC.crt\n";
-        let once = struck_out(text);
+        let once = deselect_lines(text);
         assert_eq!(
             once,
             "# a list\n\n# Modified by cloud-init to deselect certs due to user-data\n!mozilla/A.crt\n!mozilla/B.crt\n!C.crt\n"
         );
-        assert_eq!(struck_out(&once), once);
-        assert_eq!(struck_out("# nothing\n"), "# nothing\n");
+        assert_eq!(deselect_lines(&once), once);
+        assert_eq!(deselect_lines("# nothing\n"), "# nothing\n");
     }
 
     /// A root whose programs are links to one that cannot run: what matters is which would.
     fn run_on(distro: &str, config: &str) -> (Sandbox, String) {
         let mut sandbox = Sandbox::new(config);
         sandbox.distro = Distro::named(distro).unwrap();
-        sandbox.sys.write("/etc/ca-certificates.conf", "A.crt\n", Write::mode(0o640)).unwrap();
-        sandbox.sys.write("/etc/pki/ca-trust/source/x", "x", Write::default()).unwrap();
+        sandbox.sys.write("/etc/ca-certificates.conf", "A.crt\n", WriteOptions::mode(0o640)).unwrap();
+        sandbox.sys.write("/etc/pki/ca-trust/source/x", "x", WriteOptions::default()).unwrap();
         let message = sandbox.run(&MODULE).unwrap_err().to_string();
         (sandbox, message)
     }
 
     #[test]
-    fn each_family_has_its_places() {
+    fn directory_and_update_command_by_distribution() {
         let config = format!("ca_certs: {{trusted: [{0:?}, {0:?}]}}", PEM);
         for (distro, directory, refresh) in [
             ("debian", "/usr/local/share/ca-certificates", "update-ca-certificates"),
@@ -162,7 +163,7 @@ mod tests {
         assert!(message.contains("debconf-set-selections"), "{message}");
         assert!(sandbox.file("/etc/ca-certificates.conf").0.ends_with("\n!A.crt\n"));
         assert_eq!(sandbox.file("/etc/ca-certificates.conf").1, 0o640);
-        assert_eq!(sandbox.noticed().len(), 2, "two old spellings: {:?}", sandbox.noticed());
+        assert_eq!(sandbox.logged_warnings().len(), 2, "two old spellings: {:?}", sandbox.logged_warnings());
         for (distro, left) in [("rhel", 0), ("fedora", 1)] {
             let (sandbox, _) = run_on(distro, "ca_certs: {remove_defaults: true}");
             assert_eq!(sandbox.sys.list("/etc/pki/ca-trust").unwrap().len(), left, "{distro}");
@@ -170,15 +171,15 @@ mod tests {
     }
 
     #[test]
-    fn wrong_ones() {
+    fn invalid_values() {
         for (text, fails) in [("ca_certs:", false), ("ca_certs: [x]", true), ("ca-certs: x", true)] {
             let sandbox = Sandbox::new(text);
             assert_eq!(sandbox.run(&MODULE).is_err(), fails, "{text}");
             assert!(sandbox.commands().is_empty(), "{text}");
         }
         let (sandbox, _) = run_on("debian", "ca_certs: {trusted: [junk], remove_default: true}");
-        let noticed = sandbox.noticed();
-        assert!(noticed[0].ends_with("did you mean 'remove_defaults'?"), "{noticed:?}");
-        assert_eq!(noticed[1], "ca_certs.trusted[0] is no certificate in PEM form");
+        let logged_warnings = sandbox.logged_warnings();
+        assert!(logged_warnings[0].ends_with("did you mean 'remove_defaults'?"), "{logged_warnings:?}");
+        assert_eq!(logged_warnings[1], "ca_certs.trusted[0] is no certificate in PEM form");
     }
 }

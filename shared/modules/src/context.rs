@@ -2,20 +2,20 @@
 
 use std::time::Duration;
 
-use config::{Finding, FromNode, Kind, Node, Origins, Reader};
+use config::{Finding, FindingKind, FromNode, Node, Reader, SourceMap};
 use distro::Distro;
 use state::{Instance, Layout};
 use system::{Error, Result, System, debug, deprecated, warning};
 
 /// The one key that a module lives from: `None` when it is null, an error when it cannot be used (what is wrong
 /// with it is logged with its place by then).
-pub fn required<K, T>(
+pub fn valid_key<K, T>(
     context: &Context<'_>,
     key: &str,
     read: fn(&Node, &mut Reader) -> Option<K>,
     pick: fn(K) -> Option<T>,
 ) -> Result<Option<T>> {
-    let value = context.read_known(read).and_then(pick);
+    let value = context.read_keys(read).and_then(pick);
     let given = context.config.get(key).is_some_and(|n| !n.is_null());
     if value.is_none() && given {
         return Err(Error::new(format!("{key} cannot be used as it is written; nothing was done")));
@@ -23,18 +23,18 @@ pub fn required<K, T>(
     Ok(value)
 }
 
-/// As [`required`], for a key whose defaults change or destroy something: one value below it that cannot be used costs
+/// As [`valid_key`], for a key whose defaults change or destroy something: one value below it that cannot be used costs
 /// all of it. `keys`: the key and its other spellings.
-pub fn whole<K, T>(
+pub fn fully_valid_key<K, T>(
     context: &Context<'_>,
     keys: &[&str],
     read: fn(&Node, &mut Reader) -> Option<K>,
     pick: fn(K) -> Option<T>,
 ) -> Result<Option<T>> {
-    let (value, wrong) = context.read_noting(read);
+    let (value, invalid) = context.read_keys_and_errors(read);
     let given = keys.iter().find(|key| context.config.get(key).is_some_and(|n| !n.is_null()));
     match (value.and_then(pick), given) {
-        (Some(value), _) if !keys.iter().any(|key| wrong.has(key)) => Ok(Some(value)),
+        (Some(value), _) if !keys.iter().any(|key| invalid.contains(key)) => Ok(Some(value)),
         (_, Some(key)) => Err(Error::new(format!("{key} cannot be used as it is written; nothing was done"))),
         _ => Ok(None),
     }
@@ -42,11 +42,11 @@ pub fn whole<K, T>(
 
 /// The dotted paths of values that could not be used.
 #[derive(Debug, Default)]
-pub struct Wrong(Vec<String>);
+pub struct InvalidKeys(Vec<String>);
 
-impl Wrong {
+impl InvalidKeys {
     /// Whether the value of a key could not be used, or one below it.
-    pub fn has(&self, key: &str) -> bool {
+    pub fn contains(&self, key: &str) -> bool {
         let is_below = |path: &String| {
             path.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
         };
@@ -63,62 +63,70 @@ pub struct Context<'a> {
     /// The merged cloud-config. Of its `system_info` modules take nothing but through the next field.
     pub config: &'a Node,
     /// Where its values were written, for messages.
-    pub origins: &'a Origins,
+    pub source_map: &'a SourceMap,
     /// `system_info` of the merged configuration (default_user, package_mirrors, ssh_svcname, …).
     pub system_info: &'a Node,
     /// Arguments from the module list or the command line.
     pub args: &'a [Node],
     /// How long one script of a user may take (`timeouts.script`, one hour unless the merged configuration says otherwise).
     pub script_timeout: Duration,
-    pub hotplug: Hotplug,
+    pub hotplug: HotplugPolicy,
 }
 
 /// What the instance's datasource has to say of NICs that are plugged in later.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Hotplug {
+pub struct HotplugPolicy {
     /// They are configured unless the user says otherwise.
-    pub wanted: bool,
+    pub enabled: bool,
     /// Which of them: further conditions of a udev rule, or nothing for all.
-    pub only: &'static str,
+    pub udev_match: &'static str,
 }
 
 impl Context<'_> {
     /// Reads a struct of top-level keys. What is wrong, unknown or old is logged with its place; keys that are
     /// wrong have their defaults. `None` when a required key is missing.
-    pub fn read_known<T>(&self, read: fn(&Node, &mut Reader) -> Option<T>) -> Option<T> {
-        self.read_noting(read).0
+    pub fn read_keys<T>(&self, read: fn(&Node, &mut Reader) -> Option<T>) -> Option<T> {
+        self.read_keys_and_errors(read).0
     }
 
-    /// As [`Context::read_known`], with the values that could not be used: for keys whose default changes or destroys
+    /// As [`Context::read_keys`], with the values that could not be used: for keys whose default changes or destroys
     /// something, which a wrong value must not set off.
-    pub fn read_noting<T>(&self, read: fn(&Node, &mut Reader) -> Option<T>) -> (Option<T>, Wrong) {
+    pub fn read_keys_and_errors<T>(
+        &self,
+        read: fn(&Node, &mut Reader) -> Option<T>,
+    ) -> (Option<T>, InvalidKeys) {
         let mut reader = Reader::new();
         let value = read(self.config, &mut reader);
         let findings = reader.into_findings();
-        findings.iter().for_each(|finding| self.report(finding));
-        (value, Wrong(findings.of(Kind::Wrong).map(|finding| finding.key.clone()).collect()))
+        findings.iter().for_each(|finding| self.log_finding(finding));
+        (
+            value,
+            InvalidKeys(findings.of_kind(FindingKind::Invalid).map(|finding| finding.key.clone()).collect()),
+        )
     }
 
     /// Reads the value of one top-level key as `T`; `None` when it is missing or cannot be used.
     pub fn read_key<T: FromNode>(&self, key: &str) -> Option<T> {
         let node = self.config.get(key)?;
         let mut reader = Reader::new();
-        let value = reader.below(key, |r| T::read(node, r));
+        let value = reader.nested(key, |r| T::read(node, r));
         for finding in reader.into_findings().iter() {
-            self.report(finding);
+            self.log_finding(finding);
         }
         value
     }
 
     /// Logs a finding at the place that the user knows, unless the check of user and vendor data has told it already.
-    pub fn report(&self, finding: &Finding) {
+    pub fn log_finding(&self, finding: &Finding) {
         let source = finding.at.source.as_deref().unwrap_or_default();
         let is_of_instance = source.starts_with(&self.layout.instance(""));
-        let finding = Finding { at: self.origins.of(self.sys, &finding.at), ..finding.clone() };
+        let finding = Finding { at: self.source_map.resolve(self.sys, &finding.at), ..finding.clone() };
         match finding.kind {
-            Kind::Unknown | Kind::Deprecated if is_of_instance => debug!(self.sys, "{finding}"),
-            Kind::Wrong if self.origins.told(self.sys, &finding.at) => debug!(self.sys, "{finding}"),
-            Kind::Deprecated => deprecated!(self.sys, "{finding}"),
+            FindingKind::Unknown | FindingKind::Deprecated if is_of_instance => debug!(self.sys, "{finding}"),
+            FindingKind::Invalid if self.source_map.was_reported(self.sys, &finding.at) => {
+                debug!(self.sys, "{finding}")
+            }
+            FindingKind::Deprecated => deprecated!(self.sys, "{finding}"),
             _ => warning!(self.sys, "{finding}"),
         }
     }

@@ -2,9 +2,9 @@
 
 use config::{Map, Node};
 use state::Frequency;
-use system::{Result, Write, debug, rfc2822, warning};
+use system::{Result, WriteOptions, debug, rfc2822, warning};
 
-use crate::{Context, Declares, Distros, Module};
+use crate::{Context, Distros, Docs, Module};
 
 pub const MODULE: Module = Module {
     name: "final_message",
@@ -12,12 +12,12 @@ pub const MODULE: Module = Module {
     distros: Distros::All,
     activation: &[],
     keys: &[Keys::KEYS],
-    declares: Declares::Keys(Keys::TABLE),
+    docs: Docs::Keys(Keys::TABLE),
     run,
 };
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
-const USUAL: &str = "## template: jinja\n\
+const DEFAULT_MESSAGE: &str = "## template: jinja\n\
     Cloud-init v. {{version}} finished at {{timestamp}}. Datasource {{datasource}}.  Up {{uptime}} seconds\n";
 
 config::keys! {
@@ -30,7 +30,7 @@ config::keys! {
 
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
-    let own = context.first_arg().or_else(|| context.read_known(Keys::read_known)?.final_message);
+    let own = context.first_arg().or_else(|| context.read_keys(Keys::read_known)?.final_message);
     let own = own.map(|text| text.trim().to_string()).filter(|text| !text.is_empty());
     let time = rfc2822(sys.clock().wall());
     let uptime = format!("{:.2}", sys.clock().uptime());
@@ -40,21 +40,21 @@ fn run(context: &Context<'_>) -> Result<()> {
         ("datasource", &context.instance.description),
         ("uptime", &uptime),
     ];
-    let text = message(context, own.as_deref().unwrap_or(USUAL), &values);
+    let text = render_message(context, own.as_deref().unwrap_or(DEFAULT_MESSAGE), &values);
     let text = text.trim_end();
     sys.print(text);
     debug!(sys, "{text}");
 
     let finished = format!("{uptime} - {time} - v. {VERSION}\n");
-    sys.write(context.layout.instance("boot-finished"), finished, Write::default().durable())?;
-    if context.instance.datasource == "None" && !only_none(context.config) {
+    sys.write(context.layout.instance("boot-finished"), finished, WriteOptions::default().durable())?;
+    if context.instance.datasource == "None" && !is_none_the_only_datasource(context.config) {
         warning!(sys, "Used fallback datasource");
     }
     Ok(())
 }
 
-/// The text with its variables, in small or capital letters, filled in; the usual text when it is no template.
-fn message(context: &Context<'_>, text: &str, values: &[(&str, &str)]) -> String {
+/// The text with its variables, in small or capital letters, filled in; the default message when it is no template.
+fn render_message(context: &Context<'_>, text: &str, values: &[(&str, &str)]) -> String {
     let mut variables = Map::new();
     for (name, value) in values {
         variables.insert(*name, *value);
@@ -62,20 +62,20 @@ fn message(context: &Context<'_>, text: &str, values: &[(&str, &str)]) -> String
     }
     match template::render(text, &variables) {
         Ok(rendered) => {
-            if let Some(unknown) = rendered.unknown() {
-                warning!(context.sys, "final_message: nothing is known as {unknown}");
+            if let Some(undefined) = rendered.undefined_names() {
+                warning!(context.sys, "final_message: nothing is known as {undefined}");
             }
             rendered.text
         }
         Err(e) => {
             warning!(context.sys, "final_message: {e}");
-            template::render(USUAL, &variables).unwrap_or_default().text
+            template::render(DEFAULT_MESSAGE, &variables).unwrap_or_default().text
         }
     }
 }
 
 /// Whether the configuration wants no datasource but None.
-fn only_none(config: &Node) -> bool {
+fn is_none_the_only_datasource(config: &Node) -> bool {
     let list = config.get("datasource_list").and_then(Node::as_seq);
     list.is_some_and(|l| l.iter().all(|n| n.as_str() == Some("None")) && !l.is_empty())
 }
@@ -83,7 +83,7 @@ fn only_none(config: &Node) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Sandbox;
+    use crate::test_sandbox::Sandbox;
 
     #[test]
     fn texts() {
@@ -103,16 +103,16 @@ mod tests {
         ] {
             let sandbox = Sandbox::new("{}");
             let values = [("version", "1"), ("uptime", "2.50"), ("timestamp", ""), ("datasource", "")];
-            let out = sandbox.with_context(|context| message(context, text, &values));
+            let out = sandbox.with_context(|context| render_message(context, text, &values));
             assert_eq!(out, filled, "{text}");
-            assert_eq!(sandbox.noticed().len(), warnings, "{text}: {:?}", sandbox.noticed());
+            assert_eq!(sandbox.logged_warnings().len(), warnings, "{text}: {:?}", sandbox.logged_warnings());
         }
     }
 
     #[test]
-    fn boot_finished_is_written_and_the_fallback_is_said() {
+    fn boot_finished_is_written_and_the_fallback_is_logged() {
         let fallback = Some("Used fallback datasource");
-        for (datasource, config, said) in [
+        for (datasource, config, expected) in [
             ("NoCloud", "{}", None),
             ("None", "{}", fallback),
             ("None", "datasource_list: [None]", None),
@@ -132,8 +132,8 @@ mod tests {
             let mut sandbox = Sandbox::new(config);
             sandbox.instance.datasource = datasource.into();
             sandbox.run(&MODULE).unwrap();
-            let said: Vec<&str> = said.into_iter().collect();
-            assert_eq!(sandbox.noticed(), said, "{datasource} {config}");
+            let expected: Vec<&str> = expected.into_iter().collect();
+            assert_eq!(sandbox.logged_warnings(), expected, "{datasource} {config}");
             let (text, mode) = sandbox.file("/var/lib/cloud/instance/boot-finished");
             let parts: Vec<&str> = text.trim_end().split(" - ").collect();
             assert!(parts[0].parse::<f64>().unwrap() > 0.0);

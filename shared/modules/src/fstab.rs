@@ -1,11 +1,11 @@
 //! What fstab(5) is to hold: device names as users write them, resolved; lines planned. Pure; mounts applies it.
 
 /// Marks our lines, so that they are found again at the next instance.
-const COMMENT: &str = "comment=cloudconfig";
-pub const FIELDS: usize = 6;
+const CLOUDCONFIG_OPTION: &str = "comment=cloudconfig";
+pub const FIELD_COUNT: usize = 6;
 
 /// The questions about devices that a plan asks.
-pub trait Devices {
+pub trait DeviceLookup {
     /// A device path exists.
     fn exists(&self, path: &str) -> bool;
     /// The kernel's name of a device path (links followed): `/dev/disk/by-label/x` → `vda1`.
@@ -13,13 +13,13 @@ pub trait Devices {
     /// The kernel has this block device: `vda`, `vda1`, or, as part of a disk, `vda/vda1`.
     fn in_sysfs(&self, name: &str) -> bool;
     /// The cloud's device of that name: `ephemeral0`.
-    fn cloud(&self, name: &str) -> Option<String>;
+    fn metadata_device(&self, name: &str) -> Option<String>;
     /// `device_aliases` of the configuration.
     fn alias(&self, name: &str) -> Option<String>;
 }
 
 /// The device that a name means; `None` when it cannot be told (a label, a UUID, something that is not there).
-pub fn resolve(name: &str, devices: &dyn Devices) -> Option<String> {
+pub fn resolve_device(name: &str, devices: &dyn DeviceLookup) -> Option<String> {
     let name = if name == "ephemeral" { "ephemeral0" } else { name };
     if name.contains(':') {
         return Some(name.to_string());
@@ -27,12 +27,12 @@ pub fn resolve(name: &str, devices: &dyn Devices) -> Option<String> {
     let aliased = devices.alias(name);
     let name = aliased.as_deref().unwrap_or(name);
     let (name, partition) = split_partition(name);
-    let of_alias = devices.alias(name);
-    let name = of_alias.as_deref().unwrap_or(name);
-    let path = if is_cloud_name(name) {
-        let device = devices.cloud(name)?;
+    let disk_alias = devices.alias(name);
+    let name = disk_alias.as_deref().unwrap_or(name);
+    let path = if is_metadata_name(name) {
+        let device = devices.metadata_device(name)?;
         if device.starts_with('/') { device } else { format!("/dev/{device}") }
-    } else if is_short_name(name) {
+    } else if is_kernel_disk_name(name) {
         format!("/dev/{name}")
     } else {
         name.to_string()
@@ -61,12 +61,12 @@ fn split_partition(name: &str) -> (&str, Option<&str>) {
     }
 }
 
-fn is_cloud_name(name: &str) -> bool {
+fn is_metadata_name(name: &str) -> bool {
     matches!(name, "ami" | "root" | "swap") || name.starts_with("ephemeral") || name.starts_with("ebs")
 }
 
 /// `sda1`, `xvdb`, `vdc`, `hda`, `sr0`.
-fn is_short_name(name: &str) -> bool {
+fn is_kernel_disk_name(name: &str) -> bool {
     let lower = |s: &str| s.bytes().all(|b| b.is_ascii_lowercase());
     let digits = |s: &str| s.bytes().all(|b| b.is_ascii_digit());
     let disk = |rest: &str| {
@@ -79,10 +79,10 @@ fn is_short_name(name: &str) -> bool {
 
 /// One line of the configuration, filled up to six fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mount(pub [String; FIELDS]);
+pub struct FstabEntry(pub [String; FIELD_COUNT]);
 
-impl Mount {
-    pub fn point(&self) -> &str {
+impl FstabEntry {
+    pub fn mount_point(&self) -> &str {
         &self.0[1]
     }
 
@@ -92,36 +92,36 @@ impl Mount {
 
     fn line(&self) -> String {
         let [device, point, kind, options, dump, pass] = &self.0;
-        [device, point, kind, &format!("{options},{COMMENT}"), dump, pass]
-            .map(|field| escaped(field))
+        [device, point, kind, &format!("{options},{CLOUDCONFIG_OPTION}"), dump, pass]
+            .map(|field| escape(field))
             .join("\t")
     }
 }
 
 /// Blanks in a field as fstab(5) spells them.
-fn escaped(field: &str) -> String {
+fn escape(field: &str) -> String {
     field.replace('\\', "\\134").replace(' ', "\\040").replace('\t', "\\011").replace('\n', "\\012")
 }
 
 /// What the configuration asks for.
-pub struct Wanted<'a> {
+pub struct MountConfig<'a> {
     /// The lines of `mounts`, as far as they are written.
     pub lines: &'a [Vec<Option<String>>],
     /// `mount_default_fields`.
-    pub defaults: &'a [String; FIELDS],
+    pub defaults: &'a [String; FIELD_COUNT],
     /// A swap file that is there.
     pub swap_file: Option<&'a str>,
 }
 
 /// The entries to add, in their order. Asked for by the configuration, or what clouds provide and nobody asked
 /// for otherwise.
-pub fn entries(fstab: &str, wanted: &Wanted<'_>, devices: &dyn Devices) -> Vec<Mount> {
-    let have = devices_of(fstab);
+pub fn plan_entries(fstab: &str, wanted: &MountConfig<'_>, devices: &dyn DeviceLookup) -> Vec<FstabEntry> {
+    let have = listed_devices(fstab);
     // Device, and the mount unless a later line took it back.
-    let mut asked: Vec<(String, Option<Mount>)> = Vec::new();
+    let mut asked: Vec<(String, Option<FstabEntry>)> = Vec::new();
     for line in wanted.lines {
         let Some(Some(name)) = line.first() else { continue };
-        let device = resolve(name, devices).unwrap_or_else(|| name.clone());
+        let device = resolve_device(name, devices).unwrap_or_else(|| name.clone());
         if line.get(1).is_none_or(Option::is_none) {
             for (_, earlier) in asked.iter_mut().filter(|(d, _)| *d == device) {
                 *earlier = None;
@@ -136,38 +136,38 @@ pub fn entries(fstab: &str, wanted: &Wanted<'_>, devices: &dyn Devices) -> Vec<M
             }
         }
         fields[0].clone_from(&device);
-        asked.push((device, Some(Mount(fields))));
+        asked.push((device, Some(FstabEntry(fields))));
     }
     let options = &wanted.defaults[3];
     for (name, rest) in
         [("ephemeral0", ["/mnt", "auto", options, "0", "2"]), ("swap", ["none", "swap", "sw", "0", "0"])]
     {
-        let Some(device) = resolve(name, devices) else { continue };
+        let Some(device) = resolve_device(name, devices) else { continue };
         if !have.contains(&device) && !asked.iter().any(|(d, _)| *d == device) {
             let [a, b, c, d, e] = rest.map(String::from);
-            asked.push((device.clone(), Some(Mount([device, a, b, c, d, e]))));
+            asked.push((device.clone(), Some(FstabEntry([device, a, b, c, d, e]))));
         }
     }
-    let mut mounts: Vec<Mount> = asked.into_iter().filter_map(|(_, mount)| mount).collect();
+    let mut mounts: Vec<FstabEntry> = asked.into_iter().filter_map(|(_, mount)| mount).collect();
     if let Some(file) = wanted.swap_file {
-        mounts.push(Mount([file, "none", "swap", "sw", "0", "0"].map(String::from)));
+        mounts.push(FstabEntry([file, "none", "swap", "sw", "0", "0"].map(String::from)));
     }
     mounts
 }
 
 /// Whether a line is one of ours.
-fn is_ours(line: &str) -> bool {
+fn is_cloudconfig_line(line: &str) -> bool {
     let options = line.split_whitespace().nth(3).unwrap_or_default();
-    !line.trim_start().starts_with('#') && options.split(',').any(|o| o == COMMENT)
+    !line.trim_start().starts_with('#') && options.split(',').any(|o| o == CLOUDCONFIG_OPTION)
 }
 
 /// Lines of others: ours are written again, empty ones are dropped.
-fn kept(fstab: &str) -> impl Iterator<Item = &str> {
-    fstab.lines().filter(|line| !is_ours(line) && !line.trim().is_empty())
+fn foreign_lines(fstab: &str) -> impl Iterator<Item = &str> {
+    fstab.lines().filter(|line| !is_cloudconfig_line(line) && !line.trim().is_empty())
 }
 
-fn devices_of(fstab: &str) -> Vec<String> {
-    kept(fstab)
+fn listed_devices(fstab: &str) -> Vec<String> {
+    foreign_lines(fstab)
         .filter(|line| !line.trim_start().starts_with('#'))
         .filter_map(|line| line.split_whitespace().next().map(String::from))
         .collect()
@@ -176,16 +176,17 @@ fn devices_of(fstab: &str) -> Vec<String> {
 /// The whole new text. Upstream does not mark the line of its swap file: that is ours too. `keep`: part of the
 /// configuration could not be read, so our earlier lines stay, except those of devices and mount points that are
 /// written again.
-pub fn text(fstab: &str, mounts: &[Mount], keep: bool) -> String {
+pub fn render_fstab(fstab: &str, mounts: &[FstabEntry], keep: bool) -> String {
     let again = |line: &str| mounts.iter().any(|m| m.is_swap() && line.split_whitespace().eq(&m.0));
     let is_new = |line: &str| {
         let mut words = line.split_whitespace();
         let (device, point) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-        mounts.iter().any(|m| escaped(&m.0[0]) == device || (point != "none" && escaped(&m.0[1]) == point))
+        mounts.iter().any(|m| escape(&m.0[0]) == device || (point != "none" && escape(&m.0[1]) == point))
     };
-    let stays =
-        |line: &&str| !line.trim().is_empty() && !again(line) && (!is_ours(line) || (keep && !is_new(line)));
-    let lines = fstab.lines().filter(stays).map(String::from).chain(mounts.iter().map(Mount::line));
+    let stays = |line: &&str| {
+        !line.trim().is_empty() && !again(line) && (!is_cloudconfig_line(line) || (keep && !is_new(line)))
+    };
+    let lines = fstab.lines().filter(stays).map(String::from).chain(mounts.iter().map(FstabEntry::line));
     lines.map(|line| line + "\n").collect()
 }
 
@@ -193,13 +194,13 @@ pub fn text(fstab: &str, mounts: &[Mount], keep: bool) -> String {
 mod tests {
     use super::*;
 
-    struct Lab;
+    struct FakeDevices;
 
     const BLOCK: [&str; 7] =
         ["vda", "vda/vda1", "vdb", "nvme0n1", "nvme0n1/nvme0n1p1", "nvme0n1/nvme0n1p3", "sr0"];
     const LINKS: [(&str, &str); 2] = [("/dev/disk/by-id/x", "vda"), ("/dev/disk/by-id/x-part1", "vda1")];
 
-    impl Devices for Lab {
+    impl DeviceLookup for FakeDevices {
         fn exists(&self, path: &str) -> bool {
             let name = path.strip_prefix("/dev/").unwrap_or_default();
             BLOCK.iter().any(|b| b.rsplit('/').next() == Some(name)) || LINKS.iter().any(|l| l.0 == path)
@@ -211,7 +212,7 @@ mod tests {
         fn in_sysfs(&self, name: &str) -> bool {
             BLOCK.iter().any(|b| *b == name || b.rsplit('/').next() == Some(name))
         }
-        fn cloud(&self, name: &str) -> Option<String> {
+        fn metadata_device(&self, name: &str) -> Option<String> {
             match name {
                 "ephemeral0" => Some("vdb".into()),
                 "swap" => Some("/dev/nvme0n1p3".into()),
@@ -249,7 +250,7 @@ mod tests {
             ("tmpfs", None),
             ("sdz9", None),
         ] {
-            assert_eq!(resolve(name, &Lab).as_deref(), device, "{name}");
+            assert_eq!(resolve_device(name, &FakeDevices).as_deref(), device, "{name}");
         }
     }
 
@@ -257,23 +258,23 @@ mod tests {
         rows.iter().map(|row| row.iter().map(|f| f.map(String::from)).collect()).collect()
     }
 
-    fn planned(fstab: &str, rows: &[&[Option<&str>]], swap_file: Option<&str>) -> String {
+    fn plan(fstab: &str, rows: &[&[Option<&str>]], swap_file: Option<&str>) -> String {
         let defaults = ["", "", "auto", "defaults,nofail", "0", "2"].map(String::from);
-        let wanted = Wanted { lines: &lines(rows), defaults: &defaults, swap_file };
-        text(fstab, &entries(fstab, &wanted, &Lab), false)
+        let wanted = MountConfig { lines: &lines(rows), defaults: &defaults, swap_file };
+        render_fstab(fstab, &plan_entries(fstab, &wanted, &FakeDevices), false)
     }
 
     const EPHEMERAL: &str = "/dev/vdb\t/mnt\tauto\tdefaults,nofail,comment=cloudconfig\t0\t2\n";
     const SWAP: &str = "/dev/nvme0n1p3\tnone\tswap\tsw,comment=cloudconfig\t0\t0\n";
 
     #[test]
-    fn the_clouds_own_unless_somebody_has_them() {
-        assert_eq!(planned("", &[], None), format!("{EPHEMERAL}{SWAP}"));
+    fn metadata_devices_unless_listed() {
+        assert_eq!(plan("", &[], None), format!("{EPHEMERAL}{SWAP}"));
         let fstab = "/dev/vdb /x ext4 defaults 0 1\n";
-        assert_eq!(planned(fstab, &[&[Some("swap"), None]], None), fstab);
-        assert_eq!(planned("", &[&[Some("ephemeral0")]], None), SWAP);
+        assert_eq!(plan(fstab, &[&[Some("swap"), None]], None), fstab);
+        assert_eq!(plan("", &[&[Some("ephemeral0")]], None), SWAP);
         let commented = "#/dev/vdb /x ext4 defaults 0 1\n";
-        assert_eq!(planned(commented, &[&[Some("swap")]], None), format!("{commented}{EPHEMERAL}"));
+        assert_eq!(plan(commented, &[&[Some("swap")]], None), format!("{commented}{EPHEMERAL}"));
     }
 
     #[test]
@@ -293,7 +294,7 @@ mod tests {
             &[],
         ];
         assert_eq!(
-            planned(old, rows, Some("/swap.img")),
+            plan(old, rows, Some("/swap.img")),
             format!(
                 "{others}/dev/vda1\t/my\\040data\tauto\tdefaults,nofail,comment=cloudconfig\t0\t2\n\
                  LABEL=x\t/y\\134\text4\tdefaults,nofail,comment=cloudconfig\t1\t2\n\
@@ -309,10 +310,10 @@ mod tests {
         let nothing_else: &[&[Option<&str>]] = &[&[Some("swap"), None], &[Some("ephemeral0"), None]];
         // By Python's cloud-init, and by this one at an earlier instance.
         for before in ["/swap.img\tnone\tswap\tsw\t0\t0\n", "/swap.img none swap sw 0 0\n", ours] {
-            assert_eq!(planned(before, nothing_else, Some("/swap.img")), ours, "{before}");
+            assert_eq!(plan(before, nothing_else, Some("/swap.img")), ours, "{before}");
         }
         // Somebody's own line is not ours to change.
         let other = "/swap.img none swap sw,pri=5 0 0\n";
-        assert_eq!(planned(other, nothing_else, Some("/swap.img")), format!("{other}{ours}"));
+        assert_eq!(plan(other, nothing_else, Some("/swap.img")), format!("{other}{ours}"));
     }
 }

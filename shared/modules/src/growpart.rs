@@ -1,14 +1,14 @@
 //! growpart: makes partitions as large as their disks allow, when a cloud gave a larger disk than the image had.
 //! The table is changed here and the kernel told, so that a mounted root grows without any program's help.
 
-use config::{FromNode, Node, Reader, Shape, Value};
+use config::{FromNode, Node, Reader, Schema, Value};
 use state::Frequency;
 use system::{Command, Error, Result, ResultExt, System, debug, info, warning};
 
-use crate::block::{Partition, block_of};
+use crate::block_device::{Partition, find_block_device};
 use crate::mountinfo::{MountInfo, read_mountinfo};
 use crate::partition_table::{Geometry, Growth, Plan, plan_growth};
-use crate::{Context, Declares, Distros, Module, whole};
+use crate::{Context, Distros, Docs, Module, fully_valid_key};
 
 pub const MODULE: Module = Module {
     name: "growpart",
@@ -16,7 +16,7 @@ pub const MODULE: Module = Module {
     distros: Distros::All,
     activation: &[],
     keys: &[Keys::KEYS],
-    declares: Declares::Keys(Keys::TABLE),
+    docs: Docs::Keys(Keys::TABLE),
     run,
 };
 
@@ -25,7 +25,7 @@ const FUDGE: u64 = 1 << 20;
 /// Where images leave a key that may be used once to grow an encrypted root.
 const KEY_FILE: &str = "/cc_growpart_keydata";
 
-config::words! {
+config::string_enum! {
     enum Mode and "false !22.3(off)" {
         Auto = "auto",
         Growpart = "growpart",
@@ -54,13 +54,13 @@ config::keys! {
 struct Devices(Vec<String>);
 
 impl FromNode for Devices {
-    const SHAPE: Shape = Shape::Is("[str]", &[]);
+    const SCHEMA: Schema = Schema::Types("[str]", &[]);
     const REQUIRED: bool = false;
     fn read(node: &Node, reader: &mut Reader) -> Option<Devices> {
         match node.value {
             Value::Seq(_) | Value::Str(_) => Vec::<String>::read(node, reader).map(Devices),
             Value::Null => Some(Devices(Vec::new())),
-            _ => reader.wrong(node, "a list of mount points or devices"),
+            _ => reader.type_error(node, "a list of mount points or devices"),
         }
     }
     fn absent() -> Option<Devices> {
@@ -79,7 +79,7 @@ enum Outcome {
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
     // A mode or a list of devices that cannot be used must not grow what the defaults name.
-    let keys = whole(context, &["growpart"], Keys::read_known, |k| k.growpart)?;
+    let keys = fully_valid_key(context, &["growpart"], Keys::read_known, |k| k.growpart)?;
     if keys.is_none() && context.config.get("growpart").is_some() {
         warning!(sys, "growpart is null; nothing was grown");
         return Ok(());
@@ -95,7 +95,7 @@ fn run(context: &Context<'_>) -> Result<()> {
             return Ok(());
         }
         Mode::Growfs | Mode::Gpart => {
-            let mode = mode.word();
+            let mode = mode.as_str();
             return Err(Error::new(format!("growpart.mode: {mode} is not available on this system")));
         }
         Mode::Auto | Mode::Growpart => {}
@@ -124,58 +124,61 @@ fn run(context: &Context<'_>) -> Result<()> {
 }
 
 fn grow_target(sys: &System, target: &str, mounts: &[MountInfo]) -> Result<Outcome> {
-    let block = match block_of(sys, target, mounts) {
+    let block = match find_block_device(sys, target, mounts) {
         Ok(block) => block,
         Err(e) => return Ok(Outcome::Skipped(e.to_string())),
     };
-    if let Some((name, luks)) = block.as_mapped(sys) {
-        if !luks {
+    if let Some((name, is_luks)) = block.device_mapper(sys) {
+        if !is_luks {
             return Ok(Outcome::Skipped(format!("{name} is mapped, but not encrypted")));
         }
-        let below = block.made_of(sys);
-        let [below] = &below[..] else {
-            return Ok(Outcome::Skipped(format!("{name} is made of {} devices", below.len())));
+        let devices = block.underlying_devices(sys);
+        let [device] = &devices[..] else {
+            return Ok(Outcome::Skipped(format!("{name} is made of {} devices", devices.len())));
         };
-        let outcome = grow_target(sys, below, mounts)?;
-        return match grow_luks(sys, &format!("/dev/mapper/{name}"), below)? {
+        let outcome = grow_target(sys, device, mounts)?;
+        return match grow_luks(sys, &format!("/dev/mapper/{name}"), device)? {
             Some(why) => Ok(Outcome::Skipped(why)),
             None => Ok(outcome),
         };
     }
-    match block.as_partition(sys)? {
-        Some(partition) => grow(sys, &partition),
+    match block.partition(sys)? {
+        Some(partition) => grow_partition(sys, &partition),
         None => Ok(Outcome::Skipped(format!("{} is no partition", block.path))),
     }
 }
 
-fn grow(sys: &System, partition: &Partition) -> Result<Outcome> {
+fn grow_partition(sys: &System, partition: &Partition) -> Result<Outcome> {
     let disk = partition.disk.as_str();
-    let geometry = Geometry { sector: partition.sector, sectors: partition.disk_size / partition.sector };
+    let geometry = Geometry {
+        sector_size: partition.sector_size,
+        sector_count: partition.disk_size / partition.sector_size,
+    };
     let plan = plan_growth(geometry, partition.number, FUDGE, &mut |offset, length| {
         sys.read_device(disk, offset, length)
     });
     let growth = match plan {
         Ok(Plan::Grow(growth)) => growth,
-        Ok(Plan::Nothing { room }) => {
-            return Ok(Outcome::NoChange(format!("{} could only grow by {room} bytes", partition.path)));
+        Ok(Plan::NoChange { free }) => {
+            return Ok(Outcome::NoChange(format!("{} could only grow by {free} bytes", partition.path)));
         }
         Err(why) => return Err(Error::new(format!("the partition table of {disk} is left alone: {why}"))),
     };
-    agrees(&growth, partition)?;
+    check_matches_kernel(&growth, partition)?;
     let pieces: Vec<_> = growth.patches.iter().map(|p| (p.offset, p.bytes.as_slice())).collect();
-    sys.patch_device(disk, &pieces)?;
-    let length = growth.new_length * partition.sector;
+    sys.write_device(disk, &pieces)?;
+    let length = growth.new_length * partition.sector_size;
     sys.resize_partition(disk, partition.number, partition.start, length)
-        .doing("the table is written, but the kernel takes it only at the next boot")?;
+        .context("the table is written, but the kernel takes it only at the next boot")?;
     let (disk, number) = (partition.disk.clone(), partition.number);
     Ok(Outcome::Changed { disk, number, from: partition.length, to: length })
 }
 
 /// The kernel and the table must speak of the same partition: else it is somebody else's table, or one that was
 /// changed behind the kernel's back.
-fn agrees(growth: &Growth, partition: &Partition) -> Result<()> {
-    let same = growth.start * partition.sector == partition.start
-        && growth.old_length * partition.sector == partition.length;
+fn check_matches_kernel(growth: &Growth, partition: &Partition) -> Result<()> {
+    let same = growth.start * partition.sector_size == partition.start
+        && growth.old_length * partition.sector_size == partition.length;
     if same {
         return Ok(());
     }
@@ -186,10 +189,10 @@ fn agrees(growth: &Growth, partition: &Partition) -> Result<()> {
 /// Grows an encrypted volume with the key that the image left for it, which works once. What kept it from
 /// growing, if it was no failure.
 fn grow_luks(sys: &System, volume: &str, partition: &str) -> Result<Option<String>> {
-    let Some(text) = sys.read_text_if_there(KEY_FILE)? else {
+    let Some(text) = sys.read_text_if_exists(KEY_FILE)? else {
         return Ok(Some(format!("{volume} is encrypted, and there is no {KEY_FILE}")));
     };
-    let result = match key_and_slot(&text) {
+    let result = match parse_key_file(&text) {
         Some((key, slot)) => {
             let resize = Command::new(["cryptsetup", "--key-file", "-", "resize", volume]).stdin(key);
             let resized = sys.run(&resize).map(drop);
@@ -204,7 +207,7 @@ fn grow_luks(sys: &System, volume: &str, partition: &str) -> Result<Option<Strin
     result.and(removed).map(|()| None)
 }
 
-fn key_and_slot(text: &str) -> Option<(Vec<u8>, u64)> {
+fn parse_key_file(text: &str) -> Option<(Vec<u8>, u64)> {
     let json: serde_json::Value = serde_json::from_str(text).ok()?;
     let key = encoding::base64::decode(json.get("key")?.as_str()?.as_bytes())?;
     let slot = json.get("slot")?;
@@ -214,7 +217,7 @@ fn key_and_slot(text: &str) -> Option<(Vec<u8>, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Sandbox;
+    use crate::test_sandbox::Sandbox;
 
     #[test]
     fn wrong_modes_and_values() {
@@ -237,26 +240,31 @@ mod tests {
         ] {
             let sandbox = Sandbox::new(config);
             assert_eq!(sandbox.run(&MODULE).is_err(), fails, "{config}");
-            assert_eq!(sandbox.noticed().len(), warnings, "{config}: {:?}", sandbox.noticed());
+            assert_eq!(
+                sandbox.logged_warnings().len(),
+                warnings,
+                "{config}: {:?}",
+                sandbox.logged_warnings()
+            );
             assert!(sandbox.sys.effects().is_empty(), "{config}");
         }
     }
 
     #[test]
     fn keys_of_encrypted_roots() {
-        assert_eq!(key_and_slot(r#"{"key": "YWJj", "slot": 5}"#), Some((b"abc".to_vec(), 5)));
-        assert_eq!(key_and_slot(r#"{"key": "YWJj", "slot": "7"}"#), Some((b"abc".to_vec(), 7)));
+        assert_eq!(parse_key_file(r#"{"key": "YWJj", "slot": 5}"#), Some((b"abc".to_vec(), 5)));
+        assert_eq!(parse_key_file(r#"{"key": "YWJj", "slot": "7"}"#), Some((b"abc".to_vec(), 7)));
         for text in ["", "[]", r#"{"key": "%", "slot": 1}"#, r#"{"key": "YWJj"}"#, r#"{"slot": 1}"#] {
-            assert_eq!(key_and_slot(text), None, "{text}");
+            assert_eq!(parse_key_file(text), None, "{text}");
         }
     }
 
     #[test]
-    fn a_key_is_used_once_whatever_happens() {
+    fn the_key_file_is_removed_even_on_failure() {
         // The root has no cryptsetup: both commands fail, and the key goes all the same.
         for text in [r#"{"key": "c2VjcmV0LWtleQ==", "slot": 1}"#, "junk"] {
             let sandbox = Sandbox::new("{}");
-            sandbox.sys.write(KEY_FILE, text, system::Write::secret()).unwrap();
+            sandbox.sys.write(KEY_FILE, text, system::WriteOptions::secret()).unwrap();
             let error = grow_luks(&sandbox.sys, "/dev/mapper/root", "/dev/vda2").unwrap_err().to_string();
             assert!(!sandbox.sys.exists(KEY_FILE) && !error.contains("secret"), "{error}");
         }
@@ -265,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_and_the_table_must_agree() {
+    fn kernel_and_table_must_agree_on_the_partition() {
         let partition = Partition {
             path: "/dev/vda1".into(),
             disk: "/dev/vda".into(),
@@ -273,11 +281,11 @@ mod tests {
             start: 1 << 20,
             length: 10 << 20,
             disk_size: 100 << 20,
-            sector: 512,
+            sector_size: 512,
         };
         let growth = |start, old_length| Growth { start, old_length, new_length: 0, patches: Vec::new() };
-        assert!(agrees(&growth(2048, 20480), &partition).is_ok());
-        assert!(agrees(&growth(2049, 20480), &partition).is_err());
-        assert!(agrees(&growth(2048, 20479), &partition).is_err());
+        assert!(check_matches_kernel(&growth(2048, 20480), &partition).is_ok());
+        assert!(check_matches_kernel(&growth(2049, 20480), &partition).is_err());
+        assert!(check_matches_kernel(&growth(2048, 20479), &partition).is_err());
     }
 }

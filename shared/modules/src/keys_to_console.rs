@@ -5,7 +5,7 @@ use encoding::{base64, sha};
 use state::Frequency;
 use system::{Command, Result, System, debug};
 
-use crate::{Context, Declares, Distros, Module};
+use crate::{Context, Distros, Docs, Module};
 
 pub const MODULE: Module = Module {
     name: "keys_to_console",
@@ -13,14 +13,14 @@ pub const MODULE: Module = Module {
     distros: Distros::All,
     activation: &[],
     keys: &[Keys::KEYS],
-    declares: Declares::Keys(Keys::TABLE),
+    docs: Docs::Keys(Keys::TABLE),
     run,
 };
 
-const DIRECTORY: &str = "/etc/ssh";
-const RULE: &str = "#############################################################";
+const SSH_DIR: &str = "/etc/ssh";
+const SEPARATOR: &str = "#############################################################";
 /// More is no public key.
-const MOST_BYTES: u64 = 64 << 10;
+const MAX_KEY_SIZE: u64 = 64 << 10;
 
 config::keys! {
     struct Ssh {
@@ -39,14 +39,14 @@ config::keys! {
 
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
-    let Some(keys) = context.read_known(Keys::read_known) else { return Ok(()) };
+    let Some(keys) = context.read_keys(Keys::read_known) else { return Ok(()) };
     if keys.ssh.is_some_and(|ssh| !ssh.emit_keys_to_console) {
         debug!(sys, "ssh.emit_keys_to_console is false; the host's keys are not printed");
         return Ok(());
     }
-    let texts = host_keys(sys)?;
+    let texts = read_host_keys(sys)?;
     let fingerprints = fingerprint_block(&texts, &keys.ssh_fp_console_blacklist);
-    let mut console = logged(sys, &fingerprints);
+    let mut console = log_lines(sys, &fingerprints);
     console.push_str(&key_block(&texts, &keys.ssh_key_console_blacklist));
     if !console.is_empty() {
         sys.print_on_console(&console);
@@ -55,15 +55,15 @@ fn run(context: &Context<'_>) -> Result<()> {
 }
 
 /// The texts of the host's public keys, in the order of their files' names.
-fn host_keys(sys: &System) -> Result<Vec<String>> {
-    if !sys.is_dir(DIRECTORY) {
+fn read_host_keys(sys: &System) -> Result<Vec<String>> {
+    if !sys.is_dir(SSH_DIR) {
         return Ok(Vec::new());
     }
-    let mut names = sys.list(DIRECTORY)?;
+    let mut names = sys.list(SSH_DIR)?;
     names.sort();
     let mut texts = Vec::new();
     for name in names.iter().filter(|n| n.starts_with("ssh_host_") && n.ends_with("key.pub")) {
-        match sys.read_at_most(format!("{DIRECTORY}/{name}"), MOST_BYTES) {
+        match sys.read_at_most(format!("{SSH_DIR}/{name}"), MAX_KEY_SIZE) {
             Ok(bytes) => texts.push(String::from_utf8_lossy(&bytes).into_owned()),
             Err(e) => debug!(sys, "{e}"),
         }
@@ -72,14 +72,14 @@ fn host_keys(sys: &System) -> Result<Vec<String>> {
 }
 
 /// Puts lines into the system's log. Returns what the console is to show of them.
-fn logged(sys: &System, lines: &str) -> String {
+fn log_lines(sys: &System, lines: &str) -> String {
     if lines.is_empty() {
         return String::new();
     }
     // With -s it prints what it logged, in the form that consoles have been read for ever since.
     let logger = Command::new(["logger", "-s", "-p", "user.info", "-t", "cloud-init"]).stdin(lines);
     match sys.run(&logger) {
-        Ok(done) => as_printed(lines, &String::from_utf8_lossy(&done.stderr)),
+        Ok(done) => console_lines(lines, &String::from_utf8_lossy(&done.stderr)),
         Err(e) => {
             debug!(sys, "{e}; the host's fingerprints are not in the system's log");
             lines.to_string()
@@ -88,24 +88,24 @@ fn logged(sys: &System, lines: &str) -> String {
 }
 
 /// What a logger printed of lines; the lines themselves when it printed something else (that it has no socket).
-fn as_printed(lines: &str, printed: &str) -> String {
+fn console_lines(lines: &str, printed: &str) -> String {
     let all = lines.lines().all(|line| printed.contains(line));
     if all { printed } else { lines }.to_string()
 }
 
-fn kind(text: &str) -> &str {
+fn key_type(text: &str) -> &str {
     text.split_whitespace().next().unwrap_or_default()
 }
 
 /// The fingerprints between their marks; empty when there are none to show.
 fn fingerprint_block(texts: &[String], hidden: &[String]) -> String {
-    let shown = texts.iter().filter(|t| !hidden.iter().any(|h| h == kind(t)));
+    let shown = texts.iter().filter(|t| !hidden.iter().any(|h| h == key_type(t)));
     let lines: Vec<String> = shown.filter_map(|text| fingerprint(text)).collect();
     if lines.is_empty() {
         return String::new();
     }
     format!(
-        "{RULE}\n-----BEGIN SSH HOST KEY FINGERPRINTS-----\n{}\n-----END SSH HOST KEY FINGERPRINTS-----\n{RULE}\n",
+        "{SEPARATOR}\n-----BEGIN SSH HOST KEY FINGERPRINTS-----\n{}\n-----END SSH HOST KEY FINGERPRINTS-----\n{SEPARATOR}\n",
         lines.join("\n")
     )
 }
@@ -114,7 +114,7 @@ fn fingerprint_block(texts: &[String], hidden: &[String]) -> String {
 fn key_block(texts: &[String], hidden: &[String]) -> String {
     let shown: String = texts
         .iter()
-        .filter(|t| !t.trim().is_empty() && !hidden.iter().any(|h| h == kind(t)))
+        .filter(|t| !t.trim().is_empty() && !hidden.iter().any(|h| h == key_type(t)))
         .map(|text| format!("{}\n", text.trim_end()))
         .collect();
     if shown.is_empty() {
@@ -131,7 +131,7 @@ fn fingerprint(text: &str) -> Option<String> {
     let (key, comment) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
     let blob = base64::decode(key.as_bytes())?;
     let (bits, name) = bits_and_name(&blob)?;
-    if field(&blob)?.0 != kind.as_bytes() {
+    if read_string(&blob)?.0 != kind.as_bytes() {
         return None;
     }
     let hash = base64::encode(&sha::sha256(&blob));
@@ -140,17 +140,17 @@ fn fingerprint(text: &str) -> Option<String> {
 }
 
 /// The first string of an SSH key's blob (RFC 4251, 5): length, then bytes; and what follows it.
-fn field(blob: &[u8]) -> Option<(&[u8], &[u8])> {
+fn read_string(blob: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = blob.split_first_chunk::<4>()?;
     rest.split_at_checked(u32::from_be_bytes(*length) as usize)
 }
 
 /// A key's size in bits and what its type is called.
 fn bits_and_name(blob: &[u8]) -> Option<(usize, &'static str)> {
-    let (kind, rest) = field(blob)?;
+    let (kind, rest) = read_string(blob)?;
     Some(match kind {
-        b"ssh-rsa" => (number_bits(field(field(rest)?.1)?.0), "RSA"),
-        b"ssh-dss" => (number_bits(field(rest)?.0), "DSA"),
+        b"ssh-rsa" => (mpint_bits(read_string(read_string(rest)?.1)?.0), "RSA"),
+        b"ssh-dss" => (mpint_bits(read_string(rest)?.0), "DSA"),
         b"ssh-ed25519" => (256, "ED25519"),
         b"ecdsa-sha2-nistp256" => (256, "ECDSA"),
         b"ecdsa-sha2-nistp384" => (384, "ECDSA"),
@@ -160,7 +160,7 @@ fn bits_and_name(blob: &[u8]) -> Option<(usize, &'static str)> {
 }
 
 /// The bits of a number that is written with its sign bit (RFC 4251, `mpint`).
-fn number_bits(bytes: &[u8]) -> usize {
+fn mpint_bits(bytes: &[u8]) -> usize {
     let first = bytes.iter().position(|b| *b != 0).unwrap_or(bytes.len());
     let digits = &bytes[first..];
     digits.len() * 8 - digits.first().map_or(0, |b| b.leading_zeros() as usize)
@@ -169,8 +169,8 @@ fn number_bits(bytes: &[u8]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Sandbox;
-    use system::Write;
+    use crate::test_sandbox::Sandbox;
+    use system::WriteOptions;
 
     // Made for this test with ssh-keygen, which also made the fingerprints.
     const ECDSA: &str = "ecdsa-sha2-nistp256 AAAAE2VjZHNhLXNoYTItbmlzdHAyNTYAAAAIbmlzdHAyNTYAAABBBKmI1B37/W2UEt7WaLeMB9Pk5+yw8eyyAdwjSEjWI1x+ofBjkM2afxzUd5A6PgPfpVvK8z7VLAZScOL8b4IexCg= root@test";
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key() {
+    fn invalid_public_keys() {
         let other_kind = ED25519.replacen("ssh-ed25519", "ssh-rsa", 1);
         let cut = ED25519.replace("AAAAC3NzaC1lZDI1NTE5", "AAAAC3NzaC1lZDI1NT");
         let texts =
@@ -212,13 +212,13 @@ mod tests {
         assert_eq!(
             lines,
             [
-                RULE,
+                SEPARATOR,
                 "-----BEGIN SSH HOST KEY FINGERPRINTS-----",
                 ECDSA_LINE,
                 ED25519_LINE,
                 RSA_LINE,
                 "-----END SSH HOST KEY FINGERPRINTS-----",
-                RULE
+                SEPARATOR
             ]
         );
         let hidden = ["ssh-rsa".to_string(), "ecdsa-sha2-nistp256".to_string()];
@@ -235,7 +235,7 @@ mod tests {
     #[test]
     fn only_the_hosts_public_keys_are_read() {
         let sandbox = Sandbox::new("{}");
-        assert_eq!(host_keys(&sandbox.sys).unwrap(), [""; 0]);
+        assert_eq!(read_host_keys(&sandbox.sys).unwrap(), [""; 0]);
         for (name, text) in [
             ("ssh_host_rsa_key.pub", RSA),
             ("ssh_host_ed25519_key.pub", ED25519),
@@ -243,26 +243,26 @@ mod tests {
             ("ssh_host_rsa_key-cert.pub", "certificate"),
             ("other_key.pub", "other"),
         ] {
-            sandbox.sys.write(format!("/etc/ssh/{name}"), text, Write::default()).unwrap();
+            sandbox.sys.write(format!("/etc/ssh/{name}"), text, WriteOptions::default()).unwrap();
         }
-        sandbox.sys.make_dir("/etc/ssh/ssh_host_x_key.pub", 0o755).unwrap();
-        assert_eq!(host_keys(&sandbox.sys).unwrap(), [ED25519, RSA]);
+        sandbox.sys.create_dir_all("/etc/ssh/ssh_host_x_key.pub", 0o755).unwrap();
+        assert_eq!(read_host_keys(&sandbox.sys).unwrap(), [ED25519, RSA]);
         // There is no logger in the sandbox: that is no failure.
         sandbox.run(&MODULE).unwrap();
-        assert!(sandbox.noticed().is_empty());
+        assert!(sandbox.logged_warnings().is_empty());
     }
 
     #[test]
-    fn every_line_is_shown_whatever_the_logger_prints() {
+    fn every_line_is_shown_even_if_the_logger_fails() {
         let logged = "<14>Nov 21 01:00:00 cloud-init: a\n<14>Nov 21 01:00:00 cloud-init: b\n";
         for (printed, shown) in [(logged, logged), ("", "a\nb\n"), ("logger: no socket\n", "a\nb\n")] {
-            assert_eq!(as_printed("a\nb\n", printed), shown);
+            assert_eq!(console_lines("a\nb\n", printed), shown);
         }
     }
 
     #[test]
     fn configurations() {
-        for (config, noticed) in [
+        for (config, logged_warnings) in [
             ("ssh: {emit_keys_to_console: false}", 0),
             ("ssh: null", 0),
             ("ssh: [x]", 1),
@@ -271,7 +271,12 @@ mod tests {
         ] {
             let sandbox = Sandbox::new(config);
             sandbox.run(&MODULE).unwrap();
-            assert_eq!(sandbox.noticed().len(), noticed, "{config} {:?}", sandbox.noticed());
+            assert_eq!(
+                sandbox.logged_warnings().len(),
+                logged_warnings,
+                "{config} {:?}",
+                sandbox.logged_warnings()
+            );
         }
     }
 }

@@ -2,33 +2,30 @@
 //! Modules know no cloud and not each other.
 
 #[cfg(test)]
-mod account_tests;
+mod account_module_tests;
 mod authorized_keys;
-mod block;
+mod block_device;
 mod bootcmd;
 mod ca_certs;
 mod context;
-mod entry;
 mod final_message;
 mod fstab;
+#[cfg(test)]
+mod grow_device_tests;
 mod growpart;
 #[cfg(test)]
-mod growth_tests;
-#[cfg(test)]
-mod hostile_tests;
+mod hostile_value_tests;
+mod hostname_info;
 pub mod install_hotplug;
 mod keys_to_console;
-#[cfg(test)]
-mod links_tests;
 mod locale;
+mod module_list;
 mod mountinfo;
 mod mounts;
-mod names;
 mod ntp;
 mod package_sources;
 mod package_update_upgrade_install;
 mod partition_table;
-mod pending;
 mod phone_home;
 mod power_state_change;
 mod resizefs;
@@ -47,8 +44,11 @@ mod ssh_authkey_fingerprints;
 mod sshd_config;
 mod swap;
 #[cfg(test)]
-mod testing;
+mod symlink_tests;
+#[cfg(test)]
+mod test_sandbox;
 mod timezone;
+mod unsupported;
 mod update_etc_hosts;
 mod update_hostname;
 mod user_keys;
@@ -59,12 +59,12 @@ mod users_tests;
 mod write_files;
 mod write_files_deferred;
 
-pub use context::{Context, Hotplug, required, whole};
-pub use entry::{Entry, entries};
-pub use pending::belongs;
-pub use run::{Extent, Ran, run_list, run_one, settle_interrupted};
+pub use context::{Context, HotplugPolicy, fully_valid_key, valid_key};
+pub use module_list::{ModuleEntry, parse_module_list};
+pub use run::{ModuleResult, RunMode, finish_interrupted, run_module, run_modules};
+pub use unsupported::where_key_belongs;
 
-use config::{Key, Row};
+use config::{Key, KeySchema};
 use distro::Distro;
 use state::Frequency;
 use system::Result;
@@ -80,32 +80,32 @@ pub struct Module {
     /// The top-level keys that it reads, as the causes of what it does.
     pub keys: &'static [&'static [Key]],
     /// Those that are its own, for checks, schema and documentation.
-    pub declares: Declares,
+    pub docs: Docs,
     pub run: fn(&Context<'_>) -> Result<()>,
 }
 
 /// What may be true of a module's work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trait {
+pub enum ModuleFlag {
     /// Done again after it was interrupted it leads to the same machine, so it is: without it an interrupted module is
     /// reported and does not run again.
     Repeatable,
     /// It lets the owner of the machine log in: it runs while user-data could not be consumed, too.
-    Admits,
+    GrantsLogin,
     /// It runs at every boot and records what the user has asked for: it waits while user-data could not be consumed.
-    Records,
+    NeedsUserData,
 }
 
 impl Module {
-    pub fn has(&self, of: Trait) -> bool {
-        TRAITS.iter().any(|(name, traits)| *name == self.name && traits.contains(&of))
+    pub fn has(&self, of: ModuleFlag) -> bool {
+        MODULE_FLAGS.iter().any(|(name, flags)| *name == self.name && flags.contains(&of))
     }
 }
 
 /// What the table of keys has of a module.
 #[derive(Debug, Clone, Copy)]
-pub enum Declares {
-    Keys(&'static [Row]),
+pub enum Docs {
+    Keys(&'static [KeySchema]),
     /// None of its own; what it does.
     NoKeys(&'static str),
 }
@@ -119,7 +119,7 @@ pub enum Distros {
 }
 
 impl Distros {
-    pub fn include(self, distro: &Distro) -> bool {
+    pub fn contains(self, distro: &Distro) -> bool {
         match self {
             Distros::All => true,
             Distros::Where(says) => says(distro),
@@ -137,14 +137,14 @@ macro_rules! modules {
         $module::$row
     };
     ($($module:ident $(:: $row:ident)? $(: [$($of:ident),*])?),* $(,)?) => {
-        const TRAITS: &[(&str, &[Trait])] = &[
-            $((modules!(@row $module $($row)?).name, &[$($(Trait::$of),*)?])),*
+        const MODULE_FLAGS: &[(&str, &[ModuleFlag])] = &[
+            $((modules!(@row $module $($row)?).name, &[$($(ModuleFlag::$of),*)?])),*
         ];
         pub const MODULES: &[&Module] = &[
-            $(&Module { declares: Declares::NoKeys(""), ..modules!(@row $module $($row)?) }),*
+            $(&Module { docs: Docs::NoKeys(""), ..modules!(@row $module $($row)?) }),*
         ];
-        pub(crate) const DECLARED: &[(&str, Declares)] = &[
-            $((modules!(@row $module $($row)?).name, modules!(@row $module $($row)?).declares)),*
+        pub(crate) const MODULE_DOCS: &[(&str, Docs)] = &[
+            $((modules!(@row $module $($row)?).name, modules!(@row $module $($row)?).docs)),*
         ];
     };
 }
@@ -174,18 +174,18 @@ modules![
     seed_random: [Repeatable],
     set_hostname: [Repeatable],
     set_passwords: [Repeatable],
-    ssh: [Repeatable, Admits],
+    ssh: [Repeatable, GrantsLogin],
     ssh_authkey_fingerprints: [Repeatable],
     timezone: [Repeatable],
     update_etc_hosts,
-    update_hostname: [Records],
-    users_groups: [Repeatable, Admits],
+    update_hostname: [NeedsUserData],
+    users_groups: [Repeatable, GrantsLogin],
     write_files: [Repeatable],
     write_files_deferred: [Repeatable],
 ];
 
 /// The module of a name as lists and command lines spell it: `ssh`, `cc_ssh`, `write-files`, `ssh.py`.
-pub fn module(name: &str) -> Option<&'static Module> {
+pub fn find_module(name: &str) -> Option<&'static Module> {
     let name = name.trim().replace('-', "_");
     let name = name.strip_suffix(".py").unwrap_or(&name);
     let name = name.strip_prefix("cc_").unwrap_or(name);
@@ -198,7 +198,7 @@ mod tests {
 
     /// The distributions that upstream's documentation of a module names.
     #[test]
-    fn modules_that_are_for_some_distributions() {
+    fn distributions_of_restricted_modules() {
         let everywhere = MODULES.iter().filter(|m| matches!(m.distros, Distros::All)).count();
         assert_eq!(everywhere, MODULES.len() - 2);
         for (module, names) in [
@@ -214,7 +214,7 @@ mod tests {
                  photon raspberry-pi-os rhel rocky sle-micro sle_hpc sles TencentOS ubuntu virtuozzo",
             ),
         ] {
-            let included = Distro::all().iter().filter(|d| module.distros.include(d)).map(|d| d.name);
+            let included = Distro::all().iter().filter(|d| module.distros.contains(d)).map(|d| d.name);
             assert_eq!(included.collect::<Vec<_>>().join(" "), names, "{}", module.name);
         }
     }

@@ -3,7 +3,7 @@
 use state::Frequency;
 use system::{Error, Result, debug};
 
-use crate::{Context, Declares, Distros, Module};
+use crate::{Context, Distros, Docs, Module};
 
 pub const MODULE: Module = Module {
     name: "locale",
@@ -11,7 +11,7 @@ pub const MODULE: Module = Module {
     distros: Distros::All,
     activation: &[],
     keys: &[Keys::KEYS],
-    declares: Declares::Keys(Keys::TABLE),
+    docs: Docs::Keys(Keys::TABLE),
     run,
 };
 
@@ -26,8 +26,8 @@ config::keys! {
 
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
-    let (Some(keys), wrong) = context.read_noting(Keys::read_known) else { return Ok(()) };
-    if wrong.has("locale") || wrong.has("locale_configfile") {
+    let (Some(keys), invalid) = context.read_keys_and_errors(Keys::read_known) else { return Ok(()) };
+    if invalid.contains("locale") || invalid.contains("locale_configfile") {
         return Err(Error::new("the locale cannot be used as it is written; nothing was done"));
     }
     let locale = context.first_arg().or(keys.locale).unwrap_or_else(|| context.distro.current_locale(sys));
@@ -42,16 +42,16 @@ fn run(context: &Context<'_>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::MODULE;
-    use crate::testing::Sandbox;
+    use crate::test_sandbox::Sandbox;
     use distro::Distro;
-    use system::Write;
+    use system::WriteOptions;
 
     #[test]
     fn red_hat_writes_one_variable() {
         let mut sandbox = Sandbox::new("locale: de_DE.UTF-8");
         sandbox.distro = Distro::named("almalinux").unwrap();
         let old = "LANG=\"en_US.UTF-8\"\nLC_TIME=C\n";
-        sandbox.sys.write("/etc/locale.conf", old, Write::default()).unwrap();
+        sandbox.sys.write("/etc/locale.conf", old, WriteOptions::default()).unwrap();
         sandbox.run(&MODULE).unwrap();
         assert_eq!(sandbox.file("/etc/locale.conf"), ("LANG=de_DE.UTF-8\nLC_TIME=C\n".into(), 0o644));
     }
@@ -60,14 +60,14 @@ mod tests {
     fn nothing_to_do() {
         for config in ["locale: false", "locale: C.utf-8", "{}"] {
             let sandbox = Sandbox::new(config);
-            sandbox.sys.write("/etc/default/locale", "LANG=C.UTF-8\n", Write::default()).unwrap();
+            sandbox.sys.write("/etc/default/locale", "LANG=C.UTF-8\n", WriteOptions::default()).unwrap();
             sandbox.run(&MODULE).unwrap();
             assert!(sandbox.commands().is_empty(), "{config}");
         }
     }
 
     #[test]
-    fn what_is_no_locale() {
+    fn invalid_locales() {
         for config in ["'en US'", "''", "\"a\\nb\"", "'a;reboot'", "'$(reboot)'", "-x", "a/b"] {
             let sandbox = Sandbox::new(&format!("locale: {config}"));
             assert!(sandbox.run(&MODULE).is_err() && sandbox.sys.effects().is_empty(), "{config}");
@@ -75,7 +75,7 @@ mod tests {
         for config in ["locale: [x]", "{locale: C.UTF-8, locale_configfile: [x]}"] {
             let sandbox = Sandbox::new(config);
             assert!(sandbox.run(&MODULE).is_err() && sandbox.sys.effects().is_empty(), "{config}");
-            assert_eq!(sandbox.noticed().len(), 1, "{config}");
+            assert_eq!(sandbox.logged_warnings().len(), 1, "{config}");
         }
     }
 }

@@ -7,10 +7,10 @@ use system::{Result, System};
 pub struct MountInfo {
     pub major: u32,
     pub minor: u32,
-    pub point: String,
+    pub mount_point: String,
     /// Of the mount, not of the file system: `rw,relatime`.
     pub options: String,
-    pub kind: String,
+    pub fs_type: String,
     pub source: String,
 }
 
@@ -22,16 +22,16 @@ pub fn parse_mountinfo(text: &str) -> Vec<MountInfo> {
             let mut head = head.split(' ').skip(2);
             let (major, minor) = head.next()?.split_once(':')?;
             let _root = head.next()?;
-            let point = unescaped(head.next()?);
+            let mount_point = unescape(head.next()?);
             let options = head.next()?.to_string();
             let mut tail = tail.split(' ');
-            let (kind, source) = (tail.next()?.to_string(), unescaped(tail.next()?));
+            let (fs_type, source) = (tail.next()?.to_string(), unescape(tail.next()?));
             Some(MountInfo {
                 major: major.parse().ok()?,
                 minor: minor.parse().ok()?,
-                point,
+                mount_point,
                 options,
-                kind,
+                fs_type,
                 source,
             })
         })
@@ -39,7 +39,7 @@ pub fn parse_mountinfo(text: &str) -> Vec<MountInfo> {
 }
 
 /// `\040` and its like as the characters that they stand for.
-fn unescaped(field: &str) -> String {
+fn unescape(field: &str) -> String {
     let mut bytes = Vec::with_capacity(field.len());
     let mut rest = field.as_bytes();
     while let [first, tail @ ..] = rest {
@@ -58,7 +58,7 @@ pub fn read_mountinfo(sys: &System) -> Result<Vec<MountInfo>> {
 /// The mount that is seen at a point.
 pub fn mounted_at<'m>(mounts: &'m [MountInfo], point: &str) -> Option<&'m MountInfo> {
     let point = if point.len() > 1 { point.trim_end_matches('/') } else { point };
-    mounts.iter().rev().find(|m| m.point == point)
+    mounts.iter().rev().find(|m| m.mount_point == point)
 }
 
 #[cfg(test)]
@@ -76,7 +76,7 @@ mod tests {
         assert_eq!(mounted_at(&mounts, "/").unwrap().source, "overlayroot");
         let data = mounted_at(&mounts, "/my data/").unwrap();
         assert_eq!(
-            (&*data.kind, &*data.source, data.minor, &*data.options),
+            (&*data.fs_type, &*data.source, data.minor, &*data.options),
             ("btrfs", "/dev/vdb\\", 26, "ro")
         );
         assert_eq!(mounted_at(&mounts, "/none"), None);

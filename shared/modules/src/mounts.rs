@@ -1,15 +1,15 @@
 //! mounts: lines of fstab from the user and the cloud, their directories, a swap file, and the mounting.
 
-use config::{FromNode, Node, Reader, Shape, Value};
+use config::{FromNode, Node, Reader, Schema, Value};
 use state::Frequency;
-use system::{Command, Result, System, Write, debug, warning};
+use system::{Command, Result, System, WriteOptions, debug, warning};
 
-use crate::fstab::{Devices, FIELDS, Mount, Wanted, entries, text};
+use crate::fstab::{DeviceLookup, FIELD_COUNT, FstabEntry, MountConfig, plan_entries, render_fstab};
 use crate::mountinfo::{mounted_at, read_mountinfo};
-use crate::run::keys_of;
+use crate::run::configured_keys;
 use crate::swap::{self, Swap};
-use crate::user_keys::Line as PlainLine;
-use crate::{Context, Declares, Distros, Module};
+use crate::user_keys::SingleLine;
+use crate::{Context, Distros, Docs, Module};
 
 pub const MODULE: Module = Module {
     name: "mounts",
@@ -17,7 +17,7 @@ pub const MODULE: Module = Module {
     distros: Distros::All,
     activation: &[],
     keys: &[Keys::KEYS],
-    declares: Declares::Keys(Keys::TABLE),
+    docs: Docs::Keys(Keys::TABLE),
     run,
 };
 
@@ -27,9 +27,9 @@ config::keys! {
     struct Keys {
         /// Lines of fstab, each a list of up to six fields; null as the second takes earlier lines of the
         /// device back.
-        mounts: Vec<Line>, within "1..";
+        mounts: Vec<FstabLine>, within "1..";
         /// What fills up shorter lines: six fields, null for the first two.
-        mount_default_fields: Option<Line>, types "[str | null]{6..6}";
+        mount_default_fields: Option<FstabLine>, types "[str | null]{6..6}";
         /// A swap file.
         swap: Option<Swap>;
         /// Names of the user's own for devices.
@@ -39,17 +39,23 @@ config::keys! {
 
 /// Fields of an fstab line, as far as they are given.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Line(Vec<Option<String>>);
+struct FstabLine(Vec<Option<String>>);
 
-impl FromNode for Line {
-    const SHAPE: Shape = Shape::Is("[str]{1..6}", &[]);
-    fn read(node: &Node, reader: &mut Reader) -> Option<Line> {
-        let Value::Seq(items) = &node.value else { return reader.wrong(node, "a list of fields of fstab") };
-        if items.len() > FIELDS {
-            reader.note(config::Kind::Wrong, node, "expected at most six fields; the others are left out");
+impl FromNode for FstabLine {
+    const SCHEMA: Schema = Schema::Types("[str]{1..6}", &[]);
+    fn read(node: &Node, reader: &mut Reader) -> Option<FstabLine> {
+        let Value::Seq(items) = &node.value else {
+            return reader.type_error(node, "a list of fields of fstab");
+        };
+        if items.len() > FIELD_COUNT {
+            reader.add_finding(
+                config::FindingKind::Invalid,
+                node,
+                "expected at most six fields; the others are left out",
+            );
         }
         let mut fields = Vec::with_capacity(items.len());
-        for (i, item) in items.iter().enumerate().take(FIELDS) {
+        for (i, item) in items.iter().enumerate().take(FIELD_COUNT) {
             let text = item.scalar_text().map(|text| text.trim_matches(' ').to_string());
             // A line end would begin a line of its own, and an empty field moves those behind it.
             let fits = |text: &String| !text.is_empty() && !text.contains(char::is_control);
@@ -58,11 +64,11 @@ impl FromNode for Line {
                 (_, Some(text)) if fits(&text) => fields.push(Some(text)),
                 _ => {
                     let wanted = "text of one line, without control characters";
-                    return reader.below(&format!("[{i}]"), |r| r.wrong(item, wanted));
+                    return reader.nested(&format!("[{i}]"), |r| r.type_error(item, wanted));
                 }
             }
         }
-        Some(Line(fields))
+        Some(FstabLine(fields))
     }
 }
 
@@ -70,12 +76,14 @@ impl FromNode for Line {
 struct Aliases(Vec<(String, String)>);
 
 impl FromNode for Aliases {
-    const SHAPE: Shape = Shape::Is("map\n  <alias>: str", &[]);
+    const SCHEMA: Schema = Schema::Types("map\n  <alias>: str", &[]);
     fn read(node: &Node, reader: &mut Reader) -> Option<Aliases> {
-        let Value::Map(map) = &node.value else { return reader.wrong(node, "a map of names to devices") };
+        let Value::Map(map) = &node.value else {
+            return reader.type_error(node, "a map of names to devices");
+        };
         let read = |(name, device): (&Node, &Node)| {
             let name = name.scalar_text()?;
-            let device = reader.below(&name, |r| PlainLine::read(device, r))?;
+            let device = reader.nested(&name, |r| SingleLine::read(device, r))?;
             Some((name, device.0))
         };
         Some(Aliases(map.iter().filter_map(read).collect()))
@@ -84,38 +92,38 @@ impl FromNode for Aliases {
 
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
-    let (Some(mut keys), wrong) = context.read_noting(Keys::read_known) else { return Ok(()) };
-    if wrong.has("swap") && keys.swap.take().is_some() {
+    let (Some(mut keys), invalid) = context.read_keys_and_errors(Keys::read_known) else { return Ok(()) };
+    if invalid.contains("swap") && keys.swap.take().is_some() {
         // Without its limit it could fill the disk.
         warning!(sys, "swap cannot be used as it is written; no swap file is made");
     }
-    let fstab = sys.read_text_if_there(FSTAB)?.unwrap_or_default();
+    let fstab = sys.read_text_if_exists(FSTAB)?.unwrap_or_default();
     let swap_file = match &keys.swap {
         Some(_) if !sys.is_live() => {
             debug!(sys, "the swap file of an image is made when the image runs");
             None
         }
         Some(swap) => {
-            sys.because_of_key("swap");
-            swap::set_up(sys, swap)
+            sys.set_cause_key("swap");
+            swap::ensure_swap_file(sys, swap)
         }
         None => None,
     };
-    sys.because_of_key(keys_of(&MODULE, context.config));
-    let lines: Vec<_> = keys.mounts.into_iter().map(|Line(fields)| valid(sys, fields)).collect();
-    let defaults = defaults(sys, keys.mount_default_fields);
-    let wanted = Wanted { lines: &lines, defaults: &defaults, swap_file: swap_file.as_deref() };
+    sys.set_cause_key(configured_keys(&MODULE, context.config));
+    let lines: Vec<_> = keys.mounts.into_iter().map(|FstabLine(fields)| check_device(sys, fields)).collect();
+    let defaults = default_fields(sys, keys.mount_default_fields);
+    let wanted = MountConfig { lines: &lines, defaults: &defaults, swap_file: swap_file.as_deref() };
     let aliases = keys.device_aliases.map(|a| a.0).unwrap_or_default();
-    let machine = Machine { sys, cloud: &context.instance.devices, aliases: &aliases };
-    let mounts = entries(&fstab, &wanted, &machine);
+    let devices = SystemDevices { sys, metadata: &context.instance.devices, aliases: &aliases };
+    let mounts = plan_entries(&fstab, &wanted, &devices);
     if mounts.is_empty() {
         debug!(sys, "nothing to add to {FSTAB}");
         return Ok(());
     }
-    make_points(sys, &mounts);
-    let new = text(&fstab, &mounts, wrong.has("mounts"));
+    create_mount_points(sys, &mounts);
+    let new = render_fstab(&fstab, &mounts, invalid.contains("mounts"));
     let changed = new != fstab;
-    sys.write(FSTAB, new, Write::default().durable())?;
+    sys.write(FSTAB, new, WriteOptions::default().durable())?;
     if !sys.is_live() {
         return Ok(());
     }
@@ -123,7 +131,7 @@ fn run(context: &Context<'_>) -> Result<()> {
 }
 
 /// A line without its device stands for nothing.
-fn valid(sys: &System, fields: Vec<Option<String>>) -> Vec<Option<String>> {
+fn check_device(sys: &System, fields: Vec<Option<String>>) -> Vec<Option<String>> {
     if fields.first().is_none_or(|f| f.as_deref().is_none_or(str::is_empty)) {
         warning!(sys, "a line of mounts names no device and is left out");
         return Vec::new();
@@ -132,16 +140,20 @@ fn valid(sys: &System, fields: Vec<Option<String>>) -> Vec<Option<String>> {
 }
 
 /// `mount_default_fields` above what is built in.
-fn defaults(sys: &System, given: Option<Line>) -> [String; FIELDS] {
+fn default_fields(sys: &System, given: Option<FstabLine>) -> [String; FIELD_COUNT] {
     let options = if has_systemd(sys) {
         "defaults,nofail,x-systemd.after=cloud-init-network.service,_netdev"
     } else {
         "defaults,nobootwait"
     };
     let mut fields = ["", "", "auto", options, "0", "2"].map(String::from);
-    let Some(Line(given)) = given else { return fields };
-    if given.len() != FIELDS {
-        warning!(sys, "mount_default_fields has {} fields in place of {FIELDS} and is not used", given.len());
+    let Some(FstabLine(given)) = given else { return fields };
+    if given.len() != FIELD_COUNT {
+        warning!(
+            sys,
+            "mount_default_fields has {} fields in place of {FIELD_COUNT} and is not used",
+            given.len()
+        );
         return fields;
     }
     for (field, given) in fields.iter_mut().zip(given) {
@@ -159,13 +171,13 @@ fn has_systemd(sys: &System) -> bool {
 }
 
 /// The machine's answers to the questions of a plan.
-struct Machine<'a> {
+struct SystemDevices<'a> {
     sys: &'a System,
-    cloud: &'a serde_json::Map<String, serde_json::Value>,
+    metadata: &'a serde_json::Map<String, serde_json::Value>,
     aliases: &'a [(String, String)],
 }
 
-impl Devices for Machine<'_> {
+impl DeviceLookup for SystemDevices<'_> {
     fn exists(&self, path: &str) -> bool {
         self.sys.exists(path)
     }
@@ -184,8 +196,8 @@ impl Devices for Machine<'_> {
                 && self.sys.exists(format!("/sys/class/block/{name}")))
     }
 
-    fn cloud(&self, name: &str) -> Option<String> {
-        self.cloud.get(name)?.as_str().filter(|d| !d.is_empty()).map(String::from)
+    fn metadata_device(&self, name: &str) -> Option<String> {
+        self.metadata.get(name)?.as_str().filter(|d| !d.is_empty()).map(String::from)
     }
 
     fn alias(&self, name: &str) -> Option<String> {
@@ -194,24 +206,24 @@ impl Devices for Machine<'_> {
 }
 
 /// Makes what is mounted on. A directory that cannot be made is said; the mount says the rest.
-fn make_points(sys: &System, mounts: &[Mount]) {
-    for mount in mounts.iter().filter(|m| m.point().starts_with('/')) {
-        if !sys.exists(mount.point())
-            && let Err(e) = sys.make_dir(mount.point(), 0o755)
+fn create_mount_points(sys: &System, mounts: &[FstabEntry]) {
+    for mount in mounts.iter().filter(|m| m.mount_point().starts_with('/')) {
+        if !sys.exists(mount.mount_point())
+            && let Err(e) = sys.create_dir_all(mount.mount_point(), 0o755)
         {
             warning!(sys, "mounts: {e}");
         }
     }
 }
 
-fn activate(sys: &System, mounts: &[Mount], changed: bool) -> Result<()> {
-    if mounts.iter().any(Mount::is_swap)
+fn activate(sys: &System, mounts: &[FstabEntry], changed: bool) -> Result<()> {
+    if mounts.iter().any(FstabEntry::is_swap)
         && let Err(e) = sys.run(&Command::new(["swapon", "-a"]))
     {
         warning!(sys, "mounts: {e}");
     }
     let have = read_mountinfo(sys)?;
-    let points = mounts.iter().map(Mount::point).filter(|p| p.starts_with('/'));
+    let points = mounts.iter().map(FstabEntry::mount_point).filter(|p| p.starts_with('/'));
     let missing: Vec<&str> = points.filter(|p| mounted_at(&have, p).is_none()).collect();
     if !changed && missing.is_empty() {
         debug!(sys, "everything is mounted already");
@@ -229,9 +241,9 @@ fn activate(sys: &System, mounts: &[Mount], changed: bool) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Sandbox;
+    use crate::test_sandbox::Sandbox;
 
-    const USUAL: &str =
+    const DEFAULT_OPTIONS: &str =
         "defaults,nofail,x-systemd.after=cloud-init-network.service,_netdev,comment=cloudconfig";
 
     /// An image with systemd and a disk.
@@ -244,13 +256,13 @@ mod tests {
             ("/dev/vda1", ""),
             (FSTAB, fstab),
         ] {
-            sandbox.sys.write(path, text, Write::default()).unwrap();
+            sandbox.sys.write(path, text, WriteOptions::default()).unwrap();
         }
         sandbox
     }
 
     #[test]
-    fn an_image_gets_lines_and_directories() {
+    fn an_image_gets_fstab_lines_and_mount_points() {
         let mut sandbox = image(
             "mounts:\n- [vda, /data]\n- [db, '/d b', ext4, null, '1']\n- [UUID=x, none, swap, sw, 0, 0]\n\
              device_aliases: {db: /dev/vdb}\nswap: {size: auto}\n",
@@ -262,15 +274,19 @@ mod tests {
             sandbox.file(FSTAB),
             (
                 format!(
-                    "# kept\n/dev/vda1\t/data\tauto\t{USUAL}\t0\t2\n\
-                     /dev/vdb\t/d\\040b\text4\t{USUAL}\t1\t2\n\
+                    "# kept\n/dev/vda1\t/data\tauto\t{DEFAULT_OPTIONS}\t0\t2\n\
+                     /dev/vdb\t/d\\040b\text4\t{DEFAULT_OPTIONS}\t1\t2\n\
                      UUID=x\tnone\tswap\tsw,comment=cloudconfig\t0\t0\n"
                 ),
                 0o644
             )
         );
         assert!(sandbox.sys.is_dir("/data") && sandbox.sys.is_dir("/d b") && !sandbox.sys.exists("/none"));
-        assert!(sandbox.commands().is_empty() && sandbox.noticed().is_empty(), "{:?}", sandbox.noticed());
+        assert!(
+            sandbox.commands().is_empty() && sandbox.logged_warnings().is_empty(),
+            "{:?}",
+            sandbox.logged_warnings()
+        );
         let again = sandbox.file(FSTAB).0;
         sandbox.run(&MODULE).unwrap();
         assert_eq!(sandbox.file(FSTAB).0, again);
@@ -283,13 +299,13 @@ mod tests {
             let sandbox = image(config, fstab);
             sandbox.run(&MODULE).unwrap();
             assert_eq!(sandbox.file(FSTAB).0, fstab, "{config}");
-            assert!(sandbox.noticed().is_empty(), "{config}");
+            assert!(sandbox.logged_warnings().is_empty(), "{config}");
         }
     }
 
     #[test]
-    fn wrong_ones_are_said() {
-        for (config, lines, said) in [
+    fn invalid_values_are_reported() {
+        for (config, lines, expected) in [
             ("mounts: x", 0, "test.yaml:1:9: mounts: expected a list of fields of fstab, found text"),
             ("mounts: [[a, /b], x]", 1, "mounts[1]: expected a list of fields"),
             (
@@ -325,8 +341,11 @@ mod tests {
             let sandbox = image(config, "");
             sandbox.run(&MODULE).unwrap();
             assert_eq!(sandbox.file(FSTAB).0.lines().count(), lines, "{config}");
-            let noticed = sandbox.noticed();
-            assert!(noticed.len() == 1 && noticed[0].contains(said), "{config}: {noticed:?}");
+            let logged_warnings = sandbox.logged_warnings();
+            assert!(
+                logged_warnings.len() == 1 && logged_warnings[0].contains(expected),
+                "{config}: {logged_warnings:?}"
+            );
         }
         for swap in [
             "size: huge",
@@ -336,18 +355,18 @@ mod tests {
         ] {
             let sandbox = image(&format!("swap: {{{swap}}}"), "");
             sandbox.run(&MODULE).unwrap();
-            let noticed = sandbox.noticed();
+            let logged_warnings = sandbox.logged_warnings();
             assert!(
-                noticed.len() == 2 && noticed[1].ends_with("no swap file is made"),
-                "{swap}: {noticed:?}"
+                logged_warnings.len() == 2 && logged_warnings[1].ends_with("no swap file is made"),
+                "{swap}: {logged_warnings:?}"
             );
         }
     }
 
     #[test]
-    fn a_bad_list_takes_no_earlier_line_away() {
+    fn an_invalid_list_keeps_earlier_lines() {
         let ours = "LABEL=a\t/a\text4\tro,comment=cloudconfig\t0\t2\n";
-        let new = format!("LABEL=b\t/b\tauto\t{USUAL}\t0\t2\n");
+        let new = format!("LABEL=b\t/b\tauto\t{DEFAULT_OPTIONS}\t0\t2\n");
         for (config, text) in [
             ("mounts: [[LABEL=b, /b]]", new.clone()),
             ("mounts: [[LABEL=b, /b], x]", format!("{ours}{new}")),

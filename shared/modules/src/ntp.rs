@@ -2,11 +2,11 @@
 //! rendered first; files and packages are touched only when that went well.
 
 use config::{FromNode, Map, Node, Reader};
-use distro::{Action, Family, NtpClient};
+use distro::{Family, NtpClient, ServiceAction};
 use state::Frequency;
-use system::{Error, Result, Write, debug, warning};
+use system::{Error, Result, WriteOptions, debug, warning};
 
-use crate::{Context, Declares, Distros, Module, package_sources};
+use crate::{Context, Distros, Docs, Module, package_sources};
 
 pub const MODULE: Module = Module {
     name: "ntp",
@@ -14,7 +14,7 @@ pub const MODULE: Module = Module {
     distros: Distros::Where(|distro| distro.ntp.verified),
     activation: &["ntp"],
     keys: &[Keys::KEYS],
-    declares: Declares::Keys(Keys::TABLE),
+    docs: Docs::Keys(Keys::TABLE),
     run,
 };
 
@@ -55,7 +55,7 @@ config::keys! {
 
 fn run(context: &Context<'_>) -> Result<()> {
     let (sys, distro) = (context.sys, context.distro);
-    let ntp = match crate::whole(context, &["ntp"], Keys::read_known, |k| k.ntp)? {
+    let ntp = match crate::fully_valid_key(context, &["ntp"], Keys::read_known, |k| k.ntp)? {
         Some(ntp) => Some(ntp),
         // `ntp:` alone asks for all defaults.
         None => Ntp::read(&Node::from(Map::new()), &mut Reader::new()),
@@ -68,9 +68,9 @@ fn run(context: &Context<'_>) -> Result<()> {
         debug!(sys, "ntp.enabled is false; time clients are left alone");
         return Ok(());
     }
-    let client = client(context, &ntp)?;
-    let mut servers = clean(context, "servers", ntp.servers);
-    let mut pools = clean(context, "pools", ntp.pools);
+    let client = select_client(context, &ntp)?;
+    let mut servers = valid_names(context, "servers", ntp.servers);
+    let mut pools = valid_names(context, "pools", ntp.pools);
     if servers.is_empty() && pools.is_empty() {
         if distro.name == "cos" {
             debug!(sys, "no servers are configured; the image's own stay");
@@ -78,9 +78,9 @@ fn run(context: &Context<'_>) -> Result<()> {
         }
         // Busybox' ntpd, which is Alpine's, knows no pools.
         if distro.family == Family::Alpine && client.service == "ntpd" {
-            servers = distro.ntp_pools();
+            servers = distro.default_ntp_pools();
         } else {
-            pools = distro.ntp_pools();
+            pools = distro.default_ntp_pools();
         }
         debug!(
             sys,
@@ -93,34 +93,34 @@ fn run(context: &Context<'_>) -> Result<()> {
     let mut variables = Map::new();
     variables.insert("servers", list(servers));
     variables.insert("pools", list(pools));
-    variables.insert("peers", list(clean(context, "peers", ntp.peers)));
-    variables.insert("allow", list(clean(context, "allow", ntp.allow)));
+    variables.insert("peers", list(valid_names(context, "peers", ntp.peers)));
+    variables.insert("allow", list(valid_names(context, "allow", ntp.allow)));
     let (path, text) = match ntp.config.and_then(|c| c.template).filter(|t| !t.is_empty()) {
         Some(text) => ("ntp.config.template".to_string(), text),
-        None => packaged(context, &client)?,
+        None => packaged_template(context, &client)?,
     };
     let text = template::render_file(sys, &path, &text, &variables)?;
 
-    let is_new = sys.read_text_if_there(&client.conf).ok().flatten().is_none_or(|old| old != text);
+    let is_new = sys.read_text_if_exists(&client.config_path).ok().flatten().is_none_or(|old| old != text);
     if is_new {
         // What is there may be a file of our own from an earlier instance, but with other servers.
-        if sys.exists(&client.conf) {
-            sys.rename(&client.conf, format!("{}.dist", client.conf))?;
+        if sys.exists(&client.config_path) {
+            sys.rename(&client.config_path, format!("{}.dist", client.config_path))?;
         }
-        sys.write(&client.conf, text, Write::default())?;
+        sys.write(&client.config_path, text, WriteOptions::default())?;
     }
-    if !client.is_there(sys) && !client.packages.is_empty() {
+    if !client.is_installed(sys) && !client.packages.is_empty() {
         package_sources::install_names(context, &client.packages)?;
     } else if !is_new {
-        debug!(sys, "{} has these servers already", client.conf);
+        debug!(sys, "{} has these servers already", client.config_path);
         return Ok(());
     }
-    distro.service(sys, Action::Reload, &client.service)
+    distro.manage_service(sys, ServiceAction::Reload, &client.service)
 }
 
 /// The client that is wanted, else the one that is there, else the one that the distribution prefers; with the
 /// user's changes.
-fn client(context: &Context<'_>, ntp: &Ntp) -> Result<NtpClient> {
+fn select_client(context: &Context<'_>, ntp: &Ntp) -> Result<NtpClient> {
     let (sys, distro) = (context.sys, context.distro);
     let named = |name: Option<&str>| name.filter(|n| !n.is_empty() && *n != "auto").map(String::from);
     let name = named(ntp.ntp_client.as_deref())
@@ -132,7 +132,7 @@ fn client(context: &Context<'_>, ntp: &Ntp) -> Result<NtpClient> {
     let empty = NtpClient {
         name: name.clone().unwrap_or_default(),
         program: String::new(),
-        conf: String::new(),
+        config_path: String::new(),
         packages: Vec::new(),
         service: String::new(),
         templates: Vec::new(),
@@ -142,7 +142,7 @@ fn client(context: &Context<'_>, ntp: &Ntp) -> Result<NtpClient> {
     let given = |text: &Option<String>| text.clone().filter(|t| !t.trim().is_empty());
     let mut has_template = is_known;
     if let Some(config) = &ntp.config {
-        client.conf = given(&config.confpath).unwrap_or(client.conf);
+        client.config_path = given(&config.confpath).unwrap_or(client.config_path);
         client.program = given(&config.check_exe).unwrap_or(client.program);
         client.service = given(&config.service_name).unwrap_or(client.service);
         client.packages = config.packages.clone().unwrap_or(client.packages);
@@ -150,7 +150,7 @@ fn client(context: &Context<'_>, ntp: &Ntp) -> Result<NtpClient> {
     }
     let missing: Vec<&str> = [
         ("check_exe", client.program.is_empty()),
-        ("confpath", client.conf.is_empty()),
+        ("confpath", client.config_path.is_empty()),
         ("packages", !is_known && ntp.config.as_ref().is_none_or(|c| c.packages.is_none())),
         ("service_name", client.service.is_empty()),
         ("template", !has_template),
@@ -163,25 +163,25 @@ fn client(context: &Context<'_>, ntp: &Ntp) -> Result<NtpClient> {
         let list = missing.join(", ");
         return Err(Error::new(format!("time client {name} is not known here; ntp.config lacks {list}")));
     }
-    if !client.conf.starts_with('/') {
+    if !client.config_path.starts_with('/') {
         return Err(Error::new("ntp.config.confpath: expected a path that begins with /"));
     }
     Ok(client)
 }
 
 /// The client's template and its path.
-fn packaged(context: &Context<'_>, client: &NtpClient) -> Result<(String, String)> {
+fn packaged_template(context: &Context<'_>, client: &NtpClient) -> Result<(String, String)> {
     let paths: Vec<String> = client.templates.iter().map(|name| context.layout.template(name)).collect();
     for path in &paths {
-        if let Some(text) = context.sys.read_text_if_there(path)? {
+        if let Some(text) = context.sys.read_text_if_exists(path)? {
             return Ok((path.clone(), text));
         }
     }
-    Err(Error::new(format!("writing {}: there is no template {}", client.conf, paths.join(" nor "))))
+    Err(Error::new(format!("writing {}: there is no template {}", client.config_path, paths.join(" nor "))))
 }
 
 /// Names that fit on a line of the client's file; another one could be a line of its own.
-fn clean(context: &Context<'_>, key: &str, names: Vec<String>) -> Vec<String> {
+fn valid_names(context: &Context<'_>, key: &str, names: Vec<String>) -> Vec<String> {
     let (good, bad): (Vec<String>, Vec<String>) = names
         .into_iter()
         .map(|n| n.trim().to_string())
@@ -195,7 +195,7 @@ fn clean(context: &Context<'_>, key: &str, names: Vec<String>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Sandbox, yaml};
+    use crate::test_sandbox::{Sandbox, yaml};
     use distro::Distro;
 
     /// As the packages have them.
@@ -207,13 +207,16 @@ mod tests {
         let mut sandbox = Sandbox::new(config);
         sandbox.distro = Distro::named(distro).unwrap();
         for (name, text) in [("chrony.conf.debian", CHRONY), ("timesyncd.conf", TIMESYNCD)] {
-            sandbox.sys.write(format!("/etc/cloud/templates/{name}.tmpl"), text, Write::default()).unwrap();
+            sandbox
+                .sys
+                .write(format!("/etc/cloud/templates/{name}.tmpl"), text, WriteOptions::default())
+                .unwrap();
         }
         sandbox
     }
 
     fn program(sandbox: &Sandbox, path: &str) {
-        sandbox.sys.write(path, "", Write::mode(0o755)).unwrap();
+        sandbox.sys.write(path, "", WriteOptions::mode(0o755)).unwrap();
     }
 
     /// The sandbox runs nothing: the service is what fails, after everything was written.
@@ -232,12 +235,12 @@ mod tests {
     }
 
     #[test]
-    fn chrony_on_debian() {
+    fn chrony_on_debian_with_all_lists() {
         let config =
             "ntp: {servers: [a.example, b.example], pools: [p.example], peers: [q], allow: [10.0.0.0/8]}";
         let sandbox = sandbox("debian", config);
         program(&sandbox, "/usr/sbin/chronyd");
-        sandbox.sys.write("/etc/chrony/chrony.conf", "old\n", Write::default()).unwrap();
+        sandbox.sys.write("/etc/chrony/chrony.conf", "old\n", WriteOptions::default()).unwrap();
         assert!(message(&sandbox).starts_with("running service chrony restart: "));
         let wanted = [
             "pool p.example iburst",
@@ -255,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn the_client_that_is_there() {
+    fn an_installed_client_is_used() {
         for place in ["/usr/lib/systemd/systemd-timesyncd", "/lib/systemd/systemd-timesyncd"] {
             let sandbox = sandbox("debian", "ntp:");
             program(&sandbox, place);
@@ -267,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn the_client_that_is_wanted() {
+    fn a_configured_client_is_used() {
         for (config, info, file) in [
             ("ntp: {ntp_client: systemd-timesyncd}", "{}", TIMESYNCD_FILE),
             ("ntp: {ntp_client: auto}", "{ntp_client: systemd-timesyncd}", TIMESYNCD_FILE),
@@ -291,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_of_the_users_own() {
+    fn a_user_defined_client() {
         let config = "ntp:\n  servers: [a, b]\n  ntp_client: mine\n  config:\n    confpath: /etc/mine.conf\n    \
             check_exe: mined\n    packages: []\n    service_name: mine\n    template: |\n      \
             ## template: jinja\n      {% for s in servers %}\n      ask {{s}}\n      {% endfor %}\n";
@@ -314,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_touched() {
+    fn errors_and_disabled_leave_files_unchanged() {
         for (distro, config, wanted) in [
             ("debian", "{}", ""),
             ("debian", "ntp: {enabled: false}", ""),
@@ -339,7 +342,7 @@ mod tests {
         ] {
             let sandbox = sandbox(distro, config);
             for path in ["/etc/chrony/chrony.conf", "/etc/chrony.conf", "/etc/ntp.conf"] {
-                sandbox.sys.write(path, "old\n", Write::default()).unwrap();
+                sandbox.sys.write(path, "old\n", WriteOptions::default()).unwrap();
             }
             let message = sandbox.run(&MODULE).map_or_else(|e| e.to_string(), |()| String::new());
             assert!(
@@ -354,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_fit_on_no_line() {
+    fn invalid_host_names_are_dropped() {
         let sandbox = sandbox("debian", "ntp: {servers: [\"a\\nallow 0/0\", ' b ', ''], pools: [c d]}");
         program(&sandbox, "/usr/sbin/chronyd");
         message(&sandbox);
@@ -362,7 +365,7 @@ mod tests {
         assert_eq!(lines[0], "server b iburst");
         assert!(!lines.iter().any(|l| l.starts_with("allow") || l.starts_with("pool")));
         assert_eq!(
-            sandbox.noticed(),
+            sandbox.logged_warnings(),
             [
                 "ntp.servers: expected host names; 2 of them cannot be used",
                 "ntp.pools: expected host names; 1 of them cannot be used"

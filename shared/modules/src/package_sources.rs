@@ -1,29 +1,29 @@
 //! Packages for modules: the indexes are refreshed once an instance, then the distribution's manager installs.
 
 use config::Node;
-use distro::{AptOptions, Package, Wanted, Wrapper};
+use distro::{AptOptions, Package, PackageRequest, Wrapper};
 use state::{Frequency, acquire, has_run};
 use system::Result;
 
 use crate::Context;
 
 /// The mark of a refresh: not a module's, so that all of them share it.
-const MARK: &str = "update_sources";
+const SEMAPHORE: &str = "update_sources";
 
 /// What `system_info` says of apt's command lines.
 pub fn apt_options(system_info: &Node) -> AptOptions {
     let wrapper = system_info.get("apt_get_wrapper");
     let words =
-        wrapper.and_then(|w| w.get("command")).map_or_else(|| vec!["eatmydata".to_string()], words_in);
+        wrapper.and_then(|w| w.get("command")).map_or_else(|| vec!["eatmydata".to_string()], command_words);
     let enabled = wrapper.and_then(|w| w.get("enabled")).and_then(Node::scalar_text);
     let enabled = enabled.map(|e| e.trim().to_ascii_lowercase());
     AptOptions {
-        command: system_info.get("apt_get_command").map(words_in).filter(|w| !w.is_empty()),
+        command: system_info.get("apt_get_command").map(command_words).filter(|w| !w.is_empty()),
         wrapper: match enabled.as_deref() {
             _ if wrapper.is_none_or(Node::is_null) => Wrapper::Auto,
             _ if words.is_empty() => Wrapper::Never,
-            None | Some("auto") => Wrapper::These(words, false),
-            Some("true" | "1" | "on" | "yes") => Wrapper::These(words, true),
+            None | Some("auto") => Wrapper::Command(words, false),
+            Some("true" | "1" | "on" | "yes") => Wrapper::Command(words, true),
             Some(_) => Wrapper::Never,
         },
         upgrade: system_info
@@ -35,7 +35,7 @@ pub fn apt_options(system_info: &Node) -> AptOptions {
 }
 
 /// A command as a list of words, or one word.
-fn words_in(node: &Node) -> Vec<String> {
+fn command_words(node: &Node) -> Vec<String> {
     match node.as_seq() {
         Some(items) => items.iter().filter_map(Node::scalar_text).collect(),
         None => node.as_str().filter(|t| !t.is_empty()).map(Into::into).into_iter().collect(),
@@ -45,34 +45,34 @@ fn words_in(node: &Node) -> Vec<String> {
 /// Refreshes the indexes; `again`: also when this instance did so already.
 pub fn update(context: &Context<'_>, again: bool) -> Result<()> {
     let (sys, layout) = (context.sys, context.layout);
-    if !again && has_run(sys, layout, MARK, Frequency::Instance) {
+    if !again && has_run(sys, layout, SEMAPHORE, Frequency::Instance) {
         return Ok(());
     }
-    acquire(sys, layout, MARK, Frequency::Instance)?;
+    acquire(sys, layout, SEMAPHORE, Frequency::Instance)?;
     context.distro.update_packages(sys, &apt_options(context.system_info))
 }
 
 /// Installs what is wanted, with fresh indexes.
-pub fn install(context: &Context<'_>, wanted: &Wanted) -> Result<()> {
+pub fn install(context: &Context<'_>, wanted: &PackageRequest) -> Result<()> {
     update(context, false)?;
-    context.distro.install_wanted(context.sys, wanted, &apt_options(context.system_info))
+    context.distro.install_requested(context.sys, wanted, &apt_options(context.system_info))
 }
 
 /// Installs packages that a module needs.
 pub fn install_names(context: &Context<'_>, names: &[String]) -> Result<()> {
-    let any = names.iter().map(|name| Package::plain(name)).collect();
-    install(context, &Wanted { any, ..Wanted::default() })
+    let any = names.iter().map(|name| Package::new(name)).collect();
+    install(context, &PackageRequest { any, ..PackageRequest::default() })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::yaml;
+    use crate::test_sandbox::yaml;
 
     #[test]
     fn options_of_apt() {
         let these =
-            |words: &[&str], must| Wrapper::These(words.iter().map(|w| w.to_string()).collect(), must);
+            |words: &[&str], must| Wrapper::Command(words.iter().map(|w| w.to_string()).collect(), must);
         for (text, wrapper) in [
             ("{}", Wrapper::Auto),
             ("{apt_get_wrapper: null}", Wrapper::Auto),

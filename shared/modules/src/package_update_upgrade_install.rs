@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use config::{FromNode, Kind, Node, Reader, Shape, Value};
-use distro::{Package, Wanted};
+use config::{FindingKind, FromNode, Node, Reader, Schema, Value};
+use distro::{Package, PackageRequest};
 use state::Frequency;
 use system::{Command, Error, Result, warning};
 
-use crate::{Context, Declares, Distros, Module, package_sources};
+use crate::{Context, Distros, Docs, Module, package_sources};
 
 pub const MODULE: Module = Module {
     name: "package_update_upgrade_install",
@@ -15,12 +15,12 @@ pub const MODULE: Module = Module {
     distros: Distros::All,
     activation: &["apt_update", "package_update", "apt_upgrade", "package_upgrade", "packages"],
     keys: &[Keys::KEYS],
-    declares: Declares::Keys(Keys::TABLE),
+    docs: Docs::Keys(Keys::TABLE),
     run,
 };
 
 /// Packages that need a reboot leave one of these.
-const REBOOT_MARKS: [&str; 2] = ["/var/run/reboot-required", "/run/reboot-needed"];
+const REBOOT_MARKERS: [&str; 2] = ["/var/run/reboot-required", "/run/reboot-needed"];
 
 config::keys! {
     struct Keys {
@@ -36,10 +36,10 @@ config::keys! {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Packages(Wanted);
+struct Packages(PackageRequest);
 
 impl FromNode for Packages {
-    const SHAPE: Shape = Shape::Is(
+    const SCHEMA: Schema = Schema::Types(
         "[@packages | @package]{1..}\n\
          def packages: map\n  apt: [@package]\n  snap: [@package]\n\
          def package: [str]{2..2} | str",
@@ -47,8 +47,8 @@ impl FromNode for Packages {
     );
     const REQUIRED: bool = false;
     fn read(node: &Node, reader: &mut Reader) -> Option<Packages> {
-        let mut wanted = Wanted::default();
-        for_each(node, reader, |item, reader| match &item.value {
+        let mut wanted = PackageRequest::default();
+        for_each_item(node, reader, |item, reader| match &item.value {
             Value::Map(map) => {
                 for (key, list) in map.iter() {
                     let name = key.scalar_text().unwrap_or_default();
@@ -56,12 +56,16 @@ impl FromNode for Packages {
                         "apt" => (&mut wanted.apt, package),
                         "snap" => (&mut wanted.snap, snap),
                         _ => {
-                            reader.note(Kind::Unknown, key, "unknown package manager; expected apt or snap");
+                            reader.add_finding(
+                                FindingKind::Unknown,
+                                key,
+                                "unknown package manager; expected apt or snap",
+                            );
                             continue;
                         }
                     };
-                    reader.below(&name, |reader| {
-                        for_each(list, reader, |item, reader| into.extend(read(item, reader)));
+                    reader.nested(&name, |reader| {
+                        for_each_item(list, reader, |item, reader| into.extend(read(item, reader)));
                     });
                 }
             }
@@ -75,12 +79,12 @@ impl FromNode for Packages {
 }
 
 /// Each item of a list; a lone value counts as a list of one.
-fn for_each(list: &Node, reader: &mut Reader, mut each: impl FnMut(&Node, &mut Reader)) {
+fn for_each_item(list: &Node, reader: &mut Reader, mut each: impl FnMut(&Node, &mut Reader)) {
     match &list.value {
         Value::Null => {}
         Value::Seq(items) => {
             for (i, item) in items.iter().enumerate() {
-                reader.below(&format!("[{i}]"), |reader| each(item, reader));
+                reader.nested(&format!("[{i}]"), |reader| each(item, reader));
             }
         }
         _ => each(list, reader),
@@ -89,29 +93,34 @@ fn for_each(list: &Node, reader: &mut Reader, mut each: impl FnMut(&Node, &mut R
 
 /// `NAME`, or `[NAME, VERSION]`.
 fn package(node: &Node, reader: &mut Reader) -> Option<Package> {
-    named(node, reader, "a package's name, or a list of its name and version", is_word)
+    read_package(node, reader, "a package's name, or a list of its name and version", is_word)
 }
 
 /// `NAME`, or `[NAME, OPTION]`: snaps have no versions, and their channel is an option (`--channel=latest/edge`).
 fn snap(node: &Node, reader: &mut Reader) -> Option<Package> {
     let is_option = |text: &str| is_word(text.trim_start_matches('-'));
-    named(node, reader, "a snap's name, or a list of its name and an option like --classic", is_option)
+    read_package(node, reader, "a snap's name, or a list of its name and an option like --classic", is_option)
 }
 
-fn named(node: &Node, reader: &mut Reader, wanted: &str, is_second: fn(&str) -> bool) -> Option<Package> {
+fn read_package(
+    node: &Node,
+    reader: &mut Reader,
+    wanted: &str,
+    is_second: fn(&str) -> bool,
+) -> Option<Package> {
     let parts = match &node.value {
         Value::Seq(parts) => &parts[..],
-        Value::Null | Value::Map(_) => return reader.wrong(node, wanted),
+        Value::Null | Value::Map(_) => return reader.type_error(node, wanted),
         _ => std::slice::from_ref(node),
     };
     let words: Option<Vec<String>> = parts.iter().map(Node::scalar_text).collect();
     // A name that begins with a hyphen would be an option of the manager.
     match words.as_deref() {
-        Some([name]) if is_word(name) => Some(Package::plain(name)),
+        Some([name]) if is_word(name) => Some(Package::new(name)),
         Some([name, version]) if is_word(name) && is_second(version) => {
             Some(Package { name: name.clone(), version: Some(version.clone()) })
         }
-        _ => reader.wrong(node, wanted),
+        _ => reader.type_error(node, wanted),
     }
 }
 
@@ -123,9 +132,9 @@ fn is_word(text: &str) -> bool {
 
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
-    let Some(keys) = context.read_known(Keys::read_known) else { return Ok(()) };
+    let Some(keys) = context.read_keys(Keys::read_known) else { return Ok(()) };
     let wanted = keys.packages.0;
-    let installs = wanted != Wanted::default();
+    let installs = wanted != PackageRequest::default();
     let mut failures: Vec<Error> = Vec::new();
     let mut attempt = |doing: &str, result: Result<()>| {
         if let Err(e) = result {
@@ -134,24 +143,24 @@ fn run(context: &Context<'_>) -> Result<()> {
         }
     };
     if keys.package_update || keys.package_upgrade {
-        sys.because_of_key(written(context, keys.package_update, keys.package_upgrade));
+        sys.set_cause_key(configured_names(context, keys.package_update, keys.package_upgrade));
         attempt("updating the list of packages", package_sources::update(context, true));
     }
     if keys.package_upgrade {
-        sys.because_of_key(written(context, false, true));
+        sys.set_cause_key(configured_names(context, false, true));
         let apt = package_sources::apt_options(context.system_info);
         attempt("upgrading the packages", context.distro.upgrade_packages(sys, &apt));
     }
     if installs {
-        sys.because_of_key("packages");
+        sys.set_cause_key("packages");
         attempt("installing packages", package_sources::install(context, &wanted));
     }
     if keys.package_reboot_if_required
         && (keys.package_upgrade || installs)
-        && let Some(mark) = REBOOT_MARKS.into_iter().find(|m| sys.is_file(m))
+        && let Some(marker) = REBOOT_MARKERS.into_iter().find(|m| sys.is_file(m))
     {
-        sys.because_of_key("package_reboot_if_required");
-        warning!(sys, "rebooting, as {mark} asks");
+        sys.set_cause_key("package_reboot_if_required");
+        warning!(sys, "rebooting, as {marker} asks");
         attempt("a reboot is wanted, but did not come", reboot(context));
     }
     match failures.pop() {
@@ -161,7 +170,7 @@ fn run(context: &Context<'_>) -> Result<()> {
 }
 
 /// Those of the two keys that are on, as they were written.
-fn written(context: &Context<'_>, update: bool, upgrade: bool) -> String {
+fn configured_names(context: &Context<'_>, update: bool, upgrade: bool) -> String {
     let keys = [(update, ["package_update", "apt_update"]), (upgrade, ["package_upgrade", "apt_upgrade"])];
     let keys = keys.iter().filter(|(is_on, _)| *is_on).flat_map(|(_, names)| names);
     let keys: Vec<&str> = keys.copied().filter(|name| context.config.get(name).is_some()).collect();
@@ -172,7 +181,7 @@ fn written(context: &Context<'_>, update: bool, upgrade: bool) -> String {
 fn reboot(context: &Context<'_>) -> Result<()> {
     // This module has done its work: that it is interrupted now is no reason to do it again.
     let name = format!("config-{}", MODULE.name);
-    if let Err(e) = state::finish(context.sys, context.layout, &name, MODULE.frequency) {
+    if let Err(e) = state::mark_finished(context.sys, context.layout, &name, MODULE.frequency) {
         system::debug!(context.sys, "{e}");
     }
     context.sys.run(&Command::new(["/sbin/reboot"]))?;
@@ -185,10 +194,10 @@ fn reboot(context: &Context<'_>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Sandbox, yaml};
-    use system::Write;
+    use crate::test_sandbox::{Sandbox, yaml};
+    use system::WriteOptions;
 
-    fn read(text: &str) -> (Wanted, Vec<String>) {
+    fn read(text: &str) -> (PackageRequest, Vec<String>) {
         let mut reader = Reader::new();
         let wanted = Packages::read(&yaml(text), &mut reader).unwrap().0;
         (wanted, reader.into_findings().iter().map(|f| f.to_string()).collect())
@@ -205,17 +214,17 @@ mod tests {
         );
         assert_eq!(
             wanted.any,
-            [Package::plain("a"), with("b", "1.0"), Package::plain("c"), Package::plain("7zip")]
+            [Package::new("a"), with("b", "1.0"), Package::new("c"), Package::new("7zip")]
         );
-        assert_eq!(wanted.apt, [Package::plain("d"), with("e", "2"), Package::plain("g")]);
+        assert_eq!(wanted.apt, [Package::new("d"), with("e", "2"), Package::new("g")]);
         assert_eq!(wanted.snap, [with("f", "edge"), with("h", "--channel=1/edge")]);
         assert!(findings.is_empty(), "{findings:?}");
-        assert_eq!(read("vim").0.any, [Package::plain("vim")]);
-        assert_eq!(read("null").0, Wanted::default());
+        assert_eq!(read("vim").0.any, [Package::new("vim")]);
+        assert_eq!(read("null").0, PackageRequest::default());
     }
 
     #[test]
-    fn what_is_no_package() {
+    fn invalid_packages() {
         for (text, place, word) in [
             ("[a, {yum: [b]}]", "test.yaml:1:6: [1]", "expected apt or snap"),
             ("[a, [b, c, d]]", "test.yaml:1:5: [1]", "found a list"),
@@ -243,18 +252,18 @@ mod tests {
         let mut sandbox = Sandbox::new(config);
         sandbox.distro = distro::Distro::named(distro).unwrap();
         for program in programs {
-            sandbox.sys.write(format!("/usr/bin/{program}"), "", Write::mode(0o755)).unwrap();
+            sandbox.sys.write(format!("/usr/bin/{program}"), "", WriteOptions::mode(0o755)).unwrap();
         }
-        sandbox.sys.write("/run/reboot-needed", "", Write::default()).unwrap();
+        sandbox.sys.write("/run/reboot-needed", "", WriteOptions::default()).unwrap();
         let failed = sandbox.run(&MODULE).is_err();
-        let noticed = sandbox.noticed();
-        (sandbox, noticed, failed)
+        let logged_warnings = sandbox.logged_warnings();
+        (sandbox, logged_warnings, failed)
     }
 
     #[test]
-    fn every_part_is_tried_and_the_last_failure_counts() {
+    fn all_steps_run_and_the_last_failure_is_returned() {
         let config = "{package_upgrade: true, packages: [a], package_reboot_if_required: true}";
-        let (sandbox, noticed, failed) = tried("rocky", &[], config);
+        let (sandbox, logged_warnings, failed) = tried("rocky", &[], config);
         let starts = [
             "updating the list of packages: running dnf -y makecache: dnf: ",
             "upgrading the packages: running dnf -y upgrade: dnf: ",
@@ -263,8 +272,8 @@ mod tests {
             "a reboot is wanted, but did not come: running /sbin/reboot: ",
         ];
         assert!(failed);
-        assert_eq!(noticed.len(), starts.len(), "{noticed:?}");
-        for (line, start) in noticed.iter().zip(starts) {
+        assert_eq!(logged_warnings.len(), starts.len(), "{logged_warnings:?}");
+        for (line, start) in logged_warnings.iter().zip(starts) {
             assert!(line.starts_with(start), "{line}");
         }
         assert!(sandbox.sys.exists("/var/lib/cloud/instance/sem/update_sources"));
@@ -272,7 +281,7 @@ mod tests {
 
     #[test]
     fn old_spellings_and_nothing_to_do() {
-        for (config, noticed, failed) in [
+        for (config, logged_warnings, failed) in [
             ("{apt_update: true}", 2, true),
             ("{package_update: false, packages: []}", 0, false),
             ("{packages: null, package_reboot_if_required: true}", 0, false),
@@ -280,21 +289,24 @@ mod tests {
             ("{packages: [{snap: []}]}", 0, false),
         ] {
             let (sandbox, got, fails) = tried("debian", &[], config);
-            assert_eq!((got.len(), fails), (noticed, failed), "{config} {got:?}");
+            assert_eq!((got.len(), fails), (logged_warnings, failed), "{config} {got:?}");
             assert!(sandbox.commands().is_empty(), "{config}");
         }
     }
 
     #[test]
-    fn indexes_are_refreshed_once_unless_asked_for() {
+    fn indexes_are_refreshed_once_unless_requested() {
         for (config, refreshed) in
             [("{packages: [a]}", false), ("{packages: [a], package_update: true}", true)]
         {
             let sandbox = Sandbox::new(config);
-            sandbox.sys.write("/var/lib/cloud/instance/sem/update_sources", "", Write::default()).unwrap();
+            sandbox
+                .sys
+                .write("/var/lib/cloud/instance/sem/update_sources", "", WriteOptions::default())
+                .unwrap();
             assert!(sandbox.run(&MODULE).is_err());
-            let said = sandbox.noticed().join("\n");
-            assert_eq!(said.contains("apt-get"), refreshed, "{said}");
+            let messages = sandbox.logged_warnings().join("\n");
+            assert_eq!(messages.contains("apt-get"), refreshed, "{messages}");
         }
     }
 }

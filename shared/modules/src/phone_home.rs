@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use config::{FromNode, Node, Reader, Shape, Value};
+use config::{FromNode, Node, Reader, Schema, Value};
 use state::Frequency;
-use system::{Error, Fetch, Result, info, warning};
+use system::{Error, Request, Result, info, warning};
 
-use crate::names::{self, Names};
-use crate::{Context, Declares, Distros, Module};
+use crate::hostname_info::{self, HostnameInfo};
+use crate::{Context, Distros, Docs, Module};
 
 pub const MODULE: Module = Module {
     name: "phone_home",
@@ -15,15 +15,16 @@ pub const MODULE: Module = Module {
     distros: Distros::All,
     activation: &["phone_home"],
     keys: &[Keys::KEYS],
-    declares: Declares::Keys(Keys::TABLE),
+    docs: Docs::Keys(Keys::TABLE),
     run,
 };
 
 /// What can be told, in the order in which `all` tells it.
-const ALL: [&str; 6] = ["pub_key_rsa", "pub_key_ecdsa", "pub_key_ed25519", "instance_id", "hostname", "fqdn"];
-const PAUSE: Duration = Duration::from_secs(3);
+const ALL_VALUES: [&str; 6] =
+    ["pub_key_rsa", "pub_key_ecdsa", "pub_key_ed25519", "instance_id", "hostname", "fqdn"];
+const RETRY_DELAY: Duration = Duration::from_secs(3);
 /// A key file is a line; what is longer is none.
-const MOST_KEY: u64 = 64 << 10;
+const MAX_KEY_SIZE: u64 = 64 << 10;
 
 config::keys! {
     struct PhoneHome {
@@ -45,23 +46,23 @@ config::keys! {
 struct Post(Vec<String>);
 
 impl FromNode for Post {
-    const SHAPE: Shape = Shape::Is(
+    const SCHEMA: Schema = Schema::Types(
         r#""all" | ["pub_key_rsa" | "pub_key_ecdsa" | "pub_key_ed25519" | "instance_id" | "hostname" | "fqdn"]"#,
         &[],
     );
     fn read(node: &Node, reader: &mut Reader) -> Option<Post> {
         let items = match &node.value {
-            Value::Str(word) if word == "all" => return Some(Post(ALL.map(String::from).to_vec())),
+            Value::Str(word) if word == "all" => return Some(Post(ALL_VALUES.map(String::from).to_vec())),
             Value::Seq(items) => items,
-            _ => return reader.wrong(node, "'all' or a list of names"),
+            _ => return reader.type_error(node, "'all' or a list of names"),
         };
         let mut names = Vec::new();
         let mut good = true;
         for (i, item) in items.iter().enumerate() {
             let name = item.as_str().unwrap_or_default();
-            if !ALL.contains(&name) {
+            if !ALL_VALUES.contains(&name) {
                 let wanted = "one of pub_key_rsa pub_key_ecdsa pub_key_ed25519 instance_id hostname fqdn";
-                reader.below(&format!("[{i}]"), |r| r.wrong::<()>(item, wanted));
+                reader.nested(&format!("[{i}]"), |r| r.type_error::<()>(item, wanted));
                 good &= item.as_str().is_some();
             }
             names.push(name.to_string());
@@ -82,13 +83,13 @@ fn run(context: &Context<'_>) -> Result<()> {
         }
         None => Context { ..*context },
     };
-    let (keys, wrong) = own.read_noting(Keys::read_known);
+    let (keys, invalid) = own.read_keys_and_errors(Keys::read_known);
     let given = own.config.get("phone_home").filter(|n| !n.is_null());
     // What is not to be told must not be told because the list of what is to be cannot be read.
     let unreadable =
         given.and_then(|n| n.get("post")).is_some_and(|n| Post::read(n, &mut Reader::new()).is_none());
     let Some(wanted) =
-        keys.and_then(|k| k.phone_home).filter(|_| !unreadable && !wrong.has("phone_home.url"))
+        keys.and_then(|k| k.phone_home).filter(|_| !unreadable && !invalid.contains("phone_home.url"))
     else {
         if given.is_some() {
             warning!(sys, "phone_home cannot be used as it is written; nobody is told");
@@ -96,19 +97,19 @@ fn run(context: &Context<'_>) -> Result<()> {
         return Ok(());
     };
     // The cloud's word on the names, else the machine's; what the configuration calls it has no part in that.
-    let Names { hostname, fqdn, .. } = names::without_config(context);
+    let HostnameInfo { hostname, fqdn, .. } = hostname_info::from_metadata_or_system(context);
     let value = |name: &str| match name {
         "instance_id" => Some(context.instance.id.clone()),
         "hostname" => Some(hostname.clone()),
         "fqdn" => Some(fqdn.clone()),
-        key if !ALL.contains(&key) => {
+        key if !ALL_VALUES.contains(&key) => {
             warning!(sys, "phone_home: {key} is not available");
             None
         }
         key => {
             let kind = key.trim_start_matches("pub_key_");
             let path = format!("/etc/ssh/ssh_host_{kind}_key.pub");
-            match sys.read_at_most(&path, MOST_KEY) {
+            match sys.read_at_most(&path, MAX_KEY_SIZE) {
                 Ok(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
                 Err(e) => {
                     warning!(sys, "phone_home: {e}");
@@ -126,9 +127,9 @@ fn run(context: &Context<'_>) -> Result<()> {
     let id = &context.instance.id;
     let url = wanted.url.replace("${INSTANCE_ID}", id).replace("$INSTANCE_ID", id);
     let retries = u32::try_from(wanted.tries.clamp(1, 1000) - 1).unwrap_or(0);
-    let fetch = Fetch::post(&url, form(&pairs))
+    let fetch = Request::post(&url, form_encode(&pairs))
         .header("Content-Type", "application/x-www-form-urlencoded")
-        .retries(retries, PAUSE)
+        .retries(retries, RETRY_DELAY)
         .limit(1 << 20);
     // The machine works all the same: a warning, no failure.
     match sys.fetch(&fetch) {
@@ -139,7 +140,7 @@ fn run(context: &Context<'_>) -> Result<()> {
 }
 
 /// Pairs as `application/x-www-form-urlencoded`.
-fn form(pairs: &[(&str, String)]) -> String {
+fn form_encode(pairs: &[(&str, String)]) -> String {
     let encode = |text: &str| {
         let mut out = String::with_capacity(text.len());
         for byte in text.bytes() {
@@ -160,15 +161,15 @@ mod tests {
     use std::io::{Read, Write as _};
     use std::net::TcpListener;
 
-    use system::Write;
+    use system::WriteOptions;
 
     use super::*;
-    use crate::testing::Sandbox;
+    use crate::test_sandbox::Sandbox;
 
     /// Answers requests on a loopback port with the given statuses; returns what was asked.
     fn serve(listener: TcpListener, statuses: Vec<u16>) -> std::thread::JoinHandle<Vec<String>> {
         std::thread::spawn(move || {
-            let mut asked = Vec::new();
+            let mut requests = Vec::new();
             for status in statuses {
                 let (mut stream, _) = listener.accept().unwrap();
                 let (mut text, mut piece) = (String::new(), [0; 4096]);
@@ -185,22 +186,22 @@ mod tests {
                         break;
                     }
                 }
-                asked.push(text);
+                requests.push(text);
                 write!(stream, "HTTP/1.1 {status} X\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
                     .unwrap();
             }
-            asked
+            requests
         })
     }
 
     #[test]
     fn forms() {
         let pairs = [("a", "x y".to_string()), ("b", "1+2=3&/é\n".into())];
-        assert_eq!(form(&pairs), "a=x+y&b=1%2B2%3D3%26%2F%C3%A9%0A");
+        assert_eq!(form_encode(&pairs), "a=x+y&b=1%2B2%3D3%26%2F%C3%A9%0A");
     }
 
     #[test]
-    fn tells() {
+    fn posts_the_requested_values() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/$INSTANCE_ID/", listener.local_addr().unwrap());
         let server = serve(listener, vec![200]);
@@ -210,25 +211,25 @@ mod tests {
         sandbox.instance.local_hostname = Some("m.example.com".into());
         sandbox
             .sys
-            .write("/etc/ssh/ssh_host_rsa_key.pub", "ssh-rsa AAAA= root@h\n", Write::default())
+            .write("/etc/ssh/ssh_host_rsa_key.pub", "ssh-rsa AAAA= root@h\n", WriteOptions::default())
             .unwrap();
         sandbox.run(&MODULE).unwrap();
-        let asked = server.join().unwrap();
-        assert!(asked[0].starts_with("POST /i-test/ HTTP/1.1\r\n"), "{}", asked[0]);
+        let requests = server.join().unwrap();
+        assert!(requests[0].starts_with("POST /i-test/ HTTP/1.1\r\n"), "{}", requests[0]);
         assert!(
-            asked[0].to_ascii_lowercase().contains("content-type: application/x-www-form-urlencoded\r\n")
+            requests[0].to_ascii_lowercase().contains("content-type: application/x-www-form-urlencoded\r\n")
         );
-        let body = asked[0].split_once("\r\n\r\n").unwrap().1;
+        let body = requests[0].split_once("\r\n\r\n").unwrap().1;
         assert_eq!(
             body,
             "pub_key_rsa=ssh-rsa+AAAA%3D+root%40h%0A&pub_key_ed25519=N%2FA&instance_id=i-test&hostname=m&fqdn=m.example.com&shoe=N%2FA"
         );
-        assert_eq!(sandbox.noticed().len(), 3, "{:?}", sandbox.noticed());
+        assert_eq!(sandbox.logged_warnings().len(), 3, "{:?}", sandbox.logged_warnings());
     }
 
     /// The cloud's names, else the machine's; those of the configuration have no part in it.
     #[test]
-    fn names_that_are_told() {
+    fn host_names_come_from_metadata_or_the_system() {
         for (cloud, hosts, told) in [
             (None, "127.0.1.1 was.example.org was\n", "hostname=was&fqdn=was.example.org"),
             (None, "", "hostname=was&fqdn=was"),
@@ -242,29 +243,32 @@ mod tests {
                 "{{phone_home: {{url: '{url}', post: [hostname, fqdn]}}, fqdn: h.example.com}}"
             ));
             sandbox.instance.local_hostname = cloud.map(Into::into);
-            sandbox.sys.write("/proc/sys/kernel/hostname", "was\n", Write::default()).unwrap();
-            sandbox.sys.write("/etc/hosts", hosts, Write::default()).unwrap();
+            sandbox.sys.write("/proc/sys/kernel/hostname", "was\n", WriteOptions::default()).unwrap();
+            sandbox.sys.write("/etc/hosts", hosts, WriteOptions::default()).unwrap();
             sandbox.run(&MODULE).unwrap();
-            let asked = server.join().unwrap();
-            assert_eq!(asked[0].split_once("\r\n\r\n").unwrap().1, told);
+            let requests = server.join().unwrap();
+            assert_eq!(requests[0].split_once("\r\n\r\n").unwrap().1, told);
         }
     }
 
     #[test]
-    fn a_deaf_home_is_a_warning() {
+    fn a_server_error_is_a_warning() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/?token=secret", listener.local_addr().unwrap());
         let server = serve(listener, vec![500]);
         let sandbox = Sandbox::new(&format!("phone_home: {{url: '{url}', post: [instance_id], tries: 1}}"));
         sandbox.run(&MODULE).unwrap();
         server.join().unwrap();
-        let noticed = sandbox.noticed();
-        assert!(noticed.len() == 1 && noticed[0].ends_with("status 500"), "{noticed:?}");
-        assert!(!noticed[0].contains("secret"));
+        let logged_warnings = sandbox.logged_warnings();
+        assert!(
+            logged_warnings.len() == 1 && logged_warnings[0].ends_with("status 500"),
+            "{logged_warnings:?}"
+        );
+        assert!(!logged_warnings[0].contains("secret"));
     }
 
     #[test]
-    fn wrong_ones_tell_nobody() {
+    fn invalid_configurations_send_nothing() {
         for (text, warnings) in [
             ("phone_home: {post: all}", 2),
             ("phone_home: http://127.0.0.1:9/", 2),
@@ -276,7 +280,7 @@ mod tests {
         ] {
             let sandbox = Sandbox::new(text);
             sandbox.run(&MODULE).unwrap();
-            assert_eq!(sandbox.noticed().len(), warnings, "{text}: {:?}", sandbox.noticed());
+            assert_eq!(sandbox.logged_warnings().len(), warnings, "{text}: {:?}", sandbox.logged_warnings());
         }
     }
 }

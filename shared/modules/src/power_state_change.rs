@@ -5,12 +5,12 @@
 //! `timeout`. The condition and the message may hold secrets, so they are passed in its environment, which only root
 //! can read, and not as arguments, which every process can.
 
-use config::{FromNode, Node, Reader, Shape, Value};
+use config::{FromNode, Node, Reader, Schema, Value};
 use distro::Family;
 use state::Frequency;
 use system::{Command, Result, debug, warning};
 
-use crate::{Context, Declares, Distros, Module};
+use crate::{Context, Distros, Docs, Module};
 
 pub const MODULE: Module = Module {
     name: "power_state_change",
@@ -18,11 +18,11 @@ pub const MODULE: Module = Module {
     distros: Distros::All,
     activation: &["power_state"],
     keys: &[Keys::KEYS],
-    declares: Declares::Keys(Keys::TABLE),
+    docs: Docs::Keys(Keys::TABLE),
     run,
 };
 
-config::words! {
+config::string_enum! {
     enum Mode { PowerOff = "poweroff", Reboot = "reboot", Halt = "halt" }
 }
 
@@ -52,7 +52,8 @@ enum Delay {
 }
 
 impl FromNode for Delay {
-    const SHAPE: Shape = Shape::Is(r#"int{0..} | str{minutes} !22.3(a number of minutes) | "now""#, &[]);
+    const SCHEMA: Schema =
+        Schema::Types(r#"int{0..} | str{minutes} !22.3(a number of minutes) | "now""#, &[]);
     fn read(node: &Node, reader: &mut Reader) -> Option<Delay> {
         let text = node.scalar_text().unwrap_or_default();
         if text == "now" {
@@ -68,11 +69,11 @@ impl FromNode for Delay {
         match digits.parse() {
             Ok(minutes) if digits.bytes().all(|b| b.is_ascii_digit()) => {
                 if node.as_str().is_some() {
-                    reader.old_form::<Delay>(node, "str");
+                    reader.report_deprecated_form::<Delay>(node, "str");
                 }
                 Some(Delay::Minutes(minutes))
             }
-            _ => reader.wrong(node, "'now' or a number of minutes"),
+            _ => reader.type_error(node, "'now' or a number of minutes"),
         }
     }
 }
@@ -81,7 +82,7 @@ impl FromNode for Delay {
 struct Seconds(f64);
 
 impl FromNode for Seconds {
-    const SHAPE: Shape = Shape::Is("int", &[]);
+    const SCHEMA: Schema = Schema::Types("int", &[]);
     fn read(node: &Node, reader: &mut Reader) -> Option<Seconds> {
         let number = match &node.value {
             Value::Int(n) => Some(*n as f64),
@@ -92,7 +93,7 @@ impl FromNode for Seconds {
         // A day is longer than any boot.
         match number.filter(|n| n.is_finite() && *n >= 0.0) {
             Some(seconds) => Some(Seconds(seconds.min(86400.0))),
-            None => reader.wrong(node, "a number of seconds"),
+            None => reader.type_error(node, "a number of seconds"),
         }
     }
 }
@@ -108,7 +109,7 @@ enum Condition {
 }
 
 impl FromNode for Condition {
-    const SHAPE: Shape = Shape::Is("str | bool | list", &[]);
+    const SCHEMA: Schema = Schema::Types("str | bool | list", &[]);
     fn read(node: &Node, reader: &mut Reader) -> Option<Condition> {
         match &node.value {
             Value::Bool(true) => Some(Condition::Always),
@@ -117,20 +118,20 @@ impl FromNode for Condition {
             Value::Seq(items) if !items.is_empty() => Vec::<String>::read(node, reader)
                 .filter(|words| words.len() == items.len())
                 .map(Condition::Program),
-            _ => reader.wrong(node, "true, false, a command or a list of its words"),
+            _ => reader.type_error(node, "true, false, a command or a list of its words"),
         }
     }
 }
 
 /// What scripts look for in the log.
-const REFUSED: &str = "Not performing power state change!";
+const NOT_PERFORMING: &str = "Not performing power state change!";
 
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
-    let (keys, wrong) = context.read_noting(Keys::read_known);
-    if wrong.has("power_state") {
+    let (keys, invalid) = context.read_keys_and_errors(Keys::read_known);
+    if invalid.contains("power_state") {
         // The default of what is wrong would be "now".
-        warning!(sys, "power_state cannot be used as it is written. {REFUSED}");
+        warning!(sys, "power_state cannot be used as it is written. {NOT_PERFORMING}");
         return Ok(());
     }
     let Some(wanted) = keys.and_then(|k| k.power_state) else {
@@ -141,19 +142,19 @@ fn run(context: &Context<'_>) -> Result<()> {
         debug!(sys, "Condition was false. Will not perform state change.");
         return Ok(());
     }
-    let act = shutdown(&wanted, context.distro.family);
+    let action = shutdown_command(&wanted, context.distro.family);
     let pid = std::process::id();
-    debug!(sys, "After pid {pid} ends, will execute: {}", act.join(" ").trim_end());
-    let log = context.config.get("def_log_file").and_then(Node::as_str).unwrap_or(USUAL_LOG);
-    sys.spawn_detached(&waiter(pid, &wanted, &act, log))
+    debug!(sys, "After pid {pid} ends, will execute: {}", action.join(" ").trim_end());
+    let log = context.config.get("def_log_file").and_then(Node::as_str).unwrap_or(DEFAULT_LOG);
+    sys.spawn_detached(&wait_command(pid, &wanted, &action, log))
 }
 
 /// The command that changes the state: program, option, time and message (which may be empty).
-fn shutdown(wanted: &PowerState, family: Family) -> [String; 4] {
+fn shutdown_command(wanted: &PowerState, family: Family) -> [String; 4] {
     if family == Family::Alpine {
         // Busybox has no shutdown; its programs count in seconds and say nothing.
         let seconds = if let Delay::Minutes(m) = wanted.delay { u64::from(m) * 60 } else { 0 };
-        return [wanted.mode.word().into(), "-d".into(), seconds.to_string(), String::new()];
+        return [wanted.mode.as_str().into(), "-d".into(), seconds.to_string(), String::new()];
     }
     let option = match wanted.mode {
         Mode::PowerOff => "-P",
@@ -167,14 +168,14 @@ fn shutdown(wanted: &PowerState, family: Family) -> [String; 4] {
     ["shutdown".into(), option.into(), delay, wanted.message.clone().unwrap_or_default()]
 }
 
-const USUAL_LOG: &str = "/var/log/cloud-init.log";
+const DEFAULT_LOG: &str = "/var/log/cloud-init.log";
 
 /// Arguments: PID of the stage, milliseconds, program, option and time of the act. In the environment: the message, the
 /// condition as shell text, and the log. The stage is gone when its number is, or is another process' (the start time
 /// of stat(5), counted from the end of the name, which may hold anything), or is a zombie.
 ///
 /// The condition is evaluated in a subshell, so that its text is nobody's argument; its exit code is all that counts.
-const WAIT: &str = r#"
+const WAIT_SCRIPT: &str = r#"
 pid=$1 left=$2 program=$3 option=$4 delay=$5
 message=$POWER_STATE_MESSAGE condition=$POWER_STATE_CONDITION log=$POWER_STATE_LOG
 unset POWER_STATE_MESSAGE POWER_STATE_CONDITION POWER_STATE_LOG
@@ -206,8 +207,8 @@ exec "$program" "$option" "$delay" ${message:+"$message"}
 "#;
 
 /// The shell that waits, asks the condition and acts.
-fn waiter(pid: u32, wanted: &PowerState, act: &[String; 4], log: &str) -> Command {
-    let [program, option, delay, message] = act;
+fn wait_command(pid: u32, wanted: &PowerState, action: &[String; 4], log: &str) -> Command {
+    let [program, option, delay, message] = action;
     let quoted = |word: &String| format!("'{}'", word.replace('\'', r"'\''"));
     let condition = match &wanted.condition {
         Condition::Always | Condition::Never => String::new(),
@@ -219,13 +220,13 @@ fn waiter(pid: u32, wanted: &PowerState, act: &[String; 4], log: &str) -> Comman
     };
     let milliseconds = (wanted.timeout.0 * 1000.0).ceil() as u64;
     let numbers = [pid.to_string(), milliseconds.to_string()];
-    let fixed = ["/bin/sh", "-c", WAIT, "power_state"].map(String::from);
-    let act = [program, option, delay].map(Clone::clone);
-    Command::new(fixed.iter().chain(&numbers).chain(&act))
+    let fixed = ["/bin/sh", "-c", WAIT_SCRIPT, "power_state"].map(String::from);
+    let action = [program, option, delay].map(Clone::clone);
+    Command::new(fixed.iter().chain(&numbers).chain(&action))
         .env("POWER_STATE_MESSAGE", message)
         .env("POWER_STATE_CONDITION", condition)
         .env("POWER_STATE_LOG", log)
-        .shown(format!("{program} when process {pid} has ended"))
+        .redacted(format!("{program} when process {pid} has ended"))
 }
 
 #[cfg(test)]
@@ -233,7 +234,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::*;
-    use crate::testing::{Sandbox, yaml};
+    use crate::test_sandbox::{Sandbox, yaml};
 
     fn read(text: &str) -> Option<PowerState> {
         PowerState::read(&yaml(text), &mut Reader::new())
@@ -249,12 +250,12 @@ mod tests {
             ("mode: reboot, delay: 2, message: x", Family::Alpine, "reboot -d 120 "),
             ("mode: poweroff", Family::Alpine, "poweroff -d 0 "),
         ] {
-            assert_eq!(shutdown(&read(&format!("{{{text}}}")).unwrap(), family).join(" "), words);
+            assert_eq!(shutdown_command(&read(&format!("{{{text}}}")).unwrap(), family).join(" "), words);
         }
     }
 
     #[test]
-    fn wrong_ones_do_nothing() {
+    fn invalid_configurations_do_nothing() {
         for (text, warnings) in [
             ("power_state:", 0),
             ("power_state: {mode: sleep}", 2),
@@ -281,14 +282,17 @@ mod tests {
             let sandbox = Sandbox::new(text);
             sandbox.run(&MODULE).unwrap();
             assert!(sandbox.sys.effects().is_empty(), "{text} {:?}", sandbox.sys.effects());
-            let noticed = sandbox.noticed();
-            assert_eq!(noticed.len(), warnings, "{text} {noticed:?}");
-            assert!(noticed.last().is_none_or(|last| last.ends_with(REFUSED)), "{text} {noticed:?}");
+            let logged_warnings = sandbox.logged_warnings();
+            assert_eq!(logged_warnings.len(), warnings, "{text} {logged_warnings:?}");
+            assert!(
+                logged_warnings.last().is_none_or(|last| last.ends_with(NOT_PERFORMING)),
+                "{text} {logged_warnings:?}"
+            );
         }
     }
 
     #[test]
-    fn neither_condition_nor_message_is_an_argument() {
+    fn condition_and_message_are_not_arguments() {
         let sandbox = Sandbox::live("{}");
         let told = sandbox.top.join("told").to_string_lossy().into_owned();
         // Of the shell that waits, the arguments; of the condition, the environment.
@@ -299,8 +303,8 @@ mod tests {
             Condition::Shell(format!("sh -c \"{}\" s3cret", tell.replace('$', "\\$"))),
         ] {
             let wanted = PowerState { condition, ..read("{mode: reboot}").unwrap() };
-            let act = ["true".into(), "-r".into(), "now".into(), "s3cret".into()];
-            sandbox.sys.run(&waiter(u32::MAX, &wanted, &act, "/none")).unwrap();
+            let action = ["true".into(), "-r".into(), "now".into(), "s3cret".into()];
+            sandbox.sys.run(&wait_command(u32::MAX, &wanted, &action, "/none")).unwrap();
             let text = std::fs::read_to_string(&told).unwrap();
             assert!(text.contains("power_state") && text.contains("PATH="), "{text}");
             assert!(!text.contains("s3cret") && !text.contains("POWER_STATE_MESSAGE="), "{text}");
@@ -313,20 +317,20 @@ mod tests {
         let mark = sandbox.top.join("it's done").to_string_lossy().into_owned();
         let mut stage = std::process::Command::new("sleep").arg("0.6").spawn().unwrap();
         let wanted = read(&format!("{{mode: reboot, timeout: {timeout}, condition: {condition}}}")).unwrap();
-        let act = ["touch".into(), "--".into(), mark.clone(), String::new()];
+        let action = ["touch".into(), "--".into(), mark.clone(), String::new()];
         let log = sandbox.top.join("log");
         std::fs::write(&log, "").unwrap();
-        let command = waiter(stage.id(), &wanted, &act, &log.to_string_lossy()).accept_all();
-        let begun = Instant::now();
+        let command = wait_command(stage.id(), &wanted, &action, &log.to_string_lossy()).accept_all();
+        let started_at = Instant::now();
         let code = sandbox.sys.run(&command).unwrap().code;
-        let took = begun.elapsed();
+        let took = started_at.elapsed();
         stage.wait().unwrap();
         (std::path::Path::new(&mark).exists(), took, code, std::fs::read_to_string(log).unwrap())
     }
 
     #[test]
-    fn waits_for_the_end_and_asks_the_condition() {
-        for (condition, timeout, done, code, least, most, said) in [
+    fn waits_for_the_stage_then_checks_the_condition() {
+        for (condition, timeout, done, code, least, most, expected) in [
             // The ended stage stays a zombie here, since nobody waits for it: that is gone, too.
             ("true", "20", true, 0, 500, 3000, ""),
             ("true", "0", true, 0, 0, 500, ""),
@@ -361,26 +365,26 @@ mod tests {
         ] {
             let (touched, took, ended, log) = wait_and_touch(condition, timeout);
             assert_eq!((touched, ended), (done, code), "{condition}");
-            assert!(log.contains(said) && log.is_empty() == said.is_empty(), "{condition}: {log}");
+            assert!(log.contains(expected) && log.is_empty() == expected.is_empty(), "{condition}: {log}");
             let took = took.as_millis();
             assert!(took >= least && took < most, "{condition}: {took} ms");
         }
     }
 
     #[test]
-    fn it_lives_on_in_a_session_of_its_own() {
+    fn the_wait_command_runs_in_its_own_session() {
         let sandbox = Sandbox::live("{}");
         let mark = sandbox.top.join("session");
-        let act = [
+        let action = [
             "/bin/sh".into(),
             "-c".into(),
             format!("ps -o sid=,pid= -p $$ >{}.new; mv {0}.new {0}", mark.display()),
             String::new(),
         ];
         let wanted = read("{mode: reboot, timeout: 0}").unwrap();
-        sandbox.sys.spawn_detached(&waiter(std::process::id(), &wanted, &act, "")).unwrap();
-        let begun = Instant::now();
-        while !mark.exists() && begun.elapsed() < Duration::from_secs(10) {
+        sandbox.sys.spawn_detached(&wait_command(std::process::id(), &wanted, &action, "")).unwrap();
+        let started_at = Instant::now();
+        while !mark.exists() && started_at.elapsed() < Duration::from_secs(10) {
             std::thread::sleep(Duration::from_millis(20));
         }
         let text = std::fs::read_to_string(&mark).unwrap();

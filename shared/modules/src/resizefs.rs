@@ -1,13 +1,13 @@
 //! resizefs: makes the root file system as large as its device, which growpart may just have grown. The kernel
 //! does it where it can; else the file system's own tool.
 
-use config::{FromNode, Node, Reader, Shape};
+use config::{FromNode, Node, Reader, Schema};
 use state::Frequency;
-use system::{Command, Error, Growable, Result, System, debug, info, warning};
+use system::{Command, Error, GrowableFileSystem, Result, System, debug, info, warning};
 
-use crate::block::{block_of, device_of};
+use crate::block_device::{find_block_device, mount_device};
 use crate::mountinfo::{MountInfo, mounted_at, read_mountinfo};
-use crate::{Context, Declares, Distros, Module};
+use crate::{Context, Distros, Docs, Module};
 
 pub const MODULE: Module = Module {
     name: "resizefs",
@@ -15,7 +15,7 @@ pub const MODULE: Module = Module {
     distros: Distros::All,
     activation: &[],
     keys: &[Keys::KEYS],
-    declares: Declares::Keys(Keys::TABLE),
+    docs: Docs::Keys(Keys::TABLE),
     run,
 };
 
@@ -34,7 +34,7 @@ enum Resize {
 }
 
 impl FromNode for Resize {
-    const SHAPE: Shape = Shape::Is(r#"true | false | "noblock""#, &[]);
+    const SCHEMA: Schema = Schema::Types(r#"true | false | "noblock""#, &[]);
     fn read(node: &Node, reader: &mut Reader) -> Option<Resize> {
         if node.as_str().is_some_and(|t| t.trim().eq_ignore_ascii_case("noblock")) {
             return Some(Resize::InBackground);
@@ -42,7 +42,7 @@ impl FromNode for Resize {
         match bool::read(node, &mut Reader::new()) {
             Some(true) => Some(Resize::Yes),
             Some(false) => Some(Resize::No),
-            None => reader.wrong(node, "true, false or noblock"),
+            None => reader.type_error(node, "true, false or noblock"),
         }
     }
 }
@@ -52,8 +52,8 @@ fn run(context: &Context<'_>) -> Result<()> {
     let wanted = match context.args.first() {
         Some(arg) => Resize::read(arg, &mut Reader::new()),
         None => {
-            let (keys, wrong) = context.read_noting(Keys::read_known);
-            keys.map(|k| k.resize_rootfs).filter(|_| !wrong.has("resize_rootfs"))
+            let (keys, invalid) = context.read_keys_and_errors(Keys::read_known);
+            keys.map(|k| k.resize_rootfs).filter(|_| !invalid.contains("resize_rootfs"))
         }
     };
     let Some(wanted) = wanted else {
@@ -77,12 +77,12 @@ pub fn grow(sys: &System, point: &str, in_background: bool) -> Result<()> {
         warning!(sys, "resizefs: nothing is mounted at {point}");
         return Ok(());
     };
-    if mount.source == "overlayroot" || mount.kind == "overlay" {
+    if mount.source == "overlayroot" || mount.fs_type == "overlay" {
         debug!(sys, "{point} is an overlay, which does not grow");
         return Ok(());
     }
-    let kind = mount.kind.as_str();
-    let device = if kind == "zfs" { Some(mount.source.clone()) } else { device_of(sys, mount) };
+    let kind = mount.fs_type.as_str();
+    let device = if kind == "zfs" { Some(mount.source.clone()) } else { mount_device(sys, mount) };
     let Some(device) = device else {
         let why = format!("{} ({kind}) at {point} is no device that could be resized", mount.source);
         if sys.is_container() {
@@ -92,12 +92,12 @@ pub fn grow(sys: &System, point: &str, in_background: bool) -> Result<()> {
         }
         return Ok(());
     };
-    let point = writable_point(sys, mount);
-    if !in_background && by_kernel(sys, kind, &device, &point, &mounts) {
+    let point = writable_mount_point(sys, mount);
+    if !in_background && grow_by_kernel(sys, kind, &device, &point, &mounts) {
         info!(sys, "Resized root filesystem (type={kind}, val=True)");
         return Ok(());
     }
-    let Some(argv) = command(sys, kind, &device, &point)? else { return Ok(()) };
+    let Some(argv) = resize_command(sys, kind, &device, &point)? else { return Ok(()) };
     let command = Command::new(argv);
     if in_background {
         return sys.spawn_detached(&command);
@@ -108,23 +108,23 @@ pub fn grow(sys: &System, point: &str, in_background: bool) -> Result<()> {
 }
 
 /// Btrfs can be grown through any of its mounts, and a read-only root of a system with snapshots through these.
-fn writable_point(sys: &System, mount: &MountInfo) -> String {
+fn writable_mount_point(sys: &System, mount: &MountInfo) -> String {
     let read_only = mount.options.split(',').any(|o| o == "ro");
-    if mount.kind == "btrfs" && read_only && mount.point == "/" && sys.is_dir("/.snapshots") {
+    if mount.fs_type == "btrfs" && read_only && mount.mount_point == "/" && sys.is_dir("/.snapshots") {
         return "/.snapshots".to_string();
     }
-    mount.point.clone()
+    mount.mount_point.clone()
 }
 
 /// Whether the kernel grew it (or had nothing to grow).
-fn by_kernel(sys: &System, kind: &str, device: &str, point: &str, mounts: &[MountInfo]) -> bool {
+fn grow_by_kernel(sys: &System, kind: &str, device: &str, point: &str, mounts: &[MountInfo]) -> bool {
     let growable = match kind {
-        "ext4" => Growable::Ext4,
-        "xfs" => Growable::Xfs,
-        "btrfs" => Growable::Btrfs,
+        "ext4" => GrowableFileSystem::Ext4,
+        "xfs" => GrowableFileSystem::Xfs,
+        "btrfs" => GrowableFileSystem::Btrfs,
         _ => return false,
     };
-    let grown = block_of(sys, device, mounts)
+    let grown = find_block_device(sys, device, mounts)
         .and_then(|block| block.size(sys))
         .and_then(|size| sys.grow_file_system(point, growable, size));
     match grown {
@@ -137,14 +137,14 @@ fn by_kernel(sys: &System, kind: &str, device: &str, point: &str, mounts: &[Moun
 }
 
 /// The tool that grows a file system; `None` when there is none, which is said.
-fn command(sys: &System, kind: &str, device: &str, point: &str) -> Result<Option<Vec<String>>> {
+fn resize_command(sys: &System, kind: &str, device: &str, point: &str) -> Result<Option<Vec<String>>> {
     let words = |words: &[&str]| Ok(Some(words.iter().map(ToString::to_string).collect()));
     match kind {
         _ if kind.starts_with("ext") => words(&["resize2fs", device]),
         _ if kind.starts_with("xfs") => words(&["xfs_growfs", point]),
         _ if kind.starts_with("btrfs") => {
             // Most likely the kernel refused because it balances; newer tools wait for their turn.
-            let version = sys.run(&Command::new(["btrfs", "--version"]).asks())?.text();
+            let version = sys.run(&Command::new(["btrfs", "--version"]).read_only())?.text();
             let wait: &[&str] = if can_enqueue(&version) { &["--enqueue"] } else { &[] };
             words(&[&["btrfs", "filesystem", "resize"], wait, &["max", point]].concat())
         }
@@ -155,8 +155,8 @@ fn command(sys: &System, kind: &str, device: &str, point: &str) -> Result<Option
                 debug!(sys, "there is no /dev/zfs: {pool} is not this machine's to grow");
                 return Ok(None);
             }
-            let status = sys.run(&Command::new(["zpool", "status", pool]).asks())?.text();
-            match disk_of_pool(&status, pool) {
+            let status = sys.run(&Command::new(["zpool", "status", pool]).read_only())?.text();
+            match online_disk_of_pool(&status, pool) {
                 Some(disk) => words(&["zpool", "online", "-e", pool, disk]),
                 None => Err(Error::new(format!("zpool status {pool} names no disk that is online"))),
             }
@@ -178,7 +178,7 @@ fn can_enqueue(version: &str) -> bool {
 }
 
 /// The first disk that is online in a pool.
-fn disk_of_pool<'t>(status: &'t str, pool: &str) -> Option<&'t str> {
+fn online_disk_of_pool<'t>(status: &'t str, pool: &str) -> Option<&'t str> {
     status.lines().find_map(|line| {
         let mut words = line.split_whitespace();
         let (name, state) = (words.next()?, words.next()?);
@@ -190,7 +190,7 @@ fn disk_of_pool<'t>(status: &'t str, pool: &str) -> Option<&'t str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Sandbox, yaml};
+    use crate::test_sandbox::{Sandbox, yaml};
 
     #[test]
     fn words() {
@@ -218,21 +218,26 @@ mod tests {
             ("ufs", "growfs -y /"),
             ("hammer2", "hammer2 growfs /"),
         ] {
-            let argv = command(&sandbox.sys, kind, "/dev/vda1", "/").unwrap().unwrap();
+            let argv = resize_command(&sandbox.sys, kind, "/dev/vda1", "/").unwrap().unwrap();
             assert_eq!(argv.join(" "), line);
         }
         for kind in ["vfat", "9p", "zfs"] {
-            assert_eq!(command(&sandbox.sys, kind, "/dev/vda1", "/").unwrap(), None, "{kind}");
+            assert_eq!(resize_command(&sandbox.sys, kind, "/dev/vda1", "/").unwrap(), None, "{kind}");
         }
-        assert_eq!(sandbox.noticed().len(), 2, "zfs without /dev/zfs is no news: {:?}", sandbox.noticed());
+        assert_eq!(
+            sandbox.logged_warnings().len(),
+            2,
+            "zfs without /dev/zfs is no news: {:?}",
+            sandbox.logged_warnings()
+        );
     }
 
     #[test]
-    fn what_tools_say() {
+    fn output_of_zpool_and_btrfs() {
         let status = "  pool: rpool\n state: ONLINE\nconfig:\n\tNAME STATE READ\n\trpool ONLINE 0\n\
                       \t  mirror-0 ONLINE 0\n\t    vda2 ONLINE 0\n";
-        assert_eq!(disk_of_pool(status, "rpool"), Some("vda2"));
-        assert_eq!(disk_of_pool("  rpool DEGRADED 0\n", "rpool"), None);
+        assert_eq!(online_disk_of_pool(status, "rpool"), Some("vda2"));
+        assert_eq!(online_disk_of_pool("  rpool DEGRADED 0\n", "rpool"), None);
         for (version, can) in [
             ("btrfs-progs v6.2\n", true),
             ("btrfs-progs v5.10.1", true),
@@ -244,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_done_when_not_wanted_or_not_there() {
+    fn does_nothing_when_disabled_or_not_mounted() {
         for (config, fails, warnings) in [
             ("resize_rootfs: false", false, 0),
             ("resize_rootfs:", false, 0),
@@ -254,7 +259,7 @@ mod tests {
         ] {
             let sandbox = Sandbox::new(config);
             assert_eq!(sandbox.run(&MODULE).is_err(), fails, "{config}");
-            assert_eq!(sandbox.noticed().len(), warnings, "{config}");
+            assert_eq!(sandbox.logged_warnings().len(), warnings, "{config}");
             assert!(sandbox.sys.effects().is_empty(), "{config}");
         }
         let mut sandbox = Sandbox::new("resize_rootfs: true");

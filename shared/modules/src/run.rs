@@ -1,38 +1,39 @@
 //! Runs a list of modules: which are due is decided first, from facts; then each runs, once, in the list's order.
 
 use config::Node;
-use state::{Frequency, Layout, Progress, acquire, begin, finish, has_run, progress};
+use state::{Frequency, Layout, Progress, acquire, has_run, mark_finished, mark_started, progress};
 use system::{System, debug, deprecated, error, info, warning};
 
-use crate::pending::pending_keys;
-use crate::{Context, Entry, Module, Trait, module};
+use crate::unsupported::unsupported_keys;
+use crate::{Context, Module, ModuleEntry, ModuleFlag, find_module};
 
 /// Names that upstream has removed; configurations still list them.
-const GONE: [&str; 4] = ["emit_upstart", "refresh_rmc_and_interface", "migrator", "rightscale_userdata"];
+const REMOVED: [&str; 4] = ["emit_upstart", "refresh_rmc_and_interface", "migrator", "rightscale_userdata"];
 
-/// A module whose work is a script that another module runs.
-const SCRIPT: (&str, &str) = ("runcmd", "scripts_user");
+/// The module that writes a script, and the one that runs it.
+const RUNCMD: &str = "runcmd";
+const SCRIPTS_USER: &str = "scripts_user";
 /// The semaphore of a script that was written when its module had run without it already.
-const LATE: &str = "late_runcmd";
+const LATE_RUNCMD_SEMAPHORE: &str = "late_runcmd";
 
 /// How much of a list runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Extent {
-    /// Whatever is due.
-    Whole,
+pub enum RunMode {
+    /// Everything that is due.
+    Full,
     /// As the instance's user-data could not be consumed: what runs at every boot, and what lets the owner log in. The
     /// latter takes no semaphore, so that it runs again once the configuration is whole.
-    Reachable,
+    WithoutUserData,
 }
 
 /// What became of one entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ran {
+pub enum ModuleResult {
     Done,
     /// Its semaphore says that it ran before.
-    Before,
+    AlreadyRan,
     /// It waits for user-data that could not be consumed.
-    Waits,
+    Waiting,
     /// Not due: why.
     Skipped(String),
     Failed(String),
@@ -40,7 +41,12 @@ pub enum Ran {
 
 /// Runs the entries in order. A failure is logged and kept, and the next module runs. Returns name and outcome
 /// of each; `stage` prefixes the names of events in the log.
-pub fn run_list(context: &Context<'_>, entries: &[Entry], stage: &str, extent: Extent) -> Vec<(String, Ran)> {
+pub fn run_modules(
+    context: &Context<'_>,
+    entries: &[ModuleEntry],
+    stage: &str,
+    mode: RunMode,
+) -> Vec<(String, ModuleResult)> {
     let unverified: Vec<String> = context
         .config
         .get("unverified_modules")
@@ -52,13 +58,13 @@ pub fn run_list(context: &Context<'_>, entries: &[Entry], stage: &str, extent: E
     let mut inactive = Vec::new();
     let mut outcomes = Vec::new();
     for entry in entries {
-        let outcome = match due(context, entry, &unverified) {
-            Ok(module) => run_one(context, entry, module, stage, extent),
+        let outcome = match select_module(context, entry, &unverified) {
+            Ok(module) => run_module(context, entry, module, stage, mode),
             Err(why) => {
                 if why.starts_with("none of its keys") {
                     inactive.push(entry.name.clone());
                 }
-                Ran::Skipped(why)
+                ModuleResult::Skipped(why)
             }
         };
         outcomes.push((entry.name.clone(), outcome));
@@ -74,7 +80,11 @@ pub fn run_list(context: &Context<'_>, entries: &[Entry], stage: &str, extent: E
 }
 
 /// The module of an entry, if it is to run at all.
-fn due(context: &Context<'_>, entry: &Entry, unverified: &[String]) -> Result<&'static Module, String> {
+fn select_module(
+    context: &Context<'_>,
+    entry: &ModuleEntry,
+    unverified: &[String],
+) -> Result<&'static Module, String> {
     let sys = context.sys;
     if let Some(word) = &entry.bad_frequency {
         deprecated!(
@@ -84,13 +94,13 @@ fn due(context: &Context<'_>, entry: &Entry, unverified: &[String]) -> Result<&'
         );
     }
     let plain = entry.name.replace('-', "_");
-    if GONE.contains(&plain.as_str()) {
+    if REMOVED.contains(&plain.as_str()) {
         info!(sys, "module {} was removed and does nothing", entry.name);
         return Err("removed".into());
     }
-    let Some(module) = module(&entry.name) else {
+    let Some(module) = find_module(&entry.name) else {
         let known = plain.strip_prefix("cc_").unwrap_or(&plain);
-        if let Some(keys) = pending_keys(known, context.config) {
+        if let Some(keys) = unsupported_keys(known, context.config) {
             if !keys.is_empty() {
                 warning!(sys, "module {known} is not in this version: {} has no effect", keys.join(", "));
             }
@@ -103,7 +113,7 @@ fn due(context: &Context<'_>, entry: &Entry, unverified: &[String]) -> Result<&'
     if !module.activation.is_empty() && !module.activation.iter().any(active) {
         return Err(format!("none of its keys ({}) is set", module.activation.join(", ")));
     }
-    if !module.distros.include(context.distro) {
+    if !module.distros.contains(context.distro) {
         if unverified.iter().any(|n| n.replace('-', "_") == module.name) {
             info!(sys, "running unverified module {}", entry.name);
         } else {
@@ -115,20 +125,26 @@ fn due(context: &Context<'_>, entry: &Entry, unverified: &[String]) -> Result<&'
 }
 
 /// Runs one module under its semaphore.
-pub fn run_one(context: &Context<'_>, entry: &Entry, module: &Module, stage: &str, extent: Extent) -> Ran {
+pub fn run_module(
+    context: &Context<'_>,
+    entry: &ModuleEntry,
+    module: &Module,
+    stage: &str,
+    mode: RunMode,
+) -> ModuleResult {
     let (sys, layout) = (context.sys, context.layout);
     let mut frequency = entry.frequency.unwrap_or(module.frequency);
     let run_name = format!("config-{}", entry.name);
     let event = format!("{stage}/{run_name}");
     let before = progress(sys, layout, &run_name, frequency);
     let is_due = match frequency {
-        Frequency::Always => module.has(Trait::Records),
+        Frequency::Always => module.has(ModuleFlag::NeedsUserData),
         _ => before != Progress::Finished,
     };
-    if extent == Extent::Reachable && is_due {
-        if !module.has(Trait::Admits) {
+    if mode == RunMode::WithoutUserData && is_due {
+        if !module.has(ModuleFlag::GrantsLogin) {
             debug!(sys, "{run_name} waits for user-data");
-            return Ran::Waits;
+            return ModuleResult::Waiting;
         }
         frequency = Frequency::Always;
     }
@@ -138,18 +154,21 @@ pub fn run_one(context: &Context<'_>, entry: &Entry, module: &Module, stage: &st
         "Running module {} (<module 'cc_{}'>) with frequency {}",
         entry.name,
         module.name,
-        frequency.word()
+        frequency.as_str()
     );
-    debug!(sys, "start: {event}: running {run_name} with frequency {}", frequency.word());
+    debug!(sys, "start: {event}: running {run_name} with frequency {}", frequency.as_str());
     match before {
-        Progress::Finished if module.name == SCRIPT.1 && has_run(sys, layout, LATE, Frequency::Instance) => {
-            return run_late(context, entry, &event);
+        Progress::Finished
+            if module.name == SCRIPTS_USER
+                && has_run(sys, layout, LATE_RUNCMD_SEMAPHORE, Frequency::Instance) =>
+        {
+            return run_late_runcmd(context, entry, &event);
         }
         Progress::Finished => {
             debug!(sys, "finish: {event}: SUCCESS: {run_name} previously ran");
-            return Ran::Before;
+            return ModuleResult::AlreadyRan;
         }
-        Progress::Started if extent == Extent::Whole && !module.has(Trait::Repeatable) => {
+        Progress::Started if mode == RunMode::Full && !module.has(ModuleFlag::Repeatable) => {
             warning!(
                 sys,
                 "module {0} was interrupted in an earlier boot and does not run again; to run it: \
@@ -158,71 +177,71 @@ pub fn run_one(context: &Context<'_>, entry: &Entry, module: &Module, stage: &st
             );
             debug!(sys, "finish: {event}: SUCCESS: {run_name} was interrupted");
             // Said once.
-            if let Err(e) = finish(sys, layout, &run_name, frequency) {
+            if let Err(e) = mark_finished(sys, layout, &run_name, frequency) {
                 debug!(sys, "{e}");
             }
-            return Ran::Before;
+            return ModuleResult::AlreadyRan;
         }
         Progress::Started => {
             info!(sys, "module {} did not complete in an earlier boot and runs again", module.name);
         }
         Progress::Due => {}
     }
-    if let Err(e) = begin(sys, layout, &run_name, frequency) {
+    if let Err(e) = mark_started(sys, layout, &run_name, frequency) {
         // Without its mark it would run at every boot: rather not at all, and said.
         error!(sys, "not running module {}: {e}", entry.name);
-        return Ran::Failed(format!("{}: {e}", entry.name));
+        return ModuleResult::Failed(format!("{}: {e}", entry.name));
     }
-    let is_late = before == Progress::Started && module.name == SCRIPT.0 && is_late(context);
-    if is_late && let Err(e) = acquire(sys, layout, LATE, Frequency::Instance) {
+    let is_runcmd_late = before == Progress::Started && module.name == RUNCMD && is_runcmd_late(context);
+    if is_runcmd_late && let Err(e) = acquire(sys, layout, LATE_RUNCMD_SEMAPHORE, Frequency::Instance) {
         warning!(sys, "{e}");
     }
-    if module.name == SCRIPT.1 {
-        note_missing_script(context, frequency);
+    if module.name == SCRIPTS_USER {
+        mark_missing_script(context, frequency);
     }
-    let begun = sys.clock().elapsed();
-    sys.because(module.name, keys_of(module, context.config));
+    let started_at = sys.clock().elapsed();
+    sys.set_cause(module.name, configured_keys(module, context.config));
     let own = Context { args: if entry.args.is_empty() { context.args } else { &entry.args }, ..*context };
     let result = (module.run)(&own);
     // What the machine could not do this time leaves the mark of work that did not end: the next boot does it again, if
     // that is safe, and once.
-    let is_of_machine = result.as_ref().is_err_and(system::Error::is_of_machine);
-    let runs_again = is_of_machine
+    let is_system_failure = result.as_ref().is_err_and(system::Error::is_system_failure);
+    let runs_again = is_system_failure
         && before == Progress::Due
         && frequency != Frequency::Always
-        && module.has(Trait::Repeatable);
-    if !runs_again && let Err(e) = finish(sys, layout, &run_name, frequency) {
+        && module.has(ModuleFlag::Repeatable);
+    if !runs_again && let Err(e) = mark_finished(sys, layout, &run_name, frequency) {
         warning!(sys, "{e}; module {} may run again at the next boot", entry.name);
     }
-    if before == Progress::Started && module.name == SCRIPT.0 && !is_late {
-        warn_if_in_vain(context);
+    if before == Progress::Started && module.name == RUNCMD && !is_runcmd_late {
+        warn_if_scripts_ran_without_runcmd(context);
     }
-    let seconds = (sys.clock().elapsed() - begun).as_secs_f64();
+    let seconds = (sys.clock().elapsed() - started_at).as_secs_f64();
     match result {
         Ok(()) => {
             debug!(
                 sys,
                 "finish: {event}: SUCCESS: {run_name} ran successfully and took {seconds:.3} seconds"
             );
-            Ran::Done
+            ModuleResult::Done
         }
         Err(e) => {
             warning!(sys, "Running module {} (<module 'cc_{}'>) failed: {e}", entry.name, module.name);
             if runs_again {
                 info!(sys, "module {} runs again at the next boot", entry.name);
             }
-            debug!(sys, "finish: {event}: FAIL: running {run_name} with frequency {}", frequency.word());
-            Ran::Failed(format!("{}: {e}", entry.name))
+            debug!(sys, "finish: {event}: FAIL: running {run_name} with frequency {}", frequency.as_str());
+            ModuleResult::Failed(format!("{}: {e}", entry.name))
         }
     }
 }
 
 /// After a stage was stopped by a signal: what it was at and may not do again was reported then, so the next boot need not
 /// report it.
-pub fn settle_interrupted(sys: &System, layout: &Layout) {
-    for (name, frequency) in state::started(sys, layout) {
-        let row = name.strip_prefix("config_").and_then(module);
-        if row.is_none_or(|row| row.has(Trait::Repeatable)) {
+pub fn finish_interrupted(sys: &System, layout: &Layout) {
+    for (name, frequency) in state::unfinished(sys, layout) {
+        let row = name.strip_prefix("config_").and_then(find_module);
+        if row.is_none_or(|row| row.has(ModuleFlag::Repeatable)) {
             continue;
         }
         warning!(
@@ -230,58 +249,58 @@ pub fn settle_interrupted(sys: &System, layout: &Layout) {
             "module {name} was interrupted, and does not run again",
             name = name.trim_start_matches("config_")
         );
-        if let Err(e) = finish(sys, layout, &name, frequency) {
+        if let Err(e) = mark_finished(sys, layout, &name, frequency) {
             debug!(sys, "{e}");
         }
     }
 }
 
 /// Whether the user's scripts ran, and runcmd's cannot have been among them.
-fn is_late(context: &Context<'_>) -> bool {
+fn is_runcmd_late(context: &Context<'_>) -> bool {
     let (sys, layout) = (context.sys, context.layout);
     let has_run =
-        progress(sys, layout, &format!("config-{}", SCRIPT.1), Frequency::Instance) == Progress::Finished;
+        progress(sys, layout, &format!("config-{}", SCRIPTS_USER), Frequency::Instance) == Progress::Finished;
     has_run && !sys.exists(layout.instance("scripts/runcmd"))
 }
 
 /// The user's scripts are about to run. If runcmd could not even begin, not even say so (its semaphore could not be
 /// written), it counts as begun from now on, so that the next boot makes it good.
-fn note_missing_script(context: &Context<'_>, frequency: Frequency) {
-    let (sys, layout, runcmd) = (context.sys, context.layout, format!("config-{}", SCRIPT.0));
+fn mark_missing_script(context: &Context<'_>, frequency: Frequency) {
+    let (sys, layout, runcmd) = (context.sys, context.layout, format!("config-{}", RUNCMD));
     let is_missing = frequency == Frequency::Instance
-        && context.config.get(SCRIPT.0).is_some()
+        && context.config.get(RUNCMD).is_some()
         && !sys.exists(layout.instance("scripts/runcmd"))
         && progress(sys, layout, &runcmd, Frequency::Instance) == Progress::Due;
-    if is_missing && let Err(e) = begin(sys, layout, &runcmd, Frequency::Instance) {
+    if is_missing && let Err(e) = mark_started(sys, layout, &runcmd, Frequency::Instance) {
         warning!(sys, "{e}");
     }
 }
 
 /// Runs a script that was not there yet when its time came.
-fn run_late(context: &Context<'_>, entry: &Entry, event: &str) -> Ran {
+fn run_late_runcmd(context: &Context<'_>, entry: &ModuleEntry, event: &str) -> ModuleResult {
     let (sys, layout) = (context.sys, context.layout);
     // First: rather not at all than twice.
-    if let Err(e) = state::release(sys, layout, LATE, Frequency::Instance) {
-        error!(sys, "not running the commands of {}: {e}", SCRIPT.0);
-        return Ran::Failed(format!("{}: {e}", entry.name));
+    if let Err(e) = state::release(sys, layout, LATE_RUNCMD_SEMAPHORE, Frequency::Instance) {
+        error!(sys, "not running the commands of {}: {e}", RUNCMD);
+        return ModuleResult::Failed(format!("{}: {e}", entry.name));
     }
-    info!(sys, "running the commands of {}, which an earlier boot could not write", SCRIPT.0);
-    match crate::run_parts::run_script(context, &layout.instance("scripts"), SCRIPT.0) {
+    info!(sys, "running the commands of {}, which an earlier boot could not write", RUNCMD);
+    match crate::run_parts::run_script(context, &layout.instance("scripts"), RUNCMD) {
         Ok(()) => {
-            debug!(sys, "finish: {event}: SUCCESS: {} ran late", SCRIPT.0);
-            Ran::Done
+            debug!(sys, "finish: {event}: SUCCESS: {} ran late", RUNCMD);
+            ModuleResult::Done
         }
         Err(e) => {
-            warning!(sys, "Running {} late failed: {e}", SCRIPT.0);
-            debug!(sys, "finish: {event}: FAIL: {} ran late", SCRIPT.0);
-            Ran::Failed(format!("{}: {e}", entry.name))
+            warning!(sys, "Running {} late failed: {e}", RUNCMD);
+            debug!(sys, "finish: {event}: FAIL: {} ran late", RUNCMD);
+            ModuleResult::Failed(format!("{}: {e}", entry.name))
         }
     }
 }
 
 /// Says so when it cannot be known whether the user's scripts ran with runcmd's.
-fn warn_if_in_vain(context: &Context<'_>) {
-    let (module, by) = SCRIPT;
+fn warn_if_scripts_ran_without_runcmd(context: &Context<'_>) {
+    let (module, by) = (RUNCMD, SCRIPTS_USER);
     let by_name = format!("config-{by}");
     if progress(context.sys, context.layout, &by_name, Frequency::Instance) != Progress::Due {
         warning!(
@@ -293,26 +312,26 @@ fn warn_if_in_vain(context: &Context<'_>) {
 }
 
 /// Those of a module's keys that the configuration has, as the cause of what it does.
-pub(crate) fn keys_of(module: &Module, config: &Node) -> String {
+pub(crate) fn configured_keys(module: &Module, config: &Node) -> String {
     let names = module.keys.iter().copied().flatten().map(|key| key.name);
     names.filter(|name| config.get(name).is_some()).collect::<Vec<_>>().join(", ")
 }
 
 /// The frequency of an entry that `cloud-init single` makes.
-impl Entry {
-    pub fn single(name: &str, frequency: Option<Frequency>, args: Vec<Node>) -> Entry {
-        Entry { name: name.to_string(), frequency, args, bad_frequency: None }
+impl ModuleEntry {
+    pub fn single(name: &str, frequency: Option<Frequency>, args: Vec<Node>) -> ModuleEntry {
+        ModuleEntry { name: name.to_string(), frequency, args, bad_frequency: None }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Sandbox;
+    use crate::test_sandbox::Sandbox;
 
-    fn run(sandbox: &Sandbox, names: &[&str], extent: Extent) -> Vec<Ran> {
-        let entries: Vec<_> = names.iter().map(|name| Entry::single(name, None, Vec::new())).collect();
-        let ran = sandbox.with_context(|context| run_list(context, &entries, "test", extent));
+    fn run(sandbox: &Sandbox, names: &[&str], mode: RunMode) -> Vec<ModuleResult> {
+        let entries: Vec<_> = names.iter().map(|name| ModuleEntry::single(name, None, Vec::new())).collect();
+        let ran = sandbox.with_context(|context| run_modules(context, &entries, "test", mode));
         ran.into_iter().map(|(_, ran)| ran).collect()
     }
 
@@ -320,57 +339,64 @@ mod tests {
     fn interrupted_modules() {
         let sandbox = Sandbox::new("timezone: UTC\nruncmd: [x]\n");
         let (sys, layout) = (&sandbox.sys, &sandbox.layout);
-        sys.write("/usr/share/zoneinfo/UTC", "", system::Write::default()).unwrap();
+        sys.write("/usr/share/zoneinfo/UTC", "", system::WriteOptions::default()).unwrap();
         for name in ["config-runcmd", "config-scripts_user"] {
-            begin(sys, layout, name, Frequency::Instance).unwrap();
+            mark_started(sys, layout, name, Frequency::Instance).unwrap();
         }
-        sys.write(layout.instance("scripts/runcmd"), "", system::Write::mode(0o700)).unwrap();
+        sys.write(layout.instance("scripts/runcmd"), "", system::WriteOptions::mode(0o700)).unwrap();
         // The script is written; whether it was run nobody knows, and it is not run again.
         let names = ["runcmd", "scripts_user"];
-        assert_eq!(run(&sandbox, &names, Extent::Whole), [Ran::Done, Ran::Before]);
+        assert_eq!(run(&sandbox, &names, RunMode::Full), [ModuleResult::Done, ModuleResult::AlreadyRan]);
         assert!(sys.exists(layout.instance("scripts/runcmd")));
-        let noticed = sandbox.noticed();
-        assert_eq!(noticed.len(), 2, "{noticed:?}");
-        assert!(noticed[0].contains("single --name scripts_user"), "{noticed:?}");
+        let logged_warnings = sandbox.logged_warnings();
+        assert_eq!(logged_warnings.len(), 2, "{logged_warnings:?}");
+        assert!(logged_warnings[0].contains("single --name scripts_user"), "{logged_warnings:?}");
         assert!(
-            noticed[1].starts_with("module scripts_user was interrupted in an earlier boot"),
-            "{noticed:?}"
+            logged_warnings[1].starts_with("module scripts_user was interrupted in an earlier boot"),
+            "{logged_warnings:?}"
         );
         // And said once.
-        assert_eq!(run(&sandbox, &names, Extent::Whole), [Ran::Before, Ran::Before]);
-        assert_eq!(sandbox.noticed().len(), 2);
-        assert!(state::started(sys, layout).is_empty());
+        assert_eq!(
+            run(&sandbox, &names, RunMode::Full),
+            [ModuleResult::AlreadyRan, ModuleResult::AlreadyRan]
+        );
+        assert_eq!(sandbox.logged_warnings().len(), 2);
+        assert!(state::unfinished(sys, layout).is_empty());
     }
 
     /// What could not be written, or not even begun, when the user's scripts ran is run alone at the next boot, once.
     #[test]
-    fn a_late_runcmd() {
+    fn runcmd_written_too_late_runs_once() {
         let sandbox = Sandbox::live("runcmd: [echo $0 >>$OUT]\n");
         let (sys, layout) = (&sandbox.sys, &sandbox.layout);
         let out = sandbox.top.join("out");
         let script = |name: &str| {
             let text = format!("#!/bin/sh\necho {name} >>{}\n", out.display());
-            sys.write(layout.instance(&format!("scripts/{name}")), text, system::Write::mode(0o700)).unwrap();
+            sys.write(layout.instance(&format!("scripts/{name}")), text, system::WriteOptions::mode(0o700))
+                .unwrap();
         };
         let names = ["runcmd", "scripts_user"];
         script("own");
         // The boot whose config stage could do nothing.
-        assert_eq!(run(&sandbox, &names[1..], Extent::Whole), [Ran::Done]);
+        assert_eq!(run(&sandbox, &names[1..], RunMode::Full), [ModuleResult::Done]);
         assert_eq!(progress(sys, layout, "config-runcmd", Frequency::Instance), Progress::Started);
-        assert_eq!(run(&sandbox, &names[..1], Extent::Whole), [Ran::Done]);
+        assert_eq!(run(&sandbox, &names[..1], RunMode::Full), [ModuleResult::Done]);
         script("runcmd");
-        for ran in [Ran::Done, Ran::Before] {
-            assert_eq!(run(&sandbox, &names[1..], Extent::Whole), [ran]);
+        for ran in [ModuleResult::Done, ModuleResult::AlreadyRan] {
+            assert_eq!(run(&sandbox, &names[1..], RunMode::Full), [ran]);
         }
-        assert_eq!(run(&sandbox, &names, Extent::Whole), [Ran::Before, Ran::Before]);
+        assert_eq!(
+            run(&sandbox, &names, RunMode::Full),
+            [ModuleResult::AlreadyRan, ModuleResult::AlreadyRan]
+        );
         assert_eq!(std::fs::read_to_string(&out).unwrap(), "own\nruncmd\n");
-        assert!(sandbox.noticed().is_empty(), "{:?}", sandbox.noticed());
+        assert!(sandbox.logged_warnings().is_empty(), "{:?}", sandbox.logged_warnings());
     }
 
     /// Work that failed because of the machine is done again at the next boot, and at no further one.
     #[test]
-    fn what_the_machine_could_not_do() {
-        const RUNCMD: &str = "config-runcmd";
+    fn machine_failures_are_retried_once() {
+        const SEMAPHORE: &str = "config-runcmd";
         let sandbox = Sandbox::new("runcmd: [x]\n");
         let (sys, layout) = (&sandbox.sys, &sandbox.layout);
         let failing: [(std::io::Error, [Progress; 2]); 3] = [
@@ -385,35 +411,39 @@ mod tests {
                 CAUSE.with_borrow(|e| e.as_ref().map_or(Ok(()), |e| Err(system::Error::io("writing x", e))))
             };
             for (boot, progress_then) in expected.into_iter().enumerate() {
-                let failing = Module { run: fails, ..*module("runcmd").unwrap() };
+                let failing = Module { run: fails, ..*find_module("runcmd").unwrap() };
                 sandbox.with_context(|context| {
-                    run_one(
+                    run_module(
                         context,
-                        &Entry::single("runcmd", None, Vec::new()),
+                        &ModuleEntry::single("runcmd", None, Vec::new()),
                         &failing,
                         "test",
-                        Extent::Whole,
+                        RunMode::Full,
                     )
                 });
-                assert_eq!(progress(sys, layout, RUNCMD, Frequency::Instance), progress_then, "boot {boot}");
+                assert_eq!(
+                    progress(sys, layout, SEMAPHORE, Frequency::Instance),
+                    progress_then,
+                    "boot {boot}"
+                );
             }
-            state::release(sys, layout, RUNCMD, Frequency::Instance).unwrap();
+            state::release(sys, layout, SEMAPHORE, Frequency::Instance).unwrap();
         }
     }
 
     #[test]
-    fn without_the_users_configuration() {
+    fn without_user_data() {
         let sandbox = Sandbox::new("runcmd: [x]\n");
         let names = ["runcmd", "scripts_user", "scripts_per_once", "users_groups"];
-        let waits = [Ran::Waits, Ran::Waits, Ran::Waits, Ran::Done];
-        assert_eq!(run(&sandbox, &names, Extent::Reachable), waits);
+        let waits = [ModuleResult::Waiting, ModuleResult::Waiting, ModuleResult::Waiting, ModuleResult::Done];
+        assert_eq!(run(&sandbox, &names, RunMode::WithoutUserData), waits);
         assert!(sandbox.sys.list(sandbox.layout.instance("sem")).unwrap_or_default().is_empty());
         // What runs at every boot does, unless it would take the cloud's word for the user's.
         let always = ["update_etc_hosts", "update_hostname"];
-        assert_ne!(run(&sandbox, &always[..1], Extent::Reachable), [Ran::Waits]);
-        assert_eq!(run(&sandbox, &always[1..], Extent::Reachable), [Ran::Waits]);
+        assert_ne!(run(&sandbox, &always[..1], RunMode::WithoutUserData), [ModuleResult::Waiting]);
+        assert_eq!(run(&sandbox, &always[1..], RunMode::WithoutUserData), [ModuleResult::Waiting]);
         std::fs::create_dir_all(sandbox.top.join("var/lib/cloud/instance/sem")).unwrap();
-        assert_eq!(run(&sandbox, &["runcmd"], Extent::Whole), [Ran::Done]);
-        assert_eq!(run(&sandbox, &["runcmd"], Extent::Reachable), [Ran::Before]);
+        assert_eq!(run(&sandbox, &["runcmd"], RunMode::Full), [ModuleResult::Done]);
+        assert_eq!(run(&sandbox, &["runcmd"], RunMode::WithoutUserData), [ModuleResult::AlreadyRan]);
     }
 }

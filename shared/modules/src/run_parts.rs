@@ -1,24 +1,24 @@
 //! Runs the scripts of a directory, as the scripts_* modules do: by name, one after the other, all of them.
 
-use system::{Command, Error, Output, Result, System, debug, warning};
+use system::{Command, Error, OutputMode, Result, System, debug, warning};
 
 use crate::Context;
 
 /// What a directory entry is, for the decision whether to run it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Entry {
+enum FileKind {
     Script,
     /// A file that nobody made executable: most likely an oversight.
     NotExecutable,
-    NoFile,
+    NotAFile,
 }
 
-fn look(sys: &System, path: &str) -> Entry {
+fn classify(sys: &System, path: &str) -> FileKind {
     use std::os::unix::fs::PermissionsExt;
     match sys.metadata(path) {
-        Ok(meta) if meta.is_file() && meta.permissions().mode() & 0o111 != 0 => Entry::Script,
-        Ok(meta) if meta.is_file() => Entry::NotExecutable,
-        _ => Entry::NoFile,
+        Ok(meta) if meta.is_file() && meta.permissions().mode() & 0o111 != 0 => FileKind::Script,
+        Ok(meta) if meta.is_file() => FileKind::NotExecutable,
+        _ => FileKind::NotAFile,
     }
 }
 
@@ -26,36 +26,37 @@ fn look(sys: &System, path: &str) -> Entry {
 /// its deadline, does not keep the others from running; the error at the end names them all. What a script
 /// leaves running in the background lives on.
 pub fn run_parts(context: &Context<'_>, directory: &str, prefix: &[String]) -> Result<()> {
-    run_named(context, directory, context.sys.list(directory)?, prefix)
+    run_scripts(context, directory, context.sys.list(directory)?, prefix)
 }
 
 /// Runs one script of a directory in the same way.
 pub fn run_script(context: &Context<'_>, directory: &str, name: &str) -> Result<()> {
-    run_named(context, directory, vec![name.to_string()], &[])
+    run_scripts(context, directory, vec![name.to_string()], &[])
 }
 
-fn run_named(context: &Context<'_>, directory: &str, names: Vec<String>, prefix: &[String]) -> Result<()> {
+fn run_scripts(context: &Context<'_>, directory: &str, names: Vec<String>, prefix: &[String]) -> Result<()> {
     let sys = context.sys;
     let (mut attempted, mut failed) = (0, Vec::new());
     for name in names {
         let path = format!("{directory}/{name}");
-        match look(sys, &path) {
-            Entry::Script => {}
-            Entry::NotExecutable => {
+        match classify(sys, &path) {
+            FileKind::Script => {}
+            FileKind::NotExecutable => {
                 warning!(sys, "{path} is not executable and is not run");
                 continue;
             }
-            Entry::NoFile => {
+            FileKind::NotAFile => {
                 debug!(sys, "{path} is no file and is not run");
                 continue;
             }
         }
         attempted += 1;
         if directory == context.layout.instance("scripts") {
-            sys.because_of_key(source_of(context, &name));
+            sys.set_cause_key(script_source(context, &name));
         }
-        let command =
-            Command::new(prefix.iter().chain([&path])).output(Output::Stage).timeout(context.script_timeout);
+        let command = Command::new(prefix.iter().chain([&path]))
+            .output(OutputMode::Inherit)
+            .timeout(context.script_timeout);
         if let Err(e) = sys.run(&command) {
             warning!(sys, "{e}");
             failed.push(name);
@@ -69,7 +70,7 @@ fn run_named(context: &Context<'_>, directory: &str, names: Vec<String>, prefix:
 }
 
 /// What brought a script of the user's: the key, or the part of that name.
-fn source_of(context: &Context<'_>, name: &str) -> String {
+fn script_source(context: &Context<'_>, name: &str) -> String {
     let key = "runcmd";
     let is_key = name == key && context.config.get(key).is_some();
     if is_key { key.into() } else { format!("user-data {name}") }
@@ -79,14 +80,14 @@ fn source_of(context: &Context<'_>, name: &str) -> String {
 mod tests {
     use std::time::{Duration, Instant};
 
-    use system::Write;
+    use system::WriteOptions;
 
-    use crate::testing::Sandbox;
+    use crate::test_sandbox::Sandbox;
     use crate::{scripts, scripts_vendor};
 
     fn put(sandbox: &Sandbox, path: &str, text: &str, mode: u32) {
         let text = text.replace("OUT", &sandbox.top.join("out").to_string_lossy());
-        sandbox.sys.write(path, text, Write::mode(mode)).unwrap();
+        sandbox.sys.write(path, text, WriteOptions::mode(mode)).unwrap();
     }
 
     fn out(sandbox: &Sandbox) -> String {
@@ -112,15 +113,15 @@ mod tests {
             let message = sandbox.run(module).unwrap_err().to_string();
             assert_eq!(message, "1 of 2 scripts failed: 10 a");
             assert_eq!(out(&sandbox), "a\nb\n");
-            let noticed = sandbox.noticed();
-            assert_eq!(noticed.len(), 2, "{noticed:?}");
-            assert!(noticed[0].ends_with("10 a': exit code 4"), "{noticed:?}");
-            assert!(noticed[1].ends_with("/c is not executable and is not run"));
+            let logged_warnings = sandbox.logged_warnings();
+            assert_eq!(logged_warnings.len(), 2, "{logged_warnings:?}");
+            assert!(logged_warnings[0].ends_with("10 a': exit code 4"), "{logged_warnings:?}");
+            assert!(logged_warnings[1].ends_with("/c is not executable and is not run"));
         }
     }
 
     #[test]
-    fn a_vendors_prefix_gets_the_path() {
+    fn the_vendor_prefix_gets_the_script_path() {
         for (prefix, lines) in [("[sh, -e]", 1), ("sh", 1), ("[echo, 1]", 0)] {
             let sandbox = Sandbox::live(&format!("vendor_data: {{enabled: true, prefix: {prefix}}}"));
             let path = sandbox.layout.instance("scripts/vendor/x");
@@ -131,26 +132,30 @@ mod tests {
     }
 
     #[test]
-    fn a_script_without_interpreter_is_said() {
+    fn a_script_without_interpreter_is_reported() {
         let sandbox = Sandbox::live("{}");
         put(&sandbox, &sandbox.layout.cloud("scripts/per-boot/x"), "no header\n", 0o755);
         assert!(sandbox.run(&scripts::PER_BOOT).is_err());
-        assert!(sandbox.noticed()[0].ends_with("Exec format error"), "{:?}", sandbox.noticed());
+        assert!(
+            sandbox.logged_warnings()[0].ends_with("Exec format error"),
+            "{:?}",
+            sandbox.logged_warnings()
+        );
     }
 
     #[test]
-    fn one_never_ends_and_one_leaves_a_child() {
+    fn a_script_over_its_deadline_and_a_background_child() {
         let mut sandbox = Sandbox::live("{}");
         sandbox.script_timeout = Duration::from_millis(400);
         let at = |name: &str| sandbox.layout.cloud(&format!("scripts/per-boot/{name}"));
         put(&sandbox, &at("a"), "#!/bin/sh\nsleep 30\n", 0o755);
         put(&sandbox, &at("b"), "#!/bin/sh\n(sleep 4; echo later >> OUT) &\n", 0o755);
-        let begun = Instant::now();
+        let started_at = Instant::now();
         assert!(sandbox.run(&scripts::PER_BOOT).is_err());
-        assert!(begun.elapsed() < Duration::from_millis(3500), "{:?}", begun.elapsed());
-        assert_eq!(sandbox.noticed().len(), 1);
-        assert!(sandbox.noticed()[0].ends_with("/a: not finished after 0.4 s, ended"));
-        while out(&sandbox).is_empty() && begun.elapsed() < Duration::from_secs(30) {
+        assert!(started_at.elapsed() < Duration::from_millis(3500), "{:?}", started_at.elapsed());
+        assert_eq!(sandbox.logged_warnings().len(), 1);
+        assert!(sandbox.logged_warnings()[0].ends_with("/a: not finished after 0.4 s, ended"));
+        while out(&sandbox).is_empty() && started_at.elapsed() < Duration::from_secs(30) {
             std::thread::sleep(Duration::from_millis(50));
         }
         assert_eq!(out(&sandbox), "later\n");

@@ -1,10 +1,10 @@
 //! runcmd: writes the user's commands as a script, which scripts_user runs at the end of the boot.
 
 use state::Frequency;
-use system::{Result, Write};
+use system::{Result, WriteOptions};
 
 use crate::shell::Commands;
-use crate::{Context, Declares, Distros, Module, required};
+use crate::{Context, Distros, Docs, Module, valid_key};
 
 pub const MODULE: Module = Module {
     name: "runcmd",
@@ -12,7 +12,7 @@ pub const MODULE: Module = Module {
     distros: Distros::All,
     activation: &["runcmd"],
     keys: &[Keys::KEYS],
-    declares: Declares::Keys(Keys::TABLE),
+    docs: Docs::Keys(Keys::TABLE),
     run,
 };
 
@@ -25,18 +25,22 @@ config::keys! {
 }
 
 fn run(context: &Context<'_>) -> Result<()> {
-    let Some(commands) = required(context, "runcmd", Keys::read_known, |k| k.runcmd)? else {
+    let Some(commands) = valid_key(context, "runcmd", Keys::read_known, |k| k.runcmd)? else {
         return Ok(());
     };
     // Commands hold secrets more often than not.
-    context.sys.write(context.layout.instance("scripts/runcmd"), commands.script(), Write::mode(0o700))?;
+    context.sys.write(
+        context.layout.instance("scripts/runcmd"),
+        commands.script(),
+        WriteOptions::mode(0o700),
+    )?;
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::MODULE;
-    use crate::testing::Sandbox;
+    use crate::test_sandbox::Sandbox;
 
     #[test]
     fn writes_a_private_script() {
@@ -49,11 +53,11 @@ mod tests {
     }
 
     #[test]
-    fn writes_nothing_for_null_or_a_wrong_value() {
+    fn null_and_invalid_values_write_nothing() {
         for (text, fails) in [("runcmd:", false), ("runcmd: ls", true), ("runcmd: [{ls: x}]", true)] {
             let sandbox = Sandbox::new(text);
             assert_eq!(sandbox.run(&MODULE).is_err(), fails, "{text}");
-            assert_eq!(sandbox.noticed().len(), usize::from(fails), "{text}");
+            assert_eq!(sandbox.logged_warnings().len(), usize::from(fails), "{text}");
             assert!(!sandbox.sys.exists("/var/lib/cloud/instance/scripts/runcmd"), "{text}");
         }
     }

@@ -5,20 +5,20 @@ use state::Frequency;
 use system::Result;
 
 use crate::run_parts::run_parts;
-use crate::{Context, Declares, Distros, Module};
+use crate::{Context, Distros, Docs, Module};
 
-const fn row(
+const fn script_module(
     name: &'static str,
     about: &'static str,
     frequency: Frequency,
     run: fn(&Context<'_>) -> Result<()>,
 ) -> Module {
-    let declares = Declares::NoKeys(about);
-    Module { name, frequency, distros: Distros::All, activation: &[], keys: &[], declares, run }
+    let docs = Docs::NoKeys(about);
+    Module { name, frequency, distros: Distros::All, activation: &[], keys: &[], docs, run }
 }
 
 /// The operator's scripts of every boot.
-pub const PER_BOOT: Module = row(
+pub const PER_BOOT: Module = script_module(
     "scripts_per_boot",
     "Runs the scripts in scripts/per-boot at every boot.",
     Frequency::Always,
@@ -26,7 +26,7 @@ pub const PER_BOOT: Module = row(
 );
 
 /// The operator's scripts of a new instance.
-pub const PER_INSTANCE: Module = row(
+pub const PER_INSTANCE: Module = script_module(
     "scripts_per_instance",
     "Runs the scripts in scripts/per-instance once for each instance.",
     Frequency::Instance,
@@ -34,13 +34,15 @@ pub const PER_INSTANCE: Module = row(
 );
 
 /// The operator's scripts that run once in the life of the image.
-pub const PER_ONCE: Module =
-    row("scripts_per_once", "Runs the scripts in scripts/per-once once.", Frequency::Once, |context| {
-        run_parts(context, &context.layout.cloud("scripts/per-once"), &[])
-    });
+pub const PER_ONCE: Module = script_module(
+    "scripts_per_once",
+    "Runs the scripts in scripts/per-once once.",
+    Frequency::Once,
+    |context| run_parts(context, &context.layout.cloud("scripts/per-once"), &[]),
+);
 
 /// The scripts that user-data brought, runcmd's among them.
-pub const USER: Module = row(
+pub const USER: Module = script_module(
     "scripts_user",
     "Runs the scripts of user-data, runcmd among them.",
     Frequency::Instance,

@@ -4,7 +4,7 @@ use state::Frequency;
 use system::{Error, Result};
 
 use crate::run_parts::run_parts;
-use crate::{Context, Declares, Distros, Module};
+use crate::{Context, Distros, Docs, Module};
 
 pub const MODULE: Module = Module {
     name: "scripts_vendor",
@@ -12,7 +12,7 @@ pub const MODULE: Module = Module {
     distros: Distros::All,
     activation: &[],
     keys: &[Keys::KEYS],
-    declares: Declares::Keys(Keys::TABLE),
+    docs: Docs::Keys(Keys::TABLE),
     run,
 };
 
@@ -30,8 +30,8 @@ config::keys! {
 }
 
 fn run(context: &Context<'_>) -> Result<()> {
-    let (keys, wrong) = context.read_noting(Keys::read_known);
-    if wrong.has("vendor_data.prefix") {
+    let (keys, invalid) = context.read_keys_and_errors(Keys::read_known);
+    if invalid.contains("vendor_data.prefix") {
         return Err(Error::new(
             "vendor_data.prefix cannot be used as it is written; no vendor script was run",
         ));

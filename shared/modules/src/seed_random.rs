@@ -1,11 +1,11 @@
 //! seed_random: entropy from the user and the cloud into the kernel's pool (or a file), and a command of the
 //! user's that may bring more.
 
-use config::Text;
+use config::ByteString;
 use state::Frequency;
-use system::{Command, Error, Output, Result, System, Write, debug};
+use system::{Command, Error, OutputMode, Result, System, WriteOptions, debug};
 
-use crate::{Context, Declares, Distros, Module, whole};
+use crate::{Context, Distros, Docs, Module, fully_valid_key};
 
 pub const MODULE: Module = Module {
     name: "seed_random",
@@ -13,14 +13,14 @@ pub const MODULE: Module = Module {
     distros: Distros::All,
     activation: &[],
     keys: &[Keys::KEYS],
-    declares: Declares::Keys(Keys::TABLE),
+    docs: Docs::Keys(Keys::TABLE),
     run,
 };
 
 /// More entropy than that helps nobody.
-const MOST_SEED: usize = 1 << 20;
+const MAX_SEED_SIZE: usize = 1 << 20;
 
-config::words! {
+config::string_enum! {
     enum Encoding { Raw = "raw", Base64 = "base64" | "b64", Gzip = "gzip" | "gz" }
 }
 
@@ -29,7 +29,7 @@ config::keys! {
         /// Where the seed is added.
         file: String = "/dev/urandom";
         /// The seed.
-        data: Option<Text>;
+        data: Option<ByteString>;
         /// How the seed is encoded.
         encoding: Encoding = "raw";
         /// A program and its arguments that brings more; it finds the file's name in `RANDOM_SEED_FILE`.
@@ -45,13 +45,14 @@ config::keys! {
 
 fn run(context: &Context<'_>) -> Result<()> {
     // What the cloud gave counts whatever the user wrote.
-    let (keys, refused) = match whole(context, &["random_seed"], Keys::read_known, |k| k.random_seed) {
-        Ok(keys) => (keys, Ok(())),
-        Err(e) => (None, Err(e)),
-    };
+    let (keys, invalid) =
+        match fully_valid_key(context, &["random_seed"], Keys::read_known, |k| k.random_seed) {
+            Ok(keys) => (keys, Ok(())),
+            Err(e) => (None, Err(e)),
+        };
     let file = keys.as_ref().map_or("/dev/urandom", |k| k.file.as_str());
     let from_user = match &keys {
-        Some(RandomSeed { data: Some(Text(data)), encoding, .. }) => {
+        Some(RandomSeed { data: Some(ByteString(data)), encoding, .. }) => {
             decode(data, *encoding).map_err(|why| Error::new(format!("random_seed.data is {why}")))
         }
         _ => Ok(Vec::new()),
@@ -62,22 +63,22 @@ fn run(context: &Context<'_>) -> Result<()> {
     seed.extend(
         encoding::base64::decode(from_cloud.as_bytes()).unwrap_or_else(|| from_cloud.as_bytes().to_vec()),
     );
-    add(context.sys, file, &seed)?;
+    add_entropy(context.sys, file, &seed)?;
     if let Some(keys) = &keys {
-        more(context, keys)?;
+        run_seed_command(context, keys)?;
     }
-    refused.and(from_user.map(drop))
+    invalid.and(from_user.map(drop))
 }
 
 fn decode(data: &[u8], encoding: Encoding) -> std::result::Result<Vec<u8>, String> {
     match encoding {
         Encoding::Raw => Ok(data.to_vec()),
-        Encoding::Base64 => encoding::base64::decode_lenient(data).ok_or_else(|| "no base64".to_string()),
-        Encoding::Gzip => encoding::gzip::inflate(data, MOST_SEED).map_err(|e| e.to_string()),
+        Encoding::Base64 => encoding::base64::decode_like_python(data).ok_or_else(|| "no base64".to_string()),
+        Encoding::Gzip => encoding::gzip::inflate(data, MAX_SEED_SIZE).map_err(|e| e.to_string()),
     }
 }
 
-fn add(sys: &System, file: &str, seed: &[u8]) -> Result<()> {
+fn add_entropy(sys: &System, file: &str, seed: &[u8]) -> Result<()> {
     if seed.is_empty() {
         return Ok(());
     }
@@ -86,11 +87,11 @@ fn add(sys: &System, file: &str, seed: &[u8]) -> Result<()> {
         return Ok(());
     }
     debug!(sys, "adding {} bytes of entropy to {file}", seed.len());
-    sys.append(file, seed, Write::secret())
+    sys.append(file, seed, WriteOptions::secret())
 }
 
 /// The user's command, if there is one.
-fn more(context: &Context<'_>, keys: &RandomSeed) -> Result<()> {
+fn run_seed_command(context: &Context<'_>, keys: &RandomSeed) -> Result<()> {
     let sys = context.sys;
     let Some(program) = keys.command.first() else {
         return if keys.command_required {
@@ -109,7 +110,7 @@ fn more(context: &Context<'_>, keys: &RandomSeed) -> Result<()> {
     }
     let command = Command::new(&keys.command)
         .env("RANDOM_SEED_FILE", &keys.file)
-        .output(Output::Stage)
+        .output(OutputMode::Inherit)
         .timeout(context.script_timeout);
     sys.run(&command).map(drop)
 }
@@ -117,7 +118,7 @@ fn more(context: &Context<'_>, keys: &RandomSeed) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::MODULE;
-    use crate::testing::{Sandbox, yaml};
+    use crate::test_sandbox::{Sandbox, yaml};
 
     #[test]
     fn seeds() {
@@ -131,12 +132,12 @@ mod tests {
             sandbox.instance.random_seed = from_cloud.map(Into::into);
             sandbox.run(&MODULE).unwrap();
             assert_eq!(sandbox.file("/seed"), (seed.into(), 0o600), "{keys}");
-            assert!(sandbox.noticed().is_empty(), "{keys}");
+            assert!(sandbox.logged_warnings().is_empty(), "{keys}");
         }
     }
 
     #[test]
-    fn wrong_ones() {
+    fn invalid_values() {
         for (keys, fails, warnings) in [
             ("data: 'Z', encoding: b64", true, 0),
             ("data: abc, encoding: gzip", true, 0),
@@ -149,7 +150,7 @@ mod tests {
         ] {
             let sandbox = Sandbox::new(&format!("random_seed: {{{keys}}}"));
             assert_eq!(sandbox.run(&MODULE).is_err(), fails, "{keys}");
-            assert_eq!(sandbox.noticed().len(), warnings, "{keys} {:?}", sandbox.noticed());
+            assert_eq!(sandbox.logged_warnings().len(), warnings, "{keys} {:?}", sandbox.logged_warnings());
             assert!(!sandbox.sys.exists("/seed"), "{keys}");
         }
         let sandbox = Sandbox::new("{}");
@@ -158,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn the_command_knows_the_file() {
+    fn the_command_gets_the_file_name() {
         let mut sandbox = Sandbox::live("");
         let file = sandbox.top.join("seed").to_string_lossy().into_owned();
         let config = format!(

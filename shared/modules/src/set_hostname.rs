@@ -3,10 +3,10 @@
 
 use config::Node;
 use state::Frequency;
-use system::{Error, Result, Write, debug};
+use system::{Error, Result, WriteOptions, debug};
 
-use crate::names::{self, Keys, Names};
-use crate::{Context, Declares, Distros, Module};
+use crate::hostname_info::{self, HostnameInfo, Keys};
+use crate::{Context, Distros, Docs, Module};
 
 pub const MODULE: Module = Module {
     name: "set_hostname",
@@ -14,44 +14,44 @@ pub const MODULE: Module = Module {
     distros: Distros::All,
     activation: &[],
     keys: &[Keys::KEYS],
-    declares: Declares::Keys(Keys::TABLE),
+    docs: Docs::Keys(Keys::TABLE),
     run,
 };
 
 fn run(context: &Context<'_>) -> Result<()> {
-    match context.read_known(Keys::read_known) {
-        Some(keys) => set(context, &keys, false),
+    match context.read_keys(Keys::read_known) {
+        Some(keys) => apply(context, &keys, false),
         None => Ok(()),
     }
 }
 
 /// Before the network is configured: the name goes into DHCP requests. Nothing happens unless the configuration
 /// or the cloud names the machine.
-pub fn early(context: &Context<'_>) -> Result<()> {
-    match context.read_known(Keys::read_known) {
-        Some(keys) => set(context, &keys, true),
+pub fn run_early(context: &Context<'_>) -> Result<()> {
+    match context.read_keys(Keys::read_known) {
+        Some(keys) => apply(context, &keys, true),
         None => Ok(()),
     }
 }
 
-fn set(context: &Context<'_>, keys: &Keys, given_only: bool) -> Result<()> {
+fn apply(context: &Context<'_>, keys: &Keys, metadata_only: bool) -> Result<()> {
     let sys = context.sys;
     if keys.preserve_hostname {
         debug!(sys, "preserve_hostname is set; the name stays as it is");
         return Ok(());
     }
-    let Some(names) = names::of(context, keys, given_only) else {
+    let Some(names) = hostname_info::resolve(context, keys, metadata_only) else {
         debug!(sys, "nothing names this machine yet");
         return Ok(());
     };
-    if !names.are_sane() {
+    if !names.is_valid() {
         return Err(Error::new("setting the hostname: the name given is none that a machine can have"));
     }
     let path = context.layout.data("set-hostname");
-    let record = record(&names);
+    let record = record_json(&names);
     let before = match sys.read(&path) {
         Ok(bytes) => serde_json::from_slice::<serde_json::Value>(&bytes).ok(),
-        Err(e) if e.is_absent() => None,
+        Err(e) if e.is_not_found() => None,
         Err(e) => {
             debug!(sys, "{e}");
             None
@@ -65,13 +65,13 @@ fn set(context: &Context<'_>, keys: &Keys, given_only: bool) -> Result<()> {
         debug!(sys, "nobody names the machine; it may get its name from elsewhere");
         return Ok(());
     }
-    let name = names.written(prefer_fqdn(context, keys));
+    let name = names.preferred(prefer_fqdn(context, keys));
     debug!(sys, "naming the machine {} ({})", names.fqdn, names.hostname);
     context.distro.set_hostname(sys, name, keys.create_hostname_file)?;
-    sys.write(path, state::json_text(&record, 1), Write::default()).map(drop)
+    sys.write(path, state::json_text(&record, 1), WriteOptions::default()).map(drop)
 }
 
-fn record(names: &Names) -> serde_json::Value {
+fn record_json(names: &HostnameInfo) -> serde_json::Value {
     let mut map = serde_json::Map::new();
     map.insert("hostname".into(), names.hostname.clone().into());
     map.insert("fqdn".into(), names.fqdn.clone().into());
@@ -89,10 +89,10 @@ pub fn prefer_fqdn(context: &Context<'_>, keys: &Keys) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Sandbox;
+    use crate::test_sandbox::Sandbox;
     use distro::Distro;
 
-    fn name_after(sandbox: &Sandbox) -> Option<String> {
+    fn hostname_file(sandbox: &Sandbox) -> Option<String> {
         sandbox.sys.read_text("/etc/hostname").ok()
     }
 
@@ -100,20 +100,20 @@ mod tests {
     fn written_once_and_again_when_it_changes() {
         let mut sandbox = Sandbox::new("fqdn: web.example.com\n");
         sandbox.run(&MODULE).unwrap();
-        assert_eq!(name_after(&sandbox).as_deref(), Some("web\n"));
+        assert_eq!(hostname_file(&sandbox).as_deref(), Some("web\n"));
         let (record, mode) = sandbox.file("/var/lib/cloud/data/set-hostname");
         assert_eq!(record, "{\n \"fqdn\": \"web.example.com\",\n \"hostname\": \"web\"\n}\n");
         assert_eq!(mode, 0o644);
-        sandbox.sys.write("/etc/hostname", "mine\n", Write::default()).unwrap();
+        sandbox.sys.write("/etc/hostname", "mine\n", WriteOptions::default()).unwrap();
         sandbox.run(&MODULE).unwrap();
-        assert_eq!(name_after(&sandbox).as_deref(), Some("mine\n"));
-        sandbox.config = crate::testing::yaml("hostname: other");
+        assert_eq!(hostname_file(&sandbox).as_deref(), Some("mine\n"));
+        sandbox.config = crate::test_sandbox::yaml("hostname: other");
         sandbox.run(&MODULE).unwrap();
-        assert_eq!(name_after(&sandbox).as_deref(), Some("other\n"));
+        assert_eq!(hostname_file(&sandbox).as_deref(), Some("other\n"));
     }
 
     #[test]
-    fn red_hat_prefers_the_whole_name_unless_told() {
+    fn red_hat_prefers_the_fqdn_unless_configured() {
         for (config, wanted) in [("", "web.example.com\n"), ("prefer_fqdn_over_hostname: false", "web\n")] {
             let mut sandbox = Sandbox::new(config);
             if config.is_empty() {
@@ -122,12 +122,12 @@ mod tests {
             sandbox.distro = Distro::named("rocky").unwrap();
             sandbox.instance.local_hostname = Some("web.example.com".into());
             sandbox.run(&MODULE).unwrap();
-            assert_eq!(name_after(&sandbox).as_deref(), Some(wanted));
+            assert_eq!(hostname_file(&sandbox).as_deref(), Some(wanted));
         }
     }
 
     #[test]
-    fn left_alone() {
+    fn hostname_is_not_changed() {
         for (config, cloud) in [
             ("preserve_hostname: true\nhostname: x", None),
             ("create_hostname_file: false\nhostname: x", None),
@@ -136,8 +136,8 @@ mod tests {
             let mut sandbox = Sandbox::new(config);
             sandbox.instance.local_hostname = cloud;
             sandbox.run(&MODULE).unwrap();
-            sandbox.with_context(early).unwrap();
-            assert_eq!(name_after(&sandbox), None, "{config}");
+            sandbox.with_context(run_early).unwrap();
+            assert_eq!(hostname_file(&sandbox), None, "{config}");
         }
     }
 
@@ -145,6 +145,6 @@ mod tests {
     fn a_name_with_a_line_break_is_refused() {
         let sandbox = Sandbox::new("hostname: \"a\\nb\"");
         assert!(sandbox.run(&MODULE).is_err());
-        assert_eq!(name_after(&sandbox), None);
+        assert_eq!(hostname_file(&sandbox), None);
     }
 }

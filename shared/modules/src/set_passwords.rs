@@ -1,13 +1,13 @@
 //! set_passwords: passwords of users, whether the SSH server takes passwords, and who must change his.
 
-use config::{FromNode, Node, Reader, Shape, Value};
-use distro::{Action, Init};
+use config::{FromNode, Node, Reader, Schema, Value};
+use distro::{InitSystem, ServiceAction};
 use state::Frequency;
 use system::{Error, Result, System, debug, warning};
 
 use crate::user_keys::Secret;
 use crate::users::Accounts;
-use crate::{Context, Declares, Distros, Module, sshd_config};
+use crate::{Context, Distros, Docs, Module, sshd_config};
 
 pub const MODULE: Module = Module {
     name: "set_passwords",
@@ -15,11 +15,11 @@ pub const MODULE: Module = Module {
     distros: Distros::All,
     activation: &[],
     keys: &[Keys::KEYS],
-    declares: Declares::Keys(Keys::TABLE),
+    docs: Docs::Keys(Keys::TABLE),
     run,
 };
 
-config::words! {
+config::string_enum! {
     enum Random { Random = "RANDOM" or "R" }
     enum Kind { Hash = "hash", Text = "text" }
 }
@@ -45,7 +45,7 @@ config::keys! {
         /// Users and their passwords.
         users: Vec<Entry>;
         /// The old form: lines of user:password.
-        list: Option<Lines>, until "22.2" use "users";
+        list: Option<UserPasswordLines>, until "22.2" use "users";
     }
     struct Keys {
         /// Whether the SSH server takes passwords.
@@ -65,8 +65,8 @@ enum Entry {
 }
 
 impl FromNode for Entry {
-    const SHAPE: Shape =
-        Shape::Is("@random_password | @set_password", &[RandomPassword::SHAPE, SetPassword::SHAPE]);
+    const SCHEMA: Schema =
+        Schema::Types("@random_password | @set_password", &[RandomPassword::SCHEMA, SetPassword::SCHEMA]);
     fn read(node: &Node, reader: &mut Reader) -> Option<Entry> {
         match node.get("type").and_then(Node::as_str) {
             Some("RANDOM" | "R") => RandomPassword::read(node, reader).map(Entry::Random),
@@ -82,30 +82,34 @@ impl FromNode for Entry {
 
 /// `user:password` lines of the old form.
 #[derive(Clone, Default)]
-struct Lines(Vec<(String, String)>);
+struct UserPasswordLines(Vec<(String, String)>);
 
-impl std::fmt::Debug for Lines {
+impl std::fmt::Debug for UserPasswordLines {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} passwords", self.0.len())
     }
 }
 
-impl FromNode for Lines {
-    const SHAPE: Shape = Shape::Is("str | [str{pair}]{1..}", &[]);
-    fn read(node: &Node, reader: &mut Reader) -> Option<Lines> {
+impl FromNode for UserPasswordLines {
+    const SCHEMA: Schema = Schema::Types("str | [str{pair}]{1..}", &[]);
+    fn read(node: &Node, reader: &mut Reader) -> Option<UserPasswordLines> {
         if node.is_falsy() {
-            return Some(Lines::default());
+            return Some(UserPasswordLines::default());
         }
         let mut lines = Vec::new();
         for text in Vec::<String>::read(node, reader)? {
             for line in text.lines().map(str::trim).filter(|l| !l.is_empty()) {
                 match line.split_once(':') {
                     Some((user, password)) if !user.is_empty() => lines.push((user.into(), password.into())),
-                    _ => reader.note(config::Kind::Wrong, node, "expected lines of user:password"),
+                    _ => reader.add_finding(
+                        config::FindingKind::Invalid,
+                        node,
+                        "expected lines of user:password",
+                    ),
                 }
             }
         }
-        Some(Lines(lines))
+        Some(UserPasswordLines(lines))
     }
 }
 
@@ -118,16 +122,16 @@ enum PasswordLogin {
 }
 
 impl FromNode for PasswordLogin {
-    const SHAPE: Shape = Shape::Is("bool | str !22.3(a boolean)", &[]);
+    const SCHEMA: Schema = Schema::Types("bool | str !22.3(a boolean)", &[]);
     fn read(node: &Node, reader: &mut Reader) -> Option<PasswordLogin> {
         match &node.value {
             Value::Str(word) => {
-                reader.old_form::<PasswordLogin>(node, "str");
+                reader.report_deprecated_form::<PasswordLogin>(node, "str");
                 if word.eq_ignore_ascii_case("unchanged") {
                     return Some(PasswordLogin::Unchanged);
                 }
             }
-            Value::Seq(_) | Value::Map(_) => return reader.wrong(node, "true or false"),
+            Value::Seq(_) | Value::Map(_) => return reader.type_error(node, "true or false"),
             _ => {}
         }
         bool::read(node, reader).map(|on| if on { PasswordLogin::Yes } else { PasswordLogin::No })
@@ -136,7 +140,7 @@ impl FromNode for PasswordLogin {
 
 /// Whether a password of the old form is a hash: `$1$…$…`, `$2a$`, `$2y$`, `$5$`, `$6$`. (Documented so; a hash of
 /// another kind needs `chpasswd.users`.)
-fn is_hash(text: &str) -> bool {
+fn is_crypt_hash(text: &str) -> bool {
     let Some(rest) = text.strip_prefix('$') else { return false };
     let Some((kind, rest)) = rest.split_once('$') else { return false };
     matches!(kind, "1" | "2a" | "2y" | "5" | "6")
@@ -146,14 +150,14 @@ fn is_hash(text: &str) -> bool {
 
 /// What is to be set: plain texts, hashes, and users who get a random one.
 #[derive(Clone, Default, PartialEq, Eq)]
-struct Plan {
+struct PasswordPlan {
     plain: Vec<(String, String)>,
     hashed: Vec<(String, String)>,
     random: Vec<String>,
 }
 
-fn plan(users: &[Entry], lines: &[(String, String)]) -> Plan {
-    let mut plan = Plan::default();
+fn plan(users: &[Entry], lines: &[(String, String)]) -> PasswordPlan {
+    let mut plan = PasswordPlan::default();
     for entry in users {
         match entry {
             Entry::Random(RandomPassword { name, .. }) => plan.random.push(name.clone()),
@@ -166,7 +170,7 @@ fn plan(users: &[Entry], lines: &[(String, String)]) -> Plan {
     for (user, password) in lines {
         match password.as_str() {
             "R" | "RANDOM" => plan.random.push(user.clone()),
-            text if is_hash(text) => plan.hashed.push((user.clone(), password.clone())),
+            text if is_crypt_hash(text) => plan.hashed.push((user.clone(), password.clone())),
             _ => plan.plain.push((user.clone(), password.clone())),
         }
     }
@@ -175,7 +179,7 @@ fn plan(users: &[Entry], lines: &[(String, String)]) -> Plan {
 
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
-    let (Some(keys), wrong) = context.read_noting(Keys::read_known) else { return Ok(()) };
+    let (Some(keys), invalid) = context.read_keys_and_errors(Keys::read_known) else { return Ok(()) };
     let argument = context.first_arg();
     let password = argument.clone().or_else(|| keys.password.map(|s| s.0)).filter(|p| !p.is_empty());
     let chpasswd = keys.chpasswd;
@@ -183,7 +187,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     let list = chpasswd.as_ref().and_then(|c| c.list.clone()).filter(|_| argument.is_none());
     let mut lines = list.unwrap_or_default().0;
     if let (true, Some(password)) = (users.is_empty() && lines.is_empty(), password) {
-        match Accounts::of(context).default_user() {
+        match Accounts::read(context).default_user() {
             Some(user) => lines.push((user.name.clone(), password)),
             None => warning!(
                 sys,
@@ -191,14 +195,14 @@ fn run(context: &Context<'_>) -> Result<()> {
             ),
         }
     }
-    let expire = chpasswd.as_ref().is_none_or(|c| c.expire) && !wrong.has("chpasswd.expire");
-    let passwords = apply(context, plan(users, &lines), expire);
+    let expire = chpasswd.as_ref().is_none_or(|c| c.expire) && !invalid.contains("chpasswd.expire");
+    let passwords = set_planned_passwords(context, plan(users, &lines), expire);
     // Whether passwords open the door is settled even if one of them could not be set.
-    let login = keys.ssh_pwauth.map_or(Ok(()), |login| apply_login(context, login));
+    let login = keys.ssh_pwauth.map_or(Ok(()), |login| apply_ssh_pwauth(context, login));
     passwords.and(login)
 }
 
-fn apply(context: &Context<'_>, mut plan: Plan, expire: bool) -> Result<()> {
+fn set_planned_passwords(context: &Context<'_>, mut plan: PasswordPlan, expire: bool) -> Result<()> {
     let (sys, distro) = (context.sys, context.distro);
     let mut errors = Vec::new();
     let random = std::mem::take(&mut plan.random);
@@ -206,7 +210,7 @@ fn apply(context: &Context<'_>, mut plan: Plan, expire: bool) -> Result<()> {
         plan.plain.push((user.clone(), random_password(sys)?));
     }
     for (passwords, hashed) in [(&mut plan.plain, false), (&mut plan.hashed, true)] {
-        errors.extend(set_all(context, passwords, hashed));
+        errors.extend(set_in_bulk(context, passwords, hashed));
     }
     let shown: String = plan
         .plain
@@ -233,7 +237,7 @@ fn apply(context: &Context<'_>, mut plan: Plan, expire: bool) -> Result<()> {
 
 /// Sets passwords; those that could not be set are taken out. chpasswd(8) changes nothing when one of its lines is
 /// wrong: then each user is tried alone.
-fn set_all(context: &Context<'_>, passwords: &mut Vec<(String, String)>, hashed: bool) -> Vec<Error> {
+fn set_in_bulk(context: &Context<'_>, passwords: &mut Vec<(String, String)>, hashed: bool) -> Vec<Error> {
     let (sys, distro) = (context.sys, context.distro);
     if passwords.is_empty() {
         return Vec::new();
@@ -257,7 +261,7 @@ fn set_all(context: &Context<'_>, passwords: &mut Vec<(String, String)>, hashed:
     errors
 }
 
-fn apply_login(context: &Context<'_>, login: PasswordLogin) -> Result<()> {
+fn apply_ssh_pwauth(context: &Context<'_>, login: PasswordLogin) -> Result<()> {
     let (sys, distro) = (context.sys, context.distro);
     let word = match login {
         PasswordLogin::Yes => "yes",
@@ -270,15 +274,18 @@ fn apply_login(context: &Context<'_>, login: PasswordLogin) -> Result<()> {
     }
     let configured = context.system_info.get("ssh_svcname").and_then(Node::as_str);
     let service = configured.unwrap_or(distro.ssh_service);
-    let restarted = match distro.init(sys) {
+    let restarted = match distro.init_system(sys) {
         // We run before the server; only one that somebody started by hand runs by now, and waiting for the
         // order of units would then wait for ourselves.
-        Init::Systemd if distro.is_active(sys, service) => {
-            distro.service_with(sys, Action::Restart, service, &["--job-mode=ignore-dependencies"])
-        }
-        Init::Systemd => Ok(()),
+        InitSystem::Systemd if distro.is_service_active(sys, service) => distro.manage_service_with(
+            sys,
+            ServiceAction::Restart,
+            service,
+            &["--job-mode=ignore-dependencies"],
+        ),
+        InitSystem::Systemd => Ok(()),
         _ if !sys.is_live() => Ok(()),
-        _ => distro.service(sys, Action::Restart, service),
+        _ => distro.manage_service(sys, ServiceAction::Restart, service),
     };
     if let Err(e) = restarted {
         warning!(sys, "ssh_pwauth takes effect at sshd's next start: {e}");
@@ -313,7 +320,7 @@ fn random_password(sys: &System) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Sandbox;
+    use crate::test_sandbox::Sandbox;
 
     #[test]
     fn hashes_of_the_old_form() {
@@ -327,13 +334,13 @@ mod tests {
             ("plain", false),
             ("", false),
         ] {
-            assert_eq!(is_hash(text), hash, "{text}");
+            assert_eq!(is_crypt_hash(text), hash, "{text}");
         }
     }
 
     #[test]
     fn plans() {
-        let node = crate::testing::yaml(
+        let node = crate::test_sandbox::yaml(
             "users:\n- {name: a, password: x, type: text}\n- {name: b, password: $6$s$h}\n- {name: c, type: RANDOM}\n- {name: d}\n",
         );
         let chpasswd = Chpasswd::read(&node, &mut Reader::new()).unwrap();
@@ -356,10 +363,10 @@ mod tests {
     }
 
     #[test]
-    fn password_login_in_its_own_file_and_without_a_restart() {
+    fn ssh_pwauth_uses_the_drop_in_without_a_restart() {
         let sandbox = Sandbox::new("ssh_pwauth: true");
         let main = "Include /etc/ssh/sshd_config.d/*.conf\nPasswordAuthentication no\n";
-        sandbox.sys.write("/etc/ssh/sshd_config", main, system::Write::default()).unwrap();
+        sandbox.sys.write("/etc/ssh/sshd_config", main, system::WriteOptions::default()).unwrap();
         sandbox.run(&MODULE).unwrap();
         let ours = sandbox.file("/etc/ssh/sshd_config.d/50-cloud-init.conf");
         assert_eq!(ours, ("PasswordAuthentication yes\n".into(), 0o600));
@@ -368,20 +375,20 @@ mod tests {
     }
 
     #[test]
-    fn old_and_wrong_forms_are_said_without_the_secret() {
+    fn deprecated_and_invalid_forms_are_reported_without_secrets() {
         let sandbox = Sandbox::new(
             "chpasswd:\n  list: |\n    hunter2\n  users:\n  - {name: x, password: [hunter2]}\nssh_pwauth: 'maybe'\n",
         );
         let _ = sandbox.run(&MODULE);
-        let noticed = sandbox.noticed().join("\n");
-        assert!(!noticed.contains("hunter2"), "{noticed}");
+        let logged_warnings = sandbox.logged_warnings().join("\n");
+        assert!(!logged_warnings.contains("hunter2"), "{logged_warnings}");
         for part in [
             "test.yaml:2:9: chpasswd.list: Deprecated in version 22.2",
             "test.yaml:2:9: chpasswd.list: expected lines of user:password",
             "test.yaml:5:25: chpasswd.users[0].password: expected text, found a list",
             "test.yaml:6:13: ssh_pwauth: expected true or false, found text",
         ] {
-            assert!(noticed.contains(part), "{part} not in {noticed}");
+            assert!(logged_warnings.contains(part), "{part} not in {logged_warnings}");
         }
         assert!(sandbox.commands().is_empty());
     }

@@ -1,6 +1,6 @@
 //! A list of commands as users write it in bootcmd and runcmd, and the shell script that it means.
 
-use config::{FromNode, Node, Reader, Shape, Value};
+use config::{FromNode, Node, Reader, Schema, Value};
 
 /// Commands in order. A text is a line of shell; a list is one command with its arguments, which the shell is
 /// to leave as they are; null stands for nothing.
@@ -15,14 +15,14 @@ enum Line {
 
 /// One bad item spoils the list: half of somebody's script is worse than none of it.
 impl FromNode for Commands {
-    const SHAPE: Shape = Shape::Is("[[str] | str | null]{1..}", &[]);
+    const SCHEMA: Schema = Schema::Types("[[str] | str | null]{1..}", &[]);
 
     fn read(node: &Node, reader: &mut Reader) -> Option<Commands> {
-        let Value::Seq(items) = &node.value else { return reader.wrong(node, "a list of commands") };
+        let Value::Seq(items) = &node.value else { return reader.type_error(node, "a list of commands") };
         let mut lines = Vec::with_capacity(items.len());
         let mut good = true;
         for (i, item) in items.iter().enumerate() {
-            match reader.below(&format!("[{i}]"), |reader| line(item, reader)) {
+            match reader.nested(&format!("[{i}]"), |reader| read_line(item, reader)) {
                 Some(found) => lines.extend(found),
                 None => good = false,
             }
@@ -31,7 +31,7 @@ impl FromNode for Commands {
     }
 }
 
-fn line(item: &Node, reader: &mut Reader) -> Option<Option<Line>> {
+fn read_line(item: &Node, reader: &mut Reader) -> Option<Option<Line>> {
     match &item.value {
         Value::Null => Some(None),
         Value::Str(text) => Some(Some(Line::Shell(text.clone()))),
@@ -40,12 +40,12 @@ fn line(item: &Node, reader: &mut Reader) -> Option<Option<Line>> {
             for (i, word) in words.iter().enumerate() {
                 match word.scalar_text() {
                     Some(text) => texts.push(text),
-                    None => return reader.below(&format!("[{i}]"), |r| r.wrong(word, "text")),
+                    None => return reader.nested(&format!("[{i}]"), |r| r.type_error(word, "text")),
                 }
             }
             Some(Some(Line::Words(texts)))
         }
-        _ => reader.wrong(item, "a command (text, or a list of texts)"),
+        _ => reader.type_error(item, "a command (text, or a list of texts)"),
     }
 }
 
@@ -71,7 +71,7 @@ impl Commands {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::yaml;
+    use crate::test_sandbox::yaml;
 
     #[test]
     fn scripts() {
@@ -91,8 +91,8 @@ mod tests {
     }
 
     #[test]
-    fn bad_lists_say_where() {
-        for (text, said) in [
+    fn invalid_lists_report_their_position() {
+        for (text, expected) in [
             ("ls", "test.yaml:1:1: expected a list of commands, found text"),
             ("{a: b}", "test.yaml:1:1: expected a list of commands, found a map"),
             (
@@ -105,7 +105,7 @@ mod tests {
             let mut reader = Reader::new();
             assert_eq!(Commands::read(&yaml(text), &mut reader), None, "{text}");
             let findings: Vec<_> = reader.into_findings().iter().map(ToString::to_string).collect();
-            assert_eq!(findings, [said]);
+            assert_eq!(findings, [expected]);
         }
     }
 }

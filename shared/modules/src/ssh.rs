@@ -1,12 +1,12 @@
 //! ssh: the host's own keys, and the keys that may log in as the default user and as root.
 
-use config::{FromNode, Node, Reader, Shape};
+use config::{FromNode, Node, Reader, Schema};
 use state::Frequency;
-use system::{Command, Result, System, Write, debug, info, warning};
+use system::{Command, Result, System, WriteOptions, debug, info, warning};
 
-use crate::user_keys::{Line, SshKeys};
+use crate::user_keys::{SingleLine, SshKeys};
 use crate::users::Accounts;
-use crate::{Context, Declares, Distros, Module, authorized_keys, sshd_config};
+use crate::{Context, Distros, Docs, Module, authorized_keys, sshd_config};
 
 pub const MODULE: Module = Module {
     name: "ssh",
@@ -14,15 +14,15 @@ pub const MODULE: Module = Module {
     distros: Distros::All,
     activation: &[],
     keys: &[Keys::KEYS],
-    declares: Declares::Keys(Keys::TABLE),
+    docs: Docs::Keys(Keys::TABLE),
     run,
 };
 
 /// Put before a key that is to open no session, as upstream has it: people search for its words.
-pub const DISABLE: &str = "no-port-forwarding,no-agent-forwarding,no-X11-forwarding,command=\"echo 'Please login as the user \\\"$USER\\\" rather than the user \\\"$DISABLE_USER\\\".';echo;sleep 10;exit 142\"";
+pub const DISABLE_USER_OPTS: &str = "no-port-forwarding,no-agent-forwarding,no-X11-forwarding,command=\"echo 'Please login as the user \\\"$USER\\\" rather than the user \\\"$DISABLE_USER\\\".';echo;sleep 10;exit 142\"";
 
-const DIRECTORY: &str = "/etc/ssh";
-const TYPES: [&str; 3] = ["rsa", "ecdsa", "ed25519"];
+const SSH_DIR: &str = "/etc/ssh";
+const HOST_KEY_TYPES: [&str; 3] = ["rsa", "ecdsa", "ed25519"];
 
 config::keys! {
     struct Publish {
@@ -43,7 +43,7 @@ config::keys! {
         /// Let no key log in as root.
         disable_root: bool = true;
         /// Options before root's keys then.
-        disable_root_opts: Option<Line>;
+        disable_root_opts: Option<SingleLine>;
         /// Use the cloud's keys.
         allow_public_ssh_keys: bool = true;
         /// Do not print what ssh-keygen prints.
@@ -55,7 +55,7 @@ config::keys! {
 
 /// Whose file of a key it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum HostKeyFile {
     Private,
     Public,
     Certificate,
@@ -63,7 +63,7 @@ enum Part {
 
 /// The given host keys: type, part and text, in the order of writing.
 #[derive(Clone, Default)]
-struct HostKeys(Vec<(&'static str, Part, String)>);
+struct HostKeys(Vec<(&'static str, HostKeyFile, String)>);
 
 impl std::fmt::Debug for HostKeys {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -72,13 +72,13 @@ impl std::fmt::Debug for HostKeys {
 }
 
 impl FromNode for HostKeys {
-    const SHAPE: Shape = Shape::Is("map\n  <type>{host_key}: str", &[]);
+    const SCHEMA: Schema = Schema::Types("map\n  <type>{host_key}: str", &[]);
     fn read(node: &Node, reader: &mut Reader) -> Option<HostKeys> {
-        let Some(map) = node.as_map() else { return reader.wrong(node, "a map of host keys") };
+        let Some(map) = node.as_map() else { return reader.type_error(node, "a map of host keys") };
         let mut keys = Vec::new();
         for (key, value) in map.iter() {
             let name = key.scalar_text().unwrap_or_default();
-            reader.below(&name, |reader| match host_key(&name) {
+            reader.nested(&name, |reader| match parse_host_key_name(&name) {
                 Some((kind, part)) => {
                     keys.extend(String::read(value, reader).map(|text| (kind, part, text)));
                 }
@@ -88,7 +88,7 @@ impl FromNode for HostKeys {
                     let message = format!(
                         "{why} host key; expected rsa, ecdsa or ed25519 and _private, _public or _certificate"
                     );
-                    reader.note(config::Kind::Unknown, key, message);
+                    reader.add_finding(config::FindingKind::Unknown, key, message);
                 }
             });
         }
@@ -96,43 +96,45 @@ impl FromNode for HostKeys {
     }
 }
 
-fn host_key(name: &str) -> Option<(&'static str, Part)> {
+fn parse_host_key_name(name: &str) -> Option<(&'static str, HostKeyFile)> {
     let (kind, part) = name.rsplit_once('_')?;
     let part = match part {
-        "private" => Part::Private,
-        "public" => Part::Public,
-        "certificate" => Part::Certificate,
+        "private" => HostKeyFile::Private,
+        "public" => HostKeyFile::Public,
+        "certificate" => HostKeyFile::Certificate,
         _ => return None,
     };
-    Some((TYPES.into_iter().find(|t| *t == kind)?, part))
+    Some((HOST_KEY_TYPES.into_iter().find(|t| *t == kind)?, part))
 }
 
-fn path_of(kind: &str, part: Part) -> String {
+fn host_key_path(kind: &str, part: HostKeyFile) -> String {
     let end = match part {
-        Part::Private => "",
-        Part::Public => ".pub",
-        Part::Certificate => "-cert.pub",
+        HostKeyFile::Private => "",
+        HostKeyFile::Public => ".pub",
+        HostKeyFile::Certificate => "-cert.pub",
     };
-    format!("{DIRECTORY}/ssh_host_{kind}_key{end}")
+    format!("{SSH_DIR}/ssh_host_{kind}_key{end}")
 }
 
 /// The options that tell to log in as another user.
-pub fn login_as(options: &str, user: &str, instead_of: &str) -> String {
+pub fn disable_options(options: &str, user: &str, instead_of: &str) -> String {
     options.replace("$USER", user).replace("$DISABLE_USER", instead_of)
 }
 
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
-    let (Some(mut keys), wrong) = context.read_noting(Keys::read_known) else { return Ok(()) };
+    let (Some(mut keys), invalid) = context.read_keys_and_errors(Keys::read_known) else { return Ok(()) };
     // Their defaults delete and let in.
-    keys.ssh_deletekeys &= !wrong.has("ssh_deletekeys");
+    keys.ssh_deletekeys &= !invalid.contains("ssh_deletekeys");
     // Those of this instance, from a boot that could not put in the login keys.
-    let kept = context.layout.instance(OWN_HOST_KEYS);
+    let kept = context.layout.instance(KEEP_HOST_KEYS);
     keys.ssh_deletekeys &= !sys.exists(&kept);
-    keys.allow_public_ssh_keys &= !wrong.has("allow_public_ssh_keys");
-    keys.ssh_genkeytypes = keys.ssh_genkeytypes.filter(|t| !t.is_empty() || !wrong.has("ssh_genkeytypes"));
+    keys.allow_public_ssh_keys &= !invalid.contains("allow_public_ssh_keys");
+    keys.ssh_genkeytypes =
+        keys.ssh_genkeytypes.filter(|t| !t.is_empty() || !invalid.contains("ssh_genkeytypes"));
     // A server without any host key lets nobody in: given keys of which none is private are as good as none.
-    let is_private = |(_, part, text): &(_, Part, String)| *part == Part::Private && !text.trim().is_empty();
+    let is_private =
+        |(_, part, text): &(_, HostKeyFile, String)| *part == HostKeyFile::Private && !text.trim().is_empty();
     let given = keys.ssh_keys.as_ref().filter(|given| given.0.iter().any(is_private));
     if given.is_none() && keys.ssh_keys.as_ref().is_some_and(|given| !given.0.is_empty()) {
         warning!(sys, "ssh_keys has no private key; the server's keys are made as if it were not there");
@@ -140,7 +142,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     if keys.ssh_deletekeys {
         if given.is_some() || sys.which("ssh-keygen").is_some() {
             delete_host_keys(sys);
-        } else if !host_keys(sys).is_empty() {
+        } else if !host_key_files(sys).is_empty() {
             warning!(sys, "ssh-keygen is not installed: the host keys are kept, as no new ones can be made");
         }
     }
@@ -148,7 +150,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     let written = match given {
         Some(given) => write_host_keys(context, given),
         None => {
-            generate(context, &keys);
+            generate_host_keys(context, &keys);
             Ok(())
         }
     };
@@ -157,18 +159,18 @@ fn run(context: &Context<'_>) -> Result<()> {
         let blacklist = publish.map(|p| &p.blacklist[..]).unwrap_or_default();
         publish_host_keys(sys, &public_host_keys(sys, blacklist));
     }
-    match apply_keys(context, &keys) {
+    match apply_credentials(context, &keys) {
         Ok(()) => {
             if let Err(e) = sys.remove(&kept) {
                 debug!(sys, "{e}");
             }
         }
-        Err(e) if e.is_of_machine() => {
+        Err(e) if e.is_system_failure() => {
             // The next boot does it again, and clients know the host's keys by then.
-            if let Err(e) = sys.write(&kept, "", Write::default()) {
+            if let Err(e) = sys.write(&kept, "", WriteOptions::default()) {
                 debug!(sys, "{e}");
             }
-            return Err(e.doing("login keys"));
+            return Err(e.context("login keys"));
         }
         Err(e) => warning!(sys, "login keys: {e}"),
     }
@@ -176,17 +178,17 @@ fn run(context: &Context<'_>) -> Result<()> {
 }
 
 /// In the instance's directory while the host keys are its own although this module is still to run: they are kept then.
-pub const OWN_HOST_KEYS: &str = "host-keys-are-its-own";
+pub const KEEP_HOST_KEYS: &str = "host-keys-are-its-own";
 
 /// Names of the files in the machine's directory that hold its keys.
-fn host_keys(sys: &System) -> Vec<String> {
-    let names = sys.list(DIRECTORY).unwrap_or_default();
+fn host_key_files(sys: &System) -> Vec<String> {
+    let names = sys.list(SSH_DIR).unwrap_or_default();
     names.into_iter().filter(|n| n.starts_with("ssh_host_") && n[9..].contains("key")).collect()
 }
 
 fn delete_host_keys(sys: &System) {
-    for name in host_keys(sys) {
-        if let Err(e) = sys.remove(format!("{DIRECTORY}/{name}")) {
+    for name in host_key_files(sys) {
+        if let Err(e) = sys.remove(format!("{SSH_DIR}/{name}")) {
             warning!(sys, "{e}");
         }
     }
@@ -196,12 +198,13 @@ fn write_host_keys(context: &Context<'_>, given: &HostKeys) -> Result<()> {
     let sys = context.sys;
     let (mut certificates, mut failed) = (Vec::new(), None);
     for (kind, part, text) in &given.0 {
-        let path = path_of(kind, *part);
-        let how = if *part == Part::Private { Write::secret() } else { Write::default() };
+        let path = host_key_path(kind, *part);
+        let how =
+            if *part == HostKeyFile::Private { WriteOptions::secret() } else { WriteOptions::default() };
         if let Err(e) = sys.write(&path, text, how) {
             warning!(sys, "{e}");
             failed = Some(e);
-        } else if *part == Part::Certificate {
+        } else if *part == HostKeyFile::Certificate {
             certificates.push(("HostCertificate", path));
         }
     }
@@ -209,10 +212,10 @@ fn write_host_keys(context: &Context<'_>, given: &HostKeys) -> Result<()> {
         warning!(sys, "{e}");
         failed = Some(e);
     }
-    for kind in TYPES {
+    for kind in HOST_KEY_TYPES {
         let has = |part| given.0.iter().any(|(k, p, _)| *k == kind && *p == part);
-        if has(Part::Private)
-            && !has(Part::Public)
+        if has(HostKeyFile::Private)
+            && !has(HostKeyFile::Public)
             && let Err(e) = derive_public(sys, kind)
         {
             warning!(sys, "no public half of the {kind} host key: {e}");
@@ -223,38 +226,38 @@ fn write_host_keys(context: &Context<'_>, given: &HostKeys) -> Result<()> {
 
 /// Writes the public half of a private key.
 fn derive_public(sys: &System, kind: &str) -> Result<()> {
-    let private = path_of(kind, Part::Private);
+    let private = host_key_path(kind, HostKeyFile::Private);
     let out = sys.run(&Command::new(["ssh-keygen", "-y", "-f", &private]))?.text();
     // After the private key's own comment, where that has one.
     let text = format!("{} root@localhost\n", out.trim());
-    sys.write(path_of(kind, Part::Public), text, Write::default()).map(drop)
+    sys.write(host_key_path(kind, HostKeyFile::Public), text, WriteOptions::default()).map(drop)
 }
 
-fn generate(context: &Context<'_>, keys: &Keys) {
+fn generate_host_keys(context: &Context<'_>, keys: &Keys) {
     let sys = context.sys;
     // A minimal image has no OpenSSH at all: no server misses its keys, unless they were asked for.
     let unwanted =
-        keys.ssh_genkeytypes.is_none() && sys.which("sshd").is_none() && !sys.exists(sshd_config::MAIN);
+        keys.ssh_genkeytypes.is_none() && sys.which("sshd").is_none() && !sys.exists(sshd_config::MAIN_FILE);
     if unwanted && sys.which("ssh-keygen").is_none() {
         info!(sys, "OpenSSH is not installed: no host keys are generated");
         return;
     }
-    let usual = TYPES.map(String::from).to_vec();
-    let wanted = keys.ssh_genkeytypes.as_ref().unwrap_or(&usual);
-    generate_all(context, wanted, keys.ssh_quiet_keygen);
-    let has_any = || sys.list(DIRECTORY).is_ok_and(|names| names.iter().any(|n| is_host_key(n)));
-    if !wanted.is_empty() && wanted != &usual && sys.which("ssh-keygen").is_some() && !has_any() {
+    let defaults = HOST_KEY_TYPES.map(String::from).to_vec();
+    let wanted = keys.ssh_genkeytypes.as_ref().unwrap_or(&defaults);
+    generate_missing(context, wanted, keys.ssh_quiet_keygen);
+    let has_any = || sys.list(SSH_DIR).is_ok_and(|names| names.iter().any(|n| is_private_host_key(n)));
+    if !wanted.is_empty() && wanted != &defaults && sys.which("ssh-keygen").is_some() && !has_any() {
         warning!(sys, "ssh_genkeytypes: no host key of these types could be made; making the usual ones");
-        generate_all(context, &usual, keys.ssh_quiet_keygen);
+        generate_missing(context, &defaults, keys.ssh_quiet_keygen);
     }
 }
 
 /// The file of a private host key: `ssh_host_TYPE_key`.
-fn is_host_key(name: &str) -> bool {
+fn is_private_host_key(name: &str) -> bool {
     name.starts_with("ssh_host_") && name.ends_with("_key")
 }
 
-fn generate_all(context: &Context<'_>, types: &[String], quiet: bool) {
+fn generate_missing(context: &Context<'_>, types: &[String], quiet: bool) {
     let sys = context.sys;
     let fips = sys.read_text("/proc/sys/crypto/fips_enabled").is_ok_and(|t| t.trim() == "1");
     for kind in types {
@@ -266,7 +269,7 @@ fn generate_all(context: &Context<'_>, types: &[String], quiet: bool) {
             warning!(sys, "ssh_genkeytypes: expected types such as ed25519");
             continue;
         }
-        let path = path_of(kind, Part::Private);
+        let path = host_key_path(kind, HostKeyFile::Private);
         if sys.exists(&path) {
             continue;
         }
@@ -282,14 +285,14 @@ fn generate_all(context: &Context<'_>, types: &[String], quiet: bool) {
 
 fn generate_one(context: &Context<'_>, kind: &str, path: &str, quiet: bool) -> Result<()> {
     let sys = context.sys;
-    sys.make_dir(DIRECTORY, 0o755)?;
+    sys.create_dir_all(SSH_DIR, 0o755)?;
     let command = Command::new(["ssh-keygen", "-t", kind, "-N", "", "-f", path]).env("LANG", "C");
-    let finished = sys.run(&command)?;
+    let output = sys.run(&command)?;
     if !quiet {
-        sys.print_output(&finished.stdout);
+        sys.print_output(&output.stdout);
     }
     if context.distro.ssh_key_group {
-        let old_server = openssh_major(sys).is_some_and(|major| major < 9);
+        let old_server = openssh_major_version(sys).is_some_and(|major| major < 9);
         if let Some(group) = sys.group("ssh_keys") {
             sys.set_owner(path, (None, Some(group.gid)))?;
         }
@@ -301,12 +304,12 @@ fn generate_one(context: &Context<'_>, kind: &str, path: &str, quiet: bool) -> R
 }
 
 /// The server's version; its `-V` prints that, or complains and prints it.
-fn openssh_major(sys: &System) -> Option<u32> {
-    let finished = sys.run(&Command::new(["sshd", "-V"]).asks().accept_all()).ok()?;
-    parse_openssh(&String::from_utf8_lossy(&finished.stderr))
+fn openssh_major_version(sys: &System) -> Option<u32> {
+    let output = sys.run(&Command::new(["sshd", "-V"]).read_only().accept_all()).ok()?;
+    parse_openssh_version(&String::from_utf8_lossy(&output.stderr))
 }
 
-fn parse_openssh(text: &str) -> Option<u32> {
+fn parse_openssh_version(text: &str) -> Option<u32> {
     let version = text.lines().find_map(|l| l.trim().strip_prefix("OpenSSH_"))?;
     version.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
@@ -315,13 +318,13 @@ fn parse_openssh(text: &str) -> Option<u32> {
 fn public_host_keys(sys: &System, blacklist: &[String]) -> Vec<(String, String)> {
     let mut keys = Vec::new();
     // Without a directory there is no server to publish keys of.
-    for name in sys.list(DIRECTORY).unwrap_or_default() {
+    for name in sys.list(SSH_DIR).unwrap_or_default() {
         let kind = name.strip_prefix("ssh_host_").and_then(|n| n.strip_suffix("_key.pub"));
         let Some(kind) = kind else { continue };
         if blacklist.iter().any(|b| b == kind) {
             continue;
         }
-        let text = match sys.read_text(format!("{DIRECTORY}/{name}")) {
+        let text = match sys.read_text(format!("{SSH_DIR}/{name}")) {
             Ok(text) => text,
             Err(e) => {
                 warning!(sys, "the datasource was not told the host keys: {e}");
@@ -341,9 +344,9 @@ fn publish_host_keys(sys: &System, keys: &[(String, String)]) {
     debug!(sys, "{} public host keys; this datasource takes none", keys.len());
 }
 
-fn apply_keys(context: &Context<'_>, keys: &Keys) -> Result<()> {
+fn apply_credentials(context: &Context<'_>, keys: &Keys) -> Result<()> {
     let sys = context.sys;
-    let accounts = Accounts::of(context);
+    let accounts = Accounts::read(context);
     let user = accounts.default_user().map(|u| u.name.as_str());
     let mut all: Vec<String> = Vec::new();
     if keys.allow_public_ssh_keys {
@@ -355,8 +358,8 @@ fn apply_keys(context: &Context<'_>, keys: &Keys) -> Result<()> {
     let of_user = user.map_or(Ok(()), |user| authorized_keys::install(sys, user, &all, ""));
     let options = match keys.disable_root {
         true => {
-            let options = keys.disable_root_opts.as_ref().map_or(DISABLE, |line| &line.0);
-            login_as(options, user.unwrap_or("NONE"), "root")
+            let options = keys.disable_root_opts.as_ref().map_or(DISABLE_USER_OPTS, |line| &line.0);
+            disable_options(options, user.unwrap_or("NONE"), "root")
         }
         false => String::new(),
     };
@@ -370,12 +373,12 @@ mod tests {
 
     #[test]
     fn names_of_host_keys() {
-        assert_eq!(host_key("rsa_private"), Some(("rsa", Part::Private)));
-        assert_eq!(host_key("ed25519_certificate"), Some(("ed25519", Part::Certificate)));
+        assert_eq!(parse_host_key_name("rsa_private"), Some(("rsa", HostKeyFile::Private)));
+        assert_eq!(parse_host_key_name("ed25519_certificate"), Some(("ed25519", HostKeyFile::Certificate)));
         for name in ["dsa_private", "rsa", "rsa_", "ecdsa-sk_public", ""] {
-            assert_eq!(host_key(name), None, "{name}");
+            assert_eq!(parse_host_key_name(name), None, "{name}");
         }
-        assert_eq!(path_of("ecdsa", Part::Certificate), "/etc/ssh/ssh_host_ecdsa_key-cert.pub");
+        assert_eq!(host_key_path("ecdsa", HostKeyFile::Certificate), "/etc/ssh/ssh_host_ecdsa_key-cert.pub");
     }
 
     #[test]
@@ -385,7 +388,7 @@ mod tests {
             ("unknown option -- V\nOpenSSH_8.7p1, OpenSSL 3\nusage", Some(8)),
             ("", None),
         ] {
-            assert_eq!(parse_openssh(text), major);
+            assert_eq!(parse_openssh_version(text), major);
         }
     }
 }

@@ -4,9 +4,9 @@ use encoding::{base64, md5, sha};
 use state::Frequency;
 use system::{Result, debug, warning};
 
-use crate::authorized_keys::{self, Entry};
+use crate::authorized_keys::{self, AuthorizedKey};
 use crate::users::Accounts;
-use crate::{Context, Declares, Distros, Module};
+use crate::{Context, Distros, Docs, Module};
 
 pub const MODULE: Module = Module {
     name: "ssh_authkey_fingerprints",
@@ -14,7 +14,7 @@ pub const MODULE: Module = Module {
     distros: Distros::All,
     activation: &[],
     keys: &[Keys::KEYS],
-    declares: Declares::Keys(Keys::TABLE),
+    docs: Docs::Keys(Keys::TABLE),
     run,
 };
 
@@ -31,7 +31,7 @@ config::keys! {
 
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
-    let Some(keys) = context.read_known(Keys::read_known) else { return Ok(()) };
+    let Some(keys) = context.read_keys(Keys::read_known) else { return Ok(()) };
     if keys.no_ssh_fingerprints {
         debug!(sys, "no_ssh_fingerprints is set; fingerprints are not printed");
         return Ok(());
@@ -40,23 +40,24 @@ fn run(context: &Context<'_>) -> Result<()> {
         warning!(sys, "authkey_hash: expected md5, sha1, sha256 or sha512; fingerprints are shown as '?'");
     }
     let mut failure = None;
-    let users = Accounts::of(context).users;
+    let users = Accounts::read(context).users;
     if users.is_empty() {
         return Ok(());
     }
     // Both are read once: there may be many users.
-    let (accounts, files) = (sys.users(), authorized_keys::Files::read(sys)?);
+    let (accounts, settings) = (sys.users(), authorized_keys::KeysFileSettings::read(sys)?);
     for user in users {
         let account = accounts.iter().find(|a| a.name == user.name).filter(|a| !a.home.is_empty());
         let Some(account) = account else {
             debug!(sys, "{} has no account or no home; no fingerprints", user.name);
             continue;
         };
-        match authorized_keys::find(sys, &files, account) {
+        match authorized_keys::find_keys_file(sys, &settings, account) {
             Ok(found) => {
                 let text = found.text();
-                let entries: Vec<Entry> = text.lines().filter_map(authorized_keys::parse_line).collect();
-                sys.print_on_console(&report(&user.name, &found.path, &entries, &keys.authkey_hash));
+                let entries: Vec<AuthorizedKey> =
+                    text.lines().filter_map(authorized_keys::parse_line).collect();
+                sys.print_on_console(&key_table(&user.name, &found.path, &entries, &keys.authkey_hash));
             }
             Err(e) => {
                 warning!(sys, "fingerprints of {}: {e}", user.name);
@@ -85,7 +86,7 @@ fn fingerprint(key: &str, hash: &str) -> String {
 }
 
 /// The lines about one user.
-fn report(user: &str, path: &str, entries: &[Entry], hash: &str) -> String {
+fn key_table(user: &str, path: &str, entries: &[AuthorizedKey], hash: &str) -> String {
     if entries.is_empty() {
         return format!("{PREFIX}no authorized SSH keys fingerprints found for user {user}.\n");
     }
@@ -96,17 +97,15 @@ fn report(user: &str, path: &str, entries: &[Entry], hash: &str) -> String {
         "Options".into(),
         "Comment".into(),
     ]];
-    rows.extend(
-        entries.iter().map(|e| {
-            [e.kind.clone(), fingerprint(&e.base64, hash), or_dash(&e.options), or_dash(&e.comment)]
-        }),
-    );
-    let table = table(&rows);
+    rows.extend(entries.iter().map(|e| {
+        [e.key_type.clone(), fingerprint(&e.base64, hash), or_dash(&e.options), or_dash(&e.comment)]
+    }));
+    let table = framed_table(&rows);
     let width = table.first().map_or(0, |line| line.chars().count());
     let title = format!("Authorized keys from {path} for user {user}");
     // Of an odd rest the right side has more.
-    let rest = width.saturating_sub(title.chars().count());
-    let title = format!("{}{title}{}", "+".repeat(rest / 2), "+".repeat(rest - rest / 2));
+    let padding = width.saturating_sub(title.chars().count());
+    let title = format!("{}{title}{}", "+".repeat(padding / 2), "+".repeat(padding - padding / 2));
     std::iter::once(title).chain(table).map(|line| format!("{PREFIX}{line}\n")).collect()
 }
 
@@ -116,13 +115,13 @@ fn printable(text: &str) -> String {
 }
 
 /// Rows in a frame, the first one a header; every cell in the middle of its column.
-fn table<const N: usize>(rows: &[[String; N]]) -> Vec<String> {
+fn framed_table<const N: usize>(rows: &[[String; N]]) -> Vec<String> {
     let widths: [usize; N] =
         std::array::from_fn(|i| 2 + rows.iter().map(|row| row[i].chars().count()).max().unwrap_or(0));
     let frame = format!("+{}+", widths.map(|w| "-".repeat(w)).join("+"));
     let mut lines = vec![frame.clone()];
     for (number, row) in rows.iter().enumerate() {
-        let cells: Vec<String> = row.iter().zip(widths).map(|(cell, width)| centred(cell, width)).collect();
+        let cells: Vec<String> = row.iter().zip(widths).map(|(cell, width)| centered(cell, width)).collect();
         lines.push(format!("|{}|", cells.join("|")));
         if number == 0 {
             lines.push(frame.clone());
@@ -133,19 +132,19 @@ fn table<const N: usize>(rows: &[[String; N]]) -> Vec<String> {
 }
 
 /// The odd blank goes to the left of a column of odd width, as upstream's tables (Python's `str.center`) have it.
-fn centred(text: &str, width: usize) -> String {
-    let rest = width.saturating_sub(text.chars().count());
-    let left = rest / 2 + (rest & width & 1);
-    format!("{}{text}{}", " ".repeat(left), " ".repeat(rest - left))
+fn centered(text: &str, width: usize) -> String {
+    let padding = width.saturating_sub(text.chars().count());
+    let left = padding / 2 + (padding & width & 1);
+    format!("{}{text}{}", " ".repeat(left), " ".repeat(padding - left))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Sandbox;
-    use system::Write;
+    use crate::test_sandbox::Sandbox;
+    use system::WriteOptions;
 
-    fn entry(line: &str) -> Entry {
+    fn entry(line: &str) -> AuthorizedKey {
         authorized_keys::parse_line(line).unwrap()
     }
 
@@ -169,14 +168,14 @@ mod tests {
 
     /// The frame is what upstream's own table class makes of the same rows.
     #[test]
-    fn the_table() {
+    fn table_layout_matches_upstream() {
         let rows = [
             ["Keytype", "Fingerprint (sha256)", "Options", "Comment"],
             ["ssh-rsa", "aa:bb:cc", "-", "me@x"],
             ["ssh-ed25519", "ff", "no-pty", "-"],
         ];
         assert_eq!(
-            table(&rows.map(|row| row.map(String::from))),
+            framed_table(&rows.map(|row| row.map(String::from))),
             [
                 "+-------------+----------------------+---------+---------+",
                 "|   Keytype   | Fingerprint (sha256) | Options | Comment |",
@@ -190,20 +189,20 @@ mod tests {
 
     #[test]
     fn reports() {
-        let text = report("bob", "/k", &[entry("ssh-rsa YWI= a\u{1b}[2Jb")], "md5");
+        let text = key_table("bob", "/k", &[entry("ssh-rsa YWI= a\u{1b}[2Jb")], "md5");
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 6, "{text}");
         assert!(lines.iter().all(|l| l.starts_with("ci-info: ") && l.len() == lines[0].len()), "{text}");
         assert!(lines[0].contains("+Authorized keys from /k for user bob+"), "{text}");
         assert!(lines[4].contains("| 18:7e:") && lines[4].contains("|    -    |  a?[2Jb |"), "{text}");
-        let none = report("bob", "/k", &[], "md5");
+        let none = key_table("bob", "/k", &[], "md5");
         assert_eq!(none, "ci-info: no authorized SSH keys fingerprints found for user bob.\n");
     }
 
     #[test]
-    fn users_without_accounts_or_keys_are_no_failure() {
+    fn users_without_accounts_or_keys_are_not_errors() {
         let passwd = format!("bob:x:{0}:{0}::/home/bob:/bin/sh\nnohome:x:2:2:::/bin/sh\n", 1000);
-        for (config, noticed) in [
+        for (config, logged_warnings) in [
             ("users: [bob, nohome, nobody]", 0),
             ("users: [bob]\nno_ssh_fingerprints: true", 0),
             ("users: [bob]\nauthkey_hash: whirlpool", 1),
@@ -211,13 +210,18 @@ mod tests {
             ("users: []", 0),
         ] {
             let sandbox = Sandbox::new(config);
-            sandbox.sys.write("/etc/passwd", &passwd, Write::default()).unwrap();
+            sandbox.sys.write("/etc/passwd", &passwd, WriteOptions::default()).unwrap();
             sandbox
                 .sys
-                .write("/home/bob/.ssh/authorized_keys", "ssh-rsa YWI= me\n", Write::secret())
+                .write("/home/bob/.ssh/authorized_keys", "ssh-rsa YWI= me\n", WriteOptions::secret())
                 .unwrap();
             sandbox.run(&MODULE).unwrap();
-            assert_eq!(sandbox.noticed().len(), noticed, "{config} {:?}", sandbox.noticed());
+            assert_eq!(
+                sandbox.logged_warnings().len(),
+                logged_warnings,
+                "{config} {:?}",
+                sandbox.logged_warnings()
+            );
         }
     }
 }

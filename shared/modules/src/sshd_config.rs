@@ -1,15 +1,15 @@
 //! The SSH server's settings: read and changed as text. Our own go to a file of their own where the server reads
 //! such files.
 
-use system::{Result, System, Write};
+use system::{Result, System, WriteOptions};
 
 /// The main configuration file of sshd.
-pub const MAIN: &str = "/etc/ssh/sshd_config";
-const DROP_INS: &str = "/etc/ssh/sshd_config.d";
-const OURS: &str = "/etc/ssh/sshd_config.d/50-cloud-init.conf";
+pub const MAIN_FILE: &str = "/etc/ssh/sshd_config";
+const DROP_IN_DIR: &str = "/etc/ssh/sshd_config.d";
+const CLOUD_INIT_DROP_IN: &str = "/etc/ssh/sshd_config.d/50-cloud-init.conf";
 
 /// A line as key and value, `None` for comments and what is neither. Keys are case-insensitive.
-fn setting(line: &str) -> Option<(&str, &str)> {
+fn parse_setting(line: &str) -> Option<(&str, &str)> {
     let line = line.trim();
     if line.is_empty() || line.starts_with('#') {
         return None;
@@ -22,8 +22,8 @@ fn setting(line: &str) -> Option<(&str, &str)> {
 }
 
 /// The value of a key; the last one counts, as upstream reads it.
-pub fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
-    text.lines().rev().filter_map(setting).find(|(k, _)| k.eq_ignore_ascii_case(key)).map(|(_, v)| v)
+pub fn get<'a>(text: &'a str, key: &str) -> Option<&'a str> {
+    text.lines().rev().filter_map(parse_setting).find(|(k, _)| k.eq_ignore_ascii_case(key)).map(|(_, v)| v)
 }
 
 /// The text with every occurrence of the key set, or one added; `None` when nothing changes.
@@ -31,7 +31,7 @@ pub fn with_setting(text: &str, key: &str, new: &str) -> Option<String> {
     let (mut found, mut changed) = (false, false);
     let mut out = String::new();
     for line in text.lines() {
-        match setting(line) {
+        match parse_setting(line) {
             Some((k, old)) if k.eq_ignore_ascii_case(key) => {
                 found = true;
                 changed |= old != new;
@@ -50,31 +50,31 @@ pub fn with_setting(text: &str, key: &str, new: &str) -> Option<String> {
 }
 
 /// Whether the main file reads the directory of further ones.
-pub fn includes_drop_ins(text: &str) -> bool {
-    text.lines().any(|l| l.starts_with(&format!("Include {DROP_INS}/*.conf")))
+pub fn includes_drop_in_dir(text: &str) -> bool {
+    text.lines().any(|l| l.starts_with(&format!("Include {DROP_IN_DIR}/*.conf")))
 }
 
 /// The file that our settings go to.
-fn file(sys: &System) -> Result<&'static str> {
-    Ok(match sys.read_text_if_there(MAIN)? {
-        Some(text) if includes_drop_ins(&text) => OURS,
+fn target_file(sys: &System) -> Result<&'static str> {
+    Ok(match sys.read_text_if_exists(MAIN_FILE)? {
+        Some(text) if includes_drop_in_dir(&text) => CLOUD_INIT_DROP_IN,
         // A distribution that keeps the main file in /usr reads the directory from there.
-        None if sys.is_dir(DROP_INS) => OURS,
-        _ => MAIN,
+        None if sys.is_dir(DROP_IN_DIR) => CLOUD_INIT_DROP_IN,
+        _ => MAIN_FILE,
     })
 }
 
 fn write(sys: &System, path: &str, text: &str) -> Result<()> {
     use std::os::unix::fs::PermissionsExt;
-    let usual = if path == OURS { 0o600 } else { 0o644 };
-    let mode = sys.metadata(path).map_or(usual, |m| m.permissions().mode() & 0o7777);
-    sys.write(path, text, Write::mode(mode)).map(drop)
+    let default = if path == CLOUD_INIT_DROP_IN { 0o600 } else { 0o644 };
+    let mode = sys.metadata(path).map_or(default, |m| m.permissions().mode() & 0o7777);
+    sys.write(path, text, WriteOptions::mode(mode)).map(drop)
 }
 
 /// Sets a key; whether that changed the file.
 pub fn set(sys: &System, key: &str, new: &str) -> Result<bool> {
-    let path = file(sys)?;
-    let old = sys.read_text_if_there(path)?.unwrap_or_default();
+    let path = target_file(sys)?;
+    let old = sys.read_text_if_exists(path)?.unwrap_or_default();
     match with_setting(&old, key, new) {
         Some(text) => write(sys, path, &text).map(|()| true),
         None => Ok(false),
@@ -86,8 +86,8 @@ pub fn append(sys: &System, lines: &[(&str, String)]) -> Result<()> {
     if lines.is_empty() {
         return Ok(());
     }
-    let path = file(sys)?;
-    let mut text = sys.read_text_if_there(path)?.unwrap_or_default();
+    let path = target_file(sys)?;
+    let mut text = sys.read_text_if_exists(path)?.unwrap_or_default();
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
     }
@@ -98,8 +98,8 @@ pub fn append(sys: &System, lines: &[(&str, String)]) -> Result<()> {
 }
 
 /// The main file, for those who only read.
-pub fn read(sys: &System) -> Result<String> {
-    Ok(sys.read_text_if_there(MAIN)?.unwrap_or_default())
+pub fn read_main_file(sys: &System) -> Result<String> {
+    Ok(sys.read_text_if_exists(MAIN_FILE)?.unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -129,14 +129,14 @@ mod tests {
     #[test]
     fn values() {
         let text = "Port 1\nAuthorizedKeysFile .ssh/a  .ssh/b\nport 2\n#Port 3\nBroken\n";
-        assert_eq!(value(text, "port"), Some("2"));
-        assert_eq!(value(text, "authorizedkeysfile"), Some(".ssh/a  .ssh/b"));
-        assert_eq!(value(text, "broken"), None);
+        assert_eq!(get(text, "port"), Some("2"));
+        assert_eq!(get(text, "authorizedkeysfile"), Some(".ssh/a  .ssh/b"));
+        assert_eq!(get(text, "broken"), None);
     }
 
     #[test]
     fn drop_ins() {
-        assert!(includes_drop_ins("x\nInclude /etc/ssh/sshd_config.d/*.conf\n"));
-        assert!(!includes_drop_ins("#Include /etc/ssh/sshd_config.d/*.conf\n"));
+        assert!(includes_drop_in_dir("x\nInclude /etc/ssh/sshd_config.d/*.conf\n"));
+        assert!(!includes_drop_in_dir("#Include /etc/ssh/sshd_config.d/*.conf\n"));
     }
 }

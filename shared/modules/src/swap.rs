@@ -1,9 +1,9 @@
 //! The swap file of `swap:` in mounts: how large, and its making.
 
-use config::{FromNode, Node, Reader, Shape, Value};
+use config::{FromNode, Node, Reader, Schema, Value};
 use system::{Error, Result, System, debug, info, warning};
 
-use crate::user_keys::Line;
+use crate::user_keys::SingleLine;
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
@@ -11,7 +11,7 @@ const GIB: u64 = 1 << 30;
 config::keys! {
     pub struct Swap {
         /// Where the swap file is.
-        filename: Line = "/swap.img";
+        filename: SingleLine = "/swap.img";
         /// How large it is: bytes, a text like 2G, or `auto`.
         size: Option<Size>;
         /// How large an automatic size may become.
@@ -26,7 +26,7 @@ pub enum Size {
 }
 
 impl FromNode for Size {
-    const SHAPE: Shape = Shape::Is(r#""auto" | int | str{size}"#, &[]);
+    const SCHEMA: Schema = Schema::Types(r#""auto" | int | str{size}"#, &[]);
     fn read(node: &Node, reader: &mut Reader) -> Option<Size> {
         let size = match &node.value {
             Value::Int(n) => u64::try_from(*n).ok().map(Size::Bytes),
@@ -35,7 +35,7 @@ impl FromNode for Size {
             Value::Str(text) => parse_size(text).map(Size::Bytes),
             _ => None,
         };
-        size.or_else(|| reader.wrong(node, "a size: bytes, a text like 2G, or auto"))
+        size.or_else(|| reader.type_error(node, "a size: bytes, a text like 2G, or auto"))
     }
 }
 
@@ -61,28 +61,28 @@ pub fn parse_size(text: &str) -> Option<u64> {
 
 /// What an automatic size is made from, in bytes.
 #[derive(Debug, Clone, Copy)]
-struct Room {
+struct Resources {
     memory: u64,
     free: u64,
 }
 
 /// As upstream suggests: the memory's size for small machines, 4 GiB for usual ones, the root of the GiBs for
 /// large ones; never more than a quarter of the free space and twice the memory, or than the user's limit.
-fn suggested(room: Room, limit: Option<u64>) -> u64 {
-    let good = match room.memory {
+fn suggested_size(resources: Resources, limit: Option<u64>) -> u64 {
+    let good = match resources.memory {
         small if small < 4 * GIB => small,
         usual if usual < 16 * GIB => 4 * GIB,
         large => ((large as f64 / GIB as f64).sqrt().round() as u64) * GIB,
     };
-    let most = match limit {
-        None => (room.free / 4).min(room.memory.saturating_mul(2)),
-        Some(limit) => limit.min(room.free / 10 * 9),
+    let max = match limit {
+        None => (resources.free / 4).min(resources.memory.saturating_mul(2)),
+        Some(limit) => limit.min(resources.free / 10 * 9),
     };
-    good.min(most)
+    good.min(max)
 }
 
 /// `MemTotal` of /proc/meminfo.
-fn memory(meminfo: &str) -> Option<u64> {
+fn parse_mem_total(meminfo: &str) -> Option<u64> {
     let value = meminfo.lines().find_map(|l| l.strip_prefix("MemTotal:"))?;
     let mut words = value.split_whitespace();
     let number: u64 = words.next()?.parse().ok()?;
@@ -90,7 +90,7 @@ fn memory(meminfo: &str) -> Option<u64> {
 }
 
 /// Whether a file is swapped to (/proc/swaps).
-fn is_used(swaps: &str, file: &str) -> bool {
+fn is_active_swap(swaps: &str, file: &str) -> bool {
     swaps.lines().skip(1).any(|l| l.split_whitespace().next() == Some(file))
 }
 
@@ -111,7 +111,7 @@ fn swap_header(bytes: u64, page: usize, id: [u8; 16]) -> Option<Vec<u8>> {
 }
 
 /// The bytes of a UUID's text.
-fn uuid(text: &str) -> Option<[u8; 16]> {
+fn parse_uuid(text: &str) -> Option<[u8; 16]> {
     let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
     let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
     let bytes: Option<Vec<u8>> = digits.chunks(2).map(byte).collect();
@@ -119,7 +119,7 @@ fn uuid(text: &str) -> Option<[u8; 16]> {
 }
 
 /// Makes the swap file if it is wanted; the file's name when it is there to be listed in fstab.
-pub fn set_up(sys: &System, swap: &Swap) -> Option<String> {
+pub fn ensure_swap_file(sys: &System, swap: &Swap) -> Option<String> {
     let file = swap.filename.0.clone();
     if file.is_empty() || matches!(swap.size, None | Some(Size::Bytes(0))) {
         debug!(sys, "no swap file is wanted");
@@ -127,7 +127,7 @@ pub fn set_up(sys: &System, swap: &Swap) -> Option<String> {
     }
     if sys.exists(&file) {
         match sys.read_text("/proc/swaps") {
-            Ok(swaps) if !is_used(&swaps, &file) => debug!(sys, "{file} is there, but not in use"),
+            Ok(swaps) if !is_active_swap(&swaps, &file) => debug!(sys, "{file} is there, but not in use"),
             Ok(_) => {
                 debug!(sys, "{file} is in use as swap already");
                 return Some(file);
@@ -138,8 +138,8 @@ pub fn set_up(sys: &System, swap: &Swap) -> Option<String> {
             }
         }
     }
-    match make(sys, &file, swap) {
-        Ok(made) => made.then_some(file),
+    match create(sys, &file, swap) {
+        Ok(created) => created.then_some(file),
         Err(e) => {
             warning!(sys, "no swap: {e}");
             None
@@ -147,7 +147,7 @@ pub fn set_up(sys: &System, swap: &Swap) -> Option<String> {
     }
 }
 
-fn make(sys: &System, file: &str, swap: &Swap) -> Result<bool> {
+fn create(sys: &System, file: &str, swap: &Swap) -> Result<bool> {
     let directory = match file.rsplit_once('/') {
         Some((directory, _)) if file.starts_with('/') => {
             if directory.is_empty() {
@@ -158,14 +158,14 @@ fn make(sys: &System, file: &str, swap: &Swap) -> Result<bool> {
         }
         _ => return Err(Error::new(format!("{file} is no absolute path"))),
     };
-    sys.make_dir(directory, 0o755)?;
+    sys.create_dir_all(directory, 0o755)?;
     let size = match swap.size {
         Some(Size::Bytes(bytes)) => bytes,
         _ => {
-            let memory = memory(&sys.read_text("/proc/meminfo")?)
+            let memory = parse_mem_total(&sys.read_text("/proc/meminfo")?)
                 .ok_or_else(|| Error::new("/proc/meminfo does not say how much memory there is"))?;
             let limit = if let Some(Size::Bytes(n)) = swap.maxsize { Some(n) } else { None };
-            suggested(Room { memory, free: sys.free_space(directory)? }, limit)
+            suggested_size(Resources { memory, free: sys.free_space(directory)? }, limit)
         }
     };
     let size = size / MIB * MIB;
@@ -173,10 +173,10 @@ fn make(sys: &System, file: &str, swap: &Swap) -> Result<bool> {
         debug!(sys, "no swap file: its size would be 0");
         return Ok(false);
     }
-    let id = uuid(&sys.read_text("/proc/sys/kernel/random/uuid")?).unwrap_or_default();
+    let id = parse_uuid(&sys.read_text("/proc/sys/kernel/random/uuid")?).unwrap_or_default();
     let header = swap_header(size, sys.page_size(), id)
         .ok_or_else(|| Error::new(format!("{file}: {} MiB are too little to swap to", size / MIB)))?;
-    sys.make_swap_file(file, size, &header)?;
+    sys.create_swap_file(file, size, &header)?;
     info!(sys, "made the swap file {file} of {} MiB", size / MIB);
     Ok(true)
 }
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn suggestions() {
+    fn suggested_sizes() {
         let g = GIB;
         for (memory, free, limit, size) in [
             (g, 100 * g, None, g),
@@ -219,42 +219,47 @@ mod tests {
             (8 * g, 2 * g, Some(100 * g), 2 * g / 10 * 9),
             (8 * g, 0, None, 0),
         ] {
-            assert_eq!(suggested(Room { memory, free }, limit), size, "{memory} {free} {limit:?}");
+            assert_eq!(suggested_size(Resources { memory, free }, limit), size, "{memory} {free} {limit:?}");
         }
     }
 
     #[test]
-    fn facts() {
-        assert_eq!(memory("MemTotal:        2000 kB\nMemFree: 1 kB\n"), Some(2_048_000));
-        assert_eq!(memory("MemTotal: x kB\n"), None);
+    fn meminfo_swaps_and_uuid() {
+        assert_eq!(parse_mem_total("MemTotal:        2000 kB\nMemFree: 1 kB\n"), Some(2_048_000));
+        assert_eq!(parse_mem_total("MemTotal: x kB\n"), None);
         let swaps = "Filename Type Size Used Priority\n/swap.img   file 1 0 -2\n";
-        assert!(is_used(swaps, "/swap.img") && !is_used(swaps, "/swap") && !is_used(swaps, "Filename"));
-        assert_eq!(uuid("00112233-4455-6677-8899-aabbccddeeff\n").unwrap()[15], 0xff);
-        assert_eq!(uuid("zz"), None);
+        assert!(
+            is_active_swap(swaps, "/swap.img")
+                && !is_active_swap(swaps, "/swap")
+                && !is_active_swap(swaps, "Filename")
+        );
+        assert_eq!(parse_uuid("00112233-4455-6677-8899-aabbccddeeff\n").unwrap()[15], 0xff);
+        assert_eq!(parse_uuid("zz"), None);
         assert_eq!(swap_header(9 * 4096, 4096, [0; 16]), None);
     }
 
     /// blkid(8) reads the header as the kernel does.
     #[test]
-    fn blkid_knows_it() {
-        let sandbox = crate::testing::Sandbox::live("{}");
+    fn blkid_recognizes_the_swap_file() {
+        let sandbox = crate::test_sandbox::Sandbox::live("{}");
         let file = sandbox.top.join("swap").to_string_lossy().into_owned();
-        let swap = Swap { filename: Line(file.clone()), size: Some(Size::Bytes(2 * MIB + 5)), maxsize: None };
-        assert_eq!(set_up(&sandbox.sys, &swap), Some(file.clone()));
+        let swap =
+            Swap { filename: SingleLine(file.clone()), size: Some(Size::Bytes(2 * MIB + 5)), maxsize: None };
+        assert_eq!(ensure_swap_file(&sandbox.sys, &swap), Some(file.clone()));
         let meta = sandbox.sys.metadata(&file).unwrap();
         assert_eq!((meta.len(), sandbox.file(&file).1), (2 * MIB, 0o600));
         assert!(std::os::unix::fs::MetadataExt::blocks(&meta) * 512 >= 2 * MIB, "it has holes");
-        let command = system::Command::new(["blkid", "-p", "-o", "export", &file]).asks();
-        let said = sandbox.sys.run(&command).unwrap().text();
-        assert!(said.contains("TYPE=swap\n") && said.contains("VERSION=1\n"), "{said}");
-        assert!(!said.contains("UUID=00000000"), "{said}");
+        let command = system::Command::new(["blkid", "-p", "-o", "export", &file]).read_only();
+        let output = sandbox.sys.run(&command).unwrap().text();
+        assert!(output.contains("TYPE=swap\n") && output.contains("VERSION=1\n"), "{output}");
+        assert!(!output.contains("UUID=00000000"), "{output}");
         // Too small, no directory, nothing wanted.
         for (name, size) in [("a", Size::Bytes(5)), ("b", Size::Bytes(0)), ("swap/x", Size::Bytes(2 * MIB))] {
             let filename = sandbox.top.join(name).to_string_lossy().into_owned();
-            let swap = Swap { filename: Line(filename.clone()), size: Some(size), maxsize: None };
-            assert_eq!(set_up(&sandbox.sys, &swap), None, "{name}");
+            let swap = Swap { filename: SingleLine(filename.clone()), size: Some(size), maxsize: None };
+            assert_eq!(ensure_swap_file(&sandbox.sys, &swap), None, "{name}");
             assert!(!sandbox.sys.exists(&filename), "{name}");
         }
-        assert_eq!(sandbox.noticed().len(), 1, "{:?}", sandbox.noticed());
+        assert_eq!(sandbox.logged_warnings().len(), 1, "{:?}", sandbox.logged_warnings());
     }
 }

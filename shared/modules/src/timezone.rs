@@ -3,7 +3,7 @@
 use state::Frequency;
 use system::{Result, debug};
 
-use crate::{Context, Declares, Distros, Module, required};
+use crate::{Context, Distros, Docs, Module, valid_key};
 
 pub const MODULE: Module = Module {
     name: "timezone",
@@ -11,7 +11,7 @@ pub const MODULE: Module = Module {
     distros: Distros::All,
     activation: &["timezone"],
     keys: &[Keys::KEYS],
-    declares: Declares::Keys(Keys::TABLE),
+    docs: Docs::Keys(Keys::TABLE),
     run,
 };
 
@@ -25,7 +25,7 @@ config::keys! {
 fn run(context: &Context<'_>) -> Result<()> {
     let zone = match context.first_arg() {
         Some(zone) => Some(zone),
-        None => required(context, "timezone", Keys::read_known, |k| k.timezone)?,
+        None => valid_key(context, "timezone", Keys::read_known, |k| k.timezone)?,
     };
     match zone.filter(|z| !z.is_empty()) {
         Some(zone) => context.distro.set_timezone(context.sys, &zone),
@@ -39,21 +39,21 @@ fn run(context: &Context<'_>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::MODULE;
-    use crate::testing::{Sandbox, yaml};
+    use crate::test_sandbox::{Sandbox, yaml};
     use distro::Distro;
-    use system::Write;
+    use system::WriteOptions;
 
     const ZONE: &str = "/usr/share/zoneinfo/Europe/Berlin";
 
     fn sandbox(distro: &str, config: &str) -> Sandbox {
         let mut sandbox = Sandbox::new(config);
         sandbox.distro = Distro::named(distro).unwrap();
-        sandbox.sys.write(ZONE, "TZif2", Write::default()).unwrap();
+        sandbox.sys.write(ZONE, "TZif2", WriteOptions::default()).unwrap();
         sandbox
     }
 
     #[test]
-    fn a_link_and_on_debian_a_text() {
+    fn localtime_is_a_link_and_debian_has_a_timezone_file() {
         for (distro, text) in [("debian", true), ("alpine", true), ("fedora", false), ("sles", false)] {
             let sandbox = sandbox(distro, "timezone: Europe/Berlin");
             sandbox.run(&MODULE).unwrap();
@@ -66,10 +66,10 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_stays_a_copy_where_there_is_a_text_too() {
+    fn debian_keeps_localtime_a_copy() {
         for (distro, link) in [("debian", false), ("rocky", true)] {
             let sandbox = sandbox(distro, "timezone: Europe/Berlin");
-            sandbox.sys.write("/etc/localtime", "old", Write::default()).unwrap();
+            sandbox.sys.write("/etc/localtime", "old", WriteOptions::default()).unwrap();
             sandbox.run(&MODULE).unwrap();
             assert_eq!(sandbox.sys.is_link("/etc/localtime"), link, "{distro}");
             assert_eq!(sandbox.sys.read_text("/etc/localtime").unwrap(), "TZif2", "{distro}");
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn an_argument_counts_before_the_key() {
+    fn an_argument_overrides_the_key() {
         let mut sandbox = sandbox("debian", "timezone: Mars/Olympus");
         sandbox.args = vec![yaml("Europe/Berlin")];
         sandbox.run(&MODULE).unwrap();
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_written_for_what_is_no_zone() {
+    fn invalid_zones_write_nothing() {
         for (config, fails) in [
             ("timezone: Mars/Olympus", true),
             ("timezone: ../../../etc/passwd", true),

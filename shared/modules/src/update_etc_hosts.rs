@@ -1,50 +1,50 @@
 //! update_etc_hosts: the machine's own names in hosts(5), the whole file from a template or one line of it.
 
-use config::{FromNode, Map, Node, Reader, Shape, Value};
-use distro::header;
+use config::{FromNode, Map, Node, Reader, Schema, Value};
+use distro::make_header;
 use state::Frequency;
-use system::{Error, Result, Write, debug, warning};
+use system::{Error, Result, WriteOptions, debug, warning};
 
-use crate::names::{self, Names};
-use crate::{Context, Declares, Distros, Module};
+use crate::hostname_info::{self, HostnameInfo};
+use crate::{Context, Distros, Docs, Module};
 
 pub const MODULE: Module = Module {
     name: "update_etc_hosts",
     frequency: Frequency::Always,
     distros: Distros::All,
     activation: &["manage_etc_hosts"],
-    keys: &[Keys::KEYS, names::Keys::KEYS],
-    declares: Declares::Keys(Keys::TABLE),
+    keys: &[Keys::KEYS, hostname_info::Keys::KEYS],
+    docs: Docs::Keys(Keys::TABLE),
     run,
 };
 
-const FILE: &str = "/etc/hosts";
+const HOSTS_FILE: &str = "/etc/hosts";
 
 /// How much of the file is ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Manage {
     Nothing,
-    All,
+    Template,
     Localhost,
 }
 
 impl FromNode for Manage {
-    const SHAPE: Shape = Shape::Is(r#"true | false | "localhost" | "template" !22.3(true)"#, &[]);
+    const SCHEMA: Schema = Schema::Types(r#"true | false | "localhost" | "template" !22.3(true)"#, &[]);
     fn read(node: &Node, reader: &mut Reader) -> Option<Manage> {
         match &node.value {
             Value::Str(word) if word.eq_ignore_ascii_case("localhost") => Some(Manage::Localhost),
             Value::Str(word) if word.eq_ignore_ascii_case("template") => {
-                reader.old_form::<Manage>(node, "\"template");
-                Some(Manage::All)
+                reader.report_deprecated_form::<Manage>(node, "\"template");
+                Some(Manage::Template)
             }
             Value::Str(_) | Value::Bool(_) | Value::Null | Value::Int(0 | 1) => {
                 match bool::read(node, &mut Reader::new()) {
-                    Some(true) => Some(Manage::All),
+                    Some(true) => Some(Manage::Template),
                     Some(false) => Some(Manage::Nothing),
-                    None => reader.wrong(node, "true, false or localhost"),
+                    None => reader.type_error(node, "true, false or localhost"),
                 }
             }
-            _ => reader.wrong(node, "true, false or localhost"),
+            _ => reader.type_error(node, "true, false or localhost"),
         }
     }
 }
@@ -58,70 +58,74 @@ config::keys! {
 
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
-    let manage = context.read_known(Keys::read_known).map_or(Manage::Nothing, |k| k.manage_etc_hosts);
+    let manage = context.read_keys(Keys::read_known).map_or(Manage::Nothing, |k| k.manage_etc_hosts);
     if manage == Manage::Nothing {
-        debug!(sys, "manage_etc_hosts is off; {FILE} is left alone");
+        debug!(sys, "manage_etc_hosts is off; {HOSTS_FILE} is left alone");
         return Ok(());
     }
     // Its own findings are told by the modules whose keys they are.
-    let keys = names::Keys::read_known(context.config, &mut Reader::new());
-    let Some(names) = keys.and_then(|keys| names::of(context, &keys, false)) else {
+    let keys = hostname_info::Keys::read_known(context.config, &mut Reader::new());
+    let Some(names) = keys.and_then(|keys| hostname_info::resolve(context, &keys, false)) else {
         warning!(sys, "manage_etc_hosts: the machine has no name to write");
         return Ok(());
     };
-    if !names.are_sane() {
+    if !names.is_valid() {
         return Err(Error::new("writing /etc/hosts: the name given is none that a machine can have"));
     }
     match manage {
-        Manage::All => whole(context, &names),
-        _ => entry(context, &names),
+        Manage::Template => write_from_template(context, &names),
+        _ => ensure_entry(context, &names),
     }
 }
 
-fn whole(context: &Context<'_>, names: &Names) -> Result<()> {
-    let path = context.layout.template(&format!("hosts.{}", context.distro.templates));
-    let Some(text) = context.sys.read_text_if_there(&path)? else {
-        return Err(Error::new(format!("writing {FILE}: there is no template {path}")));
+fn write_from_template(context: &Context<'_>, names: &HostnameInfo) -> Result<()> {
+    let path = context.layout.template(&format!("hosts.{}", context.distro.template_suffix));
+    let Some(text) = context.sys.read_text_if_exists(&path)? else {
+        return Err(Error::new(format!("writing {HOSTS_FILE}: there is no template {path}")));
     };
     let mut variables = Map::new();
     variables.insert("hostname", names.hostname.as_str());
     variables.insert("fqdn", names.fqdn.as_str());
     let text = template::render_file(context.sys, &path, &text, &variables)?;
     // Templates of other releases differ in their comments: what a boot need not change, it leaves.
-    if context.sys.read_text_if_there(FILE)?.is_some_and(|old| meaning(&old) == meaning(&text)) {
-        debug!(context.sys, "{FILE} has these entries already");
+    if context
+        .sys
+        .read_text_if_exists(HOSTS_FILE)?
+        .is_some_and(|old| parse_entries(&old) == parse_entries(&text))
+    {
+        debug!(context.sys, "{HOSTS_FILE} has these entries already");
         return Ok(());
     }
-    context.sys.write(FILE, text, Write::default()).map(drop)
+    context.sys.write(HOSTS_FILE, text, WriteOptions::default()).map(drop)
 }
 
 /// The entries of a hosts(5) file: their words, without comments.
-fn meaning(text: &str) -> Vec<Vec<&str>> {
+fn parse_entries(text: &str) -> Vec<Vec<&str>> {
     text.lines()
         .map(|line| line.split('#').next().unwrap_or_default().split_whitespace().collect::<Vec<_>>())
         .filter(|words| !words.is_empty())
         .collect()
 }
 
-fn entry(context: &Context<'_>, names: &Names) -> Result<()> {
+fn ensure_entry(context: &Context<'_>, names: &HostnameInfo) -> Result<()> {
     let sys = context.sys;
-    let old = sys.read_text_if_there(FILE)?;
-    let note = if old.is_none() { header(sys, "Added") + "\n" } else { String::new() };
-    match with_entry(old.as_deref().unwrap_or_default(), context.distro.loop_address, names) {
-        Some(text) => sys.write(FILE, note + &text, Write::default()).map(drop),
+    let old = sys.read_text_if_exists(HOSTS_FILE)?;
+    let note = if old.is_none() { make_header(sys, "Added") + "\n" } else { String::new() };
+    match with_entry(old.as_deref().unwrap_or_default(), context.distro.localhost_ip, names) {
+        Some(text) => sys.write(HOSTS_FILE, note + &text, WriteOptions::default()).map(drop),
         None => Ok(()),
     }
 }
 
 /// The text with an entry for the machine's names added; `None` when it has one.
-fn with_entry(text: &str, address: &str, names: &Names) -> Option<String> {
-    let there = text.lines().any(|line| {
+fn with_entry(text: &str, address: &str, names: &HostnameInfo) -> Option<String> {
+    let is_present = text.lines().any(|line| {
         let mut words = line.split('#').next().unwrap_or_default().split_whitespace();
         words.next() == Some(address)
             && words.next() == Some(&names.fqdn)
             && words.any(|alias| alias == names.hostname)
     });
-    if there {
+    if is_present {
         return None;
     }
     let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
@@ -131,7 +135,7 @@ fn with_entry(text: &str, address: &str, names: &Names) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Sandbox;
+    use crate::test_sandbox::Sandbox;
     use distro::Distro;
 
     /// As the packages have it.
@@ -139,13 +143,14 @@ mod tests {
 
     fn sandbox(config: &str) -> Sandbox {
         let sandbox = Sandbox::new(config);
-        sandbox.sys.write("/etc/cloud/templates/hosts.debian.tmpl", DEBIAN, Write::default()).unwrap();
+        sandbox.sys.write("/etc/cloud/templates/hosts.debian.tmpl", DEBIAN, WriteOptions::default()).unwrap();
         sandbox
     }
 
     #[test]
     fn entries() {
-        let names = Names { hostname: "web".into(), fqdn: "web.example.com".into(), is_default: false };
+        let names =
+            HostnameInfo { hostname: "web".into(), fqdn: "web.example.com".into(), is_default: false };
         let line = "127.0.1.1\tweb.example.com\tweb\n";
         for (before, after) in [
             ("", Some(line.to_string())),
@@ -168,21 +173,21 @@ mod tests {
             ("manage_etc_hosts: template\nfqdn: web.example.com", 1),
         ] {
             let sandbox = sandbox(config);
-            sandbox.sys.write("/etc/hosts", "10.0.0.1 old\n", Write::default()).unwrap();
+            sandbox.sys.write("/etc/hosts", "10.0.0.1 old\n", WriteOptions::default()).unwrap();
             sandbox.run(&MODULE).unwrap();
             let (text, mode) = sandbox.file("/etc/hosts");
             let lines: Vec<&str> = text.lines().filter(|l| !l.starts_with('#')).collect();
             assert_eq!(lines[..2], ["127.0.1.1 web.example.com web", "127.0.0.1 localhost"]);
             assert!(!text.contains("{{") && !text.contains("old") && !text.contains("template:"));
-            assert_eq!((mode, sandbox.noticed().len()), (0o644, notices), "{config}");
+            assert_eq!((mode, sandbox.logged_warnings().len()), (0o644, notices), "{config}");
         }
     }
 
     #[test]
-    fn comments_mean_nothing() {
+    fn comments_are_ignored() {
         let text = "# head\n127.0.0.1\tlocalhost # here\n\n::1 a b\n";
-        assert_eq!(meaning(text), meaning("127.0.0.1 localhost\n::1   a b\n#x\n"));
-        assert_ne!(meaning(text), meaning("127.0.0.1 localhost\n::1 a\n"));
+        assert_eq!(parse_entries(text), parse_entries("127.0.0.1 localhost\n::1   a b\n#x\n"));
+        assert_ne!(parse_entries(text), parse_entries("127.0.0.1 localhost\n::1 a\n"));
     }
 
     #[test]
@@ -200,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn left_alone() {
+    fn hosts_file_is_not_written() {
         for (config, fails) in [
             ("{hostname: x}", false),
             ("{manage_etc_hosts: false, hostname: x}", false),
@@ -217,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn templates_that_are_not_there_or_not_understood() {
+    fn missing_and_invalid_templates() {
         for (template, wanted) in [
             (None, "writing /etc/hosts: there is no template /etc/cloud/templates/hosts.debian.tmpl"),
             (
@@ -227,7 +232,10 @@ mod tests {
         ] {
             let sandbox = Sandbox::new("{manage_etc_hosts: true, hostname: x}");
             if let Some(text) = template {
-                sandbox.sys.write("/etc/cloud/templates/hosts.debian.tmpl", text, Write::default()).unwrap();
+                sandbox
+                    .sys
+                    .write("/etc/cloud/templates/hosts.debian.tmpl", text, WriteOptions::default())
+                    .unwrap();
             }
             assert_eq!(sandbox.run(&MODULE).unwrap_err().to_string(), wanted);
             assert!(!sandbox.sys.exists("/etc/hosts"));

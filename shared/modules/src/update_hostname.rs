@@ -1,11 +1,11 @@
 //! update_hostname: at every boot the name follows the configuration, unless an administrator changed it.
 
-use distro::{HostnameWay, parse_hostname};
+use distro::{HostnameMethod, parse_hostname};
 use state::Frequency;
-use system::{Result, Write, debug, info};
+use system::{Result, WriteOptions, debug, info};
 
-use crate::names::{self, Keys};
-use crate::{Context, Declares, Distros, Module, set_hostname};
+use crate::hostname_info::{self, Keys};
+use crate::{Context, Distros, Docs, Module, set_hostname};
 
 pub const MODULE: Module = Module {
     name: "update_hostname",
@@ -13,7 +13,7 @@ pub const MODULE: Module = Module {
     distros: Distros::All,
     activation: &[],
     keys: &[Keys::KEYS],
-    declares: Declares::NoKeys("Keeps the host's name as configured."),
+    docs: Docs::NoKeys("Keeps the host's name as configured."),
     run,
 };
 
@@ -38,21 +38,21 @@ fn decide(previous: Option<&str>, current: Option<&str>, wanted: &str) -> Update
 
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
-    let Some(keys) = context.read_known(Keys::read_known) else { return Ok(()) };
+    let Some(keys) = context.read_keys(Keys::read_known) else { return Ok(()) };
     if keys.preserve_hostname {
         debug!(sys, "preserve_hostname is set; the name stays as it is");
         return Ok(());
     }
-    let Some(names) = names::of(context, &keys, false) else { return Ok(()) };
-    if (names.is_default && names.hostname == "localhost") || !names.are_sane() {
+    let Some(names) = hostname_info::resolve(context, &keys, false) else { return Ok(()) };
+    if (names.is_default && names.hostname == "localhost") || !names.is_valid() {
         debug!(sys, "nothing names this machine");
         return Ok(());
     }
     let record = context.layout.data("previous-hostname");
-    let previous = sys.read_text_if_there(&record)?;
+    let previous = sys.read_text_if_exists(&record)?;
     let previous = previous.as_deref().and_then(parse_hostname);
     let current = context.distro.read_hostname(sys);
-    let wanted = names.written(set_hostname::prefer_fqdn(context, &keys));
+    let wanted = names.preferred(set_hostname::prefer_fqdn(context, &keys));
     match decide(previous, current.as_deref(), wanted) {
         Update::Nothing => {
             info!(
@@ -68,11 +68,11 @@ fn run(context: &Context<'_>) -> Result<()> {
             }
             // Where hostnamectl keeps the name, the record is upstream's: a bare name, made in any case.
             let (make, end) = match context.distro.hostname {
-                HostnameWay::Hostnamectl => (true, ""),
+                HostnameMethod::Hostnamectl => (true, ""),
                 _ => (keys.create_hostname_file || sys.exists(&record), "\n"),
             };
             if ours && make {
-                sys.write(&record, format!("{wanted}{end}"), Write::default())?;
+                sys.write(&record, format!("{wanted}{end}"), WriteOptions::default())?;
             }
             Ok(())
         }
@@ -82,7 +82,7 @@ fn run(context: &Context<'_>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Sandbox;
+    use crate::test_sandbox::Sandbox;
 
     #[test]
     fn decisions() {
@@ -99,16 +99,16 @@ mod tests {
     }
 
     #[test]
-    fn follows_until_somebody_changes_it() {
+    fn follows_the_configuration_until_changed_by_hand() {
         let mut sandbox = Sandbox::new("hostname: one");
         sandbox.run(&MODULE).unwrap();
         assert_eq!(sandbox.file("/etc/hostname").0, "one\n");
         assert_eq!(sandbox.file("/var/lib/cloud/data/previous-hostname"), ("one\n".into(), 0o644));
-        sandbox.config = crate::testing::yaml("hostname: two");
+        sandbox.config = crate::test_sandbox::yaml("hostname: two");
         sandbox.run(&MODULE).unwrap();
         assert_eq!(sandbox.file("/etc/hostname").0, "two\n");
-        sandbox.sys.write("/etc/hostname", "mine\n", Write::default()).unwrap();
-        sandbox.config = crate::testing::yaml("hostname: three");
+        sandbox.sys.write("/etc/hostname", "mine\n", WriteOptions::default()).unwrap();
+        sandbox.config = crate::test_sandbox::yaml("hostname: three");
         sandbox.run(&MODULE).unwrap();
         assert_eq!(sandbox.file("/etc/hostname").0, "mine\n");
         assert_eq!(sandbox.file("/var/lib/cloud/data/previous-hostname").0, "two\n");

@@ -1,6 +1,6 @@
 //! The keys of a user and of the three lists that users stand in, with the many forms that their values have had.
 
-use config::{FromNode, Node, Reader, Shape, Value};
+use config::{FromNode, Node, Reader, Schema, Value};
 
 /// A password or its hash. It is never shown.
 #[derive(Clone, PartialEq, Eq)]
@@ -14,7 +14,7 @@ impl std::fmt::Debug for Secret {
 
 /// A null password is a blank one, as an empty one is.
 impl FromNode for Secret {
-    const SHAPE: Shape = Shape::Is("str", &[]);
+    const SCHEMA: Schema = Schema::Types("str", &[]);
     fn read(node: &Node, reader: &mut Reader) -> Option<Secret> {
         if node.is_null() { Some(Secret(String::new())) } else { String::read(node, reader).map(Secret) }
     }
@@ -22,44 +22,50 @@ impl FromNode for Secret {
 
 /// A password key that may be missing; null counts as written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Maybe(pub Option<Secret>);
+pub struct OptionalSecret(pub Option<Secret>);
 
-impl FromNode for Maybe {
-    const SHAPE: Shape = Shape::Is("str", &[]);
+impl FromNode for OptionalSecret {
+    const SCHEMA: Schema = Schema::Types("str", &[]);
     const REQUIRED: bool = false;
-    fn read(node: &Node, reader: &mut Reader) -> Option<Maybe> {
-        Secret::read(node, reader).map(|s| Maybe(Some(s)))
+    fn read(node: &Node, reader: &mut Reader) -> Option<OptionalSecret> {
+        Secret::read(node, reader).map(|s| OptionalSecret(Some(s)))
     }
-    fn absent() -> Option<Maybe> {
-        Some(Maybe(None))
+    fn absent() -> Option<OptionalSecret> {
+        Some(OptionalSecret(None))
     }
 }
 
 /// Names: `a, b`, a list, or (old) a map's keys.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Names(pub Vec<String>);
+pub struct NameList(pub Vec<String>);
 
-impl FromNode for Names {
-    const SHAPE: Shape = Shape::Is("str | [str]{1..} | map{1..} !23.1(a list)\n  <name>: null", &[]);
+impl FromNode for NameList {
+    const SCHEMA: Schema = Schema::Types("str | [str]{1..} | map{1..} !23.1(a list)\n  <name>: null", &[]);
     const REQUIRED: bool = false;
-    fn read(node: &Node, reader: &mut Reader) -> Option<Names> {
+    fn read(node: &Node, reader: &mut Reader) -> Option<NameList> {
         let names = match &node.value {
             Value::Null => Vec::new(),
             Value::Map(map) => {
-                reader.old_form::<Names>(node, "map");
+                reader.report_deprecated_form::<NameList>(node, "map");
                 map.iter().filter_map(|(k, _)| k.scalar_text()).collect()
             }
-            Value::Seq(_) => Vec::<String>::read(node, reader)?.iter().flat_map(|n| comma_list(n)).collect(),
-            _ => comma_list(&String::read(node, reader)?),
+            Value::Seq(_) => {
+                Vec::<String>::read(node, reader)?.iter().flat_map(|n| split_commas(n)).collect()
+            }
+            _ => split_commas(&String::read(node, reader)?),
         };
-        let (good, bad): (Vec<String>, Vec<String>) = names.into_iter().partition(|name| is_name(name));
+        let (good, bad): (Vec<String>, Vec<String>) = names.into_iter().partition(|name| is_valid_name(name));
         if !bad.is_empty() {
-            reader.note(config::Kind::Wrong, node, "expected names; what is none is left out");
+            reader.add_finding(
+                config::FindingKind::Invalid,
+                node,
+                "expected names; what is none is left out",
+            );
         }
-        Some(Names(good))
+        Some(NameList(good))
     }
-    fn absent() -> Option<Names> {
-        Some(Names::default())
+    fn absent() -> Option<NameList> {
+        Some(NameList::default())
     }
 }
 
@@ -68,10 +74,14 @@ impl FromNode for Names {
 pub struct GroupName(pub String);
 
 impl FromNode for GroupName {
-    const SHAPE: Shape = Shape::Is("str", &[]);
+    const SCHEMA: Schema = Schema::Types("str", &[]);
     fn read(node: &Node, reader: &mut Reader) -> Option<GroupName> {
         let name = String::read(node, reader)?.trim().to_string();
-        if is_name(&name) { Some(GroupName(name)) } else { reader.wrong(node, "the name of a group") }
+        if is_valid_name(&name) {
+            Some(GroupName(name))
+        } else {
+            reader.type_error(node, "the name of a group")
+        }
     }
 }
 
@@ -80,10 +90,10 @@ impl FromNode for GroupName {
 pub struct Uid(pub String);
 
 impl FromNode for Uid {
-    const SHAPE: Shape = Shape::Is("int | str !22.3(an integer)", &[]);
+    const SCHEMA: Schema = Schema::Types("int | str !22.3(an integer)", &[]);
     fn read(node: &Node, reader: &mut Reader) -> Option<Uid> {
         if node.as_str().is_some() {
-            reader.old_form::<Uid>(node, "str");
+            reader.report_deprecated_form::<Uid>(node, "str");
         }
         i64::read(node, reader).map(|n| Uid(n.to_string()))
     }
@@ -91,42 +101,42 @@ impl FromNode for Uid {
 
 /// sudo's rules; `false` is the old way to say none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Rules(pub Vec<String>);
+pub struct SudoRules(pub Vec<String>);
 
-impl FromNode for Rules {
-    const SHAPE: Shape = Shape::Is("str | null | [str | null] | bool !22.2(null or a rule)", &[]);
+impl FromNode for SudoRules {
+    const SCHEMA: Schema = Schema::Types("str | null | [str | null] | bool !22.2(null or a rule)", &[]);
     const REQUIRED: bool = false;
-    fn read(node: &Node, reader: &mut Reader) -> Option<Rules> {
+    fn read(node: &Node, reader: &mut Reader) -> Option<SudoRules> {
         if let Value::Bool(_) = node.value {
-            reader.old_form::<Rules>(node, "bool");
+            reader.report_deprecated_form::<SudoRules>(node, "bool");
         }
         match &node.value {
-            Value::Bool(false) => Some(Rules::default()),
-            Value::Bool(true) | Value::Map(_) => reader.wrong(node, "a rule, a list of rules or null"),
-            Value::Str(text) if text.is_empty() => Some(Rules::default()),
-            _ => Vec::<Option<Line>>::read(node, reader)
-                .map(|lines| Rules(lines.into_iter().flatten().map(|l| l.0).collect())),
+            Value::Bool(false) => Some(SudoRules::default()),
+            Value::Bool(true) | Value::Map(_) => reader.type_error(node, "a rule, a list of rules or null"),
+            Value::Str(text) if text.is_empty() => Some(SudoRules::default()),
+            _ => Vec::<Option<SingleLine>>::read(node, reader)
+                .map(|lines| SudoRules(lines.into_iter().flatten().map(|l| l.0).collect())),
         }
     }
-    fn absent() -> Option<Rules> {
-        Some(Rules::default())
+    fn absent() -> Option<SudoRules> {
+        Some(SudoRules::default())
     }
 }
 
 /// Text that must stay on one line: a second one would be a rule or a key of its own, and other control characters
 /// make a file that its readers refuse as a whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line(pub String);
+pub struct SingleLine(pub String);
 
-impl FromNode for Line {
-    const SHAPE: Shape = Shape::Is("str", &[]);
-    fn read(node: &Node, reader: &mut Reader) -> Option<Line> {
+impl FromNode for SingleLine {
+    const SCHEMA: Schema = Schema::Types("str", &[]);
+    fn read(node: &Node, reader: &mut Reader) -> Option<SingleLine> {
         let text = String::read(node, reader)?;
         let text = text.trim_end_matches(['\n', '\r']);
         if text.contains(|c: char| c.is_control() && c != '\t') {
-            return reader.wrong(node, "text of one line, without control characters");
+            return reader.type_error(node, "text of one line, without control characters");
         }
-        Some(Line(text.to_string()))
+        Some(SingleLine(text.to_string()))
     }
 }
 
@@ -135,14 +145,14 @@ impl FromNode for Line {
 pub struct SshKeys(pub Vec<String>);
 
 impl FromNode for SshKeys {
-    const SHAPE: Shape = Shape::Is("[str]", &[]);
+    const SCHEMA: Schema = Schema::Types("[str]", &[]);
     const REQUIRED: bool = false;
     fn read(node: &Node, reader: &mut Reader) -> Option<SshKeys> {
         let texts = match &node.value {
             Value::Map(map) => map
                 .iter()
                 .filter_map(|(k, v)| {
-                    reader.below(&k.scalar_text().unwrap_or_default(), |r| String::read(v, r))
+                    reader.nested(&k.scalar_text().unwrap_or_default(), |r| String::read(v, r))
                 })
                 .collect(),
             _ => Vec::<String>::read(node, reader)?,
@@ -157,16 +167,16 @@ impl FromNode for SshKeys {
 
 /// Whether the cloud's keys lead to a note about the default user.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Redirect(pub bool);
+pub struct RedirectUser(pub bool);
 
-impl FromNode for Redirect {
-    const SHAPE: Shape = Shape::Is("bool", &[]);
-    fn read(node: &Node, reader: &mut Reader) -> Option<Redirect> {
+impl FromNode for RedirectUser {
+    const SCHEMA: Schema = Schema::Types("bool", &[]);
+    fn read(node: &Node, reader: &mut Reader) -> Option<RedirectUser> {
         match &node.value {
-            Value::Str(word) if word == "default" => Some(Redirect(true)),
-            Value::Bool(on) => Some(Redirect(*on)),
-            Value::Null => Some(Redirect(false)),
-            _ => reader.wrong(node, "true, false or default"),
+            Value::Str(word) if word == "default" => Some(RedirectUser(true)),
+            Value::Bool(on) => Some(RedirectUser(*on)),
+            Value::Null => Some(RedirectUser(false)),
+            _ => reader.type_error(node, "true, false or default"),
         }
     }
 }
@@ -177,23 +187,23 @@ config::keys! {
         /// The login name; without one it is the default user that is meant.
         name: Option<String>;
         /// The comment of passwd(5): the whole name.
-        gecos: Option<Line>;
+        gecos: Option<SingleLine>;
         /// The home directory; /home/NAME unless given.
-        homedir: Option<Line>;
+        homedir: Option<SingleLine>;
         /// The login shell.
-        shell: Option<Line>;
+        shell: Option<SingleLine>;
         /// When the account ends, as YYYY-MM-DD.
-        expiredate: Option<Line>, within "date";
+        expiredate: Option<SingleLine>, within "date";
         /// Days between the password's expiry and the account's.
-        inactive: Option<Line>;
+        inactive: Option<SingleLine>;
         /// The SELinux user for the login.
-        selinux_user: Option<Line>, also "selinux-user" since "24.2";
+        selinux_user: Option<SingleLine>, also "selinux-user" since "24.2";
         /// The user's number.
         uid: Option<Uid>;
         /// The primary group; one of the user's own name unless given.
         primary_group: Option<GroupName>, also "primary-group" since "24.2";
         /// Further groups.
-        groups: Names;
+        groups: NameList;
         /// Make the groups that are missing.
         create_groups: bool = true, also "create-groups" since "24.2";
         /// Make no group of the user's name.
@@ -205,32 +215,32 @@ config::keys! {
         /// Make no home directory.
         no_create_home: bool = false, also "no-create-home" since "24.2";
         /// The password's hash, for a new user only.
-        passwd: Maybe;
+        passwd: OptionalSecret;
         /// The password's hash, for an existing user too.
-        hashed_passwd: Maybe, also "hashed-passwd" since "24.2";
+        hashed_passwd: OptionalSecret, also "hashed-passwd" since "24.2";
         /// The password itself.
-        plain_text_passwd: Maybe, also "plain-text-passwd" since "24.2";
+        plain_text_passwd: OptionalSecret, also "plain-text-passwd" since "24.2";
         /// No login by password.
         lock_passwd: bool = true, also "lock-passwd" since "22.3";
         /// Rules for sudo.
-        sudo: Rules;
+        sudo: SudoRules;
         /// Rules for doas.
-        doas: Vec<Line>, within "1..";
+        doas: Vec<SingleLine>, within "1..";
         /// Keys that may log in.
         ssh_authorized_keys: Option<SshKeys>, within "1..", also "ssh-authorized-keys" since "18.3";
         /// Whose public keys are fetched: gh:NAME, lp:NAME.
         ssh_import_id: Vec<String>, within "1..", also "ssh-import-id" since "24.2";
         /// Let the cloud's keys only say which user to log in as.
-        ssh_redirect_user: Redirect = false, also "ssh-redirect-user" since "24.2";
+        ssh_redirect_user: RedirectUser = false, also "ssh-redirect-user" since "24.2";
         /// Make the user of this mail address with snap instead.
-        snapuser: Option<Line>;
+        snapuser: Option<SingleLine>;
         /// With snapuser: it is known by an assertion.
         known: bool = false, unlisted "upstream's schema has it not";
     }
 }
 
 /// A name that may stand in passwd(5), sudoers(5) and a path, and that no program takes for an option.
-pub(crate) fn is_name(name: &str) -> bool {
+pub(crate) fn is_valid_name(name: &str) -> bool {
     !name.is_empty()
         && !name.starts_with('-')
         && !matches!(name, "." | "..")
@@ -238,6 +248,6 @@ pub(crate) fn is_name(name: &str) -> bool {
 }
 
 /// The names of a text in which commas stand between them.
-pub(crate) fn comma_list(text: &str) -> Vec<String> {
+pub(crate) fn split_commas(text: &str) -> Vec<String> {
     text.split(',').map(str::trim).filter(|n| !n.is_empty()).map(Into::into).collect()
 }

@@ -2,10 +2,10 @@
 //! groups with members, users with their keys, the default user of the distribution merged in. Pure; several
 //! modules need to know who the users are.
 
-use config::{FromNode, Kind, Map, Node, Reader, Shape, Value};
+use config::{FindingKind, FromNode, Map, Node, Reader, Schema, Value};
 
 use crate::Context;
-use crate::user_keys::{Names, UserKeys, comma_list, is_name};
+use crate::user_keys::{NameList, UserKeys, is_valid_name, split_commas};
 
 /// A group and who is to be in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,16 +31,16 @@ pub struct Accounts {
 }
 
 impl Accounts {
-    pub fn of(context: &Context<'_>) -> Accounts {
-        Self::with_report(context, false)
+    pub fn read(context: &Context<'_>) -> Accounts {
+        Self::read_with_report(context, false)
     }
 
-    /// As [`Accounts::of`]; what is wrong or old is logged, which one module does for all.
-    pub fn with_report(context: &Context<'_>, report: bool) -> Accounts {
+    /// As [`Accounts::read`]; what is wrong or old is logged, which one module does for all.
+    pub fn read_with_report(context: &Context<'_>, report: bool) -> Accounts {
         let mut reader = Reader::new();
         let accounts = normalize(context.config, context.system_info.get("default_user"), &mut reader);
         for finding in reader.into_findings().iter().filter(|_| report) {
-            context.report(finding);
+            context.log_finding(finding);
         }
         accounts
     }
@@ -52,54 +52,55 @@ impl Accounts {
 
 /// The normal form of a configuration.
 pub fn normalize(config: &Node, distro_default: Option<&Node>, reader: &mut Reader) -> Accounts {
-    let groups = config.get("groups").and_then(|n| reader.below("groups", |r| Groups::read(n, r)));
-    let overlay = config.get("user").and_then(|n| reader.below("user", |r| Overlay::read(n, r)?.0));
-    let entries = config.get("users").and_then(|n| reader.below("users", |r| Listed::read(n, r)));
+    let groups = config.get("groups").and_then(|n| reader.nested("groups", |r| GroupList::read(n, r)));
+    let overrides =
+        config.get("user").and_then(|n| reader.nested("user", |r| DefaultUserOverrides::read(n, r)?.0));
+    let entries = config.get("users").and_then(|n| reader.nested("users", |r| UserList::read(n, r)));
     let mut entries = entries.unwrap_or_default().0;
-    let default = merged(overlay.iter().chain(distro_default.and_then(Node::as_map)));
-    if overlay.is_some() {
-        add(&mut entries, "default", Map::new());
+    let default = merge_missing(overrides.iter().chain(distro_default.and_then(Node::as_map)));
+    if overrides.is_some() {
+        add_user(&mut entries, "default", Map::new());
     }
-    Accounts { groups: groups.unwrap_or_default().0, users: with_default(entries, default) }
+    Accounts { groups: groups.unwrap_or_default().0, users: merge_default_user(entries, default) }
 }
 
 /// `groups`.
 #[derive(Debug, Clone, Default)]
-pub struct Groups(Vec<Group>);
+pub struct GroupList(Vec<Group>);
 
-impl FromNode for Groups {
-    const SHAPE: Shape = Shape::Is(
+impl FromNode for GroupList {
+    const SCHEMA: Schema = Schema::Types(
         "str | [str | @group]{1..} | @group\ndef group: map\n  <name>{name}: str | [str]{1..}",
         &[],
     );
-    fn read(node: &Node, reader: &mut Reader) -> Option<Groups> {
-        Some(Groups(read_groups(node, reader)))
+    fn read(node: &Node, reader: &mut Reader) -> Option<GroupList> {
+        Some(GroupList(read_groups(node, reader)))
     }
 }
 
 /// `user`.
 #[derive(Debug, Clone)]
-pub struct Overlay(Option<Map>);
+pub struct DefaultUserOverrides(Option<Map>);
 
-impl FromNode for Overlay {
-    const SHAPE: Shape = Shape::Is("str !22.2(a map) | @listed", &[]);
-    fn read(node: &Node, reader: &mut Reader) -> Option<Overlay> {
-        Some(Overlay(read_overlay(node, reader)))
+impl FromNode for DefaultUserOverrides {
+    const SCHEMA: Schema = Schema::Types("str !22.2(a map) | @listed", &[]);
+    fn read(node: &Node, reader: &mut Reader) -> Option<DefaultUserOverrides> {
+        Some(DefaultUserOverrides(read_default_user_overrides(node, reader)))
     }
 }
 
 /// `users`.
 #[derive(Debug, Clone, Default)]
-pub struct Listed(Vec<(String, Map)>);
+pub struct UserList(Vec<(String, Map)>);
 
-impl FromNode for Listed {
-    const SHAPE: Shape = Shape::Is(
+impl FromNode for UserList {
+    const SCHEMA: Schema = Schema::Types(
         "[str | [str] | @listed] | str !22.2(a list) | map !22.2(a list)\n  ...\n\
          def listed: @user{one:name,snapuser}",
-        &[UserKeys::SHAPE],
+        &[UserKeys::SCHEMA],
     );
-    fn read(node: &Node, reader: &mut Reader) -> Option<Listed> {
-        Some(Listed(read_users(node, reader)))
+    fn read(node: &Node, reader: &mut Reader) -> Option<UserList> {
+        Some(UserList(read_users(node, reader)))
     }
 }
 
@@ -111,11 +112,11 @@ fn read_groups(node: &Node, reader: &mut Reader) -> Vec<Group> {
     };
     let mut map = |map: &Map, reader: &mut Reader| {
         for (key, members) in map.iter() {
-            let Some(name) = key.scalar_text().filter(|n| is_name(n)) else {
-                reader.wrong::<()>(key, "the name of a group");
+            let Some(name) = key.scalar_text().filter(|n| is_valid_name(n)) else {
+                reader.type_error::<()>(key, "the name of a group");
                 continue;
             };
-            if let Some(members) = reader.below(&name, |r| Names::read(members, r)) {
+            if let Some(members) = reader.nested(&name, |r| NameList::read(members, r)) {
                 put(&name, members.0);
             }
         }
@@ -125,29 +126,29 @@ fn read_groups(node: &Node, reader: &mut Reader) -> Vec<Group> {
         Value::Map(entries) => map(entries, reader),
         Value::Seq(items) => {
             for (i, item) in items.iter().enumerate() {
-                reader.below(&format!("[{i}]"), |reader| match &item.value {
+                reader.nested(&format!("[{i}]"), |reader| match &item.value {
                     Value::Map(entries) => map(entries, reader),
                     Value::Seq(_) | Value::Null => {
-                        reader.wrong::<()>(item, "a group, or a map of a group and its members");
+                        reader.type_error::<()>(item, "a group, or a map of a group and its members");
                     }
                     _ => {
                         let name = item.scalar_text().unwrap_or_default();
-                        if is_name(&name) {
+                        if is_valid_name(&name) {
                             map(&[(Node::from(name), Node::null())].into_iter().collect(), reader);
                         } else {
-                            reader.note(Kind::Wrong, item, "not the name of a group");
+                            reader.add_finding(FindingKind::Invalid, item, "not the name of a group");
                         }
                     }
                 });
             }
         }
         Value::Str(text) => {
-            for name in comma_list(text) {
+            for name in split_commas(text) {
                 map(&[(Node::from(name), Node::null())].into_iter().collect(), reader);
             }
         }
         _ => {
-            reader.wrong::<()>(node, "a list of groups");
+            reader.type_error::<()>(node, "a list of groups");
         }
     }
     for group in &mut groups {
@@ -156,19 +157,19 @@ fn read_groups(node: &Node, reader: &mut Reader) -> Vec<Group> {
     groups
 }
 
-fn read_overlay(node: &Node, reader: &mut Reader) -> Option<Map> {
+fn read_default_user_overrides(node: &Node, reader: &mut Reader) -> Option<Map> {
     match &node.value {
         _ if node.is_falsy() => None,
         Value::Str(name) => {
-            reader.old_form::<Overlay>(node, "str");
+            reader.report_deprecated_form::<DefaultUserOverrides>(node, "str");
             let name = Node { value: Value::Str(name.clone()), at: node.at.clone() };
             Some([(Node::from("name"), name)].into_iter().collect())
         }
         Value::Map(map) => {
             let _ = UserKeys::read(node, reader);
-            Some(underscored(map))
+            Some(underscore_keys(map))
         }
-        _ => reader.wrong(node, "a map of a user's keys"),
+        _ => reader.type_error(node, "a map of a user's keys"),
     }
 }
 
@@ -177,27 +178,27 @@ fn read_users(node: &Node, reader: &mut Reader) -> Vec<(String, Map)> {
     let mut users = Vec::new();
     match &node.value {
         Value::Null => {
-            reader.wrong::<()>(node, "a list of users");
+            reader.type_error::<()>(node, "a list of users");
         }
         Value::Seq(items) => {
             for (i, item) in items.iter().enumerate() {
-                reader.below(&format!("[{i}]"), |r| read_user(item, None, &mut users, r));
+                reader.nested(&format!("[{i}]"), |r| read_user(item, None, &mut users, r));
             }
         }
         Value::Str(text) => {
-            reader.old_form::<Listed>(node, "str");
-            for name in sorted_unique(comma_list(text)) {
+            reader.report_deprecated_form::<UserList>(node, "str");
+            for name in sorted_unique(split_commas(text)) {
                 read_user(&Node { value: Value::Str(name), at: node.at.clone() }, None, &mut users, reader);
             }
         }
         Value::Map(map) => {
-            reader.old_form::<Listed>(node, "map");
+            reader.report_deprecated_form::<UserList>(node, "map");
             for (key, value) in map.iter() {
                 let name = key.scalar_text().unwrap_or_default();
-                reader.below(&name, |reader| match &value.value {
+                reader.nested(&name, |reader| match &value.value {
                     Value::Map(_) => read_user(value, Some((&name, key)), &mut users, reader),
                     Value::Seq(_) | Value::Null => {
-                        reader.wrong::<()>(value, "true, or a map of the user's keys");
+                        reader.type_error::<()>(value, "true, or a map of the user's keys");
                     }
                     _ => {
                         let on = value.scalar_text().unwrap_or_default().trim().to_ascii_lowercase();
@@ -210,7 +211,7 @@ fn read_users(node: &Node, reader: &mut Reader) -> Vec<(String, Map)> {
             }
         }
         _ => {
-            reader.wrong::<()>(node, "a list of users");
+            reader.type_error::<()>(node, "a list of users");
         }
     }
     users
@@ -218,17 +219,17 @@ fn read_users(node: &Node, reader: &mut Reader) -> Vec<(String, Map)> {
 
 fn read_user(item: &Node, named: Option<(&str, &Node)>, users: &mut Vec<(String, Map)>, reader: &mut Reader) {
     let mut put = |name: &str, at: &Node, map: Map, reader: &mut Reader| {
-        if is_name(name) {
-            add(users, name, map);
+        if is_valid_name(name) {
+            add_user(users, name, map);
         } else {
-            reader.note(Kind::Wrong, at, "not the name of a user");
+            reader.add_finding(FindingKind::Invalid, at, "not the name of a user");
         }
     };
     match &item.value {
         Value::Map(map) => {
             // Read for its findings only: what counts is read after merging.
             let _ = UserKeys::read(item, reader);
-            let mut map = underscored(map);
+            let mut map = underscore_keys(map);
             let written = map.remove("name");
             match (named, written) {
                 (Some((name, at)), _) => put(name, at, map, reader),
@@ -246,18 +247,18 @@ fn read_user(item: &Node, named: Option<(&str, &Node)>, users: &mut Vec<(String,
                 match node.as_str() {
                     Some(name) => put(name, node, Map::new(), reader),
                     None => {
-                        reader.wrong::<()>(node, "the name of a user");
+                        reader.type_error::<()>(node, "the name of a user");
                     }
                 }
             }
         }
         Value::Str(text) => {
-            for name in comma_list(text) {
+            for name in split_commas(text) {
                 put(&name, item, Map::new(), reader);
             }
         }
         Value::Null | Value::Bool(_) | Value::Bytes(_) | Value::Set(_) => {
-            reader.wrong::<()>(item, "a name, or a map of a user's keys");
+            reader.type_error::<()>(item, "a name, or a map of a user's keys");
         }
         Value::Int(_) | Value::Float(_) => {
             put(&item.scalar_text().unwrap_or_default(), item, Map::new(), reader);
@@ -266,15 +267,15 @@ fn read_user(item: &Node, named: Option<(&str, &Node)>, users: &mut Vec<(String,
 }
 
 /// Adds a user, or keys that are missing from one.
-fn add(users: &mut Vec<(String, Map)>, name: &str, map: Map) {
+fn add_user(users: &mut Vec<(String, Map)>, name: &str, map: Map) {
     match users.iter_mut().find(|(n, _)| n == name) {
-        Some((_, old)) => *old = merged([&*old, &map]),
+        Some((_, old)) => *old = merge_missing([&*old, &map]),
         None => users.push((name.to_string(), map)),
     }
 }
 
 /// The first map's keys, then those of the next that are missing.
-fn merged<'a>(maps: impl IntoIterator<Item = &'a Map>) -> Map {
+fn merge_missing<'a>(maps: impl IntoIterator<Item = &'a Map>) -> Map {
     let mut all = Map::new();
     for (key, value) in maps.into_iter().flat_map(Map::iter) {
         if all.get_node(key).is_none() {
@@ -285,7 +286,7 @@ fn merged<'a>(maps: impl IntoIterator<Item = &'a Map>) -> Map {
 }
 
 /// Keys with `_` for `-`, as they were once written.
-fn underscored(map: &Map) -> Map {
+fn underscore_keys(map: &Map) -> Map {
     let mut out = Map::new();
     for (key, value) in map.iter() {
         let key = match key.as_str() {
@@ -302,21 +303,21 @@ fn underscored(map: &Map) -> Map {
 /// `default` becomes the distribution's own user: what is said of him by name counts first, then what is said
 /// of `default`, then the distribution's word; his groups are united. He comes last, as upstream has him: uids
 /// are given in this order.
-fn with_default(mut entries: Vec<(String, Map)>, default: Map) -> Vec<User> {
+fn merge_default_user(mut entries: Vec<(String, Map)>, default: Map) -> Vec<User> {
     let mut default_name = None;
     if let Some(at) = entries.iter().position(|(n, _)| n == "default") {
-        let (_, said) = entries.remove(at);
-        let mut default = underscored(&default);
-        let name = default.remove("name").and_then(|n| n.scalar_text()).filter(|n| is_name(n));
+        let (_, default_entry) = entries.remove(at);
+        let mut default = underscore_keys(&default);
+        let name = default.remove("name").and_then(|n| n.scalar_text()).filter(|n| is_valid_name(n));
         if let Some(name) = name {
             let own = entries.iter().position(|(n, _)| *n == name).map(|i| entries.remove(i).1);
             let mut own = own.unwrap_or_default();
             let names = |map: &Map| {
-                map.get("groups").and_then(|n| Names::read(n, &mut Reader::new())).unwrap_or_default().0
+                map.get("groups").and_then(|n| NameList::read(n, &mut Reader::new())).unwrap_or_default().0
             };
             let groups = sorted_unique([names(&own), names(&default)].concat());
             own.insert("groups", groups.into_iter().map(Node::from).collect::<Vec<_>>());
-            entries.push((name.clone(), merged([&own, &said, &default])));
+            entries.push((name.clone(), merge_missing([&own, &default_entry, &default])));
             default_name = Some(name);
         }
     }

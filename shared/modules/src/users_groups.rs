@@ -5,9 +5,9 @@ use distro::NewUser;
 use state::Frequency;
 use system::{Command, Error, Result, System, info, warning};
 
-use crate::user_keys::{Maybe, UserKeys};
-use crate::users::{Accounts, Groups, Listed, Overlay, User};
-use crate::{Context, Declares, Distros, Module, authorized_keys};
+use crate::user_keys::{OptionalSecret, UserKeys};
+use crate::users::{Accounts, DefaultUserOverrides, GroupList, User, UserList};
+use crate::{Context, Distros, Docs, Module, authorized_keys};
 
 pub const MODULE: Module = Module {
     name: "users_groups",
@@ -15,51 +15,51 @@ pub const MODULE: Module = Module {
     distros: Distros::All,
     activation: &[],
     keys: &[Keys::KEYS],
-    declares: Declares::Keys(Keys::TABLE),
+    docs: Docs::Keys(Keys::TABLE),
     run,
 };
 
 config::keys! {
     struct Keys {
         /// Groups to make: names, or names with members.
-        groups: Option<Groups>;
+        groups: Option<GroupList>;
         /// What differs for the default user.
-        user: Option<Overlay>;
+        user: Option<DefaultUserOverrides>;
         /// Users to make; `default` is the distribution's own.
-        users: Option<Listed>;
+        users: Option<UserList>;
     }
 }
 
 fn run(context: &Context<'_>) -> Result<()> {
-    let accounts = Accounts::with_report(context, true);
+    let accounts = Accounts::read_with_report(context, true);
     let mut failed = Vec::new();
-    context.sys.because_of_key("groups");
+    context.sys.set_cause_key("groups");
     for group in &accounts.groups {
-        let made = context.distro.create_group(context.sys, &group.name, &group.members);
-        failed.extend(made.err().inspect(|e| warning!(context.sys, "group {}: {e}", group.name)));
+        let result = context.distro.create_group(context.sys, &group.name, &group.members);
+        failed.extend(result.err().inspect(|e| warning!(context.sys, "group {}: {e}", group.name)));
     }
-    let mut making = Making {
+    let mut creator = UserCreator {
         context,
         default: accounts.default_user().map(|u| u.name.as_str()),
-        there: context.sys.users().into_iter().map(|u| u.name).collect(),
-        is_core: distro::is_core(context.sys),
-        untouched: Vec::new(),
+        existing: context.sys.users().into_iter().map(|u| u.name).collect(),
+        is_ubuntu_core: distro::is_ubuntu_core(context.sys),
+        to_lock: Vec::new(),
     };
     for user in &accounts.users {
-        making.because_of(user);
+        creator.because_of(user);
         // One that cannot be made must not keep the others from logging in.
-        let made = making.make(user);
-        failed.extend(made.err().inspect(|e| warning!(context.sys, "user {}: {e}", user.name)));
+        let result = creator.create(user);
+        failed.extend(result.err().inspect(|e| warning!(context.sys, "user {}: {e}", user.name)));
     }
-    failed.extend(making.lock_untouched());
+    failed.extend(creator.lock_new_users());
     match failed.pop() {
-        Some(e) => Err(e.caused_by(&failed)),
+        Some(e) => Err(e.with_causes(&failed)),
         None => Ok(()),
     }
 }
 
 /// Where a user is asked for: the item that first names it, of one that nobody lists the list.
-fn key_of(name: &str, is_default: bool, config: &Node) -> String {
+fn config_key_of(name: &str, is_default: bool, config: &Node) -> String {
     let is_named = |other: &str| other == name || (is_default && other == "default");
     let names = |item: &Node| match &item.value {
         Value::Map(map) => map.get("name").map_or(is_default, |n| n.as_str().is_some_and(is_named)),
@@ -80,7 +80,7 @@ fn key_of(name: &str, is_default: bool, config: &Node) -> String {
 }
 
 /// Keys that need a home, with one of those that give none; or keys that exclude one another.
-fn conflict(keys: &UserKeys) -> Option<String> {
+fn conflicting_keys(keys: &UserKeys) -> Option<String> {
     let without = [("no_create_home", keys.no_create_home), ("system", keys.system)];
     let needing = [
         ("ssh_authorized_keys", keys.ssh_authorized_keys.is_some()),
@@ -93,30 +93,30 @@ fn conflict(keys: &UserKeys) -> Option<String> {
 }
 
 /// The making of all users. What is the same for each is looked up once: there may be hundreds.
-struct Making<'a> {
+struct UserCreator<'a> {
     context: &'a Context<'a>,
     /// The default user's name.
     default: Option<&'a str>,
     /// Names of those whom nobody needs to make.
-    there: Vec<String>,
+    existing: Vec<String>,
     /// Whether this is Ubuntu Core.
-    is_core: bool,
+    is_ubuntu_core: bool,
     /// New ones whose password is to be locked, as useradd has left it.
-    untouched: Vec<&'a User>,
+    to_lock: Vec<&'a User>,
 }
 
-impl<'a> Making<'a> {
+impl<'a> UserCreator<'a> {
     fn because_of(&self, user: &User) {
         let Context { sys, config, .. } = self.context;
         // Only a plan shows it, and it takes a search.
-        if sys.is_planned() {
-            sys.because_of_key(key_of(&user.name, user.is_default, config));
+        if sys.is_dry_run() {
+            sys.set_cause_key(config_key_of(&user.name, user.is_default, config));
         }
     }
 
-    fn make(&mut self, user: &'a User) -> Result<()> {
+    fn create(&mut self, user: &'a User) -> Result<()> {
         let (context, sys, keys, name) = (self.context, self.context.sys, &user.keys, &*user.name);
-        if let Some(why) = conflict(keys) {
+        if let Some(why) = conflicting_keys(keys) {
             return Err(Error::new(format!("not made: {why}")));
         }
         if keys.ssh_redirect_user.0 && (keys.ssh_authorized_keys.is_some() || !keys.ssh_import_id.is_empty())
@@ -124,12 +124,12 @@ impl<'a> Making<'a> {
             return Err(Error::new("not made: ssh_redirect_user and keys of their own exclude one another"));
         }
         if let Some(mail) = &keys.snapuser {
-            return make_with_snap(sys, &mail.0, keys.known);
+            return create_snap_user(sys, &mail.0, keys.known);
         }
-        let new = !self.there.iter().any(|there| there == name);
+        let new = !self.existing.iter().any(|existing| existing == name);
         if new {
-            context.distro.add_user(sys, &new_user(user), self.is_core)?;
-            self.there.push(name.to_string());
+            context.distro.add_user(sys, &new_user(user), self.is_ubuntu_core)?;
+            self.existing.push(name.to_string());
         } else {
             info!(sys, "user {name} is there already; not made again");
         }
@@ -146,20 +146,22 @@ impl<'a> Making<'a> {
             failed.extend(authorized_keys::install(sys, name, &keys.0, "").err());
         }
         if keys.ssh_redirect_user.0 {
-            failed.extend(redirect(context, name, self.default).err());
+            failed.extend(redirect_to_default_user(context, name, self.default).err());
         }
         if failed.len() < 2 {
             return failed.pop().map_or(Ok(()), Err);
         }
         let texts: Vec<String> = failed.iter().map(Error::to_string).collect();
-        Err(Error::new(texts.join("; ")).caused_by(&failed))
+        Err(Error::new(texts.join("; ")).with_causes(&failed))
     }
 
     fn set_password(&mut self, user: &'a User, new: bool) -> Result<()> {
         let (sys, distro, keys, name) = (self.context.sys, self.context.distro, &user.keys, &*user.name);
-        let set = |password: &Maybe, hashed: bool| match &password.0 {
+        let set = |password: &OptionalSecret, hashed: bool| match &password.0 {
             // Setting it again would open the account until it is locked again.
-            Some(secret) if hashed && !new && keys.lock_passwd && distro.has_hash(sys, name, &secret.0) => {
+            Some(secret)
+                if hashed && !new && keys.lock_passwd && distro.has_password_hash(sys, name, &secret.0) =>
+            {
                 Ok(())
             }
             Some(secret) if !secret.0.is_empty() => {
@@ -177,16 +179,16 @@ impl<'a> Making<'a> {
         }
         set(&keys.plain_text_passwd, false)?;
         set(&keys.hashed_passwd, true)?;
-        let has = !new && !distro.has_blank_password(sys, name);
-        match lock(keys.lock_passwd, given, new, has) {
+        let has_password = !new && !distro.has_blank_password(sys, name);
+        match lock_action(keys.lock_passwd, given, new, has_password) {
             // useradd locks it. That it did is looked up once, for all of them.
-            Lock::Close if new && !given => {
-                self.untouched.push(user);
+            LockAction::Lock if new && !given => {
+                self.to_lock.push(user);
                 Ok(())
             }
-            Lock::Close => distro.lock_password(sys, name),
-            Lock::Unlock => distro.unlock_password(sys, name),
-            Lock::LeaveBlank => {
+            LockAction::Lock => distro.lock_password(sys, name),
+            LockAction::Unlock => distro.unlock_password(sys, name),
+            LockAction::Keep => {
                 let kind = if new { "user" } else { "existing user" };
                 warning!(
                     sys,
@@ -199,14 +201,14 @@ impl<'a> Making<'a> {
     }
 
     /// Locks what useradd left open; what failed.
-    fn lock_untouched(&self) -> Vec<Error> {
+    fn lock_new_users(&self) -> Vec<Error> {
         let Context { sys, distro, .. } = self.context;
-        if self.untouched.is_empty() {
+        if self.to_lock.is_empty() {
             return Vec::new();
         }
         let shadow = sys.read_text("/etc/shadow").unwrap_or_default();
-        let locked = distro::locked_names(&shadow);
-        let open = self.untouched.iter().filter(|user| !locked.contains(&&*user.name));
+        let locked = distro::locked_users(&shadow);
+        let open = self.to_lock.iter().filter(|user| !locked.contains(&&*user.name));
         open.filter_map(|user| {
             self.because_of(user);
             distro.lock_password(sys, &user.name).err()
@@ -219,7 +221,7 @@ impl<'a> Making<'a> {
 /// What useradd is told.
 fn new_user(user: &User) -> NewUser {
     let keys = &user.keys;
-    let line = |l: &Option<crate::user_keys::Line>| l.as_ref().map(|l| l.0.clone());
+    let line = |l: &Option<crate::user_keys::SingleLine>| l.as_ref().map(|l| l.0.clone());
     NewUser {
         name: user.name.clone(),
         uid: keys.uid.as_ref().map(|u| u.0.clone()),
@@ -239,7 +241,7 @@ fn new_user(user: &User) -> NewUser {
     }
 }
 
-fn make_with_snap(sys: &System, mail: &str, known: bool) -> Result<()> {
+fn create_snap_user(sys: &System, mail: &str, known: bool) -> Result<()> {
     let mut argv = vec!["snap", "create-user", "--sudoer", "--json"];
     argv.extend(known.then_some("--known"));
     argv.push(mail);
@@ -248,24 +250,24 @@ fn make_with_snap(sys: &System, mail: &str, known: bool) -> Result<()> {
 
 /// What is to become of the password's lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Lock {
-    Close,
+enum LockAction {
+    Lock,
     Unlock,
     /// Left as it is: unlocking would open the account to anybody.
-    LeaveBlank,
+    Keep,
 }
 
-/// `given`: the configuration has a password for it, perhaps an empty one; `has`: the account has one already.
-fn lock(lock_passwd: bool, given: bool, new: bool, has: bool) -> Lock {
+/// `given`: the configuration has a password for it, perhaps an empty one; `has_password`: the account has one already.
+fn lock_action(lock_passwd: bool, given: bool, new: bool, has_password: bool) -> LockAction {
     match lock_passwd {
-        true => Lock::Close,
-        false if given || (!new && has) => Lock::Unlock,
-        false => Lock::LeaveBlank,
+        true => LockAction::Lock,
+        false if given || (!new && has_password) => LockAction::Unlock,
+        false => LockAction::Keep,
     }
 }
 
 /// The cloud's keys open no session as this user, but say which user to log in as.
-fn redirect(context: &Context<'_>, name: &str, default: Option<&str>) -> Result<()> {
+fn redirect_to_default_user(context: &Context<'_>, name: &str, default: Option<&str>) -> Result<()> {
     let sys = context.sys;
     let Some(default) = default else {
         warning!(sys, "user {name}: ssh_redirect_user, but there is no default user to redirect to");
@@ -279,7 +281,12 @@ fn redirect(context: &Context<'_>, name: &str, default: Option<&str>) -> Result<
         );
         return Ok(());
     }
-    authorized_keys::install(sys, name, cloud, &crate::ssh::login_as(crate::ssh::DISABLE, default, name))
+    authorized_keys::install(
+        sys,
+        name,
+        cloud,
+        &crate::ssh::disable_options(crate::ssh::DISABLE_USER_OPTS, default, name),
+    )
 }
 
 #[cfg(test)]
@@ -302,21 +309,21 @@ mod tests {
             ("{}", "debian", true, ""),
         ] {
             let config = config::yaml::parse("t", text).unwrap().root;
-            assert_eq!(key_of(name, is_default, &config), key, "{text}");
+            assert_eq!(config_key_of(name, is_default, &config), key, "{text}");
         }
     }
 
     #[test]
     fn locks() {
-        for (lock_passwd, given, new, has, wanted) in [
-            (true, true, true, true, Lock::Close),
-            (false, true, true, false, Lock::Unlock),
-            (false, false, true, false, Lock::LeaveBlank),
-            (false, false, false, true, Lock::Unlock),
-            (false, false, false, false, Lock::LeaveBlank),
-            (false, true, false, false, Lock::Unlock),
+        for (lock_passwd, given, new, has_password, wanted) in [
+            (true, true, true, true, LockAction::Lock),
+            (false, true, true, false, LockAction::Unlock),
+            (false, false, true, false, LockAction::Keep),
+            (false, false, false, true, LockAction::Unlock),
+            (false, false, false, false, LockAction::Keep),
+            (false, true, false, false, LockAction::Unlock),
         ] {
-            assert_eq!(lock(lock_passwd, given, new, has), wanted);
+            assert_eq!(lock_action(lock_passwd, given, new, has_password), wanted);
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The forms in which users and groups have been written, and what they mean.
 
-use config::{Kind, Reader};
+use config::{FindingKind, Reader};
 
-use crate::testing::yaml;
+use crate::test_sandbox::yaml;
 use crate::users::{Accounts, normalize};
 
 const DEFAULT: &str =
@@ -13,8 +13,8 @@ fn read(config: &str) -> (Accounts, usize, usize) {
     let mut reader = Reader::new();
     let accounts = normalize(&yaml(config), Some(&yaml(DEFAULT)), &mut reader);
     let findings = reader.into_findings();
-    let count = |kind| findings.of(kind).count();
-    (accounts, count(Kind::Wrong), count(Kind::Deprecated))
+    let count = |kind| findings.of_kind(kind).count();
+    (accounts, count(FindingKind::Invalid), count(FindingKind::Deprecated))
 }
 
 /// `name(group,group)` of each user, `*` before the default one.
@@ -82,10 +82,10 @@ fn groups() {
 }
 
 #[test]
-fn what_is_said_of_the_default_user_counts_before_the_distributions_word() {
+fn configuration_overrides_the_distributions_default_user() {
     let (accounts, _, _) = read("user: {shell: /bin/sh}\nusers: [default, {name: debian, gecos: Me}]");
     let keys = &accounts.default_user().unwrap().keys;
-    let line = |l: &Option<crate::user_keys::Line>| l.as_ref().map(|l| l.0.clone());
+    let line = |l: &Option<crate::user_keys::SingleLine>| l.as_ref().map(|l| l.0.clone());
     assert_eq!(line(&keys.gecos).as_deref(), Some("Me"));
     assert_eq!(line(&keys.shell).as_deref(), Some("/bin/sh"));
     assert!(keys.lock_passwd);

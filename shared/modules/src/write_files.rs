@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use config::{Findings, FromNode, Kind, Node, Reader, Shape, Text, Value};
+use config::{ByteString, FindingKind, Findings, FromNode, Node, Reader, Schema, Value};
 use state::Frequency;
-use system::{Command, Error, Fetch, Result, System, Write, warning};
+use system::{Command, Error, Request, Result, System, WriteOptions, warning};
 
-use crate::{Context, Declares, Distros, Module};
+use crate::{Context, Distros, Docs, Module};
 
 pub const MODULE: Module = Module {
     name: "write_files",
@@ -15,12 +15,12 @@ pub const MODULE: Module = Module {
     distros: Distros::All,
     activation: &["write_files"],
     keys: &[Keys::KEYS],
-    declares: Declares::Keys(Keys::TABLE),
+    docs: Docs::Keys(Keys::TABLE),
     run: |context| write_files(context, false),
 };
 
 /// No file that a cloud-config brings inflates to more.
-const MOST_CONTENT: usize = 64 << 20;
+const MAX_CONTENT_SIZE: usize = 64 << 20;
 
 config::keys! {
     struct Source {
@@ -33,7 +33,7 @@ config::keys! {
         /// Where the file is written.
         path: String;
         /// What is written.
-        content: Option<Text>;
+        content: Option<ByteString>;
         /// Where the content comes from instead.
         source: Option<Source>;
         /// USER:GROUP, by name or number.
@@ -57,13 +57,13 @@ config::keys! {
 struct Headers(Vec<(String, String)>);
 
 impl FromNode for Headers {
-    const SHAPE: Shape = Shape::Is("map\n  <name>: str", &[]);
+    const SCHEMA: Schema = Schema::Types("map\n  <name>: str", &[]);
     const REQUIRED: bool = false;
     fn read(node: &Node, reader: &mut Reader) -> Option<Headers> {
-        let Value::Map(map) = &node.value else { return reader.wrong(node, "a map of names to texts") };
+        let Value::Map(map) = &node.value else { return reader.type_error(node, "a map of names to texts") };
         let read = |(name, value): (&Node, &Node)| {
             let name = name.scalar_text()?;
-            let value = reader.below(&name, |r| String::read(value, r))?;
+            let value = reader.nested(&name, |r| String::read(value, r))?;
             Some((name, value))
         };
         Some(Headers(map.iter().filter_map(read).collect()))
@@ -80,7 +80,7 @@ struct Encoding {
 }
 
 impl FromNode for Encoding {
-    const SHAPE: Shape = Shape::Is(
+    const SCHEMA: Schema = Schema::Types(
         r#""gz" | "gzip" | "gz+base64" | "gzip+base64" | "gz+b64" | "gzip+b64" | "b64" | "base64" | "text/plain""#,
         &[],
     );
@@ -92,7 +92,7 @@ impl FromNode for Encoding {
             Some("gz" | "gzip") => (false, true),
             Some("gz+b64" | "gz+base64" | "gzip+b64" | "gzip+base64") => (true, true),
             None if node.is_null() => (false, false),
-            _ => return reader.wrong(node, "text/plain, b64, gzip or gz+b64 (taken as plain)"),
+            _ => return reader.type_error(node, "text/plain, b64, gzip or gz+b64 (taken as plain)"),
         };
         Some(Encoding { base64, gzip })
     }
@@ -107,30 +107,30 @@ const DECIMAL_LOOKALIKES: [i128; 18] =
     [400, 440, 444, 500, 555, 600, 640, 644, 660, 664, 700, 711, 744, 750, 755, 770, 775, 777];
 
 impl FromNode for Mode {
-    const SHAPE: Shape = Shape::Is("str", &[]);
+    const SCHEMA: Schema = Schema::Types("str", &[]);
     fn read(node: &Node, reader: &mut Reader) -> Option<Mode> {
         let number = match &node.value {
             Value::Int(n) => {
                 if DECIMAL_LOOKALIKES.contains(n) {
-                    let said =
+                    let messages =
                         "a decimal number, taken as it is; a mode is octal: write it in quotes, as '0644'";
-                    reader.note(config::Kind::Wrong, node, said);
+                    reader.add_finding(config::FindingKind::Invalid, node, messages);
                 }
                 Some(*n)
             }
             Value::Float(f) if f.is_finite() => Some(*f as i128),
-            Value::Str(text) => octal(text),
+            Value::Str(text) => parse_octal(text),
             Value::Null => Some(0o644),
             _ => None,
         };
         match number.and_then(|n| u32::try_from(n).ok()).filter(|n| *n <= 0o7777) {
             Some(mode) => Some(Mode(mode)),
-            None => reader.wrong(node, "a mode as octal text, like '0644' (which is taken)"),
+            None => reader.type_error(node, "a mode as octal text, like '0644' (which is taken)"),
         }
     }
 }
 
-fn octal(text: &str) -> Option<i128> {
+fn parse_octal(text: &str) -> Option<i128> {
     let digits = text.trim();
     let digits = digits.strip_prefix("0o").or_else(|| digits.strip_prefix("0O")).unwrap_or(digits);
     let only_digits = !digits.is_empty() && digits.len() <= 8 && digits.bytes().all(|b| b.is_ascii_digit());
@@ -139,7 +139,7 @@ fn octal(text: &str) -> Option<i128> {
 
 /// The entries that are due (`defer` as asked) with their keys, the paths of those that cannot be written, and what is
 /// wrong with all of them: each module speaks of its own.
-fn entries(list: &Node, deferred: bool) -> (Vec<(String, Entry)>, Vec<String>, Findings) {
+fn due_entries(list: &Node, deferred: bool) -> (Vec<(String, Entry)>, Vec<String>, Findings) {
     let mut reader = Reader::new();
     let mut all = Findings::default();
     let mut refused = Vec::new();
@@ -148,7 +148,7 @@ fn entries(list: &Node, deferred: bool) -> (Vec<(String, Entry)>, Vec<String>, F
         Value::Null => &[],
         _ => {
             if !deferred {
-                reader.below("write_files", |r| r.wrong::<()>(list, "a list of files"));
+                reader.nested("write_files", |r| r.type_error::<()>(list, "a list of files"));
             }
             &[]
         }
@@ -159,16 +159,18 @@ fn entries(list: &Node, deferred: bool) -> (Vec<(String, Entry)>, Vec<String>, F
     for (i, item) in items.iter().enumerate().filter(|(_, item)| defers(item) == deferred) {
         let key = format!("write_files[{i}]");
         let mut of_item = Reader::new();
-        let entry = of_item.below(&key, |r| Entry::read(item, r));
+        let entry = of_item.nested(&key, |r| Entry::read(item, r));
         let findings = of_item.into_findings();
         // Without its content or source the file would be emptied; an addition that is none would replace it.
-        let is_wrong = |name| findings.of(Kind::Wrong).any(|f| f.key.starts_with(&format!("{key}.{name}")));
+        let is_wrong = |name| {
+            findings.of_kind(FindingKind::Invalid).any(|f| f.key.starts_with(&format!("{key}.{name}")))
+        };
         let is_empty = |entry: &Entry| match (&entry.content, &entry.source) {
             (None, None) => is_wrong("content") || is_wrong("source"),
             _ => false,
         };
         match entry {
-            Some(entry) if is_wrong("append") || is_empty(&entry) => refused.push(path_of(&entry)),
+            Some(entry) if is_wrong("append") || is_empty(&entry) => refused.push(absolute_path(&entry)),
             Some(entry) => found.push((key, entry)),
             None => {}
         }
@@ -181,8 +183,8 @@ fn entries(list: &Node, deferred: bool) -> (Vec<(String, Entry)>, Vec<String>, F
 /// Writes the entries that are due. One that fails is said; the others are written.
 pub fn write_files(context: &Context<'_>, deferred: bool) -> Result<()> {
     let Some(list) = context.config.get("write_files") else { return Ok(()) };
-    let (entries, refused, findings) = entries(list, deferred);
-    findings.iter().for_each(|f| context.report(f));
+    let (entries, refused, findings) = due_entries(list, deferred);
+    findings.iter().for_each(|f| context.log_finding(f));
     let (mut failed, mut causes): (Vec<&str>, Vec<Error>) = Default::default();
     for path in &refused {
         warning!(
@@ -192,7 +194,7 @@ pub fn write_files(context: &Context<'_>, deferred: bool) -> Result<()> {
         failed.push(path);
     }
     for (key, entry) in &entries {
-        context.sys.because_of_key(key);
+        context.sys.set_cause_key(key);
         if let Err(e) = write_one(context.sys, entry) {
             warning!(context.sys, "write_files: {e}");
             failed.push(entry.path.as_str());
@@ -209,17 +211,18 @@ pub fn write_files(context: &Context<'_>, deferred: bool) -> Result<()> {
         entries.len() + refused.len(),
         failed.join(", ")
     ))
-    .caused_by(&causes))
+    .with_causes(&causes))
 }
 
 /// With SELinux, a new file has the label of its directory; the policy may want another (shadow_t).
 fn relabel(sys: &System, entries: &[(String, Entry)]) {
-    const AT_ONCE: usize = 200;
+    const MAX_PATHS: usize = 200;
     if !sys.is_live() || !sys.exists("/sys/fs/selinux/enforce") || sys.which("restorecon").is_none() {
         return;
     }
-    let written: Vec<String> = entries.iter().map(|(_, e)| path_of(e)).filter(|p| sys.exists(p)).collect();
-    for paths in written.chunks(AT_ONCE) {
+    let written: Vec<String> =
+        entries.iter().map(|(_, e)| absolute_path(e)).filter(|p| sys.exists(p)).collect();
+    for paths in written.chunks(MAX_PATHS) {
         let fixed = ["restorecon", "--"].map(String::from);
         if let Err(e) = sys.run(&Command::new(fixed.iter().chain(paths))) {
             warning!(sys, "write_files: {e}");
@@ -228,25 +231,25 @@ fn relabel(sys: &System, entries: &[(String, Entry)]) {
 }
 
 /// Absolute, whatever was written.
-fn path_of(entry: &Entry) -> String {
+fn absolute_path(entry: &Entry) -> String {
     if entry.path.starts_with('/') { entry.path.clone() } else { format!("/{}", entry.path) }
 }
 
 fn write_one(sys: &System, entry: &Entry) -> Result<()> {
-    let path = path_of(entry);
-    let Some(content) = content(sys, &path, entry)? else { return Ok(()) };
+    let path = absolute_path(entry);
+    let Some(content) = load_content(sys, &path, entry)? else { return Ok(()) };
     // A user that is not there (yet) is an error, but the file is written all the same, as root's.
     let owner = owner(sys, &entry.owner);
     let ids = owner.as_ref().copied().unwrap_or((Some(0), Some(0)));
     // Missing directories belong to the file's owner.
     if let Some((parent, _)) = path.rsplit_once('/') {
-        sys.make_dir_of(if parent.is_empty() { "/" } else { parent }, 0o755, ids)?;
+        sys.create_dir_all_owned(if parent.is_empty() { "/" } else { parent }, 0o755, ids)?;
     }
     let Mode(mode) = entry.permissions;
     if entry.append {
-        sys.append_as(&path, content, Write::mode(mode).owner(ids))?;
+        sys.append_as(&path, content, WriteOptions::mode(mode).owner(ids))?;
     } else {
-        sys.write(&path, content, Write::mode(mode).owner(ids))?;
+        sys.write(&path, content, WriteOptions::mode(mode).owner(ids))?;
     }
     owner.map(drop).map_err(|e| {
         Error::new(format!(
@@ -256,9 +259,9 @@ fn write_one(sys: &System, entry: &Entry) -> Result<()> {
 }
 
 /// What to write; `None` when there was only a source and it failed, which is said.
-fn content(sys: &System, path: &str, entry: &Entry) -> Result<Option<Vec<u8>>> {
+fn load_content(sys: &System, path: &str, entry: &Entry) -> Result<Option<Vec<u8>>> {
     if let Some(source) = &entry.source {
-        let mut fetch = Fetch::get(&source.uri).retries(3, Duration::from_secs(3)).limit(MOST_CONTENT);
+        let mut fetch = Request::get(&source.uri).retries(3, Duration::from_secs(3)).limit(MAX_CONTENT_SIZE);
         for (name, value) in &source.headers.0 {
             fetch = fetch.header(name, value);
         }
@@ -273,16 +276,16 @@ fn content(sys: &System, path: &str, entry: &Entry) -> Result<Option<Vec<u8>>> {
             }
         }
     }
-    let Text(bytes) = entry.content.clone().unwrap_or_default();
+    let ByteString(bytes) = entry.content.clone().unwrap_or_default();
     decode(bytes, entry.encoding).map(Some).map_err(|why| Error::new(format!("{path}: content is {why}")))
 }
 
 fn decode(mut bytes: Vec<u8>, encoding: Encoding) -> std::result::Result<Vec<u8>, String> {
     if encoding.base64 {
-        bytes = encoding::base64::decode_lenient(&bytes).ok_or("no base64")?;
+        bytes = encoding::base64::decode_like_python(&bytes).ok_or("no base64")?;
     }
     if encoding.gzip {
-        bytes = encoding::gzip::inflate(&bytes, MOST_CONTENT).map_err(|e| e.to_string())?;
+        bytes = encoding::gzip::inflate(&bytes, MAX_CONTENT_SIZE).map_err(|e| e.to_string())?;
     }
     Ok(bytes)
 }
@@ -295,7 +298,7 @@ fn owner(sys: &System, text: &str) -> Result<(Option<u32>, Option<u32>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Sandbox, yaml};
+    use crate::test_sandbox::{Sandbox, yaml};
     use crate::write_files_deferred;
 
     #[test]
@@ -347,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn files_as_asked() {
+    fn files_as_configured() {
         let sandbox = Sandbox::new(
             "write_files:\n\
              - {path: /etc/a, content: one, permissions: '0600'}\n\
@@ -364,29 +367,29 @@ mod tests {
         assert!(!sandbox.sys.exists("/etc/late"));
         sandbox.run(&write_files_deferred::MODULE).unwrap();
         assert_eq!(sandbox.file("/etc/late").0, "x");
-        assert!(sandbox.noticed().is_empty(), "{:?}", sandbox.noticed());
+        assert!(sandbox.logged_warnings().is_empty(), "{:?}", sandbox.logged_warnings());
     }
 
     #[test]
     fn new_parents_belong_to_the_owner() {
         use std::os::unix::fs::MetadataExt;
         let sandbox = Sandbox::new("write_files: [{path: /home/u/x/y/f, owner: 'u:12', content: ''}]");
-        sandbox.sys.write("/etc/passwd", "u:x:7:8::/home/u:/bin/sh\n", Write::default()).unwrap();
-        sandbox.sys.make_dir("/home/u", 0o700).unwrap();
+        sandbox.sys.write("/etc/passwd", "u:x:7:8::/home/u:/bin/sh\n", WriteOptions::default()).unwrap();
+        sandbox.sys.create_dir_all("/home/u", 0o700).unwrap();
         sandbox.run(&MODULE).unwrap();
-        if !nix_root() {
+        if !is_root() {
             return;
         }
         let ids = |path| sandbox.sys.metadata(path).map(|m| (m.uid(), m.gid())).unwrap();
         assert_eq!([ids("/home/u"), ids("/home/u/x"), ids("/home/u/x/y/f")], [(0, 0), (7, 12), (7, 12)]);
     }
 
-    fn nix_root() -> bool {
+    fn is_root() -> bool {
         std::fs::metadata("/proc/self").is_ok_and(|m| std::os::unix::fs::MetadataExt::uid(&m) == 0)
     }
 
     #[test]
-    fn wrong_entries_are_said_and_the_rest_is_written() {
+    fn invalid_entries_are_reported_and_the_others_written() {
         let sandbox = Sandbox::new(
             "write_files:\n\
              - {content: secret}\n\
@@ -402,7 +405,7 @@ mod tests {
              - {path: /i, content: new, append: [yes]}\n\
              - {path: /j, content: 'aGkK...', encoding: b64}\n",
         );
-        sandbox.sys.write("/i", "old", Write::default()).unwrap();
+        sandbox.sys.write("/i", "old", WriteOptions::default()).unwrap();
         let message = sandbox.run(&MODULE).unwrap_err().to_string();
         assert_eq!(message, "write_files: 6 of 10 files failed: /g, /h, /i, /c, /d, /e");
         assert_eq!(sandbox.file("/a").0, "ok");
@@ -411,7 +414,7 @@ mod tests {
         assert_eq!(sandbox.file("/f").1, 644);
         assert!(["/c", "/d", "/g", "/h"].iter().all(|path| !sandbox.sys.exists(path)));
         assert_eq!((sandbox.file("/i").0, sandbox.file("/j").0), ("old".into(), "hi\n".into()));
-        let said = sandbox.noticed().join("\n");
+        let messages = sandbox.logged_warnings().join("\n");
         for part in [
             "test.yaml:2:3: write_files[0].path: required, but missing",
             "test.yaml:3:3: write_files[1]: expected a map, found text",
@@ -424,13 +427,13 @@ mod tests {
             "write_files[7].permissions: a decimal number",
             "write_files[8].content: expected text, found a list",
         ] {
-            assert!(said.contains(part), "{part} is not in\n{said}");
+            assert!(messages.contains(part), "{part} is not in\n{messages}");
         }
-        assert!(!said.contains("secret") && !said.contains("rot13"), "{said}");
+        assert!(!messages.contains("secret") && !messages.contains("rot13"), "{messages}");
     }
 
     #[test]
-    fn a_source_wins_and_falls_back() {
+    fn source_overrides_content_and_falls_back_to_it() {
         let sandbox = Sandbox::new(
             "write_files:\n\
              - {path: /a, source: {uri: 'file:///seed'}, content: no, encoding: b64}\n\
@@ -438,12 +441,12 @@ mod tests {
              - {path: /c, source: {uri: 'file:///none'}}\n\
              - {path: /d, source: {headers: {A: b}}, content: x}\n",
         );
-        sandbox.sys.write("/seed", "from the seed", Write::default()).unwrap();
+        sandbox.sys.write("/seed", "from the seed", WriteOptions::default()).unwrap();
         sandbox.run(&MODULE).unwrap();
         assert_eq!(sandbox.file("/a").0, "from the seed");
         assert_eq!(sandbox.file("/b").0, "fallback");
         assert!(!sandbox.sys.exists("/c"));
         assert_eq!(sandbox.file("/d").0, "x");
-        assert_eq!(sandbox.noticed().len(), 3, "{:?}", sandbox.noticed());
+        assert_eq!(sandbox.logged_warnings().len(), 3, "{:?}", sandbox.logged_warnings());
     }
 }

@@ -3,7 +3,7 @@
 use state::Frequency;
 
 use crate::write_files::{Keys, write_files};
-use crate::{Declares, Distros, Module};
+use crate::{Distros, Docs, Module};
 
 pub const MODULE: Module = Module {
     name: "write_files_deferred",
@@ -11,6 +11,6 @@ pub const MODULE: Module = Module {
     distros: Distros::All,
     activation: &["write_files"],
     keys: &[Keys::KEYS],
-    declares: Declares::NoKeys("Writes the files that write_files was told to defer."),
+    docs: Docs::NoKeys("Writes the files that write_files was told to defer."),
     run: |context| write_files(context, true),
 };

@@ -46,15 +46,15 @@ pub const ACTIVATORS: &[Activator] = &[
 
 /// What bringing up did.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct BroughtUp {
+pub struct BringUpResult {
     pub activator: Option<&'static str>,
     pub problems: Vec<String>,
 }
 
 /// Brings interfaces up with the first activator that the machine has, of those listed
 /// (`system_info.network.activators`) or of all. Failures are logged as warnings and returned.
-pub fn bring_up(sys: &System, links: &[String], listed: Option<&[String]>) -> BroughtUp {
-    let mut done = BroughtUp::default();
+pub fn bring_up(sys: &System, links: &[String], listed: Option<&[String]>) -> BringUpResult {
+    let mut done = BringUpResult::default();
     let rows: Vec<&Activator> = match listed {
         None | Some([]) => ACTIVATORS.iter().collect(),
         Some(names) => {
@@ -69,8 +69,8 @@ pub fn bring_up(sys: &System, links: &[String], listed: Option<&[String]>) -> Br
         Some(activator) => {
             let class = activator.class;
             let priority = match listed {
-                None | Some([]) => lines::list(ACTIVATORS.iter().map(|a| a.name)),
-                Some(names) => lines::list(names.iter().map(String::as_str)),
+                None | Some([]) => lines::python_list(ACTIVATORS.iter().map(|a| a.name)),
+                Some(names) => lines::python_list(names.iter().map(String::as_str)),
             };
             debug!(
                 sys,
@@ -90,7 +90,7 @@ pub fn bring_up(sys: &System, links: &[String], listed: Option<&[String]>) -> Br
 }
 
 /// Runs a program; what it says on standard error is a problem even when it succeeds.
-fn run(sys: &System, argv: &[&str], quiet: bool) -> Vec<String> {
+fn run_program(sys: &System, argv: &[&str], quiet: bool) -> Vec<String> {
     match sys.run(&Command::new(argv.iter().copied())) {
         Ok(finished) => {
             let said = String::from_utf8_lossy(&finished.stderr).trim().to_string();
@@ -109,13 +109,13 @@ fn run(sys: &System, argv: &[&str], quiet: bool) -> Vec<String> {
 }
 
 fn ifup(sys: &System, links: &[String]) -> Vec<String> {
-    links.iter().flat_map(|link| run(sys, &["ifup", link], false)).collect()
+    links.iter().flat_map(|link| run_program(sys, &["ifup", link], false)).collect()
 }
 
 fn netplan(sys: &System, _: &[String]) -> Vec<String> {
     debug!(sys, "Calling 'netplan apply' rather than altering individual interfaces");
     // Its standard error is full of remarks about things that are none of the configuration's business.
-    run(sys, &["netplan", "apply"], true)
+    run_program(sys, &["netplan", "apply"], true)
 }
 
 pub fn has_network_manager(sys: &System) -> bool {
@@ -124,7 +124,7 @@ pub fn has_network_manager(sys: &System) -> bool {
     }
     let enabled = || {
         let ask = Command::new(["systemctl", "is-enabled", "--quiet", "NetworkManager.service"])
-            .asks()
+            .read_only()
             .accept_all();
         sys.run(&ask).is_ok_and(|finished| finished.code == 0)
     };
@@ -132,22 +132,23 @@ pub fn has_network_manager(sys: &System) -> bool {
 }
 
 fn network_manager(sys: &System, links: &[String]) -> Vec<String> {
-    let mut problems = run(sys, &["systemctl", "try-reload-or-restart", "NetworkManager.service"], false);
+    let mut problems =
+        run_program(sys, &["systemctl", "try-reload-or-restart", "NetworkManager.service"], false);
     let active = Command::new(["systemctl", "is-active", "--quiet", "NetworkManager.service"]).accept_all();
     if sys.run(&active).is_ok_and(|finished| finished.code != 0) {
         problems.push("NetworkManager is not running".into());
     }
     for link in links {
-        let Some(file) = profile_of(sys, link) else {
+        let Some(file) = find_profile(sys, link) else {
             debug!(sys, "{link} has no connection profile");
             continue;
         };
-        let load = run(sys, &["nmcli", "connection", "load", &file], false);
+        let load = run_program(sys, &["nmcli", "connection", "load", &file], false);
         if load.is_empty() {
-            problems.extend(run(sys, &["nmcli", "connection", "up", "filename", &file], false));
+            problems.extend(run_program(sys, &["nmcli", "connection", "up", "filename", &file], false));
         } else {
-            problems.extend(run(sys, &["nmcli", "connection", "reload"], false));
-            problems.extend(run(sys, &["nmcli", "connection", "up", "ifname", link], false));
+            problems.extend(run_program(sys, &["nmcli", "connection", "reload"], false));
+            problems.extend(run_program(sys, &["nmcli", "connection", "up", "ifname", link], false));
         }
     }
     problems
@@ -155,18 +156,18 @@ fn network_manager(sys: &System, links: &[String]) -> Vec<String> {
 
 /// Where NetworkManager reads about a link: our profile, which is named after the link's id and says its name, or
 /// the ifcfg file where there is a reader of those.
-fn profile_of(sys: &System, link: &str) -> Option<String> {
-    let folder = "/etc/NetworkManager/system-connections";
-    let path = |id: &str| format!("{folder}/cloud-init-{id}.nmconnection");
+fn find_profile(sys: &System, link: &str) -> Option<String> {
+    let dir = "/etc/NetworkManager/system-connections";
+    let path = |id: &str| format!("{dir}/cloud-init-{id}.nmconnection");
     let is_of_link = |path: &str| {
-        let text = sys.read_text_if_there(path).ok().flatten().unwrap_or_default();
+        let text = sys.read_text_if_exists(path).ok().flatten().unwrap_or_default();
         text.lines().any(|line| line.strip_prefix("id=cloud-init ") == Some(link))
     };
     let own = path(link);
     if is_of_link(&own) {
         return Some(own);
     }
-    let names = sys.list(folder).unwrap_or_default();
+    let names = sys.list(dir).unwrap_or_default();
     let ids = names.iter().filter_map(|n| n.strip_prefix("cloud-init-")?.strip_suffix(".nmconnection"));
     if let Some(found) = ids.map(path).find(|p| is_of_link(p)) {
         return Some(found);
@@ -176,11 +177,11 @@ fn profile_of(sys: &System, link: &str) -> Option<String> {
 }
 
 fn networkd(sys: &System, _: &[String]) -> Vec<String> {
-    run(sys, &["systemctl", "restart", "systemd-networkd", "systemd-resolved"], false)
+    run_program(sys, &["systemctl", "restart", "systemd-networkd", "systemd-resolved"], false)
 }
 
 fn ifconfig(sys: &System, links: &[String]) -> Vec<String> {
-    links.iter().flat_map(|link| run(sys, &["ifconfig", link, "up"], false)).collect()
+    links.iter().flat_map(|link| run_program(sys, &["ifconfig", link, "up"], false)).collect()
 }
 
 #[cfg(test)]
@@ -188,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn none_and_unknown_are_said() {
+    fn missing_and_unknown_activators_are_reported() {
         let sys = System::new("/nonexistent");
         let done = bring_up(&sys, &["eth0".into()], None);
         assert_eq!((done.activator, done.problems.len()), (None, 1));
@@ -198,15 +199,15 @@ mod tests {
     }
 
     #[test]
-    fn profiles_are_found_by_what_they_say() {
-        let top = scratch::Scratch::new();
+    fn profiles_are_found_by_id_and_content() {
+        let top = scratch::TempDir::new();
         let sys = System::new(&top);
-        let put = |path: &str, text: &str| sys.write(path, text, system::Write::default()).unwrap();
-        let folder = "/etc/NetworkManager/system-connections";
-        put(&format!("{folder}/cloud-init-eth1.nmconnection"), "[connection]\nid=cloud-init lan\n");
-        put(&format!("{folder}/cloud-init-eth0.nmconnection"), "[connection]\nid=cloud-init eth0\n");
+        let put = |path: &str, text: &str| sys.write(path, text, system::WriteOptions::default()).unwrap();
+        let dir = "/etc/NetworkManager/system-connections";
+        put(&format!("{dir}/cloud-init-eth1.nmconnection"), "[connection]\nid=cloud-init lan\n");
+        put(&format!("{dir}/cloud-init-eth0.nmconnection"), "[connection]\nid=cloud-init eth0\n");
         put("/etc/sysconfig/network-scripts/ifcfg-eth2", "DEVICE=eth2\n");
-        let found = |link: &str| profile_of(&sys, link).map(|p| p.rsplit('/').next().unwrap().to_string());
+        let found = |link: &str| find_profile(&sys, link).map(|p| p.rsplit('/').next().unwrap().to_string());
         assert_eq!(found("eth0").as_deref(), Some("cloud-init-eth0.nmconnection"));
         assert_eq!(found("lan").as_deref(), Some("cloud-init-eth1.nmconnection"));
         assert_eq!((found("eth1"), found("eth2")), (None, None));

@@ -4,30 +4,30 @@
 use std::time::Duration;
 
 use config::{Findings, Node};
-use system::{Change, Deadline, Result, System, Write, debug, error, info, warning};
+use system::{Change, Deadline, Result, System, WriteOptions, debug, error, info, warning};
 
-use crate::gather;
+use crate::facts;
 use crate::log_lines as lines;
+use crate::manifest::{self, Manifest, WriteDecision};
 use crate::nics::{self, Nic};
 use crate::parse;
-use crate::record::{self, Fate, Record};
 use crate::rename;
-use crate::render::{self, File, NoRenderer, Renderer, Target};
-use crate::source::{APPLIED_MARKER, Decision, Due, Outcome};
+use crate::render::{self, File, Renderer, RendererError, Target};
+use crate::source::{APPLIED_MARKER, ApplyMode, Decision, Outcome};
 
 /// How long a NIC that a configuration names may take to show up.
-pub const USUAL_WAIT: Duration = Duration::from_secs(60);
+pub const DEFAULT_WAIT: Duration = Duration::from_secs(60);
 /// udev had nothing to do for so long: what is not there by now will not come.
-const GRACE: Duration = Duration::from_millis(1500);
+const UDEV_QUIET_PERIOD: Duration = Duration::from_millis(1500);
 
 /// So many remarks on a configuration are logged: whoever has more has another problem.
-const MOST_SAID: usize = 200;
+const MAX_LOGGED: usize = 200;
 
 /// What is to be applied, and where.
 #[derive(Debug, Clone, Copy)]
-pub struct Plan<'a> {
+pub struct ApplyRequest<'a> {
     pub decision: &'a Decision,
-    pub due: Due,
+    pub mode: ApplyMode,
     pub distro: &'a str,
     /// `system_info.network.renderers`; `None` for the usual order.
     pub renderers: Option<&'a [String]>,
@@ -38,7 +38,7 @@ pub struct Plan<'a> {
     /// `/var/lib/cloud/data`, which keeps the record of what we wrote.
     pub data_dir: &'a str,
     /// The machine was another instance (or none) before: its files must be written, whoever edited them.
-    pub is_new: bool,
+    pub is_new_instance: bool,
     /// How long to wait for NICs that aren't there yet.
     pub wait: Duration,
     /// Whether the links are brought up afterwards, for the log.
@@ -56,7 +56,7 @@ pub struct Applied {
     /// The names of the links that the configuration describes, for [`crate::bring_up`].
     pub links: Vec<String>,
     /// Files that somebody edited: kept as they are, or their place when they had to give way.
-    pub kept: Vec<String>,
+    pub edited: Vec<String>,
     /// What is odd about the configuration; logged.
     pub findings: Findings,
     /// What went wrong and was survived; each was logged.
@@ -64,87 +64,97 @@ pub struct Applied {
     /// As `problems`, but so grave that the stage counts as failed.
     pub errors: Vec<String>,
     /// Why nothing was written: none of the renderers is available. Logged.
-    pub unrendered: Option<String>,
+    pub no_renderer: Option<String>,
 }
 
 /// The record of what we wrote, below the data folder.
-pub const RECORD: &str = "network-files.json";
+pub const MANIFEST: &str = "network-files.json";
 
 /// Applies a decision: renames links, and if it is due writes the files. An error means that the configuration
 /// was not applied: the files of an earlier one are as they were.
-pub fn apply(sys: &System, plan: &Plan<'_>) -> Result<Applied> {
+pub fn apply(sys: &System, request: &ApplyRequest<'_>) -> Result<Applied> {
     let mut applied = Applied::default();
-    for text in &plan.decision.warnings {
+    for text in &request.decision.warnings {
         warning!(sys, "{text}");
     }
-    let config = match &plan.decision.outcome {
+    let config = match &request.decision.outcome {
         Outcome::Use(config) => config,
-        Outcome::Disabled | Outcome::Nothing => {
-            if let Some(source) = plan.decision.source {
-                debug!(sys, "{}{}", lines::DISABLED, source.word());
+        Outcome::Disabled | Outcome::NoConfig => {
+            if let Some(source) = request.decision.source {
+                debug!(sys, "{}{}", lines::DISABLED, source.as_str());
             }
-            info!(sys, "{}", plan.decision.why);
+            info!(sys, "{}", request.decision.reason);
             return Ok(applied);
         }
     };
-    let why = match plan.due {
-        Due::NamesOnly(why) => {
+    let why = match request.mode {
+        ApplyMode::NamesOnly(why) => {
             debug!(sys, "{}", lines::NOT_APPLIED);
             debug!(sys, "only links are named: {why}");
-            let wanted = rename::wanted(config);
-            settle(sys, &wanted);
+            let wanted = rename::desired_links(config);
+            settle_udev(sys, &wanted);
             let nics = nics::read(sys);
             let missing = rename::missing(&wanted, &nics);
-            let errors: Vec<String> = missing.into_iter().map(rename::not_present).collect();
+            let errors: Vec<String> = missing.into_iter().map(rename::not_present_message).collect();
             if !errors.is_empty() {
-                let errors = lines::list(errors.iter().map(String::as_str));
-                warning!(sys, "{}{} due to errors: {errors}", lines::NOT_RENAMED, rename::shown(&wanted));
+                let errors = lines::python_list(errors.iter().map(String::as_str));
+                warning!(
+                    sys,
+                    "{}{} due to errors: {errors}",
+                    lines::NOT_RENAMED,
+                    rename::format_links(&wanted)
+                );
             }
             rename_links(sys, config, &nics, &mut applied);
             return Ok(applied);
         }
-        Due::Now(why) | Due::Event(why) => why,
+        ApplyMode::Full(why) | ApplyMode::Event(why) => why,
     };
-    info!(sys, "{}; {why}", plan.decision.why);
-    if let Some(dir) = plan.instance_dir {
-        keep_copy(sys, config, dir, plan.run_dir, &mut applied);
+    info!(sys, "{}; {why}", request.decision.reason);
+    if let Some(dir) = request.instance_dir {
+        store_config(sys, config, dir, request.run_dir, &mut applied);
     }
-    let (nics, missing) = wait_for(sys, config, plan.wait);
+    let (nics, missing) = wait_for_nics(sys, config, request.wait);
     if let Some(missing) = missing {
         applied.errors.push(missing);
     }
-    settle(sys, &rename::wanted(config));
+    settle_udev(sys, &rename::desired_links(config));
     rename_links(sys, config, &nics, &mut applied);
     let nics = if applied.renamed.is_empty() { nics } else { nics::read(sys) };
-    let known = nics::known(&nics);
-    let source = plan.decision.source.map_or("", |source| source.word());
-    let bring_up = if plan.bring_up { "True" } else { "False" };
-    info!(sys, "{}{source} bringup={bring_up}: {}", lines::APPLYING, lines::shown(config));
-    let renderer = match render::choose(sys, plan.renderers) {
+    let facts = nics::facts(&nics);
+    let source = request.decision.source.map_or("", |source| source.as_str());
+    let bring_up = if request.bring_up { "True" } else { "False" };
+    info!(sys, "{}{source} bringup={bring_up}: {}", lines::APPLYING, lines::redacted(config));
+    let renderer = match render::select(sys, request.renderers) {
         Ok(renderer) => renderer,
         // The image's business, as the rest of the machine does not depend on it.
-        Err(e @ NoRenderer::Unavailable(_)) => {
+        Err(e @ RendererError::Unavailable(_)) => {
             let message = format!("{}{e}", lines::BROKEN);
             error!(sys, "{message}");
-            applied.unrendered = Some(message);
+            applied.no_renderer = Some(message);
             return Ok(applied);
         }
-        Err(e @ NoRenderer::Unknown(_)) => return Err(system::Error::new(format!("{}{e}", lines::BROKEN))),
+        Err(e @ RendererError::Unknown(_)) => {
+            return Err(system::Error::new(format!("{}{e}", lines::BROKEN)));
+        }
     };
-    let priority = plan.renderers.map_or("None".into(), |l| lines::list(l.iter().map(String::as_str)));
+    let priority =
+        request.renderers.map_or("None".into(), |l| lines::python_list(l.iter().map(String::as_str)));
     debug!(sys, "{}'{}' from priority list: {priority}", lines::RENDERER, renderer.name);
-    let target = Target::of(plan.distro).on(sys);
-    let mut rendered = render::render(config, renderer, &target, &known).map_err(system::Error::new)?;
-    let record_path = format!("{}/{RECORD}", plan.data_dir);
-    let mut record = Record::read(sys, &record_path);
-    let is_verbatim = renderer.verbatim.is_some() && config.as_map().and_then(parse::version) == Some(2);
-    match parse::parse(config, &known) {
+    let target = Target::for_distro(request.distro).with_machine(sys);
+    let mut rendered = render::render(config, renderer, &target, &facts).map_err(system::Error::new)?;
+    let manifest_path = format!("{}/{MANIFEST}", request.data_dir);
+    let mut manifest = Manifest::read(sys, &manifest_path);
+    let is_passthrough =
+        renderer.passthrough.is_some() && config.as_map().and_then(parse::version) == Some(2);
+    match parse::parse(config, &facts) {
         Ok(parsed) => {
-            if parsed.lost > 0 && !is_verbatim && !plan.is_new && record.has_files(sys) {
-                return Err(broken(&parsed));
+            if parsed.discarded > 0 && !is_passthrough && !request.is_new_instance && manifest.has_files(sys)
+            {
+                return Err(incomplete_config(&parsed));
             }
-            if is_verbatim {
-                rendered.findings.extend(parsed.circles);
+            if is_passthrough {
+                rendered.findings.extend(parsed.cycles);
             }
             applied.links = parsed.model.links.into_iter().map(|l| l.name).collect();
         }
@@ -154,39 +164,39 @@ pub fn apply(sys: &System, plan: &Plan<'_>) -> Result<Applied> {
             applied.problems.push(message);
         }
     }
-    for finding in rendered.findings.iter().take(MOST_SAID) {
+    for finding in rendered.findings.iter().take(MAX_LOGGED) {
         warning!(sys, "{finding}");
     }
-    let more = rendered.findings.iter().skip(MOST_SAID).count();
+    let more = rendered.findings.iter().skip(MAX_LOGGED).count();
     if more > 0 {
         warning!(sys, "{more} more remarks on the network configuration");
     }
     applied.findings = rendered.findings;
     // No fault of anybody's: for the log, not for the status.
-    for text in rendered.lost.iter().take(MOST_SAID) {
+    for text in rendered.unsupported.iter().take(MAX_LOGGED) {
         info!(sys, "{text}");
     }
     applied.renderer = Some(renderer.name);
-    let files = keep_edited(sys, rendered.files, &record, plan, &mut applied);
-    files.iter().for_each(|file| record.about_to_write(&file.path, file.content.as_bytes()));
-    note(sys, &record, &record_path, &mut applied);
-    let written = write(sys, renderer, &files, plan.is_new, &mut applied);
+    let files = select_files(sys, rendered.files, &manifest, request, &mut applied);
+    files.iter().for_each(|file| manifest.begin_write(&file.path, file.content.as_bytes()));
+    write_manifest(sys, &manifest, &manifest_path, &mut applied);
+    let written = write_files(sys, renderer, &files, request.is_new_instance, &mut applied);
     applied.files = written?;
     for (path, _) in &applied.files {
         if let Some(file) = files.iter().find(|file| file.path == *path) {
-            record.wrote(path, file.content.as_bytes());
+            manifest.finish_write(path, file.content.as_bytes());
         }
     }
-    note(sys, &record, &record_path, &mut applied);
-    let marker = format!("{}/{APPLIED_MARKER}", plan.run_dir);
+    write_manifest(sys, &manifest, &manifest_path, &mut applied);
+    let marker = format!("{}/{APPLIED_MARKER}", request.run_dir);
     let now = sys.clock().wall().as_secs_f64();
-    let marked = sys.write(marker, format!("{}: {now}\n", std::process::id()), Write::default());
-    survive(sys, marked, &mut applied);
+    let marked = sys.write(marker, format!("{}: {now}\n", std::process::id()), WriteOptions::default());
+    record_problem(sys, marked, &mut applied);
     Ok(applied)
 }
 
 /// Logs a failure that costs the machine no network.
-fn survive<T>(sys: &System, result: Result<T>, applied: &mut Applied) {
+fn record_problem<T>(sys: &System, result: Result<T>, applied: &mut Applied) {
     if let Err(e) = result {
         warning!(sys, "{e}");
         applied.problems.push(e.to_string());
@@ -195,53 +205,54 @@ fn survive<T>(sys: &System, result: Result<T>, applied: &mut Applied) {
 
 /// Without a record an edit goes unnoticed; without its files the machine has no network. An outdated record is worse
 /// than none: our own files would look edited.
-fn note(sys: &System, record: &Record, path: &str, applied: &mut Applied) {
-    let written = record.write(sys, path);
+fn write_manifest(sys: &System, manifest: &Manifest, path: &str, applied: &mut Applied) {
+    let written = manifest.write(sys, path);
     if written.is_err() {
-        survive(sys, sys.remove(path), applied);
+        record_problem(sys, sys.remove(path), applied);
     }
-    survive(sys, written, applied);
+    record_problem(sys, written, applied);
 }
 
 /// A configuration of which a part cannot be used does not push out a whole one that the same instance has.
-fn broken(parsed: &parse::Parsed) -> system::Error {
-    let said: Vec<String> = parsed.findings.iter().take(MOST_SAID).map(ToString::to_string).collect();
+fn incomplete_config(parsed: &parse::Parsed) -> system::Error {
+    let said: Vec<String> = parsed.findings.iter().take(MAX_LOGGED).map(ToString::to_string).collect();
     let said = said.join("; ");
     system::Error::new(format!("{said}; the files of the configuration before it stay as they are"))
 }
 
 /// The files that are to be written. One that was edited since it was written stays for the same instance, unless an
 /// event asks for the configuration; for an event and for a new instance it is overwritten, and kept beside.
-fn keep_edited(
+fn select_files(
     sys: &System,
     files: Vec<File>,
-    record: &Record,
-    plan: &Plan<'_>,
+    manifest: &Manifest,
+    request: &ApplyRequest<'_>,
     applied: &mut Applied,
 ) -> Vec<File> {
-    let is_asked = plan.is_new || plan.due.is_event();
+    let may_replace = request.is_new_instance || request.mode.is_event();
     let mut to_write = Vec::with_capacity(files.len());
     for file in files {
         let there = sys.read(&file.path).ok();
         let path = &file.path;
-        match record.fate(path, there.as_deref(), file.content.as_bytes(), is_asked) {
-            Fate::Write => to_write.push(file),
-            Fate::WriteAndKeepOther => {
+        match manifest.decide(path, there.as_deref(), file.content.as_bytes(), may_replace) {
+            WriteDecision::Write => to_write.push(file),
+            WriteDecision::BackUpAndWrite => {
                 let content = there.unwrap_or_default();
-                let place = record::kept_as(path, &content);
-                let why = if plan.is_new { "this is a new instance" } else { "an event asks for it" };
-                match sys.write(&place, &content, how(sys, &file)) {
+                let place = manifest::backup_path(path, &content);
+                let why =
+                    if request.is_new_instance { "this is a new instance" } else { "an event asks for it" };
+                match sys.write(&place, &content, write_options(sys, &file)) {
                     Ok(_) => {
                         warning!(sys, "{path} was edited; {why}: it is overwritten, and kept as {place}");
-                        applied.kept.push(place);
+                        applied.edited.push(place);
                     }
-                    failed => survive(sys, failed, applied),
+                    failed => record_problem(sys, failed, applied),
                 }
                 to_write.push(file);
             }
-            fate @ (Fate::Keep | Fate::KeepOutdated) => {
+            decision @ (WriteDecision::Keep | WriteDecision::KeepStale) => {
                 // Nothing new to say is no reason to warn at every boot.
-                if fate == Fate::Keep {
+                if decision == WriteDecision::Keep {
                     info!(sys, "{path} was edited since it was written: it stays as it is");
                 } else {
                     warning!(
@@ -250,7 +261,7 @@ fn keep_edited(
                          configuration is not in it. Remove the file to have it written again"
                     );
                 }
-                applied.kept.push(file.path);
+                applied.edited.push(file.path);
             }
         }
     }
@@ -258,17 +269,17 @@ fn keep_edited(
 }
 
 /// What was at a file's place before it was written.
-enum Before {
-    Nothing,
+enum Previous {
+    Absent,
     Content(Vec<u8>),
     /// Something that cannot be read, which is no reason to remove it.
     Unreadable,
 }
 
 /// Writes the files all or none: what was there comes back when one cannot be written or the network service
-/// refuses them. One that the network can do without (see [`File::aside`]) is written after the others, and its failure
+/// refuses them. One that the network can do without (see [`File::optional`]) is written after the others, and its failure
 /// is a warning.
-fn write(
+fn write_files(
     sys: &System,
     renderer: &Renderer,
     files: &[File],
@@ -278,45 +289,45 @@ fn write(
     let mut changes = Vec::with_capacity(files.len());
     let mut earlier = Vec::with_capacity(files.len());
     let put = |file: &File| {
-        let how = how(sys, file);
+        let options = write_options(sys, file);
         // A new instance's boot removes its note that the network is due once they are there.
-        sys.write(&file.path, &file.content, if is_new { how.durable() } else { how })
+        sys.write(&file.path, &file.content, if is_new { options.durable() } else { options })
     };
-    for file in files.iter().filter(|file| !file.aside) {
+    for file in files.iter().filter(|file| !file.optional) {
         let before = match sys.read(&file.path) {
-            Ok(content) => Before::Content(content),
-            Err(e) if e.is_absent() => Before::Nothing,
-            Err(_) => Before::Unreadable,
+            Ok(content) => Previous::Content(content),
+            Err(e) if e.is_not_found() => Previous::Absent,
+            Err(_) => Previous::Unreadable,
         };
         earlier.push((file, before));
         match put(file) {
             Ok(change) => changes.push((file.path.clone(), change)),
             Err(error) => {
-                restore(sys, &earlier, true);
+                restore_files(sys, &earlier, true);
                 return Err(error);
             }
         }
     }
-    for file in files.iter().filter(|file| file.aside) {
+    for file in files.iter().filter(|file| file.optional) {
         // What others wrote there is part of the content: unread it would be lost.
         let readable = match sys.read(&file.path) {
-            Err(e) if !e.is_absent() => Err(e),
+            Err(e) if !e.is_not_found() => Err(e),
             _ => Ok(()),
         };
         match readable.and_then(|()| put(file)) {
             Ok(change) => changes.push((file.path.clone(), change)),
-            failed => survive(sys, failed, applied),
+            failed => record_problem(sys, failed, applied),
         }
     }
     // What was not finished for a new instance may be there already, and the service not know of it.
-    if let Some(after) = renderer.after
+    if let Some(post_write) = renderer.post_write
         && (is_new || changes.iter().any(|(_, change)| *change != Change::Unchanged))
-        && let Err(error) = after(sys)
+        && let Err(error) = post_write(sys)
     {
         // Without an earlier configuration the new one, bad as it may be, is better than none.
-        if earlier.iter().any(|(_, before)| matches!(before, Before::Content(_))) {
-            restore(sys, &earlier, false);
-            if let Err(e) = after(sys) {
+        if earlier.iter().any(|(_, before)| matches!(before, Previous::Content(_))) {
+            restore_files(sys, &earlier, false);
+            if let Err(e) = post_write(sys) {
                 warning!(sys, "{e}");
             }
         }
@@ -326,12 +337,12 @@ fn write(
 }
 
 /// Puts back what the files held before; those that were not there go if that is asked for.
-fn restore(sys: &System, earlier: &[(&File, Before)], remove_new: bool) {
+fn restore_files(sys: &System, earlier: &[(&File, Previous)], remove_new: bool) {
     for (file, before) in earlier {
         let restored = match before {
-            Before::Content(content) => sys.write(&file.path, content, how(sys, file)).map(drop),
-            Before::Nothing if remove_new => sys.remove(&file.path).map(drop),
-            Before::Nothing | Before::Unreadable => Ok(()),
+            Previous::Content(content) => sys.write(&file.path, content, write_options(sys, file)).map(drop),
+            Previous::Absent if remove_new => sys.remove(&file.path).map(drop),
+            Previous::Absent | Previous::Unreadable => Ok(()),
         };
         if let Err(e) = restored {
             warning!(sys, "{e}");
@@ -340,48 +351,51 @@ fn restore(sys: &System, earlier: &[(&File, Before)], remove_new: bool) {
 }
 
 /// The mode and owner with which a file is written: what is there may count.
-pub fn how(sys: &System, file: &File) -> Write {
+pub fn write_options(sys: &System, file: &File) -> WriteOptions {
     use std::os::unix::fs::PermissionsExt;
     let there = sys.metadata(&file.path).ok().map(|m| m.permissions().mode() & 0o7777);
     let mode = match there {
-        Some(mode) if file.keep_mode || (file.keep_stricter && mode & !file.mode == 0) => mode,
+        Some(mode) if file.keep_mode || (file.keep_stricter_mode && mode & !file.mode == 0) => mode,
         _ => file.mode,
     };
     let owner = file.owner.and_then(|name| sys.user(name));
-    let how = Write::mode(mode);
+    let options = WriteOptions::mode(mode);
     match owner {
-        Some(user) => how.owner((Some(user.uid), Some(user.gid))),
-        None => how,
+        Some(user) => options.owner((Some(user.uid), Some(user.gid))),
+        None => options,
     }
 }
 
 /// Keeps the mapping as applied, for `query`, `schema --system` and people. No network depends on it.
-fn keep_copy(sys: &System, config: &Node, instance_dir: &str, run_dir: &str, applied: &mut Applied) {
+fn store_config(sys: &System, config: &Node, instance_dir: &str, run_dir: &str, applied: &mut Applied) {
     let path = format!("{instance_dir}/network-config.json");
-    survive(sys, sys.write(&path, config::json::to_text(config, 1), Write::secret()), applied);
-    survive(sys, sys.link(&path, format!("{run_dir}/network-config.json")), applied);
+    record_problem(sys, sys.write(&path, config::json::to_text(config, 1), WriteOptions::secret()), applied);
+    record_problem(sys, sys.link(&path, format!("{run_dir}/network-config.json")), applied);
 }
 
 /// Waits until every NIC that the configuration names by its address is there; what is missing is said, and the
 /// others get their files.
-fn wait_for(sys: &System, config: &Node, most: Duration) -> (Vec<Nic>, Option<String>) {
-    let wanted = rename::wanted(config);
+fn wait_for_nics(sys: &System, config: &Node, most: Duration) -> (Vec<Nic>, Option<String>) {
+    let wanted = rename::desired_links(config);
     let mut nics = nics::read(sys);
     let deadline = Deadline::after(most);
     let mut quiet = Duration::ZERO;
     let pause = Duration::from_millis(50);
     let macs = |nics: &[Nic]| {
         let missing = rename::missing(&wanted, nics);
-        lines::set(missing.iter().map(|w| w.mac.as_str()))
+        lines::python_set(missing.iter().map(|w| w.mac.as_str()))
     };
     if rename::missing(&wanted, &nics).is_empty() {
         debug!(sys, "{}", lines::ALL_PRESENT);
         return (nics, None);
     }
     debug!(sys, "{}{}", lines::WAITING, macs(&nics));
-    while !rename::missing(&wanted, &nics).is_empty() && sys.is_live() && !deadline.is_over() && quiet < GRACE
+    while !rename::missing(&wanted, &nics).is_empty()
+        && sys.is_live()
+        && !deadline.is_expired()
+        && quiet < UDEV_QUIET_PERIOD
     {
-        sys.clock().sleep(pause.min(deadline.left()));
+        sys.clock().sleep(pause.min(deadline.remaining()));
         quiet = if sys.udev_is_busy() { Duration::ZERO } else { quiet + pause };
         nics = nics::read(sys);
     }
@@ -396,16 +410,20 @@ fn wait_for(sys: &System, config: &Node, most: Duration) -> (Vec<Nic>, Option<St
 }
 
 /// Waits for udev, where a link may need another name: it names links too.
-fn settle(sys: &System, wanted: &[rename::Wanted]) {
-    if !wanted.is_empty() && sys.is_live() && !sys.settle_udev(USUAL_WAIT) {
-        warning!(sys, "udev is still busy after {} s: links are renamed all the same", USUAL_WAIT.as_secs());
+fn settle_udev(sys: &System, wanted: &[rename::DesiredLink]) {
+    if !wanted.is_empty() && sys.is_live() && !sys.settle_udev(DEFAULT_WAIT) {
+        warning!(
+            sys,
+            "udev is still busy after {} s: links are renamed all the same",
+            DEFAULT_WAIT.as_secs()
+        );
     }
 }
 
 /// Renames what needs it. A twin address or a busy link is said and survived.
 fn rename_links(sys: &System, config: &Node, nics: &[Nic], applied: &mut Applied) {
-    let wanted = rename::wanted(config);
-    debug!(sys, "{}{}", lines::NAMES, lines::shown(config));
+    let wanted = rename::desired_links(config);
+    debug!(sys, "{}{}", lines::NAMES, lines::redacted(config));
     if wanted.is_empty() {
         debug!(sys, "{}", lines::NO_NAMES);
         return;
@@ -418,29 +436,29 @@ fn rename_links(sys: &System, config: &Node, nics: &[Nic], applied: &mut Applied
             return;
         }
     };
-    let present = match rename::present(sys, &counted) {
+    let present = match rename::current_links(sys, &counted) {
         Ok(present) => present,
         // The files say the same names to the network service.
-        failed => return survive(sys, failed, applied),
+        failed => return record_problem(sys, failed, applied),
     };
-    let plan = rename::plan(&wanted, &present);
-    let (renamed, problems) = rename::apply(sys, &wanted, &plan);
+    let renames = rename::plan(&wanted, &present);
+    let (renamed, problems) = rename::apply(sys, &wanted, &renames);
     applied.renamed = renamed;
     applied.problems.extend(problems);
 }
 
 /// A datasource's configuration in whatever format as one of version 1 or 2. A format that names NICs by their
-/// addresses alone is read again while udev is still at work on them. `renderers` as in [`Plan`].
+/// addresses alone is read again while udev is still at work on them. `renderers` as in [`ApplyRequest`].
 pub fn from_format(sys: &System, format: &str, content: &Node, renderers: Option<&[String]>) -> Result<Node> {
-    let Some(row) = parse::Format::named(format) else {
+    let Some(row) = parse::Format::from_name(format) else {
         return Err(system::Error::new(format!(
             "nothing here reads a network configuration in the format '{format}'"
         )));
     };
-    let (config, findings) = while_devices_come(sys, GRACE, || {
-        let known = gather::known(sys, row, content, renderers);
+    let (config, findings) = retry_until_settled(sys, UDEV_QUIET_PERIOD, || {
+        let facts = facts::for_format(sys, row, content, renderers);
         let mut findings = Findings::default();
-        row.convert(content, &known, &mut findings).map(|config| (config, findings))
+        row.convert(content, &facts, &mut findings).map(|config| (config, findings))
     })
     .map_err(system::Error::new)?;
     for finding in findings.iter() {
@@ -450,13 +468,13 @@ pub fn from_format(sys: &System, format: &str, content: &Node, renderers: Option
 }
 
 /// DHCP on the likeliest NIC, once udev has named them; `None` without a NIC.
-pub fn fallback(sys: &System) -> Option<Node> {
+pub fn fallback_config(sys: &System) -> Option<Node> {
     let command_line = sys.kernel_command_line();
     // A machine may well have no NIC at all; it is not to wait for long for none.
-    let settled = while_devices_come(sys, GRACE / 5, || {
+    let settled = retry_until_settled(sys, UDEV_QUIET_PERIOD / 5, || {
         let nics = nics::read(sys);
-        match nics::fallback(&nics) {
-            Some(config) if nics::names_are_settled(&nics, &command_line) => Ok(config),
+        match nics::fallback_config(&nics) {
+            Some(config) if nics::names_settled(&nics, &command_line) => Ok(config),
             // Better than nothing, but a name or a NIC may still come.
             other => Err(other),
         }
@@ -467,9 +485,9 @@ pub fn fallback(sys: &System) -> Option<Node> {
 /// The NICs as they are once udev has named them: which of them may lead to metadata is for [`nics::candidates`].
 pub fn settled_nics(sys: &System) -> Vec<Nic> {
     let command_line = sys.kernel_command_line();
-    let settled = while_devices_come(sys, GRACE / 5, || {
+    let settled = retry_until_settled(sys, UDEV_QUIET_PERIOD / 5, || {
         let nics = nics::read(sys);
-        let done = !nics::candidates(&nics).is_empty() && nics::names_are_settled(&nics, &command_line);
+        let done = !nics::candidates(&nics).is_empty() && nics::names_settled(&nics, &command_line);
         if done { Ok(nics) } else { Err(nics) }
     });
     settled.unwrap_or_else(|unsettled| unsettled)
@@ -477,17 +495,17 @@ pub fn settled_nics(sys: &System) -> Vec<Nic> {
 
 /// Looks until it succeeds, while udev has devices to work on and a moment longer: at early boot a driver may be on
 /// its way still. The last failure counts.
-fn while_devices_come<T, E>(
+fn retry_until_settled<T, E>(
     sys: &System,
     grace: Duration,
     mut look: impl FnMut() -> std::result::Result<T, E>,
 ) -> std::result::Result<T, E> {
-    let deadline = Deadline::after(USUAL_WAIT);
+    let deadline = Deadline::after(DEFAULT_WAIT);
     let pause = Duration::from_millis(50);
     let mut quiet = Duration::ZERO;
     loop {
         let seen = look();
-        if seen.is_ok() || !sys.is_live() || sys.is_container() || deadline.is_over() || quiet >= grace {
+        if seen.is_ok() || !sys.is_live() || sys.is_container() || deadline.is_expired() || quiet >= grace {
             return seen;
         }
         sys.clock().sleep(pause);
@@ -499,10 +517,10 @@ fn while_devices_come<T, E>(
 mod tests {
     use super::*;
     use crate::source::Source;
-    use scratch::Scratch;
+    use scratch::TempDir;
 
-    fn sandbox() -> (System, Scratch) {
-        let top = Scratch::new();
+    fn sandbox() -> (System, TempDir) {
+        let top = TempDir::new();
         (System::new(&top), top)
     }
 
@@ -511,21 +529,21 @@ mod tests {
         Decision {
             source: Some(Source::Datasource),
             outcome: Outcome::Use(config),
-            why: "test".into(),
+            reason: "test".into(),
             warnings: vec![],
         }
     }
 
-    fn plan(decision: &Decision) -> Plan<'_> {
-        Plan {
+    fn request(decision: &Decision) -> ApplyRequest<'_> {
+        ApplyRequest {
             decision,
-            due: Due::Now("test"),
+            mode: ApplyMode::Full("test"),
             distro: "debian",
             renderers: None,
             instance_dir: Some("/var/lib/cloud/instances/i"),
             run_dir: "/run/cloud-init",
             data_dir: "/var/lib/cloud/data",
-            is_new: false,
+            is_new_instance: false,
             wait: Duration::ZERO,
             bring_up: false,
         }
@@ -533,19 +551,19 @@ mod tests {
 
     fn with_networkd(sys: &System) {
         for path in ["/usr/sbin/ip", "/bin/systemctl"] {
-            sys.write(path, "", Write::mode(0o755)).unwrap();
+            sys.write(path, "", WriteOptions::mode(0o755)).unwrap();
         }
     }
 
     /// netplan gets version 2 as it is; what cannot be is told all the same.
     #[test]
-    fn a_circle_is_told_whoever_writes_the_files() {
+    fn cycle_is_reported_by_every_renderer() {
         let (sys, _top) = sandbox();
-        sys.write("/usr/sbin/netplan", "", Write::mode(0o755)).unwrap();
+        sys.write("/usr/sbin/netplan", "", WriteOptions::mode(0o755)).unwrap();
         let circle = decision(
             "version: 2\nbridges:\n  a: {interfaces: [b], dhcp4: true}\n  b: {interfaces: [a], x: 1}\n",
         );
-        let applied = apply(&sys, &plan(&circle)).unwrap();
+        let applied = apply(&sys, &request(&circle)).unwrap();
         let said: Vec<&str> = applied.findings.iter().map(|f| f.message.as_str()).collect();
         assert_eq!(
             (applied.renderer, &said[..]),
@@ -554,11 +572,11 @@ mod tests {
     }
 
     #[test]
-    fn written_once_and_kept() {
+    fn unchanged_files_are_not_rewritten() {
         let (sys, _top) = sandbox();
         with_networkd(&sys);
         let first = decision("version: 2\nethernets: {eth0: {dhcp4: true, x: \"\\xfc\"}}\n");
-        let applied = apply(&sys, &plan(&first)).unwrap();
+        let applied = apply(&sys, &request(&first)).unwrap();
         assert_eq!(applied.renderer, Some("networkd"));
         let unit = "/etc/systemd/network/10-cloud-init-eth0.network";
         assert_eq!(applied.files, [(unit.to_string(), Change::Created)]);
@@ -571,68 +589,68 @@ mod tests {
             "{\n \"ethernets\": {\n  \"eth0\": {\n   \"dhcp4\": true,\n   \"x\": \"\\u00fc\"\n"
         ));
         assert!(sys.is_file("/run/cloud-init/sem/apply_network_config.once"));
-        let again = apply(&sys, &plan(&first)).unwrap();
+        let again = apply(&sys, &request(&first)).unwrap();
         assert_eq!(again.files, [(unit.to_string(), Change::Unchanged)]);
     }
 
     #[test]
-    fn what_cannot_be_rendered_leaves_the_old_files() {
+    fn render_error_keeps_existing_files() {
         let (sys, _top) = sandbox();
         with_networkd(&sys);
-        apply(&sys, &plan(&decision("version: 2\nethernets: {eth0: {dhcp4: true}}\n"))).unwrap();
+        apply(&sys, &request(&decision("version: 2\nethernets: {eth0: {dhcp4: true}}\n"))).unwrap();
         let unit = "/etc/systemd/network/10-cloud-init-eth0.network";
         let before = sys.read_text(unit).unwrap();
-        let error =
-            apply(&sys, &plan(&decision("version: 2\nethernets: {eth0: {addresses: [x]}}\n"))).unwrap_err();
+        let error = apply(&sys, &request(&decision("version: 2\nethernets: {eth0: {addresses: [x]}}\n")))
+            .unwrap_err();
         assert!(error.to_string().contains("network.ethernets.eth0.addresses[0]"), "{error}");
         assert_eq!(sys.read_text(unit).unwrap(), before);
     }
 
     #[test]
-    fn no_renderer_no_change() {
+    fn without_a_renderer_nothing_changes() {
         let (sys, _top) = sandbox();
         let config = decision("version: 2\nethernets: {eth0: {dhcp4: true}}\n");
-        let applied = apply(&sys, &plan(&config)).unwrap();
+        let applied = apply(&sys, &request(&config)).unwrap();
         assert_eq!((applied.renderer, applied.errors.len()), (None, 0));
-        let said = applied.unrendered.unwrap_or_default();
+        let said = applied.no_renderer.unwrap_or_default();
         assert!(said.contains("none of the network renderers is available: eni sysconfig"), "{said}");
         let names = vec!["netwrkd".to_string()];
-        let error = apply(&sys, &Plan { renderers: Some(&names), ..plan(&config) }).unwrap_err();
+        let error = apply(&sys, &ApplyRequest { renderers: Some(&names), ..request(&config) }).unwrap_err();
         assert!(error.to_string().contains("unknown network renderer 'netwrkd'"), "{error}");
         assert!(!sys.exists("/etc") && !sys.exists("/run/cloud-init/sem"));
     }
 
     #[test]
-    fn a_stricter_mode_stays() {
+    fn stricter_mode_is_kept() {
         use std::os::unix::fs::PermissionsExt;
         let (sys, _top) = sandbox();
-        sys.write("/usr/sbin/netplan", "", Write::mode(0o755)).unwrap();
+        sys.write("/usr/sbin/netplan", "", WriteOptions::mode(0o755)).unwrap();
         let path = "/etc/netplan/50-cloud-init.yaml";
         let mode = || sys.metadata(path).unwrap().permissions().mode() & 0o777;
         for (before, after) in [(0o644, 0o600), (0o400, 0o400)] {
-            sys.write(path, "old", Write::mode(before)).unwrap();
-            apply(&sys, &plan(&decision("{version: 2}\n"))).unwrap();
+            sys.write(path, "old", WriteOptions::mode(before)).unwrap();
+            apply(&sys, &request(&decision("{version: 2}\n"))).unwrap();
             assert_eq!(mode(), after);
         }
     }
 
     #[test]
-    fn a_file_that_cannot_be_written_brings_the_others_back() {
+    fn write_error_restores_the_other_files() {
         let (sys, _top) = sandbox();
         with_networkd(&sys);
-        apply(&sys, &plan(&decision("version: 2\nethernets: {eth0: {dhcp4: true}}\n"))).unwrap();
-        let folder = "/etc/systemd/network";
-        let before = sys.read_text(format!("{folder}/10-cloud-init-eth0.network")).unwrap();
-        sys.make_dir(format!("{folder}/10-cloud-init-eth2.network"), 0o755).unwrap();
+        apply(&sys, &request(&decision("version: 2\nethernets: {eth0: {dhcp4: true}}\n"))).unwrap();
+        let dir = "/etc/systemd/network";
+        let before = sys.read_text(format!("{dir}/10-cloud-init-eth0.network")).unwrap();
+        sys.create_dir_all(format!("{dir}/10-cloud-init-eth2.network"), 0o755).unwrap();
         let three = decision("version: 2\nethernets: {eth0: {dhcp6: true}, eth1: {dhcp4: true}, eth2: {}}\n");
-        assert!(apply(&sys, &plan(&three)).is_err());
-        assert_eq!(sys.read_text(format!("{folder}/10-cloud-init-eth0.network")).unwrap(), before);
-        assert_eq!(sys.list(folder).unwrap(), ["10-cloud-init-eth0.network", "10-cloud-init-eth2.network"]);
+        assert!(apply(&sys, &request(&three)).is_err());
+        assert_eq!(sys.read_text(format!("{dir}/10-cloud-init-eth0.network")).unwrap(), before);
+        assert_eq!(sys.list(dir).unwrap(), ["10-cloud-init-eth0.network", "10-cloud-init-eth2.network"]);
     }
 
     /// Copies, links, marks and what the network can do without: an error there costs none of the real files.
     #[test]
-    fn an_error_beside_the_files_costs_no_network() {
+    fn errors_in_state_files_are_warnings() {
         let unit = "/etc/systemd/network/10-cloud-init-eth0.network";
         let config = decision("version: 2\nethernets: {eth0: {dhcp4: true}}\n");
         for blocked in [
@@ -643,23 +661,23 @@ mod tests {
         ] {
             let (sys, _top) = sandbox();
             with_networkd(&sys);
-            sys.make_dir(format!("{blocked}/x"), 0o755).unwrap();
-            let applied = apply(&sys, &Plan { is_new: true, ..plan(&config) }).unwrap();
+            sys.create_dir_all(format!("{blocked}/x"), 0o755).unwrap();
+            let applied = apply(&sys, &ApplyRequest { is_new_instance: true, ..request(&config) }).unwrap();
             assert!(sys.is_file(unit), "{blocked}");
             assert!(applied.problems.iter().any(|p| p.contains(blocked)), "{:?}", applied.problems);
-            assert!(applied.errors.is_empty() && !sys.log().noticed().is_empty(), "{blocked}");
+            assert!(applied.errors.is_empty() && !sys.log().logged_warnings().is_empty(), "{blocked}");
         }
     }
 
     #[test]
-    fn files_that_the_network_can_do_without() {
+    fn errors_in_optional_files_are_warnings() {
         let rhel = |sys: &System| {
             for path in
                 ["/usr/sbin/ifup", "/usr/sbin/ifdown", "/etc/sysconfig/network-scripts/network-functions"]
             {
-                sys.write(path, "", Write::mode(0o755)).unwrap();
+                sys.write(path, "", WriteOptions::mode(0o755)).unwrap();
             }
-            sys.write("/etc/os-release", "ID=rhel\n", Write::default()).unwrap();
+            sys.write("/etc/os-release", "ID=rhel\n", WriteOptions::default()).unwrap();
         };
         let config = decision(
             "version: 2\nethernets: {eth0: {addresses: [10.0.0.2/24], nameservers: {addresses: [10.0.0.1]}}}\n",
@@ -671,97 +689,106 @@ mod tests {
         ] {
             let (sys, _top) = sandbox();
             rhel(&sys);
-            sys.make_dir(blocked, 0o755).unwrap();
-            let applied = apply(&sys, &Plan { distro: "rhel", ..plan(&config) }).unwrap();
+            sys.create_dir_all(blocked, 0o755).unwrap();
+            let applied = apply(&sys, &ApplyRequest { distro: "rhel", ..request(&config) }).unwrap();
             assert!(sys.is_file("/etc/sysconfig/network-scripts/ifcfg-eth0"), "{blocked}");
             assert!(applied.problems.iter().any(|p| p.contains(blocked)), "{:?}", applied.problems);
         }
         // A real one costs the others, as ever.
         let (sys, _top) = sandbox();
         rhel(&sys);
-        sys.make_dir("/etc/sysconfig/network", 0o755).unwrap();
-        assert!(apply(&sys, &Plan { distro: "rhel", ..plan(&config) }).is_err());
+        sys.create_dir_all("/etc/sysconfig/network", 0o755).unwrap();
+        assert!(apply(&sys, &ApplyRequest { distro: "rhel", ..request(&config) }).is_err());
         assert!(!sys.exists("/etc/sysconfig/network-scripts/ifcfg-eth0"));
     }
 
     /// A record that could not be written must not make our own files look edited.
     #[test]
-    fn an_outdated_record_is_removed() {
+    fn stale_manifest_is_removed() {
         let (sys, _top) = sandbox();
         with_networkd(&sys);
         let unit = "/etc/systemd/network/10-cloud-init-eth0.network";
-        let record = "/var/lib/cloud/data/network-files.json";
+        let manifest = "/var/lib/cloud/data/network-files.json";
         let of = |text: &str| decision(&format!("version: 2\nethernets: {{eth0: {{{text}: true}}}}\n"));
-        apply(&sys, &plan(&of("dhcp4"))).unwrap();
-        sys.remove(record).unwrap();
-        sys.make_dir(record, 0o755).unwrap();
-        apply(&sys, &plan(&of("dhcp6"))).unwrap();
-        sys.remove_tree(record).unwrap();
-        let applied = apply(&sys, &plan(&of("dhcp4"))).unwrap();
-        assert!(applied.kept.is_empty() && sys.read_text(unit).unwrap().contains("DHCP=ipv4"));
+        apply(&sys, &request(&of("dhcp4"))).unwrap();
+        sys.remove(manifest).unwrap();
+        sys.create_dir_all(manifest, 0o755).unwrap();
+        apply(&sys, &request(&of("dhcp6"))).unwrap();
+        sys.remove_dir_all(manifest).unwrap();
+        let applied = apply(&sys, &request(&of("dhcp4"))).unwrap();
+        assert!(applied.edited.is_empty() && sys.read_text(unit).unwrap().contains("DHCP=ipv4"));
     }
 
     #[test]
-    fn edited_files_are_never_lost() {
+    fn edited_files_are_kept_or_backed_up() {
         let (sys, _top) = sandbox();
         with_networkd(&sys);
         let unit = "/etc/systemd/network/10-cloud-init-eth0.network";
         let first = decision("version: 2\nethernets: {eth0: {dhcp4: true}}\n");
         let second = decision("version: 2\nethernets: {eth0: {dhcp6: true}, eth1: {dhcp4: true}}\n");
-        apply(&sys, &plan(&first)).unwrap();
+        apply(&sys, &request(&first)).unwrap();
         // Ours still: replaced without a word.
-        apply(&sys, &plan(&second)).unwrap();
+        apply(&sys, &request(&second)).unwrap();
         assert!(sys.read_text(unit).unwrap().contains("DHCP=ipv6"));
         let edited = "[Match]\nName=eth0\n[Network]\nDHCP=no\n";
-        sys.write(unit, edited, Write::default()).unwrap();
+        sys.write(unit, edited, WriteOptions::default()).unwrap();
         // Nothing new: kept, and no warning.
-        let applied = apply(&sys, &plan(&second)).unwrap();
-        assert_eq!((applied.kept.as_slice(), sys.log().noticed().len()), (&[unit.to_string()][..], 0));
+        let applied = apply(&sys, &request(&second)).unwrap();
+        assert_eq!(
+            (applied.edited.as_slice(), sys.log().logged_warnings().len()),
+            (&[unit.to_string()][..], 0)
+        );
         // Something new: kept, and said; the other file is written.
         let third = decision("version: 2\nethernets: {eth0: {dhcp4: true}, eth1: {dhcp6: true}}\n");
-        let applied = apply(&sys, &plan(&third)).unwrap();
-        assert_eq!((applied.kept.len(), applied.files.len()), (1, 1));
+        let applied = apply(&sys, &request(&third)).unwrap();
+        assert_eq!((applied.edited.len(), applied.files.len()), (1, 1));
         assert_eq!(sys.read_text(unit).unwrap(), edited);
-        assert!(sys.log().noticed().iter().any(|(_, t)| t.contains(unit) && t.contains("Remove the file")));
+        assert!(
+            sys.log()
+                .logged_warnings()
+                .iter()
+                .any(|(_, t)| t.contains(unit) && t.contains("Remove the file"))
+        );
         // A new instance: written, and the edited one beside it.
-        let applied = apply(&sys, &Plan { is_new: true, ..plan(&third) }).unwrap();
+        let applied = apply(&sys, &ApplyRequest { is_new_instance: true, ..request(&third) }).unwrap();
         assert!(sys.read_text(unit).unwrap().contains("DHCP=ipv4"));
-        assert_eq!(sys.read_text(&applied.kept[0]).unwrap(), edited);
-        assert!(applied.kept[0].starts_with("/etc/systemd/network/.10-cloud-init-eth0.network.edited-"));
+        assert_eq!(sys.read_text(&applied.edited[0]).unwrap(), edited);
+        assert!(applied.edited[0].starts_with("/etc/systemd/network/.10-cloud-init-eth0.network.edited-"));
         // And from then on it is ours again.
-        assert!(apply(&sys, &plan(&second)).unwrap().kept.is_empty());
+        assert!(apply(&sys, &request(&second)).unwrap().edited.is_empty());
         // An event asks for the file as the configuration has it, new or not.
-        sys.write(unit, edited, Write::default()).unwrap();
-        let applied = apply(&sys, &Plan { due: Due::Event("test"), ..plan(&second) }).unwrap();
+        sys.write(unit, edited, WriteOptions::default()).unwrap();
+        let applied =
+            apply(&sys, &ApplyRequest { mode: ApplyMode::Event("test"), ..request(&second) }).unwrap();
         assert!(sys.read_text(unit).unwrap().contains("DHCP=ipv6"));
-        assert_eq!(sys.read_text(&applied.kept[0]).unwrap(), edited);
+        assert_eq!(sys.read_text(&applied.edited[0]).unwrap(), edited);
         // Removed is not edited.
         sys.remove(unit).unwrap();
-        apply(&sys, &plan(&second)).unwrap();
+        apply(&sys, &request(&second)).unwrap();
         assert!(sys.is_file(unit));
     }
 
     #[test]
-    fn a_part_does_not_push_out_a_whole() {
+    fn incomplete_config_does_not_replace_a_complete_one() {
         let (sys, _top) = sandbox();
         with_networkd(&sys);
         let unit = "/etc/systemd/network/10-cloud-init-eth0.network";
         let part = decision("version: 2\nethernets: {eth0: {dhcp6: true, addresses: [x]}}\n");
         // Better than nothing for a machine that has nothing.
-        assert_eq!(apply(&sys, &plan(&part)).unwrap().findings.iter().count(), 1);
+        assert_eq!(apply(&sys, &request(&part)).unwrap().findings.iter().count(), 1);
         assert!(sys.read_text(unit).unwrap().contains("DHCP=ipv6"));
-        apply(&sys, &plan(&decision("version: 2\nethernets: {eth0: {dhcp4: true}}\n"))).unwrap();
-        let error = apply(&sys, &plan(&part)).unwrap_err().to_string();
+        apply(&sys, &request(&decision("version: 2\nethernets: {eth0: {dhcp4: true}}\n"))).unwrap();
+        let error = apply(&sys, &request(&part)).unwrap_err().to_string();
         assert!(error.contains("addresses[0]") && error.contains("stay as they are"), "{error}");
         assert!(sys.read_text(unit).unwrap().contains("DHCP=ipv4"));
-        apply(&sys, &Plan { is_new: true, ..plan(&part) }).unwrap();
+        apply(&sys, &ApplyRequest { is_new_instance: true, ..request(&part) }).unwrap();
         assert!(sys.read_text(unit).unwrap().contains("DHCP=ipv6"));
     }
 
     #[test]
-    fn formats_of_datasources() {
+    fn datasource_formats() {
         let (sys, _top) = sandbox();
-        sys.write("/sys/class/net/ens3/address", "52:54:00:00:00:01\n", Write::default()).unwrap();
+        sys.write("/sys/class/net/ens3/address", "52:54:00:00:00:01\n", WriteOptions::default()).unwrap();
         let data = config::yaml::parse(
             "t",
             "{links: [{id: a, type: phy, ethernet_mac_address: '52:54:00:00:00:01'}], networks: [{link: a, type: ipv4_dhcp}]}",
@@ -772,31 +799,31 @@ mod tests {
             config.at_path(&["config"]).unwrap().as_seq().unwrap()[0].get("name").unwrap().as_str(),
             Some("ens3")
         );
-        sys.remove_tree("/sys").unwrap();
+        sys.remove_dir_all("/sys").unwrap();
         assert!(
             from_format(&sys, "network_data.json", &data, None).unwrap_err().to_string().contains("no NIC")
         );
         assert!(from_format(&sys, "morse", &data, None).is_err());
-        assert_eq!(fallback(&sys), None);
+        assert_eq!(fallback_config(&sys), None);
     }
 
     #[test]
-    fn names_only_and_disabled() {
+    fn names_only_or_disabled_writes_no_files() {
         let (sys, _top) = sandbox();
         with_networkd(&sys);
-        sys.write("/sys/class/net/eth7/address", "52:54:00:00:00:01\n", Write::default()).unwrap();
+        sys.write("/sys/class/net/eth7/address", "52:54:00:00:00:01\n", WriteOptions::default()).unwrap();
         let config = decision(
             "version: 2\nethernets: {a: {match: {macaddress: '52:54:00:00:00:01'}, set-name: wan}}\n",
         );
-        let names = Plan { due: Due::NamesOnly("test"), ..plan(&config) };
+        let names = ApplyRequest { mode: ApplyMode::NamesOnly("test"), ..request(&config) };
         let applied = apply(&sys, &names).unwrap();
         assert_eq!(applied.renamed, [("eth7".to_string(), "wan".to_string())]);
         assert!(!sys.exists("/etc/systemd"));
         let off = Decision { outcome: Outcome::Disabled, ..config.clone() };
-        assert!(apply(&sys, &plan(&off)).unwrap().renamed.is_empty());
+        assert!(apply(&sys, &request(&off)).unwrap().renamed.is_empty());
         let nobody =
             decision("version: 1\nconfig: [{type: physical, name: x, mac_address: '52:54:00:00:00:09'}]\n");
-        let applied = apply(&sys, &plan(&nobody)).unwrap();
+        let applied = apply(&sys, &request(&nobody)).unwrap();
         assert!(applied.errors[0].contains("52:54:00:00:00:09 (x)"), "{:?}", applied.errors);
         assert_eq!(applied.files.len(), 1);
     }

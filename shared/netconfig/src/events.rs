@@ -1,7 +1,7 @@
 //! When a network configuration is applied again: the events that a datasource asks for, those that the user has set
 //! for it, and those that it can serve. Pure.
 
-use config::{Findings, Kind, Node};
+use config::{FindingKind, Findings, Node};
 
 /// The scope that there is.
 const SCOPE: &str = "network";
@@ -17,7 +17,7 @@ pub enum Event {
 }
 
 impl Event {
-    pub const WORDS: &'static [(&'static str, Event)] = &[
+    pub const NAMES: &'static [(&'static str, Event)] = &[
         ("boot-new-instance", Event::BootNewInstance),
         ("boot", Event::Boot),
         ("boot-legacy", Event::BootLegacy),
@@ -25,48 +25,48 @@ impl Event {
     ];
 
     /// The word that a configuration has for it.
-    pub fn word(self) -> &'static str {
-        Event::WORDS.iter().find(|(_, event)| *event == self).map_or("", |(word, _)| word)
+    pub fn as_str(self) -> &'static str {
+        Event::NAMES.iter().find(|(_, event)| *event == self).map_or("", |(word, _)| word)
     }
 
     /// Its name in the log's list of events.
-    pub fn constant(self) -> String {
-        self.word().to_ascii_uppercase().replace('-', "_")
+    pub fn constant_name(self) -> String {
+        self.as_str().to_ascii_uppercase().replace('-', "_")
     }
 
-    pub fn named(word: &str) -> Option<Event> {
-        Event::WORDS.iter().find(|(known, _)| *known == word).map(|(_, event)| *event)
+    pub fn from_name(word: &str) -> Option<Event> {
+        Event::NAMES.iter().find(|(known, _)| *known == word).map(|(_, event)| *event)
     }
 }
 
 /// The events of `updates: {network: {when: […]}}`, which replace the datasource's own; `None` when nothing is set.
 /// A word that is no event makes the whole list count for nothing, as ever.
-pub fn of_user(updates: Option<&Node>, findings: &mut Findings) -> Option<Vec<Event>> {
+pub fn from_updates(updates: Option<&Node>, findings: &mut Findings) -> Option<Vec<Event>> {
     let updates = updates.filter(|n| !n.is_falsy())?;
     let Some(scopes) = updates.as_map() else {
         let message = format!("expected a map of scopes, found {}", updates.kind());
-        findings.add(Kind::Wrong, &updates.at, "updates", message);
+        findings.add(FindingKind::Invalid, &updates.at, "updates", message);
         return None;
     };
     for (scope, _) in scopes.iter().filter(|(scope, _)| scope.as_str() != Some(SCOPE)) {
         let key = format!("updates.{}", scope.scalar_text().unwrap_or_default());
-        findings.add(Kind::Unknown, &scope.at, key, "unknown scope, expected network: ignored");
+        findings.add(FindingKind::Unknown, &scope.at, key, "unknown scope, expected network: ignored");
     }
     let scope = scopes.get(SCOPE)?;
     let key = format!("updates.{SCOPE}.when");
     let Some(words) = scope.get("when").and_then(Node::as_seq) else {
         let at = scope.get("when").unwrap_or(scope);
-        findings.add(Kind::Wrong, &at.at, key, "expected a list of events: ignored");
+        findings.add(FindingKind::Invalid, &at.at, key, "expected a list of events: ignored");
         return None;
     };
     let mut events = Vec::new();
     for (i, word) in words.iter().enumerate() {
-        match word.as_str().and_then(Event::named) {
+        match word.as_str().and_then(Event::from_name) {
             Some(event) => events.push(event),
             None => {
                 let wanted = "expected one of boot-new-instance boot boot-legacy hotplug: the list is ignored, \
                               and only a new instance is configured";
-                findings.add(Kind::Wrong, &word.at, format!("{key}[{i}]"), wanted);
+                findings.add(FindingKind::Invalid, &word.at, format!("{key}[{i}]"), wanted);
                 return Some(Vec::new());
             }
         }
@@ -76,8 +76,13 @@ pub fn of_user(updates: Option<&Node>, findings: &mut Findings) -> Option<Vec<Ev
 
 /// Whether an event is on: the user's list counts instead of the datasource's, and only what it can serve. A new
 /// instance is always configured.
-pub fn is_on(event: Event, of_user: Option<&[Event]>, usual: &[Event], supported: &[Event]) -> bool {
-    let wanted = of_user.unwrap_or(usual).contains(&event) && supported.contains(&event);
+pub fn is_enabled(
+    event: Event,
+    configured: Option<&[Event]>,
+    default: &[Event],
+    supported: &[Event],
+) -> bool {
+    let wanted = configured.unwrap_or(default).contains(&event) && supported.contains(&event);
     wanted || event == Event::BootNewInstance
 }
 
@@ -85,14 +90,14 @@ pub fn is_on(event: Event, of_user: Option<&[Event]>, usual: &[Event], supported
 pub const ALL: &[Event] = &[Event::BootNewInstance, Event::Boot, Event::BootLegacy, Event::Hotplug];
 
 /// What most datasources ask for.
-pub const USUAL: &[Event] = &[Event::BootNewInstance];
+pub const DEFAULT: &[Event] = &[Event::BootNewInstance];
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn users_settings() {
+    fn user_settings() {
         use Event::*;
         for (text, expected, findings) in [
             ("", None, 0),
@@ -111,24 +116,24 @@ mod tests {
             ("[network]", None, 1),
         ] {
             let node = config::yaml::parse("t", text).unwrap().root;
-            let mut said = Findings::default();
-            assert_eq!(of_user(Some(&node), &mut said), expected, "{text}");
-            assert_eq!(said.iter().count(), findings, "{text}");
+            let mut findings_found = Findings::default();
+            assert_eq!(from_updates(Some(&node), &mut findings_found), expected, "{text}");
+            assert_eq!(findings_found.iter().count(), findings, "{text}");
         }
     }
 
     #[test]
-    fn which_are_on() {
+    fn enabled_events() {
         use Event::*;
-        for (event, user, usual, supported, on) in [
-            (Boot, None, USUAL, ALL, false),
+        for (event, user, default, supported, on) in [
+            (Boot, None, DEFAULT, ALL, false),
             (Boot, None, &[Boot][..], ALL, true),
             (Boot, Some(&[][..]), &[Boot], ALL, false),
-            (Boot, Some(&[Boot]), USUAL, ALL, true),
-            (Hotplug, Some(&[Hotplug]), USUAL, USUAL, false),
-            (BootNewInstance, Some(&[]), USUAL, USUAL, true),
+            (Boot, Some(&[Boot]), DEFAULT, ALL, true),
+            (Hotplug, Some(&[Hotplug]), DEFAULT, DEFAULT, false),
+            (BootNewInstance, Some(&[]), DEFAULT, DEFAULT, true),
         ] {
-            assert_eq!(is_on(event, user, usual, supported), on, "{event:?} {user:?}");
+            assert_eq!(is_enabled(event, user, default, supported), on, "{event:?} {user:?}");
         }
     }
 }

@@ -52,7 +52,7 @@ pub const RENAMED: &str = "Renamed ";
 pub const NOT_RENAMED: &str = "Unable to rename interfaces: ";
 
 /// Keys of netplan whose values are secrets, wherever they stand, maps and numbers too.
-const SECRETS: [&str; 10] = [
+const SECRET_KEYS: [&str; 10] = [
     "password",
     "client-key-password",
     "auth",
@@ -67,7 +67,7 @@ const SECRETS: [&str; 10] = [
 
 /// Keys whose texts are words of the formats, or names of devices. All other texts are shown only if they are addresses: a
 /// secret may stand at a key that is misspelt, or in the wrong place.
-const WORDS: [&str; 18] = [
+const UNREDACTED_KEYS: [&str; 18] = [
     "bond-mode",
     "bond_interfaces",
     "bond-slaves",
@@ -89,14 +89,14 @@ const WORDS: [&str; 18] = [
 ];
 
 /// A configuration larger than this is cut off.
-const MOST: usize = 16 << 10;
+const MAX_LEN: usize = 16 << 10;
 
 /// A configuration as Python prints it, without what may be secret, cut off when it is large.
-pub fn shown(config: &Node) -> String {
+pub fn redacted(config: &Node) -> String {
     let mut text = String::new();
-    put(&mut text, config, &|key, value| WORDS.contains(&key) || is_address(value));
-    if text.len() > MOST {
-        text.truncate(text.floor_char_boundary(MOST));
+    write_python(&mut text, config, &|key, value| UNREDACTED_KEYS.contains(&key) || is_address(value));
+    if text.len() > MAX_LEN {
+        text.truncate(text.floor_char_boundary(MAX_LEN));
         text.push('…');
     }
     text
@@ -114,13 +114,13 @@ fn is_address(text: &str) -> bool {
 }
 
 /// `is_public` is asked with the key that a text stands at, and the text.
-fn put(text: &mut String, node: &Node, is_public: &dyn Fn(&str, &str) -> bool) {
-    put_at(text, "", node, is_public);
+fn write_python(text: &mut String, node: &Node, is_public: &dyn Fn(&str, &str) -> bool) {
+    write_value(text, "", node, is_public);
 }
 
-fn put_at(text: &mut String, at: &str, node: &Node, is_public: &dyn Fn(&str, &str) -> bool) {
+fn write_value(text: &mut String, at: &str, node: &Node, is_public: &dyn Fn(&str, &str) -> bool) {
     // What is cut off need not be made.
-    if text.len() > MOST {
+    if text.len() > MAX_LEN {
         return;
     }
     match &node.value {
@@ -131,7 +131,7 @@ fn put_at(text: &mut String, at: &str, node: &Node, is_public: &dyn Fn(&str, &st
             text.push('[');
             for (i, item) in items.iter().enumerate() {
                 text.push_str(if i > 0 { ", " } else { "" });
-                put_at(text, at, item, is_public);
+                write_value(text, at, item, is_public);
             }
             text.push(']');
         }
@@ -139,11 +139,11 @@ fn put_at(text: &mut String, at: &str, node: &Node, is_public: &dyn Fn(&str, &st
             text.push('{');
             for (i, (key, value)) in map.iter().enumerate() {
                 text.push_str(if i > 0 { ", " } else { "" });
-                put_at(text, "", key, &|_, _| true);
+                write_value(text, "", key, &|_, _| true);
                 text.push_str(": ");
                 match key.as_str() {
-                    Some(key) if SECRETS.contains(&key) => text.push_str("REDACTED"),
-                    key => put_at(text, key.unwrap_or_default(), value, is_public),
+                    Some(key) if SECRET_KEYS.contains(&key) => text.push_str("REDACTED"),
+                    key => write_value(text, key.unwrap_or_default(), value, is_public),
                 }
             }
             text.push('}');
@@ -153,20 +153,20 @@ fn put_at(text: &mut String, at: &str, node: &Node, is_public: &dyn Fn(&str, &st
 }
 
 /// Names and MACs of links as Python prints them.
-pub fn names(node: &Node) -> String {
+pub fn python_repr(node: &Node) -> String {
     let mut text = String::new();
-    put(&mut text, node, &|_, _| true);
+    write_python(&mut text, node, &|_, _| true);
     text
 }
 
 /// A list of texts as Python prints it.
-pub fn list<'a>(items: impl IntoIterator<Item = &'a str>) -> String {
-    names(&Node::from(items.into_iter().map(Node::from).collect::<Vec<Node>>()))
+pub fn python_list<'a>(items: impl IntoIterator<Item = &'a str>) -> String {
+    python_repr(&Node::from(items.into_iter().map(Node::from).collect::<Vec<Node>>()))
 }
 
 /// A set of texts as Python prints it.
-pub fn set<'a>(items: impl IntoIterator<Item = &'a str>) -> String {
-    let list = list(items);
+pub fn python_set<'a>(items: impl IntoIterator<Item = &'a str>) -> String {
+    let list = python_list(items);
     if list == "[]" { "set()".into() } else { format!("{{{}}}", &list[1..list.len() - 1]) }
 }
 
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_python_prints_them() {
+    fn python_formatting_and_redaction() {
         for (yaml, expected) in [
             (
                 "{version: 2, name: [1, 'x', true, null, 1.5, \"it's\", \"a\\nb\\u0007\"]}",
@@ -191,10 +191,10 @@ mod tests {
             ),
             ("", "None"),
         ] {
-            assert_eq!(shown(&config::yaml::parse("t", yaml).unwrap().root), expected);
+            assert_eq!(redacted(&config::yaml::parse("t", yaml).unwrap().root), expected);
         }
-        assert_eq!((set([]).as_str(), set(["b", "a"]).as_str()), ("set()", "{'b', 'a'}"));
+        assert_eq!((python_set([]).as_str(), python_set(["b", "a"]).as_str()), ("set()", "{'b', 'a'}"));
         let large = Node::from(vec![Node::from("ä".repeat(100)); 4000]);
-        assert!(shown(&large).len() < MOST + 8 && shown(&large).ends_with('…'));
+        assert!(redacted(&large).len() < MAX_LEN + 8 && redacted(&large).ends_with('…'));
     }
 }

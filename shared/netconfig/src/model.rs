@@ -108,7 +108,7 @@ pub enum Method {
 
 impl Method {
     /// Every spelling of version 1, and what it means.
-    pub const WORDS: &'static [(&'static str, Method)] = &[
+    pub const NAMES: &'static [(&'static str, Method)] = &[
         ("dhcp", Method::Dhcp),
         ("dhcp4", Method::Dhcp4),
         ("dhcp6", Method::Dhcp6),
@@ -145,8 +145,8 @@ pub struct Subnet {
     pub pointopoint: Option<String>,
     pub scope: Option<String>,
     /// OpenStack's marks of a subnet of that family, where each family has one default gateway.
-    pub flag4: bool,
-    pub flag6: bool,
+    pub is_openstack_ipv4: bool,
+    pub is_openstack_ipv6: bool,
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]

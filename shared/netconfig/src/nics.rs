@@ -6,15 +6,15 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use config::{Map, Node};
 use system::{Command, System, debug};
 
-use crate::parse::{Known, KnownNic};
+use crate::parse::{Facts, NicFacts};
 
-const NET: &str = "/sys/class/net";
+const SYS_CLASS_NET: &str = "/sys/class/net";
 /// virtio's feature bit for a NIC that fails over to another (VIRTIO_NET_F_STANDBY).
-const STANDBY_BIT: usize = 62;
+const VIRTIO_NET_F_STANDBY: usize = 62;
 /// `type` of an InfiniBand NIC (ARPHRD_INFINIBAND).
-const INFINIBAND: u32 = 32;
+const ARPHRD_INFINIBAND: u32 = 32;
 /// Drivers of which several NICs may share one address.
-const SHARING: &[&str] = &["fsl_enetc", "mscc_felix", "qmi_wwan"];
+const SHARED_MAC_DRIVERS: &[&str] = &["fsl_enetc", "mscc_felix", "qmi_wwan"];
 
 /// What something is enslaved to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,13 +48,13 @@ pub struct Nic {
     pub vlan: bool,
     pub infiniband: bool,
     /// An internal port of an Open vSwitch.
-    pub switch_port: bool,
+    pub ovs_internal: bool,
     /// The MAC was taken over from another device.
-    pub borrowed_mac: bool,
+    pub stolen_mac: bool,
     pub master: Option<Master>,
     pub failover: Failover,
     /// User space has named it.
-    pub named: bool,
+    pub named_by_user_space: bool,
     pub carrier: bool,
     pub dormant: bool,
     pub operstate: String,
@@ -70,7 +70,7 @@ impl Nic {
     }
 
     /// A whole of other NICs, or a part of a failover pair, or something without an address.
-    fn is_no_nic(&self) -> bool {
+    fn is_excluded(&self) -> bool {
         self.bridge
             || self.bond
             || self.mac.is_empty()
@@ -79,39 +79,39 @@ impl Nic {
 }
 
 /// The names that clouds' addresses and configurations are looked up in.
-pub fn known(nics: &[Nic]) -> Known {
-    let nic = |n: &&Nic| KnownNic {
+pub fn facts(nics: &[Nic]) -> Facts {
+    let nic = |n: &&Nic| NicFacts {
         name: n.name.clone(),
         mac: n.mac.clone(),
         infiniband: n.infiniband,
         driver: n.driver.clone(),
-        failover_master: n.failover == Failover::Master,
+        is_failover_master: n.failover == Failover::Master,
     };
     let counted = configurable(nics).unwrap_or_default();
     let fallback = candidates(nics).first().map(|nic| nic.name.clone());
-    Known { nics: counted.iter().map(nic).collect(), fallback, ..Known::default() }
+    Facts { nics: counted.iter().map(nic).collect(), fallback, ..Facts::default() }
 }
 
 /// The NICs that a configuration can be about. An error when two of them have one address.
 pub fn configurable(nics: &[Nic]) -> Result<Vec<&Nic>, String> {
-    let shadowed = under_netvsc(nics);
+    let shadowed = shadowed_by_netvsc(nics);
     let mut by_mac: HashMap<&str, &Nic> = HashMap::new();
     let mut counted = Vec::new();
     for nic in nics {
-        let left_out = nic.is_no_nic()
+        let excluded = nic.is_excluded()
             || nic.vlan
-            || nic.borrowed_mac
-            || nic.switch_port
+            || nic.stolen_mac
+            || nic.ovs_internal
             || nic.master == Some(Master::Other)
             || (nic.has_zero_mac() && !nic.is_loopback())
             || shadowed.contains(&*nic.name);
-        if left_out {
+        if excluded {
             continue;
         }
         if let Some(other) = by_mac.insert(&nic.mac, nic)
             && !nic.has_zero_mac()
         {
-            if nic.driver.as_deref().is_some_and(|d| SHARING.contains(&d)) {
+            if nic.driver.as_deref().is_some_and(|d| SHARED_MAC_DRIVERS.contains(&d)) {
                 by_mac.insert(&nic.mac, other);
                 continue;
             }
@@ -123,7 +123,7 @@ pub fn configurable(nics: &[Nic]) -> Result<Vec<&Nic>, String> {
 }
 
 /// Hyper-V shows a fast path NIC beside its own with the same address; its own is the one to configure.
-fn under_netvsc(nics: &[Nic]) -> HashSet<&str> {
+fn shadowed_by_netvsc(nics: &[Nic]) -> HashSet<&str> {
     let is_netvsc = |n: &&Nic| n.driver.as_deref() == Some("hv_netvsc");
     let macs: HashSet<&str> = nics.iter().filter(is_netvsc).map(|n| n.mac.as_str()).collect();
     nics.iter().filter(|n| !is_netvsc(n) && macs.contains(&*n.mac)).map(|n| n.name.as_str()).collect()
@@ -132,14 +132,14 @@ fn under_netvsc(nics: &[Nic]) -> HashSet<&str> {
 /// The NICs that a machine without configuration may use, the likeliest first: those with a carrier, then those
 /// that may get one; in each group eth0, then in natural order.
 pub fn candidates(nics: &[Nic]) -> Vec<&Nic> {
-    let shadowed = under_netvsc(nics);
+    let shadowed = shadowed_by_netvsc(nics);
     let mut groups: [Vec<&Nic>; 2] = [Vec::new(), Vec::new()];
     for nic in nics {
-        let left_out = nic.is_no_nic()
+        let excluded = nic.is_excluded()
             || nic.is_loopback()
             || nic.name.starts_with("veth")
             || shadowed.contains(&*nic.name);
-        if left_out {
+        if excluded {
             continue;
         }
         if nic.carrier {
@@ -149,13 +149,13 @@ pub fn candidates(nics: &[Nic]) -> Vec<&Nic> {
         }
     }
     for group in &mut groups {
-        group.sort_by_key(|nic| (nic.name != "eth0", natural(&nic.name)));
+        group.sort_by_key(|nic| (nic.name != "eth0", natural_sort_key(&nic.name)));
     }
     groups.concat()
 }
 
 /// Text and numbers in turn, so that `ens10` comes after `ens9`; letters without their case.
-pub(crate) fn natural(name: &str) -> Vec<(String, u64)> {
+pub(crate) fn natural_sort_key(name: &str) -> Vec<(String, u64)> {
     let mut parts = Vec::new();
     let mut rest = name;
     while !rest.is_empty() {
@@ -170,13 +170,13 @@ pub(crate) fn natural(name: &str) -> Vec<(String, u64)> {
 }
 
 /// DHCP on the likeliest NIC, as a configuration of version 2; `None` without any NIC.
-pub fn fallback(nics: &[Nic]) -> Option<Node> {
+pub fn fallback_config(nics: &[Nic]) -> Option<Node> {
     let nic = candidates(nics).into_iter().next()?;
     let map = |entries: Vec<(&str, Node)>| {
         Node::from(entries.into_iter().map(|(k, v)| (Node::from(k), v)).collect::<Map>())
     };
     // A failover pair shares one address: only the name tells the master.
-    let matched = match nic.failover {
+    let match_by = match nic.failover {
         Failover::Master => ("name", Node::from(nic.name.as_str())),
         _ => ("macaddress", Node::from(nic.mac.as_str())),
     };
@@ -184,37 +184,38 @@ pub fn fallback(nics: &[Nic]) -> Option<Node> {
         ("dhcp4", true.into()),
         ("dhcp6", true.into()),
         ("set-name", nic.name.as_str().into()),
-        ("match", map(vec![matched])),
+        ("match", map(vec![match_by])),
     ]);
     Some(map(vec![("version", 2.into()), ("ethernets", map(vec![(nic.name.as_str(), device)]))]))
 }
 
 /// Whether udev may still be naming NICs that a fallback could pick.
-pub fn names_are_settled(nics: &[Nic], command_line: &str) -> bool {
+pub fn names_settled(nics: &[Nic], command_line: &str) -> bool {
     command_line.split_whitespace().any(|w| w == "net.ifnames=0")
-        || nics.iter().all(|nic| nic.is_loopback() || nic.named)
+        || nics.iter().all(|nic| nic.is_loopback() || nic.named_by_user_space)
 }
 
 /// Looks at every NIC. What cannot be read is as if it weren't there: NICs come and go.
 pub fn read(sys: &System) -> Vec<Nic> {
-    let names = sys.list(NET).unwrap_or_else(|e| {
+    let names = sys.list(SYS_CLASS_NET).unwrap_or_else(|e| {
         system::warning!(sys, "{e}");
         Vec::new()
     });
-    let is_dir = |path: &str| sys.is_dir(format!("{NET}/{path}"));
+    let is_dir = |path: &str| sys.is_dir(format!("{SYS_CLASS_NET}/{path}"));
     let mut nics: BTreeMap<String, (Nic, Option<String>, bool)> = BTreeMap::new();
     for name in names.iter().filter(|n| is_dir(n)) {
-        let at = |file: &str| format!("{NET}/{name}/{file}");
+        let at = |file: &str| format!("{SYS_CLASS_NET}/{name}/{file}");
         let text = |file: &str| sys.read_text(at(file)).ok().map(|t| t.trim().to_string());
-        let base = |link: &str| {
+        let link_target = |link: &str| {
             let target = sys.read_link(at(link)).ok()?;
             target.rsplit('/').next().map(str::to_string)
         };
         let number = |file: &str| text(file).and_then(|t| t.parse::<u32>().ok());
-        let master = base("master");
-        let driver = base("device/driver");
+        let master = link_target("master");
+        let driver = link_target("device/driver");
         let standby = driver.as_deref() == Some("virtio_net")
-            && text("device/features").is_some_and(|bits| bits.as_bytes().get(STANDBY_BIT) == Some(&b'1'));
+            && text("device/features")
+                .is_some_and(|bits| bits.as_bytes().get(VIRTIO_NET_F_STANDBY) == Some(&b'1'));
         let nic = Nic {
             name: name.clone(),
             mac: text("bonding_slave/perm_hwaddr")
@@ -226,16 +227,16 @@ pub fn read(sys: &System) -> Vec<Nic> {
             bridge: sys.exists(at("bridge")),
             bond: sys.exists(at("bonding")),
             vlan: text("uevent").is_some_and(|t| t.lines().any(|l| l == "DEVTYPE=vlan")),
-            infiniband: number("type") == Some(INFINIBAND),
-            switch_port: false,
-            borrowed_mac: number("addr_assign_type").is_some_and(|n| !matches!(n, 0 | 1 | 3)),
+            infiniband: number("type") == Some(ARPHRD_INFINIBAND),
+            ovs_internal: false,
+            stolen_mac: number("addr_assign_type").is_some_and(|n| !matches!(n, 0 | 1 | 3)),
             master: master.as_ref().map(|m| match m.as_str() {
                 "ovs-system" => Master::Aggregate,
                 m if is_dir(&format!("{m}/bridge")) || is_dir(&format!("{m}/bonding")) => Master::Aggregate,
                 _ => Master::Other,
             }),
             failover: Failover::None,
-            named: matches!(number("name_assign_type"), Some(3 | 4)),
+            named_by_user_space: matches!(number("name_assign_type"), Some(3 | 4)),
             carrier: number("carrier").is_some_and(|n| n > 0),
             dormant: number("dormant").is_some_and(|n| n > 0),
             operstate: text("operstate").unwrap_or_default(),
@@ -247,7 +248,7 @@ pub fn read(sys: &System) -> Vec<Nic> {
         .filter(|(_, (_, master, standby))| *standby && master.is_none())
         .map(|(name, _)| name.clone())
         .collect();
-    let ports = if pairs.is_empty() && nics.is_empty() { HashSet::new() } else { switch_ports(sys) };
+    let ports = if pairs.is_empty() && nics.is_empty() { HashSet::new() } else { ovs_internal_ports(sys) };
     nics.into_values()
         .map(|(mut nic, master, standby)| {
             nic.failover = match (&master, standby) {
@@ -256,14 +257,14 @@ pub fn read(sys: &System) -> Vec<Nic> {
                 (Some(master), false) if pairs.contains(master) => Failover::Primary,
                 _ => Failover::None,
             };
-            nic.switch_port = ports.contains(&nic.name);
+            nic.ovs_internal = ports.contains(&nic.name);
             nic
         })
         .collect()
 }
 
 /// Open vSwitch's internal ports look like NICs; only its own tool tells them.
-fn switch_ports(sys: &System) -> HashSet<String> {
+fn ovs_internal_ports(sys: &System) -> HashSet<String> {
     if sys.which("ovs-vsctl").is_none() {
         return HashSet::new();
     }
@@ -279,7 +280,7 @@ fn switch_ports(sys: &System) -> HashSet<String> {
         "interface",
         "type=internal",
     ];
-    match sys.run(&Command::new(["ovs-vsctl"].into_iter().chain(query)).asks()) {
+    match sys.run(&Command::new(["ovs-vsctl"].into_iter().chain(query)).read_only()) {
         Ok(finished) => finished.text().lines().map(|l| l.trim().trim_matches('"').to_string()).collect(),
         Err(e) => {
             debug!(sys, "{e}");
@@ -301,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn which_nics_count() {
+    fn configurable_nics() {
         let all = [
             nic("lo", "00:00:00:00:00:00"),
             nic("eth0", "52:54:00:00:00:01"),
@@ -309,13 +310,13 @@ mod tests {
             Nic { bridge: true, ..nic("br0", "52:54:00:00:00:01") },
             Nic { master: Some(Master::Aggregate), ..nic("eth1", "52:54:00:00:00:02") },
             Nic { master: Some(Master::Other), ..nic("eth2", "52:54:00:00:00:03") },
-            Nic { borrowed_mac: true, ..nic("mv0", "52:54:00:00:00:04") },
+            Nic { stolen_mac: true, ..nic("mv0", "52:54:00:00:00:04") },
             nic("tun0", ""),
             nic("zero0", "00:00:00:00:00:00"),
             Nic { driver: Some("hv_netvsc".into()), ..nic("eth3", "52:54:00:00:00:05") },
             Nic { driver: Some("mlx4_core".into()), ..nic("enP1", "52:54:00:00:00:05") },
             Nic { failover: Failover::Primary, ..nic("eth4", "52:54:00:00:00:06") },
-            Nic { switch_port: true, ..nic("ovs-br", "52:54:00:00:00:07") },
+            Nic { ovs_internal: true, ..nic("ovs-br", "52:54:00:00:00:07") },
             Nic { driver: Some("qmi_wwan".into()), ..nic("wwan1", "52:54:00:00:00:02") },
         ];
         assert_eq!(names(&configurable(&all).unwrap()), ["lo", "eth0", "eth1", "eth3"]);
@@ -324,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn the_likeliest_first() {
+    fn candidates_in_order() {
         let down = |name: &str, state: &str| Nic {
             carrier: false,
             operstate: state.into(),
@@ -342,20 +343,20 @@ mod tests {
             Nic { bond: true, ..nic("bond0", "52:54:00:00:00:07") },
         ];
         assert_eq!(names(&candidates(&all)), ["Ens9", "ens10", "eth0", "ens1", "wwan0"]);
-        let config = fallback(&all).unwrap();
+        let config = fallback_config(&all).unwrap();
         assert_eq!(
             config.to_json().to_string(),
             r#"{"ethernets":{"Ens9":{"dhcp4":true,"dhcp6":true,"match":{"macaddress":"52:54:00:00:00:09"},"set-name":"Ens9"}},"version":2}"#
         );
-        assert_eq!(fallback(&all[..1]), None);
+        assert_eq!(fallback_config(&all[..1]), None);
     }
 
     #[test]
     fn read_from_sysfs() {
-        let top = scratch::Scratch::new();
+        let top = scratch::TempDir::new();
         let sys = System::new(&top);
         let put = |path: &str, text: &str| {
-            sys.write(format!("{NET}/{path}"), text, system::Write::default()).unwrap();
+            sys.write(format!("{SYS_CLASS_NET}/{path}"), text, system::WriteOptions::default()).unwrap();
         };
         for (name, mac) in
             [("eth0", "52:54:00:00:00:0A"), ("eth1", "52:54:00:00:00:0b"), ("fo", "52:54:00:00:00:0c")]
@@ -365,19 +366,23 @@ mod tests {
         put("eth0/carrier", "1\n");
         put("eth0/name_assign_type", "4\n");
         put("eth0/device/device", "0x1000\n");
-        sys.link("../../../bus/virtio/drivers/virtio_net", format!("{NET}/eth0/device/driver")).unwrap();
+        sys.link("../../../bus/virtio/drivers/virtio_net", format!("{SYS_CLASS_NET}/eth0/device/driver"))
+            .unwrap();
         put("fo/device/features", &format!("{}1\n", "0".repeat(62)));
-        sys.link("/sys/bus/virtio/drivers/virtio_net", format!("{NET}/fo/device/driver")).unwrap();
-        sys.link("../fo", format!("{NET}/eth1/master")).unwrap();
+        sys.link("/sys/bus/virtio/drivers/virtio_net", format!("{SYS_CLASS_NET}/fo/device/driver")).unwrap();
+        sys.link("../fo", format!("{SYS_CLASS_NET}/eth1/master")).unwrap();
         put("bonding_masters", "");
         let nics = read(&sys);
         assert_eq!(nics.len(), 3);
-        assert_eq!((&*nics[0].mac, nics[0].carrier, nics[0].named), ("52:54:00:00:00:0a", true, true));
+        assert_eq!(
+            (&*nics[0].mac, nics[0].carrier, nics[0].named_by_user_space),
+            ("52:54:00:00:00:0a", true, true)
+        );
         assert_eq!(nics[0].driver.as_deref(), Some("virtio_net"));
         assert_eq!(nics[0].device_id.as_deref(), Some("0x1000"));
         assert_eq!((nics[1].failover, nics[1].master), (Failover::Primary, Some(Master::Other)));
         assert_eq!(nics[2].failover, Failover::Master);
-        assert!(!names_are_settled(&nics, "quiet"));
-        assert!(names_are_settled(&nics, "quiet net.ifnames=0"));
+        assert!(!names_settled(&nics, "quiet"));
+        assert!(names_settled(&nics, "quiet net.ifnames=0"));
     }
 }

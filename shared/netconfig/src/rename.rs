@@ -9,11 +9,11 @@ use system::{LinkAddress, System, debug, warning};
 use crate::log_lines as lines;
 use crate::nics::Nic;
 use crate::parse;
-use crate::parse::clean::{for_files, is_shells};
+use crate::parse::sanitize::{is_shell_special, is_unsafe_in_files};
 
 /// A link that a configuration knows by its address, and the name that it shall have.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct DesiredLink {
     pub name: String,
     /// Lower case.
     pub mac: String,
@@ -23,16 +23,16 @@ pub struct Wanted {
 
 /// A link of the machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Present {
+pub struct CurrentLink {
     pub name: String,
     pub mac: String,
     pub driver: Option<String>,
     pub device_id: Option<String>,
     pub up: bool,
     /// Carries addresses that somebody may be using.
-    pub busy: bool,
+    pub in_use: bool,
     /// A NIC that a configuration can be about; others only stand in the way.
-    pub counts: bool,
+    pub configurable: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,15 +50,16 @@ pub struct Plan {
 }
 
 /// The names that a configuration of version 1 or 2 wants for addresses.
-pub fn wanted(config: &Node) -> Vec<Wanted> {
-    let config = parse::unwrap(config);
+pub fn desired_links(config: &Node) -> Vec<DesiredLink> {
+    let config = parse::network_section(config);
     let text = |node: &Node, path: &[&str]| {
         let text = node.at_path(path).and_then(Node::as_str).filter(|t| !t.is_empty());
         // What the files do not get is no link's name either.
-        text.filter(|t| !t.contains(|c: char| for_files(c) || is_shells(c))).map(str::to_string)
+        text.filter(|t| !t.contains(|c: char| is_unsafe_in_files(c) || is_shell_special(c)))
+            .map(str::to_string)
     };
     let found = |name: Option<String>, mac: Option<String>, driver, device_id| {
-        Some(Wanted { name: name?, mac: mac?.to_ascii_lowercase().replace('-', ":"), driver, device_id })
+        Some(DesiredLink { name: name?, mac: mac?.to_ascii_lowercase().replace('-', ":"), driver, device_id })
     };
     match config.as_map().and_then(parse::version) {
         Some(1) => {
@@ -86,54 +87,54 @@ pub fn wanted(config: &Node) -> Vec<Wanted> {
 }
 
 /// The wanted addresses that no NIC has (yet).
-pub fn missing<'a>(wanted: &'a [Wanted], nics: &[Nic]) -> Vec<&'a Wanted> {
-    wanted.iter().filter(|w| !nics.iter().any(|n| n.mac == w.mac)).collect()
+pub fn missing<'a>(desired: &'a [DesiredLink], nics: &[Nic]) -> Vec<&'a DesiredLink> {
+    desired.iter().filter(|w| !nics.iter().any(|n| n.mac == w.mac)).collect()
 }
 
 /// That a wanted address is no NIC's.
-pub fn not_present(wanted: &Wanted) -> String {
-    format!("[nic not present] Cannot rename mac={} to {}, not available.", wanted.mac, wanted.name)
+pub fn not_present_message(desired: &DesiredLink) -> String {
+    format!("[nic not present] Cannot rename mac={} to {}, not available.", desired.mac, desired.name)
 }
 
 /// What is wanted, as the log has it: `[['MAC', 'NAME', 'DRIVER', 'ID'], …]`.
-pub fn shown(wanted: &[Wanted]) -> String {
+pub fn format_links(desired: &[DesiredLink]) -> String {
     let text = |text: &Option<String>| text.as_deref().map_or(Node::null(), Node::from);
-    let one = |w: &Wanted| {
+    let one = |w: &DesiredLink| {
         let fields = [Node::from(&*w.mac), Node::from(&*w.name), text(&w.driver), text(&w.device_id)];
         Node::from(fields.to_vec())
     };
-    lines::names(&Node::from(wanted.iter().map(one).collect::<Vec<Node>>()))
+    lines::python_repr(&Node::from(desired.iter().map(one).collect::<Vec<Node>>()))
 }
 
 /// The steps as the log has them.
-fn ops(steps: &[Step]) -> String {
+fn format_steps(steps: &[Step]) -> String {
     let one = |step: &Step| {
         let words = match step {
             Step::Down(name) => vec!["down", name],
             Step::Rename(from, to) => vec!["rename", from, to],
             Step::Up(name) => vec!["up", name],
         };
-        lines::list(words).replace('[', "(").replace(']', ")")
+        lines::python_list(words).replace('[', "(").replace(']', ")")
     };
     format!("[{}]", steps.iter().map(one).collect::<Vec<_>>().join(", "))
 }
 
 /// The steps that give every wanted link its name.
-pub fn plan(wanted: &[Wanted], present: &[Present]) -> Plan {
+pub fn plan(desired: &[DesiredLink], current: &[CurrentLink]) -> Plan {
     let mut plan = Plan::default();
     // The name that each link has by now, by its place in `present`.
-    let mut names: Vec<String> = present.iter().map(|p| p.name.clone()).collect();
+    let mut names: Vec<String> = current.iter().map(|p| p.name.clone()).collect();
     let mut down: Vec<usize> = Vec::new();
     let mut spare = 0;
-    for want in wanted {
+    for want in desired {
         let agrees = |have: &Option<String>, asked: &Option<String>| {
             asked.is_none() || have.is_none() || have == asked
         };
         // A driver that the configuration names tells two functions of one card apart that share an address.
-        let matching: Vec<usize> = (0..present.len())
+        let matching: Vec<usize> = (0..current.len())
             .filter(|i| {
-                let p = &present[*i];
-                p.counts
+                let p = &current[*i];
+                p.configurable
                     && p.mac == want.mac
                     && agrees(&p.driver, &want.driver)
                     && agrees(&p.device_id, &want.device_id)
@@ -150,13 +151,13 @@ pub fn plan(wanted: &[Wanted], present: &[Present]) -> Plan {
         if names[link] == want.name {
             continue;
         }
-        if present[link].busy {
+        if current[link].in_use {
             plan.problems.push(format!("{} is in use and cannot become {}", names[link], want.name));
             continue;
         }
         let holder = names.iter().position(|n| *n == want.name);
         if let Some(holder) = holder {
-            if present[holder].busy {
+            if current[holder].in_use {
                 plan.problems
                     .push(format!("{} is in use, so {} cannot take its name", names[holder], names[link]));
                 continue;
@@ -164,9 +165,9 @@ pub fn plan(wanted: &[Wanted], present: &[Present]) -> Plan {
             while names.iter().any(|n| *n == format!("cirename{spare}")) {
                 spare += 1;
             }
-            step_aside(&mut plan, &mut names, &mut down, present, holder, format!("cirename{spare}"));
+            push_rename(&mut plan, &mut names, &mut down, current, holder, format!("cirename{spare}"));
         }
-        step_aside(&mut plan, &mut names, &mut down, present, link, want.name.clone());
+        push_rename(&mut plan, &mut names, &mut down, current, link, want.name.clone());
     }
     for link in down {
         plan.steps.push(Step::Up(names[link].clone()));
@@ -174,15 +175,15 @@ pub fn plan(wanted: &[Wanted], present: &[Present]) -> Plan {
     plan
 }
 
-fn step_aside(
+fn push_rename(
     plan: &mut Plan,
     names: &mut [String],
     down: &mut Vec<usize>,
-    present: &[Present],
+    current: &[CurrentLink],
     link: usize,
     to: String,
 ) {
-    if present[link].up && !down.contains(&link) {
+    if current[link].up && !down.contains(&link) {
         plan.steps.push(Step::Down(names[link].clone()));
         down.push(link);
     }
@@ -190,34 +191,34 @@ fn step_aside(
 }
 
 /// The machine's links as [`plan`] wants them: all that the kernel has, with what sysfs says of the NICs.
-pub fn present(sys: &System, nics: &[&Nic]) -> system::Result<Vec<Present>> {
+pub fn current_links(sys: &System, nics: &[&Nic]) -> system::Result<Vec<CurrentLink>> {
     let by_name: HashMap<&str, &&Nic> = nics.iter().map(|n| (n.name.as_str(), n)).collect();
     if !sys.is_live() {
-        let of = |n: &&Nic| Present {
+        let of = |n: &&Nic| CurrentLink {
             name: n.name.clone(),
             mac: n.mac.clone(),
             driver: n.driver.clone(),
             device_id: n.device_id.clone(),
-            counts: true,
-            ..Present::default()
+            configurable: true,
+            ..CurrentLink::default()
         };
         return Ok(nics.iter().map(of).collect());
     }
     let addresses = sys.link_addresses()?;
     // IPv6 addresses that came by router advertisements will come again; others were given by somebody.
-    let in_use = |a: &LinkAddress| !a.ipv6 || (a.global && a.permanent);
+    let is_in_use = |a: &LinkAddress| !a.ipv6 || (a.global && a.permanent);
     Ok(sys
         .links()?
         .into_iter()
         .map(|link| {
             let nic = by_name.get(link.name.as_str());
-            Present {
+            CurrentLink {
                 mac: nic.map_or(link.mac, |n| n.mac.clone()),
                 driver: nic.and_then(|n| n.driver.clone()),
                 device_id: nic.and_then(|n| n.device_id.clone()),
                 up: link.up,
-                busy: link.up && addresses.iter().any(|a| a.index == link.index && in_use(a)),
-                counts: nic.is_some(),
+                in_use: link.up && addresses.iter().any(|a| a.index == link.index && is_in_use(a)),
+                configurable: nic.is_some(),
                 name: link.name,
             }
         })
@@ -225,7 +226,7 @@ pub fn present(sys: &System, nics: &[&Nic]) -> system::Result<Vec<Present>> {
 }
 
 /// Takes the steps. What fails is said and the rest goes on; the links that got their name.
-pub fn apply(sys: &System, wanted: &[Wanted], plan: &Plan) -> (Vec<(String, String)>, Vec<String>) {
+pub fn apply(sys: &System, desired: &[DesiredLink], plan: &Plan) -> (Vec<(String, String)>, Vec<String>) {
     let mut renamed = Vec::new();
     let mut problems = plan.problems.clone();
     for step in &plan.steps {
@@ -240,14 +241,14 @@ pub fn apply(sys: &System, wanted: &[Wanted], plan: &Plan) -> (Vec<(String, Stri
             problems.push(e.to_string());
         }
     }
-    let asked = shown(wanted);
+    let asked = format_links(desired);
     if !plan.steps.is_empty() {
-        debug!(sys, "{}{asked} with ops {}", lines::RENAMED, ops(&plan.steps));
+        debug!(sys, "{}{asked} with ops {}", lines::RENAMED, format_steps(&plan.steps));
     } else if problems.is_empty() {
         debug!(sys, "{}{asked}", lines::NO_RENAMES);
     }
     if !problems.is_empty() {
-        let errors = lines::list(problems.iter().map(String::as_str));
+        let errors = lines::python_list(problems.iter().map(String::as_str));
         warning!(sys, "{}{asked} due to errors: {errors}", lines::NOT_RENAMED);
     }
     (renamed, problems)
@@ -257,12 +258,12 @@ pub fn apply(sys: &System, wanted: &[Wanted], plan: &Plan) -> (Vec<(String, Stri
 mod tests {
     use super::*;
 
-    fn want(name: &str, mac: &str) -> Wanted {
-        Wanted { name: name.into(), mac: mac.into(), ..Wanted::default() }
+    fn want(name: &str, mac: &str) -> DesiredLink {
+        DesiredLink { name: name.into(), mac: mac.into(), ..DesiredLink::default() }
     }
 
-    fn have(name: &str, mac: &str) -> Present {
-        Present { name: name.into(), mac: mac.into(), counts: true, ..Present::default() }
+    fn have(name: &str, mac: &str) -> CurrentLink {
+        CurrentLink { name: name.into(), mac: mac.into(), configurable: true, ..CurrentLink::default() }
     }
 
     fn steps(plan: &Plan) -> String {
@@ -276,10 +277,10 @@ mod tests {
 
     #[test]
     fn plans() {
-        let up = |p: Present| Present { up: true, ..p };
-        let busy = |p: Present| Present { up: true, busy: true, ..p };
-        let other = |p: Present| Present { counts: false, ..p };
-        type Row<'a> = (&'a str, &'a [Wanted], &'a [Present], &'a str, usize);
+        let up = |p: CurrentLink| CurrentLink { up: true, ..p };
+        let in_use = |p: CurrentLink| CurrentLink { up: true, in_use: true, ..p };
+        let other = |p: CurrentLink| CurrentLink { configurable: false, ..p };
+        type Row<'a> = (&'a str, &'a [DesiredLink], &'a [CurrentLink], &'a str, usize);
         let rows: &[Row<'_>] = &[
             ("nothing to do", &[want("a", "1")], &[have("a", "1")], "", 0),
             ("one", &[want("b", "1")], &[have("a", "1")], "a>b", 0),
@@ -305,8 +306,8 @@ mod tests {
                 "-b b>cirename0 a>b +cirename0",
                 0,
             ),
-            ("busy", &[want("b", "1"), want("d", "3")], &[busy(have("a", "1")), have("c", "3")], "c>d", 1),
-            ("busy holder", &[want("b", "1")], &[have("a", "1"), busy(have("b", "2"))], "", 1),
+            ("busy", &[want("b", "1"), want("d", "3")], &[in_use(have("a", "1")), have("c", "3")], "c>d", 1),
+            ("busy holder", &[want("b", "1")], &[have("a", "1"), in_use(have("b", "2"))], "", 1),
             ("nobody has it", &[want("b", "7")], &[have("a", "1")], "", 0),
             ("two have it", &[want("b", "1")], &[have("a", "1"), have("c", "1")], "", 1),
             (
@@ -317,27 +318,27 @@ mod tests {
                 0,
             ),
         ];
-        for (name, wanted, present, expected, problems) in rows {
-            let plan = plan(wanted, present);
+        for (name, desired, current, expected, problems) in rows {
+            let plan = plan(desired, current);
             assert_eq!((steps(&plan).as_str(), plan.problems.len()), (*expected, *problems), "{name}");
         }
     }
 
     #[test]
-    fn the_driver_decides_between_twins() {
-        let twin = |name: &str, driver: &str| Present { driver: Some(driver.into()), ..have(name, "1") };
-        let want = Wanted { driver: Some("hv_netvsc".into()), ..want("b", "1") };
+    fn driver_distinguishes_links_with_one_mac() {
+        let twin = |name: &str, driver: &str| CurrentLink { driver: Some(driver.into()), ..have(name, "1") };
+        let want = DesiredLink { driver: Some("hv_netvsc".into()), ..want("b", "1") };
         assert_eq!(steps(&plan(&[want], &[twin("a", "mlx5"), twin("c", "hv_netvsc")])), "c>b");
     }
 
     #[test]
-    fn who_wants_what() {
+    fn desired_links_of_both_versions() {
         let v1 = "version: 1\nconfig:\n- {type: physical, name: a, mac_address: 'AA:00:00:00:00:01', params: {driver: x}}\n- {type: vlan, name: v, mac_address: 'aa:00:00:00:00:02'}\n- {type: physical, name: b}\n";
         let v2 = "network:\n  version: 2\n  ethernets:\n    i: {match: {macaddress: 'AA:00:00:00:00:01'}, set-name: a}\n    j: {set-name: b}\n    k: {match: {macaddress: 'aa:00:00:00:00:03'}}\n";
         for (text, driver) in [(v1, Some("x".to_string())), (v2, None)] {
             let config = config::yaml::parse("t", text).unwrap().root;
-            let expected = Wanted { driver, ..want("a", "aa:00:00:00:00:01") };
-            assert_eq!(wanted(&config), [expected], "{text}");
+            let expected = DesiredLink { driver, ..want("a", "aa:00:00:00:00:01") };
+            assert_eq!(desired_links(&config), [expected], "{text}");
         }
     }
 }

@@ -18,7 +18,7 @@ pub enum Source {
 
 impl Source {
     /// The word that upstream's log has for it.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Source::CommandLine => "cmdline",
             Source::Initramfs => "initramfs",
@@ -30,15 +30,15 @@ impl Source {
 }
 
 /// The usual order, highest first; datasources may have another one.
-pub const USUAL_ORDER: &[Source] =
+pub const DEFAULT_ORDER: &[Source] =
     &[Source::CommandLine, Source::Initramfs, Source::System, Source::Datasource];
 
 /// Everything that a decision hangs on. Configurations as they are, with or without `network` around them.
 #[derive(Debug, Default)]
 pub struct Inputs {
     /// The path of `data/upgraded-network`, if it is there: the machine's networking is somebody else's.
-    pub frozen: Option<String>,
-    /// The datasource's order; [`USUAL_ORDER`] without one.
+    pub disabled_by_file: Option<String>,
+    /// The datasource's order; [`DEFAULT_ORDER`] without one.
     pub order: Option<Vec<Source>>,
     pub command_line: Option<Node>,
     pub initramfs: Option<Node>,
@@ -53,7 +53,7 @@ pub enum Outcome {
     /// Somebody said that networking is not cloud-init's.
     Disabled,
     /// Nobody says anything, and there is nothing to fall back on.
-    Nothing,
+    NoConfig,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -61,7 +61,7 @@ pub struct Decision {
     /// `None` when no source had a say.
     pub source: Option<Source>,
     pub outcome: Outcome,
-    pub why: String,
+    pub reason: String,
     /// Odd, and to be logged as warnings.
     pub warnings: Vec<String>,
 }
@@ -69,11 +69,11 @@ pub struct Decision {
 /// Which configuration applies.
 pub fn decide(inputs: &Inputs) -> Decision {
     let mut warnings = Vec::new();
-    if let Some(marker) = &inputs.frozen {
-        let why = format!("{}{marker}", lines::IS_DISABLED);
-        return Decision { source: None, outcome: Outcome::Disabled, why, warnings };
+    if let Some(marker) = &inputs.disabled_by_file {
+        let reason = format!("{}{marker}", lines::IS_DISABLED);
+        return Decision { source: None, outcome: Outcome::Disabled, reason, warnings };
     }
-    for source in inputs.order.as_deref().unwrap_or(USUAL_ORDER) {
+    for source in inputs.order.as_deref().unwrap_or(DEFAULT_ORDER) {
         let given = match source {
             Source::CommandLine => &inputs.command_line,
             Source::Initramfs => &inputs.initramfs,
@@ -82,11 +82,11 @@ pub fn decide(inputs: &Inputs) -> Decision {
             Source::Fallback => &None,
         };
         let Some(given) = given else { continue };
-        let config = parse::unwrap(given);
-        let word = source.word();
+        let config = parse::network_section(given);
+        let word = source.as_str();
         if parse::is_disabled(given) {
-            let why = format!("{}{word}", lines::IS_DISABLED);
-            return Decision { source: Some(*source), outcome: Outcome::Disabled, why, warnings };
+            let reason = format!("{}{word}", lines::IS_DISABLED);
+            return Decision { source: Some(*source), outcome: Outcome::Disabled, reason, warnings };
         }
         if config.is_falsy() {
             if given.get("network").is_some() {
@@ -94,69 +94,71 @@ pub fn decide(inputs: &Inputs) -> Decision {
             }
             continue;
         }
-        let why = format!("network config from {word}");
-        return Decision { source: Some(*source), outcome: Outcome::Use(config.clone()), why, warnings };
+        let reason = format!("network config from {word}");
+        return Decision { source: Some(*source), outcome: Outcome::Use(config.clone()), reason, warnings };
     }
     // Perhaps somebody meant `config: disabled`.
     if inputs.system.as_ref().is_some_and(|n| n.get("network").is_none() && n.is_falsy()) {
         warnings.push(format!("{}: that of system_cfg is empty, and no other source has one", lines::EMPTY));
     }
-    let why = "no source has a network config, and there is no NIC to fall back on".into();
-    Decision { source: None, outcome: Outcome::Nothing, why, warnings }
+    let reason = "no source has a network config, and there is no NIC to fall back on".into();
+    Decision { source: None, outcome: Outcome::NoConfig, reason, warnings }
 }
 
 impl Decision {
     /// What is done when no source says anything (DHCP on the likeliest NIC, if there is one and the distribution
     /// wants it), and why.
-    pub fn fall_back(self, config: &Node, why: &str) -> Self {
-        let outcome = Outcome::Use(parse::unwrap(config).clone());
-        Decision { source: Some(Source::Fallback), outcome, why: why.into(), ..self }
+    pub fn with_fallback(self, config: &Node, reason: &str) -> Self {
+        let outcome = Outcome::Use(parse::network_section(config).clone());
+        Decision { source: Some(Source::Fallback), outcome, reason: reason.into(), ..self }
     }
 }
 
 /// What decides whether a configuration is applied now.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Moment {
+pub struct BootContext {
     pub has_datasource: bool,
-    pub new_instance: bool,
+    pub is_new_instance: bool,
     /// The event is enabled, and the datasource could read its metadata anew for it.
-    pub on_boot: bool,
-    pub on_boot_legacy: bool,
+    pub boot_event: bool,
+    pub boot_legacy_event: bool,
     /// The network was applied in this boot already.
     pub applied: bool,
 }
 
 /// Applied now, or only the links' names; and why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Due {
-    Now(&'static str),
-    /// As [`Due::Now`], because an event (a boot, a NIC that came) asks for the configuration as it is now.
+pub enum ApplyMode {
+    Full(&'static str),
+    /// As [`ApplyMode::Full`], because an event (a boot, a NIC that came) asks for the configuration as it is now.
     Event(&'static str),
     NamesOnly(&'static str),
 }
 
-impl Due {
+impl ApplyMode {
     pub fn is_event(self) -> bool {
-        matches!(self, Due::Event(_))
+        matches!(self, ApplyMode::Event(_))
     }
 }
 
-pub fn due(moment: &Moment) -> Due {
-    match moment {
-        Moment { has_datasource: false, .. } => Due::Now("there is no datasource"),
-        Moment { new_instance: true, .. } => Due::Now("the instance is new"),
-        Moment { on_boot: true, applied: false, .. } => Due::Event("the event boot is enabled"),
-        Moment { on_boot_legacy: true, .. } => Due::Event("the event boot-legacy is enabled"),
-        Moment { on_boot: true, applied: true, .. } => Due::NamesOnly("it was applied in this boot already"),
-        _ => Due::NamesOnly("the instance is not new and no event asks for it"),
+pub fn apply_mode(context: &BootContext) -> ApplyMode {
+    match context {
+        BootContext { has_datasource: false, .. } => ApplyMode::Full("there is no datasource"),
+        BootContext { is_new_instance: true, .. } => ApplyMode::Full("the instance is new"),
+        BootContext { boot_event: true, applied: false, .. } => ApplyMode::Event("the event boot is enabled"),
+        BootContext { boot_legacy_event: true, .. } => ApplyMode::Event("the event boot-legacy is enabled"),
+        BootContext { boot_event: true, applied: true, .. } => {
+            ApplyMode::NamesOnly("it was applied in this boot already")
+        }
+        _ => ApplyMode::NamesOnly("the instance is not new and no event asks for it"),
     }
 }
 
-/// The marker of [`Moment::applied`], below the run directory.
+/// The marker of [`BootContext::applied`], below the run directory.
 pub const APPLIED_MARKER: &str = "sem/apply_network_config.once";
 
 /// How large a configuration on the kernel command line may become.
-const MOST: usize = 1 << 20;
+const MAX_CONFIG_SIZE: usize = 1 << 20;
 
 /// `network-config=` of a kernel command line (the last one counts): `disabled`, or YAML in base64, perhaps
 /// gzipped. `None` when it isn't there; an error (without the value) when nothing can be made of it.
@@ -174,7 +176,7 @@ fn decode(value: &str) -> Result<Node, String> {
     let bytes = encoding::base64::decode(value.as_bytes())
         .ok_or_else(|| format!("{what}: expected 'disabled' or base64"))?;
     let bytes = if encoding::gzip::is_gzip(&bytes) {
-        encoding::gzip::inflate(&bytes, MOST).map_err(|e| format!("{what}: {e}"))?
+        encoding::gzip::inflate(&bytes, MAX_CONFIG_SIZE).map_err(|e| format!("{what}: {e}"))?
     } else {
         bytes
     };
@@ -192,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_that_says_something() {
+    fn first_source_with_a_config_wins() {
         let (v2, wrapped) = (yaml("{version: 2}"), yaml("{network: {version: 1}}"));
         let (off, off2) = (yaml("{config: disabled}"), yaml("{network: {config: disabled}}"));
         let (empty, null) = (yaml("{network: {}}"), yaml(""));
@@ -201,18 +203,18 @@ mod tests {
         let base = Inputs::default;
         for (name, inputs, source, outcome, warnings) in [
             (
-                "frozen",
-                Inputs { frozen: Some("/x".into()), system: Some(v2.clone()), ..base() },
+                "disabled_by_file",
+                Inputs { disabled_by_file: Some("/x".into()), system: Some(v2.clone()), ..base() },
                 None,
                 Outcome::Disabled,
                 0,
             ),
-            ("nothing", base(), None, Outcome::Nothing, 0),
+            ("nothing", base(), None, Outcome::NoConfig, 0),
             (
                 "an empty one, and nothing",
                 Inputs { system: Some(null.clone()), ..base() },
                 None,
-                Outcome::Nothing,
+                Outcome::NoConfig,
                 1,
             ),
             (
@@ -274,29 +276,29 @@ mod tests {
                 (source, outcome, warnings),
                 "{name}"
             );
-            assert!(!decision.why.is_empty());
+            assert!(!decision.reason.is_empty());
         }
-        let decision = decide(&base()).fall_back(&wrapped, "so");
+        let decision = decide(&base()).with_fallback(&wrapped, "so");
         assert_eq!((decision.source, decision.outcome), (Some(Source::Fallback), take("{version: 1}")));
     }
 
     #[test]
-    fn moments() {
-        let base = Moment { has_datasource: true, ..Moment::default() };
-        for (moment, now) in [
-            (Moment::default(), true),
+    fn apply_modes() {
+        let base = BootContext { has_datasource: true, ..BootContext::default() };
+        for (context, now) in [
+            (BootContext::default(), true),
             (base, false),
-            (Moment { new_instance: true, applied: true, ..base }, true),
-            (Moment { on_boot: true, ..base }, true),
-            (Moment { on_boot: true, applied: true, ..base }, false),
-            (Moment { on_boot_legacy: true, applied: true, ..base }, true),
+            (BootContext { is_new_instance: true, applied: true, ..base }, true),
+            (BootContext { boot_event: true, ..base }, true),
+            (BootContext { boot_event: true, applied: true, ..base }, false),
+            (BootContext { boot_legacy_event: true, applied: true, ..base }, true),
         ] {
-            assert_eq!(!matches!(due(&moment), Due::NamesOnly(_)), now, "{moment:?}");
+            assert_eq!(!matches!(apply_mode(&context), ApplyMode::NamesOnly(_)), now, "{context:?}");
         }
     }
 
     #[test]
-    fn command_lines() {
+    fn config_from_command_line() {
         let plain = encoding::base64::encode(b"version: 2\n");
         // gzip -n of the same text.
         let zipped = encoding::base64::encode(&[

@@ -6,24 +6,24 @@
 use std::time::Instant;
 
 use config::{Map, Node};
-use netconfig::Known;
+use netconfig::Facts;
 use netconfig::parse::{self, FORMATS, Syntax};
 
-fn known() -> Known {
-    Known::from_pairs([("ens3", "52:54:00:00:00:01")])
+fn facts() -> Facts {
+    Facts::from_pairs([("ens3", "52:54:00:00:00:01")])
 }
 
 /// Messages, and the links with the number of their subnets.
 fn read(text: &str) -> Result<(Vec<String>, Vec<String>), String> {
     let root = config::yaml::parse("net", text).map_err(|e| e.to_string())?.root;
-    let parsed = parse::parse(&root, &known())?;
+    let parsed = parse::parse(&root, &facts())?;
     let said = parsed.findings.iter().map(ToString::to_string).collect();
     let links = parsed.model.links.iter().map(|l| format!("{}:{}", l.name, l.subnets.len())).collect();
     Ok((said, links))
 }
 
 #[test]
-fn said_with_the_place_and_the_rest_rendered() {
+fn findings_have_positions_and_the_rest_is_parsed() {
     let v1 = "version: 1\nconfig:\n- {type: physical, name: good, subnets: [{type: dhcp}]}\n";
     let v2 = "version: 2\nethernets:\n  good: {dhcp4: true}\n";
     let mut wrong = String::new();
@@ -159,7 +159,7 @@ fn said_with_the_place_and_the_rest_rendered() {
 
 /// Where what is left would take the machine off the network, or nothing sure can be said at all.
 #[test]
-fn refused_as_a_whole() {
+fn rejected_configurations() {
     for (text, message) in [
         ("version: 3\n", "net:1:10: network.version: expected 1 or 2, found an integer"),
         ("version: two\n", "net:1:10: network.version: expected 1 or 2, found text"),
@@ -185,9 +185,9 @@ fn refused_as_a_whole() {
 }
 
 /// xorshift: the same numbers in each run.
-struct Dice(u64);
+struct Random(u64);
 
-impl Dice {
+impl Random {
     fn roll(&mut self, sides: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -304,33 +304,33 @@ const WORDS: &[&str] = &[
     "52540000000é",
 ];
 
-fn invented(dice: &mut Dice, depth: usize) -> Node {
-    match dice.roll(if depth == 0 { 5 } else { 9 }) {
+fn random_node(random: &mut Random, depth: usize) -> Node {
+    match random.roll(if depth == 0 { 5 } else { 9 }) {
         0 => Node::null(),
-        1 => Node::from(dice.roll(2) == 0),
-        2 => Node::from([0, 1, -1, 64, 9000, i64::MAX][dice.roll(6)]),
-        3 | 4 => Node::from(dice.pick(WORDS)),
-        5 | 6 => Node::from((0..dice.roll(4)).map(|_| invented(dice, depth - 1)).collect::<Vec<_>>()),
+        1 => Node::from(random.roll(2) == 0),
+        2 => Node::from([0, 1, -1, 64, 9000, i64::MAX][random.roll(6)]),
+        3 | 4 => Node::from(random.pick(WORDS)),
+        5 | 6 => Node::from((0..random.roll(4)).map(|_| random_node(random, depth - 1)).collect::<Vec<_>>()),
         _ => Node::from(
-            (0..dice.roll(7))
-                .map(|_| (Node::from(dice.pick(KEYS)), invented(dice, depth - 1)))
+            (0..random.roll(7))
+                .map(|_| (Node::from(random.pick(KEYS)), random_node(random, depth - 1)))
                 .collect::<Map>(),
         ),
     }
 }
 
 #[test]
-fn nothing_invented_stops_it() {
-    let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
-    let known = Known { fallback: Some("ens3".into()), netplan: true, ..known() };
+fn random_documents_do_not_panic() {
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let facts = Facts { fallback: Some("ens3".into()), netplan: true, ..facts() };
     let (mut taken, mut refused) = (0, 0);
     for round in 0..4_000 {
-        let mut root = invented(&mut dice, 5);
+        let mut root = random_node(&mut random, 5);
         if let Some(map) = root.as_map_mut() {
             map.insert("version", 1 + round % 2);
             for section in ["config", "ethernets", "bridges", "bonds", "vlans", "network", "links", "vnics"] {
-                if dice.roll(2) == 0 {
-                    map.insert(section, invented(&mut dice, 4));
+                if random.roll(2) == 0 {
+                    map.insert(section, random_node(&mut random, 4));
                 }
             }
         }
@@ -341,7 +341,7 @@ fn nothing_invented_stops_it() {
             } else {
                 root.clone()
             };
-            match (format.to_config)(&input, &known, &mut findings).and_then(|c| parse::parse(&c, &known)) {
+            match (format.to_config)(&input, &facts, &mut findings).and_then(|c| parse::parse(&c, &facts)) {
                 Ok(_) => taken += 1,
                 Err(message) => {
                     assert!(!message.is_empty());
@@ -354,8 +354,8 @@ fn nothing_invented_stops_it() {
 }
 
 #[test]
-fn no_text_stops_a_parser() {
-    let mut dice = Dice(0x2545_f491_4f6c_dd1d);
+fn random_text_does_not_panic() {
+    let mut random = Random(0x2545_f491_4f6c_dd1d);
     let pieces = [
         "auto",
         "iface",
@@ -395,12 +395,12 @@ fn no_text_stops_a_parser() {
         "nic1",
     ];
     for _ in 0..4_000 {
-        let text: String = (0..dice.roll(40)).map(|_| dice.pick(&pieces)).collect();
+        let text: String = (0..random.roll(40)).map(|_| random.pick(&pieces)).collect();
         for format in FORMATS.iter().filter(|f| f.syntax == Syntax::Text) {
             let mut findings = config::Findings::default();
-            let node = format.read("text", &text, &mut findings).unwrap();
-            if let Ok(config) = (format.to_config)(&node, &known(), &mut findings) {
-                drop(parse::parse(&config, &known()));
+            let node = format.parse("text", &text, &mut findings).unwrap();
+            if let Ok(config) = (format.to_config)(&node, &facts(), &mut findings) {
+                drop(parse::parse(&config, &facts()));
             }
         }
     }
@@ -429,7 +429,7 @@ fn large(count: usize) -> (String, String) {
 
 /// Ten megabytes, most of it wrong: read in a moment, and ten times as much costs about ten times as long.
 #[test]
-fn ten_megabytes() {
+fn ten_megabytes_in_linear_time() {
     let time = |count: usize| {
         let (v1, v2) = large(count);
         let start = Instant::now();
@@ -448,10 +448,10 @@ fn ten_megabytes() {
 
 /// netplan gets version 2 as it is, so that what it learns works without us; what is most likely misspelled is told.
 #[test]
-fn netplan_gets_what_nobody_knows() {
+fn netplan_receives_unknown_keys() {
     let text = "version: 2\nethernets:\n  e0: {adresses: [10.0.0.2/24], critical: true}\n";
-    let target = netconfig::Target::of("debian");
-    let done = netconfig::convert("yaml", "net", text, "netplan", &target, &Known::default()).unwrap();
+    let target = netconfig::Target::for_distro("debian");
+    let done = netconfig::convert("yaml", "net", text, "netplan", &target, &Facts::default()).unwrap();
     let said: Vec<String> = done.findings.iter().map(ToString::to_string).collect();
     assert_eq!(said, ["net:3:8: network.ethernets.e0.adresses: unknown key; did you mean 'addresses'?"]);
     assert!(done.files[0].content.contains("adresses:"), "{}", done.files[0].content);

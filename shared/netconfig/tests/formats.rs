@@ -7,30 +7,30 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use config::{Findings, Mark, Node};
-use netconfig::parse::{Format, Known, KnownNic, eni, kernel, klibc};
+use config::{Findings, Node, Position};
+use netconfig::parse::{Facts, Format, NicFacts, eni, kernel, klibc};
 use netconfig::source;
 
 /// What the case says of the machine.
-fn known(case: &Node) -> Known {
+fn facts(case: &Node) -> Facts {
     let nics = case.get("nics").or_else(|| case.get("here"));
     let nics = nics.and_then(Node::as_seq).unwrap_or_default().iter().map(|nic| {
         let text = |key: &str| nic.get(key).and_then(Node::as_str).map(String::from);
-        KnownNic {
+        NicFacts {
             name: text("name").unwrap(),
             mac: text("mac").unwrap(),
             driver: text("driver"),
-            failover_master: nic.get("failover").is_some(),
-            ..KnownNic::default()
+            is_failover_master: nic.get("failover").is_some(),
+            ..NicFacts::default()
         }
     });
-    Known {
+    Facts {
         nics: nics.collect(),
         fallback: case.get("fallback").and_then(Node::as_str).map(Into::into),
         netplan: case.get("netplan").is_some(),
         initramfs: case.get("initramfs").cloned(),
         iscsi_root: case.get("iscsi").is_some(),
-        ..Known::default()
+        ..Facts::default()
     }
 }
 
@@ -39,39 +39,39 @@ fn files(case: &Node) -> Vec<(String, String)> {
     files.map(|(path, text)| (path.as_str().unwrap().into(), text.as_str().unwrap().into())).collect()
 }
 
-/// As gather.rs does on a machine, through a root of its own.
+/// As facts.rs does on a machine, through a root of its own.
 fn includes(case: &Node, text: &str) -> HashMap<eni::Include, Vec<(String, String)>> {
-    let top = scratch::Scratch::new();
+    let top = scratch::TempDir::new();
     let sys = system::System::new(&top);
     for (path, text) in files(case) {
-        sys.write(path, text, system::Write::default()).unwrap();
+        sys.write(path, text, system::WriteOptions::default()).unwrap();
     }
-    netconfig::gather::interfaces_files(&sys, text, eni::USUAL_FOLDER)
+    netconfig::facts::interfaces_files(&sys, text, eni::DEFAULT_DIR)
 }
 
 fn outcome(format: &str, case: &Node) -> Result<Node, String> {
     let input = case.get("input").cloned().unwrap_or_default();
     let mut findings = Findings::default();
-    let mut known = known(case);
+    let mut facts = facts(case);
     let format = match format {
-        "klibc" => return Ok(klibc::files_to_v1(&files(case), &known, &mut findings)),
-        "klibc-condition" => return Ok(kernel::asks_for_network(input.as_str().unwrap()).into()),
+        "klibc" => return Ok(klibc::files_to_v1(&files(case), &facts, &mut findings)),
+        "klibc-condition" => return Ok(kernel::has_network_argument(input.as_str().unwrap()).into()),
         "command-line" => {
             return source::from_command_line(input.as_str().unwrap()).unwrap_or(Ok(Node::null()));
         }
         "eni" => {
-            known.includes = includes(case, input.as_str().unwrap());
+            facts.includes = includes(case, input.as_str().unwrap());
             format
         }
         "vmware-imc" if case.get("here").is_some() => "vmware-imc-here",
         other => other,
     };
-    let at = Mark { source: Some("interfaces".into()), line: 0, column: 0 };
-    (Format::named(format).unwrap().to_config)(&Node { at, ..input }, &known, &mut findings)
+    let at = Position { source: Some("interfaces".into()), line: 0, column: 0 };
+    (Format::from_name(format).unwrap().to_config)(&Node { at, ..input }, &facts, &mut findings)
 }
 
 #[test]
-fn as_upstream() {
+fn same_as_upstream() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/formats");
     let (mut equal, mut different) = (0, 0);
     for entry in std::fs::read_dir(&folder).unwrap() {

@@ -37,7 +37,7 @@ const INPUTS: [(&str, &str); 5] = [
 ];
 
 #[test]
-fn cases() {
+fn golden_cases() {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
     let folder = tests.join("cases");
     let outputs = fs::read_to_string(tests.join("outputs")).unwrap();
@@ -46,7 +46,7 @@ fn cases() {
     let mut compared = 0;
     for case in &names {
         let nics = fs::read_to_string(case.join("nics")).unwrap_or_default();
-        let known = netconfig::Known::from_pairs(nics.lines().filter_map(|l| l.split_once(' ')));
+        let facts = netconfig::Facts::from_pairs(nics.lines().filter_map(|l| l.split_once(' ')));
         let (input, format) = INPUTS
             .iter()
             .map(|(name, format)| (case.join(name), *format))
@@ -58,12 +58,12 @@ fn cases() {
                 panic!("{output}")
             };
             let what = format!("{} as {label}", case.file_name().unwrap().display());
-            let mut target = netconfig::Target::of(distro);
+            let mut target = netconfig::Target::for_distro(distro);
             // What is on the machine before.
             let before = |path: &str| fs::read_to_string(case.join("before").join(path)).ok();
             target.resolv_conf = before("etc/resolv.conf");
-            target.control = before("etc/sysconfig/network");
-            let converted = netconfig::convert(format, "input", &text, renderer, &target, &known)
+            target.sysconfig_network = before("etc/sysconfig/network");
+            let converted = netconfig::convert(format, "input", &text, renderer, &target, &facts)
                 .unwrap_or_else(|e| panic!("{what}: {e}"));
             let mut found = Tree::new();
             expected(&case.join("before"), Path::new(""), &mut found);
@@ -84,7 +84,7 @@ fn cases() {
 
 /// Inputs of which nothing sure can be made: an error with the place, and no file.
 #[test]
-fn refused() {
+fn rejected_inputs() {
     for (input, message) in [
         ("version: 3\nconfig: []\n", "input:1:10: network.version: expected 1 or 2"),
         ("ethernets: {}\n", "network.version: expected 1 or 2"),
@@ -118,28 +118,34 @@ fn refused() {
             "input",
             input,
             "networkd",
-            &netconfig::Target::of("debian"),
-            &netconfig::Known::default(),
+            &netconfig::Target::for_distro("debian"),
+            &netconfig::Facts::default(),
         );
         let error = result.err().unwrap_or_else(|| panic!("taken: {input}"));
         assert!(error.contains(message), "{error}");
         assert!(!error.contains("10.0.0.300") && !error.contains("phisical"), "shows the value: {error}");
     }
     let link = r#"{"links":[{"id":"a","type":"phy","ethernet_mac_address":"52:54:00:00:00:01"}]}"#;
-    let known = netconfig::Known::default();
+    let facts = netconfig::Facts::default();
     let error = netconfig::convert(
         "network_data.json",
         "x",
         link,
         "networkd",
-        &netconfig::Target::of("debian"),
-        &known,
+        &netconfig::Target::for_distro("debian"),
+        &facts,
     )
     .unwrap_err();
     assert!(error.contains("no NIC has link a's address"), "{error}");
-    let foreign =
-        netconfig::convert("yaml", "x", "version: 2\n", "netplan", &netconfig::Target::of("fedora"), &known)
-            .unwrap_err();
+    let foreign = netconfig::convert(
+        "yaml",
+        "x",
+        "version: 2\n",
+        "netplan",
+        &netconfig::Target::for_distro("fedora"),
+        &facts,
+    )
+    .unwrap_err();
     assert!(foreign.contains("no settings for netplan"), "{foreign}");
 }
 
@@ -147,10 +153,16 @@ fn refused() {
 #[test]
 fn findings() {
     let input = "version: 2\nethernets:\n  eth0:\n    dhcp4: true\n    adresses: [10.0.0.1/8]\n    match: {mac: x}\nvrfs: {}\n";
-    let known = netconfig::Known::default();
-    let converted =
-        netconfig::convert("yaml", "seed", input, "networkd", &netconfig::Target::of("debian"), &known)
-            .unwrap();
+    let facts = netconfig::Facts::default();
+    let converted = netconfig::convert(
+        "yaml",
+        "seed",
+        input,
+        "networkd",
+        &netconfig::Target::for_distro("debian"),
+        &facts,
+    )
+    .unwrap();
     let said: Vec<String> = converted.findings.iter().map(ToString::to_string).collect();
     assert_eq!(
         said,
@@ -165,7 +177,7 @@ fn findings() {
 
 /// Keys that an output has no words for, each renderer with the same two configurations: place and key.
 #[test]
-fn lost() {
+fn unsupported_keys() {
     const V2: &str = "\
 version: 2
 ethernets:
@@ -191,7 +203,7 @@ config:
 - {type: route, destination: 10.0.0.0/8, gateway: 10.0.0.1}
 - {type: nameserver, address: '::1'}
 ";
-    let known = netconfig::Known::default();
+    let facts = netconfig::Facts::default();
     for (input, renderer, distro, wanted) in [
         (V2, "netplan", "debian", &[][..]),
         (
@@ -347,10 +359,13 @@ config:
         ),
         (V1, "eni", "debian", &["3:63 eth0.mtu", "7:3 IPv6 name servers of the whole machine"][..]),
     ] {
-        let target = netconfig::Target::of(distro);
-        let converted = netconfig::convert("yaml", "x", input, renderer, &target, &known).unwrap();
-        let found: Vec<String> =
-            converted.lost.iter().map(|f| format!("{}:{} {}", f.at.line, f.at.column, f.key)).collect();
+        let target = netconfig::Target::for_distro(distro);
+        let converted = netconfig::convert("yaml", "x", input, renderer, &target, &facts).unwrap();
+        let found: Vec<String> = converted
+            .unsupported
+            .iter()
+            .map(|f| format!("{}:{} {}", f.at.line, f.at.column, f.key))
+            .collect();
         assert_eq!(found, wanted, "{renderer} {distro}");
     }
 }

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 
 use config::{Findings, Map, Node, Value};
-use netconfig::parse::{Format, Known, KnownNic};
+use netconfig::parse::{Facts, Format, NicFacts};
 use netconfig::render;
 
 /// What no file may hold: it would stand at the beginning of a line, or be run.
@@ -92,7 +92,7 @@ struct Sourced(String);
 
 impl Sourced {
     fn run(&self, what: &str) {
-        let top = scratch::Scratch::new();
+        let top = scratch::TempDir::new();
         let script = top.join("files");
         fs::write(&script, &self.0).unwrap();
         let done = Command::new("sh").arg("./files").current_dir(&top).output().unwrap();
@@ -100,12 +100,12 @@ impl Sourced {
     }
 }
 
-fn check(config: &Node, known: &Known, what: &str, may_be_quoted: bool, sourced: &mut Sourced) -> usize {
+fn check(config: &Node, facts: &Facts, what: &str, may_be_quoted: bool, sourced: &mut Sourced) -> usize {
     let mut rendered = 0;
     for (renderer, distro) in OUTPUTS {
-        let target = netconfig::Target::of(distro);
-        let renderer = render::named(renderer).unwrap();
-        let Ok(done) = render::render(config, renderer, &target, known) else { continue };
+        let target = netconfig::Target::for_distro(distro);
+        let renderer = render::by_name(renderer).unwrap();
+        let Ok(done) = render::render(config, renderer, &target, facts) else { continue };
         rendered += 1;
         for finding in done.findings.iter() {
             assert!(!finding.to_string().contains("\n"), "{what}: a finding of two lines");
@@ -208,12 +208,12 @@ fn all_of_version_2() -> Vec<Node> {
 }
 
 #[test]
-fn no_value_becomes_more_than_a_value() {
+fn no_configuration_value_injects_lines_or_commands() {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
     let (mut tried, mut count) = (BTreeSet::new(), 0);
-    let known = Known::default();
+    let facts = Facts::default();
     let mut plain = |node: &Node, what: &str, may_be_quoted: bool, sourced: &mut Sourced| {
-        check(node, &known, what, may_be_quoted, sourced)
+        check(node, &facts, what, may_be_quoted, sourced)
     };
     for document in all_of_version_2() {
         count += try_all(&document, "all of version 2", &mut tried, &mut plain);
@@ -232,16 +232,16 @@ fn no_value_becomes_more_than_a_value() {
 
 /// Metadata and the kernel command line become version 1 or 2 first.
 #[test]
-fn nor_does_one_of_metadata() {
+fn no_metadata_value_injects_lines_or_commands() {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
     let (mut count, mut lines) = (0, 0);
     let mut through =
-        |format: &'static str, document: &Node, known: &Known, name: &str, tried: &mut BTreeSet<String>| {
-            let format = Format::named(format).unwrap();
+        |format: &'static str, document: &Node, facts: &Facts, name: &str, tried: &mut BTreeSet<String>| {
+            let format = Format::from_name(format).unwrap();
             let mut one = |node: &Node, what: &str, may_be_quoted: bool, sourced: &mut Sourced| {
                 let mut findings = Findings::default();
-                match format.convert(node, known, &mut findings) {
-                    Ok(config) => check(&config, known, what, may_be_quoted, sourced),
+                match format.convert(node, facts, &mut findings) {
+                    Ok(config) => check(&config, facts, what, may_be_quoted, sourced),
                     Err(message) => {
                         assert!(!message.contains('\n'), "{what}: {message}");
                         0
@@ -255,11 +255,11 @@ fn nor_does_one_of_metadata() {
     names.sort();
     for case in &names {
         let nics = fs::read_to_string(case.join("nics")).unwrap_or_default();
-        let known = Known::from_pairs(nics.lines().filter_map(|l| l.split_once(' ')));
+        let facts = Facts::from_pairs(nics.lines().filter_map(|l| l.split_once(' ')));
         for (file, format) in [("network_data.json", "network_data.json"), ("imds.json", "azure-imds")] {
             if let Ok(text) = fs::read_to_string(case.join(file)) {
                 let document = Node::from_json(&serde_json::from_str(&text).unwrap());
-                through(format, &document, &known, &case.display().to_string(), &mut tried);
+                through(format, &document, &facts, &case.display().to_string(), &mut tried);
             }
         }
     }
@@ -269,16 +269,16 @@ fn nor_does_one_of_metadata() {
         let mut tried = BTreeSet::new();
         for case in cases.as_seq().unwrap() {
             let nics = case.get("nics").and_then(Node::as_seq).unwrap_or_default();
-            let nic = |nic: &Node| KnownNic {
+            let nic = |nic: &Node| NicFacts {
                 name: nic.get("name").and_then(Node::scalar_text).unwrap(),
                 mac: nic.get("mac").and_then(Node::scalar_text).unwrap(),
-                ..KnownNic::default()
+                ..NicFacts::default()
             };
-            let known = Known {
+            let facts = Facts {
                 nics: nics.iter().map(nic).collect(),
                 netplan: true,
                 fallback: case.get("fallback").and_then(Node::as_str).map(Into::into),
-                ..Known::default()
+                ..Facts::default()
             };
             let input = case.get("input").cloned().unwrap_or_default();
             match input.as_str() {
@@ -300,16 +300,16 @@ fn nor_does_one_of_metadata() {
                             let mut sourced = Sourced::default();
                             let mut findings = Findings::default();
                             if let Ok(config) =
-                                Format::named(format).unwrap().convert(&node, &known, &mut findings)
+                                Format::from_name(format).unwrap().convert(&node, &facts, &mut findings)
                             {
                                 let what = format!("{format}: {line}{hostile:?}");
-                                lines += check(&config, &known, &what, *may_be_quoted, &mut sourced);
+                                lines += check(&config, &facts, &what, *may_be_quoted, &mut sourced);
                             }
                             sourced.run(line);
                         }
                     }
                 }
-                None => through(format, &input, &known, format, &mut tried),
+                None => through(format, &input, &facts, format, &mut tried),
             }
         }
     }

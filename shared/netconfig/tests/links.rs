@@ -60,18 +60,18 @@ fn make_links(count: usize) {
 }
 
 fn rename_to(sys: &System, names: &[(&str, u8)]) -> Vec<String> {
-    let wanted: Vec<rename::Wanted> = names
+    let desired: Vec<rename::DesiredLink> = names
         .iter()
-        .map(|(name, last)| rename::Wanted {
+        .map(|(name, last)| rename::DesiredLink {
             name: name.to_string(),
             mac: format!("52:54:00:00:00:0{last}"),
-            ..rename::Wanted::default()
+            ..rename::DesiredLink::default()
         })
         .collect();
     let nics = nics::read(sys);
     let counted = nics::configurable(&nics).unwrap();
-    let present = rename::present(sys, &counted).unwrap();
-    rename::apply(sys, &wanted, &rename::plan(&wanted, &present)).1
+    let current = rename::current_links(sys, &counted).unwrap();
+    rename::apply(sys, &desired, &rename::plan(&desired, &current)).1
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn inside_fallback() {
     ip("link set far1 up");
     ip("link add br0 type bridge");
     let nics = nics::read(&sys);
-    let config = nics::fallback(&nics).unwrap().to_json().to_string();
+    let config = nics::fallback_config(&nics).unwrap().to_json().to_string();
     assert!(config.contains(r#""ethernets":{"eth1""#) && config.contains("52:54:00:00:00:01"), "{config}");
     let counted: Vec<&str> = nics::configurable(&nics).unwrap().iter().map(|n| n.name.as_str()).collect();
     assert_eq!(counted, ["eth0", "eth1", "far0", "far1", "lo"]);

@@ -6,14 +6,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use config::Node;
-use netconfig::Known;
+use netconfig::Facts;
 use netconfig::model::{Link, LinkKind, Method, Model, Route};
 use netconfig::parse;
 
 /// xorshift: the same numbers in each run.
-struct Dice(u64);
+struct Random(u64);
 
-impl Dice {
+impl Random {
     fn roll(&mut self, sides: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -21,7 +21,7 @@ impl Dice {
         self.0 % sides
     }
 
-    fn often(&mut self) -> bool {
+    fn one_in_three(&mut self) -> bool {
         self.roll(3) == 0
     }
 
@@ -36,79 +36,80 @@ impl Dice {
 
 fn read(text: &str) -> Model {
     let root = config::yaml::parse("made up", text).unwrap().root;
-    let parsed = parse::parse(&root, &Known::default()).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    let parsed = parse::parse(&root, &Facts::default()).unwrap_or_else(|e| panic!("{e}\n{text}"));
     let said: Vec<String> = parsed.findings.iter().map(ToString::to_string).collect();
     assert!(said.is_empty(), "{said:?}\n{text}");
     parsed.model
 }
 
 fn rendered(text: &str) -> String {
-    let known = Known::default();
-    let target = netconfig::Target::of("debian");
-    let converted = netconfig::convert("yaml", "made up", text, "netplan", &target, &known).unwrap();
+    let facts = Facts::default();
+    let target = netconfig::Target::for_distro("debian");
+    let converted = netconfig::convert("yaml", "made up", text, "netplan", &target, &facts).unwrap();
     converted.files.into_iter().next().unwrap().content
 }
 
 /// A version 1 document that netplan's language can hold.
-fn version_1(dice: &mut Dice) -> String {
-    let nics = 1 + dice.roll(4);
+fn version_1(random: &mut Random) -> String {
+    let nics = 1 + random.roll(4);
     let mut text = "version: 1\nconfig:\n".to_string();
     for i in 0..nics {
         text += &format!("- type: physical\n  name: eth{i}\n");
-        if dice.often() {
-            text += &format!("  mac_address: '52:54:00:0{}:ab:{:02x}'\n", dice.roll(10), i);
+        if random.one_in_three() {
+            text += &format!("  mac_address: '52:54:00:0{}:ab:{:02x}'\n", random.roll(10), i);
         }
-        common(dice, &mut text);
+        common(random, &mut text);
     }
-    if nics > 2 && dice.often() {
+    if nics > 2 && random.one_in_three() {
         text += "- type: bond\n  name: bond0\n  bond_interfaces: [eth0, eth1]\n  params: {bond-mode: active-backup, bond_miimon: 100, bond-xmit_hash_policy: layer2}\n";
-        common(dice, &mut text);
+        common(random, &mut text);
     }
-    if nics > 3 && dice.often() {
+    if nics > 3 && random.one_in_three() {
         text += "- type: bridge\n  name: br0\n  bridge_interfaces: [eth3, eth2]\n  params: {bridge_stp: 'off', bridge_fd: 4, bridge_ageing: 9}\n";
-        common(dice, &mut text);
+        common(random, &mut text);
     }
-    if dice.often() {
-        text += &format!("- type: vlan\n  name: v\n  vlan_id: {}\n  vlan_link: eth0\n", 1 + dice.roll(4094));
-        common(dice, &mut text);
+    if random.one_in_three() {
+        text +=
+            &format!("- type: vlan\n  name: v\n  vlan_id: {}\n  vlan_link: eth0\n", 1 + random.roll(4094));
+        common(random, &mut text);
     }
     text
 }
 
-fn common(dice: &mut Dice, text: &mut String) {
-    if dice.often() {
-        *text += &format!("  mtu: {}\n", 1280 + dice.roll(8000));
+fn common(random: &mut Random, text: &mut String) {
+    if random.one_in_three() {
+        *text += &format!("  mtu: {}\n", 1280 + random.roll(8000));
     }
     *text += "  subnets:\n";
     let mut families = Vec::new();
-    for (kind, say) in [("dhcp4", dice.often()), ("dhcp6", dice.often())] {
+    for (kind, say) in [("dhcp4", random.one_in_three()), ("dhcp6", random.one_in_three())] {
         if say {
             families.push(format!("  - type: {kind}\n"));
         }
     }
-    for _ in 0..dice.roll(3) {
-        let (address, gateway, prefix) = if dice.often() {
-            (dice.v6(), dice.v6(), 48 + dice.roll(80))
+    for _ in 0..random.roll(3) {
+        let (address, gateway, prefix) = if random.one_in_three() {
+            (random.v6(), random.v6(), 48 + random.roll(80))
         } else {
-            (dice.v4(), dice.v4(), 8 + dice.roll(25))
+            (random.v4(), random.v4(), 8 + random.roll(25))
         };
         let mut one = format!("  - type: static\n    address: '{address}/{prefix}'\n");
-        if dice.often() {
+        if random.one_in_three() {
             one += &format!("    gateway: '{gateway}'\n");
         }
-        if dice.often() {
+        if random.one_in_three() {
             one += &format!(
                 "    dns_nameservers: ['{}', '{}']\n    dns_search: [a.test]\n",
-                dice.v4(),
-                dice.v6()
+                random.v4(),
+                random.v6()
             );
         }
-        if dice.often() {
-            let metric = dice.roll(500);
+        if random.one_in_three() {
+            let metric = random.roll(500);
             one += &format!(
                 "    routes:\n    - {{network: 10.9.0.0, netmask: 255.255.0.0, gateway: 10.0.0.1, metric: {metric}}}\n"
             );
-            one += &format!("    - {{destination: '2001:db8:9::/48', gateway: '{}'}}\n", dice.v6());
+            one += &format!("    - {{destination: '2001:db8:9::/48', gateway: '{}'}}\n", random.v6());
         }
         families.push(one);
     }
@@ -120,7 +121,7 @@ fn common(dice: &mut Dice, text: &mut String) {
 
 /// What both languages can say of a link.
 #[derive(Debug, PartialEq)]
-struct Sense {
+struct LinkMeaning {
     kind: LinkKind,
     mac: Option<String>,
     mtu: Option<String>,
@@ -139,9 +140,9 @@ fn route(route: &Route) -> String {
     format!("{}/{} {:?} {:?}", route.network, route.prefix, route.gateway, route.metric)
 }
 
-fn sense(link: &Link) -> Sense {
+fn link_meaning(link: &Link) -> LinkMeaning {
     let text = |node: &Option<Node>| node.as_ref().and_then(Node::scalar_text);
-    let mut sense = Sense {
+    let mut sense = LinkMeaning {
         kind: link.kind,
         mac: link.mac.clone(),
         mtu: text(&link.mtu),
@@ -181,20 +182,20 @@ fn sense(link: &Link) -> Sense {
     sense
 }
 
-fn senses(model: &Model) -> BTreeMap<String, Sense> {
-    model.links.iter().map(|link| (link.name.clone(), sense(link))).collect()
+fn meanings(model: &Model) -> BTreeMap<String, LinkMeaning> {
+    model.links.iter().map(|link| (link.name.clone(), link_meaning(link))).collect()
 }
 
 #[test]
 fn version_1_through_netplan() {
-    let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
     let (mut bonds, mut bridges, mut vlans) = (0, 0, 0);
     for _ in 0..1_000 {
-        let text = version_1(&mut dice);
+        let text = version_1(&mut random);
         let before = read(&text);
         let netplan = rendered(&text);
         let after = read(&netplan);
-        assert_eq!(senses(&before), senses(&after), "{text}\n{netplan}");
+        assert_eq!(meanings(&before), meanings(&after), "{text}\n{netplan}");
         let count = |kind| usize::from(before.links.iter().any(|l| l.kind == kind));
         bonds += count(LinkKind::Bond);
         bridges += count(LinkKind::Bridge);
@@ -204,56 +205,56 @@ fn version_1_through_netplan() {
 }
 
 /// A version 2 document with every section.
-fn version_2(dice: &mut Dice) -> String {
+fn version_2(random: &mut Random) -> String {
     let mut text = "version: 2\nethernets:\n".to_string();
-    let nics = 2 + dice.roll(4);
+    let nics = 2 + random.roll(4);
     for i in 0..nics {
-        text += &format!("  nic{i}:\n    dhcp4: {}\n", dice.often());
-        if dice.often() {
+        text += &format!("  nic{i}:\n    dhcp4: {}\n", random.one_in_three());
+        if random.one_in_three() {
             text += &format!(
                 "    match: {{macaddress: '52:54:00:00:00:{i:02X}', driver: virtio_net}}\n    set-name: eth{i}\n"
             );
         }
-        if dice.often() {
+        if random.one_in_three() {
             text += "    dhcp6: yes\n    dhcp6-overrides: {route-metric: 7, use-dns: no}\n    wakeonlan: true\n    optional: on\n";
         }
-        device(dice, &mut text);
+        device(random, &mut text);
     }
-    if dice.often() {
+    if random.one_in_three() {
         text += "bonds:\n  bond0:\n    interfaces: [nic0]\n    macaddress: '02:00:00:00:00:01'\n    parameters: {mode: 802.3ad, lacp-rate: fast, mii-monitor-interval: 100, arp-ip-targets: [10.0.0.1]}\n";
-        device(dice, &mut text);
+        device(random, &mut text);
     }
-    if dice.often() {
+    if random.one_in_three() {
         text += "bridges:\n  br0:\n    interfaces: [nic1]\n    parameters: {stp: true, forward-delay: 0, path-cost: {nic1: 5}}\n";
-        device(dice, &mut text);
+        device(random, &mut text);
     }
-    if dice.often() {
-        text += &format!("vlans:\n  v:\n    id: {}\n    link: nic0\n", 1 + dice.roll(4094));
-        device(dice, &mut text);
+    if random.one_in_three() {
+        text += &format!("vlans:\n  v:\n    id: {}\n    link: nic0\n", 1 + random.roll(4094));
+        device(random, &mut text);
     }
     text
 }
 
-fn device(dice: &mut Dice, text: &mut String) {
-    if dice.often() {
-        *text += &format!("    mtu: {}\n", 1280 + dice.roll(8000));
+fn device(random: &mut Random, text: &mut String) {
+    if random.one_in_three() {
+        *text += &format!("    mtu: {}\n", 1280 + random.roll(8000));
     }
-    *text += &format!("    addresses: ['{}/{}', '{}/64']\n", dice.v4(), 8 + dice.roll(25), dice.v6());
-    if dice.often() {
-        *text += &format!("    gateway4: {}\n    gateway6: '{}'\n", dice.v4(), dice.v6());
+    *text += &format!("    addresses: ['{}/{}', '{}/64']\n", random.v4(), 8 + random.roll(25), random.v6());
+    if random.one_in_three() {
+        *text += &format!("    gateway4: {}\n    gateway6: '{}'\n", random.v4(), random.v6());
     }
-    if dice.often() {
+    if random.one_in_three() {
         *text += &format!(
             "    nameservers: {{addresses: ['{}', '{}'], search: [a.test, b.test]}}\n",
-            dice.v4(),
-            dice.v6()
+            random.v4(),
+            random.v6()
         );
     }
-    if dice.often() {
+    if random.one_in_three() {
         *text += &format!(
             "    routes: [{{to: default, via: '{}', metric: {}}}, {{to: 10.8.0.0/16, via: 10.0.0.9, table: 5, mtu: 1400}}]\n",
-            dice.v4(),
-            dice.roll(300)
+            random.v4(),
+            random.roll(300)
         );
         *text += "    routing-policy: [{from: 10.8.0.0/16, table: 5, priority: 10}]\n";
     }
@@ -261,9 +262,9 @@ fn device(dice: &mut Dice, text: &mut String) {
 
 #[test]
 fn version_2_through_netplan() {
-    let mut dice = Dice(0x2545_f491_4f6c_dd1d);
+    let mut random = Random(0x2545_f491_4f6c_dd1d);
     for _ in 0..1_000 {
-        let text = version_2(&mut dice);
+        let text = version_2(&mut random);
         let netplan = rendered(&text);
         // netplan's file has its sections and devices sorted: the order is no part of the sense.
         let sorted = |mut model: Model| {
@@ -275,11 +276,11 @@ fn version_2_through_netplan() {
 }
 
 /// Addresses, gateways, and the ways to get more.
-type Kept = (Vec<String>, Vec<String>, BTreeSet<&'static str>);
+type EniLink = (Vec<String>, Vec<String>, BTreeSet<&'static str>);
 
 /// What an interfaces file can hold of a link, as far as reading one brings it back: hooks, options and the families
 /// of lone stanzas do not come over.
-fn kept_by_eni(model: &Model) -> BTreeMap<String, Kept> {
+fn eni_links(model: &Model) -> BTreeMap<String, EniLink> {
     let of = |link: &Link| {
         let subnets = link.subnets.iter();
         let addresses =
@@ -297,17 +298,17 @@ fn kept_by_eni(model: &Model) -> BTreeMap<String, Kept> {
 
 #[test]
 fn versions_1_and_2_through_interfaces_files() {
-    let mut dice = Dice(0x853c_49e6_748f_ea9b);
-    let known = Known::default();
-    let target = netconfig::Target::of("debian");
+    let mut random = Random(0x853c_49e6_748f_ea9b);
+    let facts = Facts::default();
+    let target = netconfig::Target::for_distro("debian");
     let mut stanzas = 0;
     for round in 0..1_000 {
-        let text = if round % 2 == 0 { version_1(&mut dice) } else { version_2(&mut dice) };
-        let files = netconfig::convert("yaml", "made up", &text, "eni", &target, &known).unwrap().files;
+        let text = if round % 2 == 0 { version_1(&mut random) } else { version_2(&mut random) };
+        let files = netconfig::convert("yaml", "made up", &text, "eni", &target, &facts).unwrap().files;
         let file = files.iter().find(|f| f.path.contains("interfaces")).unwrap();
-        let (config, _) = netconfig::read("eni", "interfaces", &file.content, &known).unwrap();
-        let parsed = parse::parse(&config, &known).unwrap_or_else(|e| panic!("{e}\n{}", file.content));
-        assert_eq!(kept_by_eni(&read(&text)), kept_by_eni(&parsed.model), "{text}\n{}", file.content);
+        let (config, _) = netconfig::parse_input("eni", "interfaces", &file.content, &facts).unwrap();
+        let parsed = parse::parse(&config, &facts).unwrap_or_else(|e| panic!("{e}\n{}", file.content));
+        assert_eq!(eni_links(&read(&text)), eni_links(&parsed.model), "{text}\n{}", file.content);
         stanzas += file.content.matches("iface ").count();
     }
     assert!(stanzas > 5_000, "{stanzas}");

@@ -10,11 +10,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The directory, which is removed with the value. It is used as the path that it is.
 #[derive(Debug)]
-pub struct Scratch(PathBuf);
+pub struct TempDir(PathBuf);
 
-impl Scratch {
+impl TempDir {
     /// A new one below the system's directory for temporary files, named by process and number: tests run side by side.
-    pub fn new() -> Scratch {
+    pub fn new() -> TempDir {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let path = std::env::temp_dir().join(format!("firstlight-{}-{number}", std::process::id()));
@@ -23,7 +23,7 @@ impl Scratch {
         if let Err(e) = std::fs::create_dir(&path) {
             panic!("making {}: {e}", path.display());
         }
-        Scratch(path)
+        TempDir(path)
     }
 
     /// Writes a file below it, directories included.
@@ -36,13 +36,13 @@ impl Scratch {
     }
 }
 
-impl Default for Scratch {
-    fn default() -> Scratch {
-        Scratch::new()
+impl Default for TempDir {
+    fn default() -> TempDir {
+        TempDir::new()
     }
 }
 
-impl Deref for Scratch {
+impl Deref for TempDir {
     type Target = Path;
 
     fn deref(&self) -> &Path {
@@ -50,19 +50,19 @@ impl Deref for Scratch {
     }
 }
 
-impl AsRef<Path> for Scratch {
+impl AsRef<Path> for TempDir {
     fn as_ref(&self) -> &Path {
         &self.0
     }
 }
 
-impl From<&Scratch> for PathBuf {
-    fn from(scratch: &Scratch) -> PathBuf {
-        scratch.0.clone()
+impl From<&TempDir> for PathBuf {
+    fn from(dir: &TempDir) -> PathBuf {
+        dir.0.clone()
     }
 }
 
-impl Drop for Scratch {
+impl Drop for TempDir {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
@@ -73,8 +73,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gone_with_its_value() {
-        let (one, other) = (Scratch::new(), Scratch::new());
+    fn dropping_removes_the_directory() {
+        let (one, other) = (TempDir::new(), TempDir::new());
         one.put("/a/b", "x");
         assert_eq!(std::fs::read(one.join("a/b")).unwrap(), b"x");
         assert!(!other.join("a").exists());

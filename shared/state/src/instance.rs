@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use serde_json::{Map, Value, json};
-use system::{Error, Result, System, Write, debug, warning};
+use system::{Error, Result, System, WriteOptions, debug, warning};
 
 use crate::{Layout, json};
 
@@ -12,9 +12,9 @@ const VERSION: u64 = 1;
 
 /// User-data or vendor-data as the cloud gave it: some sources give a list of blobs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Raw(pub Vec<Vec<u8>>);
+pub struct Blobs(pub Vec<Vec<u8>>);
 
-impl Raw {
+impl Blobs {
     pub fn is_empty(&self) -> bool {
         self.0.iter().all(Vec::is_empty)
     }
@@ -41,7 +41,7 @@ pub struct Instance {
     /// The random seed that some clouds give (bytes, base64 in the cache).
     pub random_seed: Option<String>,
     /// The network configuration that the cloud gave: version 1 or 2, or `network_data.json`.
-    pub network: Option<Network>,
+    pub network: Option<NetworkConfig>,
     /// Cloud-config of the datasource itself, below vendor-data.
     pub config: Value,
     /// The crawled tree, which instance-data.json shows below `ds`.
@@ -54,28 +54,28 @@ pub struct Instance {
     pub check: Map<String, Value>,
     /// Fields of a later version, kept.
     pub other: Map<String, Value>,
-    pub user_data: Raw,
-    pub vendor_data: Raw,
-    pub vendor_data2: Raw,
+    pub user_data: Blobs,
+    pub vendor_data: Blobs,
+    pub vendor_data2: Blobs,
     /// Why the raw data could not be read from where they are kept. They are then empty here, which says nothing.
-    pub unread: Option<String>,
+    pub raw_data_error: Option<String>,
     /// Put together from text files, as the cache could not be used; not worth to take the cache's place.
-    pub is_makeshift: bool,
+    pub is_reconstructed: bool,
 }
 
 /// A network configuration and the format that it is in (a name of netconfig's table of parsers: `yaml`,
 /// `network_data.json`, `eni`).
 #[derive(Debug, Clone, PartialEq)]
-pub struct Network {
+pub struct NetworkConfig {
     pub format: String,
     pub content: Value,
     /// The file that it was read from, for messages; empty where that is not known.
     pub source: String,
-    /// Where its values were written there (`config::origins::positions`); empty for other formats than YAML.
+    /// Where its values were written there (`config::source_map::positions`); empty for other formats than YAML.
     pub positions: String,
 }
 
-impl Network {
+impl NetworkConfig {
     fn to_json(&self) -> Value {
         json!({
             "format": self.format,
@@ -95,9 +95,9 @@ pub enum Cached {
         id: Option<String>,
     },
     /// There is a cache that cannot be read, or is torn.
-    Broken,
+    Corrupt,
     /// Removed, or never written: search.
-    Nothing,
+    Missing,
 }
 
 impl Instance {
@@ -166,7 +166,7 @@ impl Instance {
         let mut network = object(take("network"));
         if let Some(format) = text(network.remove("format").unwrap_or_default()) {
             let mut take = |key: &str| network.remove(key).unwrap_or_default();
-            instance.network = Some(Network {
+            instance.network = Some(NetworkConfig {
                 format,
                 content: take("content"),
                 source: text(take("source")).unwrap_or_default(),
@@ -181,19 +181,19 @@ impl Instance {
     /// of Python's stays as it is, so that going back to it loses nothing; the cache is then this boot's only.
     pub fn store(&self, sys: &System, layout: &Layout) -> Result<()> {
         // What could not be read is not to be replaced by nothing.
-        for (name, raw) in self.raw_files().into_iter().filter(|_| self.unread.is_none()) {
+        for (name, raw) in self.raw_files().into_iter().filter(|_| self.raw_data_error.is_none()) {
             let path = layout.instance(name);
             // An empty file says "none"; upstream writes it too.
-            sys.write(&path, raw_text(raw), Write::secret().durable())?;
+            sys.write(&path, raw_file_content(raw), WriteOptions::secret().durable())?;
         }
-        let how = Write::mode(0o400).durable();
-        let of_this_boot = self.is_makeshift || is_pickle(sys, layout);
-        let path = if of_this_boot { layout.cache_of_this_boot() } else { layout.cache() };
+        let how = WriteOptions::mode(0o400).durable();
+        let of_this_boot = self.is_reconstructed || is_pickle(sys, layout);
+        let path = if of_this_boot { layout.runtime_cache() } else { layout.cache() };
         json::write(sys, &path, &self.to_json(), how)?;
         Ok(())
     }
 
-    fn raw_files(&self) -> [(&'static str, &Raw); 3] {
+    fn raw_files(&self) -> [(&'static str, &Blobs); 3] {
         [
             ("user-data.txt", &self.user_data),
             ("vendor-data.txt", &self.vendor_data),
@@ -204,7 +204,7 @@ impl Instance {
     /// What the text files beside the cache say of the instance, for a boot whose datasource is gone while the cache is
     /// Python's or broken.
     pub fn from_text_files(sys: &System, layout: &Layout) -> Option<Instance> {
-        let id = crate::previous::known_id(sys, layout)?;
+        let id = crate::previous::previous_id(sys, layout)?;
         let described = sys.read_text(layout.instance("datasource")).ok()?;
         // `DataSourceNoCloud: DataSourceNoCloud [seed=/dev/sr0]`
         let (class, description) = described.trim().split_once(": ")?;
@@ -218,7 +218,7 @@ impl Instance {
             description: description.to_string(),
             dsmode: "net".into(),
             datasource,
-            is_makeshift: true,
+            is_reconstructed: true,
             ..Instance::default()
         };
         instance.read_raw_files(sys, layout);
@@ -226,14 +226,14 @@ impl Instance {
     }
 
     fn read_raw_files(&mut self, sys: &System, layout: &Layout) {
-        let is_makeshift = self.is_makeshift;
+        let is_reconstructed = self.is_reconstructed;
         let mut read = |name: &str| match read_raw(sys, &layout.instance(name)) {
             Ok(raw) => raw,
             // Older releases of Python's cloud-init had fewer kinds of vendor-data.
-            Err(e) if e.is_absent() && is_makeshift && name != "user-data.txt" => Raw::default(),
+            Err(e) if e.is_not_found() && is_reconstructed && name != "user-data.txt" => Blobs::default(),
             Err(e) => {
-                self.unread.get_or_insert(e.to_string());
-                Raw::default()
+                self.raw_data_error.get_or_insert(e.to_string());
+                Blobs::default()
             }
         };
         let [user, vendor, vendor2] = ["user-data.txt", "vendor-data.txt", "vendor-data2.txt"].map(&mut read);
@@ -243,7 +243,7 @@ impl Instance {
     /// Reads the cache. What cannot be read is said, and leads to a search, which finds the same id and so re-runs
     /// nothing.
     pub fn load(sys: &System, layout: &Layout) -> Cached {
-        let mut cached = Instance::load_without_data(sys, layout);
+        let mut cached = Instance::load_without_raw_data(sys, layout);
         if let Cached::Instance(instance) = &mut cached {
             instance.read_raw_files(sys, layout);
         }
@@ -251,30 +251,30 @@ impl Instance {
     }
 
     /// As [`Instance::load`], for who has no use of the raw data, which may be large.
-    pub fn load_without_data(sys: &System, layout: &Layout) -> Cached {
+    pub fn load_without_raw_data(sys: &System, layout: &Layout) -> Cached {
         let broken = if is_pickle(sys, layout) {
-            Cached::Python { id: crate::previous::known_id(sys, layout) }
+            Cached::Python { id: crate::previous::previous_id(sys, layout) }
         } else {
             match read_cache(sys, &layout.cache()) {
                 Ok(instance) => return Cached::Instance(instance),
-                Err(e) if e.is_absent() => {
+                Err(e) if e.is_not_found() => {
                     debug!(sys, "no cache at {}", layout.cache());
-                    return Cached::Nothing;
+                    return Cached::Missing;
                 }
                 Err(e) => {
                     warning!(sys, "{e}; searching again");
-                    Cached::Broken
+                    Cached::Corrupt
                 }
             }
         };
         // What a stage of this boot has found in its place.
-        match read_cache(sys, &layout.cache_of_this_boot()) {
+        match read_cache(sys, &layout.runtime_cache()) {
             Ok(mut instance) => {
-                instance.is_makeshift = matches!(broken, Cached::Broken);
+                instance.is_reconstructed = matches!(broken, Cached::Corrupt);
                 Cached::Instance(instance)
             }
             Err(e) => {
-                if !e.is_absent() {
+                if !e.is_not_found() {
                     warning!(sys, "{e}; searching again");
                 }
                 broken
@@ -295,7 +295,7 @@ fn is_pickle(sys: &System, layout: &Layout) -> bool {
         .is_ok_and(|bytes| bytes.first().is_some_and(|byte| [0x80, b'c', b'('].contains(byte)))
 }
 
-fn raw_text(raw: &Raw) -> Cow<'_, [u8]> {
+fn raw_file_content(raw: &Blobs) -> Cow<'_, [u8]> {
     match &raw.0[..] {
         [] => Cow::default(),
         [one] => one.into(),
@@ -307,17 +307,17 @@ fn raw_text(raw: &Raw) -> Cow<'_, [u8]> {
 }
 
 /// The raw data in a file. One that is not there is an error too: the cache is written after it.
-fn read_raw(sys: &System, path: &str) -> Result<Raw> {
+fn read_raw(sys: &System, path: &str) -> Result<Blobs> {
     let bytes = sys.read(path)?;
     if bytes.is_empty() {
-        return Ok(Raw::default());
+        return Ok(Blobs::default());
     }
     if bytes.first() == Some(&b'[')
         && let Ok(items) = serde_json::from_slice::<Vec<String>>(&bytes)
     {
-        return Ok(Raw(items.into_iter().map(String::into_bytes).collect()));
+        return Ok(Blobs(items.into_iter().map(String::into_bytes).collect()));
     }
-    Ok(Raw(vec![bytes]))
+    Ok(Blobs(vec![bytes]))
 }
 
 #[cfg(test)]
@@ -325,7 +325,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_later_versions_fields_survive() {
+    fn unknown_fields_survive() {
         let text = r#"{"version": 9, "instance-id": "i-1", "datasource": "NoCloud", "new": {"x": 1},
                        "network": {"format": "yaml", "content": {"version": 2}}}"#;
         let instance = Instance::from_json(serde_json::from_str(text).unwrap()).unwrap();
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn junk_is_no_instance() {
+    fn invalid_caches_are_rejected() {
         for text in ["[]", "{}", r#"{"instance-id": "", "datasource": "x"}"#, r#"{"instance-id": 1}"#] {
             assert_eq!(Instance::from_json(serde_json::from_str(text).unwrap()), None);
         }

@@ -2,14 +2,14 @@
 //! (whole), and the cloud-id.
 
 use serde_json::{Map, Value, json};
-use system::{Result, System, Write};
+use system::{Result, System, WriteOptions};
 
 use crate::secret::is_secret;
 use crate::{Instance, Layout, json};
 
 /// Upstream's names whose values only root may read, at any depth, in any case; one with a slash is a whole path. What
 /// else looks like a secret is found by [`secret::is_secret`].
-const SENSITIVE: [&str; 10] = [
+const SENSITIVE_KEYS: [&str; 10] = [
     "combined_cloud_config",
     "merged_cfg",
     "merged_system_cfg",
@@ -26,7 +26,7 @@ const REDACTED: &str = "redacted for non-root user";
 
 /// What the operating system says of itself.
 #[derive(Debug, Clone, Default)]
-pub struct Platform {
+pub struct SysInfo {
     /// `debian`, `ubuntu`, …: the name of the distribution in os-release.
     pub distro: String,
     pub version: String,
@@ -53,7 +53,7 @@ pub fn cloud_id(cloud_name: &str, region: Option<&str>, platform: &str) -> Strin
 }
 
 /// Returns the instance data of a machine that has no instance: what a template would see with the datasource None.
-pub fn instance_data_of_none(platform: &Platform, system_config: &Value) -> Value {
+pub fn fallback_instance_data(sys_info: &SysInfo, system_config: &Value) -> Value {
     let none = || "none".to_string();
     let instance = Instance {
         id: "iid-datasource-none".into(),
@@ -63,7 +63,7 @@ pub fn instance_data_of_none(platform: &Platform, system_config: &Value) -> Valu
         crawled: json!({ "meta_data": {} }),
         ..Instance::default()
     };
-    tree(&instance, platform, "none", system_config)
+    tree(&instance, sys_info, "none", system_config)
 }
 
 /// Writes both files, the id and its link. `system_config` is the merged configuration of the machine.
@@ -71,22 +71,22 @@ pub fn write_instance_data(
     sys: &System,
     layout: &Layout,
     instance: &Instance,
-    platform: &Platform,
+    sys_info: &SysInfo,
     system_config: &Value,
 ) -> Result<()> {
     let id = cloud_id(&instance.cloud_name, instance.region.as_deref(), &instance.platform);
-    let mut all = tree(instance, platform, &id, system_config);
+    let mut all = tree(instance, sys_info, &id, system_config);
     let mut encoded = Vec::new();
-    take_base64(&mut all["ds"], "ds", &mut encoded);
+    strip_base64_markers(&mut all["ds"], "ds", &mut encoded);
     encoded.sort();
     all["base64_encoded_keys"] = json!(encoded);
     let paths = sensitive_paths(&all, &instance.sensitive);
     all["sensitive_keys"] = json!(paths.iter().map(|path| path.join("/")).collect::<Vec<_>>());
-    json::write(sys, &layout.run("instance-data-sensitive.json"), &all, Write::secret())?;
+    json::write(sys, &layout.run("instance-data-sensitive.json"), &all, WriteOptions::secret())?;
     for path in &paths {
         redact(&mut all, path);
     }
-    json::write(sys, &layout.run("instance-data.json"), &all, Write::default())?;
+    json::write(sys, &layout.run("instance-data.json"), &all, WriteOptions::default())?;
 
     let name = format!("cloud-id-{id}");
     for old in sys.list(layout.run(""))? {
@@ -94,12 +94,12 @@ pub fn write_instance_data(
             sys.remove(layout.run(&old))?;
         }
     }
-    sys.write(layout.run(&name), format!("{id}\n"), Write::default())?;
+    sys.write(layout.run(&name), format!("{id}\n"), WriteOptions::default())?;
     sys.link(&layout.run(&name), layout.run("cloud-id")).map(drop)
 }
 
-fn tree(instance: &Instance, platform: &Platform, id: &str, system_config: &Value) -> Value {
-    let [system, node, release, version, machine] = &platform.uname;
+fn tree(instance: &Instance, sys_info: &SysInfo, id: &str, system_config: &Value) -> Value {
+    let [system, node, release, version, machine] = &sys_info.uname;
     let mut crawled = match &instance.crawled {
         Value::Object(map) => map.clone(),
         _ => Map::new(),
@@ -118,13 +118,13 @@ fn tree(instance: &Instance, platform: &Platform, id: &str, system_config: &Valu
         "merged_system_cfg": with_doc(system_config, "The merged configuration of this machine, from /etc/cloud/cloud.cfg and what stands over it."),
         "sensitive_keys": [],
         "sys_info": {
-            "dist": [platform.distro, platform.version, platform.release],
+            "dist": [sys_info.distro, sys_info.version, sys_info.release],
             "platform": format!("{system}-{release}-{machine}"),
             "python": Value::Null,
             "release": release,
             "system": system,
             "uname": [system, node, release, version, machine, ""],
-            "variant": platform.variant,
+            "variant": sys_info.variant,
         },
         "v1": {
             "_beta_keys": ["subplatform"],
@@ -133,9 +133,9 @@ fn tree(instance: &Instance, platform: &Platform, id: &str, system_config: &Valu
             "cloud-name": instance.cloud_name,
             "cloud_id": id,
             "cloud_name": instance.cloud_name,
-            "distro": platform.distro,
-            "distro_release": platform.release,
-            "distro_version": platform.version,
+            "distro": sys_info.distro,
+            "distro_release": sys_info.release,
+            "distro_version": sys_info.version,
             "instance-id": instance.id,
             "instance_id": instance.id,
             "kernel_release": release,
@@ -148,7 +148,7 @@ fn tree(instance: &Instance, platform: &Platform, id: &str, system_config: &Valu
             "region": instance.region,
             "subplatform": instance.subplatform,
             "system_platform": format!("{system}-{release}-{machine}"),
-            "variant": platform.variant,
+            "variant": sys_info.variant,
         },
     })
 }
@@ -169,14 +169,14 @@ pub fn features() -> Value {
 }
 
 /// Adds what is known only when user-data is consumed: the effective `system_info`, for root.
-pub fn complete_instance_data(sys: &System, layout: &Layout, system_info: &Value) -> Result<()> {
+pub fn update_instance_data(sys: &System, layout: &Layout, system_info: &Value) -> Result<()> {
     let path = layout.run("instance-data-sensitive.json");
     let mut all = json::read(sys, &path)?;
     if let Value::Object(map) = &mut all {
         map.insert("features".into(), features());
         map.insert("system_info".into(), system_info.clone());
     }
-    json::write(sys, &path, &all, Write::secret()).map(drop)
+    json::write(sys, &path, &all, WriteOptions::secret()).map(drop)
 }
 
 fn with_doc(config: &Value, doc: &str) -> Value {
@@ -191,7 +191,7 @@ fn with_doc(config: &Value, doc: &str) -> Value {
 }
 
 /// Takes the mark of binary values off, and notes their paths.
-fn take_base64(value: &mut Value, path: &str, found: &mut Vec<String>) {
+fn strip_base64_markers(value: &mut Value, path: &str, found: &mut Vec<String>) {
     let Value::Object(map) = value else { return };
     for (key, child) in map.iter_mut() {
         let below = format!("{path}/{key}");
@@ -200,7 +200,7 @@ fn take_base64(value: &mut Value, path: &str, found: &mut Vec<String>) {
                 *child = encoded.to_string().into();
                 found.push(below);
             }
-            None => take_base64(child, &below, found),
+            None => strip_base64_markers(child, &below, found),
         }
     }
 }
@@ -208,7 +208,7 @@ fn take_base64(value: &mut Value, path: &str, found: &mut Vec<String>) {
 /// The paths, key by key, of everything that only root may read.
 fn sensitive_paths(all: &Value, more: &[String]) -> Vec<Vec<String>> {
     let names: Vec<String> =
-        SENSITIVE.iter().map(ToString::to_string).chain(more.iter().map(|n| n.to_lowercase())).collect();
+        SENSITIVE_KEYS.iter().map(ToString::to_string).chain(more.iter().map(|n| n.to_lowercase())).collect();
     let mut found = Vec::new();
     let mut todo = vec![(Vec::new(), all)];
     while let Some((path, value)) = todo.pop() {
@@ -252,7 +252,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids() {
+    fn cloud_ids() {
         for (name, region, platform, id) in [
             ("aws", Some("cn-north-1"), "ec2", "aws-china"),
             ("aws", Some("us-gov-west-1"), "ec2", "aws-gov"),
@@ -266,9 +266,9 @@ mod tests {
     }
 
     #[test]
-    fn documentation_is_plain_yaml() {
-        let platform = Platform::default();
-        let all = tree(&Instance::default(), &platform, "nocloud", &json!({"a": 1}));
+    fn doc_strings_are_plain_yaml() {
+        let sys_info = SysInfo::default();
+        let all = tree(&Instance::default(), &sys_info, "nocloud", &json!({"a": 1}));
         for part in ["ds", "merged_cfg", "merged_system_cfg"] {
             // Templates print it as a value.
             let doc = all[part]["_doc"].as_str().unwrap();
@@ -277,10 +277,10 @@ mod tests {
     }
 
     #[test]
-    fn binary_values_are_named() {
+    fn binary_values_are_listed() {
         let mut all = json!({"a": "ci-b64:AQ==", "b": {"c": "ci-b64:Ag==", "d": "x"}, "e": ["ci-b64:no"]});
         let mut found = Vec::new();
-        take_base64(&mut all, "ds", &mut found);
+        strip_base64_markers(&mut all, "ds", &mut found);
         assert_eq!(found, ["ds/a", "ds/b/c"]);
         assert_eq!(all, json!({"a": "AQ==", "b": {"c": "Ag==", "d": "x"}, "e": ["ci-b64:no"]}));
     }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::ser::{PrettyFormatter, Serializer};
-use system::{Change, Error, Result, System, Write};
+use system::{Change, Error, Result, System, WriteOptions};
 
 /// The text of a value (of serde_json, or a `config::Node`) in that form; `indent` is 1 in files, 2 in `status --format=json`.
 pub fn to_text(value: &impl Serialize, indent: usize) -> String {
@@ -33,25 +33,26 @@ pub fn to_text(value: &impl Serialize, indent: usize) -> String {
 }
 
 /// Writes a value as the text that [`to_text`] makes of it.
-pub fn write(sys: &System, path: &str, value: &Value, how: Write) -> Result<Change> {
+pub fn write(sys: &System, path: &str, value: &Value, how: WriteOptions) -> Result<Change> {
     sys.write(path, to_text(value, 1), how)
 }
 
 /// Reads a value; the error of a text that is no JSON names line and column.
 pub fn read(sys: &System, path: &str) -> Result<Value> {
     let bytes = sys.read(path)?;
-    serde_json::from_slice(&bytes).map_err(|e| Error::new(format!("reading {path}: no JSON: {}", place(&e))))
+    serde_json::from_slice(&bytes)
+        .map_err(|e| Error::new(format!("reading {path}: no JSON: {}", position(&e))))
 }
 
 /// Where the syntax error is, without the text around it.
-fn place(e: &serde_json::Error) -> String {
+fn position(e: &serde_json::Error) -> String {
     format!("line {}, column {}", e.line(), e.column())
 }
 
 #[cfg(test)]
 mod tests {
     #[test]
-    fn as_python_writes_it() {
+    fn writes_like_python() {
         let value = serde_json::json!({"b": [], "a": {"é": 1.5, "n": null}, "c": [1, "𝄞\u{7f}"]});
         let wanted = "{\n \"a\": {\n  \"n\": null,\n  \"\\u00e9\": 1.5\n },\n \"b\": [],\n \"c\": [\n  1,\n  \"\\ud834\\udd1e\\u007f\"\n ]\n}\n";
         assert_eq!(super::to_text(&value, 1), wanted);

@@ -1,7 +1,7 @@
 //! Every path of the state, named once. Paths are the machine's own; `System` puts its root before them.
 
 /// Of a directory, in bytes (NAME_MAX of Linux).
-const LONGEST_NAME: usize = 255;
+const MAX_NAME: usize = 255;
 
 /// Where the state lives; `system_info.paths` may move it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,27 +23,27 @@ impl Default for Layout {
 
 impl Layout {
     /// With `system_info.paths` applied; missing ones keep their defaults.
-    pub fn with(cloud_dir: Option<&str>, run_dir: Option<&str>, templates_dir: Option<&str>) -> Layout {
-        let usual = Layout::default();
-        let pick = |given: Option<&str>, usual: String| match given.map(|g| g.trim_end_matches('/')) {
+    pub fn with_paths(cloud_dir: Option<&str>, run_dir: Option<&str>, templates_dir: Option<&str>) -> Layout {
+        let defaults = Layout::default();
+        let pick = |given: Option<&str>, default: String| match given.map(|g| g.trim_end_matches('/')) {
             Some(path) if path.starts_with('/') && path.len() > 1 => path.to_string(),
-            _ => usual,
+            _ => default,
         };
         Layout {
-            cloud_dir: pick(cloud_dir, usual.cloud_dir),
-            run_dir: pick(run_dir, usual.run_dir),
-            templates_dir: pick(templates_dir, usual.templates_dir),
+            cloud_dir: pick(cloud_dir, defaults.cloud_dir),
+            run_dir: pick(run_dir, defaults.run_dir),
+            templates_dir: pick(templates_dir, defaults.templates_dir),
         }
     }
 
     /// `/var/lib/cloud/NAME`; the directory itself with an empty name.
     pub fn cloud(&self, name: &str) -> String {
-        below(&self.cloud_dir, name)
+        join(&self.cloud_dir, name)
     }
 
     /// `/run/cloud-init/NAME`.
     pub fn run(&self, name: &str) -> String {
-        below(&self.run_dir, name)
+        join(&self.run_dir, name)
     }
 
     /// `/etc/cloud/templates/NAME.tmpl`.
@@ -53,14 +53,14 @@ impl Layout {
 
     /// `/var/lib/cloud/instance/NAME`, through the link to the current instance.
     pub fn instance(&self, name: &str) -> String {
-        below(&self.cloud("instance"), name)
+        join(&self.cloud("instance"), name)
     }
 
     /// `/var/lib/cloud/instances/ID`, where `/` in an id becomes `_`. An id that cannot be the name of a directory (empty,
     /// `.`, longer than 255 bytes, with control characters) becomes one that can, and that no other id has.
-    pub fn instance_of(&self, id: &str) -> String {
+    pub fn instance_dir(&self, id: &str) -> String {
         let name = id.replace('/', "_");
-        let fits = !name.is_empty() && name.len() <= LONGEST_NAME && !name.contains(|c: char| c.is_control());
+        let fits = !name.is_empty() && name.len() <= MAX_NAME && !name.contains(|c: char| c.is_control());
         let name = match name.as_str() {
             "." | ".." => name.replace('.', "_"),
             _ if fits => name,
@@ -83,12 +83,12 @@ impl Layout {
     }
 
     /// The datasource cache of this boot alone, used while `obj.pkl` is still Python's.
-    pub fn cache_of_this_boot(&self) -> String {
+    pub fn runtime_cache(&self) -> String {
         self.run("instance.json")
     }
 }
 
-fn below(directory: &str, name: &str) -> String {
+fn join(directory: &str, name: &str) -> String {
     if name.is_empty() { directory.to_string() } else { format!("{directory}/{name}") }
 }
 
@@ -97,15 +97,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names() {
-        let layout = Layout::with(Some("/x/"), Some("relative"), None);
+    fn configured_paths() {
+        let layout = Layout::with_paths(Some("/x/"), Some("relative"), None);
         assert_eq!(layout.cache(), "/x/instance/obj.pkl");
         assert_eq!(layout.run(""), "/run/cloud-init");
     }
 
     #[test]
-    fn any_id_has_a_directory() {
-        let layout = Layout::with(Some("/x"), None, None);
+    fn every_id_maps_to_a_valid_directory_name() {
+        let layout = Layout::with_paths(Some("/x"), None, None);
         let (long, most) = ("i".repeat(300), "i".repeat(255));
         for (id, name) in [
             ("i-0abc", "i-0abc"),
@@ -121,7 +121,7 @@ mod tests {
             (&long, &format!("{}-*", "i".repeat(48))),
             (&"ü".repeat(200), &format!("{}-*", "ü".repeat(48))),
         ] {
-            let path = layout.instance_of(id);
+            let path = layout.instance_dir(id);
             let found = path.strip_prefix("/x/instances/").unwrap();
             match name.strip_suffix('*') {
                 // The MD5 of the id.
@@ -133,7 +133,7 @@ mod tests {
             assert!(!found.is_empty() && found.len() <= 255 && !found.contains(['/', '\0', '\n']), "{id:?}");
         }
         // Those that are cut still differ.
-        assert_ne!(layout.instance_of(&long), layout.instance_of(&"i".repeat(301)));
-        assert_ne!(layout.instance_of("a\nb"), layout.instance_of("a\0b"));
+        assert_ne!(layout.instance_dir(&long), layout.instance_dir(&"i".repeat(301)));
+        assert_ne!(layout.instance_dir("a\nb"), layout.instance_dir("a\0b"));
     }
 }

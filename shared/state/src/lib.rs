@@ -10,12 +10,14 @@ mod secret;
 mod semaphore;
 mod status;
 
-pub use instance::{Cached, Instance, Network, Raw};
+pub use instance::{Blobs, Cached, Instance, NetworkConfig};
 pub use instance_data::{
-    Platform, cloud_id, complete_instance_data, features, instance_data_of_none, write_instance_data,
+    SysInfo, cloud_id, fallback_instance_data, features, update_instance_data, write_instance_data,
 };
 pub use json::to_text as json_text;
 pub use layout::Layout;
 pub use previous::{Previous, instancify};
-pub use semaphore::{Frequency, Progress, acquire, begin, finish, has_run, progress, release, started};
+pub use semaphore::{
+    Frequency, Progress, acquire, has_run, mark_finished, mark_started, progress, release, unfinished,
+};
 pub use status::{HOTPLUG, STAGES, StageStatus, Status};

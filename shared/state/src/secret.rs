@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 /// Names, as words without their separators, that end in one of these hold a secret.
-const ENDS: &[&str] = &[
+const SECRET_SUFFIXES: &[&str] = &[
     "password",
     "passwords",
     "passwd",
@@ -26,9 +26,9 @@ const ENDS: &[&str] = &[
     "vendordata2",
 ];
 /// The last word of a name, if it is one of several.
-const LAST_WORDS: &[&str] = &["pass", "pwd", "psk", "pin", "otp", "private"];
+const SECRET_LAST_WORDS: &[&str] = &["pass", "pwd", "psk", "pin", "otp", "private"];
 /// What a key is for that is none to be given away; behind it stand `key` and `keys`.
-const PRIVATE_KEYS: &[&str] = &[
+const SECRET_KEY_KINDS: &[&str] = &[
     "access",
     "account",
     "activation",
@@ -57,14 +57,14 @@ const PRIVATE_KEYS: &[&str] = &[
     "wireguard",
 ];
 /// Words behind the name of a secret that leave it one.
-const FORMS: &[&str] =
+const ENCODING_WORDS: &[&str] =
     &["b64", "base64", "data", "encoded", "encrypted", "hash", "hashed", "plain", "text", "value"];
 
 /// Whether only root may read what stands under `name`. A boolean and null are no secrets, whatever they are called.
 pub(crate) fn is_secret(name: &str, value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(_) => false,
-        Value::String(text) => has_secret_name(name) || has_secret_form(text),
+        Value::String(text) => has_secret_name(name) || is_secret_text(text),
         _ => has_secret_name(name),
     }
 }
@@ -77,7 +77,7 @@ fn has_secret_name(name: &str) -> bool {
         }
         // `user_data` is named so; of `password_hash` the hash is a form of the secret.
         match words.last() {
-            Some(last) if words.len() > 1 && FORMS.contains(&last.as_str()) => drop(words.pop()),
+            Some(last) if words.len() > 1 && ENCODING_WORDS.contains(&last.as_str()) => drop(words.pop()),
             _ => return false,
         }
     }
@@ -86,16 +86,16 @@ fn has_secret_name(name: &str) -> bool {
 fn is_secret_word(words: &[String]) -> bool {
     let [before @ .., last] = words else { return false };
     let joined = words.concat();
-    if ENDS.iter().any(|end| joined.ends_with(end)) {
+    if SECRET_SUFFIXES.iter().any(|end| joined.ends_with(end)) {
         return true;
     }
-    if !before.is_empty() && LAST_WORDS.contains(&last.as_str()) {
+    if !before.is_empty() && SECRET_LAST_WORDS.contains(&last.as_str()) {
         return true;
     }
     // `privatekey`, `private_key` and `ssh_private_keys`, but no `public_key`, `key` or `key_name`.
     let kind = joined.strip_suffix("keys").or_else(|| joined.strip_suffix("key"));
     kind.is_some_and(|kind| {
-        !kind.contains("public") && PRIVATE_KEYS.iter().any(|private| kind.ends_with(private))
+        !kind.contains("public") && SECRET_KEY_KINDS.iter().any(|private| kind.ends_with(private))
     })
 }
 
@@ -119,7 +119,7 @@ fn words(name: &str) -> Vec<String> {
 }
 
 /// A private key, or a URL with a password.
-fn has_secret_form(text: &str) -> bool {
+fn is_secret_text(text: &str) -> bool {
     if text.contains("PRIVATE KEY-----") {
         return true;
     }
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn no_secrets() {
+    fn not_secrets() {
         for name in [
             "public_keys",
             "public-keys",

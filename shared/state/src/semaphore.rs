@@ -5,7 +5,7 @@
 
 use std::os::unix::ffi::OsStrExt;
 
-use system::{Result, System, Write};
+use system::{Result, System, WriteOptions};
 
 use crate::Layout;
 
@@ -19,7 +19,7 @@ pub enum Frequency {
 
 impl Frequency {
     /// The words of configurations (`once-per-instance`) and of the command line (`instance`).
-    pub fn named(word: &str) -> Option<Frequency> {
+    pub fn parse(word: &str) -> Option<Frequency> {
         Some(match word {
             "once-per-instance" | "instance" => Frequency::Instance,
             "always" => Frequency::Always,
@@ -29,7 +29,7 @@ impl Frequency {
     }
 
     /// The word that configurations and the log have for it.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Frequency::Instance => "once-per-instance",
             Frequency::Always => "always",
@@ -53,7 +53,7 @@ pub enum Progress {
 }
 
 /// Where the semaphore of `name` is; `None` for what always runs.
-fn path(layout: &Layout, name: &str, frequency: Frequency) -> Option<String> {
+fn semaphore_path(layout: &Layout, name: &str, frequency: Frequency) -> Option<String> {
     let name = name.replace('-', "_");
     match frequency {
         Frequency::Always => None,
@@ -64,7 +64,7 @@ fn path(layout: &Layout, name: &str, frequency: Frequency) -> Option<String> {
 
 /// Whether it ran (or began to) already. Older releases left `-` in names; both spellings count.
 pub fn has_run(sys: &System, layout: &Layout, name: &str, frequency: Frequency) -> bool {
-    let Some(path) = path(layout, name, frequency) else { return false };
+    let Some(path) = semaphore_path(layout, name, frequency) else { return false };
     if sys.exists(&path) {
         return true;
     }
@@ -85,40 +85,40 @@ pub fn has_run(sys: &System, layout: &Layout, name: &str, frequency: Frequency) 
 /// Marks it as begun, before it begins: `PID: TIME`. Not synced: file systems keep the order of such changes, so
 /// no effect of the work can outlive a power cut that the mark does not; and an empty mark still counts.
 pub fn acquire(sys: &System, layout: &Layout, name: &str, frequency: Frequency) -> Result<()> {
-    let Some(path) = path(layout, name, frequency) else { return Ok(()) };
-    sys.write(path, first_line(sys), Write::default()).map(drop)
+    let Some(path) = semaphore_path(layout, name, frequency) else { return Ok(()) };
+    sys.write(path, first_line(sys), WriteOptions::default()).map(drop)
 }
 
 /// Returns how far the work of `name` came.
 pub fn progress(sys: &System, layout: &Layout, name: &str, frequency: Frequency) -> Progress {
-    let Some(path) = path(layout, name, frequency) else { return Progress::Due };
+    let Some(path) = semaphore_path(layout, name, frequency) else { return Progress::Due };
     match sys.read_head(path, 256) {
         Ok(text) if text.ends_with(STARTED.as_bytes()) => Progress::Started,
         // Under an older spelling, perhaps, which this program never wrote.
-        Err(e) if e.is_absent() && !has_run(sys, layout, name, frequency) => Progress::Due,
+        Err(e) if e.is_not_found() && !has_run(sys, layout, name, frequency) => Progress::Due,
         _ => Progress::Finished,
     }
 }
 
-/// As [`acquire`], for work whose end [`finish`] records.
-pub fn begin(sys: &System, layout: &Layout, name: &str, frequency: Frequency) -> Result<()> {
-    let Some(path) = path(layout, name, frequency) else { return Ok(()) };
+/// As [`acquire`], for work whose end [`mark_finished`] records.
+pub fn mark_started(sys: &System, layout: &Layout, name: &str, frequency: Frequency) -> Result<()> {
+    let Some(path) = semaphore_path(layout, name, frequency) else { return Ok(()) };
     let text = first_line(sys) + STARTED;
-    sys.write(path, text, Write::default()).map(drop)
+    sys.write(path, text, WriteOptions::default()).map(drop)
 }
 
-/// Records that the work which [`begin`] announced has ended. Needs no space on the disk.
-pub fn finish(sys: &System, layout: &Layout, name: &str, frequency: Frequency) -> Result<()> {
-    let Some(path) = path(layout, name, frequency) else { return Ok(()) };
+/// Records that the work which [`mark_started`] announced has ended. Needs no space on the disk.
+pub fn mark_finished(sys: &System, layout: &Layout, name: &str, frequency: Frequency) -> Result<()> {
+    let Some(path) = semaphore_path(layout, name, frequency) else { return Ok(()) };
     let text = sys.read_head(&path, 256)?;
     match text.strip_suffix(STARTED.as_bytes()) {
-        Some(rest) => sys.shorten(path, rest.len() as u64),
+        Some(rest) => sys.truncate_file(path, rest.len() as u64),
         None => Ok(()),
     }
 }
 
 /// Returns the names (as in their files) of the work that has begun and not ended, with how often it runs.
-pub fn started(sys: &System, layout: &Layout) -> Vec<(String, Frequency)> {
+pub fn unfinished(sys: &System, layout: &Layout) -> Vec<(String, Frequency)> {
     let all = [(layout.instance("sem"), Frequency::Instance), (layout.cloud("sem"), Frequency::Once)];
     let mut found = Vec::new();
     for (directory, frequency) in all {
@@ -142,7 +142,7 @@ fn first_line(sys: &System) -> String {
 
 /// Takes the mark away, for work that is to be tried again.
 pub fn release(sys: &System, layout: &Layout, name: &str, frequency: Frequency) -> Result<()> {
-    match path(layout, name, frequency) {
+    match semaphore_path(layout, name, frequency) {
         Some(path) => sys.remove(path).map(drop),
         None => Ok(()),
     }
@@ -151,20 +151,20 @@ pub fn release(sys: &System, layout: &Layout, name: &str, frequency: Frequency) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use scratch::Scratch;
+    use scratch::TempDir;
 
     #[test]
     fn progress_of_work() {
-        let top = Scratch::new();
+        let top = TempDir::new();
         let (sys, layout) = (System::new(&top), Layout::default());
         let at = |name| progress(&sys, &layout, name, Frequency::Instance);
         assert_eq!(at("config-a_b"), Progress::Due);
-        begin(&sys, &layout, "config-a_b", Frequency::Instance).unwrap();
-        begin(&sys, &layout, "c", Frequency::Once).unwrap();
+        mark_started(&sys, &layout, "config-a_b", Frequency::Instance).unwrap();
+        mark_started(&sys, &layout, "c", Frequency::Once).unwrap();
         assert_eq!(at("config-a_b"), Progress::Started);
-        let names = || started(&sys, &layout).into_iter().map(|(n, f)| format!("{n} {}", f.word()));
+        let names = || unfinished(&sys, &layout).into_iter().map(|(n, f)| format!("{n} {}", f.as_str()));
         assert_eq!(names().collect::<Vec<_>>(), ["config_a_b once-per-instance", "c once"]);
-        finish(&sys, &layout, "config-a_b", Frequency::Instance).unwrap();
+        mark_finished(&sys, &layout, "config-a_b", Frequency::Instance).unwrap();
         assert_eq!(at("config-a_b"), Progress::Finished);
         // As upstream writes it.
         let text = sys.read_text("/var/lib/cloud/instance/sem/config_a_b").unwrap();
@@ -173,9 +173,9 @@ mod tests {
             "{text}"
         );
         for (name, text) in [("python", "12: 1700000000.1\n"), ("empty", ""), ("config-old_name", "1: 2\n")] {
-            sys.write(layout.instance(&format!("sem/{name}")), text, Write::default()).unwrap();
+            sys.write(layout.instance(&format!("sem/{name}")), text, WriteOptions::default()).unwrap();
             assert_eq!(at(name), Progress::Finished, "{name}");
-            finish(&sys, &layout, name, Frequency::Instance).ok();
+            mark_finished(&sys, &layout, name, Frequency::Instance).ok();
         }
         assert_eq!(at("config-old-name"), Progress::Finished);
         assert_eq!(progress(&sys, &layout, "x", Frequency::Always), Progress::Due);

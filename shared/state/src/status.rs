@@ -4,7 +4,7 @@
 //! (a full or read-only disk), a file. Where /run cannot be written, the file in /var/lib/cloud/data names this boot.
 
 use serde_json::{Map, Value, json};
-use system::{Error, Level, Result, System, Write, debug};
+use system::{Error, Level, Result, System, WriteOptions, debug};
 
 use crate::{Layout, json};
 
@@ -22,7 +22,7 @@ pub struct StageStatus {
     pub finished: Option<f64>,
     pub errors: Vec<String>,
     /// Level name → messages logged at that level.
-    pub recoverable: Vec<(String, Vec<String>)>,
+    pub recoverable_errors: Vec<(String, Vec<String>)>,
 }
 
 /// The status of this boot. Unknown fields survive.
@@ -63,10 +63,10 @@ impl Status {
         match json::read(sys, &layout.data("status.json")) {
             Ok(value) => {
                 let status = parse(value)?;
-                let boot = status.extra(BOOT).and_then(Value::as_str);
+                let boot = status.extra(BOOT_ID).and_then(Value::as_str);
                 Ok(boot.filter(|boot| Some(*boot) == boot_id(sys).as_deref()).is_some().then_some(status))
             }
-            Err(e) if e.is_absent() => Ok(None),
+            Err(e) if e.is_not_found() => Ok(None),
             // Without a link in /run it most likely is of an earlier boot.
             Err(e) => {
                 debug!(sys, "{e}");
@@ -76,34 +76,34 @@ impl Status {
     }
 
     /// Whether the last stage has ended, where /run could not be written and so has no result.
-    pub fn has_ended(&self) -> bool {
-        self.all.contains_key(BOOT) && STAGES.last().is_some_and(|last| self.get(last).finished.is_some())
+    pub fn is_finished(&self) -> bool {
+        self.all.contains_key(BOOT_ID) && STAGES.last().is_some_and(|last| self.get(last).finished.is_some())
     }
 
     /// Whether the boot that left status.json in the data directory, an earlier one, ended with all of its stages; `None`
     /// without such a file.
-    pub fn is_of_whole_boot(sys: &System, layout: &Layout) -> Option<bool> {
+    pub fn previous_boot_completed(sys: &System, layout: &Layout) -> Option<bool> {
         match json::read(sys, &layout.data("status.json")) {
             Ok(value) => {
                 let status = parse(value).unwrap_or_default();
                 let has_finished = |stage: &&str| status.get(stage).finished.is_some();
                 Some(sys.exists(layout.data("result.json")) && STAGES.iter().all(has_finished))
             }
-            Err(e) if e.is_absent() => None,
+            Err(e) if e.is_not_found() => None,
             Err(_) => Some(false),
         }
     }
 
     /// Takes back errors of a stage that begin with `begin`: what failed then has been made good. They stay among those that
     /// the boot could recover from.
-    pub fn settle(&mut self, stage: &str, begin: &str) {
+    pub fn clear_errors(&mut self, stage: &str, begin: &str) {
         let mut record = self.get(stage);
         record.errors.retain(|e| !e.starts_with(begin));
         self.set(stage, &record);
     }
 
     /// As on disk: below `v1`.
-    pub fn json(&self) -> Value {
+    pub fn to_json(&self) -> Value {
         json!({ "v1": self.all })
     }
 
@@ -128,7 +128,7 @@ impl Status {
 
     /// The record of a stage, by its name in [`STAGES`]; an empty one when it has not run.
     pub fn get(&self, stage: &str) -> StageStatus {
-        self.all.get(stage).map(stage_from).unwrap_or_default()
+        self.all.get(stage).map(stage_from_json).unwrap_or_default()
     }
 
     /// Replaces the record of a stage.
@@ -154,10 +154,10 @@ impl Status {
     /// Writes status.json and its link in /run, or where that is possible. Not synced: the next boot begins a new one. An
     /// error when only one of the places could be written; nobody misses the other.
     pub fn write(&self, sys: &System, layout: &Layout) -> Result<()> {
-        put(sys, layout, "status.json", &self.json(), || {
+        write_file(sys, layout, "status.json", &self.to_json(), || {
             let mut named = self.clone();
-            named.all.insert(BOOT.into(), boot_id(sys).into());
-            named.json()
+            named.all.insert(BOOT_ID.into(), boot_id(sys).into());
+            named.to_json()
         })
     }
 
@@ -165,11 +165,11 @@ impl Status {
     pub fn write_result(&self, sys: &System, layout: &Layout) -> Result<()> {
         let datasource = self.all.get("datasource").cloned().unwrap_or_default();
         let result = json!({ "v1": { "datasource": datasource, "errors": self.errors() } });
-        put(sys, layout, "result.json", &result, || result.clone())
+        write_file(sys, layout, "result.json", &result, || result.clone())
     }
 
     /// Removes what an earlier boot left, so that nobody takes it for this one's.
-    pub fn forget(sys: &System, layout: &Layout) -> Result<()> {
+    pub fn remove_files(sys: &System, layout: &Layout) -> Result<()> {
         let names = ["status.json", "result.json"];
         // Those in /run first, and all of them: one that cannot be removed must not keep the others.
         let paths = names.map(|name| layout.run(name)).into_iter().chain(names.map(|name| layout.data(name)));
@@ -179,7 +179,7 @@ impl Status {
 }
 
 /// The field that names the boot where /run does not.
-const BOOT: &str = "boot_id";
+const BOOT_ID: &str = "boot_id";
 
 fn boot_id(sys: &System) -> Option<String> {
     sys.read_text("/proc/sys/kernel/random/boot_id").ok().map(|id| id.trim().to_string())
@@ -195,7 +195,7 @@ fn parse(value: Value) -> Result<Status> {
 
 /// Writes a file below data and its link in /run; a file in /run when the former fails, and `named` below data when the
 /// latter does.
-fn put(
+fn write_file(
     sys: &System,
     layout: &Layout,
     name: &str,
@@ -203,15 +203,15 @@ fn put(
     named: impl FnOnce() -> Value,
 ) -> Result<()> {
     let (data, run) = (layout.data(name), layout.run(name));
-    match json::write(sys, &data, value, Write::default()) {
+    match json::write(sys, &data, value, WriteOptions::default()) {
         Ok(_) => match link(sys, layout, name) {
             Ok(()) => Ok(()),
-            Err(e) => json::write(sys, &data, &named(), Write::default()).and(Err(e)),
+            Err(e) => json::write(sys, &data, &named(), WriteOptions::default()).and(Err(e)),
         },
         Err(e) => {
             // A link would be followed by the write; whoever waits sees the old content until the rename.
             let new = layout.run(&format!(".{name}"));
-            sys.write(&new, json::to_text(value, 1), Write::default())?;
+            sys.write(&new, json::to_text(value, 1), WriteOptions::default())?;
             sys.rename(&new, &run)?;
             // What is there says something else by now.
             let _ = sys.remove(&data);
@@ -229,8 +229,8 @@ fn link(sys: &System, layout: &Layout, name: &str) -> Result<()> {
 
 impl StageStatus {
     /// Takes over what was logged at WARNING or worse.
-    pub fn notice(&mut self, messages: &[(Level, String)]) {
-        let was_empty = self.recoverable.is_empty();
+    pub fn record_messages(&mut self, messages: &[(Level, String)]) {
+        let was_empty = self.recoverable_errors.is_empty();
         let mut seen = std::collections::BTreeSet::new();
         for (level, text) in messages {
             // A set, since a configuration may deserve thousands of warnings.
@@ -238,32 +238,32 @@ impl StageStatus {
                 continue;
             }
             let name = level.name();
-            let place = match self.recoverable.iter().position(|(n, _)| n == name) {
+            let place = match self.recoverable_errors.iter().position(|(n, _)| n == name) {
                 Some(place) => place,
                 None => {
-                    self.recoverable.push((name.to_string(), Vec::new()));
-                    self.recoverable.len() - 1
+                    self.recoverable_errors.push((name.to_string(), Vec::new()));
+                    self.recoverable_errors.len() - 1
                 }
             };
-            if was_empty || !self.recoverable[place].1.contains(text) {
-                self.recoverable[place].1.push(text.clone());
+            if was_empty || !self.recoverable_errors[place].1.contains(text) {
+                self.recoverable_errors[place].1.push(text.clone());
             }
         }
     }
 }
 
 fn stage_json(record: &StageStatus) -> Value {
-    let recoverable: Map<String, Value> =
-        record.recoverable.iter().map(|(level, texts)| (level.clone(), json!(texts))).collect();
+    let recoverable_errors: Map<String, Value> =
+        record.recoverable_errors.iter().map(|(level, texts)| (level.clone(), json!(texts))).collect();
     json!({
         "start": record.start,
         "finished": record.finished,
         "errors": record.errors,
-        "recoverable_errors": recoverable,
+        "recoverable_errors": recoverable_errors,
     })
 }
 
-fn stage_from(value: &Value) -> StageStatus {
+fn stage_from_json(value: &Value) -> StageStatus {
     let texts = |v: &Value| -> Vec<String> {
         v.as_array().into_iter().flatten().filter_map(|t| t.as_str().map(Into::into)).collect()
     };
@@ -271,7 +271,7 @@ fn stage_from(value: &Value) -> StageStatus {
         start: value["start"].as_f64(),
         finished: value["finished"].as_f64(),
         errors: texts(&value["errors"]),
-        recoverable: value["recoverable_errors"]
+        recoverable_errors: value["recoverable_errors"]
             .as_object()
             .into_iter()
             .flatten()
@@ -283,15 +283,15 @@ fn stage_from(value: &Value) -> StageStatus {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use scratch::Scratch;
+    use scratch::TempDir;
 
     #[test]
     fn round_trip_on_disk() {
-        let top = Scratch::new();
+        let top = TempDir::new();
         let (sys, layout) = (System::new(&top), Layout::default());
         let mut status = Status::new();
         let mut record = StageStatus { start: Some(1.5), ..StageStatus::default() };
-        record.notice(&[
+        record.record_messages(&[
             (Level::Warning, "w".into()),
             (Level::Warning, "w".into()),
             (Level::Error, "e".into()),
@@ -301,7 +301,7 @@ mod tests {
         status.write(&sys, &layout).unwrap();
         let again = Status::read(&sys, &layout);
         assert_eq!(again, status);
-        assert_eq!(again.get("init").recoverable.len(), 2);
+        assert_eq!(again.get("init").recoverable_errors.len(), 2);
         assert_eq!(
             sys.read_text("/run/cloud-init/status.json").unwrap(),
             sys.read_text("/var/lib/cloud/data/status.json").unwrap()
@@ -310,13 +310,13 @@ mod tests {
 
     /// A directory of which nothing can be written, as root too: its place is taken by a file.
     #[test]
-    fn one_place_is_enough() {
+    fn status_survives_one_unwritable_directory() {
         let (data, run) = ("/var/lib/cloud", "/run/cloud-init");
         for blocked in [data, run] {
-            let top = Scratch::new();
+            let top = TempDir::new();
             let (sys, layout) = (System::new(&top), Layout::default());
-            sys.write("/proc/sys/kernel/random/boot_id", "this-boot\n", Write::default()).unwrap();
-            sys.write(blocked, "", Write::default()).unwrap();
+            sys.write("/proc/sys/kernel/random/boot_id", "this-boot\n", WriteOptions::default()).unwrap();
+            sys.write(blocked, "", WriteOptions::default()).unwrap();
             let mut status = Status::new();
             for finished in [None, Some(2.0)] {
                 status.set(
@@ -326,11 +326,11 @@ mod tests {
                 assert!(status.write(&sys, &layout).is_err(), "{blocked}");
                 let found = Status::find(&sys, &layout).unwrap().unwrap();
                 assert_eq!(found.get("modules-final"), status.get("modules-final"), "{blocked}");
-                assert_eq!(found.has_ended(), finished.is_some() && blocked == run);
+                assert_eq!(found.is_finished(), finished.is_some() && blocked == run);
             }
             assert!(status.write_result(&sys, &layout).is_err());
             assert_eq!(sys.exists(layout.run("result.json")), blocked == data);
-            sys.write("/proc/sys/kernel/random/boot_id", "next-boot\n", Write::default()).unwrap();
+            sys.write("/proc/sys/kernel/random/boot_id", "next-boot\n", WriteOptions::default()).unwrap();
             if blocked == run {
                 assert_eq!(Status::find(&sys, &layout).unwrap(), None);
             }
@@ -338,31 +338,31 @@ mod tests {
     }
 
     #[test]
-    fn whole_boots() {
-        let top = Scratch::new();
+    fn completed_boots() {
+        let top = TempDir::new();
         let (sys, layout) = (System::new(&top), Layout::default());
-        assert_eq!(Status::is_of_whole_boot(&sys, &layout), None);
+        assert_eq!(Status::previous_boot_completed(&sys, &layout), None);
         let mut status = Status::new();
         for stage in STAGES {
             status.set(stage, &StageStatus { start: Some(1.0), ..StageStatus::default() });
             status.write(&sys, &layout).unwrap();
-            assert_eq!(Status::is_of_whole_boot(&sys, &layout), Some(false), "{stage}");
+            assert_eq!(Status::previous_boot_completed(&sys, &layout), Some(false), "{stage}");
             let finished = Some(2.0);
             status.set(stage, &StageStatus { start: Some(1.0), finished, ..StageStatus::default() });
         }
         status.write(&sys, &layout).unwrap();
-        assert_eq!(Status::is_of_whole_boot(&sys, &layout), Some(false));
+        assert_eq!(Status::previous_boot_completed(&sys, &layout), Some(false));
         status.write_result(&sys, &layout).unwrap();
-        assert_eq!(Status::is_of_whole_boot(&sys, &layout), Some(true));
-        sys.write(layout.data("status.json"), "{", Write::default()).unwrap();
-        assert_eq!(Status::is_of_whole_boot(&sys, &layout), Some(false));
+        assert_eq!(Status::previous_boot_completed(&sys, &layout), Some(true));
+        sys.write(layout.data("status.json"), "{", WriteOptions::default()).unwrap();
+        assert_eq!(Status::previous_boot_completed(&sys, &layout), Some(false));
     }
 
     #[test]
-    fn a_file_in_run_gives_way_to_the_link() {
-        let top = Scratch::new();
+    fn file_in_run_is_replaced_by_the_link() {
+        let top = TempDir::new();
         let (sys, layout) = (System::new(&top), Layout::default());
-        sys.write("/var/lib/cloud", "", Write::default()).unwrap();
+        sys.write("/var/lib/cloud", "", WriteOptions::default()).unwrap();
         let status = Status::new();
         status.write(&sys, &layout).unwrap_err();
         assert!(!sys.is_link(layout.run("status.json")));

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::netlink::{CREATE, attribute, attributes, change, dump, number};
+use crate::netlink::{CREATE, attribute, attributes, change, dump, read_u32};
 use crate::{Effect, Result, ResultExt, System, debug};
 
 const ADDRESS_HEADER: usize = 8;
@@ -33,7 +33,7 @@ impl Prefix {
     }
 
     /// Everything: the destination of a default route.
-    pub fn everything(ipv6: bool) -> Prefix {
+    pub fn default_route(ipv6: bool) -> Prefix {
         Prefix {
             address: if ipv6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() },
             length: 0,
@@ -131,7 +131,7 @@ impl System {
             return Ok(Vec::new());
         }
         let messages =
-            dump(libc::RTM_GETADDR, &[0; ADDRESS_HEADER]).doing("listing addresses of network links")?;
+            dump(libc::RTM_GETADDR, &[0; ADDRESS_HEADER]).context("listing addresses of network links")?;
         Ok(messages.iter().filter_map(|m| address_of(m)).collect())
     }
 
@@ -155,13 +155,18 @@ impl System {
             times[4..8].copy_from_slice(&seconds.to_ne_bytes());
             attribute(&mut body, libc::IFA_CACHEINFO, &times);
         }
-        self.set(libc::RTM_NEWADDR, CREATE, &body, format!("adding address {prefix} to network link {link}"))
+        self.change_network(
+            libc::RTM_NEWADDR,
+            CREATE,
+            &body,
+            format!("adding address {prefix} to network link {link}"),
+        )
     }
 
     /// Takes an address away. `false`: the link did not have it.
     pub fn remove_address(&self, link: u32, prefix: Prefix) -> Result<bool> {
         let what = format!("removing address {prefix} from network link {link}");
-        self.set(libc::RTM_DELADDR, 0, &address_body(link, prefix), what)
+        self.change_network(libc::RTM_DELADDR, 0, &address_body(link, prefix), what)
     }
 
     /// The unicast routes of the main table; none below a root of its own.
@@ -169,39 +174,39 @@ impl System {
         if !self.is_live() {
             return Ok(Vec::new());
         }
-        let messages = dump(libc::RTM_GETROUTE, &[0; ROUTE_HEADER]).doing("listing routes")?;
+        let messages = dump(libc::RTM_GETROUTE, &[0; ROUTE_HEADER]).context("listing routes")?;
         Ok(messages.iter().filter_map(|m| route_of(m)).collect())
     }
 
     /// Adds a route. `false`: there was one to the same place already, which stays as it is.
     pub fn add_route(&self, route: &Route) -> Result<bool> {
-        self.set(libc::RTM_NEWROUTE, CREATE, &route_body(route), format!("adding route {route}"))
+        self.change_network(libc::RTM_NEWROUTE, CREATE, &route_body(route), format!("adding route {route}"))
     }
 
     /// Removes a route. `false`: there was no such route.
     pub fn remove_route(&self, route: &Route) -> Result<bool> {
-        self.set(libc::RTM_DELROUTE, 0, &route_body(route), format!("removing route {route}"))
+        self.change_network(libc::RTM_DELROUTE, 0, &route_body(route), format!("removing route {route}"))
     }
 
     /// One change; `false` when things were as they should be already.
-    fn set(&self, kind: u16, flags: u16, body: &[u8], what: String) -> Result<bool> {
+    fn change_network(&self, kind: u16, flags: u16, body: &[u8], what: String) -> Result<bool> {
         let mut changed = true;
         if self.may_set_kernel() {
             changed = match change(kind, flags, body) {
-                Err(e) if is_done_already(&e) => false,
-                other => other.map(|()| true).doing(&what)?,
+                Err(e) if is_already_done(&e) => false,
+                other => other.map(|()| true).context(&what)?,
             };
         }
         debug!(self, "{what}{}", if changed { "" } else { ": as it was" });
-        self.note(Effect::Other { what });
+        self.record(Effect::Other { what });
         Ok(changed)
     }
 }
 
 /// The kernel's words for "is there" and "is gone".
-fn is_done_already(e: &IoError) -> bool {
-    const GONE: [i32; 4] = [libc::EADDRNOTAVAIL, libc::ESRCH, libc::ENODEV, libc::ENXIO];
-    e.kind() == ErrorKind::AlreadyExists || e.raw_os_error().is_some_and(|code| GONE.contains(&code))
+fn is_already_done(e: &IoError) -> bool {
+    const NOT_FOUND: [i32; 4] = [libc::EADDRNOTAVAIL, libc::ESRCH, libc::ENODEV, libc::ENXIO];
+    e.kind() == ErrorKind::AlreadyExists || e.raw_os_error().is_some_and(|code| NOT_FOUND.contains(&code))
 }
 
 fn family(address: IpAddr) -> u8 {
@@ -258,12 +263,12 @@ fn address_of(message: &[u8]) -> Option<LinkAddress> {
         match kind {
             libc::IFA_LOCAL => local = ip(value),
             libc::IFA_ADDRESS => peer = ip(value),
-            libc::IFA_FLAGS => flags = number(value, 0)?,
+            libc::IFA_FLAGS => flags = read_u32(value, 0)?,
             _ => {}
         }
     }
     Some(LinkAddress {
-        index: number(message, 4)?,
+        index: read_u32(message, 4)?,
         ipv6: i32::from(family) == libc::AF_INET6,
         global: scope == libc::RT_SCOPE_UNIVERSE,
         permanent: flags & libc::IFA_F_PERMANENT != 0,
@@ -276,17 +281,17 @@ fn address_of(message: &[u8]) -> Option<LinkAddress> {
 fn route_of(message: &[u8]) -> Option<Route> {
     let (family, length, kind) = (*message.first()?, *message.get(1)?, *message.get(7)?);
     let mut table = u32::from(*message.get(4)?);
-    let flags = number(message, 8)?;
+    let flags = read_u32(message, 8)?;
     let ipv6 = i32::from(family) == libc::AF_INET6;
-    let mut to = Prefix::everything(ipv6);
+    let mut to = Prefix::default_route(ipv6);
     let (mut via, mut link, mut source) = (None, 0, None);
     for (kind, value) in attributes(message.get(ROUTE_HEADER..)?) {
         match kind {
             libc::RTA_DST => to = Prefix::new(ip(value)?, length),
             libc::RTA_GATEWAY => via = ip(value),
-            libc::RTA_OIF => link = number(value, 0)?,
+            libc::RTA_OIF => link = read_u32(value, 0)?,
             libc::RTA_PREFSRC => source = ip(value),
-            libc::RTA_TABLE => table = number(value, 0)?,
+            libc::RTA_TABLE => table = read_u32(value, 0)?,
             _ => {}
         }
     }
@@ -307,7 +312,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_that_lie_about_their_length() {
+    fn messages_with_wrong_lengths() {
         for bytes in [&[][..], &[255; 15], &[0; 64], &[16, 0, 0, 0], &[255; 64]] {
             let _ = (address_of(bytes), route_of(bytes));
         }
@@ -334,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_is_what_is_read() {
+    fn routes_and_addresses_round_trip() {
         let route = Route {
             to: "198.51.100.9/24".parse().unwrap(),
             via: Some("192.0.2.1".parse().unwrap()),
@@ -350,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn the_loopbacks_address_is_there() {
+    fn loopback_address_is_listed() {
         let addresses = System::new("/").link_addresses().unwrap();
         assert!(addresses.iter().any(|a| a.prefix.to_string() == "127.0.0.1/8"), "{addresses:?}");
         assert!(System::new("/").routes().is_ok());

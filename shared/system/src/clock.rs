@@ -50,7 +50,7 @@ impl Deadline {
     }
 
     /// Until then; zero when it is over.
-    pub fn left(&self) -> Duration {
+    pub fn remaining(&self) -> Duration {
         self.0.saturating_duration_since(Instant::now())
     }
 
@@ -64,8 +64,8 @@ impl Deadline {
         Deadline(self.0.min(other.0))
     }
 
-    pub fn is_over(&self) -> bool {
-        self.left().is_zero()
+    pub fn is_expired(&self) -> bool {
+        self.remaining().is_zero()
     }
 }
 

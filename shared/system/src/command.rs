@@ -17,20 +17,20 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use crate::{Deadline, Effect, Error, Result, System, debug};
 
 /// For what is not a user's script: longer means broken.
-const USUAL_TIMEOUT: Duration = Duration::from_secs(300);
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(300);
 /// Of each captured stream; the rest is read and dropped.
-const MOST_OUTPUT: usize = 16 << 20;
+const MAX_OUTPUT: usize = 16 << 20;
 /// Where programs are looked for when the environment does not say.
-const USUAL_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// Where a program's output goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Output {
-    /// Returned in [`Finished`].
+pub enum OutputMode {
+    /// Returned in [`Output`].
     Capture,
     /// To wherever the stage's own output goes (journal, console, cloud-init-output.log).
-    Stage,
-    Nowhere,
+    Inherit,
+    Null,
 }
 
 /// A program to run: argument vector, and what is not the default.
@@ -41,24 +41,24 @@ pub struct Command {
     stdin: Vec<u8>,
     directory: Option<String>,
     timeout: Duration,
-    output: Output,
+    output: OutputMode,
     accepted: Vec<i32>,
-    asks: bool,
-    shown: Option<String>,
+    read_only: bool,
+    redacted: Option<String>,
     program: Option<String>,
-    bound: bool,
+    kill_on_exit: bool,
 }
 
 /// How a program ended, and what it printed when that was captured.
 #[derive(Debug, Clone, Default)]
-pub struct Finished {
+pub struct Output {
     /// The exit code; 128 + N when signal N ended it, as shells count.
     pub code: i32,
     pub stdout: Vec<u8>,
     pub stderr: Vec<u8>,
 }
 
-impl Finished {
+impl Output {
     /// The captured standard output; bytes that are not UTF-8 become U+FFFD.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.stdout).into_owned()
@@ -77,13 +77,13 @@ impl Command {
             env: Vec::new(),
             stdin: Vec::new(),
             directory: None,
-            timeout: USUAL_TIMEOUT,
-            output: Output::Capture,
+            timeout: DEFAULT_TIMEOUT,
+            output: OutputMode::Capture,
             accepted: vec![0],
-            asks: false,
-            shown: None,
+            read_only: false,
+            redacted: None,
             program: None,
-            bound: false,
+            kill_on_exit: false,
         }
     }
 
@@ -108,7 +108,7 @@ impl Command {
     }
 
     /// The working directory, a path below the root; `/` without it.
-    pub fn directory(mut self, path: &str) -> Command {
+    pub fn current_dir(mut self, path: &str) -> Command {
         self.directory = Some(path.to_string());
         self
     }
@@ -120,7 +120,7 @@ impl Command {
     }
 
     /// Where its output goes; captured without it.
-    pub fn output(mut self, output: Output) -> Command {
+    pub fn output(mut self, output: OutputMode) -> Command {
         self.output = output;
         self
     }
@@ -138,8 +138,8 @@ impl Command {
     }
 
     /// It changes nothing: a plan runs it, too.
-    pub fn asks(mut self) -> Command {
-        self.asks = true;
+    pub fn read_only(mut self) -> Command {
+        self.read_only = true;
         self
     }
 
@@ -150,22 +150,22 @@ impl Command {
     }
 
     /// It ends when this process does, and when somebody presses Ctrl-C: it is of this process' group, not of its own.
-    pub fn ends_with_us(mut self) -> Command {
-        self.bound = true;
+    pub fn kill_on_exit(mut self) -> Command {
+        self.kill_on_exit = true;
         self
     }
 
     /// What logs and errors show instead of the arguments, for a command line that holds a secret. The
     /// program's error output is then kept out of messages too.
-    pub fn shown(mut self, text: impl Into<String>) -> Command {
-        self.shown = Some(text.into());
+    pub fn redacted(mut self, text: impl Into<String>) -> Command {
+        self.redacted = Some(text.into());
         self
     }
 
     /// The argument vector as upstream logs it, which logs are searched for: `['ls', '-l']`.
     fn logged(&self) -> String {
-        if let Some(shown) = &self.shown {
-            return shown.clone();
+        if let Some(redacted) = &self.redacted {
+            return redacted.clone();
         }
         let mut text = String::from("[");
         for (i, word) in self.argv.iter().enumerate() {
@@ -176,26 +176,26 @@ impl Command {
     }
 
     /// What upstream logs behind the command.
-    fn terms(&self) -> String {
+    fn log_suffix(&self) -> String {
         let codes = match &self.accepted[..] {
             [] => "any".to_string(),
             codes => format!("{codes:?}"),
         };
-        let capture = if self.output == Output::Capture { "True" } else { "False" };
+        let capture = if self.output == OutputMode::Capture { "True" } else { "False" };
         format!("allowed return codes {codes} (shell=False, capture={capture})")
     }
 
     /// As one would type it.
-    pub fn line(&self) -> String {
-        if let Some(shown) = &self.shown {
-            return shown.clone();
+    pub fn command_line(&self) -> String {
+        if let Some(redacted) = &self.redacted {
+            return redacted.clone();
         }
-        let words = self.argv.iter().map(|a| quote(&a.to_string_lossy()));
+        let words = self.argv.iter().map(|a| shell_quote(&a.to_string_lossy()));
         words.collect::<Vec<_>>().join(" ")
     }
 }
 
-fn quote(word: &str) -> String {
+fn shell_quote(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%^".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         return word.to_string();
@@ -214,10 +214,10 @@ impl System {
             return runs(name).then(|| name.to_string());
         }
         let from_env = if self.is_live() { std::env::var("PATH").ok() } else { None };
-        let path = from_env.unwrap_or_else(|| USUAL_PATH.to_string());
+        let path = from_env.unwrap_or_else(|| DEFAULT_PATH.to_string());
         // Units may start us with a short PATH; the administrator's programs are looked for all the same.
         path.split(':')
-            .chain(USUAL_PATH.split(':'))
+            .chain(DEFAULT_PATH.split(':'))
             .filter(|dir| dir.starts_with('/'))
             .map(|dir| format!("{dir}/{name}"))
             .find(|p| runs(p))
@@ -226,21 +226,21 @@ impl System {
     /// Runs a program to its end. An error when it is not there, when it ran out of time (its whole process
     /// group is then ended) and when its exit code is not accepted; the message has the end of its error
     /// output. Below a root of its own the program runs chrooted there, which takes privileges.
-    pub fn run(&self, command: &Command) -> Result<Finished> {
-        let line = command.line();
+    pub fn run(&self, command: &Command) -> Result<Output> {
+        let line = command.command_line();
         let Some(name) = command.argv.first() else { return Err(Error::new("running nothing")) };
         let name = name.to_string_lossy();
         let Some(program) = self.which(command.program.as_deref().unwrap_or(&name)) else {
             let missing = std::io::Error::from(ErrorKind::NotFound);
             return Err(Error::io(format_args!("running {line}: {name}"), &missing));
         };
-        if self.is_planned() && !command.asks {
-            self.note(Effect::Run { command: line, code: None });
-            return Ok(Finished::default());
+        if self.is_dry_run() && !command.read_only {
+            self.record(Effect::Run { command: line, code: None });
+            return Ok(Output::default());
         }
         let begun = self.clock().elapsed();
         let logged = command.logged();
-        debug!(self, "Running command {logged} with {}", command.terms());
+        debug!(self, "Running command {logged} with {}", command.log_suffix());
         let mut child = self.spawn(command, &program).map_err(|e| match e.kind() {
             // The program itself was found above.
             ErrorKind::NotFound => {
@@ -249,25 +249,25 @@ impl System {
             _ => Error::io(format_args!("running {line}"), &e),
         })?;
         let deadline = Deadline::after(command.timeout);
-        let finished = attend(&mut child, &command.stdin, deadline)
+        let finished = communicate(&mut child, &command.stdin, deadline)
             .map_err(|e| Error::io(format_args!("running {line}"), &e))?;
         let took = self.clock().elapsed() - begun;
         let Some(finished) = finished else {
-            if command.bound {
+            if command.kill_on_exit {
                 let _ = child.kill().and_then(|()| child.wait());
             } else {
-                end_group(&mut child);
+                kill_group(&mut child);
             }
-            self.note(Effect::Run { command: line.clone(), code: None });
+            self.record(Effect::Run { command: line.clone(), code: None });
             let limit = command.timeout.as_secs_f32();
             return Err(Error::new(format!("running {line}: not finished after {limit} s, ended")));
         };
         debug!(self, "Running {logged} took {:.3} seconds, exit code {}", took.as_secs_f64(), finished.code);
-        self.note(Effect::Run { command: line.clone(), code: Some(finished.code) });
+        self.record(Effect::Run { command: line.clone(), code: Some(finished.code) });
         if !command.accepted.is_empty() && !command.accepted.contains(&finished.code) {
             let mut message = format!("running {line}: exit code {}", finished.code);
-            if command.shown.is_none() {
-                message.push_str(&last_words(&finished.stderr));
+            if command.redacted.is_none() {
+                message.push_str(&last_line(&finished.stderr));
             }
             return Err(Error::new(message));
         }
@@ -278,9 +278,9 @@ impl System {
     /// not waited for. Only on the running machine; elsewhere it is noted and nothing is started.
     #[allow(unsafe_code)]
     pub fn spawn_detached(&self, command: &Command) -> Result<()> {
-        let line = command.line();
+        let line = command.command_line();
         let Some(name) = command.argv.first() else { return Err(Error::new("running nothing")) };
-        self.note(Effect::Other { what: format!("start {line}") });
+        self.record(Effect::Other { what: format!("start {line}") });
         if !self.may_set_kernel() {
             return Ok(());
         }
@@ -293,7 +293,7 @@ impl System {
         run.arg0(name).args(&command.argv[1..]).current_dir("/").stdin(Stdio::null());
         run.envs(command.env.iter().map(|(k, v)| (k, v)));
         if std::env::var_os("PATH").is_none() {
-            run.env("PATH", USUAL_PATH);
+            run.env("PATH", DEFAULT_PATH);
         }
         // SAFETY: between fork and exec only setsid(2) is called, which is async-signal-safe.
         unsafe {
@@ -305,9 +305,9 @@ impl System {
     fn spawn(&self, command: &Command, program: &str) -> std::io::Result<Child> {
         let output = || {
             Ok::<_, std::io::Error>(match command.output {
-                Output::Capture => Stdio::piped(),
-                Output::Stage => self.stage_stream()?,
-                Output::Nowhere => Stdio::null(),
+                OutputMode::Capture => Stdio::piped(),
+                OutputMode::Inherit => self.stage_stream()?,
+                OutputMode::Null => Stdio::null(),
             })
         };
         let mut run = std::process::Command::new(program);
@@ -317,18 +317,18 @@ impl System {
             .stdout(output()?)
             .stderr(output()?);
         if std::env::var_os("PATH").is_none() || !self.is_live() {
-            run.env("PATH", USUAL_PATH);
+            run.env("PATH", DEFAULT_PATH);
         }
         run.envs(command.env.iter().map(|(k, v)| (k, v)));
-        if command.bound {
-            bind(&mut run);
+        if command.kill_on_exit {
+            kill_with_parent(&mut run);
         } else {
             run.process_group(0);
         }
         if self.is_live() {
             run.current_dir(command.directory.as_deref().unwrap_or("/"));
         } else {
-            confine(&mut run, self.root().as_path(), command.directory.as_deref().unwrap_or("/"));
+            chroot_child(&mut run, self.root().as_path(), command.directory.as_deref().unwrap_or("/"));
         }
         run.spawn()
     }
@@ -337,7 +337,7 @@ impl System {
 /// The command is ended when the thread that starts it is gone (this process has one only), and hears of signals that
 /// are held back here.
 #[allow(unsafe_code)]
-fn bind(run: &mut std::process::Command) {
+fn kill_with_parent(run: &mut std::process::Command) {
     use nix::sys::signal::{SigSet, Signal};
     // SAFETY: between fork and exec only prctl(2) and pthread_sigmask(3) are called, both async-signal-safe.
     unsafe {
@@ -350,7 +350,7 @@ fn bind(run: &mut std::process::Command) {
 
 /// The command runs with `root` as its root directory.
 #[allow(unsafe_code)]
-pub(crate) fn confine(run: &mut std::process::Command, root: &Path, directory: &str) {
+pub(crate) fn chroot_child(run: &mut std::process::Command, root: &Path, directory: &str) {
     let (root, directory) = (root.to_path_buf(), directory.to_string());
     // SAFETY: between fork and exec only chroot(2) and chdir(2) are called, both async-signal-safe; the
     // paths are owned by the closure, and turning them into C strings uses the stack (they are short).
@@ -365,14 +365,14 @@ pub(crate) fn confine(run: &mut std::process::Command, root: &Path, directory: &
 
 /// Feeds and reads a child until it ended or time is up (`None`). Pipes that a background grandchild keeps
 /// open are not waited for once the child itself has ended.
-fn attend(child: &mut Child, input: &[u8], deadline: Deadline) -> std::io::Result<Option<Finished>> {
-    let end = pidfd(child.id());
+fn communicate(child: &mut Child, input: &[u8], deadline: Deadline) -> std::io::Result<Option<Output>> {
+    let end = pidfd_open(child.id());
     let mut stdin = child.stdin.take();
     let mut streams = [
-        Stream { pipe: child.stdout.take().map(OwnedFd::from), bytes: Vec::new() },
-        Stream { pipe: child.stderr.take().map(OwnedFd::from), bytes: Vec::new() },
+        CapturedStream { pipe: child.stdout.take().map(OwnedFd::from), bytes: Vec::new() },
+        CapturedStream { pipe: child.stderr.take().map(OwnedFd::from), bytes: Vec::new() },
     ];
-    for fd in stdin.iter().map(AsFd::as_fd).chain(streams.iter().filter_map(Stream::fd)) {
+    for fd in stdin.iter().map(AsFd::as_fd).chain(streams.iter().filter_map(CapturedStream::fd)) {
         fcntl(fd, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
     }
     let mut buffer = [0_u8; 16384];
@@ -385,19 +385,21 @@ fn attend(child: &mut Child, input: &[u8], deadline: Deadline) -> std::io::Resul
         if let Some(status) = child.try_wait()? {
             break status;
         }
-        if deadline.is_over() {
+        if deadline.is_expired() {
             return Ok(None);
         }
         let mut waits: Vec<PollFd<'_>> = Vec::with_capacity(4);
         waits.extend(end.iter().map(|fd| PollFd::new(fd.as_fd(), PollFlags::POLLIN)));
         waits.extend(stdin.iter().map(|fd| PollFd::new(fd.as_fd(), PollFlags::POLLOUT)));
-        waits.extend(streams.iter().filter_map(Stream::fd).map(|fd| PollFd::new(fd, PollFlags::POLLIN)));
+        waits.extend(
+            streams.iter().filter_map(CapturedStream::fd).map(|fd| PollFd::new(fd, PollFlags::POLLIN)),
+        );
         let limit = if end.is_some() {
-            deadline.left()
+            deadline.remaining()
         } else {
             // A kernel before 5.3: look again soon, then less often.
             pause = (pause * 2).min(Duration::from_millis(20));
-            pause.min(deadline.left())
+            pause.min(deadline.remaining())
         };
         let timeout = PollTimeout::try_from(limit + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX);
         match poll(&mut waits, timeout) {
@@ -417,16 +419,16 @@ fn attend(child: &mut Child, input: &[u8], deadline: Deadline) -> std::io::Resul
     streams.iter_mut().for_each(|stream| stream.drain(&mut buffer));
     let [stdout, stderr] = streams.map(|s| s.bytes);
     let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
-    Ok(Some(Finished { code, stdout, stderr }))
+    Ok(Some(Output { code, stdout, stderr }))
 }
 
 /// One captured output of a child: its pipe until it ended, and what came through it.
-struct Stream {
+struct CapturedStream {
     pipe: Option<OwnedFd>,
     bytes: Vec<u8>,
 }
 
-impl Stream {
+impl CapturedStream {
     fn fd(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
         self.pipe.as_ref().map(AsFd::as_fd)
     }
@@ -437,7 +439,7 @@ impl Stream {
             match nix::unistd::read(fd, buffer) {
                 Ok(0) => self.pipe = None,
                 Ok(n) => {
-                    let room = MOST_OUTPUT.saturating_sub(self.bytes.len());
+                    let room = MAX_OUTPUT.saturating_sub(self.bytes.len());
                     self.bytes.extend_from_slice(&buffer[..n.min(room)]);
                 }
                 Err(nix::errno::Errno::EINTR) => {}
@@ -449,7 +451,7 @@ impl Stream {
 
 /// A descriptor that is readable once the child has ended (pidfd_open(2), Linux 5.3).
 #[allow(unsafe_code)]
-fn pidfd(pid: u32) -> Option<OwnedFd> {
+fn pidfd_open(pid: u32) -> Option<OwnedFd> {
     // SAFETY: the call takes two integers and returns a new descriptor, which is owned at once, or -1.
     unsafe {
         let fd = libc::syscall(libc::SYS_pidfd_open, pid as libc::pid_t, 0);
@@ -457,14 +459,14 @@ fn pidfd(pid: u32) -> Option<OwnedFd> {
     }
 }
 
-fn end_group(child: &mut Child) {
+fn kill_group(child: &mut Child) {
     let group = nix::unistd::Pid::from_raw(child.id() as i32);
     let _ = nix::sys::signal::killpg(group, nix::sys::signal::Signal::SIGKILL);
     let _ = child.wait();
 }
 
 /// ` (its last line: …)` of a program's error output, cut to what helps.
-fn last_words(stderr: &[u8]) -> String {
+fn last_line(stderr: &[u8]) -> String {
     let text = String::from_utf8_lossy(&stderr[stderr.len().saturating_sub(1024)..]).into_owned();
     match text.lines().rev().map(str::trim).find(|l| !l.is_empty()) {
         Some(line) => format!(" ({line})"),
@@ -477,18 +479,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn logged_as_upstream_does() {
+    fn log_format_matches_upstream() {
         for (command, logged) in [
             (
                 Command::new(["systemctl", "daemon-reload"]),
                 "['systemctl', 'daemon-reload'] with allowed return codes [0] (shell=False, capture=True)",
             ),
             (
-                Command::new(["blkid", "-tTYPE=vfat"]).accept(&[0, 2]).output(Output::Stage),
+                Command::new(["blkid", "-tTYPE=vfat"]).accept(&[0, 2]).output(OutputMode::Inherit),
                 "['blkid', '-tTYPE=vfat'] with allowed return codes [0, 2] (shell=False, capture=False)",
             ),
             (
-                Command::new(["chpasswd", "-e"]).shown("chpasswd -e for a"),
+                Command::new(["chpasswd", "-e"]).redacted("chpasswd -e for a"),
                 "chpasswd -e for a with allowed return codes [0] (shell=False, capture=True)",
             ),
             (
@@ -496,7 +498,7 @@ mod tests {
                 "['sh', '-c', \"it's\", 'a\\\\\"\\'b', '\\n\\x01ä', ''] with allowed return codes any (shell=False, capture=True)",
             ),
         ] {
-            assert_eq!(format!("{} with {}", command.logged(), command.terms()), logged);
+            assert_eq!(format!("{} with {}", command.logged(), command.log_suffix()), logged);
         }
     }
 }

@@ -12,8 +12,8 @@ impl System {
     /// Prints to the machine's console; `false` when it has none that can be written. Secrets (new random
     /// passwords) go here and nowhere else, so the effect that is noted does not have the text.
     pub fn print_console(&self, text: &str) -> bool {
-        self.note(Effect::Other { what: "print to the console".into() });
-        if self.is_planned() {
+        self.record(Effect::Other { what: "print to the console".into() });
+        if self.is_dry_run() {
             return true;
         }
         let printed = OpenOptions::new()
@@ -29,7 +29,7 @@ impl System {
         let mut bytes = vec![0; count];
         File::open("/dev/urandom")
             .and_then(|mut f| f.read_exact(&mut bytes))
-            .doing("reading /dev/urandom")?;
+            .context("reading /dev/urandom")?;
         Ok(bytes)
     }
 
@@ -54,15 +54,15 @@ impl System {
 
 #[cfg(test)]
 mod tests {
-    use crate::{System, Write};
-    use scratch::Scratch;
+    use crate::{System, WriteOptions};
+    use scratch::TempDir;
 
     #[test]
-    fn console_chance_and_locks() {
-        let top = Scratch::new();
+    fn console_random_bytes_and_locks() {
+        let top = TempDir::new();
         let sys = System::new(&top);
         assert!(!sys.print_console("x"));
-        sys.write("/dev/console", "", Write::default()).unwrap();
+        sys.write("/dev/console", "", WriteOptions::default()).unwrap();
         assert!(sys.print_console("a\n") && sys.print_console("b\n"));
         assert_eq!(sys.read_text("/dev/console").unwrap(), "a\nb\n");
         assert!(!format!("{:?}", sys.effects()).contains("a\\n"));

@@ -8,11 +8,11 @@ use std::time::Duration;
 use crate::{Deadline, Effect, Error, Result, ResultExt, System, ioctl};
 
 /// How long udev may hold a disk before it is changed all the same.
-const LOCK_TIME: Duration = Duration::from_secs(5);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A file system that the kernel grows while it is mounted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Growable {
+pub enum GrowableFileSystem {
     Ext4,
     Xfs,
     Btrfs,
@@ -39,74 +39,74 @@ impl System {
     }
 
     /// Writes pieces of a disk in order, each on the disk before the next. udev is kept from looking at it meanwhile.
-    pub fn patch_device(&self, path: &str, pieces: &[(u64, &[u8])]) -> Result<()> {
+    pub fn write_device(&self, path: &str, pieces: &[(u64, &[u8])]) -> Result<()> {
         let what = format!("writing to {path}");
-        if self.is_only_planned(&what)? {
+        if self.record_if_dry_run(&what)? {
             return Ok(());
         }
         let file = OpenOptions::new()
             .write(true)
             .custom_flags(libc::O_CLOEXEC)
             .open(self.root().host_followed(path))
-            .doing(&what)?;
+            .context(&what)?;
         // Block devices that are locked are left alone by udev (systemd's "block device locking").
-        let deadline = Deadline::after(LOCK_TIME);
-        while file.try_lock().is_err() && !deadline.is_over() {
+        let deadline = Deadline::after(LOCK_TIMEOUT);
+        while file.try_lock().is_err() && !deadline.is_expired() {
             self.clock().sleep(Duration::from_millis(20));
         }
         for (offset, bytes) in pieces {
-            file.write_all_at(bytes, *offset).and_then(|()| file.sync_all()).doing(&what)?;
+            file.write_all_at(bytes, *offset).and_then(|()| file.sync_all()).context(&what)?;
         }
-        self.note(Effect::Other { what });
+        self.record(Effect::Other { what });
         Ok(())
     }
 
     /// Tells the kernel that a partition, mounted or not, has another length; all in bytes.
     pub fn resize_partition(&self, disk: &str, number: u32, start: u64, length: u64) -> Result<()> {
         let what = format!("resizing partition {number} of {disk}");
-        if self.is_only_planned(&what)? {
+        if self.record_if_dry_run(&what)? {
             return Ok(());
         }
-        let file = File::open(self.root().host_followed(disk)).doing(&what)?;
+        let file = File::open(self.root().host_followed(disk)).context(&what)?;
         let too_large = |_| Error::new(format!("{what}: too large"));
         let number = i32::try_from(number).map_err(too_large)?;
         let (start, length) =
             (i64::try_from(start).map_err(too_large)?, i64::try_from(length).map_err(too_large)?);
-        ioctl::resize_partition(&file, number, start, length).doing(&what)?;
-        self.note(Effect::Other { what });
+        ioctl::resize_partition(&file, number, start, length).context(&what)?;
+        self.record(Effect::Other { what });
         Ok(())
     }
 
     /// Grows a mounted file system to `bytes`, the size of its device. It does not shrink.
-    pub fn grow_file_system(&self, point: &str, kind: Growable, bytes: u64) -> Result<()> {
+    pub fn grow_file_system(&self, point: &str, kind: GrowableFileSystem, bytes: u64) -> Result<()> {
         let what = format!("growing the file system at {point}");
-        if self.is_only_planned(&what)? {
+        if self.record_if_dry_run(&what)? {
             return Ok(());
         }
-        let mounted = File::open(self.root().host_followed(point)).doing(&what)?;
+        let mounted = File::open(self.root().host_followed(point)).context(&what)?;
         match kind {
-            Growable::Ext4 => {
-                let stat = nix::sys::statfs::fstatfs(&mounted).doing(&what)?;
+            GrowableFileSystem::Ext4 => {
+                let stat = nix::sys::statfs::fstatfs(&mounted).context(&what)?;
                 #[allow(clippy::unnecessary_cast)] // The types differ between C libraries.
                 let block = (stat.block_size() as u64).max(1);
                 ioctl::grow_ext4(&mounted, bytes / block)
             }
-            Growable::Xfs => ioctl::grow_xfs(&mounted, bytes),
-            Growable::Btrfs => ioctl::grow_btrfs(&mounted),
+            GrowableFileSystem::Xfs => ioctl::grow_xfs(&mounted, bytes),
+            GrowableFileSystem::Btrfs => ioctl::grow_btrfs(&mounted),
         }
-        .doing(&what)?;
-        self.note(Effect::Other { what });
+        .context(&what)?;
+        self.record(Effect::Other { what });
         Ok(())
     }
 
     /// An error for an image; noted in a plan, which goes no further.
-    fn is_only_planned(&self, what: &str) -> Result<bool> {
+    fn record_if_dry_run(&self, what: &str) -> Result<bool> {
         if !self.is_live() {
             return Err(Error::new(format!("{what}: only on the running machine")));
         }
-        if self.is_planned() {
-            self.note(Effect::Other { what: what.to_string() });
+        if self.is_dry_run() {
+            self.record(Effect::Other { what: what.to_string() });
         }
-        Ok(self.is_planned())
+        Ok(self.is_dry_run())
     }
 }

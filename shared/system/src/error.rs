@@ -11,13 +11,13 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub struct Error {
     message: String,
     kind: Option<io::ErrorKind>,
-    is_final: bool,
-    is_of_machine: bool,
+    is_permanent: bool,
+    is_system_failure: bool,
 }
 
 /// What a machine answers that cannot do now what was asked: a disk that is full, broken or read-only, a right that is
 /// missing, no descriptor or memory left. Another boot may find it repaired.
-const OF_MACHINE: [i32; 8] = [
+const SYSTEM_FAILURES: [i32; 8] = [
     libc::ENOSPC,
     libc::EDQUOT,
     libc::EIO,
@@ -31,12 +31,12 @@ const OF_MACHINE: [i32; 8] = [
 impl Error {
     /// An error of our own judgement: the message is all there is.
     pub fn new(message: impl Into<String>) -> Error {
-        Error { message: message.into(), kind: None, is_final: false, is_of_machine: false }
+        Error { message: message.into(), kind: None, is_permanent: false, is_system_failure: false }
     }
 
     /// An error of our own judgement that callers tell from others by its kind.
-    pub fn io_kind(kind: io::ErrorKind, message: impl Into<String>) -> Error {
-        Error { message: message.into(), kind: Some(kind), is_final: false, is_of_machine: false }
+    pub fn with_kind(kind: io::ErrorKind, message: impl Into<String>) -> Error {
+        Error { message: message.into(), kind: Some(kind), is_permanent: false, is_system_failure: false }
     }
 
     /// An error because the thing has more bytes than the limit; `size` is `None` if it is not known.
@@ -45,44 +45,44 @@ impl Error {
             Some(size) => format!("{what}: larger than {limit} bytes ({size} bytes)"),
             None => format!("{what}: larger than {limit} bytes"),
         };
-        Error::io_kind(io::ErrorKind::FileTooLarge, message).finally()
+        Error::with_kind(io::ErrorKind::FileTooLarge, message).into_permanent()
     }
 
-    /// An error of the operating system: `doing` says what we were doing, to which thing.
-    pub fn io(doing: impl fmt::Display, cause: &io::Error) -> Error {
+    /// An error of the operating system: `context` says what we were doing, to which thing.
+    pub fn io(context: impl fmt::Display, cause: &io::Error) -> Error {
         Error {
-            message: format!("{doing}: {}", reason(cause)),
+            message: format!("{context}: {}", reason(cause)),
             kind: Some(cause.kind()),
-            is_final: false,
-            is_of_machine: cause.raw_os_error().is_some_and(|code| OF_MACHINE.contains(&code)),
+            is_permanent: false,
+            is_system_failure: cause.raw_os_error().is_some_and(|code| SYSTEM_FAILURES.contains(&code)),
         }
     }
 
     /// The same error with what we were doing before it.
-    pub fn doing(self, what: impl fmt::Display) -> Error {
+    pub fn context(self, what: impl fmt::Display) -> Error {
         Error { message: format!("{what}: {}", self.message), ..self }
     }
 
     /// The same error, of something that another try would not change.
-    pub fn finally(self) -> Error {
-        Error { is_final: true, ..self }
+    pub fn into_permanent(self) -> Error {
+        Error { is_permanent: true, ..self }
     }
 
     /// Whether another try would end in the same way.
-    pub fn is_final(&self) -> bool {
-        self.is_final
+    pub fn is_permanent(&self) -> bool {
+        self.is_permanent
     }
 
     /// The same error, of several things that failed: it counts as the machine's if one of theirs does.
-    pub fn caused_by<'a>(self, causes: impl IntoIterator<Item = &'a Error>) -> Error {
-        let is_of_machine = self.is_of_machine || causes.into_iter().any(Error::is_of_machine);
-        Error { is_of_machine, ..self }
+    pub fn with_causes<'a>(self, causes: impl IntoIterator<Item = &'a Error>) -> Error {
+        let is_system_failure = self.is_system_failure || causes.into_iter().any(Error::is_system_failure);
+        Error { is_system_failure, ..self }
     }
 
     /// Whether the machine could not do it (a full disk, a read-only one), and what was asked may be right: another boot
     /// may succeed.
-    pub fn is_of_machine(&self) -> bool {
-        self.is_of_machine
+    pub fn is_system_failure(&self) -> bool {
+        self.is_system_failure
     }
 
     /// Whether the thing is there, and larger than the caller takes.
@@ -96,7 +96,7 @@ impl Error {
     }
 
     /// The thing does not exist: an answer, not a failure to get one.
-    pub fn is_absent(&self) -> bool {
+    pub fn is_not_found(&self) -> bool {
         matches!(self.kind, Some(io::ErrorKind::NotFound | io::ErrorKind::NotADirectory))
     }
 }
@@ -121,25 +121,25 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// `result.doing("reading /etc/x")`, for results of system calls.
+/// `result.context("reading /etc/x")`, for results of system calls.
 pub trait ResultExt<T> {
-    fn doing(self, what: impl fmt::Display) -> Result<T>;
+    fn context(self, what: impl fmt::Display) -> Result<T>;
 }
 
 impl<T> ResultExt<T> for io::Result<T> {
-    fn doing(self, what: impl fmt::Display) -> Result<T> {
+    fn context(self, what: impl fmt::Display) -> Result<T> {
         self.map_err(|e| Error::io(what, &e))
     }
 }
 
 impl<T> ResultExt<T> for nix::Result<T> {
-    fn doing(self, what: impl fmt::Display) -> Result<T> {
+    fn context(self, what: impl fmt::Display) -> Result<T> {
         self.map_err(|e| Error::io(what, &io::Error::from(e)))
     }
 }
 
 impl<T> ResultExt<T> for Result<T> {
-    fn doing(self, what: impl fmt::Display) -> Result<T> {
-        self.map_err(|e| e.doing(what))
+    fn context(self, what: impl fmt::Display) -> Result<T> {
+        self.map_err(|e| e.context(what))
     }
 }

@@ -10,7 +10,9 @@ use std::path::Path;
 use nix::fcntl::OFlag;
 use nix::sys::stat::{FileStat, lstat};
 
-use crate::place::{Last, NewDirectory, PARENTS, Place, is_directory, is_link, is_refused, is_regular};
+use crate::resolved_path::{
+    DEFAULT_PARENTS, NewDirectory, ResolvedPath, TrailingLink, is_directory, is_link, is_refused, is_regular,
+};
 use crate::{Effect, Error, Result, ResultExt, System};
 
 /// What a write did.
@@ -24,40 +26,40 @@ pub enum Change {
 
 /// How a file is to be written. The default: 0644, owner left alone, parents made 0755, not synced.
 #[derive(Debug, Clone, Copy)]
-pub struct Write {
+pub struct WriteOptions {
     pub(crate) mode: u32,
     uid: Option<u32>,
     gid: Option<u32>,
     durable: bool,
 }
 
-impl Default for Write {
-    fn default() -> Write {
-        Write { mode: 0o644, uid: None, gid: None, durable: false }
+impl Default for WriteOptions {
+    fn default() -> WriteOptions {
+        WriteOptions { mode: 0o644, uid: None, gid: None, durable: false }
     }
 }
 
-impl Write {
+impl WriteOptions {
     /// The permission bits, set-id and sticky bits included; the umask does not count.
-    pub fn mode(mode: u32) -> Write {
-        Write { mode, ..Write::default() }
+    pub fn mode(mode: u32) -> WriteOptions {
+        WriteOptions { mode, ..WriteOptions::default() }
     }
 
     /// 0600: for whatever may hold a secret.
-    pub fn secret() -> Write {
-        Write::mode(0o600)
+    pub fn secret() -> WriteOptions {
+        WriteOptions::mode(0o600)
     }
 
     /// Given to that user and group before it has its name; `None` leaves that half alone. Without privileges and
     /// below another root than `/`, owners are left alone.
-    pub fn owner(self, (uid, gid): (Option<u32>, Option<u32>)) -> Write {
-        Write { uid, gid, ..self }
+    pub fn owner(self, (uid, gid): (Option<u32>, Option<u32>)) -> WriteOptions {
+        WriteOptions { uid, gid, ..self }
     }
 
     /// Whole after a power cut, old or new: for state that decides what the next boot does. Costs a disk's
     /// flush (a few milliseconds), so it is not for what the next boot throws away.
-    pub fn durable(self) -> Write {
-        Write { durable: true, ..self }
+    pub fn durable(self) -> WriteOptions {
+        WriteOptions { durable: true, ..self }
     }
 
     fn effect(self, path: &Path, change: Change) -> Effect {
@@ -67,9 +69,14 @@ impl Write {
 }
 
 impl System {
-    /// Where a change is made. A plan's are in its scratch directory, unless the machine would refuse them.
-    fn place(&self, path: &Path, last: Last, missing: Option<NewDirectory>) -> io::Result<Place> {
-        if !self.is_planned() {
+    /// Where a change is made. A plan's are in its overlay, unless the machine would refuse them.
+    fn resolve(
+        &self,
+        path: &Path,
+        last: TrailingLink,
+        missing: Option<NewDirectory>,
+    ) -> io::Result<ResolvedPath> {
+        if !self.is_dry_run() {
             return self.root().find(path, last, missing);
         }
         if let Err(e) = self.root().find(path, last, None)
@@ -77,44 +84,44 @@ impl System {
         {
             return Err(e);
         }
-        // Before the scratch directory has it.
+        // Before the overlay has it.
         let made = missing.and(path.parent()).map_or(0, |parent| self.missing(parent));
         let host = match last {
-            Last::Follow => self.root().place_followed(path),
-            Last::Keep => self.root().place(path),
+            TrailingLink::Follow => self.root().overlay_path_followed(path),
+            TrailingLink::NoFollow => self.root().overlay_path(path),
         };
         let old = match last {
-            Last::Follow => self.root().host_followed(path),
-            Last::Keep => self.root().host(path),
+            TrailingLink::Follow => self.root().host_followed(path),
+            TrailingLink::NoFollow => self.root().host(path),
         };
-        Ok(Place::of_host(&host?)?.instead_of(lstat(&old).ok(), made))
+        Ok(ResolvedPath::from_host_path(&host?)?.with_state(lstat(&old).ok(), made))
     }
 
     /// The place of what is there and is changed, not replaced: in a plan a copy of it.
-    fn place_to_change(&self, path: &Path, missing: Option<NewDirectory>) -> io::Result<Place> {
-        let place = self.place(path, Last::Follow, missing)?;
-        if !self.is_planned() || place.old.is_none() {
-            return Ok(place);
+    fn resolve_to_change(&self, path: &Path, missing: Option<NewDirectory>) -> io::Result<ResolvedPath> {
+        let resolved = self.resolve(path, TrailingLink::Follow, missing)?;
+        if !self.is_dry_run() || resolved.old.is_none() {
+            return Ok(resolved);
         }
-        Place::of_host(&self.root().copy(path)?)
+        ResolvedPath::from_host_path(&self.root().copy_up(path)?)
     }
 
     /// The place of what is removed: in a plan it is only looked at.
-    fn place_to_remove(&self, path: &Path) -> io::Result<Place> {
-        match (self.is_planned(), self.root().find(path, Last::Keep, None)) {
+    fn resolve_to_remove(&self, path: &Path) -> io::Result<ResolvedPath> {
+        match (self.is_dry_run(), self.root().find(path, TrailingLink::NoFollow, None)) {
             (true, Err(e)) if is_refused(&e) => Err(e),
-            (true, _) => Place::of_host(&self.root().host(path)),
-            (false, place) => place,
+            (true, _) => ResolvedPath::from_host_path(&self.root().host(path)),
+            (false, resolved) => resolved,
         }
     }
 
     /// A directory and its missing parents, new ones with `mode`; existing ones are left as they are.
-    pub fn make_dir(&self, path: impl AsRef<Path>, mode: u32) -> Result<()> {
-        self.make_dir_of(path, mode, (None, None))
+    pub fn create_dir_all(&self, path: impl AsRef<Path>, mode: u32) -> Result<()> {
+        self.create_dir_all_owned(path, mode, (None, None))
     }
 
-    /// As [`System::make_dir`]; new ones are given to that user and group.
-    pub fn make_dir_of(
+    /// As [`System::create_dir_all`]; new ones are given to that user and group.
+    pub fn create_dir_all_owned(
         &self,
         path: impl AsRef<Path>,
         mode: u32,
@@ -125,16 +132,18 @@ impl System {
             return Ok(());
         }
         let what = format!("making the directory {}", path.display());
-        let made = if self.is_planned() {
+        let made = if self.is_dry_run() {
             let made = self.missing(path);
-            let host = self.root().place_followed(path).doing(&what)?;
-            DirBuilder::new().recursive(true).mode(mode).create(&host).doing(&what)?;
-            Place::of_host(&host).and_then(|place| place.change((None, None), Some(mode))).doing(&what)?;
+            let host = self.root().overlay_path_followed(path).context(&what)?;
+            DirBuilder::new().recursive(true).mode(mode).create(&host).context(&what)?;
+            ResolvedPath::from_host_path(&host)
+                .and_then(|resolved| resolved.set_attributes((None, None), Some(mode)))
+                .context(&what)?;
             made
         } else {
-            self.root().make_directory(path, NewDirectory { mode, owner }).doing(&what)?
+            self.root().make_directory(path, NewDirectory { mode, owner }).context(&what)?
         };
-        self.note_directories(path, made, mode, owner);
+        self.record_directories(path, made, mode, owner);
         Ok(())
     }
 
@@ -144,30 +153,35 @@ impl System {
     }
 
     /// The last `made` directories of a path are new.
-    fn note_directories(&self, path: &Path, made: usize, mode: u32, owner: (Option<u32>, Option<u32>)) {
+    fn record_directories(&self, path: &Path, made: usize, mode: u32, owner: (Option<u32>, Option<u32>)) {
         for directory in path.ancestors().take(made).collect::<Vec<_>>().into_iter().rev() {
             let path = directory.display().to_string();
-            if self.is_planned() && owner != (None, None) {
-                let what = format!("owner of {path}: {}", self.owner_shown(owner));
-                self.note(Effect::Directory { path, mode });
-                self.note(Effect::Other { what });
+            if self.is_dry_run() && owner != (None, None) {
+                let what = format!("owner of {path}: {}", self.format_owner(owner));
+                self.record(Effect::Directory { path, mode });
+                self.record(Effect::Other { what });
             } else {
-                self.note(Effect::Directory { path, mode });
+                self.record(Effect::Directory { path, mode });
             }
         }
     }
 
     /// The parents of what is written that were made for it.
-    fn note_parents(&self, path: &Path, place: &Place) {
-        if let Some(parent) = path.parent().filter(|_| place.made > 0) {
-            self.note_directories(parent, place.made, 0o755, (None, None));
+    fn record_parents(&self, path: &Path, resolved: &ResolvedPath) {
+        if let Some(parent) = path.parent().filter(|_| resolved.made > 0) {
+            self.record_directories(parent, resolved.made, 0o755, (None, None));
         }
     }
 
     /// Writes the file whole: to a temporary name beside it with the final mode and owner, then renamed
     /// over it. A link is followed and its target made or replaced, but a user's link only to what that user
     /// owns. The same content, mode and owner: no write.
-    pub fn write(&self, path: impl AsRef<Path>, content: impl AsRef<[u8]>, how: Write) -> Result<Change> {
+    pub fn write(
+        &self,
+        path: impl AsRef<Path>,
+        content: impl AsRef<[u8]>,
+        how: WriteOptions,
+    ) -> Result<Change> {
         self.write_pieces(path, &[content.as_ref().into()], how)
     }
 
@@ -176,14 +190,14 @@ impl System {
         &self,
         path: impl AsRef<Path>,
         content: &[Cow<'_, [u8]>],
-        how: Write,
+        how: WriteOptions,
     ) -> Result<Change> {
         let path = path.as_ref();
         let what = || format!("writing {}", path.display());
-        let place = self.place(path, Last::Follow, PARENTS).doing(what())?;
-        self.note_parents(path, &place);
-        let old = place.old.as_ref();
-        if old.is_some_and(|old| self.is_unchanged(path, &place, old, content, how)) {
+        let resolved = self.resolve(path, TrailingLink::Follow, DEFAULT_PARENTS).context(what())?;
+        self.record_parents(path, &resolved);
+        let old = resolved.old.as_ref();
+        if old.is_some_and(|old| self.is_unchanged(path, &resolved, old, content, how)) {
             return Ok(Change::Unchanged);
         }
         if old.is_some_and(is_directory) {
@@ -191,45 +205,52 @@ impl System {
         }
         // A device (/dev/console, /dev/urandom) cannot be replaced; it is written to.
         if old.is_some_and(|old| !is_regular(old)) {
-            return self.write_into(path, &place, content);
+            return self.write_to_device(path, &resolved, content);
         }
-        match (self.write_beside(&place, content, how), old) {
-            (Err(e), Some(old)) if cannot_be_replaced(&e) => self.write_in_place(&place, content, how, old),
+        match (self.write_and_rename(&resolved, content, how), old) {
+            (Err(e), Some(old)) if must_write_in_place(&e) => {
+                self.write_in_place(&resolved, content, how, old)
+            }
             (result, _) => result,
         }
-        .doing(what())?;
+        .context(what())?;
         let change = if old.is_some() { Change::Replaced } else { Change::Created };
-        self.note(how.effect(path, change));
+        self.record(how.effect(path, change));
         Ok(change)
     }
 
     fn is_unchanged(
         &self,
         path: &Path,
-        place: &Place,
+        resolved: &ResolvedPath,
         old: &FileStat,
         content: &[Cow<'_, [u8]>],
-        how: Write,
+        how: WriteOptions,
     ) -> bool {
         let length = content.iter().map(|piece| piece.len() as u64).sum::<u64>();
-        let open = || match self.is_planned() {
+        let open = || match self.is_dry_run() {
             true => fs::File::open(self.root().host_followed(path)),
-            false => place.open(OFlag::O_RDONLY, 0),
+            false => resolved.open(OFlag::O_RDONLY, 0),
         };
         is_regular(old)
             && old.st_mode & 0o7777 == how.mode
             && u64::try_from(old.st_size) == Ok(length)
-            && self.owned_as(old, how)
-            && open().and_then(|file| holds(file, content)).unwrap_or(false)
+            && self.has_owner(old, how)
+            && open().and_then(|file| has_content(file, content)).unwrap_or(false)
     }
 
-    fn write_into(&self, path: &Path, place: &Place, content: &[Cow<'_, [u8]>]) -> Result<Change> {
-        if self.is_planned() {
-            self.note(Effect::Other { what: format!("write to {}", path.display()) });
+    fn write_to_device(
+        &self,
+        path: &Path,
+        resolved: &ResolvedPath,
+        content: &[Cow<'_, [u8]>],
+    ) -> Result<Change> {
+        if self.is_dry_run() {
+            self.record(Effect::Other { what: format!("write to {}", path.display()) });
             return Ok(Change::Replaced);
         }
-        (place.open_to_change(OFlag::O_WRONLY).and_then(|mut f| put(&mut f, content)))
-            .doing(format_args!("writing to {}", path.display()))?;
+        (resolved.open_for_change(OFlag::O_WRONLY).and_then(|mut f| write_pieces_to(&mut f, content)))
+            .context(format_args!("writing to {}", path.display()))?;
         Ok(Change::Replaced)
     }
 
@@ -237,14 +258,14 @@ impl System {
     /// renamed over it. Its mode is narrowed before the content is there, or nothing is written.
     fn write_in_place(
         &self,
-        place: &Place,
+        resolved: &ResolvedPath,
         content: &[Cow<'_, [u8]>],
-        how: Write,
+        how: WriteOptions,
         old: &FileStat,
     ) -> io::Result<()> {
-        let mut file = place.open_to_change(OFlag::O_WRONLY)?;
+        let mut file = resolved.open_for_change(OFlag::O_WRONLY)?;
         let fit = self
-            .give(&file, how.uid, how.gid)
+            .chown(&file, how.uid, how.gid)
             .and_then(|()| file.set_permissions(fs::Permissions::from_mode(how.mode)));
         match fit {
             // The kernel's own files keep their mode, which is fine unless others could read more than meant.
@@ -252,70 +273,80 @@ impl System {
             _ => {}
         }
         file.set_len(0)?;
-        put(&mut file, content)?;
+        write_pieces_to(&mut file, content)?;
         if how.durable { file.sync_data() } else { Ok(()) }
     }
 
-    fn write_beside(&self, place: &Place, content: &[Cow<'_, [u8]>], how: Write) -> io::Result<()> {
-        let (temporary, mut file) = place.temporary(how.mode)?;
+    fn write_and_rename(
+        &self,
+        resolved: &ResolvedPath,
+        content: &[Cow<'_, [u8]>],
+        how: WriteOptions,
+    ) -> io::Result<()> {
+        let (temporary, mut file) = resolved.temporary(how.mode)?;
         let result = (|| {
-            self.give(&file, how.uid, how.gid)?;
+            self.chown(&file, how.uid, how.gid)?;
             // After chown, which clears set-user-ID bits; before the content, so that it is never wider.
             file.set_permissions(fs::Permissions::from_mode(how.mode))?;
-            put(&mut file, content)?;
+            write_pieces_to(&mut file, content)?;
             // Before the rename: else a power cut could leave the new name with nothing in it. That the rename
             // itself is on the disk is not waited for; the old file is as good as the new one.
             if how.durable && content.iter().any(|piece| !piece.is_empty()) {
                 file.sync_data()?;
             }
-            place.replace_with(&temporary)
+            resolved.replace_with(&temporary)
         })();
         if result.is_err() {
-            place.discard(&temporary);
+            resolved.discard(&temporary);
         }
         result
     }
 
     /// Adds to the end of a file, which is made with `how`'s mode and owner when it is not there. Links are followed
     /// as by [`System::write`].
-    pub fn append(&self, path: impl AsRef<Path>, content: impl AsRef<[u8]>, how: Write) -> Result<()> {
+    pub fn append(&self, path: impl AsRef<Path>, content: impl AsRef<[u8]>, how: WriteOptions) -> Result<()> {
         self.append_to(path.as_ref(), content.as_ref(), how, false)
     }
 
     /// As [`System::append`]; a file that is there is given `how`'s mode and owner too.
-    pub fn append_as(&self, path: impl AsRef<Path>, content: impl AsRef<[u8]>, how: Write) -> Result<()> {
+    pub fn append_as(
+        &self,
+        path: impl AsRef<Path>,
+        content: impl AsRef<[u8]>,
+        how: WriteOptions,
+    ) -> Result<()> {
         self.append_to(path.as_ref(), content.as_ref(), how, true)
     }
 
-    fn append_to(&self, path: &Path, content: &[u8], how: Write, change_old: bool) -> Result<()> {
+    fn append_to(&self, path: &Path, content: &[u8], how: WriteOptions, change_old: bool) -> Result<()> {
         let what = || format!("appending to {}", path.display());
-        let (mut file, is_new) = self.open_end(path, how.mode).doing(what())?;
+        let (mut file, is_new) = self.open_append(path, how.mode).context(what())?;
         (|| {
             if is_new || change_old {
-                self.give(&file, how.uid, how.gid)?;
+                self.chown(&file, how.uid, how.gid)?;
                 // After the owner, since a change of owner clears set-user-ID bits.
                 file.set_permissions(fs::Permissions::from_mode(how.mode))?;
             }
             file.write_all(content)
         })()
-        .doing(what())?;
-        self.note(how.effect(path, if is_new { Change::Created } else { Change::Replaced }));
+        .context(what())?;
+        self.record(how.effect(path, if is_new { Change::Created } else { Change::Replaced }));
         Ok(())
     }
 
     /// A file open at its end, and whether it is new: then it has the owner's bits of `mode`. A FIFO that nobody
     /// reads is an error.
-    pub(crate) fn open_end(&self, path: &Path, mode: u32) -> io::Result<(fs::File, bool)> {
+    pub(crate) fn open_append(&self, path: &Path, mode: u32) -> io::Result<(fs::File, bool)> {
         // Others may make and remove it at the same time.
-        const MOST_TRIES: usize = 8;
-        let place = self.place_to_change(path, PARENTS)?;
-        self.note_parents(path, &place);
-        let mut make = place.old.is_none();
-        for _ in 0..MOST_TRIES {
+        const MAX_TRIES: usize = 8;
+        let resolved = self.resolve_to_change(path, DEFAULT_PARENTS)?;
+        self.record_parents(path, &resolved);
+        let mut make = resolved.old.is_none();
+        for _ in 0..MAX_TRIES {
             let end = OFlag::O_WRONLY | OFlag::O_APPEND;
             let opened = match make {
-                true => place.open(end | OFlag::O_CREAT | OFlag::O_EXCL, mode & 0o700),
-                false => place.open_to_change(end),
+                true => resolved.open(end | OFlag::O_CREAT | OFlag::O_EXCL, mode & 0o700),
+                false => resolved.open_for_change(end),
             };
             match opened {
                 Err(e) if matches!(e.kind(), io::ErrorKind::AlreadyExists | io::ErrorKind::NotFound) => {}
@@ -336,8 +367,8 @@ impl System {
     ) -> Result<Option<(Vec<u8>, fs::Metadata)>> {
         let path = path.as_ref();
         let what = || format!("reading {}", path.display());
-        let opened = if self.is_planned() {
-            match self.root().find(path, Last::Follow, None) {
+        let opened = if self.is_dry_run() {
+            match self.root().find(path, TrailingLink::Follow, None) {
                 Err(e) if is_refused(&e) => Err(e),
                 _ => OpenOptions::new()
                     .read(true)
@@ -345,13 +376,15 @@ impl System {
                     .open(self.root().host_followed(path)),
             }
         } else {
-            self.root().find(path, Last::Follow, None).and_then(|place| place.open_to_change(OFlag::O_RDONLY))
+            self.root()
+                .find(path, TrailingLink::Follow, None)
+                .and_then(|resolved| resolved.open_for_change(OFlag::O_RDONLY))
         };
         let file = match opened {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-            opened => opened.doing(what())?,
+            opened => opened.context(what())?,
         };
-        let meta = file.metadata().doing(what())?;
+        let meta = file.metadata().context(what())?;
         if !meta.is_file() || meta.len() > limit {
             let why = if meta.is_file() {
                 format!("larger than {limit} bytes")
@@ -362,7 +395,7 @@ impl System {
         }
         let mut bytes = Vec::with_capacity(meta.len() as usize);
         // One that grows meanwhile is as long as it was.
-        file.take(meta.len()).read_to_end(&mut bytes).doing(what())?;
+        file.take(meta.len()).read_to_end(&mut bytes).context(what())?;
         Ok(Some((bytes, meta)))
     }
 
@@ -370,18 +403,18 @@ impl System {
     pub fn link(&self, target: &str, path: impl AsRef<Path>) -> Result<Change> {
         let path = path.as_ref();
         let what = format!("linking {} to {target}", path.display());
-        let place = self.place(path, Last::Keep, PARENTS).doing(&what)?;
-        self.note_parents(path, &place);
-        let old = match &place.old {
-            Some(old) if is_link(old) && self.is_planned() => fs::read_link(self.root().host(path)).ok(),
-            Some(old) if is_link(old) => place.read_link(),
+        let resolved = self.resolve(path, TrailingLink::NoFollow, DEFAULT_PARENTS).context(&what)?;
+        self.record_parents(path, &resolved);
+        let old = match &resolved.old {
+            Some(old) if is_link(old) && self.is_dry_run() => fs::read_link(self.root().host(path)).ok(),
+            Some(old) if is_link(old) => resolved.read_link(),
             _ => None,
         };
         if old.as_deref() == Some(Path::new(target)) {
             return Ok(Change::Unchanged);
         }
-        place.link(target).doing(what)?;
-        self.note(Effect::Link { path: path.display().to_string(), target: target.to_string() });
+        resolved.link(target).context(what)?;
+        self.record(Effect::Link { path: path.display().to_string(), target: target.to_string() });
         Ok(if old.is_some() { Change::Replaced } else { Change::Created })
     }
 
@@ -392,33 +425,36 @@ impl System {
 
     /// Removes what a write that was cut off by a kill or a power cut has left in a directory and, down to `depth`, below
     /// it: temporary files and links from before this process. What is not certainly one stays. How many there were.
-    pub fn sweep_temporaries(&self, top: impl AsRef<Path>, depth: usize) -> Result<usize> {
+    pub fn remove_stale_temporaries(&self, top: impl AsRef<Path>, depth: usize) -> Result<usize> {
         let top = top.as_ref();
-        if self.is_planned() {
+        if self.is_dry_run() {
             return Ok(0);
         }
         let before = self.clock().wall().saturating_sub(self.clock().elapsed());
-        (self.root().find(top, Last::Follow, None).and_then(|place| place.sweep(depth, before)))
-            .doing(format_args!("looking for temporary files below {}", top.display()))
+        (self
+            .root()
+            .find(top, TrailingLink::Follow, None)
+            .and_then(|resolved| resolved.remove_stale_temporaries(depth, before)))
+        .context(format_args!("looking for temporary files below {}", top.display()))
     }
 
     /// Removes a file, a link or a whole directory (links inside are not followed); `false` when there was none. An
     /// error may leave a part of the directory.
-    pub fn remove_tree(&self, path: impl AsRef<Path>) -> Result<bool> {
+    pub fn remove_dir_all(&self, path: impl AsRef<Path>) -> Result<bool> {
         self.remove_what(path.as_ref(), true)
     }
 
     fn remove_what(&self, path: &Path, trees: bool) -> Result<bool> {
-        let removed = self.place_to_remove(path).and_then(|place| match &place.old {
+        let removed = self.resolve_to_remove(path).and_then(|resolved| match &resolved.old {
             None => Err(io::ErrorKind::NotFound.into()),
             Some(old) if is_directory(old) && !trees => Err(io::ErrorKind::IsADirectory.into()),
-            Some(_) if self.is_planned() => self.root().unplace(path),
-            Some(old) if is_directory(old) => place.remove_tree(),
-            Some(_) => place.remove(),
+            Some(_) if self.is_dry_run() => self.root().whiteout(path),
+            Some(old) if is_directory(old) => resolved.remove_dir_all(),
+            Some(_) => resolved.remove(),
         });
         match removed {
             Ok(()) => {
-                self.note(Effect::Remove { path: path.display().to_string() });
+                self.record(Effect::Remove { path: path.display().to_string() });
                 Ok(true)
             }
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
@@ -429,39 +465,40 @@ impl System {
     /// Removes an empty directory; one with something in it stays, as an error.
     pub fn remove_dir(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
-        let removed = if !self.is_planned() {
-            self.place_to_remove(path).and_then(|place| place.remove_dir())
+        let removed = if !self.is_dry_run() {
+            self.resolve_to_remove(path).and_then(|resolved| resolved.remove_dir())
         } else if self.list(path)?.is_empty() {
-            self.root().unplace(path)
+            self.root().whiteout(path)
         } else {
             Err(io::ErrorKind::DirectoryNotEmpty.into())
         };
-        removed.doing(format_args!("removing {}", path.display()))
+        removed.context(format_args!("removing {}", path.display()))
     }
 
     /// Gives a file another name in the same file system, over one that is there. Both paths' links are left links.
     pub fn rename(&self, from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<()> {
         let (from, to) = (from.as_ref(), to.as_ref());
         let what = format!("renaming {} to {}", from.display(), to.display());
-        if self.is_planned() {
-            let copied = self.root().copy(from).and_then(|copy| fs::rename(copy, self.root().place(to)?));
-            copied.and_then(|()| self.root().unplace(from)).doing(&what)?;
+        if self.is_dry_run() {
+            let copied =
+                self.root().copy_up(from).and_then(|copy| fs::rename(copy, self.root().overlay_path(to)?));
+            copied.and_then(|()| self.root().whiteout(from)).context(&what)?;
         } else {
-            let find = |path| self.root().find(path, Last::Keep, None);
-            find(from).and_then(|place| place.rename_to(&find(to)?)).doing(&what)?;
+            let find = |path| self.root().find(path, TrailingLink::NoFollow, None);
+            find(from).and_then(|resolved| resolved.rename_to(&find(to)?)).context(&what)?;
         }
-        self.note(Effect::Other { what });
+        self.record(Effect::Other { what });
         Ok(())
     }
 
     /// Sets the permission bits of a file, a link's target included (by the rule of [`System::write`]).
     pub fn set_mode(&self, path: impl AsRef<Path>, mode: u32) -> Result<()> {
         let path = path.as_ref();
-        (self.place_to_change(path, None))
-            .and_then(|place| place.change((None, None), Some(mode)))
-            .doing(format_args!("setting the mode of {}", path.display()))?;
-        if self.is_planned() {
-            self.note(Effect::Other { what: format!("mode of {}: {mode:04o}", path.display()) });
+        (self.resolve_to_change(path, None))
+            .and_then(|resolved| resolved.set_attributes((None, None), Some(mode)))
+            .context(format_args!("setting the mode of {}", path.display()))?;
+        if self.is_dry_run() {
+            self.record(Effect::Other { what: format!("mode of {}: {mode:04o}", path.display()) });
         }
         Ok(())
     }
@@ -470,27 +507,27 @@ impl System {
     /// that half alone.
     pub fn set_owner(&self, path: impl AsRef<Path>, owner: (Option<u32>, Option<u32>)) -> Result<()> {
         let path = path.as_ref();
-        if self.is_planned() {
-            let what = format!("owner of {}: {}", path.display(), self.owner_shown(owner));
-            self.note(Effect::Other { what });
+        if self.is_dry_run() {
+            let what = format!("owner of {}: {}", path.display(), self.format_owner(owner));
+            self.record(Effect::Other { what });
             return Ok(());
         }
-        (self.root().find(path, Last::Follow, None))
-            .and_then(|place| self.forgive(place.change(owner, None)))
-            .doing(format_args!("setting the owner of {}", path.display()))
+        (self.root().find(path, TrailingLink::Follow, None))
+            .and_then(|resolved| self.ignore_unprivileged(resolved.set_attributes(owner, None)))
+            .context(format_args!("setting the owner of {}", path.display()))
     }
 
     /// Gives an open file to a user and a group.
-    pub(crate) fn give(&self, file: &fs::File, uid: Option<u32>, gid: Option<u32>) -> io::Result<()> {
+    pub(crate) fn chown(&self, file: &fs::File, uid: Option<u32>, gid: Option<u32>) -> io::Result<()> {
         // A plan may be made by anybody; it knows the owner from the effect.
-        if (uid.is_none() && gid.is_none()) || self.is_planned() {
+        if (uid.is_none() && gid.is_none()) || self.is_dry_run() {
             return Ok(());
         }
-        self.forgive(std::os::unix::fs::fchown(file, uid, gid))
+        self.ignore_unprivileged(std::os::unix::fs::fchown(file, uid, gid))
     }
 
     /// Where owners cannot be set, and need not be.
-    fn forgive(&self, result: io::Result<()>) -> io::Result<()> {
+    fn ignore_unprivileged(&self, result: io::Result<()>) -> io::Result<()> {
         match result {
             Err(e) if is_refused(&e) => Err(e),
             // An image in a folder may be built without privileges; its owner fixes the owners.
@@ -501,14 +538,14 @@ impl System {
         }
     }
 
-    fn owned_as(&self, old: &FileStat, how: Write) -> bool {
-        let unprivileged = (!self.is_live() || self.is_planned()) && !nix::unistd::geteuid().is_root();
+    fn has_owner(&self, old: &FileStat, how: WriteOptions) -> bool {
+        let unprivileged = (!self.is_live() || self.is_dry_run()) && !nix::unistd::geteuid().is_root();
         unprivileged
             || (how.uid.is_none_or(|uid| uid == old.st_uid) && how.gid.is_none_or(|gid| gid == old.st_gid))
     }
 }
 
-fn put(file: &mut fs::File, content: &[Cow<'_, [u8]>]) -> io::Result<()> {
+fn write_pieces_to(file: &mut fs::File, content: &[Cow<'_, [u8]>]) -> io::Result<()> {
     if let [whole] = content {
         return file.write_all(whole);
     }
@@ -519,13 +556,13 @@ fn put(file: &mut fs::File, content: &[Cow<'_, [u8]>]) -> io::Result<()> {
 }
 
 /// Whether a file holds just this.
-fn holds(mut file: fs::File, content: &[Cow<'_, [u8]>]) -> io::Result<bool> {
+fn has_content(mut file: fs::File, content: &[Cow<'_, [u8]>]) -> io::Result<bool> {
     let most = content.iter().map(|piece| piece.len()).max().unwrap_or(0).clamp(1, 64 << 10);
     let mut buffer = vec![0; most];
     for chunk in content.iter().flat_map(|piece| piece.chunks(most)) {
         let have = &mut buffer[..chunk.len()];
         file.read_exact(have)?;
-        if !same(have, chunk) {
+        if !is_equal(have, chunk) {
             return Ok(false);
         }
     }
@@ -533,19 +570,19 @@ fn holds(mut file: fs::File, content: &[Cow<'_, [u8]>]) -> io::Result<bool> {
 }
 
 /// Whether two texts of one length are the same: eight bytes at a time, where musl's memcmp(3) looks at each.
-fn same(a: &[u8], b: &[u8]) -> bool {
+fn is_equal(a: &[u8], b: &[u8]) -> bool {
     let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<8>(), b.as_chunks::<8>());
     a.iter().zip(b).all(|(a, b)| u64::from_ne_bytes(*a) == u64::from_ne_bytes(*b)) && a_rest == b_rest
 }
 
 /// Whether a write failed because of where the file is, not because of what it is.
-fn cannot_be_replaced(e: &io::Error) -> bool {
+fn must_write_in_place(e: &io::Error) -> bool {
     use io::ErrorKind::{NotFound, PermissionDenied, ReadOnlyFilesystem, ResourceBusy};
     matches!(e.kind(), ResourceBusy | PermissionDenied | NotFound | ReadOnlyFilesystem)
 }
 
 /// Whether a name is that of a write's temporary file: `.NAME.NUMBER.new`.
-pub(crate) fn is_unfinished(name: &str) -> bool {
+pub(crate) fn is_temporary_name(name: &str) -> bool {
     let inner = name.strip_prefix('.').and_then(|n| n.strip_suffix(".new"));
     let pid = inner.and_then(|n| n.rsplit_once('.')).map(|(_, pid)| pid);
     pid.is_some_and(|p| !p.is_empty() && p.bytes().all(|b| b.is_ascii_digit()))
@@ -554,36 +591,36 @@ pub(crate) fn is_unfinished(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use scratch::Scratch;
+    use scratch::TempDir;
     use std::os::unix::fs::MetadataExt;
 
-    fn sandbox() -> (System, Scratch) {
-        let top = Scratch::new();
+    fn sandbox() -> (System, TempDir) {
+        let top = TempDir::new();
         (System::new(&top), top)
     }
 
     #[test]
-    fn written_once_with_mode() {
+    fn write_sets_the_mode_and_skips_unchanged_files() {
         let (sys, top) = sandbox();
-        assert_eq!(sys.write("/a/b", "x", Write::secret()).unwrap(), Change::Created);
-        assert_eq!(sys.write("/a/b", "x", Write::secret()).unwrap(), Change::Unchanged);
-        assert_eq!(sys.write("/a/b", "x", Write::mode(0o4755)).unwrap(), Change::Replaced);
+        assert_eq!(sys.write("/a/b", "x", WriteOptions::secret()).unwrap(), Change::Created);
+        assert_eq!(sys.write("/a/b", "x", WriteOptions::secret()).unwrap(), Change::Unchanged);
+        assert_eq!(sys.write("/a/b", "x", WriteOptions::mode(0o4755)).unwrap(), Change::Replaced);
         assert_eq!(sys.metadata("/a/b").unwrap().mode() & 0o7777, 0o4755);
         // What a kill leaves is as if it were not there; a user's own name may look much like it.
         for name in [".b.77.new", ".c.new", "d.77.new"] {
             fs::write(top.join("a").join(name), "half").unwrap();
         }
         assert_eq!(sys.list("/a").unwrap(), [".c.new", "b", "d.77.new"]);
-        assert!(sys.write("/a", "x", Write::default()).is_err());
+        assert!(sys.write("/a", "x", WriteOptions::default()).is_err());
     }
 
     #[test]
-    fn in_pieces() {
+    fn write_in_pieces() {
         let (sys, _top) = sandbox();
         let large = vec![b'x'; 100_000];
         let write = |pieces: &[&[u8]]| {
             let pieces: Vec<Cow<'_, [u8]>> = pieces.iter().map(|p| (*p).into()).collect();
-            sys.write_pieces("/a", &pieces, Write::default()).unwrap()
+            sys.write_pieces("/a", &pieces, WriteOptions::default()).unwrap()
         };
         assert_eq!(write(&[b"begin ", &large, b"", b" end"]), Change::Created);
         assert_eq!(sys.read("/a").unwrap(), [b"begin ", &large[..], b" end"].concat());
@@ -596,20 +633,20 @@ mod tests {
     #[test]
     fn a_link_is_followed_inside_the_root() {
         let (sys, _top) = sandbox();
-        sys.make_dir("/etc", 0o755).unwrap();
+        sys.create_dir_all("/etc", 0o755).unwrap();
         sys.link("/run/real", "/etc/name").unwrap();
-        sys.write("/etc/name", "x", Write::default()).unwrap();
+        sys.write("/etc/name", "x", WriteOptions::default()).unwrap();
         assert_eq!(sys.read_text("/run/real").unwrap(), "x");
         assert!(sys.is_link("/etc/name"));
     }
 
     #[test]
-    fn a_file_of_the_kernel_is_written_in_place() {
+    fn proc_files_are_written_in_place() {
         // Its own, so harmless; the directory takes no other file.
         let sys = System::new("/");
         let path = format!("/proc/{}/coredump_filter", std::process::id());
-        assert_eq!(sys.write(&path, "0x31", Write::default()).unwrap(), Change::Replaced);
+        assert_eq!(sys.write(&path, "0x31", WriteOptions::default()).unwrap(), Change::Replaced);
         assert_eq!(sys.read_text(&path).unwrap(), "00000031\n");
-        assert!(sys.write("/proc/version", "x", Write::default()).is_err());
+        assert!(sys.write("/proc/version", "x", WriteOptions::default()).is_err());
     }
 }

@@ -44,7 +44,7 @@ impl System {
     }
 
     /// The running kernel's name, its version text and the machine (uname(2)); empty where it has none.
-    pub fn kernel_identity(&self) -> [String; 3] {
+    pub fn uname(&self) -> [String; 3] {
         let Ok(identity) = nix::sys::utsname::uname() else { return Default::default() };
         [identity.sysname(), identity.version(), identity.machine()].map(|t| t.to_string_lossy().into_owned())
     }
@@ -52,9 +52,9 @@ impl System {
     /// Gives the running kernel a name (sethostname(2)).
     pub fn set_kernel_hostname(&self, name: &str) -> Result<()> {
         if self.may_set_kernel() {
-            nix::unistd::sethostname(name).doing(format_args!("setting the hostname {name}"))?;
+            nix::unistd::sethostname(name).context(format_args!("setting the hostname {name}"))?;
         }
-        self.note(Effect::Other { what: format!("hostname {name}") });
+        self.record(Effect::Other { what: format!("hostname {name}") });
         Ok(())
     }
 
@@ -80,14 +80,14 @@ impl System {
                 break;
             }
         }
-        mounted.doing(format_args!("mounting {device} ({kind}) at {at}"))?;
-        self.note(Effect::Other { what: format!("mount {device} {at}") });
+        mounted.context(format_args!("mounting {device} ({kind}) at {at}"))?;
+        self.record(Effect::Other { what: format!("mount {device} {at}") });
         Ok(())
     }
 
     /// Unmounts what is mounted at a directory of the machine; what somebody has open there stays until it is closed.
     pub fn unmount(&self, at: &str) -> Result<()> {
         nix::mount::umount2(&self.root().host_followed(at), MntFlags::MNT_DETACH)
-            .doing(format_args!("unmounting {at}"))
+            .context(format_args!("unmounting {at}"))
     }
 }

@@ -1,4 +1,4 @@
-//! The one door to the machine. Whatever Firstlight reads, writes, runs, mounts, fetches or logs goes
+//! The only access to the machine. Whatever Firstlight reads, writes, runs, mounts, fetches or logs goes
 //! through a [`System`], so that modes, atomicity, deadlines, redaction and logging live in one place.
 //!
 //! Paths given to a `System` are the machine's own (`/etc/hostname`); it puts its root before them. With
@@ -16,46 +16,48 @@ mod file;
 mod http;
 mod ioctl;
 mod kernel;
-mod labels;
 pub mod libexec;
 mod link;
 mod log;
 mod netlink;
+mod selinux;
 // Not in tests, which catch panics.
 #[cfg(all(feature = "no-unwind", panic = "abort"))]
 mod no_unwind;
-mod orphans;
 mod output;
+mod overlay;
 mod packet;
-mod place;
 mod plan;
+mod plan_dir;
 mod read;
-mod room;
+mod resolved_path;
 mod root;
-mod scratch;
-mod shorten;
 mod signals;
 mod stream;
+mod subreaper;
 mod swap_file;
+mod truncate;
 mod udev;
 
 pub use account::{Group, User, parse_group, parse_passwd};
 pub use address::{LinkAddress, Prefix, Route};
 pub use clock::{Clock, Deadline, log_time, rfc2822};
-pub use command::{Command, Finished, Output};
-pub use disk::Growable;
+pub use command::{Command, Output, OutputMode};
+pub use disk::GrowableFileSystem;
 pub use error::{Error, Result, ResultExt};
-pub use file::{Change, Write};
-pub use http::{Exchange, Fetch, Fetched, Resolving, shown_url};
+pub use file::{Change, WriteOptions};
+pub use http::{Exchange, PendingLookup, Request, Response, redacted_url};
 pub use link::Link;
 pub use log::{Level, Log};
-pub use orphans::{Orphans, end_programs};
 pub use packet::{PacketSocket, Protocol};
-pub use plan::{Cause, Noted};
-pub use room::Room;
+pub use plan::{Cause, RecordedEffect};
+pub use plan_dir::PlanDir;
 pub use root::Root;
-pub use signals::{Held, become_when_interrupted, code_of_signal, end_with_readers, hold_interrupts};
+pub use signals::{
+    BlockedSignals, block_interrupts, exec_when_interrupted, exit_code_of_signal, restore_default_sigpipe,
+};
 pub use stream::Streams;
+pub use subreaper::{Subreaper, terminate_programs};
 pub use udev::UdevProgress;
 
 use std::cell::RefCell;
@@ -97,14 +99,14 @@ pub struct System {
     root: Root,
     log: Log,
     clock: Clock,
-    effects: RefCell<Vec<Noted>>,
+    effects: RefCell<Vec<RecordedEffect>>,
     cause: RefCell<Cause>,
     output: RefCell<output::StageOutput>,
-    programs: Option<std::path::PathBuf>,
+    libexec_dir: Option<std::path::PathBuf>,
 }
 
 impl System {
-    /// A door to the machine below `root`. Nothing is read or written yet.
+    /// The machine below `root`. Nothing is read or written yet.
     pub fn new(root: impl Into<std::path::PathBuf>) -> System {
         System::with(Root::new(root.into()))
     }
@@ -117,13 +119,13 @@ impl System {
             effects: RefCell::default(),
             cause: RefCell::default(),
             output: RefCell::default(),
-            programs: None,
+            libexec_dir: None,
         }
     }
 
     /// Our own programs are in this directory of the host, wherever this one is: for tests.
-    pub fn with_programs(self, dir: impl Into<std::path::PathBuf>) -> System {
-        System { programs: Some(dir.into()), ..self }
+    pub fn with_libexec_dir(self, dir: impl Into<std::path::PathBuf>) -> System {
+        System { libexec_dir: Some(dir.into()), ..self }
     }
 
     /// Whether this is the running machine: only then are the kernel's own settings (hostname, links,
@@ -153,11 +155,11 @@ impl System {
         &self.output
     }
 
-    pub(crate) fn programs(&self) -> Option<&std::path::Path> {
-        self.programs.as_deref()
+    pub(crate) fn libexec_dir(&self) -> Option<&std::path::Path> {
+        self.libexec_dir.as_deref()
     }
 
-    pub(crate) fn note(&self, effect: Effect) {
-        self.effects.borrow_mut().push(Noted { cause: self.cause.borrow().clone(), effect });
+    pub(crate) fn record(&self, effect: Effect) {
+        self.effects.borrow_mut().push(RecordedEffect { cause: self.cause.borrow().clone(), effect });
     }
 }

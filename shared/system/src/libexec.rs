@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 /// Where they are installed, the first that has them. `packaging/install` links the first to any other LIBEXECDIR.
-pub const PLACES: [&str; 2] = ["/usr/lib/cloud-init", "/usr/libexec/cloud-init"];
+pub const DIRECTORIES: [&str; 2] = ["/usr/lib/cloud-init", "/usr/libexec/cloud-init"];
 
 /// The program beside this one, that of the same prefix (a command in `/opt/x/bin` starts stages below `/opt/x`),
 /// else the installed one.
@@ -13,5 +13,5 @@ pub fn find(name: &str) -> Option<PathBuf> {
     let own = here
         .iter()
         .flat_map(|dir| ["", "../lib/cloud-init", "../libexec/cloud-init"].map(|way| dir.join(way)));
-    own.chain(PLACES.map(PathBuf::from)).map(|dir| dir.join(name)).find(|p| p.is_file())
+    own.chain(DIRECTORIES.map(PathBuf::from)).map(|dir| dir.join(name)).find(|p| p.is_file())
 }

@@ -1,7 +1,7 @@
 //! Network links through netlink (rtnetlink(7)), without `ip`: listed, renamed, brought up and down. Only the
 //! running machine has links; below another root changes are noted and nothing else happens.
 
-use crate::netlink::{attribute, attributes, change, dump, number};
+use crate::netlink::{attribute, attributes, change, dump, read_u32};
 use crate::{Effect, Error, Result, ResultExt, System, debug};
 
 const HEADER: usize = 16;
@@ -38,7 +38,7 @@ impl System {
         }
         let mut body = [0_u8; HEADER];
         body[0] = libc::AF_UNSPEC as u8;
-        let messages = dump(libc::RTM_GETLINK, &body).doing("listing network links")?;
+        let messages = dump(libc::RTM_GETLINK, &body).context("listing network links")?;
         Ok(messages.iter().filter_map(|m| link_of(m)).collect())
     }
 
@@ -78,7 +78,7 @@ impl System {
         what: String,
     ) -> Result<()> {
         if self.may_set_kernel() {
-            let index = nix::net::if_::if_nametoindex(name).doing(&what)?;
+            let index = nix::net::if_::if_nametoindex(name).context(&what)?;
             let mut body = vec![0_u8; 4];
             body.extend(index.to_ne_bytes());
             body.extend(flags.to_ne_bytes());
@@ -86,19 +86,19 @@ impl System {
             if let Some((kind, value)) = with {
                 attribute(&mut body, kind, value);
             }
-            change(libc::RTM_NEWLINK, 0, &body).doing(&what)?;
+            change(libc::RTM_NEWLINK, 0, &body).context(&what)?;
         }
         debug!(self, "{what}");
-        self.note(Effect::Other { what });
+        self.record(Effect::Other { what });
         Ok(())
     }
 }
 
 fn link_of(message: &[u8]) -> Option<Link> {
-    let flags = number(message, 8)?;
+    let flags = read_u32(message, 8)?;
     let mut link = Link {
         kind: u16::from_ne_bytes(message.get(2..4)?.try_into().ok()?),
-        index: number(message, 4)?,
+        index: read_u32(message, 4)?,
         up: flags & libc::IFF_UP as u32 != 0,
         carrier: flags & libc::IFF_LOWER_UP as u32 != 0,
         ..Link::default()
@@ -112,7 +112,7 @@ fn link_of(message: &[u8]) -> Option<Link> {
                 link.mac = value.iter().map(|b| format!("{b:02x}")).collect::<Vec<_>>().join(":");
             }
             libc::IFLA_BROADCAST => link.broadcast = value.to_vec(),
-            libc::IFLA_MTU => link.mtu = number(value, 0)?,
+            libc::IFLA_MTU => link.mtu = read_u32(value, 0)?,
             _ => {}
         }
     }
@@ -124,14 +124,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_that_lie_about_their_length() {
+    fn messages_with_wrong_lengths() {
         for bytes in [&[][..], &[255; 15], &[0; 64], &[16, 0, 0, 0], &[255; 64]] {
             let _ = link_of(bytes);
         }
     }
 
     #[test]
-    fn the_loopback_is_there() {
+    fn loopback_is_listed() {
         let links = System::new("/").links().unwrap();
         assert!(links.iter().any(|l| l.name == "lo" && l.mac == "00:00:00:00:00:00"), "{links:?}");
         assert!(links.iter().any(|l| l.name == "lo" && l.mtu > 1280 && l.hardware_address() == [0; 6]));
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn elsewhere_changes_are_only_noted() {
+    fn changes_below_a_root_are_only_recorded() {
         let sys = System::new("/nonexistent");
         sys.rename_link("a", "b").unwrap();
         assert!(sys.rename_link("a", "a-name-beyond-15").is_err());

@@ -34,7 +34,7 @@ impl Level {
     }
 
     /// The level of that name, in any case; `WARN` and `FATAL` are the old spellings.
-    pub fn named(name: &str) -> Option<Level> {
+    pub fn from_name(name: &str) -> Option<Level> {
         Some(match name.to_ascii_uppercase().as_str() {
             "DEBUG" | "NOTSET" => Level::Debug,
             "INFO" => Level::Info,
@@ -67,14 +67,14 @@ struct Inner {
     /// Before any sink is known; bounded, since a program that never opens a log must not grow.
     early: Vec<Record>,
     sinks: Vec<(Level, Sink)>,
-    noticed: Vec<(Level, String)>,
+    logged_warnings: Vec<(Level, String)>,
 }
 
 /// See the module. Lines are `2024-05-01 10:20:30,123 - write_files.rs[WARNING]: text`.
 #[derive(Default)]
 pub struct Log(RefCell<Inner>);
 
-const MOST_EARLY: usize = 2000;
+const MAX_EARLY: usize = 2000;
 
 impl Log {
     /// Writes one message to every sink of its level. Use the `debug!` … `error!` macros.
@@ -84,26 +84,26 @@ impl Log {
         let record = Record { wall, level, source, text: text.to_string() };
         let mut inner = self.0.borrow_mut();
         if level >= Level::Warning {
-            inner.noticed.push((level, record.text.clone()));
+            inner.logged_warnings.push((level, record.text.clone()));
         }
-        for (least, sink) in &mut inner.sinks {
-            if level >= *least {
+        for (min_level, sink) in &mut inner.sinks {
+            if level >= *min_level {
                 write(sink, &record);
             }
         }
-        if inner.sinks.is_empty() && inner.early.len() < MOST_EARLY {
+        if inner.sinks.is_empty() && inner.early.len() < MAX_EARLY {
             inner.early.push(record);
         }
     }
 
-    /// Lines of `least` and worse go to this file from now on.
-    pub fn to_file(&self, least: Level, file: File) {
-        self.add(least, Sink::File(file));
+    /// Lines of `min_level` and worse go to this file from now on.
+    pub fn to_file(&self, min_level: Level, file: File) {
+        self.add(min_level, Sink::File(file));
     }
 
-    /// Lines of `least` and worse go to standard error from now on.
-    pub fn to_stderr(&self, least: Level) {
-        self.add(least, Sink::Stderr(None));
+    /// Lines of `min_level` and worse go to standard error from now on.
+    pub fn to_stderr(&self, min_level: Level) {
+        self.add(min_level, Sink::Stderr(None));
     }
 
     /// Sends what goes to standard error through a tee into that file, or to standard error again.
@@ -116,17 +116,17 @@ impl Log {
         }
     }
 
-    /// Lines of `least` and worse go to the system log (`/dev/log`) from now on.
-    pub fn to_syslog(&self, least: Level, socket: std::os::unix::net::UnixDatagram) {
-        self.add(least, Sink::Socket(socket));
+    /// Lines of `min_level` and worse go to the system log (`/dev/log`) from now on.
+    pub fn to_syslog(&self, min_level: Level, socket: std::os::unix::net::UnixDatagram) {
+        self.add(min_level, Sink::Socket(socket));
     }
 
-    fn add(&self, least: Level, mut sink: Sink) {
+    fn add(&self, min_level: Level, mut sink: Sink) {
         let mut inner = self.0.borrow_mut();
-        for record in inner.early.iter().filter(|r| r.level >= least) {
+        for record in inner.early.iter().filter(|r| r.level >= min_level) {
             write(&mut sink, record);
         }
-        inner.sinks.push((least, sink));
+        inner.sinks.push((min_level, sink));
     }
 
     /// Forgets the sinks, for a stage whose configuration names others.
@@ -136,13 +136,13 @@ impl Log {
     }
 
     /// The early lines were given to every sink that matters.
-    pub fn early_done(&self) {
+    pub fn discard_early(&self) {
         self.0.borrow_mut().early = Vec::new();
     }
 
     /// What was logged at WARNING or worse since the start, in order.
-    pub fn noticed(&self) -> Vec<(Level, String)> {
-        self.0.borrow().noticed.clone()
+    pub fn logged_warnings(&self) -> Vec<(Level, String)> {
+        self.0.borrow().logged_warnings.clone()
     }
 }
 
@@ -207,11 +207,11 @@ macro_rules! error {
 #[cfg(test)]
 mod tests {
     use crate::System;
-    use scratch::Scratch;
+    use scratch::TempDir;
 
     #[test]
-    fn early_lines_reach_a_late_file() {
-        let top = Scratch::new();
+    fn early_lines_are_written_to_a_file_opened_later() {
+        let top = TempDir::new();
         let path = top.join("log");
         let sys = System::new("/nonexistent");
         crate::warning!(sys, "bad {}", 1);
@@ -221,6 +221,6 @@ mod tests {
         let text = std::fs::read_to_string(&path).unwrap();
         let ends: Vec<_> = text.lines().map(|l| l.split_once(" - ").unwrap().1).collect();
         assert_eq!(ends, ["log.rs[WARNING]: bad 1", "log.rs[INFO]: late"]);
-        assert_eq!(sys.log().noticed().len(), 1);
+        assert_eq!(sys.log().logged_warnings().len(), 1);
     }
 }

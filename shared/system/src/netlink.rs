@@ -13,8 +13,8 @@ use nix::sys::time::{TimeVal, TimeValLike};
 /// The kernel answers at once; longer means that it never will.
 const TIMEOUT_SECONDS: i64 = 10;
 /// More than any machine's links and addresses take (each part of an answer is at most this long).
-const PART: usize = 64 << 10;
-const MOST_PARTS: usize = 4096;
+const BUFFER_SIZE: usize = 64 << 10;
+const MAX_PARTS: usize = 4096;
 
 const NLMSG_ERROR: u16 = libc::NLMSG_ERROR as u16;
 const NLMSG_DONE: u16 = libc::NLMSG_DONE as u16;
@@ -26,8 +26,8 @@ pub(crate) const CREATE: u16 = (libc::NLM_F_CREATE | libc::NLM_F_EXCL) as u16;
 /// Asks for one change and waits for the kernel's word on it.
 pub(crate) fn change(kind: u16, flags: u16, body: &[u8]) -> std::io::Result<()> {
     let socket = open()?;
-    ask(&socket, kind, libc::NLM_F_ACK as u16 | flags, body)?;
-    answers(&socket, |_| {})
+    send_request(&socket, kind, libc::NLM_F_ACK as u16 | flags, body)?;
+    receive_replies(&socket, |_| {})
 }
 
 /// Puts an attribute behind a message's fixed part.
@@ -41,9 +41,9 @@ pub(crate) fn attribute(body: &mut Vec<u8>, kind: u16, value: &[u8]) {
 /// All messages of a dump, each without its netlink header.
 pub(crate) fn dump(kind: u16, body: &[u8]) -> std::io::Result<Vec<Vec<u8>>> {
     let socket = open()?;
-    ask(&socket, kind, libc::NLM_F_DUMP as u16, body)?;
+    send_request(&socket, kind, libc::NLM_F_DUMP as u16, body)?;
     let mut messages = Vec::new();
-    answers(&socket, |message| messages.push(message.to_vec()))?;
+    receive_replies(&socket, |message| messages.push(message.to_vec()))?;
     Ok(messages)
 }
 
@@ -55,7 +55,7 @@ fn open() -> std::io::Result<OwnedFd> {
     Ok(socket)
 }
 
-fn ask(socket: &OwnedFd, kind: u16, flags: u16, body: &[u8]) -> std::io::Result<()> {
+fn send_request(socket: &OwnedFd, kind: u16, flags: u16, body: &[u8]) -> std::io::Result<()> {
     let mut message = Vec::with_capacity(HEADER + body.len());
     message.extend(((HEADER + body.len()) as u32).to_ne_bytes());
     message.extend(kind.to_ne_bytes());
@@ -69,9 +69,9 @@ fn ask(socket: &OwnedFd, kind: u16, flags: u16, body: &[u8]) -> std::io::Result<
 }
 
 /// Reads answers until the kernel says that it is done; an error that it reports is ours.
-fn answers(socket: &OwnedFd, mut take: impl FnMut(&[u8])) -> std::io::Result<()> {
-    let mut buffer = vec![0_u8; PART];
-    for _ in 0..MOST_PARTS {
+fn receive_replies(socket: &OwnedFd, mut take: impl FnMut(&[u8])) -> std::io::Result<()> {
+    let mut buffer = vec![0_u8; BUFFER_SIZE];
+    for _ in 0..MAX_PARTS {
         let length = match recv(socket.as_raw_fd(), &mut buffer, MsgFlags::empty()) {
             Err(nix::errno::Errno::EINTR) => continue,
             other => other?,
@@ -81,7 +81,7 @@ fn answers(socket: &OwnedFd, mut take: impl FnMut(&[u8])) -> std::io::Result<()>
             match kind {
                 NLMSG_DONE => return Ok(()),
                 NLMSG_ERROR => {
-                    return match number(message, 0) {
+                    return match read_u32(message, 0) {
                         Some(0) => Ok(()),
                         Some(code) => Err(IoError::from_raw_os_error((code as i32).wrapping_neg())),
                         None => Err(ErrorKind::InvalidData.into()),
@@ -97,13 +97,13 @@ fn answers(socket: &OwnedFd, mut take: impl FnMut(&[u8])) -> std::io::Result<()>
 
 /// The first message of a part: its type, its content, and what follows it.
 pub(crate) fn next_message(part: &[u8]) -> Option<(u16, &[u8], &[u8])> {
-    let length = number(part, 0)? as usize;
+    let length = read_u32(part, 0)? as usize;
     let kind = u16::from_ne_bytes(part.get(4..6)?.try_into().ok()?);
     let message = part.get(HEADER..length)?;
     Some((kind, message, part.get(length.next_multiple_of(4)..).unwrap_or_default()))
 }
 
-pub(crate) fn number(bytes: &[u8], at: usize) -> Option<u32> {
+pub(crate) fn read_u32(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
 }
 
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_that_lie_about_their_length() {
+    fn messages_with_wrong_lengths() {
         for bytes in [&[][..], &[255; 15], &[0; 64], &[16, 0, 0, 0], &[255; 64]] {
             let mut rest = bytes;
             while let Some((_, message, after)) = next_message(rest) {

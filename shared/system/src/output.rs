@@ -31,21 +31,21 @@ impl System {
     }
 
     /// From now on the process's own streams go where its output goes, so that they can be sent elsewhere.
-    pub fn settle_output(&self) -> Result<()> {
-        self.stage_stream().doing("starting tee")?;
+    pub fn redirect_to_tee(&self) -> Result<()> {
+        self.stage_stream().context("starting tee")?;
         let before = std::mem::take(&mut *self.stage_output().borrow_mut());
         self.log().tee_stderr(None);
         // The tee ends when nobody writes to it any more.
         if let StageOutput::Tee { running: Some((_, pipe)), .. } = before {
-            nix::unistd::dup2_stdout(&pipe).doing("redirecting")?;
-            nix::unistd::dup2_stderr(&pipe).doing("redirecting")?;
+            nix::unistd::dup2_stdout(&pipe).context("redirecting")?;
+            nix::unistd::dup2_stderr(&pipe).context("redirecting")?;
         }
         Ok(())
     }
 
     /// Prints a line for people: on standard error, or through the tee on standard output and in its file.
     pub fn print(&self, line: &str) {
-        if self.is_planned() {
+        if self.is_dry_run() {
             return;
         }
         // If neither stream can be written to, there is no third to report that on.
@@ -59,7 +59,7 @@ impl System {
 
     /// Prints what a program printed for people: on standard output, and in the output file.
     pub fn print_output(&self, text: &[u8]) {
-        if self.is_planned() {
+        if self.is_dry_run() {
             return;
         }
         // If neither can be written to, there is no third to report that on.
@@ -72,7 +72,7 @@ impl System {
     /// Prints lines on /dev/console, where it can be written to, else on standard output. Never to a file: the
     /// console is the place for what only the machine's owner may see.
     pub fn print_on_console(&self, text: &str) {
-        if self.is_planned() {
+        if self.is_dry_run() {
             return;
         }
         if !self.is_live() || !self.print_console(text) {
@@ -103,12 +103,12 @@ impl System {
     }
 
     /// Lets the tee write what it has. It is not waited for when a program in the background still writes.
-    pub fn finish_output(&self) -> Result<()> {
+    pub fn flush_output(&self) -> Result<()> {
         let StageOutput::Tee { running, .. } = &mut *self.stage_output().borrow_mut() else { return Ok(()) };
         let Some((mut child, pipe)) = running.take() else { return Ok(()) };
         drop(pipe);
         let deadline = Deadline::after(Duration::from_secs(1));
-        while child.try_wait().doing("waiting for tee")?.is_none() && !deadline.is_over() {
+        while child.try_wait().context("waiting for tee")?.is_none() && !deadline.is_expired() {
             self.clock().sleep(Duration::from_millis(1));
         }
         Ok(())

@@ -28,7 +28,7 @@ impl Protocol {
 /// struct sockaddr_ll of linux/if_packet.h with room for the 20 bytes of an InfiniBand address, which the kernel
 /// reads although its own struct ends after 8.
 #[repr(C)]
-struct LinkLevel {
+struct SockaddrLl {
     family: u16,
     /// In the network's order.
     protocol: u16,
@@ -39,7 +39,7 @@ struct LinkLevel {
     address: [u8; 20],
 }
 
-const SHORT: usize = size_of::<libc::sockaddr_ll>();
+const SOCKADDR_LL_SIZE: usize = size_of::<libc::sockaddr_ll>();
 
 /// An open socket. The link's own header is the kernel's business in both directions.
 #[derive(Debug)]
@@ -52,16 +52,16 @@ pub struct PacketSocket {
 impl System {
     /// Opens a socket that gets and sends packets of one protocol on the link of that number. Needs CAP_NET_RAW.
     pub fn packet_socket(&self, link: u32, protocol: Protocol) -> Result<PacketSocket> {
-        open(link, protocol).doing(format_args!("opening a packet socket on network link {link}"))
+        open(link, protocol).context(format_args!("opening a packet socket on network link {link}"))
     }
 
     /// Waits until one of these can be read (`false`) or written (`true`), or until the deadline. Says which.
-    pub fn wait_for(&self, fds: &[(BorrowedFd<'_>, bool)], deadline: Deadline) -> Vec<bool> {
+    pub fn poll_fds(&self, fds: &[(BorrowedFd<'_>, bool)], deadline: Deadline) -> Vec<bool> {
         let flags = |write| if write { PollFlags::POLLOUT } else { PollFlags::POLLIN };
         let mut polled: Vec<PollFd> = fds.iter().map(|(fd, write)| PollFd::new(*fd, flags(*write))).collect();
         // Rounded up: a wait of 0 would turn the last millisecond into a busy loop.
-        let left = deadline.left().as_millis().saturating_add(1).min(60_000);
-        let timeout = if deadline.is_over() { 0 } else { left as u16 };
+        let left = deadline.remaining().as_millis().saturating_add(1).min(60_000);
+        let timeout = if deadline.is_expired() { 0 } else { left as u16 };
         match poll(&mut polled, PollTimeout::from(timeout)) {
             Ok(_) => polled.iter().map(|p| p.any().unwrap_or(true)).collect(),
             // A signal: the caller looks at its deadline and comes again.
@@ -70,8 +70,8 @@ impl System {
     }
 }
 
-fn address(index: u32, protocol: Protocol, to: &[u8]) -> LinkLevel {
-    let mut address = LinkLevel {
+fn address(index: u32, protocol: Protocol, to: &[u8]) -> SockaddrLl {
+    let mut address = SockaddrLl {
         family: libc::AF_PACKET as u16,
         protocol: protocol.number().to_be(),
         index: index as i32,
@@ -101,8 +101,9 @@ fn open(index: u32, protocol: Protocol) -> IoResult<PacketSocket> {
     };
     let address = address(index, protocol, &[]);
     // SAFETY: the address lives through the call and is longer than the length that is given.
-    let done =
-        unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), SHORT as libc::socklen_t) };
+    let done = unsafe {
+        libc::bind(socket.as_raw_fd(), (&raw const address).cast(), SOCKADDR_LL_SIZE as libc::socklen_t)
+    };
     if done < 0 { Err(IoError::last_os_error()) } else { Ok(PacketSocket { socket, index, protocol }) }
 }
 
@@ -111,7 +112,7 @@ impl PacketSocket {
     #[allow(unsafe_code)]
     pub fn send(&self, packet: &[u8], to: &[u8]) -> IoResult<()> {
         let address = address(self.index, self.protocol, to);
-        let length = SHORT.max(SHORT - 8 + to.len()).min(size_of::<LinkLevel>());
+        let length = SOCKADDR_LL_SIZE.max(SOCKADDR_LL_SIZE - 8 + to.len()).min(size_of::<SockaddrLl>());
         // SAFETY: packet and address live through the call; both lengths are theirs.
         let sent = unsafe {
             libc::sendto(

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
-use crate::file::is_unfinished;
+use crate::file::is_temporary_name;
 use crate::{Error, Result, ResultExt, System};
 
 /// No configuration or state file is larger; what is, was not meant for us.
@@ -40,14 +40,14 @@ impl System {
     /// What stat(2) says, links followed.
     pub fn metadata(&self, path: impl AsRef<Path>) -> Result<fs::Metadata> {
         let path = path.as_ref();
-        fs::metadata(self.root().host_followed(path)).doing(format_args!("looking at {}", path.display()))
+        fs::metadata(self.root().host_followed(path)).context(format_args!("looking at {}", path.display()))
     }
 
     /// Where a symbolic link points, as written in it.
     pub fn read_link(&self, path: impl AsRef<Path>) -> Result<String> {
         let path = path.as_ref();
         let target = fs::read_link(self.root().host(path))
-            .doing(format_args!("reading the link {}", path.display()))?;
+            .context(format_args!("reading the link {}", path.display()))?;
         Ok(target.to_string_lossy().into_owned())
     }
 
@@ -79,7 +79,7 @@ impl System {
             return Err(too_large(Some(meta.len())));
         }
         let mut bytes = Vec::with_capacity(meta.len().min(limit) as usize);
-        file.take(limit + 1).read_to_end(&mut bytes).doing(format_args!("reading {}", path.display()))?;
+        file.take(limit + 1).read_to_end(&mut bytes).context(format_args!("reading {}", path.display()))?;
         if bytes.len() as u64 > limit {
             return Err(too_large(None));
         }
@@ -92,21 +92,21 @@ impl System {
         let path = path.as_ref();
         let (file, _) = self.open_to_read(path)?;
         let mut bytes = Vec::with_capacity(limit as usize);
-        file.take(limit).read_to_end(&mut bytes).doing(format_args!("reading {}", path.display()))?;
+        file.take(limit).read_to_end(&mut bytes).context(format_args!("reading {}", path.display()))?;
         Ok(bytes)
     }
 
     /// A regular file's content with what stat(2) says of it, both of the same file: a last link is not followed but an
     /// error, as is everything else that is no regular file. For what others may put in our way.
-    pub fn read_itself(&self, path: impl AsRef<Path>, limit: u64) -> Result<(Vec<u8>, fs::Metadata)> {
+    pub fn read_no_follow(&self, path: impl AsRef<Path>, limit: u64) -> Result<(Vec<u8>, fs::Metadata)> {
         let path = path.as_ref();
         let what = format!("reading {}", path.display());
         let file = OpenOptions::new()
             .read(true)
             .custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW | libc::O_NOCTTY | libc::O_CLOEXEC)
             .open(self.root().host(path))
-            .doing(&what)?;
-        let meta = file.metadata().doing(&what)?;
+            .context(&what)?;
+        let meta = file.metadata().context(&what)?;
         if !meta.is_file() {
             return Err(Error::new(format!("{what}: not a regular file")));
         }
@@ -115,7 +115,7 @@ impl System {
         }
         let mut bytes = Vec::with_capacity(meta.len() as usize);
         // One that grows meanwhile is as long as it was.
-        file.take(meta.len()).read_to_end(&mut bytes).doing(&what)?;
+        file.take(meta.len()).read_to_end(&mut bytes).context(&what)?;
         Ok((bytes, meta))
     }
 
@@ -127,15 +127,15 @@ impl System {
             .read(true)
             .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
             .open(self.root().host_followed(path))
-            .doing(&what)?;
-        if !file.metadata().doing(&what)?.file_type().is_fifo() {
+            .context(&what)?;
+        if !file.metadata().context(&what)?.file_type().is_fifo() {
             return Err(Error::new(format!("{what}: it is no FIFO")));
         }
         let mut bytes = Vec::new();
         match file.take(limit).read_to_end(&mut bytes) {
             // Somebody has it open to write, and has nothing to say now: what came before that is there.
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(bytes),
-            other => other.map(|_| bytes).doing(&what),
+            other => other.map(|_| bytes).context(&what),
         }
     }
 
@@ -145,8 +145,8 @@ impl System {
             .read(true)
             .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
             .open(self.root().host_followed(path))
-            .doing(what())?;
-        let meta = file.metadata().doing(what())?;
+            .context(what())?;
+        let meta = file.metadata().context(what())?;
         if meta.is_dir() {
             return Err(Error::io(what(), &io::Error::from(io::ErrorKind::IsADirectory)));
         }
@@ -165,10 +165,10 @@ impl System {
     }
 
     /// As [`System::read_text`]; `None` when there is no such file.
-    pub fn read_text_if_there(&self, path: impl AsRef<Path>) -> Result<Option<String>> {
+    pub fn read_text_if_exists(&self, path: impl AsRef<Path>) -> Result<Option<String>> {
         match self.read_text(path) {
             Ok(text) => Ok(Some(text)),
-            Err(e) if e.is_absent() => Ok(None),
+            Err(e) if e.is_not_found() => Ok(None),
             Err(e) => Err(e),
         }
     }
@@ -183,7 +183,7 @@ impl System {
             Err(e) => return Err(Error::io(format!("listing {}", path.display()), &e)),
         };
         let mut names: Vec<String> = names.iter().map(|n| String::from_utf8_lossy(n).into_owned()).collect();
-        names.retain(|name| !is_unfinished(name));
+        names.retain(|name| !is_temporary_name(name));
         names.sort();
         Ok(names)
     }
@@ -191,25 +191,25 @@ impl System {
 
 #[cfg(test)]
 mod tests {
-    use scratch::Scratch;
+    use scratch::TempDir;
 
-    use crate::{System, Write};
+    use crate::{System, WriteOptions};
 
     #[test]
     fn too_large_and_not_a_file() {
-        let top = Scratch::new();
+        let top = TempDir::new();
         let sys = System::new(&top);
-        sys.write("/x", "12345", Write::default()).unwrap();
+        sys.write("/x", "12345", WriteOptions::default()).unwrap();
         assert!(sys.read_at_most("/x", 4).is_err());
         assert_eq!(sys.read_at_most("/x", 5).unwrap(), b"12345");
         assert_eq!(sys.read_head("/x", 4).unwrap(), b"1234");
         assert_eq!(sys.read_head("/x", 9).unwrap(), b"12345");
         assert!(sys.read("/").is_err());
-        assert_eq!(sys.read_itself("/x", 5).unwrap().0, b"12345");
+        assert_eq!(sys.read_no_follow("/x", 5).unwrap().0, b"12345");
         sys.link("x", "/y").unwrap();
         for (path, limit) in [("/x", 4), ("/y", 5), ("/", 5), ("/none", 5)] {
-            assert!(sys.read_itself(path, limit).is_err(), "{path}");
+            assert!(sys.read_no_follow(path, limit).is_err(), "{path}");
         }
-        assert!(sys.read("/none").unwrap_err().is_absent());
+        assert!(sys.read("/none").unwrap_err().is_not_found());
     }
 }

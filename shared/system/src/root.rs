@@ -4,30 +4,34 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-use crate::place::Learned;
-use crate::scratch::Scratch;
+use crate::overlay::Overlay;
+use crate::resolved_path::ResolverCache;
 
 /// Links followed before a path is given up as a loop, as the kernel does (path_resolution(7)).
-pub(crate) const MOST_LINKS: usize = 40;
+pub(crate) const MAX_SYMLINKS: usize = 40;
 
-/// The directory that a machine's absolute paths are below; for a plan with a scratch directory laid over it, which
+/// The directory that a machine's absolute paths are below; for a plan with a overlay directory laid over it, which
 /// takes every change.
 #[derive(Debug, Clone)]
 pub struct Root {
     top: PathBuf,
-    scratch: Option<Scratch>,
-    learned: Learned,
+    overlay: Option<Overlay>,
+    cache: ResolverCache,
 }
 
 impl Root {
     pub fn new(root: PathBuf) -> Root {
         // A relative root would move with the working directory of a later stage.
-        Root { top: std::path::absolute(&root).unwrap_or(root), scratch: None, learned: Learned::default() }
+        Root {
+            top: std::path::absolute(&root).unwrap_or(root),
+            overlay: None,
+            cache: ResolverCache::default(),
+        }
     }
 
-    /// Changes go to `scratch` and are seen as if they were below `root`, which stays as it is.
-    pub fn planned(root: PathBuf, scratch: &Path) -> Root {
-        Root { scratch: Some(Scratch::new(scratch)), ..Root::new(root) }
+    /// Changes go to `overlay` and are seen as if they were below `root`, which stays as it is.
+    pub fn with_overlay(root: PathBuf, overlay: &Path) -> Root {
+        Root { overlay: Some(Overlay::new(overlay)), ..Root::new(root) }
     }
 
     /// Whether it is `/`: the running machine's own.
@@ -40,12 +44,12 @@ impl Root {
         &self.top
     }
 
-    pub(crate) fn learned(&self) -> &Learned {
-        &self.learned
+    pub(crate) fn cache(&self) -> &ResolverCache {
+        &self.cache
     }
 
-    pub(crate) fn scratch(&self) -> Option<&Scratch> {
-        self.scratch.as_ref()
+    pub(crate) fn overlay(&self) -> Option<&Overlay> {
+        self.overlay.as_ref()
     }
 
     /// The host's path of a machine's path. Below a root of its own, symbolic links are followed as the
@@ -56,7 +60,7 @@ impl Root {
         if self.is_plain() {
             return Path::new("/").join(path);
         }
-        self.locate(&self.inside(path))
+        self.locate(&self.resolve_parent(path))
     }
 
     /// Like [`Root::host`], the last component followed too if it is a link.
@@ -68,7 +72,7 @@ impl Root {
     }
 
     /// Below the root, with every link but a last one followed.
-    pub(crate) fn inside(&self, path: &Path) -> PathBuf {
+    pub(crate) fn resolve_parent(&self, path: &Path) -> PathBuf {
         match (path.parent(), path.file_name()) {
             (Some(parent), Some(name)) => self.resolve(parent).join(name),
             _ => PathBuf::new(),
@@ -77,13 +81,13 @@ impl Root {
 
     /// The kernel follows the links of the machine itself.
     pub(crate) fn is_plain(&self) -> bool {
-        self.is_machine() && self.scratch.is_none()
+        self.is_machine() && self.overlay.is_none()
     }
 
-    /// Where a path without links is: in the scratch directory if it was changed, else below the root.
+    /// Where a path without links is: in the overlay directory if it was changed, else below the root.
     fn locate(&self, inside: &Path) -> PathBuf {
-        match &self.scratch {
-            Some(scratch) => scratch.locate(inside).unwrap_or_else(|| self.top.join(inside)),
+        match &self.overlay {
+            Some(overlay) => overlay.locate(inside).unwrap_or_else(|| self.top.join(inside)),
             None => self.top.join(inside),
         }
     }
@@ -102,7 +106,7 @@ impl Root {
             }
             let next = inside.join(name);
             match std::fs::read_link(self.locate(&next)) {
-                Ok(target) if links < MOST_LINKS => {
+                Ok(target) if links < MAX_SYMLINKS => {
                     links += 1;
                     if target.is_absolute() {
                         inside = PathBuf::new();
@@ -129,11 +133,11 @@ pub(crate) fn components(path: &Path) -> Vec<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use scratch::Scratch;
+    use scratch::TempDir;
 
     #[test]
-    fn links_stay_inside() {
-        let top = Scratch::new();
+    fn links_do_not_leave_the_root() {
+        let top = TempDir::new();
         std::fs::create_dir_all(top.join("usr/lib")).unwrap();
         std::os::unix::fs::symlink("/usr/lib", top.join("lib")).unwrap();
         std::os::unix::fs::symlink("../../../../etc/passwd", top.join("usr/up")).unwrap();

@@ -8,7 +8,7 @@ use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signa
 
 /// From now on this process ends, as tools do, when whoever reads its output goes away (`| head`).
 #[allow(unsafe_code)]
-pub fn end_with_readers() {
+pub fn restore_default_sigpipe() {
     // SAFETY: no handler of ours is set, only the kernel's own action; it fails for no valid signal.
     let _ = unsafe { signal(Signal::SIGPIPE, SigHandler::SigDfl) };
 }
@@ -16,37 +16,37 @@ pub fn end_with_readers() {
 /// While this lives, neither Ctrl-C nor a terminal that is closed ends this process: what it has to put away is put away
 /// first. They do once it is gone.
 #[derive(Debug)]
-pub struct Held(SigSet);
+pub struct BlockedSignals(SigSet);
 
-pub fn hold_interrupts() -> Held {
+pub fn block_interrupts() -> BlockedSignals {
     let signals: SigSet = [Signal::SIGINT, Signal::SIGHUP, Signal::SIGQUIT].into_iter().collect();
     // It fails for no valid set.
-    Held(signals.thread_swap_mask(SigmaskHow::SIG_BLOCK).unwrap_or_else(|_| SigSet::empty()))
+    BlockedSignals(signals.thread_swap_mask(SigmaskHow::SIG_BLOCK).unwrap_or_else(|_| SigSet::empty()))
 }
 
-impl Drop for Held {
+impl Drop for BlockedSignals {
     fn drop(&mut self) {
         let _ = self.0.thread_set_mask();
     }
 }
 
 /// Those that ask a stage to end, and their names as `interrupted` gets them.
-const ENDING: [(Signal, &str); 3] =
+const TERMINATION_SIGNALS: [(Signal, &str); 3] =
     [(Signal::SIGTERM, "SIGTERM"), (Signal::SIGINT, "SIGINT"), (Signal::SIGHUP, "SIGHUP")];
 
-/// What this process becomes at each of [`ENDING`]: argument vectors that execv(3) takes, which live for ever.
-static VECTORS: [AtomicPtr<*const c_char>; 3] = [const { AtomicPtr::new(std::ptr::null_mut()) }; 3];
-static PROCESS: AtomicI32 = AtomicI32::new(0);
+/// What this process becomes at each of [`TERMINATION_SIGNALS`]: argument vectors that execv(3) takes, which live for ever.
+static ARGVS: [AtomicPtr<*const c_char>; 3] = [const { AtomicPtr::new(std::ptr::null_mut()) }; 3];
+static PID: AtomicI32 = AtomicI32::new(0);
 
 /// From now on SIGTERM, SIGINT and SIGHUP turn this process into its own program with `option`, the signal's name and then
 /// `words` as arguments, in place: as the same process, with the same children and standard streams. Whatever it was at is
 /// forgotten, so nothing of that is to be unlocked, freed or waited for, and the new program tells by what is on the disk
 /// how far this one came. The three signals are held back in it.
 #[allow(unsafe_code)]
-pub fn become_when_interrupted(option: &str, words: impl Iterator<Item = OsString>) -> crate::Result<()> {
+pub fn exec_when_interrupted(option: &str, words: impl Iterator<Item = OsString>) -> crate::Result<()> {
     let words: Vec<OsString> = words.collect();
     let name = std::env::args_os().next().unwrap_or_default();
-    for ((_, signal), vector) in ENDING.iter().zip(&VECTORS) {
+    for ((_, signal), vector) in TERMINATION_SIGNALS.iter().zip(&ARGVS) {
         let all = [name.clone(), option.into(), (*signal).into()].into_iter().chain(words.iter().cloned());
         let texts = all.map(|word| CString::new(word.into_vec())).collect::<Result<Vec<_>, _>>();
         let texts = texts.map_err(|_| crate::Error::new("arguments with a NUL byte"))?;
@@ -54,10 +54,10 @@ pub fn become_when_interrupted(option: &str, words: impl Iterator<Item = OsStrin
         let pointers: Vec<*const c_char> = pointers.chain([std::ptr::null()]).collect();
         vector.store(Box::leak(pointers.into_boxed_slice()).as_mut_ptr(), Ordering::SeqCst);
     }
-    PROCESS.store(nix::unistd::getpid().as_raw(), Ordering::SeqCst);
-    let mask = ENDING.iter().map(|(signal, _)| *signal).collect();
-    let action = SigAction::new(SigHandler::Handler(end), SaFlags::empty(), mask);
-    for (signal, _) in ENDING {
+    PID.store(nix::unistd::getpid().as_raw(), Ordering::SeqCst);
+    let mask = TERMINATION_SIGNALS.iter().map(|(signal, _)| *signal).collect();
+    let action = SigAction::new(SigHandler::Handler(handle_signal), SaFlags::empty(), mask);
+    for (signal, _) in TERMINATION_SIGNALS {
         // SAFETY: the handler calls async-signal-safe functions only (getpid, execv, _exit) and reads atomics that were
         // set above.
         let handle = |action: &SigAction| unsafe { nix::sys::signal::sigaction(signal, action) };
@@ -71,22 +71,25 @@ pub fn become_when_interrupted(option: &str, words: impl Iterator<Item = OsStrin
 }
 
 /// The exit code of a process that the signal of that name has ended, as shells count.
-pub fn code_of_signal(name: &str) -> u8 {
-    let signal = ENDING.iter().find(|(_, known)| *known == name).map_or(0, |(signal, _)| *signal as c_int);
+pub fn exit_code_of_signal(name: &str) -> u8 {
+    let signal = TERMINATION_SIGNALS
+        .iter()
+        .find(|(_, known)| *known == name)
+        .map_or(0, |(signal, _)| *signal as c_int);
     u8::try_from(128 + signal).unwrap_or(128)
 }
 
 /// The handler.
 #[allow(unsafe_code)]
-extern "C" fn end(signal: c_int) {
-    let place = ENDING.iter().position(|(known, _)| *known as c_int == signal);
+extern "C" fn handle_signal(signal: c_int) {
+    let index = TERMINATION_SIGNALS.iter().position(|(known, _)| *known as c_int == signal);
     // SAFETY: see above; the vector and what it points at are never freed, and end with a null pointer each.
     unsafe {
-        if let Some(place) = place
+        if let Some(index) = index
             // A child between fork and exec has this handler too.
-            && libc::getpid() == PROCESS.load(Ordering::SeqCst)
+            && libc::getpid() == PID.load(Ordering::SeqCst)
         {
-            let vector = VECTORS[place].load(Ordering::SeqCst);
+            let vector = ARGVS[index].load(Ordering::SeqCst);
             libc::execv(c"/proc/self/exe".as_ptr(), vector);
             // Without /proc.
             libc::execv(*vector, vector);
@@ -101,18 +104,18 @@ mod tests {
     use crate::{Command, System};
 
     #[test]
-    fn held_here_and_not_by_programs() {
-        let held = hold_interrupts();
+    fn interrupts_are_blocked_here_but_not_in_children() {
+        let held = block_interrupts();
         let blocked = |set: &SigSet| set.contains(Signal::SIGINT) && set.contains(Signal::SIGHUP);
         assert!(blocked(&SigSet::thread_get_mask().unwrap()));
         let sys = System::new("/");
         let masks = Command::new(["grep", "SigBlk", "/proc/self/status"]);
-        assert_eq!(sys.run(&masks.clone().ends_with_us()).unwrap().text(), "SigBlk:\t0000000000000000\n");
+        assert_eq!(sys.run(&masks.clone().kill_on_exit()).unwrap().text(), "SigBlk:\t0000000000000000\n");
         // Of our group: that is where a terminal's signals go.
-        let group = Command::new(["sh", "-c", "cut -d' ' -f5 /proc/$$/stat"]).ends_with_us();
+        let group = Command::new(["sh", "-c", "cut -d' ' -f5 /proc/$$/stat"]).kill_on_exit();
         let ours = nix::unistd::getpgrp().to_string();
         assert_eq!(sys.run(&group).unwrap().text().trim(), ours);
-        let slow = Command::new(["sleep", "30"]).ends_with_us().timeout(std::time::Duration::from_millis(50));
+        let slow = Command::new(["sleep", "30"]).kill_on_exit().timeout(std::time::Duration::from_millis(50));
         assert!(sys.run(&slow).unwrap_err().to_string().contains("not finished"));
         drop(held);
         assert!(!blocked(&SigSet::thread_get_mask().unwrap()));

@@ -9,7 +9,7 @@ use std::process::Stdio;
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 
-use crate::command::confine;
+use crate::command::chroot_child;
 use crate::{Change, Effect, Level, Result, ResultExt, System};
 
 /// The widest mode of a log: messages are for administrators.
@@ -25,7 +25,7 @@ pub enum Streams {
 
 impl System {
     /// Empties standard input, unless a person sits at it: a program that read from a console would hang a boot.
-    pub fn empty_input(&self) {
+    pub fn redirect_stdin_to_null(&self) {
         if std::io::IsTerminal::is_terminal(&std::io::stdin()) {
             return;
         }
@@ -35,34 +35,34 @@ impl System {
         }
     }
 
-    /// Lines of `least` and worse go to the end of the file from now on. Its directories are made; its mode becomes
+    /// Lines of `min_level` and worse go to the end of the file from now on. Its directories are made; its mode becomes
     /// 0640 at most; an empty one is given to the first of `owners` (as chown(1) takes them) that exists.
-    pub fn log_to_file(&self, least: Level, path: &str, owners: &[String]) -> Result<()> {
+    pub fn log_to_file(&self, min_level: Level, path: &str, owners: &[String]) -> Result<()> {
         let what = || format!("opening the log {path}");
-        let (file, is_new) = self.open_log(path).doing(what())?;
-        let meta = file.metadata().doing(what())?;
+        let (file, is_new) = self.open_log(path).context(what())?;
+        let meta = file.metadata().context(what())?;
         if meta.is_file() {
             let mode = meta.mode() & 0o7777;
             if !is_new && mode & !LOG_MODE != 0 {
                 let narrow = Permissions::from_mode(mode & LOG_MODE);
-                file.set_permissions(narrow).doing(format_args!("chmod {path}"))?;
+                file.set_permissions(narrow).context(format_args!("chmod {path}"))?;
             }
             if meta.len() == 0 {
                 owners.iter().any(|owner| {
-                    self.owner(owner).is_ok_and(|(uid, gid)| self.give(&file, uid, gid).is_ok())
+                    self.owner(owner).is_ok_and(|(uid, gid)| self.chown(&file, uid, gid).is_ok())
                 });
             }
         }
-        may_wait(&file, &meta).doing(what())?;
-        self.log().to_file(least, file);
+        clear_nonblocking(&file, &meta).context(what())?;
+        self.log().to_file(min_level, file);
         Ok(())
     }
 
-    /// Lines of `least` and worse go to the system log from now on; an error where none listens yet.
-    pub fn log_to_syslog(&self, least: Level) -> Result<()> {
+    /// Lines of `min_level` and worse go to the system log from now on; an error where none listens yet.
+    pub fn log_to_syslog(&self, min_level: Level) -> Result<()> {
         let path = self.root().host_followed("/dev/log");
         let socket = UnixDatagram::unbound().and_then(|s| s.connect(path).map(|()| s));
-        self.log().to_syslog(least, socket.doing("opening /dev/log")?);
+        self.log().to_syslog(min_level, socket.context("opening /dev/log")?);
         Ok(())
     }
 
@@ -70,10 +70,10 @@ impl System {
     /// adm, as the log is.
     pub fn tee_output(&self, path: &str) -> Result<()> {
         let what = || format!("opening {path}");
-        let (file, is_new) = self.open_log(path).doing(what())?;
+        let (file, is_new) = self.open_log(path).context(what())?;
         if is_new && let Some(group) = self.group("adm") {
             // Without that right it is root's alone, which is no reason to go without it.
-            let _ = self.give(&file, None, Some(group.gid));
+            let _ = self.chown(&file, None, Some(group.gid));
         }
         self.tee_into(path, file);
         Ok(())
@@ -87,10 +87,10 @@ impl System {
             if !append && meta.is_file() {
                 file.set_len(0)?;
             }
-            may_wait(&file, &meta)?;
-            point(streams, &file.into())
+            clear_nonblocking(&file, &meta)?;
+            redirect(streams, &file.into())
         })()
-        .doing(format_args!("redirecting to {path}"))
+        .context(format_args!("redirecting to {path}"))
     }
 
     /// From now on the streams go to the standard input of a line of shell, which ends with the stage. It is the
@@ -100,31 +100,31 @@ impl System {
         let mut shell = std::process::Command::new("/bin/sh");
         shell.args(["-c", line]).stdin(Stdio::piped());
         if !self.is_live() {
-            confine(&mut shell, self.root().as_path(), "/");
+            chroot_child(&mut shell, self.root().as_path(), "/");
         }
-        let mut child = shell.spawn().doing(&what)?;
-        self.note(Effect::Run { command: format!("/bin/sh -c {line}"), code: None });
+        let mut child = shell.spawn().context(&what)?;
+        self.record(Effect::Run { command: format!("/bin/sh -c {line}"), code: None });
         match child.stdin.take() {
-            Some(pipe) => point(streams, &OwnedFd::from(pipe)).doing(&what),
+            Some(pipe) => redirect(streams, &OwnedFd::from(pipe)).context(&what),
             None => Ok(()),
         }
     }
 
     /// A file open at its end, and whether it is new: then it has the mode of logs. Its directories are made.
     fn open_log(&self, path: &str) -> std::io::Result<(File, bool)> {
-        let (file, is_new) = self.open_end(path.as_ref(), LOG_MODE)?;
+        let (file, is_new) = self.open_append(path.as_ref(), LOG_MODE)?;
         if is_new {
             file.set_permissions(Permissions::from_mode(LOG_MODE))?;
             // For its label.
             let change = Change::Created;
-            self.note(Effect::Write { path: path.into(), mode: LOG_MODE, owner: (None, None), change });
+            self.record(Effect::Write { path: path.into(), mode: LOG_MODE, owner: (None, None), change });
         }
         Ok((file, is_new))
     }
 }
 
 /// What is opened without waiting is for programs that expect to wait until a device takes what they write.
-fn may_wait(file: &File, meta: &std::fs::Metadata) -> std::io::Result<()> {
+fn clear_nonblocking(file: &File, meta: &std::fs::Metadata) -> std::io::Result<()> {
     if !meta.is_file() {
         let flags = OFlag::from_bits_retain(fcntl(file, FcntlArg::F_GETFL)?);
         fcntl(file, FcntlArg::F_SETFL(flags - OFlag::O_NONBLOCK))?;
@@ -132,7 +132,7 @@ fn may_wait(file: &File, meta: &std::fs::Metadata) -> std::io::Result<()> {
     Ok(())
 }
 
-fn point(streams: Streams, to: &OwnedFd) -> std::io::Result<()> {
+fn redirect(streams: Streams, to: &OwnedFd) -> std::io::Result<()> {
     if streams != Streams::Error {
         nix::unistd::dup2_stdout(to)?;
     }
@@ -145,12 +145,12 @@ fn point(streams: Streams, to: &OwnedFd) -> std::io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Write;
-    use scratch::Scratch;
+    use crate::WriteOptions;
+    use scratch::TempDir;
 
     #[test]
-    fn logs_are_for_administrators() {
-        let top = Scratch::new();
+    fn log_modes() {
+        let top = TempDir::new();
         let sys = System::new(&top);
         let mode = |path: &str| sys.metadata(path).unwrap().permissions().mode() & 0o7777;
         for (name, before, after) in
@@ -158,7 +158,7 @@ mod tests {
         {
             let path = format!("/var/log/{name}");
             if let Some(before) = before {
-                sys.write(&path, "old\n", Write::mode(before)).unwrap();
+                sys.write(&path, "old\n", WriteOptions::mode(before)).unwrap();
             }
             sys.log_to_file(Level::Info, &path, &["nobody-at-all".into(), "-1:-1".into()]).unwrap();
             crate::info!(sys, "said");

@@ -6,8 +6,8 @@ use std::io::{self, Write as _};
 use nix::fcntl::{FallocateFlags, OFlag, fallocate};
 use nix::sys::statfs::{BTRFS_SUPER_MAGIC, FsType, fstatfs};
 
-use crate::place::Last;
-use crate::{Effect, Result, ResultExt, System, Write, ioctl};
+use crate::resolved_path::TrailingLink;
+use crate::{Effect, Result, ResultExt, System, WriteOptions, ioctl};
 
 const MIB: usize = 1 << 20;
 /// `XFS_SUPER_MAGIC` (linux/magic.h), which nix has only for glibc.
@@ -17,7 +17,7 @@ impl System {
     /// Bytes that are free on the file system of a directory.
     pub fn free_space(&self, directory: &str) -> Result<u64> {
         let stat = nix::sys::statvfs::statvfs(&self.root().host_followed(directory))
-            .doing(format_args!("looking at the free space of {directory}"))?;
+            .context(format_args!("looking at the free space of {directory}"))?;
         #[allow(clippy::unnecessary_cast)] // The types differ between C libraries.
         Ok(stat.fragment_size() as u64 * stat.blocks_free() as u64)
     }
@@ -30,28 +30,32 @@ impl System {
 
     /// A file of `size` bytes, 0600, without holes, that begins with `header`. A file that was there is gone
     /// first; one that cannot be finished is removed.
-    pub fn make_swap_file(&self, path: &str, size: u64, header: &[u8]) -> Result<()> {
+    pub fn create_swap_file(&self, path: &str, size: u64, header: &[u8]) -> Result<()> {
         let change = crate::Change::Created;
-        let effect =
-            Effect::Write { path: path.to_string(), mode: Write::secret().mode, owner: (None, None), change };
-        if self.is_planned() {
-            self.note(effect);
+        let effect = Effect::Write {
+            path: path.to_string(),
+            mode: WriteOptions::secret().mode,
+            owner: (None, None),
+            change,
+        };
+        if self.is_dry_run() {
+            self.record(effect);
             return Ok(());
         }
         let what = format!("making the swap file {path}");
-        let place = self.root().find(path.as_ref(), Last::Keep, None).doing(&what)?;
-        if place.old.is_some() {
-            place.remove().doing(&what)?;
+        let resolved = self.root().find(path.as_ref(), TrailingLink::NoFollow, None).context(&what)?;
+        if resolved.old.is_some() {
+            resolved.remove().context(&what)?;
         }
         let result = (|| {
-            let mut file = place.open(OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL, 0o600)?;
+            let mut file = resolved.open(OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL, 0o600)?;
             let kind = fstatfs(&file)?.filesystem_type();
             if kind == BTRFS_SUPER_MAGIC {
                 // Btrfs swaps only to files that it does not copy on write, which a new, empty one can become.
                 ioctl::set_no_copy_on_write(&file)?;
             }
             // Before 4.18, XFS cannot swap to extents that were only reserved.
-            let reserved = if kind == XFS_SUPER_MAGIC && kernel_before(4, 18) {
+            let reserved = if kind == XFS_SUPER_MAGIC && kernel_is_older_than(4, 18) {
                 Err(nix::errno::Errno::EOPNOTSUPP)
             } else {
                 let length = i64::try_from(size).unwrap_or(i64::MAX);
@@ -60,22 +64,22 @@ impl System {
             match reserved {
                 Ok(()) => {}
                 Err(nix::errno::Errno::ENOSPC) => return Err(nix::errno::Errno::ENOSPC.into()),
-                Err(_) => fill(&mut file, size)?,
+                Err(_) => write_zeros(&mut file, size)?,
             }
             use std::os::unix::fs::FileExt;
             file.write_all_at(header, 0)?;
             file.sync_all()
         })();
         if let Err(e) = result {
-            let _ = place.remove();
-            return Err(e).doing(what);
+            let _ = resolved.remove();
+            return Err(e).context(what);
         }
-        self.note(effect);
+        self.record(effect);
         Ok(())
     }
 }
 
-fn fill(file: &mut File, size: u64) -> io::Result<()> {
+fn write_zeros(file: &mut File, size: u64) -> io::Result<()> {
     let zeros = vec![0; MIB];
     let mut left = size;
     while left > 0 {
@@ -86,7 +90,7 @@ fn fill(file: &mut File, size: u64) -> io::Result<()> {
     Ok(())
 }
 
-fn kernel_before(major: u32, minor: u32) -> bool {
+fn kernel_is_older_than(major: u32, minor: u32) -> bool {
     let Ok(name) = nix::sys::utsname::uname() else { return false };
     let release = name.release().to_string_lossy().into_owned();
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|n| n.parse().unwrap_or(0_u32));

@@ -12,12 +12,12 @@ const CONTROL: &str = "/run/udev/control";
 /// What it knows of devices, a file each.
 const DATA: &str = "/run/udev/data";
 /// It listens before it reads what the kernel told it, and has neither queue nor data until then; not for longer.
-const BEGINNING: Duration = Duration::from_secs(2);
+const STARTUP_TIME: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(10);
 /// The number of the last event that the kernel had for it.
-const EVENTS: &str = "/sys/kernel/uevent_seqnum";
+const SEQNUM: &str = "/sys/kernel/uevent_seqnum";
 /// The processor time that it and its workers have had, in the first line.
-const TIME: &str = "/sys/fs/cgroup/system.slice/systemd-udevd.service/cpu.stat";
+const CPU_STAT: &str = "/sys/fs/cgroup/system.slice/systemd-udevd.service/cpu.stat";
 
 /// How far udev is; equal to an earlier one where it got nowhere in between.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,14 +34,14 @@ impl System {
 
     /// Whether udev, where there is one, has handled any device yet. What an initrd's udev knew is older than the
     /// place where this one listens.
-    pub fn udev_has_begun(&self) -> bool {
-        let Some(listens) = self.touched(CONTROL) else { return true };
-        self.touched(DATA).is_some_and(|wrote| wrote >= listens)
+    pub fn udev_has_started(&self) -> bool {
+        let Some(listens) = self.modified_at(CONTROL) else { return true };
+        self.modified_at(DATA).is_some_and(|wrote| wrote >= listens)
             && self.list(DATA).is_ok_and(|names| !names.is_empty())
     }
 
-    fn touched(&self, path: &str) -> Option<SystemTime> {
-        self.metadata(path).and_then(|m| m.modified().doing(path)).ok()
+    fn modified_at(&self, path: &str) -> Option<SystemTime> {
+        self.metadata(path).and_then(|m| m.modified().context(path)).ok()
     }
 
     /// What changes while udev gets anywhere: it knows of one more device, the kernel has found one more for it, or it
@@ -52,7 +52,7 @@ impl System {
             text.truncate(text.iter().position(|byte| *byte == b'\n').unwrap_or(text.len()));
             text
         };
-        UdevProgress { data: self.touched(DATA), numbers: [EVENTS, TIME].map(first_line) }
+        UdevProgress { data: self.modified_at(DATA), numbers: [SEQNUM, CPU_STAT].map(first_line) }
     }
 
     /// Waits until udev has worked off its queue; `false` when it had not within that time.
@@ -61,12 +61,12 @@ impl System {
         if self.udev_is_busy() {
             debug!(self, "waiting for udev, at most {} s", within.as_secs_f32());
         }
-        let beginning = Deadline::after(BEGINNING.min(within));
-        while self.udev_is_busy() || (!beginning.is_over() && !self.udev_has_begun()) {
-            if deadline.is_over() {
+        let beginning = Deadline::after(STARTUP_TIME.min(within));
+        while self.udev_is_busy() || (!beginning.is_expired() && !self.udev_has_started()) {
+            if deadline.is_expired() {
                 return false;
             }
-            self.clock().sleep(PAUSE.min(deadline.left()));
+            self.clock().sleep(PAUSE.min(deadline.remaining()));
         }
         true
     }
@@ -75,17 +75,17 @@ impl System {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Write;
-    use scratch::Scratch;
+    use crate::WriteOptions;
+    use scratch::TempDir;
 
     #[test]
-    fn a_queue_is_waited_for_with_a_deadline() {
-        let top = Scratch::new();
+    fn settle_waits_for_the_queue_until_the_deadline() {
+        let top = TempDir::new();
         let sys = System::new(&top);
         assert!(sys.settle_udev(Duration::ZERO));
-        sys.write(QUEUE, "", Write::default()).unwrap();
+        sys.write(QUEUE, "", WriteOptions::default()).unwrap();
         assert!(!sys.udev_is_busy(), "nobody is there who could empty it");
-        sys.write(CONTROL, "", Write::default()).unwrap();
+        sys.write(CONTROL, "", WriteOptions::default()).unwrap();
         assert!(!sys.settle_udev(Duration::from_millis(30)));
         std::thread::scope(|scope| {
             let queue = top.join("run/udev/queue");
@@ -96,7 +96,7 @@ mod tests {
             assert!(sys.settle_udev(Duration::from_secs(20)));
         });
         let begun = top.join("run/udev/data/n1");
-        assert!(!sys.udev_has_begun());
+        assert!(!sys.udev_has_started());
         let before = sys.udev_progress();
         assert_eq!(before, sys.udev_progress());
         std::thread::scope(|scope| {
@@ -105,27 +105,27 @@ mod tests {
                 std::fs::create_dir_all(begun.parent().unwrap()).unwrap();
                 std::fs::write(begun, "")
             });
-            assert!(sys.settle_udev(Duration::from_secs(20)) && sys.udev_has_begun());
+            assert!(sys.settle_udev(Duration::from_secs(20)) && sys.udev_has_started());
         });
         assert_ne!(before, sys.udev_progress());
         // What is older than the place where it listens is an initrd's.
         let old = SystemTime::now() - Duration::from_secs(60);
         std::fs::File::open(top.join("run/udev/data")).unwrap().set_modified(old).unwrap();
-        assert!(!sys.udev_has_begun());
+        assert!(!sys.udev_has_started());
     }
 
     #[test]
     fn progress() {
-        let top = Scratch::new();
+        let top = TempDir::new();
         let sys = System::new(top.to_path_buf());
-        let put = |path: &str, text: &str| sys.write(path, text, Write::default()).map(drop).unwrap();
+        let put = |path: &str, text: &str| sys.write(path, text, WriteOptions::default()).map(drop).unwrap();
         let mut last = sys.udev_progress();
         for (path, text, moves) in [
-            (EVENTS, "7\n", true),
-            (EVENTS, "8\n", true),
-            (TIME, "usage_usec 5\nuser_usec 5\n", true),
-            (TIME, "usage_usec 5\nuser_usec 6\n", false),
-            (TIME, "usage_usec 6\nuser_usec 6\n", true),
+            (SEQNUM, "7\n", true),
+            (SEQNUM, "8\n", true),
+            (CPU_STAT, "usage_usec 5\nuser_usec 5\n", true),
+            (CPU_STAT, "usage_usec 5\nuser_usec 6\n", false),
+            (CPU_STAT, "usage_usec 6\nuser_usec 6\n", true),
             (QUEUE, "", false),
         ] {
             put(path, text);

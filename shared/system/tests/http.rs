@@ -8,7 +8,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use system::{Deadline, Fetch, Fetched, Result, System};
+use system::{Deadline, Request, Response, Result, System};
 
 /// Answers each connection by a function that gets the request's head and how many came before it.
 struct Server {
@@ -45,8 +45,8 @@ impl Server {
         Server { port, asked }
     }
 
-    fn get(&self) -> Fetch {
-        Fetch::get(format!("http://127.0.0.1:{}/x", self.port)).timeout(Duration::from_millis(500))
+    fn get(&self) -> Request {
+        Request::get(format!("http://127.0.0.1:{}/x", self.port)).timeout(Duration::from_millis(500))
     }
 
     fn asked(&self) -> Vec<String> {
@@ -54,13 +54,13 @@ impl Server {
     }
 }
 
-fn fetch(fetch: &Fetch) -> (Result<Fetched>, f64) {
+fn fetch(fetch: &Request) -> (Result<Response>, f64) {
     let began = Instant::now();
     let result = System::new("/nonexistent").fetch(fetch);
     (result, began.elapsed().as_secs_f64())
 }
 
-fn text(result: Result<Fetched>) -> String {
+fn text(result: Result<Response>) -> String {
     match result {
         Ok(answer) => format!("{} {}", answer.status, String::from_utf8_lossy(&answer.body)),
         Err(e) => e.to_string(),
@@ -72,7 +72,7 @@ fn pause(seconds: f64) {
 }
 
 /// Keeps the connection open for longer than any limit here.
-fn hold() -> std::io::Result<()> {
+fn keep_open() -> std::io::Result<()> {
     pause(20.0);
     Ok(())
 }
@@ -93,7 +93,7 @@ fn bytes(length: usize) -> Vec<u8> {
 const OK: &str = "HTTP/1.1 200 OK\r\n";
 
 #[test]
-fn a_slow_body_arrives() {
+fn a_slow_body_is_received() {
     // Six times as long as the limit for a silence.
     let server = Server::new(|stream, _, _| {
         write!(stream, "{OK}Content-Length: 300000\r\n\r\n")?;
@@ -113,17 +113,17 @@ fn a_slow_body_arrives() {
 fn hostile_servers() {
     type Answer = fn(&mut TcpStream) -> std::io::Result<()>;
     let table: [(&str, Answer, &str, f64); 21] = [
-        ("silent", |_| hold(), "no answer in time (0.5 s)", 0.5),
+        ("silent", |_| keep_open(), "no answer in time (0.5 s)", 0.5),
         ("closes", |_| Ok(()), "the answer ended too early", 0.0),
         (
             "half a head",
-            |s| write!(s, "{OK}X: y").and_then(|()| hold()),
+            |s| write!(s, "{OK}X: y").and_then(|()| keep_open()),
             "no further data for 0.5 s (21 bytes received)",
             0.5,
         ),
         (
             "half a body",
-            |s| write!(s, "{OK}Content-Length: 9\r\n\r\nabc").and_then(|()| hold()),
+            |s| write!(s, "{OK}Content-Length: 9\r\n\r\nabc").and_then(|()| keep_open()),
             "no further data for 0.5 s",
             0.5,
         ),
@@ -136,7 +136,7 @@ fn hostile_servers() {
         ("longer than it says", |s| write!(s, "{OK}Content-Length: 3\r\n\r\nabcdef"), "200 abc", 0.0),
         (
             "no length, stays open",
-            |s| write!(s, "{OK}\r\nabc").and_then(|()| hold()),
+            |s| write!(s, "{OK}\r\nabc").and_then(|()| keep_open()),
             "no further data for 0.5 s",
             0.5,
         ),
@@ -212,7 +212,7 @@ fn hostile_servers() {
         ),
         (
             "early hints, then silence",
-            |s| write!(s, "HTTP/1.1 103 Early Hints\r\n\r\n").and_then(|()| hold()),
+            |s| write!(s, "HTTP/1.1 103 Early Hints\r\n\r\n").and_then(|()| keep_open()),
             "no further data for 0.5 s",
             0.5,
         ),
@@ -241,7 +241,7 @@ fn redirects() {
     });
     let (result, took) = fetch(&server.get().retries(50, Duration::from_secs(1)));
     let e = result.unwrap_err();
-    assert!(e.to_string().ends_with("a redirect loop") && e.is_final() && took < 1.0, "{e}, {took}");
+    assert!(e.to_string().ends_with("a redirect loop") && e.is_permanent() && took < 1.0, "{e}, {took}");
     assert_eq!(server.asked().len(), 2);
     // Always to another place.
     let server =
@@ -275,13 +275,13 @@ fn busy_servers() {
     // Longer than there is time: a last try before its end.
     let server =
         Server::new(|s, _, _| write!(s, "HTTP/1.1 503 X\r\nRetry-After: 3600\r\nContent-Length: 0\r\n\r\n"));
-    let (result, took) = fetch(&server.get().until(Deadline::after(Duration::from_secs(3))));
+    let (result, took) = fetch(&server.get().deadline(Deadline::after(Duration::from_secs(3))));
     assert!(text(result).contains("status 503") && took > 1.9 && took < 6.0, "{took}");
     assert_eq!(server.asked().len(), 2);
 }
 
 /// A server of a file that it sends in pieces, breaking off after each.
-fn breaking_off(length: usize, piece: usize, headers: &'static str, whole: bool) -> Server {
+fn interrupted_server(length: usize, piece: usize, headers: &'static str, whole: bool) -> Server {
     Server::new(move |s, head, _| {
         let file = bytes(length);
         let range = head
@@ -299,9 +299,9 @@ fn breaking_off(length: usize, piece: usize, headers: &'static str, whole: bool)
 }
 
 #[test]
-fn a_retry_goes_on_where_it_broke_off() {
+fn a_retry_resumes_the_download() {
     let again = |server: &Server| server.get().retries(4, Duration::from_millis(5));
-    let server = breaking_off(1_000_000, 300_000, "ETag: \"v1\"\r\n", false);
+    let server = interrupted_server(1_000_000, 300_000, "ETag: \"v1\"\r\n", false);
     let (result, _) = fetch(&again(&server));
     assert!(result.unwrap().body == bytes(1_000_000));
     let ranges: Vec<String> = server
@@ -321,18 +321,18 @@ fn a_retry_goes_on_where_it_broke_off() {
     assert_eq!(ranges, expected);
     // In a language without it: from the start each time.
     for headers in ["", "ETag: W/\"v1\"\r\n", "ETag: \"v1\"\r\nAccept-Ranges: none\r\n"] {
-        let server = breaking_off(1_000_000, 300_000, headers, false);
+        let server = interrupted_server(1_000_000, 300_000, headers, false);
         let (result, _) = fetch(&again(&server));
         assert!(text(result).contains("ended after 300000 of 1000000"), "{headers}");
         assert!(server.asked().iter().all(|head| !head.contains("Range")));
     }
     // A server that sends all of it in spite of the question.
-    let server = breaking_off(1000, 1000, "ETag: \"v1\"\r\n", true);
+    let server = interrupted_server(1000, 1000, "ETag: \"v1\"\r\n", true);
     assert!(fetch(&again(&server)).0.unwrap().body == bytes(1000));
 }
 
 #[test]
-fn a_file_that_changes_starts_over() {
+fn a_changed_file_is_downloaded_again() {
     // The second version is another file, of another length.
     for (answer, tries) in [
         ("HTTP/1.1 200 OK\r\nETag: \"v2\"\r\nContent-Length: 5\r\n\r\nother", 2),
@@ -368,10 +368,10 @@ fn a_file_that_changes_starts_over() {
 }
 
 #[test]
-fn addresses_that_lead_nowhere() {
+fn unreachable_addresses() {
     // Link-local addresses of a link that there is not.
-    let (result, took) = fetch(&Fetch::get("http://[fe80::1%25nolink0]/"));
+    let (result, took) = fetch(&Request::get("http://[fe80::1%25nolink0]/"));
     assert!(text(result).contains("there is no link nolink0") && took < 1.0);
-    let (result, took) = fetch(&Fetch::get("http://127.0.0.1:1/").timeout(Duration::from_secs(2)));
+    let (result, took) = fetch(&Request::get("http://127.0.0.1:1/").timeout(Duration::from_secs(2)));
     assert!(text(result).contains("refused") && took < 1.0);
 }

@@ -1,13 +1,13 @@
 //! Programs that cannot be started, and what is said of them.
 
-use system::{Command, System, Write};
+use system::{Command, System, WriteOptions};
 
 #[test]
-fn what_is_missing_is_named() {
-    let top = scratch::Scratch::new();
+fn a_missing_interpreter_is_reported() {
+    let top = scratch::TempDir::new();
     let sys = System::new("/");
     let script = top.join("script").display().to_string();
-    assert!(sys.write(&script, "#!/nowhere/shell\n", Write::mode(0o755)).is_ok());
+    assert!(sys.write(&script, "#!/nowhere/shell\n", WriteOptions::mode(0o755)).is_ok());
     for (program, expected) in [
         (&*script, "the interpreter or directory that it needs is not there"),
         ("/nowhere/program", "/nowhere/program: not found"),

@@ -8,17 +8,17 @@ pub type Body = Rc<[Stmt]>;
 #[derive(Debug)]
 pub struct Stmt {
     pub line: usize,
-    pub what: What,
+    pub kind: StmtKind,
 }
 
 #[derive(Debug)]
-pub enum What {
+pub enum StmtKind {
     Data(String),
     Print(Expr),
     Do(Expr),
     If {
         branches: Vec<(Expr, Body)>,
-        none: Body,
+        otherwise: Body,
     },
     For(Rc<For>),
     Set(Target, Expr),
@@ -51,11 +51,11 @@ pub enum What {
 #[derive(Debug)]
 pub struct For {
     pub target: Target,
-    pub list: Expr,
-    pub only: Option<Expr>,
+    pub iterable: Expr,
+    pub condition: Option<Expr>,
     pub recursive: bool,
     pub body: Body,
-    pub none: Body,
+    pub otherwise: Body,
 }
 
 #[derive(Debug)]
@@ -81,23 +81,23 @@ pub enum Target {
 pub struct Args {
     pub positional: Vec<Expr>,
     pub named: Vec<(Name, Expr)>,
-    pub rest: Option<Box<Expr>>,
-    pub named_rest: Option<Box<Expr>>,
+    pub star_args: Option<Box<Expr>>,
+    pub star_kwargs: Option<Box<Expr>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Op {
+pub enum BinaryOp {
     Add,
     Sub,
     Mul,
     Div,
-    Floor,
+    FloorDiv,
     Rem,
     Pow,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Compare {
+pub enum CompareOp {
     Eq,
     Ne,
     Lt,
@@ -137,6 +137,6 @@ pub enum Expr {
         otherwise: Option<Box<Expr>>,
     },
     Concat(Vec<Expr>),
-    Two(Op, Box<Expr>, Box<Expr>),
-    Compare(Box<Expr>, Vec<(Compare, Expr)>),
+    Binary(BinaryOp, Box<Expr>, Box<Expr>),
+    Compare(Box<Expr>, Vec<(CompareOp, Expr)>),
 }

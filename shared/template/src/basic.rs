@@ -3,10 +3,10 @@
 use config::Map;
 
 use crate::value::Val;
-use crate::{BadTemplate, Rendered, Unknown};
+use crate::{Rendered, TemplateError, UndefinedVariable};
 
 /// What is unknown stays as it is written.
-pub fn render(text: &str, variables: &Map, first: usize) -> Result<Rendered, BadTemplate> {
+pub fn render(text: &str, variables: &Map, first: usize) -> Result<Rendered, TemplateError> {
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
     let mut out = Rendered::default();
     let mut rest = text;
@@ -31,15 +31,15 @@ pub fn render(text: &str, variables: &Map, first: usize) -> Result<Rendered, Bad
         });
         match found {
             Some(value) => {
-                let value = Val::from_node(value).map_err(|message| BadTemplate { line, message })?;
+                let value = Val::from_node(value).map_err(|message| TemplateError { line, message })?;
                 value.write(&mut out.text);
                 if out.text.len() > 16 << 20 {
-                    return Err(BadTemplate { line, message: "more than 16 MiB come out".into() });
+                    return Err(TemplateError { line, message: "more than 16 MiB come out".into() });
                 }
             }
             None => {
-                if out.unknown.len() < 100 && !out.unknown.iter().any(|u| u.name == name) {
-                    out.unknown.push(Unknown { name: name.to_string(), line });
+                if out.undefined.len() < 100 && !out.undefined.iter().any(|u| u.name == name) {
+                    out.undefined.push(UndefinedVariable { name: name.to_string(), line });
                 }
                 out.text.push_str(&rest[before.len()..rest.len() - next.len()]);
             }

@@ -11,21 +11,21 @@ const OPERATORS: [&str; 26] = [
 ];
 
 /// Below this key the slash-separated paths of values that templates see decoded. Releases before 19.2 wrote it.
-const DECODED: &str = "base64-encoded-keys";
+const BASE64_KEYS: &str = "base64-encoded-keys";
 
 /// Returns instance data as templates see them: each key of a map `v1`, `v2`, … is also beside it, where a later version
 /// counts more; each key with operators is also known with `_` for these; maps within lists stay as they are.
 pub fn variables(data: &Node) -> Map {
-    let paths = data.get(DECODED).and_then(Node::as_seq).unwrap_or_default();
+    let paths = data.get(BASE64_KEYS).and_then(Node::as_seq).unwrap_or_default();
     let paths: Vec<String> =
         paths.iter().filter_map(Node::as_str).map(|path| path.replace('-', "_")).collect();
-    converted(data, "", &paths, true)
+    convert(data, "", &paths, true)
 }
 
 /// Returns instance data as `cloud-init query` shows them: as [`variables`] has them, without the names that are only for
 /// templates and without decoding.
 pub fn standardized(data: &Node) -> Map {
-    converted(data, "", &[], false)
+    convert(data, "", &[], false)
 }
 
 /// Returns the name by which a template can spell this one, if that is another.
@@ -44,23 +44,23 @@ pub fn alias(name: &str) -> Option<String> {
 }
 
 /// The entries in the order of their keys, as upstream goes through them.
-fn converted(node: &Node, path: &str, decoded: &[String], with_aliases: bool) -> Map {
+fn convert(node: &Node, path: &str, decoded: &[String], with_aliases: bool) -> Map {
     let mut entries: Vec<_> = node.as_map().into_iter().flat_map(Map::iter).collect();
     entries.sort_by(|a, b| a.0.as_str().cmp(&b.0.as_str()));
     let mut found = Map::new();
     for (key, value) in entries {
         let name = key.as_str().unwrap_or_default();
-        let below: Cow<str> = if path.is_empty() { name.into() } else { format!("{path}/{name}").into() };
+        let nested: Cow<str> = if path.is_empty() { name.into() } else { format!("{path}/{name}").into() };
         if value.as_map().is_some() {
-            let map = converted(value, &below, decoded, with_aliases);
+            let map = convert(value, &nested, decoded, with_aliases);
             found.insert(key.clone(), Node { value: Value::Map(map.clone()), at: value.at.clone() });
-            if is_version(name) {
+            if is_version_key(name) {
                 for (key, value) in map.iter() {
                     found.insert(key.clone(), value.clone());
                 }
             }
-        } else if decoded.iter().any(|path| *path == below) {
-            found.insert(key.clone(), plain(value));
+        } else if decoded.iter().any(|path| *path == nested) {
+            found.insert(key.clone(), decode_base64(value));
         } else {
             found.insert(key.clone(), value.clone());
         }
@@ -73,12 +73,12 @@ fn converted(node: &Node, path: &str, decoded: &[String], with_aliases: bool) ->
     found
 }
 
-fn is_version(name: &str) -> bool {
+fn is_version_key(name: &str) -> bool {
     name.strip_prefix('v').is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
 }
 
 /// A value out of base64: text where that is UTF-8; as it is where it is no base64.
-fn plain(value: &Node) -> Node {
+fn decode_base64(value: &Node) -> Node {
     let Some(bytes) = value.as_str().and_then(|text| encoding::base64::decode(text.as_bytes())) else {
         return value.clone();
     };

@@ -6,48 +6,50 @@ use std::rc::Rc;
 
 use config::Map;
 
-use crate::ast::{self, Body, Compare, Expr, For, Macro, Name, Stmt, Target, What};
-use crate::value::{Callable, LoopState, MISSING, Made, Val, equal, order, undefined};
-use crate::{BadTemplate, Unknown, operators};
+use crate::ast::{self, Body, CompareOp, Expr, For, Macro, Name, Stmt, StmtKind, Target};
+use crate::value::{
+    Callable, LoopState, MISSING_JINJA_PREFIX, Val, ValueResult, equal, order, undefined_error,
+};
+use crate::{TemplateError, UndefinedVariable, operators};
 
 /// Steps of a run: some seconds on a slow machine.
 const FUEL: u64 = 20_000_000;
 /// Calls within calls and expressions within expressions, together.
-const MOST_DEPTH: u32 = 120;
+const MAX_DEPTH: u32 = 120;
 /// Of the text that comes out.
-const MOST_TEXT: usize = 16 << 20;
+const MAX_OUTPUT: usize = 16 << 20;
 /// Of all values together that are made on the way.
-const MOST_MADE: usize = 48 << 20;
+const MAX_ALLOCATED: usize = 48 << 20;
 
 pub type Scope = Rc<RefCell<Vec<(Name, Val)>>>;
-pub type Result<T> = std::result::Result<T, BadTemplate>;
+pub type Result<T> = std::result::Result<T, TemplateError>;
 
-pub struct Run<'v> {
+pub struct Interpreter<'v> {
     variables: &'v Map,
     blocks: Vec<(Name, Body)>,
     /// What is printed is escaped, within `autoescape`.
-    pub escapes: bool,
+    pub autoescape: bool,
     /// Variables that were looked at.
-    known: Vec<(Name, Val)>,
+    cache: Vec<(Name, Val)>,
     pub scopes: Vec<Scope>,
     pub out: String,
-    pub unknown: Vec<Unknown>,
+    pub undefined: Vec<UndefinedVariable>,
     fuel: u64,
-    made: usize,
+    allocated: usize,
     depth: u32,
     line: usize,
 }
 
 /// What a call is given.
 #[derive(Default)]
-pub struct Given {
+pub struct CallArgs {
     pub values: Vec<Val>,
     pub named: Vec<(Name, Val)>,
 }
 
-impl Given {
+impl CallArgs {
     /// Its arguments in the order of their names; `None` where one is not given.
-    pub fn take<const N: usize>(self, names: [&str; N]) -> Made<[Option<Val>; N]> {
+    pub fn bind<const N: usize>(self, names: [&str; N]) -> ValueResult<[Option<Val>; N]> {
         let mut found: [Option<Val>; N] = std::array::from_fn(|_| None);
         if self.values.len() > N {
             return Err(format!("{} arguments where {N} are the most", self.values.len()));
@@ -66,29 +68,29 @@ impl Given {
     }
 }
 
-impl<'v> Run<'v> {
-    pub fn new(variables: &'v Map, blocks: Vec<(Name, Body)>) -> Run<'v> {
-        Run {
+impl<'v> Interpreter<'v> {
+    pub fn new(variables: &'v Map, blocks: Vec<(Name, Body)>) -> Interpreter<'v> {
+        Interpreter {
             variables,
             blocks,
-            escapes: false,
-            known: Vec::new(),
+            autoescape: false,
+            cache: Vec::new(),
             scopes: vec![Scope::default()],
             out: String::new(),
-            unknown: Vec::new(),
+            undefined: Vec::new(),
             fuel: FUEL,
-            made: 0,
+            allocated: 0,
             depth: 0,
             line: 1,
         }
     }
 
-    pub fn whole(&mut self, body: &Body) -> Result<()> {
-        self.body(body).map_err(|message| BadTemplate { line: self.line, message })
+    pub fn run(&mut self, body: &Body) -> Result<()> {
+        self.exec_body(body).map_err(|message| TemplateError { line: self.line, message })
     }
 
     /// Costs of work that grows with a value.
-    pub fn spend(&mut self, steps: usize) -> Made<()> {
+    pub fn consume_fuel(&mut self, steps: usize) -> ValueResult<()> {
         match self.fuel.checked_sub(steps as u64) {
             Some(rest) => {
                 self.fuel = rest;
@@ -102,58 +104,58 @@ impl<'v> Run<'v> {
     }
 
     /// Costs of a value of so many bytes, before it is made.
-    pub fn make(&mut self, bytes: usize) -> Made<()> {
-        self.made = self.made.saturating_add(bytes);
-        if self.made > MOST_MADE {
-            return Err(format!("its values need more than {} MiB", MOST_MADE >> 20));
+    pub fn charge_memory(&mut self, bytes: usize) -> ValueResult<()> {
+        self.allocated = self.allocated.saturating_add(bytes);
+        if self.allocated > MAX_ALLOCATED {
+            return Err(format!("its values need more than {} MiB", MAX_ALLOCATED >> 20));
         }
-        self.spend(bytes / 64 + 1)
+        self.consume_fuel(bytes / 64 + 1)
     }
 
-    pub fn text(&mut self, text: String) -> Made<Val> {
-        self.make(text.len())?;
+    pub fn text(&mut self, text: String) -> ValueResult<Val> {
+        self.charge_memory(text.len())?;
         Ok(Val::Str(text.into()))
     }
 
-    pub fn list(&mut self, items: Vec<Val>) -> Made<Val> {
-        self.make(items.len() * size_of::<Val>())?;
+    pub fn list(&mut self, items: Vec<Val>) -> ValueResult<Val> {
+        self.charge_memory(items.len() * size_of::<Val>())?;
         Val::list(items)
     }
 
     /// What a value is as text; as this can be far longer than its parts, it is paid for.
-    pub fn show(&mut self, value: &Val) -> Made<Rc<str>> {
+    pub fn text_of(&mut self, value: &Val) -> ValueResult<Rc<str>> {
         if let Val::Str(text) | Val::Safe(text) = value {
             return Ok(text.clone());
         }
-        self.weigh(value)?;
-        let text = value.show();
-        self.make(text.len())?;
+        self.charge_walk(value)?;
+        let text = value.to_text();
+        self.charge_memory(text.len())?;
         Ok(text.into())
     }
 
     /// Pays for a walk over a value, before it is made: few values that are shared can stand for very many.
-    pub fn weigh(&mut self, value: &Val) -> Made<usize> {
-        let most = 2_000_000.min(usize::try_from(self.fuel).unwrap_or(usize::MAX));
-        let mut left = most;
-        if !value.weighs(&mut left) {
+    pub fn charge_walk(&mut self, value: &Val) -> ValueResult<usize> {
+        let max = 2_000_000.min(usize::try_from(self.fuel).unwrap_or(usize::MAX));
+        let mut left = max;
+        if !value.fits_budget(&mut left) {
             return Err("a value that is too large".into());
         }
-        self.spend(most - left)?;
-        Ok(most - left)
+        self.consume_fuel(max - left)?;
+        Ok(max - left)
     }
 
-    pub fn same(&mut self, a: &Val, b: &Val) -> Made<bool> {
-        self.weigh(a)?;
+    pub fn equals(&mut self, a: &Val, b: &Val) -> ValueResult<bool> {
+        self.charge_walk(a)?;
         Ok(equal(a, b))
     }
 
-    pub fn order(&mut self, a: &Val, b: &Val) -> Made<std::cmp::Ordering> {
-        self.weigh(a)?;
+    pub fn order(&mut self, a: &Val, b: &Val) -> ValueResult<std::cmp::Ordering> {
+        self.charge_walk(a)?;
         order(a, b)
     }
 
-    fn deeper<T>(&mut self, act: impl FnOnce(&mut Self) -> Made<T>) -> Made<T> {
-        if self.depth >= MOST_DEPTH {
+    fn nested<T>(&mut self, act: impl FnOnce(&mut Self) -> ValueResult<T>) -> ValueResult<T> {
+        if self.depth >= MAX_DEPTH {
             return Err("calls nested too deep (a macro that calls itself?)".into());
         }
         self.depth += 1;
@@ -162,22 +164,22 @@ impl<'v> Run<'v> {
         done
     }
 
-    fn put_out(&mut self, text: &str) -> Made<()> {
-        if self.out.len() + text.len() > MOST_TEXT {
-            return Err(format!("more than {} MiB come out", MOST_TEXT >> 20));
+    fn write_output(&mut self, text: &str) -> ValueResult<()> {
+        if self.out.len() + text.len() > MAX_OUTPUT {
+            return Err(format!("more than {} MiB come out", MAX_OUTPUT >> 20));
         }
-        self.spend(text.len() / 64 + 1)?;
+        self.consume_fuel(text.len() / 64 + 1)?;
         self.out.push_str(text);
         Ok(())
     }
 
-    pub fn lookup(&mut self, name: &Name) -> Made<Val> {
+    pub fn lookup(&mut self, name: &Name) -> ValueResult<Val> {
         for scope in self.scopes.iter().rev() {
             if let Some((_, value)) = scope.borrow().iter().rev().find(|(n, _)| n == name) {
                 return Ok(value.clone());
             }
         }
-        if let Some((_, value)) = self.known.iter().find(|(n, _)| n == name) {
+        if let Some((_, value)) = self.cache.iter().find(|(n, _)| n == name) {
             return Ok(value.clone());
         }
         let Some(node) = self.variables.get(name) else {
@@ -188,7 +190,7 @@ impl<'v> Run<'v> {
             });
         };
         let value = Val::from_node(node)?;
-        self.known.push((name.clone(), value.clone()));
+        self.cache.push((name.clone(), value.clone()));
         Ok(value)
     }
 
@@ -201,7 +203,7 @@ impl<'v> Run<'v> {
         }
     }
 
-    fn assign(&mut self, target: &Target, value: Val) -> Made<()> {
+    fn assign(&mut self, target: &Target, value: Val) -> ValueResult<()> {
         match target {
             Target::Name(name) => self.set(name, value),
             Target::Tuple(targets) => {
@@ -216,8 +218,8 @@ impl<'v> Run<'v> {
             }
             Target::Attr(name, key) => match self.lookup(name)? {
                 Val::Map(map) if map.namespace => {
-                    self.weigh(&value)?;
-                    map.put(Val::Str(key.clone()), &value)?;
+                    self.charge_walk(&value)?;
+                    map.insert(Val::Str(key.clone()), &value)?;
                 }
                 _ => return Err(format!("'{name}.{key}' cannot be set: '{name}' is no namespace")),
             },
@@ -226,138 +228,139 @@ impl<'v> Run<'v> {
     }
 
     /// What a `for` goes over.
-    pub fn items(&mut self, value: &Val) -> Made<Vec<Val>> {
+    pub fn items(&mut self, value: &Val) -> ValueResult<Vec<Val>> {
         let items = match value {
             Val::Seq(seq) => seq.items.borrow().clone(),
             Val::Map(map) if !map.namespace => map.entries.borrow().iter().map(|(k, _)| k.clone()).collect(),
             Val::Bytes(bytes) => {
-                self.make(bytes.len() * 32)?;
+                self.charge_memory(bytes.len() * 32)?;
                 bytes.iter().map(|byte| Val::Int((*byte).into())).collect()
             }
             Val::Str(text) | Val::Safe(text) => {
-                self.make(text.len() * 32)?;
+                self.charge_memory(text.len() * 32)?;
                 text.chars().map(|c| Val::text(c.encode_utf8(&mut [0; 4]))).collect()
             }
             Val::Undefined(_) => Vec::new(),
             Val::Callable(callable) => match &**callable {
-                Callable::Loop(state) => state.items[state.at.get()..].to_vec(),
-                _ => return Err(format!("{} is no list", value.kind())),
+                Callable::Loop(state) => state.items[state.index.get()..].to_vec(),
+                _ => return Err(format!("{} is no list", value.type_name())),
             },
-            other => return Err(format!("{} is no list", other.kind())),
+            other => return Err(format!("{} is no list", other.type_name())),
         };
-        self.make(items.len() * size_of::<Val>())?;
+        self.charge_memory(items.len() * size_of::<Val>())?;
         Ok(items)
     }
 
     /// What a body comes to, as text.
-    fn captured(&mut self, act: impl FnOnce(&mut Self) -> Made<()>) -> Made<String> {
+    fn capture(&mut self, act: impl FnOnce(&mut Self) -> ValueResult<()>) -> ValueResult<String> {
         let outer = std::mem::take(&mut self.out);
         let done = act(self);
         let text = std::mem::replace(&mut self.out, outer);
         done?;
-        self.make(text.len())?;
+        self.charge_memory(text.len())?;
         Ok(text)
     }
 
     /// Something in a scope of its own.
-    fn scoped<T>(&mut self, act: impl FnOnce(&mut Self) -> Made<T>) -> Made<T> {
+    fn in_scope<T>(&mut self, act: impl FnOnce(&mut Self) -> ValueResult<T>) -> ValueResult<T> {
         self.scopes.push(Scope::default());
         let done = act(self);
         self.scopes.pop();
         done
     }
 
-    fn body(&mut self, body: &Body) -> Made<()> {
-        body.iter().try_for_each(|statement| self.statement(statement))
+    fn exec_body(&mut self, body: &Body) -> ValueResult<()> {
+        body.iter().try_for_each(|statement| self.exec(statement))
     }
 
-    fn statement(&mut self, statement: &Stmt) -> Made<()> {
+    fn exec(&mut self, statement: &Stmt) -> ValueResult<()> {
         self.line = statement.line;
-        self.spend(1)?;
-        match &statement.what {
-            What::Data(text) => self.put_out(text)?,
-            What::Print(value) => {
+        self.consume_fuel(1)?;
+        match &statement.kind {
+            StmtKind::Data(text) => self.write_output(text)?,
+            StmtKind::Print(value) => {
                 let value = self.eval(value)?;
-                let text = self.printed(&value)?;
-                self.note(&text, statement.line);
-                self.put_out(&text)?;
+                let text = self.output_text(&value)?;
+                self.record_undefined(&text, statement.line);
+                self.write_output(&text)?;
             }
-            What::Do(value) => drop(self.eval(value)?),
-            What::If { branches, none } => {
-                let mut chosen = none;
+            StmtKind::Do(value) => drop(self.eval(value)?),
+            StmtKind::If { branches, otherwise } => {
+                let mut chosen = otherwise;
                 for (condition, body) in branches {
                     if self.eval(condition)?.is_true() {
                         chosen = body;
                         break;
                     }
                 }
-                self.deeper(|run| run.body(chosen))?;
+                self.nested(|run| run.exec_body(chosen))?;
             }
-            What::For(repeat) => {
-                let list = self.eval(&repeat.list)?;
-                self.repeat(repeat, &list, 0)?;
+            StmtKind::For(repeat) => {
+                let list = self.eval(&repeat.iterable)?;
+                self.run_loop(repeat, &list, 0)?;
             }
-            What::Set(target, value) => {
+            StmtKind::Set(target, value) => {
                 let value = self.eval(value)?;
                 self.assign(target, value)?;
             }
-            What::SetBlock { target, filters, body } => {
-                let text = self.deeper(|run| run.scoped(|run| run.captured(|run| run.body(body))))?;
+            StmtKind::SetBlock { target, filters, body } => {
+                let text = self.nested(|run| run.in_scope(|run| run.capture(|run| run.exec_body(body))))?;
                 let text = self.markup(text);
-                let value = self.filters(filters, text)?;
-                let value = if self.escapes { value.made_safe() } else { value };
+                let value = self.apply_filters(filters, text)?;
+                let value = if self.autoescape { value.into_safe() } else { value };
                 self.assign(target, value)?;
             }
-            What::Macro(of) => {
+            StmtKind::Macro(of) => {
                 let value =
-                    Val::Callable(Rc::new(Callable::Macro(of.clone(), self.scopes.clone(), self.escapes)));
+                    Val::Callable(Rc::new(Callable::Macro(of.clone(), self.scopes.clone(), self.autoescape)));
                 self.set(&of.name, value);
             }
-            What::Call { call: Expr::Call(callee, args), caller } => {
+            StmtKind::Call { call: Expr::Call(callee, args), caller } => {
                 let callee = self.eval(callee)?;
-                let mut given = self.given(args)?;
-                let caller = Callable::Macro(caller.clone(), self.scopes.clone(), self.escapes);
-                given.named.push(("caller".into(), Val::Callable(Rc::new(caller))));
-                let value = self.call(&callee, given)?;
-                let text = self.show(&value)?;
-                self.put_out(&text)?;
+                let mut call_args = self.eval_args(args)?;
+                let caller = Callable::Macro(caller.clone(), self.scopes.clone(), self.autoescape);
+                call_args.named.push(("caller".into(), Val::Callable(Rc::new(caller))));
+                let value = self.call(&callee, call_args)?;
+                let text = self.text_of(&value)?;
+                self.write_output(&text)?;
             }
-            What::Call { .. } => {}
-            What::Filter { filters, body } => {
-                let text = self.deeper(|run| run.scoped(|run| run.captured(|run| run.body(body))))?;
+            StmtKind::Call { .. } => {}
+            StmtKind::Filter { filters, body } => {
+                let text = self.nested(|run| run.in_scope(|run| run.capture(|run| run.exec_body(body))))?;
                 let text = self.markup(text);
-                let value = self.filters(filters, text)?;
-                let text = self.show(&value)?;
-                self.put_out(&text)?;
+                let value = self.apply_filters(filters, text)?;
+                let text = self.text_of(&value)?;
+                self.write_output(&text)?;
             }
-            What::With { names, body } => {
+            StmtKind::With { names, body } => {
                 // Their values do not see one another.
-                let values = names.iter().map(|(_, value)| self.eval(value)).collect::<Made<Vec<_>>>()?;
-                self.deeper(|run| {
-                    run.scoped(|run| {
+                let values =
+                    names.iter().map(|(_, value)| self.eval(value)).collect::<ValueResult<Vec<_>>>()?;
+                self.nested(|run| {
+                    run.in_scope(|run| {
                         for ((target, _), value) in names.iter().zip(values) {
                             run.assign(target, value)?;
                         }
-                        run.body(body)
+                        run.exec_body(body)
                     })
                 })?;
             }
-            What::Block { name, scoped } => {
+            StmtKind::Block { name, scoped } => {
                 let body = self.block(name);
                 let scopes =
                     if *scoped { self.scopes.clone() } else { self.scopes.iter().take(1).cloned().collect() };
                 let outer = std::mem::replace(&mut self.scopes, scopes);
                 // Whatever is around a block, nothing in it is escaped unless it says so itself.
-                let escapes = std::mem::take(&mut self.escapes);
-                let done = self.deeper(|run| run.scoped(|run| run.body(&body)));
-                (self.scopes, self.escapes) = (outer, escapes);
+                let escapes = std::mem::take(&mut self.autoescape);
+                let done = self.nested(|run| run.in_scope(|run| run.exec_body(&body)));
+                (self.scopes, self.autoescape) = (outer, escapes);
                 done?;
             }
-            What::Autoescape(when, body) => {
+            StmtKind::Autoescape(when, body) => {
                 let escapes = self.eval(when)?.is_true();
-                let outer = std::mem::replace(&mut self.escapes, escapes);
-                let done = self.deeper(|run| run.scoped(|run| run.body(body)));
-                self.escapes = outer;
+                let outer = std::mem::replace(&mut self.autoescape, escapes);
+                let done = self.nested(|run| run.in_scope(|run| run.exec_body(body)));
+                self.autoescape = outer;
                 done?;
             }
         }
@@ -375,48 +378,51 @@ impl<'v> Run<'v> {
 
     /// Text that came out of the template: what had to be escaped in it is.
     fn markup(&self, text: String) -> Val {
-        if self.escapes { Val::safe(text) } else { Val::Str(text.into()) }
+        if self.autoescape { Val::safe(text) } else { Val::Str(text.into()) }
     }
 
     /// A value as it comes out.
-    fn printed(&mut self, value: &Val) -> Made<Rc<str>> {
-        if self.escapes { self.escape(value) } else { self.show(value) }
+    fn output_text(&mut self, value: &Val) -> ValueResult<Rc<str>> {
+        if self.autoescape { self.escape(value) } else { self.text_of(value) }
     }
 
     /// The text of a value, escaped unless it is safe already.
-    pub fn escape(&mut self, value: &Val) -> Made<Rc<str>> {
-        let text = self.show(value)?;
+    pub fn escape(&mut self, value: &Val) -> ValueResult<Rc<str>> {
+        let text = self.text_of(value)?;
         if matches!(value, Val::Safe(_)) || !text.contains(['&', '<', '>', '"', '\'']) {
             return Ok(text);
         }
-        let text = crate::value::escaped(&text);
-        self.make(text.len())?;
+        let text = crate::value::html_escaped(&text);
+        self.charge_memory(text.len())?;
         Ok(text.into())
     }
 
     /// Remembers the names without a value that show in a text.
-    fn note(&mut self, text: &str, line: usize) {
-        for (at, _) in text.match_indices(MISSING) {
-            let name = &text[at + MISSING.len()..];
+    fn record_undefined(&mut self, text: &str, line: usize) {
+        for (at, _) in text.match_indices(MISSING_JINJA_PREFIX) {
+            let name = &text[at + MISSING_JINJA_PREFIX.len()..];
             let end = name.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(name.len());
             let name = &name[..end.min(64)];
-            if !name.is_empty() && !self.unknown.iter().any(|u| u.name == name) && self.unknown.len() < 100 {
-                self.unknown.push(Unknown { name: name.to_string(), line });
+            if !name.is_empty()
+                && !self.undefined.iter().any(|u| u.name == name)
+                && self.undefined.len() < 100
+            {
+                self.undefined.push(UndefinedVariable { name: name.to_string(), line });
             }
         }
     }
 
-    fn repeat(&mut self, repeat: &Rc<For>, list: &Val, level: usize) -> Made<()> {
+    fn run_loop(&mut self, repeat: &Rc<For>, list: &Val, level: usize) -> ValueResult<()> {
         let mut items = match list {
             Val::Undefined(_) => Vec::new(),
             other => self.items(other).map_err(|message| format!("'for': {message}"))?,
         };
-        if let Some(only) = &repeat.only {
+        if let Some(condition) = &repeat.condition {
             let mut kept = Vec::new();
             for item in items {
-                let fits = self.scoped(|run| {
+                let fits = self.in_scope(|run| {
                     run.assign(&repeat.target, item.clone())?;
-                    run.eval(only)
+                    run.eval(condition)
                 })?;
                 if fits.is_true() {
                     kept.push(item);
@@ -425,68 +431,68 @@ impl<'v> Run<'v> {
             items = kept;
         }
         if items.is_empty() {
-            return self.deeper(|run| run.scoped(|run| run.body(&repeat.none)));
+            return self.nested(|run| run.in_scope(|run| run.exec_body(&repeat.otherwise)));
         }
         let state = Rc::new(Callable::Loop(LoopState {
             items,
-            at: Cell::new(0),
+            index: Cell::new(0),
             level,
             changed: RefCell::new(None),
-            again: repeat.recursive.then(|| repeat.clone()),
+            recursive: repeat.recursive.then(|| repeat.clone()),
             scopes: self.scopes.clone(),
         }));
         let Callable::Loop(inner) = &*state else { return Ok(()) };
         for (at, item) in inner.items.iter().enumerate() {
-            inner.at.set(at);
-            self.deeper(|run| {
-                run.scoped(|run| {
+            inner.index.set(at);
+            self.nested(|run| {
+                run.in_scope(|run| {
                     run.set(&"loop".into(), Val::Callable(state.clone()));
                     run.assign(&repeat.target, item.clone())?;
-                    run.body(&repeat.body)
+                    run.exec_body(&repeat.body)
                 })
             })?;
         }
         Ok(())
     }
 
-    fn filters(&mut self, filters: &[(Name, ast::Args)], mut value: Val) -> Made<Val> {
+    fn apply_filters(&mut self, filters: &[(Name, ast::Args)], mut value: Val) -> ValueResult<Val> {
         for (name, args) in filters {
-            let given = self.given(args)?;
-            value = self.filter(name, value, given)?;
+            let call_args = self.eval_args(args)?;
+            value = self.filter(name, value, call_args)?;
         }
         Ok(value)
     }
 
-    fn given(&mut self, args: &ast::Args) -> Made<Given> {
-        let mut given = Given::default();
+    fn eval_args(&mut self, args: &ast::Args) -> ValueResult<CallArgs> {
+        let mut call_args = CallArgs::default();
         for value in &args.positional {
-            given.values.push(self.eval(value)?);
+            call_args.values.push(self.eval(value)?);
         }
         for (name, value) in &args.named {
-            given.named.push((name.clone(), self.eval(value)?));
+            call_args.named.push((name.clone(), self.eval(value)?));
         }
-        if let Some(rest) = &args.rest {
+        if let Some(rest) = &args.star_args {
             let rest = self.eval(rest)?;
-            given.values.extend(self.items(&rest)?);
+            call_args.values.extend(self.items(&rest)?);
         }
-        if let Some(rest) = &args.named_rest {
+        if let Some(rest) = &args.star_kwargs {
             let Val::Map(map) = self.eval(rest)? else { return Err("'**' of what is no map".into()) };
             for (key, value) in map.entries.borrow().iter() {
                 let Val::Str(key) = key else {
                     return Err("'**' of a map with keys that are no text".into());
                 };
-                given.named.push((key.clone(), value.clone()));
+                call_args.named.push((key.clone(), value.clone()));
             }
         }
-        Ok(given)
+        Ok(call_args)
     }
 
-    pub fn eval(&mut self, expression: &Expr) -> Made<Val> {
-        self.spend(1)?;
-        self.deeper(|run| run.value(expression))
+    pub fn eval(&mut self, expression: &Expr) -> ValueResult<Val> {
+        self.consume_fuel(1)?;
+        self.nested(|run| run.value(expression))
     }
 
-    fn value(&mut self, expression: &Expr) -> Made<Val> {
+    fn value(&mut self, expression: &Expr) -> ValueResult<Val> {
         Ok(match expression {
             Expr::Name(name) => self.lookup(name)?,
             Expr::None => Val::None,
@@ -495,18 +501,18 @@ impl<'v> Run<'v> {
             Expr::Float(f) => Val::Float(*f),
             Expr::Str(text) => Val::Str(text.clone()),
             Expr::List(items) => {
-                let items = self.all(items)?;
+                let items = self.eval_all(items)?;
                 self.list(items)?
             }
-            Expr::Tuple(items) => Val::tuple(self.all(items)?)?,
+            Expr::Tuple(items) => Val::tuple(self.eval_all(items)?)?,
             Expr::Map(items) => {
                 let mut entries = Vec::new();
                 for (key, value) in items {
                     let key = self.eval(key)?;
-                    operators::hashable(&key)?;
+                    operators::check_hashable(&key)?;
                     entries.push((key, self.eval(value)?));
                 }
-                self.make(entries.len() * 2 * size_of::<Val>())?;
+                self.charge_memory(entries.len() * 2 * size_of::<Val>())?;
                 Val::map(entries, false)?
             }
             Expr::Attr(of, name) => {
@@ -525,7 +531,7 @@ impl<'v> Run<'v> {
                         *bound = match self.eval(part)? {
                             Val::None => None,
                             Val::Int(n) => Some(n),
-                            other => return Err(format!("a slice by {}", other.kind())),
+                            other => return Err(format!("a slice by {}", other.type_name())),
                         };
                     }
                 }
@@ -533,32 +539,32 @@ impl<'v> Run<'v> {
             }
             Expr::Call(callee, args) => {
                 let callee = self.eval(callee)?;
-                let given = self.given(args)?;
-                self.call(&callee, given)?
+                let call_args = self.eval_args(args)?;
+                self.call(&callee, call_args)?
             }
             Expr::Filter(of, name, args) => {
                 let of = self.eval(of)?;
-                let given = self.given(args)?;
-                self.filter(name, of, given)?
+                let call_args = self.eval_args(args)?;
+                self.filter(name, of, call_args)?
             }
             Expr::Test(of, name, args) => {
                 let of = self.eval(of)?;
-                let given = self.given(args)?;
-                Val::Bool(self.test(name, &of, given)?)
+                let call_args = self.eval_args(args)?;
+                Val::Bool(self.test(name, &of, call_args)?)
             }
             Expr::Not(of) => Val::Bool(!self.eval(of)?.is_true()),
             Expr::Neg(of) => {
                 let of = self.eval(of)?;
-                operators::negative(&of)?
+                operators::negate(&of)?
             }
             Expr::Pos(of) => match self.eval(of)? {
                 Val::Bool(b) => Val::Int(i128::from(b)),
                 value @ (Val::Int(_) | Val::Float(_)) => value,
-                Val::Undefined(name) => return Err(undefined(&name)),
-                other => return Err(format!("'+' before {}", other.kind())),
+                Val::Undefined(name) => return Err(undefined_error(&name)),
+                other => return Err(format!("'+' before {}", other.type_name())),
             },
-            Expr::And(items) => self.first(items, false)?,
-            Expr::Or(items) => self.first(items, true)?,
+            Expr::And(items) => self.short_circuit(items, false)?,
+            Expr::Or(items) => self.short_circuit(items, true)?,
             Expr::If { when, then, otherwise } => match (self.eval(when)?.is_true(), otherwise) {
                 (true, _) => self.eval(then)?,
                 (false, Some(otherwise)) => self.eval(otherwise)?,
@@ -566,16 +572,16 @@ impl<'v> Run<'v> {
                 (false, None) => Val::Undefined(Some("".into())),
             },
             Expr::Concat(items) => {
-                let items = self.all(items)?;
-                let safe = self.escapes && items.iter().any(|item| matches!(item, Val::Safe(_)));
+                let items = self.eval_all(items)?;
+                let safe = self.autoescape && items.iter().any(|item| matches!(item, Val::Safe(_)));
                 let mut text = String::new();
                 for item in &items {
-                    text.push_str(&if safe { self.escape(item)? } else { self.show(item)? });
+                    text.push_str(&if safe { self.escape(item)? } else { self.text_of(item)? });
                 }
                 let text = self.text(text)?;
-                if safe { text.made_safe() } else { text }
+                if safe { text.into_safe() } else { text }
             }
-            Expr::Two(op, left, right) => {
+            Expr::Binary(op, left, right) => {
                 let (left, right) = (self.eval(left)?, self.eval(right)?);
                 self.operate(*op, &left, &right)?
             }
@@ -593,12 +599,12 @@ impl<'v> Run<'v> {
         })
     }
 
-    fn all(&mut self, items: &[Expr]) -> Made<Vec<Val>> {
+    fn eval_all(&mut self, items: &[Expr]) -> ValueResult<Vec<Val>> {
         items.iter().map(|item| self.eval(item)).collect()
     }
 
     /// The first value that is true (or false), else the last.
-    fn first(&mut self, items: &[Expr], wanted: bool) -> Made<Val> {
+    fn short_circuit(&mut self, items: &[Expr], wanted: bool) -> ValueResult<Val> {
         let mut last = Val::None;
         for item in items {
             last = self.eval(item)?;
@@ -609,57 +615,57 @@ impl<'v> Run<'v> {
         Ok(last)
     }
 
-    pub fn compare(&mut self, compare: Compare, left: &Val, right: &Val) -> Made<bool> {
+    pub fn compare(&mut self, compare: CompareOp, left: &Val, right: &Val) -> ValueResult<bool> {
         use std::cmp::Ordering::{Greater, Less};
         Ok(match compare {
-            Compare::Eq => self.same(left, right)?,
-            Compare::Ne => !self.same(left, right)?,
-            Compare::Lt => self.order(left, right)? == Less,
-            Compare::Ge => self.order(left, right)? != Less,
-            Compare::Gt => self.order(left, right)? == Greater,
-            Compare::Le => self.order(left, right)? != Greater,
-            Compare::In => self.contains(right, left)?,
-            Compare::NotIn => !self.contains(right, left)?,
+            CompareOp::Eq => self.equals(left, right)?,
+            CompareOp::Ne => !self.equals(left, right)?,
+            CompareOp::Lt => self.order(left, right)? == Less,
+            CompareOp::Ge => self.order(left, right)? != Less,
+            CompareOp::Gt => self.order(left, right)? == Greater,
+            CompareOp::Le => self.order(left, right)? != Greater,
+            CompareOp::In => self.contains(right, left)?,
+            CompareOp::NotIn => !self.contains(right, left)?,
         })
     }
 
     /// Calls what is called by name in a template.
-    pub fn call(&mut self, callee: &Val, given: Given) -> Made<Val> {
+    pub fn call(&mut self, callee: &Val, call_args: CallArgs) -> ValueResult<Val> {
         let Val::Callable(callable) = callee else {
             return Err(match callee {
-                Val::Undefined(name) => undefined(name),
-                other => format!("{} cannot be called", other.kind()),
+                Val::Undefined(name) => undefined_error(name),
+                other => format!("{} cannot be called", other.type_name()),
             });
         };
-        self.spend(1)?;
+        self.consume_fuel(1)?;
         match &**callable {
-            Callable::Function(name) => self.function(name, given),
-            Callable::Method(of, name) => self.method(of, name, given),
+            Callable::Function(name) => self.function(name, call_args),
+            Callable::Method(of, name) => self.method(of, name, call_args),
             Callable::Macro(of, scopes, escapes) => {
-                let outer = std::mem::replace(&mut self.escapes, *escapes);
-                let done = self.deeper(|run| run.call_macro(of, scopes, given));
-                self.escapes = outer;
-                Ok(if outer { done?.made_safe() } else { done? })
+                let outer = std::mem::replace(&mut self.autoescape, *escapes);
+                let done = self.nested(|run| run.call_macro(of, scopes, call_args));
+                self.autoescape = outer;
+                Ok(if outer { done?.into_safe() } else { done? })
             }
             Callable::Template => Err("'self' cannot be called, its blocks can".into()),
             Callable::Block(name) => {
                 let body = self.block(name);
                 let outer = self.scopes.iter().take(1).cloned().collect();
                 let outer = std::mem::replace(&mut self.scopes, outer);
-                let escapes = std::mem::take(&mut self.escapes);
-                let text = self.deeper(|run| run.captured(|run| run.scoped(|run| run.body(&body))));
-                (self.scopes, self.escapes) = (outer, escapes);
+                let escapes = std::mem::take(&mut self.autoescape);
+                let text = self.nested(|run| run.capture(|run| run.in_scope(|run| run.exec_body(&body))));
+                (self.scopes, self.autoescape) = (outer, escapes);
                 Ok(self.markup(text?))
             }
             Callable::Loop(state) => {
-                let Some(again) = &state.again else {
+                let Some(recursive) = &state.recursive else {
                     return Err("'loop' is called in a 'for' without 'recursive'".into());
                 };
-                let [list] = given.take(["iterable"])?;
+                let [list] = call_args.bind(["iterable"])?;
                 let list = list.ok_or("'loop' is called without a list")?;
                 let outer = std::mem::replace(&mut self.scopes, state.scopes.clone());
                 let level = state.level + 1;
-                let text = self.deeper(|run| run.captured(|run| run.repeat(again, &list, level)));
+                let text = self.nested(|run| run.capture(|run| run.run_loop(recursive, &list, level)));
                 self.scopes = outer;
                 Ok(self.markup(text?))
             }
@@ -674,12 +680,12 @@ impl<'v> Run<'v> {
         }
     }
 
-    fn call_macro(&mut self, of: &Rc<Macro>, scopes: &[Scope], given: Given) -> Made<Val> {
+    fn call_macro(&mut self, of: &Rc<Macro>, scopes: &[Scope], call_args: CallArgs) -> ValueResult<Val> {
         let outer = std::mem::replace(&mut self.scopes, scopes.to_vec());
         let line = self.line;
-        let done = self.scoped(|run| {
-            let mut values = given.values.into_iter();
-            let mut named = given.named;
+        let done = self.in_scope(|run| {
+            let mut values = call_args.values.into_iter();
+            let mut named = call_args.named;
             for (name, default) in &of.parameters {
                 let by_name = named.iter().position(|(n, _)| n == name).map(|i| named.remove(i).1);
                 let value = match (values.next(), by_name, default) {
@@ -709,7 +715,7 @@ impl<'v> Run<'v> {
             } else if let Some((name, _)) = named.first() {
                 return Err(format!("'{}' has no argument '{name}'", of.name));
             }
-            run.captured(|run| run.body(&of.body))
+            run.capture(|run| run.exec_body(&of.body))
         });
         self.scopes = outer;
         let text = done?;

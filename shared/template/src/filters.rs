@@ -2,31 +2,31 @@
 
 use std::cmp::Ordering;
 
-use crate::ast::Compare;
-use crate::eval::{Given, Run};
+use crate::ast::CompareOp;
+use crate::eval::{CallArgs, Interpreter};
 use crate::functions::{capitalized, padded, stripped};
 use crate::operators::float_text;
-use crate::value::{Made, Number, Val, equal, number, undefined};
+use crate::value::{Number, Val, ValueResult, equal, number, undefined_error};
 use crate::wrap;
 
 /// Where a value is taken from below another one: `a.b`, `0`, or nothing.
 type Path = Vec<Val>;
 
-fn flag(value: Option<Val>, usual: bool) -> bool {
-    value.map_or(usual, |value| value.is_true())
+fn bool_arg(value: Option<Val>, default: bool) -> bool {
+    value.map_or(default, |value| value.is_true())
 }
 
-fn size(value: Option<&Val>, usual: usize) -> Made<usize> {
+fn size_arg(value: Option<&Val>, default: usize) -> ValueResult<usize> {
     match value {
-        None => Ok(usual),
+        None => Ok(default),
         Some(value) => match number(value) {
             Some(Number::Int(n)) => Ok(usize::try_from(n).unwrap_or(0)),
-            _ => Err(format!("expected an integer, found {}", value.kind())),
+            _ => Err(format!("expected an integer, found {}", value.type_name())),
         },
     }
 }
 
-fn path(value: Option<Val>) -> Path {
+fn attribute_path(value: Option<Val>) -> Path {
     match value {
         Some(Val::Str(text)) => {
             text.split('.').map(|key| key.parse().map_or_else(|_| Val::text(key), Val::Int)).collect()
@@ -37,58 +37,58 @@ fn path(value: Option<Val>) -> Path {
 }
 
 /// As filters see texts that differ in nothing but case.
-fn folded(value: Val, case_sensitive: bool) -> Val {
+fn fold_case(value: Val, case_sensitive: bool) -> Val {
     match value {
         Val::Str(text) if !case_sensitive => Val::Str(text.to_lowercase().into()),
         other => other,
     }
 }
 
-impl Run<'_> {
-    fn below(&mut self, value: &Val, path: &Path) -> Made<Val> {
+impl Interpreter<'_> {
+    fn lookup_path(&mut self, value: &Val, path: &Path) -> ValueResult<Val> {
         path.iter().try_fold(value.clone(), |value, key| self.item(&value, key))
     }
 
-    pub fn filter(&mut self, name: &str, value: Val, given: Given) -> Made<Val> {
+    pub fn filter(&mut self, name: &str, value: Val, args: CallArgs) -> ValueResult<Val> {
         match name {
-            "safe" => return Ok(Val::Safe(self.show(&value)?)),
+            "safe" => return Ok(Val::Safe(self.text_of(&value)?)),
             "escape" | "e" => return Ok(Val::Safe(self.escape(&value)?)),
             "forceescape" => {
-                let plain = Val::Str(self.show(&value)?);
+                let plain = Val::Str(self.text_of(&value)?);
                 return Ok(Val::Safe(self.escape(&plain)?));
             }
             // These give back what they are given.
             "default" | "d" | "first" | "last" | "list" | "sort" | "unique" | "min" | "max" => {
-                return self.plain_filter(name, value, given);
+                return self.plain_filter(name, value, args);
             }
-            "replace" if self.escapes => {
+            "replace" if self.autoescape => {
                 let safe = |value: &Val| matches!(value, Val::Safe(_));
-                let is_safe = safe(&value) || given.values.iter().take(2).any(safe);
+                let is_safe = safe(&value) || args.values.iter().take(2).any(safe);
                 if is_safe {
                     let text = Val::Safe(self.escape(&value)?);
                     let replace = self.attribute(&text, &"replace".into())?;
-                    return self.call(&replace, given);
+                    return self.call(&replace, args);
                 }
             }
-            "join" if self.escapes => {
+            "join" if self.autoescape => {
                 let items = self.items(&value)?;
                 let safe = |value: &Val| matches!(value, Val::Safe(_));
-                if given.values.first().is_some_and(safe) || items.iter().any(safe) {
-                    let escaped: Made<Vec<Val>> =
+                if args.values.first().is_some_and(safe) || items.iter().any(safe) {
+                    let escaped: ValueResult<Vec<Val>> =
                         items.iter().map(|i| Ok(Val::Str(self.escape(i)?))).collect();
-                    let mut given = given;
-                    if let Some(between) = given.values.first_mut() {
+                    let mut args = args;
+                    if let Some(between) = args.values.first_mut() {
                         *between = Val::Str(self.escape(between)?);
                     }
-                    return Ok(self.plain_filter(name, Val::list(escaped?)?, given)?.made_safe());
+                    return Ok(self.plain_filter(name, Val::list(escaped?)?, args)?.into_safe());
                 }
             }
             "format" if matches!(value, Val::Safe(_)) => {
-                let values = match given.named.is_empty() {
-                    true => Val::tuple(given.values)?,
-                    false => Val::map(given.named.into_iter().map(|(n, v)| (Val::Str(n), v)), false)?,
+                let values = match args.named.is_empty() {
+                    true => Val::tuple(args.values)?,
+                    false => Val::map(args.named.into_iter().map(|(n, v)| (Val::Str(n), v)), false)?,
                 };
-                return self.operate(crate::ast::Op::Rem, &value, &values);
+                return self.operate(crate::ast::BinaryOp::Rem, &value, &values);
             }
             _ => {}
         }
@@ -98,22 +98,22 @@ impl Run<'_> {
                 matches!(value, Val::Safe(_))
             }
             "tojson" => true,
-            "xmlattr" => self.escapes,
+            "xmlattr" => self.autoescape,
             _ => false,
         };
         let value = if name == "pprint" { value } else { value.plain() };
-        let made = self.plain_filter(name, value, given)?;
-        Ok(if keeps { made.made_safe() } else { made })
+        let made = self.plain_filter(name, value, args)?;
+        Ok(if keeps { made.into_safe() } else { made })
     }
 
-    fn plain_filter(&mut self, name: &str, value: Val, given: Given) -> Made<Val> {
-        self.spend(1)?;
-        let shown = |run: &mut Self| run.show(&value);
+    fn plain_filter(&mut self, name: &str, value: Val, args: CallArgs) -> ValueResult<Val> {
+        self.consume_fuel(1)?;
+        let shown = |run: &mut Self| run.text_of(&value);
         match name {
             "default" | "d" => {
-                let [default, also_false] = given.take(["default_value", "boolean"])?;
+                let [default, also_false] = args.bind(["default_value", "boolean"])?;
                 let missing =
-                    matches!(value, Val::Undefined(_)) || (flag(also_false, false) && !value.is_true());
+                    matches!(value, Val::Undefined(_)) || (bool_arg(also_false, false) && !value.is_true());
                 Ok(if missing { default.unwrap_or_else(|| Val::text("")) } else { value })
             }
             "upper" => {
@@ -142,30 +142,30 @@ impl Run<'_> {
                 self.text(out)
             }
             "trim" => {
-                let [chars] = given.take(["chars"])?;
+                let [chars] = args.bind(["chars"])?;
                 let text = shown(self)?;
                 self.text(stripped(&text, chars.as_ref(), true, true)?.to_string())
             }
             "string" => Ok(Val::Str(shown(self)?)),
             "replace" => {
-                let [old, new, count] = given.take(["old", "new", "count"])?;
+                let [old, new, count] = args.bind(["old", "new", "count"])?;
                 let text = shown(self)?;
-                let old = self.show(&old.unwrap_or(Val::None))?;
-                let new = self.show(&new.unwrap_or(Val::None))?;
+                let old = self.text_of(&old.unwrap_or(Val::None))?;
+                let new = self.text_of(&new.unwrap_or(Val::None))?;
                 self.replaced(&text, &old, &new, count.as_ref())
             }
             "join" => {
-                let [between, attribute] = given.take(["d", "attribute"])?;
-                let between = self.show(&between.unwrap_or_else(|| Val::text("")))?;
-                let path = path(attribute);
+                let [between, attribute] = args.bind(["d", "attribute"])?;
+                let between = self.text_of(&between.unwrap_or_else(|| Val::text("")))?;
+                let path = attribute_path(attribute);
                 let mut out = String::new();
                 for (i, item) in self.items(&value)?.iter().enumerate() {
                     if i > 0 {
                         out.push_str(&between);
                     }
-                    let item = self.below(item, &path)?;
-                    out.push_str(&self.show(&item)?);
-                    self.make(between.len())?;
+                    let item = self.lookup_path(item, &path)?;
+                    out.push_str(&self.text_of(&item)?);
+                    self.charge_memory(between.len())?;
                 }
                 self.text(out)
             }
@@ -174,7 +174,7 @@ impl Run<'_> {
                 Val::Bytes(bytes) => Ok(Val::Int(bytes.len() as i128)),
                 Val::Undefined(_) => Ok(Val::Int(0)),
                 Val::Seq(_) | Val::Map(_) => Ok(Val::Int(self.items(&value)?.len() as i128)),
-                other => Err(format!("'length' of {}", other.kind())),
+                other => Err(format!("'length' of {}", other.type_name())),
             },
             "list" => {
                 let items = self.items(&value)?;
@@ -193,58 +193,60 @@ impl Run<'_> {
                 }
             },
             "sort" => {
-                let [reverse, case, attribute] = given.take(["reverse", "case_sensitive", "attribute"])?;
-                let (case, reverse) = (flag(case, false), flag(reverse, false));
+                let [reverse, case, attribute] = args.bind(["reverse", "case_sensitive", "attribute"])?;
+                let (case, reverse) = (bool_arg(case, false), bool_arg(reverse, false));
                 let paths: Vec<Path> = match attribute {
-                    Some(Val::Str(text)) => text.split(',').map(|one| path(Some(Val::text(one)))).collect(),
-                    other => vec![path(other)],
+                    Some(Val::Str(text)) => {
+                        text.split(',').map(|one| attribute_path(Some(Val::text(one)))).collect()
+                    }
+                    other => vec![attribute_path(other)],
                 };
                 let items = self.items(&value)?;
                 let by = |run: &mut Self, item: &Val| {
-                    let keys: Made<Vec<Val>> =
-                        paths.iter().map(|path| Ok(folded(run.below(item, path)?, case))).collect();
+                    let keys: ValueResult<Vec<Val>> =
+                        paths.iter().map(|path| Ok(fold_case(run.lookup_path(item, path)?, case))).collect();
                     Val::list(keys?)
                 };
                 let items = self.sorted(items, by, reverse)?;
                 self.list(items)
             }
             "dictsort" => {
-                let [case, by, reverse] = given.take(["case_sensitive", "by", "reverse"])?;
+                let [case, by, reverse] = args.bind(["case_sensitive", "by", "reverse"])?;
                 let Val::Map(map) = &value else {
                     return Err(match &value {
-                        Val::Undefined(name) => undefined(name),
-                        other => format!("'dictsort' of {}", other.kind()),
+                        Val::Undefined(name) => undefined_error(name),
+                        other => format!("'dictsort' of {}", other.type_name()),
                     });
                 };
-                let by_value = match by.as_ref().map(Val::show).as_deref() {
+                let by_value = match by.as_ref().map(Val::to_text).as_deref() {
                     None | Some("key") => false,
                     Some("value") => true,
                     Some(_) => return Err("'dictsort' is by 'key' or 'value'".into()),
                 };
-                let case = flag(case, false);
+                let case = bool_arg(case, false);
                 let entries = map.entries.borrow().clone();
-                let pairs: Made<Vec<Val>> =
+                let pairs: ValueResult<Vec<Val>> =
                     entries.into_iter().map(|(k, v)| Val::tuple(vec![k, v])).collect();
                 let key = |run: &mut Self, pair: &Val| {
-                    Ok(folded(run.item(pair, &Val::Int(i128::from(by_value)))?, case))
+                    Ok(fold_case(run.item(pair, &Val::Int(i128::from(by_value)))?, case))
                 };
-                let pairs = self.sorted(pairs?, key, flag(reverse, false))?;
+                let pairs = self.sorted(pairs?, key, bool_arg(reverse, false))?;
                 self.list(pairs)
             }
             "items" => match &value {
                 Val::Undefined(_) => self.list(Vec::new()),
-                Val::Map(_) => self.method(&value, "items", Given::default()),
-                other => Err(format!("'items' of {}", other.kind())),
+                Val::Map(_) => self.method(&value, "items", CallArgs::default()),
+                other => Err(format!("'items' of {}", other.type_name())),
             },
             "unique" => {
-                let [case, attribute] = given.take(["case_sensitive", "attribute"])?;
-                let (case, path) = (flag(case, false), path(attribute));
+                let [case, attribute] = args.bind(["case_sensitive", "attribute"])?;
+                let (case, path) = (bool_arg(case, false), attribute_path(attribute));
                 let mut seen: Vec<Val> = Vec::new();
                 let mut kept = Vec::new();
                 for item in self.items(&value)? {
-                    let key = folded(self.below(&item, &path)?, case);
-                    let each = self.weigh(&key)?;
-                    self.spend(seen.len().saturating_mul(each))?;
+                    let key = fold_case(self.lookup_path(&item, &path)?, case);
+                    let each = self.charge_walk(&key)?;
+                    self.consume_fuel(seen.len().saturating_mul(each))?;
                     if !seen.iter().any(|s| equal(s, &key)) {
                         seen.push(key);
                         kept.push(item);
@@ -253,12 +255,12 @@ impl Run<'_> {
                 self.list(kept)
             }
             "min" | "max" => {
-                let [case, attribute] = given.take(["case_sensitive", "attribute"])?;
-                let (case, path) = (flag(case, false), path(attribute));
+                let [case, attribute] = args.bind(["case_sensitive", "attribute"])?;
+                let (case, path) = (bool_arg(case, false), attribute_path(attribute));
                 let wanted = if name == "min" { Ordering::Less } else { Ordering::Greater };
                 let mut best: Option<(Val, Val)> = None;
                 for item in self.items(&value)? {
-                    let key = folded(self.below(&item, &path)?, case);
+                    let key = fold_case(self.lookup_path(&item, &path)?, case);
                     let better = match &best {
                         Some((old, _)) => self.order(&key, old)? == wanted,
                         None => true,
@@ -270,34 +272,35 @@ impl Run<'_> {
                 Ok(best.map_or(Val::Undefined(None), |(_, item)| item))
             }
             "sum" => {
-                let [attribute, start] = given.take(["attribute", "start"])?;
-                let path = path(attribute);
+                let [attribute, start] = args.bind(["attribute", "start"])?;
+                let path = attribute_path(attribute);
                 let mut total = start.unwrap_or(Val::Int(0));
                 for item in self.items(&value)? {
-                    let item = self.below(&item, &path)?;
-                    total = self.operate(crate::ast::Op::Add, &total, &item)?;
+                    let item = self.lookup_path(&item, &path)?;
+                    total = self.operate(crate::ast::BinaryOp::Add, &total, &item)?;
                 }
                 Ok(total)
             }
-            "map" => self.mapped(&value, given),
-            "select" | "reject" | "selectattr" | "rejectattr" => self.selected(name, &value, given),
+            "map" => self.filter_map(&value, args),
+            "select" | "reject" | "selectattr" | "rejectattr" => self.filter_select(name, &value, args),
             "groupby" => {
-                let [attribute, default, case] = given.take(["attribute", "default", "case_sensitive"])?;
-                let (path, case) = (path(attribute), flag(case, false));
-                let by = |run: &mut Self, item: &Val| -> Made<Val> {
-                    let found = run.below(item, &path)?;
+                let [attribute, default, case] = args.bind(["attribute", "default", "case_sensitive"])?;
+                let (path, case) = (attribute_path(attribute), bool_arg(case, false));
+                let by = |run: &mut Self, item: &Val| -> ValueResult<Val> {
+                    let found = run.lookup_path(item, &path)?;
                     Ok(match (&found, &default) {
                         (Val::Undefined(_), Some(default)) => default.clone(),
                         _ => found,
                     })
                 };
                 let items = self.items(&value)?;
-                let items = self.sorted(items, |run, item| Ok(folded(by(run, item)?, case)), false)?;
+                let items = self.sorted(items, |run, item| Ok(fold_case(by(run, item)?, case)), false)?;
                 let mut groups: Vec<(Val, Vec<Val>)> = Vec::new();
                 for item in items {
                     let key = by(self, &item)?;
-                    self.weigh(&key)?;
-                    let is_same = |old: &Val| equal(&folded(old.clone(), case), &folded(key.clone(), case));
+                    self.charge_walk(&key)?;
+                    let is_same =
+                        |old: &Val| equal(&fold_case(old.clone(), case), &fold_case(key.clone(), case));
                     match groups.last_mut().filter(|(old, _)| is_same(old)) {
                         Some((_, of)) => of.push(item),
                         None => groups.push((key, vec![item])),
@@ -310,19 +313,19 @@ impl Run<'_> {
                 self.list(made)
             }
             "batch" | "slice" => {
-                let [count, fill] = given.take(["count", "fill_with"])?;
-                let count = size(count.as_ref(), 0)?.max(1);
+                let [count, fill] = args.bind(["count", "fill_with"])?;
+                let count = size_arg(count.as_ref(), 0)?.max(1);
                 let items = self.items(&value)?;
-                self.make(count.min(1 << 20) * 32)?;
+                self.charge_memory(count.min(1 << 20) * 32)?;
                 let mut rows: Vec<Vec<Val>> = Vec::new();
                 if name == "batch" {
                     rows.extend(items.chunks(count).map(<[Val]>::to_vec));
                     if let (Some(fill), Some(last)) = (&fill, rows.last_mut()) {
-                        self.make(count.saturating_mul(size_of::<Val>()))?;
+                        self.charge_memory(count.saturating_mul(size_of::<Val>()))?;
                         last.resize(count, fill.clone());
                     }
                 } else {
-                    self.make(count.saturating_mul(64))?;
+                    self.charge_memory(count.saturating_mul(64))?;
                     let (each, more) = (items.len() / count, items.len() % count);
                     let mut from = 0;
                     for i in 0..count {
@@ -333,28 +336,28 @@ impl Run<'_> {
                         from = to;
                     }
                 }
-                let rows = rows.into_iter().map(Val::list).collect::<Made<_>>()?;
+                let rows = rows.into_iter().map(Val::list).collect::<ValueResult<_>>()?;
                 self.list(rows)
             }
             "abs" => match &value {
-                Val::Undefined(name) => Err(undefined(name)),
+                Val::Undefined(name) => Err(undefined_error(name)),
                 other => match number(other) {
                     Some(Number::Int(n)) => {
                         Ok(Val::Int(n.checked_abs().ok_or("a number that is too large")?))
                     }
                     Some(Number::Float(f)) => Ok(Val::Float(f.abs())),
-                    None => Err(format!("'abs' of {}", other.kind())),
+                    None => Err(format!("'abs' of {}", other.type_name())),
                 },
             },
             "int" => {
-                let [default, base] = given.take(["default", "base"])?;
-                let base = size(base.as_ref(), 10)?;
+                let [default, base] = args.bind(["default", "base"])?;
+                let base = size_arg(base.as_ref(), 10)?;
                 if let Val::Undefined(name) = &value {
-                    return Err(undefined(name));
+                    return Err(undefined_error(name));
                 }
                 let found = match &value {
                     Val::Float(f) if f.abs() < 1e38 => Some(*f as i128),
-                    Val::Str(text) => whole(text, base as u32).or_else(|| {
+                    Val::Str(text) => parse_int(text, base as u32).or_else(|| {
                         let f = text.trim().replace('_', "").parse::<f64>().ok()?;
                         (f.abs() < 1e38).then_some(f as i128)
                     }),
@@ -366,9 +369,9 @@ impl Run<'_> {
                 Ok(found.map(Val::Int).or(default).unwrap_or(Val::Int(0)))
             }
             "float" => {
-                let [default] = given.take(["default"])?;
+                let [default] = args.bind(["default"])?;
                 if let Val::Undefined(name) = &value {
-                    return Err(undefined(name));
+                    return Err(undefined_error(name));
                 }
                 let found = match &value {
                     Val::Str(text) => text.trim().replace('_', "").parse().ok(),
@@ -377,13 +380,13 @@ impl Run<'_> {
                 Ok(found.map(Val::Float).or(default).unwrap_or(Val::Float(0.0)))
             }
             "round" => {
-                let [digits, method] = given.take(["precision", "method"])?;
+                let [digits, method] = args.bind(["precision", "method"])?;
                 let digits = digits.as_ref().map_or(Some(0), |d| match number(d) {
                     Some(Number::Int(n)) => i32::try_from(n).ok().filter(|n| n.abs() <= 300),
                     _ => None,
                 });
                 let digits = digits.ok_or("'round' to digits that are no small integer")?;
-                let method = self.show(&method.unwrap_or_else(|| Val::text("common")))?;
+                let method = self.text_of(&method.unwrap_or_else(|| Val::text("common")))?;
                 match (number(&value), &*method) {
                     (Some(Number::Int(n)), "common") if digits >= 0 => Ok(Val::Int(n)),
                     (Some(n), "common") if digits >= 0 => {
@@ -401,39 +404,39 @@ impl Run<'_> {
                     (Some(n), "floor") => {
                         Ok(Val::Float((n.float() * 10_f64.powi(digits)).floor() / 10_f64.powi(digits)))
                     }
-                    (None, _) => Err(format!("'round' of {}", value.kind())),
+                    (None, _) => Err(format!("'round' of {}", value.type_name())),
                     _ => Err("'round' is 'common', 'ceil' or 'floor'".into()),
                 }
             }
             "format" => {
                 let text = shown(self)?;
-                let values = match given.named.is_empty() {
-                    true => Val::tuple(given.values)?,
-                    false => Val::map(given.named.into_iter().map(|(n, v)| (Val::Str(n), v)), false)?,
+                let values = match args.named.is_empty() {
+                    true => Val::tuple(args.values)?,
+                    false => Val::map(args.named.into_iter().map(|(n, v)| (Val::Str(n), v)), false)?,
                 };
                 let text = self.printf(&text, &values)?;
                 self.text(text)
             }
             "center" => {
-                let [width] = given.take(["width"])?;
-                let width = size(width.as_ref(), 80)?;
+                let [width] = args.bind(["width"])?;
+                let width = size_arg(width.as_ref(), 80)?;
                 let text = shown(self)?;
-                self.make(width)?;
+                self.charge_memory(width)?;
                 self.text(padded(&text, width, " ", "center"))
             }
             "indent" => {
-                let [width, first, blank] = given.take(["width", "first", "blank"])?;
+                let [width, first, blank] = args.bind(["width", "first", "blank"])?;
                 let by = match &width {
                     Some(Val::Str(text)) => text.to_string(),
                     other => {
-                        let width = size(other.as_ref(), 4)?;
-                        self.make(width)?;
+                        let width = size_arg(other.as_ref(), 4)?;
+                        self.charge_memory(width)?;
                         " ".repeat(width)
                     }
                 };
-                let (first, blank) = (flag(first, false), flag(blank, false));
+                let (first, blank) = (bool_arg(first, false), bool_arg(blank, false));
                 let text = shown(self)?;
-                self.make(text.matches('\n').count().saturating_mul(by.len()))?;
+                self.charge_memory(text.matches('\n').count().saturating_mul(by.len()))?;
                 let mut out = String::new();
                 for (i, line) in text.split('\n').enumerate() {
                     if i > 0 {
@@ -447,9 +450,9 @@ impl Run<'_> {
                 self.text(out)
             }
             "truncate" => {
-                let [length, kill, end, leeway] = given.take(["length", "killwords", "end", "leeway"])?;
-                let (length, leeway) = (size(length.as_ref(), 255)?, size(leeway.as_ref(), 5)?);
-                let end = self.show(&end.unwrap_or_else(|| Val::text("...")))?;
+                let [length, kill, end, leeway] = args.bind(["length", "killwords", "end", "leeway"])?;
+                let (length, leeway) = (size_arg(length.as_ref(), 255)?, size_arg(leeway.as_ref(), 5)?);
+                let end = self.text_of(&end.unwrap_or_else(|| Val::text("...")))?;
                 let text = shown(self)?;
                 if text.chars().count() <= length.saturating_add(leeway) {
                     return Ok(Val::Str(text));
@@ -458,27 +461,27 @@ impl Run<'_> {
                     length.checked_sub(end.chars().count()).ok_or("'truncate' to less than its end")?;
                 let cut: String = text.chars().take(keep).collect();
                 let cut =
-                    if flag(kill, false) { &cut } else { cut.rsplit_once(' ').map_or(&*cut, |(a, _)| a) };
+                    if bool_arg(kill, false) { &cut } else { cut.rsplit_once(' ').map_or(&*cut, |(a, _)| a) };
                 self.text(format!("{cut}{end}"))
             }
             "wordwrap" => {
                 let [width, long, between, hyphens] =
-                    given.take(["width", "break_long_words", "wrapstring", "break_on_hyphens"])?;
-                let (width, long) = (size(width.as_ref(), 79)?, flag(long, true));
+                    args.bind(["width", "break_long_words", "wrapstring", "break_on_hyphens"])?;
+                let (width, long) = (size_arg(width.as_ref(), 79)?, bool_arg(long, true));
                 if width == 0 {
                     return Err("'wordwrap' to no width".into());
                 }
-                let hyphens = flag(hyphens, true);
+                let hyphens = bool_arg(hyphens, true);
                 let between = match between.filter(|between| !matches!(between, Val::None)) {
-                    Some(between) => self.show(&between)?,
+                    Some(between) => self.text_of(&between)?,
                     None => "\n".into(),
                 };
                 let text = shown(self)?;
                 let lines: Vec<String> = text
                     .lines()
-                    .map(|line| wrap::wrapped(line, width, long, hyphens).join(&between))
+                    .map(|line| wrap::wrap_line(line, width, long, hyphens).join(&between))
                     .collect();
-                self.make(text.len() / width * between.len() + text.len())?;
+                self.charge_memory(text.len() / width * between.len() + text.len())?;
                 self.text(lines.join(&between))
             }
             "wordcount" => {
@@ -487,8 +490,8 @@ impl Run<'_> {
                 Ok(Val::Int(words.count() as i128))
             }
             "filesizeformat" => {
-                let [binary] = given.take(["binary"])?;
-                let binary = flag(binary, false);
+                let [binary] = args.bind(["binary"])?;
+                let binary = bool_arg(binary, false);
                 let bytes = match &value {
                     Val::Str(text) => text.trim().parse::<f64>().ok(),
                     other => number(other).map(|n| n.float()),
@@ -510,26 +513,30 @@ impl Run<'_> {
                 self.text(format!("{:.1} {}", bytes / base.powi(power), units[power as usize - 1]))
             }
             "tojson" => {
-                let [indent] = given.take(["indent"])?;
+                let [indent] = args.bind(["indent"])?;
                 let indent = indent.filter(|i| !matches!(i, Val::None));
-                let indent = indent.as_ref().map(|i| size(Some(i), 0)).transpose()?;
-                self.make(indent.unwrap_or(0))?;
-                self.weigh(&value)?;
+                let indent = indent.as_ref().map(|i| size_arg(Some(i), 0)).transpose()?;
+                self.charge_memory(indent.unwrap_or(0))?;
+                self.charge_walk(&value)?;
                 let mut out = String::new();
                 crate::json::write(&value, indent, 0, &mut out)?;
                 self.text(out)
             }
             "urlencode" => match &value {
                 Val::Map(_) | Val::Seq(_) => {
-                    self.weigh(&value)?;
+                    self.charge_walk(&value)?;
                     let pairs = self.pairs(&value)?;
                     let pair = |(k, v): &(Val, Val)| {
-                        format!("{}={}", percent(&k.show(), false), percent(&v.show(), false))
+                        format!(
+                            "{}={}",
+                            percent_encode(&k.to_text(), false),
+                            percent_encode(&v.to_text(), false)
+                        )
                     };
                     self.text(pairs.iter().map(pair).collect::<Vec<_>>().join("&"))
                 }
                 other => {
-                    let text = percent(&other.show(), true);
+                    let text = percent_encode(&other.to_text(), true);
                     self.text(text)
                 }
             },
@@ -561,8 +568,8 @@ impl Run<'_> {
                 self.text(out.split_whitespace().collect::<Vec<_>>().join(" "))
             }
             "attr" => {
-                let [name] = given.take(["name"])?;
-                let name = self.show(&name.ok_or("'attr' without a name")?)?;
+                let [name] = args.bind(["name"])?;
+                let name = self.text_of(&name.ok_or("'attr' without a name")?)?;
                 match &value {
                     // A map's keys are not its attributes.
                     Val::Map(map) if !map.namespace => match self.attribute(&value, &name)? {
@@ -573,21 +580,21 @@ impl Run<'_> {
                 }
             }
             "pprint" => {
-                self.weigh(&value)?;
-                let text = wrap::pretty(&value);
+                self.charge_walk(&value)?;
+                let text = wrap::pformat(&value);
                 self.text(text)
             }
             "xmlattr" => {
-                let [space] = given.take(["autospace"])?;
-                self.weigh(&value)?;
+                let [space] = args.bind(["autospace"])?;
+                self.charge_walk(&value)?;
                 let mut out = String::new();
                 for (key, value) in self.pairs(&value)? {
                     if !matches!(value, Val::None | Val::Undefined(_)) {
-                        let value = self.filter("e", value, Given::default())?;
-                        out.push_str(&format!(" {}=\"{}\"", key.show(), value.show()));
+                        let value = self.filter("e", value, CallArgs::default())?;
+                        out.push_str(&format!(" {}=\"{}\"", key.to_text(), value.to_text()));
                     }
                 }
-                let text = if flag(space, true) { out } else { out.trim_start().to_string() };
+                let text = if bool_arg(space, true) { out } else { out.trim_start().to_string() };
                 self.text(text)
             }
             _ => Err(format!("there is no filter '{name}'")),
@@ -595,46 +602,46 @@ impl Run<'_> {
     }
 
     /// `map('filter', …)` or `map(attribute='a.b', default=…)`.
-    fn mapped(&mut self, value: &Val, mut given: Given) -> Made<Val> {
+    fn filter_map(&mut self, value: &Val, mut args: CallArgs) -> ValueResult<Val> {
         let items = self.items(value)?;
         let mut made = Vec::with_capacity(items.len());
-        if given.values.is_empty() {
-            let [attribute, default] = given.take(["attribute", "default"])?;
-            let path = path(Some(attribute.ok_or("'map' without the name of a filter")?));
+        if args.values.is_empty() {
+            let [attribute, default] = args.bind(["attribute", "default"])?;
+            let path = attribute_path(Some(attribute.ok_or("'map' without the name of a filter")?));
             for item in items {
-                let found = self.below(&item, &path)?;
+                let found = self.lookup_path(&item, &path)?;
                 made.push(match (found, &default) {
                     (Val::Undefined(_), Some(default)) => default.clone(),
                     (found, _) => found,
                 });
             }
         } else {
-            let name = self.show(&given.values.remove(0))?;
+            let name = self.text_of(&args.values.remove(0))?;
             for item in items {
-                let given = Given { values: given.values.clone(), named: given.named.clone() };
-                made.push(self.filter(&name, item, given)?);
+                let args = CallArgs { values: args.values.clone(), named: args.named.clone() };
+                made.push(self.filter(&name, item, args)?);
             }
         }
         self.list(made)
     }
 
-    fn selected(&mut self, name: &str, value: &Val, mut given: Given) -> Made<Val> {
+    fn filter_select(&mut self, name: &str, value: &Val, mut args: CallArgs) -> ValueResult<Val> {
         let items = self.items(value)?;
         let by_attribute = name.ends_with("attr");
         let path = match by_attribute {
-            true if given.values.is_empty() => return Err(format!("'{name}' without an attribute")),
-            true => path(Some(given.values.remove(0))),
+            true if args.values.is_empty() => return Err(format!("'{name}' without an attribute")),
+            true => attribute_path(Some(args.values.remove(0))),
             false => Vec::new(),
         };
-        let test = if given.values.is_empty() { None } else { Some(self.show(&given.values.remove(0))?) };
+        let test = if args.values.is_empty() { None } else { Some(self.text_of(&args.values.remove(0))?) };
         let mut kept = Vec::new();
         for item in items {
-            let found = self.below(&item, &path)?;
+            let found = self.lookup_path(&item, &path)?;
             let fits = match &test {
                 None => found.is_true(),
                 Some(test) => {
-                    let given = Given { values: given.values.clone(), named: given.named.clone() };
-                    self.test(test, &found, given)?
+                    let args = CallArgs { values: args.values.clone(), named: args.named.clone() };
+                    self.test(test, &found, args)?
                 }
             };
             if fits == name.starts_with("select") {
@@ -645,23 +652,23 @@ impl Run<'_> {
     }
 
     /// `value is name(…)`.
-    pub fn test(&mut self, name: &str, value: &Val, given: Given) -> Made<bool> {
-        let argument = |given: Given| match given.values.into_iter().next() {
+    pub fn test(&mut self, name: &str, value: &Val, args: CallArgs) -> ValueResult<bool> {
+        let argument = |args: CallArgs| match args.values.into_iter().next() {
             Some(argument) => Ok(argument),
             None => Err(format!("'is {name}' without what to compare with")),
         };
         let compare = match name {
-            "eq" | "equalto" | "==" => Some(Compare::Eq),
-            "ne" | "!=" => Some(Compare::Ne),
-            "lt" | "lessthan" | "<" => Some(Compare::Lt),
-            "le" | "<=" => Some(Compare::Le),
-            "gt" | "greaterthan" | ">" => Some(Compare::Gt),
-            "ge" | ">=" => Some(Compare::Ge),
-            "in" => Some(Compare::In),
+            "eq" | "equalto" | "==" => Some(CompareOp::Eq),
+            "ne" | "!=" => Some(CompareOp::Ne),
+            "lt" | "lessthan" | "<" => Some(CompareOp::Lt),
+            "le" | "<=" => Some(CompareOp::Le),
+            "gt" | "greaterthan" | ">" => Some(CompareOp::Gt),
+            "ge" | ">=" => Some(CompareOp::Ge),
+            "in" => Some(CompareOp::In),
             _ => None,
         };
         if let Some(compare) = compare {
-            let right = argument(given)?;
+            let right = argument(args)?;
             return self.compare(compare, value, &right);
         }
         let rest = |by: &Val| match (number(value), number(by)) {
@@ -669,8 +676,8 @@ impl Run<'_> {
             (Some(Number::Int(a)), Some(Number::Int(b))) => Ok(a.checked_rem(b).unwrap_or(0)),
             (Some(a), Some(b)) => Ok(i128::from(a.float() % b.float() != 0.0)),
             _ => match value {
-                Val::Undefined(name) => Err(undefined(name)),
-                other => Err(format!("'is {name}' of {}", other.kind())),
+                Val::Undefined(name) => Err(undefined_error(name)),
+                other => Err(format!("'is {name}' of {}", other.type_name())),
             },
         };
         Ok(match name {
@@ -697,22 +704,22 @@ impl Run<'_> {
             "escaped" => matches!(value, Val::Safe(_)),
             "even" => rest(&Val::Int(2))? == 0,
             "odd" => rest(&Val::Int(2))? != 0,
-            "divisibleby" => rest(&argument(given)?)? == 0,
-            "sameas" => match (value, &argument(given)?) {
+            "divisibleby" => rest(&argument(args)?)? == 0,
+            "sameas" => match (value, &argument(args)?) {
                 (Val::Seq(a), Val::Seq(b)) => std::rc::Rc::ptr_eq(a, b),
                 (Val::Map(a), Val::Map(b)) => std::rc::Rc::ptr_eq(a, b),
                 (Val::Bool(_), Val::Int(_)) | (Val::Int(_), Val::Bool(_)) => false,
-                (a, b) => a.depth() == 0 && equal(a, b) && a.kind() == b.kind(),
+                (a, b) => a.depth() == 0 && equal(a, b) && a.type_name() == b.type_name(),
             },
             "lower" => {
-                let text = self.show(value)?;
+                let text = self.text_of(value)?;
                 text.chars().any(char::is_lowercase) && !text.chars().any(char::is_uppercase)
             }
             "upper" => {
-                let text = self.show(value)?;
+                let text = self.text_of(value)?;
                 text.chars().any(char::is_uppercase) && !text.chars().any(char::is_lowercase)
             }
-            "filter" => matches!(&value.plain(), Val::Str(text) if crate::NAMES.contains(&&**text)),
+            "filter" => matches!(&value.plain(), Val::Str(text) if crate::FILTERS.contains(&&**text)),
             "test" => matches!(&value.plain(), Val::Str(text) if crate::TESTS.contains(&&**text)),
             _ => return Err(format!("there is no test '{name}'")),
         })
@@ -720,7 +727,7 @@ impl Run<'_> {
 }
 
 /// Python's `int(text, base)`.
-fn whole(text: &str, base: u32) -> Option<i128> {
+fn parse_int(text: &str, base: u32) -> Option<i128> {
     let text = text.trim();
     let (negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),
@@ -743,7 +750,7 @@ fn whole(text: &str, base: u32) -> Option<i128> {
     Some(if negative { -n } else { n })
 }
 
-fn percent(text: &str, slash: bool) -> String {
+fn percent_encode(text: &str, slash: bool) -> String {
     let mut out = String::new();
     for b in text.bytes() {
         match b {

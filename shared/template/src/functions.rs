@@ -3,21 +3,21 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use crate::eval::{Given, Run};
-use crate::operators::{float_text, hashable, integer_text};
-use crate::value::{Callable, Made, Number, Val, equal, number, order};
+use crate::eval::{CallArgs, Interpreter};
+use crate::operators::{check_hashable, float_text, integer_text};
+use crate::value::{Callable, Number, Val, ValueResult, equal, number, order};
 
 pub const GLOBALS: &[&str] = &["range", "dict", "cycler", "joiner", "namespace"];
 
 /// As Jinja's sandbox has it.
-const MOST_RANGE: i128 = 100_000;
+const MAX_RANGE: i128 = 100_000;
 
 /// What can be asked of a loop and its like, besides their methods.
-pub fn attribute(of: &Callable, name: &str) -> Made<Option<Val>> {
+pub fn callable_attribute(of: &Callable, name: &str) -> ValueResult<Option<Val>> {
     let int = |n: usize| Some(Val::Int(n as i128));
     Ok(match of {
         Callable::Loop(state) => {
-            let (at, all) = (state.at.get(), state.items.len());
+            let (at, all) = (state.index.get(), state.items.len());
             let near = |at: Option<usize>| {
                 let item = at.and_then(|at| state.items.get(at).cloned());
                 Some(item.unwrap_or(Val::Undefined(None)))
@@ -54,37 +54,37 @@ pub fn attribute(of: &Callable, name: &str) -> Made<Option<Val>> {
     })
 }
 
-fn int(value: &Val) -> Made<i128> {
+fn int_arg(value: &Val) -> ValueResult<i128> {
     match number(value) {
         Some(Number::Int(n)) => Ok(n),
-        _ => Err(format!("expected an integer, found {}", value.kind())),
+        _ => Err(format!("expected an integer, found {}", value.type_name())),
     }
 }
 
-fn str_of(value: &Val) -> Made<&str> {
+fn str_arg(value: &Val) -> ValueResult<&str> {
     match value {
         Val::Str(text) | Val::Safe(text) => Ok(text),
-        other => Err(format!("expected text, found {}", other.kind())),
+        other => Err(format!("expected text, found {}", other.type_name())),
     }
 }
 
-impl Run<'_> {
-    pub fn function(&mut self, name: &str, given: Given) -> Made<Val> {
+impl Interpreter<'_> {
+    pub fn function(&mut self, name: &str, args: CallArgs) -> ValueResult<Val> {
         match name {
             "range" => {
-                let [a, b, step] = given.take(["start", "stop", "step"])?;
+                let [a, b, step] = args.bind(["start", "stop", "step"])?;
                 let (from, to) = match (&a, &b) {
-                    (Some(to), None) => (0, int(to)?),
-                    (Some(from), Some(to)) => (int(from)?, int(to)?),
+                    (Some(to), None) => (0, int_arg(to)?),
+                    (Some(from), Some(to)) => (int_arg(from)?, int_arg(to)?),
                     _ => return Err("'range' without numbers".into()),
                 };
-                let step = step.as_ref().map_or(Ok(1), int)?;
+                let step = step.as_ref().map_or(Ok(1), int_arg)?;
                 if step == 0 {
                     return Err("'range' with a step of zero".into());
                 }
                 let count = to.saturating_sub(from).checked_div(step).unwrap_or(0).saturating_abs();
-                if count > MOST_RANGE {
-                    return Err(format!("'range' of more than {MOST_RANGE} numbers"));
+                if count > MAX_RANGE {
+                    return Err(format!("'range' of more than {MAX_RANGE} numbers"));
                 }
                 let mut items = Vec::new();
                 let mut at = from;
@@ -96,25 +96,23 @@ impl Run<'_> {
             }
             "dict" | "namespace" => {
                 let mut entries = Vec::new();
-                for value in given.values {
+                for value in args.values {
                     entries.extend(self.pairs(&value)?);
                 }
-                entries.extend(given.named.into_iter().map(|(n, v)| (Val::Str(n), v)));
+                entries.extend(args.named.into_iter().map(|(n, v)| (Val::Str(n), v)));
                 if name == "namespace" {
                     for (_, value) in &mut entries {
-                        self.weigh(value)?;
-                        *value = value.copied()?;
+                        self.charge_walk(value)?;
+                        *value = value.deep_copy()?;
                     }
                 }
-                self.spend(entries.len() * entries.len() / 16)?;
+                self.consume_fuel(entries.len() * entries.len() / 16)?;
                 Val::map(entries, name == "namespace")
             }
-            "cycler" if given.values.is_empty() => Err("'cycler' without items".into()),
-            "cycler" => {
-                Ok(Val::Callable(Rc::new(Callable::Cycler { items: given.values, at: Cell::new(0) })))
-            }
+            "cycler" if args.values.is_empty() => Err("'cycler' without items".into()),
+            "cycler" => Ok(Val::Callable(Rc::new(Callable::Cycler { items: args.values, at: Cell::new(0) }))),
             _ => {
-                let [between] = given.take(["sep"])?;
+                let [between] = args.bind(["sep"])?;
                 let between = between.unwrap_or_else(|| Val::text(", "));
                 Ok(Val::Callable(Rc::new(Callable::Joiner { between, used: Cell::new(false) })))
             }
@@ -122,7 +120,7 @@ impl Run<'_> {
     }
 
     /// A map's entries, or those of a list of pairs.
-    pub fn pairs(&mut self, value: &Val) -> Made<Vec<(Val, Val)>> {
+    pub fn pairs(&mut self, value: &Val) -> ValueResult<Vec<(Val, Val)>> {
         if let Val::Map(map) = value {
             return Ok(map.entries.borrow().clone());
         }
@@ -130,55 +128,55 @@ impl Run<'_> {
         for item in self.items(value)? {
             let [key, value]: [Val; 2] =
                 self.items(&item)?.try_into().map_err(|_| "expected pairs of key and value")?;
-            hashable(&key)?;
+            check_hashable(&key)?;
             found.push((key, value));
         }
         Ok(found)
     }
 
-    pub fn method(&mut self, of: &Val, name: &'static str, given: Given) -> Made<Val> {
+    pub fn method(&mut self, of: &Val, name: &'static str, args: CallArgs) -> ValueResult<Val> {
         match of {
-            Val::Str(text) => self.text_method(text, name, given),
-            Val::Safe(text) => self.safe_method(text, name, given),
-            Val::Bytes(bytes) => self.bytes_method(bytes, name, given),
+            Val::Str(text) => self.text_method(text, name, args),
+            Val::Safe(text) => self.safe_method(text, name, args),
+            Val::Bytes(bytes) => self.bytes_method(bytes, name, args),
             Val::Seq(seq) => {
                 let same = |value: &Val| seq.items.borrow().iter().position(|item| equal(item, value));
-                self.spend(seq.items.borrow().len())?;
+                self.consume_fuel(seq.items.borrow().len())?;
                 let mut total = 0_usize;
-                for value in &given.values {
-                    total = total.saturating_add(self.weigh(value)?);
+                for value in &args.values {
+                    total = total.saturating_add(self.charge_walk(value)?);
                 }
                 if matches!(name, "remove" | "index" | "count") {
-                    self.spend(total.saturating_mul(seq.items.borrow().len()))?;
+                    self.consume_fuel(total.saturating_mul(seq.items.borrow().len()))?;
                 } else {
-                    self.make(total.saturating_mul(size_of::<Val>()))?;
+                    self.charge_memory(total.saturating_mul(size_of::<Val>()))?;
                 }
                 match name {
                     "append" => {
-                        let [value] = needed(given)?;
-                        self.make(size_of::<Val>())?;
+                        let [value] = required(args)?;
+                        self.charge_memory(size_of::<Val>())?;
                         let end = seq.items.borrow().len();
                         seq.insert(end, &value)?;
                     }
                     "extend" => {
-                        let [values] = needed(given)?;
+                        let [values] = required(args)?;
                         for value in self.items(&values)? {
                             let end = seq.items.borrow().len();
                             seq.insert(end, &value)?;
                         }
                     }
                     "insert" => {
-                        let [at, value] = needed(given)?;
+                        let [at, value] = required(args)?;
                         let length = seq.items.borrow().len() as i128;
-                        let at = int(&at)?;
+                        let at = int_arg(&at)?;
                         let at = if at < 0 { at.saturating_add(length).max(0) } else { at.min(length) };
-                        self.make(size_of::<Val>())?;
+                        self.charge_memory(size_of::<Val>())?;
                         seq.insert(at as usize, &value)?;
                     }
                     "pop" => {
-                        let [at] = given.take(["index"])?;
+                        let [at] = args.bind(["index"])?;
                         let length = seq.items.borrow().len() as i128;
-                        let at = at.as_ref().map_or(Ok(-1), int)?;
+                        let at = at.as_ref().map_or(Ok(-1), int_arg)?;
                         let at = if at < 0 { at.saturating_add(length) } else { at };
                         if at < 0 || at >= length {
                             return Err("'pop' of what is not there".into());
@@ -186,7 +184,7 @@ impl Run<'_> {
                         return Ok(seq.items.borrow_mut().remove(at as usize));
                     }
                     "remove" => {
-                        let [value] = needed(given)?;
+                        let [value] = required(args)?;
                         let at = same(&value).ok_or("'remove' of what is not there")?;
                         seq.items.borrow_mut().remove(at);
                     }
@@ -201,11 +199,11 @@ impl Run<'_> {
                         return self.list(items);
                     }
                     "index" => {
-                        let [value] = needed(given)?;
+                        let [value] = required(args)?;
                         return Ok(Val::Int(same(&value).ok_or("'index' of what is not there")? as i128));
                     }
                     _ => {
-                        let [value] = needed(given)?;
+                        let [value] = required(args)?;
                         let count = seq.items.borrow().iter().filter(|item| equal(item, &value)).count();
                         return Ok(Val::Int(count as i128));
                     }
@@ -214,20 +212,20 @@ impl Run<'_> {
             }
             Val::Map(map) => {
                 let length = map.entries.borrow().len();
-                self.spend(length)?;
+                self.consume_fuel(length)?;
                 let mut total = 0_usize;
-                for value in given.values.iter().chain(given.named.iter().map(|(_, value)| value)) {
-                    total = total.saturating_add(self.weigh(value)?);
+                for value in args.values.iter().chain(args.named.iter().map(|(_, value)| value)) {
+                    total = total.saturating_add(self.charge_walk(value)?);
                 }
                 if matches!(name, "setdefault" | "update") {
-                    self.make(total.saturating_mul(2 * size_of::<Val>()))?;
+                    self.charge_memory(total.saturating_mul(2 * size_of::<Val>()))?;
                 }
                 match name {
                     "items" => {
-                        self.make(length * 4 * size_of::<Val>())?;
+                        self.charge_memory(length * 4 * size_of::<Val>())?;
                         let entries = map.entries.borrow();
                         let pairs = entries.iter().map(|(k, v)| Val::tuple(vec![k.clone(), v.clone()]));
-                        Val::list(pairs.collect::<Made<_>>()?)
+                        Val::list(pairs.collect::<ValueResult<_>>()?)
                     }
                     "keys" => {
                         let keys = map.entries.borrow().iter().map(|(k, _)| k.clone()).collect();
@@ -238,34 +236,34 @@ impl Run<'_> {
                         self.list(values)
                     }
                     "get" => {
-                        let [key, default] = given.take(["key", "default"])?;
+                        let [key, default] = args.bind(["key", "default"])?;
                         let found = key.and_then(|key| map.get(&key));
                         Ok(found.or(default).unwrap_or(Val::None))
                     }
                     "setdefault" => {
-                        let [key, default] = given.take(["key", "default"])?;
+                        let [key, default] = args.bind(["key", "default"])?;
                         let (key, default) = (key.unwrap_or(Val::None), default.unwrap_or(Val::None));
                         if let Some(found) = map.get(&key) {
                             return Ok(found);
                         }
-                        self.make(2 * size_of::<Val>())?;
-                        map.put(key.clone(), &default)?;
+                        self.charge_memory(2 * size_of::<Val>())?;
+                        map.insert(key.clone(), &default)?;
                         Ok(map.get(&key).unwrap_or(default))
                     }
                     "update" => {
-                        for value in given.values {
+                        for value in args.values {
                             for (key, value) in self.pairs(&value)? {
-                                self.spend(map.entries.borrow().len())?;
-                                map.put(key, &value)?;
+                                self.consume_fuel(map.entries.borrow().len())?;
+                                map.insert(key, &value)?;
                             }
                         }
-                        for (key, value) in given.named {
-                            map.put(Val::Str(key), &value)?;
+                        for (key, value) in args.named {
+                            map.insert(Val::Str(key), &value)?;
                         }
                         Ok(Val::None)
                     }
                     "pop" => {
-                        let [key, default] = given.take(["key", "default"])?;
+                        let [key, default] = args.bind(["key", "default"])?;
                         let key = key.unwrap_or(Val::None);
                         let at = map.entries.borrow().iter().position(|(k, _)| equal(k, &key));
                         match at {
@@ -283,76 +281,76 @@ impl Run<'_> {
                     }
                     _ => {
                         let entries = map.entries.borrow().clone();
-                        self.make(length * 2 * size_of::<Val>())?;
+                        self.charge_memory(length * 2 * size_of::<Val>())?;
                         Val::map(entries, false)
                     }
                 }
             }
             Val::Float(f) => Ok(Val::Bool(f.fract() == 0.0)),
             Val::Callable(callable) => match (&**callable, name) {
-                (Callable::Loop(state), "cycle") if !given.values.is_empty() => {
-                    Ok(given.values[state.at.get() % given.values.len()].clone())
+                (Callable::Loop(state), "cycle") if !args.values.is_empty() => {
+                    Ok(args.values[state.index.get() % args.values.len()].clone())
                 }
                 (Callable::Loop(_), "cycle") => Err("'loop.cycle' without items".into()),
                 (Callable::Loop(state), _) => {
-                    given.values.iter().try_for_each(|value| self.weigh(value).map(drop))?;
+                    args.values.iter().try_for_each(|value| self.charge_walk(value).map(drop))?;
                     let mut last: std::cell::RefMut<'_, _> = RefCell::borrow_mut(&state.changed);
                     let same = last.as_ref().is_some_and(|old: &Vec<Val>| {
-                        old.len() == given.values.len()
-                            && old.iter().zip(&given.values).all(|(a, b)| equal(a, b))
+                        old.len() == args.values.len()
+                            && old.iter().zip(&args.values).all(|(a, b)| equal(a, b))
                     });
-                    *last = Some(given.values);
+                    *last = Some(args.values);
                     Ok(Val::Bool(!same))
                 }
                 (Callable::Cycler { at, .. }, "reset") => {
                     at.set(0);
                     Ok(Val::None)
                 }
-                _ => self.call(of, Given::default()),
+                _ => self.call(of, CallArgs::default()),
             },
-            other => Err(format!("{} has no '{name}'", other.kind())),
+            other => Err(format!("{} has no '{name}'", other.type_name())),
         }
     }
 
     /// The methods of a safe text: what they put into it is escaped.
-    fn safe_method(&mut self, text: &Rc<str>, name: &'static str, mut given: Given) -> Made<Val> {
+    fn safe_method(&mut self, text: &Rc<str>, name: &'static str, mut args: CallArgs) -> ValueResult<Val> {
         if matches!(name, "replace" | "join" | "format" | "center" | "ljust" | "rjust") {
-            for value in given.values.iter_mut().chain(given.named.iter_mut().map(|(_, value)| value)) {
+            for value in args.values.iter_mut().chain(args.named.iter_mut().map(|(_, value)| value)) {
                 *value = match &*value {
                     Val::Str(_) | Val::Safe(_) => Val::Str(self.escape(value)?),
                     Val::Seq(_) if name == "join" => {
                         let items = self.items(value)?;
                         let items = items.iter().map(|item| Ok(Val::Str(self.escape(item)?)));
-                        Val::list(items.collect::<Made<_>>()?)?
+                        Val::list(items.collect::<ValueResult<_>>()?)?
                     }
                     other => other.clone(),
                 };
             }
         }
-        Ok(match self.text_method(text, name, given)? {
+        Ok(match self.text_method(text, name, args)? {
             Val::Seq(seq) => {
-                let items = seq.items.borrow().iter().map(|item| item.clone().made_safe()).collect();
+                let items = seq.items.borrow().iter().map(|item| item.clone().into_safe()).collect();
                 if seq.tuple { Val::tuple(items)? } else { Val::list(items)? }
             }
-            other => other.made_safe(),
+            other => other.into_safe(),
         })
     }
 
-    fn bytes_method(&mut self, bytes: &[u8], name: &'static str, given: Given) -> Made<Val> {
-        self.make(bytes.len() * 2)?;
+    fn bytes_method(&mut self, bytes: &[u8], name: &'static str, args: CallArgs) -> ValueResult<Val> {
+        self.charge_memory(bytes.len() * 2)?;
         match name {
             "hex" => self.text(bytes.iter().map(|byte| format!("{byte:02x}")).collect()),
             _ => {
-                let [encoding, _] = given.take(["encoding", "errors"])?;
-                is_unicode(encoding.as_ref())?;
+                let [encoding, _] = args.bind(["encoding", "errors"])?;
+                check_utf8_encoding(encoding.as_ref())?;
                 let text = std::str::from_utf8(bytes).map_err(|_| "'decode' of what is not UTF-8")?;
                 self.text(text.to_string())
             }
         }
     }
 
-    fn text_method(&mut self, text: &Rc<str>, name: &'static str, given: Given) -> Made<Val> {
-        self.spend(text.len() / 16)?;
+    fn text_method(&mut self, text: &Rc<str>, name: &'static str, args: CallArgs) -> ValueResult<Val> {
+        self.consume_fuel(text.len() / 16)?;
         let made = match name {
             "upper" => text.to_uppercase(),
             "lower" | "casefold" => text.to_lowercase(),
@@ -369,67 +367,67 @@ impl Run<'_> {
                 })
                 .collect(),
             "strip" | "lstrip" | "rstrip" => {
-                let [chars] = given.take(["chars"])?;
+                let [chars] = args.bind(["chars"])?;
                 stripped(text, chars.as_ref(), name != "rstrip", name != "lstrip")?.to_string()
             }
             "removeprefix" => {
-                let [part] = needed(given)?;
-                text.strip_prefix(str_of(&part)?).unwrap_or(text).to_string()
+                let [part] = required(args)?;
+                text.strip_prefix(str_arg(&part)?).unwrap_or(text).to_string()
             }
             "removesuffix" => {
-                let [part] = needed(given)?;
-                text.strip_suffix(str_of(&part)?).unwrap_or(text).to_string()
+                let [part] = required(args)?;
+                text.strip_suffix(str_arg(&part)?).unwrap_or(text).to_string()
             }
             "replace" => {
-                let [old, new, count] = given.take(["old", "new", "count"])?;
+                let [old, new, count] = args.bind(["old", "new", "count"])?;
                 let (old, new) = (old.unwrap_or(Val::None), new.unwrap_or(Val::None));
-                return self.replaced(text, str_of(&old)?, str_of(&new)?, count.as_ref());
+                return self.replaced(text, str_arg(&old)?, str_arg(&new)?, count.as_ref());
             }
             "join" => {
-                let [items] = needed(given)?;
+                let [items] = required(args)?;
                 let mut out = String::new();
                 for (i, item) in self.items(&items)?.iter().enumerate() {
                     if i > 0 {
                         out.push_str(text);
                     }
-                    out.push_str(str_of(item)?);
-                    self.make(text.len())?;
+                    out.push_str(str_arg(item)?);
+                    self.charge_memory(text.len())?;
                 }
                 out
             }
             "center" | "ljust" | "rjust" | "zfill" => {
-                let [width, fill] = given.take(["width", "fillchar"])?;
-                let width = width.as_ref().map_or(Ok(0), int)?;
-                let fill = fill.as_ref().map_or(Ok(if name == "zfill" { "0" } else { " " }), str_of)?;
+                let [width, fill] = args.bind(["width", "fillchar"])?;
+                let width = width.as_ref().map_or(Ok(0), int_arg)?;
+                let fill = fill.as_ref().map_or(Ok(if name == "zfill" { "0" } else { " " }), str_arg)?;
                 let width = usize::try_from(width).unwrap_or(0);
-                self.make(width)?;
+                self.charge_memory(width)?;
                 padded(text, width, fill, name)
             }
-            "format" => self.formatted(text, &given)?,
+            "format" => self.str_format(text, &args)?,
             "encode" => {
-                let [encoding, _] = given.take(["encoding", "errors"])?;
-                is_unicode(encoding.as_ref())?;
-                self.make(text.len())?;
+                let [encoding, _] = args.bind(["encoding", "errors"])?;
+                check_utf8_encoding(encoding.as_ref())?;
+                self.charge_memory(text.len())?;
                 return Ok(Val::Bytes(text.as_bytes().into()));
             }
             "split" | "rsplit" => {
-                let [between, most] = given.take(["sep", "maxsplit"])?;
-                let most = most.as_ref().map_or(Ok(-1), int)?;
+                let [between, most] = args.bind(["sep", "maxsplit"])?;
+                let most = most.as_ref().map_or(Ok(-1), int_arg)?;
                 let most = usize::try_from(most).unwrap_or(usize::MAX);
                 let parts = split(text, between.as_ref(), most, name == "rsplit")?;
-                self.make(text.len() + parts.len() * 32)?;
+                self.charge_memory(text.len() + parts.len() * 32)?;
                 return self.list(parts.into_iter().map(Val::text).collect());
             }
             "splitlines" => {
-                self.make(text.len())?;
+                self.charge_memory(text.len())?;
                 return self.list(text.lines().map(Val::text).collect());
             }
             "partition" | "rpartition" => {
-                let [between] = needed(given)?;
-                let between = str_of(&between)?;
+                let [between] = required(args)?;
+                let between = str_arg(&between)?;
                 let found =
                     if name == "partition" { text.split_once(between) } else { text.rsplit_once(between) };
-                self.make(text.len())?;
+                self.charge_memory(text.len())?;
                 let parts = match found {
                     Some((a, b)) => [a, between, b],
                     None if name == "partition" => [text, "", ""],
@@ -438,13 +436,13 @@ impl Run<'_> {
                 return Val::tuple(parts.map(Val::text).into());
             }
             "startswith" | "endswith" => {
-                let [parts] = needed(given)?;
+                let [parts] = required(args)?;
                 let parts = match &parts {
                     Val::Seq(_) => self.items(&parts)?,
                     _ => vec![parts],
                 };
                 for part in &parts {
-                    let part = str_of(part)?;
+                    let part = str_arg(part)?;
                     if if name == "startswith" { text.starts_with(part) } else { text.ends_with(part) } {
                         return Ok(Val::Bool(true));
                     }
@@ -452,8 +450,8 @@ impl Run<'_> {
                 return Ok(Val::Bool(false));
             }
             "find" | "rfind" | "index" | "rindex" => {
-                let [part] = needed(given)?;
-                let part = str_of(&part)?;
+                let [part] = required(args)?;
+                let part = str_arg(&part)?;
                 let at = if name.starts_with('r') { text.rfind(part) } else { text.find(part) };
                 return match at {
                     Some(at) => Ok(Val::Int(text[..at].chars().count() as i128)),
@@ -462,8 +460,8 @@ impl Run<'_> {
                 };
             }
             "count" => {
-                let [part] = needed(given)?;
-                let part = str_of(&part)?;
+                let [part] = required(args)?;
+                let part = str_arg(&part)?;
                 return Ok(Val::Int(text.matches(part).count() as i128));
             }
             _ => return Ok(Val::Bool(is_all(text, name))),
@@ -471,18 +469,18 @@ impl Run<'_> {
         self.text(made)
     }
 
-    pub fn replaced(&mut self, text: &str, old: &str, new: &str, count: Option<&Val>) -> Made<Val> {
+    pub fn replaced(&mut self, text: &str, old: &str, new: &str, count: Option<&Val>) -> ValueResult<Val> {
         let count = match count {
             None | Some(Val::None) => usize::MAX,
-            Some(count) => usize::try_from(int(count)?).unwrap_or(usize::MAX),
+            Some(count) => usize::try_from(int_arg(count)?).unwrap_or(usize::MAX),
         };
         let times = text.matches(old).count().min(count);
-        self.make(text.len() + times.saturating_mul(new.len()))?;
+        self.charge_memory(text.len() + times.saturating_mul(new.len()))?;
         Ok(Val::Str(text.replacen(old, new, count).into()))
     }
 
     /// `text.format(…)`: `{}`, `{0}`, `{name}`, keys behind them, and the usual specifications.
-    fn formatted(&mut self, text: &str, given: &Given) -> Made<String> {
+    fn str_format(&mut self, text: &str, args: &CallArgs) -> ValueResult<String> {
         let mut out = String::new();
         let mut next = 0;
         let mut rest = text;
@@ -508,12 +506,12 @@ impl Run<'_> {
             let end = path.find(['.', '[']).unwrap_or(path.len());
             let (first, mut keys) = path.split_at(end);
             let mut value = match first.parse::<usize>() {
-                Ok(place) => given.values.get(place).cloned(),
+                Ok(place) => args.values.get(place).cloned(),
                 Err(_) if first.is_empty() => {
                     next += 1;
-                    given.values.get(next - 1).cloned()
+                    args.values.get(next - 1).cloned()
                 }
-                Err(_) => given.named.iter().find(|(n, _)| **n == *first).map(|(_, v)| v.clone()),
+                Err(_) => args.named.iter().find(|(n, _)| **n == *first).map(|(_, v)| v.clone()),
             }
             .ok_or("'format' asks for a value that it is not given")?;
             while !keys.is_empty() {
@@ -531,13 +529,13 @@ impl Run<'_> {
                 }
             }
             if as_repr {
-                self.weigh(&value)?;
+                self.charge_walk(&value)?;
                 let mut text = String::new();
                 value.write_repr(&mut text);
                 value = Val::Str(text.into());
             }
-            let shown = self.specified(&value, spec)?;
-            self.make(shown.len())?;
+            let shown = self.apply_format_spec(&value, spec)?;
+            self.charge_memory(shown.len())?;
             out.push_str(&shown);
         }
         out.push_str(rest);
@@ -545,7 +543,7 @@ impl Run<'_> {
     }
 
     /// `[[fill]align][sign][#][0][width][,][.digits][kind]`
-    fn specified(&mut self, value: &Val, spec: &str) -> Made<String> {
+    fn apply_format_spec(&mut self, value: &Val, spec: &str) -> ValueResult<String> {
         let chars: Vec<char> = spec.chars().take(64).collect();
         let is_align = |c: Option<&char>| c.is_some_and(|c| "<>^=".contains(*c));
         let (fill, align, mut at) = match (is_align(chars.get(1)), is_align(chars.first())) {
@@ -579,7 +577,7 @@ impl Run<'_> {
             None
         };
         let kind = chars.get(at).copied();
-        self.make(width)?;
+        self.charge_memory(width)?;
         let is_number = number(value).is_some() && !(matches!(value, Val::Bool(_)) && kind.is_none());
         let mut shown = match (number(value), kind) {
             (Some(Number::Int(n)), Some('d' | 'x' | 'X' | 'o' | 'b')) => {
@@ -593,10 +591,10 @@ impl Run<'_> {
                 float_text(f, 'g', precision.unwrap_or(6))?
             }
             (_, None | Some('s')) if chars.len() <= at + 1 => match precision {
-                Some(most) if !is_number => self.show(value)?.chars().take(most).collect(),
-                _ => self.show(value)?.to_string(),
+                Some(most) if !is_number => self.text_of(value)?.chars().take(most).collect(),
+                _ => self.text_of(value)?.to_string(),
             },
-            _ => return Err(format!("'format' knows no '{spec}' for {}", value.kind())),
+            _ => return Err(format!("'format' knows no '{spec}' for {}", value.type_name())),
         };
         if grouped {
             let end = shown.find('.').unwrap_or(shown.len());
@@ -626,15 +624,15 @@ impl Run<'_> {
     pub fn sorted(
         &mut self,
         items: Vec<Val>,
-        mut by: impl FnMut(&mut Self, &Val) -> Made<Val>,
+        mut by: impl FnMut(&mut Self, &Val) -> ValueResult<Val>,
         reverse: bool,
-    ) -> Made<Vec<Val>> {
-        self.make(items.len() * 4 * size_of::<Val>())?;
+    ) -> ValueResult<Vec<Val>> {
+        self.charge_memory(items.len() * 4 * size_of::<Val>())?;
         let mut keyed = Vec::with_capacity(items.len());
         for item in items {
             let key = by(self, &item)?;
-            let each = self.weigh(&key)?;
-            self.spend(each.saturating_mul(20))?;
+            let each = self.charge_walk(&key)?;
+            self.consume_fuel(each.saturating_mul(20))?;
             keyed.push((key, item));
         }
         let mut wrong = None;
@@ -654,20 +652,20 @@ impl Run<'_> {
 
 /// Arguments that have to be there, by their places.
 /// The encodings that there are here.
-fn is_unicode(encoding: Option<&Val>) -> Made<()> {
-    let name = encoding.map_or(Ok("utf-8"), str_of)?.to_ascii_lowercase().replace('_', "-");
+fn check_utf8_encoding(encoding: Option<&Val>) -> ValueResult<()> {
+    let name = encoding.map_or(Ok("utf-8"), str_arg)?.to_ascii_lowercase().replace('_', "-");
     match &*name {
         "utf-8" | "utf8" => Ok(()),
         _ => Err("an encoding other than UTF-8".into()),
     }
 }
 
-fn needed<const N: usize>(given: Given) -> Made<[Val; N]> {
-    let count = given.values.len();
-    if !given.named.is_empty() {
+fn required<const N: usize>(args: CallArgs) -> ValueResult<[Val; N]> {
+    let count = args.values.len();
+    if !args.named.is_empty() {
         return Err("arguments with names where none have them".into());
     }
-    given.values.try_into().map_err(|_| format!("{count} arguments where {N} are expected"))
+    args.values.try_into().map_err(|_| format!("{count} arguments where {N} are expected"))
 }
 
 pub fn capitalized(text: &str) -> String {
@@ -691,10 +689,10 @@ fn titled(text: &str) -> String {
     out
 }
 
-pub fn stripped<'t>(text: &'t str, chars: Option<&Val>, start: bool, end: bool) -> Made<&'t str> {
+pub fn stripped<'t>(text: &'t str, chars: Option<&Val>, start: bool, end: bool) -> ValueResult<&'t str> {
     let set = match chars {
         None | Some(Val::None) => None,
-        Some(chars) => Some(str_of(chars)?),
+        Some(chars) => Some(str_arg(chars)?),
     };
     let goes = |c: char| set.map_or(c.is_whitespace(), |set| set.contains(c));
     let text = if start { text.trim_start_matches(goes) } else { text };
@@ -716,10 +714,10 @@ pub fn padded(text: &str, width: usize, fill: &str, how: &str) -> String {
     format!("{sign}{}{rest}{}", fill.repeat(left), fill.repeat(missing - left))
 }
 
-fn split<'t>(text: &'t str, between: Option<&Val>, most: usize, from_end: bool) -> Made<Vec<&'t str>> {
+fn split<'t>(text: &'t str, between: Option<&Val>, most: usize, from_end: bool) -> ValueResult<Vec<&'t str>> {
     let between = match between {
         None | Some(Val::None) => None,
-        Some(between) => Some(str_of(between)?),
+        Some(between) => Some(str_arg(between)?),
     };
     let many = most.saturating_add(1);
     Ok(match (between, from_end) {

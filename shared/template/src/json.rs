@@ -2,9 +2,9 @@
 
 use encoding::python::put_json;
 
-use crate::value::{Made, Val};
+use crate::value::{Val, ValueResult};
 
-pub fn write(value: &Val, indent: Option<usize>, level: usize, out: &mut String) -> Made<()> {
+pub fn write(value: &Val, indent: Option<usize>, level: usize, out: &mut String) -> ValueResult<()> {
     let line = |out: &mut String, level: usize| {
         if let Some(width) = indent {
             out.push('\n');
@@ -51,7 +51,7 @@ pub fn write(value: &Val, indent: Option<usize>, level: usize, out: &mut String)
             }
             out.push('}');
         }
-        other => return Err(format!("'tojson' of {}", other.kind())),
+        other => return Err(format!("'tojson' of {}", other.type_name())),
     }
     Ok(())
 }
@@ -60,7 +60,7 @@ fn key(key: &Val) -> String {
     match key {
         Val::None => "null".into(),
         Val::Bool(b) => b.to_string(),
-        other => other.show(),
+        other => other.to_text(),
     }
 }
 

@@ -2,7 +2,7 @@
 //! rules for blanks are Jinja's with `trim_blocks` on, as cloud-init has it: the line end behind `%}` and `#}`
 //! goes, `-` takes all blanks on its side away, `+` keeps them.
 
-use crate::BadTemplate;
+use crate::TemplateError;
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Token {
@@ -16,7 +16,7 @@ pub enum Token {
     Str(String),
     Int(i128),
     Float(f64),
-    Sign(&'static str),
+    Operator(&'static str),
 }
 
 impl std::fmt::Display for Token {
@@ -30,32 +30,32 @@ impl std::fmt::Display for Token {
             Token::Name(name) => write!(f, "'{name}'"),
             Token::Str(_) => f.write_str("a text in quotes"),
             Token::Int(_) | Token::Float(_) => f.write_str("a number"),
-            Token::Sign(sign) => write!(f, "'{sign}'"),
+            Token::Operator(sign) => write!(f, "'{sign}'"),
         }
     }
 }
 
 /// Longer ones before those that they begin with.
-const SIGNS: [&str; 26] = [
+const OPERATORS: [&str; 26] = [
     "**", "//", "==", "!=", ">=", "<=", "+", "-", "*", "/", "%", "~", "(", ")", "[", "]", "{", "}", ">", "<",
     "=", ".", ":", "|", ",", ";",
 ];
 
 /// What a template may be made of; each costs some memory.
-const MOST_TOKENS: usize = 400_000;
+const MAX_TOKENS: usize = 400_000;
 
 /// Words with their lines. `first` is the number of the body's first line.
-pub fn tokens(body: &str, first: usize) -> Result<Vec<(Token, usize)>, BadTemplate> {
-    let mut lexer = Lexer { text: body, at: 0, line: first, found: Vec::new() };
+pub fn tokenize(body: &str, first: usize) -> Result<Vec<(Token, usize)>, TemplateError> {
+    let mut lexer = Lexer { text: body, at: 0, line: first, tokens: Vec::new() };
     lexer.run()?;
-    Ok(lexer.found)
+    Ok(lexer.tokens)
 }
 
 struct Lexer<'t> {
     text: &'t str,
     at: usize,
     line: usize,
-    found: Vec<(Token, usize)>,
+    tokens: Vec<(Token, usize)>,
 }
 
 impl<'t> Lexer<'t> {
@@ -63,27 +63,27 @@ impl<'t> Lexer<'t> {
         &self.text[self.at..]
     }
 
-    fn go(&mut self, bytes: usize) {
+    fn advance(&mut self, bytes: usize) {
         self.line += self.rest()[..bytes].bytes().filter(|b| *b == b'\n').count();
         self.at += bytes;
     }
 
-    fn bad<T>(&self, line: usize, message: impl Into<String>) -> Result<T, BadTemplate> {
-        Err(BadTemplate { line, message: message.into() })
+    fn error<T>(&self, line: usize, message: impl Into<String>) -> Result<T, TemplateError> {
+        Err(TemplateError { line, message: message.into() })
     }
 
-    fn push(&mut self, token: Token, line: usize) -> Result<(), BadTemplate> {
-        if self.found.len() >= MOST_TOKENS {
-            return self.bad(line, format!("more than {MOST_TOKENS} words"));
+    fn push(&mut self, token: Token, line: usize) -> Result<(), TemplateError> {
+        if self.tokens.len() >= MAX_TOKENS {
+            return self.error(line, format!("more than {MAX_TOKENS} words"));
         }
-        self.found.push((token, line));
+        self.tokens.push((token, line));
         Ok(())
     }
 
-    fn run(&mut self) -> Result<(), BadTemplate> {
+    fn run(&mut self) -> Result<(), TemplateError> {
         loop {
             let rest = self.rest();
-            let Some(begin) = opening(rest) else {
+            let Some(begin) = find_opening(rest) else {
                 return if rest.is_empty() { Ok(()) } else { self.push(Token::Data(rest.into()), self.line) };
             };
             let mut data = &rest[..begin];
@@ -94,33 +94,33 @@ impl<'t> Lexer<'t> {
             if !data.is_empty() {
                 self.push(Token::Data(data.into()), self.line)?;
             }
-            self.go(begin);
+            self.advance(begin);
             let line = self.line;
             let kind = self.rest().as_bytes()[1];
-            self.go(2 + usize::from(matches!(sign, Some('-' | '+'))));
+            self.advance(2 + usize::from(matches!(sign, Some('-' | '+'))));
             match kind {
                 b'#' => {
                     let Some(end) = self.rest().find("#}") else {
-                        return self.bad(line, "'{#' is not closed");
+                        return self.error(line, "'{#' is not closed");
                     };
                     let keeps = end > 0 && self.rest().as_bytes()[end - 1] == b'+';
                     let strips = end > 0 && self.rest().as_bytes()[end - 1] == b'-';
-                    self.go(end + 2);
-                    self.after(strips, !keeps);
+                    self.advance(end + 2);
+                    self.trim_after(strips, !keeps);
                 }
                 b'{' => {
                     self.push(Token::PrintBegin, line)?;
-                    self.inside("}}", line)?;
+                    self.tag("}}", line)?;
                 }
                 _ => match raw_tag(self.rest(), "raw") {
                     Some((end, mark)) => {
-                        self.go(end);
-                        self.after(mark == '-', false);
+                        self.advance(end);
+                        self.trim_after(mark == '-', false);
                         self.raw(line)?;
                     }
                     None => {
                         self.push(Token::BlockBegin, line)?;
-                        self.inside("%}", line)?;
+                        self.tag("%}", line)?;
                     }
                 },
             }
@@ -128,17 +128,17 @@ impl<'t> Lexer<'t> {
     }
 
     /// Blanks behind a closing mark.
-    fn after(&mut self, strips: bool, trims: bool) {
+    fn trim_after(&mut self, strips: bool, trims: bool) {
         let rest = self.rest();
         if strips {
-            self.go(rest.len() - rest.trim_start().len());
+            self.advance(rest.len() - rest.trim_start().len());
         } else if trims && rest.starts_with('\n') {
-            self.go(1);
+            self.advance(1);
         }
     }
 
     /// Text up to `{% endraw %}`.
-    fn raw(&mut self, line: usize) -> Result<(), BadTemplate> {
+    fn raw(&mut self, line: usize) -> Result<(), TemplateError> {
         let rest = self.rest();
         for (i, _) in rest.match_indices("{%") {
             let inner = &rest[i + 2..];
@@ -152,24 +152,24 @@ impl<'t> Lexer<'t> {
                 if !data.is_empty() {
                     self.push(Token::Data(data.into()), line)?;
                 }
-                self.go(i + 2 + begin + end);
-                self.after(mark == '-', mark != '+');
+                self.advance(i + 2 + begin + end);
+                self.trim_after(mark == '-', mark != '+');
                 return Ok(());
             }
         }
-        self.bad(line, "'raw' without 'endraw'")
+        self.error(line, "'raw' without 'endraw'")
     }
 
     /// The words up to a closing mark, which counts only outside of brackets.
-    fn inside(&mut self, close: &str, begun: usize) -> Result<(), BadTemplate> {
+    fn tag(&mut self, close: &str, begun: usize) -> Result<(), TemplateError> {
         let mut open: Vec<&str> = Vec::new();
         loop {
             let rest = self.rest();
-            self.go(rest.len() - rest.trim_start().len());
+            self.advance(rest.len() - rest.trim_start().len());
             let (rest, line) = (self.rest(), self.line);
             let Some(first) = rest.chars().next() else {
                 return self
-                    .bad(begun, format!("'{}' is not closed", if close == "}}" { "{{" } else { "{%" }));
+                    .error(begun, format!("'{}' is not closed", if close == "}}" { "{{" } else { "{%" }));
             };
             if open.is_empty() {
                 let (mark, tail) = match rest.strip_prefix('-').or_else(|| rest.strip_prefix('+')) {
@@ -177,55 +177,55 @@ impl<'t> Lexer<'t> {
                     _ => (' ', rest.strip_prefix(close).unwrap_or(rest)),
                 };
                 if tail.len() < rest.len() && !(mark == '+' && close == "}}") {
-                    self.go(rest.len() - tail.len());
+                    self.advance(rest.len() - tail.len());
                     let end = if close == "}}" { Token::PrintEnd } else { Token::BlockEnd };
                     self.push(end, line)?;
-                    self.after(mark == '-', close == "%}" && mark != '+');
+                    self.trim_after(mark == '-', close == "%}" && mark != '+');
                     return Ok(());
                 }
             }
             if first.is_ascii_digit() {
                 // `a.1.0` is two keys.
-                let key = self.found.last().is_some_and(|(last, _)| *last == Token::Sign("."));
+                let key = self.tokens.last().is_some_and(|(last, _)| *last == Token::Operator("."));
                 let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
                 let (token, length) = match number(if key { &rest[..end] } else { rest }) {
                     Some(found) => found,
-                    None => return self.bad(line, "a number that is too large, or none"),
+                    None => return self.error(line, "a number that is too large, or none"),
                 };
-                self.go(length);
+                self.advance(length);
                 self.push(token, line)?;
             } else if first == '_' || first.is_alphabetic() {
                 let end = rest.find(|c: char| c != '_' && !c.is_alphanumeric()).unwrap_or(rest.len());
-                self.go(end);
+                self.advance(end);
                 self.push(Token::Name(rest[..end].into()), line)?;
             } else if first == '"' || first == '\'' {
                 let Some((text, length)) = quoted(rest, first) else {
                     return self
-                        .bad(line, "a text in quotes is not closed, or has an escape that means nothing");
+                        .error(line, "a text in quotes is not closed, or has an escape that means nothing");
                 };
-                self.go(length);
+                self.advance(length);
                 self.push(Token::Str(text), line)?;
             } else {
-                let Some(sign) = SIGNS.into_iter().find(|s| rest.starts_with(s)) else {
-                    return self.bad(line, format!("'{first}' is not expected here"));
+                let Some(sign) = OPERATORS.into_iter().find(|s| rest.starts_with(s)) else {
+                    return self.error(line, format!("'{first}' is not expected here"));
                 };
                 match sign {
                     "(" => open.push(")"),
                     "[" => open.push("]"),
                     "{" => open.push("}"),
                     ")" | "]" | "}" if open.pop() != Some(sign) => {
-                        return self.bad(line, format!("'{sign}' closes nothing"));
+                        return self.error(line, format!("'{sign}' closes nothing"));
                     }
                     _ => {}
                 }
-                self.go(sign.len());
-                self.push(Token::Sign(sign), line)?;
+                self.advance(sign.len());
+                self.push(Token::Operator(sign), line)?;
             }
         }
     }
 }
 
-fn opening(text: &str) -> Option<usize> {
+fn find_opening(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     text.match_indices('{').map(|(i, _)| i).find(|i| matches!(bytes.get(i + 1), Some(b'{' | b'%' | b'#')))
 }

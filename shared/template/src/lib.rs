@@ -24,16 +24,16 @@ use system::{System, warning};
 
 pub use context::{alias, standardized, variables};
 pub use settings::render_settings;
-pub use value::MISSING;
+pub use value::MISSING_JINJA_PREFIX;
 
 /// A name that has no value, and the line that first shows it. It is quoted in messages, which scripts look for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unknown {
+pub struct UndefinedVariable {
     pub name: String,
     pub line: usize,
 }
 
-impl std::fmt::Display for Unknown {
+impl std::fmt::Display for UndefinedVariable {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "'{}' (line {})", self.name, self.line)
     }
@@ -44,25 +44,25 @@ impl std::fmt::Display for Unknown {
 pub struct Rendered {
     pub text: String,
     /// Names that have no value, each once.
-    pub unknown: Vec<Unknown>,
+    pub undefined: Vec<UndefinedVariable>,
 }
 
 impl Rendered {
     /// The names without a value, in one line for people; `None` if there is none.
-    pub fn unknown(&self) -> Option<String> {
-        let names: Vec<String> = self.unknown.iter().map(Unknown::to_string).collect();
+    pub fn undefined_names(&self) -> Option<String> {
+        let names: Vec<String> = self.undefined.iter().map(UndefinedVariable::to_string).collect();
         (!names.is_empty()).then(|| names.join(", "))
     }
 }
 
 /// Why it was not rendered. Lines count from the header's.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BadTemplate {
+pub struct TemplateError {
     pub line: usize,
     pub message: String,
 }
 
-impl std::fmt::Display for BadTemplate {
+impl std::fmt::Display for TemplateError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "template line {}: {}", self.line, self.message)
     }
@@ -120,7 +120,7 @@ const TESTS: &[&str] = &[
 ];
 
 /// The filters, for `is filter`.
-const NAMES: &[&str] = &[
+const FILTERS: &[&str] = &[
     "abs",
     "attr",
     "batch",
@@ -179,7 +179,7 @@ const NAMES: &[&str] = &[
 
 /// The kind that a first line `## template: KIND` names.
 pub fn kind(text: &str) -> Option<Kind<'_>> {
-    let word = header(text)?.0;
+    let word = parse_header(text)?.0;
     Some(match word {
         _ if word.eq_ignore_ascii_case("jinja") => Kind::Jinja,
         _ if word.eq_ignore_ascii_case("basic") => Kind::Basic,
@@ -188,18 +188,18 @@ pub fn kind(text: &str) -> Option<Kind<'_>> {
 }
 
 /// Renders a template with the values of `variables`.
-pub fn render(text: &str, variables: &Map) -> Result<Rendered, BadTemplate> {
+pub fn render(text: &str, variables: &Map) -> Result<Rendered, TemplateError> {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
-    match (kind(&text), header(&text)) {
-        (Some(Kind::Jinja), Some((_, body))) => jinja(body, variables).map_err(|mut bad| {
-            if let Some(tag) = tag_of(&text, bad.line) {
+    match (kind(&text), parse_header(&text)) {
+        (Some(Kind::Jinja), Some((_, body))) => render_jinja(body, variables).map_err(|mut bad| {
+            if let Some(tag) = redacted_tag(&text, bad.line) {
                 bad.message += &format!(", in {tag}");
             }
             bad
         }),
         (Some(Kind::Basic), Some((_, body))) => basic::render(body, variables, 2),
         (Some(_), _) => {
-            Err(BadTemplate { line: 1, message: "its header names neither jinja nor basic".into() })
+            Err(TemplateError { line: 1, message: "its header names neither jinja nor basic".into() })
         }
         _ => basic::render(&text, variables, 1),
     }
@@ -207,8 +207,8 @@ pub fn render(text: &str, variables: &Map) -> Result<Rendered, BadTemplate> {
 
 /// A tag with `…` for each word that is neither a number nor a name as variables have them: lower case, digits only in short
 /// ones (`v1`, `ipv4`).
-fn without_odd_words(tag: &str) -> String {
-    let is_usual = |word: &str| {
+fn mask_unusual_words(tag: &str) -> String {
+    let is_ordinary = |word: &str| {
         let has = |test: fn(&u8) -> bool| word.bytes().any(|b| test(&b));
         let has_digit = has(u8::is_ascii_digit);
         let is_number = word.bytes().all(|b| b.is_ascii_digit());
@@ -223,7 +223,7 @@ fn without_odd_words(tag: &str) -> String {
             false => first.len_utf8(),
         };
         let (word, next) = rest.split_at(end);
-        out.push_str(if !is_part(first) || is_usual(word) { word } else { "…" });
+        out.push_str(if !is_part(first) || is_ordinary(word) { word } else { "…" });
         rest = next;
     }
     out
@@ -231,7 +231,7 @@ fn without_odd_words(tag: &str) -> String {
 
 /// What stands in braces on a line, for messages: without the texts in its quotes and words that are no usual names, which
 /// may be secrets.
-fn tag_of(text: &str, line: usize) -> Option<String> {
+fn redacted_tag(text: &str, line: usize) -> Option<String> {
     let line = text.lines().nth(line.checked_sub(1)?)?;
     let begin = ["{{", "{%", "{#"].iter().filter_map(|mark| line.find(mark)).min()?;
     let end =
@@ -251,7 +251,7 @@ fn tag_of(text: &str, line: usize) -> Option<String> {
         }
         tag.push(c);
     }
-    let tag = without_odd_words(&tag);
+    let tag = mask_unusual_words(&tag);
     let is_long = tag.chars().count() > 80;
     Some(if is_long { tag.chars().take(80).chain(['…']).collect() } else { tag })
 }
@@ -259,31 +259,31 @@ fn tag_of(text: &str, line: usize) -> Option<String> {
 /// Renders a file's text for a module: names that have no value are logged, and an error names the file.
 pub fn render_file(sys: &System, path: &str, text: &str, variables: &Map) -> system::Result<String> {
     let rendered = render(text, variables).map_err(|e| system::Error::new(format!("{path}: {e}")))?;
-    if let Some(names) = rendered.unknown() {
+    if let Some(names) = rendered.undefined_names() {
         warning!(sys, "{path}: nothing is known as {names}");
     }
     Ok(rendered.text)
 }
 
 /// The word behind a header's colon, and what follows its line.
-fn header(text: &str) -> Option<(&str, &str)> {
+fn parse_header(text: &str) -> Option<(&str, &str)> {
     let (first, body) = text.split_once('\n').unwrap_or((text, ""));
     let rest = first.strip_prefix("##")?.trim_start();
     let word = rest.get(.."template:".len()).filter(|w| w.eq_ignore_ascii_case("template:"))?;
     Some((rest[word.len()..].trim(), body))
 }
 
-fn jinja(body: &str, variables: &Map) -> Result<Rendered, BadTemplate> {
+fn render_jinja(body: &str, variables: &Map) -> Result<Rendered, TemplateError> {
     // Jinja drops the newline at the very end, upstream puts it back; trimming must not see it.
     let (inner, end) = match body.strip_suffix('\n') {
         Some(inner) => (inner, "\n"),
         None => (body, ""),
     };
-    let (body, blocks) = parser::parse(lexer::tokens(inner, 2)?)?;
-    let mut run = eval::Run::new(variables, blocks);
-    run.whole(&body)?;
+    let (body, blocks) = parser::parse(lexer::tokenize(inner, 2)?)?;
+    let mut run = eval::Interpreter::new(variables, blocks);
+    run.run(&body)?;
     run.out.push_str(end);
-    Ok(Rendered { text: run.out, unknown: run.unknown })
+    Ok(Rendered { text: run.out, undefined: run.undefined })
 }
 
 #[cfg(test)]

@@ -2,79 +2,79 @@
 
 use std::rc::Rc;
 
-use crate::ast::Op;
-use crate::eval::Run;
-use crate::value::{Callable, Made, Number, Val, equal, number, undefined};
+use crate::ast::BinaryOp;
+use crate::eval::Interpreter;
+use crate::value::{Callable, Number, Val, ValueResult, equal, number, undefined_error};
 
-const LARGE: &str = "a number that is too large";
+const TOO_LARGE: &str = "a number that is too large";
 
-pub fn hashable(key: &Val) -> Made<()> {
+pub fn check_hashable(key: &Val) -> ValueResult<()> {
     match key {
         // A tuple of plain values will do; what is deeper could cost too much to compare.
         Val::Seq(seq) if seq.tuple && seq.depth.get() == 1 => Ok(()),
-        Val::Seq(_) | Val::Map(_) => Err(format!("{} as a key", key.kind())),
+        Val::Seq(_) | Val::Map(_) => Err(format!("{} as a key", key.type_name())),
         _ => Ok(()),
     }
 }
 
-pub fn negative(value: &Val) -> Made<Val> {
+pub fn negate(value: &Val) -> ValueResult<Val> {
     match value {
-        Val::Undefined(name) => Err(undefined(name)),
+        Val::Undefined(name) => Err(undefined_error(name)),
         other => match number(other) {
-            Some(Number::Int(n)) => Ok(Val::Int(n.checked_neg().ok_or(LARGE)?)),
+            Some(Number::Int(n)) => Ok(Val::Int(n.checked_neg().ok_or(TOO_LARGE)?)),
             Some(Number::Float(f)) => Ok(Val::Float(-f)),
-            None => Err(format!("'-' before {}", other.kind())),
+            None => Err(format!("'-' before {}", other.type_name())),
         },
     }
 }
 
-fn sign(op: Op) -> &'static str {
+fn operator_text(op: BinaryOp) -> &'static str {
     match op {
-        Op::Add => "+",
-        Op::Sub => "-",
-        Op::Mul => "*",
-        Op::Div => "/",
-        Op::Floor => "//",
-        Op::Rem => "%",
-        Op::Pow => "**",
+        BinaryOp::Add => "+",
+        BinaryOp::Sub => "-",
+        BinaryOp::Mul => "*",
+        BinaryOp::Div => "/",
+        BinaryOp::FloorDiv => "//",
+        BinaryOp::Rem => "%",
+        BinaryOp::Pow => "**",
     }
 }
 
-fn integers(op: Op, a: i128, b: i128) -> Made<Val> {
+fn integer_op(op: BinaryOp, a: i128, b: i128) -> ValueResult<Val> {
     let zero = || Err("a division by zero".to_string());
     let found = match op {
-        Op::Add => a.checked_add(b),
-        Op::Sub => a.checked_sub(b),
-        Op::Mul => a.checked_mul(b),
-        Op::Div if b == 0 => return zero(),
-        Op::Div => return Ok(Val::Float(a as f64 / b as f64)),
-        Op::Floor | Op::Rem if b == 0 => return zero(),
-        Op::Floor => {
+        BinaryOp::Add => a.checked_add(b),
+        BinaryOp::Sub => a.checked_sub(b),
+        BinaryOp::Mul => a.checked_mul(b),
+        BinaryOp::Div if b == 0 => return zero(),
+        BinaryOp::Div => return Ok(Val::Float(a as f64 / b as f64)),
+        BinaryOp::FloorDiv | BinaryOp::Rem if b == 0 => return zero(),
+        BinaryOp::FloorDiv => {
             a.checked_div(b).map(|q| if a.wrapping_rem(b) != 0 && (a < 0) != (b < 0) { q - 1 } else { q })
         }
-        Op::Rem => a.checked_rem(b).map(|r| if r != 0 && (r < 0) != (b < 0) { r + b } else { r }),
-        Op::Pow if b < 0 && a == 0 => return zero(),
-        Op::Pow if b < 0 => return Ok(Val::Float((a as f64).powf(b as f64))),
-        Op::Pow => u32::try_from(b).ok().and_then(|b| a.checked_pow(b)),
+        BinaryOp::Rem => a.checked_rem(b).map(|r| if r != 0 && (r < 0) != (b < 0) { r + b } else { r }),
+        BinaryOp::Pow if b < 0 && a == 0 => return zero(),
+        BinaryOp::Pow if b < 0 => return Ok(Val::Float((a as f64).powf(b as f64))),
+        BinaryOp::Pow => u32::try_from(b).ok().and_then(|b| a.checked_pow(b)),
     };
-    found.map(Val::Int).ok_or_else(|| LARGE.into())
+    found.map(Val::Int).ok_or_else(|| TOO_LARGE.into())
 }
 
-fn floats(op: Op, a: f64, b: f64) -> Made<Val> {
-    if b == 0.0 && matches!(op, Op::Div | Op::Floor | Op::Rem) {
+fn float_op(op: BinaryOp, a: f64, b: f64) -> ValueResult<Val> {
+    if b == 0.0 && matches!(op, BinaryOp::Div | BinaryOp::FloorDiv | BinaryOp::Rem) {
         return Err("a division by zero".into());
     }
     Ok(Val::Float(match op {
-        Op::Add => a + b,
-        Op::Sub => a - b,
-        Op::Mul => a * b,
-        Op::Div => a / b,
-        Op::Floor => (a / b).floor(),
-        Op::Rem => {
+        BinaryOp::Add => a + b,
+        BinaryOp::Sub => a - b,
+        BinaryOp::Mul => a * b,
+        BinaryOp::Div => a / b,
+        BinaryOp::FloorDiv => (a / b).floor(),
+        BinaryOp::Rem => {
             let rest = a % b;
             if rest != 0.0 && (rest < 0.0) != (b < 0.0) { rest + b } else { rest }
         }
-        Op::Pow => a.powf(b),
+        BinaryOp::Pow => a.powf(b),
     }))
 }
 
@@ -142,128 +142,131 @@ fn methods(of: &Val) -> &'static [&'static str] {
     }
 }
 
-impl Run<'_> {
-    pub fn operate(&mut self, op: Op, a: &Val, b: &Val) -> Made<Val> {
-        if let (Val::Undefined(Some(a)), Op::Sub) = (a, op) {
+impl Interpreter<'_> {
+    pub fn operate(&mut self, op: BinaryOp, a: &Val, b: &Val) -> ValueResult<Val> {
+        if let (Val::Undefined(Some(a)), BinaryOp::Sub) = (a, op) {
             let b = match b {
                 Val::Undefined(name) => name.as_deref().unwrap_or("None").to_string(),
-                other => self.show(other)?.to_string(),
+                other => self.text_of(other)?.to_string(),
             };
             return Err(format!("'{a}-{b}' is a subtraction from what has no value; is '{a}_{b}' meant?"));
         }
-        if let (Val::Safe(text), Op::Rem) = (a, op) {
+        if let (Val::Safe(text), BinaryOp::Rem) = (a, op) {
             let values = match b {
                 Val::Seq(seq) if seq.tuple => {
                     let items = seq.items.borrow().clone();
-                    Val::tuple(items.iter().map(|item| self.escaped_text(item)).collect::<Made<_>>()?)?
+                    Val::tuple(items.iter().map(|item| self.escaped_text(item)).collect::<ValueResult<_>>()?)?
                 }
                 other => self.escaped_text(other)?,
             };
             let text = self.printf(text, &values)?;
-            return Ok(self.text(text)?.made_safe());
+            return Ok(self.text(text)?.into_safe());
         }
         match (a, b, op) {
-            (Val::Safe(_), Val::Str(_) | Val::Safe(_), Op::Add) | (Val::Str(_), Val::Safe(_), Op::Add) => {
+            (Val::Safe(_), Val::Str(_) | Val::Safe(_), BinaryOp::Add)
+            | (Val::Str(_), Val::Safe(_), BinaryOp::Add) => {
                 let (a, b) = (self.escape(a)?, self.escape(b)?);
-                return Ok(self.operate(op, &Val::Str(a), &Val::Str(b))?.made_safe());
+                return Ok(self.operate(op, &Val::Str(a), &Val::Str(b))?.into_safe());
             }
-            (Val::Safe(_), _, Op::Mul) | (_, Val::Safe(_), Op::Mul) => {
-                return Ok(self.operate(op, &a.plain(), &b.plain())?.made_safe());
+            (Val::Safe(_), _, BinaryOp::Mul) | (_, Val::Safe(_), BinaryOp::Mul) => {
+                return Ok(self.operate(op, &a.plain(), &b.plain())?.into_safe());
             }
-            (Val::Str(a), Val::Undefined(_), Op::Rem) => {
+            (Val::Str(a), Val::Undefined(_), BinaryOp::Rem) => {
                 let text = self.printf(a, b)?;
                 return self.text(text);
             }
-            (Val::Undefined(name), ..) | (_, Val::Undefined(name), _) => return Err(undefined(name)),
+            (Val::Undefined(name), ..) | (_, Val::Undefined(name), _) => return Err(undefined_error(name)),
             _ => {}
         }
         match (number(a), number(b)) {
-            (Some(Number::Int(a)), Some(Number::Int(b))) => return integers(op, a, b),
-            (Some(a), Some(b)) => return floats(op, a.float(), b.float()),
+            (Some(Number::Int(a)), Some(Number::Int(b))) => return integer_op(op, a, b),
+            (Some(a), Some(b)) => return float_op(op, a.float(), b.float()),
             _ => {}
         }
         match (op, a, b) {
-            (Op::Add, Val::Str(a), Val::Str(b)) => {
-                self.make(a.len() + b.len())?;
+            (BinaryOp::Add, Val::Str(a), Val::Str(b)) => {
+                self.charge_memory(a.len() + b.len())?;
                 Ok(Val::Str(format!("{a}{b}").into()))
             }
-            (Op::Add, Val::Seq(x), Val::Seq(y)) if x.tuple == y.tuple => {
+            (BinaryOp::Add, Val::Seq(x), Val::Seq(y)) if x.tuple == y.tuple => {
                 let mut items = x.items.borrow().clone();
                 items.extend(y.items.borrow().iter().cloned());
-                self.make(items.len() * size_of::<Val>())?;
+                self.charge_memory(items.len() * size_of::<Val>())?;
                 if x.tuple { Val::tuple(items) } else { Val::list(items) }
             }
-            (Op::Mul, Val::Str(text), times) | (Op::Mul, times, Val::Str(text))
+            (BinaryOp::Mul, Val::Str(text), times) | (BinaryOp::Mul, times, Val::Str(text))
                 if number(times).is_some() =>
             {
-                let times = self.times(times)?;
-                self.make(text.len().saturating_mul(times))?;
+                let times = self.repeat_count(times)?;
+                self.charge_memory(text.len().saturating_mul(times))?;
                 Ok(Val::Str(text.repeat(times).into()))
             }
-            (Op::Mul, Val::Seq(seq), times) | (Op::Mul, times, Val::Seq(seq)) if number(times).is_some() => {
-                let times = self.times(times)?;
+            (BinaryOp::Mul, Val::Seq(seq), times) | (BinaryOp::Mul, times, Val::Seq(seq))
+                if number(times).is_some() =>
+            {
+                let times = self.repeat_count(times)?;
                 let items = seq.items.borrow();
-                self.make(items.len().saturating_mul(times).saturating_mul(size_of::<Val>()))?;
+                self.charge_memory(items.len().saturating_mul(times).saturating_mul(size_of::<Val>()))?;
                 let all = (0..times).flat_map(|_| items.iter().cloned()).collect();
                 if seq.tuple { Val::tuple(all) } else { Val::list(all) }
             }
-            (Op::Rem, Val::Str(text), given) => {
+            (BinaryOp::Rem, Val::Str(text), given) => {
                 let text = self.printf(text, given)?;
                 self.text(text)
             }
-            _ => Err(format!("'{}' of {} and {}", sign(op), a.kind(), b.kind())),
+            _ => Err(format!("'{}' of {} and {}", operator_text(op), a.type_name(), b.type_name())),
         }
     }
 
-    fn escaped_text(&mut self, value: &Val) -> Made<Val> {
+    fn escaped_text(&mut self, value: &Val) -> ValueResult<Val> {
         Ok(match value {
             Val::Str(_) => Val::Str(self.escape(value)?),
             other => other.plain(),
         })
     }
 
-    fn times(&mut self, times: &Val) -> Made<usize> {
+    fn repeat_count(&mut self, times: &Val) -> ValueResult<usize> {
         match number(times) {
-            Some(Number::Int(n)) => Ok(usize::try_from(n.max(0)).map_err(|_| LARGE)?),
+            Some(Number::Int(n)) => Ok(usize::try_from(n.max(0)).map_err(|_| TOO_LARGE)?),
             _ => Err("'*' with a float".into()),
         }
     }
 
-    pub fn contains(&mut self, within: &Val, value: &Val) -> Made<bool> {
+    pub fn contains(&mut self, within: &Val, value: &Val) -> ValueResult<bool> {
         match within {
             Val::Str(text) | Val::Safe(text) => match value {
                 Val::Str(part) | Val::Safe(part) => {
-                    self.spend(text.len() / 64)?;
+                    self.consume_fuel(text.len() / 64)?;
                     Ok(text.contains(&**part))
                 }
-                Val::Undefined(name) => Err(undefined(name)),
-                other => Err(format!("'in' a text of {}", other.kind())),
+                Val::Undefined(name) => Err(undefined_error(name)),
+                other => Err(format!("'in' a text of {}", other.type_name())),
             },
             Val::Seq(seq) => {
                 let items = seq.items.borrow();
-                let each = self.weigh(value)?;
-                self.spend(items.len().saturating_mul(each))?;
+                let each = self.charge_walk(value)?;
+                self.consume_fuel(items.len().saturating_mul(each))?;
                 Ok(items.iter().any(|item| equal(item, value)))
             }
             Val::Map(map) => {
-                self.spend(map.entries.borrow().len())?;
+                self.consume_fuel(map.entries.borrow().len())?;
                 Ok(map.get(value).is_some())
             }
             Val::Undefined(_) => Ok(false),
-            other => Err(format!("'in' of {}", other.kind())),
+            other => Err(format!("'in' of {}", other.type_name())),
         }
     }
 
     /// `of.name`: a method, else a key.
-    pub fn attribute(&mut self, of: &Val, name: &Rc<str>) -> Made<Val> {
+    pub fn attribute(&mut self, of: &Val, name: &Rc<str>) -> ValueResult<Val> {
         if let Some(method) = methods(of).iter().find(|method| ***method == **name) {
             return Ok(Val::Callable(Rc::new(Callable::Method(of.clone(), method))));
         }
         match of {
-            Val::Undefined(of) => Err(undefined(of)),
+            Val::Undefined(of) => Err(undefined_error(of)),
             Val::Map(map) => {
-                self.spend(map.entries.borrow().len() / 4)?;
-                Ok(map.get_text(name).unwrap_or_else(|| Val::Undefined(Some(name.clone()))))
+                self.consume_fuel(map.entries.borrow().len() / 4)?;
+                Ok(map.get_str(name).unwrap_or_else(|| Val::Undefined(Some(name.clone()))))
             }
             Val::Seq(seq) if seq.tuple && seq.items.borrow().len() == 2 => Ok(match &**name {
                 // A group's two sides.
@@ -277,25 +280,24 @@ impl Run<'_> {
                     false => Val::Undefined(Some(name.clone())),
                 })
             }
-            Val::Callable(callable) => {
-                Ok(crate::functions::attribute(callable, name)?.unwrap_or(Val::Undefined(Some(name.clone()))))
-            }
+            Val::Callable(callable) => Ok(crate::functions::callable_attribute(callable, name)?
+                .unwrap_or(Val::Undefined(Some(name.clone())))),
             _ => Ok(Val::Undefined(Some(name.clone()))),
         }
     }
 
     /// `of[key]`: a key or place, else a method.
-    pub fn item(&mut self, of: &Val, key: &Val) -> Made<Val> {
+    pub fn item(&mut self, of: &Val, key: &Val) -> ValueResult<Val> {
         if let (Val::Safe(_), _) | (_, Val::Safe(_)) = (of, key) {
             let found = self.item(&of.plain(), &key.plain())?;
-            return Ok(if matches!(of, Val::Safe(_)) { found.made_safe() } else { found });
+            return Ok(if matches!(of, Val::Safe(_)) { found.into_safe() } else { found });
         }
-        let shown = if key.depth() == 0 { self.show(key)? } else { "key".into() };
+        let shown = if key.depth() == 0 { self.text_of(key)? } else { "key".into() };
         let missing = || Val::Undefined(Some(shown.clone()));
         Ok(match (of, key) {
-            (Val::Undefined(of), _) => return Err(undefined(of)),
+            (Val::Undefined(of), _) => return Err(undefined_error(of)),
             (Val::Map(map), _) => {
-                self.spend(map.entries.borrow().len() / 4)?;
+                self.consume_fuel(map.entries.borrow().len() / 4)?;
                 match (map.get(key), key) {
                     (Some(found), _) => found,
                     (None, Val::Str(name)) => self.attribute(of, name)?,
@@ -317,7 +319,7 @@ impl Run<'_> {
                         place(items.len()).map_or_else(missing, |at| items[at].clone())
                     }
                     Val::Str(text) => {
-                        self.spend(text.len() / 16)?;
+                        self.consume_fuel(text.len() / 16)?;
                         let at = place(text.chars().count()).and_then(|at| text.chars().nth(at));
                         at.map_or_else(missing, |c| Val::text(c.encode_utf8(&mut [0; 4])))
                     }
@@ -329,15 +331,15 @@ impl Run<'_> {
         })
     }
 
-    pub fn slice(&mut self, of: &Val, bounds: [Option<i128>; 3]) -> Made<Val> {
+    pub fn slice(&mut self, of: &Val, bounds: [Option<i128>; 3]) -> ValueResult<Val> {
         if matches!(of, Val::Safe(_)) {
-            return Ok(self.slice(&of.plain(), bounds)?.made_safe());
+            return Ok(self.slice(&of.plain(), bounds)?.into_safe());
         }
         let items = match of {
             Val::Seq(seq) => seq.items.borrow().clone(),
             Val::Str(_) => self.items(of)?,
             // Jinja asks for a key first, and a slice is none.
-            Val::Undefined(name) => return Err(undefined(name)),
+            Val::Undefined(name) => return Err(undefined_error(name)),
             _ => return Ok(Val::Undefined(None)),
         };
         let length = items.len() as i128;
@@ -362,10 +364,10 @@ impl Run<'_> {
             found.extend(usize::try_from(at).ok().and_then(|at| items.get(at).cloned()));
             at = at.saturating_add(step);
         }
-        self.make(found.len() * size_of::<Val>())?;
+        self.charge_memory(found.len() * size_of::<Val>())?;
         match of {
             Val::Str(_) => {
-                let text = found.iter().map(Val::show).collect();
+                let text = found.iter().map(Val::to_text).collect();
                 self.text(text)
             }
             Val::Seq(seq) if seq.tuple => Val::tuple(found),
@@ -374,7 +376,7 @@ impl Run<'_> {
     }
 
     /// `text % values`.
-    pub fn printf(&mut self, text: &str, given: &Val) -> Made<String> {
+    pub fn printf(&mut self, text: &str, given: &Val) -> ValueResult<String> {
         let values = match given {
             Val::Seq(seq) if seq.tuple => seq.items.borrow().clone(),
             other => vec![other.clone()],
@@ -413,10 +415,10 @@ impl Run<'_> {
             }
             let value = named.or_else(|| values.next()).ok_or_else(few)?;
             let width: usize = width.parse().unwrap_or(0);
-            self.make(width.saturating_add(digits.unwrap_or(0)))?;
+            self.charge_memory(width.saturating_add(digits.unwrap_or(0)))?;
             let shown = match kind {
                 's' | 'r' => {
-                    let mut text = self.show(&value)?.to_string();
+                    let mut text = self.text_of(&value)?.to_string();
                     if kind == 'r' {
                         text.clear();
                         value.write_repr(&mut text);
@@ -425,18 +427,18 @@ impl Run<'_> {
                 }
                 'c' => match value {
                     Val::Int(n) => {
-                        u32::try_from(n).ok().and_then(char::from_u32).map(String::from).ok_or(LARGE)?
+                        u32::try_from(n).ok().and_then(char::from_u32).map(String::from).ok_or(TOO_LARGE)?
                     }
-                    other => self.show(&other)?.to_string(),
+                    other => self.text_of(&other)?.to_string(),
                 },
                 'd' | 'i' | 'u' | 'x' | 'X' | 'o' => match (number(&value), kind) {
                     (Some(Number::Int(n)), _) => integer_text(n, kind, flags.contains('#')),
                     (Some(Number::Float(f)), 'd' | 'i' | 'u') => integer_text(f.trunc() as i128, 'd', false),
-                    _ => return Err(format!("'%{kind}' wants a number, not {}", value.kind())),
+                    _ => return Err(format!("'%{kind}' wants a number, not {}", value.type_name())),
                 },
                 'f' | 'F' | 'e' | 'E' | 'g' | 'G' => match number(&value) {
                     Some(n) => float_text(n.float(), kind, digits.unwrap_or(6))?,
-                    None => return Err(format!("'%{kind}' wants a number, not {}", value.kind())),
+                    None => return Err(format!("'%{kind}' wants a number, not {}", value.type_name())),
                 },
                 other => return Err(format!("'%{other}' is not known")),
             };
@@ -491,7 +493,7 @@ pub fn integer_text(n: i128, kind: char, prefix: bool) -> String {
     }
 }
 
-pub fn float_text(f: f64, kind: char, digits: usize) -> Made<String> {
+pub fn float_text(f: f64, kind: char, digits: usize) -> ValueResult<String> {
     if digits > 1000 {
         return Err("a number with too many digits".into());
     }

@@ -2,20 +2,20 @@
 
 use std::rc::Rc;
 
-use crate::BadTemplate;
-use crate::ast::{Args, Body, Compare, Expr, For, Macro, Name, Op, Stmt, Target, What};
+use crate::TemplateError;
+use crate::ast::{Args, BinaryOp, Body, CompareOp, Expr, For, Macro, Name, Stmt, StmtKind, Target};
 use crate::lexer::Token;
 
-type Result<T> = std::result::Result<T, BadTemplate>;
+type Result<T> = std::result::Result<T, TemplateError>;
 
 /// Blocks within blocks and expressions within expressions; a person's template has five.
-const MOST_DEPTH: usize = 40;
+const MAX_DEPTH: usize = 40;
 /// Operators, filters or keys one behind the other, each of which makes the tree deeper.
-const MOST_CHAIN: usize = 30;
+const MAX_CHAIN: usize = 30;
 
 /// The template's body, and those of its blocks.
 pub fn parse(tokens: Vec<(Token, usize)>) -> Result<(Body, Vec<(Name, Body)>)> {
-    let mut parser = Parser { tokens, at: 0, depth: 0, special: Vec::new(), blocks: Vec::new() };
+    let mut parser = Parser { tokens, at: 0, depth: 0, macros: Vec::new(), blocks: Vec::new() };
     let (body, end) = parser.body(&[])?;
     debug_assert!(end.is_empty());
     Ok((body, parser.blocks))
@@ -26,7 +26,7 @@ struct Parser {
     at: usize,
     depth: usize,
     /// For each macro that is open: whether it speaks of varargs, kwargs and caller.
-    special: Vec<[bool; 3]>,
+    macros: Vec<[bool; 3]>,
     blocks: Vec<(Name, Body)>,
 }
 
@@ -40,39 +40,39 @@ impl Parser {
         self.tokens.get(at).map_or(1, |(_, line)| *line)
     }
 
-    fn bad<T>(&self, message: impl Into<String>) -> Result<T> {
-        Err(BadTemplate { line: self.line(), message: message.into() })
+    fn error<T>(&self, message: impl Into<String>) -> Result<T> {
+        Err(TemplateError { line: self.line(), message: message.into() })
     }
 
     fn unexpected<T>(&self, wanted: &str) -> Result<T> {
         match self.peek() {
-            Some(token) => self.bad(format!("expected {wanted}, found {token}")),
-            None => self.bad(format!("expected {wanted}, found the end")),
+            Some(token) => self.error(format!("expected {wanted}, found {token}")),
+            None => self.error(format!("expected {wanted}, found the end")),
         }
     }
 
-    fn sign(&mut self, sign: &str) -> bool {
-        let there = self.is_sign(sign);
-        self.at += usize::from(there);
-        there
+    fn eat(&mut self, sign: &str) -> bool {
+        let found = self.at_operator(sign);
+        self.at += usize::from(found);
+        found
     }
 
-    fn is_sign(&self, sign: &str) -> bool {
-        matches!(self.peek(), Some(Token::Sign(s)) if *s == sign)
+    fn at_operator(&self, sign: &str) -> bool {
+        matches!(self.peek(), Some(Token::Operator(s)) if *s == sign)
     }
 
-    fn need(&mut self, sign: &str) -> Result<()> {
-        if self.sign(sign) { Ok(()) } else { self.unexpected(&format!("'{sign}'")) }
+    fn expect(&mut self, sign: &str) -> Result<()> {
+        if self.eat(sign) { Ok(()) } else { self.unexpected(&format!("'{sign}'")) }
     }
 
-    fn is_word(&self, word: &str) -> bool {
+    fn at_word(&self, word: &str) -> bool {
         matches!(self.peek(), Some(Token::Name(name)) if name == word)
     }
 
-    fn word(&mut self, word: &str) -> bool {
-        let there = self.is_word(word);
-        self.at += usize::from(there);
-        there
+    fn eat_word(&mut self, word: &str) -> bool {
+        let found = self.at_word(word);
+        self.at += usize::from(found);
+        found
     }
 
     fn name(&mut self) -> Result<Name> {
@@ -96,9 +96,9 @@ impl Parser {
         }
     }
 
-    fn deeper<T>(&mut self, parse: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
-        if self.depth >= MOST_DEPTH {
-            return self.bad(format!("nested deeper than {MOST_DEPTH} levels"));
+    fn nested<T>(&mut self, parse: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        if self.depth >= MAX_DEPTH {
+            return self.error(format!("nested deeper than {MAX_DEPTH} levels"));
         }
         self.depth += 1;
         let parsed = parse(self);
@@ -112,38 +112,38 @@ impl Parser {
         let mut found: Vec<Stmt> = Vec::new();
         while self.at < self.tokens.len() {
             let line = self.line();
-            let token = std::mem::replace(&mut self.tokens[self.at].0, Token::Sign(""));
+            let token = std::mem::replace(&mut self.tokens[self.at].0, Token::Operator(""));
             self.at += 1;
             let what = match token {
-                Token::Data(text) => What::Data(text),
+                Token::Data(text) => StmtKind::Data(text),
                 Token::PrintBegin => {
                     let value = self.tuple(true)?;
                     if self.peek() != Some(&Token::PrintEnd) {
                         return self.unexpected("'}}'");
                     }
                     self.at += 1;
-                    What::Print(value)
+                    StmtKind::Print(value)
                 }
                 _ => {
-                    if let Some(end) = ends.iter().find(|end| self.is_word(end)) {
+                    if let Some(end) = ends.iter().find(|end| self.at_word(end)) {
                         self.at += 1;
                         return Ok((found.into(), end));
                     }
-                    self.deeper(Self::statement)?
+                    self.nested(Self::statement)?
                 }
             };
-            found.push(Stmt { line, what });
+            found.push(Stmt { line, kind: what });
         }
         if ends.is_empty() {
             return Ok((found.into(), ""));
         }
         let end = ends.last().unwrap_or(&"");
         let message = format!("'{}' without '{end}'", end.strip_prefix("end").unwrap_or(end));
-        Err(BadTemplate { line: begun, message })
+        Err(TemplateError { line: begun, message })
     }
 
     /// A body with its closing tag.
-    fn closed(&mut self, end: &'static str) -> Result<Body> {
+    fn closed_body(&mut self, end: &'static str) -> Result<Body> {
         self.block_end()?;
         let (body, _) = self.body(&[end])?;
         if end == "endblock" && matches!(self.peek(), Some(Token::Name(_))) {
@@ -153,83 +153,83 @@ impl Parser {
         Ok(body)
     }
 
-    fn statement(&mut self) -> Result<What> {
+    fn statement(&mut self) -> Result<StmtKind> {
         let line = self.line();
         let word = self.name()?;
         Ok(match &*word {
-            "if" => self.conditional()?,
-            "for" => self.repeated()?,
-            "set" => self.set()?,
+            "if" => self.if_statement()?,
+            "for" => self.for_statement()?,
+            "set" => self.set_statement()?,
             "do" => {
                 let value = self.tuple(true)?;
                 self.block_end()?;
-                What::Do(value)
+                StmtKind::Do(value)
             }
             "print" => {
                 let value = self.tuple(true)?;
                 self.block_end()?;
-                What::Print(if let Expr::Tuple(items) = value { Expr::Concat(items) } else { value })
+                StmtKind::Print(if let Expr::Tuple(items) = value { Expr::Concat(items) } else { value })
             }
             "macro" => {
                 let name = self.name()?;
                 let parameters = self.parameters()?;
-                What::Macro(self.macro_body(name, parameters, "endmacro")?)
+                StmtKind::Macro(self.macro_body(name, parameters, "endmacro")?)
             }
             "call" => {
-                let parameters = if self.is_sign("(") { self.parameters()? } else { Vec::new() };
+                let parameters = if self.at_operator("(") { self.parameters()? } else { Vec::new() };
                 let call = self.expression(true)?;
                 if !matches!(call, Expr::Call(..)) {
-                    return self.bad("expected a call");
+                    return self.error("expected a call");
                 }
-                What::Call { call, caller: self.macro_body("caller".into(), parameters, "endcall")? }
+                StmtKind::Call { call, caller: self.macro_body("caller".into(), parameters, "endcall")? }
             }
             "filter" => {
                 let filters = self.filters(true)?;
-                What::Filter { filters, body: self.closed("endfilter")? }
+                StmtKind::Filter { filters, body: self.closed_body("endfilter")? }
             }
             "with" => {
                 let mut names = Vec::new();
                 while self.peek() != Some(&Token::BlockEnd) {
                     if !names.is_empty() {
-                        self.need(",")?;
+                        self.expect(",")?;
                     }
                     let target = self.target()?;
-                    self.need("=")?;
+                    self.expect("=")?;
                     names.push((target, self.expression(true)?));
                 }
-                What::With { names, body: self.closed("endwith")? }
+                StmtKind::With { names, body: self.closed_body("endwith")? }
             }
             "autoescape" => {
                 let when = self.expression(true)?;
-                What::Autoescape(when, self.closed("endautoescape")?)
+                StmtKind::Autoescape(when, self.closed_body("endautoescape")?)
             }
             "block" => {
                 let name = self.name()?;
                 if self.blocks.iter().any(|(other, _)| *other == name) {
-                    return Err(BadTemplate { line, message: format!("there are two blocks '{name}'") });
+                    return Err(TemplateError { line, message: format!("there are two blocks '{name}'") });
                 }
                 // Known before it is complete, for blocks within it.
                 self.blocks.push((name.clone(), Rc::default()));
                 let mut scoped = false;
                 loop {
                     match () {
-                        () if self.word("scoped") => scoped = true,
-                        () if self.word("required") => {
+                        () if self.eat_word("scoped") => scoped = true,
+                        () if self.eat_word("required") => {
                             let message = "a required block needs another template that fills it".into();
-                            return Err(BadTemplate { line, message });
+                            return Err(TemplateError { line, message });
                         }
                         () => break,
                     }
                 }
-                let body = self.closed("endblock")?;
+                let body = self.closed_body("endblock")?;
                 self.blocks
                     .iter_mut()
                     .filter(|(other, _)| *other == name)
                     .for_each(|(_, of)| *of = body.clone());
-                What::Block { name, scoped }
+                StmtKind::Block { name, scoped }
             }
             "include" | "import" | "from" | "extends" => {
-                return Err(BadTemplate {
+                return Err(TemplateError {
                     line,
                     message: format!("'{word}': no other template can be read"),
                 });
@@ -240,82 +240,82 @@ impl Parser {
                     begin if begin != other => format!("'{other}' without '{begin}'"),
                     _ => format!("'{other}' is no tag that is known"),
                 };
-                return Err(BadTemplate { line, message });
+                return Err(TemplateError { line, message });
             }
         })
     }
 
-    fn conditional(&mut self) -> Result<What> {
+    fn if_statement(&mut self) -> Result<StmtKind> {
         let mut branches = Vec::new();
         loop {
             let condition = self.tuple(false)?;
             self.block_end()?;
             let (body, end) = self.body(&["elif", "else", "endif"])?;
             branches.push((condition, body));
-            let none = match end {
+            let otherwise = match end {
                 "elif" => continue,
-                "else" => self.closed("endif")?,
+                "else" => self.closed_body("endif")?,
                 _ => {
                     self.block_end()?;
                     Rc::default()
                 }
             };
-            return Ok(What::If { branches, none });
+            return Ok(StmtKind::If { branches, otherwise });
         }
     }
 
-    fn repeated(&mut self) -> Result<What> {
+    fn for_statement(&mut self) -> Result<StmtKind> {
         let target = self.target()?;
-        if !self.word("in") {
+        if !self.eat_word("in") {
             return self.unexpected("'in'");
         }
-        let list = self.tuple(false)?;
-        let only = if self.word("if") { Some(self.expression(true)?) } else { None };
-        let recursive = self.word("recursive");
+        let iterable = self.tuple(false)?;
+        let condition = if self.eat_word("if") { Some(self.expression(true)?) } else { None };
+        let recursive = self.eat_word("recursive");
         self.block_end()?;
         let (body, end) = self.body(&["else", "endfor"])?;
-        let none = match end {
-            "else" => self.closed("endfor")?,
+        let otherwise = match end {
+            "else" => self.closed_body("endfor")?,
             _ => {
                 self.block_end()?;
                 Rc::default()
             }
         };
-        Ok(What::For(Rc::new(For { target, list, only, recursive, body, none })))
+        Ok(StmtKind::For(Rc::new(For { target, iterable, condition, recursive, body, otherwise })))
     }
 
-    fn set(&mut self) -> Result<What> {
+    fn set_statement(&mut self) -> Result<StmtKind> {
         let target = self.target()?;
-        if self.sign("=") {
+        if self.eat("=") {
             let value = self.tuple(true)?;
             self.block_end()?;
-            return Ok(What::Set(target, value));
+            return Ok(StmtKind::Set(target, value));
         }
         let filters = self.filters(false)?;
-        Ok(What::SetBlock { target, filters, body: self.closed("endset")? })
+        Ok(StmtKind::SetBlock { target, filters, body: self.closed_body("endset")? })
     }
 
     /// `name`, `a, b`, `(a, b)` or `namespace.name`.
     fn target(&mut self) -> Result<Target> {
         let one = |parser: &mut Self| {
-            parser.deeper(|parser| {
-                if parser.sign("(") {
+            parser.nested(|parser| {
+                if parser.eat("(") {
                     let inner = parser.target()?;
-                    parser.need(")")?;
+                    parser.expect(")")?;
                     return Ok(inner);
                 }
                 let name = parser.name()?;
                 if ["true", "false", "none", "True", "False", "None"].contains(&&*name) {
-                    return parser.bad(format!("'{name}' cannot be set"));
+                    return parser.error(format!("'{name}' cannot be set"));
                 }
-                if parser.sign(".") { Ok(Target::Attr(name, parser.name()?)) } else { Ok(Target::Name(name)) }
+                if parser.eat(".") { Ok(Target::Attr(name, parser.name()?)) } else { Ok(Target::Name(name)) }
             })
         };
         let mut found = vec![one(self)?];
         let mut comma = false;
-        while self.sign(",") {
+        while self.eat(",") {
             comma = true;
-            if !matches!(self.peek(), Some(Token::Name(_) | Token::Sign("("))) || self.is_word("in") {
+            if !matches!(self.peek(), Some(Token::Name(_) | Token::Operator("("))) || self.at_word("in") {
                 break;
             }
             found.push(one(self)?);
@@ -330,16 +330,16 @@ impl Parser {
     }
 
     fn parameters(&mut self) -> Result<Vec<(Name, Option<Expr>)>> {
-        self.need("(")?;
+        self.expect("(")?;
         let mut found: Vec<(Name, Option<Expr>)> = Vec::new();
-        while !self.sign(")") {
+        while !self.eat(")") {
             if !found.is_empty() {
-                self.need(",")?;
+                self.expect(",")?;
             }
             let name = self.name()?;
-            let value = if self.sign("=") { Some(self.expression(true)?) } else { None };
+            let value = if self.eat("=") { Some(self.expression(true)?) } else { None };
             if value.is_none() && found.last().is_some_and(|(_, value)| value.is_some()) {
-                return self.bad("a parameter without a default behind one that has it");
+                return self.error("a parameter without a default behind one that has it");
             }
             found.push((name, value));
         }
@@ -352,18 +352,18 @@ impl Parser {
         parameters: Vec<(Name, Option<Expr>)>,
         end: &'static str,
     ) -> Result<Rc<Macro>> {
-        self.special.push([false; 3]);
-        let body = self.closed(end);
-        let [varargs, kwargs, caller] = self.special.pop().unwrap_or_default();
+        self.macros.push([false; 3]);
+        let body = self.closed_body(end);
+        let [varargs, kwargs, caller] = self.macros.pop().unwrap_or_default();
         Ok(Rc::new(Macro { name, parameters, body: body?, varargs, kwargs, caller }))
     }
 
     /// `a|b(c)` without what is filtered; with `first`, the first one has no `|` before it.
     fn filters(&mut self, first: bool) -> Result<Vec<(Name, Args)>> {
         let mut found = Vec::new();
-        while (first && found.is_empty()) || self.sign("|") {
+        while (first && found.is_empty()) || self.eat("|") {
             let name = self.dotted()?;
-            let args = if self.is_sign("(") { self.arguments()? } else { Args::default() };
+            let args = if self.at_operator("(") { self.arguments()? } else { Args::default() };
             found.push((name, args));
         }
         Ok(found)
@@ -371,7 +371,7 @@ impl Parser {
 
     fn dotted(&mut self) -> Result<Name> {
         let mut name = self.name()?.to_string();
-        while self.sign(".") {
+        while self.eat(".") {
             name = format!("{name}.{}", self.name()?);
         }
         Ok(name.into())
@@ -380,11 +380,11 @@ impl Parser {
     /// One expression, or several with commas between them.
     fn tuple(&mut self, conditional: bool) -> Result<Expr> {
         let first = self.expression(conditional)?;
-        if !self.is_sign(",") {
+        if !self.at_operator(",") {
             return Ok(first);
         }
         let mut items = vec![first];
-        while self.sign(",") {
+        while self.eat(",") {
             if self.ends_tuple() {
                 break;
             }
@@ -394,18 +394,18 @@ impl Parser {
     }
 
     fn ends_tuple(&self) -> bool {
-        matches!(self.peek(), None | Some(Token::PrintEnd | Token::BlockEnd | Token::Sign(")" | "]")))
-            || self.is_word("recursive")
-            || self.is_word("if")
+        matches!(self.peek(), None | Some(Token::PrintEnd | Token::BlockEnd | Token::Operator(")" | "]")))
+            || self.at_word("recursive")
+            || self.at_word("if")
     }
 
     fn expression(&mut self, conditional: bool) -> Result<Expr> {
-        self.deeper(|parser| {
+        self.nested(|parser| {
             let mut value = parser.or()?;
-            while conditional && parser.word("if") {
+            while conditional && parser.eat_word("if") {
                 let when = Box::new(parser.or()?);
                 let otherwise =
-                    if parser.word("else") { Some(Box::new(parser.expression(true)?)) } else { None };
+                    if parser.eat_word("else") { Some(Box::new(parser.expression(true)?)) } else { None };
                 value = Expr::If { when, then: Box::new(value), otherwise };
             }
             Ok(value)
@@ -414,28 +414,28 @@ impl Parser {
 
     fn or(&mut self) -> Result<Expr> {
         let mut items = vec![self.and()?];
-        while self.word("or") {
+        while self.eat_word("or") {
             items.push(self.and()?);
         }
         Ok(if items.len() == 1 { items.remove(0) } else { Expr::Or(items) })
     }
 
     /// A chain of operators is a deep tree.
-    fn chain(&self, length: usize) -> Result<usize> {
-        if length >= MOST_CHAIN { self.bad("an expression of too many operators") } else { Ok(length + 1) }
+    fn check_chain(&self, length: usize) -> Result<usize> {
+        if length >= MAX_CHAIN { self.error("an expression of too many operators") } else { Ok(length + 1) }
     }
 
     fn and(&mut self) -> Result<Expr> {
         let mut items = vec![self.not()?];
-        while self.word("and") {
+        while self.eat_word("and") {
             items.push(self.not()?);
         }
         Ok(if items.len() == 1 { items.remove(0) } else { Expr::And(items) })
     }
 
     fn not(&mut self) -> Result<Expr> {
-        if self.word("not") {
-            return self.deeper(|parser| Ok(Expr::Not(Box::new(parser.not()?))));
+        if self.eat_word("not") {
+            return self.nested(|parser| Ok(Expr::Not(Box::new(parser.not()?))));
         }
         self.compare()
     }
@@ -445,19 +445,19 @@ impl Parser {
         let mut found = Vec::new();
         loop {
             let compare = match self.peek() {
-                Some(Token::Sign("==")) => Compare::Eq,
-                Some(Token::Sign("!=")) => Compare::Ne,
-                Some(Token::Sign("<")) => Compare::Lt,
-                Some(Token::Sign("<=")) => Compare::Le,
-                Some(Token::Sign(">")) => Compare::Gt,
-                Some(Token::Sign(">=")) => Compare::Ge,
-                Some(Token::Name(name)) if name == "in" => Compare::In,
+                Some(Token::Operator("==")) => CompareOp::Eq,
+                Some(Token::Operator("!=")) => CompareOp::Ne,
+                Some(Token::Operator("<")) => CompareOp::Lt,
+                Some(Token::Operator("<=")) => CompareOp::Le,
+                Some(Token::Operator(">")) => CompareOp::Gt,
+                Some(Token::Operator(">=")) => CompareOp::Ge,
+                Some(Token::Name(name)) if name == "in" => CompareOp::In,
                 Some(Token::Name(name))
                     if name == "not"
                         && matches!(self.tokens.get(self.at + 1), Some((Token::Name(n), _)) if n == "in") =>
                 {
                     self.at += 1;
-                    Compare::NotIn
+                    CompareOp::NotIn
                 }
                 _ => break,
             };
@@ -468,48 +468,51 @@ impl Parser {
     }
 
     /// Operators of one rank, from left to right.
-    fn ranked(&mut self, signs: &[(&str, Op)], below: fn(&mut Self) -> Result<Expr>) -> Result<Expr> {
-        let mut left = below(self)?;
+    fn binary(&mut self, signs: &[(&str, BinaryOp)], operand: fn(&mut Self) -> Result<Expr>) -> Result<Expr> {
+        let mut left = operand(self)?;
         let mut length = 0;
         loop {
-            let Some((_, op)) = signs.iter().find(|(sign, _)| self.is_sign(sign)) else { return Ok(left) };
+            let Some((_, op)) = signs.iter().find(|(sign, _)| self.at_operator(sign)) else {
+                return Ok(left);
+            };
             self.at += 1;
-            left = Expr::Two(*op, Box::new(left), Box::new(below(self)?));
-            length = self.chain(length)?;
+            left = Expr::Binary(*op, Box::new(left), Box::new(operand(self)?));
+            length = self.check_chain(length)?;
         }
     }
 
     fn sum(&mut self) -> Result<Expr> {
-        self.ranked(&[("+", Op::Add), ("-", Op::Sub)], Self::concat)
+        self.binary(&[("+", BinaryOp::Add), ("-", BinaryOp::Sub)], Self::concat)
     }
 
     fn concat(&mut self) -> Result<Expr> {
         let mut items = vec![self.product()?];
-        while self.sign("~") {
+        while self.eat("~") {
             items.push(self.product()?);
         }
         Ok(if items.len() == 1 { items.remove(0) } else { Expr::Concat(items) })
     }
 
     fn product(&mut self) -> Result<Expr> {
-        let signs = [("*", Op::Mul), ("/", Op::Div), ("//", Op::Floor), ("%", Op::Rem)];
-        self.ranked(&signs, Self::power)
+        let signs =
+            [("*", BinaryOp::Mul), ("/", BinaryOp::Div), ("//", BinaryOp::FloorDiv), ("%", BinaryOp::Rem)];
+        self.binary(&signs, Self::power)
     }
 
     fn power(&mut self) -> Result<Expr> {
-        self.ranked(&[("**", Op::Pow)], |parser| parser.unary(true))
+        self.binary(&[("**", BinaryOp::Pow)], |parser| parser.unary(true))
     }
 
     fn unary(&mut self, filters: bool) -> Result<Expr> {
-        let value = if self.sign("-") {
-            self.deeper(|parser| Ok(Expr::Neg(Box::new(parser.unary(false)?))))?
-        } else if self.sign("+") {
-            self.deeper(|parser| Ok(Expr::Pos(Box::new(parser.unary(false)?))))?
+        let value = if self.eat("-") {
+            self.nested(|parser| Ok(Expr::Neg(Box::new(parser.unary(false)?))))?
+        } else if self.eat("+") {
+            self.nested(|parser| Ok(Expr::Pos(Box::new(parser.unary(false)?))))?
         } else {
             self.primary()?
         };
         let value = self.postfix(value)?;
-        if filters { self.filtered(value) } else { Ok(value) }
+        if filters { self.filters_and_tests(value) } else { Ok(value) }
     }
 
     fn primary(&mut self) -> Result<Expr> {
@@ -520,7 +523,7 @@ impl Parser {
                 "false" | "False" => Expr::Bool(false),
                 "none" | "None" => Expr::None,
                 name => {
-                    if let Some(special) = self.special.last_mut() {
+                    if let Some(special) = self.macros.last_mut() {
                         let words = ["varargs", "kwargs", "caller"];
                         words.iter().zip(special).filter(|(w, _)| **w == name).for_each(|(_, s)| *s = true);
                     }
@@ -537,12 +540,12 @@ impl Parser {
             }
             Token::Int(number) => Expr::Int(*number),
             Token::Float(number) => Expr::Float(*number),
-            Token::Sign("(") => return self.deeper(Self::parentheses),
-            Token::Sign("[") => {
+            Token::Operator("(") => return self.nested(Self::parentheses),
+            Token::Operator("[") => {
                 self.at += 1;
                 return Ok(Expr::List(self.items("]")?));
             }
-            Token::Sign("{") => return self.map(),
+            Token::Operator("{") => return self.map(),
             _ => return self.unexpected("an expression"),
         };
         self.at += 1;
@@ -551,20 +554,20 @@ impl Parser {
 
     fn parentheses(&mut self) -> Result<Expr> {
         self.at += 1;
-        if self.sign(")") {
+        if self.eat(")") {
             return Ok(Expr::Tuple(Vec::new()));
         }
         let value = self.tuple(true)?;
-        self.need(")")?;
+        self.expect(")")?;
         Ok(value)
     }
 
     fn items(&mut self, end: &str) -> Result<Vec<Expr>> {
         let mut items = Vec::new();
-        while !self.sign(end) {
+        while !self.eat(end) {
             if !items.is_empty() {
-                self.need(",")?;
-                if self.sign(end) {
+                self.expect(",")?;
+                if self.eat(end) {
                     break;
                 }
             }
@@ -576,15 +579,15 @@ impl Parser {
     fn map(&mut self) -> Result<Expr> {
         self.at += 1;
         let mut items = Vec::new();
-        while !self.sign("}") {
+        while !self.eat("}") {
             if !items.is_empty() {
-                self.need(",")?;
-                if self.sign("}") {
+                self.expect(",")?;
+                if self.eat("}") {
                     break;
                 }
             }
             let key = self.expression(true)?;
-            self.need(":")?;
+            self.expect(":")?;
             items.push((key, self.expression(true)?));
         }
         Ok(Expr::Map(items))
@@ -594,7 +597,7 @@ impl Parser {
         let mut length = 0;
         loop {
             value = match self.peek() {
-                Some(Token::Sign(".")) => {
+                Some(Token::Operator(".")) => {
                     self.at += 1;
                     match self.peek() {
                         Some(Token::Int(number)) => {
@@ -605,14 +608,14 @@ impl Parser {
                         _ => Expr::Attr(Box::new(value), self.name()?),
                     }
                 }
-                Some(Token::Sign("[")) => {
+                Some(Token::Operator("[")) => {
                     self.at += 1;
                     self.subscript(value)?
                 }
-                Some(Token::Sign("(")) => Expr::Call(Box::new(value), Box::new(self.arguments()?)),
+                Some(Token::Operator("(")) => Expr::Call(Box::new(value), Box::new(self.arguments()?)),
                 _ => return Ok(value),
             };
-            length = self.chain(length)?;
+            length = self.check_chain(length)?;
         }
     }
 
@@ -620,13 +623,13 @@ impl Parser {
         let mut parts: [Option<Box<Expr>>; 3] = Default::default();
         let mut place = 0;
         loop {
-            if self.sign("]") {
+            if self.eat("]") {
                 break;
             }
-            if self.sign(":") {
+            if self.eat(":") {
                 place += 1;
                 if place > 2 {
-                    return self.bad("a slice has three parts at most");
+                    return self.error("a slice has three parts at most");
                 }
                 continue;
             }
@@ -640,34 +643,34 @@ impl Parser {
         }
         match parts[0].take() {
             Some(key) => Ok(Expr::Item(Box::new(value), key)),
-            None => self.bad("expected what is between '[' and ']'"),
+            None => self.error("expected what is between '[' and ']'"),
         }
     }
 
     fn arguments(&mut self) -> Result<Args> {
-        self.need("(")?;
+        self.expect("(")?;
         let mut args = Args::default();
         let mut first = true;
-        while !self.sign(")") {
+        while !self.eat(")") {
             if !first {
-                self.need(",")?;
-                if self.sign(")") {
+                self.expect(",")?;
+                if self.eat(")") {
                     break;
                 }
             }
             first = false;
-            if self.sign("*") {
-                args.rest = Some(Box::new(self.expression(true)?));
-            } else if self.sign("**") {
-                args.named_rest = Some(Box::new(self.expression(true)?));
-            } else if let (Some(Token::Name(_)), Some((Token::Sign("="), _))) =
+            if self.eat("*") {
+                args.star_args = Some(Box::new(self.expression(true)?));
+            } else if self.eat("**") {
+                args.star_kwargs = Some(Box::new(self.expression(true)?));
+            } else if let (Some(Token::Name(_)), Some((Token::Operator("="), _))) =
                 (self.peek(), self.tokens.get(self.at + 1))
             {
                 let name = self.name()?;
                 self.at += 1;
                 args.named.push((name, self.expression(true)?));
-            } else if !args.named.is_empty() || args.named_rest.is_some() {
-                return self.bad("an argument without a name behind one with a name");
+            } else if !args.named.is_empty() || args.star_kwargs.is_some() {
+                return self.error("an argument without a name behind one with a name");
             } else {
                 args.positional.push(self.expression(true)?);
             }
@@ -675,28 +678,28 @@ impl Parser {
         Ok(args)
     }
 
-    fn filtered(&mut self, mut value: Expr) -> Result<Expr> {
+    fn filters_and_tests(&mut self, mut value: Expr) -> Result<Expr> {
         let mut length = 0;
         loop {
-            if self.sign("|") {
+            if self.eat("|") {
                 let name = self.dotted()?;
-                let args = if self.is_sign("(") { self.arguments()? } else { Args::default() };
+                let args = if self.at_operator("(") { self.arguments()? } else { Args::default() };
                 value = Expr::Filter(Box::new(value), name, Box::new(args));
-            } else if self.word("is") {
+            } else if self.eat_word("is") {
                 value = self.test(value)?;
-            } else if self.is_sign("(") {
+            } else if self.at_operator("(") {
                 value = Expr::Call(Box::new(value), Box::new(self.arguments()?));
             } else {
                 return Ok(value);
             }
-            length = self.chain(length)?;
+            length = self.check_chain(length)?;
         }
     }
 
     fn test(&mut self, value: Expr) -> Result<Expr> {
-        let negated = self.word("not");
+        let negated = self.eat_word("not");
         let name = match self.peek() {
-            Some(Token::Sign(sign @ ("==" | "!=" | "<" | "<=" | ">" | ">="))) => {
+            Some(Token::Operator(sign @ ("==" | "!=" | "<" | "<=" | ">" | ">="))) => {
                 let name = Rc::from(*sign);
                 self.at += 1;
                 name
@@ -704,14 +707,14 @@ impl Parser {
             _ => self.dotted()?,
         };
         let args = match self.peek() {
-            Some(Token::Sign("(")) => self.arguments()?,
+            Some(Token::Operator("(")) => self.arguments()?,
             Some(Token::Name(word)) if ["else", "or", "and", "if", "recursive"].contains(&word.as_str()) => {
                 Args::default()
             }
-            Some(Token::Name(word)) if word == "is" => return self.bad("one 'is' behind another"),
+            Some(Token::Name(word)) if word == "is" => return self.error("one 'is' behind another"),
             Some(Token::Name(word)) if word == "not" || word == "in" => Args::default(),
             Some(
-                Token::Name(_) | Token::Str(_) | Token::Int(_) | Token::Float(_) | Token::Sign("[" | "{"),
+                Token::Name(_) | Token::Str(_) | Token::Int(_) | Token::Float(_) | Token::Operator("[" | "{"),
             ) => {
                 let argument = self.primary()?;
                 Args { positional: vec![self.postfix(argument)?], ..Args::default() }

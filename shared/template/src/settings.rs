@@ -16,7 +16,7 @@ pub fn render_settings(sys: &System, data: &str, path: &str, text: &str) -> Opti
             Ok(text) => config::json::parse(text).map_err(|e| e.to_string()),
             Err(e) => Err(e.to_string()),
         },
-        Err(e) if e.is_absent() || e.kind() == Some(std::io::ErrorKind::PermissionDenied) => {
+        Err(e) if e.is_not_found() || e.kind() == Some(std::io::ErrorKind::PermissionDenied) => {
             debug!(sys, "{path} is a template and is read as it is: {e}");
             return None;
         }
@@ -31,7 +31,7 @@ pub fn render_settings(sys: &System, data: &str, path: &str, text: &str) -> Opti
     };
     match render(text, &variables(&values)) {
         Ok(rendered) => {
-            if let Some(names) = rendered.unknown() {
+            if let Some(names) = rendered.undefined_names() {
                 warn_once(
                     sys,
                     format!("Could not render jinja template variables in file '{path}': {names}"),
@@ -49,7 +49,7 @@ pub fn render_settings(sys: &System, data: &str, path: &str, text: &str) -> Opti
 
 /// A stage reads its configuration several times.
 fn warn_once(sys: &System, text: String) {
-    if !sys.log().noticed().iter().any(|(_, told)| *told == text) {
+    if !sys.log().logged_warnings().iter().any(|(_, logged)| *logged == text) {
         sys.log().record(Level::Warning, file!(), format_args!("{text}"));
     }
 }
@@ -57,18 +57,18 @@ fn warn_once(sys: &System, text: String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use scratch::Scratch;
-    use system::Write;
+    use scratch::TempDir;
+    use system::WriteOptions;
 
     #[test]
-    fn as_far_as_instance_data_are_there() {
-        let top = Scratch::new();
+    fn renders_with_instance_data_if_available() {
+        let top = TempDir::new();
         let sys = System::new(&top);
         let of = |text: &str| render_settings(&sys, "/run/data", "/etc/a.cfg", text);
         let template = "## template: jinja\na: {{ v1.region }}\n";
         assert_eq!(of(template), None);
-        assert!(sys.log().noticed().is_empty());
-        let put = |text: &str| sys.write("/run/data", text, Write::secret()).map(drop).unwrap();
+        assert!(sys.log().logged_warnings().is_empty());
+        let put = |text: &str| sys.write("/run/data", text, WriteOptions::secret()).map(drop).unwrap();
         put(r#"{"v1": {"region": "north"}}"#);
         for (text, wanted) in [
             (template, Some("a: north\n")),
@@ -83,15 +83,16 @@ mod tests {
         }
         put("{");
         assert_eq!(of(template), None);
-        let told: Vec<String> = sys.log().noticed().into_iter().map(|(_, text)| text).collect();
-        assert_eq!(told.len(), 3, "{told:?}");
+        let logged: Vec<String> = sys.log().logged_warnings().into_iter().map(|(_, text)| text).collect();
+        assert_eq!(logged.len(), 3, "{logged:?}");
         assert_eq!(
-            told[0],
+            logged[0],
             "Could not render jinja template variables in file '/etc/a.cfg': 'nope' (line 2)"
         );
         assert!(
-            told[1].starts_with("Failed to render templated yaml config file '/etc/a.cfg'. template line 2")
+            logged[1]
+                .starts_with("Failed to render templated yaml config file '/etc/a.cfg'. template line 2")
         );
-        assert!(told[2].starts_with("Could not apply Jinja template '/run/data' to '/etc/a.cfg': "));
+        assert!(logged[2].starts_with("Could not apply Jinja template '/run/data' to '/etc/a.cfg': "));
     }
 }

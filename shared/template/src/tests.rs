@@ -10,7 +10,7 @@ fn jinja_text(body: &str, values: &str) -> String {
 }
 
 fn names(got: &Rendered) -> String {
-    got.unknown.iter().map(|u| u.name.as_str()).collect::<Vec<_>>().join(",")
+    got.undefined.iter().map(|u| u.name.as_str()).collect::<Vec<_>>().join(",")
 }
 
 #[test]
@@ -32,7 +32,7 @@ fn headers() {
 }
 
 #[test]
-fn dollar_names() {
+fn basic_templates() {
     let values = "{uptime: '2.50', a: {b: c}, l: [x, y]}";
     for (text, out, unknown) in [
         ("plain", "plain", ""),
@@ -50,7 +50,7 @@ fn dollar_names() {
 
 /// Each was given to Jinja 3.1 with trim_blocks on.
 #[test]
-fn blanks_and_newlines() {
+fn whitespace_control() {
     for (body, out) in [
         ("a\n{% if x %}\nb\n{% endif %}\nc\n", "a\nb\nc\n"),
         ("a\n{% if not x %}\nb\n{% endif %}\n\nc\n", "a\n\nc\n"),
@@ -96,14 +96,14 @@ fn expressions() {
 }
 
 #[test]
-fn unknown_names_are_shown_and_told() {
+fn undefined_variables_are_rendered_and_listed() {
     let got = render("## template: jinja\n{{a}} {{a}}\n{{b.c}}\n", &variables("{b: {}}")).unwrap();
     assert_eq!(got.text, "CI_MISSING_JINJA_VAR/a CI_MISSING_JINJA_VAR/a\nCI_MISSING_JINJA_VAR/c\n");
-    assert_eq!(got.unknown().as_deref(), Some("'a' (line 2), 'c' (line 3)"));
+    assert_eq!(got.undefined_names().as_deref(), Some("'a' (line 2), 'c' (line 3)"));
 }
 
 #[test]
-fn what_is_not_understood_says_where() {
+fn errors_have_lines() {
     let deep = "{% if x %}".repeat(60);
     for (body, wanted) in [
         ("a\n{{ x", "line 3: '{{' is not closed"),
@@ -157,7 +157,7 @@ fn what_is_not_understood_says_where() {
 
 /// Templates that would fill a machine's memory or its hours end with a message, and soon.
 #[test]
-fn bounded() {
+fn resource_limits() {
     let begun = std::time::Instant::now();
     for body in [
         "{{ 'x' * 999999999999 }}",
@@ -189,7 +189,7 @@ fn bounded() {
 }
 
 #[test]
-fn variables_have_names_that_can_be_spelled() {
+fn variables_have_jinja_aliases() {
     let data = "{v1: {local-hostname: h, cloud_name: c}, v2: {cloud_name: d}, vx: {q: 1}, ds: {v1.0: {a/b+c: 1}}, cloud_name: old}";
     let data = config::yaml::parse("test", data).unwrap().root;
     let text = "## template: jinja\n{{local_hostname}} {{v1.local_hostname}} {{v1['local-hostname']}} {{cloud_name}} \
@@ -199,7 +199,7 @@ fn variables_have_names_that_can_be_spelled() {
 }
 
 #[test]
-fn versions_count_in_their_order_at_every_depth() {
+fn later_versions_override_earlier_ones_at_every_depth() {
     let data = "{v1: {a: 1, v2: {z: 9}, ds: v1ds}, ds: {v1: {q: 2}, q: 7, v: 1, l: [{v1: {m: 1}, b: 1, a: 2}]}, a: top, \
                 v2: {a: 2}, v10: {b: 10}, v1x: {n: 1}, w: {v3: {x-y: 5}, x_y: 6}, b: c}";
     let data = config::yaml::parse("test", data).unwrap().root;
@@ -215,7 +215,7 @@ fn versions_count_in_their_order_at_every_depth() {
 }
 
 #[test]
-fn aliases_and_what_templates_see_decoded() {
+fn aliases_and_base64_decoding() {
     for (name, alias) in [
         ("a-b.c", Some("a_b_c")),
         ("a//b", Some("a_b")),
@@ -237,7 +237,7 @@ fn aliases_and_what_templates_see_decoded() {
 }
 
 #[test]
-fn errors_show_their_tag_without_the_texts_in_it() {
+fn errors_show_the_tag_without_its_strings() {
     for (text, message) in [
         ("a\npassword: hunter2 {{ 1 + }} x", "expected an expression, found '}}', in {{ 1 + }}"),
         (

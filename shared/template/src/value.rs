@@ -12,10 +12,10 @@ use crate::ast::{Macro, Name};
 use crate::eval::Scope;
 
 /// Containers within one another.
-pub const MOST_DEEP: u16 = 60;
+pub const MAX_NESTING: u16 = 60;
 
 /// What upstream's templates print where a name has no value; people search their files for it.
-pub const MISSING: &str = "CI_MISSING_JINJA_VAR/";
+pub const MISSING_JINJA_PREFIX: &str = "CI_MISSING_JINJA_VAR/";
 
 #[derive(Clone)]
 pub enum Val {
@@ -44,7 +44,7 @@ pub struct Seq {
 pub struct Dict {
     pub entries: RefCell<Vec<(Val, Val)>>,
     pub depth: Cell<u16>,
-    /// Made by `namespace()`: its names may be set.
+    /// ValueResult by `namespace()`: its names may be set.
     pub namespace: bool,
 }
 
@@ -70,18 +70,18 @@ pub enum Callable {
 /// The `loop` of a `for`.
 pub struct LoopState {
     pub items: Vec<Val>,
-    pub at: Cell<usize>,
+    pub index: Cell<usize>,
     pub level: usize,
     pub changed: RefCell<Option<Vec<Val>>>,
-    pub again: Option<Rc<crate::ast::For>>,
+    pub recursive: Option<Rc<crate::ast::For>>,
     pub scopes: Vec<Scope>,
 }
 
-pub type Made<T> = Result<T, String>;
+pub type ValueResult<T> = Result<T, String>;
 
-fn deep<'a>(values: impl Iterator<Item = &'a Val>) -> Made<u16> {
+fn checked_depth<'a>(values: impl Iterator<Item = &'a Val>) -> ValueResult<u16> {
     let most = values.map(Val::depth).max().unwrap_or(0) + 1;
-    if most > MOST_DEEP { Err(format!("values nested deeper than {MOST_DEEP} levels")) } else { Ok(most) }
+    if most > MAX_NESTING { Err(format!("values nested deeper than {MAX_NESTING} levels")) } else { Ok(most) }
 }
 
 impl Dict {
@@ -89,15 +89,15 @@ impl Dict {
         self.entries.borrow().iter().find(|(k, _)| equal(k, key)).map(|(_, v)| v.clone())
     }
 
-    pub fn get_text(&self, key: &str) -> Option<Val> {
+    pub fn get_str(&self, key: &str) -> Option<Val> {
         let is = |k: &Val| matches!(k, Val::Str(k) if **k == *key);
         self.entries.borrow().iter().find(|(k, _)| is(k)).map(|(_, v)| v.clone())
     }
 
     /// Puts a copy of the value in, so that no value ever holds itself.
-    pub fn put(&self, key: Val, value: &Val) -> Made<()> {
-        let value = value.copied()?;
-        self.depth.set(self.depth.get().max(deep([&value].into_iter())?));
+    pub fn insert(&self, key: Val, value: &Val) -> ValueResult<()> {
+        let value = value.deep_copy()?;
+        self.depth.set(self.depth.get().max(checked_depth([&value].into_iter())?));
         let mut entries = self.entries.borrow_mut();
         match entries.iter_mut().find(|(k, _)| equal(k, &key)) {
             Some((_, old)) => *old = value,
@@ -108,9 +108,9 @@ impl Dict {
 }
 
 impl Seq {
-    pub fn insert(&self, at: usize, value: &Val) -> Made<()> {
-        let value = value.copied()?;
-        self.depth.set(self.depth.get().max(deep([&value].into_iter())?));
+    pub fn insert(&self, at: usize, value: &Val) -> ValueResult<()> {
+        let value = value.deep_copy()?;
+        self.depth.set(self.depth.get().max(checked_depth([&value].into_iter())?));
         let mut items = self.items.borrow_mut();
         let at = at.min(items.len());
         items.insert(at, value);
@@ -132,7 +132,7 @@ impl Val {
     }
 
     /// What of a safe text is safe as well.
-    pub fn made_safe(self) -> Val {
+    pub fn into_safe(self) -> Val {
         match self {
             Val::Str(text) => Val::Safe(text),
             other => other,
@@ -143,18 +143,18 @@ impl Val {
         Val::Str(text.into())
     }
 
-    pub fn list(items: Vec<Val>) -> Made<Val> {
-        let depth = Cell::new(deep(items.iter())?);
+    pub fn list(items: Vec<Val>) -> ValueResult<Val> {
+        let depth = Cell::new(checked_depth(items.iter())?);
         Ok(Val::Seq(Rc::new(Seq { items: RefCell::new(items), depth, tuple: false })))
     }
 
-    pub fn tuple(items: Vec<Val>) -> Made<Val> {
-        let depth = Cell::new(deep(items.iter())?);
+    pub fn tuple(items: Vec<Val>) -> ValueResult<Val> {
+        let depth = Cell::new(checked_depth(items.iter())?);
         Ok(Val::Seq(Rc::new(Seq { items: RefCell::new(items), depth, tuple: true })))
     }
 
     /// Later values of a key take the place of earlier ones.
-    pub fn map(entries: impl IntoIterator<Item = (Val, Val)>, namespace: bool) -> Made<Val> {
+    pub fn map(entries: impl IntoIterator<Item = (Val, Val)>, namespace: bool) -> ValueResult<Val> {
         let mut found: Vec<(Val, Val)> = Vec::new();
         for (key, value) in entries {
             match found.iter_mut().find(|(k, _)| equal(k, &key)) {
@@ -162,11 +162,11 @@ impl Val {
                 None => found.push((key, value)),
             }
         }
-        let depth = Cell::new(deep(found.iter().map(|(_, v)| v))?);
+        let depth = Cell::new(checked_depth(found.iter().map(|(_, v)| v))?);
         Ok(Val::Map(Rc::new(Dict { entries: RefCell::new(found), depth, namespace })))
     }
 
-    pub fn from_node(node: &Node) -> Made<Val> {
+    pub fn from_node(node: &Node) -> ValueResult<Val> {
         use config::Value;
         Ok(match &node.value {
             Value::Null => Val::None,
@@ -175,15 +175,15 @@ impl Val {
             Value::Float(f) => Val::Float(*f),
             Value::Str(text) => Val::text(text),
             Value::Bytes(bytes) => Val::text(&String::from_utf8_lossy(bytes)),
-            Value::Seq(items) => Val::list(items.iter().map(Val::from_node).collect::<Made<_>>()?)?,
+            Value::Seq(items) => Val::list(items.iter().map(Val::from_node).collect::<ValueResult<_>>()?)?,
             Value::Set(map) => {
-                Val::list(map.iter().map(|(key, _)| Val::from_node(key)).collect::<Made<_>>()?)?
+                Val::list(map.iter().map(|(key, _)| Val::from_node(key)).collect::<ValueResult<_>>()?)?
             }
             Value::Map(map) => {
-                let pairs: Made<Vec<_>> =
+                let pairs: ValueResult<Vec<_>> =
                     map.iter().map(|(k, v)| Ok((Val::from_node(k)?, Val::from_node(v)?))).collect();
                 let pairs = pairs?;
-                let depth = Cell::new(deep(pairs.iter().map(|(_, v)| v))?);
+                let depth = Cell::new(checked_depth(pairs.iter().map(|(_, v)| v))?);
                 Val::Map(Rc::new(Dict { entries: RefCell::new(pairs), depth, namespace: false }))
             }
         })
@@ -198,7 +198,7 @@ impl Val {
     }
 
     /// Counts what walking over a value takes, as long as `left` lasts. What is shared counts each time.
-    pub fn weighs(&self, left: &mut usize) -> bool {
+    pub fn fits_budget(&self, left: &mut usize) -> bool {
         let own = match self {
             Val::Str(text) | Val::Safe(text) => text.len() / 8 + 1,
             Val::Bytes(bytes) => bytes.len() / 8 + 1,
@@ -207,27 +207,29 @@ impl Val {
         *left = left.saturating_sub(own);
         *left > 0
             && match self {
-                Val::Seq(seq) => seq.items.borrow().iter().all(|item| item.weighs(left)),
-                Val::Map(map) => {
-                    map.entries.borrow().iter().all(|(key, value)| key.weighs(left) && value.weighs(left))
-                }
+                Val::Seq(seq) => seq.items.borrow().iter().all(|item| item.fits_budget(left)),
+                Val::Map(map) => map
+                    .entries
+                    .borrow()
+                    .iter()
+                    .all(|(key, value)| key.fits_budget(left) && value.fits_budget(left)),
                 _ => true,
             }
     }
 
     /// A value that shares nothing that can be changed with this one.
-    pub fn copied(&self) -> Made<Val> {
+    pub fn deep_copy(&self) -> ValueResult<Val> {
         match self {
             Val::Seq(seq) => {
-                let items = seq.items.borrow().iter().map(Val::copied).collect::<Made<_>>()?;
+                let items = seq.items.borrow().iter().map(Val::deep_copy).collect::<ValueResult<_>>()?;
                 if seq.tuple { Val::tuple(items) } else { Val::list(items) }
             }
             Val::Map(map) if map.namespace => Err("a namespace within another value".into()),
             Val::Map(map) => {
-                let pairs: Made<Vec<_>> =
-                    map.entries.borrow().iter().map(|(k, v)| Ok((k.clone(), v.copied()?))).collect();
+                let pairs: ValueResult<Vec<_>> =
+                    map.entries.borrow().iter().map(|(k, v)| Ok((k.clone(), v.deep_copy()?))).collect();
                 let pairs = pairs?;
-                let depth = Cell::new(deep(pairs.iter().map(|(_, v)| v))?);
+                let depth = Cell::new(checked_depth(pairs.iter().map(|(_, v)| v))?);
                 Ok(Val::Map(Rc::new(Dict { entries: RefCell::new(pairs), depth, namespace: false })))
             }
             Val::Callable(_) => Err("a function or loop within another value".into()),
@@ -250,7 +252,7 @@ impl Val {
     }
 
     /// Python's name of the type, for messages.
-    pub fn kind(&self) -> &'static str {
+    pub fn type_name(&self) -> &'static str {
         match self {
             Val::Undefined(_) => "undefined",
             Val::None => "None",
@@ -266,7 +268,7 @@ impl Val {
     }
 
     /// `str(value)`.
-    pub fn show(&self) -> String {
+    pub fn to_text(&self) -> String {
         let mut out = String::new();
         self.write(&mut out);
         out
@@ -284,7 +286,7 @@ impl Val {
         match self {
             Val::Undefined(Some(name)) if name.is_empty() => {}
             Val::Undefined(name) => {
-                out.push_str(MISSING);
+                out.push_str(MISSING_JINJA_PREFIX);
                 out.push_str(name.as_deref().unwrap_or("None"));
             }
             Val::None => out.push_str("None"),
@@ -326,7 +328,7 @@ impl Val {
             }
             Val::Callable(callable) => match &**callable {
                 Callable::Loop(state) => {
-                    out.push_str(&format!("<LoopContext {}/{}>", state.at.get() + 1, state.items.len()));
+                    out.push_str(&format!("<LoopContext {}/{}>", state.index.get() + 1, state.items.len()));
                 }
                 Callable::Template => out.push_str("<TemplateReference None>"),
                 Callable::Block(name) => out.push_str(&format!("<BlockReference '{name}'>")),
@@ -365,7 +367,7 @@ fn write_bytes(bytes: &[u8], out: &mut String) {
 }
 
 /// Text as it stands in HTML.
-pub fn escaped(text: &str) -> String {
+pub fn html_escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -427,7 +429,7 @@ pub fn equal(a: &Val, b: &Val) -> bool {
 }
 
 /// `<` and its like; an error where Python knows none.
-pub fn order(a: &Val, b: &Val) -> Made<Ordering> {
+pub fn order(a: &Val, b: &Val) -> ValueResult<Ordering> {
     match (a, b) {
         (Val::Str(a) | Val::Safe(a), Val::Str(b) | Val::Safe(b)) => Ok(a.cmp(b)),
         (Val::Seq(a), Val::Seq(b)) if a.tuple == b.tuple => {
@@ -439,16 +441,16 @@ pub fn order(a: &Val, b: &Val) -> Made<Ordering> {
             }
             Ok(a.len().cmp(&b.len()))
         }
-        (Val::Undefined(name), _) | (_, Val::Undefined(name)) => Err(undefined(name)),
+        (Val::Undefined(name), _) | (_, Val::Undefined(name)) => Err(undefined_error(name)),
         _ => match (number(a), number(b)) {
             (Some(Number::Int(a)), Some(Number::Int(b))) => Ok(a.cmp(&b)),
             (Some(a), Some(b)) => Ok(a.float().partial_cmp(&b.float()).unwrap_or(Ordering::Equal)),
-            _ => Err(format!("{} and {} have no order", a.kind(), b.kind())),
+            _ => Err(format!("{} and {} have no order", a.type_name(), b.type_name())),
         },
     }
 }
 
-pub fn undefined(name: &Option<Rc<str>>) -> String {
+pub fn undefined_error(name: &Option<Rc<str>>) -> String {
     match name {
         Some(name) => format!("'{name}' has no value"),
         None => "a value that is not there is used".into(),

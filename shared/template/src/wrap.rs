@@ -49,7 +49,7 @@ fn pieces(line: &[char], hyphens: bool) -> Vec<Vec<char>> {
 }
 
 /// The lines of one line, none longer than `width` where it can be broken.
-pub fn wrapped(line: &str, width: usize, long: bool, hyphens: bool) -> Vec<String> {
+pub fn wrap_line(line: &str, width: usize, long: bool, hyphens: bool) -> Vec<String> {
     let chars: Vec<char> = line.chars().collect();
     let is_blank = |piece: &Vec<char>| piece.iter().all(|c| c.is_whitespace());
     let mut pieces = pieces(&chars, hyphens);
@@ -90,19 +90,19 @@ pub fn wrapped(line: &str, width: usize, long: bool, hyphens: bool) -> Vec<Strin
 const WIDTH: usize = 80;
 
 /// A value over as many lines as it needs, with sorted keys: `pprint.pformat`.
-pub fn pretty(value: &Val) -> String {
+pub fn pformat(value: &Val) -> String {
     let mut out = String::new();
     format(value, 0, 0, 1, &mut out);
     out
 }
 
 /// The text of a value on one line, keys sorted.
-fn flat(value: &Val) -> String {
+fn sorted_repr(value: &Val) -> String {
     let mut out = String::new();
     let list = |items: &[Val], out: &mut String| {
         for (i, item) in items.iter().enumerate() {
             out.push_str(if i > 0 { ", " } else { "" });
-            out.push_str(&flat(item));
+            out.push_str(&sorted_repr(item));
         }
     };
     match value {
@@ -110,7 +110,7 @@ fn flat(value: &Val) -> String {
             out.push('{');
             for (i, (key, value)) in sorted(value).iter().enumerate() {
                 let between = if i > 0 { ", " } else { "" };
-                out.push_str(&format!("{between}{}: {}", flat(key), flat(value)));
+                out.push_str(&format!("{between}{}: {}", sorted_repr(key), sorted_repr(value)));
             }
             out.push('}');
         }
@@ -132,13 +132,14 @@ fn flat(value: &Val) -> String {
 fn sorted(map: &Val) -> Vec<(Val, Val)> {
     let Val::Map(map) = map else { return Vec::new() };
     let mut entries = map.entries.borrow().clone();
-    let order = |a: &Val, b: &Val| crate::value::order(a, b).unwrap_or_else(|_| a.kind().cmp(b.kind()));
+    let order =
+        |a: &Val, b: &Val| crate::value::order(a, b).unwrap_or_else(|_| a.type_name().cmp(b.type_name()));
     entries.sort_by(|(a, _), (b, _)| order(a, b));
     entries
 }
 
 fn format(value: &Val, indent: usize, allowance: usize, level: usize, out: &mut String) {
-    let whole = flat(value);
+    let whole = sorted_repr(value);
     if whole.chars().count() <= WIDTH.saturating_sub(indent + allowance) {
         out.push_str(&whole);
         return;
@@ -150,11 +151,11 @@ fn format(value: &Val, indent: usize, allowance: usize, level: usize, out: &mut 
             let indent = indent + 1;
             for (i, (key, value)) in entries.iter().enumerate() {
                 let last = i + 1 == entries.len();
-                let key = flat(key);
+                let key = sorted_repr(key);
                 out.push_str(&key);
                 out.push_str(": ");
-                let below = if last { allowance + 1 } else { 1 };
-                format(value, indent + key.chars().count() + 2, below, level + 1, out);
+                let item_allowance = if last { allowance + 1 } else { 1 };
+                format(value, indent + key.chars().count() + 2, item_allowance, level + 1, out);
                 if !last {
                     out.push_str(&format!(",\n{}", " ".repeat(indent)));
                 }
@@ -179,14 +180,14 @@ fn format(value: &Val, indent: usize, allowance: usize, level: usize, out: &mut 
             }
             out.push_str(close);
         }
-        Val::Str(text) if !text.is_empty() => pretty_text(text, indent, allowance, level, out),
+        Val::Str(text) if !text.is_empty() => format_str(text, indent, allowance, level, out),
         _ => out.push_str(&whole),
     }
 }
 
 /// A text in several pieces of source, each on its line.
-fn pretty_text(text: &str, mut indent: usize, mut allowance: usize, level: usize, out: &mut String) {
-    let repr = |text: &str| flat(&Val::text(text));
+fn format_str(text: &str, mut indent: usize, mut allowance: usize, level: usize, out: &mut String) {
+    let repr = |text: &str| sorted_repr(&Val::text(text));
     let length = |text: &str| repr(text).chars().count();
     if level == 1 {
         indent += 1;
@@ -197,8 +198,8 @@ fn pretty_text(text: &str, mut indent: usize, mut allowance: usize, level: usize
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     for (i, line) in lines.iter().enumerate() {
         let is_last = i + 1 == lines.len();
-        let most = if is_last { width.saturating_sub(allowance) } else { width };
-        if length(line) <= most {
+        let max = if is_last { width.saturating_sub(allowance) } else { width };
+        if length(line) <= max {
             chunks.push(repr(line));
             continue;
         }
@@ -214,8 +215,8 @@ fn pretty_text(text: &str, mut indent: usize, mut allowance: usize, level: usize
         }
         let mut current = String::new();
         for (j, part) in parts.iter().enumerate() {
-            let most = if is_last && j + 1 == parts.len() { width.saturating_sub(allowance) } else { width };
-            if length(&format!("{current}{part}")) > most {
+            let max = if is_last && j + 1 == parts.len() { width.saturating_sub(allowance) } else { width };
+            if length(&format!("{current}{part}")) > max {
                 if !current.is_empty() {
                     chunks.push(repr(&current));
                 }

@@ -6,11 +6,11 @@ use crate::Part;
 use crate::detect::{self, detect};
 
 /// The items of an archive as parts that are not yet named. What cannot be used is remarked and left out.
-pub fn read(text: &str, remarks: &mut Vec<String>) -> Vec<Part<'static>> {
+pub fn read(text: &str, warnings: &mut Vec<String>) -> Vec<Part<'static>> {
     let parsed = match config::yaml::parse("cloud-config-archive", text) {
         Ok(parsed) => parsed,
         Err(bad) => {
-            remarks.push(format!("an archive that is no YAML was left out: {bad}"));
+            warnings.push(format!("an archive that is no YAML was left out: {bad}"));
             return Vec::new();
         }
     };
@@ -19,14 +19,14 @@ pub fn read(text: &str, remarks: &mut Vec<String>) -> Vec<Part<'static>> {
         Value::Set(map) => map.iter().map(|(key, _)| key).collect(),
         _ => {
             let (at, kind) = (&parsed.root.at, parsed.root.kind());
-            remarks.push(format!("{at}: an archive was left out: expected a list, found {kind}"));
+            warnings.push(format!("{at}: an archive was left out: expected a list, found {kind}"));
             return Vec::new();
         }
     };
-    items.into_iter().filter_map(|node| item(node, remarks)).collect()
+    items.into_iter().filter_map(|node| item(node, warnings)).collect()
 }
 
-fn item(node: &Node, remarks: &mut Vec<String>) -> Option<Part<'static>> {
+fn item(node: &Node, warnings: &mut Vec<String>) -> Option<Part<'static>> {
     match &node.value {
         Value::Str(text) => Some(sniffed(text.clone().into_bytes(), false)),
         Value::Map(map) => {
@@ -39,7 +39,7 @@ fn item(node: &Node, remarks: &mut Vec<String>) -> Option<Part<'static>> {
                     Some(text) => text.into_bytes(),
                     None => {
                         let (at, kind) = (&node.at, node.kind());
-                        remarks
+                        warnings
                             .push(format!("{at}: content of an archive's item: expected text, found {kind}"));
                         return None;
                     }
@@ -57,7 +57,7 @@ fn item(node: &Node, remarks: &mut Vec<String>) -> Option<Part<'static>> {
                 let (Some(key), Some(value)) = (key.scalar_text(), value.scalar_text()) else { continue };
                 match key.to_ascii_lowercase().as_str() {
                     "content" | "type" | "content-type" | "content-disposition" => {}
-                    "filename" => part.name(&value),
+                    "filename" => part.set_filename(&value),
                     "launch-index" => part.headers.set("Launch-Index", value),
                     _ => part.headers.add(&key, value),
                 }
@@ -66,13 +66,13 @@ fn item(node: &Node, remarks: &mut Vec<String>) -> Option<Part<'static>> {
         }
         _ => {
             let (at, kind) = (&node.at, node.kind());
-            remarks.push(format!("{at}: an archive's item: expected text or a map, found {kind}"));
+            warnings.push(format!("{at}: an archive's item: expected text or a map, found {kind}"));
             None
         }
     }
 }
 
 fn sniffed(payload: Vec<u8>, binary: bool) -> Part<'static> {
-    let otherwise = if binary { detect::OCTETS } else { detect::CLOUD_CONFIG };
+    let otherwise = if binary { detect::OCTET_STREAM } else { detect::CLOUD_CONFIG };
     Part::new(detect(&payload).unwrap_or(otherwise), payload)
 }

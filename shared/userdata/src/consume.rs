@@ -1,7 +1,7 @@
 //! Hands the parts of each source to the handlers: the user's first, so that they can say what a vendor may.
 
 use config::merge::Strategy;
-use config::settings::Known;
+use config::settings::ParsedFile;
 use config::{Findings, FromNode, Node, Reader, Value};
 use system::{System, debug, deprecated, info, warning};
 
@@ -29,7 +29,7 @@ pub struct Options<'a> {
     /// This machine's place in its launch; parts for another one are left out.
     pub launch_index: Option<i64>,
     /// Whether this is the instance's first boot.
-    pub first: bool,
+    pub first_boot: bool,
     /// The file of the instance's data, for templates and part handlers.
     pub instance_data: &'a str,
 }
@@ -45,7 +45,7 @@ pub struct Consumed {
     /// The merged cloud-configs, with the places in the parts that their values come from.
     pub configs: Vec<Node>,
     /// Their files, of which each may be another one by the time that it is read.
-    pub known: Vec<Known>,
+    pub parsed_files: Vec<ParsedFile>,
     /// Why a source was not consumed whole: it could not be taken apart, or what came of it could not be kept. What later
     /// stages read is then incomplete.
     pub failed: Vec<String>,
@@ -56,23 +56,23 @@ pub struct Consumed {
 pub fn consume(sys: &System, dirs: &Dirs, stored: &Stored<'_>, options: &Options<'_>) -> Consumed {
     let mut consumed = Consumed::default();
     let mut user_config = Node::null();
-    for understood in &stored.0 {
-        let source = understood.source;
-        let rules = match source.key() {
+    for processed in &stored.0 {
+        let source = processed.source;
+        let rules = match source.config_key() {
             None if !user_data_allowed(options.config) => {
                 debug!(sys, "allow_userdata = False: discarding user-data");
                 continue;
             }
             None => VendorRules { enabled: true, disabled_handlers: Vec::new(), prefix: None },
-            Some(_) if understood.nothing => continue,
+            Some(_) if processed.is_empty => continue,
             Some(key) => rules(sys, key, &user_config, options.config, &mut consumed.findings),
         };
         if !rules.enabled {
             debug!(sys, "{} consumption is disabled.", source.name());
             continue;
         }
-        consumed.failed.extend(understood.unkept.clone());
-        let parts = match &understood.parts {
+        consumed.failed.extend(processed.store_error.clone());
+        let parts = match &processed.parts {
             Ok(found) => &found.parts,
             Err(e) => {
                 consumed.failed.push(format!("{}: {e}", source.name()));
@@ -80,22 +80,22 @@ pub fn consume(sys: &System, dirs: &Dirs, stored: &Stored<'_>, options: &Options
             }
         };
         // The user's word before a vendor's, the later vendor's before the first one's.
-        let below: Vec<&Node> =
+        let weaker: Vec<&Node> =
             [&user_config].into_iter().chain(consumed.configs.iter().rev()).chain([options.config]).collect();
-        let mut handler = Handler::new(sys, dirs, source, options, &below, &rules.disabled_handlers);
+        let mut handler = Handler::new(sys, dirs, source, options, &weaker, &rules.disabled_handlers);
         for part in parts {
             let other = part.launch_index().filter(|index| Some(*index) != options.launch_index);
             if let (Source::User, Some(other), Some(_)) = (source, other, options.launch_index) {
                 debug!(sys, "user-data: a part is for launch index {other}");
                 continue;
             }
-            handler.part(part);
+            handler.handle_part(part);
         }
         let config = handler.finish();
         let counts = handler.counts;
         consumed.failed.extend(handler.failed);
         consumed.findings.extend(handler.findings);
-        consumed.known.extend(handler.known);
+        consumed.parsed_files.extend(handler.parsed_file);
         info!(
             sys,
             "{}: {} configs, {} scripts, {} boothooks, {} left out",
@@ -103,7 +103,7 @@ pub fn consume(sys: &System, dirs: &Dirs, stored: &Stored<'_>, options: &Options
             counts.configs,
             counts.scripts,
             counts.boothooks,
-            counts.left
+            counts.skipped
         );
         match source {
             Source::User => {
@@ -140,10 +140,11 @@ fn rules(sys: &System, key: &str, user: &Node, system: &Node, findings: &mut Fin
         deprecated!(sys, "Use of string '{key}.enabled' is deprecated in 23.1, use a boolean instead.");
     }
     let mut reader = Reader::new();
-    let rules = reader.below(key, |reader| VendorRules::read(&node, reader));
-    let noted = reader.into_findings();
+    let rules = reader.nested(key, |reader| VendorRules::read(&node, reader));
+    let findings_of_rules = reader.into_findings();
     // What cannot be read is no permission.
-    let unsure = noted.of(config::Kind::Wrong).any(|f| f.key.ends_with(".enabled"));
-    findings.extend(noted);
-    rules.filter(|_| !unsure).unwrap_or(off)
+    let is_invalid =
+        findings_of_rules.of_kind(config::FindingKind::Invalid).any(|f| f.key.ends_with(".enabled"));
+    findings.extend(findings_of_rules);
+    rules.filter(|_| !is_invalid).unwrap_or(off)
 }

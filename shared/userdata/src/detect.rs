@@ -10,7 +10,7 @@ pub const INCLUDE_ONCE: &str = "text/x-include-once-url";
 pub const JSON_PATCH: &str = "text/cloud-config-jsonp";
 pub const PART_HANDLER: &str = "text/part-handler";
 pub const JINJA: &str = "text/jinja2";
-pub const OCTETS: &str = "application/octet-stream";
+pub const OCTET_STREAM: &str = "application/octet-stream";
 pub const PLAIN: &str = "text/plain";
 pub const SCRIPT: &str = "text/x-shellscript";
 pub const SCRIPT_BOOT: &str = "text/x-shellscript-per-boot";
@@ -66,7 +66,7 @@ pub fn detect(content: &[u8]) -> Option<&'static str> {
 }
 
 /// Whether a template is one to us alone: its header has other blanks than the one that upstream sees.
-pub fn is_odd_template(content: &[u8]) -> bool {
+pub fn is_nonstandard_template(content: &[u8]) -> bool {
     let begin = content.trim_ascii_start().get(..JINJA_HEADER.len());
     !begin.is_some_and(|begin| begin.eq_ignore_ascii_case(JINJA_HEADER.as_bytes()))
 }
@@ -79,7 +79,7 @@ pub fn is_mime(blob: &[u8]) -> bool {
 }
 
 /// Whether a declared type says so little that the content is asked as well.
-pub fn is_vague(content_type: &str) -> bool {
+pub fn is_generic(content_type: &str) -> bool {
     matches!(content_type, PLAIN | NOT_MULTIPART | SCRIPT)
 }
 
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn mime_is_looked_for_near_the_begin() {
+    fn mime_version_is_searched_near_the_beginning() {
         assert!(is_mime(b"Content-Type: x/y\nMime-VERSION: 1.0\n"));
         assert!(is_mime(&[&vec![b' '; 4096 - 13][..], b"mime-version:"].concat()));
         assert!(!is_mime(&[&vec![b' '; 4096 - 12][..], b"mime-version:"].concat()));

@@ -6,13 +6,13 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use config::merge::Strategy;
-use config::settings::Known;
+use config::settings::ParsedFile;
 use config::yaml::{self, Parsed};
 use config::{Findings, Map, Node};
-use system::{Command, Output, Result, System, Write, debug, info, warning};
+use system::{Command, OutputMode, Result, System, WriteOptions, debug, info, warning};
 
 use crate::consume::Options;
-use crate::custom::{Boot, Customs};
+use crate::part_handler::{HandlerContext, PartHandlers};
 use crate::store::{Dirs, Source};
 use crate::{Part, detect, include, parts, patch};
 
@@ -23,7 +23,7 @@ pub struct Counts {
     pub scripts: usize,
     pub boothooks: usize,
     /// Of a type that nothing handles, or that could not be handled.
-    pub left: usize,
+    pub skipped: usize,
 }
 
 /// Handles the parts of one source, in order, then [`Handler::finish`].
@@ -32,7 +32,7 @@ pub struct Handler<'a> {
     pub dirs: &'a Dirs,
     pub source: Source,
     pub instance_id: &'a str,
-    boot: Boot<'a>,
+    context: HandlerContext<'a>,
     /// The other configurations, the strongest first: the user's (null while that is being merged), then those that
     /// this source's own counts before.
     configs: &'a [&'a Node],
@@ -41,20 +41,20 @@ pub struct Handler<'a> {
     pub counts: Counts,
     pub findings: Findings,
     /// The file of the merged configuration, when its places are known.
-    pub known: Option<Known>,
+    pub parsed_file: Option<ParsedFile>,
     /// What the machine (a full disk, a server that is down) kept from being done. Parts that are wrong in themselves are
     /// not among it.
     pub failed: Vec<String>,
     merged: Option<Node>,
     used: Vec<String>,
     ignored: Vec<String>,
-    customs: Customs,
+    part_handlers: PartHandlers,
     /// Templates within what came out of templates.
     level: usize,
 }
 
 /// Of templates that hold includes or archives that hold templates.
-const MOST_LEVELS: usize = 4;
+const MAX_LEVELS: usize = 4;
 
 impl<'a> Handler<'a> {
     pub fn new(
@@ -66,54 +66,55 @@ impl<'a> Handler<'a> {
         disabled: &'a [String],
     ) -> Self {
         let time = config::Timeout::Script.of(configs.iter().copied());
-        let boot = Boot { first: options.first, instance_data: options.instance_data, time };
-        let mut customs = Customs::default();
-        customs.lasting(sys, dirs, boot);
+        let context =
+            HandlerContext { first_boot: options.first_boot, instance_data: options.instance_data, timeout };
+        let mut part_handlers = PartHandlers::default();
+        part_handlers.load_installed(sys, dirs, context);
         Handler {
             sys,
             dirs,
             source,
             instance_id: options.instance_id,
-            boot,
+            context,
             configs,
             disabled,
             counts: Counts::default(),
             findings: Findings::default(),
-            known: None,
+            parsed_file: None,
             failed: Vec::new(),
             merged: None,
             used: Vec::new(),
             ignored: Vec::new(),
-            customs,
+            part_handlers,
             level: 0,
         }
     }
 
-    pub fn part(&mut self, part: &Part<'_>) {
+    pub fn handle_part(&mut self, part: &Part<'_>) {
         let kind = part.content_type.as_str();
         if self.is_disabled(kind) {
             return;
         }
-        self.sys.because_of_key(format!("{} {}", self.source.name(), shown(&part.filename)));
-        self.boot.time = self.script_time();
+        self.sys.set_cause_key(format!("{} {}", self.source.name(), sanitized(&part.filename)));
+        self.context.timeout = self.script_timeout();
         let name = file_name(&part.filename);
         // Handlers themselves are nobody's but ours.
         let done = match kind {
             detect::PART_HANDLER => None,
-            _ => self.customs.part(self.sys, part, &name, self.boot),
+            _ => self.part_handlers.handle(self.sys, part, &name, self.context),
         };
         match done {
             Some(Ok(())) => {}
             Some(Err(e)) => {
-                warning!(self.sys, "{}: part {}: {e}", self.source.name(), shown(&part.filename));
-                self.counts.left += 1;
+                warning!(self.sys, "{}: part {}: {e}", self.source.name(), sanitized(&part.filename));
+                self.counts.skipped += 1;
             }
-            None => self.built_in(part),
+            None => self.handle_built_in(part),
         }
     }
 
     /// Hands a part to the built-in handler of its type.
-    fn built_in(&mut self, part: &Part<'_>) {
+    fn handle_built_in(&mut self, part: &Part<'_>) {
         let (instance, cloud) = (&self.dirs.instance, &self.dirs.cloud);
         let of_vendor = self.source != Source::User;
         let mine = if of_vendor { "scripts/vendor" } else { "scripts" };
@@ -132,13 +133,13 @@ impl<'a> Handler<'a> {
             detect::SCRIPT_BOOT => self.script(part, &format!("{cloud}/{mine}/per-boot/{last}")),
             detect::SCRIPT_INSTANCE => self.script(part, &format!("{cloud}/{mine}/per-instance/{last}")),
             detect::SCRIPT_ONCE => self.script(part, &format!("{cloud}/{mine}/per-once/{last}")),
-            _ => return self.unhandled(part),
+            _ => return self.report_unhandled(part),
         };
         match done {
             Ok(()) => self.counts.scripts += 1,
             Err(e) => {
-                self.failed.push(format!("{}: part {}: {e}", self.source.name(), shown(&part.filename)));
-                self.counts.left += 1;
+                self.failed.push(format!("{}: part {}: {e}", self.source.name(), sanitized(&part.filename)));
+                self.counts.skipped += 1;
             }
         }
     }
@@ -153,41 +154,43 @@ impl<'a> Handler<'a> {
 
     /// How long a user's program may take, by what is known so far: in a vendor's data the user's configuration
     /// counts before that of the parts so far.
-    fn script_time(&self) -> Duration {
+    fn script_timeout(&self) -> Duration {
         let (user, others) = self.configs.split_at(self.configs.len().min(1));
         config::Timeout::Script.of(user.iter().copied().chain(&self.merged).chain(others.iter().copied()))
     }
 
     fn part_handler(&mut self, part: &Part<'_>) {
-        if let Err(e) = self.customs.register(self.sys, self.dirs, part, self.boot) {
-            let name = shown(&part.filename);
+        if let Err(e) = self.part_handlers.register(self.sys, self.dirs, part, self.context) {
+            let name = sanitized(&part.filename);
             warning!(self.sys, "{}: the part handler in {name} is not used: {e}", self.source.name());
-            self.counts.left += 1;
+            self.counts.skipped += 1;
         }
     }
 
     /// Renders a template, and handles what comes out as the part that it was written for.
     fn template(&mut self, part: &Part<'_>) {
-        let name = shown(&part.filename);
-        if let Err(message) = self.rendered(part, &name) {
+        let name = sanitized(&part.filename);
+        if let Err(message) = self.render_template(part, &name) {
             warning!(self.sys, "Ignoring jinja template for {name}: {message}");
-            self.counts.left += 1;
+            self.counts.skipped += 1;
         }
     }
 
-    fn rendered(&mut self, part: &Part<'_>, name: &str) -> std::result::Result<(), String> {
-        if self.level >= MOST_LEVELS {
-            return Err(format!("templates within templates, more than {MOST_LEVELS} levels of them"));
+    fn render_template(&mut self, part: &Part<'_>, name: &str) -> std::result::Result<(), String> {
+        if self.level >= MAX_LEVELS {
+            return Err(format!("templates within templates, more than {MAX_LEVELS} levels of them"));
         }
         let text = part.text().ok_or("it is not UTF-8")?;
         let text = text.trim_start();
-        if detect::is_odd_template(text.as_bytes()) && template::kind(text) == Some(template::Kind::Jinja) {
+        if detect::is_nonstandard_template(text.as_bytes())
+            && template::kind(text) == Some(template::Kind::Jinja)
+        {
             warning!(
                 self.sys,
                 "{name}: the header is written '## template: jinja'; other versions of cloud-init know no other blanks"
             );
         }
-        let path = self.boot.instance_data;
+        let path = self.context.instance_data;
         let data =
             self.sys.read_text(path).map_err(|_| format!("there are no instance data in {path} yet"))?;
         let data = config::json::parse(&data)
@@ -198,8 +201,8 @@ impl<'a> Handler<'a> {
             // Declared as a template in its MIME header alone.
             _ => return Err("it does not begin with '## template: jinja'".into()),
         };
-        if let Some(unknown) = rendered.unknown() {
-            warning!(self.sys, "Could not render jinja template variables in file '{name}': {unknown}");
+        if let Some(undefined) = rendered.undefined_names() {
+            warning!(self.sys, "Could not render jinja template variables in file '{name}': {undefined}");
         }
         if rendered.text.is_empty() {
             return Ok(());
@@ -214,22 +217,22 @@ impl<'a> Handler<'a> {
             }
             detect::INCLUDE | detect::INCLUDE_ONCE | detect::ARCHIVE => {
                 let (sys, dirs) = (self.sys, self.dirs);
-                let found = parts::expand([&payload[..]], &mut |wanted| include::fetch(sys, dirs, wanted));
+                let found = parts::expand([&payload[..]], &mut |include| include::fetch(sys, dirs, include));
                 if let Err(e) = &found {
                     self.failed.push(format!("{}: part {name}: {e}", self.source.name()));
                 }
                 found.map_err(|e| e.to_string()).map(|found| {
-                    found.remarks.iter().for_each(|remark| warning!(sys, "{name}: {remark}"));
-                    found.parts.iter().for_each(|part| self.part(part));
+                    found.warnings.iter().for_each(|warning| warning!(sys, "{name}: {warning}"));
+                    found.parts.iter().for_each(|part| self.handle_part(part));
                 })
             }
             kind => {
                 let mut inner = part.clone();
                 (inner.payload, inner.charset) = (payload.into(), None);
-                inner.retype(kind);
+                inner.set_content_type(kind);
                 // Not a custom handler's: as upstream has it, that takes templates or what is none.
                 if !self.is_disabled(kind) {
-                    self.built_in(&inner);
+                    self.handle_built_in(&inner);
                 }
                 Ok(())
             }
@@ -239,30 +242,30 @@ impl<'a> Handler<'a> {
     }
 
     fn script(&self, part: &Part<'_>, path: &str) -> Result<()> {
-        self.sys.write(path, unix_lines(&part.payload), Write::mode(0o700)).map(drop)
+        self.sys.write(path, to_unix_lines(&part.payload), WriteOptions::mode(0o700)).map(drop)
     }
 
     fn boothook(&mut self, part: &Part<'_>, name: &str) {
         let path = format!("{}/boothooks/{name}", self.dirs.instance);
-        let content = unix_lines(&part.payload);
+        let content = to_unix_lines(&part.payload);
         let content = strip_header(&content);
-        if let Err(e) = self.sys.write(&path, content, Write::mode(0o700)) {
+        if let Err(e) = self.sys.write(&path, content, WriteOptions::mode(0o700)) {
             self.failed.push(format!("{}: the boothook {name}: {e}", self.source.name()));
-            self.counts.left += 1;
+            self.counts.skipped += 1;
             return;
         }
-        let command = Command::new([&path]).timeout(self.boot.time).output(Output::Stage);
+        let command = Command::new([&path]).timeout(self.context.timeout).output(OutputMode::Inherit);
         match self.sys.run(&command.env("INSTANCE_ID", self.instance_id)) {
             Ok(_) => self.counts.boothooks += 1,
             Err(e) => {
                 warning!(self.sys, "the boothook {path} failed: {e}");
-                self.counts.left += 1;
+                self.counts.skipped += 1;
             }
         }
     }
 
     fn cloud_config(&mut self, part: &Part<'_>) {
-        let name = shown(&part.filename);
+        let name = sanitized(&part.filename);
         self.merged.get_or_insert_with(|| Node::from(Map::new()));
         match self.merge(part) {
             Ok(()) => {
@@ -272,14 +275,14 @@ impl<'a> Handler<'a> {
             Err(message) => {
                 warning!(self.sys, "left out, the cloud-config in {name}: {message}");
                 self.ignored.push(name);
-                self.counts.left += 1;
+                self.counts.skipped += 1;
             }
         }
     }
 
     /// Merges one part into those before it; the error says why it is left out, never what is in it.
     fn merge(&mut self, part: &Part<'_>) -> std::result::Result<(), String> {
-        let source = format!("{} {}", self.source.name(), shown(&part.filename));
+        let source = format!("{} {}", self.source.name(), sanitized(&part.filename));
         if part.content_type == detect::JSON_PATCH {
             let text = part.text().ok_or("a JSON patch that is not UTF-8")?;
             let base = self.merged.get_or_insert_with(|| Node::from(Map::new()));
@@ -307,13 +310,13 @@ impl<'a> Handler<'a> {
             Some(header) => own.then(Strategy::parse_text(header).map_err(|e| format!("Merge-Type: {e}"))?),
             None => own,
         };
-        let strategy = if strategy.is_empty() { Strategy::for_parts() } else { strategy };
+        let strategy = if strategy.is_empty() { Strategy::default_for_parts() } else { strategy };
         let base = self.merged.get_or_insert_with(|| Node::from(Map::new()));
         strategy.merge_into(base, config);
         Ok(())
     }
 
-    fn unhandled(&mut self, part: &Part<'_>) {
+    fn report_unhandled(&mut self, part: &Part<'_>) {
         let Part { content_type, payload, .. } = part;
         if payload.is_empty() {
             return;
@@ -322,46 +325,46 @@ impl<'a> Handler<'a> {
         if let Some((script, rest)) = windows_script(payload).filter(|(script, _)| script.starts_with(b"#!"))
         {
             if !rest.is_empty() {
-                let name = shown(&part.filename);
+                let name = sanitized(&part.filename);
                 warning!(self.sys, "{name}: what follows '</script>' (<persist>?) means nothing here");
             }
             let mut inner = part.clone();
             inner.payload = script.into();
-            inner.retype(detect::SCRIPT);
-            return self.part(&inner);
+            inner.set_content_type(detect::SCRIPT);
+            return self.handle_part(&inner);
         }
-        self.counts.left += 1;
+        self.counts.skipped += 1;
         warning!(
             self.sys,
             "{}: nothing handles the part {} ({}): {}",
             self.source.name(),
-            shown(&part.filename),
-            shown(content_type),
+            sanitized(&part.filename),
+            sanitized(content_type),
             hint(content_type, payload)
         );
     }
 
     /// Writes the merged configuration, unless the file says the same already. What was merged.
     pub fn finish(&mut self) -> Node {
-        self.sys.because_of_key("");
-        self.boot.time = self.script_time();
-        for e in self.customs.finish(self.sys, self.boot) {
+        self.sys.set_cause_key("");
+        self.context.timeout = self.script_timeout();
+        for e in self.part_handlers.finish(self.sys, self.context) {
             warning!(self.sys, "{}: {e}", self.source.name());
         }
         let path = format!("{}/{}", self.dirs.instance, config_file(self.source));
-        if [detect::CLOUD_CONFIG, detect::JSON_PATCH].iter().all(|kind| self.customs.handles(kind)) {
+        if [detect::CLOUD_CONFIG, detect::JSON_PATCH].iter().all(|kind| self.part_handlers.handles(kind)) {
             // The file is the custom handlers' to write, and what they wrote is what counts. Who reads it finds one in any
             // case: an empty one if they wrote none.
             if !self.sys.exists(&path)
                 && !self.sys.is_link(&path)
-                && let Err(e) = self.sys.write(&path, "", Write::secret())
+                && let Err(e) = self.sys.write(&path, "", WriteOptions::secret())
             {
                 self.failed.push(e.to_string());
             }
             let text = self.sys.read_text(&path).unwrap_or_default();
             let parsed = yaml::parse(&path, &text).ok().filter(|parsed| parsed.root.as_map().is_some());
             let root = parsed.as_ref().map(|parsed| parsed.root.clone()).unwrap_or_default();
-            self.known = parsed.map(|parsed| Known { path, text, parsed });
+            self.parsed_file = parsed.map(|parsed| ParsedFile { path, text, parsed });
             return root;
         }
         let merged = self.merged.take();
@@ -372,24 +375,24 @@ impl<'a> Handler<'a> {
         let (text, parsed) = match old {
             Some((text, parsed)) => (text, Some(parsed)),
             None => {
-                let head = self.config_head();
+                let head = self.config_header();
                 let (text, root) = match &merged {
-                    Some(merged) => yaml::emit_with_places(&path, &head, merged, yaml::Style::DOCUMENT),
+                    Some(merged) => yaml::emit_with_positions(&path, &head, merged, yaml::Style::DOCUMENT),
                     None => Default::default(),
                 };
-                if let Err(e) = self.sys.write(&path, &text, Write::secret()) {
+                if let Err(e) = self.sys.write(&path, &text, WriteOptions::secret()) {
                     self.failed.push(e.to_string());
                 }
                 (text, root.map(|root| Parsed { root, findings: Vec::new() }))
             }
         };
-        self.known = parsed.map(|parsed| Known { path, text, parsed });
+        self.parsed_file = parsed.map(|parsed| ParsedFile { path, text, parsed });
         merged.unwrap_or_default()
     }
 
     /// The file in upstream's shape: where it comes from, what was left out, then the document. Without any
     /// part the file is empty.
-    fn config_head(&self) -> String {
+    fn config_header(&self) -> String {
         let mut text = "#cloud-config\n\n".to_string();
         if !self.used.is_empty() {
             text.push_str(&format!("# from {} files\n", self.used.len()));
@@ -420,14 +423,14 @@ pub fn file_name(given: &str) -> String {
 }
 
 /// A sender's word for a log line or a comment: on one line, and not endless.
-fn shown(word: &str) -> String {
+fn sanitized(word: &str) -> String {
     // What breaks lines in YAML, too.
     let is_break = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
     word.chars().map(|c| if is_break(c) { '?' } else { c }).take(100).collect()
 }
 
 /// Windows' line ends to Unix's, when the first line has one: interpreters want no CR behind their name.
-fn unix_lines(payload: &[u8]) -> Cow<'_, [u8]> {
+fn to_unix_lines(payload: &[u8]) -> Cow<'_, [u8]> {
     let first = payload.iter().position(|b| *b == b'\n');
     if first.is_none_or(|i| i == 0 || payload[i - 1] != b'\r') {
         return payload.into();
@@ -497,7 +500,7 @@ fn hint(content_type: &str, payload: &[u8]) -> String {
     let line = payload.trim_ascii_start().split(|b| *b == b'\n').next().unwrap_or_default().trim_ascii();
     match std::str::from_utf8(line) {
         Ok(line) if line.starts_with('#') && line.len() <= 40 => {
-            format!("its first line '{}' is no header that is known", shown(line))
+            format!("its first line '{}' is no header that is known", sanitized(line))
         }
         Ok(_) if std::str::from_utf8(payload).is_ok() => {
             format!(

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn names_are_safe() {
+fn file_names_are_sanitized() {
     for (given, expected) in [
         ("run.sh", "run.sh"),
         ("a b\u{e9}$(x).sh", "ab(x).sh"),
@@ -28,12 +28,12 @@ fn line_ends_follow_the_first_line() {
         ("\n\r\n", "\n\r\n"),
         ("", ""),
     ] {
-        assert_eq!(unix_lines(given.as_bytes()), expected.as_bytes(), "{given:?}");
+        assert_eq!(to_unix_lines(given.as_bytes()), expected.as_bytes(), "{given:?}");
     }
 }
 
 #[test]
-fn a_boothook_begins_with_its_interpreter() {
+fn boothook_header_is_stripped() {
     for (given, expected) in [
         ("#cloud-boothook\n#!/bin/sh\n", "#!/bin/sh\n"),
         (" \n#Cloud-Boothook \n\n #!/bin/sh\n", "#!/bin/sh\n"),
@@ -46,7 +46,7 @@ fn a_boothook_begins_with_its_interpreter() {
 }
 
 #[test]
-fn hints_help_and_show_no_secret() {
+fn hints_do_not_leak_secrets() {
     for (kind, payload, expected) in [
         (
             "text/x-not-multipart",

@@ -15,7 +15,7 @@ impl Headers {
         let mut first = true;
         while !rest.is_empty() {
             let end = rest.iter().position(|b| *b == b'\n').map_or(rest.len(), |i| i + 1);
-            let line = without_end(&rest[..end]);
+            let line = trim_line_end(&rest[..end]);
             let text = || String::from_utf8_lossy(line).trim().to_string();
             if line.is_empty() {
                 rest = &rest[end..];
@@ -110,7 +110,7 @@ pub fn dashed_lines(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
 }
 
 /// A line without its LF or CRLF.
-pub fn without_end(line: &[u8]) -> &[u8] {
+pub fn trim_line_end(line: &[u8]) -> &[u8] {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     line.strip_suffix(b"\r").unwrap_or(line)
 }
@@ -153,7 +153,7 @@ fn parameter(value: &str, wanted: &str) -> Option<String> {
             bytes.extend_from_slice(text.as_bytes());
         }
     }
-    let text = crate::transfer::text(&bytes, Some(&charset)).map(|t| t.into_owned());
+    let text = crate::transfer::decode_charset(&bytes, Some(&charset)).map(|t| t.into_owned());
     (!pieces.is_empty()).then(|| text.unwrap_or_else(|| String::from_utf8_lossy(&bytes).into_owned()))
 }
 
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_with_dashes() {
+    fn finds_lines_beginning_with_dashes() {
         for (text, lines) in [
             ("--a\nb\n--\n", vec![(0, "--a\n"), (6, "--\n")]),
             ("-\n -- \n-a--\n\r--b\n--c", vec![(17, "--c")]),
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn no_header_is_smuggled() {
+    fn header_values_cannot_inject_headers() {
         let mut headers = Headers::default();
         headers.add("X-A", "1\r\nX-B: 2");
         assert_eq!(headers.iter().collect::<Vec<_>>(), [("X-A", "1  X-B: 2")]);

@@ -2,24 +2,24 @@
 
 use std::time::Duration;
 
-use system::{Fetch, Result, System, Write, debug};
+use system::{Request, Result, System, WriteOptions, debug};
 
 use crate::Dirs;
 
 /// As upstream: a metadata service that restarts is waited for, a dead one is not.
 const TIMEOUT: Duration = Duration::from_secs(5);
 const RETRIES: u32 = 10;
-const PAUSE: Duration = Duration::from_secs(1);
+const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// A URL to include; `once` when its answer is to be kept for the instance's later boots.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wanted {
+pub struct Include {
     pub url: String,
     pub once: bool,
 }
 
 /// The URLs of a part, one on each line. `once` is what holds before the first header line.
-pub fn wanted(text: &str, mut once: bool) -> Vec<Wanted> {
+pub fn parse_includes(text: &str, mut once: bool) -> Vec<Include> {
     let mut found = Vec::new();
     for line in text.lines() {
         let mut url = line.trim();
@@ -31,7 +31,7 @@ pub fn wanted(text: &str, mut once: bool) -> Vec<Wanted> {
             }
         }
         if !url.is_empty() && !url.starts_with('#') {
-            found.push(Wanted { url: url.to_string(), once });
+            found.push(Include { url: url.to_string(), once });
         }
     }
     found
@@ -40,19 +40,22 @@ pub fn wanted(text: &str, mut once: bool) -> Vec<Wanted> {
 /// The content of a URL: from the instance's cache if it is to be kept and was, else from where it is.
 ///
 /// Servers that want to know who asks are shown `data/ssl/cert.pem` of the instance, or of the machine.
-pub fn fetch(sys: &System, dirs: &Dirs, wanted: &Wanted) -> Result<Vec<u8>> {
-    let cached = format!("{}/data/urlcache/{}", dirs.instance, encoding::md5::hex(wanted.url.as_bytes()));
-    if wanted.once && sys.is_file(&cached) {
+pub fn fetch(sys: &System, dirs: &Dirs, include: &Include) -> Result<Vec<u8>> {
+    let cached = format!("{}/data/urlcache/{}", dirs.instance, encoding::md5::hex(include.url.as_bytes()));
+    if include.once && sys.is_file(&cached) {
         match sys.read(&cached) {
             Ok(content) => return Ok(content),
             Err(e) => debug!(sys, "{e}; fetched again"),
         }
     }
     let identities = [&dirs.instance, &dirs.cloud].map(|dir| format!("{dir}/data/ssl"));
-    let ask = Fetch::get(&wanted.url).timeout(TIMEOUT).retries(RETRIES, PAUSE).identities(&identities);
+    let ask = Request::get(&include.url)
+        .timeout(TIMEOUT)
+        .retries(RETRIES, RETRY_DELAY)
+        .client_certificates(&identities);
     let content = sys.fetch(&ask)?.body;
-    if wanted.once {
-        sys.write(&cached, &content, Write::secret())?;
+    if include.once {
+        sys.write(&cached, &content, WriteOptions::secret())?;
     }
     Ok(content)
 }
@@ -62,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines() {
+    fn parses_include_lines() {
         for (text, expected) in [
             ("#include\nhttp://a\n\n  http://b \r\n", "http://a http://b"),
             ("#include http://a\nhttp://b", "http://a http://b"),
@@ -75,12 +78,12 @@ mod tests {
             ("#include", ""),
             ("", ""),
         ] {
-            let shown: Vec<String> = wanted(text, false)
+            let shown: Vec<String> = parse_includes(text, false)
                 .iter()
                 .map(|w| format!("{}{}", w.url, if w.once { "!" } else { "" }))
                 .collect();
             assert_eq!(shown.join(" "), expected, "{text:?}");
         }
-        assert!(wanted("http://a", true)[0].once);
+        assert!(parse_includes("http://a", true)[0].once);
     }
 }

@@ -6,12 +6,12 @@
 
 mod archive;
 mod consume;
-mod custom;
 mod detect;
 mod handle;
 mod header;
 mod include;
 mod mime;
+mod part_handler;
 pub mod parts;
 pub mod patch;
 mod store;
@@ -22,4 +22,4 @@ pub use consume::{Consumed, Options, VendorRules, consume};
 pub use detect::{detect, is_mime};
 pub use handle::Counts;
 pub use parts::Part;
-pub use store::{Data, Dirs, Raw, Source, Stored, store};
+pub use store::{Data, Dirs, RawData, Source, Stored, store};

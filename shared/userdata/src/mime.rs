@@ -3,13 +3,13 @@
 
 use system::{Error, Result};
 
-use crate::header::{Headers, dashed_lines, without_end};
+use crate::header::{Headers, dashed_lines, trim_line_end};
 
 /// Containers within containers. Each level reads its content once more, so this bounds the cost too.
-const MOST_DEEP: usize = 64;
+const MAX_DEPTH: usize = 64;
 
 /// A whole message as a part of another one.
-pub const EMBEDDED: &str = "message/rfc822";
+pub const MESSAGE_RFC822: &str = "message/rfc822";
 
 /// One leaf: everything that is not a multipart container. Embedded messages are leaves without a body.
 #[derive(Debug, Clone)]
@@ -20,57 +20,57 @@ pub struct Leaf<'a> {
 }
 
 /// The leaves of a message, at most `most`.
-pub fn leaves(message: &[u8], most: usize) -> Result<Vec<Leaf<'_>>> {
+pub fn leaves(message: &[u8], max: usize) -> Result<Vec<Leaf<'_>>> {
     let mut found = Vec::new();
     // Empty lines before a message are nobody's intention (a here-document's first line).
     let begin = message.iter().take_while(|b| matches!(b, b'\n' | b'\r')).count();
-    walk(&message[begin..], 0, most, &mut found)?;
+    walk(&message[begin..], 0, max, &mut found)?;
     Ok(found)
 }
 
-fn walk<'a>(entity: &'a [u8], depth: usize, most: usize, found: &mut Vec<Leaf<'a>>) -> Result<()> {
-    if depth > MOST_DEEP {
-        return Err(Error::new(format!("MIME message nested deeper than {MOST_DEEP} levels")));
+fn walk<'a>(entity: &'a [u8], depth: usize, max: usize, found: &mut Vec<Leaf<'a>>) -> Result<()> {
+    if depth > MAX_DEPTH {
+        return Err(Error::new(format!("MIME message nested deeper than {MAX_DEPTH} levels")));
     }
     let (headers, body) = Headers::parse(entity);
     let content_type = headers.content_type();
     if content_type.starts_with("multipart/") {
         if let Some(boundary) = headers.parameter("content-type", "boundary") {
-            for piece in Pieces::new(body, boundary.trim_end()) {
-                walk(piece, depth + 1, most, found)?;
+            for piece in BodyParts::new(body, boundary.trim_end()) {
+                walk(piece, depth + 1, max, found)?;
             }
         }
         return Ok(());
     }
-    if found.len() >= most {
-        return Err(Error::new(format!("more than {most} parts")));
+    if found.len() >= max {
+        return Err(Error::new(format!("more than {max} parts")));
     }
-    if content_type == EMBEDDED {
+    if content_type == MESSAGE_RFC822 {
         // Empty: what it holds follows.
         found.push(Leaf { headers, body: b"" });
-        return walk(body, depth + 1, most, found);
+        return walk(body, depth + 1, max, found);
     }
     found.push(Leaf { headers, body });
     Ok(())
 }
 
 /// The pieces between a boundary's delimiter lines.
-struct Pieces<'a, 'b> {
+struct BodyParts<'a, 'b> {
     rest: Option<&'a [u8]>,
     boundary: &'b str,
 }
 
-impl<'a, 'b> Pieces<'a, 'b> {
+impl<'a, 'b> BodyParts<'a, 'b> {
     /// The preamble is skipped: readers without MIME are meant to see it.
-    fn new(body: &'a [u8], boundary: &'b str) -> Pieces<'a, 'b> {
-        let mut pieces = Pieces { rest: Some(body), boundary };
+    fn new(body: &'a [u8], boundary: &'b str) -> BodyParts<'a, 'b> {
+        let mut pieces = BodyParts { rest: Some(body), boundary };
         pieces.next();
         pieces
     }
 
     /// Whether a line is a delimiter (`Some`), and the closing one (`Some(true)`).
     fn delimiter(&self, line: &[u8]) -> Option<bool> {
-        let tail = without_end(line).strip_prefix(b"--")?.strip_prefix(self.boundary.as_bytes())?;
+        let tail = trim_line_end(line).strip_prefix(b"--")?.strip_prefix(self.boundary.as_bytes())?;
         let (tail, closing) = match tail.strip_prefix(b"--") {
             Some(tail) => (tail, true),
             None => (tail, false),
@@ -79,7 +79,7 @@ impl<'a, 'b> Pieces<'a, 'b> {
     }
 }
 
-impl<'a> Iterator for Pieces<'a, '_> {
+impl<'a> Iterator for BodyParts<'a, '_> {
     type Item = &'a [u8];
 
     fn next(&mut self) -> Option<&'a [u8]> {
@@ -89,11 +89,11 @@ impl<'a> Iterator for Pieces<'a, '_> {
                 // What follows the closing delimiter is the epilogue.
                 self.rest = (!closing).then(|| &rest[at + line.len()..]);
                 // The line end before a delimiter belongs to the delimiter.
-                return Some(without_end(&rest[..at]));
+                return Some(trim_line_end(&rest[..at]));
             }
         }
         // Never closed: cut off in transfer, or written by hand.
-        Some(without_end(rest))
+        Some(trim_line_end(rest))
     }
 }
 
@@ -110,7 +110,7 @@ mod tests {
     const HEAD: &str = "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"B\"\n\n";
 
     #[test]
-    fn structures() {
+    fn multipart_structures() {
         let deep = "Content-Type: multipart/x; boundary=C\n\n--C\n\n1\n--C\n\n2\n--C--\nepilogue";
         for (body, expected) in [
             (
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn bounded_in_depth_and_number() {
+    fn depth_and_part_limits() {
         let nested = |levels: usize| {
             let open: String = (0..levels)
                 .map(|i| format!("Content-Type: multipart/x; boundary=b{i}\n\n--b{i}\n"))

@@ -5,17 +5,17 @@ use std::borrow::Cow;
 
 use system::{Error, Result};
 
-use crate::detect::{self, detect, is_compressed, is_mime, is_vague};
+use crate::detect::{self, detect, is_compressed, is_generic, is_mime};
 pub use crate::header::Headers;
-use crate::include::{Wanted, wanted};
+use crate::include::{Include, parse_includes};
 use crate::{archive, mime, transfer};
 
 /// Includes, archives and blobs within one another. A file that includes itself ends here.
-const MOST_LEVELS: usize = 16;
-const MOST_PARTS: usize = 10_000;
-const MOST_INCLUDES: usize = 1_000;
+const MAX_LEVELS: usize = 16;
+const MAX_PARTS: usize = 10_000;
+const MAX_INCLUDES: usize = 1_000;
 /// Of all parts together, when inflated and fetched. (Tests need not fill the memory to pass it.)
-const MOST_BYTES: usize = if cfg!(test) { 2 << 20 } else { 128 << 20 };
+const MAX_BYTES: usize = if cfg!(test) { 2 << 20 } else { 128 << 20 };
 
 /// One leaf of the data: what a handler gets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub struct Part<'a> {
 impl<'a> Part<'a> {
     /// The payload as text; `None` when it is no UTF-8 and its charset is not known.
     pub fn text(&self) -> Option<Cow<'_, str>> {
-        transfer::text(&self.payload, self.charset.as_deref())
+        transfer::decode_charset(&self.payload, self.charset.as_deref())
     }
 
     /// For which machine of a launch it is meant, when it says so.
@@ -66,7 +66,7 @@ impl<'a> Part<'a> {
     pub(crate) fn new(content_type: &str, payload: impl Into<Cow<'a, [u8]>>) -> Part<'a> {
         let mut part = Part { payload: payload.into(), ..Part::default() };
         part.headers.add("MIME-Version", "1.0");
-        part.retype(content_type);
+        part.set_content_type(content_type);
         part
     }
 
@@ -78,12 +78,12 @@ impl<'a> Part<'a> {
         Part { content_type, filename, headers, payload, charset, transferred }
     }
 
-    pub(crate) fn retype(&mut self, content_type: &str) {
+    pub(crate) fn set_content_type(&mut self, content_type: &str) {
         self.content_type = content_type.to_string();
         self.headers.set("Content-Type", content_type);
     }
 
-    pub(crate) fn name(&mut self, filename: &str) {
+    pub(crate) fn set_filename(&mut self, filename: &str) {
         self.filename = filename.to_string();
         let quoted = filename.replace('\\', "\\\\").replace('"', "\\\"");
         self.headers.set("Content-Disposition", format!("attachment; filename=\"{quoted}\""));
@@ -94,25 +94,25 @@ impl<'a> Part<'a> {
 #[derive(Debug, Clone, Default)]
 pub struct Parts<'a> {
     pub parts: Vec<Part<'a>>,
-    pub remarks: Vec<String>,
+    pub warnings: Vec<String>,
 }
 
 /// Expands blobs, in order, into parts that are numbered through. An error when an include fails or a limit is passed: a
 /// half of somebody's data is not what they meant. A part that is damaged is left out, with a remark.
 pub fn expand<'a>(
     blobs: impl IntoIterator<Item = &'a [u8]>,
-    fetch: &mut dyn FnMut(&Wanted) -> Result<Vec<u8>>,
+    fetch: &mut dyn FnMut(&Include) -> Result<Vec<u8>>,
 ) -> Result<Parts<'a>> {
-    let mut expander = Expander { fetch, found: Parts::default(), number: 0, bytes: 0, includes: 0 };
+    let mut expander = Expander { fetch, output: Parts::default(), number: 0, bytes: 0, includes: 0 };
     for blob in blobs {
         expander.blob(blob.into(), 0)?;
     }
-    Ok(expander.found)
+    Ok(expander.output)
 }
 
 struct Expander<'a, 'f> {
-    fetch: &'f mut dyn FnMut(&Wanted) -> Result<Vec<u8>>,
-    found: Parts<'a>,
+    fetch: &'f mut dyn FnMut(&Include) -> Result<Vec<u8>>,
+    output: Parts<'a>,
     /// Of the last part.
     number: usize,
     bytes: usize,
@@ -121,19 +121,19 @@ struct Expander<'a, 'f> {
 
 impl<'a> Expander<'a, '_> {
     fn blob(&mut self, blob: Cow<'a, [u8]>, level: usize) -> Result<()> {
-        if level > MOST_LEVELS {
-            return Err(Error::new(format!("includes or archives nested deeper than {MOST_LEVELS} levels")));
+        if level > MAX_LEVELS {
+            return Err(Error::new(format!("includes or archives nested deeper than {MAX_LEVELS} levels")));
         }
         let blob = match self.inflate(&blob) {
             Ok(content) => content.into(),
-            Err(too_large @ encoding::gzip::BadGzip::TooLarge(_)) => {
+            Err(too_large @ encoding::gzip::GzipError::TooLarge(_)) => {
                 return Err(Error::new(too_large.to_string()));
             }
             // Not gzip, or broken: then it is what it is.
             Err(_) => blob,
         };
         if !is_mime(&blob) {
-            self.spend(blob.len())?;
+            self.charge(blob.len())?;
             return self.part(Part::new(detect::NOT_MULTIPART, blob), level);
         }
         match &blob {
@@ -144,14 +144,14 @@ impl<'a> Expander<'a, '_> {
 
     /// The parts of a message. `keep`: with what it is made of, or on its own.
     fn message<'m>(&mut self, blob: &'m [u8], keep: fn(Part<'m>) -> Part<'a>, level: usize) -> Result<()> {
-        let leaves = mime::leaves(blob, MOST_PARTS)?;
+        let leaves = mime::leaves(blob, MAX_PARTS)?;
         if leaves.is_empty() {
-            self.found.remarks.push("a MIME message without any part (is its boundary right?)".to_string());
+            self.output.warnings.push("a MIME message without any part (is its boundary right?)".to_string());
         }
         for leaf in leaves {
-            self.spend(leaf.body.len())?;
+            self.charge(leaf.body.len())?;
             let part = keep(Part::from_leaf(leaf));
-            if part.content_type == mime::EMBEDDED {
+            if part.content_type == mime::MESSAGE_RFC822 {
                 // Upstream counts it when it names the parts behind it; what it holds follows.
                 self.number += 1;
                 continue;
@@ -165,51 +165,51 @@ impl<'a> Expander<'a, '_> {
         if is_compressed(&part.content_type) {
             let content = match self.inflate(&part.payload) {
                 Ok(content) => content,
-                Err(too_large @ encoding::gzip::BadGzip::TooLarge(_)) => {
+                Err(too_large @ encoding::gzip::GzipError::TooLarge(_)) => {
                     return Err(Error::new(format!("a part of type {}: {too_large}", part.content_type)));
                 }
                 // No later boot will read it: the machine must not wait for that.
                 Err(e) => {
-                    let remark = format!(
+                    let warning = format!(
                         "left out, a part of type {} that cannot be inflated: {e}",
                         part.content_type
                     );
-                    self.found.remarks.push(remark);
+                    self.output.warnings.push(warning);
                     return Ok(());
                 }
             };
-            self.spend(content.len())?;
+            self.charge(content.len())?;
             let mut inflated = Part::new(detect(&content).unwrap_or(detect::PLAIN), content);
             if !part.filename.is_empty() {
-                inflated.name(&part.filename);
+                inflated.set_filename(&part.filename);
             }
             if let Some(index) = part.headers.get("launch-index") {
                 inflated.headers.add("Launch-Index", index);
             }
             part = inflated;
         }
-        if is_vague(&part.content_type)
+        if is_generic(&part.content_type)
             && let Some(content_type) = detect(&part.payload)
             && content_type != part.content_type
         {
-            part.retype(content_type);
+            part.set_content_type(content_type);
         }
         if part.content_type == detect::NOT_MULTIPART
-            && let Some(content) = self.unwrapped(&part.payload)?
+            && let Some(content) = self.unwrap_encoded(&part.payload)?
         {
-            let remark = "base64, or gzip in gzip: undone, though not by other versions of cloud-init";
-            self.found.remarks.push(remark.to_string());
+            let warning = "base64, or gzip in gzip: undone, though not by other versions of cloud-init";
+            self.output.warnings.push(warning.to_string());
             return self.blob(content.into(), level + 1);
         }
-        self.typed(part, level)
+        self.dispatch(part, level)
     }
 
     /// What is in a blob that nothing handles as it is: gzip in gzip, or base64 of what is handled. Clouds that expect
     /// base64 have undone theirs; this is that of who copied such data to another cloud, or encoded it once too often.
-    fn unwrapped(&self, payload: &[u8]) -> Result<Option<Vec<u8>>> {
+    fn unwrap_encoded(&self, payload: &[u8]) -> Result<Option<Vec<u8>>> {
         if encoding::gzip::is_gzip(payload) {
             return match self.inflate(payload) {
-                Err(too_large @ encoding::gzip::BadGzip::TooLarge(_)) => {
+                Err(too_large @ encoding::gzip::GzipError::TooLarge(_)) => {
                     Err(Error::new(too_large.to_string()))
                 }
                 inflated => Ok(inflated.ok()),
@@ -222,22 +222,22 @@ impl<'a> Expander<'a, '_> {
     }
 
     /// Goes on with a part whose type is settled.
-    fn typed(&mut self, part: Part<'a>, level: usize) -> Result<()> {
+    fn dispatch(&mut self, part: Part<'a>, level: usize) -> Result<()> {
         match part.content_type.as_str() {
             detect::INCLUDE => self.include(&part, false, level),
             detect::INCLUDE_ONCE => self.include(&part, true, level),
             detect::ARCHIVE => self.archive(&part, level),
-            _ => self.attach(part),
+            _ => self.push_part(part),
         }
     }
 
     fn include(&mut self, part: &Part<'_>, once: bool, level: usize) -> Result<()> {
-        for wanted in wanted(&String::from_utf8_lossy(&part.payload), once) {
+        for include in parse_includes(&String::from_utf8_lossy(&part.payload), once) {
             self.includes += 1;
-            if self.includes > MOST_INCLUDES {
-                return Err(Error::new(format!("more than {MOST_INCLUDES} includes")));
+            if self.includes > MAX_INCLUDES {
+                return Err(Error::new(format!("more than {MAX_INCLUDES} includes")));
             }
-            let content = (self.fetch)(&wanted)?;
+            let content = (self.fetch)(&include)?;
             self.blob(content.into(), level + 1)?;
         }
         Ok(())
@@ -245,59 +245,59 @@ impl<'a> Expander<'a, '_> {
 
     fn archive(&mut self, part: &Part<'_>, level: usize) -> Result<()> {
         let Some(text) = part.text() else {
-            self.found.remarks.push("a cloud-config-archive that is not UTF-8 was left out".to_string());
+            self.output.warnings.push("a cloud-config-archive that is not UTF-8 was left out".to_string());
             return Ok(());
         };
-        for item in archive::read(&text, &mut self.found.remarks) {
-            self.spend(item.payload.len())?;
+        for item in archive::read(&text, &mut self.output.warnings) {
+            self.charge(item.payload.len())?;
             let expands = is_compressed(&item.content_type)
                 || [detect::INCLUDE, detect::INCLUDE_ONCE, detect::ARCHIVE].contains(&&*item.content_type);
             match expands {
-                true if level >= MOST_LEVELS => {
-                    return Err(Error::new(format!("archives nested deeper than {MOST_LEVELS} levels")));
+                true if level >= MAX_LEVELS => {
+                    return Err(Error::new(format!("archives nested deeper than {MAX_LEVELS} levels")));
                 }
                 true => self.part(item, level + 1)?,
                 // A declared type of an archive's item is final, as upstream has it.
-                false => self.attach(item)?,
+                false => self.push_part(item)?,
             }
         }
         Ok(())
     }
 
-    fn attach(&mut self, mut part: Part<'a>) -> Result<()> {
+    fn push_part(&mut self, mut part: Part<'a>) -> Result<()> {
         self.number += 1;
         let number = self.number;
-        if number > MOST_PARTS {
-            return Err(Error::new(format!("more than {MOST_PARTS} parts")));
+        if number > MAX_PARTS {
+            return Err(Error::new(format!("more than {MAX_PARTS} parts")));
         }
         if part.filename.is_empty() {
-            part.name(&format!("part-{number:03}"));
+            part.set_filename(&format!("part-{number:03}"));
         }
         if part.content_type == detect::CLOUD_CONFIG
             && part.headers.get("launch-index").is_none()
-            && let Some(index) = launch_index_within(&part)
+            && let Some(index) = launch_index_of_config(&part)
         {
             part.headers.add("Launch-Index", index.to_string());
         }
-        self.found.parts.push(part);
+        self.output.parts.push(part);
         Ok(())
     }
 
-    fn inflate(&self, bytes: &[u8]) -> std::result::Result<Vec<u8>, encoding::gzip::BadGzip> {
-        encoding::gzip::inflate(bytes, MOST_BYTES.saturating_sub(self.bytes))
+    fn inflate(&self, bytes: &[u8]) -> std::result::Result<Vec<u8>, encoding::gzip::GzipError> {
+        encoding::gzip::inflate(bytes, MAX_BYTES.saturating_sub(self.bytes))
     }
 
-    fn spend(&mut self, bytes: usize) -> Result<()> {
+    fn charge(&mut self, bytes: usize) -> Result<()> {
         self.bytes += bytes;
-        if self.bytes > MOST_BYTES {
-            return Err(Error::new(format!("the parts are larger than {MOST_BYTES} bytes together")));
+        if self.bytes > MAX_BYTES {
+            return Err(Error::new(format!("the parts are larger than {MAX_BYTES} bytes together")));
         }
         Ok(())
     }
 }
 
 /// The key of that name at the top of a cloud-config. Read only where the word occurs at all.
-fn launch_index_within(part: &Part<'_>) -> Option<i64> {
+fn launch_index_of_config(part: &Part<'_>) -> Option<i64> {
     let word = b"launch-index";
     if !part.payload.windows(word.len()).any(|w| w[0] == word[0] && w == word) {
         return None;

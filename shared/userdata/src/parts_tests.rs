@@ -1,6 +1,6 @@
 use super::*;
 
-fn fetchless(_: &Wanted) -> Result<Vec<u8>> {
+fn fetchless(_: &Include) -> Result<Vec<u8>> {
     Err(Error::new("nothing is fetched here"))
 }
 
@@ -26,7 +26,7 @@ fn gzip(content: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn blobs_of_a_list_are_numbered_through() {
+fn parts_of_several_blobs_are_numbered_consecutively() {
     let found = expand([&b"#!/bin/sh"[..], b"#cloud-config\na: 1", b"x"], &mut fetchless).unwrap();
     assert_eq!(
         shown(&found.parts),
@@ -39,12 +39,12 @@ fn blobs_of_a_list_are_numbered_through() {
 }
 
 #[test]
-fn archives_expand_what_they_hold() {
+fn archives_are_expanded() {
     let inner = "- \"#cloud-config-archive\\n- '#!/bin/sh inner'\"";
     let blob =
         format!("#cloud-config-archive\n{inner}\n- \"#include\\nhttp://h/x\"\n- [1]\n- content: {{a: 1}}\n");
-    let found = expand([blob.as_bytes()], &mut |wanted| {
-        assert_eq!(wanted.url, "http://h/x");
+    let found = expand([blob.as_bytes()], &mut |include| {
+        assert_eq!(include.url, "http://h/x");
         Ok(b"#cloud-boothook\n".to_vec())
     })
     .unwrap();
@@ -53,7 +53,7 @@ fn archives_expand_what_they_hold() {
         ["text/x-shellscript part-001 #!/bin/sh inner", "text/cloud-boothook part-002 #cloud-boothook\n"]
     );
     assert_eq!(
-        found.remarks,
+        found.warnings,
         [
             "cloud-config-archive:4:3: an archive's item: expected text or a map, found a list",
             "cloud-config-archive:5:12: content of an archive's item: expected text, found a map"
@@ -62,8 +62,8 @@ fn archives_expand_what_they_hold() {
 }
 
 #[test]
-fn what_is_odd_is_remarked() {
-    for (blob, remark) in [
+fn oddities_are_reported() {
+    for (blob, warning) in [
         (
             "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=x\n\n--y\n\n--y--",
             "a MIME message without any part",
@@ -76,12 +76,12 @@ fn what_is_odd_is_remarked() {
     ] {
         let found = expand([blob.as_bytes()], &mut fetchless).unwrap();
         assert!(found.parts.is_empty());
-        assert!(found.remarks[0].starts_with(remark), "{:?}", found.remarks);
+        assert!(found.warnings[0].starts_with(warning), "{:?}", found.warnings);
     }
 }
 
 #[test]
-fn a_charset_counts_for_bytes_that_are_no_utf8() {
+fn charset_applies_to_non_utf8_bytes() {
     let blob = b"MIME-Version: 1.0\nContent-Type: text/cloud-config; charset=iso-8859-1\n\nname: J\xfcrgen";
     let parts = parts(blob).unwrap();
     assert_eq!(parts[0].text().unwrap(), "name: J\u{fc}rgen");
@@ -92,20 +92,20 @@ fn a_charset_counts_for_bytes_that_are_no_utf8() {
 }
 
 #[test]
-fn a_failing_include_is_an_error_and_a_failing_inflation_is_not() {
+fn failed_include_is_an_error_and_failed_inflation_is_not() {
     let failed = parts(b"#include\nhttp://h/x").unwrap_err().to_string();
     assert_eq!(failed, "nothing is fetched here");
     let damaged = &b"MIME-Version: 1.0\nContent-Type: application/x-gzip\n\nnot gzip"[..];
     let damaged = expand([damaged], &mut |_| Err(Error::new("nothing"))).unwrap();
     assert!(damaged.parts.is_empty());
     assert_eq!(
-        damaged.remarks,
+        damaged.warnings,
         ["left out, a part of type application/x-gzip that cannot be inflated: not gzip"]
     );
 }
 
 #[test]
-fn what_is_wrapped_once_too_often_is_unwrapped() {
+fn double_encoded_data_is_decoded() {
     let script = b"#!/bin/sh\n".to_vec();
     let base64 = |bytes: &[u8]| encoding::base64::encode(bytes).into_bytes();
     for blob in [
@@ -120,24 +120,24 @@ fn what_is_wrapped_once_too_often_is_unwrapped() {
         let found_types: Vec<_> = found.parts.iter().map(|p| (&*p.content_type, &*p.filename)).collect();
         let shown = String::from_utf8_lossy(&blob);
         assert_eq!(found_types, [(detect::SCRIPT, "part-001")], "{shown}");
-        assert!(found.remarks.iter().any(|r| r.contains("other versions")), "{shown}");
+        assert!(found.warnings.iter().any(|r| r.contains("other versions")), "{shown}");
     }
     // Text that happens to be base64 stays what it is.
     for text in [b"password".to_vec(), base64(&base64(&script))] {
         assert_eq!(*parts(&text).unwrap()[0].payload, *text);
     }
     // Nothing that is wrapped without end is unwrapped without end.
-    let endless = (0..2 * MOST_LEVELS + 4).fold(script, |inner, _| gzip(&inner));
+    let endless = (0..2 * MAX_LEVELS + 4).fold(script, |inner, _| gzip(&inner));
     assert!(parts(&endless).unwrap_err().to_string().contains("nested deeper"));
 }
 
 #[test]
-fn bombs_end_at_their_limits() {
-    let zeros = gzip(&vec![0; MOST_BYTES + 1]);
+fn decompression_bombs_stop_at_the_limits() {
+    let zeros = gzip(&vec![0; MAX_BYTES + 1]);
     assert!(parts(&zeros).unwrap_err().to_string().contains("inflate to more than"));
 
     // Each inflates to what is allowed, together they do not.
-    let half = encoding::base64::encode(&gzip(&vec![b' '; MOST_BYTES / 2]));
+    let half = encoding::base64::encode(&gzip(&vec![b' '; MAX_BYTES / 2]));
     let part = format!("--B\nContent-Type: application/gzip\nContent-Transfer-Encoding: base64\n\n{half}\n");
     let message = format!("MIME-Version: 1.0\nContent-Type: multipart/x; boundary=B\n\n{}", part.repeat(3));
     assert!(parts(message.as_bytes()).is_err());
@@ -149,7 +149,7 @@ fn bombs_end_at_their_limits() {
 
     let many = format!(
         "MIME-Version: 1.0\nContent-Type: multipart/x; boundary=B\n\n{}",
-        "--B\n\n".repeat(MOST_PARTS + 2)
+        "--B\n\n".repeat(MAX_PARTS + 2)
     );
     assert!(parts(many.as_bytes()).unwrap_err().to_string().contains("more than 10000 parts"));
 
@@ -159,7 +159,7 @@ fn bombs_end_at_their_limits() {
         fetched += 1;
         Ok(b"#include\nhttp://h/\nhttp://h/".to_vec())
     });
-    assert!(end.is_err() && fetched <= MOST_INCLUDES);
+    assert!(end.is_err() && fetched <= MAX_INCLUDES);
 
     let mut archive = "#!/bin/sh".to_string();
     for _ in 0..40 {
@@ -169,7 +169,7 @@ fn bombs_end_at_their_limits() {
 }
 
 #[test]
-fn cost_grows_with_the_input() {
+fn cost_is_linear() {
     let message = |count: usize| {
         let part = "--B\nContent-Type: text/cloud-config\n\nlaunch-index: 1\na: [1, 2, 3]\n";
         format!("MIME-Version: 1.0\nContent-Type: multipart/x; boundary=B\n\n{}", part.repeat(count))
@@ -192,7 +192,7 @@ fn cost_grows_with_the_input() {
 /// Pieces of everything that means something to the parser, put together at random: no panic, no endless
 /// loop, and what was understood can be written and read back.
 #[test]
-fn nothing_panics_on_any_bytes() {
+fn arbitrary_bytes_do_not_panic() {
     let packed = gzip(b"#cloud-config\na: 1\n");
     let pieces: Vec<&[u8]> = vec![
         b"MIME-Version: 1.0\n",
@@ -244,7 +244,7 @@ fn nothing_panics_on_any_bytes() {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) as usize % below
     };
-    let (mut understood, mut failed) = (0, 0);
+    let (mut processed, mut failed) = (0, 0);
     for round in 0..10_000 {
         let mut blob: Vec<u8> = (0..next(30)).flat_map(|_| pieces[next(pieces.len())].to_vec()).collect();
         if round % 3 > 0 {
@@ -256,17 +256,17 @@ fn nothing_panics_on_any_bytes() {
         }
         let found = expand([&blob[..]], &mut |_| {
             if next(4) == 0 {
-                fetchless(&Wanted { url: String::new(), once: true })
+                fetchless(&Include { url: String::new(), once: true })
             } else {
                 Ok(b"#!/bin/sh\n".to_vec())
             }
         });
         match found {
             Ok(found) => {
-                understood += found.parts.len();
+                processed += found.parts.len();
                 let message = crate::write::message(&found.parts).concat();
                 assert!(
-                    crate::write::says_the_same(&message, &found.parts),
+                    crate::write::is_equivalent(&message, &found.parts),
                     "{:?}\n{}\n{}",
                     found.parts,
                     String::from_utf8_lossy(&blob),
@@ -276,5 +276,5 @@ fn nothing_panics_on_any_bytes() {
             Err(_) => failed += 1,
         }
     }
-    assert!(understood > 3_000 && failed > 100, "{understood} parts, {failed} failures");
+    assert!(processed > 3_000 && failed > 100, "{processed} parts, {failed} failures");
 }

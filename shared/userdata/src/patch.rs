@@ -1,12 +1,12 @@
 //! `#cloud-config-jsonp`: a JSON patch (RFC 6902) for the cloud-config that was merged so far. All of it is applied
 //! or nothing. Bounded: a patch that copies what it copied before must not fill the memory.
 
-use config::{Mark, Node, Value};
+use config::{Node, Position, Value};
 
 const HEADER: &[u8] = b"#cloud-config-jsonp";
 /// Values that copies may add.
-const MOST_COPIED: usize = 500_000;
-const MOST_DEPTH: usize = 100;
+const MAX_COPIED_VALUES: usize = 500_000;
+const MAX_DEPTH: usize = 100;
 
 /// What a patch makes of a configuration; what it adds was written in `source`. The error says which operation cannot
 /// be done, never a value.
@@ -16,7 +16,8 @@ pub fn apply(source: &str, text: &str, config: &Node) -> Result<Node, String> {
     let mut patched = config.clone();
     let mut copied = 0;
     for (number, operation) in operations.iter().enumerate() {
-        one(operation, &mut patched, &mut copied).map_err(|e| format!("operation {}: {e}", number + 1))?;
+        apply_operation(operation, &mut patched, &mut copied)
+            .map_err(|e| format!("operation {}: {e}", number + 1))?;
     }
     if patched.as_map().is_none() {
         return Err(format!("it leaves {} where a map is expected", patched.kind()));
@@ -41,7 +42,7 @@ fn parse(source: &str, whole: &str) -> Result<Node, String> {
         .unwrap_or(json))
 }
 
-fn one(operation: &Node, config: &mut Node, copied: &mut usize) -> Result<(), String> {
+fn apply_operation(operation: &Node, config: &mut Node, copied: &mut usize) -> Result<(), String> {
     let text = |key: &str| {
         operation.get(key).and_then(Node::as_str).ok_or_else(|| format!("expected '{key}', a text, in it"))
     };
@@ -51,7 +52,7 @@ fn one(operation: &Node, config: &mut Node, copied: &mut usize) -> Result<(), St
     let at = operation.get("path").map(|path| path.at.clone()).unwrap_or_default();
     match text("op")? {
         "add" => add(config, &path, value()?, at),
-        "remove" => take(config, &path).map(drop),
+        "remove" => remove(config, &path).map(drop),
         "replace" => {
             *find(config, &path)? = value()?;
             Ok(())
@@ -61,14 +62,14 @@ fn one(operation: &Node, config: &mut Node, copied: &mut usize) -> Result<(), St
             if path.len() > from.len() && path.starts_with(&from) {
                 return Err("a value cannot be moved into itself".into());
             }
-            let moved = take(config, &from)?;
+            let moved = remove(config, &from)?;
             add(config, &path, moved, at)
         }
         "copy" => {
             let from = find(config, &path_of("from")?)?.clone();
-            let (count, depth) = size(&from);
+            let (count, depth) = count_and_depth(&from);
             *copied += count;
-            if *copied > MOST_COPIED || depth + path.len() > MOST_DEPTH {
+            if *copied > MAX_COPIED_VALUES || depth + path.len() > MAX_DEPTH {
                 return Err("it copies too much".into());
             }
             add(config, &path, from, at)
@@ -82,9 +83,9 @@ fn one(operation: &Node, config: &mut Node, copied: &mut usize) -> Result<(), St
 }
 
 /// The number of values in one, and how deep it is.
-fn size(node: &Node) -> (usize, usize) {
+fn count_and_depth(node: &Node) -> (usize, usize) {
     let below = |found: (usize, usize), node: &Node| {
-        let (count, depth) = size(node);
+        let (count, depth) = count_and_depth(node);
         (found.0 + count, found.1.max(depth + 1))
     };
     match &node.value {
@@ -105,23 +106,23 @@ fn pointer(text: &str) -> Result<Vec<String>, String> {
         return Err(format!("character {}: '~' must be followed by 0 or 1", before + 1));
     }
     let keys: Vec<String> = rest.split('/').map(|key| key.replace("~1", "/").replace("~0", "~")).collect();
-    if keys.len() > MOST_DEPTH { Err(format!("more than {MOST_DEPTH} keys")) } else { Ok(keys) }
+    if keys.len() > MAX_DEPTH { Err(format!("more than {MAX_DEPTH} keys")) } else { Ok(keys) }
 }
 
 const MISSING: &str = "its path leads to nothing";
 
 /// A place in a list: digits without a zero before them, up to and with `most`.
-fn place(key: &str, most: usize) -> Result<usize, String> {
+fn array_index(key: &str, max: usize) -> Result<usize, String> {
     let digits = key.bytes().all(|b| b.is_ascii_digit()) && (key == "0" || !key.starts_with('0'));
     let place = key.parse().ok().filter(|_| digits).ok_or("a list is asked for by what is no number")?;
-    if place <= most { Ok(place) } else { Err(MISSING.into()) }
+    if place <= max { Ok(place) } else { Err(MISSING.into()) }
 }
 
 fn find<'n>(config: &'n mut Node, path: &[String]) -> Result<&'n mut Node, String> {
     path.iter().try_fold(config, |node, key| match &mut node.value {
         Value::Map(map) => map.get_mut(key).ok_or_else(|| MISSING.to_string()),
         Value::Seq(items) => {
-            let at = place(key, items.len())?;
+            let at = array_index(key, items.len())?;
             items.get_mut(at).ok_or_else(|| MISSING.to_string())
         }
         _ => Err(MISSING.into()),
@@ -129,7 +130,7 @@ fn find<'n>(config: &'n mut Node, path: &[String]) -> Result<&'n mut Node, Strin
 }
 
 /// A new key was written at `at`.
-fn add(config: &mut Node, path: &[String], value: Node, at: Mark) -> Result<(), String> {
+fn add(config: &mut Node, path: &[String], value: Node, at: Position) -> Result<(), String> {
     let Some((key, parents)) = path.split_last() else {
         *config = value;
         return Ok(());
@@ -138,7 +139,7 @@ fn add(config: &mut Node, path: &[String], value: Node, at: Mark) -> Result<(), 
         Value::Map(map) => drop(map.insert(Node { value: Value::Str(key.clone()), at }, value)),
         Value::Seq(items) if key == "-" => items.push(value),
         Value::Seq(items) => {
-            let at = place(key, items.len())?;
+            let at = array_index(key, items.len())?;
             items.insert(at, value);
         }
         _ => return Err(MISSING.into()),
@@ -146,12 +147,12 @@ fn add(config: &mut Node, path: &[String], value: Node, at: Mark) -> Result<(), 
     Ok(())
 }
 
-fn take(config: &mut Node, path: &[String]) -> Result<Node, String> {
+fn remove(config: &mut Node, path: &[String]) -> Result<Node, String> {
     let (key, parents) = path.split_last().ok_or("the whole configuration cannot be taken away")?;
     let taken = match &mut find(config, parents)?.value {
         Value::Map(map) => map.remove(key),
         Value::Seq(items) => {
-            let at = place(key, items.len())?;
+            let at = array_index(key, items.len())?;
             (at < items.len()).then(|| items.remove(at))
         }
         _ => None,
@@ -208,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_added_knows_its_place() {
+    fn added_values_have_positions() {
         let base = config::yaml::parse("base", "{a: 1}").unwrap().root;
         let patch = "#cloud-config-jsonp\n[{\"op\": \"add\", \"path\": \"/b\",\n  \"value\": [1]}]";
         let patched = apply("part", patch, &base).unwrap();
@@ -219,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_done() {
+    fn failed_operations() {
         for (patch, expected) in [
             ("", "line 1, column 1: not valid JSON"),
             ("#cloud-config-jsonp\n\n{secret", "line 3, column 2: not valid JSON"),
@@ -280,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_of_copies_are_bounded() {
+    fn repeated_copies_are_bounded() {
         let double = r#"{"op": "copy", "from": "", "path": "/m"},"#.repeat(200);
         let base = config::yaml::parse("test", "{a: [1, 2, 3, 4]}").unwrap().root;
         let message = apply("t", &format!("[{}]", double.trim_end_matches(',')), &base).unwrap_err();

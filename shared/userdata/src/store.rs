@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use config::Node;
-use system::{Result, System, Write, debug, error, warning};
+use system::{Result, System, WriteOptions, debug, error, warning};
 
 use crate::parts::{Parts, expand};
 use crate::{include, write};
@@ -39,7 +39,7 @@ impl Source {
     }
 
     /// The key of the configuration that governs it.
-    pub(crate) fn key(self) -> Option<&'static str> {
+    pub(crate) fn config_key(self) -> Option<&'static str> {
         match self {
             Source::User => None,
             Source::Vendor => Some("vendor_data"),
@@ -68,7 +68,7 @@ impl<'a> Data<'a> {
         }
     }
 
-    pub(crate) fn is_nothing(self) -> bool {
+    pub(crate) fn is_empty(self) -> bool {
         match self {
             Data::Nothing => true,
             Data::Bytes(bytes) => bytes.is_empty(),
@@ -115,15 +115,15 @@ fn ascii_json(text: &Node) -> String {
 
 /// What a datasource hands over.
 #[derive(Debug, Clone, Default)]
-pub struct Raw<'a> {
+pub struct RawData<'a> {
     pub user: Data<'a>,
     pub vendor: Data<'a>,
     pub vendor2: Data<'a>,
     /// They were read from the files where they are kept: bytes need not be compared with themselves.
-    pub are_kept: bool,
+    pub already_stored: bool,
 }
 
-impl<'a> Raw<'a> {
+impl<'a> RawData<'a> {
     fn of(&self, source: Source) -> Data<'a> {
         match source {
             Source::User => self.user,
@@ -135,42 +135,42 @@ impl<'a> Raw<'a> {
 
 /// The parts of one source, or why they could not be had.
 #[derive(Debug)]
-pub(crate) struct Understood<'a> {
+pub(crate) struct ProcessedSource<'a> {
     pub source: Source,
     /// Nothing was handed over at all.
-    pub nothing: bool,
+    pub is_empty: bool,
     pub parts: Result<Parts<'a>>,
     /// Why the raw data, which the next boot begins with, were not kept.
-    pub unkept: Option<String>,
+    pub store_error: Option<String>,
 }
 
 /// What [`store`] understood, for [`crate::consume`].
 #[derive(Debug)]
-pub struct Stored<'a>(pub(crate) Vec<Understood<'a>>);
+pub struct Stored<'a>(pub(crate) Vec<ProcessedSource<'a>>);
 
 /// Takes the data apart, fetching what they include, and keeps both forms with the instance. A file that says
 /// the same already is left alone, whoever wrote it. Failures are told by [`crate::consume`].
-pub fn store<'a>(sys: &System, dirs: &Dirs, raw: &Raw<'a>) -> Stored<'a> {
+pub fn store<'a>(sys: &System, dirs: &Dirs, raw: &RawData<'a>) -> Stored<'a> {
     let keep = |name: &str, content: &[Cow<'_, [u8]>]| {
         let path = format!("{}/{name}", dirs.instance);
-        sys.write_pieces(path, content, Write::secret()).map_err(|e| e.to_string()).err()
+        sys.write_pieces(path, content, WriteOptions::secret()).map_err(|e| e.to_string()).err()
     };
-    let understand = |source: Source| {
+    let process = |source: Source| {
         let (data, name) = (raw.of(source), source.name());
-        let mut unkept = None;
-        if !raw.are_kept || !matches!(data, Data::Bytes(_)) {
-            unkept = keep(&format!("{name}.txt"), &[data.raw()]);
+        let mut store_error = None;
+        if !raw.already_stored || !matches!(data, Data::Bytes(_)) {
+            store_error = keep(&format!("{name}.txt"), &[data.raw()]);
         }
-        let parts = expand(data.blobs(), &mut |wanted| include::fetch(sys, dirs, wanted));
+        let parts = expand(data.blobs(), &mut |include| include::fetch(sys, dirs, include));
         match &parts {
             Ok(found) => {
-                for remark in &found.remarks {
-                    warning!(sys, "{name}: {remark}");
+                for warning in &found.warnings {
+                    warning!(sys, "{name}: {warning}");
                 }
                 debug!(sys, "{name}: {} parts", found.parts.len());
                 let file = format!("{name}.txt.i");
                 let old = sys.read(format!("{}/{file}", dirs.instance));
-                if !old.is_ok_and(|old| write::says_the_same(&old, &found.parts)) {
+                if !old.is_ok_and(|old| write::is_equivalent(&old, &found.parts)) {
                     // Only commands that explain the data read it.
                     if let Some(e) = keep(&file, &write::message(&found.parts)) {
                         error!(sys, "{e}");
@@ -179,9 +179,9 @@ pub fn store<'a>(sys: &System, dirs: &Dirs, raw: &Raw<'a>) -> Stored<'a> {
             }
             Err(e) => debug!(sys, "{name}: {e}"),
         }
-        Understood { source, nothing: data.is_nothing(), parts, unkept }
+        ProcessedSource { source, is_empty: data.is_empty(), parts, store_error }
     };
-    Stored(Source::ALL.map(understand).into())
+    Stored(Source::ALL.map(process).into())
 }
 
 #[cfg(test)]
@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_is_kept_as_json() {
+    fn list_of_blobs_is_stored_as_json() {
         let raw = |items: &[&str]| {
             let items: Vec<Vec<u8>> = items.iter().map(|i| i.as_bytes().to_vec()).collect();
             String::from_utf8(Data::List(&items).raw().into_owned()).unwrap()

@@ -2,13 +2,13 @@
 
 use std::borrow::Cow;
 
-use crate::header::without_end;
+use crate::header::trim_line_end;
 
 /// The content of a body. What cannot be decoded stays as it came, as mail readers do it.
 pub fn decode<'a>(body: &'a [u8], encoding: Option<&str>) -> Cow<'a, [u8]> {
     let encoding = encoding.unwrap_or_default().trim().to_ascii_lowercase();
     let decoded = match encoding.as_str() {
-        "base64" => encoding::base64::decode_lax(body),
+        "base64" => encoding::base64::decode_mime(body),
         "quoted-printable" => Some(quoted_printable(body)),
         "x-uuencode" | "uuencode" | "uue" | "x-uue" => uuencoded(body),
         _ => None,
@@ -44,7 +44,7 @@ fn quoted_printable(body: &[u8]) -> Vec<u8> {
 
 /// `None` without a `begin` line; lines that make no sense are left out.
 fn uuencoded(body: &[u8]) -> Option<Vec<u8>> {
-    let mut lines = body.split_inclusive(|b| *b == b'\n').map(without_end);
+    let mut lines = body.split_inclusive(|b| *b == b'\n').map(trim_line_end);
     lines.find(|line| line.starts_with(b"begin "))?;
     let mut out = Vec::new();
     for line in lines.take_while(|line| line.trim_ascii() != b"end") {
@@ -62,7 +62,7 @@ fn uuencoded(body: &[u8]) -> Option<Vec<u8>> {
 
 /// The text of bytes in a charset; UTF-8 whatever was declared when they are UTF-8. `None` when they are
 /// neither, or the charset is none that we know.
-pub fn text<'a>(bytes: &'a [u8], charset: Option<&str>) -> Option<Cow<'a, str>> {
+pub fn decode_charset<'a>(bytes: &'a [u8], charset: Option<&str>) -> Option<Cow<'a, str>> {
     if let Ok(text) = std::str::from_utf8(bytes) {
         return Some(Cow::Borrowed(text));
     }
@@ -72,7 +72,7 @@ pub fn text<'a>(bytes: &'a [u8], charset: Option<&str>) -> Option<Cow<'a, str>> 
             Some(Cow::Owned(bytes.iter().map(|b| char::from(*b)).collect()))
         }
         "windows-1252" | "cp1252" | "iso-8859-15" | "iso8859-15" | "latin-9" | "latin9" => {
-            let table: &[(u8, char)] = if charset.ends_with("1252") { WINDOWS } else { LATIN_9 };
+            let table: &[(u8, char)] = if charset.ends_with("1252") { WINDOWS_1252 } else { LATIN_9 };
             let read = |b: &u8| table.iter().find(|(of, _)| of == b).map_or(char::from(*b), |(_, c)| *c);
             Some(Cow::Owned(bytes.iter().map(read).collect()))
         }
@@ -95,7 +95,7 @@ pub fn text<'a>(bytes: &'a [u8], charset: Option<&str>) -> Option<Cow<'a, str>> 
 }
 
 /// Where Windows' western charset differs from ISO 8859-1, as far as it is defined.
-const WINDOWS: &[(u8, char)] = &[
+const WINDOWS_1252: &[(u8, char)] = &[
     (0x80, '€'),
     (0x82, '‚'),
     (0x83, 'ƒ'),
@@ -155,16 +155,16 @@ mod tests {
 
     #[test]
     fn charsets() {
-        assert_eq!(text("é".as_bytes(), Some("latin-1")).as_deref(), Some("é"));
-        assert_eq!(text(b"\xe9", Some("ISO_8859-1")).as_deref(), Some("é"));
-        assert_eq!(text(b"\xe9", Some("us-ascii")), None);
-        assert_eq!(text(b"\xe9", Some("koi8-r")), None);
-        assert_eq!(text(b"\xe9\x80", Some("Windows-1252")).as_deref(), Some("é€"));
-        assert_eq!(text(b"\xe9\xa4", Some("iso-8859-15")).as_deref(), Some("é€"));
-        assert_eq!(text(b"\xff\xfea\0\xe9\0", Some("utf-16")).as_deref(), Some("aé"));
-        assert_eq!(text(b"\0a\0\xe9", Some("UTF-16BE")).as_deref(), Some("aé"));
-        assert_eq!(text(b"\xe9\0\xe9", Some("utf-16le")), None);
-        assert_eq!(text(b"\xe9", None), None);
-        assert_eq!(text(b"a", Some("utf-16")).as_deref(), Some("a"));
+        assert_eq!(decode_charset("é".as_bytes(), Some("latin-1")).as_deref(), Some("é"));
+        assert_eq!(decode_charset(b"\xe9", Some("ISO_8859-1")).as_deref(), Some("é"));
+        assert_eq!(decode_charset(b"\xe9", Some("us-ascii")), None);
+        assert_eq!(decode_charset(b"\xe9", Some("koi8-r")), None);
+        assert_eq!(decode_charset(b"\xe9\x80", Some("Windows-1252")).as_deref(), Some("é€"));
+        assert_eq!(decode_charset(b"\xe9\xa4", Some("iso-8859-15")).as_deref(), Some("é€"));
+        assert_eq!(decode_charset(b"\xff\xfea\0\xe9\0", Some("utf-16")).as_deref(), Some("aé"));
+        assert_eq!(decode_charset(b"\0a\0\xe9", Some("UTF-16BE")).as_deref(), Some("aé"));
+        assert_eq!(decode_charset(b"\xe9\0\xe9", Some("utf-16le")), None);
+        assert_eq!(decode_charset(b"\xe9", None), None);
+        assert_eq!(decode_charset(b"a", Some("utf-16")).as_deref(), Some("a"));
     }
 }

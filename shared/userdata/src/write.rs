@@ -34,14 +34,14 @@ fn piece<'a>(part: &'a Part<'_>) -> Piece<'a> {
     let body = part.transferred.as_ref().unwrap_or(&part.payload);
     let text = if body.contains(&b'\r') { std::str::from_utf8(body).ok() } else { None };
     let body = match text {
-        Some(text) => unix(text).into_bytes().into(),
+        Some(text) => to_unix_line_ends(text).into_bytes().into(),
         None => Cow::Borrowed(&**body),
     };
     (head, body)
 }
 
 /// A message has one kind of line end, and upstream's has this one.
-fn unix(text: &str) -> String {
+fn to_unix_line_ends(text: &str) -> String {
     text.replace("\r\n", "\n").replace('\r', "\n")
 }
 
@@ -51,8 +51,8 @@ fn boundary(pieces: &[Piece<'_>]) -> String {
     let fold = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     let mut number = 0xcbf2_9ce4_8422_2325;
     for (head, body) in pieces {
-        let end = body.len().saturating_sub(ENDS);
-        let ends = body.iter().take(ENDS).chain(&body[end..]);
+        let end = body.len().saturating_sub(HASHED_ENDS);
+        let ends = body.iter().take(HASHED_ENDS).chain(&body[end..]);
         number = head.as_bytes().iter().chain(&body.len().to_le_bytes()).chain(ends).fold(number, fold);
     }
     loop {
@@ -69,11 +69,11 @@ fn boundary(pieces: &[Piece<'_>]) -> String {
 }
 
 /// How much of a body's begin and end its message's boundary follows from.
-const ENDS: usize = 256;
+const HASHED_ENDS: usize = 256;
 
 /// Whether a message that was written before, by us or by Python, says the same as these parts. Then it is
 /// left alone: its boundary and the spelling of its headers mean nothing.
-pub fn says_the_same(message: &[u8], parts: &[Part<'_>]) -> bool {
+pub fn is_equivalent(message: &[u8], parts: &[Part<'_>]) -> bool {
     let Ok(leaves) = mime::leaves(message, parts.len()) else { return false };
     leaves.len() == parts.len()
         && leaves.into_iter().map(Part::from_leaf).zip(parts).all(|(old, new)| {
@@ -93,7 +93,7 @@ fn same_payload(old: &[u8], new: &[u8]) -> bool {
     }
     let old = String::from_utf8_lossy(old);
     if let Ok(new) = std::str::from_utf8(new)
-        && unix(&old) == unix(new)
+        && to_unix_line_ends(&old) == to_unix_line_ends(new)
     {
         return true;
     }
@@ -111,7 +111,7 @@ fn same_payload(old: &[u8], new: &[u8]) -> bool {
         std::iter::repeat_n(c, times)
     });
     let new: String = new.iter().map(|b| if b.is_ascii() { char::from(*b) } else { '\u{80}' }).collect();
-    unix(&old.collect::<String>()) == unix(&new)
+    to_unix_line_ends(&old.collect::<String>()) == to_unix_line_ends(&new)
 }
 
 #[cfg(test)]
@@ -134,7 +134,7 @@ mod tests {
         #cloud-config\na: \u{fffd}\u{fffd}\n\n--===============2318039125117486169==--\n";
 
     #[test]
-    fn same_bytes_for_same_data() {
+    fn message_is_deterministic() {
         let parts = parts("#cloud-config\na: é\n".as_bytes());
         assert_eq!(whole(&parts), whole(&parts));
         let text = String::from_utf8(whole(&parts)).unwrap();
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_reads_back() {
+    fn message_round_trip() {
         let blob = b"MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\
             Content-Type: text/x-shellscript; name=\"a \\\"b\\\"\"\nContent-Transfer-Encoding: base64\n\nIyEvYmluL3NoDQo=\n\
             --b\nMerge-Type: list(append)\nContent-Type: text/cloud-config; charset=latin-1\n\nlaunch-index: 7\nx: \xe9\n\
@@ -155,21 +155,21 @@ mod tests {
         let parts = parts(blob);
         assert_eq!(parts.len(), 3);
         let text = whole(&parts);
-        assert!(says_the_same(&text, &parts));
+        assert!(is_equivalent(&text, &parts));
         let again: Vec<Part<'_>> = mime::leaves(&text, 9).unwrap().into_iter().map(Part::from_leaf).collect();
         assert_eq!(again, parts);
     }
 
     #[test]
-    fn python_said_the_same_or_not() {
-        let see = |blob: &str| says_the_same(PYTHON.as_bytes(), &parts(blob.as_bytes()));
+    fn compares_with_messages_written_by_python() {
+        let see = |blob: &str| is_equivalent(PYTHON.as_bytes(), &parts(blob.as_bytes()));
         assert!(see("#cloud-config\na: é\n"));
         assert!(see("#cloud-config\r\na: é\r\n"));
         assert!(!see("#cloud-config\na: e\n"));
         assert!(!see("#cloud-config\na: €\n"));
         assert!(!see("#cloud-config\nb: é\n"));
         assert!(!see("#!/bin/sh\n"));
-        assert!(!says_the_same(b"", &parts(b"#!/bin/sh")));
-        assert!(!says_the_same(b"\0\xff", &parts(b"#!/bin/sh")));
+        assert!(!is_equivalent(b"", &parts(b"#!/bin/sh")));
+        assert!(!is_equivalent(b"\0\xff", &parts(b"#!/bin/sh")));
     }
 }

@@ -10,14 +10,14 @@ use std::path::PathBuf;
 use config::Node;
 use config::yaml::Style;
 use system::{Effect, System};
-use userdata::{Consumed, Data, Dirs, Options, Raw, consume, store};
+use userdata::{Consumed, Data, Dirs, Options, RawData, consume, store};
 
 /// A machine's /var/lib/cloud in a folder of its own. The root is the real one, for the interpreters.
 struct Machine {
     top: PathBuf,
     config: Node,
     launch_index: Option<i64>,
-    first: bool,
+    first_boot: bool,
 }
 
 impl Machine {
@@ -26,7 +26,7 @@ impl Machine {
         let _ = fs::remove_dir_all(&top);
         let config =
             yaml("vendor_data: {enabled: true, prefix: []}\nvendor_data2: {enabled: true, prefix: []}");
-        Machine { top, config, launch_index: None, first: true }
+        Machine { top, config, launch_index: None, first_boot: true }
     }
 
     fn path(&self, name: &str) -> String {
@@ -43,24 +43,25 @@ impl Machine {
             if text.is_empty() { Data::Nothing } else { Data::Bytes(text.as_bytes()) }
         }
         let sys = System::new("/");
-        let raw = Raw { user: data(user), vendor: data(vendor), vendor2: data(vendor2), are_kept: false };
+        let raw =
+            RawData { user: data(user), vendor: data(vendor), vendor2: data(vendor2), already_stored: false };
         let stored = store(&sys, &self.dirs(), &raw);
         let options = Options {
             config: &self.config,
             instance_id: "i-42",
             launch_index: self.launch_index,
-            first: self.first,
+            first_boot: self.first_boot,
             instance_data: &self.path("instance-data.json"),
         };
         let consumed = consume(&sys, &self.dirs(), &stored, &options);
         let failed = consumed.failed.join("; ");
         let result = if failed.is_empty() { Ok(consumed) } else { Err(failed) };
         // What is known of a file is what reading it says.
-        for known in result.iter().flat_map(|consumed| &consumed.known) {
+        for known in result.iter().flat_map(|consumed| &consumed.parsed_files) {
             let again = config::yaml::parse(&known.path, &known.text).unwrap().root;
             let told = |node: &Node| {
                 let unsorted = Style { sorted: false, ..Style::DOCUMENT };
-                (config::origins::positions(node), config::yaml::emit(node, unsorted), node.at.clone())
+                (config::source_map::positions(node), config::yaml::emit(node, unsorted), node.at.clone())
             };
             assert_eq!(told(&known.parsed.root), told(&again), "{}", known.path);
         }
@@ -71,7 +72,8 @@ impl Machine {
             _ => None,
         });
         let place = format!("{}/", self.top.display());
-        let warnings = sys.log().noticed().into_iter().map(|(_, text)| text.replace(&place, "")).collect();
+        let warnings =
+            sys.log().logged_warnings().into_iter().map(|(_, text)| text.replace(&place, "")).collect();
         Boot { result, warnings, written: written.collect() }
     }
 
@@ -108,7 +110,7 @@ fn multipart(parts: &[(&str, &str)]) -> String {
 }
 
 #[test]
-fn a_whole_machine_and_its_second_boot() {
+fn first_and_second_boot() {
     let machine = Machine::new("whole");
     let seen = machine.top.join("seen");
     let hook = format!("#cloud-boothook\n#!/bin/sh\necho \"$INSTANCE_ID\" >> {}\n", seen.display());
@@ -125,7 +127,8 @@ fn a_whole_machine_and_its_second_boot() {
     let first = machine.boot(&user, "#!/bin/sh\necho vendor", "#cloud-config\nv: 2");
     assert_eq!(first.warnings, [""; 0]);
     let consumed = first.result.unwrap();
-    let counts = (consumed.user.configs, consumed.user.scripts, consumed.user.boothooks, consumed.user.left);
+    let counts =
+        (consumed.user.configs, consumed.user.scripts, consumed.user.boothooks, consumed.user.skipped);
     assert_eq!(counts, (2, 2, 1, 0));
     assert_eq!((consumed.vendor.scripts, consumed.vendor2.configs), (1, 1));
     for (path, mode, content) in [
@@ -165,7 +168,7 @@ fn a_whole_machine_and_its_second_boot() {
 }
 
 #[test]
-fn bad_parts_are_reported_without_their_content_and_the_rest_is_used() {
+fn invalid_parts_are_reported_without_their_content() {
     let machine = Machine::new("bad");
     let user = multipart(&[
         ("Content-Type: text/cloud-config", "password: [hunter2"),
@@ -187,7 +190,7 @@ fn bad_parts_are_reported_without_their_content_and_the_rest_is_used() {
     ]);
     let boot = machine.boot(&user, "", "");
     let counts = boot.result.unwrap().user;
-    assert_eq!((counts.configs, counts.scripts, counts.boothooks, counts.left), (1, 1, 0, 14));
+    assert_eq!((counts.configs, counts.scripts, counts.boothooks, counts.skipped), (1, 1, 0, 14));
     let merging = "left out, the cloud-config in";
     for (place, begin) in [
         format!("{merging} part-001: user-data part-001:2:1: a comma or ']' is missing in the list"),
@@ -217,7 +220,7 @@ fn bad_parts_are_reported_without_their_content_and_the_rest_is_used() {
 }
 
 #[test]
-fn vendors_are_ruled_by_the_user_then_the_system() {
+fn user_overrides_system_rules_for_vendor_data() {
     let vendor = multipart(&[("", "#cloud-config\na: 1"), ("", "#!/bin/sh")]);
     // user-data, system's rules, whether the script and the config of the vendor come through, warnings
     for (user, system, script, config, warnings) in [
@@ -262,7 +265,7 @@ fn vendors_are_ruled_by_the_user_then_the_system() {
 }
 
 #[test]
-fn user_data_can_be_forbidden() {
+fn allow_userdata_false_discards_user_data() {
     for (config, allowed) in [("{}", true), ("allow_userdata: true", true), ("allow_userdata: false", false)]
     {
         let mut machine = Machine::new("allow");
@@ -275,7 +278,7 @@ fn user_data_can_be_forbidden() {
 }
 
 #[test]
-fn parts_for_another_machine_of_the_launch_are_left_out() {
+fn parts_for_another_launch_index_are_skipped() {
     let parts = multipart(&[
         ("Content-Type: text/x-shellscript; name=zero\nLaunch-Index: 0", "#!/bin/sh"),
         ("Content-Type: text/x-shellscript; name=one\nLaunch-Index: 1", "#!/bin/sh"),
@@ -310,7 +313,7 @@ fn parts_for_another_machine_of_the_launch_are_left_out() {
 }
 
 #[test]
-fn what_cannot_be_had_whole_is_not_handled_at_all() {
+fn incomplete_user_data_is_not_handled() {
     let machine = Machine::new("include-fails");
     let user = format!("#include\n{}/none", machine.top.display());
     let boot = machine.boot(&user, "#!/bin/sh\n", "");
@@ -324,7 +327,7 @@ fn what_cannot_be_had_whole_is_not_handled_at_all() {
 }
 
 #[test]
-fn a_vendors_data_that_cannot_be_had_keep_the_users() {
+fn incomplete_vendor_data_does_not_affect_user_data() {
     let machine = Machine::new("vendor-fails");
     let include = format!("#include\n{}/none", machine.top.display());
     let boot = machine.boot("#cloud-config\na: 1\n", &include, "#cloud-config\nb: 1\n");
@@ -344,7 +347,7 @@ fn a_vendors_data_that_cannot_be_had_keep_the_users() {
 }
 
 #[test]
-fn a_damaged_part_is_left_out() {
+fn damaged_part_is_skipped() {
     let machine = Machine::new("damaged");
     let damaged = multipart(&[
         ("Content-Type: application/x-gzip", "not gzip"),
@@ -357,7 +360,7 @@ fn a_damaged_part_is_left_out() {
 }
 
 #[test]
-fn a_state_folder_that_cannot_be_written_is_reported() {
+fn unwritable_state_directory_is_reported() {
     let machine = Machine::new("unwritable");
     fs::create_dir_all(machine.top.join("instance/scripts/part-001")).unwrap();
     fs::create_dir_all(machine.top.join("instance/cloud-config.txt")).unwrap();
@@ -395,7 +398,7 @@ fn serve(answers: Vec<(&'static str, u16, &'static str)>) -> (String, std::sync:
 }
 
 #[test]
-fn includes_over_http_are_fetched_and_kept_when_asked() {
+fn http_includes_are_fetched_and_cached() {
     let (url, seen) = serve(vec![
         ("/script", 200, "#!/bin/sh\necho fetched\n"),
         ("/config", 503, "later"),
@@ -418,7 +421,7 @@ fn includes_over_http_are_fetched_and_kept_when_asked() {
 }
 
 #[test]
-fn cost_of_merging_grows_with_the_parts() {
+fn merge_cost_is_linear() {
     let time = |count: usize| {
         let head =
             "Content-Type: text/cloud-config\nMerge-Type: list(append)+dict(recurse_list)+str()".to_string();
@@ -472,7 +475,7 @@ fn templates_of_every_kind() {
     ]);
     let boot = machine.boot(&parts, "## template: jinja\n#cloud-config\nv: {{ region }}", "");
     let counts = boot.result.unwrap().user;
-    assert_eq!((counts.configs, counts.scripts, counts.left), (4, 3, 4));
+    assert_eq!((counts.configs, counts.scripts, counts.skipped), (4, 3, 4));
     let config = machine.read("instance/cloud-config.txt");
     assert!(
         config.ends_with(
@@ -551,7 +554,7 @@ fn part_handlers_that_are_programs() {
         format!("__begin__  {frequency} \nmine one {frequency} first part\nmine bad {frequency} second part\n__end__  {frequency} \n").replace("mine", "text/mine")
     );
     assert_eq!(machine.mode("instance/handlers/part-handler-000"), 0o700);
-    machine.first = false;
+    machine.first_boot = false;
     machine.boot(&parts, "", "");
     assert_eq!(machine.read("log").lines().count(), 4, "later boots are not the handler's");
 }
@@ -652,7 +655,7 @@ fn a_python_part_handler_that_exits_misses_no_further_part() {
 }
 
 #[test]
-fn lasting_part_handlers_may_take_what_is_built_in() {
+fn installed_part_handlers_override_built_in_types() {
     let machine = Machine::new("lasting");
     fs::create_dir_all(machine.top.join("handlers")).unwrap();
     let log = machine.path("log");
@@ -669,7 +672,7 @@ fn lasting_part_handlers_may_take_what_is_built_in() {
 }
 
 #[test]
-fn what_was_written_for_windows() {
+fn windows_user_data() {
     let machine = Machine::new("windows");
     let boot = machine.boot(
         &multipart(&[
@@ -701,7 +704,7 @@ fn noting(log: &str, name: &str, kinds: &str) -> String {
 }
 
 #[test]
-fn part_handlers_take_over_what_is_built_in() {
+fn part_handlers_override_built_in_types() {
     let mut machine = Machine::new("takeover");
     fs::create_dir_all(&machine.top).unwrap();
     fs::write(machine.top.join("instance-data.json"), INSTANCE_DATA).unwrap();
@@ -740,14 +743,14 @@ fn part_handlers_take_over_what_is_built_in() {
     assert!(machine.read("instance/cloud-config.txt").ends_with("---\na: 1\nd: eu-1\n...\n"));
 
     // Later boots are not these handlers', and nobody else handles their types.
-    machine.first = false;
+    machine.first_boot = false;
     machine.boot(&parts, "", "");
     assert_eq!(machine.read("log"), said);
     assert!(machine.read("instance/cloud-config.txt").ends_with("---\na: 1\nd: eu-1\n...\n"));
 }
 
 #[test]
-fn a_handler_of_all_cloud_config_writes_its_file() {
+fn cloud_config_handler_writes_its_file() {
     let machine = Machine::new("owner");
     let file = machine.path("instance/cloud-config.txt");
     let handler = format!(
@@ -760,7 +763,7 @@ fn a_handler_of_all_cloud_config_writes_its_file() {
 }
 
 #[test]
-fn a_handler_of_all_cloud_config_that_writes_nothing_leaves_an_empty_file() {
+fn cloud_config_handler_without_output_leaves_an_empty_file() {
     let machine = Machine::new("owner-of-nothing");
     let handler = "#part-handler\ndef list_types():\n    return ['text/cloud-config', 'text/cloud-config-jsonp']\n\
                    def handle_part(data, ctype, filename, payload):\n    pass\n";
@@ -772,7 +775,7 @@ fn a_handler_of_all_cloud_config_that_writes_nothing_leaves_an_empty_file() {
 }
 
 #[test]
-fn handlers_that_python_cannot_load_are_named_with_their_line() {
+fn python_load_errors_name_the_line() {
     let machine = Machine::new("unloadable");
     for (body, said) in [
         ("#part-handler\n\ndef list_types(: hunter2", "SyntaxError at line 3: "),
@@ -798,7 +801,7 @@ fn handlers_that_python_cannot_load_are_named_with_their_line() {
 }
 
 #[test]
-fn vendors_do_not_overwrite_what_the_user_runs() {
+fn vendor_scripts_do_not_overwrite_user_scripts() {
     let machine = Machine::new("paths");
     let kinds = [
         "text/x-shellscript",
@@ -828,7 +831,7 @@ fn vendors_do_not_overwrite_what_the_user_runs() {
 }
 
 #[test]
-fn programs_have_the_time_that_the_configuration_gives() {
+fn configured_script_timeout_applies() {
     let limit = "#cloud-config\ntimeouts: {script: 1}";
     let hook = "#cloud-boothook\n#!/bin/sh\nsleep 4";
     let handler = "#part-handler\nimport time\nhandle_part = print\ndef list_types():\n    time.sleep(4)";
@@ -857,7 +860,7 @@ fn programs_have_the_time_that_the_configuration_gives() {
 }
 
 #[test]
-fn odd_types_are_scripts_and_configurations() {
+fn unusual_content_types() {
     let machine = Machine::new("odd-types");
     let archive = "#cloud-config-archive\n- {type: 'text/x-shellscript; charset=utf-8', content: \"#!/bin/sh\\n\", filename: one}\n\
                    - {type: 'TEXT/Cloud-Config;charset=\"utf-8\"', content: 'a: x'}\n";

@@ -81,7 +81,7 @@ fn same_parts_as_upstream() {
 }
 
 #[test]
-fn gzip_around_changes_nothing() {
+fn gzip_does_not_change_the_parts() {
     for case in cases().iter().filter(|c| !c.name.starts_with("gzip")) {
         let zipped = gzip(&case.blob);
         let (plain, packed) = (expanded(&case.blob), expanded(&zipped));
@@ -91,7 +91,7 @@ fn gzip_around_changes_nothing() {
 
 /// Each document that is no MIME message as a part of one: as text, in base64, in quoted-printable, compressed.
 #[test]
-fn mime_around_changes_only_the_number() {
+fn mime_wrapper_changes_only_the_number() {
     for case in cases() {
         if case.blob.starts_with(&[0x1f, 0x8b]) || userdata::is_mime(&case.blob) {
             continue;

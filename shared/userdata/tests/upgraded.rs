@@ -8,7 +8,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use system::System;
-use userdata::{Data, Dirs, Options, Raw, consume, store};
+use userdata::{Data, Dirs, Options, RawData, consume, store};
 
 /// Files that a first boot of ours writes otherwise, though they mean the same.
 const DIFFERENCES: &[(&str, &str, &str)] = &[
@@ -64,7 +64,7 @@ fn boot(recorded: &Path, top: &Path) -> Files {
         [] => Data::Nothing,
         bytes => Data::Bytes(bytes),
     });
-    let raw = Raw { user, vendor, vendor2, are_kept: false };
+    let raw = RawData { user, vendor, vendor2, already_stored: false };
     // The machine's own root, so that boothooks find their interpreter; the files are below the folder.
     let sys = System::new("/");
     let path = |below: &str| format!("{}{below}", top.display());
@@ -76,7 +76,7 @@ fn boot(recorded: &Path, top: &Path) -> Files {
         config: &config,
         instance_id: "i-1",
         launch_index: None,
-        first: true,
+        first_boot: true,
         instance_data: "/nonexistent",
     };
     let consumed = consume(&sys, &dirs, &stored, &options);
@@ -102,7 +102,7 @@ fn machines() -> Vec<(String, PathBuf, PathBuf)> {
 }
 
 #[test]
-fn nothing_changes_on_an_upgraded_machine() {
+fn upgraded_machine_is_unchanged() {
     for (name, recorded, top) in machines() {
         copy(&recorded, &top);
         let mut before = Files::new();
@@ -135,7 +135,7 @@ fn without_boundaries(text: &[u8]) -> String {
 }
 
 #[test]
-fn a_first_boot_leaves_the_same_files() {
+fn first_boot_writes_the_same_files() {
     let mut wrong = Vec::new();
     for (name, recorded, top) in machines() {
         copy(&recorded, &top);

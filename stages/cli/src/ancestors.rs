@@ -12,10 +12,10 @@ const STAGES: [(&str, &str, &str); 4] = [
 ];
 
 /// The kernel cuts the names of processes.
-const LONGEST_NAME: usize = 15;
+const MAX_COMM_LEN: usize = 15;
 
 /// More ancestors than this no process has.
-const MOST: usize = 1000;
+const MAX_DEPTH: usize = 1000;
 
 /// What /proc shows of a process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -27,7 +27,7 @@ struct Process {
 
 /// The stage that this process descends from. A process that was left to init is not waited for by any. Where /proc does
 /// not show the ancestors (its option hidepid), the unit that the process belongs to decides.
-pub fn stage(sys: &System) -> Option<&'static str> {
+pub fn calling_stage(sys: &System) -> Option<&'static str> {
     let read = |file: &str| sys.read_at_most(file, 1 << 16).ok();
     let process = |pid: u32| {
         let (name, parent) = parse_stat(&read(&format!("/proc/{pid}/stat"))?)?;
@@ -38,14 +38,14 @@ pub fn stage(sys: &System) -> Option<&'static str> {
     };
     match ancestor(std::process::id(), process) {
         Ok(found) => found,
-        Err(()) => of_unit(&String::from_utf8_lossy(&read("/proc/self/cgroup")?)),
+        Err(()) => stage_of_cgroup(&String::from_utf8_lossy(&read("/proc/self/cgroup")?)),
     }
 }
 
 /// Walks up from a process. An error: an ancestor is not shown.
 fn ancestor(from: u32, process: impl Fn(u32) -> Option<Process>) -> Result<Option<&'static str>, ()> {
     let mut pid = from;
-    for _ in 0..MOST {
+    for _ in 0..MAX_DEPTH {
         let found = process(pid).ok_or(())?;
         if let Some(stage) = stage_of(&found) {
             return Ok(Some(stage));
@@ -61,7 +61,7 @@ fn ancestor(from: u32, process: impl Fn(u32) -> Option<Process>) -> Result<Optio
 /// The stage of the boot that a process is. `single` and `modules --mode init` by hand are none.
 fn stage_of(process: &Process) -> Option<&'static str> {
     let by_hand = process.arguments.iter().any(|a| a.starts_with("--single") || a.starts_with("--mode"));
-    let is = |program: &str| process.name == program[..program.len().min(LONGEST_NAME)];
+    let is = |program: &str| process.name == program[..program.len().min(MAX_COMM_LEN)];
     STAGES.iter().find(|(program, ..)| is(program) && !by_hand).map(|(_, stage, _)| *stage)
 }
 
@@ -74,7 +74,7 @@ fn parse_stat(stat: &[u8]) -> Option<(String, u32)> {
 }
 
 /// The stage whose unit a process belongs to, by /proc/PID/cgroup.
-fn of_unit(cgroups: &str) -> Option<&'static str> {
+fn stage_of_cgroup(cgroups: &str) -> Option<&'static str> {
     let mut words = cgroups.split(['/', '\n']);
     words.find_map(|word| STAGES.iter().find(|(.., unit)| *unit == word).map(|(_, stage, _)| *stage))
 }
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stages_above() {
+    fn stage_among_ancestors() {
         let of = |processes: &[(u32, u32, &str, &str)], from| {
             ancestor(from, |pid| {
                 let (_, parent, name, arguments) = processes.iter().find(|(p, ..)| *p == pid)?;
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_of_proc() {
+    fn parsing_of_proc_files() {
         assert_eq!(parse_stat(b"7 (a (b) c) S 3 7 7"), Some(("a (b) c".into(), 3)));
         for text in ["", "7 (a S 3", "7 (a) S", "7 (a) S x 7"] {
             assert_eq!(parse_stat(text.as_bytes()), None, "{text}");
@@ -124,7 +124,7 @@ mod tests {
             ("0::/user.slice/session-1.scope", None),
             ("0::/x-cloud-final.service", None),
         ] {
-            assert_eq!(of_unit(text), stage, "{text}");
+            assert_eq!(stage_of_cgroup(text), stage, "{text}");
         }
     }
 }

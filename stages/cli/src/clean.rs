@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use system::{Command, Output, Result, Write};
+use system::{Command, OutputMode, Result, WriteOptions};
 
 use crate::arguments::Clean;
 use crate::machine::Machine;
@@ -45,7 +45,7 @@ fn clean(machine: &Machine, args: &Clean) -> Result<()> {
     if sys.is_dir(&cloud) {
         for name in sys.list(&cloud)? {
             if name != "seed" || args.seed {
-                sys.remove_tree(machine.layout.cloud(&name))?;
+                sys.remove_dir_all(machine.layout.cloud(&name))?;
             }
         }
     } else {
@@ -55,7 +55,7 @@ fn clean(machine: &Machine, args: &Clean) -> Result<()> {
     if args.machine_id {
         if sys.is_dir("/run/systemd/system") || !sys.is_live() {
             // What machine-id(5) reads as "this image was never booted".
-            sys.write("/etc/machine-id", "uninitialized\n", Write::mode(0o444))?;
+            sys.write("/etc/machine-id", "uninitialized\n", WriteOptions::mode(0o444))?;
         } else {
             sys.remove("/etc/machine-id")?;
         }
@@ -71,7 +71,7 @@ fn run_parts(machine: &Machine) -> Result<()> {
     for name in machine.sys.list("/etc/cloud/clean.d")? {
         let path = format!("/etc/cloud/clean.d/{name}");
         if machine.sys.which(&path).is_some() {
-            let script = Command::new([path]).output(Output::Stage).timeout(Duration::from_secs(600));
+            let script = Command::new([path]).output(OutputMode::Inherit).timeout(Duration::from_secs(600));
             machine.sys.run(&script)?;
         }
     }
@@ -94,11 +94,11 @@ fn configs(machine: &Machine, args: &Clean) -> Result<()> {
         }
     }
     if wanted("fstab")
-        && let Some(text) = sys.read_text_if_there("/etc/fstab")?
+        && let Some(text) = sys.read_text_if_exists("/etc/fstab")?
     {
         let kept: Vec<&str> = text.lines().filter(|l| !l.contains("comment=cloudconfig")).collect();
         if kept.len() != text.lines().count() {
-            sys.write("/etc/fstab", kept.join("\n") + "\n", Write::default())?;
+            sys.write("/etc/fstab", kept.join("\n") + "\n", WriteOptions::default())?;
         }
     }
     Ok(())

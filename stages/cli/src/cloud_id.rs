@@ -12,7 +12,7 @@ use crate::status::{self, State};
 const UNKNOWN: &str = "unknown";
 
 pub fn run(machine: &Machine, args: &CloudId) -> ExitCode {
-    match status::Report::of(machine).state {
+    match status::Report::read(machine).state {
         State::Disabled => {
             println!("disabled");
             return ExitCode::from(2);
@@ -24,14 +24,14 @@ pub fn run(machine: &Machine, args: &CloudId) -> ExitCode {
         State::Running | State::Done => {}
     }
     let path = args.instance_data.clone().unwrap_or_else(|| machine.layout.run("instance-data.json"));
-    let (door, place) = machine.typed(&path);
-    let data = match Machine::data_of(&door, &place) {
+    let (file_sys, file_path) = machine.resolve(&path);
+    let data = match Machine::read_json(&file_sys, &file_path) {
         Ok(data) if data.as_map().is_some() => data,
         Ok(other) => {
             eprintln!("Error:\nFile '{path}': expected a map, found {}", other.kind());
             return ExitCode::FAILURE;
         }
-        Err(e) if e.is_absent() => {
+        Err(e) if e.is_not_found() => {
             eprintln!(
                 "Error:\nFile not found '{path}'. Provide a path to instance data json file using --instance-data"
             );

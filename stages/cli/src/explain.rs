@@ -5,7 +5,7 @@
 use std::process::ExitCode;
 
 use config::merge::Strategy;
-use config::provenance::{Origin, Piece, explain};
+use config::provenance::{KeyProvenance, MergeInput, explain};
 use config::settings::{self, Layer, Settings, Sources};
 use config::{Map, Node};
 use state::{Cached, Instance};
@@ -15,22 +15,22 @@ use userdata::parts::expand;
 use crate::machine::Machine;
 
 /// The layers that are made of parts: the layer, the stored parts, how messages call them.
-const OF_PARTS: [(settings::Origin, &str, &str); 3] = [
-    (settings::Origin::Vendor, "vendor-data.txt.i", "vendor-data"),
-    (settings::Origin::Vendor2, "vendor-data2.txt.i", "vendor-data2"),
-    (settings::Origin::User, "user-data.txt.i", "user-data"),
+const PART_LAYERS: [(settings::LayerKind, &str, &str); 3] = [
+    (settings::LayerKind::Vendor, "vendor-data.txt.i", "vendor-data"),
+    (settings::LayerKind::Vendor2, "vendor-data2.txt.i", "vendor-data2"),
+    (settings::LayerKind::User, "user-data.txt.i", "user-data"),
 ];
 
 pub fn run(machine: &Machine, key: Option<&str>) -> ExitCode {
-    let (settings, pieces) = replay(machine);
-    for path in &settings.hidden {
+    let (settings, inputs) = replay_merge(machine);
+    for path in &settings.root_only {
         warning!(machine.sys, "{path} is for root only; what it says is missing here");
     }
-    tell(machine, &settings.merged, &pieces, key)
+    print_origins(machine, &settings.merged, &inputs, key)
 }
 
 /// `schema --config-file FILE --explain`: the same of one document, which is no machine's yet.
-pub fn of_file(machine: &Machine, file: &str, key: Option<&str>) -> ExitCode {
+pub fn explain_file(machine: &Machine, file: &str, key: Option<&str>) -> ExitCode {
     let read = std::path::absolute(file).map_err(|e| e.to_string());
     let read = read.and_then(|path| System::new("/").read(path).map_err(|e| e.to_string()));
     let parts = read.and_then(|blob| {
@@ -40,8 +40,8 @@ pub fn of_file(machine: &Machine, file: &str, key: Option<&str>) -> ExitCode {
     match parts {
         Ok(parts) => {
             let merged = merge_parts(&parts);
-            let pieces: Vec<Piece> = parts.into_iter().map(|(piece, _)| piece).collect();
-            tell(machine, &merged, &pieces, key)
+            let inputs: Vec<MergeInput> = parts.into_iter().map(|(input, _)| input).collect();
+            print_origins(machine, &merged, &inputs, key)
         }
         Err(e) => {
             system::error!(machine.sys, "{e}");
@@ -50,12 +50,12 @@ pub fn of_file(machine: &Machine, file: &str, key: Option<&str>) -> ExitCode {
     }
 }
 
-fn tell(machine: &Machine, merged: &Node, pieces: &[Piece], key: Option<&str>) -> ExitCode {
+fn print_origins(machine: &Machine, merged: &Node, inputs: &[MergeInput], key: Option<&str>) -> ExitCode {
     let path: Vec<&str> = key.map(|k| k.split('.').collect()).unwrap_or_default();
-    let origins = explain(merged, pieces, &path);
-    if origins.is_empty() {
+    let keys = explain(merged, inputs, &path);
+    if keys.is_empty() {
         let known = merged.as_map().into_iter().flat_map(Map::iter).filter_map(|(k, _)| k.as_str());
-        let near = config::nearest(path.first().copied().unwrap_or_default(), known);
+        let near = config::did_you_mean(path.first().copied().unwrap_or_default(), known);
         let hint = near.map(|near| format!("; did you mean '{near}'?")).unwrap_or_default();
         match path.is_empty() {
             true => system::error!(machine.sys, "there is no cloud-config in it"),
@@ -63,34 +63,34 @@ fn tell(machine: &Machine, merged: &Node, pieces: &[Piece], key: Option<&str>) -
         }
         return ExitCode::FAILURE;
     }
-    print!("{}", text(&origins));
+    print!("{}", text(&keys));
     ExitCode::SUCCESS
 }
 
-fn text(origins: &[Origin]) -> String {
+fn text(keys: &[KeyProvenance]) -> String {
     let mut text = String::new();
-    for origin in origins {
-        text += &origin.path.join(".");
-        text += if origin.is_there { "\n" } else { " (not in the configuration)\n" };
-        for trace in &origin.traces {
-            let place = match (trace.at.line, trace.at.source.as_deref()) {
-                (0, _) => trace.piece.clone(),
+    for key in keys {
+        text += &key.path.join(".");
+        text += if key.exists { "\n" } else { " (not in the configuration)\n" };
+        for contribution in &key.contributions {
+            let place = match (contribution.at.line, contribution.at.source.as_deref()) {
+                (0, _) => contribution.input.clone(),
                 (line, Some(source)) => format!("{source}, line {line}"),
-                (line, None) => format!("{}, line {line}", trace.piece),
+                (line, None) => format!("{}, line {line}", contribution.input),
             };
-            let items = match trace.items {
+            let items = match contribution.items {
                 Some(1) => ": 1 item".to_string(),
                 Some(n) => format!(": {n} items"),
                 None => String::new(),
             };
-            text += &format!("    {:<9} {place}{items}\n", trace.fate.word());
+            text += &format!("    {:<9} {place}{items}\n", contribution.result.as_str());
         }
     }
     text
 }
 
 /// The merge, done again, and all that went into it from weak to strong.
-fn replay(machine: &Machine) -> (Settings, Vec<Piece>) {
+fn replay_merge(machine: &Machine) -> (Settings, Vec<MergeInput>) {
     let (sys, layout) = (&machine.sys, &machine.layout);
     let datasource = match Instance::load(sys, layout) {
         Cached::Instance(instance) => Some(Node::from_json(&instance.config)),
@@ -108,27 +108,27 @@ fn replay(machine: &Machine) -> (Settings, Vec<Piece>) {
     };
     let mut settings = Settings::load(sys, &sources);
     let mut layers = std::mem::take(&mut settings.layers);
-    let mut pieces = Vec::new();
+    let mut inputs = Vec::new();
     for layer in &mut layers {
-        let of_parts = OF_PARTS.iter().find(|(origin, ..)| *origin == layer.origin);
-        let parts = of_parts.and_then(|(_, file, name)| {
+        let part_layer = PART_LAYERS.iter().find(|(kind, ..)| *kind == layer.kind);
+        let parts = part_layer.and_then(|(_, file, name)| {
             parts(machine, &machine.sys.read(machine.layout.instance(file)).ok()?, name, false)
         });
         // What the parts come to must be what the boot made of them; else the stored result is all there is.
         match parts.map(|parts| (merge_parts(&parts), parts)) {
             Some((merged, parts)) if merged == layer.config => {
                 layer.config = merged;
-                pieces.extend(parts.into_iter().map(|(piece, _)| piece));
+                inputs.extend(parts.into_iter().map(|(input, _)| input));
             }
-            _ => pieces.push(Piece { name: layer.name.clone(), config: layer.config.clone() }),
+            _ => inputs.push(MergeInput { name: layer.name.clone(), config: layer.config.clone() }),
         }
     }
     let layers: Vec<Layer> = layers;
-    (settings.with(layers), pieces)
+    (settings.with_layers(layers), inputs)
 }
 
 /// The cloud-configs of a source, each with how it wants to be merged.
-fn parts(machine: &Machine, blob: &[u8], source: &str, is_file: bool) -> Option<Vec<(Piece, Strategy)>> {
+fn parts(machine: &Machine, blob: &[u8], source: &str, is_file: bool) -> Option<Vec<(MergeInput, Strategy)>> {
     // Includes were fetched when it was stored; nothing is fetched to explain it.
     let expanded = expand([blob], &mut |_| Err(Error::new("not fetched again"))).ok()?;
     let mut found = Vec::new();
@@ -138,7 +138,7 @@ fn parts(machine: &Machine, blob: &[u8], source: &str, is_file: bool) -> Option<
         if part.content_type != "text/cloud-config" && !is_template {
             continue;
         }
-        let text = if is_template { filled_in(machine, &text)? } else { text.into_owned() };
+        let text = if is_template { render_template(machine, &text)? } else { text.into_owned() };
         if is_template && userdata::detect(text.as_bytes()) != Some("text/cloud-config") {
             continue;
         }
@@ -159,24 +159,24 @@ fn parts(machine: &Machine, blob: &[u8], source: &str, is_file: bool) -> Option<
             Some(Err(_)) => continue,
             None => own,
         };
-        let strategy = if strategy.is_empty() { Strategy::for_parts() } else { strategy };
-        found.push((Piece { name, config }, strategy));
+        let strategy = if strategy.is_empty() { Strategy::default_for_parts() } else { strategy };
+        found.push((MergeInput { name, config }, strategy));
     }
     Some(found)
 }
 
-fn filled_in(machine: &Machine, text: &str) -> Option<String> {
+fn render_template(machine: &Machine, text: &str) -> Option<String> {
     let whole = machine.layout.run("instance-data-sensitive.json");
-    let data = Machine::data_of(&machine.sys, &whole)
-        .or_else(|_| Machine::data_of(&machine.sys, &machine.layout.run("instance-data.json")))
+    let data = Machine::read_json(&machine.sys, &whole)
+        .or_else(|_| Machine::read_json(&machine.sys, &machine.layout.run("instance-data.json")))
         .ok()?;
-    crate::query::rendered(text, &data).ok().map(|(rendered, _)| rendered)
+    crate::query::render_text(text, &data).ok().map(|(rendered, _)| rendered)
 }
 
-fn merge_parts(parts: &[(Piece, Strategy)]) -> Node {
+fn merge_parts(parts: &[(MergeInput, Strategy)]) -> Node {
     let mut merged = Node::from(Map::new());
-    for (piece, strategy) in parts {
-        strategy.merge_into(&mut merged, piece.config.clone());
+    for (input, strategy) in parts {
+        strategy.merge_into(&mut merged, input.config.clone());
     }
     merged
 }

@@ -5,7 +5,7 @@ use config::settings::{Settings, Sources};
 use state::Layout;
 use system::{Level, Result, System};
 
-use crate::arguments::Top;
+use crate::arguments::GlobalOptions;
 
 pub struct Machine {
     pub sys: System,
@@ -15,14 +15,14 @@ pub struct Machine {
 
 impl Machine {
     /// Reads the configuration. Warnings go to standard error, everything with `--debug`.
-    pub fn open(top: &Top) -> Machine {
-        let sys = System::new(&top.root);
-        sys.log().to_stderr(if top.debug { Level::Debug } else { Level::Warning });
+    pub fn open(global: &GlobalOptions) -> Machine {
+        let sys = System::new(&global.root);
+        sys.log().to_stderr(if global.debug { Level::Debug } else { Level::Warning });
         let data = Layout::default().run("instance-data-sensitive.json");
         let render = |path: &str, text: &str| template::render_settings(&sys, &data, path, text);
         let settings = Settings::load(&sys, &Sources { render: Some(&render), ..Sources::default() });
         let path = |key: &str| settings.merged.at_path(&["system_info", "paths", key]).and_then(Node::as_str);
-        let layout = Layout::with(path("cloud_dir"), path("run_dir"), path("templates_dir"));
+        let layout = Layout::with_paths(path("cloud_dir"), path("run_dir"), path("templates_dir"));
         Machine { sys, layout, settings }
     }
 
@@ -32,7 +32,7 @@ impl Machine {
 
     /// The door to a file that was typed, and its path there: a relative one is meant from where the operator stands,
     /// an absolute one is the machine's.
-    pub fn typed(&self, path: &str) -> (System, String) {
+    pub fn resolve(&self, path: &str) -> (System, String) {
         match std::env::current_dir() {
             Ok(here) if !path.starts_with('/') => (System::new("/"), here.join(path).display().to_string()),
             _ => (System::new(self.sys.root().as_path()), path.to_string()),
@@ -40,7 +40,7 @@ impl Machine {
     }
 
     /// A JSON file of an instance's data, as Python reads it: keys in their order, numbers that are none.
-    pub fn data_of(sys: &System, path: &str) -> Result<Node> {
+    pub fn read_json(sys: &System, path: &str) -> Result<Node> {
         let bytes = sys.read(path)?;
         let bad = |line, column| system::Error::new(format!("{path}:{line}:{column}: not valid JSON"));
         let text = std::str::from_utf8(&bytes).map_err(|_| bad(1, 1))?;
@@ -67,7 +67,7 @@ impl Machine {
 }
 
 /// Where a file is to be written that an operator names: on this machine, from where they stand, whatever the root.
-pub fn output_file(path: &str) -> String {
+pub fn output_path(path: &str) -> String {
     match std::env::current_dir() {
         Ok(here) if !path.starts_with('/') => here.join(path).display().to_string(),
         _ => path.to_string(),

@@ -46,26 +46,26 @@ fn main() -> ExitCode {
     if name == "cloud-init-per" || name == "cloud-init-run-module" {
         return per::run(&words);
     }
-    system::end_with_readers();
+    system::restore_default_sigpipe();
     match arguments::parse(&called, words) {
-        Parsed::Run { top, command } => {
-            let machine = Machine::open(&top);
+        Parsed::Run { global, command } => {
+            let machine = Machine::open(&global);
             match command {
-                Command::Init(args) => stages::init(&top, &args),
-                Command::Modules(args) => stages::modules(&top, &args),
-                Command::Single(args) => stages::single(&top, &args),
+                Command::Init(args) => stages::init(&global, &args),
+                Command::Modules(args) => stages::modules(&global, &args),
+                Command::Single(args) => stages::single(&global, &args),
                 Command::Status(args) => status::run(&machine, &args),
-                Command::Query(args) if args.identify => stages::identify(&top, args.format.as_deref()),
+                Command::Query(args) if args.identify => stages::identify(&global, args.format.as_deref()),
                 Command::Query(args) => query::run(&machine, &args),
                 Command::Analyze(args) => analyze::run(&machine, &args),
                 Command::CollectLogs(args) => collect_logs::run(&machine, &args),
                 Command::Clean(args) => clean::run(&machine, &args),
-                Command::Plan(args) => plan::run(&machine, &top, &args),
-                Command::Apply(args) => plan::apply(&machine, &top, &args),
+                Command::Plan(args) => plan::run(&machine, &global, &args),
+                Command::Apply(args) => plan::apply(&machine, &global, &args),
                 Command::CloudId(args) => cloud_id::run(&machine, &args),
                 Command::Schema(args) => schema::run(&machine, &args),
                 Command::Features(_) => features::run(),
-                Command::Devel(args) => devel::run(&machine, &top, args),
+                Command::Devel(args) => devel::run(&machine, &global, args),
                 // Removed upstream in 22.x; old DHCP hooks still call it.
                 Command::DhclientHook(_) => ExitCode::SUCCESS,
             }
@@ -74,7 +74,7 @@ fn main() -> ExitCode {
             println!("{}", text.trim_end());
             ExitCode::SUCCESS
         }
-        Parsed::Usage(message, help) => {
+        Parsed::UsageError(message, help) => {
             eprintln!("error: {message}\n\n{}", help.trim_end());
             ExitCode::from(USAGE)
         }

@@ -4,14 +4,14 @@
 use std::process::ExitCode;
 
 use config::yaml::{Style, emit};
-use netconfig::{Known, Target, apply, gather, render};
+use netconfig::{Facts, Target, apply, facts, render};
 use system::{Error, Result, System, warning};
 
 use crate::arguments::NetConvert;
 use crate::machine::Machine;
 
 /// How long an input may be.
-const MOST: u64 = 32 << 20;
+const MAX_INPUT: u64 = 32 << 20;
 
 pub fn run(machine: &Machine, args: &NetConvert) -> ExitCode {
     match convert(machine, args) {
@@ -34,37 +34,37 @@ pub fn run(machine: &Machine, args: &NetConvert) -> ExitCode {
 fn convert(machine: &Machine, args: &NetConvert) -> Result<()> {
     let absolute =
         |path: &str| std::path::absolute(path).map_err(|e| Error::io(format_args!("finding {path}"), &e));
-    let bytes = System::new("/").read_at_most(absolute(&args.network_data)?, MOST)?;
+    let bytes = System::new("/").read_at_most(absolute(&args.network_data)?, MAX_INPUT)?;
     let text = String::from_utf8(bytes)
         .map_err(|_| Error::new(format!("{}: the text is not UTF-8", args.network_data)))?;
     let pairs: Option<Vec<(&str, &str)>> = args.mac.iter().map(|pair| pair.split_once(',')).collect();
-    let mut known = Known::from_pairs(pairs.ok_or_else(|| Error::new("--mac: expected NAME,MAC"))?);
+    let mut facts = Facts::from_pairs(pairs.ok_or_else(|| Error::new("--mac: expected NAME,MAC"))?);
     if args.kind == "eni" {
         // Other files that it names count from its own folder.
         let folder = absolute(&args.network_data)?.parent().map(|p| p.display().to_string());
         let folder = folder.unwrap_or_default();
-        known.includes = gather::interfaces_files(&System::new("/"), &text, &folder);
-        known.folder = Some(folder);
+        facts.includes = facts::interfaces_files(&System::new("/"), &text, &folder);
+        facts.interfaces_dir = Some(folder);
     }
-    let renderer = render::named(&args.output_kind).ok_or_else(|| Error::new("unknown output format"))?;
+    let renderer = render::by_name(&args.output_kind).ok_or_else(|| Error::new("unknown output format"))?;
     let (config, findings) =
-        netconfig::read(&args.kind, &args.network_data, &text, &known).map_err(Error::new)?;
+        netconfig::parse_input(&args.kind, &args.network_data, &text, &facts).map_err(Error::new)?;
     if args.debug {
         eprint!("Input YAML\n---\n{}...\n\n", emit(&config, Style::PLAIN));
     }
-    let below = System::new(absolute(&args.directory)?);
-    let target = Target { has_ip: true, ..Target::of(&args.distro).on(&below) };
-    let rendered = render::render(&config, renderer, &target, &known).map_err(Error::new)?;
-    for finding in findings.iter().chain(rendered.findings.iter()).chain(rendered.lost.iter()) {
+    let target_sys = System::new(absolute(&args.directory)?);
+    let target = Target { has_ip: true, ..Target::for_distro(&args.distro).with_machine(&target_sys) };
+    let rendered = render::render(&config, renderer, &target, &facts).map_err(Error::new)?;
+    for finding in findings.iter().chain(rendered.findings.iter()).chain(rendered.unsupported.iter()) {
         warning!(machine.sys, "{finding}");
     }
-    below.make_dir("/", 0o755)?;
+    target_sys.create_dir_all("/", 0o755)?;
     for file in &rendered.files {
-        below.write(&file.path, &file.content, apply::how(&below, file))?;
+        target_sys.write(&file.path, &file.content, apply::write_options(&target_sys, file))?;
     }
     // What a renderer clears away; nothing is run, not even for this machine's own root.
-    if let Some(after) = renderer.after.filter(|_| !below.is_live()) {
-        after(&below)?;
+    if let Some(post_write) = renderer.post_write.filter(|_| !target_sys.is_live()) {
+        post_write(&target_sys)?;
     }
     // The program ends here: thousands of values need not be given back one by one.
     std::mem::forget((config, rendered));

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use state::Layout;
-use system::{Command, Output, System, Write};
+use system::{Command, OutputMode, System, WriteOptions};
 
 const USAGE: &str = "usage: cloud-init-per [--root DIR] FREQUENCY NAME COMMAND [ARGUMENT...]
 
@@ -13,7 +13,7 @@ FREQUENCY is once (ever), instance (for this instance) or always (each time).
 With --root it runs in the image in DIR.";
 
 /// A day: the caller has a deadline of its own.
-const LONGEST: Duration = Duration::from_secs(86400);
+const TIMEOUT: Duration = Duration::from_secs(86400);
 
 pub fn run(words: &[String]) -> ExitCode {
     if words.first().is_some_and(|w| w == "-h" || w == "--help") {
@@ -43,25 +43,25 @@ pub fn run(words: &[String]) -> ExitCode {
     if !nix::unistd::geteuid().is_root() {
         return fail("must be root");
     }
-    let root = match crate::arguments::directory(root) {
+    let root = match crate::arguments::resolve_root(root) {
         Ok(root) => root,
         Err(message) => return fail(&message),
     };
     let (sys, layout) = (System::new(root), Layout::default());
     let directory = if frequency == "instance" { layout.instance("sem") } else { layout.cloud("sem") };
     let marker = format!("{directory}/bootper.{}.{frequency}", name.replace('-', "_"));
-    let old = format!("{directory}/bootper.{name}.{frequency}");
-    if old != marker
-        && sys.exists(&old)
+    let legacy_marker = format!("{directory}/bootper.{name}.{frequency}");
+    if legacy_marker != marker
+        && sys.exists(&legacy_marker)
         && !sys.exists(&marker)
-        && let Err(e) = sys.rename(&old, &marker)
+        && let Err(e) = sys.rename(&legacy_marker, &marker)
     {
         return fail(&e.to_string());
     }
     if frequency != "always" && sys.exists(&marker) {
         return ExitCode::SUCCESS;
     }
-    let mut run = Command::new(command).output(Output::Stage).accept_all().timeout(LONGEST);
+    let mut run = Command::new(command).output(OutputMode::Inherit).accept_all().timeout(TIMEOUT);
     // In an image the caller's working directory means nothing.
     if sys.is_live()
         && let Ok(here) = std::env::current_dir()
@@ -69,17 +69,17 @@ pub fn run(words: &[String]) -> ExitCode {
         if command[0].contains('/') {
             run = run.program(here.join(&command[0]).to_string_lossy());
         }
-        run = run.directory(&here.to_string_lossy());
+        run = run.current_dir(&here.to_string_lossy());
     }
     let code = match sys.run(&run) {
-        Ok(finished) => finished.code,
+        Ok(output) => output.code,
         Err(e) => {
             eprintln!("{e}");
             127
         }
     };
     let text = format!("{code}\t{}\n", sys.clock().wall().as_secs());
-    if let Err(e) = sys.write(&marker, text, Write::default()) {
+    if let Err(e) = sys.write(&marker, text, WriteOptions::default()) {
         return fail(&e.to_string());
     }
     ExitCode::from(u8::try_from(code).unwrap_or(1))

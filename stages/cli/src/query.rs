@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use config::{Map, Node, Value};
 use system::{Result, error, warning};
-use template::Unknown;
+use template::UndefinedVariable;
 
 use crate::arguments::Query;
 use crate::machine::Machine;
@@ -31,7 +31,7 @@ pub fn run(machine: &Machine, args: &Query) -> ExitCode {
     }
     let data = Node::from(template::standardized(&data));
     let value = match varname {
-        Some(path) => match find(&data, path) {
+        Some(path) => match lookup(&data, path) {
             Ok(value) => value,
             Err(message) => {
                 error!(machine.sys, "{message}");
@@ -61,14 +61,14 @@ pub fn run(machine: &Machine, args: &Query) -> ExitCode {
 }
 
 /// Names without a value in one line. The place is in the template that was typed, where lines mean little.
-fn quoted(unknown: &[Unknown]) -> String {
-    unknown.iter().map(|unknown| format!("'{}'", unknown.name)).collect::<Vec<_>>().join(", ")
+fn quoted_names(undefined: &[UndefinedVariable]) -> String {
+    undefined.iter().map(|undefined| format!("'{}'", undefined.name)).collect::<Vec<_>>().join(", ")
 }
 
 /// Returns a text with its template rendered, and the names without a value in it. An error is a reason for people.
-pub fn rendered(text: &str, data: &Node) -> std::result::Result<(String, Vec<Unknown>), String> {
+pub fn render_text(text: &str, data: &Node) -> std::result::Result<(String, Vec<UndefinedVariable>), String> {
     match template::render(text, &template::variables(data)) {
-        Ok(rendered) => Ok((rendered.text, rendered.unknown)),
+        Ok(rendered) => Ok((rendered.text, rendered.undefined)),
         Err(e) => Err(format!("line {}: {}", e.line, e.message)),
     }
 }
@@ -79,8 +79,8 @@ fn render(machine: &Machine, template: &str, data: &Node) -> ExitCode {
     let text = format!("## template: jinja\n{template}");
     match template::render(&text, &template::variables(data)) {
         Ok(rendered) => {
-            if !rendered.unknown.is_empty() {
-                let names = quoted(&rendered.unknown);
+            if !rendered.undefined.is_empty() {
+                let names = quoted_names(&rendered.undefined);
                 warning!(
                     machine.sys,
                     "Could not render jinja template variables in file 'query command line': {names}"
@@ -122,11 +122,11 @@ fn read(machine: &Machine, args: &Query) -> std::result::Result<Node, String> {
             }
         }
     };
-    let (door, place) = machine.typed(&path);
-    let mut data = match Machine::data_of(&door, &place) {
+    let (file_sys, file_path) = machine.resolve(&path);
+    let mut data = match Machine::read_json(&file_sys, &file_path) {
         Ok(Node { value: Value::Map(map), .. }) => map,
         Ok(other) => return Err(format!("{path}: expected a map, found {}", other.kind())),
-        Err(e) if e.is_absent() || door.is_dir(&place) => {
+        Err(e) if e.is_not_found() || file_sys.is_dir(&file_path) => {
             return Err(format!("Missing instance-data file: {path}"));
         }
         Err(e) if e.kind() == Some(std::io::ErrorKind::PermissionDenied) => {
@@ -140,29 +140,29 @@ fn read(machine: &Machine, args: &Query) -> std::result::Result<Node, String> {
         ("userdata", given(&args.user_data, "user-data.txt")),
         ("vendordata", given(&args.vendor_data, "vendor-data.txt")),
     ] {
-        let value = if is_root { raw(machine, &file) } else { Ok(hidden(&file)) };
-        data.insert(key, value.unwrap_or_else(|_| hidden(&file)));
+        let value = if is_root { read_raw(machine, &file) } else { Ok(redacted_text(&file)) };
+        data.insert(key, value.unwrap_or_else(|_| redacted_text(&file)));
     }
     let combined = machine.layout.run("combined-cloud-config.json");
     let value = if is_root {
-        Machine::data_of(&machine.sys, &combined).unwrap_or_default()
+        Machine::read_json(&machine.sys, &combined).unwrap_or_default()
     } else {
-        hidden(&combined)
+        redacted_text(&combined)
     };
     data.insert("combined_cloud_config", value);
     Ok(Node::from(data))
 }
 
-fn hidden(file: &str) -> Node {
+fn redacted_text(file: &str) -> Node {
     format!("<redacted for non-root user> file:{file}").into()
 }
 
 /// Raw data as text: inflated when it is gzip, base64 behind `ci-b64:` when it is not text.
-fn raw(machine: &Machine, file: &str) -> Result<Node> {
-    let (door, place) = machine.typed(file);
-    let bytes = match door.read(&place) {
+fn read_raw(machine: &Machine, file: &str) -> Result<Node> {
+    let (file_sys, file_path) = machine.resolve(file);
+    let bytes = match file_sys.read(&file_path) {
         Ok(bytes) => bytes,
-        Err(e) if e.is_absent() => Vec::new(),
+        Err(e) if e.is_not_found() => Vec::new(),
         Err(e) => return Err(e),
     };
     let bytes = match encoding::gzip::is_gzip(&bytes) {
@@ -176,7 +176,7 @@ fn raw(machine: &Machine, file: &str) -> Result<Node> {
 }
 
 /// The value at a dotted path. A key with operators is also found under its name with `_` for these.
-fn find<'a>(data: &'a Node, path: &str) -> std::result::Result<&'a Node, String> {
+fn lookup<'a>(data: &'a Node, path: &str) -> std::result::Result<&'a Node, String> {
     let mut at = data;
     let mut walked = String::new();
     for key in path.split('.') {
@@ -207,10 +207,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths() {
+    fn dotted_paths() {
         let text = r#"{"ds": {"v1.0": {"local-hostname": "h"}, "list": [1, {"x": 2}]}, "v1": {}}"#;
         let data = config::yaml::parse("t", text).unwrap().root;
-        let found = |path| find(&data, path).map(|node| node.to_json().to_string());
+        let found = |path| lookup(&data, path).map(|node| node.to_json().to_string());
         assert_eq!(found("ds.v1_0.local_hostname"), Ok(r#""h""#.into()));
         assert_eq!(found("ds.list.1.x"), Ok("2".into()));
         assert_eq!(found("no.where").unwrap_err(), "Undefined instance-data key 'no.where'");

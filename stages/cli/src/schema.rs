@@ -3,7 +3,7 @@
 
 use std::process::ExitCode;
 
-use config::{Finding, Findings, Kind, Mark, Node};
+use config::{Finding, FindingKind, Findings, Node, Position};
 use modules::schema;
 use system::{System, warning};
 
@@ -15,25 +15,25 @@ const HEADERS: &str = "#!, ## template: jinja, #cloud-boothook, #cloud-config, #
 
 /// What a file is expected to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Sort {
+enum SchemaType {
     CloudConfig,
     NetworkConfig,
 }
 
-impl Sort {
+impl SchemaType {
     fn word(self) -> &'static str {
         match self {
-            Sort::CloudConfig => "cloud-config",
-            Sort::NetworkConfig => "network-config",
+            SchemaType::CloudConfig => "cloud-config",
+            SchemaType::NetworkConfig => "network-config",
         }
     }
 }
 
 /// One thing to look at.
-struct Part {
+struct Document {
     /// As messages call it: `user-data`, `network-config`.
     name: &'static str,
-    sort: Sort,
+    schema_type: SchemaType,
     path: String,
 }
 
@@ -44,20 +44,20 @@ pub fn run(machine: &Machine, args: &Schema) -> ExitCode {
     if args.explain.is_some() {
         let key = args.explain.as_deref().filter(|k| !k.is_empty());
         return match &args.config_file {
-            Some(file) => crate::explain::of_file(machine, file, key),
+            Some(file) => crate::explain::explain_file(machine, file, key),
             None => crate::explain::run(machine, key),
         };
     }
-    let sort = match args.schema_type.as_deref() {
-        Some("network-config") => Sort::NetworkConfig,
-        _ => Sort::CloudConfig,
+    let schema_type = match args.schema_type.as_deref() {
+        Some("network-config") => SchemaType::NetworkConfig,
+        _ => SchemaType::CloudConfig,
     };
     let own = System::new("/");
     let (sys, parts) = match (&args.config_file, args.system) {
         (Some(file), false) => {
-            let name = if sort == Sort::NetworkConfig { "network-config" } else { "user-data" };
+            let name = if schema_type == SchemaType::NetworkConfig { "network-config" } else { "user-data" };
             // The operator's file, not the image's.
-            (&own, vec![Part { name, sort, path: file.clone() }])
+            (&own, vec![Document { name, schema_type, path: file.clone() }])
         }
         (None, true) => {
             if args.schema_type.is_some() {
@@ -68,7 +68,7 @@ pub fn run(machine: &Machine, args: &Schema) -> ExitCode {
                     "Unable to read system userdata or vendordata as non-root user. Try using sudo.",
                 );
             }
-            (&machine.sys, of_instance(machine))
+            (&machine.sys, instance_documents(machine))
         }
         _ => return fail("Expected one of --config-file or --system arguments"),
     };
@@ -83,16 +83,16 @@ pub fn run(machine: &Machine, args: &Schema) -> ExitCode {
             println!("\n{}. {} at {}:", i + 1, part.name, part.path);
         }
         let indent = if several { "  " } else { "" };
-        match look(machine, sys, part, args) {
-            Ok(look) => {
-                look.print(part, args, several, indent);
-                if !look.is_valid() {
+        match validate(machine, sys, part, args) {
+            Ok(validation) => {
+                validation.print(part, args, several, indent);
+                if !validation.is_valid() {
                     invalid.push(part.name);
                 }
             }
-            Err(Stop::Said(text)) => println!("{indent}{text}"),
-            Err(Stop::Failed(text)) => return fail(&text),
-            Err(Stop::Missing(text)) => {
+            Err(NotValidated::Skipped(text)) => println!("{indent}{text}"),
+            Err(NotValidated::Failed(text)) => return fail(&text),
+            Err(NotValidated::Missing(text)) => {
                 eprintln!("Error: {text}");
                 return ExitCode::FAILURE;
             }
@@ -111,14 +111,14 @@ fn fail(message: &str) -> ExitCode {
 }
 
 fn print_docs(name: &str) -> ExitCode {
-    match schema::docs(name) {
+    match schema::module_docs(name) {
         Some(text) => {
             print!("{text}");
             ExitCode::SUCCESS
         }
         None => {
-            let known = schema::names();
-            let hint = match config::nearest(name, known.iter().copied()) {
+            let known = schema::module_names();
+            let hint = match config::did_you_mean(name, known.iter().copied()) {
                 Some(near) => format!("; did you mean '{near}'?"),
                 None => format!("; there are all, {}", known.join(", ")),
             };
@@ -128,7 +128,7 @@ fn print_docs(name: &str) -> ExitCode {
 }
 
 /// What this instance was given: as it was processed, or as it came where processing left nothing.
-fn of_instance(machine: &Machine) -> Vec<Part> {
+fn instance_documents(machine: &Machine) -> Vec<Document> {
     let mut parts = Vec::new();
     // The instance's own directory, for messages that outlive the link.
     let link = machine.layout.instance("");
@@ -145,60 +145,69 @@ fn of_instance(machine: &Machine) -> Vec<Part> {
         let is_raw = length(&processed) == Some(0) && length(&raw).is_some_and(|length| length > 0);
         let path = if is_raw { raw } else { processed };
         if always || machine.sys.exists(&path) {
-            parts.push(Part { name, sort: Sort::CloudConfig, path });
+            parts.push(Document { name, schema_type: SchemaType::CloudConfig, path });
         }
     }
     let network = of_instance("network-config.json");
     if machine.sys.exists(&network) {
-        parts.push(Part { name: "network-config", sort: Sort::NetworkConfig, path: network });
+        parts.push(Document {
+            name: "network-config",
+            schema_type: SchemaType::NetworkConfig,
+            path: network,
+        });
     }
     parts
 }
 
 /// A file that was read and judged.
-struct Look {
+struct Validation {
     text: String,
     /// The reason why it cannot be judged was printed.
-    is_told: bool,
+    is_reported: bool,
     findings: Vec<Finding>,
     /// Said, and no reason to call the file invalid.
-    remarks: Vec<Finding>,
+    warnings: Vec<Finding>,
 }
 
 /// Why a file is not judged.
-enum Stop {
+enum NotValidated {
     /// Nothing to judge; that is no failure.
-    Said(String),
+    Skipped(String),
     Failed(String),
     /// There is no such file.
     Missing(String),
 }
 
-fn look(machine: &Machine, sys: &System, part: &Part, args: &Schema) -> Result<Look, Stop> {
+fn validate(
+    machine: &Machine,
+    sys: &System,
+    part: &Document,
+    args: &Schema,
+) -> Result<Validation, NotValidated> {
     let path = &part.path;
     let absolute = match (path.starts_with('/'), std::env::current_dir()) {
         (false, Ok(dir)) => format!("{}/{path}", dir.display()),
         _ => path.clone(),
     };
-    let bytes = sys.read(&absolute).map_err(|e| match e.is_absent() {
-        true => Stop::Missing(format!("Config file {path} does not exist")),
-        false => Stop::Failed(e.to_string()),
+    let bytes = sys.read(&absolute).map_err(|e| match e.is_not_found() {
+        true => NotValidated::Missing(format!("Config file {path} does not exist")),
+        false => NotValidated::Failed(e.to_string()),
     })?;
     if bytes.is_empty() {
-        let word = part.sort.word();
-        return Err(Stop::Said(format!("Empty '{word}' found at {path}. Nothing to validate.")));
+        let word = part.schema_type.word();
+        return Err(NotValidated::Skipped(format!("Empty '{word}' found at {path}. Nothing to validate.")));
     }
     let mut text = match String::from_utf8(bytes) {
         Ok(text) => text,
         Err(bad) => String::from_utf8_lossy(bad.as_bytes()).into_owned(),
     };
-    let mut left_out = Vec::new();
-    if part.sort == Sort::CloudConfig {
-        let mut kind = kind_of(&text);
+    let mut format_errors = Vec::new();
+    if part.schema_type == SchemaType::CloudConfig {
+        let mut kind = user_data_type(&text);
         let mut at = 1;
         if kind == Some("text/jinja2") {
-            text = rendered(machine, path, &text, args)?;
-            kind = kind_of(&text);
+            text = render_template(machine, path, &text, args)?;
+            kind = user_data_type(&text);
             // The header of what comes out is the second line of what was written.
             at = 2;
         }
@@ -206,52 +215,57 @@ fn look(machine: &Machine, sys: &System, part: &Part, args: &Schema) -> Result<L
             Some("text/cloud-config") => {}
             Some(other) => {
                 let said = format!("User-data type '{other}' not currently evaluated by cloud-init schema");
-                return Err(Stop::Said(said));
+                return Err(NotValidated::Skipped(said));
             }
             None => {
                 let message = format!(
                     "Unrecognized user-data header in {path}.\nExpected first line to be one of: {HEADERS}"
                 );
-                return Ok(Look {
+                return Ok(Validation {
                     findings: vec![format_error(path, at, 1, message)],
-                    remarks: Vec::new(),
+                    warnings: Vec::new(),
                     text,
-                    is_told: false,
+                    is_reported: false,
                 });
             }
         }
-        left_out = ignored_parts(path, &text);
+        format_errors = ignored_parts(path, &text);
     }
     let parsed = match config::yaml::parse(path, &text) {
         Ok(parsed) => parsed,
         Err(bad) => {
             let message = format!("File {path} is not valid YAML. {}", bad.message);
             let found = format_error(path, bad.at.line.max(1), bad.at.column.max(1), message);
-            left_out.push(found);
-            return Ok(Look { findings: left_out, remarks: Vec::new(), text, is_told: false });
+            format_errors.push(found);
+            return Ok(Validation {
+                findings: format_errors,
+                warnings: Vec::new(),
+                text,
+                is_reported: false,
+            });
         }
     };
     if parsed.root.as_map().is_none() {
         println!("Invalid {}", part.name);
-        eprintln!("Error: {} {path} is not a YAML dict.\n", part.sort.word());
+        eprintln!("Error: {} {path} is not a YAML dict.\n", part.schema_type.word());
         let findings = vec![not_a_map(&parsed.root)];
-        return Ok(Look { findings, remarks: Vec::new(), text: String::new(), is_told: true });
+        return Ok(Validation { findings, warnings: Vec::new(), text: String::new(), is_reported: true });
     }
-    let findings = match part.sort {
-        Sort::CloudConfig => schema::cloud_config(&parsed.root, &modules::belongs),
-        Sort::NetworkConfig => {
+    let findings = match part.schema_type {
+        SchemaType::CloudConfig => schema::check_cloud_config(&parsed.root, &modules::where_key_belongs),
+        SchemaType::NetworkConfig => {
             let inner = parsed.root.get("network").unwrap_or(&parsed.root);
             if inner.is_falsy() {
                 let said = "Skipping network-config schema validation on empty config.";
-                return Err(Stop::Said(said.into()));
+                return Err(NotValidated::Skipped(said.into()));
             }
-            schema::network(&parsed.root)
+            schema::check_network(&parsed.root)
         }
     };
     // Upstream's schema takes any key of a device, as netplan may have learned it since.
-    let remarks = match part.sort {
-        Sort::CloudConfig => Vec::new(),
-        Sort::NetworkConfig => {
+    let warnings = match part.schema_type {
+        SchemaType::CloudConfig => Vec::new(),
+        SchemaType::NetworkConfig => {
             let unknown = netconfig::parse::unknown_keys(&parsed.root);
             unknown.iter().filter(|f| !findings.iter().any(|other| other.at == f.at)).cloned().collect()
         }
@@ -259,20 +273,20 @@ fn look(machine: &Machine, sys: &System, part: &Part, args: &Schema) -> Result<L
     let mut all = Findings::default();
     parsed.findings.into_iter().for_each(|f| all.push(f));
     all.extend(findings);
-    left_out.into_iter().for_each(|finding| all.push(finding));
+    format_errors.into_iter().for_each(|finding| all.push(finding));
     let mut findings: Vec<Finding> = all.iter().cloned().collect();
     findings.sort_by(|a, b| a.key.cmp(&b.key));
-    Ok(Look { text, findings, remarks, is_told: false })
+    Ok(Validation { text, findings, warnings, is_reported: false })
 }
 
 /// Marks the whole document as none; its message was printed.
 fn not_a_map(root: &Node) -> Finding {
-    Finding { kind: Kind::Wrong, at: root.at.clone(), key: String::new(), message: String::new() }
+    Finding { kind: FindingKind::Invalid, at: root.at.clone(), key: String::new(), message: String::new() }
 }
 
 fn format_error(path: &str, line: u32, column: u32, message: String) -> Finding {
-    let at = Mark { source: Some(path.into()), line, column };
-    Finding { kind: Kind::Wrong, at, key: format!("format-l{line}.c{column}"), message }
+    let at = Position { source: Some(path.into()), line, column };
+    Finding { kind: FindingKind::Invalid, at, key: format!("format-l{line}.c{column}"), message }
 }
 
 /// Parts that processing left out of a merged cloud-config, as the comments at its head name them.
@@ -288,12 +302,12 @@ fn ignored_parts(path: &str, text: &str) -> Vec<Finding> {
 }
 
 /// The type that the first line declares.
-fn kind_of(text: &str) -> Option<&'static str> {
+fn user_data_type(text: &str) -> Option<&'static str> {
     userdata::detect(text.as_bytes())
 }
 
 /// A template filled in with the instance's data.
-fn rendered(machine: &Machine, path: &str, text: &str, args: &Schema) -> Result<String, Stop> {
+fn render_template(machine: &Machine, path: &str, text: &str, args: &Schema) -> Result<String, NotValidated> {
     let data = match &args.instance_data {
         Some(file) => file.clone(),
         None => {
@@ -302,16 +316,16 @@ fn rendered(machine: &Machine, path: &str, text: &str, args: &Schema) -> Result<
             if Machine::is_root() && machine.sys.exists(&whole) { whole } else { redacted }
         }
     };
-    let (door, place) = machine.typed(&data);
-    let values = Machine::data_of(&door, &place);
+    let (file_sys, file_path) = machine.resolve(&data);
+    let values = Machine::read_json(&file_sys, &file_path);
     let values = match values {
         // No boot has left any: upstream takes those of the datasource None.
-        Err(e) if e.is_absent() && args.instance_data.is_none() => Ok(without_instance(machine)),
+        Err(e) if e.is_not_found() && args.instance_data.is_none() => Ok(datasource_none_data(machine)),
         values => values,
     };
     let values = values.map_err(|e| {
-        Stop::Failed(match e.kind() {
-            _ if e.is_absent() => {
+        NotValidated::Failed(match e.kind() {
+            _ if e.is_not_found() => {
                 format!("Cannot render jinja template vars. Instance data not yet present at {data}")
             }
             Some(std::io::ErrorKind::PermissionDenied) => {
@@ -321,9 +335,11 @@ fn rendered(machine: &Machine, path: &str, text: &str, args: &Schema) -> Result<
         })
     })?;
     if values.as_map().is_none() {
-        return Err(Stop::Failed(format!("Loading Jinja instance data failed: {data}: expected a map")));
+        return Err(NotValidated::Failed(format!(
+            "Loading Jinja instance data failed: {data}: expected a map"
+        )));
     }
-    match crate::query::rendered(text, &values) {
+    match crate::query::render_text(text, &values) {
         Ok((rendered, unknown)) => {
             if !unknown.is_empty() {
                 let names = unknown.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
@@ -331,12 +347,14 @@ fn rendered(machine: &Machine, path: &str, text: &str, args: &Schema) -> Result<
             }
             Ok(rendered)
         }
-        Err(reason) => Err(Stop::Failed(format!("Failed to render templated user-data. {path}, {reason}"))),
+        Err(reason) => {
+            Err(NotValidated::Failed(format!("Failed to render templated user-data. {path}, {reason}")))
+        }
     }
 }
 
 /// The instance data of a machine on which nothing was found.
-fn without_instance(machine: &Machine) -> Node {
+fn datasource_none_data(machine: &Machine) -> Node {
     let sys = &machine.sys;
     let of_kernel = |name: &str| {
         sys.read_text(format!("/proc/sys/kernel/{name}"))
@@ -350,7 +368,7 @@ fn without_instance(machine: &Machine) -> Node {
         line.map(|text| text.trim().trim_matches(['"', '\'']).to_string()).unwrap_or_default()
     };
     let machine_name = std::env::consts::ARCH.to_string();
-    let platform = state::Platform {
+    let platform = state::SysInfo {
         distro: value("ID"),
         version: value("VERSION_ID"),
         release: value("VERSION_CODENAME"),
@@ -364,15 +382,15 @@ fn without_instance(machine: &Machine) -> Node {
         ],
     };
     let config = machine.settings.system.to_json();
-    Node::from_json(&state::instance_data_of_none(&platform, &config))
+    Node::from_json(&state::fallback_instance_data(&platform, &config))
 }
 
-impl Look {
+impl Validation {
     fn errors(&self) -> impl Iterator<Item = &Finding> {
-        self.findings.iter().filter(|f| matches!(f.kind, Kind::Wrong | Kind::Unknown))
+        self.findings.iter().filter(|f| matches!(f.kind, FindingKind::Invalid | FindingKind::Unknown))
     }
 
-    fn of(&self, kind: Kind) -> impl Iterator<Item = &Finding> {
+    fn of_kind(&self, kind: FindingKind) -> impl Iterator<Item = &Finding> {
         self.findings.iter().filter(move |f| f.kind == kind)
     }
 
@@ -380,25 +398,25 @@ impl Look {
         self.errors().next().is_none()
     }
 
-    fn print(&self, part: &Part, args: &Schema, several: bool, indent: &str) {
-        if self.is_told {
+    fn print(&self, part: &Document, args: &Schema, several: bool, indent: &str) {
+        if self.is_reported {
             return;
         }
-        for remark in &self.remarks {
-            eprintln!("{indent}WARNING: {remark}");
+        for warning in &self.warnings {
+            eprintln!("{indent}WARNING: {warning}");
         }
-        if args.annotate && self.findings.iter().any(|f| f.kind != Kind::Duplicate) {
+        if args.annotate && self.findings.iter().any(|f| f.kind != FindingKind::Duplicate) {
             self.print_annotated(indent);
             if !self.is_valid() {
                 return;
             }
         } else {
             let list = |findings: Vec<String>| findings.join(", ");
-            let old = list(self.of(Kind::Deprecated).map(line).collect());
-            if !old.is_empty() {
-                println!("{indent}Cloud config schema deprecations: {old}");
+            let deprecated = list(self.of_kind(FindingKind::Deprecated).map(line).collect());
+            if !deprecated.is_empty() {
+                println!("{indent}Cloud config schema deprecations: {deprecated}");
             }
-            for twice in self.of(Kind::Duplicate) {
+            for twice in self.of_kind(FindingKind::Duplicate) {
                 eprintln!("{indent}WARNING: {twice}");
             }
             let errors = list(self.errors().map(line).collect());
@@ -425,17 +443,18 @@ impl Look {
             findings.into_iter().enumerate().map(mark).collect()
         };
         let errors = marked('E', self.errors().collect());
-        let old = marked('D', self.of(Kind::Deprecated).collect());
+        let deprecated = marked('D', self.of_kind(FindingKind::Deprecated).collect());
         for (i, text) in self.text.lines().enumerate() {
             let here = |m: &&(u32, String, String)| m.0 as usize == i + 1;
-            let marks: Vec<&str> = errors.iter().chain(&old).filter(here).map(|m| m.1.as_str()).collect();
+            let marks: Vec<&str> =
+                errors.iter().chain(&deprecated).filter(here).map(|m| m.1.as_str()).collect();
             match marks.is_empty() {
                 true => println!("{indent}{text}"),
                 false => println!("{indent}{text}\t\t# {}", marks.join(",")),
             }
         }
         println!();
-        for (title, marks) in [("Errors", &errors), ("Deprecations", &old)] {
+        for (title, marks) in [("Errors", &errors), ("Deprecations", &deprecated)] {
             if !marks.is_empty() {
                 println!("{indent}# {title}: -------------");
                 marks.iter().for_each(|(_, mark, text)| println!("{indent}# {mark}: {text}"));
@@ -449,9 +468,9 @@ impl Look {
 fn line(finding: &Finding) -> String {
     let key = finding.key.replace('[', ".").replace(']', "");
     match finding.kind {
-        Kind::Wrong if key.starts_with("format-l") => format!("{key}: {}", finding.message),
+        FindingKind::Invalid if key.starts_with("format-l") => format!("{key}: {}", finding.message),
         // With both blanks that upstream has.
-        Kind::Deprecated => format!("{key}:  {} ({})", finding.message, finding.at),
+        FindingKind::Deprecated => format!("{key}:  {} ({})", finding.message, finding.at),
         _ => format!("{key}: {} ({})", finding.message, finding.at),
     }
 }

@@ -6,43 +6,43 @@ use std::process::ExitCode;
 
 use system::libexec;
 
-use crate::arguments::{Init, Modules, Single, Top};
+use crate::arguments::{GlobalOptions, Init, Modules, Single};
 
-pub fn init(top: &Top, args: &Init) -> ExitCode {
-    become_stage(top, if args.local { "local" } else { "network" }, &args.file, &[])
+pub fn init(global: &GlobalOptions, args: &Init) -> ExitCode {
+    become_stage(global, if args.local { "local" } else { "network" }, &args.file, &[])
 }
 
-pub fn modules(top: &Top, args: &Modules) -> ExitCode {
+pub fn modules(global: &GlobalOptions, args: &Modules) -> ExitCode {
     match args.mode.as_str() {
-        "final" => become_stage(top, "final", &args.file, &[]),
-        "init" => become_stage(top, "config", &args.file, &["--mode", "init"]),
-        _ => become_stage(top, "config", &args.file, &[]),
+        "final" => become_stage(global, "final", &args.file, &[]),
+        "init" => become_stage(global, "config", &args.file, &["--mode", "init"]),
+        _ => become_stage(global, "config", &args.file, &[]),
     }
 }
 
-pub fn single(top: &Top, args: &Single) -> ExitCode {
-    let mut more = vec!["--single", &args.name];
+pub fn single(global: &GlobalOptions, args: &Single) -> ExitCode {
+    let mut extra = vec!["--single", &args.name];
     if let Some(frequency) = &args.frequency {
-        more.extend(["--frequency", frequency]);
+        extra.extend(["--frequency", frequency]);
     }
     if !args.argument.is_empty() {
-        more.push("--");
-        more.extend(args.argument.iter().map(String::as_str));
+        extra.push("--");
+        extra.extend(args.argument.iter().map(String::as_str));
     }
-    become_stage(top, "config", &args.file, &more)
+    become_stage(global, "config", &args.file, &extra)
 }
 
 /// ds-identify is the generator by another name, and has it explain itself.
-pub fn identify(top: &Top, format: Option<&str>) -> ExitCode {
+pub fn identify(global: &GlobalOptions, format: Option<&str>) -> ExitCode {
     const NAME: &str = "ds-identify";
     // In a build's directory the program has its own name only.
     let Some(program) = libexec::find(NAME).or_else(|| libexec::find("cloud-init-generator")) else {
-        return not_there(NAME);
+        return report_missing_program(NAME);
     };
     let mut command = std::process::Command::new(&program);
     command.arg("--explain");
-    if top.root != "/" {
-        command.args(["--root", &top.root]);
+    if global.root != "/" {
+        command.args(["--root", &global.root]);
     }
     if let Some(format) = format {
         command.args(["--format", format]);
@@ -50,8 +50,11 @@ pub fn identify(top: &Top, format: Option<&str>) -> ExitCode {
     become_program(&program, command)
 }
 
-fn not_there(name: &str) -> ExitCode {
-    eprintln!("error: {name} is neither in {} nor beside this program", libexec::PLACES.join(" nor in "));
+fn report_missing_program(name: &str) -> ExitCode {
+    eprintln!(
+        "error: {name} is neither in {} nor beside this program",
+        libexec::DIRECTORIES.join(" nor in ")
+    );
     ExitCode::FAILURE
 }
 
@@ -62,28 +65,28 @@ fn become_program(program: &std::path::Path, mut command: std::process::Command)
 }
 
 /// The network stage with a question of its own.
-pub fn network(top: &Top, more: &[&str]) -> ExitCode {
-    become_stage(top, "network", &[], more)
+pub fn network_stage(global: &GlobalOptions, extra: &[&str]) -> ExitCode {
+    become_stage(global, "network", &[], extra)
 }
 
-fn become_stage(top: &Top, stage: &str, files: &[String], more: &[&str]) -> ExitCode {
+fn become_stage(global: &GlobalOptions, stage: &str, files: &[String], extra: &[&str]) -> ExitCode {
     let name = format!("cloud-init-{stage}");
     let Some(program) = libexec::find(&name) else {
-        return not_there(&name);
+        return report_missing_program(&name);
     };
     let mut command = std::process::Command::new(&program);
-    command.args(["--root", &top.root]);
+    command.args(["--root", &global.root]);
     for file in files {
         // The stage runs elsewhere: a relative name is meant from here.
         let path = std::path::absolute(file).unwrap_or_else(|_| file.into());
         command.arg("--file").arg(path);
     }
-    if top.debug {
+    if global.debug {
         command.arg("--debug");
     }
-    if top.force {
+    if global.force {
         command.arg("--force");
     }
-    command.args(more);
+    command.args(extra);
     become_program(&program, command)
 }

@@ -10,11 +10,11 @@ use system::{Command, Error, Result, System};
 use crate::arguments;
 use crate::machine::Machine;
 
-const POLL: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Polls in a row that found no verdict of the generator and nothing that may still run: systemd may be reloading.
 const POLLS_WITHOUT_VERDICT: u32 = 8;
-const NO_VERDICT: &str = "The generator has left no verdict on whether cloud-init is to run, and no stage of it runs or \
+const NO_VERDICT_MESSAGE: &str = "The generator has left no verdict on whether cloud-init is to run, and no stage of it runs or \
                           is waiting to: cloud-init does not run in this boot. See 'journalctl -b' for the generator's \
                           messages.";
 
@@ -32,7 +32,7 @@ pub enum State {
 }
 
 impl State {
-    fn word(self) -> &'static str {
+    fn as_str(self) -> &'static str {
         match self {
             State::NotStarted => "not started",
             State::Running => "running",
@@ -56,21 +56,22 @@ pub struct Report {
 }
 
 pub fn run(machine: &Machine, args: &arguments::Status) -> ExitCode {
-    let mut report = Report::of(machine);
+    let mut report = Report::read(machine);
     let is_open = |report: &Report| matches!(report.state, State::Running | State::NotStarted);
     // It would never end: the stage waits for its script.
-    let stage = (args.wait && is_open(&report)).then(|| crate::ancestors::stage(&System::new("/"))).flatten();
+    let stage =
+        (args.wait && is_open(&report)).then(|| crate::ancestors::calling_stage(&System::new("/"))).flatten();
     let mut without_verdict = 0;
     while args.wait && stage.is_none() && is_open(&report) {
         if args.format == "tabular" {
             print!(".");
             let _ = std::io::Write::flush(&mut std::io::stdout());
         }
-        machine.sys.clock().sleep(POLL);
-        report = Report::of(machine);
+        machine.sys.clock().sleep(POLL_INTERVAL);
+        report = Report::read(machine);
         without_verdict = if report.has_no_verdict(machine) { without_verdict + 1 } else { 0 };
         if without_verdict == POLLS_WITHOUT_VERDICT {
-            report.fail(NO_VERDICT);
+            report.fail(NO_VERDICT_MESSAGE);
             break;
         }
     }
@@ -90,7 +91,7 @@ pub fn run(machine: &Machine, args: &arguments::Status) -> ExitCode {
 }
 
 /// The errors of all stages, and what they could go on in spite of, by level.
-fn complaints(stages: &Map<String, Value>) -> (Vec<String>, Map<String, Value>) {
+fn collect_errors(stages: &Map<String, Value>) -> (Vec<String>, Map<String, Value>) {
     let texts = |value: &Value| -> Vec<String> {
         value.as_array().into_iter().flatten().filter_map(Value::as_str).map(String::from).collect()
     };
@@ -112,7 +113,7 @@ fn complaints(stages: &Map<String, Value>) -> (Vec<String>, Map<String, Value>) 
 }
 
 /// The status of this boot.
-struct Found {
+struct BootStatus {
     /// What status.json has below `v1`.
     stages: Map<String, Value>,
     /// The last stage has ended, although no result says so.
@@ -120,13 +121,14 @@ struct Found {
 }
 
 /// The status of this boot, `None` without one. An error when it cannot be read.
-fn stages(machine: &Machine) -> Result<Option<Found>> {
+fn read_status(machine: &Machine) -> Result<Option<BootStatus>> {
     let (sys, path) = (&machine.sys, machine.layout.run("status.json"));
     if !sys.exists(&path) {
         let status = Status::find(sys, &machine.layout)?;
-        return Ok(
-            status.map(|status| Found { has_ended: status.has_ended(), stages: below_v1(status.json()) })
-        );
+        return Ok(status.map(|status| BootStatus {
+            has_ended: status.is_finished(),
+            stages: take_v1(status.to_json()),
+        }));
     }
     let bytes = sys.read(&path)?;
     let all: Value = serde_json::from_slice(&bytes)
@@ -134,11 +136,11 @@ fn stages(machine: &Machine) -> Result<Option<Found>> {
     if !all.is_object() {
         return Err(Error::new(format!("{path}: expected a map")));
     }
-    Ok(Some(Found { stages: below_v1(all), has_ended: false }))
+    Ok(Some(BootStatus { stages: take_v1(all), has_ended: false }))
 }
 
 /// Empty for a status of another version.
-fn below_v1(mut status: Value) -> Map<String, Value> {
+fn take_v1(mut status: Value) -> Map<String, Value> {
     match status.get_mut("v1").map(Value::take) {
         Some(Value::Object(stages)) => stages,
         _ => Map::new(),
@@ -146,21 +148,21 @@ fn below_v1(mut status: Value) -> Map<String, Value> {
 }
 
 /// What there is to say where no stage has run.
-fn without_status(machine: &Machine, boot_code: &str) -> String {
+fn detail_without_status(machine: &Machine, boot_code: &str) -> String {
     match machine.sys.read_text(machine.layout.run("disabled")) {
         // Empty from the generator; with the reason from a stage that looked again.
         Ok(found) if boot_code == "disabled-by-generator" && !found.trim().is_empty() => {
             format!("Cloud-init disabled after devices had settled: {}", found.trim())
         }
-        _ => reason(boot_code).into(),
+        _ => describe_boot_code(boot_code).into(),
     }
 }
 
 impl Report {
-    pub fn of(machine: &Machine) -> Report {
+    pub fn read(machine: &Machine) -> Report {
         let (sys, layout) = (&machine.sys, &machine.layout);
         let boot_code = boot_code(machine);
-        let (found, broken) = match stages(machine) {
+        let (found, broken) = match read_status(machine) {
             Ok(found) => (found, None),
             Err(e) => (None, Some(e.to_string())),
         };
@@ -181,12 +183,12 @@ impl Report {
         } else {
             State::NotStarted
         };
-        let (mut errors, recoverable) = complaints(&stages);
+        let (mut errors, recoverable) = collect_errors(&stages);
         let text = |key: &str| stages.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
         let mut detail = match (text("datasource"), text("stage")) {
             (Some(datasource), _) => datasource.to_string(),
             (None, Some(stage)) => format!("Running in stage: {stage}"),
-            (None, None) => without_status(machine, boot_code),
+            (None, None) => detail_without_status(machine, boot_code),
         };
         if state == State::Running
             && sys.is_live()
@@ -224,7 +226,7 @@ impl Report {
             && sys.is_live()
             && sys.is_dir("/run/systemd/system")
             && !has_verdict()
-            && nothing_is_to_run(machine)
+            && no_stage_is_pending(machine)
     }
 
     fn fail(&mut self, why: &str) {
@@ -233,8 +235,8 @@ impl Report {
         self.errors.push(why.into());
     }
 
-    fn extended(&self) -> String {
-        let word = self.state.word();
+    fn extended_status(&self) -> String {
+        let word = self.state.as_str();
         let is_degraded = !self.recoverable.is_empty() && matches!(self.state, State::Done | State::Running);
         match (self.is_error, is_degraded) {
             (true, _) => format!("error - {word}"),
@@ -244,8 +246,8 @@ impl Report {
     }
 
     /// What scripts ask with: a state that waits or goes on counts by what is known so far.
-    fn shown(&self) -> &'static str {
-        if self.is_error { "error" } else { self.state.word() }
+    fn condensed(&self) -> &'static str {
+        if self.is_error { "error" } else { self.state.as_str() }
     }
 
     fn exit_code(&self) -> u8 {
@@ -253,11 +255,12 @@ impl Report {
     }
 
     fn tabular(&self, long: bool) -> String {
-        let mut text = format!("status: {}\n", self.shown());
+        let mut text = format!("status: {}\n", self.condensed());
         if !long {
             return text;
         }
-        text += &format!("extended_status: {}\nboot_status_code: {}\n", self.extended(), self.boot_code);
+        text +=
+            &format!("extended_status: {}\nboot_status_code: {}\n", self.extended_status(), self.boot_code);
         if !self.last_update.is_empty() {
             text += &format!("last_update: {}\n", self.last_update);
         }
@@ -306,10 +309,10 @@ impl Report {
             "datasource": datasource,
             "detail": self.detail,
             "errors": self.errors,
-            "extended_status": self.extended(),
+            "extended_status": self.extended_status(),
             "last_update": self.last_update,
             "recoverable_errors": self.recoverable,
-            "status": self.shown(),
+            "status": self.condensed(),
         });
         if let Value::Object(own) = own {
             all.extend(own);
@@ -356,11 +359,12 @@ fn disabled_by_environment(machine: &Machine) -> bool {
     if decided || !machine.sys.is_live() {
         return false;
     }
-    let ask = Command::new(["systemctl", "show-environment"]).timeout(Duration::from_secs(5)).accept_all();
-    machine.sys.run(&ask).is_ok_and(|answer| answer.text().contains(WORD))
+    let command =
+        Command::new(["systemctl", "show-environment"]).timeout(Duration::from_secs(5)).accept_all();
+    machine.sys.run(&command).is_ok_and(|answer| answer.text().contains(WORD))
 }
 
-fn reason(code: &str) -> &'static str {
+fn describe_boot_code(code: &str) -> &'static str {
     match code {
         "disabled-by-generator" => "Cloud-init disabled by cloud-init-generator",
         "disabled-by-kernel-command-line" => "Cloud-init disabled by kernel parameter cloud-init=disabled",
@@ -378,14 +382,14 @@ fn reason(code: &str) -> &'static str {
 /// The unit that has failed or is not to run at all, while the status says "running": one call for all units.
 fn failed_unit(machine: &Machine) -> Option<&'static str> {
     let properties = "--property=Id,ActiveState,UnitFileState,SubState,MainPID";
-    let ask = Command::new(["systemctl", "show", properties]).timeout(Duration::from_secs(5));
-    let ask = UNITS.iter().fold(ask, |ask, unit| ask.arg(*unit));
-    let answer = match machine.sys.run(&ask) {
+    let command = Command::new(["systemctl", "show", properties]).timeout(Duration::from_secs(5));
+    let command = UNITS.iter().fold(command, |command, unit| command.arg(*unit));
+    let answer = match machine.sys.run(&command) {
         Ok(answer) => answer.text(),
         Err(e) => {
             // Cannot tell: what is known says "running". Said once, however often is asked.
-            static TOLD: std::sync::Once = std::sync::Once::new();
-            TOLD.call_once(|| {
+            static WARN_ONCE: std::sync::Once = std::sync::Once::new();
+            WARN_ONCE.call_once(|| {
                 eprintln!(
                     "Failed to get status from systemd. Cloud-init status may be inaccurate. Error from systemctl: {e}"
                 );
@@ -415,15 +419,15 @@ fn failed_unit(machine: &Machine) -> Option<&'static str> {
 }
 
 /// Whether every stage's unit is inactive and none has a job. `false` when systemd does not say.
-fn nothing_is_to_run(machine: &Machine) -> bool {
-    let ask =
+fn no_stage_is_pending(machine: &Machine) -> bool {
+    let command =
         Command::new(["systemctl", "show", "--property=Id,ActiveState,Job"]).timeout(Duration::from_secs(5));
-    let ask = UNITS.iter().fold(ask, |ask, unit| ask.arg(*unit)).arg("cloud-init.target");
-    machine.sys.run(&ask.asks()).is_ok_and(|answer| are_idle(&answer.text()))
+    let command = UNITS.iter().fold(command, |command, unit| command.arg(*unit)).arg("cloud-init.target");
+    machine.sys.run(&command.read_only()).is_ok_and(|answer| all_units_are_idle(&answer.text()))
 }
 
 /// By what `systemctl show` says of them.
-fn are_idle(answer: &str) -> bool {
+fn all_units_are_idle(answer: &str) -> bool {
     let mut states = answer.lines().filter_map(|line| line.strip_prefix("ActiveState=")).peekable();
     let has_job =
         answer.lines().any(|line| line.strip_prefix("Job=").is_some_and(|job| !matches!(job, "" | "0")));
@@ -433,15 +437,16 @@ fn are_idle(answer: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arguments::Top;
-    use scratch::Scratch;
-    use system::Write;
+    use crate::arguments::GlobalOptions;
+    use scratch::TempDir;
+    use system::WriteOptions;
 
     /// A root with a status of our own making.
     fn report(status: &str, result: bool) -> Report {
-        let top = Scratch::new();
-        let machine = Machine::open(&Top { root: top.display().to_string(), ..Top::default() });
-        let put = |path: &str, text: &str| machine.sys.write(path, text, Write::default()).unwrap();
+        let top = TempDir::new();
+        let machine =
+            Machine::open(&GlobalOptions { root: top.display().to_string(), ..GlobalOptions::default() });
+        let put = |path: &str, text: &str| machine.sys.write(path, text, WriteOptions::default()).unwrap();
         put("/proc/cmdline", "quiet");
         put("/run/cloud-init/enabled", "");
         put("/var/lib/cloud/data/status.json", status);
@@ -449,16 +454,19 @@ mod tests {
         if result {
             put("/run/cloud-init/result.json", "{}");
         }
-        Report::of(&machine)
+        Report::read(&machine)
     }
 
     const WARNED: &str = r#"{"v1": {"datasource": "DataSourceNoCloud [seed=x]", "stage": null,
         "init": {"start": 2.0, "finished": 3.5, "errors": [], "recoverable_errors": {"WARNING": ["a\nb"]}}}}"#;
 
     #[test]
-    fn degraded() {
+    fn degraded_boot_exits_with_2() {
         let done = report(WARNED, true);
-        assert_eq!((done.shown(), &*done.extended(), done.exit_code()), ("done", "degraded done", 2));
+        assert_eq!(
+            (done.condensed(), &*done.extended_status(), done.exit_code()),
+            ("done", "degraded done", 2)
+        );
         assert_eq!(
             done.tabular(true),
             "status: done\nextended_status: degraded done\nboot_status_code: enabled-by-generator\n\
@@ -469,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn idle_units() {
+    fn systemctl_output_of_idle_units() {
         let dead = "Id=cloud-final.service\nActiveState=inactive\n\n";
         for (answer, idle) in [
             (dead.repeat(5), true),
@@ -480,16 +488,16 @@ mod tests {
             (format!("{dead}Id=cloud-init-local.service\nActiveState=inactive\nJob=17\n"), false),
             (format!("{dead}Id=cloud-init-local.service\nActiveState=inactive\nJob=0\n"), true),
         ] {
-            assert_eq!(are_idle(&answer), idle, "{answer}");
+            assert_eq!(all_units_are_idle(&answer), idle, "{answer}");
         }
     }
 
     #[test]
-    fn errors_while_running() {
+    fn error_while_running() {
         let text = r#"{"v1": {"init": {"start": 1, "errors": ["e"]}}}"#;
         let running = report(text, false);
         assert_eq!(
-            (running.shown(), &*running.extended(), running.exit_code()),
+            (running.condensed(), &*running.extended_status(), running.exit_code()),
             ("error", "error - running", 1)
         );
         assert_eq!(running.state, State::Running);

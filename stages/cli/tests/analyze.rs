@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-use common::{Ran, finished};
+use common::{CommandResult, run_to_end};
 
 /// The commands and the log, or the line of `more`, and why ours is another.
 const DIFFERENCES: &[(&str, &str, &str)] = &[
@@ -46,9 +46,9 @@ fn here() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/analyze")
 }
 
-fn analyze(words: &[&str]) -> Ran {
+fn analyze(words: &[&str]) -> CommandResult {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cloud-init"));
-    finished(
+    run_to_end(
         command
             .arg("analyze")
             .args(words)
@@ -65,7 +65,7 @@ fn is_different(line: &str) -> bool {
 }
 
 #[test]
-fn as_upstream() {
+fn output_matches_upstream() {
     let recorded = std::fs::read_to_string(here().join("recorded.json")).unwrap();
     let recorded: BTreeMap<String, (i32, String)> = serde_json::from_str(&recorded).unwrap();
     let more = std::fs::read_to_string(here().join("more")).unwrap();

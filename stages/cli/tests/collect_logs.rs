@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::Command;
 
-use common::{Machine, Ran, finished};
+use common::{CommandResult, Machine, run_to_end};
 
 const SECRET: &str = "the secret";
 
@@ -56,10 +56,10 @@ fn long() -> String {
     format!("etc/cloud/{}/{}", "d".repeat(90), "f".repeat(60))
 }
 
-fn collect(machine: &Machine, out: &Machine, words: &[&str]) -> Ran {
+fn collect(machine: &Machine, out: &Machine, words: &[&str]) -> CommandResult {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cloud-init"));
     command.arg("--root").arg(&*machine.root).arg("collect-logs").args(words);
-    finished(command.current_dir(&out.root))
+    run_to_end(command.current_dir(&out.root))
 }
 
 /// Path below the archive's directory → content, or where a link leads.
@@ -67,7 +67,7 @@ fn unpack(out: &Machine, archive: &str) -> BTreeMap<String, String> {
     let into = Machine::new();
     let mut tar = Command::new("tar");
     tar.arg("xzf").arg(out.root.join(archive)).arg("-C").arg(&*into.root);
-    assert_eq!(finished(&mut tar), (0, String::new(), String::new()));
+    assert_eq!(run_to_end(&mut tar), (0, String::new(), String::new()));
     let tops: Vec<_> = std::fs::read_dir(&into.root).unwrap().flatten().collect();
     assert_eq!(tops.len(), 1);
     let name = tops[0].file_name().into_string().unwrap();
@@ -94,7 +94,7 @@ fn unpack(out: &Machine, archive: &str) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn what_is_collected() {
+fn archive_contents() {
     let (machine, out) = (machine(), Machine::new());
     let (code, printed, said) = collect(&machine, &out, &[]);
     assert_eq!((code, printed.as_str()), (0, ""), "{said}");
@@ -144,7 +144,7 @@ fn what_is_collected() {
 }
 
 #[test]
-fn without_secrets() {
+fn redacted_archive_has_no_secrets() {
     let (machine, out) = (machine(), Machine::new());
     let (code, _, said) = collect(&machine, &out, &["-rvu", "--tarfile=x.tgz"]);
     assert_eq!(code, 0, "{said}");
@@ -164,7 +164,7 @@ fn without_secrets() {
 }
 
 #[test]
-fn where_it_is_not_written() {
+fn refuses_unsafe_output_paths() {
     let (machine, out) = (machine(), Machine::new());
     out.put("kept", "kept");
     symlink("kept", out.root.join("link")).unwrap();
@@ -189,7 +189,7 @@ fn where_it_is_not_written() {
 
 /// Who became root by sudo gets the archive; numbers that are none change nothing.
 #[test]
-fn the_archive_is_its_callers() {
+fn archive_belongs_to_the_sudo_caller() {
     use std::os::unix::fs::MetadataExt;
     let (machine, out) = (machine(), Machine::new());
     let own = (nix::unistd::geteuid().as_raw(), nix::unistd::getegid().as_raw());
@@ -207,7 +207,7 @@ fn the_archive_is_its_callers() {
         for (name, value) in [("SUDO_UID", user), ("SUDO_GID", group)] {
             value.map(|value| command.env(name, value));
         }
-        assert_eq!(finished(&mut command).0, 0);
+        assert_eq!(run_to_end(&mut command).0, 0);
         // Nobody else may give files away.
         let owner = if own.0 == 0 { owner } else { own };
         let meta = out.root.join("a.tgz").metadata().unwrap();

@@ -7,7 +7,7 @@ mod common;
 
 use std::process::Command;
 
-use common::{Machine, Ran, split};
+use common::{CommandResult, Machine, split};
 use serde_json::{Value, json};
 
 fn enabled() -> Machine {
@@ -16,7 +16,7 @@ fn enabled() -> Machine {
     machine
 }
 
-fn run_as(name: &str, root: Option<&std::path::Path>, words: &str) -> Ran {
+fn run_as(name: &str, root: Option<&std::path::Path>, words: &str) -> CommandResult {
     common::run_as(name, root, &split(words))
 }
 
@@ -156,7 +156,7 @@ fn json_status() {
 }
 
 #[test]
-fn waiting() {
+fn status_wait() {
     let machine = with_status(json!({}), false);
     let result = machine.root.join("run/cloud-init/result.json");
     let finish = std::thread::spawn(move || {
@@ -205,7 +205,7 @@ fn query() {
 
 /// As Python reads and shows them: every version at the top, maps in lists as they are written, numbers that are none.
 #[test]
-fn query_of_odd_data() {
+fn query_of_unusual_data() {
     let machine = done();
     let put = |name: &str, text: &str| {
         machine.put(name, text);
@@ -251,7 +251,7 @@ fn query_of_odd_data() {
 
 /// Of other programs' and other releases' status files, as 26.2 shows them.
 #[test]
-fn status_of_foreign_states() {
+fn status_files_of_other_versions() {
     for (text, finished, code, said) in [
         ("{}", false, 0, json!({"status": "running", "datasource": ""})),
         (r#"{"v1": {}}"#, true, 0, json!({"status": "not started", "datasource": ""})),
@@ -303,7 +303,7 @@ fn status_of_foreign_states() {
 
 /// Files that are typed without a slash lie where the operator stands; whoever stops reading ends the command.
 #[test]
-fn query_from_a_directory_and_into_a_closed_pipe() {
+fn query_with_relative_path_and_closed_pipe() {
     use std::os::unix::process::ExitStatusExt;
     let machine = done();
     machine.put("here/data.json", r#"{"v1": {"region": "north"}}"#);
@@ -393,7 +393,7 @@ fn usage_errors() {
 }
 
 #[test]
-fn per() {
+fn cloud_init_per() {
     let run = |words: &str| run_as("cloud-init-per", None, words);
     assert_eq!(run("-h").0, 0);
     for words in ["", "once", "once a"] {

@@ -6,12 +6,12 @@
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-use scratch::Scratch;
+use scratch::TempDir;
 
 /// `query --identify` becomes ds-identify, which is beside the program in a build and in LIBEXECDIR else.
 #[test]
 fn query_identify() {
-    let top = Scratch::new();
+    let top = TempDir::new();
     let program = top.join("cloud-init");
     std::fs::copy(env!("CARGO_BIN_EXE_cloud-init"), &program).unwrap();
     let asked = top.join("ds-identify");

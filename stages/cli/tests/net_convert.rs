@@ -8,9 +8,9 @@ mod common;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use common::{Machine, Ran, split};
+use common::{CommandResult, Machine, split};
 
-fn run(line: &str) -> Ran {
+fn run(line: &str) -> CommandResult {
     common::run_as("cloud-init", None, &split(line))
 }
 
@@ -36,11 +36,11 @@ fn tree(top: &Path) -> BTreeMap<String, (u32, String)> {
 
 #[test]
 fn net_convert() {
-    let place = Machine::new();
-    let dir = place.root.display().to_string();
+    let machine = Machine::new();
+    let dir = machine.root.display().to_string();
     let input =
         "version: 2\nethernets:\n  eth0:\n    match: {name: en*}\n    dhcp4: true\n    wakeonlan: true\n";
-    place.put("in.yaml", input);
+    machine.put("in.yaml", input);
     let convert =
         |rest: &str| run(&format!("devel net-convert -p {dir}/in.yaml -k yaml -d {dir}/out {rest}"));
     let (code, out, err) = convert("-D debian -O networkd");
@@ -52,37 +52,37 @@ fn net_convert() {
         "Read input format 'yaml' from '{dir}/in.yaml'.\nWrote output format 'networkd' to '{dir}/out/'\n\n"
     );
     assert!(err.ends_with(&last), "{err}");
-    let files = tree(&place.root.join("out"));
+    let files = tree(&machine.root.join("out"));
     let unit = "[Match]\nName=eth0\n\n[Network]\nDHCP=ipv4\n".to_string();
     assert_eq!(files.len(), 1);
     assert_eq!(files["etc/systemd/network/10-cloud-init-eth0.network"], (0o644, unit));
     // The same place again, a stricter mode and what is there already.
-    place.put("out/etc/netplan/50-cloud-init.yaml", "old");
-    let netplan = place.root.join("out/etc/netplan/50-cloud-init.yaml");
+    machine.put("out/etc/netplan/50-cloud-init.yaml", "old");
+    let netplan = machine.root.join("out/etc/netplan/50-cloud-init.yaml");
     let strict = std::os::unix::fs::PermissionsExt::from_mode(0o400);
     std::fs::set_permissions(&netplan, strict).unwrap();
     let (code, _, err) = convert("-D ubuntu --output-kind=netplan --debug");
     assert_eq!(code, 0, "{err}");
     assert!(err.starts_with("Input YAML\n---\n") && !err.contains("cannot be said"), "{err}");
-    let (mode, text) = &tree(&place.root.join("out"))["etc/netplan/50-cloud-init.yaml"];
+    let (mode, text) = &tree(&machine.root.join("out"))["etc/netplan/50-cloud-init.yaml"];
     assert!(*mode == 0o400 && text.contains("wakeonlan: true"), "{mode:o} {text}");
-    place.put("in.yaml", "network: {version: 1, config: [{type: nameserver, address: 10.0.0.53}]}\n");
-    place.put("out/etc/resolv.conf", "nameserver 192.0.2.1\n");
+    machine.put("in.yaml", "network: {version: 1, config: [{type: nameserver, address: 10.0.0.53}]}\n");
+    machine.put("out/etc/resolv.conf", "nameserver 192.0.2.1\n");
     assert_eq!(convert("-D rhel -O sysconfig").0, 0);
-    let files = tree(&place.root.join("out"));
+    let files = tree(&machine.root.join("out"));
     assert!(files["etc/resolv.conf"].1.ends_with("\nnameserver 192.0.2.1\nnameserver 10.0.0.53\n"));
     assert_eq!(files["etc/udev/rules.d/70-persistent-net.rules"], (0o644, String::new()));
 }
 
 #[test]
-fn net_convert_refuses() {
-    let place = Machine::new();
-    let dir = place.root.display().to_string();
-    place.put("good", "version: 1\nconfig: []\n");
-    place.put("empty", "");
-    place.put("third", "version: 3\n");
-    place.put("broken", "{[");
-    place.put("mask", "version: 1\nconfig:\n- {type: physical, name: a, subnets: [{type: static, address: 1.2.3.4/255.0.255.0}]}\n");
+fn net_convert_rejects_invalid_input() {
+    let machine = Machine::new();
+    let dir = machine.root.display().to_string();
+    machine.put("good", "version: 1\nconfig: []\n");
+    machine.put("empty", "");
+    machine.put("third", "version: 3\n");
+    machine.put("broken", "{[");
+    machine.put("mask", "version: 1\nconfig:\n- {type: physical, name: a, subnets: [{type: static, address: 1.2.3.4/255.0.255.0}]}\n");
     for (file, rest, code, message) in [
         ("good", "-k yaml -D debian -O eni", 0, "Wrote output format 'eni'"),
         ("good", "-k yaml -D debian -O eni -m eth0", 1, "--mac: expected NAME,MAC"),
@@ -102,7 +102,7 @@ fn net_convert_refuses() {
         assert_eq!((found, out.as_str()), (code, ""), "{line}: {err}");
         assert!(err.contains(message), "{line}: {err}");
         assert!(
-            code == 0 || file == "good" || !place.root.join(format!("out-{file}/etc")).exists(),
+            code == 0 || file == "good" || !machine.root.join(format!("out-{file}/etc")).exists(),
             "{line}"
         );
     }

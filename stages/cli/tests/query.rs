@@ -8,7 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-use scratch::Scratch;
+use scratch::TempDir;
 
 /// The case, and why ours is another.
 const DIFFERENCES: &[(&str, &str)] = &[
@@ -36,15 +36,15 @@ fn copy(from: &Path, to: &Path) {
 }
 
 #[test]
-fn as_upstream() {
+fn output_matches_upstream() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/query");
-    let place = Scratch::new();
-    let machine = place.join("machine");
+    let dir = TempDir::new();
+    let machine = dir.join("machine");
     copy(&here.join("machine"), &machine);
     // Where the other user may start it.
-    let program = place.join("cloud-init");
+    let program = dir.join("cloud-init");
     fs::copy(env!("CARGO_BIN_EXE_cloud-init"), &program).unwrap();
-    fs::set_permissions(&*place, fs::Permissions::from_mode(0o755)).unwrap();
+    fs::set_permissions(&*dir, fs::Permissions::from_mode(0o755)).unwrap();
     for secret in [
         "run/cloud-init/instance-data-sensitive.json",
         "run/cloud-init/combined-cloud-config.json",
@@ -70,7 +70,7 @@ fn as_upstream() {
             if is_root {
                 command.uid(user).gid(user);
             }
-            let done = command.current_dir(&*place).output().unwrap();
+            let done = command.current_dir(&*dir).output().unwrap();
             let ours = (done.status.code().unwrap(), String::from_utf8_lossy(&done.stdout).into_owned());
             // The text of help is our own.
             let same = ours.0 == theirs.0 && (ours.1 == theirs.1 || theirs.1.starts_with("usage:"));

@@ -30,7 +30,7 @@ fn explained() -> Machine {
 }
 
 #[test]
-fn where_keys_come_from() {
+fn explain_of_the_system() {
     let machine = explained();
     for (args, wanted) in [
         (
@@ -67,7 +67,7 @@ fn where_keys_come_from() {
 
 /// Of a document that no machine has yet.
 #[test]
-fn where_keys_of_a_file_come_from() {
+fn explain_of_a_file() {
     let machine = explained();
     let file = machine.root.join("var/lib/cloud/instance/user-data.txt.i").display().to_string();
     let (code, out, err) = machine.run_words(&["schema", "-c", &file, "--explain"]);

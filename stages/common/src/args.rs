@@ -49,7 +49,7 @@ pub struct Single {
 }
 
 /// Reads the arguments of this process.
-pub fn of_process() -> Result<Args, String> {
+pub fn from_env() -> Result<Args, String> {
     let words = std::env::args_os().skip(1).map(|word| {
         word.into_string().map_err(|word| format!("argument {}: not valid UTF-8", word.to_string_lossy()))
     });
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_forms() {
+    fn options_with_and_without_equals_sign() {
         let parse = |text: &str| parse(text.split_whitespace().map(Into::into));
         let args = parse("--root=/x --file a -f b --single ssh --frequency=always -- p q").unwrap();
         assert_eq!((args.root.as_str(), args.files.len()), ("/x", 2));

@@ -6,95 +6,94 @@
 
 use std::time::Duration;
 
-use config::settings::{Layer, Origin};
-use config::{Findings, Kind, Node, Origins};
-use modules::Extent;
-use modules::ssh::OWN_HOST_KEYS;
-use state::Raw as Blobs;
-use state::{Cached, Frequency, Instance, acquire, has_run};
-use system::{Command, Output, System, Write, debug, info, warning};
-use userdata::{Consumed, Data, Dirs, Options, Raw, consume, store};
+use config::settings::{Layer, LayerKind};
+use config::{FindingKind, Findings, Node, SourceMap};
+use modules::RunMode;
+use modules::ssh::KEEP_HOST_KEYS;
+use state::{Blobs, Cached, Frequency, Instance, acquire, has_run};
+use system::{Command, OutputMode, System, WriteOptions, debug, info, warning};
+use userdata::{Consumed, Data, Dirs, Options, RawData, consume, store};
 
-use crate::stage::{MOST_FINDINGS, ORIGINS};
-use crate::{Found, Name, Stage, logging};
+use crate::stage::{MAX_FINDINGS, SOURCE_MAP_FILE};
+use crate::{FoundInstance, Stage, StageName, logging};
 
 /// How the error begins that the status shows while user-data is not consumed.
-pub(crate) const UNCONSUMED: &str = "user-data and vendor-data: ";
-const MARK: &str = "consume_data";
+pub(crate) const UNCONSUMED_ERROR: &str = "user-data and vendor-data: ";
+const SEMAPHORE: &str = "consume_data";
 /// As long as its own unit lets the network stage take.
-const LATE_LIMIT: Duration = Duration::from_secs(1800);
+const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(1800);
 
 impl Stage {
     /// Consumes what the instance was given, and reads the settings that come of it. Raw data may be large: they
     /// are gone afterwards.
-    pub fn consume(&mut self, found: &mut Found) {
+    pub fn consume(&mut self, found: &mut FoundInstance) {
         let given = &mut found.instance;
         let blobs =
             [&mut given.user_data, &mut given.vendor_data, &mut given.vendor_data2].map(std::mem::take);
         let instance = &found.instance;
-        let event = self.name.event();
-        self.sys.because("user-data", "");
+        let event = self.name.event_name();
+        self.sys.set_cause("user-data", "");
         debug!(self.sys, "start: {event}/consume-user-data: reading and applying user-data");
-        let consumed = match self.cannot_consume(instance) {
+        let consumed = match self.consume_obstacle(instance) {
             Some(why) => Consumed { failed: vec![why], ..Consumed::default() },
             None => self.consume_blobs(instance, &blobs, found.is_cached),
         };
         drop(blobs);
-        let check = |config| modules::schema::cloud_config(config, &modules::belongs);
+        let check = |config| modules::schema::check_cloud_config(config, &modules::where_key_belongs);
         let checked: Vec<_> = consumed.configs.iter().filter(|c| !c.is_null()).map(check).collect();
-        let mut told = consumed.findings;
-        self.report(&told);
+        let mut reported = consumed.findings;
+        self.report(&reported);
         let mut found = Findings::default();
         checked.into_iter().for_each(|of_one| found.extend(of_one));
         self.report_schema(&found);
-        told.extend(found);
+        reported.extend(found);
         let result = if consumed.failed.is_empty() { "SUCCESS" } else { "FAIL" };
         debug!(self.sys, "finish: {event}/consume-user-data: {result}: reading and applying user-data");
         if !consumed.failed.is_empty() {
-            let then = match self.is_open() {
+            let then = match self.is_unconsumed() {
                 true => {
                     "; modules that run once wait until this succeeds; later stages and the next boot try again. \
                      After a change of the data: cloud-init clean --reboot"
                 }
                 false => "; the configuration of an earlier boot stays in force",
             };
-            self.fail(format!("{UNCONSUMED}{}{then}", consumed.failed.join("; ")));
+            self.fail(format!("{UNCONSUMED_ERROR}{}{then}", consumed.failed.join("; ")));
         }
         let before = std::mem::replace(&mut self.settings.merged, Node::null());
-        self.reload_settings(instance, consumed.known);
+        self.reload_settings(instance, consumed.parsed_files);
         if self.args.plan.is_none() {
-            logging::redirect_output_again(&self.sys, &before, &self.settings.merged, self.name.mode());
+            logging::update_output(&self.sys, &before, &self.settings.merged, self.name.mode());
         }
-        self.keep_origins(&consumed.configs, &told);
+        self.store_source_map(&consumed.configs, &reported);
         self.write_combined();
     }
 
     /// Why there is nothing to begin with, if that is so.
-    fn cannot_consume(&self, instance: &Instance) -> Option<String> {
-        if self.is_adrift {
+    fn consume_obstacle(&self, instance: &Instance) -> Option<String> {
+        if self.activation_failed {
             return Some("the instance could not be recorded".into());
         }
-        instance.unread.clone()
+        instance.raw_data_error.clone()
     }
 
-    fn consume_blobs(&self, instance: &Instance, blobs: &[Blobs; 3], are_kept: bool) -> Consumed {
+    fn consume_blobs(&self, instance: &Instance, blobs: &[Blobs; 3], already_stored: bool) -> Consumed {
         let dirs = Dirs { cloud: self.layout.cloud(""), instance: self.layout.instance("") };
-        let [user, vendor, vendor2] = blobs.each_ref().map(data);
-        let stored = store(&self.sys, &dirs, &Raw { user, vendor, vendor2, are_kept });
-        let first = !has_run(&self.sys, &self.layout, MARK, Frequency::Instance);
+        let [user, vendor, vendor2] = blobs.each_ref().map(to_data);
+        let stored = store(&self.sys, &dirs, &RawData { user, vendor, vendor2, already_stored });
+        let first = !has_run(&self.sys, &self.layout, SEMAPHORE, Frequency::Instance);
         // The user may not switch a vendor on or off through the vendor's own data.
         let options = Options {
             config: &self.settings.system,
             instance_id: &instance.id,
             launch_index: instance.launch_index,
-            first,
+            first_boot: first,
             instance_data: &self.layout.run("instance-data-sensitive.json"),
         };
         let mut consumed = consume(&self.sys, &dirs, &stored, &options);
         if first && consumed.failed.is_empty() {
-            if let Err(e) = acquire(&self.sys, &self.layout, MARK, Frequency::Instance) {
+            if let Err(e) = acquire(&self.sys, &self.layout, SEMAPHORE, Frequency::Instance) {
                 consumed.failed.push(e.to_string());
-            } else if let Err(e) = self.sys.remove(self.layout.instance(OWN_HOST_KEYS)) {
+            } else if let Err(e) = self.sys.remove(self.layout.instance(KEEP_HOST_KEYS)) {
                 debug!(self.sys, "{e}");
             }
         }
@@ -102,38 +101,38 @@ impl Stage {
     }
 
     /// Whether no boot has consumed the instance's user-data yet.
-    pub fn is_open(&self) -> bool {
-        self.is_adrift || !has_run(&self.sys, &self.layout, MARK, Frequency::Instance)
+    pub fn is_unconsumed(&self) -> bool {
+        self.activation_failed || !has_run(&self.sys, &self.layout, SEMAPHORE, Frequency::Instance)
     }
 
     /// How much of the module lists runs.
-    pub(crate) fn extent(&self) -> Extent {
-        if self.is_open() { Extent::Reachable } else { Extent::Whole }
+    pub(crate) fn run_mode(&self) -> RunMode {
+        if self.is_unconsumed() { RunMode::WithoutUserData } else { RunMode::Full }
     }
 
     /// The host keys that a boot without user-data made are this instance's own: the next one like it keeps them.
-    pub(crate) fn keep_own_host_keys(&mut self) {
-        if self.sys.exists(self.layout.instance(OWN_HOST_KEYS))
+    pub(crate) fn preserve_own_host_keys(&mut self) {
+        if self.sys.exists(self.layout.instance(KEEP_HOST_KEYS))
             && let Some(map) = self.settings.merged.as_map_mut()
         {
             map.insert("ssh_deletekeys", Node::from(false));
         }
     }
 
-    pub(crate) fn note_own_host_keys(&self) {
-        if self.is_adrift {
+    pub(crate) fn mark_own_host_keys(&self) {
+        if self.activation_failed {
             return;
         }
-        if let Err(e) = self.sys.write(self.layout.instance(OWN_HOST_KEYS), "", Write::default()) {
+        if let Err(e) = self.sys.write(self.layout.instance(KEEP_HOST_KEYS), "", WriteOptions::default()) {
             debug!(self.sys, "{e}");
         }
     }
 
     /// Before a later stage's modules: if user-data is not consumed yet, has the network stage's program try again, which
     /// on success runs the modules that waited in the stages before this one.
-    pub fn catch_up(&mut self, found: &mut Found) {
+    pub fn catch_up(&mut self, found: &mut FoundInstance) {
         let by_hand = self.args.single.is_some() || self.args.mode.is_some() || self.args.plan.is_some();
-        if by_hand || self.is_adrift || !self.is_open() {
+        if by_hand || self.activation_failed || !self.is_unconsumed() {
             return;
         }
         let Some(program) = system::libexec::find("cloud-init-network") else { return };
@@ -144,9 +143,9 @@ impl Stage {
         let words = words.into_iter().chain(files);
         let words = words.chain(self.args.debug.then_some("--debug"));
         // It works below the root, and is not itself of it.
-        let command = Command::new(words).output(Output::Stage).accept_all().timeout(LATE_LIMIT);
+        let command = Command::new(words).output(OutputMode::Inherit).accept_all().timeout(CATCH_UP_TIMEOUT);
         let ended = System::new("/").run(&command);
-        if self.is_open() {
+        if self.is_unconsumed() {
             if let Err(e) = ended {
                 warning!(self.sys, "{e}");
             }
@@ -159,8 +158,8 @@ impl Stage {
             }
             Err(e) => self.fail(e.to_string()),
         }
-        self.settle(Name::Network, UNCONSUMED);
-        self.settle(Name::Config, UNCONSUMED);
+        self.clear_errors(StageName::Network, UNCONSUMED_ERROR);
+        self.clear_errors(StageName::Config, UNCONSUMED_ERROR);
         if let Some(again) = self.cached_instance() {
             *found = again;
         }
@@ -168,14 +167,15 @@ impl Stage {
     }
 
     /// What [`Stage::catch_up`] starts before the modules of the mode `before`.
-    pub fn consume_late(&mut self, before: &str) {
+    pub fn run_catch_up(&mut self, before: &str) {
         let Cached::Instance(instance) = Instance::load(&self.sys, &self.layout) else {
-            return self.no_datasource("no instance was found in this boot: there is nothing to consume");
+            return self
+                .report_no_datasource("no instance was found in this boot: there is nothing to consume");
         };
-        let mut found = Found { instance: *instance, is_new: false, is_cached: true };
+        let mut found = FoundInstance { instance: *instance, is_new: false, is_cached: true };
         self.reload_settings(&found.instance, Vec::new());
         self.consume(&mut found);
-        if !self.is_open() {
+        if !self.is_unconsumed() {
             let modes = ["init", "config"].into_iter().take_while(|mode| *mode != before);
             modes.for_each(|mode| self.run_modules(&found.instance, mode));
         }
@@ -183,9 +183,9 @@ impl Stage {
 
     /// For this stage and the later ones, which read the merged configurations from their files: what is wrong in
     /// one of these is reported where the user wrote it, and not again where the check has told it.
-    fn keep_origins(&mut self, configs: &[Node], told: &Findings) {
+    fn store_source_map(&mut self, configs: &[Node], reported: &Findings) {
         let is_merged =
-            |layer: &&Layer| matches!(layer.origin, Origin::User | Origin::Vendor | Origin::Vendor2);
+            |layer: &&Layer| matches!(layer.kind, LayerKind::User | LayerKind::Vendor | LayerKind::Vendor2);
         let layers = self.settings.layers.iter().filter(is_merged);
         let merged: Vec<(&str, &Node, &Node)> = layers
             .filter_map(|layer| {
@@ -193,12 +193,13 @@ impl Stage {
                 Some((layer.name.as_str(), &layer.config, config))
             })
             .collect();
-        let file = self.layout.run(ORIGINS);
-        let told = told.iter().take(MOST_FINDINGS).filter(|f| f.kind == Kind::Wrong).map(|f| &f.at);
-        if let Err(e) = Origins::keep(&self.sys, &file, &merged, told) {
+        let file = self.layout.run(SOURCE_MAP_FILE);
+        let reported =
+            reported.iter().take(MAX_FINDINGS).filter(|f| f.kind == FindingKind::Invalid).map(|f| &f.at);
+        if let Err(e) = SourceMap::save(&self.sys, &file, &merged, reported) {
             warning!(self.sys, "{e}");
         }
-        self.origins = Origins::at(file);
+        self.source_map = SourceMap::open(file);
     }
 
     /// The whole effective configuration, for root.
@@ -212,17 +213,17 @@ impl Stage {
             map.insert("features", Node::from_json(&state::features()));
         }
         let system_info = all.get("system_info").map(Node::to_json).unwrap_or_default();
-        if let Err(e) = state::complete_instance_data(&self.sys, &self.layout, &system_info) {
+        if let Err(e) = state::update_instance_data(&self.sys, &self.layout, &system_info) {
             warning!(self.sys, "{e}");
         }
         let path = self.layout.run("combined-cloud-config.json");
-        if let Err(e) = self.sys.write(&path, config::json::to_text(&all, 1), Write::secret()) {
+        if let Err(e) = self.sys.write(&path, config::json::to_text(&all, 1), WriteOptions::secret()) {
             warning!(self.sys, "{e}");
         }
     }
 }
 
-fn data(blobs: &Blobs) -> Data<'_> {
+fn to_data(blobs: &Blobs) -> Data<'_> {
     match &blobs.0[..] {
         [] => Data::Nothing,
         [one] => Data::Bytes(one),

@@ -1,15 +1,15 @@
 //! Which instance this is: the cache where it can be trusted or confirmed, else a search.
 
 use config::Node;
-use datasource::{Outcome, Same, Search, datasource, is_same_machine, search};
+use datasource::{IdentityCheck, Outcome, Search, datasource, is_same_machine, search};
 use netconfig::events::Event;
 use state::{Cached, Instance, Previous, instancify, write_instance_data};
-use system::{Write, debug, info, warning};
+use system::{WriteOptions, debug, info, warning};
 
-use crate::{Name, Stage, platform};
+use crate::{Stage, StageName, platform};
 
 /// The instance of this boot.
-pub struct Found {
+pub struct FoundInstance {
     pub instance: Instance,
     /// The machine was another instance (or none) before.
     pub is_new: bool,
@@ -19,49 +19,52 @@ pub struct Found {
 
 impl Stage {
     /// Finds the instance as the local and the network stage do. `None`: no datasource, or not yet.
-    pub fn find_instance(&mut self) -> Option<Found> {
+    pub fn find_instance(&mut self) -> Option<FoundInstance> {
         let cached = Instance::load(&self.sys, &self.layout);
         debug!(
             self.sys,
             "start: {}/check-cache: attempting to read from cache [{}]",
-            self.name.event(),
-            if self.name == Name::Local { "check" } else { "trust" }
+            self.name.event_name(),
+            if self.name == StageName::Local { "check" } else { "trust" }
         );
         let mut was_another = false;
-        let kept = match cached {
+        let candidate = match cached {
             Cached::Instance(instance) => {
-                if let Some(e) = &instance.unread {
+                if let Some(e) = &instance.raw_data_error {
                     warning!(self.sys, "{e}; asking the datasource of instance {} again", instance.id);
                 }
-                let is_whole = instance.unread.is_none();
+                let is_whole = instance.raw_data_error.is_none();
                 let is_fixed = is_whole && self.is_cleaned_by_hand();
-                if is_whole && self.is_of_this_boot(&instance.id)
-                    || is_fixed && !self.is_wanted_anew(&instance)
+                if is_whole && self.is_of_this_boot(&instance.id) || is_fixed && !self.must_refresh(&instance)
                 {
-                    return Some(self.cached(*instance, "restored from cache with run check"));
+                    return Some(self.found_in_cache(*instance, "restored from cache with run check"));
                 }
-                match if is_fixed { Same::Yes } else { self.check(&instance) } {
-                    Same::Yes if !is_whole => Some(Kept { is_confirmed: true, ..Kept::doubted(*instance) }),
-                    Same::Yes if self.is_wanted_anew(&instance) => {
+                match if is_fixed { IdentityCheck::Same } else { self.check(&instance) } {
+                    IdentityCheck::Same if !is_whole => {
+                        Some(Candidate { is_confirmed: true, ..Candidate::doubted(*instance) })
+                    }
+                    IdentityCheck::Same if self.must_refresh(&instance) => {
                         debug!(
                             self.sys,
                             "still instance {}; its network configuration is wanted anew at each boot",
                             instance.id
                         );
-                        Some(Kept { instance: *instance, is_confirmed: true, is_fixed })
+                        Some(Candidate { instance: *instance, is_confirmed: true, is_fixed })
                     }
-                    Same::Yes => return Some(self.cached(*instance, "restored from checked cache")),
-                    Same::No(why) => {
+                    IdentityCheck::Same => {
+                        return Some(self.found_in_cache(*instance, "restored from checked cache"));
+                    }
+                    IdentityCheck::Different(why) => {
                         info!(self.sys, "cache invalid in datasource: {}: {why}", instance.description);
                         was_another = true;
                         None
                     }
-                    Same::CannotTell(why) => {
+                    IdentityCheck::Unknown(why) => {
                         debug!(
                             self.sys,
                             "whether this still is instance {} needs a search: {why}", instance.id
                         );
-                        Some(Kept::doubted(*instance))
+                        Some(Candidate::doubted(*instance))
                     }
                 }
             }
@@ -71,13 +74,13 @@ impl Stage {
                     self.sys,
                     "Python's cloud-init set up instance {id}; its id and semaphores are honoured"
                 );
-                Instance::from_text_files(&self.sys, &self.layout).map(Kept::doubted)
+                Instance::from_text_files(&self.sys, &self.layout).map(Candidate::doubted)
             }
-            Cached::Broken => Instance::from_text_files(&self.sys, &self.layout).map(Kept::doubted),
-            Cached::Nothing => None,
+            Cached::Corrupt => Instance::from_text_files(&self.sys, &self.layout).map(Candidate::doubted),
+            Cached::Missing => None,
         };
-        debug!(self.sys, "finish: {}/check-cache: SUCCESS: no cache found", self.name.event());
-        let found = self.search(kept);
+        debug!(self.sys, "finish: {}/check-cache: SUCCESS: no cache found", self.name.event_name());
+        let found = self.search(candidate);
         if found.is_none() && was_another {
             // Nothing may go on working for an instance that this machine is not. Its files stay.
             if let Err(e) = self.sys.remove(self.layout.instance("")) {
@@ -88,18 +91,18 @@ impl Stage {
     }
 
     /// Whether each boot asks for the instance's network configuration as it is now.
-    fn is_wanted_anew(&self, instance: &Instance) -> bool {
-        [Event::Boot, Event::BootLegacy].into_iter().any(|event| self.event_is_on(instance, event))
+    fn must_refresh(&self, instance: &Instance) -> bool {
+        [Event::Boot, Event::BootLegacy].into_iter().any(|event| self.is_event_enabled(instance, event))
     }
 
-    fn cached(&mut self, instance: Instance, how: &str) -> Found {
+    fn found_in_cache(&mut self, instance: Instance, how: &str) -> FoundInstance {
         debug!(
             self.sys,
             "finish: {}/check-cache: SUCCESS: {how}: {}",
-            self.name.event(),
+            self.name.event_name(),
             instance.description
         );
-        Found { instance, is_new: false, is_cached: true }
+        FoundInstance { instance, is_new: false, is_cached: true }
     }
 
     /// The id of the instance that a stage of this boot has found.
@@ -108,7 +111,7 @@ impl Stage {
     }
 
     /// Whether this boot has found another instance, which could not be recorded.
-    fn is_of_another(&self, cached: &Instance) -> bool {
+    fn is_of_other_instance(&self, cached: &Instance) -> bool {
         self.id_of_this_boot().is_some_and(|id| id != cached.id.trim())
     }
 
@@ -123,47 +126,48 @@ impl Stage {
         self.id_of_this_boot().as_deref() == Some(id.trim())
     }
 
-    fn check(&self, instance: &Instance) -> Same {
+    fn check(&self, instance: &Instance) -> IdentityCheck {
         match datasource(&instance.datasource) {
             Some(row) if self.datasource_list().iter().any(|n| n.eq_ignore_ascii_case(row.name)) => {
-                (row.check)(&self.search_with(), instance)
+                (row.check)(&self.search_context(), instance)
             }
-            Some(row) => Same::No(format!("datasource_list no longer has {}", row.name)),
-            None => Same::CannotTell(format!("no datasource here is named {}", instance.datasource)),
+            Some(row) => IdentityCheck::Different(format!("datasource_list no longer has {}", row.name)),
+            None => IdentityCheck::Unknown(format!("no datasource here is named {}", instance.datasource)),
         }
     }
 
-    fn search(&mut self, kept: Option<Kept>) -> Option<Found> {
+    fn search(&mut self, candidate: Option<Candidate>) -> Option<FoundInstance> {
         let list = self.datasource_list();
         let mut outcome = Outcome::default();
-        let is_confirmed = kept.as_ref().is_some_and(|kept| kept.is_confirmed);
-        let is_of_machine =
-            kept.as_ref().is_some_and(|kept| is_same_machine(&self.search_with(), &kept.instance));
-        let with = Search { has_cached: is_confirmed || is_of_machine, ..self.search_with() };
-        if self.stands_in() {
+        let is_confirmed = candidate.as_ref().is_some_and(|candidate| candidate.is_confirmed);
+        let is_system_failure = candidate
+            .as_ref()
+            .is_some_and(|candidate| is_same_machine(&self.search_context(), &candidate.instance));
+        let ctx = Search { has_cached_instance: is_confirmed || is_system_failure, ..self.search_context() };
+        if self.replaces_local() {
             // Else what only the local stage looks for would be passed over, and None set the machine up.
-            outcome = search(&Search { stage: datasource::Stage::Local, ..with }, &list);
+            outcome = search(&Search { stage: datasource::Stage::Local, ..ctx }, &list);
         }
         if outcome.found.is_none() {
             let errors = outcome.errors;
-            outcome = search(&with, &list);
+            outcome = search(&ctx, &list);
             outcome.errors.splice(0..0, errors);
         }
         if let Some(instance) = outcome.found {
             // The last resort must not push out an instance that merely could not be confirmed.
             let is_worse = instance.datasource == "None"
-                && kept.as_ref().is_some_and(|k| k.instance.datasource != "None");
-            let is_other = kept.as_ref().is_some_and(|k| k.is_fixed && k.instance.id != instance.id);
+                && candidate.as_ref().is_some_and(|k| k.instance.datasource != "None");
+            let is_other = candidate.as_ref().is_some_and(|k| k.is_fixed && k.instance.id != instance.id);
             if is_other {
                 info!(self.sys, "the metadata is of instance {}; manual_cache_clean is set", instance.id);
             }
             if !is_worse && !is_other {
                 let previous = Previous::read(&self.sys, &self.layout);
                 let is_new = previous.is_new(&self.layout, &instance);
-                return Some(Found { instance, is_new, is_cached: false });
+                return Some(FoundInstance { instance, is_new, is_cached: false });
             }
         }
-        let Kept { instance, is_confirmed, .. } = kept?;
+        let Candidate { instance, is_confirmed, .. } = candidate?;
         let why = outcome.errors.first().cloned();
         if is_confirmed {
             if let Some(why) = why {
@@ -173,15 +177,15 @@ impl Stage {
                     "confirmed; its metadata could not be read again, the cached ones are used",
                 );
             }
-            return Some(self.cached(instance, "restored from checked cache"));
+            return Some(self.found_in_cache(instance, "restored from checked cache"));
         }
-        let can_come_later = outcome.later.iter().any(|n| n.eq_ignore_ascii_case(&instance.datasource));
-        if self.name == Name::Local && can_come_later && !was_found_locally(&instance) {
+        let can_come_later = outcome.deferred.iter().any(|n| n.eq_ignore_ascii_case(&instance.datasource));
+        if self.name == StageName::Local && can_come_later && !was_found_by_local_stage(&instance) {
             debug!(self.sys, "{} may still be found in the network stage", instance.datasource);
             return None;
         }
         let why = why.unwrap_or_else(|| "its datasource was not found again".into());
-        if is_of_machine {
+        if is_system_failure {
             warning!(
                 self.sys,
                 "using the cached instance {} ({}), as firmware still is that of its machine: {why}",
@@ -189,7 +193,7 @@ impl Stage {
                 instance.description
             );
             self.set_extra("instance_check", "firmware is the same; the cached instance was kept");
-            return Some(Found { instance, is_new: false, is_cached: true });
+            return Some(FoundInstance { instance, is_new: false, is_cached: true });
         }
         warning!(
             self.sys,
@@ -198,22 +202,22 @@ impl Stage {
             instance.description
         );
         self.set_extra("instance_check", "cannot tell; the cached instance was kept");
-        Some(Found { instance, is_new: false, is_cached: true })
+        Some(FoundInstance { instance, is_new: false, is_cached: true })
     }
 
-    fn search_with(&self) -> Search<'_> {
+    fn search_context(&self) -> Search<'_> {
         Search {
             sys: &self.sys,
             layout: &self.layout,
             config: &self.settings.system,
             command_line: &self.command_line,
-            stage: if self.name == Name::Local {
+            stage: if self.name == StageName::Local {
                 datasource::Stage::Local
             } else {
                 datasource::Stage::Network
             },
             machine: self,
-            has_cached: false,
+            has_cached_instance: false,
         }
     }
 
@@ -224,11 +228,11 @@ impl Stage {
     }
 
     /// The instance that an earlier stage confirmed, without its raw data; the config and final stages know no other way.
-    pub fn cached_instance(&mut self) -> Option<Found> {
-        let event = self.name.event();
+    pub fn cached_instance(&mut self) -> Option<FoundInstance> {
+        let event = self.name.event_name();
         debug!(self.sys, "start: {event}/check-cache: attempting to read from cache [trust]");
-        match Instance::load_without_data(&self.sys, &self.layout) {
-            Cached::Instance(instance) if self.is_of_another(&instance) => {
+        match Instance::load_without_raw_data(&self.sys, &self.layout) {
+            Cached::Instance(instance) if self.is_of_other_instance(&instance) => {
                 warning!(
                     self.sys,
                     "the cache belongs to instance {}, which this machine no longer is",
@@ -240,14 +244,14 @@ impl Stage {
                 if instance.config.as_object().is_some_and(|c| !c.is_empty()) {
                     self.reload_settings(&instance, Vec::new());
                 }
-                Some(self.cached(*instance, "restored from cache with run check"))
+                Some(self.found_in_cache(*instance, "restored from cache with run check"))
             }
             Cached::Python { id } if id.as_deref().is_some_and(|id| self.is_of_this_boot(id)) => {
                 // It was replaced while the machine ran: what somebody runs by hand is for that instance.
                 let instance = Instance::from_text_files(&self.sys, &self.layout)?;
-                Some(self.cached(instance, "restored from the files of Python's cloud-init"))
+                Some(self.found_in_cache(instance, "restored from the files of Python's cloud-init"))
             }
-            Cached::Python { .. } | Cached::Broken | Cached::Nothing => {
+            Cached::Python { .. } | Cached::Corrupt | Cached::Missing => {
                 debug!(self.sys, "finish: {event}/check-cache: SUCCESS: no cache found");
                 None
             }
@@ -255,39 +259,40 @@ impl Stage {
     }
 
     /// Makes it the current instance on disk: link, cache, and what others read in /run.
-    pub fn adopt(&mut self, found: &Found) {
+    pub fn activate(&mut self, found: &FoundInstance) {
         let instance = &found.instance;
         self.set_datasource(&instance.description);
-        self.sys.because("instance", "");
+        self.sys.set_cause("instance", "");
         debug!(
             self.sys,
             "[{}] init will now be targeting instance id: {}. new={}",
-            self.mode_word(),
+            self.mode_name(),
             instance.id,
             if found.is_new { "True" } else { "False" }
         );
-        if found.is_cached && self.is_adopted(instance) {
+        if found.is_cached && self.is_activated(instance) {
             return;
         }
         let result = (|| {
             if found.is_new {
                 // Before the machine counts as this instance: a power cut in between must not cost the network.
-                self.sys.write(self.network_is_due(instance), "", Write::default().durable())?;
+                self.sys.write(self.network_due_marker(instance), "", WriteOptions::default().durable())?;
             }
             instancify(&self.sys, &self.layout, instance)?;
             instance.store(&self.sys, &self.layout)?;
             let config = self.settings.system.to_json();
             write_instance_data(&self.sys, &self.layout, instance, &platform::platform(&self.sys), &config)?;
             if self.settings.get("manual_cache_clean").is_some_and(|n| !n.is_falsy()) {
-                self.sys.write(self.layout.instance("manual-clean"), "", Write::default())?;
+                self.sys.write(self.layout.instance("manual-clean"), "", WriteOptions::default())?;
             }
             Ok::<_, system::Error>(())
         })();
         if let Err(e) = result {
             self.fail(format!("recording instance {}: {e}", instance.id));
             let link = self.layout.instance("");
-            self.is_adrift = self.sys.read_link(&link).ok() != Some(self.layout.instance_of(&instance.id));
-            if self.is_adrift
+            self.activation_failed =
+                self.sys.read_link(&link).ok() != Some(self.layout.instance_dir(&instance.id));
+            if self.activation_failed
                 && let Err(e) = self.sys.remove(&link)
             {
                 // The stages behind this one see by the id in /run that it is not theirs.
@@ -298,21 +303,21 @@ impl Stage {
     }
 
     /// The stage in messages, by upstream's word for it.
-    pub fn mode_word(&self) -> &'static str {
-        if self.name == Name::Local { "local" } else { "net" }
+    pub fn mode_name(&self) -> &'static str {
+        if self.name == StageName::Local { "local" } else { "net" }
     }
 
     /// The local stage did it already in this boot.
-    fn is_adopted(&self, instance: &Instance) -> bool {
-        self.name != Name::Local
-            && !self.stands_in()
+    fn is_activated(&self, instance: &Instance) -> bool {
+        self.name != StageName::Local
+            && !self.replaces_local()
             && self.id_of_this_boot().as_deref() == Some(instance.id.trim())
             && self.sys.exists(self.layout.run("instance-data.json"))
     }
 }
 
 /// The instance of the cache while a search decides.
-struct Kept {
+struct Candidate {
     instance: Instance,
     /// It is this machine's beyond doubt, and only asked anew what it has to say.
     is_confirmed: bool,
@@ -320,16 +325,16 @@ struct Kept {
     is_fixed: bool,
 }
 
-impl Kept {
-    fn doubted(instance: Instance) -> Kept {
-        Kept { instance, is_confirmed: false, is_fixed: false }
+impl Candidate {
+    fn doubted(instance: Instance) -> Candidate {
+        Candidate { instance, is_confirmed: false, is_fixed: false }
     }
 }
 
 /// Whether the local stage would have found this instance again. The class in a description tells it, in Python's
 /// text files too: `DataSourceNoCloudNet [seed=…]` and `DataSourceEc2` are of the network stage, `DataSourceNoCloud` and
 /// `DataSourceEc2Local` of the local one.
-fn was_found_locally(instance: &Instance) -> bool {
+fn was_found_by_local_stage(instance: &Instance) -> bool {
     let class = instance.description.split([' ', '[']).next().unwrap_or_default();
     datasource(&instance.datasource).is_some_and(|row| {
         let has = |stage| row.stages.contains(&stage);

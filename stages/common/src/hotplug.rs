@@ -6,22 +6,22 @@ use std::time::Duration;
 
 use config::Timeout;
 use datasource::{Search, datasource};
-use modules::install_hotplug::{is_on, is_switched_on, switch_on};
+use modules::install_hotplug::{enable, is_enabled, is_enabled_by_operator};
 use netconfig::events::Event;
 use netconfig::log_lines as lines;
-use netconfig::{Due, Outcome, bring_up, decide, nics, parse};
+use netconfig::{ApplyMode, Outcome, bring_up, decide, nics, parse};
 use state::{Cached, Instance, Status, write_instance_data};
 use system::{Deadline, Error, Result, debug, info, warning};
 
-use crate::network::Writing;
+use crate::network::WriteOptions;
 use crate::{Hotplug, Stage, platform};
 
 /// After each look that failed, the last one excepted: clouds take a while to know of a NIC that they gave.
-const PAUSES: [u64; 4] = [1, 3, 5, 10];
+const RETRY_DELAYS: [u64; 4] = [1, 3, 5, 10];
 /// In the FIFO; more is no request of ours.
-const MOST_REQUESTS: u64 = 64 << 10;
+const MAX_QUEUE_BYTES: u64 = 64 << 10;
 /// The queue that the hook writes to, below the run directory.
-const QUEUE: &str = "share/hook-hotplug-cmd";
+const FIFO: &str = "share/hook-hotplug-cmd";
 
 impl Stage {
     /// What `devel hotplug-hook` was asked for.
@@ -33,30 +33,33 @@ impl Stage {
         match asked {
             Hotplug::Query => self.query_hotplug(instance.as_ref()),
             Hotplug::Enable => self.enable_hotplug(instance.as_ref()),
-            Hotplug::Handle { path, action } => self.plugged_in(instance, path, action),
+            Hotplug::Handle { path, action } => self.handle_event(instance, path, action),
             Hotplug::Listen => {
-                for (path, action) in self.queued() {
+                for (path, action) in self.read_queue() {
                     // Read anew for each: the one before has stored what it saw.
                     let instance = match Instance::load(&self.sys, &self.layout) {
                         Cached::Instance(instance) => Some(*instance),
                         _ => None,
                     };
-                    self.plugged_in(instance, &path, &action);
+                    self.handle_event(instance, &path, &action);
                 }
             }
         }
     }
 
     /// By the user, by an operator, or because the datasource has it so.
-    fn hotplug_is_on(&self, instance: &Instance) -> bool {
-        is_on(&self.sys, &self.layout, &self.settings.merged) || self.event_is_on(instance, Event::Hotplug)
+    fn is_hotplug_enabled(&self, instance: &Instance) -> bool {
+        is_enabled(&self.sys, &self.layout, &self.settings.merged)
+            || self.is_event_enabled(instance, Event::Hotplug)
     }
 
     /// For the module that tells udev.
-    pub(crate) fn hotplug_of(&self, instance: &Instance) -> modules::Hotplug {
-        modules::Hotplug {
-            wanted: self.event_is_on(instance, Event::Hotplug),
-            only: datasource::events(&instance.datasource).map(|e| e.hotplug_only).unwrap_or_default(),
+    pub(crate) fn hotplug_settings(&self, instance: &Instance) -> modules::HotplugPolicy {
+        modules::HotplugPolicy {
+            enabled: self.is_event_enabled(instance, Event::Hotplug),
+            udev_match: datasource::update_events(&instance.datasource)
+                .map(|e| e.hotplug_udev_match)
+                .unwrap_or_default(),
         }
     }
 
@@ -65,9 +68,9 @@ impl Stage {
         let Some(instance) = instance else {
             let message = "Unable to determine hotplug state. No datasource detected";
             println!("{message}");
-            return self.count_error(message.into());
+            return self.record_error(message.into());
         };
-        println!("{}", if self.hotplug_is_on(instance) { "enabled" } else { "disabled" });
+        println!("{}", if self.is_hotplug_enabled(instance) { "enabled" } else { "disabled" });
     }
 
     fn enable_hotplug(&mut self, instance: Option<&Instance>) {
@@ -75,25 +78,26 @@ impl Stage {
         let Some(instance) = instance else {
             return self.fail("no datasource is known yet: hotplug cannot be enabled");
         };
-        let served = datasource::events(&instance.datasource).map(|e| e.served).unwrap_or_default();
-        if !served.contains(&"hotplug") {
+        let supported =
+            datasource::update_events(&instance.datasource).map(|e| e.supported).unwrap_or_default();
+        if !supported.contains(&"hotplug") {
             eprintln!("hotplug not supported for event of net");
             return self.fail(format!("the datasource {} does not support hotplug", instance.datasource));
         }
-        if is_switched_on(&self.sys, &self.layout) {
+        if is_enabled_by_operator(&self.sys, &self.layout) {
             eprintln!("Not installing hotplug for event of type net. Reason: Already done.");
             println!("Enabled cloud-init hotplug for subsystem=net");
             return;
         }
-        match switch_on(&self.sys, &self.layout, self.hotplug_of(instance).only) {
+        match enable(&self.sys, &self.layout, self.hotplug_settings(instance).udev_match) {
             Ok(()) => println!("Enabled cloud-init hotplug for subsystem=net"),
             Err(e) => self.fail(format!("enabling hotplug: {e}")),
         }
     }
 
     /// The requests that wait in the FIFO, each once.
-    fn queued(&mut self) -> Vec<(String, String)> {
-        let bytes = match self.sys.drain_fifo(self.layout.run(QUEUE), MOST_REQUESTS) {
+    fn read_queue(&mut self) -> Vec<(String, String)> {
+        let bytes = match self.sys.drain_fifo(self.layout.run(FIFO), MAX_QUEUE_BYTES) {
             Ok(bytes) => bytes,
             Err(e) => {
                 self.fail(format!("hotplug: {e}"));
@@ -102,7 +106,7 @@ impl Stage {
         };
         let mut requests = Vec::new();
         for line in String::from_utf8_lossy(&bytes).lines().filter(|l| !l.trim().is_empty()) {
-            match request(line) {
+            match parse_request(line) {
                 Some(asked) if requests.contains(&asked) => {}
                 Some(asked) => requests.push(asked),
                 None => warning!(self.sys, "hotplug: a request that is none was passed over"),
@@ -112,7 +116,7 @@ impl Stage {
     }
 
     /// One NIC. What goes wrong is in the status afterwards; what went wrong with the same NIC before no longer is.
-    fn plugged_in(&mut self, instance: Option<Instance>, path: &str, action: &str) {
+    fn handle_event(&mut self, instance: Option<Instance>, path: &str, action: &str) {
         let name = path.rsplit('/').next().unwrap_or_default().to_string();
         let is_name = !name.is_empty() && name.len() < 16 && name != ".." && name != ".";
         if !is_name || path.split('/').any(|part| part == "..") {
@@ -122,21 +126,22 @@ impl Stage {
         info!(self.sys, "hotplug: {action} of {name}");
         debug!(self.sys, "Fetching datasource");
         let Some(instance) = instance else {
-            return self.note_hotplug(&name, Some("no datasource is known".into()));
+            return self.record_hotplug(&name, Some("no datasource is known".into()));
         };
-        if is_switched_on(&self.sys, &self.layout) {
+        if is_enabled_by_operator(&self.sys, &self.layout) {
             let switch = self.layout.cloud("hotplug.enabled");
             debug!(self.sys, "Adding event: scope=network EventType=hotplug found in {switch}");
             debug!(self.sys, "{}hotplug", lines::ALLOWED);
         } else {
             self.log_events(&instance, &[Event::Hotplug]);
         }
-        let served = datasource::events(&instance.datasource).map(|e| e.served).unwrap_or_default();
-        if !served.contains(&"hotplug") {
+        let supported =
+            datasource::update_events(&instance.datasource).map(|e| e.supported).unwrap_or_default();
+        if !supported.contains(&"hotplug") {
             debug!(self.sys, "hotplug not supported for event of type net");
             return;
         }
-        if !self.hotplug_is_on(&instance) {
+        if !self.is_hotplug_enabled(&instance) {
             debug!(self.sys, "hotplug not enabled for event of type net: {name} is left alone");
             return;
         }
@@ -146,17 +151,17 @@ impl Stage {
         }
         let deadline = Deadline::after(Timeout::Hotplug.of([&self.settings.merged]));
         debug!(self.sys, "Creating net event handler");
-        let mut pauses = PAUSES.into_iter().map(Duration::from_secs);
+        let mut pauses = RETRY_DELAYS.into_iter().map(Duration::from_secs);
         let mut attempt = 0;
         let failure = loop {
-            debug!(self.sys, "subsystem=net update attempt {attempt}/{}", PAUSES.len() + 1);
+            debug!(self.sys, "subsystem=net update attempt {attempt}/{}", RETRY_DELAYS.len() + 1);
             attempt += 1;
             let failure = match self.configure_nic(&instance, path, &name) {
                 Ok(()) => break None,
                 Err(e) => e,
             };
             debug!(self.sys, "Exception while processing hotplug event. {failure}");
-            match pauses.next().filter(|pause| deadline.left() > *pause) {
+            match pauses.next().filter(|pause| deadline.remaining() > *pause) {
                 Some(pause) => {
                     debug!(self.sys, "hotplug: another attempt in {} s", pause.as_secs());
                     self.sys.clock().sleep(pause);
@@ -164,7 +169,7 @@ impl Stage {
                 None => break Some(failure.to_string()),
             }
         };
-        self.note_hotplug(&name, failure);
+        self.record_hotplug(&name, failure);
         debug!(self.sys, "Exiting hotplug handler");
     }
 
@@ -182,15 +187,15 @@ impl Stage {
     fn configure_nic(&mut self, instance: &Instance, path: &str, name: &str) -> Result<()> {
         let mac = self.sys.read_text(format!("/sys{path}/address"))?.trim().to_ascii_lowercase();
         debug!(self.sys, "Refreshing metadata");
-        let found = self.read_again(instance)?;
+        let found = self.refetch_instance(instance)?;
         debug!(self.sys, "Detecting device in updated metadata");
         let decision = decide(&self.network_inputs(Some(&found)));
         let Outcome::Use(config) = &decision.outcome else {
-            info!(self.sys, "hotplug: {name} is left alone: {}", decision.why);
+            info!(self.sys, "hotplug: {name} is left alone: {}", decision.reason);
             return Ok(());
         };
-        let known = nics::known(&nics::read(&self.sys));
-        let link = parse::parse(config, &known).map_err(Error::new)?.model.links.into_iter().find(|link| {
+        let facts = nics::facts(&nics::read(&self.sys));
+        let link = parse::parse(config, &facts).map_err(Error::new)?.model.links.into_iter().find(|link| {
             // However the configuration writes it: the kernel has colons.
             link.mac.as_deref().map(|m| m.replace('-', ":")).as_deref() == Some(mac.as_str())
                 || (link.mac.is_none() && link.name == name)
@@ -202,11 +207,11 @@ impl Stage {
         };
         debug!(self.sys, "Applying config change");
         // The link has the name that the kernel or udev gave it: there is nothing to wait for.
-        let due = Due::Event("a NIC was plugged in");
-        let writing =
-            Writing { due, has_instance: true, is_new: false, wait: Duration::ZERO, bring_up: false };
-        let applied = self.write_network(&decision, &writing)?;
-        if let Some(error) = applied.unrendered.into_iter().chain(applied.errors).next() {
+        let mode = ApplyMode::Event("a NIC was plugged in");
+        let options =
+            WriteOptions { mode, has_instance: true, is_new: false, wait: Duration::ZERO, bring_up: false };
+        let applied = self.write_network(&decision, &options)?;
+        if let Some(error) = applied.no_renderer.into_iter().chain(applied.errors).next() {
             return Err(Error::new(error));
         }
         if self.may_bring_up() {
@@ -222,7 +227,7 @@ impl Stage {
     }
 
     /// What the datasource says now of the instance that this is.
-    fn read_again(&self, instance: &Instance) -> Result<Instance> {
+    fn refetch_instance(&self, instance: &Instance) -> Result<Instance> {
         let Some(row) = datasource(&instance.datasource) else {
             return Err(Error::new(format!("nothing here reads the datasource {}", instance.datasource)));
         };
@@ -230,16 +235,16 @@ impl Stage {
         let stages = row.stages.iter().rev();
         let mut failure = None;
         for stage in stages {
-            let with = Search {
+            let ctx = Search {
                 sys: &self.sys,
                 layout: &self.layout,
                 config: &self.settings.system,
                 command_line: &self.command_line,
                 stage: *stage,
                 machine: self,
-                has_cached: false,
+                has_cached_instance: false,
             };
-            match (row.find)(&with) {
+            match (row.find)(&ctx) {
                 Ok(Some(found)) if found.id == instance.id => return Ok(found),
                 Ok(Some(found)) => {
                     let now = found.id;
@@ -255,16 +260,16 @@ impl Stage {
     }
 
     /// Writes what came of it to status.json, beside the stages.
-    fn note_hotplug(&mut self, nic: &str, failure: Option<String>) {
+    fn record_hotplug(&mut self, nic: &str, failure: Option<String>) {
         let mut status = Status::read(&self.sys, &self.layout);
         let mut record = status.get(state::HOTPLUG);
-        let of_this = format!("hotplug of {nic}: ");
+        let prefix = format!("hotplug of {nic}: ");
         let before = record.errors.len();
-        record.errors.retain(|e| !e.starts_with(&of_this));
+        record.errors.retain(|e| !e.starts_with(&prefix));
         match failure {
             Some(failure) => {
-                self.fail(format!("{of_this}{failure}"));
-                record.errors.push(format!("{of_this}{failure}"));
+                self.fail(format!("{prefix}{failure}"));
+                record.errors.push(format!("{prefix}{failure}"));
             }
             None if before == 0 => return,
             None => {}
@@ -279,7 +284,7 @@ impl Stage {
 }
 
 /// The path and the action of a line that the hook wrote, in the words of `devel hotplug-hook`.
-fn request(line: &str) -> Option<(String, String)> {
+fn parse_request(line: &str) -> Option<(String, String)> {
     let (mut path, mut action, mut is_net) = (None, None, false);
     for word in line.split_whitespace() {
         match word.split_once('=') {
@@ -300,14 +305,14 @@ mod tests {
     #[test]
     fn requests() {
         let good = " --subsystem=net handle --devpath=/devices/pci/net/eth1 --udevaction=add";
-        assert_eq!(request(good), Some(("/devices/pci/net/eth1".into(), "add".into())));
+        assert_eq!(parse_request(good), Some(("/devices/pci/net/eth1".into(), "add".into())));
         for bad in [
             "",
             "handle",
             "--subsystem=block handle --devpath=/x --udevaction=add",
             "--subsystem=net rm -rf /",
         ] {
-            assert_eq!(request(bad), None, "{bad}");
+            assert_eq!(parse_request(bad), None, "{bad}");
         }
     }
 }

@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use system::{Fetch, System, Write, debug, info, warning};
+use system::{Request, System, WriteOptions, debug, info, warning};
 
-use crate::Name;
+use crate::StageName;
 
 const FILE: &str = "/etc/cloud/cloud.cfg.d/91_kernel_cmdline_url.cfg";
 const HEADER: &[u8] = b"#cloud-config";
@@ -14,29 +14,32 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 const RETRIES: u32 = 2;
 
 /// The URL that a kernel command line names; the last of several, as for the kernel's own words.
-fn wanted(line: &str) -> Option<&str> {
+fn url_from_cmdline(line: &str) -> Option<&str> {
     let word = line.split_ascii_whitespace().rev().find_map(|word| word.strip_prefix("cloud-config-url="))?;
     (!word.is_empty()).then_some(word)
 }
 
 /// Fetches it, in the stages that look for an instance. What goes wrong is said; the boot goes on with what it has.
-pub fn keep(sys: &System, name: Name, line: &str) {
-    let Some(url) = wanted(line).filter(|_| matches!(name, Name::Local | Name::Network)) else { return };
-    let is_here = url.starts_with('/') || url.starts_with("file://");
-    if is_here && sys.exists(FILE) {
+pub fn fetch_and_store(sys: &System, name: StageName, line: &str) {
+    let Some(url) = url_from_cmdline(line).filter(|_| matches!(name, StageName::Local | StageName::Network))
+    else {
+        return;
+    };
+    let is_local = url.starts_with('/') || url.starts_with("file://");
+    if is_local && sys.exists(FILE) {
         // Read by the local stage, or at an earlier boot; the file may have been edited since.
         debug!(sys, "{FILE} is there already; cloud-config-url is not read again");
         return;
     }
-    let too_early = name == Name::Local && !is_here;
+    let too_early = name == StageName::Local && !is_local;
     let pause = Duration::from_millis(if too_early { 100 } else { 1000 });
-    match sys.fetch(&Fetch::get(url).timeout(TIMEOUT).retries(RETRIES, pause)) {
+    match sys.fetch(&Request::get(url).timeout(TIMEOUT).retries(RETRIES, pause)) {
         Err(e) if too_early => debug!(sys, "cloud-config-url: {e}; the network stage tries again"),
         Err(e) => warning!(sys, "cloud-config-url: {e}"),
-        Ok(answer) if !answer.body.starts_with(HEADER) => {
+        Ok(response) if !response.body.starts_with(HEADER) => {
             warning!(sys, "cloud-config-url: what is there does not begin with #cloud-config; not used");
         }
-        Ok(answer) => match sys.write(FILE, &answer.body, Write::secret()) {
+        Ok(response) => match sys.write(FILE, &response.body, WriteOptions::secret()) {
             Ok(_) => info!(sys, "cloud-config-url: kept as {FILE}"),
             Err(e) => warning!(sys, "cloud-config-url: {e}"),
         },
@@ -48,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words() {
+    fn last_url_wins() {
         for (line, url) in [
             ("ro quiet cloud-config-url=https://h/a?b=c console=ttyS0", Some("https://h/a?b=c")),
             ("cloud-config-url=/a cloud-config-url=/b", Some("/b")),
@@ -56,28 +59,28 @@ mod tests {
             ("cloud-config-url=", None),
             ("", None),
         ] {
-            assert_eq!(wanted(line), url, "{line}");
+            assert_eq!(url_from_cmdline(line), url, "{line}");
         }
     }
 
     #[test]
-    fn files() {
+    fn local_file_is_stored_once() {
         let dir = std::env::temp_dir().join(format!("kernel-url-{}", std::process::id()));
         std::fs::create_dir_all(dir.join("seed")).unwrap();
         let sys = System::new(&dir);
         let kept = || sys.read_text(FILE).ok();
-        sys.write("/seed/no", "a: 1\n", Write::default()).unwrap();
-        sys.write("/seed/yes", "#cloud-config\na: 1\n", Write::default()).unwrap();
-        sys.write("/seed/other", "#cloud-config\na: 2\n", Write::default()).unwrap();
-        keep(&sys, Name::Network, "cloud-config-url=/seed/none");
-        keep(&sys, Name::Network, "cloud-config-url=file:///seed/no");
-        keep(&sys, Name::Config, "cloud-config-url=/seed/yes");
+        sys.write("/seed/no", "a: 1\n", WriteOptions::default()).unwrap();
+        sys.write("/seed/yes", "#cloud-config\na: 1\n", WriteOptions::default()).unwrap();
+        sys.write("/seed/other", "#cloud-config\na: 2\n", WriteOptions::default()).unwrap();
+        fetch_and_store(&sys, StageName::Network, "cloud-config-url=/seed/none");
+        fetch_and_store(&sys, StageName::Network, "cloud-config-url=file:///seed/no");
+        fetch_and_store(&sys, StageName::Config, "cloud-config-url=/seed/yes");
         assert_eq!(kept(), None);
-        keep(&sys, Name::Local, "cloud-config-url=file:///seed/yes");
-        keep(&sys, Name::Network, "cloud-config-url=/seed/other");
+        fetch_and_store(&sys, StageName::Local, "cloud-config-url=file:///seed/yes");
+        fetch_and_store(&sys, StageName::Network, "cloud-config-url=/seed/other");
         assert_eq!(kept().as_deref(), Some("#cloud-config\na: 1\n"));
-        let noticed = sys.log().noticed();
-        assert_eq!(noticed.len(), 2, "{noticed:?}");
+        let logged_warnings = sys.log().logged_warnings();
+        assert_eq!(logged_warnings.len(), 2, "{logged_warnings:?}");
         std::fs::remove_dir_all(&dir).unwrap();
     }
 }

@@ -16,9 +16,9 @@ mod stage;
 mod undecided;
 
 pub use args::{Args, Hotplug, Single};
-pub use find::Found;
-pub use prepare::cannot_apply;
-pub use stage::{Name, Stage, run, run_behind};
+pub use find::FoundInstance;
+pub use prepare::cannot_apply_message;
+pub use stage::{Stage, StageName, run, run_guarded};
 pub use undecided::decide;
 
 /// Not the C library's: musl's maps and unmaps pages for every few hundred values, a third of what a program costs that

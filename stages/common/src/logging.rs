@@ -6,8 +6,8 @@ use config::{Node, Value};
 use system::{Level, Result, Streams, System, debug, warning};
 
 /// Owners of the log file, the first that exists is taken.
-const USUAL_OWNERS: [&str; 4] = ["syslog:adm", "root:adm", "root:wheel", "root:root"];
-const USUAL_LOG: &str = "/var/log/cloud-init.log";
+const DEFAULT_OWNERS: [&str; 4] = ["syslog:adm", "root:adm", "root:wheel", "root:root"];
+const DEFAULT_LOG: &str = "/var/log/cloud-init.log";
 
 /// One handler of a logging configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,14 +18,14 @@ enum Handler {
 }
 
 /// Opens the log's sinks.
-pub fn open_log(sys: &System, settings: &Settings, debug_wanted: bool) {
+pub fn open_log(sys: &System, settings: &Settings, debug: bool) {
     let config = &settings.merged;
-    let texts = log_texts(config);
+    let texts = log_configs(config);
     let mut handlers = texts.iter().map(|t| parse_handlers(t)).find(|h| !h.is_empty()).unwrap_or_else(|| {
-        let path = config.get("def_log_file").and_then(Node::as_str).unwrap_or(USUAL_LOG);
+        let path = config.get("def_log_file").and_then(Node::as_str).unwrap_or(DEFAULT_LOG);
         vec![Handler::File(Level::Debug, path.into()), Handler::Stderr(Level::Warning)]
     });
-    if debug_wanted {
+    if debug {
         handlers.retain(|h| !matches!(h, Handler::Stderr(_)));
         handlers.push(Handler::Stderr(Level::Debug));
     }
@@ -41,8 +41,8 @@ pub fn open_log(sys: &System, settings: &Settings, debug_wanted: bool) {
 fn open_syslog(sys: &System, level: Level, settings: &Settings) {
     if let Err(e) = sys.log_to_syslog(level) {
         // At early boot there is no system log yet.
-        open_file(sys, level, USUAL_LOG, &settings.merged);
-        debug!(sys, "{e}; logging to {USUAL_LOG} instead");
+        open_file(sys, level, DEFAULT_LOG, &settings.merged);
+        debug!(sys, "{e}; logging to {DEFAULT_LOG} instead");
     }
 }
 
@@ -59,12 +59,12 @@ fn owners(config: &Node) -> Vec<String> {
         Some(Value::Null) => Vec::new(),
         Some(Value::Str(one)) => vec![one.clone()],
         Some(Value::Seq(items)) => items.iter().filter_map(Node::scalar_text).collect(),
-        _ => USUAL_OWNERS.map(String::from).to_vec(),
+        _ => DEFAULT_OWNERS.map(String::from).to_vec(),
     }
 }
 
 /// The configurations to try, in order: texts, or lists of texts that belong together.
-fn log_texts(config: &Node) -> Vec<String> {
+fn log_configs(config: &Node) -> Vec<String> {
     let mut texts = Vec::new();
     for item in config.get("log_cfgs").and_then(Node::as_seq).into_iter().flatten() {
         match &item.value {
@@ -106,7 +106,7 @@ fn parse_handlers(text: &str) -> Vec<Handler> {
     }
     let handler = |name: &String| {
         let section = format!("handler_{name}");
-        let level = value(&section, "level").and_then(|l| Level::named(&l)).unwrap_or(Level::Debug);
+        let level = value(&section, "level").and_then(|l| Level::from_name(&l)).unwrap_or(Level::Debug);
         let class = value(&section, "class")?;
         match class.rsplit('.').next()? {
             "FileHandler" => {
@@ -123,7 +123,7 @@ fn parse_handlers(text: &str) -> Vec<Handler> {
 }
 
 /// Where output and errors of a mode are to go, as `output:` says; `None` where it does not.
-fn wanted(config: &Node, mode: &str) -> (Option<String>, Option<String>) {
+fn output_targets(config: &Node, mode: &str) -> (Option<String>, Option<String>) {
     let Some(node) = config.get("output").and_then(|o| o.get(mode).or_else(|| o.get("all"))) else {
         return (None, None);
     };
@@ -138,18 +138,18 @@ fn wanted(config: &Node, mode: &str) -> (Option<String>, Option<String>) {
 
 /// Follows `output:` for a mode.
 pub fn redirect_output(sys: &System, config: &Node, mode: &str) {
-    redirect_to(sys, wanted(config, mode), mode);
+    redirect_to(sys, output_targets(config, mode), mode);
 }
 
 /// Follows it again when user-data or vendor-data say something else. What went into a program goes there still,
 /// through the new one.
-pub fn redirect_output_again(sys: &System, before: &Node, config: &Node, mode: &str) {
-    let new = wanted(config, mode);
-    if new == wanted(before, mode) || new == (None, None) {
+pub fn update_output(sys: &System, before: &Node, config: &Node, mode: &str) {
+    let new = output_targets(config, mode);
+    if new == output_targets(before, mode) || new == (None, None) {
         return;
     }
     debug!(sys, "output of mode {mode} goes elsewhere from here on, as user-data or vendor-data want");
-    match sys.settle_output() {
+    match sys.redirect_to_tee() {
         Ok(()) => redirect_to(sys, new, mode),
         Err(e) => warning!(sys, "output of mode {mode} stays where it is: {e}"),
     }
@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shipped_shapes() {
+    fn packaged_logging_configurations() {
         let text = "[loggers]\nkeys=root,cloudinit\n[logger_root]\nlevel=DEBUG\nhandlers=con,file\n[logger_cloudinit]\nhandlers=\n\
                     [handler_con]\nclass=StreamHandler\nlevel=WARNING\nargs=(sys.stderr,)\n\
                     [handler_file]\nclass=FileHandler\nlevel=DEBUG\nargs=('/var/log/x.log', 'a', 'UTF-8')\n";
@@ -217,9 +217,9 @@ mod tests {
     }
 
     #[test]
-    fn what_output_says_of_a_mode() {
+    fn output_of_a_mode() {
         let of = |text: &str| {
-            let (out, err) = wanted(&config::yaml::parse("t", text).unwrap().root, "init");
+            let (out, err) = output_targets(&config::yaml::parse("t", text).unwrap().root, "init");
             (out.unwrap_or_default(), err.unwrap_or_default())
         };
         for (text, out, err) in [

@@ -3,27 +3,27 @@
 
 use std::time::Duration;
 
-use config::origins::from_json;
-use config::{Findings, Mark, Node};
+use config::source_map::from_json;
+use config::{Findings, Node, Position};
 use datasource::{NetworkSource, Nic, Nics, datasource};
-use netconfig::apply::USUAL_WAIT;
+use netconfig::apply::DEFAULT_WAIT;
 use netconfig::events::{self, Event};
 use netconfig::log_lines as lines;
 use netconfig::{
-    Applied, Decision, Due, Inputs, Moment, Outcome, Plan, Source, apply, bring_up, decide, due, fallback,
-    from_format, gather, source,
+    Applied, ApplyMode, ApplyRequest, BootContext, Decision, Inputs, Outcome, Source, apply, apply_mode,
+    bring_up, decide, facts, fallback_config, from_format, source,
 };
-use state::{Instance, Network};
+use state::{Instance, NetworkConfig};
 use system::{Result, debug, info, warning};
 
-use crate::{Found, Name, Stage};
+use crate::{FoundInstance, Stage, StageName};
 
 /// The step whose effects come from the network configuration.
-pub(crate) const NETWORK: &str = "network";
+pub(crate) const NETWORK_STEP: &str = "network";
 
 /// How a network configuration is written.
-pub(crate) struct Writing {
-    pub due: Due,
+pub(crate) struct WriteOptions {
+    pub mode: ApplyMode,
     /// There is an instance, whose folder keeps a copy.
     pub has_instance: bool,
     pub is_new: bool,
@@ -36,9 +36,9 @@ pub(crate) struct Writing {
 impl Stage {
     /// Decides, and writes and renames what is due. In the network stage only for an instance that was found there,
     /// or that asks for it with the event `boot-legacy`: the local stage did it for all others, if it came to its end.
-    pub fn apply_network(&mut self, found: Option<&Found>) {
-        let note = found.map(|f| self.network_is_due(&f.instance)).filter(|note| self.sys.exists(note));
-        let is_done = self.apply_due_network(found, note.is_some());
+    pub fn apply_network(&mut self, found: Option<&FoundInstance>) {
+        let note = found.map(|f| self.network_due_marker(&f.instance)).filter(|note| self.sys.exists(note));
+        let is_done = self.apply_network_if_due(found, note.is_some());
         if let Some(Err(e)) = note.filter(|_| is_done).map(|note| self.sys.remove(note)) {
             self.fail(e.to_string());
         }
@@ -46,51 +46,52 @@ impl Stage {
 
     /// The note that a new instance's network was not applied yet. Nothing else tells a stage that goes on, or the next
     /// boot, that the one before it was cut off in between, or could not write the files: by then the instance is known.
-    pub(crate) fn network_is_due(&self, instance: &Instance) -> String {
-        format!("{}/network-is-due", self.layout.instance_of(&instance.id))
+    pub(crate) fn network_due_marker(&self, instance: &Instance) -> String {
+        format!("{}/network-is-due", self.layout.instance_dir(&instance.id))
     }
 
     /// Whether nothing is left to be done: an error leaves the network due.
-    fn apply_due_network(&mut self, found: Option<&Found>, was_cut: bool) -> bool {
-        let event = |event| found.is_some_and(|f| self.event_is_on(&f.instance, event));
-        let again = self.name == Name::Network && (event(Event::BootLegacy) || self.stands_in());
+    fn apply_network_if_due(&mut self, found: Option<&FoundInstance>, was_interrupted: bool) -> bool {
+        let event = |event| found.is_some_and(|f| self.is_event_enabled(&f.instance, event));
+        let again = self.name == StageName::Network && (event(Event::BootLegacy) || self.replaces_local());
         let applied = self.sys.exists(self.layout.run(source::APPLIED_MARKER));
-        let is_new = was_cut || found.is_some_and(|f| f.is_new);
+        let is_new = was_interrupted || found.is_some_and(|f| f.is_new);
         if let Some(found) = found.filter(|_| !is_new) {
             // What was applied in this boot is not asked about again.
             let asked = [Event::Boot, Event::BootLegacy];
             self.log_events(&found.instance, if applied { &asked[1..] } else { &asked });
         }
-        if self.name == Name::Network && !again && !was_cut && found.is_none_or(|f| f.is_cached) {
+        if self.name == StageName::Network && !again && !was_interrupted && found.is_none_or(|f| f.is_cached)
+        {
             if found.is_some() {
                 debug!(self.sys, "{}", lines::NOT_APPLIED);
             }
             return true;
         }
-        self.sys.because(NETWORK, "");
+        self.sys.set_cause(NETWORK_STEP, "");
         for finding in self.user_events(found.map(|f| &f.instance)).1.iter() {
             warning!(self.sys, "{finding}");
         }
         let decision = self.decide_network(found.map(|f| &f.instance));
-        let was_read_anew = found.is_some_and(|f| !f.is_cached);
-        let moment = Moment {
+        let was_refetched = found.is_some_and(|f| !f.is_cached);
+        let context = BootContext {
             has_datasource: found.is_some(),
-            new_instance: is_new,
-            on_boot: was_read_anew && event(Event::Boot),
+            is_new_instance: is_new,
+            boot_event: was_refetched && event(Event::Boot),
             // The network stage has what the local stage read in this boot.
-            on_boot_legacy: event(Event::BootLegacy) && (was_read_anew || (again && applied)),
+            boot_legacy_event: event(Event::BootLegacy) && (was_refetched || (again && applied)),
             applied,
         };
-        self.network_at = self.place_of(&decision, found);
-        let may_bring_up = self.name == Name::Network && self.may_bring_up();
-        let writing = Writing {
-            due: due(&moment),
-            has_instance: found.is_some() && !self.is_adrift,
+        self.network_position = self.position_of(&decision, found);
+        let may_bring_up = self.name == StageName::Network && self.may_bring_up();
+        let options = WriteOptions {
+            mode: apply_mode(&context),
+            has_instance: found.is_some() && !self.activation_failed,
             is_new,
-            wait: USUAL_WAIT,
+            wait: DEFAULT_WAIT,
             bring_up: may_bring_up,
         };
-        match self.write_network(&decision, &writing) {
+        match self.write_network(&decision, &options) {
             Ok(applied) => {
                 if applied.renderer.is_some() && may_bring_up {
                     debug!(self.sys, "{}", lines::BRINGING_UP);
@@ -101,9 +102,9 @@ impl Stage {
                 for (path, change) in &applied.files {
                     info!(self.sys, "{path}: {change:?}");
                 }
-                self.note_findings(&applied.findings);
-                if !applied.kept.is_empty() {
-                    self.set_extra("network_files_edited", &applied.kept.join(" "));
+                self.record_findings(&applied.findings);
+                if !applied.edited.is_empty() {
+                    self.set_extra("network_files_edited", &applied.edited.join(" "));
                 }
                 for error in applied.errors {
                     self.fail(error);
@@ -122,21 +123,21 @@ impl Stage {
     fn decide_network(&self, instance: Option<&Instance>) -> Decision {
         let sys = &self.sys;
         let decision = decide(&self.network_inputs(instance));
-        if decision.outcome != Outcome::Nothing {
+        if decision.outcome != Outcome::NoConfig {
             return decision;
         }
         // Only now, as they may have to wait for udev to name the NICs.
-        let of_line = gather::command_line_network(sys, &self.command_line);
-        let last_resort = match of_line {
+        let from_cmdline = facts::command_line_config(sys, &self.command_line);
+        let last_resort = match from_cmdline {
             Some(config) => {
                 Some((config, "no source has a network config: what ip= on the kernel command line says"))
             }
-            None if self.wants_no_fallback() => None,
-            None => fallback(sys)
+            None if self.is_fallback_disabled() => None,
+            None => fallback_config(sys)
                 .map(|config| (config, "no source has a network config: DHCP on the likeliest NIC")),
         };
         match &last_resort {
-            Some((config, why)) => decision.fall_back(config, why),
+            Some((config, why)) => decision.with_fallback(config, why),
             None => decision,
         }
     }
@@ -146,33 +147,33 @@ impl Stage {
         let sys = &self.sys;
         let row = instance.and_then(|i| datasource(&i.datasource));
         Inputs {
-            frozen: Some(self.layout.data("upgraded-network")).filter(|marker| sys.exists(marker)),
-            order: row.map(|row| row.network_order.iter().map(order).collect()),
+            disabled_by_file: Some(self.layout.data("upgraded-network")).filter(|marker| sys.exists(marker)),
+            order: row.map(|row| row.network_order.iter().map(to_source).collect()),
             command_line: source::from_command_line(&self.command_line)
                 .and_then(|read| read.map_err(|e| warning!(sys, "{e}")).ok()),
-            initramfs: gather::initramfs(sys, &self.command_line),
+            initramfs: facts::initramfs_config(sys, &self.command_line),
             system: self.settings.system.get("network").cloned(),
             datasource: instance.and_then(|i| self.datasource_network(i)),
         }
     }
 
     /// Writes the files and renames the links of what was decided, if it is due.
-    pub(crate) fn write_network(&self, decision: &Decision, of: &Writing) -> Result<Applied> {
+    pub(crate) fn write_network(&self, decision: &Decision, options: &WriteOptions) -> Result<Applied> {
         let renderers = self.network_list("renderers");
-        let instance_dir = of.has_instance.then(|| self.layout.instance(""));
-        let plan = Plan {
+        let instance_dir = options.has_instance.then(|| self.layout.instance(""));
+        let request = ApplyRequest {
             decision,
-            due: of.due,
+            mode: of.mode,
             distro: self.distro().name,
             renderers: renderers.as_deref(),
             instance_dir: instance_dir.as_deref(),
             run_dir: &self.layout.run(""),
             data_dir: &self.layout.data(""),
-            is_new: of.is_new,
-            wait: of.wait,
-            bring_up: of.bring_up,
+            is_new_instance: options.is_new,
+            wait: options.wait,
+            bring_up: options.bring_up,
         };
-        apply(&self.sys, &plan)
+        apply(&self.sys, &request)
     }
 
     /// Whether links are brought up, or left to the owner.
@@ -181,16 +182,16 @@ impl Stage {
     }
 
     /// Where the configuration that was decided on was written, as far as it is known.
-    fn place_of(&self, decision: &Decision, found: Option<&Found>) -> Option<Mark> {
+    fn position_of(&self, decision: &Decision, found: Option<&FoundInstance>) -> Option<Position> {
         let Outcome::Use(config) = &decision.outcome else { return None };
-        let file = |name: &str| Some(Mark { source: Some(name.into()), ..Mark::default() });
+        let file = |name: &str| Some(Position { source: Some(name.into()), ..Position::default() });
         match decision.source? {
             Source::System => {
-                self.settings.system.as_map()?.get_entry("network").map(|(key, _)| key.at.clone())
+                self.settings.system.as_map()?.get_key_value("network").map(|(key, _)| key.at.clone())
             }
             // Formats that had to be put into other words have no lines any more.
             Source::Datasource if config.at.source.is_none() => {
-                file(&network_name(&found?.instance, found?.instance.network.as_ref()?))
+                file(&network_source_name(&found?.instance, found?.instance.network.as_ref()?))
             }
             Source::Initramfs => file("initramfs"),
             Source::Fallback => None,
@@ -201,7 +202,7 @@ impl Stage {
     /// What the instance says, as version 1 or 2.
     pub(crate) fn datasource_network(&self, instance: &Instance) -> Option<Node> {
         let network = instance.network.as_ref()?;
-        let source = network_name(instance, network);
+        let source = network_source_name(instance, network);
         let content = from_json(&network.content, &source, &network.positions);
         let renderers = self.network_list("renderers");
         match from_format(&self.sys, &network.format, &content, renderers.as_deref()) {
@@ -213,14 +214,14 @@ impl Stage {
         }
     }
 
-    fn wants_no_fallback(&self) -> bool {
+    fn is_fallback_disabled(&self) -> bool {
         let key = "disable_fallback_netcfg";
         let system = &self.settings.system;
         let places = [system.at_path(&["system_info", key]), system.get(key)];
-        let mut said = places.into_iter().flatten().peekable();
+        let mut set = places.into_iter().flatten().peekable();
         // These leave a machine that nobody configures to their own first-boot tools.
-        let usual = ["photon", "raspberry-pi-os"].contains(&self.distro().name);
-        if said.peek().is_none() { usual } else { said.any(|n| !n.is_falsy()) }
+        let default = ["photon", "raspberry-pi-os"].contains(&self.distro().name);
+        if set.peek().is_none() { default } else { set.any(|n| !n.is_falsy()) }
     }
 
     /// `system_info.network.KEY`, a list of names.
@@ -236,7 +237,7 @@ impl Stage {
             Some(instance) => self.updates(instance),
             None => self.settings.merged.get("updates"),
         };
-        let events = events::of_user(updates, &mut findings);
+        let events = events::from_updates(updates, &mut findings);
         (events, findings)
     }
 
@@ -247,7 +248,7 @@ impl Stage {
             let settings = self.stored_settings(instance, &["updates"]);
             (instance.id.clone(), settings.and_then(|settings| settings.merged.get("updates").cloned()))
         };
-        let (id, updates) = self.updates_of_instance.get_or_init(stored);
+        let (id, updates) = self.instance_updates.get_or_init(stored);
         match updates {
             Some(updates) if *id == instance.id => Some(updates),
             _ => self.settings.merged.get("updates"),
@@ -255,34 +256,36 @@ impl Stage {
     }
 
     /// Whether a datasource's network configuration is read and applied again at an event.
-    pub(crate) fn event_is_on(&self, instance: &Instance, event: Event) -> bool {
-        let Some(of) = datasource::events(&instance.datasource) else { return false };
-        let named = |words: &[&str]| words.iter().filter_map(|w| Event::named(w)).collect::<Vec<_>>();
+    pub(crate) fn is_event_enabled(&self, instance: &Instance, event: Event) -> bool {
+        let Some(of) = datasource::update_events(&instance.datasource) else { return false };
+        let named = |words: &[&str]| words.iter().filter_map(|w| Event::from_name(w)).collect::<Vec<_>>();
         let of_user = self.user_events(Some(instance)).0;
-        let [usual, served] = [of.usual, of.served].map(named);
-        events::is_on(event, of_user.as_deref(), &usual, &served)
+        let [default, supported] = [of.default, of.supported].map(named);
+        events::is_enabled(event, of_user.as_deref(), &default, &supported)
     }
 
     /// Logs which events are on, and what that means for these.
     pub(crate) fn log_events(&self, instance: &Instance, asked: &[Event]) {
-        let usual = datasource::events(&instance.datasource).map(|of| of.usual).unwrap_or_default();
-        let usual = || usual.iter().filter_map(|word| Event::named(word)).collect();
-        let on = self.user_events(Some(instance)).0.unwrap_or_else(usual);
-        let shown = |event: &Event| format!("<EventType.{}: '{}'>", event.constant(), event.word());
+        let defaults =
+            datasource::update_events(&instance.datasource).map(|of| of.default).unwrap_or_default();
+        let defaults = || defaults.iter().filter_map(|word| Event::from_name(word)).collect();
+        let on = self.user_events(Some(instance)).0.unwrap_or_else(defaults);
+        let format_event =
+            |event: &Event| format!("<EventType.{}: '{}'>", event.constant_name(), event.as_str());
         for event in asked {
-            let all = on.iter().map(shown).collect::<Vec<_>>().join(", ");
+            let all = on.iter().map(format_event).collect::<Vec<_>>().join(", ");
             debug!(self.sys, "{}{{<EventScope.NETWORK: 'network'>: {{{all}}}}}", lines::EVENTS);
-            let line = if self.event_is_on(instance, *event) { lines::ALLOWED } else { lines::DENIED };
-            debug!(self.sys, "{line}{}", event.word());
+            let line = if self.is_event_enabled(instance, *event) { lines::ALLOWED } else { lines::DENIED };
+            debug!(self.sys, "{line}{}", event.as_str());
         }
     }
 }
 
 /// What datasources may ask of the machine's NICs.
 impl datasource::Machine for Stage {
-    fn await_devices(&self) {
+    fn wait_for_devices(&self) {
         if self.sys.is_live() && !self.sys.is_container() {
-            debug!(self.sys, "devices: {}", generator::undecided::wait_as_usual(&self.sys));
+            debug!(self.sys, "devices: {}", generator::undecided::settle(&self.sys));
         }
     }
 
@@ -295,15 +298,15 @@ impl datasource::Machine for Stage {
         };
         let renderers = self.network_list("renderers");
         Nics {
-            likely: netconfig::nics::candidates(&all).iter().map(nic).collect(),
+            candidates: netconfig::nics::candidates(&all).iter().map(nic).collect(),
             configurable: netconfig::nics::configurable(&all).unwrap_or_default().iter().map(nic).collect(),
-            netplan: netconfig::render::choose(&self.sys, renderers.as_deref())
+            uses_netplan: netconfig::render::select(&self.sys, renderers.as_deref())
                 .is_ok_and(|r| r.name == "netplan"),
         }
     }
 }
 
-fn order(source: &NetworkSource) -> Source {
+fn to_source(source: &NetworkSource) -> Source {
     match source {
         NetworkSource::CommandLine => Source::CommandLine,
         NetworkSource::Initramfs => Source::Initramfs,
@@ -313,7 +316,7 @@ fn order(source: &NetworkSource) -> Source {
 }
 
 /// How messages call where an instance's network configuration came from.
-fn network_name(instance: &Instance, network: &Network) -> String {
+fn network_source_name(instance: &Instance, network: &NetworkConfig) -> String {
     match network.source.as_str() {
         "" => format!("network configuration of {}", instance.description),
         file => file.to_string(),

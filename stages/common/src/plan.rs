@@ -9,69 +9,70 @@
 
 use std::path::Path;
 
-use config::{Mark, Node};
+use config::{Node, Position};
 use serde_json::{Value, json};
-use system::{Cause, Change, Effect, Level, Noted, System, Write};
+use system::{Cause, Change, Effect, Level, RecordedEffect, System, WriteOptions};
 
 use crate::Stage;
-use crate::network::NETWORK;
+use crate::network::NETWORK_STEP;
 
 /// A door that changes nothing if the arguments ask for a plan.
-pub(crate) fn door(root: &str, scratch: Option<&str>) -> System {
-    match scratch {
-        Some(scratch) => System::planning(root, Path::new(scratch)),
+pub(crate) fn open_system(root: &str, overlay: Option<&str>) -> System {
+    match overlay {
+        Some(overlay) => System::dry_run(root, Path::new(overlay)),
         None => System::new(root),
     }
 }
 
 /// How causes begin that are a whole part: its source and its name.
-const PARTS: [&str; 3] = ["user-data ", "vendor-data ", "vendor-data2 "];
+const PART_PREFIXES: [&str; 3] = ["user-data ", "vendor-data ", "vendor-data2 "];
 
-/// Leaves the account.
-pub(crate) fn leave(stage: &Stage, scratch: &str, errors: &[String]) -> system::Result<()> {
-    let (sys, name) = (&stage.sys, stage.name.status());
+/// Writes the report.
+pub(crate) fn write_report(stage: &Stage, overlay: &str, errors: &[String]) -> system::Result<()> {
+    let (sys, name) = (&stage.sys, stage.name.status_key());
     let warnings: Vec<String> = sys
         .log()
-        .noticed()
+        .logged_warnings()
         .into_iter()
         .filter(|(level, text)| *level >= Level::Warning && !errors.contains(text))
         .map(|(_, text)| text)
         .collect();
     let effects: Vec<Value> =
-        sys.noted().iter().map(|noted| effect(noted, &from(stage, &noted.cause))).collect();
-    let account = json!({"stage": name, "errors": errors, "warnings": warnings, "effects": effects});
+        sys.recorded_effects().iter().map(|noted| effect(noted, &sources_of(stage, &noted.cause))).collect();
+    let report = json!({"stage": name, "errors": errors, "warnings": warnings, "effects": effects});
     // It is for the command that started this stage, beside what the machine would get.
     let host = System::new("/");
-    host.write(Path::new(scratch).join(format!("{name}.json")), account.to_string(), Write::secret())?;
+    host.write(Path::new(overlay).join(format!("{name}.json")), report.to_string(), WriteOptions::secret())?;
     Ok(())
 }
 
 /// Where the keys of a cause were written: each key with its places.
-fn from(stage: &Stage, cause: &Cause) -> Vec<(String, Mark)> {
-    if cause.step == NETWORK {
-        return stage.network_at.iter().map(|at| (String::new(), at.clone())).collect();
+fn sources_of(stage: &Stage, cause: &Cause) -> Vec<(String, Position)> {
+    if cause.step == NETWORK_STEP {
+        return stage.network_position.iter().map(|at| (String::new(), at.clone())).collect();
     }
-    if PARTS.iter().any(|source| cause.key.starts_with(source)) {
+    if PART_PREFIXES.iter().any(|source| cause.key.starts_with(source)) {
         // The cause is a part itself.
-        let at = Mark { source: Some(cause.key.as_str().into()), ..Mark::default() };
+        let at = Position { source: Some(cause.key.as_str().into()), ..Position::default() };
         return vec![(String::new(), at)];
     }
     let of_key = |key: &str| {
-        let marks = places(&stage.settings.merged, key).into_iter();
-        let marks: Vec<_> = marks.map(|at| (key.to_string(), stage.origins.of(&stage.sys, &at))).collect();
-        one_per_source(marks)
+        let marks = positions(&stage.settings.merged, key).into_iter();
+        let marks: Vec<_> =
+            marks.map(|at| (key.to_string(), stage.source_map.resolve(&stage.sys, &at))).collect();
+        first_per_source(marks)
     };
     cause.key.split(", ").filter(|key| !key.is_empty()).flat_map(of_key).collect()
 }
 
 /// Where the value at a dotted path was written, or the last on the way to it that is there (a name may hold dots): at
 /// its key, and of a list that several sources share at the first item of each.
-fn places(config: &Node, path: &str) -> Vec<Mark> {
+fn positions(config: &Node, path: &str) -> Vec<Position> {
     let mut node = config;
     let mut found = Vec::new();
     for word in path.split('.') {
         let (key, items) = word.split_once('[').unwrap_or((word, ""));
-        let Some((key, value)) = node.as_map().and_then(|map| map.get_entry(key)) else { break };
+        let Some((key, value)) = node.as_map().and_then(|map| map.get_key_value(key)) else { break };
         node = value;
         found = vec![key.at.clone()];
         let item = items.strip_suffix(']').and_then(|n| n.parse::<usize>().ok());
@@ -88,8 +89,8 @@ fn places(config: &Node, path: &str) -> Vec<Mark> {
 }
 
 /// Of each source the first place.
-fn one_per_source(found: Vec<(String, Mark)>) -> Vec<(String, Mark)> {
-    let mut kept: Vec<(String, Mark)> = Vec::new();
+fn first_per_source(found: Vec<(String, Position)>) -> Vec<(String, Position)> {
+    let mut kept: Vec<(String, Position)> = Vec::new();
     for (key, at) in found {
         if at.source.is_some() && kept.iter().all(|(_, other)| other.source != at.source) {
             kept.push((key, at));
@@ -98,7 +99,7 @@ fn one_per_source(found: Vec<(String, Mark)>) -> Vec<(String, Mark)> {
     kept
 }
 
-fn effect(noted: &Noted, from: &[(String, Mark)]) -> Value {
+fn effect(noted: &RecordedEffect, from: &[(String, Position)]) -> Value {
     let mut what = match &noted.effect {
         Effect::Write { path, mode, owner, change } => {
             let is_new = *change == Change::Created;
@@ -115,7 +116,7 @@ fn effect(noted: &Noted, from: &[(String, Mark)]) -> Value {
     };
     what["step"] = noted.cause.step.clone().into();
     what["key"] = noted.cause.key.clone().into();
-    let place = |(key, at): &(String, Mark)| {
+    let place = |(key, at): &(String, Position)| {
         let mut place = json!({"key": key, "file": at.source.as_deref()});
         // Without a line the file is all that is known.
         if at.line > 0 {
@@ -133,10 +134,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_of_keys() {
+    fn positions_of_keys() {
         let text = "a:\n  b.c: {d: 1}\n  e:\n  - f: 1\n  - [g, h]\nz: ~\n";
         let config = config::yaml::parse("t", text).unwrap().root;
-        let first = |path| places(&config, path).first().map(ToString::to_string);
+        let first = |path| positions(&config, path).first().map(ToString::to_string);
         for (path, place) in [
             ("a", "t:1:1"),
             ("a.b", "t:1:1"),
@@ -149,16 +150,16 @@ mod tests {
         ] {
             assert_eq!(first(path).as_deref(), Some(place), "{path}");
         }
-        assert!(places(&config, "q").is_empty() && places(&config, "").is_empty());
+        assert!(positions(&config, "q").is_empty() && positions(&config, "").is_empty());
     }
 
     #[test]
-    fn each_source_of_a_list_once() {
+    fn merged_list_names_each_source_once() {
         let read = |name, text| config::yaml::parse(name, text).unwrap().root;
         let strategy = config::merge::Strategy::parse_text("list(append)+dict(recurse_list)").unwrap();
         let merged = strategy.merge(&read("one", "l: [a, b]"), &read("two", "\nl: [c, d]"));
-        let found = places(&merged, "l").into_iter().map(|at| ("l".to_string(), at)).collect();
-        let told: Vec<String> = one_per_source(found).iter().map(|(_, at)| at.to_string()).collect();
+        let found = positions(&merged, "l").into_iter().map(|at| ("l".to_string(), at)).collect();
+        let told: Vec<String> = first_per_source(found).iter().map(|(_, at)| at.to_string()).collect();
         assert_eq!(told, ["one:1:1", "two:2:5"]);
     }
 }

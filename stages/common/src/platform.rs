@@ -3,7 +3,7 @@
 use config::Node;
 use config::settings::Settings;
 use distro::Distro;
-use state::Platform;
+use state::SysInfo;
 use system::{System, debug};
 
 /// The distribution: as configured, else as the machine says, else Debian's ways.
@@ -17,7 +17,7 @@ pub fn distro(sys: &System, settings: &Settings) -> &'static Distro {
 }
 
 /// The facts of os-release(5) and uname(2).
-pub fn platform(sys: &System) -> Platform {
+pub fn platform(sys: &System) -> SysInfo {
     let text = sys.read_text("/etc/os-release").or_else(|_| sys.read_text("/usr/lib/os-release"));
     let text = text.unwrap_or_default();
     let value = |key: &str| {
@@ -29,7 +29,7 @@ pub fn platform(sys: &System) -> Platform {
             .map(|s| s.to_string_lossy().into_owned())
     });
     let distro = value("ID");
-    Platform {
+    SysInfo {
         variant: if distro.is_empty() { "linux".into() } else { distro.clone() },
         distro,
         version: value("VERSION_ID"),

@@ -8,37 +8,37 @@
 
 use std::process::ExitCode;
 
-use generator::{Decision, undecided};
+use generator::{Enablement, undecided};
 use system::System;
 
 use crate::Args;
 
 /// Whether a stage is to end before it begins; the line says why.
-pub type Gate = fn(&System) -> Option<String>;
+pub type Guard = fn(&System) -> Option<String>;
 
 /// The local stage's, and the network stage's after a local stage that was killed: decides where the generator
 /// could not.
 pub fn decide(sys: &System) -> Option<String> {
     match undecided::decide(sys) {
-        Some((Decision::Enable, _)) => None,
+        Some((Enablement::Enabled, _)) => None,
         Some((_, why)) => Some(why),
-        None => ended(sys),
+        None => disabled_reason(sys),
     }
 }
 
 /// Of the stages after them.
-pub(crate) fn ended(sys: &System) -> Option<String> {
-    if undecided::is_open(sys) { None } else { undecided::ended(sys) }
+pub(crate) fn disabled_reason(sys: &System) -> Option<String> {
+    if undecided::is_undecided(sys) { None } else { undecided::disabled_reason(sys) }
 }
 
-/// Asks the gate, unless one module or list is run by hand, or all in spite of everything. A plan has asked the
+/// Asks the guard, unless one module or list is run by hand, or all in spite of everything. A plan has asked the
 /// generator itself.
-pub(crate) fn closed(args: &Args, gate: Gate) -> Option<ExitCode> {
+pub(crate) fn run_guard(args: &Args, guard: Guard) -> Option<ExitCode> {
     let by_hand = args.single.is_some() || args.mode.is_some() || args.hotplug.is_some();
     if by_hand || args.force || args.plan.is_some() {
         return None;
     }
-    let why = gate(&System::new(&args.root))?;
+    let why = guard(&System::new(&args.root))?;
     println!("cloud-init is disabled: {why}");
     Some(ExitCode::SUCCESS)
 }

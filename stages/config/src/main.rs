@@ -3,17 +3,17 @@
 
 use std::process::ExitCode;
 
-use stage::Name;
+use stage::StageName;
 
 fn main() -> ExitCode {
-    stage::run(Name::Config, |stage| {
+    stage::run(StageName::Config, |stage| {
         let mode = stage.args.mode.clone().unwrap_or_else(|| "config".into());
         let Some(mut found) = stage.cached_instance() else {
             let message = match stage.args.single {
                 Some(_) => "Failed to fetch your datasource, likely bad things to come!".to_string(),
-                None => stage::cannot_apply(&mode),
+                None => stage::cannot_apply_message(&mode),
             };
-            return stage.no_datasource(&message);
+            return stage.report_no_datasource(&message);
         };
         stage.set_datasource(&found.instance.description);
         stage.catch_up(&mut found);

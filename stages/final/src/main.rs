@@ -2,12 +2,12 @@
 
 use std::process::ExitCode;
 
-use stage::Name;
+use stage::StageName;
 
 fn main() -> ExitCode {
-    stage::run(Name::Final, |stage| {
+    stage::run(StageName::Final, |stage| {
         let Some(mut found) = stage.cached_instance() else {
-            return stage.no_datasource(&stage::cannot_apply("final"));
+            return stage.report_no_datasource(&stage::cannot_apply_message("final"));
         };
         stage.set_datasource(&found.instance.description);
         stage.catch_up(&mut found);

@@ -40,17 +40,17 @@ fn boot(data: &[u8]) -> (Outcome, Vec<String>) {
     let (meta_data, user_data) = (format!("{seed}/meta-data"), format!("{seed}/user-data"));
     let inputs = [(&*meta_data, META_DATA.to_vec()), (&*user_data, data.to_vec())];
     let machine = Machine::boot(CONFIG, "quiet\n", inputs);
-    assert_eq!(machine.of_instance("user-data.txt").unwrap(), data);
+    assert_eq!(machine.instance_file("user-data.txt").unwrap(), data);
     let mut found = machine.scripts();
     for kind in ["per-boot", "per-instance", "per-once"] {
         files(&machine.root.join("var/lib/cloud"), &format!("scripts/{kind}"), &mut found);
     }
     let config = machine.config("cloud-config.txt");
-    (Outcome { files: found, config, failed: machine.failed }, machine.said)
+    (Outcome { files: found, config, failed: machine.failed }, machine.warnings)
 }
 
 #[test]
-fn as_upstream() {
+fn results_match_upstream() {
     let cases = config::yaml::parse("documents", include_str!("documents/documents.json")).unwrap().root;
     let cases = cases.as_seq().unwrap();
     assert!(cases.len() >= 200, "documents are missing");

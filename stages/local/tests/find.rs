@@ -6,10 +6,10 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use scratch::Scratch;
+use scratch::TempDir;
 
 struct Machine {
-    root: Scratch,
+    root: TempDir,
 }
 
 const SEED: &str = "var/lib/cloud/seed/nocloud";
@@ -17,7 +17,7 @@ const SEED: &str = "var/lib/cloud/seed/nocloud";
 impl Machine {
     /// With a seed directory that names this instance.
     fn new(id: &str) -> Machine {
-        let root = Scratch::new();
+        let root = TempDir::new();
         let machine = Machine { root };
         machine.put(
             "etc/cloud/cloud.cfg",
@@ -89,7 +89,7 @@ impl Machine {
     }
 
     /// Status, exit code and log of an instance that was kept for want of evidence.
-    fn was_kept(&self, id: &str, log: &str) {
+    fn assert_kept(&self, id: &str, log: &str) {
         assert_eq!((self.id().as_str(), self.link().as_deref()), (id, Some(id)), "{log}");
         assert!(log.contains("cannot tell whether this still is instance"), "{log}");
         let status = self.status();
@@ -99,7 +99,7 @@ impl Machine {
     }
 
     /// As Python's cloud-init leaves an instance: a pickle, and text files beside it.
-    fn of_python(&self, id: &str, description: &str) {
+    fn put_python_state(&self, id: &str, description: &str) {
         let dir = format!("var/lib/cloud/instances/{id}");
         self.put(&format!("{dir}/obj.pkl"), b"\x80\x05\x95rest");
         let class = description.split(' ').next().unwrap();
@@ -116,7 +116,7 @@ fn exists(path: &Path) -> bool {
 }
 
 #[test]
-fn the_same_is_taken_from_the_cache() {
+fn unchanged_instance_comes_from_the_cache() {
     let machine = Machine::new("i-1");
     let first = machine.boot();
     assert_eq!((machine.id().as_str(), machine.link().as_deref()), ("i-1", Some("i-1")));
@@ -131,32 +131,32 @@ fn the_same_is_taken_from_the_cache() {
 }
 
 #[test]
-fn the_seed_is_gone() {
+fn missing_seed_keeps_the_instance() {
     let machine = Machine::new("i-1");
     machine.boot();
     machine.lose_seed();
     let log = machine.boot();
-    machine.was_kept("i-1", &log);
+    machine.assert_kept("i-1", &log);
     assert_eq!(machine.get("var/lib/cloud/data/previous-instance-id"), "i-1");
     // So it stays, boot after boot; and with the seed back there is nothing to say.
-    machine.was_kept("i-1", &machine.boot());
+    machine.assert_kept("i-1", &machine.boot());
     machine.seed("i-1");
     let log = machine.boot();
     assert!(log.contains("restored from c") && !log.contains("cannot tell"), "{log}");
 }
 
 #[test]
-fn the_seed_is_broken() {
+fn broken_seed_keeps_the_instance() {
     let machine = Machine::new("i-1");
     machine.boot();
     machine.put(&format!("{SEED}/meta-data"), "instance-id: [");
     let log = machine.boot();
-    machine.was_kept("i-1", &log);
+    machine.assert_kept("i-1", &log);
     assert!(log.contains("seed/nocloud/meta-data:"), "{log}");
 }
 
 #[test]
-fn another_instance() {
+fn new_instance_id() {
     let machine = Machine::new("i-1");
     machine.boot();
     machine.seed("i-2");
@@ -169,7 +169,7 @@ fn another_instance() {
 }
 
 #[test]
-fn trusted_without_a_look() {
+fn manual_cache_clean_trusts_the_cache() {
     let machine = Machine::new("i-1");
     machine.put("etc/cloud/cloud.cfg.d/1.cfg", "manual_cache_clean: true\n");
     machine.boot();
@@ -187,7 +187,7 @@ fn trusted_without_a_look() {
 }
 
 #[test]
-fn a_cache_that_cannot_be_read() {
+fn unreadable_cache() {
     for bytes in [&b""[..], b"{", b"[]", b"\xff\xfe", b"{\"instance-id\": 7}"] {
         let machine = Machine::new("i-1");
         machine.boot();
@@ -208,7 +208,7 @@ fn a_cache_that_cannot_be_read() {
 }
 
 #[test]
-fn an_id_file_in_doubt() {
+fn invalid_instance_id_file() {
     for bytes in [&b""[..], b"\n", b"  \n"] {
         let machine = Machine::new("i-1");
         machine.boot();
@@ -224,9 +224,9 @@ fn an_id_file_in_doubt() {
 }
 
 #[test]
-fn python_was_here() {
+fn upgrade_from_python() {
     let machine = Machine::new("i-1");
-    machine.of_python("i-1", "DataSourceNoCloud [seed=/var/lib/cloud/seed/nocloud]");
+    machine.put_python_state("i-1", "DataSourceNoCloud [seed=/var/lib/cloud/seed/nocloud]");
     let log = machine.boot();
     assert!(log.contains("Python's cloud-init set up instance i-1"), "{log}");
     assert_eq!((machine.id().as_str(), machine.link().as_deref()), ("i-1", Some("i-1")));
@@ -237,25 +237,25 @@ fn python_was_here() {
 }
 
 #[test]
-fn python_was_here_and_the_seed_is_gone() {
+fn upgrade_from_python_with_missing_seed() {
     let machine = Machine::new("i-1");
     machine.lose_seed();
-    machine.of_python("i-1", "DataSourceNoCloud [seed=/dev/sr0]");
+    machine.put_python_state("i-1", "DataSourceNoCloud [seed=/dev/sr0]");
     let log = machine.boot();
-    machine.was_kept("i-1", &log);
+    machine.assert_kept("i-1", &log);
     assert_eq!(machine.get("var/lib/cloud/instance/user-data.txt"), "#cloud-config\n# kept");
     assert!(exists(&machine.path("var/lib/cloud/instance/sem/config_ssh")));
     // A seed of the network may come with the network: nothing is decided yet.
     let later = Machine::new("i-1");
     later.lose_seed();
-    later.of_python("i-1", "DataSourceNoCloudNet [seed=cmdline,http://192.0.2.1/]");
+    later.put_python_state("i-1", "DataSourceNoCloudNet [seed=cmdline,http://192.0.2.1/]");
     let log = later.boot();
     assert!(log.contains("may still be found in the network stage") && later.id().is_empty(), "{log}");
     assert_eq!(later.link().as_deref(), Some("i-1"));
 }
 
 #[test]
-fn the_list_has_changed() {
+fn changed_datasource_list() {
     let machine = Machine::new("i-1");
     machine.boot();
     machine.put("etc/cloud/cloud.cfg.d/1.cfg", "datasource_list: [ConfigDrive]\n");
@@ -293,7 +293,7 @@ fn trusted_and_read_again_for_the_boot_event() {
 }
 
 #[test]
-fn read_anew_at_each_boot() {
+fn network_event_boot_refetches_metadata() {
     let machine = Machine::new("i-1");
     machine.put("etc/cloud/cloud.cfg.d/1.cfg", "updates: {network: {when: [boot]}}\n");
     machine.boot();

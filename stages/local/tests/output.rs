@@ -18,13 +18,13 @@ fn boot(image: &str, user: &str) -> [String; 3] {
     let documents =
         [(&*meta_data, META_DATA.into()), (&*user_data, format!("#cloud-config\noutput: {user}\n").into())];
     let machine = Machine::boot(&config, "quiet\n", documents);
-    assert!(machine.said.is_empty(), "{:?}", machine.said);
+    assert!(machine.warnings.is_empty(), "{:?}", machine.warnings);
     ["a", "b", "c"]
         .map(|name| std::fs::read_to_string(machine.root.join(format!("var/log/{name}"))).unwrap_or_default())
 }
 
 #[test]
-fn of_user_data() {
+fn user_data_redirects_output() {
     for (image, user, before, after) in [
         ("{all: '>> /var/log/a'}", "{init: ['>> /var/log/b', '>> /var/log/c']}", [true, false, false], "c"),
         ("{all: '> /var/log/a'}", "{final: '>> /var/log/b'}", [true, false, false], "a"),

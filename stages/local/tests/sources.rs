@@ -63,7 +63,7 @@ struct Outcome {
     failed: bool,
 }
 
-fn upstreams(case: &Node) -> Outcome {
+fn expected(case: &Node) -> Outcome {
     let there = |key| case.get(key).filter(|node: &&Node| !node.is_null());
     Outcome {
         scripts: recorded(case, "scripts"),
@@ -97,21 +97,21 @@ fn boot(case: &Node) -> (Outcome, Vec<String>) {
         configs: configs.filter_map(|name| Some((name.to_string(), machine.config(name)?))).collect(),
         combined,
         fetched: read(FETCHED),
-        raw: raw.filter_map(|name| Some((name.to_string(), machine.of_instance(name)?))).collect(),
+        raw: raw.filter_map(|name| Some((name.to_string(), machine.instance_file(name)?))).collect(),
         failed: machine.failed,
     };
-    (outcome, machine.said)
+    (outcome, machine.warnings)
 }
 
 #[test]
-fn as_upstream() {
+fn results_match_upstream() {
     let cases = config::yaml::parse("sources", include_str!("documents/sources.json")).unwrap().root;
     let cases = cases.as_seq().unwrap();
     assert!(cases.len() >= 200, "machines are missing");
     let mut wrong = Vec::new();
     for case in cases {
         let name = text(case, "name");
-        let ((ours, said), upstream) = (boot(case), upstreams(case));
+        let ((ours, said), upstream) = (boot(case), expected(case));
         if DIFFERENCES.iter().any(|(names, _)| names.contains(&name)) {
             if ours == upstream {
                 wrong.push(format!("{name}: is listed as a difference, and is none"));

@@ -4,32 +4,33 @@
 
 use std::process::ExitCode;
 
-use stage::Name;
+use stage::StageName;
 
 fn main() -> ExitCode {
-    stage::run_behind(stage::decide, Name::Network, |stage| {
+    stage::run_guarded(stage::decide, StageName::Network, |stage| {
         if let Some(asked) = stage.args.hotplug.clone() {
             return stage.hotplug(&asked);
         }
         if let Some(before) = stage.args.catch_up.clone() {
-            return stage.consume_late(&before);
+            return stage.run_catch_up(&before);
         }
         stage.prepare_directories();
-        if stage.stands_in() {
-            stage.forget_last_boot();
+        if stage.replaces_local() {
+            stage.remove_boot_finished();
         }
         let Some(mut found) = stage.find_instance() else {
             stage.apply_network(None);
-            return stage.no_instance();
+            return stage.report_no_instance();
         };
-        let is_done = found.is_cached && found.instance.dsmode == "local" && !stage.is_open();
-        if is_done && !stage.stands_in() {
+        let is_done = found.is_cached && found.instance.dsmode == "local" && !stage.is_unconsumed();
+        if is_done && !stage.replaces_local() {
             stage.set_datasource(&found.instance.description);
-            stage.step(&format!("[net] Exiting. datasource {} in local mode", found.instance.description));
+            stage
+                .log_step(&format!("[net] Exiting. datasource {} in local mode", found.instance.description));
             return;
         }
-        stage.adopt(&found);
-        stage.name_machine(&found);
+        stage.activate(&found);
+        stage.set_hostname(&found);
         stage.apply_network(Some(&found));
         stage.consume(&mut found);
         stage.run_modules(&found.instance, "init");

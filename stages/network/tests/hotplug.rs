@@ -103,7 +103,7 @@ impl Machine {
 }
 
 #[test]
-fn a_nic_that_the_drive_knows() {
+fn known_nic_is_configured() {
     let machine = Machine::new(ON);
     machine.nic("eth1", "02:00:00:00:00:02");
     machine.drive(&["02:00:00:00:00:01", "02:00:00:00:00:02"]);
@@ -135,7 +135,7 @@ fn a_nic_that_the_drive_knows() {
 }
 
 #[test]
-fn a_nic_that_the_drive_learns_of_later() {
+fn nic_that_appears_in_metadata_later() {
     let machine = Machine::new(ON);
     machine.nic("eth1", "02:00:00:00:00:02");
     std::thread::scope(|scope| {
@@ -150,7 +150,7 @@ fn a_nic_that_the_drive_learns_of_later() {
 }
 
 #[test]
-fn what_fails_is_in_the_status_until_it_succeeds() {
+fn failure_stays_in_status_until_success() {
     let machine = Machine::new(&format!("{ON}timeouts: {{hotplug: 1}}\n"));
     machine.nic("eth1", "02:00:00:00:00:02");
     let began = Instant::now();
@@ -172,7 +172,7 @@ fn what_fails_is_in_the_status_until_it_succeeds() {
 }
 
 #[test]
-fn only_where_it_is_wanted() {
+fn disabled_hotplug_does_nothing() {
     let machine = Machine::new("");
     machine.nic("eth1", "02:00:00:00:00:02");
     machine.drive(&["02:00:00:00:00:01", "02:00:00:00:00:02"]);
@@ -193,7 +193,7 @@ fn only_where_it_is_wanted() {
 }
 
 #[test]
-fn without_an_instance() {
+fn no_instance_is_an_error() {
     let machine = Machine::new(ON);
     std::fs::remove_file(machine.root.join("var/lib/cloud/instance")).unwrap();
     let unable = "Unable to determine hotplug state. No datasource detected\n";
@@ -203,7 +203,7 @@ fn without_an_instance() {
 }
 
 #[test]
-fn the_queue() {
+fn queued_requests_are_handled_once() {
     let machine = Machine::new(ON);
     machine.nic("eth1", "02:00:00:00:00:02");
     machine.drive(&["02:00:00:00:00:01", "02:00:00:00:00:02"]);
@@ -211,7 +211,7 @@ fn the_queue() {
     std::fs::create_dir_all(&dir).unwrap();
     let fifo = dir.join("hook-hotplug-cmd");
     assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
-    // Held open, as systemd does; the hook's line twice, and one that is none.
+    // BlockedSignals open, as systemd does; the hook's line twice, and one that is none.
     use std::io::Write;
     let mut held = std::fs::OpenOptions::new().read(true).write(true).open(&fifo).unwrap();
     let line = " --subsystem=net handle --devpath=/devices/pci0/net/eth1 --udevaction=add";

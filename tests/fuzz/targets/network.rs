@@ -2,34 +2,34 @@
 //! chooses the format, the second the renderer and the distribution, so that one corpus serves all of them.
 #![no_main]
 
-use netconfig::parse::{FORMATS, Known, KnownNic};
+use netconfig::parse::{FORMATS, Facts, NicFacts};
 use netconfig::render::{RENDERERS, Target};
 
 const DISTROS: [&str; 4] = ["debian", "fedora", "opensuse", "alpine"];
 
-fn known() -> Known {
-    let nic = |name: &str, mac: &str| KnownNic { name: name.into(), mac: mac.into(), ..KnownNic::default() };
+fn facts() -> Facts {
+    let nic = |name: &str, mac: &str| NicFacts { name: name.into(), mac: mac.into(), ..NicFacts::default() };
     let nics = vec![
         nic("eth0", "52:54:00:12:34:56"),
         nic("eth1", "52:54:00:12:34:57"),
-        KnownNic {
+        NicFacts {
             infiniband: true,
             driver: Some("ipoib".into()),
             ..nic("ib0", "a0:00:02:20:fe:80:00:00:00:00:00:00:ec:0d:9a:03:00:15:e2:c1")
         },
     ];
-    Known { nics, fallback: Some("eth0".into()), ..Known::default() }
+    Facts { nics, fallback: Some("eth0".into()), ..Facts::default() }
 }
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let [which, how, text @ ..] = data else { return };
     let format = &FORMATS[usize::from(*which) % FORMATS.len()];
     let renderer = &RENDERERS[usize::from(*how) % RENDERERS.len()];
-    let target = Target::of(DISTROS[usize::from(*how) / RENDERERS.len() % DISTROS.len()]);
+    let target = Target::for_distro(DISTROS[usize::from(*how) / RENDERERS.len() % DISTROS.len()]);
     let text = String::from_utf8_lossy(text);
-    let Ok((config, _)) = netconfig::read(format.name, "fuzz", &text, &known()) else { return };
-    modules::schema::network(&config);
-    let Ok(rendered) = netconfig::render::render(&config, renderer, &target, &known()) else { return };
+    let Ok((config, _)) = netconfig::parse_input(format.name, "fuzz", &text, &facts()) else { return };
+    modules::schema::check_network(&config);
+    let Ok(rendered) = netconfig::render::render(&config, renderer, &target, &facts()) else { return };
     for file in rendered.files {
         assert!(file.path.starts_with('/') && !file.path.contains("/../"), "{}", file.path);
     }

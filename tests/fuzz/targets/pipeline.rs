@@ -3,7 +3,7 @@
 #![no_main]
 
 use config::Node;
-use userdata::{Data, Dirs, Options, Raw, consume, store};
+use userdata::{Data, Dirs, Options, RawData, consume, store};
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let mut blobs = data.splitn(3, |b| *b == 0);
@@ -20,20 +20,20 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let _ = std::fs::remove_dir_all(&top);
     let made = [&top, &top.join("root"), &top.join("scratch")].map(std::fs::create_dir);
     assert!(made.iter().all(Result::is_ok));
-    let sys = system::System::planning(top.join("root"), &top.join("scratch"));
+    let sys = system::System::dry_run(top.join("root"), &top.join("scratch"));
     let dirs = Dirs { cloud: "/var/lib/cloud".into(), instance: "/var/lib/cloud/instance".into() };
     // Templates have something to name.
     let instance_data = "/run/cloud-init/instance-data.json";
     let written =
-        sys.write(instance_data, br#"{"v1": {"region": "r"}, "l": [1, 2]}"#, system::Write::secret());
+        sys.write(instance_data, br#"{"v1": {"region": "r"}, "l": [1, 2]}"#, system::WriteOptions::secret());
     assert!(written.is_ok());
     let [user, vendor, vendor2] = blobs.map(|b| if b.is_empty() { Data::Nothing } else { Data::Bytes(b) });
-    let stored = store(&sys, &dirs, &Raw { user, vendor, vendor2, are_kept: false });
+    let stored = store(&sys, &dirs, &RawData { user, vendor, vendor2, already_stored: false });
     let config = Node::null();
     let options =
-        Options { config: &config, instance_id: "i-1", launch_index: Some(0), first: true, instance_data };
+        Options { config: &config, instance_id: "i-1", launch_index: Some(0), first_boot: true, instance_data };
     for config in &consume(&sys, &dirs, &stored, &options).configs {
-        modules::schema::cloud_config(config, &|_| None);
+        modules::schema::check_cloud_config(config, &|_| None);
     }
     // Whatever it says, it is written below its own directories.
     for effect in sys.effects() {

@@ -1,7 +1,7 @@
 //! cargo +nightly fuzz run yaml: what is read is written, and read again as the same.
 #![no_main]
 
-use config::origins::positions;
+use config::source_map::positions;
 use config::yaml::{self, Style};
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
@@ -12,7 +12,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     if !written.contains(".nan") {
         assert!(again.is_ok_and(|again| again == parsed.root), "{written}");
     }
-    let (whole, read) = yaml::emit_with_places("written", "# x\n", &parsed.root, Style::DOCUMENT);
+    let (whole, read) = yaml::emit_with_positions("written", "# x\n", &parsed.root, Style::DOCUMENT);
     let again = yaml::parse("written", &whole).map(|parsed| positions(&parsed.root));
     assert_eq!(read.map(|read| positions(&read)), again.ok(), "{whole}");
 });

@@ -10,8 +10,8 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use ephemeral::{Ephemeral, V4, V6, Wants, clear};
-use system::{Deadline, Fetch, Level, System};
+use ephemeral::{EphemeralNetwork, Ipv4Method, Ipv6Method, NetworkRequest, roll_back_stale};
+use system::{Deadline, Level, Request, System};
 
 #[derive(Default)]
 struct Args {
@@ -19,7 +19,7 @@ struct Args {
     clear: bool,
     dhcp: bool,
     ipv4ll: bool,
-    v6: Option<V6>,
+    v6: Option<Ipv6Method>,
     options: Vec<u8>,
     deadline: Option<f64>,
     urls: Vec<String>,
@@ -36,8 +36,8 @@ fn parse(words: impl Iterator<Item = String>) -> Option<Args> {
             "--clear" => args.clear = true,
             "--dhcp" => args.dhcp = true,
             "--ipv4ll" => args.ipv4ll = true,
-            "--v6" => args.v6 = Some(V6::LinkLocal),
-            "--v6-routed" => args.v6 = Some(V6::Routed),
+            "--v6" => args.v6 = Some(Ipv6Method::LinkLocal),
+            "--v6-routed" => args.v6 = Some(Ipv6Method::RouterAdvertisement),
             "--option" => args.options.push(words.next()?.parse().ok()?),
             "--deadline" => args.deadline = Some(words.next()?.parse().ok()?),
             "--url" => args.urls.push(words.next()?),
@@ -70,29 +70,29 @@ fn main() -> ExitCode {
 fn run(sys: &System, args: &Args) -> system::Result<()> {
     let records = args.records.clone().unwrap_or_else(|| "/run/cloud-init/ephemeral".into());
     if args.clear {
-        clear(sys, &records);
+        roll_back_stale(sys, &records);
         return Ok(());
     }
-    let wants = Wants {
+    let wants = NetworkRequest {
         nic: &args.nic,
         v4: match (args.ipv4ll, args.dhcp || args.v6.is_none()) {
-            (true, _) => Some(V4::LinkLocal),
-            (_, true) => Some(V4::Dhcp(args.options.clone())),
+            (true, _) => Some(Ipv4Method::LinkLocal),
+            (_, true) => Some(Ipv4Method::Dhcp(args.options.clone())),
             _ => None,
         },
         v6: args.v6,
-        records: &records,
+        journal_dir: &records,
     };
     let deadline = Deadline::after(Duration::from_secs_f64(args.deadline.unwrap_or(60.0)));
     let began = Instant::now();
-    let mut net = Ephemeral::up(sys, &wants, deadline)?;
+    let mut net = EphemeralNetwork::up(sys, &wants, deadline)?;
     println!("up {}", began.elapsed().as_millis());
     if !args.urls.is_empty() {
         let pause = Duration::from_millis(500);
         let get = |url: &String| {
-            Fetch::get(url.as_str()).timeout(Duration::from_secs(5)).retries(args.tries, pause)
+            Request::get(url.as_str()).timeout(Duration::from_secs(5)).retries(args.tries, pause)
         };
-        let candidates: Vec<Fetch> = args.urls.iter().map(get).collect();
+        let candidates: Vec<Request> = args.urls.iter().map(get).collect();
         let (which, answer) = net.fetch(&candidates, deadline)?;
         println!("answer {which} {}", String::from_utf8_lossy(&answer.body).trim());
     }
@@ -104,14 +104,14 @@ fn run(sys: &System, args: &Args) -> system::Result<()> {
     Ok(())
 }
 
-fn show(sys: &System, net: &Ephemeral<'_>) -> system::Result<()> {
+fn show(sys: &System, net: &EphemeralNetwork<'_>) -> system::Result<()> {
     if let Some(lease) = net.lease() {
         let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".into());
         println!(
             "lease {} server {} time {} wire-server {}",
             lease.address,
             or_none(lease.server.map(|s| s.to_string())),
-            or_none(lease.time.map(|t| t.as_secs().to_string())),
+            or_none(lease.lifetime.map(|t| t.as_secs().to_string())),
             or_none(lease.wire_server().map(|s| s.to_string()))
         );
     }

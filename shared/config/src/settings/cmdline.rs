@@ -43,7 +43,7 @@ fn decode(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn pieces() {
+    fn inline_configs() {
         for (line, expected) in [
             ("root=/dev/vda1 quiet", None),
             ("ro cc: ssh_import_id: [me] end_cc quiet", Some("ssh_import_id: [me] ")),

@@ -14,7 +14,7 @@ use system::System;
 
 use crate::merge::merge_stack;
 use crate::yaml::{self, Parsed};
-use crate::{Findings, Kind, Mark, Node};
+use crate::{FindingKind, Findings, Node, Position};
 
 const CLOUD_CFG: &str = "/etc/cloud/cloud.cfg";
 
@@ -58,7 +58,7 @@ impl Default for Sources<'_> {
 /// A file's text and what it says, for who has just written or read it: a large one need not be taken apart again.
 /// It counts while the file has this text.
 #[derive(Debug, Clone)]
-pub struct Known {
+pub struct ParsedFile {
     pub path: String,
     pub text: String,
     pub parsed: Parsed,
@@ -66,7 +66,7 @@ pub struct Known {
 
 /// What kind of source a layer came from, from weak to strong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Origin {
+pub enum LayerKind {
     BuiltIn,
     /// /etc/cloud/cloud.cfg and its parts.
     System,
@@ -86,7 +86,7 @@ pub enum Origin {
 /// One source as it was read.
 #[derive(Debug, Clone)]
 pub struct Layer {
-    pub origin: Origin,
+    pub kind: LayerKind,
     /// The file, or what it is instead of one.
     pub name: String,
     pub config: Node,
@@ -103,58 +103,58 @@ pub struct Settings {
     pub layers: Vec<Layer>,
     pub findings: Findings,
     /// Files that only root may read, skipped for another user.
-    pub hidden: Vec<String>,
+    pub root_only: Vec<String>,
     /// A file of the system configuration is a template: it may say something else once the instance is known.
     pub has_templates: bool,
 }
 
 impl Settings {
     /// Reads every layer and joins them. Nothing is an error: what cannot be read or used is in `findings`, what only
-    /// root may read in `hidden`, and the rest counts.
+    /// root may read in `root_only`, and the rest counts.
     pub fn load(sys: &System, sources: &Sources) -> Settings {
-        Settings::load_knowing(sys, sources, Vec::new())
+        Settings::load_with_parsed(sys, sources, Vec::new())
     }
 
     /// As [`Settings::load`], some of the files being known.
-    pub fn load_knowing(sys: &System, sources: &Sources, known: Vec<Known>) -> Settings {
-        let mut load = Load {
+    pub fn load_with_parsed(sys: &System, sources: &Sources, parsed_files: Vec<ParsedFile>) -> Settings {
+        let mut loader = Loader {
             sys,
             render: sources.render,
-            known,
+            parsed_files,
             layers: Vec::new(),
             findings: Findings::default(),
-            hidden: Vec::new(),
+            root_only: Vec::new(),
             has_templates: false,
         };
-        load.add(Origin::BuiltIn, "built in", builtin::config());
-        load.cloud_cfg();
-        load.file(Origin::Runtime, &format!("{}/cloud.cfg", sources.run_dir));
+        loader.add(LayerKind::BuiltIn, "built in", builtin::config());
+        loader.cloud_cfg();
+        loader.optional_file(LayerKind::Runtime, &format!("{}/cloud.cfg", sources.run_dir));
         let line = sources.command_line.clone().unwrap_or_else(|| sys.kernel_command_line());
         if let Some(text) = inline_config(&line) {
-            load.text(Origin::CommandLine, "kernel command line", text.as_bytes());
+            loader.text(LayerKind::CommandLine, "kernel command line", text.as_bytes());
         }
         if let Some(config) = sources.datasource.clone().filter(|config| config.as_map().is_some()) {
-            load.add(Origin::Datasource, "datasource", config);
+            loader.add(LayerKind::Datasource, "datasource", config);
         }
         if let Some(dir) = &sources.instance_dir {
-            load.file(Origin::Vendor, &format!("{dir}/vendor-cloud-config.txt"));
-            load.file(Origin::Vendor2, &format!("{dir}/vendor2-cloud-config.txt"));
-            load.file(Origin::User, &format!("{dir}/cloud-config.txt"));
+            loader.optional_file(LayerKind::Vendor, &format!("{dir}/vendor-cloud-config.txt"));
+            loader.optional_file(LayerKind::Vendor2, &format!("{dir}/vendor2-cloud-config.txt"));
+            loader.optional_file(LayerKind::User, &format!("{dir}/cloud-config.txt"));
         }
         if let Some(file) = &sources.environment_file {
-            load.wanted_file(Origin::Environment, file);
+            loader.required_file(LayerKind::Environment, file);
         }
         for file in sources.files.iter().rev() {
-            load.wanted_file(Origin::File, file);
+            loader.required_file(LayerKind::File, file);
         }
-        let Load { layers, findings, hidden, has_templates, .. } = load;
-        Settings { findings, hidden, has_templates, ..Settings::default() }.with(layers)
+        let Loader { layers, findings, root_only, has_templates, .. } = loader;
+        Settings { findings, root_only, has_templates, ..Settings::default() }.with_layers(layers)
     }
 
     /// What other layers, from weak to strong, come to; what was remarked so far stays.
-    pub fn with(mut self, layers: Vec<Layer>) -> Settings {
-        self.system = join_system(&layers, &mut self.findings);
-        self.merged = join(&self.system, &layers, |_| true, &mut self.findings);
+    pub fn with_layers(mut self, layers: Vec<Layer>) -> Settings {
+        self.system = merge_system(&layers, &mut self.findings);
+        self.merged = merge_layers(&self.system, &layers, |_| true, &mut self.findings);
         self.layers = layers;
         self
     }
@@ -166,8 +166,8 @@ impl Settings {
 
     /// The settings without what vendors say, which is how the user may switch vendor-data off.
     pub fn without_vendor(&self) -> Node {
-        let ours = |origin| !matches!(origin, Origin::Vendor | Origin::Vendor2);
-        join(&self.system, &self.layers, ours, &mut Findings::default())
+        let ours = |kind| !matches!(kind, LayerKind::Vendor | LayerKind::Vendor2);
+        merge_layers(&self.system, &self.layers, ours, &mut Findings::default())
     }
 
     /// The strongest layer that has that key at its top: where the key's value came from.
@@ -178,46 +178,51 @@ impl Settings {
 
 /// Upstream joins the parts of cloud.cfg.d first, then those with cloud.cfg, then these with the rest. That is more
 /// than an order: where a map meets a scalar, joining all at once could come to something else.
-fn join_system(layers: &[Layer], findings: &mut Findings) -> Node {
-    let of = |wanted: Origin| layers.iter().filter(move |l| l.origin == wanted).map(|l| &l.config);
+fn merge_system(layers: &[Layer], findings: &mut Findings) -> Node {
+    let of = |wanted: LayerKind| layers.iter().filter(move |l| l.kind == wanted).map(|l| &l.config);
     let (main, parts): (Vec<&Layer>, Vec<&Layer>) =
-        layers.iter().filter(|l| l.origin == Origin::System).partition(|l| l.name == CLOUD_CFG);
+        layers.iter().filter(|l| l.kind == LayerKind::System).partition(|l| l.name == CLOUD_CFG);
     let parts = merge_stack(parts.iter().rev().map(|l| &l.config), findings);
     let etc = merge_stack(std::iter::once(&parts).chain(main.iter().map(|l| &l.config)), findings);
-    let strong = of(Origin::CommandLine).chain(of(Origin::Runtime));
-    merge_stack(strong.chain([&etc]).chain(of(Origin::BuiltIn)), findings)
+    let strong = of(LayerKind::CommandLine).chain(of(LayerKind::Runtime));
+    merge_stack(strong.chain([&etc]).chain(of(LayerKind::BuiltIn)), findings)
 }
 
-fn join(system: &Node, layers: &[Layer], wanted: impl Fn(Origin) -> bool, findings: &mut Findings) -> Node {
-    let upper = layers.iter().rev().filter(|l| l.origin > Origin::CommandLine && wanted(l.origin));
+fn merge_layers(
+    system: &Node,
+    layers: &[Layer],
+    wanted: impl Fn(LayerKind) -> bool,
+    findings: &mut Findings,
+) -> Node {
+    let upper = layers.iter().rev().filter(|l| l.kind > LayerKind::CommandLine && wanted(l.kind));
     merge_stack(upper.map(|l| &l.config).chain([system]), findings)
 }
 
 /// A loading under way.
-struct Load<'a> {
+struct Loader<'a> {
     sys: &'a System,
     render: Option<Render<'a>>,
-    known: Vec<Known>,
+    parsed_files: Vec<ParsedFile>,
     layers: Vec<Layer>,
     findings: Findings,
-    hidden: Vec<String>,
+    root_only: Vec<String>,
     has_templates: bool,
 }
 
-impl Load<'_> {
-    fn add(&mut self, origin: Origin, name: &str, config: Node) {
-        self.layers.push(Layer { origin, name: name.to_string(), config });
+impl Loader<'_> {
+    fn add(&mut self, kind: LayerKind, name: &str, config: Node) {
+        self.layers.push(Layer { kind, name: name.to_string(), config });
     }
 
-    fn wrong(&mut self, name: &str, message: String) {
-        let at = Mark { source: Some(name.into()), line: 0, column: 0 };
-        self.findings.add(Kind::Wrong, &at, "", message);
+    fn report_invalid(&mut self, name: &str, message: String) {
+        let at = Position { source: Some(name.into()), line: 0, column: 0 };
+        self.findings.add(FindingKind::Invalid, &at, "", message);
     }
 
     fn cloud_cfg(&mut self) {
-        self.file(Origin::System, CLOUD_CFG);
-        let usual = format!("{CLOUD_CFG}.d");
-        let main = self.layers.last().filter(|layer| layer.origin == Origin::System);
+        self.optional_file(LayerKind::System, CLOUD_CFG);
+        let default_dir = format!("{CLOUD_CFG}.d");
+        let main = self.layers.last().filter(|layer| layer.kind == LayerKind::System);
         let named = main.and_then(|layer| layer.config.get("conf_d")).cloned();
         let dir = match named {
             Some(node) => match node.as_str() {
@@ -225,11 +230,11 @@ impl Load<'_> {
                 None if node.is_falsy() => String::new(),
                 None => {
                     let message = format!("expected a directory, found {}", node.kind());
-                    self.findings.add(Kind::Wrong, &node.at, "conf_d", message);
-                    usual
+                    self.findings.add(FindingKind::Invalid, &node.at, "conf_d", message);
+                    default_dir
                 }
             },
-            None => usual,
+            None => default_dir,
         };
         if dir.is_empty() || !self.sys.is_dir(&dir) {
             return;
@@ -239,65 +244,67 @@ impl Load<'_> {
                 for name in names.iter().filter(|name| name.ends_with(".cfg")) {
                     let path = format!("{}/{name}", dir.trim_end_matches('/'));
                     if !self.sys.is_dir(&path) {
-                        self.file(Origin::System, &path);
+                        self.optional_file(LayerKind::System, &path);
                     }
                 }
             }
-            Err(error) => self.unread(&dir, &error),
+            Err(error) => self.report_unreadable(&dir, &error),
         }
     }
 
     /// A file that need not be there.
-    fn file(&mut self, origin: Origin, path: &str) {
+    fn optional_file(&mut self, kind: LayerKind, path: &str) {
         match self.sys.read(path) {
-            Ok(bytes) => self.text(origin, path, &bytes),
-            Err(error) if error.is_absent() => {}
-            Err(error) => self.unread(path, &error),
+            Ok(bytes) => self.text(kind, path, &bytes),
+            Err(error) if error.is_not_found() => {}
+            Err(error) => self.report_unreadable(path, &error),
         }
     }
 
     /// A file that somebody has named.
-    fn wanted_file(&mut self, origin: Origin, path: &str) {
+    fn required_file(&mut self, kind: LayerKind, path: &str) {
         match self.sys.read(path) {
-            Ok(bytes) => self.text(origin, path, &bytes),
-            Err(error) => self.unread(path, &error),
+            Ok(bytes) => self.text(kind, path, &bytes),
+            Err(error) => self.report_unreadable(path, &error),
         }
     }
 
-    fn unread(&mut self, path: &str, error: &system::Error) {
+    fn report_unreadable(&mut self, path: &str, error: &system::Error) {
         if error.kind() == Some(std::io::ErrorKind::PermissionDenied) {
-            self.hidden.push(path.to_string());
+            self.root_only.push(path.to_string());
         } else {
-            self.wrong(path, format!("ignored: {error}"));
+            self.report_invalid(path, format!("ignored: {error}"));
         }
     }
 
     /// A source's text. What cannot be used of it is noted and left out; the other sources still count.
-    fn text(&mut self, origin: Origin, name: &str, bytes: &[u8]) {
+    fn text(&mut self, kind: LayerKind, name: &str, bytes: &[u8]) {
         let template =
-            std::str::from_utf8(bytes).ok().filter(|text| origin == Origin::System && is_template(text));
+            std::str::from_utf8(bytes).ok().filter(|text| kind == LayerKind::System && is_template(text));
         self.has_templates |= template.is_some();
         let rendered = template.zip(self.render).and_then(|(text, render)| render(name, text));
         // What a template says before it is rendered need not be YAML.
-        let may_be_odd = template.is_some() && self.render.is_some() && rendered.is_none();
+        let may_be_invalid = template.is_some() && self.render.is_some() && rendered.is_none();
         let bytes = rendered.as_ref().map_or(bytes, |text| text.as_bytes());
-        let is_this = |known: &Known| known.path == name && known.text.as_bytes() == bytes;
-        let parsed = match self.known.iter().position(is_this) {
-            Some(i) => Ok(self.known.swap_remove(i).parsed),
+        let is_this = |known: &ParsedFile| known.path == name && known.text.as_bytes() == bytes;
+        let parsed = match self.parsed_files.iter().position(is_this) {
+            Some(i) => Ok(self.parsed_files.swap_remove(i).parsed),
             None => yaml::parse_bytes(name, bytes),
         };
         match parsed {
             Ok(parsed) => {
                 parsed.findings.into_iter().for_each(|f| self.findings.push(f));
                 if parsed.root.as_map().is_some_and(|map| !map.is_empty()) {
-                    self.add(origin, name, parsed.root);
+                    self.add(kind, name, parsed.root);
                 } else if !parsed.root.is_null() && parsed.root.as_map().is_none() {
                     let message = format!("ignored: expected a map of keys, found {}", parsed.root.kind());
-                    self.findings.add(Kind::Wrong, &parsed.root.at, "", message);
+                    self.findings.add(FindingKind::Invalid, &parsed.root.at, "", message);
                 }
             }
-            Err(_) if may_be_odd => {}
-            Err(bad) => self.findings.add(Kind::Wrong, &bad.at, "", format!("file ignored: {}", bad.message)),
+            Err(_) if may_be_invalid => {}
+            Err(bad) => {
+                self.findings.add(FindingKind::Invalid, &bad.at, "", format!("file ignored: {}", bad.message))
+            }
         }
     }
 }

@@ -1,22 +1,22 @@
 //! Layers in a folder of their own.
 
 use super::*;
-use scratch::Scratch;
+use scratch::TempDir;
 
 struct Machine {
     sys: System,
-    _dir: Scratch,
+    _dir: TempDir,
 }
 
 impl Machine {
     fn new(files: &[(&str, &str)]) -> Machine {
-        let dir = Scratch::new();
+        let dir = TempDir::new();
         files.iter().for_each(|(path, text)| dir.put(path, text));
         Machine { sys: System::new(&dir), _dir: dir }
     }
 }
 
-fn quiet<'a>() -> Sources<'a> {
+fn no_sources<'a>() -> Sources<'a> {
     Sources { command_line: Some(String::new()), ..Sources::default() }
 }
 
@@ -25,9 +25,9 @@ fn said(settings: &Settings) -> Vec<String> {
 }
 
 #[test]
-fn nothing_but_defaults() {
+fn defaults_without_files() {
     let machine = Machine::new(&[]);
-    let settings = Settings::load(&machine.sys, &quiet());
+    let settings = Settings::load(&machine.sys, &no_sources());
     assert_eq!(settings.merged, builtin::config());
     assert_eq!(settings.get("datasource_list").unwrap().as_seq().unwrap().len(), 31);
     assert_eq!(settings.get("datasource_list").unwrap().at.to_string(), "(built in)");
@@ -35,7 +35,7 @@ fn nothing_but_defaults() {
 }
 
 #[test]
-fn every_layer_beats_the_one_below() {
+fn layer_precedence() {
     // Each layer sets its own key and those of all layers below.
     let layers = [
         "/etc/cloud/cloud.cfg",
@@ -77,7 +77,7 @@ fn every_layer_beats_the_one_below() {
     assert!(settings.system.get("k5").is_none());
     assert_eq!(settings.get("k0").unwrap().at.to_string(), "/first.cfg:1:5");
     assert_eq!(settings.layer_of("k11").unwrap().name, "/first.cfg");
-    assert_eq!(settings.layer_of("vendor_data").unwrap().origin, Origin::BuiltIn);
+    assert_eq!(settings.layer_of("vendor_data").unwrap().kind, LayerKind::BuiltIn);
     assert_eq!(settings.layers.len(), 13);
 
     let sources = Sources { environment_file: None, files: Vec::new(), ..sources };
@@ -88,7 +88,7 @@ fn every_layer_beats_the_one_below() {
 }
 
 #[test]
-fn bad_files_are_noted_and_left_out() {
+fn invalid_files_are_reported_and_skipped() {
     let machine = Machine::new(&[
         ("/etc/cloud/cloud.cfg", "a: 1\nconf_d: /etc/other\n"),
         ("/etc/cloud/cloud.cfg.d/00.cfg", "a: wrong\n"),
@@ -106,13 +106,13 @@ fn bad_files_are_noted_and_left_out() {
         assert!(path.starts_with("/etc/other/"), "{path}");
         text.contains("{{ x }}").then(|| text.replace("{{ x }}", "4"))
     };
-    let settings = Settings::load(&machine.sys, &Sources { render: Some(&render), ..quiet() });
+    let settings = Settings::load(&machine.sys, &Sources { render: Some(&render), ..no_sources() });
     for (key, value) in [("a", 1), ("b", 2), ("c", 3), ("d", 4)] {
         assert_eq!(settings.get(key).unwrap().as_int(), Some(value), "{key}");
     }
     assert!(settings.get("merge_how").is_none());
     assert_eq!(settings.get("e").unwrap().as_str(), Some("{{ x }}"));
-    assert!(settings.has_templates && !Settings::load(&Machine::new(&[]).sys, &quiet()).has_templates);
+    assert!(settings.has_templates && !Settings::load(&Machine::new(&[]).sys, &no_sources()).has_templates);
     let said = said(&settings);
     assert_eq!(said.len(), 4, "{said:#?}");
     assert!(said[0].starts_with("/etc/other/00.cfg:2:1: file ignored: "), "{}", said[0]);
@@ -126,9 +126,9 @@ fn bad_files_are_noted_and_left_out() {
 }
 
 #[test]
-fn a_named_file_must_be_there() {
+fn missing_named_file_is_reported() {
     let machine = Machine::new(&[]);
-    let settings = Settings::load(&machine.sys, &Sources { files: vec!["/none.cfg".into()], ..quiet() });
+    let settings = Settings::load(&machine.sys, &Sources { files: vec!["/none.cfg".into()], ..no_sources() });
     assert_eq!(said(&settings).len(), 1);
     assert_eq!(settings.merged, builtin::config());
 }
@@ -148,17 +148,17 @@ fn templates() {
 }
 
 #[test]
-fn a_known_file_is_not_read_again() {
+fn parsed_file_is_reused_while_unchanged() {
     let (path, text) = ("/i/cloud-config.txt", "a: 1\n");
     let machine = Machine::new(&[(path, text)]);
-    let sources = Sources { instance_dir: Some("/i".into()), ..quiet() };
+    let sources = Sources { instance_dir: Some("/i".into()), ..no_sources() };
     // What is known is another value than what the text says: so one can tell which of the two was taken.
     let known = |path: &str, text: &str| {
         let parsed = yaml::parse(path, "a: known\n").unwrap();
-        vec![Known { path: path.into(), text: text.into(), parsed }]
+        vec![ParsedFile { path: path.into(), text: text.into(), parsed }]
     };
     let a = |known| {
-        let settings = Settings::load_knowing(&machine.sys, &sources, known);
+        let settings = Settings::load_with_parsed(&machine.sys, &sources, known);
         let a = settings.get("a").unwrap();
         format!("{} {}", a.at, a.scalar_text().unwrap())
     };

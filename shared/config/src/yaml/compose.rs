@@ -1,5 +1,5 @@
 //! From events to nodes: all of them in one arena, in which an alias is the number of the node that it means. The
-//! values are made from it by `build`, in a second pass because a merge key moves pairs between maps before anything
+//! values are made from it by `construct`, in a second pass because a merge key moves pairs between maps before anything
 //! is known of their values.
 
 use std::borrow::Cow;
@@ -7,20 +7,20 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
 
-use super::events::{Event, Events, Problem, Properties, Spot};
+use super::events::{Event, Events, LineColumn, Problem, Properties};
 use super::scalar::{self, Tag};
-use super::{BadYaml, MOST_DEPTH, MOST_NODES, Parsed, build};
-use crate::Mark;
+use super::{MAX_DEPTH, MAX_NODES, Parsed, YamlError, construct};
+use crate::Position;
 
 pub(super) type Id = usize;
 
-pub(super) struct Raw {
+pub(super) struct RawNode {
     pub tag: Tag,
-    pub at: Spot,
-    pub what: What,
+    pub at: LineColumn,
+    pub content: Content,
 }
 
-pub(super) enum What {
+pub(super) enum Content {
     Scalar(String),
     Seq(Vec<Id>),
     Map {
@@ -28,39 +28,39 @@ pub(super) enum What {
         /// How many of them, at the beginning, came from merge keys.
         merged: usize,
         /// Whether its merge keys have been resolved.
-        flat: Flat,
+        merge_state: MergeState,
     },
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Flat {
-    No,
-    Underway,
-    Yes,
+pub(super) enum MergeState {
+    Pending,
+    InProgress,
+    Done,
 }
 
-impl What {
+impl Content {
     pub fn kind(&self) -> &'static str {
         match self {
-            What::Scalar(_) => "a scalar",
-            What::Seq(_) => "a list",
-            What::Map { .. } => "a map",
+            Content::Scalar(_) => "a scalar",
+            Content::Seq(_) => "a list",
+            Content::Map { .. } => "a map",
         }
     }
 }
 
 /// A complaint that does not know its file yet.
-pub(super) struct Bad {
-    at: Spot,
+pub(super) struct ComposeError {
+    at: LineColumn,
     message: String,
     /// What the parser would take if it were written in another way, and where, in characters.
     repair: Option<(Repair, u64)>,
 }
 
-pub(super) type Result<T> = std::result::Result<T, Bad>;
+pub(super) type Result<T> = std::result::Result<T, ComposeError>;
 
-pub(super) fn bad<T>(at: Spot, message: impl Into<String>) -> Result<T> {
-    Err(Bad { at, message: message.into(), repair: None })
+pub(super) fn error<T>(at: LineColumn, message: impl Into<String>) -> Result<T> {
+    Err(ComposeError { at, message: message.into(), repair: None })
 }
 
 /// What the parser under us does not know.
@@ -78,31 +78,31 @@ enum Repair {
 }
 
 /// How often a text is read again after a repair: a small one more often.
-const MOST_REPAIRS: usize = 100;
-const MOST_OF_SMALL: usize = 2000;
-const MOST_REREAD: usize = 4 << 20;
+const MAX_REPAIRS: usize = 100;
+const MAX_REPAIRS_OF_SMALL: usize = 2000;
+const MAX_REREAD_BYTES: usize = 4 << 20;
 /// Places that are tried for an empty key.
-const MOST_TRIED: usize = 20;
+const MAX_CANDIDATES: usize = 20;
 
 /// Letters that the parser treats in a way of its own, and those that stand in for them while it reads.
 #[derive(Default)]
-struct Stands(Vec<(char, char)>);
+struct Placeholders(Vec<(char, char)>);
 
-impl Stands {
+impl Placeholders {
     /// A letter that means nothing to YAML nor to this text.
     fn add(&mut self, text: &str, real: char) -> Option<char> {
-        if let Some((stand, _)) = self.0.iter().find(|(_, of)| *of == real) {
-            return Some(*stand);
+        if let Some((placeholder, _)) = self.0.iter().find(|(_, of)| *of == real) {
+            return Some(*placeholder);
         }
-        let stand =
+        let placeholder =
             ('\u{E000}'..='\u{F8FF}').find(|c| !text.contains(*c) && self.0.iter().all(|(s, _)| s != c))?;
-        self.0.push((stand, real));
-        Some(stand)
+        self.0.push((placeholder, real));
+        Some(placeholder)
     }
 
     fn undo(&self, text: String) -> String {
-        self.0.iter().fold(text, |text, (stand, real)| match text.contains(*stand) {
-            true => text.replace(*stand, real.encode_utf8(&mut [0; 4])),
+        self.0.iter().fold(text, |text, (placeholder, real)| match text.contains(*placeholder) {
+            true => text.replace(*placeholder, real.encode_utf8(&mut [0; 4])),
             false => text,
         })
     }
@@ -111,86 +111,87 @@ impl Stands {
 /// Only at the beginning is it no letter.
 const BYTE_ORDER_MARK: char = '\u{FEFF}';
 
-pub(super) fn document(source: Rc<str>, whole: &str) -> std::result::Result<Parsed, BadYaml> {
-    let mut shifts = Shifts::default();
-    let mut stands = Stands::default();
+pub(super) fn document(source: Rc<str>, whole: &str) -> std::result::Result<Parsed, YamlError> {
+    let mut shifts = ColumnShifts::default();
+    let mut placeholders = Placeholders::default();
     let mut text = Cow::Borrowed(whole);
     if text.contains(BYTE_ORDER_MARK)
-        && let Some(stand) = stands.add(&text, BYTE_ORDER_MARK)
+        && let Some(placeholder) = placeholders.add(&text, BYTE_ORDER_MARK)
     {
-        text = text.replace(BYTE_ORDER_MARK, stand.encode_utf8(&mut [0; 4])).into();
+        text = text.replace(BYTE_ORDER_MARK, placeholder.encode_utf8(&mut [0; 4])).into();
     }
     let (mut repairs, mut reread, mut last) = (0, 0, None);
     loop {
-        let failed = match read(&source, &text, &shifts, &stands) {
+        let failed = match read(&source, &text, &shifts, &placeholders) {
             Ok(parsed) => return Ok(parsed),
             Err(failed) => failed,
         };
         repairs += 1;
         reread += text.len();
-        let is_cheap = repairs <= MOST_OF_SMALL && reread <= MOST_REREAD;
+        let is_cheap = repairs <= MAX_REPAIRS_OF_SMALL && reread <= MAX_REREAD_BYTES;
         // One that is of no use is not made again.
         let place = failed.repair.map(|(_, index)| index);
-        let goes_on = (repairs <= MOST_REPAIRS || is_cheap) && place > last;
+        let goes_on = (repairs <= MAX_REPAIRS || is_cheap) && place > last;
         last = last.max(place);
         let change = failed.repair.filter(|_| goes_on).and_then(|(repair, index)| {
             let at = text.char_indices().nth(usize::try_from(index).ok()?).map_or(text.len(), |(at, _)| at);
-            let pieces: Vec<Piece> = match repair {
+            let edits: Vec<Edit> = match repair {
                 Repair::EmptyKey => {
-                    let mut tried = empty_keys(&text, at).into_iter().take(MOST_TRIED);
+                    let mut tried = empty_key_candidates(&text, at).into_iter().take(MAX_CANDIDATES);
                     let helps = |place: &usize| {
                         let other = [&text[..*place], " :", &text[*place..]].concat();
                         reread += other.len();
                         let here = failed.at;
-                        match read(&source, &other, &shifts, &stands) {
+                        match read(&source, &other, &shifts, &placeholders) {
                             Ok(_) => true,
                             Err(other) => {
-                                other.at > here && other.at != Spot { column: here.column + 2, ..here }
+                                other.at > here && other.at != LineColumn { column: here.column + 2, ..here }
                             }
                         }
                     };
                     tried.find(helps).map(|place| (place..place, " :".to_string())).into_iter().collect()
                 }
                 Repair::Tab => {
-                    let stand = stands.add(&text, '\t').filter(|_| text[at..].starts_with('\t'))?;
-                    vec![(at..at + 1, stand.to_string())]
+                    let placeholder =
+                        placeholders.add(&text, '\t').filter(|_| text[at..].starts_with('\t'))?;
+                    vec![(at..at + 1, placeholder.to_string())]
                 }
                 Repair::GluedColon if text[at..].starts_with(':') => vec![(at + 1..at + 1, " ".to_string())],
                 Repair::GluedColon => Vec::new(),
-                Repair::Surrogates => halves(&text, at),
+                Repair::Surrogates => surrogate_edits(&text, at),
             };
-            (!pieces.is_empty()).then_some(pieces)
+            (!edits.is_empty()).then_some(edits)
         });
         match change {
-            Some(pieces) => text = repaired(&text, &pieces, &mut shifts).into(),
+            Some(edits) => text = apply_edits(&text, &edits, &mut shifts).into(),
             None => {
-                let Spot { line, column } = shifts.undo(failed.at);
-                let at = Mark { source: Some(source), line, column };
+                let LineColumn { line, column } = shifts.undo(failed.at);
+                let at = Position { source: Some(source), line, column };
                 let mut message = failed.message;
                 if let Some(place) = whole.find(BYTE_ORDER_MARK) {
-                    let line = super::events::spot_of(whole, place).line;
+                    let line = super::events::line_column_of(whole, place).line;
                     message += &format!("; an invisible byte order mark (U+FEFF) is on line {line}");
                 }
-                return Err(BadYaml { at, message });
+                return Err(YamlError { at, message });
             }
         }
     }
 }
 
 /// Which bytes to replace by what.
-type Piece = (Range<usize>, String);
+type Edit = (Range<usize>, String);
 
-fn repaired(text: &str, pieces: &[Piece], shifts: &mut Shifts) -> String {
+fn apply_edits(text: &str, edits: &[Edit], shifts: &mut ColumnShifts) -> String {
     let mut out = String::with_capacity(text.len() + 16);
     let mut from = 0;
-    let mut spot = Spot { line: 1, column: 1 };
+    let mut spot = LineColumn { line: 1, column: 1 };
     let mut moved = Vec::new();
-    for (range, new) in pieces {
+    for (range, new) in edits {
         let between = &text[from..range.start];
-        let Spot { line, column } = super::events::spot_of(between, between.len());
+        let LineColumn { line, column } = super::events::line_column_of(between, between.len());
         spot = match line {
-            1 => Spot { line: spot.line, column: spot.column + column - 1 },
-            line => Spot { line: spot.line + line - 1, column },
+            1 => LineColumn { line: spot.line, column: spot.column + column - 1 },
+            line => LineColumn { line: spot.line + line - 1, column },
         };
         let (before, after) = (text[range.clone()].chars().count(), new.chars().count());
         if before != after {
@@ -207,7 +208,7 @@ fn repaired(text: &str, pieces: &[Piece], shifts: &mut Shifts) -> String {
 }
 
 /// Behind which `?` before that place a key may be missing, the nearest first.
-fn empty_keys(text: &str, at: usize) -> Vec<usize> {
+fn empty_key_candidates(text: &str, at: usize) -> Vec<usize> {
     let is_one = |place: &usize| {
         let before = text[..*place].trim_end();
         let after = text[place + 1..].trim_start();
@@ -218,7 +219,7 @@ fn empty_keys(text: &str, at: usize) -> Vec<usize> {
 
 /// The escapes of halves of letters from that place on, which is behind the first one's `\u` or `\U`: in the text in
 /// quotes that it is in, and in those that follow with nothing but flow indicators between, as in JSON.
-fn halves(text: &str, at: usize) -> Vec<Piece> {
+fn surrogate_edits(text: &str, at: usize) -> Vec<Edit> {
     let is_half = |unit: &u32| (0xD800..0xE000).contains(unit);
     let code = |from: usize, digits: usize| {
         u32::from_str_radix(text.get(from..from + digits)?, 16).ok().filter(is_half)
@@ -267,10 +268,10 @@ fn halves(text: &str, at: usize) -> Vec<Piece> {
 /// By how much what follows a repair on its line has moved: the repairs in their order, each with the sum of those up
 /// to it on its line.
 #[derive(Default)]
-pub(super) struct Shifts(Vec<(Spot, i64)>);
+pub(super) struct ColumnShifts(Vec<(LineColumn, i64)>);
 
-impl Shifts {
-    fn add(&mut self, new: Vec<(Spot, i64)>) {
+impl ColumnShifts {
+    fn add(&mut self, new: Vec<(LineColumn, i64)>) {
         let mut line = 0;
         let mut sum = 0;
         // From sums to single ones, and back when all are in their order.
@@ -294,40 +295,40 @@ impl Shifts {
     }
 
     /// Where that was before.
-    pub fn undo(&self, spot: Spot) -> Spot {
+    pub fn undo(&self, spot: LineColumn) -> LineColumn {
         let before = self.0.partition_point(|(at, _)| *at < spot);
         let last = before.checked_sub(1).and_then(|last| self.0.get(last));
         let moved = last.filter(|(at, _)| at.line == spot.line).map_or(0, |(_, sum)| *sum);
-        Spot { column: u32::try_from(i64::from(spot.column) - moved).unwrap_or(1), ..spot }
+        LineColumn { column: u32::try_from(i64::from(spot.column) - moved).unwrap_or(1), ..spot }
     }
 }
 
 /// For so many nodes room is made before they are seen: some megabytes, of which only those count that are used.
-const MOST_AT_ONCE: usize = 1 << 17;
+const MAX_PREALLOCATED: usize = 1 << 17;
 
-fn read(source: &Rc<str>, text: &str, shifts: &Shifts, stands: &Stands) -> Result<Parsed> {
+fn read(source: &Rc<str>, text: &str, shifts: &ColumnShifts, placeholders: &Placeholders) -> Result<Parsed> {
     // So many in most texts; what grows step by step leaves as much memory behind as it has.
-    let nodes = Vec::with_capacity((text.len() / 8).min(MOST_AT_ONCE));
-    let mut reader = Compose { nodes, anchors: HashMap::new(), aliases: false, shifts, stands };
+    let nodes = Vec::with_capacity((text.len() / 8).min(MAX_PREALLOCATED));
+    let mut reader = Composer { nodes, anchors: HashMap::new(), aliases: false, shifts, placeholders };
     let Some(root) = reader.document(text)? else { return Ok(Parsed::default()) };
-    build::values(reader.nodes, root, reader.aliases, source, shifts)
+    construct::values(reader.nodes, root, reader.aliases, source, shifts)
 }
 
 // --- events to nodes
 
-struct Compose<'a> {
-    nodes: Vec<Raw>,
-    shifts: &'a Shifts,
-    stands: &'a Stands,
+struct Composer<'a> {
+    nodes: Vec<RawNode>,
+    shifts: &'a ColumnShifts,
+    placeholders: &'a Placeholders,
     anchors: HashMap<Box<str>, Id>,
     /// Whether any node is used more than once.
     aliases: bool,
 }
 
-impl Compose<'_> {
+impl Composer<'_> {
     fn document(&mut self, text: &str) -> Result<Option<Id>> {
         let Some(mut events) = Events::new(text) else {
-            return bad(Spot::default(), "no memory for reading it");
+            return error(LineColumn::default(), "no memory for reading it");
         };
         if let (Event::StreamEnd, _) = self.next(&mut events)? {
             return Ok(None);
@@ -337,12 +338,12 @@ impl Compose<'_> {
         self.next(&mut events)?;
         match self.next(&mut events)? {
             (Event::StreamEnd, _) => Ok(Some(root)),
-            (_, at) => bad(at, "a second document begins here, only one is expected"),
+            (_, at) => error(at, "a second document begins here, only one is expected"),
         }
     }
 
-    fn node(&mut self, events: &mut Events, event: Event, at: Spot, depth: usize) -> Result<Id> {
-        if depth > MOST_DEPTH {
+    fn node(&mut self, events: &mut Events, event: Event, at: LineColumn, depth: usize) -> Result<Id> {
+        if depth > MAX_DEPTH {
             return too_deep(at);
         }
         match event {
@@ -352,23 +353,23 @@ impl Compose<'_> {
                     Ok(*id)
                 }
                 None => {
-                    bad(at, format!("alias '*{}' without an anchor of that name before it", short(&name)))
+                    error(at, format!("alias '*{}' without an anchor of that name before it", short(&name)))
                 }
             },
             Event::Scalar { props, text, plain } => {
-                let text = self.stands.undo(text);
+                let text = self.placeholders.undo(text);
                 let tag = match &props.tag {
                     _ if plain => scalar::resolve(&text),
                     // A lone `!` takes the meaning from the form, even within quotes.
                     Some(tag) if &**tag == "!" => scalar::resolve(&text),
-                    Some(tag) => Tag::named(tag),
+                    Some(tag) => Tag::from_name(tag),
                     None => Tag::Str,
                 };
-                self.add(props, Raw { tag, at, what: What::Scalar(text) })
+                self.add(props, RawNode { tag, at, content: Content::Scalar(text) })
             }
             Event::SequenceStart(props) => {
                 let tag = tag_or(&props, Tag::Seq);
-                let id = self.add(props, Raw { tag, at, what: What::Seq(Vec::new()) })?;
+                let id = self.add(props, RawNode { tag, at, content: Content::Seq(Vec::new()) })?;
                 let mut items = Vec::new();
                 loop {
                     match self.next(events)? {
@@ -376,13 +377,13 @@ impl Compose<'_> {
                         (event, at) => items.push(self.node(events, event, at, depth + 1)?),
                     }
                 }
-                self.nodes[id].what = What::Seq(items);
+                self.nodes[id].content = Content::Seq(items);
                 Ok(id)
             }
             Event::MappingStart(props) => {
                 let tag = tag_or(&props, Tag::Map);
-                let empty = What::Map { pairs: Vec::new(), merged: 0, flat: Flat::No };
-                let id = self.add(props, Raw { tag, at, what: empty })?;
+                let empty = Content::Map { pairs: Vec::new(), merged: 0, merge_state: MergeState::Pending };
+                let id = self.add(props, RawNode { tag, at, content: empty })?;
                 let mut all = Vec::new();
                 loop {
                     match self.next(events)? {
@@ -394,25 +395,26 @@ impl Compose<'_> {
                         }
                     }
                 }
-                self.nodes[id].what = What::Map { pairs: all, merged: 0, flat: Flat::No };
+                self.nodes[id].content =
+                    Content::Map { pairs: all, merged: 0, merge_state: MergeState::Pending };
                 Ok(id)
             }
             Event::DocumentStart | Event::DocumentEnd | Event::StreamEnd | Event::End => {
-                bad(at, "the text ends before the value does")
+                error(at, "the text ends before the value does")
             }
         }
     }
 
-    fn next(&self, events: &mut Events) -> Result<(Event, Spot)> {
-        events.next().map_err(|problem| Bad {
+    fn next(&self, events: &mut Events) -> Result<(Event, LineColumn)> {
+        events.next().map_err(|problem| ComposeError {
             at: problem.at,
-            message: explain(&problem, self.shifts.undo(problem.begun)),
+            message: explain(&problem, self.shifts.undo(problem.context_at)),
             repair: match problem.problem {
                 "found unexpected ':'" => Some((Repair::GluedColon, problem.index)),
                 "found invalid Unicode character escape code" => Some((Repair::Surrogates, problem.index)),
                 // Folding, which such a tab would change, is not repaired.
                 "found a tab character where an indentation space is expected"
-                    if events.is_at(problem.begun_index, '|') =>
+                    if events.is_at(problem.context_index, '|') =>
                 {
                     Some((Repair::Tab, problem.index))
                 }
@@ -423,16 +425,16 @@ impl Compose<'_> {
     }
 
     /// A new node, known by its anchor from now on.
-    fn add(&mut self, props: Properties, raw: Raw) -> Result<Id> {
+    fn add(&mut self, props: Properties, raw: RawNode) -> Result<Id> {
         let id = self.nodes.len();
-        if id >= MOST_NODES {
-            return bad(raw.at, format!("more than {MOST_NODES} values"));
+        if id >= MAX_NODES {
+            return error(raw.at, format!("more than {MAX_NODES} values"));
         }
         if let Some(anchor) = props.anchor {
             if let Some(first) = self.anchors.get(&anchor) {
                 let line = self.nodes[*first].at.line;
                 let message = format!("anchor '&{}' is already in use, from line {line} on", short(&anchor));
-                return bad(raw.at, message);
+                return error(raw.at, message);
             }
             self.anchors.insert(anchor, id);
         }
@@ -443,15 +445,15 @@ impl Compose<'_> {
 
 fn tag_or(props: &Properties, default: Tag) -> Tag {
     match &props.tag {
-        Some(tag) if &**tag != "!" => Tag::named(tag),
+        Some(tag) if &**tag != "!" => Tag::from_name(tag),
         _ => default,
     }
 }
 
 /// The parser's own complaint, after what the user can do about the usual ones.
-fn explain(problem: &Problem, begun: Spot) -> String {
+fn explain(problem: &Problem, begun: LineColumn) -> String {
     let Problem { problem, context, .. } = problem;
-    let Spot { line, column } = begun;
+    let LineColumn { line, column } = begun;
     match (*context, *problem) {
         ("while parsing a flow sequence", _) => {
             return format!(
@@ -487,7 +489,7 @@ fn explain(problem: &Problem, begun: Spot) -> String {
             "the indentation fits no list or map that began above"
         }
         "control characters are not allowed" => "an unprintable character",
-        // Our own words, from `strict`.
+        // Our own words, from `validator`.
         problem if context.is_empty() => return problem.to_string(),
         _ => "not readable as YAML",
     };
@@ -497,8 +499,8 @@ fn explain(problem: &Problem, begun: Spot) -> String {
     }
 }
 
-pub(super) fn too_deep<T>(at: Spot) -> Result<T> {
-    bad(at, format!("nested more than {MOST_DEPTH} levels deep"))
+pub(super) fn too_deep<T>(at: LineColumn) -> Result<T> {
+    error(at, format!("nested more than {MAX_DEPTH} levels deep"))
 }
 
 pub(super) fn short(name: &str) -> String {

@@ -6,10 +6,10 @@
 
 use std::rc::Rc;
 
-use super::events::Spot;
+use super::events::LineColumn;
 use super::scalar::{self, Tag};
-use super::{MOST_BYTES, MOST_DEPTH, MOST_NODES, quote};
-use crate::{Map, Mark, Node, Value};
+use super::{MAX_BYTES, MAX_DEPTH, MAX_NODES, quote};
+use crate::{Map, Node, Position, Value};
 
 /// What upstream varies between its files.
 #[derive(Debug, Clone, Copy)]
@@ -31,50 +31,50 @@ impl Style {
 
 /// The text of a document, with a line break at its end.
 pub fn emit(node: &Node, style: Style) -> String {
-    let mut page = Page::new(style);
-    page.document(node);
-    page.out
+    let mut emitter = Emitter::new(style);
+    emitter.document(node);
+    emitter.out
 }
 
 /// The text of a document behind `head`, which is of comments; and what [`super::parse`] makes of both, its places in
 /// `source`, without the cost of that. `None` where it would refuse them.
-pub fn emit_with_places(source: &str, head: &str, node: &Node, style: Style) -> (String, Option<Node>) {
-    let mut page = Page::new(style);
-    page.out.push_str(head);
-    page.line += head.matches('\n').count() as u32;
+pub fn emit_with_positions(source: &str, head: &str, node: &Node, style: Style) -> (String, Option<Node>) {
+    let mut emitter = Emitter::new(style);
+    emitter.out.push_str(head);
+    emitter.line += head.matches('\n').count() as u32;
     let is_plain = !head.contains(|c| quote::is_break(c) && c != '\n' || c == '\r');
-    let Some(mut read) = as_read(node, style.sorted, 0).filter(|_| is_plain) else {
-        page.document(node);
-        return (page.out, None);
+    let Some(mut read) = as_parsed(node, style.sorted, 0).filter(|_| is_plain) else {
+        emitter.document(node);
+        return (emitter.out, None);
     };
-    page.style.sorted = false;
-    page.spots = Some(Vec::new());
-    page.document(&read);
-    let spots = page.spots.unwrap_or_default();
-    if page.out.len() > MOST_BYTES || spots.len() > MOST_NODES {
-        return (page.out, None);
+    emitter.style.sorted = false;
+    emitter.positions = Some(Vec::new());
+    emitter.document(&read);
+    let positions = emitter.positions.unwrap_or_default();
+    if emitter.out.len() > MAX_BYTES || positions.len() > MAX_NODES {
+        return (emitter.out, None);
     }
     let source: Rc<str> = source.into();
-    let mut spots = spots.into_iter();
-    read.mark_all(&mut || {
-        let Spot { line, column } = spots.next().unwrap_or_default();
-        Mark { source: Some(source.clone()), line, column }
+    let mut positions = positions.into_iter();
+    read.set_positions(&mut || {
+        let LineColumn { line, column } = positions.next().unwrap_or_default();
+        Position { source: Some(source.clone()), line, column }
     });
-    (page.out, Some(read))
+    (emitter.out, Some(read))
 }
 
 /// A copy in the order of writing. `None`: deeper than what can be read.
-fn as_read(node: &Node, sorted: bool, depth: usize) -> Option<Node> {
-    if depth > MOST_DEPTH {
+fn as_parsed(node: &Node, sorted: bool, depth: usize) -> Option<Node> {
+    if depth > MAX_DEPTH {
         return None;
     }
-    let below = |node| as_read(node, sorted, depth + 1);
+    let below = |node| as_parsed(node, sorted, depth + 1);
     let value = match &node.value {
         Value::Seq(items) => Value::Seq(items.iter().map(below).collect::<Option<_>>()?),
         Value::Map(map) | Value::Set(map) => {
             let mut copy = Map::with_capacity(map.len());
-            for (key, value) in ordered(map, sorted) {
-                copy.put(None, below(key)?, below(value)?);
+            for (key, value) in sorted_entries(map, sorted) {
+                copy.insert_at(None, below(key)?, below(value)?);
             }
             if matches!(node.value, Value::Set(_)) { Value::Set(copy) } else { Value::Map(copy) }
         }
@@ -84,25 +84,25 @@ fn as_read(node: &Node, sorted: bool, depth: usize) -> Option<Node> {
 }
 
 /// The pairs in the order of writing.
-fn ordered(map: &Map, sorted: bool) -> Vec<(&Node, &Node)> {
+fn sorted_entries(map: &Map, sorted: bool) -> Vec<(&Node, &Node)> {
     let mut entries: Vec<(&Node, &Node)> = map.iter().collect();
     if sorted {
-        sort(&mut entries);
+        sort_like_python(&mut entries);
     }
     entries
 }
 
 /// The text of a map with that one key, without markers: its value, which may be large, need not be put into one.
-pub fn emit_under(key: &str, node: &Node, style: Style) -> String {
-    let mut page = Page::new(style);
-    page.pair(&Node::from(key), node, 0);
-    page.line_to(0);
-    page.out
+pub fn emit_entry(key: &str, node: &Node, style: Style) -> String {
+    let mut emitter = Emitter::new(style);
+    emitter.pair(&Node::from(key), node, 0);
+    emitter.write_indent(0);
+    emitter.out
 }
 
 /// Where a value stands.
 #[derive(Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct NodeContext {
     /// That of the collection around it; `None` for the document itself.
     pub indent: Option<usize>,
     pub role: Role,
@@ -119,7 +119,7 @@ pub(super) enum Role {
 }
 
 /// The text so far, and what its last line looks like.
-pub(super) struct Page {
+pub(super) struct Emitter {
     style: Style,
     pub out: String,
     /// From 1.
@@ -127,180 +127,188 @@ pub(super) struct Page {
     /// What is written is ASCII.
     pub column: usize,
     /// The last thing was a blank or a line break, none is needed before a word.
-    pub blank: bool,
+    pub after_blank: bool,
     /// Nothing but blanks and the signs `-`, `?` and `:` on this line.
-    pub fresh: bool,
+    pub only_indicators: bool,
     /// Where the values and keys so far begin, for who asked for it.
-    spots: Option<Vec<Spot>>,
+    positions: Option<Vec<LineColumn>>,
 }
 
 /// Wider lines are folded at the next single blank.
 pub(super) const WIDTH: usize = 80;
 
-impl Page {
-    fn new(style: Style) -> Page {
-        Page { style, out: String::new(), line: 1, column: 0, blank: true, fresh: true, spots: None }
+impl Emitter {
+    fn new(style: Style) -> Emitter {
+        Emitter {
+            style,
+            out: String::new(),
+            line: 1,
+            column: 0,
+            after_blank: true,
+            only_indicators: true,
+            positions: None,
+        }
     }
 
-    pub fn put(&mut self, text: &str) {
+    pub fn write(&mut self, text: &str) {
         self.out.push_str(text);
         self.column += text.len();
     }
 
     /// A sign of YAML's own, a blank before it if it needs one.
-    pub fn sign(&mut self, sign: &str, apart: bool) {
-        if apart && !self.blank {
-            self.put(" ");
+    pub fn write_indicator(&mut self, sign: &str, apart: bool) {
+        if apart && !self.after_blank {
+            self.write(" ");
         }
-        self.put(sign);
-        self.blank = false;
-        self.fresh = false;
+        self.write(sign);
+        self.after_blank = false;
+        self.only_indicators = false;
     }
 
     /// `-`, `?` or a `:` that begins a line: a collection may begin on the same line.
-    fn bullet(&mut self, sign: &str) {
-        let fresh = self.fresh;
-        self.sign(sign, true);
-        self.fresh = fresh;
+    fn write_block_indicator(&mut self, sign: &str) {
+        let only_indicators = self.only_indicators;
+        self.write_indicator(sign, true);
+        self.only_indicators = only_indicators;
     }
 
-    pub fn break_line(&mut self) {
+    pub fn write_line_break(&mut self) {
         self.out.push('\n');
         self.line += 1;
         self.column = 0;
-        self.blank = true;
-        self.fresh = true;
+        self.after_blank = true;
+        self.only_indicators = true;
     }
 
     /// Goes to that column: on this line if nothing stands there, else on the next one.
-    pub fn line_to(&mut self, indent: usize) {
-        if !self.fresh || self.column > indent || (self.column == indent && !self.blank) {
-            self.break_line();
+    pub fn write_indent(&mut self, indent: usize) {
+        if !self.only_indicators || self.column > indent || (self.column == indent && !self.after_blank) {
+            self.write_line_break();
         }
         if self.column < indent {
-            self.put(&" ".repeat(indent - self.column));
-            self.blank = true;
+            self.write(&" ".repeat(indent - self.column));
+            self.after_blank = true;
         }
     }
 
     fn document(&mut self, node: &Node) {
         if self.style.markers {
-            self.sign("---", true);
+            self.write_indicator("---", true);
         }
-        let quoted = self.node(node, Place { indent: None, role: Role::Item });
-        self.line_to(0);
+        let quoted = self.node(node, NodeContext { indent: None, role: Role::Item });
+        self.write_indent(0);
         // A plain scalar alone could go on, were it not for the mark of its end.
         if self.style.markers || quoted == Some(false) {
-            self.sign("...", true);
-            self.line_to(0);
+            self.write_indicator("...", true);
+            self.write_indent(0);
         }
     }
 
     /// A value begins here.
-    fn begin(&mut self) {
-        if let Some(spots) = &mut self.spots {
-            spots.push(Spot { line: self.line, column: self.column as u32 + 1 });
+    fn record_position(&mut self) {
+        if let Some(positions) = &mut self.positions {
+            positions.push(LineColumn { line: self.line, column: self.column as u32 + 1 });
         }
     }
 
     /// A word begins here.
-    fn word(&mut self) {
-        if !self.blank {
-            self.put(" ");
-            self.blank = true;
+    fn begin_scalar(&mut self) {
+        if !self.after_blank {
+            self.write(" ");
+            self.after_blank = true;
         }
-        self.begin();
+        self.record_position();
     }
 
-    fn deeper(&self, place: Place, first: usize) -> usize {
-        place.indent.map_or(first, |indent| indent + self.style.indent)
+    fn child_indent(&self, context: NodeContext, first: usize) -> usize {
+        context.indent.map_or(first, |indent| indent + self.style.indent)
     }
 
     /// For a scalar: whether it came to be quoted.
-    fn node(&mut self, node: &Node, place: Place) -> Option<bool> {
+    fn node(&mut self, node: &Node, context: NodeContext) -> Option<bool> {
         match &node.value {
             Value::Seq(items) if items.is_empty() => {
-                self.word();
-                self.sign("[]", true);
+                self.begin_scalar();
+                self.write_indicator("[]", true);
             }
             Value::Map(map) if map.is_empty() => {
-                self.word();
-                self.sign("{}", true);
+                self.begin_scalar();
+                self.write_indicator("{}", true);
             }
             Value::Seq(items) => {
                 // A list behind its key begins in the key's own column.
-                let beside = place.role == Role::Value && !self.fresh;
-                let indent = match place.indent {
+                let beside = context.role == Role::Value && !self.only_indicators;
+                let indent = match context.indent {
                     Some(indent) if beside => indent,
-                    _ => self.deeper(place, 0),
+                    _ => self.child_indent(context, 0),
                 };
-                self.line_to(indent);
-                self.begin();
+                self.write_indent(indent);
+                self.record_position();
                 for item in items {
-                    self.line_to(indent);
-                    self.bullet("-");
-                    self.node(item, Place { indent: Some(indent), role: Role::Item });
+                    self.write_indent(indent);
+                    self.write_block_indicator("-");
+                    self.node(item, NodeContext { indent: Some(indent), role: Role::Item });
                 }
             }
             Value::Set(map) => {
-                self.word();
-                self.sign("!!set", true);
+                self.begin_scalar();
+                self.write_indicator("!!set", true);
                 match map.is_empty() {
-                    true => self.sign("{}", true),
-                    false => self.pairs(map, self.deeper(place, 0)),
+                    true => self.write_indicator("{}", true),
+                    false => self.pairs(map, self.child_indent(context, 0)),
                 }
             }
             Value::Map(map) => {
-                let indent = self.deeper(place, 0);
-                self.line_to(indent);
-                self.begin();
+                let indent = self.child_indent(context, 0);
+                self.write_indent(indent);
+                self.record_position();
                 self.pairs(map, indent);
             }
             _ => {
-                self.word();
-                return Some(self.scalar(node, place));
+                self.begin_scalar();
+                return Some(self.scalar(node, context));
             }
         }
         None
     }
 
     fn pairs(&mut self, map: &Map, indent: usize) {
-        let entries = ordered(map, self.style.sorted);
+        let entries = sorted_entries(map, self.style.sorted);
         entries.into_iter().for_each(|(key, value)| self.pair(key, value, indent));
     }
 
     fn pair(&mut self, key: &Node, value: &Node, indent: usize) {
-        self.line_to(indent);
-        let inner = |role| Place { indent: Some(indent), role };
+        self.write_indent(indent);
+        let inner = |role| NodeContext { indent: Some(indent), role };
         if is_simple(key) {
             self.node(key, inner(Role::Key));
-            self.sign(":", false);
+            self.write_indicator(":", false);
         } else {
-            self.bullet("?");
+            self.write_block_indicator("?");
             self.node(key, inner(Role::Value));
-            self.line_to(indent);
-            self.bullet(":");
+            self.write_indent(indent);
+            self.write_block_indicator(":");
         }
         self.node(value, inner(Role::Value));
     }
 
-    fn scalar(&mut self, node: &Node, place: Place) -> bool {
-        let indent = self.deeper(place, self.style.indent);
-        let split = place.role != Role::Key;
+    fn scalar(&mut self, node: &Node, context: NodeContext) -> bool {
+        let indent = self.child_indent(context, self.style.indent);
+        let split = context.role != Role::Key;
         match &node.value {
-            Value::Str(text) => return quote::text(self, text, indent, split),
-            Value::Bytes(bytes) if bytes.is_empty() => self.sign("!!binary \"\"", true),
+            Value::Str(text) => return quote::write_text(self, text, indent, split),
+            Value::Bytes(bytes) if bytes.is_empty() => self.write_indicator("!!binary \"\"", true),
             Value::Bytes(bytes) => {
-                self.sign("!!binary |", true);
+                self.write_indicator("!!binary |", true);
                 for line in base64(bytes).as_bytes().chunks(76) {
-                    self.break_line();
-                    self.line_to(indent);
-                    self.put(&String::from_utf8_lossy(line));
+                    self.write_line_break();
+                    self.write_indent(indent);
+                    self.write(&String::from_utf8_lossy(line));
                 }
-                self.break_line();
+                self.write_line_break();
             }
             _ => {
-                self.sign(&plain(node), true);
+                self.write_indicator(&plain_scalar(node), true);
                 return false;
             }
         }
@@ -309,7 +317,7 @@ impl Page {
 }
 
 /// The word for a scalar that is no text.
-fn plain(node: &Node) -> String {
+fn plain_scalar(node: &Node) -> String {
     match &node.value {
         Value::Bool(b) => if *b { "true" } else { "false" }.into(),
         Value::Float(f) if f.is_nan() => ".nan".into(),
@@ -326,16 +334,18 @@ fn plain(node: &Node) -> String {
 
 /// Whether a key needs no `?`: one line, not empty, and not long (its tag counts too).
 fn is_simple(key: &Node) -> bool {
-    const MOST: usize = 128;
+    const MAX_SIMPLE_KEY: usize = 128;
     match &key.value {
-        Value::Str(text) => !text.is_empty() && !quote::has_break(text) && text.chars().count() + 5 < MOST,
+        Value::Str(text) => {
+            !text.is_empty() && !quote::has_break(text) && text.chars().count() + 5 < MAX_SIMPLE_KEY
+        }
         Value::Bytes(_) => false,
         _ => true,
     }
 }
 
 /// As Python compares: numbers with numbers, texts with texts; a mixture stays as it is.
-fn sort(entries: &mut [(&Node, &Node)]) {
+fn sort_like_python(entries: &mut [(&Node, &Node)]) {
     use std::cmp::Ordering;
     let number = |node: &Node| match node.value {
         Value::Bool(b) => Some(f64::from(u8::from(b))),

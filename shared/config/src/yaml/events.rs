@@ -1,6 +1,6 @@
 //! The small safe wrapper over the `unsafe-libyaml` event parser: text in, owned events with positions out.
 //! Everything unsafe of this crate is here. Its parser never sees bytes that are not UTF-8, nor a text larger
-//! than [`super::MOST_BYTES`], so that none of its counters can overflow.
+//! than [`super::MAX_BYTES`], so that none of its counters can overflow.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, c_char};
@@ -9,11 +9,11 @@ use std::mem::MaybeUninit;
 
 use unsafe_libyaml as unsafe_lib;
 
-use super::strict::{Form, Strict};
+use super::validator::{ScalarStyle, Validator};
 
 /// Line and column, both from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub(super) struct Spot {
+pub(super) struct LineColumn {
     pub line: u32,
     pub column: u32,
 }
@@ -46,14 +46,14 @@ pub(super) enum Event {
 /// What the parser complains of: its words for it, the place, and its words for what it was doing.
 #[derive(Debug, Default)]
 pub(super) struct Problem {
-    pub at: Spot,
+    pub at: LineColumn,
     pub problem: &'static str,
     pub context: &'static str,
     /// Where it is, in characters from the beginning.
     pub index: u64,
     /// Where what it was doing began: a list, a quoted text.
-    pub begun: Spot,
-    pub begun_index: u64,
+    pub context_at: LineColumn,
+    pub context_index: u64,
 }
 
 pub(super) struct Events<'a> {
@@ -62,18 +62,18 @@ pub(super) struct Events<'a> {
     text: PhantomData<&'a str>,
     /// For places that the parser gives as an offset.
     input: &'a str,
-    strict: Option<Strict<'a>>,
+    validator: Option<Validator<'a>>,
     /// For each collection around, whether it is one of `[]` or `{}` or in one.
     flow: Vec<bool>,
 }
 
 /// What the parser has read: the event, where it begins and ends in characters, and how it is written.
-struct Read {
+struct RawEvent {
     event: Option<Event>,
-    at: Spot,
+    at: LineColumn,
     from: u64,
     to: u64,
-    form: Form,
+    form: ScalarStyle,
     flow: bool,
 }
 
@@ -97,13 +97,13 @@ impl<'a> Events<'a> {
             parser,
             text: PhantomData,
             input,
-            strict: Strict::new(input),
+            validator: Validator::new(input),
             flow: Vec::new(),
         })
     }
 
     /// The next event and where it begins; after an error, nothing more may be asked.
-    pub fn next(&mut self) -> Result<(Event, Spot), Problem> {
+    pub fn next(&mut self) -> Result<(Event, LineColumn), Problem> {
         loop {
             let mut event = MaybeUninit::<unsafe_lib::yaml_event_t>::uninit();
             // SAFETY: the parser was initialized in `new` and has not moved; parse fills the event when it
@@ -112,7 +112,7 @@ impl<'a> Events<'a> {
                 if unsafe_lib::yaml_parser_parse(self.parser.as_mut_ptr(), event.as_mut_ptr()).fail {
                     None
                 } else {
-                    let read = owned(event.assume_init_ref());
+                    let read = to_owned_event(event.assume_init_ref());
                     unsafe_lib::yaml_event_delete(event.as_mut_ptr());
                     Some(read)
                 }
@@ -134,7 +134,7 @@ impl<'a> Events<'a> {
         usize::try_from(index).is_ok_and(|index| self.input.chars().nth(index) == Some(wanted))
     }
 
-    fn check(&mut self, read: &Read) -> Result<(), Problem> {
+    fn check(&mut self, read: &RawEvent) -> Result<(), Problem> {
         let in_flow = self.flow.last().copied().unwrap_or(false);
         match &read.event {
             Some(Event::SequenceStart(_) | Event::MappingStart(_)) => self.flow.push(in_flow || read.flow),
@@ -143,10 +143,10 @@ impl<'a> Events<'a> {
             }
             _ => {}
         }
-        let Some(strict) = &mut self.strict else { return Ok(()) };
+        let Some(validator) = &mut self.validator else { return Ok(()) };
         match &read.event {
-            Some(Event::Scalar { .. }) => strict.scalar(read.from, read.to, read.form, in_flow),
-            Some(Event::StreamEnd) => strict.between(u64::MAX),
+            Some(Event::Scalar { .. }) => validator.scalar(read.from, read.to, read.form, in_flow),
+            Some(Event::StreamEnd) => validator.between(u64::MAX),
             _ => Ok(()),
         }
     }
@@ -155,16 +155,16 @@ impl<'a> Events<'a> {
         // SAFETY: initialized in `new`. Problem and context are null or point to the library's own constants.
         let (parser, problem, context) = unsafe {
             let parser = self.parser.assume_init_ref();
-            (parser, constant(parser.problem), constant(parser.context))
+            (parser, static_str(parser.problem), static_str(parser.context))
         };
         // The library counts places that it cannot read in bytes, all others in lines and columns.
         let at = if parser.error as u32 == unsafe_lib::YAML_READER_ERROR as u32 {
-            spot_of(self.input, usize::try_from(parser.problem_offset).unwrap_or(usize::MAX))
+            line_column_of(self.input, usize::try_from(parser.problem_offset).unwrap_or(usize::MAX))
         } else {
-            spot(&parser.problem_mark)
+            line_column(&parser.problem_mark)
         };
-        let (begun, begun_index) = (spot(&parser.context_mark), parser.context_mark.index);
-        Problem { at, problem, context, index: parser.problem_mark.index, begun, begun_index }
+        let (context_at, context_index) = (line_column(&parser.context_mark), parser.context_mark.index);
+        Problem { at, problem, context, index: parser.problem_mark.index, context_at, context_index }
     }
 }
 
@@ -176,21 +176,21 @@ impl Drop for Events<'_> {
 }
 
 /// The place of a byte in a text.
-pub(super) fn spot_of(text: &str, offset: usize) -> Spot {
+pub(super) fn line_column_of(text: &str, offset: usize) -> LineColumn {
     let before = &text.as_bytes()[..offset.min(text.len())];
     let start = before.iter().rposition(|b| *b == b'\n').map_or(0, |i| i + 1);
     let line = before.iter().filter(|b| **b == b'\n').count() + 1;
     let column = before[start..].iter().filter(|b| **b & 0xC0 != 0x80).count() + 1;
-    Spot { line: line as u32, column: column as u32 }
+    LineColumn { line: line as u32, column: column as u32 }
 }
 
-fn spot(mark: &unsafe_lib::yaml_mark_t) -> Spot {
+fn line_column(mark: &unsafe_lib::yaml_mark_t) -> LineColumn {
     let count = |n: u64| u32::try_from(n).unwrap_or(u32::MAX).saturating_add(1);
-    Spot { line: count(mark.line), column: count(mark.column) }
+    LineColumn { line: count(mark.line), column: count(mark.column) }
 }
 
 /// SAFETY: `text` is null or a constant of the library that ends with a zero byte.
-unsafe fn constant(text: *const c_char) -> &'static str {
+unsafe fn static_str(text: *const c_char) -> &'static str {
     if text.is_null() {
         return "";
     }
@@ -198,7 +198,7 @@ unsafe fn constant(text: *const c_char) -> &'static str {
 }
 
 /// SAFETY: `text` is null or a string of an event that has not been deleted.
-unsafe fn word(text: *const u8) -> Option<Box<str>> {
+unsafe fn c_string(text: *const u8) -> Option<Box<str>> {
     if text.is_null() {
         return None;
     }
@@ -207,24 +207,26 @@ unsafe fn word(text: *const u8) -> Option<Box<str>> {
 
 /// SAFETY: a whole event as `yaml_parser_parse` has filled it, not deleted yet; its type says which member of
 /// the union is the written one.
-unsafe fn owned(event: &unsafe_lib::yaml_event_t) -> Read {
+unsafe fn to_owned_event(event: &unsafe_lib::yaml_event_t) -> RawEvent {
     let data = &event.data;
-    let (mut form, mut flow) = (Form::Quoted, false);
+    let (mut form, mut flow) = (ScalarStyle::Quoted, false);
     // SAFETY: each member is read under its own type alone; its strings live as long as the event.
     let read = unsafe {
         match event.type_ {
             unsafe_lib::YAML_DOCUMENT_START_EVENT => Some(Event::DocumentStart),
             unsafe_lib::YAML_DOCUMENT_END_EVENT => Some(Event::DocumentEnd),
             unsafe_lib::YAML_STREAM_END_EVENT => Some(Event::StreamEnd),
-            unsafe_lib::YAML_ALIAS_EVENT => Some(Event::Alias(word(data.alias.anchor).unwrap_or_default())),
+            unsafe_lib::YAML_ALIAS_EVENT => {
+                Some(Event::Alias(c_string(data.alias.anchor).unwrap_or_default()))
+            }
             unsafe_lib::YAML_SCALAR_EVENT => {
                 let scalar = &data.scalar;
                 form = match scalar.style {
                     unsafe_lib::YAML_LITERAL_SCALAR_STYLE | unsafe_lib::YAML_FOLDED_SCALAR_STYLE => {
-                        Form::Block
+                        ScalarStyle::Block
                     }
-                    unsafe_lib::YAML_PLAIN_SCALAR_STYLE => Form::Plain,
-                    _ => Form::Quoted,
+                    unsafe_lib::YAML_PLAIN_SCALAR_STYLE => ScalarStyle::Plain,
+                    _ => ScalarStyle::Quoted,
                 };
                 let length = usize::try_from(scalar.length).unwrap_or(0);
                 let bytes = if scalar.value.is_null() || length == 0 {
@@ -233,7 +235,7 @@ unsafe fn owned(event: &unsafe_lib::yaml_event_t) -> Read {
                     std::slice::from_raw_parts(scalar.value, length)
                 };
                 Some(Event::Scalar {
-                    props: Properties { anchor: word(scalar.anchor), tag: word(scalar.tag) },
+                    props: Properties { anchor: c_string(scalar.anchor), tag: c_string(scalar.tag) },
                     text: match std::str::from_utf8(bytes) {
                         Ok(text) => text.to_string(),
                         Err(_) => String::from_utf8_lossy(bytes).into_owned(),
@@ -245,19 +247,22 @@ unsafe fn owned(event: &unsafe_lib::yaml_event_t) -> Read {
                 let sequence = &data.sequence_start;
                 flow = sequence.style == unsafe_lib::YAML_FLOW_SEQUENCE_STYLE;
                 Some(Event::SequenceStart(Properties {
-                    anchor: word(sequence.anchor),
-                    tag: word(sequence.tag),
+                    anchor: c_string(sequence.anchor),
+                    tag: c_string(sequence.tag),
                 }))
             }
             unsafe_lib::YAML_MAPPING_START_EVENT => {
                 let mapping = &data.mapping_start;
                 flow = mapping.style == unsafe_lib::YAML_FLOW_MAPPING_STYLE;
-                Some(Event::MappingStart(Properties { anchor: word(mapping.anchor), tag: word(mapping.tag) }))
+                Some(Event::MappingStart(Properties {
+                    anchor: c_string(mapping.anchor),
+                    tag: c_string(mapping.tag),
+                }))
             }
             unsafe_lib::YAML_SEQUENCE_END_EVENT | unsafe_lib::YAML_MAPPING_END_EVENT => Some(Event::End),
             _ => None,
         }
     };
     let (from, to) = (event.start_mark.index, event.end_mark.index);
-    Read { event: read, at: spot(&event.start_mark), from, to, form, flow }
+    RawEvent { event: read, at: line_column(&event.start_mark), from, to, form, flow }
 }

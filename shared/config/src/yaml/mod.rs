@@ -1,36 +1,36 @@
-//! YAML 1.1 as PyYAML's safe loader reads it, with positions and limits: `events` runs the parser, which `strict`
-//! holds to what PyYAML accepts, `compose` and `build` make values of its events, `scalar` knows what a word means.
+//! YAML 1.1 as PyYAML's safe loader reads it, with positions and limits: `events` runs the parser, which `validator`
+//! holds to what PyYAML accepts, `compose` and `construct` make values of its events, `scalar` knows what a word means.
 //! Never panics, whatever the bytes. The way back is `emit`, with `quote` for its texts.
 //!
 //! Where this differs from PyYAML: a timestamp stays the text that was written, an integer beyond 128 bits too; a
 //! value that contains itself is refused, and so is what the limits below exclude; unknown `%` directives are refused,
 //! JSON's pairs of escapes (`\ud83d\ude00`) are letters, and half of one is U+FFFD.
 
-mod build;
 mod compose;
+mod construct;
 mod emit;
 mod events;
 mod quote;
 mod scalar;
-mod strict;
+mod validator;
 
 pub(crate) use emit::base64;
-pub use emit::{Style, emit, emit_under, emit_with_places};
+pub use emit::{Style, emit, emit_entry, emit_with_positions};
 
 use std::rc::Rc;
 
-use crate::{Finding, Mark, Node};
+use crate::{Finding, Node, Position};
 
 /// A larger text is no configuration; clouds allow 64 KiB, seeds of our own some megabytes.
-pub const MOST_BYTES: usize = 32 << 20;
+pub const MAX_BYTES: usize = 32 << 20;
 /// So many values and keys take some hundred megabytes of memory while they are read.
-pub const MOST_NODES: usize = 2_000_000;
+pub const MAX_NODES: usize = 2_000_000;
 /// The deepest nesting, counting through aliases. JSON readers stop at 128, and what is read here is written
 /// there, within some maps more.
-pub const MOST_DEPTH: usize = 100;
+pub const MAX_DEPTH: usize = 100;
 /// How many nodes (or 64 bytes of text) all aliases and merge keys of a text may repeat: enough for any person,
 /// too little for "a billion laughs" to fill the memory.
-pub const MOST_COPIES: usize = 200_000;
+pub const MAX_COPIES: usize = 200_000;
 
 /// A document, and what was odd about it (duplicate keys).
 #[derive(Debug, Clone, Default)]
@@ -41,38 +41,38 @@ pub struct Parsed {
 
 /// Why a text is no YAML, and where.
 #[derive(Debug, Clone)]
-pub struct BadYaml {
-    pub at: Mark,
+pub struct YamlError {
+    pub at: Position,
     pub message: String,
 }
 
-impl std::fmt::Display for BadYaml {
+impl std::fmt::Display for YamlError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}: {}", self.at, self.message)
     }
 }
 
-impl std::error::Error for BadYaml {}
+impl std::error::Error for YamlError {}
 
 /// Reads one document; an empty text is null. `source` names the text in positions.
-pub fn parse(source: &str, text: &str) -> Result<Parsed, BadYaml> {
+pub fn parse(source: &str, text: &str) -> Result<Parsed, YamlError> {
     let source: Rc<str> = source.into();
-    if text.len() > MOST_BYTES {
-        let message = format!("larger than {} MiB", MOST_BYTES >> 20);
-        return Err(BadYaml { at: Mark { source: Some(source), line: 0, column: 0 }, message });
+    if text.len() > MAX_BYTES {
+        let message = format!("larger than {} MiB", MAX_BYTES >> 20);
+        return Err(YamlError { at: Position { source: Some(source), line: 0, column: 0 }, message });
     }
     compose::document(source, text.strip_prefix('\u{FEFF}').unwrap_or(text))
 }
 
 /// Like [`parse`], for what comes from a file or a network: names the first place that is not UTF-8.
-pub fn parse_bytes(source: &str, bytes: &[u8]) -> Result<Parsed, BadYaml> {
+pub fn parse_bytes(source: &str, bytes: &[u8]) -> Result<Parsed, YamlError> {
     match std::str::from_utf8(bytes) {
         Ok(text) => parse(source, text),
         Err(error) => {
             let good = std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default();
-            let events::Spot { line, column } = events::spot_of(good, good.len());
-            let at = Mark { source: Some(source.into()), line, column };
-            Err(BadYaml { at, message: "not UTF-8 text".into() })
+            let events::LineColumn { line, column } = events::line_column_of(good, good.len());
+            let at = Position { source: Some(source.into()), line, column };
+            Err(YamlError { at, message: "not UTF-8 text".into() })
         }
     }
 }
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn values() {
+    fn parses_yaml_1_1_values() {
         for (text, expected) in [
             ("", "null"),
             ("\u{FEFF}a: 1", r#"{"a":1}"#),
@@ -104,20 +104,20 @@ mod tests {
     }
 
     #[test]
-    fn writing() {
+    fn emits_block_style() {
         let root = parse("t", "b: [1, {c: 'yes', a: ~}, []]\na: \"it's\\n\"\n10: x").unwrap().root;
         let text = "b:\n- 1\n-   a: null\n    c: 'yes'\n- []\na: 'it''s\n\n    '\n10: x\n";
         assert_eq!(emit(&root, Style::PLAIN), text);
         for below in [root.clone(), Node::from("x"), Node::from(Vec::<Node>::new()), Node::null()] {
             let whole: crate::Map = [(Node::from("key"), below.clone())].into_iter().collect();
-            assert_eq!(emit_under("key", &below, Style::PLAIN), emit(&Node::from(whole), Style::PLAIN));
+            assert_eq!(emit_entry("key", &below, Style::PLAIN), emit(&Node::from(whole), Style::PLAIN));
         }
         assert_eq!(emit(&root, Style::DOCUMENT), format!("---\n{text}...\n"));
         assert_eq!(emit(&Node::from("x"), Style::PLAIN), "x\n...\n");
     }
 
     #[test]
-    fn places() {
+    fn positions() {
         let parsed = parse("f", "a: 1\nb:\n  - x\n  -  é: {c: 3}\na: 2").unwrap();
         let at = |node: &Node| format!("{}", node.at);
         assert_eq!(at(&parsed.root), "f:1:1");
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn repairs_leave_places_alone() {
+    fn repairs_preserve_positions() {
         let parsed = parse("f", "{a:[1], b: \"\\ud83d\\ude00\", c:, d: {e:[2]}}\nf").unwrap_err();
         assert_eq!(parsed.at.to_string(), "f:2:1");
         let parsed = parse("f", "{a:[1], b: \"\\ud83d\\ude00\", c:, d: {e:[2]}}").unwrap();
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals() {
+    fn rejected_documents() {
         for (text, place) in [
             ("a: 1\n\tb: 2", "f:2:1"),
             ("a: !nope 1", "f:1:4"),
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_say_where_it_began() {
+    fn messages_name_the_opening_position() {
         for (text, message) in [
             (
                 "a:\n  - [x, y\nb: 1\n",
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn repairs_are_bounded_and_many() {
+    fn repairs_are_bounded() {
         let many = format!("[{}, a:[x]]", vec!["\"\\ud83d\\ude00 \\\\ud83d \\ud83d\""; 20_000].join(", "));
         let read = parse("f", &many).unwrap().root;
         let (last, texts) = read.as_seq().unwrap().split_last().unwrap();
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_billion_laughs() {
+    fn billion_laughs() {
         let mut text = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x]\n");
         let mut merges = String::from("a0: &a0 {x: 1}\n");
         for i in 1..30 {

@@ -1,7 +1,7 @@
 //! How a text is written as a scalar: plain where it reads back as the same text, else in single quotes, else,
 //! with escapes, in double quotes; and where a long one is folded. As PyYAML decides when it writes ASCII only.
 
-use super::emit::{Page, WIDTH, reads_as_text};
+use super::emit::{Emitter, WIDTH, reads_as_text};
 
 /// What counts as a line break in YAML 1.1.
 pub(super) fn is_break(c: char) -> bool {
@@ -13,18 +13,18 @@ pub(super) fn has_break(text: &str) -> bool {
 }
 
 /// Writes a text; whether it came to be quoted. `split`: it may go on over more lines, at that indent.
-pub(super) fn text(page: &mut Page, text: &str, indent: usize, split: bool) -> bool {
+pub(super) fn write_text(emitter: &mut Emitter, text: &str, indent: usize, split: bool) -> bool {
     if may_be_plain(text) && reads_as_text(text) {
-        page.sign("", true);
-        folded(page, text, indent, split, false);
+        emitter.write_indicator("", true);
+        write_folded(emitter, text, indent, split, false);
         return false;
     }
     if may_be_single(text) {
-        page.sign("'", true);
-        folded(page, text, indent, split, true);
-        page.sign("'", false);
+        emitter.write_indicator("'", true);
+        write_folded(emitter, text, indent, split, true);
+        emitter.write_indicator("'", false);
     } else {
-        double(page, text, indent, split);
+        write_double_quoted(emitter, text, indent, split);
     }
     true
 }
@@ -73,12 +73,12 @@ fn may_be_single(text: &str) -> bool {
 
 /// The inside of a plain or single-quoted scalar. A line that has grown too wide ends at the next single blank;
 /// each line break is written as an empty line. Within quotes an apostrophe is doubled.
-fn folded(page: &mut Page, text: &str, indent: usize, split: bool, quoted: bool) {
+fn write_folded(emitter: &mut Emitter, text: &str, indent: usize, split: bool, quoted: bool) {
     if !text.is_empty() && !text.contains('\n') {
         let doubled = if quoted && text.contains('\'') { &*text.replace('\'', "''") } else { text };
-        if !split || page.column + doubled.len() <= WIDTH {
-            page.put(doubled);
-            (page.blank, page.fresh) = (false, false);
+        if !split || emitter.column + doubled.len() <= WIDTH {
+            emitter.write(doubled);
+            (emitter.after_blank, emitter.only_indicators) = (false, false);
             return;
         }
     }
@@ -91,56 +91,58 @@ fn folded(page: &mut Page, text: &str, indent: usize, split: bool, quoted: bool)
         let run = &rest[..length];
         let inside = at > 0 && at + length < text.len();
         match first {
-            (true, _) if length == 1 && split && inside && page.column > WIDTH => page.line_to(indent),
-            (_, true) => {
-                page.break_line();
-                for _ in 0..length {
-                    page.break_line();
-                }
-                page.line_to(indent);
+            (true, _) if length == 1 && split && inside && emitter.column > WIDTH => {
+                emitter.write_indent(indent)
             }
-            _ if quoted => page.put(&run.replace('\'', "''")),
-            _ => page.put(run),
+            (_, true) => {
+                emitter.write_line_break();
+                for _ in 0..length {
+                    emitter.write_line_break();
+                }
+                emitter.write_indent(indent);
+            }
+            _ if quoted => emitter.write(&run.replace('\'', "''")),
+            _ => emitter.write(run),
         }
         at += length;
-        page.blank = false;
-        page.fresh = false;
+        emitter.after_blank = false;
+        emitter.only_indicators = false;
     }
 }
 
 /// In double quotes, everything but printable ASCII escaped. A line that has grown too wide ends with a backslash at
 /// a blank or behind an escape.
-fn double(page: &mut Page, text: &str, indent: usize, split: bool) {
+fn write_double_quoted(emitter: &mut Emitter, text: &str, indent: usize, split: bool) {
     let chars: Vec<char> = text.chars().collect();
-    page.sign("\"", true);
+    emitter.write_indicator("\"", true);
     // Where what is not written yet begins; beyond `at` right after an escape.
     let mut start = 0;
     let pending = |from: usize, to: usize| chars.get(from..to).unwrap_or_default().iter().collect::<String>();
     for at in 0..=chars.len() {
         let here = chars.get(at).copied();
         if here.is_none_or(|c| matches!(c, '"' | '\\') || !(' '..='~').contains(&c)) {
-            page.put(&pending(start, at));
+            emitter.write(&pending(start, at));
             start = start.max(at);
             if let Some(c) = here {
-                page.put(&escape(c));
+                emitter.write(&escape(c));
                 start = at + 1;
             }
         }
-        let wide = page.column + at > WIDTH + start;
+        let wide = emitter.column + at > WIDTH + start;
         if split && at > 0 && at + 1 < chars.len() && (here == Some(' ') || start >= at) && wide {
-            page.put(&pending(start, at));
-            page.put("\\");
+            emitter.write(&pending(start, at));
+            emitter.write("\\");
             start = start.max(at);
-            page.line_to(indent);
-            page.blank = false;
-            page.fresh = false;
+            emitter.write_indent(indent);
+            emitter.after_blank = false;
+            emitter.only_indicators = false;
             // A blank at the beginning of a line would be eaten.
             if chars.get(start) == Some(&' ') {
-                page.put("\\");
+                emitter.write("\\");
             }
         }
     }
-    page.sign("\"", false);
+    emitter.write_indicator("\"", false);
 }
 
 fn escape(c: char) -> String {

@@ -27,7 +27,7 @@ pub(super) enum Tag {
 }
 
 impl Tag {
-    pub fn named(name: &str) -> Tag {
+    pub fn from_name(name: &str) -> Tag {
         match name.strip_prefix("tag:yaml.org,2002:") {
             Some("null") => Tag::Null,
             Some("bool") => Tag::Bool,
@@ -48,7 +48,7 @@ impl Tag {
     }
 
     /// What a person calls it.
-    pub fn word(&self) -> &str {
+    pub fn short_name(&self) -> &str {
         match self {
             Tag::Null => "!!null",
             Tag::Bool => "!!bool",
@@ -78,7 +78,7 @@ pub(super) fn resolve(text: &str) -> Tag {
         b'=' if text == "=" => Tag::Value,
         b'<' if text == "<<" => Tag::Merge,
         b'y' | b'Y' | b'n' | b'N' | b't' | b'T' | b'f' | b'F' | b'o' | b'O' if is_bool(text) => Tag::Bool,
-        b'-' | b'+' | b'.' | b'0'..=b'9' => number(text),
+        b'-' | b'+' | b'.' | b'0'..=b'9' => resolve_number(text),
         _ => Tag::Str,
     }
 }
@@ -93,7 +93,7 @@ fn is_bool(text: &str) -> bool {
             || (!first_small && rest.iter().all(u8::is_ascii_uppercase)))
 }
 
-fn number(text: &str) -> Tag {
+fn resolve_number(text: &str) -> Tag {
     let bytes = text.as_bytes();
     if is_float(bytes) {
         Tag::Float
@@ -106,7 +106,7 @@ fn number(text: &str) -> Tag {
     }
 }
 
-fn unsigned(bytes: &[u8]) -> &[u8] {
+fn strip_sign(bytes: &[u8]) -> &[u8] {
     match bytes.first() {
         Some(b'-' | b'+') => &bytes[1..],
         _ => bytes,
@@ -114,21 +114,25 @@ fn unsigned(bytes: &[u8]) -> &[u8] {
 }
 
 /// How many bytes at the beginning are of that sort.
-fn run(bytes: &[u8], sort: impl Fn(u8) -> bool) -> usize {
+fn prefix_length(bytes: &[u8], sort: impl Fn(u8) -> bool) -> usize {
     bytes.iter().position(|b| !sort(*b)).unwrap_or(bytes.len())
 }
 
-fn digit_or_line(b: u8) -> bool {
+fn is_digit_or_underscore(b: u8) -> bool {
     b.is_ascii_digit() || b == b'_'
 }
 
 /// Decimal digits and underscores that begin with a digit: their length.
 fn digits(bytes: &[u8]) -> usize {
-    if bytes.first().is_some_and(u8::is_ascii_digit) { run(bytes, digit_or_line) } else { 0 }
+    if bytes.first().is_some_and(u8::is_ascii_digit) {
+        prefix_length(bytes, is_digit_or_underscore)
+    } else {
+        0
+    }
 }
 
 /// One or more `:n` or `:nn` below 60: their length.
-fn sixties(bytes: &[u8]) -> usize {
+fn sexagesimal_length(bytes: &[u8]) -> usize {
     let mut end = 0;
     while bytes.get(end) == Some(&b':') {
         match (bytes.get(end + 1), bytes.get(end + 2)) {
@@ -150,7 +154,7 @@ fn exponent_or_end(bytes: &[u8]) -> bool {
 }
 
 fn is_float(bytes: &[u8]) -> bool {
-    let rest = unsigned(bytes);
+    let rest = strip_sign(bytes);
     let signed = rest.len() != bytes.len();
     match rest {
         b".inf" | b".Inf" | b".INF" => return true,
@@ -166,14 +170,14 @@ fn is_float(bytes: &[u8]) -> bool {
     if whole == 0 {
         return false;
     }
-    let sixty = sixties(&rest[whole..]);
+    let sixty = sexagesimal_length(&rest[whole..]);
     let Some((b'.', fraction)) = rest[whole + sixty..].split_first() else { return false };
-    let after = &fraction[run(fraction, digit_or_line)..];
+    let after = &fraction[prefix_length(fraction, is_digit_or_underscore)..];
     if sixty > 0 { after.is_empty() } else { exponent_or_end(after) }
 }
 
 fn is_int(bytes: &[u8]) -> bool {
-    match unsigned(bytes) {
+    match strip_sign(bytes) {
         b"0" => true,
         [b'0', b'b', rest @ ..] => !rest.is_empty() && rest.iter().all(|b| matches!(b, b'0' | b'1' | b'_')),
         [b'0', b'x', rest @ ..] => {
@@ -182,7 +186,7 @@ fn is_int(bytes: &[u8]) -> bool {
         [b'0', rest @ ..] => rest.iter().all(|b| matches!(b, b'0'..=b'7' | b'_')),
         rest @ [b'1'..=b'9', ..] => {
             let whole = digits(rest);
-            whole + sixties(&rest[whole..]) == rest.len()
+            whole + sexagesimal_length(&rest[whole..]) == rest.len()
         }
         _ => false,
     }
@@ -191,7 +195,7 @@ fn is_int(bytes: &[u8]) -> bool {
 /// A date, or a date with a time: `None` if the form is another, else whether such a day and time exist.
 /// `alone`: a tag says that this is one, which allows a short month and day without a time too.
 fn timestamp(text: &str, alone: bool) -> Option<bool> {
-    let mut rest = Walk(text.as_bytes());
+    let mut rest = Cursor(text.as_bytes());
     let year = rest.number(4, 4)?;
     rest.byte(b'-')?;
     let from = rest.0.len();
@@ -218,7 +222,7 @@ fn timestamp(text: &str, alone: bool) -> Option<bool> {
     rest.byte(b':')?;
     let second = rest.number(2, 2)?;
     if rest.byte(b'.').is_some() {
-        rest.0 = &rest.0[run(rest.0, |b| b.is_ascii_digit())..];
+        rest.0 = &rest.0[prefix_length(rest.0, |b| b.is_ascii_digit())..];
     }
     let mut zone_exists = true;
     if !rest.0.is_empty() {
@@ -234,22 +238,22 @@ fn timestamp(text: &str, alone: bool) -> Option<bool> {
 }
 
 /// Takes a text apart from its beginning.
-struct Walk<'a>(&'a [u8]);
+struct Cursor<'a>(&'a [u8]);
 
-impl Walk<'_> {
+impl Cursor<'_> {
     fn byte(&mut self, wanted: u8) -> Option<()> {
         let (first, rest) = self.0.split_first()?;
         (*first == wanted).then(|| self.0 = rest)
     }
 
     fn blanks(&mut self) -> usize {
-        let length = run(self.0, |b| b == b' ' || b == b'\t');
+        let length = prefix_length(self.0, |b| b == b' ' || b == b'\t');
         self.0 = &self.0[length..];
         length
     }
 
     fn number(&mut self, least: usize, most: usize) -> Option<u32> {
-        let length = run(self.0, |b| b.is_ascii_digit()).min(most);
+        let length = prefix_length(self.0, |b| b.is_ascii_digit()).min(most);
         if length < least {
             return None;
         }
@@ -260,8 +264,8 @@ impl Walk<'_> {
 }
 
 /// The value of a scalar of that type; an error says what was expected instead.
-pub(super) fn value(tag: &Tag, text: String) -> Result<Value, String> {
-    let wrong = |what: &str| Err(format!("{} expects {what}", tag.word()));
+pub(super) fn construct(tag: &Tag, text: String) -> Result<Value, String> {
+    let wrong = |what: &str| Err(format!("{} expects {what}", tag.short_name()));
     Ok(match tag {
         Tag::Null => Value::Null,
         Tag::Str => Value::Str(text),
@@ -270,16 +274,16 @@ pub(super) fn value(tag: &Tag, text: String) -> Result<Value, String> {
             "no" | "false" | "off" => Value::Bool(false),
             _ => return wrong("yes, no, true, false, on or off"),
         },
-        Tag::Int => match int(&text) {
+        Tag::Int => match parse_int(&text) {
             Some(Some(n)) => Value::Int(n),
             Some(None) => Value::Str(text),
             None => return wrong("an integer"),
         },
-        Tag::Float => match float(&text) {
+        Tag::Float => match parse_float(&text) {
             Some(f) => Value::Float(f),
             None => return wrong("a number"),
         },
-        Tag::Binary => Value::Bytes(base64(&text)?),
+        Tag::Binary => Value::Bytes(decode_binary(&text)?),
         Tag::Timestamp => match timestamp(&text, true) {
             Some(true) => Value::Str(text),
             Some(false) => return Err("there is no such day or time of day; quote it if it is text".into()),
@@ -289,17 +293,17 @@ pub(super) fn value(tag: &Tag, text: String) -> Result<Value, String> {
         Tag::Map | Tag::Set => return wrong("a map, found a scalar"),
         Tag::Merge => return Err("a lone << is no value; quote it if it is text".into()),
         Tag::Value => return Err("a lone = is no value; quote it if it is text".into()),
-        Tag::Other(_) => return Err(unknown(tag)),
+        Tag::Other(_) => return Err(unknown_tag(tag)),
     })
 }
 
-pub(super) fn unknown(tag: &Tag) -> String {
-    let short: String = tag.word().chars().take(64).collect();
+pub(super) fn unknown_tag(tag: &Tag) -> String {
+    let short: String = tag.short_name().chars().take(64).collect();
     format!("unknown tag '{short}': nothing can be made of it")
 }
 
 /// `Some(None)`: an integer that is too large to keep as a number.
-fn int(text: &str) -> Option<Option<i128>> {
+fn parse_int(text: &str) -> Option<Option<i128>> {
     let plain: String = text.chars().filter(|c| *c != '_').collect();
     let (negative, digits) = match plain.as_bytes().first()? {
         b'-' => (true, &plain[1..]),
@@ -307,27 +311,27 @@ fn int(text: &str) -> Option<Option<i128>> {
         _ => (false, plain.as_str()),
     };
     let size = if let Some(bits) = digits.strip_prefix("0b") {
-        in_base(bits, 2)?
+        parse_radix(bits, 2)?
     } else if let Some(hex) = digits.strip_prefix("0x") {
-        in_base(hex, 16)?
+        parse_radix(hex, 16)?
     } else if digits.starts_with('0') {
-        in_base(digits, 8)?
+        parse_radix(digits, 8)?
     } else if digits.contains(':') {
         let mut sum = Some(0i128);
         for part in digits.split(':') {
-            let part = in_base(part, 10)?;
+            let part = parse_radix(part, 10)?;
             sum = sum.and_then(|s| s.checked_mul(60)?.checked_add(part?));
         }
         sum
     } else {
-        in_base(digits, 10)?
+        parse_radix(digits, 10)?
     };
     Some(size.map(|n| if negative { -n } else { n }))
 }
 
 /// Python's `int(text, base)`, which takes blanks around, a sign, and the prefix of its base. `None`: not digits of
 /// that base at all; `Some(None)`: too large.
-fn in_base(text: &str, base: u32) -> Option<Option<i128>> {
+fn parse_radix(text: &str, base: u32) -> Option<Option<i128>> {
     let text = text.trim();
     let (negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),
@@ -348,7 +352,7 @@ fn in_base(text: &str, base: u32) -> Option<Option<i128>> {
     Some(i128::from_str_radix(digits, base).ok().map(|n| if negative { -n } else { n }))
 }
 
-fn float(text: &str) -> Option<f64> {
+fn parse_float(text: &str) -> Option<f64> {
     let plain: String = text.trim().chars().filter(|c| *c != '_').map(|c| c.to_ascii_lowercase()).collect();
     let (sign, size) = match plain.as_bytes().first()? {
         b'-' => (-1.0, &plain[1..]),
@@ -374,7 +378,7 @@ fn float(text: &str) -> Option<f64> {
 }
 
 /// Base64 as Python's `decodebytes` takes it: other characters are skipped, data ends where the padding does.
-fn base64(text: &str) -> Result<Vec<u8>, String> {
+fn decode_binary(text: &str) -> Result<Vec<u8>, String> {
     if !text.is_ascii() {
         return Err("!!binary expects base64, found letters beyond ASCII".into());
     }

@@ -3,7 +3,7 @@
 
 use config::{Map, Node};
 use serde_json::{Value as Json, json};
-use state::{Instance, Raw};
+use state::{Blobs, Instance};
 
 use super::imds::{keys, text};
 use super::ovf::{self, Key, Ovf};
@@ -11,7 +11,7 @@ use crate::{Nic, standard};
 
 /// A UUID with the bytes of its first three groups the other way round: firmware before SMBIOS 2.6 has them so. Lower
 /// case; `None` for what is no UUID.
-pub fn swapped(uuid: &str) -> Option<String> {
+pub fn byte_swapped(uuid: &str) -> Option<String> {
     let groups: Vec<&str> = uuid.split('-').collect();
     let lengths: Vec<usize> = groups.iter().map(|g| g.len()).collect();
     if lengths != [8, 4, 4, 4, 12] || !uuid.bytes().all(|b| b == b'-' || b.is_ascii_hexdigit()) {
@@ -26,26 +26,26 @@ pub fn swapped(uuid: &str) -> Option<String> {
 }
 
 /// Whether an id is one of two, in any case.
-pub fn is_either(id: &str, uuid: &str, swapped: &str) -> bool {
-    id.eq_ignore_ascii_case(uuid) || id.eq_ignore_ascii_case(swapped)
+pub fn matches_either(id: &str, uuid: &str, byte_swapped: &str) -> bool {
+    id.eq_ignore_ascii_case(uuid) || id.eq_ignore_ascii_case(byte_swapped)
 }
 
 /// In which way the machine waits in a pool until somebody wants it, if it does.
-pub fn pool(ovf: &Ovf, document: &Node) -> Option<String> {
+pub fn pps_type(ovf: &Ovf, document: &Node) -> Option<String> {
     let known = |kind: &&str| matches!(*kind, "Running" | "Savable" | "PreprovisionedOSDisk");
     let of_service = text(document, &["extended", "compute", "ppsType"]).filter(known);
-    ovf.pool.as_deref().filter(known).or(of_service).map(Into::into)
+    ovf.pps_type.as_deref().filter(known).or(of_service).map(Into::into)
 }
 
 /// The user gave custom data, and they are nowhere.
-pub fn lacks_custom_data(ovf: &Ovf, document: &Node) -> bool {
+pub fn is_missing_custom_data(ovf: &Ovf, document: &Node) -> bool {
     let given = document.at_path(&["extended", "compute", "hasCustomData"]).and_then(Node::scalar_text);
     let is_given = given.is_some_and(|given| given.eq_ignore_ascii_case("true"));
     is_given && ovf.custom_data.is_empty()
 }
 
 /// What is known of a machine.
-pub struct Said<'a> {
+pub struct ProvisioningData<'a> {
     pub ovf: &'a Ovf,
     /// The metadata service's document, or nothing.
     pub document: &'a Node,
@@ -54,10 +54,10 @@ pub struct Said<'a> {
     pub has_resource_disk: bool,
 }
 
-impl Said<'_> {
+impl ProvisioningData<'_> {
     /// Fills an instance that has its id. Returns what could not be used.
     pub fn fill(&self, instance: &mut Instance) -> Vec<String> {
-        let mut remarks = Vec::new();
+        let mut warnings = Vec::new();
         let mut metadata = Map::new();
         let document = if self.document.is_null() { Map::new().into() } else { self.document.clone() };
         metadata.insert("imds", document);
@@ -69,7 +69,7 @@ impl Said<'_> {
         let keys = match keys(self.document) {
             Some(keys) => keys,
             None => {
-                let keys = self.keys_of_file(&mut remarks);
+                let keys = self.keys_of_ovf_env(&mut warnings);
                 if !keys.is_empty() {
                     metadata.insert("public-keys", keys.iter().map(|k| Node::from(&**k)).collect::<Vec<_>>());
                 }
@@ -82,18 +82,18 @@ impl Said<'_> {
         instance.region = text(self.document, &["compute", "location"]).map(Into::into);
         let domain = self.document.at_path(&["compute", "platformFaultDomain"]);
         instance.availability_zone = domain.filter(|d| !d.is_null()).and_then(Node::scalar_text);
-        instance.user_data = self.user_data(&mut remarks);
+        instance.user_data = self.user_data(&mut warnings);
         instance.config = self.config();
         instance.crawled = json!({ "meta_data": metadata.to_json() });
-        remarks
+        warnings
     }
 
-    fn keys_of_file(&self, remarks: &mut Vec<String>) -> Vec<String> {
+    fn keys_of_ovf_env(&self, warnings: &mut Vec<String>) -> Vec<String> {
         let mut literal = Vec::new();
         for key in &self.ovf.keys {
             match key {
                 Key::Value(key) => literal.push(key.clone()),
-                Key::Fingerprint(print) => remarks.push(format!(
+                Key::Fingerprint(print) => warnings.push(format!(
                     "the SSH key with the fingerprint {print} is in a certificate of the wire server, which is not \
                      read: the key is left out"
                 )),
@@ -103,16 +103,16 @@ impl Said<'_> {
     }
 
     /// Custom data come with the file; the service has other user data beside them.
-    fn user_data(&self, remarks: &mut Vec<String>) -> Raw {
+    fn user_data(&self, warnings: &mut Vec<String>) -> Blobs {
         if !self.ovf.custom_data.is_empty() {
-            return Raw(vec![self.ovf.custom_data.clone()]);
+            return Blobs(vec![self.ovf.custom_data.clone()]);
         }
-        let Some(data) = text(self.document, &["compute", "userData"]) else { return Raw::default() };
+        let Some(data) = text(self.document, &["compute", "userData"]) else { return Blobs::default() };
         match encoding::base64::decode(data.as_bytes()) {
-            Some(data) => Raw(vec![data]),
+            Some(data) => Blobs(vec![data]),
             None => {
-                remarks.push("compute.userData of the metadata is not base64: it is ignored".into());
-                Raw::default()
+                warnings.push("compute.userData of the metadata is not base64: it is ignored".into());
+                Blobs::default()
             }
         }
     }
@@ -136,8 +136,8 @@ impl Said<'_> {
         if user.is_null() {
             config = json!({});
         }
-        let of_file = self.ovf.disable_password.or(self.ovf.password.is_some().then_some(false));
-        if let Some(disabled) = self.disable_password().or(of_file) {
+        let of_ovf_env = self.ovf.disable_password.or(self.ovf.password.is_some().then_some(false));
+        if let Some(disabled) = self.is_password_disabled().or(of_ovf_env) {
             config["ssh_pwauth"] = (!disabled).into();
         }
         if self.has_resource_disk {
@@ -148,7 +148,7 @@ impl Said<'_> {
         config
     }
 
-    fn disable_password(&self) -> Option<bool> {
+    fn is_password_disabled(&self) -> Option<bool> {
         let word = self.document.at_path(&["compute", "osProfile", "disablePasswordAuthentication"])?;
         match &*word.scalar_text()?.to_lowercase() {
             "true" => Some(true),
@@ -171,10 +171,10 @@ pub fn fallback(nic: &Nic) -> Json {
 }
 
 /// The file of a machine that had none.
-pub fn made_up(instance: &Instance) -> String {
+pub fn generate_ovf_env(instance: &Instance) -> String {
     let user = instance.config["system_info"]["default_user"]["name"].as_str().unwrap_or_default();
     let disable = instance.config.get("ssh_pwauth").and_then(Json::as_bool).map(|takes| !takes);
-    ovf::made_up(instance.local_hostname.as_deref().unwrap_or_default(), user, disable)
+    ovf::generate_ovf_env(instance.local_hostname.as_deref().unwrap_or_default(), user, disable)
 }
 
 #[cfg(test)]
@@ -197,9 +197,9 @@ mod tests {
     fn filled(ovf: &Ovf, document: &Json, hash: Option<&str>) -> (Instance, Vec<String>) {
         let mut instance = Instance { id: UUID.into(), ..Instance::default() };
         let document = &Node::from_json(document);
-        let said = Said { ovf, document, hash: hash.map(Into::into), has_resource_disk: false };
-        let remarks = said.fill(&mut instance);
-        (instance, remarks)
+        let data = ProvisioningData { ovf, document, hash: hash.map(Into::into), has_resource_disk: false };
+        let warnings = data.fill(&mut instance);
+        (instance, warnings)
     }
 
     #[test]
@@ -212,34 +212,34 @@ mod tests {
             ("Not Settable", None),
             ("", None),
         ] {
-            assert_eq!(swapped(uuid).as_deref(), expected, "{uuid}");
+            assert_eq!(byte_swapped(uuid).as_deref(), expected, "{uuid}");
         }
-        assert!(is_either("40302010-6050-8070-90A0-B0C0D0E0F000", UUID, &swapped(UUID).unwrap()));
-        assert!(!is_either("", UUID, &swapped(UUID).unwrap()));
+        assert!(matches_either("40302010-6050-8070-90A0-B0C0D0E0F000", UUID, &byte_swapped(UUID).unwrap()));
+        assert!(!matches_either("", UUID, &byte_swapped(UUID).unwrap()));
     }
 
     #[test]
-    fn the_file_alone() {
-        let (instance, remarks) = filled(&ovf(), &Json::Null, Some("$6$x"));
+    fn ovf_env_without_imds() {
+        let (instance, warnings) = filled(&ovf(), &Json::Null, Some("$6$x"));
         assert_eq!((&*instance.id, instance.local_hostname.as_deref()), (UUID, Some("of-file")));
         assert_eq!(instance.public_keys, ["ssh-rsa F"]);
-        assert_eq!(instance.user_data, Raw(vec![b"custom".to_vec()]));
+        assert_eq!(instance.user_data, Blobs(vec![b"custom".to_vec()]));
         let user = json!({"default_user": {"name": "fay", "lock_passwd": false, "hashed_passwd": "$6$x"}});
         assert_eq!(instance.config, json!({"system_info": user, "ssh_pwauth": true}));
-        assert!(remarks.len() == 1 && remarks[0].contains("fingerprint AB"), "{remarks:?}");
+        assert!(warnings.len() == 1 && warnings[0].contains("fingerprint AB"), "{warnings:?}");
         assert!(!instance.crawled.to_string().contains("secret"));
     }
 
     #[test]
-    fn the_service_counts() {
+    fn imds_overrides_ovf_env() {
         let document = json!({"compute": {
             "osProfile": {"adminUsername": "ida", "computerName": "of-service", "disablePasswordAuthentication": "true"},
             "publicKeys": [{"keyData": "ssh-rsa AAAA ida"}], "userData": "dXNl\ncg==", "location": "westeurope",
             "platformFaultDomain": "1"}});
-        let (instance, remarks) = filled(&ovf(), &document, None);
+        let (instance, warnings) = filled(&ovf(), &document, None);
         assert_eq!(instance.local_hostname.as_deref(), Some("of-service"));
-        assert_eq!((instance.public_keys.join(""), remarks.len()), ("ssh-rsa AAAA ida".into(), 0));
-        assert_eq!(instance.user_data, Raw(vec![b"custom".to_vec()]));
+        assert_eq!((instance.public_keys.join(""), warnings.len()), ("ssh-rsa AAAA ida".into(), 0));
+        assert_eq!(instance.user_data, Blobs(vec![b"custom".to_vec()]));
         assert_eq!(
             instance.config,
             json!({"system_info": {"default_user": {"name": "ida", "lock_passwd": false}}, "ssh_pwauth": false})
@@ -249,10 +249,10 @@ mod tests {
             (Some("westeurope"), Some("1"))
         );
         let (instance, _) = filled(&Ovf::default(), &document, None);
-        assert_eq!(instance.user_data, Raw(vec![b"user".to_vec()]));
+        assert_eq!(instance.user_data, Blobs(vec![b"user".to_vec()]));
         let document = json!({"compute": {"userData": "?"}});
-        let (instance, remarks) = filled(&Ovf::default(), &document, None);
-        assert_eq!((instance.user_data, instance.config, remarks.len()), (Raw::default(), json!({}), 1));
+        let (instance, warnings) = filled(&Ovf::default(), &document, None);
+        assert_eq!((instance.user_data, instance.config, warnings.len()), (Blobs::default(), json!({}), 1));
     }
 
     #[test]
@@ -262,12 +262,12 @@ mod tests {
         };
         let none = Ovf::default();
         for (kind, expected) in [("None", None), ("Savable", Some("Savable")), ("Running", Some("Running"))] {
-            assert_eq!(pool(&none, &of(kind)).as_deref(), expected);
+            assert_eq!(pps_type(&none, &of(kind)).as_deref(), expected);
         }
-        let in_file = Ovf { pool: Some("PreprovisionedOSDisk".into()), ..Ovf::default() };
-        assert_eq!(pool(&in_file, &of("None")).as_deref(), Some("PreprovisionedOSDisk"));
-        assert!(lacks_custom_data(&none, &of("None")) && !lacks_custom_data(&ovf(), &of("None")));
-        assert!(!lacks_custom_data(&none, &Node::null()));
+        let in_file = Ovf { pps_type: Some("PreprovisionedOSDisk".into()), ..Ovf::default() };
+        assert_eq!(pps_type(&in_file, &of("None")).as_deref(), Some("PreprovisionedOSDisk"));
+        assert!(is_missing_custom_data(&none, &of("None")) && !is_missing_custom_data(&ovf(), &of("None")));
+        assert!(!is_missing_custom_data(&none, &Node::null()));
     }
 
     #[test]
@@ -277,7 +277,7 @@ mod tests {
         nic.driver = Some("hv_netvsc".into());
         assert_eq!(fallback(&nic)["ethernets"]["eth0"]["match"]["driver"], "hv_netvsc");
         let (instance, _) = filled(&ovf(), &Json::Null, None);
-        let again = ovf::parse(&made_up(&instance)).unwrap().unwrap();
+        let again = ovf::parse(&generate_ovf_env(&instance)).unwrap().unwrap();
         assert_eq!((again.host_name, again.user), (ovf().host_name, ovf().user));
         assert_eq!((again.disable_password, again.password), (Some(false), None));
     }

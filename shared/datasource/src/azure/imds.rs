@@ -1,82 +1,85 @@
 //! Azure's instance metadata service: one JSON document, asked for until it is there.
 
 use config::{Map, Node};
-use system::{Deadline, Error, Fetch, Fetched, Result, System, debug, warning};
+use system::{Deadline, Request, Response, Result, System, debug, warning};
 
+use crate::retry::RetryPolicy;
 use crate::standard;
-use crate::terms::Terms;
 
 /// Where the document is, in the newest form that is understood, and in the one that everybody has.
 const NEWEST: &str = "/metadata/instance?api-version=2021-08-01&extended=true";
 const OLDEST: &str = "/metadata/instance?api-version=2019-06-01";
-const LARGEST: usize = 8 << 20;
-const PAUSE: std::time::Duration = std::time::Duration::from_secs(1);
+const MAX_RESPONSE_SIZE: usize = 8 << 20;
+const RETRY_DELAY: std::time::Duration = std::time::Duration::from_secs(1);
 /// Tries where DHCP names no way to the service: there are installations without one.
-const TRIES_WITHOUT_ROUTE: u32 = 11;
+const ATTEMPTS_WITHOUT_ROUTE: u32 = 11;
 
 /// Why there are no metadata.
 #[derive(Debug)]
-pub enum Failure {
+pub enum Error {
     /// Nobody answered, or not well.
-    Ask(Error),
-    Read(String),
+    Request(system::Error),
+    Invalid(String),
 }
 
 /// Fetches the document. `has_route`: DHCP says how the service is reached, so there is one.
-pub fn fetch(sys: &System, terms: &Terms, has_route: bool) -> std::result::Result<Node, Failure> {
-    let deadline = Deadline::after(terms.max_wait);
-    let deadline = terms.until.map_or(deadline, |until| until.earlier(deadline));
-    let tries = if has_route { u32::MAX } else { TRIES_WITHOUT_ROUTE };
-    let base = terms.urls.first().map(String::as_str).unwrap_or_default();
-    let id = request_id(sys).map_err(Failure::Ask)?;
+pub fn fetch(sys: &System, policy: &RetryPolicy, has_route: bool) -> std::result::Result<Node, Error> {
+    let deadline = Deadline::after(policy.max_wait);
+    let deadline = policy.first_response_deadline.map_or(deadline, |until| until.earlier(deadline));
+    let attempts = if has_route { u32::MAX } else { ATTEMPTS_WITHOUT_ROUTE };
+    let base = policy.urls.first().map(String::as_str).unwrap_or_default();
+    let id = request_id(sys).map_err(Error::Request)?;
     let request = |path: &str| {
-        let fetch = Fetch::get(format!("{base}{path}")).header("Metadata", "true");
-        fetch.header("x-ms-client-request-id", &id).timeout(terms.timeout).limit(LARGEST)
+        let fetch = Request::get(format!("{base}{path}")).header("Metadata", "true");
+        fetch.header("x-ms-client-request-id", &id).timeout(policy.timeout).limit(MAX_RESPONSE_SIZE)
     };
-    let ask =
-        |path: &str| insist(sys, &request(path), tries, deadline, |status| !matches!(status, 404 | 410));
+    let request = |path: &str| {
+        retry_until(sys, &request(path), attempts, deadline, |status| !matches!(status, 404 | 410))
+    };
     let mut path = NEWEST;
-    let mut answer = ask(path);
+    let mut answer = request(path);
     if answer.as_ref().is_ok_and(|answer| answer.status == 400) {
         debug!(sys, "Azure: the metadata service does not know {path}; {OLDEST} is asked for");
         path = OLDEST;
-        answer = ask(path);
+        answer = request(path);
     }
     let answer = match answer {
         Err(e) if e.is_too_large() => {
             warning!(sys, "Azure: {e}; reading its parts");
-            return parts(sys, path, &|path: &str| insist(sys, &request(path), tries, deadline, |_| true))
-                .map_err(Failure::Ask);
+            return parts(sys, path, &|path: &str| {
+                retry_until(sys, &request(path), attempts, deadline, |_| true)
+            })
+            .map_err(Error::Request);
         }
-        answer => answer.map_err(Failure::Ask)?,
+        answer => answer.map_err(Error::Request)?,
     };
     if answer.status >= 400 {
-        return Err(Failure::Ask(Error::new(format!("{base}{path}: status {}", answer.status))));
+        return Err(Error::Request(system::Error::new(format!("{base}{path}: status {}", answer.status))));
     }
     match config::json::value(&answer.body) {
         Ok(json) if json.is_object() => Ok(Node::from_json(&json)),
-        Ok(_) => Err(Failure::Read(format!("{base}{path}: expected an object"))),
+        Ok(_) => Err(Error::Invalid(format!("{base}{path}: expected an object"))),
         // The parser's own words would quote what it found.
-        Err(e) => Err(Failure::Read(format!("{base}{path}: no JSON, in line {}", e.line))),
+        Err(e) => Err(Error::Invalid(format!("{base}{path}: no JSON, in line {}", e.line))),
     }
 }
 
 /// The parts of a document that is too large at `path`: user data made it so. What the service does not have is left out.
-fn parts(sys: &System, path: &str, ask: &dyn Fn(&str) -> Result<Fetched>) -> Result<Node> {
+fn parts(sys: &System, path: &str, request: &dyn Fn(&str) -> Result<Response>) -> Result<Node> {
     // What `extended` adds has no paths of its own.
     let (place, query) = path.trim_end_matches("&extended=true").split_once('?').unwrap_or((path, ""));
     let get = |part: &str, format: &str| {
         let path = format!("{place}/{part}?{query}&format={format}");
-        match standard::unless_too_large(sys, &path, ask(&path).map(Some))? {
+        match standard::ignore_too_large(sys, &path, request(&path).map(Some))? {
             Some(answer) if answer.status < 400 => Ok(Some(answer.body)),
-            None | Some(Fetched { status: 400 | 404 | 410, .. }) => Ok(None),
-            Some(answer) => Err(Error::new(format!("{path}: status {}", answer.status))),
+            None | Some(Response { status: 400 | 404 | 410, .. }) => Ok(None),
+            Some(answer) => Err(system::Error::new(format!("{path}: status {}", answer.status))),
         }
     };
     let json = |part: &str| -> Result<Option<Node>> {
         let Some(body) = get(part, "json")? else { return Ok(None) };
         let json = config::json::value(&body)
-            .map_err(|e| Error::new(format!("{place}/{part}: no JSON, in line {}", e.line)))?;
+            .map_err(|e| system::Error::new(format!("{place}/{part}: no JSON, in line {}", e.line)))?;
         Ok(Some(Node::from_json(&json)))
     };
     let mut compute = Map::new();
@@ -100,32 +103,36 @@ fn parts(sys: &System, path: &str, ask: &dyn Fn(&str) -> Result<Fetched>) -> Res
 
 /// Asks again and again, as Azure's services are to be asked: they may be there before they have anything to say. Returns
 /// what is no error, and the statuses that are the last word.
-pub fn insist(
+pub fn retry_until(
     sys: &System,
-    fetch: &Fetch,
-    tries: u32,
+    fetch: &Request,
+    attempts: u32,
     deadline: Deadline,
-    is_last_word: impl Fn(u16) -> bool,
-) -> Result<Fetched> {
-    let fetch = fetch.clone().judged().until(deadline);
-    let mut tried = 0;
+    is_final_status: impl Fn(u16) -> bool,
+) -> Result<Response> {
+    let fetch = fetch.clone().accept_any_status().deadline(deadline);
+    let mut attempt = 0;
     loop {
-        tried += 1;
+        attempt += 1;
         let failure = match sys.fetch(&fetch) {
-            Ok(answer) if answer.status < 400 || is_last_word(answer.status) => return Ok(answer),
-            Ok(answer) => Error::new(format!("{}: status {}", fetch.shown(), answer.status)),
+            Ok(answer) if answer.status < 400 || is_final_status(answer.status) => return Ok(answer),
+            Ok(answer) => system::Error::new(format!("{}: status {}", fetch.redacted_url(), answer.status)),
             Err(e) => e,
         };
         // A network that leads nowhere will not lead there in a second.
-        let is_hopeless = failure.to_string().contains("Network is unreachable");
-        if tried >= tries || is_hopeless || failure.is_final() || deadline.left() <= PAUSE {
+        let is_unreachable = failure.to_string().contains("Network is unreachable");
+        if attempt >= attempts
+            || is_unreachable
+            || failure.is_permanent()
+            || deadline.remaining() <= RETRY_DELAY
+        {
             return Err(failure);
         }
-        match tried {
+        match attempt {
             1 => warning!(sys, "Azure: {failure}; it is asked again"),
-            _ => debug!(sys, "Azure: {failure}; try {tried}"),
+            _ => debug!(sys, "Azure: {failure}; try {attempt}"),
         }
-        sys.clock().sleep(PAUSE);
+        sys.clock().sleep(RETRY_DELAY);
     }
 }
 
@@ -173,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whose_keys() {
+    fn public_keys() {
         for (keys_of, expected) in [
             (
                 r#"[{"keyData": "ssh-rsa AAAA\r\nBBBB zoe\r\n"}, {"keyData": "sk-ssh-ed25519@openssh.com AAAA"}]"#,
@@ -197,7 +204,7 @@ mod tests {
         let sys = System::new("/nonexistent");
         let answer = |status: u16, body: &str| {
             let body = body.as_bytes().to_vec();
-            Ok(Fetched { status, headers: Default::default(), body })
+            Ok(Response { status, headers: Default::default(), body })
         };
         let read = |user_data: &str| {
             parts(&sys, NEWEST, &|path| {
@@ -210,7 +217,7 @@ mod tests {
                     "compute/location text" => answer(200, "westeurope"),
                     "compute/platformFaultDomain text" => answer(404, ""),
                     "compute/userData text" if user_data.is_empty() => {
-                        Err(Error::too_large("the answer", None, LARGEST as u64))
+                        Err(Error::too_large("the answer", None, MAX_RESPONSE_SIZE as u64))
                     }
                     "compute/userData text" => answer(200, user_data),
                     "network json" => answer(200, r#"{"interface": []}"#),
@@ -226,7 +233,7 @@ mod tests {
         assert_eq!(document.at_path(&["compute", "platformFaultDomain"]), None);
         assert!(document.at_path(&["network", "interface"]).is_some());
         assert_eq!(document.at_path(&["compute", "userData"]), None);
-        assert!(sys.log().noticed().iter().any(|(_, line)| line.contains("compute/userData")));
+        assert!(sys.log().logged_warnings().iter().any(|(_, line)| line.contains("compute/userData")));
         assert_eq!(text(&read("dXNlcg=="), &["compute", "userData"]), Some("dXNlcg=="));
         assert!(parts(&sys, OLDEST, &|_| answer(500, "")).is_err());
     }

@@ -21,53 +21,60 @@ mod xml;
 use std::time::Duration;
 
 use config::Node;
-use ephemeral::{Lease, V4};
+use ephemeral::{Ipv4Method, Lease};
 use serde_json::json;
-use state::{Instance, Network};
-use system::{Command, Error, Result, System, Write, debug, error, info, warning};
+use state::{Instance, NetworkConfig};
+use system::{Command, Error, Result, System, WriteOptions, debug, error, info, warning};
 
-use crate::terms::{Terms, Usual};
-use crate::wire::Needs;
-use crate::{ALL_EVENTS, Datasource, Events, Same, Search, Stage, USUAL_ORDER, dmi, media, standard, wire};
+use crate::metadata_network::NetworkRequirements;
+use crate::retry::{Defaults, RetryPolicy};
+use crate::{
+    ALL_EVENTS, DEFAULT_NETWORK_ORDER, Datasource, IdentityCheck, Search, Stage, UpdateEvents, dmi, media,
+    metadata_network, standard,
+};
 
 use ovf::Ovf;
-use report::{Failure, Known};
+use report::{Failure, PreviousBoot};
 
 pub const AZURE: Datasource = Datasource {
     name: "Azure",
     stages: &[Stage::Local],
     find,
     check,
-    network_order: USUAL_ORDER,
-    events: Events { usual: &["boot-new-instance", "boot"], served: ALL_EVENTS, hotplug_only: "" },
+    network_order: DEFAULT_NETWORK_ORDER,
+    events: UpdateEvents {
+        default: &["boot-new-instance", "boot"],
+        supported: ALL_EVENTS,
+        hotplug_udev_match: "",
+    },
 };
 
-const USUAL: Usual = Usual {
+const DEFAULTS: Defaults = Defaults {
     urls: &["http://169.254.169.254"],
     max_wait: 300,
     timeout: 30,
     retries: 0,
-    pause: 1,
-    pause_key: "sec_between_retries",
+    retry_delay: 1,
+    retry_delay_key: "sec_between_retries",
 };
-const CHASSIS: &str = "7783-7084-3265-9085-8269-3286-77";
-const FILE: &str = "ovf-env.xml";
-const LARGEST_FILE: u64 = 4 << 20;
+const CHASSIS_ASSET_TAG: &str = "7783-7084-3265-9085-8269-3286-77";
+const OVF_ENV: &str = "ovf-env.xml";
+const MAX_FILE_SIZE: u64 = 4 << 20;
 /// Where Azure's own agent keeps its files, and so its copy of the disc's.
 const DATA_DIR: &str = "/var/lib/waagent";
-const IMDS: &str = "169.254.169.254";
+const IMDS_ADDRESS: &str = "169.254.169.254";
 /// Of every part of Azure that does not say otherwise by DHCP.
 const WIRE_SERVER: std::net::Ipv4Addr = std::net::Ipv4Addr::new(168, 63, 129, 16);
 const WIRE_SERVER_OPTION: u8 = ephemeral::dhcp::message::option::WIRE_SERVER;
 /// It ends by itself before.
-const AGENT_TIME: Duration = Duration::from_secs(130);
+const AGENT_TIMEOUT: Duration = Duration::from_secs(130);
 /// Random bytes that the host gives its guests.
-const SEED: &str = "/sys/firmware/acpi/tables/OEM0";
+const RANDOM_SEED: &str = "/sys/firmware/acpi/tables/OEM0";
 const RESOURCE_DISK: &str = "/dev/disk/cloud/azure_resource";
 /// Left by a boot that waited in a pool.
 const POOL_MARKER: &str = "reported_ready";
 /// What Ubuntu's old images bring for further NICs, which the metadata are about too.
-const UBUNTUS: [&str; 4] = [
+const UBUNTU_NETWORK_SCRIPTS: [&str; 4] = [
     "/etc/netplan/90-hotplug-azure.yaml",
     "/usr/local/sbin/ephemeral_eth.sh",
     "/etc/udev/rules.d/10-net-device-added.rules",
@@ -76,7 +83,7 @@ const UBUNTUS: [&str; 4] = [
 
 /// The file, and where it was.
 struct Seed {
-    place: String,
+    source: String,
     text: String,
     ovf: Ovf,
     is_disc: bool,
@@ -84,69 +91,71 @@ struct Seed {
 
 /// A search under way.
 struct Azure<'s, 'a> {
-    with: &'s Search<'a>,
+    ctx: &'s Search<'a>,
     id: String,
     /// As Azure calls the machine.
-    vm: String,
+    vm_id: String,
     seed: Option<Seed>,
-    terms: Terms,
+    policy: RetryPolicy,
     failure: Option<Failure>,
-    known: Known,
+    previous: PreviousBoot,
 }
 
-fn seed_dir(with: &Search<'_>) -> String {
-    with.layout.cloud("seed/azure")
+fn seed_dir(ctx: &Search<'_>) -> String {
+    ctx.layout.cloud("seed/azure")
 }
 
-fn find(with: &Search<'_>) -> Result<Option<Instance>> {
-    let sys = with.sys;
-    let is_azure = dmi::read(sys, "chassis-asset-tag").as_deref() == Some(CHASSIS);
-    if !with.is_named("Azure") && !is_azure && !sys.is_file(format!("{}/{FILE}", seed_dir(with))) {
+fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
+    let sys = ctx.sys;
+    let is_azure = dmi::read(sys, "chassis-asset-tag").as_deref() == Some(CHASSIS_ASSET_TAG);
+    if !ctx.is_forced("Azure") && !is_azure && !sys.is_file(format!("{}/{OVF_ENV}", seed_dir(ctx))) {
         debug!(sys, "Azure: firmware is not of it");
         return Ok(None);
     }
     let uuid = dmi::read(sys, "system-uuid").ok_or_else(|| Error::new("Azure: firmware has no UUID"))?;
     let uuid = uuid.to_lowercase();
-    let swapped = facts::swapped(&uuid)
+    let byte_swapped = facts::byte_swapped(&uuid)
         .ok_or_else(|| Error::new(format!("Azure: {uuid}, which firmware has, is no UUID")))?;
-    let known = sys.read_text(with.layout.data("instance-id")).unwrap_or_default();
+    let previous_id = sys.read_text(ctx.layout.data("instance-id")).unwrap_or_default();
     // Other letters or another order of the same bytes are the same machine, under an older kernel or firmware.
-    let id = match known.trim() {
-        known if facts::is_either(known, &uuid, &swapped) => known.to_string(),
+    let id = match previous_id.trim() {
+        id if facts::matches_either(id, &uuid, &byte_swapped) => id.to_string(),
         _ => uuid.clone(),
     };
-    let is_of_uefi = sys.is_dir("/sys/firmware/efi");
-    let vm = if is_of_uefi { uuid } else { swapped };
-    info!(sys, "Azure: this is VM {vm}");
-    let known = Known::read(with, &id);
-    let terms = Terms::read(with, "Azure", &USUAL);
-    let mut azure = Azure { with, id, vm, seed: None, terms, failure: None, known };
+    let is_uefi = sys.is_dir("/sys/firmware/efi");
+    let vm_id = if is_uefi { uuid } else { byte_swapped };
+    info!(sys, "Azure: this is VM {vm_id}");
+    let previous = PreviousBoot::read(ctx, &id);
+    let policy = RetryPolicy::read(ctx, "Azure", &DEFAULTS);
+    let mut azure = Azure { ctx, id, vm_id, seed: None, policy, failure: None, previous };
     azure.find_seed();
-    let instance = azure.ask()?;
-    azure.forget_ubuntus();
+    let instance = azure.query_services()?;
+    azure.remove_ubuntu_network_scripts();
     Ok(Some(instance))
 }
 
 /// Firmware's UUID is the id, in one of the two orders of its bytes.
-fn check(with: &Search<'_>, cached: &Instance) -> Same {
-    match dmi::read(with.sys, "system-uuid").map(|uuid| (facts::swapped(&uuid), uuid)) {
-        Some((Some(swapped), uuid)) if facts::is_either(&cached.id, &uuid, &swapped) => Same::Yes,
-        Some((_, uuid)) => Same::No(format!("firmware's UUID is {uuid}")),
-        None => Same::CannotTell("firmware has no UUID".into()),
+fn check(ctx: &Search<'_>, cached: &Instance) -> IdentityCheck {
+    match dmi::read(ctx.sys, "system-uuid").map(|uuid| (facts::byte_swapped(&uuid), uuid)) {
+        Some((Some(byte_swapped), uuid)) if facts::matches_either(&cached.id, &uuid, &byte_swapped) => {
+            IdentityCheck::Same
+        }
+        Some((_, uuid)) => IdentityCheck::Different(format!("firmware's UUID is {uuid}")),
+        None => IdentityCheck::Unknown("firmware has no UUID".into()),
     }
 }
 
 impl<'s, 'a> Azure<'s, 'a> {
     fn sys(&self) -> &'a System {
-        self.with.sys
+        self.ctx.sys
     }
 
     fn setting(&self, key: &str) -> Option<&Node> {
-        self.with.settings("Azure")?.get(key).filter(|node| !node.is_null())
+        self.ctx.settings("Azure")?.get(key).filter(|node| !node.is_null())
     }
 
-    fn is_set(&self, key: &str, usual: bool) -> bool {
-        self.setting(key).map_or(usual, |node| !node.is_falsy())
+    fn is_set(&self, key: &str, default: bool) -> bool {
+        self.setting(key).map_or(default, |node| !node.is_falsy())
     }
 
     fn data_dir(&self) -> &str {
@@ -165,17 +174,17 @@ impl<'s, 'a> Azure<'s, 'a> {
     /// The file: of a seed directory, a disc, or the copy of an earlier boot.
     fn find_seed(&mut self) {
         let sys = self.sys();
-        let directory = seed_dir(self.with);
-        let on_disc = || media::find_disc(self.with, |at, device| read_seed(sys, at, device, true));
+        let directory = seed_dir(self.ctx);
+        let on_disc = || media::find_disc(self.ctx, |at, device| read_seed(sys, at, device, true));
         // Azure gives every new machine a disc; this stage may be earlier than the driver of its drive.
         let on_late_disc = || {
-            if !self.known.is_new {
+            if !self.previous.is_new {
                 return Ok(None);
             }
-            self.with.machine.await_devices();
+            self.ctx.machine.wait_for_devices();
             on_disc()
         };
-        let sources: [&dyn Fn() -> Result<Option<Read>>; 4] =
+        let sources: [&dyn Fn() -> Result<Option<SeedResult>>; 4] =
             [&|| read_seed(sys, &directory, &directory, false), &on_disc, &on_late_disc, &|| {
                 read_seed(sys, self.data_dir(), self.data_dir(), false)
             }];
@@ -188,36 +197,36 @@ impl<'s, 'a> Azure<'s, 'a> {
         });
         match found {
             Some(Ok(seed)) => {
-                info!(sys, "Azure: {FILE} is in {}", seed.place);
+                info!(sys, "Azure: {OVF_ENV} is in {}", seed.source);
                 self.seed = Some(seed);
             }
-            Some(Err(what)) => self.fail(&format!("error parsing {FILE}: {what}"), None),
+            Some(Err(what)) => self.fail(&format!("error parsing {OVF_ENV}: {what}"), None),
             None => warning!(
                 sys,
-                "Azure: there is no {FILE}: the metadata service is asked alone, which has neither a password nor \
+                "Azure: there is no {OVF_ENV}: the metadata service is asked alone, which has neither a password nor \
                  custom data"
             ),
         }
     }
 
     /// Asks the services over each NIC that may lead to them, and tells Azure what came of it while the network is there.
-    fn ask(&mut self) -> Result<Instance> {
+    fn query_services(&mut self) -> Result<Instance> {
         let sys = self.sys();
-        let nics = self.with.machine.nics().likely;
-        let needs = Needs {
-            v4: Some(V4::Dhcp(vec![WIRE_SERVER_OPTION])),
+        let nics = self.ctx.machine.nics().candidates;
+        let requirements = NetworkRequirements {
+            v4: Some(Ipv4Method::Dhcp(vec![WIRE_SERVER_OPTION])),
             v6: None,
-            time: self.terms.max_wait,
-            until: self.terms.until,
-            probe: Vec::new(),
+            link_timeout: self.policy.max_wait,
+            first_response_deadline: self.policy.first_response_deadline,
+            probes: Vec::new(),
         };
-        let mut made = None;
+        let mut built = None;
         let last = nics.last().map(|nic| nic.name.clone()).unwrap_or_default();
-        let over = wire::over_nics(self.with, &nics, &needs, &mut |wire, nic| {
-            let lease = wire.lease();
+        let attempt = metadata_network::try_nics(self.ctx, &nics, &requirements, &mut |net, nic| {
+            let lease = net.lease();
             let server = lease.and_then(Lease::wire_server).unwrap_or(WIRE_SERVER);
             let leads_to = |to: &str| lease.is_none_or(|lease| leads_to(lease, to));
-            let has_imds = leads_to(IMDS);
+            let has_imds = leads_to(IMDS_ADDRESS);
             let is_primary = has_imds || leads_to(&server.to_string());
             debug!(sys, "Azure: {nic}: wire server {server}, is the primary NIC: {is_primary}");
             let metadata = self.metadata(has_imds);
@@ -227,22 +236,22 @@ impl<'s, 'a> Azure<'s, 'a> {
                 return Ok(false);
             }
             let mut instance = self.instance(metadata);
-            let told = self.report(instance.as_ref().err(), &server.to_string());
+            let reported = self.report(instance.as_ref().err(), &server.to_string());
             if let Ok(instance) = &mut instance {
-                report::note(instance, told);
+                report::record(instance, reported);
             }
-            made = Some(instance);
+            built = Some(instance);
             Ok(true)
         });
-        match (made, over) {
-            (Some(made), _) => made,
-            (None, over) => {
-                let why = over.err().unwrap_or_else(|| Error::new("no NIC leads to Azure's services"));
+        match (built, attempt) {
+            (Some(instance), _) => instance,
+            (None, attempt) => {
+                let why = attempt.err().unwrap_or_else(|| Error::new("no NIC leads to Azure's services"));
                 self.fail("failure to obtain DHCP lease", None);
                 if self.seed.is_none() {
                     return Err(why);
                 }
-                warning!(sys, "Azure: {why}; what {FILE} says has to do");
+                warning!(sys, "Azure: {why}; what {OVF_ENV} says has to do");
                 self.instance(None)
             }
         }
@@ -254,9 +263,9 @@ impl<'s, 'a> Azure<'s, 'a> {
         if self.seed.as_ref().is_some_and(|seed| seed.ovf.proxy_agent) {
             self.await_proxy_agent();
         }
-        match imds::fetch(sys, &self.terms, has_route) {
+        match imds::fetch(sys, &self.policy, has_route) {
             Ok(document) => Some(document),
-            Err(imds::Failure::Ask(e)) => {
+            Err(imds::Error::Request(e)) => {
                 warning!(sys, "Azure: no metadata: {e}");
                 // Installations without the service are whole without it.
                 if has_route || self.seed.is_none() {
@@ -264,7 +273,7 @@ impl<'s, 'a> Azure<'s, 'a> {
                 }
                 None
             }
-            Err(imds::Failure::Read(what)) => {
+            Err(imds::Error::Invalid(what)) => {
                 self.fail("error parsing IMDS metadata", Some(("exception", &what)));
                 None
             }
@@ -274,10 +283,10 @@ impl<'s, 'a> Azure<'s, 'a> {
     /// Where Azure wants it, the way to its services is through an agent that is to be ready first.
     fn await_proxy_agent(&mut self) {
         const AGENT: &str = "azure-proxy-agent";
-        let command = Command::new([AGENT, "--status", "--wait", "120"]).timeout(AGENT_TIME);
+        let command = Command::new([AGENT, "--status", "--wait", "120"]).timeout(AGENT_TIMEOUT);
         match self.sys().run(&command) {
             Ok(_) => {}
-            Err(e) if e.is_absent() => self.fail("azure-proxy-agent not found", None),
+            Err(e) if e.is_not_found() => self.fail("azure-proxy-agent not found", None),
             Err(e) => self.fail("azure-proxy-agent status failure", Some(("exception", &e.to_string()))),
         }
     }
@@ -285,65 +294,69 @@ impl<'s, 'a> Azure<'s, 'a> {
     /// What all that was found makes of the machine.
     fn instance(&mut self, metadata: Option<Node>) -> Result<Instance> {
         let sys = self.sys();
-        let nothing = Ovf::default();
-        let ovf = self.seed.as_ref().map_or(&nothing, |seed| &seed.ovf);
+        let empty = Ovf::default();
+        let ovf = self.seed.as_ref().map_or(&empty, |seed| &seed.ovf);
         if metadata.is_none() && self.seed.is_none() {
             return Err(Error::new(
                 "Azure: there is neither ovf-env.xml nor an answer of the metadata service",
             ));
         }
-        if metadata.is_none() && self.known.is_whole {
+        if metadata.is_none() && self.previous.has_imds {
             // Half of what it was would cost the machine keys and addresses.
             return Err(Error::new("Azure: the metadata service says nothing; what it said before is kept"));
         }
         let document = metadata.unwrap_or_else(Node::null);
-        let is_marked = sys.is_file(self.with.layout.data(POOL_MARKER));
-        let pool = if is_marked { Some("Unknown".into()) } else { facts::pool(ovf, &document) };
-        if let Some(pool) = pool {
+        let is_marked = sys.is_file(self.ctx.layout.data(POOL_MARKER));
+        let pps_type = if is_marked { Some("Unknown".into()) } else { facts::pps_type(ovf, &document) };
+        if let Some(pps_type) = pps_type {
             let what = "pre-provisioning is not supported";
-            self.fail(what, Some(("pps_type", &pool)));
+            self.fail(what, Some(("pps_type", &pps_type)));
             return Err(Error::new(format!(
-                "Azure: this machine waits in a pool for its owner (ppsType {pool}): {what}"
+                "Azure: this machine waits in a pool for its owner (ppsType {pps_type}): {what}"
             )));
         }
         let hash = match ovf.new_password() {
-            Some(password) => Some(hashed(sys, password)?),
+            Some(password) => Some(hash_password(sys, password)?),
             None => None,
         };
-        let place = self.seed.as_ref().map_or("IMDS", |seed| seed.place.as_str());
+        let source = self.seed.as_ref().map_or("IMDS", |seed| seed.source.as_str());
         let mut instance =
-            standard::instance("Azure", &format!("DataSourceAzure [seed={place}]"), place.into());
+            standard::instance("Azure", &format!("DataSourceAzure [seed={source}]"), source.into());
         instance.id = self.id.clone();
-        instance.subplatform = match place {
+        instance.subplatform = match source {
             "IMDS" => "imds (IMDS)".into(),
             disc if disc.starts_with("/dev") => format!("config-disk ({disc})"),
             directory => format!("seed-dir ({directory})"),
         };
-        let said =
-            facts::Said { ovf, document: &document, hash, has_resource_disk: sys.exists(RESOURCE_DISK) };
-        for remark in said.fill(&mut instance) {
-            warning!(sys, "Azure: {remark}");
+        let data = facts::ProvisioningData {
+            ovf,
+            document: &document,
+            hash,
+            has_resource_disk: sys.exists(RESOURCE_DISK),
+        };
+        for message in data.fill(&mut instance) {
+            warning!(sys, "Azure: {message}");
         }
-        if facts::lacks_custom_data(ovf, &document) {
+        if facts::is_missing_custom_data(ovf, &document) {
             let what = "failure to read customData while hasCustomData=true";
             match self.is_set("experimental_fail_on_missing_customdata", false) {
                 true => self.fail(what, Some(("provisioning_media", &instance.subplatform))),
                 false => error!(sys, "Azure: {what}"),
             }
         }
-        self.add_seed(&mut instance);
+        self.add_random_seed(&mut instance);
         instance.network = self.network(&document);
         let alias = self.setting("disk_aliases").and_then(|aliases| aliases.get("ephemeral0"));
         let disk = alias.and_then(Node::as_str).unwrap_or(RESOURCE_DISK);
         instance.devices.insert("ephemeral0".into(), disk.into());
-        standard::note_machine(sys, &mut instance);
+        standard::record_machine(sys, &mut instance);
         // Before Azure takes the disc away.
-        self.keep_file(&instance);
+        self.save_ovf_env(&instance);
         Ok(instance)
     }
 
-    fn add_seed(&self, instance: &mut Instance) {
-        let Ok(seed) = self.sys().read_at_most(SEED, 1 << 20) else { return };
+    fn add_random_seed(&self, instance: &mut Instance) {
+        let Ok(seed) = self.sys().read_at_most(RANDOM_SEED, 1 << 20) else { return };
         let seed = encoding::base64::encode(&seed);
         instance.crawled["meta_data"]["random_seed"] = seed.as_str().into();
         instance.sensitive.push("random_seed".into());
@@ -352,11 +365,11 @@ impl<'s, 'a> Azure<'s, 'a> {
 
     /// What the metadata say; where they say nothing, DHCP on the likeliest NIC, which its driver tells apart from the
     /// faster one that Azure may put under it, with the same MAC.
-    fn network(&self, document: &Node) -> Option<Network> {
+    fn network(&self, document: &Node) -> Option<NetworkConfig> {
         let interfaces = document.at_path(&["network", "interface"]).and_then(Node::as_seq);
         if self.is_set("apply_network_config", true) && interfaces.is_some_and(|i| !i.is_empty()) {
             let network = document.get("network").map(Node::to_json);
-            return Some(Network {
+            return Some(NetworkConfig {
                 format: "azure-imds".into(),
                 content: json!({
                     "network": network,
@@ -368,39 +381,39 @@ impl<'s, 'a> Azure<'s, 'a> {
                 positions: String::new(),
             });
         }
-        let nic = self.with.machine.nics().likely.into_iter().next()?;
+        let nic = self.ctx.machine.nics().candidates.into_iter().next()?;
         let config = facts::fallback(&nic);
         let (format, source) = ("yaml".into(), "Azure: DHCP on the likeliest NIC".into());
-        Some(Network { format, content: config, source, positions: String::new() })
+        Some(NetworkConfig { format, content: config, source, positions: String::new() })
     }
 
     /// Keeps the file for later boots, which find the drive empty, and for Azure's agent.
-    fn keep_file(&self, instance: &Instance) {
+    fn save_ovf_env(&self, instance: &Instance) {
         let sys = self.sys();
         let directory = self.data_dir();
         let text = match &self.seed {
-            Some(seed) if seed.place == directory => return,
+            Some(seed) if seed.source == directory => return,
             Some(seed) => ovf::redacted(&seed.text),
-            None => Some(facts::made_up(instance)),
+            None => Some(facts::generate_ovf_env(instance)),
         };
         let Some(text) = text else { return };
-        let kept = sys.make_dir(directory, 0o700).and_then(|()| {
+        let kept = sys.create_dir_all(directory, 0o700).and_then(|()| {
             sys.set_mode(directory, 0o700)?;
-            sys.write(format!("{directory}/{FILE}"), text, Write::mode(0o600).durable())
+            sys.write(format!("{directory}/{OVF_ENV}"), text, WriteOptions::mode(0o600).durable())
         });
         if let Err(e) = kept {
             warning!(sys, "Azure: {e}");
         }
     }
 
-    fn forget_ubuntus(&self) {
+    fn remove_ubuntu_network_scripts(&self) {
         let sys = self.sys();
-        let distro = self.with.config.at_path(&["system_info", "distro"]).and_then(Node::as_str);
+        let distro = self.ctx.config.at_path(&["system_info", "distro"]).and_then(Node::as_str);
         if distro != Some("ubuntu") || !self.is_set("apply_network_config", true) {
             return;
         }
-        for path in UBUNTUS {
-            match sys.remove_tree(path) {
+        for path in UBUNTU_NETWORK_SCRIPTS {
+            match sys.remove_dir_all(path) {
                 Ok(true) => info!(sys, "Azure: {path} is removed: the metadata configure every NIC"),
                 Ok(false) => {}
                 Err(e) => warning!(sys, "Azure: {e}"),
@@ -416,22 +429,22 @@ fn leads_to(lease: &Lease, address: &str) -> bool {
 }
 
 /// A file that is there, or what is wrong with it.
-type Read = std::result::Result<Seed, String>;
+type SeedResult = std::result::Result<Seed, String>;
 
-fn read_seed(sys: &System, at: &str, place: &str, is_disc: bool) -> Result<Option<Read>> {
-    let bytes = match sys.read_at_most(format!("{at}/{FILE}"), LARGEST_FILE) {
+fn read_seed(sys: &System, at: &str, source: &str, is_disc: bool) -> Result<Option<SeedResult>> {
+    let bytes = match sys.read_at_most(format!("{at}/{OVF_ENV}"), MAX_FILE_SIZE) {
         Ok(bytes) => bytes,
-        Err(e) if e.is_absent() => return Ok(None),
+        Err(e) if e.is_not_found() => return Ok(None),
         Err(e) => return Err(e),
     };
-    let Ok(text) = String::from_utf8(bytes) else { return Ok(Some(Err(format!("{place}: not UTF-8")))) };
+    let Ok(text) = String::from_utf8(bytes) else { return Ok(Some(Err(format!("{source}: not UTF-8")))) };
     Ok(match ovf::parse(&text) {
-        Ok(ovf) => ovf.map(|ovf| Ok(Seed { place: place.to_string(), text, ovf, is_disc })),
-        Err(what) => Some(Err(format!("{place}: {what}"))),
+        Ok(ovf) => ovf.map(|ovf| Ok(Seed { source: source.to_string(), text, ovf, is_disc })),
+        Err(what) => Some(Err(format!("{source}: {what}"))),
     })
 }
 
-fn hashed(sys: &System, password: &str) -> Result<String> {
+fn hash_password(sys: &System, password: &str) -> Result<String> {
     let random = sys.random_bytes(16)?.try_into().map_err(|_| Error::new("too few random bytes"))?;
     Ok(encoding::crypt::sha512_crypt(password.as_bytes(), &encoding::crypt::salt(random)))
 }

@@ -1,13 +1,13 @@
 //! ovf-env.xml: what Azure's portal was told of a machine, on a disc that the first boot finds in its drive, and the copy
 //! of it that is kept for later boots and for Azure's own agent, without the password.
 
-use super::xml::{Document, escaped};
+use super::xml::{Document, escape};
 
-const SPACE: &str = "http://schemas.microsoft.com/windowsazure";
+const NAMESPACE: &str = "http://schemas.microsoft.com/windowsazure";
 /// Stands where a password was.
 const REDACTED: &str = "REDACTED";
 /// Azure takes no longer ones.
-const LONGEST_PASSWORD: usize = 72;
+const MAX_PASSWORD_LENGTH: usize = 72;
 
 /// What the file says. Empty text counts as not said.
 #[derive(Default, Clone, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub struct Ovf {
     pub disable_password: Option<bool>,
     pub keys: Vec<Key>,
     /// The machine waits in a pool for its owner; in which of the ways to wait.
-    pub pool: Option<String>,
+    pub pps_type: Option<String>,
     pub proxy_agent: bool,
 }
 
@@ -34,32 +34,32 @@ pub enum Key {
 pub fn parse(text: &str) -> Result<Option<Ovf>, String> {
     let document = Document::parse(text)?;
     let reader = Reader { document: &document };
-    if document.below(0, SPACE, "ProvisioningSection").next().is_none() {
+    if document.children(0, NAMESPACE, "ProvisioningSection").next().is_none() {
         return Ok(None);
     }
     let section = reader.required(0, "ProvisioningSection")?;
-    let of_linux = reader.required(section, "LinuxProvisioningConfigurationSet")?;
+    let linux_set = reader.required(section, "LinuxProvisioningConfigurationSet")?;
     let section = reader.required(0, "PlatformSettingsSection")?;
     let platform = reader.required(section, "PlatformSettings")?;
-    reader.required(of_linux, "HostName")?;
-    let password = reader.text(of_linux, "UserPassword")?;
-    if password.as_ref().is_some_and(|p| p.chars().count() > LONGEST_PASSWORD) {
-        return Err(format!("UserPassword: longer than {LONGEST_PASSWORD} characters"));
+    reader.required(linux_set, "HostName")?;
+    let password = reader.text(linux_set, "UserPassword")?;
+    if password.as_ref().is_some_and(|p| p.chars().count() > MAX_PASSWORD_LENGTH) {
+        return Err(format!("UserPassword: longer than {MAX_PASSWORD_LENGTH} characters"));
     }
-    let custom_data = reader.text(of_linux, "CustomData")?.unwrap_or_default();
+    let custom_data = reader.text(linux_set, "CustomData")?.unwrap_or_default();
     let custom_data = encoding::base64::decode(custom_data.as_bytes()).ok_or("CustomData: not base64")?;
-    let pool = match reader.text(platform, "PreprovisionedVMType")? {
+    let pps_type = match reader.text(platform, "PreprovisionedVMType")? {
         None if reader.flag(platform, "PreprovisionedVm")? == Some(true) => Some("Running".into()),
-        pool => pool.filter(|p| p != "None"),
+        pps_type => pps_type.filter(|p| p != "None"),
     };
     Ok(Some(Ovf {
-        host_name: reader.text(of_linux, "HostName")?,
-        user: reader.text(of_linux, "UserName")?,
+        host_name: reader.text(linux_set, "HostName")?,
+        user: reader.text(linux_set, "UserName")?,
         password,
         custom_data,
-        disable_password: reader.flag(of_linux, "DisableSshPasswordAuthentication")?,
-        keys: reader.keys(of_linux)?,
-        pool,
+        disable_password: reader.flag(linux_set, "DisableSshPasswordAuthentication")?,
+        keys: reader.keys(linux_set)?,
+        pps_type,
         proxy_agent: reader.flag(platform, "ProvisionGuestProxyAgent")? == Some(true),
     }))
 }
@@ -77,7 +77,7 @@ struct Reader<'d> {
 
 impl Reader<'_> {
     fn one(&self, parent: usize, name: &str) -> Result<Option<usize>, String> {
-        let mut found = self.document.below(parent, SPACE, name);
+        let mut found = self.document.children(parent, NAMESPACE, name);
         let first = found.next();
         if found.next().is_some() { Err(format!("{name} stands there more than once")) } else { Ok(first) }
     }
@@ -96,11 +96,11 @@ impl Reader<'_> {
         Ok(self.text(parent, name)?.map(yes))
     }
 
-    fn keys(&self, of_linux: usize) -> Result<Vec<Key>, String> {
-        let Some(ssh) = self.one(of_linux, "SSH")? else { return Ok(Vec::new()) };
+    fn keys(&self, linux_set: usize) -> Result<Vec<Key>, String> {
+        let Some(ssh) = self.one(linux_set, "SSH")? else { return Ok(Vec::new()) };
         let Some(keys) = self.one(ssh, "PublicKeys")? else { return Ok(Vec::new()) };
         let mut all = Vec::new();
-        for key in self.document.below(keys, SPACE, "PublicKey") {
+        for key in self.document.children(keys, NAMESPACE, "PublicKey") {
             match (self.text(key, "Value")?, self.text(key, "Fingerprint")?) {
                 (Some(value), _) => all.push(Key::Value(value.trim().to_string())),
                 (None, Some(print)) => all.push(Key::Fingerprint(print.trim().to_string())),
@@ -117,12 +117,12 @@ pub fn redacted(text: &str) -> Option<String> {
     let document = Document::parse(text).ok()?;
     let (mut kept, mut done) = (String::with_capacity(text.len()), 0);
     for element in document.elements() {
-        let inside = &element.inside;
+        let range = &element.content_range;
         // What is inside another one is gone with it.
-        if element.name.contains("UserPassword") && !inside.is_empty() && inside.start >= done {
-            kept.push_str(text.get(done..inside.start)?);
+        if element.name.contains("UserPassword") && !range.is_empty() && range.start >= done {
+            kept.push_str(text.get(done..range.start)?);
             kept.push_str(REDACTED);
-            done = inside.end;
+            done = range.end;
         }
     }
     kept.push_str(text.get(done..)?);
@@ -130,27 +130,27 @@ pub fn redacted(text: &str) -> Option<String> {
 }
 
 /// A file for the agent, and for later boots, of a machine that was given none.
-pub fn made_up(host_name: &str, user: &str, disable_password: Option<bool>) -> String {
+pub fn generate_ovf_env(host_name: &str, user: &str, disable_password: Option<bool>) -> String {
     let element = |name: &str, text: &str| match text {
         "" => String::new(),
-        text => format!("<w:{name}>{}</w:{name}>", escaped(text)),
+        text => format!("<w:{name}>{}</w:{name}>", escape(text)),
     };
     let disable = disable_password.map(|d| d.to_string()).unwrap_or_default();
-    let of_linux = [
+    let linux_set = [
         element("ConfigurationSetType", "LinuxProvisioningConfiguration"),
         element("UserName", user),
         element("DisableSshPasswordAuthentication", &disable),
-        format!("<w:HostName>{}</w:HostName>", escaped(host_name)),
+        format!("<w:HostName>{}</w:HostName>", escape(host_name)),
     ];
     format!(
         "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n\
-         <o:Environment xmlns:o=\"http://schemas.dmtf.org/ovf/environment/1\" xmlns:w=\"{SPACE}\">\n\
+         <o:Environment xmlns:o=\"http://schemas.dmtf.org/ovf/environment/1\" xmlns:w=\"{NAMESPACE}\">\n\
          <w:ProvisioningSection><w:Version>1.0</w:Version><w:LinuxProvisioningConfigurationSet>{}\
          </w:LinuxProvisioningConfigurationSet></w:ProvisioningSection>\n\
          <w:PlatformSettingsSection><w:Version>1.0</w:Version><w:PlatformSettings>\
          <w:ProvisionGuestAgent>true</w:ProvisionGuestAgent></w:PlatformSettings></w:PlatformSettingsSection>\n\
          </o:Environment>\n",
-        of_linux.concat()
+        linux_set.concat()
     )
 }
 
@@ -161,14 +161,14 @@ mod tests {
     fn file(linux: &str, platform: &str) -> String {
         format!(
             "<?xml version=\"1.0\"?>\n<Environment xmlns=\"http://schemas.dmtf.org/ovf/environment/1\" \
-             xmlns:wa=\"{SPACE}\">\n<wa:ProvisioningSection><wa:LinuxProvisioningConfigurationSet>{linux}\
+             xmlns:wa=\"{NAMESPACE}\">\n<wa:ProvisioningSection><wa:LinuxProvisioningConfigurationSet>{linux}\
              </wa:LinuxProvisioningConfigurationSet></wa:ProvisioningSection><wa:PlatformSettingsSection>\
              <wa:PlatformSettings>{platform}</wa:PlatformSettings></wa:PlatformSettingsSection></Environment>"
         )
     }
 
     #[test]
-    fn everything() {
+    fn all_elements() {
         let text = file(
             "<wa:HostName>vm</wa:HostName><wa:UserName>zoe</wa:UserName><wa:UserPassword>a&amp;b</wa:UserPassword>\
              <wa:DisableSshPasswordAuthentication>false</wa:DisableSshPasswordAuthentication>\
@@ -180,20 +180,20 @@ mod tests {
              </wa:ProvisionGuestProxyAgent>",
         );
         let ovf = parse(&text).unwrap().unwrap();
-        let said = |text: &Option<String>| text.clone().unwrap_or_default();
-        assert_eq!([said(&ovf.host_name), said(&ovf.user)], ["vm", "zoe"]);
+        let unwrapped = |text: &Option<String>| text.clone().unwrap_or_default();
+        assert_eq!([unwrapped(&ovf.host_name), unwrapped(&ovf.user)], ["vm", "zoe"]);
         assert_eq!(ovf.new_password(), Some("a&b"));
         assert_eq!((&*ovf.custom_data, ovf.disable_password), (&b"#cloud"[..], Some(false)));
         assert_eq!(ovf.keys, [Key::Fingerprint("AB".into()), Key::Value("ssh-rsa A".into())]);
-        assert_eq!((ovf.pool.as_deref(), ovf.proxy_agent), (None, true));
+        assert_eq!((ovf.pps_type.as_deref(), ovf.proxy_agent), (None, true));
         let kept = redacted(&text).unwrap();
         assert_eq!(kept, text.replace("a&amp;b", "REDACTED"));
         let again = parse(&kept).unwrap().unwrap();
-        assert_eq!((again.new_password(), said(&again.password)), (None, "REDACTED".into()));
+        assert_eq!((again.new_password(), unwrapped(&again.password)), (None, "REDACTED".into()));
     }
 
     #[test]
-    fn what_is_no_such_file() {
+    fn invalid_files() {
         const HOST: &str = "<wa:HostName/>";
         let longest = format!("{HOST}<wa:UserPassword>{}</wa:UserPassword>", "ü".repeat(72));
         let too_long = longest.replacen('ü', "üü", 1);
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn pools() {
+    fn pps_types() {
         for (platform, expected) in [
             ("<wa:PreprovisionedVm>true</wa:PreprovisionedVm>", Some("Running")),
             ("<wa:PreprovisionedVMType>Savable</wa:PreprovisionedVMType>", Some("Savable")),
@@ -226,21 +226,21 @@ mod tests {
             ("<wa:PreprovisionedVMType/>", None),
         ] {
             let ovf = parse(&file("<wa:HostName>x</wa:HostName>", platform)).unwrap().unwrap();
-            assert_eq!(ovf.pool.as_deref(), expected, "{platform}");
+            assert_eq!(ovf.pps_type.as_deref(), expected, "{platform}");
         }
     }
 
     #[test]
-    fn copies() {
+    fn redacted_and_generated_files() {
         let nested = "<a><UserPassword>x<b:UserPassword xmlns:b='u'>y</b:UserPassword></UserPassword><UserPassword/>\
                       <OldUserPassword>z</OldUserPassword></a>";
         let expected = "<a><UserPassword>REDACTED</UserPassword><UserPassword/>\
                         <OldUserPassword>REDACTED</OldUserPassword></a>";
         assert_eq!(redacted(nested).as_deref(), Some(expected));
         assert_eq!(redacted("<a>"), None);
-        let ovf = parse(&made_up("vm & co", "zoe", Some(true))).unwrap().unwrap();
+        let ovf = parse(&generate_ovf_env("vm & co", "zoe", Some(true))).unwrap().unwrap();
         assert_eq!((ovf.host_name.as_deref(), ovf.user.as_deref()), (Some("vm & co"), Some("zoe")));
         assert_eq!(ovf.disable_password, Some(true));
-        assert_eq!(parse(&made_up("vm", "", None)).unwrap().unwrap().user, None);
+        assert_eq!(parse(&generate_ovf_env("vm", "", None)).unwrap().unwrap().user, None);
     }
 }

@@ -10,7 +10,7 @@ use super::{Azure, wire_server};
 use crate::Search;
 
 /// For the report. With DHCP and the metadata it fits into the stage's ten minutes.
-const REPORT: Duration = Duration::from_secs(150);
+const REPORT_TIMEOUT: Duration = Duration::from_secs(150);
 /// Among what an instance keeps for its check: what Azure was told of it.
 const REPORTED: &str = "reported";
 
@@ -22,38 +22,39 @@ pub struct Failure {
 }
 
 /// What an earlier boot left of this very instance.
-pub struct Known {
+pub struct PreviousBoot {
     /// What Azure was told of it, if that is known.
-    pub told: &'static str,
+    pub reported: &'static str,
     /// It has been read from the metadata service.
-    pub is_whole: bool,
+    pub has_imds: bool,
     /// No boot before this one was this instance's.
     pub is_new: bool,
 }
 
-impl Known {
-    pub fn read(with: &Search<'_>, id: &str) -> Known {
-        match Instance::load(with.sys, with.layout) {
-            Cached::Instance(known) if known.datasource == "Azure" && known.id == id => Known {
-                told: match known.check.get(REPORTED).and_then(Json::as_str) {
+impl PreviousBoot {
+    pub fn read(ctx: &Search<'_>, id: &str) -> PreviousBoot {
+        match Instance::load(ctx.sys, ctx.layout) {
+            Cached::Instance(known) if known.datasource == "Azure" && known.id == id => PreviousBoot {
+                reported: match known.check.get(REPORTED).and_then(Json::as_str) {
                     Some("ready") => "ready",
                     Some("failure") => "failure",
                     _ => "",
                 },
-                is_whole: known.crawled.pointer("/meta_data/imds/network").is_some(),
+                has_imds: known.crawled.pointer("/meta_data/imds/network").is_some(),
                 is_new: false,
             },
             // Python's cloud-init told Azure, or nobody waits for it any more.
-            Cached::Python { id: Some(of_python) } if of_python == id => {
-                Known { told: "ready", is_whole: false, is_new: false }
+            Cached::Python { id: Some(python_id) } if python_id == id => {
+                PreviousBoot { reported: "ready", has_imds: false, is_new: false }
             }
             cached => {
                 // What cannot be read may have said that Azure was told. A second report would be a new life for a machine
                 // that has one: as in all doubt, only another id makes another instance.
-                let is_of_another = matches!(&cached, Cached::Instance(_) | Cached::Python { id: Some(_) });
+                let is_other_instance =
+                    matches!(&cached, Cached::Instance(_) | Cached::Python { id: Some(_) });
                 let is_new =
-                    is_of_another || Previous::read(with.sys, with.layout).is_new_id(with.layout, id);
-                Known { told: if is_new { "" } else { "ready" }, is_whole: !is_new, is_new }
+                    is_other_instance || Previous::read(ctx.sys, ctx.layout).is_new_id(ctx.layout, id);
+                PreviousBoot { reported: if is_new { "" } else { "ready" }, has_imds: !is_new, is_new }
             }
         }
     }
@@ -64,27 +65,27 @@ impl Azure<'_, '_> {
     /// knows now.
     pub fn report(&self, error: Option<&Error>, server: &str) -> &'static str {
         let sys = self.sys();
-        let told = self.known.told;
-        let now = if self.failure.is_none() && error.is_none() { "ready" } else { "failure" };
-        let is_wanted = now == "failure" || !self.is_set("experimental_skip_ready_report", false);
+        let reported = self.previous.reported;
+        let state = if self.failure.is_none() && error.is_none() { "ready" } else { "failure" };
+        let is_enabled = state == "failure" || !self.is_set("experimental_skip_ready_report", false);
         // A machine that was ready once is no failure of its making, whatever happens to it.
-        if told == "ready" || told == now || !is_wanted || !sys.is_live() {
-            debug!(sys, "Azure: {now} is not reported: it was before, or nobody wants it");
-            return told;
+        if reported == "ready" || reported == state || !is_enabled || !sys.is_live() {
+            debug!(sys, "Azure: {state} is not reported: it was before, or nobody wants it");
+            return reported;
         }
-        if now == "ready"
+        if state == "ready"
             && let Some(seed) = self.seed.as_ref().filter(|seed| seed.is_disc)
         {
-            eject(sys, &seed.place);
+            eject(sys, &seed.source);
         }
-        let text = (now == "failure").then(|| self.failure_text(error));
-        let deadline = Deadline::after(REPORT.min(self.terms.max_wait));
+        let text = (state == "failure").then(|| self.failure_text(error));
+        let deadline = Deadline::after(REPORT_TIMEOUT.min(self.policy.max_wait));
         match wire_server::report(sys, server, text.as_deref(), deadline) {
-            Ok(()) => now,
+            Ok(()) => state,
             Err(e) => {
                 let may = "Azure may take the machine for one that failed";
-                warning!(sys, "Azure: {now} could not be reported: {e}; {may}");
-                told
+                warning!(sys, "Azure: {state} could not be reported: {e}; {may}");
+                reported
             }
         }
     }
@@ -94,20 +95,20 @@ impl Azure<'_, '_> {
         match &self.failure {
             Some(Failure { reason, detail }) => {
                 let detail = detail.as_ref().map(|(key, text)| (*key, text.as_str()));
-                wire_server::encoded(reason, detail, &self.vm, now)
+                wire_server::encode_failure(reason, detail, &self.vm_id, now)
             }
             None => {
                 let reason = error.map(ToString::to_string).unwrap_or_default();
-                wire_server::encoded(&reason, None, &self.vm, now)
+                wire_server::encode_failure(&reason, None, &self.vm_id, now)
             }
         }
     }
 }
 
 /// Keeps what Azure was told of an instance.
-pub fn note(instance: &mut Instance, told: &str) {
-    if !told.is_empty() {
-        instance.check.insert(REPORTED.into(), told.into());
+pub fn record(instance: &mut Instance, reported: &str) {
+    if !reported.is_empty() {
+        instance.check.insert(REPORTED.into(), reported.into());
     }
 }
 

@@ -3,16 +3,16 @@
 
 use std::time::Duration;
 
-use system::{Deadline, Error, Fetch, Result, System, info};
+use system::{Deadline, Error, Request, Result, System, info};
 
-use super::imds::insist;
-use super::xml::{Document, escaped};
+use super::imds::retry_until;
+use super::xml::{Document, escape};
 
 /// For one answer; it is slow while a host is busy.
 const TIMEOUT: Duration = Duration::from_secs(60);
-const LARGEST: usize = 1 << 20;
+const MAX_RESPONSE_SIZE: usize = 1 << 20;
 /// Azure shows no more of a failure.
-const LONGEST: usize = 512;
+const MAX_DESCRIPTION_LENGTH: usize = 512;
 const HEADERS: [(&str, &str); 2] = [("x-ms-agent-name", "WALinuxAgent"), ("x-ms-version", "2012-11-30")];
 
 /// What Azure calls this machine at this moment.
@@ -26,15 +26,15 @@ struct GoalState {
 /// Tells the wire server at an address that the machine is ready or, with a text for people, that it is not. All tries
 /// end by the deadline.
 pub fn report(sys: &System, address: &str, failure: Option<&str>, deadline: Deadline) -> Result<()> {
-    let prepare = |fetch: Fetch| {
+    let prepare = |fetch: Request| {
         let fetch = HEADERS.iter().fold(fetch, |fetch, (name, value)| fetch.header(name, value));
-        fetch.timeout(TIMEOUT).limit(LARGEST)
+        fetch.timeout(TIMEOUT).limit(MAX_RESPONSE_SIZE)
     };
-    let ask = |fetch: Fetch| insist(sys, &prepare(fetch), u32::MAX, deadline, |_| false);
-    let answer = ask(Fetch::get(format!("http://{address}/machine/?comp=goalstate")))?;
+    let ask = |fetch: Request| retry_until(sys, &prepare(fetch), u32::MAX, deadline, |_| false);
+    let answer = ask(Request::get(format!("http://{address}/machine/?comp=goalstate")))?;
     let text = String::from_utf8_lossy(&answer.body);
     let state = goal_state(&text).map_err(|e| Error::new(format!("the goal state of {address}: {e}")))?;
-    let post = Fetch::post(format!("http://{address}/machine?comp=health"), health(&state, failure));
+    let post = Request::post(format!("http://{address}/machine?comp=health"), health(&state, failure));
     ask(post.header("Content-Type", "text/xml; charset=utf-8"))?;
     match failure {
         None => info!(sys, "Azure: reported ready to {address}"),
@@ -59,17 +59,17 @@ fn goal_state(text: &str) -> std::result::Result<GoalState, String> {
 fn health(state: &GoalState, failure: Option<&str>) -> String {
     let details = match failure {
         None => "<State>Ready</State>".to_string(),
-        Some(words) => {
-            let words: String = words.chars().take(LONGEST).collect();
+        Some(description) => {
+            let description: String = description.chars().take(MAX_DESCRIPTION_LENGTH).collect();
             format!(
                 "<State>NotReady</State><Details><SubStatus>ProvisioningFailed</SubStatus>\
                  <Description>{}</Description></Details>",
-                escaped(&words)
+                escape(&description)
             )
         }
     };
     let [incarnation, container, instance] =
-        [&state.incarnation, &state.container, &state.instance].map(|text| escaped(text));
+        [&state.incarnation, &state.container, &state.instance].map(|text| escape(text));
     format!(
         "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<Health xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\" \
          xmlns:xsd=\"http://www.w3.org/2001/XMLSchema\">\
@@ -80,7 +80,7 @@ fn health(state: &GoalState, failure: Option<&str>) -> String {
 }
 
 /// A failure in the words that Azure's portal reads: fields `key=value`, with bars between them.
-pub fn encoded(reason: &str, detail: Option<(&str, &str)>, vm: &str, now: Duration) -> String {
+pub fn encode_failure(reason: &str, detail: Option<(&str, &str)>, vm: &str, now: Duration) -> String {
     let field = |(key, value): (&str, &str)| {
         let field = format!("{key}={value}");
         match field.contains(['|', '\'', '\r', '\n']) {
@@ -128,22 +128,22 @@ mod tests {
             let document = Document::parse(&report).unwrap();
             let at = |path: &[&str]| document.plain_text(path).unwrap_or_default().to_string();
             let role = ["Container", "RoleInstanceList", "Role"];
-            let below = |more: &[&str]| at(&[&role[..], more].concat());
+            let role_text = |more: &[&str]| at(&[&role[..], more].concat());
             assert_eq!(at(&["GoalStateIncarnation"]) + &at(&["Container", "ContainerId"]), "3c&1");
-            assert_eq!(below(&["InstanceId"]), "i.1");
-            let details = below(&["Health", "Details", "SubStatus"]);
-            (below(&["Health", "State"]), details, below(&["Health", "Details", "Description"]))
+            assert_eq!(role_text(&["InstanceId"]), "i.1");
+            let details = role_text(&["Health", "Details", "SubStatus"]);
+            (role_text(&["Health", "State"]), details, role_text(&["Health", "Details", "Description"]))
         };
         assert_eq!(text(None), ("Ready".into(), String::new(), String::new()));
-        let (state, sub, words) = text(Some(&format!("<{}", "ü".repeat(600))));
+        let (state, sub, description) = text(Some(&format!("<{}", "ü".repeat(600))));
         assert_eq!((&*state, &*sub), ("NotReady", "ProvisioningFailed"));
-        assert_eq!(words, format!("<{}", "ü".repeat(511)));
+        assert_eq!(description, format!("<{}", "ü".repeat(511)));
     }
 
     #[test]
     fn failures() {
         let now = Duration::from_millis(1_714_558_830_123);
-        let text = encoded("a|b", Some(("file", "it's")), "vm-1", now);
+        let text = encode_failure("a|b", Some(("file", "it's")), "vm-1", now);
         let agent = concat!("agent=Cloud-Init/", env!("CARGO_PKG_VERSION"));
         assert_eq!(
             text,

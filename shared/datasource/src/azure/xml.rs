@@ -5,8 +5,8 @@
 use std::ops::Range;
 
 /// Deeper and larger documents are none of Azure's.
-const DEEPEST: usize = 32;
-const MOST: usize = 10_000;
+const MAX_DEPTH: usize = 32;
+const MAX_ELEMENTS: usize = 10_000;
 
 #[derive(Debug)]
 pub struct Document<'t> {
@@ -15,19 +15,20 @@ pub struct Document<'t> {
 
 #[derive(Debug)]
 pub struct Element<'t> {
-    pub space: &'t str,
+    pub namespace: &'t str,
     pub name: &'t str,
     parent: Option<usize>,
     /// The text that is its own, not its elements', with references resolved.
     pub text: String,
     /// What is between its tags, in the document's bytes.
-    pub inside: Range<usize>,
+    pub content_range: Range<usize>,
 }
 
 impl<'t> Document<'t> {
     /// The error is what is wrong, and in which line.
     pub fn parse(text: &'t str) -> Result<Document<'t>, String> {
-        let mut reader = Reader { text, at: 0, elements: Vec::new(), open: Vec::new(), spaces: Vec::new() };
+        let mut reader =
+            Reader { text, at: 0, elements: Vec::new(), open: Vec::new(), namespaces: Vec::new() };
         match reader.read() {
             Ok(()) => Ok(Document { elements: reader.elements }),
             Err(what) => {
@@ -43,20 +44,21 @@ impl<'t> Document<'t> {
     }
 
     /// The elements of that name directly below one, by their places among [`Document::elements`]. The root is 0.
-    pub fn below(&self, parent: usize, space: &str, name: &str) -> impl Iterator<Item = usize> {
-        let fits = move |e: &Element<'_>| e.parent == Some(parent) && e.space == space && e.name == name;
+    pub fn children(&self, parent: usize, namespace: &str, name: &str) -> impl Iterator<Item = usize> {
+        let fits =
+            move |e: &Element<'_>| e.parent == Some(parent) && e.namespace == namespace && e.name == name;
         self.elements.iter().enumerate().filter(move |(_, e)| fits(e)).map(|(i, _)| i)
     }
 
     /// The text of the first element at a path below the root, none of them in a namespace.
     pub fn plain_text(&self, path: &[&str]) -> Option<&str> {
-        let at = path.iter().try_fold(0, |at, name| self.below(at, "", name).next())?;
+        let at = path.iter().try_fold(0, |at, name| self.children(at, "", name).next())?;
         Some(self.elements.get(at)?.text.trim()).filter(|text| !text.is_empty())
     }
 }
 
 /// A text with what stands for markup written as references.
-pub fn escaped(text: &str) -> String {
+pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
@@ -68,7 +70,7 @@ struct Reader<'t> {
     /// Elements whose end has not come, with their names as written.
     open: Vec<(usize, &'t str)>,
     /// Prefixes and namespaces, with how deep they were given.
-    spaces: Vec<(usize, &'t str, &'t str)>,
+    namespaces: Vec<(usize, &'t str, &'t str)>,
 }
 
 impl<'t> Reader<'t> {
@@ -84,13 +86,13 @@ impl<'t> Reader<'t> {
         Ok(before)
     }
 
-    fn skip(&mut self, what: &str) -> bool {
-        let is_there = self.rest().starts_with(what);
-        self.at += if is_there { what.len() } else { 0 };
-        is_there
+    fn accept(&mut self, what: &str) -> bool {
+        let is_present = self.rest().starts_with(what);
+        self.at += if is_present { what.len() } else { 0 };
+        is_present
     }
 
-    fn blanks(&mut self) -> bool {
+    fn skip_whitespace(&mut self) -> bool {
         let rest = self.rest();
         let count = rest.len() - rest.trim_start_matches([' ', '\t', '\r', '\n']).len();
         self.at += count;
@@ -98,7 +100,7 @@ impl<'t> Reader<'t> {
     }
 
     fn read(&mut self) -> Result<(), String> {
-        self.skip("\u{feff}");
+        self.accept("\u{feff}");
         loop {
             let Some((before, _)) = self.rest().split_once('<') else {
                 if !self.rest().trim().is_empty() {
@@ -108,19 +110,19 @@ impl<'t> Reader<'t> {
             };
             self.characters(before)?;
             self.at += before.len() + 1;
-            if self.skip("!--") {
+            if self.accept("!--") {
                 self.until("-->")?;
-            } else if self.skip("![CDATA[") {
+            } else if self.accept("![CDATA[") {
                 let text = self.until("]]>")?;
-                self.own_text()?.push_str(&lines(text));
-            } else if self.skip("?") {
+                self.current_text()?.push_str(&normalize_line_ends(text));
+            } else if self.accept("?") {
                 self.until("?>")?;
             } else if self.rest().starts_with('!') {
                 return Err("a document type, or another declaration, is not taken".into());
-            } else if self.skip("/") {
-                self.end()?;
+            } else if self.accept("/") {
+                self.end_tag()?;
             } else {
-                self.begin()?;
+                self.start_tag()?;
             }
         }
         match self.open.last() {
@@ -130,7 +132,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    fn own_text(&mut self) -> Result<&mut String, String> {
+    fn current_text(&mut self) -> Result<&mut String, String> {
         let (at, _) = self.open.last().ok_or("text without an element")?;
         self.elements.get_mut(*at).map(|e| &mut e.text).ok_or_else(|| "text without an element".into())
     }
@@ -139,53 +141,53 @@ impl<'t> Reader<'t> {
         if raw.is_empty() || (self.open.is_empty() && raw.trim().is_empty()) {
             return Ok(());
         }
-        let text = resolved(raw)?;
-        self.own_text()?.push_str(&text);
+        let text = resolve_references(raw)?;
+        self.current_text()?.push_str(&text);
         Ok(())
     }
 
-    fn end(&mut self) -> Result<(), String> {
-        let inside_ends = self.at - 2;
+    fn end_tag(&mut self) -> Result<(), String> {
+        let content_end = self.at - 2;
         let name = self.name()?;
-        self.blanks();
-        if !self.skip(">") {
+        self.skip_whitespace();
+        if !self.accept(">") {
             return Err(format!("expected the end of the tag {name}"));
         }
         match self.open.pop() {
             Some((at, opened)) if opened == name => {
                 if let Some(element) = self.elements.get_mut(at) {
-                    element.inside.end = inside_ends;
+                    element.content_range.end = content_end;
                 }
             }
             _ => return Err(format!("{name} ends, and another element is open")),
         }
         let depth = self.open.len();
-        self.spaces.retain(|(given, ..)| *given < depth);
+        self.namespaces.retain(|(given, ..)| *given < depth);
         Ok(())
     }
 
-    fn begin(&mut self) -> Result<(), String> {
+    fn start_tag(&mut self) -> Result<(), String> {
         let depth = self.open.len();
-        if depth >= DEEPEST || self.elements.len() >= MOST {
-            return Err(format!("more than {DEEPEST} levels or {MOST} elements"));
+        if depth >= MAX_DEPTH || self.elements.len() >= MAX_ELEMENTS {
+            return Err(format!("more than {MAX_DEPTH} levels or {MAX_ELEMENTS} elements"));
         }
         if depth == 0 && !self.elements.is_empty() {
             return Err("a second root element".into());
         }
         let name = self.name()?;
         loop {
-            let had_blanks = self.blanks();
+            let had_whitespace = self.skip_whitespace();
             if self.rest().starts_with(['>', '/']) {
                 break;
             }
             let attribute = self.name()?;
-            self.blanks();
-            if !had_blanks || !self.skip("=") {
+            self.skip_whitespace();
+            if !had_whitespace || !self.accept("=") {
                 return Err(format!("expected an attribute of {name}"));
             }
-            self.blanks();
-            let quote = if self.skip("\"") { "\"" } else { "'" };
-            if quote == "'" && !self.skip("'") {
+            self.skip_whitespace();
+            let quote = if self.accept("\"") { "\"" } else { "'" };
+            if quote == "'" && !self.accept("'") {
                 return Err(format!("{attribute}: expected a value in quotes"));
             }
             let value = self.until(quote)?;
@@ -193,27 +195,32 @@ impl<'t> Reader<'t> {
                 return Err(format!("{attribute}: a value has no <"));
             }
             match attribute.strip_prefix("xmlns") {
-                Some("") => self.spaces.push((depth, "", value)),
-                Some(prefix) if prefix.starts_with(':') => self.spaces.push((depth, &prefix[1..], value)),
+                Some("") => self.namespaces.push((depth, "", value)),
+                Some(prefix) if prefix.starts_with(':') => self.namespaces.push((depth, &prefix[1..], value)),
                 _ => {}
             }
         }
         let (prefix, local) = name.split_once(':').unwrap_or(("", name));
-        let space = self.spaces.iter().rev().find(|(_, given, _)| *given == prefix).map(|(.., space)| *space);
-        let space = match space {
-            Some(space) => space,
+        let namespace = self
+            .namespaces
+            .iter()
+            .rev()
+            .find(|(_, given, _)| *given == prefix)
+            .map(|(.., namespace)| *namespace);
+        let namespace = match namespace {
+            Some(namespace) => namespace,
             None if prefix.is_empty() => "",
             None => return Err(format!("nobody says what the prefix {prefix} is")),
         };
-        let is_empty = self.skip("/");
-        if !self.skip(">") {
+        let is_empty = self.accept("/");
+        if !self.accept(">") {
             return Err(format!("expected the end of the tag {name}"));
         }
         let parent = self.open.last().map(|(at, _)| *at);
-        let inside = self.at..self.at;
-        self.elements.push(Element { space, name: local, parent, text: String::new(), inside });
+        let content_range = self.at..self.at;
+        self.elements.push(Element { namespace, name: local, parent, text: String::new(), content_range });
         if is_empty {
-            self.spaces.retain(|(given, ..)| *given < depth);
+            self.namespaces.retain(|(given, ..)| *given < depth);
         } else {
             self.open.push((self.elements.len() - 1, name));
         }
@@ -233,13 +240,13 @@ impl<'t> Reader<'t> {
 }
 
 /// With the line ends that XML knows: one character each.
-fn lines(text: &str) -> String {
+fn normalize_line_ends(text: &str) -> String {
     text.replace("\r\n", "\n").replace('\r', "\n")
 }
 
 /// Text with its references resolved: the five names of XML, and numbers.
-fn resolved(raw: &str) -> Result<String, String> {
-    let raw = lines(raw);
+fn resolve_references(raw: &str) -> Result<String, String> {
+    let raw = normalize_line_ends(raw);
     let mut pieces = raw.split('&');
     let mut out = pieces.next().unwrap_or_default().to_string();
     for piece in pieces {
@@ -250,7 +257,7 @@ fn resolved(raw: &str) -> Result<String, String> {
             "amp" => '&',
             "quot" => '"',
             "apos" => '\'',
-            _ => number(name).ok_or("a reference to what XML has no name for")?,
+            _ => character_reference(name).ok_or("a reference to what XML has no name for")?,
         };
         out.push(c);
         out.push_str(text);
@@ -258,7 +265,7 @@ fn resolved(raw: &str) -> Result<String, String> {
     Ok(out)
 }
 
-fn number(name: &str) -> Option<char> {
+fn character_reference(name: &str) -> Option<char> {
     let digits = name.strip_prefix('#')?;
     let (digits, base) = digits.strip_prefix('x').map_or((digits, 10), |hex| (hex, 16));
     let is_plain = digits.bytes().all(|b| b.is_ascii_hexdigit());
@@ -271,12 +278,18 @@ mod tests {
     use super::*;
 
     /// Each element as `parent>space|name=text@inside`.
-    fn shown(text: &str) -> String {
+    fn dump(text: &str) -> String {
         match Document::parse(text) {
             Ok(document) => {
                 let one = |e: &Element<'_>| {
                     let parent = e.parent.map(|p| p.to_string()).unwrap_or_default();
-                    format!("{parent}>{}|{}={}@{}", e.space, e.name, e.text, &text[e.inside.clone()])
+                    format!(
+                        "{parent}>{}|{}={}@{}",
+                        e.namespace,
+                        e.name,
+                        e.text,
+                        &text[e.content_range.clone()]
+                    )
                 };
                 document.elements().iter().map(one).collect::<Vec<_>>().join(" ; ")
             }
@@ -326,20 +339,20 @@ mod tests {
             ("<a>\n<!-- ", "line 2: no --> follows"),
             ("</a>", "line 1: a ends, and another element is open"),
         ] {
-            assert_eq!(shown(text), expected, "{text}");
+            assert_eq!(dump(text), expected, "{text}");
         }
     }
 
     #[test]
-    fn bounds() {
-        assert!(shown(&"<a>".repeat(40)).contains("more than 32 levels"));
-        assert!(shown(&format!("<a>{}</a>", "<b/>".repeat(MOST))).contains("more than"));
-        assert!(!shown(&format!("<a>{}</a>", "<b/>".repeat(MOST - 1))).contains("more than"));
+    fn limits() {
+        assert!(dump(&"<a>".repeat(40)).contains("more than 32 levels"));
+        assert!(dump(&format!("<a>{}</a>", "<b/>".repeat(MAX_ELEMENTS))).contains("more than"));
+        assert!(!dump(&format!("<a>{}</a>", "<b/>".repeat(MAX_ELEMENTS - 1))).contains("more than"));
     }
 
     /// Whatever is cut out of a document, the reader comes to an end and to an answer.
     #[test]
-    fn pieces() {
+    fn truncated_documents() {
         let text =
             "<?xml version=\"1.0\"?><a xmlns:p='ü'><!-- c --><p:b x=\"1\">&amp;&#xe4;<![CDATA[d]]></p:b></a>";
         let ends: Vec<usize> = (0..=text.len()).filter(|i| text.is_char_boundary(*i)).collect();
@@ -355,7 +368,7 @@ mod tests {
 
     /// Nor whatever a byte of it is replaced by; and what is found lies within the text.
     #[test]
-    fn other_bytes() {
+    fn replaced_bytes() {
         let text = "<?x?><a b='c' xmlns:d=\"e\"><!-- f --><d:g/>h&lt;&#9;<![CDATA[i]]></a>";
         let mut bad = 0;
         for at in 0..text.len() {
@@ -365,8 +378,8 @@ mod tests {
                 let changed = format!("{}{other}{}", &text[..at], &text[at + 1..]);
                 match Document::parse(&changed) {
                     Ok(document) => {
-                        let inside = document.elements().iter().map(|e| changed.get(e.inside.clone()));
-                        assert!(inside.into_iter().all(|text| text.is_some()), "{changed}");
+                        let ranges = document.elements().iter().map(|e| changed.get(e.content_range.clone()));
+                        assert!(ranges.into_iter().all(|text| text.is_some()), "{changed}");
                     }
                     Err(e) => bad += usize::from(e.starts_with("line 1: ")),
                 }
@@ -376,11 +389,11 @@ mod tests {
     }
 
     #[test]
-    fn paths() {
+    fn text_at_a_path() {
         let document = Document::parse("<a><b><c> 1 </c><c>2</c></b><d/></a>").unwrap();
         assert_eq!(document.plain_text(&["b", "c"]), Some("1"));
         assert_eq!((document.plain_text(&["d"]), document.plain_text(&["b", "x"])), (None, None));
-        assert_eq!(document.below(1, "", "c").count(), 2);
-        assert_eq!(escaped("a<b>&c"), "a&lt;b&gt;&amp;c");
+        assert_eq!(document.children(1, "", "c").count(), 2);
+        assert_eq!(escape("a<b>&c"), "a&lt;b&gt;&amp;c");
     }
 }

@@ -2,49 +2,49 @@
 
 #![allow(dead_code, clippy::unwrap_used)]
 
-use datasource::{Nic, Nics, Outcome, Same, Search, Stage, datasource, search};
-use scratch::Scratch;
+use datasource::{IdentityCheck, Nic, Nics, Outcome, Search, Stage, datasource, search};
+use scratch::TempDir;
 use serde_json::Value;
 use state::{Instance, Layout};
-use system::{Result, System, Write};
+use system::{Result, System, WriteOptions};
 
-struct Given(Nics);
+struct FixedNics(Nics);
 
-impl datasource::Machine for Given {
+impl datasource::Machine for FixedNics {
     fn nics(&self) -> Nics {
         self.0.clone()
     }
 
-    fn await_devices(&self) {}
+    fn wait_for_devices(&self) {}
 }
 
 /// Made anew for each test, removed with it.
 pub struct Machine {
-    top: Scratch,
+    top: TempDir,
     pub sys: System,
     pub config: config::Node,
     pub command_line: String,
     pub stage: Stage,
-    pub has_cached: bool,
-    nics: Given,
+    pub has_cached_instance: bool,
+    nics: FixedNics,
 }
 
 impl Machine {
     pub fn new() -> Machine {
-        let top = Scratch::new();
+        let top = TempDir::new();
         Machine {
             sys: System::new(&top),
             top,
             config: config::Node::null(),
             command_line: String::new(),
             stage: Stage::Local,
-            has_cached: false,
-            nics: Given(Nics::default()),
+            has_cached_instance: false,
+            nics: FixedNics(Nics::default()),
         }
     }
 
     pub fn file(self, path: &str, content: impl AsRef<[u8]>) -> Machine {
-        self.sys.write(path, content, Write::default()).unwrap();
+        self.sys.write(path, content, WriteOptions::default()).unwrap();
         self
     }
 
@@ -76,7 +76,7 @@ impl Machine {
             driver: None,
         };
         let all: Vec<Nic> = names.iter().enumerate().map(nic).collect();
-        self.nics = Given(Nics { likely: all.clone(), configurable: all, netplan: false });
+        self.nics = FixedNics(Nics { candidates: all.clone(), configurable: all, uses_netplan: false });
         self
     }
 
@@ -94,20 +94,20 @@ impl Machine {
         self.sys.root().host(path)
     }
 
-    fn with<T>(&self, ask: impl FnOnce(&Search<'_>) -> T) -> T {
-        ask(&Search {
+    fn with_context<T>(&self, query: impl FnOnce(&Search<'_>) -> T) -> T {
+        query(&Search {
             sys: &self.sys,
             layout: &Layout::default(),
             config: &self.config,
             command_line: &self.command_line,
             stage: self.stage,
             machine: &self.nics,
-            has_cached: self.has_cached,
+            has_cached_instance: self.has_cached_instance,
         })
     }
 
     pub fn find(&self, name: &str) -> Result<Option<Instance>> {
-        self.with(|with| (datasource(name).unwrap().find)(with))
+        self.with_context(|ctx| (datasource(name).unwrap().find)(ctx))
     }
 
     /// The instance, which must be there.
@@ -117,21 +117,21 @@ impl Machine {
 
     pub fn search(&self, list: &[&str]) -> Outcome {
         let list: Vec<String> = list.iter().map(|n| (*n).to_string()).collect();
-        self.with(|with| search(with, &list))
+        self.with_context(|ctx| search(ctx, &list))
     }
 
-    pub fn check(&self, cached: &Instance) -> Same {
-        self.with(|with| (datasource(&cached.datasource).unwrap().check)(with, cached))
+    pub fn check(&self, cached: &Instance) -> IdentityCheck {
+        self.with_context(|ctx| (datasource(&cached.datasource).unwrap().check)(ctx, cached))
     }
 
     /// What was logged at WARNING and above.
-    pub fn complaints(&self) -> String {
-        let lines: Vec<String> = self.sys.log().noticed().into_iter().map(|(_, text)| text).collect();
+    pub fn warnings(&self) -> String {
+        let lines: Vec<String> = self.sys.log().logged_warnings().into_iter().map(|(_, text)| text).collect();
         lines.join("\n")
     }
 }
 
-pub fn text(raw: &state::Raw) -> String {
+pub fn text(raw: &state::Blobs) -> String {
     raw.0.iter().map(|b| String::from_utf8_lossy(b).into_owned()).collect::<Vec<_>>().join("|")
 }
 

@@ -5,39 +5,39 @@
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use super::message::{Kind, Message, option};
+use super::message::{Message, MessageType, option};
 use crate::lease::Lease;
 
 /// The first wait for an answer, doubled each time up to the longest; each up to a quarter (a second at most) shorter or
 /// longer, so that a hall of machines that power up together does not speak at once. RFC 2131 (4.1) begins with four
 /// seconds on a ten-megabit Ethernet and leaves it to the client to know its network: here every second is one of a boot.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
-const LONGEST_WAIT: Duration = Duration::from_secs(64);
+const MAX_WAIT: Duration = Duration::from_secs(64);
 /// Requests to a server that offered and then says nothing, before others are asked too.
-const MOST_REQUESTS: u32 = 4;
+const MAX_REQUESTS: u32 = 4;
 /// After a refusal, so that a server that always refuses is not asked without a pause.
-const AFTER_REFUSAL: Duration = Duration::from_secs(1);
+const NAK_DELAY: Duration = Duration::from_secs(1);
 /// Servers that are remembered as refusing.
-const MOST_REFUSING: usize = 16;
+const MAX_REFUSING: usize = 16;
 /// Ethernet's payload.
-const LARGEST: u16 = 1500;
+const MAX_MESSAGE_SIZE: u16 = 1500;
 /// ARP's number for InfiniBand, whose addresses have no room in a message (RFC 4390).
 const INFINIBAND: u8 = 32;
 
 /// What a client asks for besides an address.
-const WANTED: [u8; 11] = [
+const REQUESTED_OPTIONS: [u8; 11] = [
     // In this order (RFC 3442): servers may cut what they have no room for.
-    option::ROUTES,
-    option::MASK,
+    option::CLASSLESS_ROUTES,
+    option::SUBNET_MASK,
     option::ROUTER,
-    option::OLD_ROUTES,
-    option::MTU,
-    option::BROADCAST,
+    option::MICROSOFT_CLASSLESS_ROUTES,
+    option::INTERFACE_MTU,
+    option::BROADCAST_ADDRESS,
     option::DNS,
-    option::DOMAIN,
+    option::DOMAIN_NAME,
     option::HOST_NAME,
     option::LEASE_TIME,
-    option::SERVER,
+    option::SERVER_IDENTIFIER,
 ];
 
 /// Who asks, and for what.
@@ -100,11 +100,11 @@ impl Client {
             refusing: Vec::new(),
             second_choice: None,
         };
-        client.xid = client.draw() as u32;
+        client.xid = client.next_random() as u32;
         client
     }
 
-    fn draw(&mut self) -> u64 {
+    fn next_random(&mut self) -> u64 {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
         self.random ^= self.random << 17;
@@ -112,7 +112,7 @@ impl Client {
     }
 
     /// When it wants to be asked next; `None` once it has a lease.
-    pub fn next(&self) -> Option<Duration> {
+    pub fn next_poll(&self) -> Option<Duration> {
         (!matches!(self.state, State::Bound)).then_some(self.next)
     }
 
@@ -124,7 +124,7 @@ impl Client {
         let began = *self.began.get_or_insert(now);
         match &self.state {
             State::Bound => return None,
-            State::Requesting { server, .. } if self.sent >= MOST_REQUESTS => {
+            State::Requesting { server, .. } if self.sent >= MAX_REQUESTS => {
                 let silent = *server;
                 self.start_over(silent);
             }
@@ -136,9 +136,9 @@ impl Client {
             }
             _ => {}
         }
-        let wait = FIRST_WAIT.saturating_mul(1 << self.sent.min(8)).min(LONGEST_WAIT);
+        let wait = FIRST_WAIT.saturating_mul(1 << self.sent.min(8)).min(MAX_WAIT);
         let most = (wait / 4).min(Duration::from_secs(1));
-        let jitter = Duration::from_millis(self.draw() % (2 * most.as_millis() as u64));
+        let jitter = Duration::from_millis(self.next_random() % (2 * most.as_millis() as u64));
         self.next = now + wait + jitter - most;
         self.sent += 1;
         Some(self.message(now.saturating_sub(began)).encode())
@@ -152,11 +152,11 @@ impl Client {
 
     /// Back to the beginning, with a new transaction, so that late answers to the old one do not count.
     fn start_over(&mut self, server: Ipv4Addr) {
-        if self.refusing.len() < MOST_REFUSING && !self.refusing.contains(&server) {
+        if self.refusing.len() < MAX_REFUSING && !self.refusing.contains(&server) {
             self.refusing.push(server);
         }
         self.state = State::Discovering;
-        self.xid = self.draw() as u32;
+        self.xid = self.next_random() as u32;
         self.sent = 0;
         self.second_choice = None;
     }
@@ -164,23 +164,23 @@ impl Client {
     fn message(&self, elapsed: Duration) -> Message {
         let mut options = Vec::new();
         let kind = match &self.state {
-            State::Requesting { .. } => Kind::Request,
-            _ => Kind::Discover,
+            State::Requesting { .. } => MessageType::Request,
+            _ => MessageType::Discover,
         };
-        options.push((option::TYPE, vec![kind as u8]));
+        options.push((option::MESSAGE_TYPE, vec![kind as u8]));
         if self.identity.hardware == INFINIBAND {
             let address = &self.identity.address;
             let mut id = vec![INFINIBAND];
             id.extend(&address[address.len().saturating_sub(8)..]);
-            options.push((option::CLIENT, id));
+            options.push((option::CLIENT_IDENTIFIER, id));
         }
         if let State::Requesting { offer, server } = &self.state {
-            options.push((option::REQUESTED, offer.yours.octets().to_vec()));
-            options.push((option::SERVER, server.octets().to_vec()));
+            options.push((option::REQUESTED_ADDRESS, offer.yiaddr.octets().to_vec()));
+            options.push((option::SERVER_IDENTIFIER, server.octets().to_vec()));
         }
-        options.push((option::LARGEST, LARGEST.to_be_bytes().to_vec()));
-        let wanted = WANTED.into_iter().chain(self.identity.options.iter().copied());
-        options.push((option::WANTED, wanted.collect()));
+        options.push((option::MAX_MESSAGE_SIZE, MAX_MESSAGE_SIZE.to_be_bytes().to_vec()));
+        let wanted = REQUESTED_OPTIONS.into_iter().chain(self.identity.options.iter().copied());
+        options.push((option::PARAMETER_REQUEST_LIST, wanted.collect()));
         let is_infiniband = self.identity.hardware == INFINIBAND;
         Message {
             is_reply: false,
@@ -189,10 +189,10 @@ impl Client {
             seconds: u16::try_from(elapsed.as_secs()).unwrap_or(u16::MAX),
             // Packets reach a packet socket before there is an address; an InfiniBand link cannot be told which.
             broadcast: is_infiniband,
-            client: Ipv4Addr::UNSPECIFIED,
-            yours: Ipv4Addr::UNSPECIFIED,
-            next_server: Ipv4Addr::UNSPECIFIED,
-            relay: Ipv4Addr::UNSPECIFIED,
+            ciaddr: Ipv4Addr::UNSPECIFIED,
+            yiaddr: Ipv4Addr::UNSPECIFIED,
+            siaddr: Ipv4Addr::UNSPECIFIED,
+            giaddr: Ipv4Addr::UNSPECIFIED,
             address: if is_infiniband { Vec::new() } else { self.identity.address.clone() },
             options,
         }
@@ -207,10 +207,10 @@ impl Client {
         if self.identity.hardware != INFINIBAND && message.address != self.identity.address {
             return Event::Ignored("an answer to somebody else");
         }
-        let server = message.address_option(option::SERVER).unwrap_or(source);
+        let server = message.address_option(option::SERVER_IDENTIFIER).unwrap_or(source);
         match (message.kind(), &self.state) {
-            (Some(Kind::Offer), State::Discovering) => {
-                if Lease::of(&message).is_err() || server.is_unspecified() {
+            (Some(MessageType::Offer), State::Discovering) => {
+                if Lease::from_message(&message).is_err() || server.is_unspecified() {
                     return Event::Ignored("an offer of nothing usable");
                 }
                 if self.refusing.contains(&server) {
@@ -221,8 +221,8 @@ impl Client {
                 self.next = now;
                 Event::Offered(server)
             }
-            (Some(Kind::Ack), State::Requesting { server: chosen, .. }) if server == *chosen => {
-                match Lease::of(&message) {
+            (Some(MessageType::Ack), State::Requesting { server: chosen, .. }) if server == *chosen => {
+                match Lease::from_message(&message) {
                     Ok(lease) => {
                         self.state = State::Bound;
                         Event::Granted(Box::new(lease))
@@ -230,16 +230,18 @@ impl Client {
                     Err(why) => Event::Ignored(why),
                 }
             }
-            (Some(Kind::Nak), State::Requesting { server: chosen, .. }) if server == *chosen => {
+            (Some(MessageType::Nak), State::Requesting { server: chosen, .. }) if server == *chosen => {
                 let words = message.option(option::MESSAGE).unwrap_or_default();
                 let words: String =
                     String::from_utf8_lossy(words).chars().filter(|c| !c.is_control()).take(100).collect();
                 self.start_over(server);
                 self.refusals += 1;
-                self.next = now + AFTER_REFUSAL.saturating_mul(1 << self.refusals.min(5)) / 2;
+                self.next = now + NAK_DELAY.saturating_mul(1 << self.refusals.min(5)) / 2;
                 Event::Refused(words)
             }
-            (Some(Kind::Offer | Kind::Ack | Kind::Nak), _) => Event::Ignored("not what was asked for"),
+            (Some(MessageType::Offer | MessageType::Ack | MessageType::Nak), _) => {
+                Event::Ignored("not what was asked for")
+            }
             _ => Event::Ignored("not a server's message"),
         }
     }
@@ -265,14 +267,14 @@ mod tests {
         Message::decode(&bytes.unwrap()).unwrap()
     }
 
-    fn answer(to: &Message, kind: Kind, server: Ipv4Addr) -> Message {
+    fn answer(to: &Message, kind: MessageType, server: Ipv4Addr) -> Message {
         let mut answer = to.clone();
         answer.is_reply = true;
-        answer.yours = Ipv4Addr::new(192, 0, 2, 77);
+        answer.yiaddr = Ipv4Addr::new(192, 0, 2, 77);
         answer.options = vec![
-            (option::TYPE, vec![kind as u8]),
-            (option::SERVER, server.octets().to_vec()),
-            (option::MASK, vec![255, 255, 255, 0]),
+            (option::MESSAGE_TYPE, vec![kind as u8]),
+            (option::SERVER_IDENTIFIER, server.octets().to_vec()),
+            (option::SUBNET_MASK, vec![255, 255, 255, 0]),
         ];
         answer
     }
@@ -282,22 +284,26 @@ mod tests {
     }
 
     #[test]
-    fn the_usual_way() {
+    fn discover_offer_request_ack() {
         let mut client = client();
         let discover = sent(client.poll(Duration::ZERO));
-        assert_eq!((discover.kind(), discover.address.as_slice()), (Some(Kind::Discover), &MAC[..]));
-        assert_eq!(discover.option(option::WANTED).and_then(<[u8]>::last), Some(&245));
+        assert_eq!((discover.kind(), discover.address.as_slice()), (Some(MessageType::Discover), &MAC[..]));
+        assert_eq!(discover.option(option::PARAMETER_REQUEST_LIST).and_then(<[u8]>::last), Some(&245));
         assert_eq!(client.poll(seconds(0.1)), None);
-        assert_eq!(give(&mut client, 0.2, &answer(&discover, Kind::Offer, SERVER)), Event::Offered(SERVER));
+        assert_eq!(
+            give(&mut client, 0.2, &answer(&discover, MessageType::Offer, SERVER)),
+            Event::Offered(SERVER)
+        );
         let request = sent(client.poll(seconds(0.2)));
-        assert_eq!((request.kind(), request.xid), (Some(Kind::Request), discover.xid));
-        assert_eq!(request.address_option(option::REQUESTED), Some(Ipv4Addr::new(192, 0, 2, 77)));
-        assert_eq!(request.address_option(option::SERVER), Some(SERVER));
-        let Event::Granted(lease) = give(&mut client, 0.3, &answer(&request, Kind::Ack, SERVER)) else {
+        assert_eq!((request.kind(), request.xid), (Some(MessageType::Request), discover.xid));
+        assert_eq!(request.address_option(option::REQUESTED_ADDRESS), Some(Ipv4Addr::new(192, 0, 2, 77)));
+        assert_eq!(request.address_option(option::SERVER_IDENTIFIER), Some(SERVER));
+        let Event::Granted(lease) = give(&mut client, 0.3, &answer(&request, MessageType::Ack, SERVER))
+        else {
             panic!("no lease")
         };
         assert_eq!(lease.address.to_string(), "192.0.2.77/24");
-        assert_eq!((client.next(), client.poll(seconds(1e6))), (None, None));
+        assert_eq!((client.next_poll(), client.poll(seconds(1e6))), (None, None));
     }
 
     #[test]
@@ -306,7 +312,7 @@ mod tests {
         let (mut at, mut waits) = (Duration::ZERO, Vec::new());
         for _ in 0..8 {
             assert!(client.poll(at).is_some());
-            let next = client.next().unwrap();
+            let next = client.next_poll().unwrap();
             waits.push((next - at).as_secs_f64());
             at = next;
         }
@@ -319,48 +325,54 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_leads_to_another_server() {
+    fn a_nak_leads_to_another_server() {
         let mut client = client();
         let discover = sent(client.poll(Duration::ZERO));
-        give(&mut client, 0.1, &answer(&discover, Kind::Offer, SERVER));
+        give(&mut client, 0.1, &answer(&discover, MessageType::Offer, SERVER));
         let request = sent(client.poll(seconds(0.1)));
-        let mut nak = answer(&request, Kind::Nak, SERVER);
+        let mut nak = answer(&request, MessageType::Nak, SERVER);
         nak.options.push((option::MESSAGE, b"no\x1b[31m".to_vec()));
         assert_eq!(give(&mut client, 0.2, &nak), Event::Refused("no[31m".into()));
         assert_eq!(client.poll(seconds(0.3)), None, "not without a pause");
         let again = sent(client.poll(seconds(1.3)));
-        assert_eq!(again.kind(), Some(Kind::Discover));
+        assert_eq!(again.kind(), Some(MessageType::Discover));
         assert_ne!(again.xid, discover.xid);
-        let late = answer(&discover, Kind::Offer, SERVER);
+        let late = answer(&discover, MessageType::Offer, SERVER);
         assert_eq!(give(&mut client, 1.4, &late), Event::Ignored("not an answer to us"));
-        assert!(matches!(give(&mut client, 1.4, &answer(&again, Kind::Offer, SERVER)), Event::Ignored(_)));
-        assert_eq!(give(&mut client, 1.5, &answer(&again, Kind::Offer, OTHER)), Event::Offered(OTHER));
-        assert_eq!(sent(client.poll(seconds(1.5))).address_option(option::SERVER), Some(OTHER));
+        assert!(matches!(
+            give(&mut client, 1.4, &answer(&again, MessageType::Offer, SERVER)),
+            Event::Ignored(_)
+        ));
+        assert_eq!(give(&mut client, 1.5, &answer(&again, MessageType::Offer, OTHER)), Event::Offered(OTHER));
+        assert_eq!(sent(client.poll(seconds(1.5))).address_option(option::SERVER_IDENTIFIER), Some(OTHER));
     }
 
     #[test]
-    fn the_only_server_gets_another_chance() {
+    fn a_silent_server_is_asked_again_if_it_is_the_only_one() {
         let mut client = client();
         let discover = sent(client.poll(Duration::ZERO));
-        give(&mut client, 0.0, &answer(&discover, Kind::Offer, SERVER));
+        give(&mut client, 0.0, &answer(&discover, MessageType::Offer, SERVER));
         let mut now = 0.0;
         // It falls silent: so many requests, then a discover.
-        for _ in 0..MOST_REQUESTS {
-            assert_eq!(sent(client.poll(seconds(now))).kind(), Some(Kind::Request));
-            now = client.next().unwrap().as_secs_f64();
+        for _ in 0..MAX_REQUESTS {
+            assert_eq!(sent(client.poll(seconds(now))).kind(), Some(MessageType::Request));
+            now = client.next_poll().unwrap().as_secs_f64();
         }
         let again = sent(client.poll(seconds(now)));
-        assert_eq!(again.kind(), Some(Kind::Discover));
-        assert!(matches!(give(&mut client, now, &answer(&again, Kind::Offer, SERVER)), Event::Ignored(_)));
-        now = client.next().unwrap().as_secs_f64();
-        assert_eq!(sent(client.poll(seconds(now))).kind(), Some(Kind::Request));
+        assert_eq!(again.kind(), Some(MessageType::Discover));
+        assert!(matches!(
+            give(&mut client, now, &answer(&again, MessageType::Offer, SERVER)),
+            Event::Ignored(_)
+        ));
+        now = client.next_poll().unwrap().as_secs_f64();
+        assert_eq!(sent(client.poll(seconds(now))).kind(), Some(MessageType::Request));
     }
 
     #[test]
-    fn what_is_not_ours_changes_nothing() {
+    fn messages_for_others_are_ignored() {
         let mut client = client();
         let discover = sent(client.poll(Duration::ZERO));
-        let offer = answer(&discover, Kind::Offer, SERVER);
+        let offer = answer(&discover, MessageType::Offer, SERVER);
         let mut somebody = offer.clone();
         somebody.address[5] = 9;
         let mut other_xid = offer.clone();
@@ -368,11 +380,11 @@ mod tests {
         let mut question = offer.clone();
         question.is_reply = false;
         let mut empty = offer.clone();
-        empty.yours = Ipv4Addr::UNSPECIFIED;
+        empty.yiaddr = Ipv4Addr::UNSPECIFIED;
         let mut untyped = offer.clone();
         untyped.options.remove(0);
-        let ack = answer(&discover, Kind::Ack, SERVER);
-        let nak = answer(&discover, Kind::Nak, SERVER);
+        let ack = answer(&discover, MessageType::Ack, SERVER);
+        let nak = answer(&discover, MessageType::Nak, SERVER);
         for message in [somebody, other_xid, question, empty, untyped, ack, nak] {
             let event = give(&mut client, 0.1, &message);
             assert!(matches!(event, Event::Ignored(_)), "{message:?}: {event:?}");
@@ -380,11 +392,14 @@ mod tests {
         assert!(matches!(client.receive(Duration::ZERO, SERVER, b"garbage"), Event::Ignored(_)));
         give(&mut client, 0.2, &offer);
         let request = sent(client.poll(seconds(0.2)));
-        for kind in [Kind::Ack, Kind::Nak] {
+        for kind in [MessageType::Ack, MessageType::Nak] {
             let event = give(&mut client, 0.3, &answer(&request, kind, OTHER));
             assert!(matches!(event, Event::Ignored(_)), "{kind:?} of a server that was not chosen");
         }
-        assert!(matches!(give(&mut client, 0.4, &answer(&request, Kind::Ack, SERVER)), Event::Granted(_)));
+        assert!(matches!(
+            give(&mut client, 0.4, &answer(&request, MessageType::Ack, SERVER)),
+            Event::Granted(_)
+        ));
     }
 
     #[test]
@@ -393,6 +408,9 @@ mod tests {
         let mut client = Client::new(Identity { hardware: 32, address, options: vec![] }, 1);
         let discover = sent(client.poll(Duration::ZERO));
         assert_eq!((discover.address.len(), discover.broadcast), (0, true));
-        assert_eq!(discover.option(option::CLIENT), Some(&[32, 12, 13, 14, 15, 16, 17, 18, 19][..]));
+        assert_eq!(
+            discover.option(option::CLIENT_IDENTIFIER),
+            Some(&[32, 12, 13, 14, 15, 16, 17, 18, 19][..])
+        );
     }
 }

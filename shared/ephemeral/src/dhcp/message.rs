@@ -4,34 +4,34 @@
 use std::net::Ipv4Addr;
 
 /// Fixed fields up to the options, and the cookie that begins those.
-const FIXED: usize = 236;
-const COOKIE: [u8; 4] = [99, 130, 83, 99];
+const HEADER_SIZE: usize = 236;
+const MAGIC_COOKIE: [u8; 4] = [99, 130, 83, 99];
 /// What every relay and server takes (RFC 1542: BOOTP messages were never shorter).
-const SHORTEST: usize = 300;
+const MIN_SIZE: usize = 300;
 /// No datagram is longer.
-const LONGEST: usize = 65_507;
+const MAX_SIZE: usize = 65_507;
 
 /// Codes of options (RFC 2132 and others).
 pub mod option {
-    pub const MASK: u8 = 1;
+    pub const SUBNET_MASK: u8 = 1;
     pub const ROUTER: u8 = 3;
     pub const DNS: u8 = 6;
     pub const HOST_NAME: u8 = 12;
-    pub const DOMAIN: u8 = 15;
-    pub const MTU: u8 = 26;
-    pub const BROADCAST: u8 = 28;
-    pub const REQUESTED: u8 = 50;
+    pub const DOMAIN_NAME: u8 = 15;
+    pub const INTERFACE_MTU: u8 = 26;
+    pub const BROADCAST_ADDRESS: u8 = 28;
+    pub const REQUESTED_ADDRESS: u8 = 50;
     pub const LEASE_TIME: u8 = 51;
     pub const OVERLOAD: u8 = 52;
-    pub const TYPE: u8 = 53;
-    pub const SERVER: u8 = 54;
-    pub const WANTED: u8 = 55;
+    pub const MESSAGE_TYPE: u8 = 53;
+    pub const SERVER_IDENTIFIER: u8 = 54;
+    pub const PARAMETER_REQUEST_LIST: u8 = 55;
     pub const MESSAGE: u8 = 56;
-    pub const LARGEST: u8 = 57;
-    pub const CLIENT: u8 = 61;
+    pub const MAX_MESSAGE_SIZE: u8 = 57;
+    pub const CLIENT_IDENTIFIER: u8 = 61;
     /// Classless static routes (RFC 3442), and the number that was used for them before.
-    pub const ROUTES: u8 = 121;
-    pub const OLD_ROUTES: u8 = 249;
+    pub const CLASSLESS_ROUTES: u8 = 121;
+    pub const MICROSOFT_CLASSLESS_ROUTES: u8 = 249;
     /// Private use; Azure's wire server.
     pub const WIRE_SERVER: u8 = 245;
     pub(super) const PAD: u8 = 0;
@@ -40,7 +40,7 @@ pub mod option {
 
 /// What a message is (option 53).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum MessageType {
     Discover = 1,
     Offer = 2,
     Request = 3,
@@ -51,15 +51,15 @@ pub enum Kind {
     Inform = 8,
 }
 
-const KINDS: [Kind; 8] = [
-    Kind::Discover,
-    Kind::Offer,
-    Kind::Request,
-    Kind::Decline,
-    Kind::Ack,
-    Kind::Nak,
-    Kind::Release,
-    Kind::Inform,
+const MESSAGE_TYPES: [MessageType; 8] = [
+    MessageType::Discover,
+    MessageType::Offer,
+    MessageType::Request,
+    MessageType::Decline,
+    MessageType::Ack,
+    MessageType::Nak,
+    MessageType::Release,
+    MessageType::Inform,
 ];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,11 +72,11 @@ pub struct Message {
     pub seconds: u16,
     /// The client cannot get unicast packets yet.
     pub broadcast: bool,
-    pub client: Ipv4Addr,
+    pub ciaddr: Ipv4Addr,
     /// The address that the client gets.
-    pub yours: Ipv4Addr,
-    pub next_server: Ipv4Addr,
-    pub relay: Ipv4Addr,
+    pub yiaddr: Ipv4Addr,
+    pub siaddr: Ipv4Addr,
+    pub giaddr: Ipv4Addr,
     /// The client's hardware address, at most 16 bytes.
     pub address: Vec<u8>,
     /// Code and value, in order; one that came in pieces is whole.
@@ -107,9 +107,9 @@ impl Message {
         }
     }
 
-    pub fn kind(&self) -> Option<Kind> {
-        let [number] = *self.option(option::TYPE)? else { return None };
-        KINDS.into_iter().find(|k| *k as u8 == number)
+    pub fn kind(&self) -> Option<MessageType> {
+        let [number] = *self.option(option::MESSAGE_TYPE)? else { return None };
+        MESSAGE_TYPES.into_iter().find(|k| *k as u8 == number)
     }
 
     pub fn encode(&self) -> Vec<u8> {
@@ -119,12 +119,12 @@ impl Message {
         bytes.extend(self.xid.to_be_bytes());
         bytes.extend(self.seconds.to_be_bytes());
         bytes.extend(if self.broadcast { 0x8000_u16 } else { 0 }.to_be_bytes());
-        for part in [self.client, self.yours, self.next_server, self.relay] {
+        for part in [self.ciaddr, self.yiaddr, self.siaddr, self.giaddr] {
             bytes.extend(part.octets());
         }
         bytes.extend(address);
-        bytes.resize(FIXED, 0);
-        bytes.extend(COOKIE);
+        bytes.resize(HEADER_SIZE, 0);
+        bytes.extend(MAGIC_COOKIE);
         for (code, value) in &self.options {
             let mut rest = value.as_slice();
             loop {
@@ -138,15 +138,15 @@ impl Message {
             }
         }
         bytes.push(option::END);
-        bytes.resize(bytes.len().max(SHORTEST), 0);
+        bytes.resize(bytes.len().max(MIN_SIZE), 0);
         bytes
     }
 
     /// `None` for what is no DHCP message. Options end where the bytes do, whatever their lengths say.
     pub fn decode(bytes: &[u8]) -> Option<Message> {
-        let bytes = &bytes[..bytes.len().min(LONGEST)];
-        let fixed = bytes.get(..FIXED)?;
-        let area = bytes.get(FIXED..)?.strip_prefix(&COOKIE)?;
+        let bytes = &bytes[..bytes.len().min(MAX_SIZE)];
+        let fixed = bytes.get(..HEADER_SIZE)?;
+        let area = bytes.get(HEADER_SIZE..)?.strip_prefix(&MAGIC_COOKIE)?;
         let ip = |at: usize| Ipv4Addr::new(fixed[at], fixed[at + 1], fixed[at + 2], fixed[at + 3]);
         let is_reply = match fixed[0] {
             1 => false,
@@ -160,10 +160,10 @@ impl Message {
             xid: u32::from_be_bytes([fixed[4], fixed[5], fixed[6], fixed[7]]),
             seconds: u16::from_be_bytes([fixed[8], fixed[9]]),
             broadcast: fixed[10] & 0x80 != 0,
-            client: ip(12),
-            yours: ip(16),
-            next_server: ip(20),
-            relay: ip(24),
+            ciaddr: ip(12),
+            yiaddr: ip(16),
+            siaddr: ip(20),
+            giaddr: ip(24),
             address: fixed.get(28..28 + length.min(16))?.to_vec(),
             options: Vec::new(),
         };
@@ -171,7 +171,7 @@ impl Message {
         // Where they did not suffice the two name fields hold more of them: the boot file's first.
         let overload = message.option(option::OVERLOAD).and_then(|v| v.first().copied()).unwrap_or(0);
         if overload & 1 != 0 {
-            message.read_options(&fixed[108..FIXED]);
+            message.read_options(&fixed[108..HEADER_SIZE]);
         }
         if overload & 2 != 0 {
             message.read_options(&fixed[44..108]);
@@ -210,17 +210,17 @@ pub(crate) mod tests {
             xid: 0x0102_0304,
             seconds: 3,
             broadcast: true,
-            client: Ipv4Addr::UNSPECIFIED,
-            yours: Ipv4Addr::new(192, 0, 2, 7),
-            next_server: Ipv4Addr::new(192, 0, 2, 1),
-            relay: Ipv4Addr::new(192, 0, 2, 2),
+            ciaddr: Ipv4Addr::UNSPECIFIED,
+            yiaddr: Ipv4Addr::new(192, 0, 2, 7),
+            siaddr: Ipv4Addr::new(192, 0, 2, 1),
+            giaddr: Ipv4Addr::new(192, 0, 2, 2),
             address: vec![2, 0, 0, 0, 0, 1],
             options,
         }
     }
 
     #[test]
-    fn there_and_back() {
+    fn encoding_round_trip() {
         let long: Vec<u8> = (0..700).map(|n| n as u8).collect();
         for options in [
             vec![],
@@ -229,13 +229,13 @@ pub(crate) mod tests {
         ] {
             let sent = message(options);
             let bytes = sent.encode();
-            assert!(bytes.len() >= SHORTEST);
+            assert!(bytes.len() >= MIN_SIZE);
             assert_eq!(Message::decode(&bytes), Some(sent));
         }
     }
 
     #[test]
-    fn the_bytes_of_the_standard() {
+    fn encoded_bytes() {
         let bytes = message(vec![(53, vec![2]), (54, vec![192, 0, 2, 1])]).encode();
         assert_eq!(bytes[..12], [2, 1, 6, 0, 1, 2, 3, 4, 0, 3, 0x80, 0]);
         assert_eq!(bytes[16..20], [192, 0, 2, 7]);
@@ -252,11 +252,11 @@ pub(crate) mod tests {
         assert_eq!(message.address_option(3), Some(Ipv4Addr::new(192, 0, 2, 9)));
         assert_eq!(message.option(121), Some(&[0, 10, 9][..]));
         assert_eq!(message.option(12), None);
-        assert_eq!(message.kind(), Some(Kind::Ack));
+        assert_eq!(message.kind(), Some(MessageType::Ack));
     }
 
     #[test]
-    fn numbers_and_lists_of_odd_lengths() {
+    fn options_of_wrong_lengths() {
         let m =
             message(vec![(26, vec![5, 220]), (51, vec![0, 1, 0, 0]), (3, vec![1, 2, 3, 4, 5]), (6, vec![1])]);
         assert_eq!((m.number_option(26), m.number_option(51)), (Some(1500), Some(65536)));
@@ -266,7 +266,7 @@ pub(crate) mod tests {
 
     /// A cheap stand-in for a fuzzer that every test run affords; the fuzz target next door has more patience.
     #[test]
-    fn garbage_is_read_to_its_end() {
+    fn random_bytes_do_not_panic() {
         let good = message(vec![(53, vec![2]), (52, vec![3]), (121, vec![1; 300])]).encode();
         for length in 0..good.len() {
             let _ = Message::decode(&good[..length]);

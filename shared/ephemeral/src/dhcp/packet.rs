@@ -28,7 +28,7 @@ pub(crate) fn checksum(parts: &[&[u8]]) -> u16 {
 }
 
 /// From nobody to everybody: what a client without an address sends.
-pub fn to_everybody(message: &[u8]) -> Vec<u8> {
+pub fn broadcast_packet(message: &[u8]) -> Vec<u8> {
     let (from, to) = (Ipv4Addr::UNSPECIFIED.octets(), Ipv4Addr::BROADCAST.octets());
     let length = (UDP_HEADER + message.len()) as u16;
     let mut udp = Vec::with_capacity(usize::from(length));
@@ -56,7 +56,7 @@ pub fn to_everybody(message: &[u8]) -> Vec<u8> {
 
 /// The message of a packet that is for a DHCP client, and who sent it. The checksum of UDP is not looked at: between
 /// virtual machines of one host nobody fills it in.
-pub fn for_a_client(packet: &[u8]) -> Option<(Ipv4Addr, &[u8])> {
+pub fn parse_client_packet(packet: &[u8]) -> Option<(Ipv4Addr, &[u8])> {
     let first = *packet.first()?;
     let header = usize::from(first & 15) * 4;
     if first >> 4 != 4 || header < IP_HEADER || checksum(&[packet.get(..header)?]) != 0 {
@@ -80,39 +80,39 @@ mod tests {
     use super::*;
 
     fn answer(message: &[u8]) -> Vec<u8> {
-        let mut packet = to_everybody(message);
+        let mut packet = broadcast_packet(message);
         // A server's: the ports change places.
         packet[20..24].copy_from_slice(&[0, 67, 0, 68]);
         packet
     }
 
     #[test]
-    fn checksums_are_right() {
+    fn checksums() {
         // The example of RFC 1071, 3: the sum is ddf2.
         assert_eq!(checksum(&[&[0, 1, 0xf2, 3, 0xf4, 0xf5, 0xf6, 0xf7]]), !0xddf2);
         assert_eq!(checksum(&[&[0, 1, 0xf2], &[3, 0xf4, 0xf5, 0xf6, 0xf7]]), !0xddf2);
-        let packet = to_everybody(b"odd");
+        let packet = broadcast_packet(b"odd");
         assert_eq!(checksum(&[&packet[..20]]), 0);
         let length = (packet.len() - 20) as u16;
         assert_eq!(checksum(&[&packet[12..20], &[0, 17], &length.to_be_bytes(), &packet[20..]]), 0);
     }
 
     #[test]
-    fn only_what_is_for_us() {
+    fn packets_for_others_are_ignored() {
         let packet = answer(b"hello");
-        assert_eq!(for_a_client(&packet), Some((Ipv4Addr::UNSPECIFIED, &b"hello"[..])));
+        assert_eq!(parse_client_packet(&packet), Some((Ipv4Addr::UNSPECIFIED, &b"hello"[..])));
         let mut padded = packet.clone();
         padded.extend([0; 20]);
-        assert_eq!(for_a_client(&padded), Some((Ipv4Addr::UNSPECIFIED, &b"hello"[..])));
-        assert_eq!(for_a_client(&to_everybody(b"hello")), None, "another client's");
+        assert_eq!(parse_client_packet(&padded), Some((Ipv4Addr::UNSPECIFIED, &b"hello"[..])));
+        assert_eq!(parse_client_packet(&broadcast_packet(b"hello")), None, "another client's");
         for length in 0..packet.len() {
-            assert_eq!(for_a_client(&packet[..length]), None);
+            assert_eq!(parse_client_packet(&packet[..length]), None);
         }
         // Every byte of the headers but those that may differ: source port, checksum of UDP.
         for at in (0..20).chain([22, 23, 24]) {
             let mut bad = packet.clone();
             bad[at] ^= 0x21;
-            assert_eq!(for_a_client(&bad), None, "{at}");
+            assert_eq!(parse_client_packet(&bad), None, "{at}");
         }
     }
 }

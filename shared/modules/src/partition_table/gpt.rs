@@ -1,74 +1,76 @@
 //! The GUID partition table (UEFI specification, chapter 5): a header and a list of entries at the beginning of
 //! the disk, copies of both at its end, checksums over each.
 
-use super::{Geometry, Growth, Patch, Place, Plan, ReadAt, Refused, mbr, new_end, read_exact, refuse};
+use super::{
+    Geometry, Growth, Patch, Plan, ReadAt, SectorRange, TableError, mbr, new_end, read_exact, table_error,
+};
 use super::{u32_at, u64_at};
 
 const SIGNATURE: &[u8; 8] = b"EFI PART";
 /// Of the header as far as it is defined.
-const HEADER: usize = 92;
+const MIN_HEADER_SIZE: usize = 92;
 /// No list of entries is longer; the usual one has 16 KiB.
-const MOST_ENTRIES: usize = 1 << 20;
+const MAX_ENTRIES_SIZE: usize = 1 << 20;
 
-// Places of the header's fields.
-const SIZE: usize = 12;
-const HEADER_SUM: usize = 16;
-const OWN: usize = 24;
-const OTHER: usize = 32;
-const FIRST_USABLE: usize = 40;
-const LAST_USABLE: usize = 48;
-const ENTRIES: usize = 72;
-const COUNT: usize = 80;
+// Offsets of the header's fields.
+const HEADER_SIZE: usize = 12;
+const HEADER_CRC32: usize = 16;
+const MY_LBA: usize = 24;
+const ALTERNATE_LBA: usize = 32;
+const FIRST_USABLE_LBA: usize = 40;
+const LAST_USABLE_LBA: usize = 48;
+const ENTRIES_LBA: usize = 72;
+const ENTRY_COUNT: usize = 80;
 const ENTRY_SIZE: usize = 84;
-const ENTRIES_SUM: usize = 88;
+const ENTRIES_CRC32: usize = 88;
 
 /// CRC-32 as GPT and Ethernet have it (polynomial 0x04C11DB7, reflected).
 pub fn crc32(bytes: &[u8]) -> u32 {
-    !bytes.iter().fold(!0, |sum, byte| {
-        let mut sum = sum ^ u32::from(*byte);
+    !bytes.iter().fold(!0, |crc, byte| {
+        let mut crc = crc ^ u32::from(*byte);
         for _ in 0..8 {
-            sum = if sum & 1 == 1 { sum >> 1 ^ 0xedb8_8320 } else { sum >> 1 };
+            crc = if crc & 1 == 1 { crc >> 1 ^ 0xedb8_8320 } else { crc >> 1 };
         }
-        sum
+        crc
     })
 }
 
 /// A header sector whose signature, place and checksum are right.
-fn checked(sector: &[u8], lba: u64) -> Result<(), Refused> {
+fn check_header(sector: &[u8], lba: u64) -> Result<(), TableError> {
     if &sector[..8] != SIGNATURE {
-        return refuse("the GPT's header is missing");
+        return table_error("the GPT's header is missing");
     }
-    let size = u32_at(sector, SIZE) as usize;
-    if size < HEADER || size > sector.len() {
-        return refuse("the GPT's header has an impossible size");
+    let size = u32_at(sector, HEADER_SIZE) as usize;
+    if size < MIN_HEADER_SIZE || size > sector.len() {
+        return table_error("the GPT's header has an impossible size");
     }
     let mut header = sector[..size].to_vec();
-    header[HEADER_SUM..HEADER_SUM + 4].fill(0);
-    if crc32(&header) != u32_at(sector, HEADER_SUM) {
-        return refuse("the GPT's header is damaged (its checksum is wrong)");
+    header[HEADER_CRC32..HEADER_CRC32 + 4].fill(0);
+    if crc32(&header) != u32_at(sector, HEADER_CRC32) {
+        return table_error("the GPT's header is damaged (its checksum is wrong)");
     }
-    if u64_at(sector, OWN) != lba {
-        return refuse("the GPT's header belongs elsewhere");
+    if u64_at(sector, MY_LBA) != lba {
+        return table_error("the GPT's header belongs elsewhere");
     }
     Ok(())
 }
 
 /// A header with its fields set and its checksum made.
-fn with(sector: &[u8], fields: &[(usize, u64)], entries_sum: u32) -> Vec<u8> {
+fn updated_header(sector: &[u8], fields: &[(usize, u64)], entries_sum: u32) -> Vec<u8> {
     let mut new = sector.to_vec();
     for (at, value) in fields {
         new[*at..at + 8].copy_from_slice(&value.to_le_bytes());
     }
-    new[ENTRIES_SUM..ENTRIES_SUM + 4].copy_from_slice(&entries_sum.to_le_bytes());
-    let size = u32_at(&new, SIZE) as usize;
-    new[HEADER_SUM..HEADER_SUM + 4].fill(0);
-    let sum = crc32(&new[..size]);
-    new[HEADER_SUM..HEADER_SUM + 4].copy_from_slice(&sum.to_le_bytes());
+    new[ENTRIES_CRC32..ENTRIES_CRC32 + 4].copy_from_slice(&entries_sum.to_le_bytes());
+    let size = u32_at(&new, HEADER_SIZE) as usize;
+    new[HEADER_CRC32..HEADER_CRC32 + 4].fill(0);
+    let crc = crc32(&new[..size]);
+    new[HEADER_CRC32..HEADER_CRC32 + 4].copy_from_slice(&crc.to_le_bytes());
     new
 }
 
 /// The header and the list of partitions as they are on the disk, found sound.
-struct List {
+struct EntryArray {
     /// One sector.
     header: Vec<u8>,
     /// The sectors that the list is in, of which the first `length` bytes count.
@@ -80,29 +82,32 @@ struct List {
     sectors: u64,
 }
 
-fn read_list(disk: Geometry, read: ReadAt<'_>) -> Result<List, Refused> {
-    let sector = disk.sector as usize;
-    let header = read_exact(read, disk.sector, sector)?;
-    checked(&header, 1)?;
-    let (count, size) = (u32_at(&header, COUNT) as usize, u32_at(&header, ENTRY_SIZE) as usize);
+fn read_entry_array(disk: Geometry, read: ReadAt<'_>) -> Result<EntryArray, TableError> {
+    let sector = disk.sector_size as usize;
+    let header = read_exact(read, disk.sector_size, sector)?;
+    check_header(&header, 1)?;
+    let (count, size) = (u32_at(&header, ENTRY_COUNT) as usize, u32_at(&header, ENTRY_SIZE) as usize);
     let length = count.saturating_mul(size);
-    if size < 128 || !size.is_power_of_two() || length == 0 || length > MOST_ENTRIES {
-        return refuse("the GPT's list of partitions has an impossible size");
+    if size < 128 || !size.is_power_of_two() || length == 0 || length > MAX_ENTRIES_SIZE {
+        return table_error("the GPT's list of partitions has an impossible size");
     }
-    let list_sectors = (length as u64).div_ceil(disk.sector);
-    let (list_at, first_usable) = (u64_at(&header, ENTRIES), u64_at(&header, FIRST_USABLE));
+    let list_sectors = (length as u64).div_ceil(disk.sector_size);
+    let (list_at, first_usable) = (u64_at(&header, ENTRIES_LBA), u64_at(&header, FIRST_USABLE_LBA));
     let after_list = list_at.checked_add(list_sectors);
-    if list_at < 2 || after_list.is_none_or(|after| after > first_usable) || first_usable >= disk.sectors {
-        return refuse("the GPT's list of partitions is at an impossible place");
+    if list_at < 2 || after_list.is_none_or(|after| after > first_usable) || first_usable >= disk.sector_count
+    {
+        return table_error("the GPT's list of partitions is at an impossible place");
     }
-    if u64_at(&header, OTHER) >= disk.sectors || u64_at(&header, LAST_USABLE) >= disk.sectors {
-        return refuse("the GPT is of a larger disk");
+    if u64_at(&header, ALTERNATE_LBA) >= disk.sector_count
+        || u64_at(&header, LAST_USABLE_LBA) >= disk.sector_count
+    {
+        return table_error("the GPT is of a larger disk");
     }
-    let entries = read_exact(read, list_at * disk.sector, list_sectors as usize * sector)?;
-    if crc32(&entries[..length]) != u32_at(&header, ENTRIES_SUM) {
-        return refuse("the GPT's list of partitions is damaged (its checksum is wrong)");
+    let entries = read_exact(read, list_at * disk.sector_size, list_sectors as usize * sector)?;
+    if crc32(&entries[..length]) != u32_at(&header, ENTRIES_CRC32) {
+        return table_error("the GPT's list of partitions is damaged (its checksum is wrong)");
     }
-    Ok(List { header, entries, count, size, length, sectors: list_sectors })
+    Ok(EntryArray { header, entries, count, size, length, sectors: list_sectors })
 }
 
 pub fn plan(
@@ -111,53 +116,54 @@ pub fn plan(
     fudge: u64,
     first: &[u8],
     read: ReadAt<'_>,
-) -> Result<Plan, Refused> {
-    let Some(protective) = mbr::protective_alone(first) else {
-        return refuse("it has a hybrid of MBR and GPT, which would no longer agree");
+) -> Result<Plan, TableError> {
+    let Some(protective) = mbr::sole_protective_entry(first) else {
+        return table_error("it has a hybrid of MBR and GPT, which would no longer agree");
     };
-    let sector = disk.sector as usize;
-    let List { header, entries: mut list, count, size, length, sectors: list_sectors } =
-        read_list(disk, read)?;
-    let (list_at, first_usable) = (u64_at(&header, ENTRIES), u64_at(&header, FIRST_USABLE));
-    let place = |i: usize| {
+    let sector = disk.sector_size as usize;
+    let EntryArray { header, entries: mut list, count, size, length, sectors: list_sectors } =
+        read_entry_array(disk, read)?;
+    let (list_at, first_usable) = (u64_at(&header, ENTRIES_LBA), u64_at(&header, FIRST_USABLE_LBA));
+    let range_of = |i: usize| {
         let entry = &list[i * size..][..size];
         let used = entry[..16].iter().any(|b| *b != 0);
-        used.then(|| Place { start: u64_at(entry, 32), end: u64_at(entry, 40) })
+        used.then(|| SectorRange { start: u64_at(entry, 32), end: u64_at(entry, 40) })
     };
     let index = (number as usize).wrapping_sub(1);
-    let Some(own) = (index < count).then(|| place(index)).flatten() else {
-        return refuse(format!("there is no partition {number}"));
+    let Some(own) = (index < count).then(|| range_of(index)).flatten() else {
+        return table_error(format!("there is no partition {number}"));
     };
-    let others: Vec<Place> = (0..count).filter(|i| *i != index).filter_map(place).collect();
-    if own.start < first_usable || others.iter().any(|o| o.end < o.start || o.end >= disk.sectors) {
-        return refuse("the GPT has a partition at an impossible place");
+    let others: Vec<SectorRange> = (0..count).filter(|i| *i != index).filter_map(range_of).collect();
+    if own.start < first_usable || others.iter().any(|o| o.end < o.start || o.end >= disk.sector_count) {
+        return table_error("the GPT has a partition at an impossible place");
     }
     // The copies at the end: the list, then the header in the last sector.
-    let (last, list_copy) = (disk.sectors - 1, disk.sectors - 1 - list_sectors);
-    let (end, room) = new_end(disk, own, &others, list_copy - 1, fudge)?;
-    let Some(end) = end else { return Ok(Plan::Nothing { room }) };
+    let (last, list_copy) = (disk.sector_count - 1, disk.sector_count - 1 - list_sectors);
+    let (end, free) = new_end(disk, own, &others, list_copy - 1, fudge)?;
+    let Some(end) = end else { return Ok(Plan::NoChange { free }) };
     if others.iter().any(|o| o.end >= list_copy) {
-        return refuse("a partition lies where the GPT's copy has to be");
+        return table_error("a partition lies where the GPT's copy has to be");
     }
 
     list[index * size + 40..][..8].copy_from_slice(&end.to_le_bytes());
-    let sum = crc32(&list[..length]);
-    let usable = (LAST_USABLE, list_copy - 1);
-    let copy = with(&header, &[(OWN, last), (OTHER, 1), (ENTRIES, list_copy), usable], sum);
-    let header = with(&header, &[(OTHER, last), usable], sum);
+    let crc = crc32(&list[..length]);
+    let usable = (LAST_USABLE_LBA, list_copy - 1);
+    let copy =
+        updated_header(&header, &[(MY_LBA, last), (ALTERNATE_LBA, 1), (ENTRIES_LBA, list_copy), usable], crc);
+    let header = updated_header(&header, &[(ALTERNATE_LBA, last), usable], crc);
     let mut at_end = list.clone();
     at_end.extend(copy);
 
     // Only the sectors that change are written: the record, the header, and the list up to the entry. For the
     // usual table that is within the disk's first 4 KiB, one page of the kernel, which goes to the disk at once.
     let changed = (index * size / sector + 1) * sector;
-    let mut patches = vec![Patch { offset: list_copy * disk.sector, bytes: at_end }];
-    let mut at_start = mbr::protective_for(first, protective, disk);
+    let mut patches = vec![Patch { offset: list_copy * disk.sector_size, bytes: at_end }];
+    let mut at_start = mbr::resized_protective_mbr(first, protective, disk);
     at_start.extend(header);
     if list_at == 2 {
         at_start.extend(&list[..changed]);
     } else {
-        patches.push(Patch { offset: list_at * disk.sector, bytes: list[..changed].to_vec() });
+        patches.push(Patch { offset: list_at * disk.sector_size, bytes: list[..changed].to_vec() });
     }
     patches.push(Patch { offset: 0, bytes: at_start });
     Ok(Plan::Grow(Growth {

@@ -1,70 +1,70 @@
 //! The master boot record: four primary partitions, sector numbers of 32 bits.
 
-use super::{Geometry, Growth, Patch, Place, Plan, Refused, new_end, refuse, u32_at};
+use super::{Geometry, Growth, Patch, Plan, SectorRange, TableError, new_end, table_error, u32_at};
 
-const TABLE: usize = 446;
-const ENTRY: usize = 16;
-const GPT: u8 = 0xee;
+const TABLE_OFFSET: usize = 446;
+const ENTRY_SIZE: usize = 16;
+const TYPE_GPT: u8 = 0xee;
 /// Partitions that hold others: growing one without its chain of tables helps nobody.
-const EXTENDED: [u8; 3] = [0x05, 0x0f, 0x85];
+const TYPES_EXTENDED: [u8; 3] = [0x05, 0x0f, 0x85];
 
 fn entry(sector: &[u8], index: usize) -> &[u8] {
-    &sector[TABLE + index * ENTRY..][..ENTRY]
+    &sector[TABLE_OFFSET + index * ENTRY_SIZE..][..ENTRY_SIZE]
 }
 
 /// Whether it only says that a GPT follows.
 pub fn is_protective(sector: &[u8]) -> bool {
-    (0..4).any(|i| entry(sector, i)[4] == GPT)
+    (0..4).any(|i| entry(sector, i)[4] == TYPE_GPT)
 }
 
 /// Whether it holds nothing beside the protective entry, whose index is returned.
-pub fn protective_alone(sector: &[u8]) -> Option<usize> {
+pub fn sole_protective_entry(sector: &[u8]) -> Option<usize> {
     let used: Vec<usize> = (0..4).filter(|i| entry(sector, *i)[4] != 0).collect();
     if let [one] = used[..] { Some(one) } else { None }
 }
 
 /// The protective record for a disk of another size.
-pub fn protective_for(sector: &[u8], index: usize, disk: Geometry) -> Vec<u8> {
+pub fn resized_protective_mbr(sector: &[u8], index: usize, disk: Geometry) -> Vec<u8> {
     let mut new = sector.to_vec();
-    let length = u32::try_from(disk.sectors - 1).unwrap_or(u32::MAX);
+    let length = u32::try_from(disk.sector_count - 1).unwrap_or(u32::MAX);
     // Some tools always write the largest number, which stays right.
     if u32_at(entry(sector, index), 12) != u32::MAX {
-        new[TABLE + index * ENTRY + 12..][..4].copy_from_slice(&length.to_le_bytes());
+        new[TABLE_OFFSET + index * ENTRY_SIZE + 12..][..4].copy_from_slice(&length.to_le_bytes());
     }
     new
 }
 
-pub fn plan(disk: Geometry, number: u32, fudge: u64, sector: &[u8]) -> Result<Plan, Refused> {
+pub fn plan(disk: Geometry, number: u32, fudge: u64, sector: &[u8]) -> Result<Plan, TableError> {
     let index = match number {
         1..=4 => number as usize - 1,
-        _ => return refuse(format!("partition {number} is a logical one, in an extended partition")),
+        _ => return table_error(format!("partition {number} is a logical one, in an extended partition")),
     };
     if (0..4).any(|i| entry(sector, i)[0] & 0x7f != 0) {
-        return refuse("its first sector is no partition table");
+        return table_error("its first sector is no partition table");
     }
-    let place = |i: usize| {
+    let range_of = |i: usize| {
         let (start, length) =
             (u64::from(u32_at(entry(sector, i), 8)), u64::from(u32_at(entry(sector, i), 12)));
-        (entry(sector, i)[4] != 0 && length > 0).then(|| Place { start, end: start + length - 1 })
+        (entry(sector, i)[4] != 0 && length > 0).then(|| SectorRange { start, end: start + length - 1 })
     };
-    let Some(own) = place(index) else { return refuse(format!("there is no partition {number}")) };
-    if EXTENDED.contains(&entry(sector, index)[4]) {
-        return refuse(format!("partition {number} is an extended one"));
+    let Some(own) = range_of(index) else { return table_error(format!("there is no partition {number}")) };
+    if TYPES_EXTENDED.contains(&entry(sector, index)[4]) {
+        return table_error(format!("partition {number} is an extended one"));
     }
     if own.start == 0 {
-        return refuse(format!("partition {number} begins at the table itself"));
+        return table_error(format!("partition {number} begins at the table itself"));
     }
-    let others: Vec<Place> = (0..4).filter(|i| *i != index).filter_map(place).collect();
+    let others: Vec<SectorRange> = (0..4).filter(|i| *i != index).filter_map(range_of).collect();
     // Start and length are numbers of 32 bits, and so is the last sector for most readers.
-    let limit = (disk.sectors - 1).min(u64::from(u32::MAX));
-    let (end, room) = new_end(disk, own, &others, limit, fudge)?;
-    let Some(end) = end else { return Ok(Plan::Nothing { room }) };
+    let limit = (disk.sector_count - 1).min(u64::from(u32::MAX));
+    let (end, free) = new_end(disk, own, &others, limit, fudge)?;
+    let Some(end) = end else { return Ok(Plan::NoChange { free }) };
     let (old_length, new_length) = (own.end - own.start + 1, end - own.start + 1);
     let Ok(length) = u32::try_from(new_length) else {
-        return refuse("the partition would be too large for an MBR");
+        return table_error("the partition would be too large for an MBR");
     };
     let mut new = sector.to_vec();
-    let at = TABLE + index * ENTRY;
+    let at = TABLE_OFFSET + index * ENTRY_SIZE;
     new[at + 5..at + 8].copy_from_slice(&cylinder_head_sector(end));
     new[at + 12..at + 16].copy_from_slice(&length.to_le_bytes());
     Ok(Plan::Grow(Growth {

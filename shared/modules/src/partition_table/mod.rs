@@ -10,13 +10,13 @@ use std::fmt;
 const MIB: u64 = 1 << 20;
 /// Sectors at the end of a disk that a GPT's copy takes at most; upstream leaves them free in an MBR too, so that
 /// a disk can be converted later.
-const TAIL: u64 = 33;
+const RESERVED_SECTORS: u64 = 33;
 
 /// A disk's measure: bytes of a logical sector, and how many there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Geometry {
-    pub sector: u64,
-    pub sectors: u64,
+    pub sector_size: u64,
+    pub sector_count: u64,
 }
 
 /// Bytes to write at an offset.
@@ -40,39 +40,39 @@ pub struct Growth {
 pub enum Plan {
     Grow(Growth),
     /// The room behind it is not worth the change; its size in bytes.
-    Nothing {
-        room: u64,
+    NoChange {
+        free: u64,
     },
 }
 
 /// Why a table is left alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refused(pub String);
+pub struct TableError(pub String);
 
-impl fmt::Display for Refused {
+impl fmt::Display for TableError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-fn refuse<T>(why: impl Into<String>) -> Result<T, Refused> {
-    Err(Refused(why.into()))
+fn table_error<T>(why: impl Into<String>) -> Result<T, TableError> {
+    Err(TableError(why.into()))
 }
 
 /// Reads bytes of the disk.
 pub type ReadAt<'a> = &'a mut dyn FnMut(u64, usize) -> std::io::Result<Vec<u8>>;
 
 /// Plans the growth of partition `number` to all the room behind it. Less than `fudge` bytes are not worth it.
-pub fn plan_growth(disk: Geometry, number: u32, fudge: u64, read: ReadAt<'_>) -> Result<Plan, Refused> {
-    if !(disk.sector.is_power_of_two() && (512..=4096).contains(&disk.sector)) {
-        return refuse(format!("the disk has sectors of {} bytes", disk.sector));
+pub fn plan_growth(disk: Geometry, number: u32, fudge: u64, read: ReadAt<'_>) -> Result<Plan, TableError> {
+    if !(disk.sector_size.is_power_of_two() && (512..=4096).contains(&disk.sector_size)) {
+        return table_error(format!("the disk has sectors of {} bytes", disk.sector_size));
     }
-    if disk.sectors < 2 * TAIL + 2 {
-        return refuse("the disk is too small for a partition table");
+    if disk.sector_count < 2 * RESERVED_SECTORS + 2 {
+        return table_error("the disk is too small for a partition table");
     }
-    let first = read_exact(read, 0, disk.sector as usize)?;
+    let first = read_exact(read, 0, disk.sector_size as usize)?;
     if first[510..512] != [0x55, 0xaa] {
-        return refuse("there is no partition table in its first sector");
+        return table_error("there is no partition table in its first sector");
     }
     if mbr::is_protective(&first) {
         gpt::plan(disk, number, fudge, &first, read)
@@ -81,17 +81,17 @@ pub fn plan_growth(disk: Geometry, number: u32, fudge: u64, read: ReadAt<'_>) ->
     }
 }
 
-fn read_exact(read: ReadAt<'_>, offset: u64, length: usize) -> Result<Vec<u8>, Refused> {
+fn read_exact(read: ReadAt<'_>, offset: u64, length: usize) -> Result<Vec<u8>, TableError> {
     match read(offset, length) {
         Ok(bytes) if bytes.len() == length => Ok(bytes),
-        Ok(_) => refuse(format!("the disk ends before its table does (at byte {offset})")),
-        Err(e) => refuse(format!("reading the partition table: {e}")),
+        Ok(_) => table_error(format!("the disk ends before its table does (at byte {offset})")),
+        Err(e) => table_error(format!("reading the partition table: {e}")),
     }
 }
 
 /// A partition's place: first and last sector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Place {
+struct SectorRange {
     start: u64,
     end: u64,
 }
@@ -100,24 +100,25 @@ struct Place {
 /// in whole MiB from its start. An error when partitions lie over one another. `None`: not worth it.
 fn new_end(
     disk: Geometry,
-    own: Place,
-    others: &[Place],
+    own: SectorRange,
+    others: &[SectorRange],
     limit: u64,
     fudge: u64,
-) -> Result<(Option<u64>, u64), Refused> {
-    if own.end < own.start || own.end >= disk.sectors {
-        return refuse("the partition lies outside of the disk");
+) -> Result<(Option<u64>, u64), TableError> {
+    if own.end < own.start || own.end >= disk.sector_count {
+        return table_error("the partition lies outside of the disk");
     }
     if others.iter().any(|o| o.start <= own.end && own.start <= o.end) {
-        return refuse("the partition overlaps another one");
+        return table_error("the partition overlaps another one");
     }
     let next = others.iter().map(|o| o.start).filter(|start| *start > own.end).min();
-    let limit = next.map_or(limit, |start| limit.min(start - 1)).min(disk.sectors - 1 - TAIL);
-    let unit = MIB / disk.sector;
+    let limit =
+        next.map_or(limit, |start| limit.min(start - 1)).min(disk.sector_count - 1 - RESERVED_SECTORS);
+    let unit = MIB / disk.sector_size;
     let length = ((limit + 1).saturating_sub(own.start)) / unit * unit;
     let end = (own.start + length).saturating_sub(1).max(own.end);
-    let room = (end - own.end) * disk.sector;
-    Ok(((room > 0 && room >= fudge).then_some(end), room))
+    let free = (end - own.end) * disk.sector_size;
+    Ok(((free > 0 && free >= fudge).then_some(end), free))
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> u32 {

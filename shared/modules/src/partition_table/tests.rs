@@ -6,16 +6,16 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use scratch::Scratch;
+use scratch::TempDir;
 
 use super::*;
 
 /// A directory with the image `disk` in it.
-struct Image(Scratch);
+struct Image(TempDir);
 
 impl Image {
     fn new(mib: u64, script: &str) -> Image {
-        let image = Image(Scratch::new());
+        let image = Image(TempDir::new());
         File::create(image.path()).unwrap().set_len(mib * MIB).unwrap();
         let mut sfdisk = Command::new("sfdisk")
             .args(["-q", "--no-reread", "--no-tell-kernel"])
@@ -36,9 +36,9 @@ impl Image {
         File::options().read(true).write(true).open(self.path()).unwrap()
     }
 
-    fn plan(&self, number: u32) -> Result<Plan, Refused> {
+    fn plan(&self, number: u32) -> Result<Plan, TableError> {
         let file = self.file();
-        let disk = Geometry { sector: 512, sectors: file.metadata().unwrap().len() / 512 };
+        let disk = Geometry { sector_size: 512, sector_count: file.metadata().unwrap().len() / 512 };
         plan_growth(disk, number, MIB, &mut |offset, length| {
             let mut bytes = vec![0; length];
             file.read_exact_at(&mut bytes, offset).map(|()| bytes)
@@ -56,22 +56,22 @@ impl Image {
         growth.new_length / 2048
     }
 
-    fn said(&self, program: &str, args: &[&str]) -> String {
+    fn output_of(&self, program: &str, args: &[&str]) -> String {
         let output = Command::new(program).args(args).arg(self.path()).output().unwrap();
         assert!(output.status.success(), "{program}: {output:?}");
         String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
     }
 
-    fn refused(&self, number: u32) -> String {
+    fn plan_error(&self, number: u32) -> String {
         match self.plan(number) {
-            Err(Refused(why)) => why,
+            Err(TableError(why)) => why,
             Ok(plan) => panic!("not refused: {plan:?}"),
         }
     }
 }
 
 #[test]
-fn crc_of_the_standard_example() {
+fn crc32_check_value() {
     assert_eq!(gpt::crc32(b"123456789"), 0xcbf4_3926);
 }
 
@@ -79,21 +79,21 @@ fn crc_of_the_standard_example() {
 fn gpt_grows_and_verifies() {
     let image = Image::new(100, "label: gpt\n,10M,U\n,20M\n,,\n");
     assert_eq!(image.grow(300, 3), 268);
-    let said = image.said("sgdisk", &["-v"]);
-    assert!(said.contains("No problems found"), "{said}");
-    assert!(image.said("sfdisk", &["--verify"]).contains("No errors"));
-    let dump = image.said("sfdisk", &["--dump"]);
+    let output = image.output_of("sgdisk", &["-v"]);
+    assert!(output.contains("No problems found"), "{output}");
+    assert!(image.output_of("sfdisk", &["--verify"]).contains("No errors"));
+    let dump = image.output_of("sfdisk", &["--dump"]);
     assert!(dump.contains("last-lba: 614366"), "{dump}");
     // And the same again, further; then there is nothing left to do.
     assert_eq!(image.grow(1000, 3), 968);
-    assert!(image.said("sgdisk", &["-v"]).contains("No problems found"));
-    let Ok(Plan::Nothing { room: 0 }) = image.plan(3) else { panic!() };
+    assert!(image.output_of("sgdisk", &["-v"]).contains("No problems found"));
+    let Ok(Plan::NoChange { free: 0 }) = image.plan(3) else { panic!() };
 }
 
 /// Sectors of the second of two partitions, as growpart of cloud-utils 0.34 grew it (Debian's 0.34-1, util-linux 2.42);
 /// none where it says that there is nothing to gain. That of 0.33 takes what is left of the last MiB, too.
 #[test]
-fn as_growpart_does() {
+fn lengths_match_growpart() {
     for (label, old, new, grown) in [
         ("gpt", 100, 101, Some(161_792)),
         ("gpt", 100, 102, Some(163_840)),
@@ -113,7 +113,7 @@ fn as_growpart_does() {
         image.file().set_len(new * MIB).unwrap();
         let ours = match image.plan(2).unwrap() {
             Plan::Grow(growth) => Some(growth.new_length),
-            Plan::Nothing { .. } => None,
+            Plan::NoChange { .. } => None,
         };
         assert_eq!(ours, grown, "{label}, {old} to {new} MiB");
     }
@@ -124,8 +124,8 @@ fn gpt_entries_beyond_the_first_page() {
     let script: String = (1..=127).map(|i| format!("{i}: start={}, size=2048\n", 2048 * i)).collect();
     let image = Image::new(200, &format!("label: gpt\n{script}"));
     assert_eq!(image.grow(400, 127), 272);
-    assert!(image.said("sgdisk", &["-v"]).contains("No problems found"));
-    let Ok(Plan::Nothing { room: 0 }) = image.plan(1) else { panic!() };
+    assert!(image.output_of("sgdisk", &["-v"]).contains("No problems found"));
+    let Ok(Plan::NoChange { free: 0 }) = image.plan(1) else { panic!() };
 }
 
 #[test]
@@ -134,15 +134,15 @@ fn a_gap_before_the_next_partition_is_used() {
         let script = format!("label: {label}\n1: start=2048, size=10M\n2: start=50M, size=10M\n");
         let image = Image::new(100, &script);
         assert_eq!(image.grow(100, 1), 49, "{label}");
-        image.said("sfdisk", &["--verify"]);
+        image.output_of("sfdisk", &["--verify"]);
         assert_eq!(image.grow(100, 2), 49);
     }
 }
 
 #[test]
-fn less_than_the_fudge_is_nothing() {
+fn less_than_the_fudge_is_no_change() {
     let image = Image::new(100, "label: gpt\n,,\n");
-    assert!(matches!(image.plan(1), Ok(Plan::Nothing { .. })));
+    assert!(matches!(image.plan(1), Ok(Plan::NoChange { .. })));
     image.file().set_len(101 * MIB).unwrap();
     assert!(matches!(image.plan(1), Ok(Plan::Grow(_))));
 }
@@ -151,10 +151,10 @@ fn less_than_the_fudge_is_nothing() {
 fn mbr_grows_to_its_limit() {
     let image = Image::new(100, "label: dos\n,10M,c,*\n,,\n");
     assert_eq!(image.grow(500, 2), 488);
-    assert!(image.said("sfdisk", &["--verify"]).contains("No errors"));
+    assert!(image.output_of("sfdisk", &["--verify"]).contains("No errors"));
     // A disk of 3 TiB, sparse: what an MBR can name is 2 TiB.
     assert_eq!(image.grow(3 << 20, 2), (2 << 20) - 11);
-    assert!(image.said("sfdisk", &["--verify"]).contains("No errors"));
+    assert!(image.output_of("sfdisk", &["--verify"]).contains("No errors"));
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn four_kib_sectors() {
     disk[446 + 4] = 0x83;
     disk[446 + 8..446 + 12].copy_from_slice(&256_u32.to_le_bytes());
     disk[446 + 12..446 + 16].copy_from_slice(&256_u32.to_le_bytes());
-    let plan = plan_growth(Geometry { sector: 4096, sectors }, 1, MIB, &mut |at, n| {
+    let plan = plan_growth(Geometry { sector_size: 4096, sector_count: sectors }, 1, MIB, &mut |at, n| {
         Ok(disk[at as usize..at as usize + n].to_vec())
     });
     let Ok(Plan::Grow(growth)) = plan else { panic!("{plan:?}") };
@@ -175,11 +175,11 @@ fn four_kib_sectors() {
 }
 
 #[test]
-fn odd_tables_are_refused() {
+fn invalid_tables_are_refused() {
     let two = Image::new(100, "label: gpt\n,10M\n,10M\n");
-    assert_eq!(two.refused(3), "there is no partition 3");
-    assert_eq!(two.refused(0), "there is no partition 0");
-    assert_eq!(two.refused(500), "there is no partition 500");
+    assert_eq!(two.plan_error(3), "there is no partition 3");
+    assert_eq!(two.plan_error(0), "there is no partition 0");
+    assert_eq!(two.plan_error(500), "there is no partition 500");
     for (offset, why) in [
         (512, "the GPT's header is missing"),
         (512 + 60, "the GPT's header is damaged (its checksum is wrong)"),
@@ -190,28 +190,28 @@ fn odd_tables_are_refused() {
         let mut byte = [0];
         two.file().read_exact_at(&mut byte, offset).unwrap();
         two.file().write_all_at(&[byte[0] ^ 1], offset).unwrap();
-        assert_eq!(two.refused(1), why);
+        assert_eq!(two.plan_error(1), why);
         two.file().write_all_at(&byte, offset).unwrap();
     }
     assert!(two.plan(1).is_ok());
     two.file().set_len(50 * MIB).unwrap();
-    assert_eq!(two.refused(2), "the GPT is of a larger disk");
+    assert_eq!(two.plan_error(2), "the GPT is of a larger disk");
 
     let logical = Image::new(100, "label: dos\n,10M\n,,E\n,20M\n,,\n");
-    assert_eq!(logical.refused(2), "partition 2 is an extended one");
-    assert_eq!(logical.refused(5), "partition 5 is a logical one, in an extended partition");
-    assert_eq!(logical.refused(3), "there is no partition 3");
-    assert!(matches!(logical.plan(1), Ok(Plan::Nothing { .. })));
+    assert_eq!(logical.plan_error(2), "partition 2 is an extended one");
+    assert_eq!(logical.plan_error(5), "partition 5 is a logical one, in an extended partition");
+    assert_eq!(logical.plan_error(3), "there is no partition 3");
+    assert!(matches!(logical.plan(1), Ok(Plan::NoChange { .. })));
 
     let overlap = Image::new(100, "label: dos\n1: start=2048, size=10M\n2: start=30M, size=10M\n");
     overlap.file().write_all_at(&4096_u32.to_le_bytes(), 446 + 16 + 8).unwrap();
-    assert_eq!(overlap.refused(1), "the partition overlaps another one");
+    assert_eq!(overlap.plan_error(1), "the partition overlaps another one");
     overlap.file().write_all_at(&[7], 446).unwrap();
-    assert_eq!(overlap.refused(1), "its first sector is no partition table");
+    assert_eq!(overlap.plan_error(1), "its first sector is no partition table");
 }
 
 #[test]
-fn junk_never_panics() {
+fn corrupt_tables_never_panic() {
     let mut seed = 1_u64;
     let image = Image::new(20, "label: gpt\n,5M\n,5M\n");
     let good = fs::read(image.path()).unwrap();
@@ -226,7 +226,7 @@ fn junk_never_panics() {
         disk[512 + 16..512 + 20].fill(0);
         let sum = gpt::crc32(&disk[512..512 + 92]);
         disk[512 + 16..512 + 20].copy_from_slice(&sum.to_le_bytes());
-        let size = Geometry { sector: 512, sectors: disk.len() as u64 / 512 };
+        let size = Geometry { sector_size: 512, sector_count: disk.len() as u64 / 512 };
         let _ = plan_growth(size, (seed >> 50) as u32 % 6, MIB, &mut |at, n| {
             Ok(disk.iter().skip(at as usize).take(n).copied().collect())
         });

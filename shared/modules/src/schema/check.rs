@@ -3,88 +3,88 @@
 
 use std::collections::BTreeSet;
 
-use config::{Finding, Findings, Kind, Map, Mark, Node, Value, nearest};
+use config::{Finding, FindingKind, Findings, Map, Node, Position, Value, did_you_mean};
 
-use super::table::{Field, Fields, Of, Old, Table, Type};
+use super::table::{BaseType, Deprecation, Field, MapFields, Table, Type};
 
 /// Checks a cloud-config. `source` is asked what is no key of one: where that key belongs instead.
-pub fn cloud_config(root: &Node, belongs: &dyn Fn(&str) -> Option<&'static str>) -> Findings {
+pub fn check_cloud_config(root: &Node, where_key_belongs: &dyn Fn(&str) -> Option<&'static str>) -> Findings {
     let table = Table::cloud_config();
-    let mut check = Check { table: &table, found: Vec::new(), path: String::new() };
+    let mut validator = Validator { table: &table, findings: Vec::new(), path: String::new() };
     let Value::Map(map) = &root.value else {
-        check.wrong(root, "a map of keys");
-        return check.into_findings();
+        validator.type_error(root, "a map of keys");
+        return validator.into_findings();
     };
     for (key, value) in map.iter() {
         let name = key.scalar_text().unwrap_or_default();
-        match table.top().find(|f| f.name == name) {
-            Some(field) => check.field(field, &name, key, value),
+        match table.top_level().find(|f| f.name == name) {
+            Some(field) => validator.check_field(field, &name, key, value),
             None => {
-                let known = table.top().filter(|f| f.old.is_none()).map(|f| f.name);
-                let message = match belongs(&name) {
+                let known = table.top_level().filter(|f| f.deprecated.is_none()).map(|f| f.name);
+                let message = match where_key_belongs(&name) {
                     Some(place) => format!("not a key of cloud-config; {place}"),
-                    None => unknown(&name, known),
+                    None => unknown_key_message(&name, known),
                 };
-                check.below(&name, |c| c.note(Kind::Unknown, &key.at, message));
+                validator.nested(&name, |c| c.add_finding(FindingKind::Unknown, &key.at, message));
             }
         }
     }
-    check.into_findings()
+    validator.into_findings()
 }
 
 /// Checks a network configuration, with or without its `network:` around it.
-pub fn network(root: &Node) -> Findings {
+pub fn check_network(root: &Node) -> Findings {
     let table = Table::network();
-    let mut check = Check { table: &table, found: Vec::new(), path: String::new() };
+    let mut validator = Validator { table: &table, findings: Vec::new(), path: String::new() };
     if root.as_map().is_none() {
-        check.wrong(root, "a map of keys");
-        return check.into_findings();
+        validator.type_error(root, "a map of keys");
+        return validator.into_findings();
     }
     match root.get("network") {
         Some(inner) => {
             for (key, _) in root.as_map().into_iter().flat_map(Map::iter) {
                 let name = key.scalar_text().unwrap_or_default();
                 if name != "network" {
-                    let message = unknown(&name, ["network"].into_iter());
-                    check.below(&name, |c| c.note(Kind::Unknown, &key.at, message));
+                    let message = unknown_key_message(&name, ["network"].into_iter());
+                    validator.nested(&name, |c| c.add_finding(FindingKind::Unknown, &key.at, message));
                 }
             }
-            check.below("network", |c| c.version(inner));
+            validator.nested("network", |c| c.check_version(inner));
         }
-        None => check.version(root),
+        None => validator.check_version(root),
     }
-    check.into_findings()
+    validator.into_findings()
 }
 
-fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
-    match nearest(name, known) {
+fn unknown_key_message<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
+    match did_you_mean(name, known) {
         Some(near) => format!("unknown key; did you mean '{near}'?"),
         None => "unknown key".to_string(),
     }
 }
 
-struct Check<'t> {
+struct Validator<'t> {
     table: &'t Table,
-    found: Vec<Finding>,
+    findings: Vec<Finding>,
     path: String,
 }
 
-impl Check<'_> {
+impl Validator<'_> {
     fn into_findings(self) -> Findings {
         let mut findings = Findings::default();
-        self.found.into_iter().for_each(|f| findings.push(f));
+        self.findings.into_iter().for_each(|f| findings.push(f));
         findings
     }
 
-    fn note(&mut self, kind: Kind, at: &Mark, message: String) {
-        self.found.push(Finding { kind, at: at.clone(), key: self.path.clone(), message });
+    fn add_finding(&mut self, kind: FindingKind, at: &Position, message: String) {
+        self.findings.push(Finding { kind, at: at.clone(), key: self.path.clone(), message });
     }
 
-    fn wrong(&mut self, node: &Node, wanted: &str) {
-        self.note(Kind::Wrong, &node.at, format!("expected {wanted}, found {}", node.kind()));
+    fn type_error(&mut self, node: &Node, wanted: &str) {
+        self.add_finding(FindingKind::Invalid, &node.at, format!("expected {wanted}, found {}", node.kind()));
     }
 
-    fn below(&mut self, name: &str, act: impl FnOnce(&mut Self)) {
+    fn nested(&mut self, name: &str, act: impl FnOnce(&mut Self)) {
         let old = self.path.len();
         if old > 0 && !name.starts_with('[') {
             self.path.push('.');
@@ -94,74 +94,74 @@ impl Check<'_> {
         self.path.truncate(old);
     }
 
-    fn version(&mut self, node: &Node) {
+    fn check_version(&mut self, node: &Node) {
         let table = self.table;
         match node.get("version").map(|v| v.value.clone()) {
-            Some(Value::Int(1)) => self.value(table.named("version_1"), node),
-            Some(Value::Int(2)) => self.value(table.named("version_2"), node),
-            Some(_) => self.below("version", |c| {
+            Some(Value::Int(1)) => self.check_value(table.definition("version_1"), node),
+            Some(Value::Int(2)) => self.check_value(table.definition("version_2"), node),
+            Some(_) => self.nested("version", |c| {
                 let at = node.get("version").map(|v| v.at.clone()).unwrap_or_default();
-                c.note(Kind::Wrong, &at, "expected 1 or 2".to_string());
+                c.add_finding(FindingKind::Invalid, &at, "expected 1 or 2".to_string());
             }),
             None if node.as_map().is_some() => {
-                self.below("version", |c| {
-                    c.note(Kind::Wrong, &node.at, "required, but missing".to_string());
+                self.nested("version", |c| {
+                    c.add_finding(FindingKind::Invalid, &node.at, "required, but missing".to_string());
                 });
             }
-            None => self.wrong(node, "a map of keys"),
+            None => self.type_error(node, "a map of keys"),
         }
     }
 
-    fn field(&mut self, field: &Field, name: &str, key: &Node, value: &Node) {
-        self.below(name, |c| {
-            if let Some(old) = field.old {
+    fn check_field(&mut self, field: &Field, name: &str, key: &Node, value: &Node) {
+        self.nested(name, |c| {
+            if let Some(old) = field.deprecated {
                 // A key is replaced by another key, which gets quotes; longer advice does not.
-                c.note(Kind::Deprecated, &key.at, old.text(!old.instead.contains(' ')));
+                c.add_finding(FindingKind::Deprecated, &key.at, old.text(!old.replacement.contains(' ')));
             }
-            c.value(&field.types, value);
+            c.check_value(&field.types, value);
         });
     }
 
     /// The value is fine when one of the types fits; else it is told by the one that was most likely meant.
-    fn value(&mut self, types: &[Type], node: &Node) {
+    fn check_value(&mut self, types: &[Type], node: &Node) {
         let mut best: Option<(usize, usize, Vec<Finding>)> = None;
         let mut wanted = Vec::new();
-        for kind in self.flat(types) {
-            if !self.is_of(kind, node) {
+        for kind in self.expand(types) {
+            if !self.matches_base(kind, node) {
                 wanted.push(kind);
                 continue;
             }
-            let mut trial = Check { table: self.table, found: Vec::new(), path: self.path.clone() };
-            trial.content(kind, node);
-            let bad = trial.found.iter().filter(|f| f.kind != Kind::Deprecated).count();
-            if let Some(old) = kind.old.filter(|_| bad == 0) {
-                trial.note(Kind::Deprecated, &node.at, old.text(false));
+            let mut trial = Validator { table: self.table, findings: Vec::new(), path: self.path.clone() };
+            trial.check_content(kind, node);
+            let bad = trial.findings.iter().filter(|f| f.kind != FindingKind::Deprecated).count();
+            if let Some(old) = kind.deprecated.filter(|_| bad == 0) {
+                trial.add_finding(FindingKind::Deprecated, &node.at, old.text(false));
             }
             // What is not bad, and then what is not deprecated, is taken.
             let score = match bad {
-                0 => (0, trial.found.len()),
-                _ => (1 + self.strangeness(kind, node), bad),
+                0 => (0, trial.findings.len()),
+                _ => (1 + self.mismatch_count(kind, node), bad),
             };
             if best.as_ref().is_none_or(|(a, b, _)| score < (*a, *b)) {
-                best = Some((score.0, score.1, trial.found));
+                best = Some((score.0, score.1, trial.findings));
             }
         }
         match best {
-            Some((_, _, found)) => self.found.extend(found),
+            Some((_, _, found)) => self.findings.extend(found),
             None => {
-                let message = expected(&wanted, node);
-                self.note(Kind::Wrong, &node.at, message);
+                let message = expected_message(&wanted, node);
+                self.add_finding(FindingKind::Invalid, &node.at, message);
             }
         }
     }
 
     /// The types with definitions in place of their names.
-    fn flat<'a>(&'a self, types: &'a [Type]) -> Vec<&'a Type> {
+    fn expand<'a>(&'a self, types: &'a [Type]) -> Vec<&'a Type> {
         let mut all = Vec::new();
         for kind in types {
-            match kind.of {
-                Of::Named(name) if kind.old.is_none() && kind.needs.is_none() => {
-                    all.extend(self.flat(self.table.named(name)))
+            match kind.base {
+                BaseType::Ref(name) if kind.deprecated.is_none() && kind.needs.is_none() => {
+                    all.extend(self.expand(self.table.definition(name)))
                 }
                 _ => all.push(kind),
             }
@@ -170,143 +170,169 @@ impl Check<'_> {
     }
 
     /// Whether the value is of that kind at all, whatever is in it.
-    fn is_of(&self, kind: &Type, node: &Node) -> bool {
-        match (&kind.of, &node.value) {
-            (Of::Any, _)
-            | (Of::Null, Value::Null)
-            | (Of::Bool, Value::Bool(_))
-            | (Of::Int, Value::Int(_))
-            | (Of::Number, Value::Int(_) | Value::Float(_))
-            | (Of::List(_), Value::Seq(_))
-            | (Of::Map(_), Value::Map(_))
-            | (Of::Text, Value::Str(_) | Value::Bytes(_)) => true,
-            (Of::Word(word), Value::Str(text)) => text == word,
-            (Of::Flag(flag), Value::Bool(b)) => b == flag,
-            (Of::This(number), Value::Int(n)) => n == number,
-            (Of::Named(name), _) => self.table.named(name).iter().any(|t| self.is_of(t, node)),
+    fn matches_base(&self, kind: &Type, node: &Node) -> bool {
+        match (&kind.base, &node.value) {
+            (BaseType::Any, _)
+            | (BaseType::Null, Value::Null)
+            | (BaseType::Bool, Value::Bool(_))
+            | (BaseType::Int, Value::Int(_))
+            | (BaseType::Number, Value::Int(_) | Value::Float(_))
+            | (BaseType::List(_), Value::Seq(_))
+            | (BaseType::Map(_), Value::Map(_))
+            | (BaseType::Text, Value::Str(_) | Value::Bytes(_)) => true,
+            (BaseType::StrConst(word), Value::Str(text)) => text == word,
+            (BaseType::BoolConst(flag), Value::Bool(b)) => b == flag,
+            (BaseType::IntConst(number), Value::Int(n)) => n == number,
+            (BaseType::Ref(name), _) => {
+                self.table.definition(name).iter().any(|t| self.matches_base(t, node))
+            }
             _ => false,
         }
     }
 
     /// In how many fixed words (`type: bond`) the map is not of that kind.
-    fn strangeness(&self, kind: &Type, node: &Node) -> usize {
-        let Of::Map(fields) = &kind.of else { return 0 };
-        let fixed = |t: &Type| matches!(t.of, Of::Word(_) | Of::This(_));
+    fn mismatch_count(&self, kind: &Type, node: &Node) -> usize {
+        let BaseType::Map(fields) = &kind.base else { return 0 };
+        let fixed = |t: &Type| matches!(t.base, BaseType::StrConst(_) | BaseType::IntConst(_));
         let differs = |f: &&Field| {
             f.types.iter().all(fixed)
-                && node.get(f.name).is_none_or(|v| !f.types.iter().any(|t| self.is_of(t, v)))
+                && node.get(f.name).is_none_or(|v| !f.types.iter().any(|t| self.matches_base(t, v)))
         };
         fields.keys.iter().filter(|f| f.required).filter(differs).count()
     }
 
-    fn content(&mut self, kind: &Type, node: &Node) {
+    fn check_content(&mut self, kind: &Type, node: &Node) {
         let table = self.table;
         if let (Some(keys), Value::Map(map)) = (kind.needs, &node.value) {
             let list = || keys.split(',').collect::<Vec<_>>().join(" or ");
             match keys.split(',').filter(|key| map.get(key).is_some()).count() {
-                0 => {
-                    self.note(Kind::Wrong, &node.at, format!("expected the key {}, which is missing", list()))
-                }
+                0 => self.add_finding(
+                    FindingKind::Invalid,
+                    &node.at,
+                    format!("expected the key {}, which is missing", list()),
+                ),
                 2.. if kind.only_one => {
-                    self.note(Kind::Wrong, &node.at, format!("expected only one of the keys {}", list()));
+                    self.add_finding(
+                        FindingKind::Invalid,
+                        &node.at,
+                        format!("expected only one of the keys {}", list()),
+                    );
                 }
                 _ => {}
             }
         }
-        match (&kind.of, &node.value) {
-            (Of::Named(name), _) => self.value(table.named(name), node),
-            (Of::Text, Value::Str(text)) => {
-                if let Some(format) = kind.format.filter(|f| !f.fits(text)) {
-                    self.note(Kind::Wrong, &node.at, format!("expected {}", format.wanted()));
+        match (&kind.base, &node.value) {
+            (BaseType::Ref(name), _) => self.check_value(table.definition(name), node),
+            (BaseType::Text, Value::Str(text)) => {
+                if let Some(format) = kind.format.filter(|f| !f.matches(text)) {
+                    self.add_finding(
+                        FindingKind::Invalid,
+                        &node.at,
+                        format!("expected {}", format.description()),
+                    );
                 }
             }
-            (Of::Int | Of::Number, value) => {
+            (BaseType::Int | BaseType::Number, value) => {
                 let number = match value {
                     Value::Int(n) => *n as f64,
                     Value::Float(f) => *f,
                     _ => return,
                 };
-                let low = kind.least.is_some_and(|least| number < least as f64);
-                if low || kind.most.is_some_and(|most| number > most as f64) {
-                    self.note(Kind::Wrong, &node.at, format!("expected {}", range(kind, "")));
+                let low = kind.min.is_some_and(|min| number < min as f64);
+                if low || kind.max.is_some_and(|max| number > max as f64) {
+                    self.add_finding(
+                        FindingKind::Invalid,
+                        &node.at,
+                        format!("expected {}", range_text(kind, "")),
+                    );
                 }
             }
-            (Of::List(items), Value::Seq(list)) => {
-                self.length(kind, node, list.len(), "items");
+            (BaseType::List(items), Value::Seq(list)) => {
+                self.check_length(kind, node, list.len(), "items");
                 if kind.unique {
                     let mut seen = BTreeSet::new();
                     for item in list {
                         if !seen.insert(item.to_json().to_string()) {
-                            self.note(Kind::Wrong, &item.at, "expected each item once".to_string());
+                            self.add_finding(
+                                FindingKind::Invalid,
+                                &item.at,
+                                "expected each item once".to_string(),
+                            );
                         }
                     }
                 }
                 for (i, item) in list.iter().enumerate() {
                     if let Some(items) = items {
-                        self.below(&format!("[{i}]"), |c| c.value(items, item));
+                        self.nested(&format!("[{i}]"), |c| c.check_value(items, item));
                     }
                 }
             }
-            (Of::Map(fields), Value::Map(map)) => {
-                self.length(kind, node, map.len(), "keys");
+            (BaseType::Map(fields), Value::Map(map)) => {
+                self.check_length(kind, node, map.len(), "keys");
                 if kind.once {
-                    self.once(fields, node, map);
+                    self.check_once(fields, node, map);
                 }
-                self.map(fields, node, map);
+                self.check_map(fields, node, map);
             }
             _ => {}
         }
     }
 
-    fn length(&mut self, kind: &Type, node: &Node, length: usize, what: &str) {
+    fn check_length(&mut self, kind: &Type, node: &Node, length: usize, what: &str) {
         let length = i64::try_from(length).unwrap_or(i64::MAX);
-        let low = kind.least.is_some_and(|least| length < least);
-        if low || kind.most.is_some_and(|most| length > most) {
+        let low = kind.min.is_some_and(|min| length < min);
+        if low || kind.max.is_some_and(|max| length > max) {
             let what =
-                if kind.least == Some(1) && kind.most.is_none() { what.trim_end_matches('s') } else { what };
-            self.note(Kind::Wrong, &node.at, format!("expected {}{what}", range(kind, " ")));
+                if kind.min == Some(1) && kind.max.is_none() { what.trim_end_matches('s') } else { what };
+            self.add_finding(
+                FindingKind::Invalid,
+                &node.at,
+                format!("expected {}{what}", range_text(kind, " ")),
+            );
         }
     }
 
-    fn once(&mut self, fields: &Fields, node: &Node, map: &Map) {
-        for (name, instead) in fields.spelled_twice() {
+    fn check_once(&mut self, fields: &MapFields, node: &Node, map: &Map) {
+        for (name, instead) in fields.deprecated_spellings() {
             if map.get(name).is_some() && map.get(instead).is_some() {
                 let message = format!("expected only one of the keys {instead} or {name}");
-                self.note(Kind::Wrong, &node.at, message);
+                self.add_finding(FindingKind::Invalid, &node.at, message);
             }
         }
     }
 
-    fn map(&mut self, fields: &Fields, node: &Node, map: &Map) {
+    fn check_map(&mut self, fields: &MapFields, node: &Node, map: &Map) {
         for (key, value) in map.iter() {
             let name = key.scalar_text().unwrap_or_default();
-            let other = fields.others.as_deref().filter(|o| o.format.is_none_or(|f| f.fits(&name)));
+            let other = fields.additional.as_deref().filter(|o| o.format.is_none_or(|f| f.matches(&name)));
             match (fields.get(&name), other) {
-                (Some(field), _) => self.field(field, &name, key, value),
-                (None, Some(other)) => self.below(&name, |c| c.value(&other.types, value)),
-                (None, None) if fields.is_open => {}
+                (Some(field), _) => self.check_field(field, &name, key, value),
+                (None, Some(other)) => self.nested(&name, |c| c.check_value(&other.types, value)),
+                (None, None) if fields.allows_unknown => {}
                 (None, None) => {
-                    let message = match fields.others.as_deref().and_then(|o| o.format) {
-                        Some(format) => format!("unknown key; expected {}", format.wanted()),
+                    let message = match fields.additional.as_deref().and_then(|o| o.format) {
+                        Some(format) => format!("unknown key; expected {}", format.description()),
                         None => {
-                            let known = fields.keys.iter().filter(|f| f.old.is_none()).map(|f| f.name);
-                            unknown(&name, known)
+                            let known = fields.keys.iter().filter(|f| f.deprecated.is_none()).map(|f| f.name);
+                            unknown_key_message(&name, known)
                         }
                     };
-                    self.below(&name, |c| c.note(Kind::Unknown, &key.at, message));
+                    self.nested(&name, |c| c.add_finding(FindingKind::Unknown, &key.at, message));
                 }
             }
         }
         for field in fields.keys.iter().filter(|f| f.required && map.get(f.name).is_none()) {
-            self.below(field.name, |c| c.note(Kind::Wrong, &node.at, "required, but missing".to_string()));
+            self.nested(field.name, |c| {
+                c.add_finding(FindingKind::Invalid, &node.at, "required, but missing".to_string())
+            });
         }
     }
 }
 
-impl Old {
+impl Deprecation {
     /// Returns "Deprecated in version 22.2. Use **b** instead.": upstream's form, which scripts look for.
     pub fn text(self, is_key: bool) -> String {
-        match (self.instead, is_key) {
+        match (self.replacement, is_key) {
             ("", _) => format!("Deprecated in version {}.", self.since),
             (instead, false) if instead.contains("belongs") => {
                 format!("Deprecated in version {}: {instead}", self.since)
@@ -317,8 +343,8 @@ impl Old {
     }
 }
 
-fn range(kind: &Type, end: &str) -> String {
-    match (kind.least, kind.most) {
+fn range_text(kind: &Type, end: &str) -> String {
+    match (kind.min, kind.max) {
         (Some(a), Some(b)) if a == b => format!("{a}{end}"),
         (Some(a), Some(b)) => format!("from {a} to {b}{end}"),
         (Some(a), None) => format!("at least {a}{end}"),
@@ -328,8 +354,8 @@ fn range(kind: &Type, end: &str) -> String {
 }
 
 /// "expected text or a list, found a map", and the word that was most likely meant.
-fn expected(types: &[&Type], node: &Node) -> String {
-    let names: Vec<String> = types.iter().filter(|t| t.old.is_none()).map(|t| t.name()).collect();
+fn expected_message(types: &[&Type], node: &Node) -> String {
+    let names: Vec<String> = types.iter().filter(|t| t.deprecated.is_none()).map(|t| t.name()).collect();
     let mut unique: Vec<&str> = Vec::new();
     for name in &names {
         if !unique.contains(&name.as_str()) {
@@ -341,10 +367,11 @@ fn expected(types: &[&Type], node: &Node) -> String {
         Some((last, _)) => (*last).to_string(),
         None => "nothing".to_string(),
     };
-    let words = types.iter().filter_map(|t| if let Of::Word(word) = t.of { Some(word) } else { None });
-    let is_word = types.iter().any(|t| matches!(t.of, Of::Word(_)));
+    let words =
+        types.iter().filter_map(|t| if let BaseType::StrConst(word) = t.base { Some(word) } else { None });
+    let is_word = types.iter().any(|t| matches!(t.base, BaseType::StrConst(_)));
     match node.as_str().filter(|_| is_word) {
-        Some(text) => match nearest(text, words) {
+        Some(text) => match did_you_mean(text, words) {
             Some(near) => format!("expected {list}; did you mean '{near}'?"),
             None => format!("expected {list}, found another text"),
         },
@@ -355,18 +382,18 @@ fn expected(types: &[&Type], node: &Node) -> String {
 impl Type {
     /// For messages.
     pub fn name(&self) -> String {
-        match &self.of {
-            Of::Any => "anything".into(),
-            Of::Text => self.format.map_or("text", super::format::Format::wanted).into(),
-            Of::Int => "an integer".into(),
-            Of::Number => "a number".into(),
-            Of::Bool => "true or false".into(),
-            Of::Null => "nothing (null)".into(),
-            Of::List(_) => "a list".into(),
-            Of::Map(_) | Of::Named(_) => "a map".into(),
-            Of::Word(word) => format!("'{word}'"),
-            Of::Flag(flag) => flag.to_string(),
-            Of::This(number) => number.to_string(),
+        match &self.base {
+            BaseType::Any => "anything".into(),
+            BaseType::Text => self.format.map_or("text", super::format::Format::description).into(),
+            BaseType::Int => "an integer".into(),
+            BaseType::Number => "a number".into(),
+            BaseType::Bool => "true or false".into(),
+            BaseType::Null => "nothing (null)".into(),
+            BaseType::List(_) => "a list".into(),
+            BaseType::Map(_) | BaseType::Ref(_) => "a map".into(),
+            BaseType::StrConst(word) => format!("'{word}'"),
+            BaseType::BoolConst(flag) => flag.to_string(),
+            BaseType::IntConst(number) => number.to_string(),
         }
     }
 }

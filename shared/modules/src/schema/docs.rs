@@ -1,14 +1,14 @@
 //! What a person reads of the tables: a module's keys with types, defaults and remarks.
 
-use super::table::{Field, Of, Section, Table, Type};
+use super::table::{BaseType, Field, Section, Table, Type};
 
 /// The names of all modules, here and upstream.
-pub fn names() -> Vec<&'static str> {
+pub fn module_names() -> Vec<&'static str> {
     Table::cloud_config().sections.iter().map(|s| s.name).filter(|n| *n != "base").collect()
 }
 
 /// The documentation of a module, `cc_` in front and dashes or not, or of `all`.
-pub fn docs(name: &str) -> Option<String> {
+pub fn module_docs(name: &str) -> Option<String> {
     let table = Table::cloud_config();
     let wanted = name.replace('-', "_");
     let wanted = wanted.strip_prefix("cc_").unwrap_or(&wanted);
@@ -45,29 +45,29 @@ fn field_text(table: &Table, field: &Field, depth: usize, text: &mut String) {
     if !field.default.is_empty() {
         *text += &format!(", usually {}", field.default);
     }
-    if let Some(old) = field.old {
-        *text += &format!(", {}", old.text(!old.instead.contains(' ')));
+    if let Some(old) = field.deprecated {
+        *text += &format!(", {}", old.text(!old.replacement.contains(' ')));
     }
     text.push('\n');
     if !field.doc.is_empty() {
         *text += &format!("{indent}    {}\n", field.doc);
     }
     // What an old spelling holds is what the new one holds.
-    if field.old.is_none() {
-        below(table, &field.types, depth, text);
+    if field.deprecated.is_none() {
+        nested_text(table, &field.types, depth, text);
     }
 }
 
-fn below(table: &Table, types: &[Type], depth: usize, text: &mut String) {
-    for kind in types.iter().filter(|t| t.old.is_none()) {
-        match &kind.of {
-            Of::Map(fields) => {
-                for field in fields.keys.iter().chain(fields.others.as_deref()) {
+fn nested_text(table: &Table, types: &[Type], depth: usize, text: &mut String) {
+    for kind in types.iter().filter(|t| t.deprecated.is_none()) {
+        match &kind.base {
+            BaseType::Map(fields) => {
+                for field in fields.keys.iter().chain(fields.additional.as_deref()) {
                     field_text(table, field, depth + 1, text);
                 }
             }
-            Of::List(Some(items)) => below(table, items, depth, text),
-            Of::Named(name) => below(table, table.named(name), depth, text),
+            BaseType::List(Some(items)) => nested_text(table, items, depth, text),
+            BaseType::Ref(name) => nested_text(table, table.definition(name), depth, text),
             _ => {}
         }
     }
@@ -75,17 +75,17 @@ fn below(table: &Table, types: &[Type], depth: usize, text: &mut String) {
 
 fn types_text(table: &Table, types: &[Type]) -> String {
     let mut names: Vec<String> = Vec::new();
-    for kind in types.iter().filter(|t| t.old.is_none()) {
-        let name = match &kind.of {
-            Of::List(Some(items)) => format!("list of {}", in_list(&types_text(table, items))),
-            Of::List(None) => "list".to_string(),
-            Of::Map(_) => "map".to_string(),
-            Of::Named(name) => types_text(table, table.named(name)),
-            Of::Word(word) => (*word).to_string(),
-            Of::Bool => "true or false".to_string(),
-            Of::Null => "null".to_string(),
-            Of::Int => "integer".to_string(),
-            Of::Number => "number".to_string(),
+    for kind in types.iter().filter(|t| t.deprecated.is_none()) {
+        let name = match &kind.base {
+            BaseType::List(Some(items)) => format!("list of {}", parenthesized(&types_text(table, items))),
+            BaseType::List(None) => "list".to_string(),
+            BaseType::Map(_) => "map".to_string(),
+            BaseType::Ref(name) => types_text(table, table.definition(name)),
+            BaseType::StrConst(word) => (*word).to_string(),
+            BaseType::Bool => "true or false".to_string(),
+            BaseType::Null => "null".to_string(),
+            BaseType::Int => "integer".to_string(),
+            BaseType::Number => "number".to_string(),
             _ => kind.name(),
         };
         if !names.contains(&name) {
@@ -95,6 +95,6 @@ fn types_text(table: &Table, types: &[Type]) -> String {
     names.join(" | ")
 }
 
-fn in_list(text: &str) -> String {
+fn parenthesized(text: &str) -> String {
     if text.contains(" | ") { format!("({text})") } else { text.to_string() }
 }

@@ -46,7 +46,7 @@ impl Format {
     }
 
     /// For messages: "expected …".
-    pub fn wanted(self) -> &'static str {
+    pub fn description(self) -> &'static str {
         match self {
             Format::Date => "a date such as 2031-12-24",
             Format::Size => "a size such as 512M",
@@ -78,7 +78,7 @@ impl Format {
         }
     }
 
-    pub fn fits(self, text: &str) -> bool {
+    pub fn matches(self, text: &str) -> bool {
         let digits = |t: &str| !t.is_empty() && t.bytes().all(|b| b.is_ascii_digit());
         match self {
             Format::Date => is_date(text),
@@ -99,7 +99,7 @@ impl Format {
                 line.split_once(':').is_some_and(|(a, b)| !a.is_empty() && !b.is_empty())
             }
             Format::Interface => (1..=15).contains(&text.chars().count()),
-            Format::Module => super::is_known(text),
+            Format::Module => super::is_module_name(text),
             Format::HostKey => text.split_once('_').is_some_and(|(kind, part)| {
                 ["ecdsa", "ed25519", "rsa"].contains(&kind)
                     && ["certificate", "private", "public"].contains(&part)
@@ -148,8 +148,8 @@ mod tests {
             ("module", &["ssh", "ssh-import-id", "apt_configure"], &["sssh", ""]),
         ] {
             let format = Format::named(word).unwrap();
-            good.iter().for_each(|text| assert!(format.fits(text), "{word}: {text}"));
-            bad.iter().for_each(|text| assert!(!format.fits(text), "{word}: {text}"));
+            good.iter().for_each(|text| assert!(format.matches(text), "{word}: {text}"));
+            bad.iter().for_each(|text| assert!(!format.matches(text), "{word}: {text}"));
         }
     }
 }

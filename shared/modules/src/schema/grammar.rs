@@ -10,22 +10,22 @@
 //! a declaration a dot among the TYPES stands for the type that the key is read as.
 
 use super::format::Format;
-use super::table::{Definitions, Field, Fields, Of, Old, Section, Table, Type};
+use super::table::{BaseType, Definitions, Deprecation, Field, MapFields, Section, Table, Type};
 
 /// Reads a table. An error is the line's number and what is wrong with it.
-pub fn table(text: &'static str) -> Result<Table, String> {
-    let mut reader = Lines::of(text, &[]);
+pub fn parse_table(text: &'static str) -> Result<Table, String> {
+    let mut parser = Parser::new(text, &[]);
     let mut table = Table::default();
-    while let Some(line) = reader.peek() {
+    while let Some(line) = parser.peek() {
         if let Some(rest) = line.body.strip_prefix('[') {
-            reader.at += 1;
-            let (name, about) = rest.split_once(']').ok_or_else(|| line.bad("no ]"))?;
+            parser.at += 1;
+            let (name, about) = rest.split_once(']').ok_or_else(|| line.error("no ]"))?;
             table.sections.push(Section { name, about: about.trim(), keys: Vec::new() });
         } else if line.body.starts_with("def ") {
-            reader.definition(&mut table.definitions)?;
+            parser.definition(&mut table.definitions)?;
         } else {
-            let field = reader.field(0)?;
-            let section = table.sections.last_mut().ok_or_else(|| line.bad("before the first module"))?;
+            let field = parser.field(0)?;
+            let section = table.sections.last_mut().ok_or_else(|| line.error("before the first module"))?;
             section.keys.push(field);
         }
     }
@@ -33,19 +33,23 @@ pub fn table(text: &'static str) -> Result<Table, String> {
 }
 
 /// Reads the line of one key, whose own types are these.
-pub fn line(text: &'static str, own: &[Type]) -> Result<Field, String> {
-    Lines::of(text, own).field(0).map_err(|e| format!("{text}: {e}"))
+pub fn parse_field(text: &'static str, own: &[Type]) -> Result<Field, String> {
+    Parser::new(text, own).field(0).map_err(|e| format!("{text}: {e}"))
 }
 
 /// Reads types with the keys of their maps, and the definitions behind them.
-pub fn shape(text: &'static str, own: &[Type], definitions: &mut Definitions) -> Result<Vec<Type>, String> {
-    let mut reader = Lines::of(text, own);
+pub fn parse_types(
+    text: &'static str,
+    own: &[Type],
+    definitions: &mut Definitions,
+) -> Result<Vec<Type>, String> {
+    let mut parser = Parser::new(text, own);
     let read = (|| {
-        let line = reader.peek().ok_or("nothing")?;
-        reader.at += 1;
-        let types = reader.types(line, line.body, 1)?;
-        while reader.peek().is_some() {
-            reader.definition(definitions)?;
+        let line = parser.peek().ok_or("nothing")?;
+        parser.at += 1;
+        let types = parser.types(line, line.body, 1)?;
+        while parser.peek().is_some() {
+            parser.definition(definitions)?;
         }
         Ok::<_, String>(types)
     })();
@@ -60,20 +64,20 @@ struct Line {
 }
 
 impl Line {
-    fn bad(&self, what: &str) -> String {
+    fn error(&self, what: &str) -> String {
         format!("line {}: {what}", self.number)
     }
 }
 
-struct Lines<'t> {
+struct Parser<'t> {
     lines: Vec<Line>,
     at: usize,
     /// What a dot stands for.
     own: &'t [Type],
 }
 
-impl<'t> Lines<'t> {
-    fn of(text: &'static str, own: &'t [Type]) -> Lines<'t> {
+impl<'t> Parser<'t> {
+    fn new(text: &'static str, own: &'t [Type]) -> Parser<'t> {
         let mut lines = Vec::new();
         for (i, line) in text.lines().enumerate() {
             let body = line.trim_start();
@@ -83,7 +87,7 @@ impl<'t> Lines<'t> {
             let depth = (line.len() - body.len()) / 2;
             lines.push(Line { number: i + 1, depth, body: body.trim_end() });
         }
-        Lines { lines, at: 0, own }
+        Parser { lines, at: 0, own }
     }
 
     fn peek(&self) -> Option<Line> {
@@ -91,14 +95,14 @@ impl<'t> Lines<'t> {
     }
 
     /// The lines from here that are that deep.
-    fn fields(&mut self, depth: usize) -> Result<Fields, String> {
-        let mut fields = Fields::default();
+    fn fields(&mut self, depth: usize) -> Result<MapFields, String> {
+        let mut fields = MapFields::default();
         while let Some(line) = self.peek().filter(|l| l.depth >= depth) {
             if line.body == "..." {
                 self.at += 1;
-                fields.is_open = true;
+                fields.allows_unknown = true;
             } else if line.body.starts_with('<') {
-                fields.others = Some(Box::new(self.field(depth)?));
+                fields.additional = Some(Box::new(self.field(depth)?));
             } else {
                 fields.keys.push(self.field(depth)?);
             }
@@ -109,15 +113,15 @@ impl<'t> Lines<'t> {
     fn field(&mut self, depth: usize) -> Result<Field, String> {
         let line = self.peek().ok_or("the end")?;
         self.at += 1;
-        let (head, rest) = line.body.split_once(": ").ok_or_else(|| line.bad("no colon"))?;
+        let (head, rest) = line.body.split_once(": ").ok_or_else(|| line.error("no colon"))?;
         let (rest, doc) = rest.split_once(" -- ").unwrap_or((rest, ""));
         let (types, default) = rest.split_once(" = ").unwrap_or((rest, ""));
         let (head, old) = match head.split_once(" !") {
-            Some((head, old)) => (head, Some(old_of(old))),
+            Some((head, old)) => (head, Some(parse_deprecation(old))),
             None => (head, None),
         };
         let (name, format) = match head.strip_suffix('}').and_then(|h| h.split_once('{')) {
-            Some((name, word)) => (name, Some(Format::named(word).ok_or_else(|| line.bad("no format"))?)),
+            Some((name, word)) => (name, Some(Format::named(word).ok_or_else(|| line.error("no format"))?)),
             None => (head, None),
         };
         let (name, required) = match name.strip_suffix('*') {
@@ -125,13 +129,13 @@ impl<'t> Lines<'t> {
             None => (name, false),
         };
         let types = self.types(line, types, depth + 1)?;
-        Ok(Field { name, format, required, old, types, default, doc })
+        Ok(Field { name, format, required, deprecated: old, types, default, doc })
     }
 
     fn definition(&mut self, definitions: &mut Definitions) -> Result<(), String> {
         let line = self.peek().ok_or("the end")?;
-        let rest = line.body.strip_prefix("def ").ok_or_else(|| line.bad("no definition"))?;
-        let (name, types) = rest.split_once(": ").ok_or_else(|| line.bad("no colon"))?;
+        let rest = line.body.strip_prefix("def ").ok_or_else(|| line.error("no definition"))?;
+        let (name, types) = rest.split_once(": ").ok_or_else(|| line.error("no colon"))?;
         self.at += 1;
         let types = self.types(line, types, 1)?;
         definitions.insert(name, types);
@@ -142,17 +146,21 @@ impl<'t> Lines<'t> {
     fn types(&mut self, line: Line, text: &'static str, depth: usize) -> Result<Vec<Type>, String> {
         let fields = self.fields(depth)?;
         let mut rest = text.trim();
-        let types = alternatives(&mut rest, &fields, self.own).map_err(|e| line.bad(&e))?;
-        if rest.is_empty() { Ok(types) } else { Err(line.bad(&format!("cannot read '{rest}'"))) }
+        let types = parse_alternatives(&mut rest, &fields, self.own).map_err(|e| line.error(&e))?;
+        if rest.is_empty() { Ok(types) } else { Err(line.error(&format!("cannot read '{rest}'"))) }
     }
 }
 
-fn old_of(text: &'static str) -> Old {
+fn parse_deprecation(text: &'static str) -> Deprecation {
     let (since, instead) = text.split_once('(').unwrap_or((text, ""));
-    Old { since, instead: instead.trim_end_matches(')') }
+    Deprecation { since, replacement: instead.trim_end_matches(')') }
 }
 
-fn alternatives(rest: &mut &'static str, fields: &Fields, own: &[Type]) -> Result<Vec<Type>, String> {
+fn parse_alternatives(
+    rest: &mut &'static str,
+    fields: &MapFields,
+    own: &[Type],
+) -> Result<Vec<Type>, String> {
     let mut types = Vec::new();
     loop {
         let first = types.len();
@@ -161,16 +169,18 @@ fn alternatives(rest: &mut &'static str, fields: &Fields, own: &[Type]) -> Resul
                 *rest = after;
                 types.extend_from_slice(own);
             }
-            None => types.push(one(rest, fields, own)?),
+            None => types.push(parse_type(rest, fields, own)?),
         }
         if let Some(inner) = rest.strip_prefix('{') {
             let (text, after) = inner.split_once('}').ok_or("no closing brace")?;
             *rest = after;
-            types[first..].iter_mut().try_for_each(|kind| limits(kind, text))?;
+            types[first..].iter_mut().try_for_each(|kind| parse_limits(kind, text))?;
         }
         if let Some(inner) = rest.strip_prefix(" !") {
             let end = inner.find(')').ok_or("no closing parenthesis")?;
-            types[first..].iter_mut().for_each(|kind| kind.old = Some(old_of(&inner[..end])));
+            types[first..]
+                .iter_mut()
+                .for_each(|kind| kind.deprecated = Some(parse_deprecation(&inner[..end])));
             *rest = &inner[end + 1..];
         }
         match rest.trim_start().strip_prefix('|') {
@@ -180,35 +190,35 @@ fn alternatives(rest: &mut &'static str, fields: &Fields, own: &[Type]) -> Resul
     }
 }
 
-fn one(rest: &mut &'static str, fields: &Fields, own: &[Type]) -> Result<Type, String> {
+fn parse_type(rest: &mut &'static str, fields: &MapFields, own: &[Type]) -> Result<Type, String> {
     let mut kind = Type::default();
     if let Some(inner) = rest.strip_prefix('[') {
         *rest = inner;
-        let items = alternatives(rest, fields, own)?;
+        let items = parse_alternatives(rest, fields, own)?;
         *rest = rest.trim_start().strip_prefix(']').ok_or("no ]")?;
-        kind.of = Of::List(Some(items));
+        kind.base = BaseType::List(Some(items));
     } else if let Some(inner) = rest.strip_prefix('"') {
         let (word, after) = inner.split_once('"').ok_or("no closing quote")?;
         *rest = after;
-        kind.of = Of::Word(word);
+        kind.base = BaseType::StrConst(word);
     } else {
         let end = rest.find(|c: char| " |]{".contains(c)).unwrap_or(rest.len());
         let (word, after) = rest.split_at(end);
         *rest = after;
-        kind.of = match word {
-            "any" => Of::Any,
-            "str" => Of::Text,
-            "int" => Of::Int,
-            "num" => Of::Number,
-            "bool" => Of::Bool,
-            "null" => Of::Null,
-            "list" => Of::List(None),
-            "map" => Of::Map(fields.clone()),
-            "true" => Of::Flag(true),
-            "false" => Of::Flag(false),
+        kind.base = match word {
+            "any" => BaseType::Any,
+            "str" => BaseType::Text,
+            "int" => BaseType::Int,
+            "num" => BaseType::Number,
+            "bool" => BaseType::Bool,
+            "null" => BaseType::Null,
+            "list" => BaseType::List(None),
+            "map" => BaseType::Map(fields.clone()),
+            "true" => BaseType::BoolConst(true),
+            "false" => BaseType::BoolConst(false),
             _ => match (word.strip_prefix('@'), word.parse()) {
-                (Some(name), _) => Of::Named(name),
-                (_, Ok(number)) => Of::This(number),
+                (Some(name), _) => BaseType::Ref(name),
+                (_, Ok(number)) => BaseType::IntConst(number),
                 _ => return Err(format!("no type '{word}'")),
             },
         };
@@ -217,7 +227,7 @@ fn one(rest: &mut &'static str, fields: &Fields, own: &[Type]) -> Result<Type, S
 }
 
 /// Takes limits, as they stand in braces.
-pub fn limits(kind: &mut Type, text: &'static str) -> Result<(), String> {
+pub fn parse_limits(kind: &mut Type, text: &'static str) -> Result<(), String> {
     for word in text.trim_matches(['{', '}']).split_whitespace() {
         if word == "unique" {
             kind.unique = true;
@@ -227,8 +237,8 @@ pub fn limits(kind: &mut Type, text: &'static str) -> Result<(), String> {
             kind.needs = Some(keys);
         } else if let Some(keys) = word.strip_prefix("one:") {
             (kind.needs, kind.only_one) = (Some(keys), true);
-        } else if let Some((least, most)) = word.split_once("..") {
-            (kind.least, kind.most) = (least.parse().ok(), most.parse().ok());
+        } else if let Some((min, max)) = word.split_once("..") {
+            (kind.min, kind.max) = (min.parse().ok(), max.parse().ok());
         } else {
             kind.format = Some(Format::named(word).ok_or_else(|| format!("no limit '{word}'"))?);
         }
@@ -241,13 +251,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line() {
-        let read = table(
+    fn a_field_line_and_an_unknown_type() {
+        let read = parse_table(
             "[m] About.\na* !22.1(b): [str{date} | 3]{1..2 unique} !23.4(c) | map = x -- Doc.\n  b: \"w\"\n  ...\n",
         );
         let field = &read.unwrap().sections[0].keys[0];
         assert_eq!((field.name, field.required, field.default, field.doc), ("a", true, "x", "Doc."));
-        let parsed = table("[m]\na*: nonsense").unwrap_err();
+        let parsed = parse_table("[m]\na*: nonsense").unwrap_err();
         assert_eq!(parsed, "line 2: no type 'nonsense'");
     }
 }

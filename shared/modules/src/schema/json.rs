@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::format::Format;
-use super::table::{Field, Fields, Of, Table, Type};
+use super::table::{BaseType, Field, MapFields, Table, Type};
 
 const DRAFT: &str = "http://json-schema.org/draft-07/schema#";
 
@@ -59,22 +59,22 @@ fn field_schema(field: &Field) -> Value {
         schema["description"] = field.doc.into();
     }
     if !field.default.is_empty() {
-        schema["default"] = default_of(field);
+        schema["default"] = default_value(field);
     }
-    if let Some(old) = field.old {
-        let text = old.text(!old.instead.contains(' '));
+    if let Some(old) = field.deprecated {
+        let text = old.text(!old.replacement.contains(' '));
         schema["deprecated"] = true.into();
         schema["description"] = text.into();
     }
     schema
 }
 
-fn default_of(field: &Field) -> Value {
-    let is = |wanted: fn(&Of) -> bool| field.types.iter().any(|t| wanted(&t.of));
+fn default_value(field: &Field) -> Value {
+    let is = |wanted: fn(&BaseType) -> bool| field.types.iter().any(|t| wanted(&t.base));
     match field.default {
-        "true" if is(|o| matches!(o, Of::Bool | Of::Flag(_))) => true.into(),
-        "false" if is(|o| matches!(o, Of::Bool | Of::Flag(_))) => false.into(),
-        text if is(|o| matches!(o, Of::Int | Of::Number)) => match text.parse::<i64>() {
+        "true" if is(|o| matches!(o, BaseType::Bool | BaseType::BoolConst(_))) => true.into(),
+        "false" if is(|o| matches!(o, BaseType::Bool | BaseType::BoolConst(_))) => false.into(),
+        text if is(|o| matches!(o, BaseType::Int | BaseType::Number)) => match text.parse::<i64>() {
             Ok(number) => number.into(),
             Err(_) => text.into(),
         },
@@ -83,17 +83,18 @@ fn default_of(field: &Field) -> Value {
 }
 
 fn types_schema(types: &[Type]) -> Value {
-    let words: Vec<Value> = types.iter().filter_map(fixed).collect();
+    let words: Vec<Value> = types.iter().filter_map(const_value).collect();
     if words.len() == types.len() {
         return json!({ "enum": words });
     }
-    let mut schemas: Vec<Value> = types.iter().filter(|t| fixed(t).is_none()).map(type_schema).collect();
+    let mut schemas: Vec<Value> =
+        types.iter().filter(|t| const_value(t).is_none()).map(type_schema).collect();
     if !words.is_empty() {
         schemas.push(json!({ "enum": words }));
     }
     // What is not to be written any more stays in the list: it is accepted.
-    for (kind, schema) in types.iter().filter(|t| fixed(t).is_none()).zip(&mut schemas) {
-        if let Some(old) = kind.old {
+    for (kind, schema) in types.iter().filter(|t| const_value(t).is_none()).zip(&mut schemas) {
+        if let Some(old) = kind.deprecated {
             schema["deprecated"] = true.into();
             schema["description"] = old.text(false).into();
         }
@@ -105,48 +106,48 @@ fn types_schema(types: &[Type]) -> Value {
 }
 
 /// The one value of a type that has only one.
-fn fixed(kind: &Type) -> Option<Value> {
-    match kind.of {
-        Of::Word(word) => Some(word.into()),
-        Of::Flag(flag) => Some(flag.into()),
-        Of::This(number) => i64::try_from(number).ok().map(Into::into),
+fn const_value(kind: &Type) -> Option<Value> {
+    match kind.base {
+        BaseType::StrConst(word) => Some(word.into()),
+        BaseType::BoolConst(flag) => Some(flag.into()),
+        BaseType::IntConst(number) => i64::try_from(number).ok().map(Into::into),
         _ => None,
     }
 }
 
 fn type_schema(kind: &Type) -> Value {
-    let mut schema = match &kind.of {
-        Of::Any | Of::Word(_) | Of::Flag(_) | Of::This(_) => json!({}),
-        Of::Text => json!({ "type": "string" }),
-        Of::Int => json!({ "type": "integer" }),
-        Of::Number => json!({ "type": "number" }),
-        Of::Bool => json!({ "type": "boolean" }),
-        Of::Null => json!({ "type": "null" }),
-        Of::List(None) => json!({ "type": "array" }),
-        Of::List(Some(items)) => json!({ "type": "array", "items": types_schema(items) }),
-        Of::Map(fields) if kind.once => {
+    let mut schema = match &kind.base {
+        BaseType::Any | BaseType::StrConst(_) | BaseType::BoolConst(_) | BaseType::IntConst(_) => json!({}),
+        BaseType::Text => json!({ "type": "string" }),
+        BaseType::Int => json!({ "type": "integer" }),
+        BaseType::Number => json!({ "type": "number" }),
+        BaseType::Bool => json!({ "type": "boolean" }),
+        BaseType::Null => json!({ "type": "null" }),
+        BaseType::List(None) => json!({ "type": "array" }),
+        BaseType::List(Some(items)) => json!({ "type": "array", "items": types_schema(items) }),
+        BaseType::Map(fields) if kind.once => {
             let mut schema = map_schema(fields);
             let both = |(old, new)| json!({ "not": { "required": [new, old] } });
-            schema["allOf"] = fields.spelled_twice().map(both).collect();
+            schema["allOf"] = fields.deprecated_spellings().map(both).collect();
             schema
         }
-        Of::Map(fields) => map_schema(fields),
-        Of::Named(name) => json!({ "$ref": format!("#/definitions/{name}") }),
+        BaseType::Map(fields) => map_schema(fields),
+        BaseType::Ref(name) => json!({ "$ref": format!("#/definitions/{name}") }),
     };
     if let Some(keys) = kind.needs {
-        let one = |key| json!({ "required": [key] });
-        let needs: Vec<Value> = keys.split(',').map(one).collect();
+        let required = |key| json!({ "required": [key] });
+        let needs: Vec<Value> = keys.split(',').map(required).collect();
         if schema.get("$ref").is_some() {
             schema = json!({ "allOf": [schema] });
         }
         schema[if kind.only_one { "oneOf" } else { "anyOf" }] = needs.into();
     }
-    let (least, most) = match kind.of {
-        Of::List(_) => ("minItems", "maxItems"),
-        Of::Map(_) => ("minProperties", "maxProperties"),
+    let (min, max) = match kind.base {
+        BaseType::List(_) => ("minItems", "maxItems"),
+        BaseType::Map(_) => ("minProperties", "maxProperties"),
         _ => ("minimum", "maximum"),
     };
-    for (name, bound) in [(least, kind.least), (most, kind.most)] {
+    for (name, bound) in [(min, kind.min), (max, kind.max)] {
         if let Some(bound) = bound {
             schema[name] = bound.into();
         }
@@ -158,7 +159,7 @@ fn type_schema(kind: &Type) -> Value {
         Some(Format::Date) => schema["format"] = "date".into(),
         Some(Format::Uri) => schema["format"] = "uri".into(),
         Some(Format::Module) => {
-            let names = super::names().into_iter().chain(["ubuntu_advantage"]);
+            let names = super::module_names().into_iter().chain(["ubuntu_advantage"]);
             let both = names.flat_map(|n| [n.to_string(), n.replace('_', "-")]);
             schema["enum"] = both.collect::<std::collections::BTreeSet<_>>().into_iter().collect();
         }
@@ -168,7 +169,7 @@ fn type_schema(kind: &Type) -> Value {
     schema
 }
 
-fn map_schema(fields: &Fields) -> Value {
+fn map_schema(fields: &MapFields) -> Value {
     let mut schema = json!({ "type": "object" });
     let mut properties = Map::new();
     for field in &fields.keys {
@@ -181,19 +182,19 @@ fn map_schema(fields: &Fields) -> Value {
     if !required.is_empty() {
         schema["required"] = required.into();
     }
-    let others = fields.others.as_deref();
+    let others = fields.additional.as_deref();
     match others {
         Some(other) => {
-            let below = field_schema(other);
+            let schema_of_value = field_schema(other);
             match other.format {
                 Some(format) => {
-                    schema["patternProperties"] = json!({ format.pattern(): below });
+                    schema["patternProperties"] = json!({ format.pattern(): schema_of_value });
                     schema["additionalProperties"] = false.into();
                 }
-                None => schema["additionalProperties"] = below,
+                None => schema["additionalProperties"] = schema_of_value,
             }
         }
-        None if fields.is_open => {}
+        None if fields.allows_unknown => {}
         None => schema["additionalProperties"] = false.into(),
     }
     schema

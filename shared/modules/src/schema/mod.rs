@@ -11,18 +11,18 @@ mod grammar;
 mod json;
 mod table;
 
-pub use check::{cloud_config, network};
-pub use docs::{docs, names};
+pub use check::{check_cloud_config, check_network};
+pub use docs::{module_docs, module_names};
 pub use json::{cloud_config_schema, network_schema};
-pub use table::{Field, Fields, Of, Old, Section, Table, Type};
+pub use table::{BaseType, Deprecation, Field, MapFields, Section, Table, Type};
 
 /// Whether there is a module of that name, here or upstream; dashes and underscores are the same.
-pub(crate) fn is_known(name: &str) -> bool {
+pub(crate) fn is_module_name(name: &str) -> bool {
     let name = name.replace('-', "_");
     let sections =
         include_str!("keys.txt").lines().filter_map(|line| line.strip_prefix('[')?.split_once(']'));
     let others = sections.map(|(known, _)| known).filter(|known| *known != "base");
-    let mut known = crate::DECLARED.iter().map(|(known, _)| *known).chain(others);
+    let mut known = crate::MODULE_DOCS.iter().map(|(known, _)| *known).chain(others);
     // An old name that lists may still have.
     name == "ubuntu_advantage" || known.any(|known| known == name)
 }

@@ -3,41 +3,41 @@
 use config::{Key, Map, Node, Value};
 
 use super::format::Format;
-use super::table::{Field, Fields, Of, Table, Type};
+use super::table::{BaseType, Field, MapFields, Table, Type};
 
-pub fn of_field(table: &Table, field: &Field) -> Vec<Node> {
+pub fn field_samples(table: &Table, field: &Field) -> Vec<Node> {
     let default = Some(field.default).filter(|text| !text.is_empty());
-    let default = Key { name: field.name, also: &[], default, old: None }.default();
-    of_types(table, &field.types).into_iter().chain(default).collect()
+    let default = Key { name: field.name, aliases: &[], default, deprecated: None }.default();
+    types_samples(table, &field.types).into_iter().chain(default).collect()
 }
 
-fn of_types(table: &Table, types: &[Type]) -> Vec<Node> {
-    types.iter().flat_map(|kind| of_type(table, kind)).collect()
+fn types_samples(table: &Table, types: &[Type]) -> Vec<Node> {
+    types.iter().flat_map(|kind| type_samples(table, kind)).collect()
 }
 
-fn of_type(table: &Table, kind: &Type) -> Vec<Node> {
-    let value = match &kind.of {
-        Of::Any => return vec!["x".into(), 7.into()],
-        Of::Text => text(kind.format).into(),
-        Of::Int | Of::Number => kind.least.unwrap_or(7).into(),
-        Of::Bool => return vec![true.into(), false.into()],
-        Of::Null => Node::null(),
-        Of::Word(word) => (*word).into(),
-        Of::Flag(flag) => (*flag).into(),
-        Of::This(number) => Value::Int(*number).into(),
-        Of::List(None) => vec![Node::from("x")].into(),
-        Of::List(Some(items)) => {
-            let many = usize::try_from(kind.least.unwrap_or(1)).unwrap();
-            return of_types(table, items).into_iter().map(|item| vec![item; many].into()).collect();
+fn type_samples(table: &Table, kind: &Type) -> Vec<Node> {
+    let value = match &kind.base {
+        BaseType::Any => return vec!["x".into(), 7.into()],
+        BaseType::Text => text_sample(kind.format).into(),
+        BaseType::Int | BaseType::Number => kind.min.unwrap_or(7).into(),
+        BaseType::Bool => return vec![true.into(), false.into()],
+        BaseType::Null => Node::null(),
+        BaseType::StrConst(word) => (*word).into(),
+        BaseType::BoolConst(flag) => (*flag).into(),
+        BaseType::IntConst(number) => Value::Int(*number).into(),
+        BaseType::List(None) => vec![Node::from("x")].into(),
+        BaseType::List(Some(items)) => {
+            let many = usize::try_from(kind.min.unwrap_or(1)).unwrap();
+            return types_samples(table, items).into_iter().map(|item| vec![item; many].into()).collect();
         }
-        Of::Map(fields) => return maps(table, fields, kind),
-        Of::Named(name) => {
+        BaseType::Map(fields) => return map_samples(table, fields, kind),
+        BaseType::Ref(name) => {
             return table
-                .named(name)
+                .definition(name)
                 .iter()
-                .flat_map(|one| match &one.of {
-                    Of::Map(fields) if kind.needs.is_some() => maps(table, fields, kind),
-                    _ => of_type(table, one),
+                .flat_map(|one| match &one.base {
+                    BaseType::Map(fields) if kind.needs.is_some() => map_samples(table, fields, kind),
+                    _ => type_samples(table, one),
                 })
                 .collect();
         }
@@ -46,20 +46,20 @@ fn of_type(table: &Table, kind: &Type) -> Vec<Node> {
 }
 
 /// A map of what must be there, and the same with each of the other keys.
-fn maps(table: &Table, fields: &Fields, kind: &Type) -> Vec<Node> {
+fn map_samples(table: &Table, fields: &MapFields, kind: &Type) -> Vec<Node> {
     let needs: Vec<&str> = kind.needs.into_iter().flat_map(|keys| keys.split(',')).collect();
     let mut base = Map::new();
-    let mut put = |field: &Field| base.insert(field.name, of_field(table, field).swap_remove(0));
+    let mut put = |field: &Field| base.insert(field.name, field_samples(table, field).swap_remove(0));
     for field in fields.keys.iter().filter(|f| f.required || needs.first() == Some(&f.name)) {
         put(field);
     }
     let mut all = Vec::new();
-    if i64::try_from(base.len()).unwrap() >= kind.least.unwrap_or(0) {
+    if i64::try_from(base.len()).unwrap() >= kind.min.unwrap_or(0) {
         all.push(Node::from(base.clone()));
     }
-    for field in fields.keys.iter().chain(fields.others.as_deref()) {
-        let name = if field.name.starts_with('<') { text(field.format) } else { field.name };
-        for value in of_field(table, field) {
+    for field in fields.keys.iter().chain(fields.additional.as_deref()) {
+        let name = if field.name.starts_with('<') { text_sample(field.format) } else { field.name };
+        for value in field_samples(table, field) {
             // Of keys that exclude one another it is the only one.
             let others = base
                 .iter()
@@ -72,7 +72,7 @@ fn maps(table: &Table, fields: &Fields, kind: &Type) -> Vec<Node> {
     all
 }
 
-fn text(format: Option<Format>) -> &'static str {
+fn text_sample(format: Option<Format>) -> &'static str {
     match format {
         None => "x",
         Some(Format::Date) => "2031-12-24",

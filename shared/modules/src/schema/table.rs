@@ -4,19 +4,19 @@
 
 use std::collections::BTreeMap;
 
-use config::{Row, Shape};
+use config::{KeySchema, Schema};
 
 use super::format::Format;
 use super::grammar;
-use crate::{DECLARED, Declares};
+use crate::{Docs, MODULE_DOCS};
 
 /// One of the types that a value may have.
 #[derive(Debug, Clone, Default)]
 pub struct Type {
-    pub of: Of,
+    pub base: BaseType,
     /// Bounds of a number, of a list's or map's length.
-    pub least: Option<i64>,
-    pub most: Option<i64>,
+    pub min: Option<i64>,
+    pub max: Option<i64>,
     pub unique: bool,
     /// A map has to have one of these keys.
     pub needs: Option<&'static str>,
@@ -25,11 +25,11 @@ pub struct Type {
     /// A key and its deprecated spelling exclude one another.
     pub once: bool,
     pub format: Option<Format>,
-    pub old: Option<Old>,
+    pub deprecated: Option<Deprecation>,
 }
 
 #[derive(Debug, Clone, Default)]
-pub enum Of {
+pub enum BaseType {
     #[default]
     Any,
     Text,
@@ -39,29 +39,29 @@ pub enum Of {
     Null,
     /// `None`: of anything.
     List(Option<Vec<Type>>),
-    Map(Fields),
-    Word(&'static str),
-    Flag(bool),
-    This(i128),
+    Map(MapFields),
+    StrConst(&'static str),
+    BoolConst(bool),
+    IntConst(i128),
     /// The name of a definition.
-    Named(&'static str),
+    Ref(&'static str),
 }
 
 /// Since when something is deprecated, and what to use instead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Old {
+pub struct Deprecation {
     pub since: &'static str,
-    pub instead: &'static str,
+    pub replacement: &'static str,
 }
 
 /// The keys of a map.
 #[derive(Debug, Clone, Default)]
-pub struct Fields {
+pub struct MapFields {
     pub keys: Vec<Field>,
     /// What keys of the user's choice hold: their placeholder, format and types.
-    pub others: Option<Box<Field>>,
+    pub additional: Option<Box<Field>>,
     /// Keys that are not here are none of our business.
-    pub is_open: bool,
+    pub allows_unknown: bool,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -69,7 +69,7 @@ pub struct Field {
     pub name: &'static str,
     pub format: Option<Format>,
     pub required: bool,
-    pub old: Option<Old>,
+    pub deprecated: Option<Deprecation>,
     pub types: Vec<Type>,
     pub default: &'static str,
     pub doc: &'static str,
@@ -94,23 +94,23 @@ pub type Definitions = BTreeMap<&'static str, Vec<Type>>;
 impl Table {
     /// What a cloud-config may hold.
     pub fn cloud_config() -> Table {
-        Table::assembled().unwrap_or_default()
+        Table::assemble().unwrap_or_default()
     }
 
     /// What a network configuration may hold.
     pub fn network() -> Table {
-        grammar::table(include_str!("network.txt")).unwrap_or_default()
+        grammar::parse_table(include_str!("network.txt")).unwrap_or_default()
     }
 
     /// The base first, then the modules by their names.
-    pub(super) fn assembled() -> Result<Table, String> {
-        let mut table = grammar::table(include_str!("keys.txt"))?;
-        for (name, declares) in DECLARED {
-            let (about, rows) = match declares {
-                Declares::Keys(rows) => ("", *rows),
-                Declares::NoKeys(about) => (*about, &[][..]),
+    pub(super) fn assemble() -> Result<Table, String> {
+        let mut table = grammar::parse_table(include_str!("keys.txt"))?;
+        for (name, docs) in MODULE_DOCS {
+            let (about, rows) = match docs {
+                Docs::Keys(rows) => ("", *rows),
+                Docs::NoKeys(about) => (*about, &[][..]),
             };
-            let keys = fields(rows, &mut table.definitions)?;
+            let keys = fields_of_rows(rows, &mut table.definitions)?;
             table.sections.push(Section { name, about, keys });
         }
         table.sections.sort_by_key(|section| (section.name != "base", section.name));
@@ -118,21 +118,21 @@ impl Table {
     }
 
     /// Every top-level key.
-    pub fn top(&self) -> impl Iterator<Item = &Field> {
+    pub fn top_level(&self) -> impl Iterator<Item = &Field> {
         self.sections.iter().flat_map(|s| &s.keys)
     }
 
-    pub fn named(&self, name: &str) -> &[Type] {
+    pub fn definition(&self, name: &str) -> &[Type] {
         self.definitions.get(name).map(Vec::as_slice).unwrap_or_default()
     }
 }
 
-impl Fields {
+impl MapFields {
     /// Deprecated spellings, and the keys that take their place.
-    pub fn spelled_twice(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+    pub fn deprecated_spellings(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
         self.keys
             .iter()
-            .filter_map(|f| Some((f.name, f.old?.instead)))
+            .filter_map(|f| Some((f.name, f.deprecated?.replacement)))
             .filter(|(_, instead)| self.get(instead).is_some())
     }
 
@@ -142,14 +142,14 @@ impl Fields {
 }
 
 /// The keys that a struct declares, each with its deprecated spellings behind it.
-fn fields(rows: &'static [Row], definitions: &mut Definitions) -> Result<Vec<Field>, String> {
+fn fields_of_rows(rows: &'static [KeySchema], definitions: &mut Definitions) -> Result<Vec<Field>, String> {
     let mut fields = Vec::new();
     for row in rows.iter().filter(|row| !row.line.is_empty()) {
-        let own = types(&row.shape, definitions)?;
-        let field = Field { required: row.required, ..grammar::line(row.line, &own)? };
-        let old = row.also.iter().filter(|(_, since)| !since.is_empty()).map(|(name, since)| Field {
+        let own = types_of_shape(&row.schema, definitions)?;
+        let field = Field { required: row.required, ..grammar::parse_field(row.line, &own)? };
+        let old = row.aliases.iter().filter(|(_, since)| !since.is_empty()).map(|(name, since)| Field {
             name,
-            old: Some(Old { since, instead: field.name }),
+            deprecated: Some(Deprecation { since, replacement: field.name }),
             types: field.types.clone(),
             ..Field::default()
         });
@@ -161,34 +161,34 @@ fn fields(rows: &'static [Row], definitions: &mut Definitions) -> Result<Vec<Fie
 }
 
 /// The types of a shape; its definitions go to the others.
-fn types(shape: &Shape, definitions: &mut Definitions) -> Result<Vec<Type>, String> {
-    match shape {
-        Shape::Is(text, of) => {
+fn types_of_shape(schema: &Schema, definitions: &mut Definitions) -> Result<Vec<Type>, String> {
+    match schema {
+        Schema::Types(text, of) => {
             let mut own = Vec::new();
-            for (i, shape) in of.iter().enumerate() {
-                let types = types(shape, definitions)?;
+            for (i, schema) in of.iter().enumerate() {
+                let types = types_of_shape(schema, definitions)?;
                 if i == 0 {
                     own = types;
                 }
             }
-            grammar::shape(text, &own, definitions)
+            grammar::parse_types(text, &own, definitions)
         }
-        Shape::Map(rows) => Ok(vec![map(fields(rows, definitions)?)]),
-        Shape::Named(text, rows) => {
+        Schema::Map(rows) => Ok(vec![map_type(fields_of_rows(rows, definitions)?)]),
+        Schema::Named(text, rows) => {
             let end = text.find('{').unwrap_or(text.len());
             let (name, limits) = text.split_at(end);
             if !definitions.contains_key(name) {
-                let mut one = map(fields(rows, definitions)?);
-                grammar::limits(&mut one, limits)?;
+                let mut one = map_type(fields_of_rows(rows, definitions)?);
+                grammar::parse_limits(&mut one, limits)?;
                 definitions.insert(name, vec![one]);
             }
-            Ok(vec![Type { of: Of::Named(name), ..Type::default() }])
+            Ok(vec![Type { base: BaseType::Ref(name), ..Type::default() }])
         }
     }
 }
 
-fn map(keys: Vec<Field>) -> Type {
-    Type { of: Of::Map(Fields { keys, ..Fields::default() }), ..Type::default() }
+fn map_type(keys: Vec<Field>) -> Type {
+    Type { base: BaseType::Map(MapFields { keys, ..MapFields::default() }), ..Type::default() }
 }
 
 #[cfg(test)]
@@ -196,14 +196,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_tables_can_be_read() {
-        let cloud = Table::assembled().unwrap();
-        let network = grammar::table(include_str!("network.txt")).unwrap();
-        assert!(cloud.top().count() >= 100, "{}", cloud.top().count());
+    fn both_tables_parse() {
+        let cloud = Table::assemble().unwrap();
+        let network = grammar::parse_table(include_str!("network.txt")).unwrap();
+        assert!(cloud.top_level().count() >= 100, "{}", cloud.top_level().count());
         for table in [cloud, network] {
             let mut used = Vec::new();
-            let fields = table.top().flat_map(|f| &f.types);
-            fields.chain(table.definitions.values().flatten()).for_each(|t| names(t, &mut used));
+            let fields = table.top_level().flat_map(|f| &f.types);
+            fields.chain(table.definitions.values().flatten()).for_each(|t| collect_refs(t, &mut used));
             for name in &used {
                 assert!(table.definitions.contains_key(name), "{name}");
             }
@@ -213,13 +213,13 @@ mod tests {
         }
     }
 
-    fn names(kind: &Type, found: &mut Vec<&'static str>) {
-        match &kind.of {
-            Of::Named(name) => found.push(name),
-            Of::List(Some(items)) => items.iter().for_each(|t| names(t, found)),
-            Of::Map(fields) => {
-                let all = fields.keys.iter().chain(fields.others.as_deref());
-                all.flat_map(|f| &f.types).for_each(|t| names(t, found));
+    fn collect_refs(kind: &Type, found: &mut Vec<&'static str>) {
+        match &kind.base {
+            BaseType::Ref(name) => found.push(name),
+            BaseType::List(Some(items)) => items.iter().for_each(|t| collect_refs(t, found)),
+            BaseType::Map(fields) => {
+                let all = fields.keys.iter().chain(fields.additional.as_deref());
+                all.flat_map(|f| &f.types).for_each(|t| collect_refs(t, found));
             }
             _ => {}
         }

@@ -1,15 +1,15 @@
 //! The tables against examples, against the modules' own declarations, and against what packaging publishes.
 
-use config::{Kind, Map, Node, Reader};
+use config::{FindingKind, Map, Node, Reader};
 
 use super::samples;
 use super::table::Table;
-use crate::Declares;
+use crate::Docs;
 
-fn said(text: &str) -> Vec<String> {
+fn check(text: &str) -> Vec<String> {
     let root = config::yaml::parse("t", text).unwrap().root;
     let belongs = |name: &str| (name == "datasource").then_some("it belongs into /etc/cloud");
-    super::cloud_config(&root, &belongs).iter().map(|f| format!("{f}")).collect()
+    super::check_cloud_config(&root, &belongs).iter().map(|f| format!("{f}")).collect()
 }
 
 #[test]
@@ -65,28 +65,28 @@ fn findings() {
         ("groups: [a, {'': [x]}]", &["t:1:14: groups[1].: unknown key; expected a name that is not empty"]),
         ("- a", &["t:1:1: expected a map of keys, found a list"]),
     ] {
-        assert_eq!(said(text), wanted, "{text}");
+        assert_eq!(check(text), wanted, "{text}");
     }
 }
 
 #[test]
-fn no_value_is_told() {
+fn messages_never_contain_values() {
     let secret = "s3cr3t-Value";
     let table = Table::cloud_config();
-    for field in table.top() {
+    for field in table.top_level() {
         for form in
             ["X", "[X]", "{X: X}", "[{X: X, name: X}]", "{name: X, users: [{name: [X]}]}", "[[X, X, [X]]]"]
         {
             let form = form.replace("X:", "k:").replace('X', secret);
-            for told in said(&format!("{}: {form}", field.name)) {
-                assert!(!told.contains(secret), "{told}");
+            for message in check(&format!("{}: {form}", field.name)) {
+                assert!(!message.contains(secret), "{message}");
             }
         }
     }
 }
 
 /// Values that the table takes, and the modules refuse: upstream's table says less than its modules ask for.
-const MORE_IS_ASKED: &[(&str, &str)] = &[
+const STRICTER_MODULES: &[(&str, &str)] = &[
     ("chpasswd.list", "lines of user:password"),
     ("ssh_pwauth", "a word that says yes or no"),
     ("write_files[0].permissions", "a mode"),
@@ -99,33 +99,35 @@ const MORE_IS_ASKED: &[(&str, &str)] = &[
 fn tables_and_readers_agree() {
     let table = Table::cloud_config();
     let mut wrong = Vec::new();
-    let mut asked = std::collections::BTreeSet::new();
+    let mut stricter = std::collections::BTreeSet::new();
     let mut count = 0;
-    for (module, declares) in crate::DECLARED {
-        let Declares::Keys(rows) = declares else { continue };
+    for (module, docs) in crate::MODULE_DOCS {
+        let Docs::Keys(rows) = docs else { continue };
         for row in *rows {
             let name = row.line.split([':', ' ']).next().unwrap();
-            let field = table.top().find(|f| f.name == name).unwrap();
-            for sample in samples::of_field(&table, field) {
+            let field = table.top_level().find(|f| f.name == name).unwrap();
+            for sample in samples::field_samples(&table, field) {
                 count += 1;
                 let document: Node = [(Node::from(name), sample.clone())].into_iter().collect::<Map>().into();
-                let checked = super::cloud_config(&document, &|_| None);
+                let checked = super::check_cloud_config(&document, &|_| None);
                 let mut reader = Reader::new();
-                reader.below(name, |reader| row.read.unwrap()(&sample, reader));
+                reader.nested(name, |reader| row.read.unwrap()(&sample, reader));
                 let read = reader.into_findings();
-                let bad = |kind| kind != Kind::Deprecated;
+                let bad = |kind| kind != FindingKind::Deprecated;
                 wrong.extend(
                     checked.iter().filter(|f| bad(f.kind)).map(|f| format!("no sample: {module} {f}")),
                 );
                 for finding in read.iter().filter(|f| bad(f.kind)) {
-                    match MORE_IS_ASKED.iter().find(|(end, _)| finding.key.ends_with(end)) {
-                        Some((end, _)) => drop(asked.insert(*end)),
+                    match STRICTER_MODULES.iter().find(|(end, _)| finding.key.ends_with(end)) {
+                        Some((end, _)) => drop(stricter.insert(*end)),
                         None => wrong.push(format!("{module} cannot read {finding}: {}", sample.to_json())),
                     }
                 }
                 let old = |findings: &config::Findings| {
-                    let mut all: Vec<String> =
-                        findings.of(Kind::Deprecated).map(|f| format!("{} {}", f.key, f.message)).collect();
+                    let mut all: Vec<String> = findings
+                        .of_kind(FindingKind::Deprecated)
+                        .map(|f| format!("{} {}", f.key, f.message))
+                        .collect();
                     all.sort();
                     all
                 };
@@ -141,12 +143,12 @@ fn tables_and_readers_agree() {
         }
     }
     assert!(count > 300, "{count}");
-    assert_eq!(asked.len(), MORE_IS_ASKED.len(), "not asked any more: {asked:?}");
+    assert_eq!(stricter.len(), STRICTER_MODULES.len(), "not stricter any more: {stricter:?}");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]
-fn published() {
+fn published_json_schemas_are_current() {
     for (name, schema) in
         [("cloud-config", super::cloud_config_schema()), ("network-config", super::network_schema())]
     {
@@ -161,21 +163,21 @@ fn published() {
 }
 
 #[test]
-fn documentation() {
-    let all = super::docs("all").unwrap();
-    for name in super::names() {
+fn documentation_covers_every_module() {
+    let all = super::module_docs("all").unwrap();
+    for name in super::module_names() {
         assert!(
             all.contains(&format!("\n{name}\n---")) || all.starts_with(&format!("{name}\n---")),
             "{name}"
         );
     }
-    let one = super::docs("cc_phone-home").unwrap();
+    let one = super::module_docs("cc_phone-home").unwrap();
     assert!(one.contains("  phone_home: map\n") && one.contains("url: a URL, required"), "{one}");
-    assert_eq!(super::docs("nonsense"), None);
+    assert_eq!(super::module_docs("nonsense"), None);
 }
 
 #[test]
-fn networks() {
+fn network_configurations() {
     for (text, wanted) in [
         ("version: 2\nethernets: {e: {dhcp4: true}}", &[][..]),
         ("network: {version: 1, config: [{type: physical, name: e0, subnets: [{type: dhcp}]}]}", &[]),
@@ -191,9 +193,9 @@ fn networks() {
         ),
     ] {
         let root = config::yaml::parse("t", text).unwrap().root;
-        let findings = super::network(&root);
+        let findings = super::check_network(&root);
         let keys: Vec<&str> = findings.iter().map(|f| f.key.as_str()).collect();
         assert_eq!(keys, wanted, "{text}");
-        assert_eq!(findings.of(Kind::Deprecated).count(), usize::from(text.contains("gateway4")));
+        assert_eq!(findings.of_kind(FindingKind::Deprecated).count(), usize::from(text.contains("gateway4")));
     }
 }

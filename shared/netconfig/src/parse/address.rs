@@ -15,18 +15,18 @@ pub struct Network {
 }
 
 /// What [`parse_prefix`] expects of a mask that is one, but for its holes.
-pub const HOLES: &str = "a mask without holes";
+pub const CONTIGUOUS_MASK: &str = "a mask without holes";
 
 pub fn is_ipv6(address: &str) -> bool {
     address.contains(':')
 }
 
 /// What a prefix means when nobody says: the usual subnet of that family.
-fn usual_prefix(ip: IpAddr) -> u8 {
+fn default_prefix(ip: IpAddr) -> u8 {
     if ip.is_ipv4() { 24 } else { 64 }
 }
 
-fn prefix_of_mask(bits: u128, width: u32) -> Option<u8> {
+fn mask_to_prefix(bits: u128, width: u32) -> Option<u8> {
     let ones = (bits << (128 - width)).leading_ones();
     let whole = if ones == 0 { 0 } else { (u128::MAX << (128 - ones)) >> (128 - width) };
     (whole == bits).then_some(ones as u8)
@@ -34,24 +34,24 @@ fn prefix_of_mask(bits: u128, width: u32) -> Option<u8> {
 
 /// `24`, `255.255.255.0`, `ffff:ffff::`; an inverted IPv4 mask (`0.0.0.255`) counts too.
 pub fn parse_prefix(text: &str, ip: IpAddr) -> Result<u8, &'static str> {
-    let most = if ip.is_ipv4() { 32 } else { 128 };
+    let max = if ip.is_ipv4() { 32 } else { 128 };
     if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) {
-        return text.parse().ok().filter(|n| *n <= most).ok_or("a prefix length within the address's width");
+        return text.parse().ok().filter(|n| *n <= max).ok_or("a prefix length within the address's width");
     }
     match (ip, text.parse::<IpAddr>()) {
         (IpAddr::V4(_), Ok(IpAddr::V4(mask))) => {
             let bits = u128::from(mask.to_bits());
             let inverted = u128::from(!mask.to_bits());
-            prefix_of_mask(bits, 32).or_else(|| prefix_of_mask(inverted, 32))
+            mask_to_prefix(bits, 32).or_else(|| mask_to_prefix(inverted, 32))
         }
-        (IpAddr::V6(_), Ok(IpAddr::V6(mask))) => prefix_of_mask(mask.to_bits(), 128),
+        (IpAddr::V6(_), Ok(IpAddr::V6(mask))) => mask_to_prefix(mask.to_bits(), 128),
         _ => return Err("a prefix length or a mask of the address's family"),
     }
-    .ok_or(HOLES)
+    .ok_or(CONTIGUOUS_MASK)
 }
 
 /// `given` is a number or text, as `prefix` and `netmask` are written.
-fn prefix_of_node(given: &Node, ip: IpAddr) -> Result<u8, &'static str> {
+fn parse_prefix_node(given: &Node, ip: IpAddr) -> Result<u8, &'static str> {
     match &given.value {
         Value::Int(_) | Value::Str(_) => parse_prefix(given.scalar_text().unwrap_or_default().trim(), ip),
         _ => Err("a prefix length or a mask"),
@@ -59,28 +59,28 @@ fn prefix_of_node(given: &Node, ip: IpAddr) -> Result<u8, &'static str> {
 }
 
 /// An address with its prefix: the one behind a slash, else `prefix`, else `netmask`, else the family's usual one.
-pub fn network(
-    written: &str,
+pub fn parse_network(
+    raw: &str,
     prefix: Option<&Node>,
     netmask: Option<&Node>,
 ) -> Result<Network, &'static str> {
-    let (address, behind) = match written.split_once('/') {
+    let (address, behind) = match raw.split_once('/') {
         Some((address, behind)) => (address, Some(behind)),
-        None => (written, None),
+        None => (raw, None),
     };
     let ip: IpAddr = address.parse().map_err(|_| "an IP address, perhaps with /prefix")?;
     let prefix = match (behind, prefix.filter(|n| !n.is_falsy()), netmask.filter(|n| !n.is_falsy())) {
         (Some(behind), ..) => parse_prefix(behind, ip)?,
-        (None, Some(prefix), _) => prefix_of_node(prefix, ip)?,
-        (None, None, Some(mask)) => prefix_of_node(mask, ip)?,
-        _ => usual_prefix(ip),
+        (None, Some(prefix), _) => parse_prefix_node(prefix, ip)?,
+        (None, None, Some(mask)) => parse_prefix_node(mask, ip)?,
+        _ => default_prefix(ip),
     };
     Ok(Network { address: address.to_string(), prefix })
 }
 
 /// The words a route is written with, whichever version they come from.
 #[derive(Debug, Default)]
-pub struct Written<'a> {
+pub struct RawRoute<'a> {
     pub to: Option<&'a str>,
     pub via: Option<&'a str>,
     pub prefix: Option<&'a Node>,
@@ -91,15 +91,15 @@ pub struct Written<'a> {
 }
 
 /// Whether a gateway's text is an address (with a zone, perhaps) or a single word, and no more than that.
-pub fn may_be_gateway(text: &str) -> bool {
+pub fn is_valid_gateway(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.:%-".contains(&b))
 }
 
 /// A route made regular, or which of its keys is wrong and what was expected there.
-pub fn route(written: &Written<'_>) -> Result<Route, (&'static str, &'static str)> {
-    let to = written.to.ok_or(("to", "a destination"))?;
+pub fn parse_route(raw: &RawRoute<'_>) -> Result<Route, (&'static str, &'static str)> {
+    let to = raw.to.ok_or(("to", "a destination"))?;
     let network = if to == "default" {
-        let via = written.via.ok_or(("via", "a gateway, which says the family of 'to: default'"))?;
+        let via = raw.via.ok_or(("via", "a gateway, which says the family of 'to: default'"))?;
         let any = match via.parse::<IpAddr>() {
             Ok(IpAddr::V4(_)) => Ipv4Addr::UNSPECIFIED.to_string(),
             Ok(IpAddr::V6(_)) => Ipv6Addr::UNSPECIFIED.to_string(),
@@ -107,27 +107,27 @@ pub fn route(written: &Written<'_>) -> Result<Route, (&'static str, &'static str
         };
         Network { address: any, prefix: 0 }
     } else {
-        network(to, written.prefix, written.netmask).map_err(|wanted| ("to", wanted))?
+        parse_network(to, raw.prefix, raw.netmask).map_err(|wanted| ("to", wanted))?
     };
-    if written.via.is_some_and(|via| !may_be_gateway(via)) {
+    if raw.via.is_some_and(|via| !is_valid_gateway(via)) {
         return Err(("via", "an IP address"));
     }
-    let metric = match written.metric {
+    let metric = match raw.metric {
         None => None,
-        Some(node) => Some(integer(node).ok_or(("metric", "an integer"))?),
+        Some(node) => Some(parse_integer(node).ok_or(("metric", "an integer"))?),
     };
     Ok(Route {
         network: network.address,
         prefix: network.prefix,
-        gateway: written.via.map(str::to_string),
+        gateway: raw.via.map(str::to_string),
         metric,
-        table: written.table.cloned(),
-        mtu: written.mtu.cloned(),
+        table: raw.table.cloned(),
+        mtu: raw.mtu.cloned(),
     })
 }
 
 /// An integer, or a text that is one.
-pub fn integer(node: &Node) -> Option<i64> {
+pub fn parse_integer(node: &Node) -> Option<i64> {
     match &node.value {
         Value::Int(n) => i64::try_from(*n).ok(),
         Value::Bool(b) => Some(i64::from(*b)),
@@ -137,7 +137,7 @@ pub fn integer(node: &Node) -> Option<i64> {
 }
 
 /// Whether a gateway lies within a subnet; `None` when one of them is no address.
-pub fn is_inside(gateway: &str, subnet: &str, prefix: u8) -> Option<bool> {
+pub fn is_in_subnet(gateway: &str, subnet: &str, prefix: u8) -> Option<bool> {
     let cut = |ip: IpAddr| match ip {
         IpAddr::V4(ip) => u128::from(ip.to_bits()).checked_shr(32 - u32::from(prefix.min(32))),
         IpAddr::V6(ip) => ip.to_bits().checked_shr(128 - u32::from(prefix.min(128))),
@@ -169,15 +169,15 @@ mod tests {
             ("", None, None, Err(())),
             ("10.0.0.1/", None, None, Err(())),
         ] {
-            let found = network(address, prefix.as_ref(), netmask.as_ref());
+            let found = parse_network(address, prefix.as_ref(), netmask.as_ref());
             assert_eq!(found.map(|n| n.prefix).map_err(drop), expected, "{address}");
         }
-        assert_eq!(network("2001:DB8::0010/64", None, None).unwrap().address, "2001:DB8::0010");
+        assert_eq!(parse_network("2001:DB8::0010/64", None, None).unwrap().address, "2001:DB8::0010");
     }
 
     #[test]
-    fn default_routes_take_the_gateways_family() {
-        let of = |via| route(&Written { to: Some("default"), via, ..Written::default() });
+    fn default_route_has_the_gateway_family() {
+        let of = |via| parse_route(&RawRoute { to: Some("default"), via, ..RawRoute::default() });
         assert_eq!(of(Some("fe80::1")).unwrap().network, "::");
         assert_eq!(of(Some("10.0.0.1")).unwrap().network, "0.0.0.0");
         assert_eq!(of(None).unwrap_err().0, "via");
@@ -185,12 +185,12 @@ mod tests {
     }
 
     #[test]
-    fn inside() {
-        assert_eq!(is_inside("10.0.0.1", "10.0.0.77", 24), Some(true));
-        assert_eq!(is_inside("10.0.1.1", "10.0.0.77", 24), Some(false));
-        assert_eq!(is_inside("172.16.0.1", "10.0.0.77", 0), Some(true));
-        assert_eq!(is_inside("fe80::1", "2001:db8::5", 64), Some(false));
-        assert_eq!(is_inside("fe80::1", "10.0.0.1", 8), Some(false));
-        assert_eq!(is_inside("x", "10.0.0.1", 8), None);
+    fn gateways_in_subnets() {
+        assert_eq!(is_in_subnet("10.0.0.1", "10.0.0.77", 24), Some(true));
+        assert_eq!(is_in_subnet("10.0.1.1", "10.0.0.77", 24), Some(false));
+        assert_eq!(is_in_subnet("172.16.0.1", "10.0.0.77", 0), Some(true));
+        assert_eq!(is_in_subnet("fe80::1", "2001:db8::5", 64), Some(false));
+        assert_eq!(is_in_subnet("fe80::1", "10.0.0.1", 8), Some(false));
+        assert_eq!(is_in_subnet("x", "10.0.0.1", 8), None);
     }
 }

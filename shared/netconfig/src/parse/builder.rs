@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use config::{Findings, Kind, Mark, Node, Value, nearest};
+use config::{FindingKind, Findings, Node, Position, Value, did_you_mean};
 
 use crate::model::{Dns, Link, LinkKind, Model};
 
@@ -13,13 +13,13 @@ pub struct Builder {
     pub model: Model,
     pub findings: Findings,
     /// Devices that stand on themselves.
-    pub circles: Findings,
+    pub cycles: Findings,
     /// How many pieces of the configuration could not be used.
-    pub lost: usize,
+    pub discarded: usize,
     /// Where the device at hand is described, and where each was.
-    pub here: Mark,
-    pub(super) marks: HashMap<String, Mark>,
-    place: HashMap<String, usize>,
+    pub current: Position,
+    pub(super) positions: HashMap<String, Position>,
+    index: HashMap<String, usize>,
 }
 
 impl Builder {
@@ -28,38 +28,38 @@ impl Builder {
     }
 
     /// The whole, checked for what no single entry shows.
-    pub fn done(mut self) -> Parsed {
+    pub fn finish(mut self) -> Parsed {
         super::check::check(&mut self);
-        Parsed { model: self.model, findings: self.findings, circles: self.circles, lost: self.lost }
+        Parsed { model: self.model, findings: self.findings, cycles: self.cycles, discarded: self.discarded }
     }
 
     /// Notes a piece that is left out because nothing can be made of it.
-    pub fn lose(&mut self, node: &Node, key: &str, message: impl Into<String>) {
-        self.lost += 1;
-        self.wrong(node, key, format!("{}: left out", message.into()));
+    pub fn discard(&mut self, node: &Node, key: &str, message: impl Into<String>) {
+        self.discarded += 1;
+        self.report(node, key, format!("{}: left out", message.into()));
     }
 
-    pub fn wrong(&mut self, node: &Node, key: &str, message: impl Into<String>) {
-        self.findings.add(Kind::Wrong, &node.at, key, message);
+    pub fn report(&mut self, node: &Node, key: &str, message: impl Into<String>) {
+        self.findings.add(FindingKind::Invalid, &node.at, key, message);
     }
 
     pub fn link_mut(&mut self, id: &str) -> Option<&mut Link> {
-        self.place.get(id).map(|i| &mut self.model.links[*i])
+        self.index.get(id).map(|i| &mut self.model.links[*i])
     }
 
     /// Takes a device out, and out of what it is a member of.
-    pub fn forget(&mut self, id: &str) {
+    pub fn remove(&mut self, id: &str) {
         self.model.links.retain(|link| link.id != id);
         for link in &mut self.model.links {
             link.ports.retain(|port| port != id);
         }
-        self.place = self.model.links.iter().map(|l| l.id.clone()).zip(0..).collect();
+        self.index = self.model.links.iter().map(|l| l.id.clone()).zip(0..).collect();
     }
 
     /// Adds a link. One that is known by its *name* already (a bond's member that was named before it was
     /// described) hands over what it is a member of and the options that the new one lacks.
-    pub fn put(&mut self, mut link: Link) {
-        if let Some(old) = self.place.get(&link.name).map(|i| &self.model.links[*i]) {
+    pub fn insert(&mut self, mut link: Link) {
+        if let Some(old) = self.index.get(&link.name).map(|i| &self.model.links[*i]) {
             link.bond = link.bond.or_else(|| old.bond.clone());
             link.vlan_id = link.vlan_id.or_else(|| old.vlan_id.clone());
             link.vlan_link = link.vlan_link.or_else(|| old.vlan_link.clone());
@@ -72,11 +72,11 @@ impl Builder {
                 link.params.insert(key, value);
             }
         }
-        self.marks.insert(link.id.clone(), self.here.clone());
-        match self.place.get(&link.id) {
+        self.positions.insert(link.id.clone(), self.current.clone());
+        match self.index.get(&link.id) {
             Some(i) => self.model.links[*i] = link,
             None => {
-                self.place.insert(link.id.clone(), self.model.links.len());
+                self.index.insert(link.id.clone(), self.model.links.len());
                 self.model.links.push(link);
             }
         }
@@ -84,11 +84,11 @@ impl Builder {
 
     /// The link of that id, made when it isn't described (yet).
     pub fn placeholder(&mut self, id: &str, kind: LinkKind) -> &mut Link {
-        if !self.place.contains_key(id) {
-            self.put(Link { id: id.to_string(), name: id.to_string(), kind, ..Link::default() });
-            self.marks.remove(id);
+        if !self.index.contains_key(id) {
+            self.insert(Link { id: id.to_string(), name: id.to_string(), kind, ..Link::default() });
+            self.positions.remove(id);
         }
-        let i = self.place[id];
+        let i = self.index[id];
         &mut self.model.links[i]
     }
 
@@ -115,33 +115,33 @@ impl Builder {
         let node = map.get(key).filter(|n| !n.is_null())?;
         let text = node.scalar_text();
         if text.is_none() {
-            self.wrong(node, &join(path, key), format!("expected text, found {}", node.kind()));
+            self.report(node, &join_key(path, key), format!("expected text, found {}", node.kind()));
         }
         text
     }
 
     /// A text that must not be empty for it to count.
-    pub fn some_text(&mut self, map: &Node, path: &str, key: &str) -> Option<String> {
+    pub fn non_empty_text(&mut self, map: &Node, path: &str, key: &str) -> Option<String> {
         self.text(map, path, key).filter(|t| !t.is_empty())
     }
 
     /// A gateway: an address, or the word that a network service has for one. It becomes a part of commands.
     pub fn gateway(&mut self, map: &Node, path: &str, key: &str) -> Option<String> {
-        let text = self.some_text(map, path, key)?;
-        if !address::may_be_gateway(&text) {
+        let text = self.non_empty_text(map, path, key)?;
+        if !address::is_valid_gateway(&text) {
             let node = map.get(key).unwrap_or(map);
-            self.lose(node, &join(path, key), "expected an IP address");
+            self.discard(node, &join_key(path, key), "expected an IP address");
             return None;
         }
         Some(text)
     }
 
     /// A driver or a device's number, which stand in quotes in a rule of udev's.
-    pub fn quotable(&mut self, map: &Node, path: &str, key: &str) -> Option<String> {
-        let text = self.some_text(map, path, key)?;
-        if text.contains(super::clean::is_shells) {
+    pub fn udev_value(&mut self, map: &Node, path: &str, key: &str) -> Option<String> {
+        let text = self.non_empty_text(map, path, key)?;
+        if text.contains(super::sanitize::is_shell_special) {
             let node = map.get(key).unwrap_or(map);
-            self.lose(node, &join(path, key), "expected a name without quotes");
+            self.discard(node, &join_key(path, key), "expected a name without quotes");
             return None;
         }
         Some(text)
@@ -154,29 +154,33 @@ impl Builder {
         match &node.value {
             Value::Str(text) => {
                 if !is_mac(text) {
-                    self.lose(node, &join(path, key), "expected a MAC: bytes of two hexadecimal digits");
+                    self.discard(
+                        node,
+                        &join_key(path, key),
+                        "expected a MAC: bytes of two hexadecimal digits",
+                    );
                     return None;
                 }
                 Some(text.to_ascii_lowercase())
             }
             Value::Int(number) => {
-                let text = mac_of_base_60(*number);
+                let text = mac_from_sexagesimal(*number);
                 let note = match text {
                     Some(_) => "a MAC of decimal digits is a number in YAML 1.1: quote it",
                     None => "expected a MAC in quotes, found an integer",
                 };
-                self.wrong(node, &join(path, key), note);
+                self.report(node, &join_key(path, key), note);
                 text
             }
             _ => {
-                self.wrong(node, &join(path, key), format!("expected a MAC, found {}", node.kind()));
+                self.report(node, &join_key(path, key), format!("expected a MAC, found {}", node.kind()));
                 None
             }
         }
     }
 
     /// A list of texts; a lone text is split at white space.
-    pub fn words(&mut self, map: &Node, path: &str, key: &str) -> Vec<String> {
+    pub fn string_list(&mut self, map: &Node, path: &str, key: &str) -> Vec<String> {
         let Some(node) = map.get(key).filter(|n| !n.is_falsy()) else { return Vec::new() };
         match &node.value {
             Value::Str(text) => text.split_whitespace().map(Into::into).collect(),
@@ -187,16 +191,16 @@ impl Builder {
                         Some(word) => words.push(word),
                         None => {
                             let message = format!("expected text, found {}", item.kind());
-                            self.wrong(item, &format!("{}[{i}]", join(path, key)), message);
+                            self.report(item, &format!("{}[{i}]", join_key(path, key)), message);
                         }
                     }
                 }
                 words
             }
             _ => {
-                self.wrong(
+                self.report(
                     node,
-                    &join(path, key),
+                    &join_key(path, key),
                     format!("expected a list of texts, found {}", node.kind()),
                 );
                 Vec::new()
@@ -208,7 +212,7 @@ impl Builder {
     pub fn list<'a>(&mut self, map: &'a Node, path: &str, key: &str) -> &'a [Node] {
         let Some(node) = map.get(key).filter(|n| !n.is_falsy()) else { return &[] };
         if node.as_seq().is_none() {
-            self.lose(node, &join(path, key), format!("expected a list, found {}", node.kind()));
+            self.discard(node, &join_key(path, key), format!("expected a list, found {}", node.kind()));
         }
         node.as_seq().unwrap_or_default()
     }
@@ -217,7 +221,7 @@ impl Builder {
     pub fn map<'a>(&mut self, map: &'a Node, path: &str, key: &str) -> Option<&'a Node> {
         let node = map.get(key).filter(|n| !n.is_null())?;
         if node.as_map().is_none() {
-            self.lose(node, &join(path, key), format!("expected a map, found {}", node.kind()));
+            self.discard(node, &join_key(path, key), format!("expected a map, found {}", node.kind()));
             return None;
         }
         Some(node)
@@ -226,15 +230,19 @@ impl Builder {
     /// A number, as it was written; anything else is noted and left out.
     pub fn number(&mut self, map: &Node, path: &str, key: &str) -> Option<Node> {
         let node = map.get(key).filter(|n| !n.is_null() && n.as_str() != Some(""))?;
-        if matches!(node.value, Value::Bool(_)) || address::integer(node).is_none() {
-            self.wrong(node, &join(path, key), format!("expected a number, found {}: left out", node.kind()));
+        if matches!(node.value, Value::Bool(_)) || address::parse_integer(node).is_none() {
+            self.report(
+                node,
+                &join_key(path, key),
+                format!("expected a number, found {}: left out", node.kind()),
+            );
             return None;
         }
         Some(node.clone())
     }
 
     pub fn dns(&mut self, map: &Node, path: &str, servers: &str, search: &str) -> Dns {
-        Dns { servers: self.words(map, path, servers), search: self.words(map, path, search) }
+        Dns { servers: self.string_list(map, path, servers), search: self.string_list(map, path, search) }
     }
 
     /// Notes the keys that no renderer reads.
@@ -243,20 +251,21 @@ impl Builder {
         for (key, _) in entries.iter() {
             let name = key.scalar_text().unwrap_or_default();
             if !known.contains(&name.as_str()) {
-                let hint = nearest(&name, known.iter().copied()).map(|k| format!("; did you mean '{k}'?"));
+                let hint =
+                    did_you_mean(&name, known.iter().copied()).map(|k| format!("; did you mean '{k}'?"));
                 let message = format!("unknown key{}", hint.unwrap_or_default());
-                self.findings.add(Kind::Unknown, &key.at, join(path, &name), message);
+                self.findings.add(FindingKind::Unknown, &key.at, join_key(path, &name), message);
             }
         }
     }
 }
 
-pub fn join(path: &str, key: &str) -> String {
+pub fn join_key(path: &str, key: &str) -> String {
     if path.is_empty() { key.to_string() } else { format!("{path}.{key}") }
 }
 
 /// True, or a number or text that upstream takes for true.
-pub fn truth(node: &Node) -> bool {
+pub fn is_true(node: &Node) -> bool {
     match &node.value {
         Value::Bool(b) => *b,
         Value::Int(number) => *number == 1,
@@ -267,8 +276,8 @@ pub fn truth(node: &Node) -> bool {
     }
 }
 
-pub fn maybe_truth(map: &Node, key: &str) -> Option<bool> {
-    map.get(key).filter(|n| !n.is_null()).map(truth)
+pub fn optional_bool(map: &Node, key: &str) -> Option<bool> {
+    map.get(key).filter(|n| !n.is_null()).map(is_true)
 }
 
 /// Six bytes, eight or twenty (FireWire, InfiniBand).
@@ -278,7 +287,7 @@ fn is_mac(text: &str) -> bool {
     matches!(bytes.len(), 6 | 8 | 20) && bytes.iter().all(is_byte)
 }
 
-fn mac_of_base_60(number: i128) -> Option<String> {
+fn mac_from_sexagesimal(number: i128) -> Option<String> {
     let mut parts = [0; 6];
     let mut rest = number;
     for part in parts.iter_mut().skip(1).rev() {
@@ -292,11 +301,11 @@ fn mac_of_base_60(number: i128) -> Option<String> {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn a_mac_that_yaml_took_for_a_number() {
+    fn mac_parsed_as_a_yaml_integer() {
         // 52:54:00:12:34:56 in base 60.
         let number = ((((52 * 60 + 54) * 60) * 60 + 12) * 60 + 34) * 60 + 56;
-        assert_eq!(super::mac_of_base_60(number).as_deref(), Some("52:54:00:12:34:56"));
-        assert_eq!(super::mac_of_base_60(i128::MAX), None);
-        assert_eq!(super::mac_of_base_60(-1), None);
+        assert_eq!(super::mac_from_sexagesimal(number).as_deref(), Some("52:54:00:12:34:56"));
+        assert_eq!(super::mac_from_sexagesimal(i128::MAX), None);
+        assert_eq!(super::mac_from_sexagesimal(-1), None);
     }
 }

@@ -3,44 +3,44 @@
 
 use std::collections::{HashMap, HashSet};
 
-use config::{Kind, Mark};
+use config::{FindingKind, Position};
 
 use crate::model::{Link, LinkKind};
 
 use super::builder::Builder;
-use super::clean::{for_files, is_shells};
+use super::sanitize::{is_shell_special, is_unsafe_in_files};
 
 pub fn check(build: &mut Builder) {
-    names(build);
-    members(build);
-    circles(build);
+    check_names(build);
+    check_members(build);
+    break_cycles(build);
 }
 
-fn at(build: &Builder, id: &str) -> Mark {
-    build.marks.get(id).cloned().unwrap_or_default()
+fn position(build: &Builder, id: &str) -> Position {
+    build.positions.get(id).cloned().unwrap_or_default()
 }
 
 /// Names that the kernel cannot give, or that would be more than a name in a path, a rule of udev's or a command; and
 /// those that two devices would have.
-fn names(build: &mut Builder) {
-    let is_odd = |name: &str| {
-        name.contains('/') || name.chars().any(|c| c.is_whitespace() || c.is_control() || is_shells(c))
+fn check_names(build: &mut Builder) {
+    let is_invalid = |name: &str| {
+        name.contains('/') || name.chars().any(|c| c.is_whitespace() || c.is_control() || is_shell_special(c))
     };
-    let is_odd_id = |id: &str| id.contains('/') || id.chars().any(for_files);
+    let is_invalid_id = |id: &str| id.contains('/') || id.chars().any(is_unsafe_in_files);
     let links = build.model.links.iter();
-    let odd: Vec<String> =
-        links.filter(|l| is_odd(&l.name) || is_odd_id(&l.id)).map(|l| l.id.clone()).collect();
-    for id in odd {
-        let at = at(build, &id);
-        build.lost += 1;
+    let invalid: Vec<String> =
+        links.filter(|l| is_invalid(&l.name) || is_invalid_id(&l.id)).map(|l| l.id.clone()).collect();
+    for id in invalid {
+        let at = position(build, &id);
+        build.discarded += 1;
         build.findings.add(
-            Kind::Wrong,
+            FindingKind::Invalid,
             &at,
             "network",
             "a name cannot hold a slash, white space, a quote or another character that a shell reads: the device is \
              left out",
         );
-        build.forget(&id);
+        build.remove(&id);
     }
     let mut seen: HashMap<&str, &str> = HashMap::new();
     let mut twice = Vec::new();
@@ -50,86 +50,86 @@ fn names(build: &mut Builder) {
         }
     }
     for (id, message) in twice {
-        let at = at(build, &id);
-        build.findings.add(Kind::Wrong, &at, format!("network.{id}"), message);
+        let at = position(build, &id);
+        build.findings.add(FindingKind::Invalid, &at, format!("network.{id}"), message);
     }
 }
 
 /// What a bond, a bridge or a vlan is made of and nothing describes.
-fn members(build: &mut Builder) {
+fn check_members(build: &mut Builder) {
     let mut container: HashMap<&str, &str> = HashMap::new();
-    let mut said = Vec::new();
+    let mut problems = Vec::new();
     let links = &build.model.links;
     let known: HashSet<&str> = links.iter().flat_map(|l| [l.id.as_str(), l.name.as_str()]).collect();
     let undescribed = |member: &Link, whole: &str| {
-        let said = || (whole.to_string(), format!("nothing describes its member {}", member.id));
-        (!build.marks.contains_key(&member.id)).then(said)
+        let problems = || (whole.to_string(), format!("nothing describes its member {}", member.id));
+        (!build.positions.contains_key(&member.id)).then(problems)
     };
     for link in links {
         if let Some(bond) = &link.bond {
-            said.extend(undescribed(link, bond));
+            problems.extend(undescribed(link, bond));
         }
     }
     let by_id: HashMap<&str, &Link> = links.iter().map(|l| (l.id.as_str(), l)).collect();
     for link in links.iter().filter(|l| l.kind == LinkKind::Bridge) {
         for port in &link.ports {
             if let Some(member) = by_id.get(port.as_str()) {
-                said.extend(undescribed(member, &link.id));
+                problems.extend(undescribed(member, &link.id));
             }
             let other = container.insert(port, &link.id);
             let bond = by_id.get(port.as_str()).and_then(|m| m.bond.as_deref());
             if let Some(other) = other.or(bond).filter(|other| *other != link.id) {
-                said.push((link.id.clone(), format!("its port {port} belongs to {other} already")));
+                problems.push((link.id.clone(), format!("its port {port} belongs to {other} already")));
             }
         }
     }
     for link in links {
-        if let Some(below) = &link.vlan_link
-            && !known.contains(below.as_str())
+        if let Some(lower) = &link.vlan_link
+            && !known.contains(lower.as_str())
         {
-            said.push((link.id.clone(), format!("nothing describes the device {below} that it lies on")));
+            problems.push((link.id.clone(), format!("nothing describes the device {lower} that it lies on")));
         }
     }
-    for (id, message) in said {
-        let at = at(build, &id);
-        build.findings.add(Kind::Wrong, &at, format!("network.{id}"), message);
+    for (id, message) in problems {
+        let at = position(build, &id);
+        build.findings.add(FindingKind::Invalid, &at, format!("network.{id}"), message);
     }
 }
 
 /// Devices that stand on themselves, however far around: the step that closes the circle is taken out.
-fn circles(build: &mut Builder) {
+fn break_cycles(build: &mut Builder) {
     let links = &build.model.links;
-    let place: HashMap<&str, usize> =
+    let index: HashMap<&str, usize> =
         links.iter().zip(0..).flat_map(|(l, i)| [(l.name.as_str(), i), (l.id.as_str(), i)]).collect();
     // What each stands on.
-    let mut below: Vec<Vec<usize>> = vec![Vec::new(); links.len()];
+    let mut lower: Vec<Vec<usize>> = vec![Vec::new(); links.len()];
     for (i, link) in links.iter().enumerate() {
-        if let Some(bond) = link.bond.as_deref().and_then(|b| place.get(b)) {
-            below[*bond].push(i);
+        if let Some(bond) = link.bond.as_deref().and_then(|b| index.get(b)) {
+            lower[*bond].push(i);
         }
         let others = link.ports.iter().chain(&link.vlan_link);
-        below[i].extend(others.filter_map(|name| place.get(name.as_str())));
+        lower[i].extend(others.filter_map(|name| index.get(name.as_str())));
     }
     let mut closing = Vec::new();
     // 0: not looked at; 1: on the way; 2: done.
     let mut state = vec![0_u8; links.len()];
     for start in 0..links.len() {
-        let mut way = vec![(start, 0)];
+        let mut stack = vec![(start, 0)];
         if state[start] != 0 {
             continue;
         }
         state[start] = 1;
-        while let Some((i, next)) = way.last_mut() {
-            let Some(step) = below[*i].get(*next).copied() else {
+        while let Some((i, next)) = stack.last_mut() {
+            let Some(step) = lower[*i].get(*next).copied() else {
                 state[*i] = 2;
-                way.pop();
+                stack.pop();
                 continue;
             };
             *next += 1;
             match state[step] {
                 0 => {
                     state[step] = 1;
-                    way.push((step, 0));
+                    stack.push((step, 0));
                 }
                 1 => closing.push((*i, step)),
                 _ => {}
@@ -138,12 +138,17 @@ fn circles(build: &mut Builder) {
     }
     for (whole, part) in closing {
         let (id, member) = (build.model.links[whole].id.clone(), build.model.links[part].clone());
-        let at = at(build, &id);
-        build.lost += 1;
+        let at = position(build, &id);
+        build.discarded += 1;
         let message = format!("stands on itself, through {}", member.id);
         let key = format!("network.{id}");
-        build.findings.add(Kind::Wrong, &at, key.as_str(), format!("{message}: that step is left out"));
-        build.circles.add(Kind::Wrong, &at, key, message);
+        build.findings.add(
+            FindingKind::Invalid,
+            &at,
+            key.as_str(),
+            format!("{message}: that step is left out"),
+        );
+        build.cycles.add(FindingKind::Invalid, &at, key, message);
         let link = &mut build.model.links[whole];
         link.ports.retain(|port| *port != member.id && *port != member.name);
         if link.vlan_link.as_deref().is_some_and(|l| l == member.id || l == member.name) {

@@ -3,9 +3,9 @@
 //! the datasource's setting `apply_full_imds_network_config`; `primary`: the name of the NIC that led to the metadata;
 //! and `routers`: the router that DHCP names on a NIC, by MAC, for the policy routing of further NICs.
 
-use config::{Findings, Kind, Map, Node};
+use config::{FindingKind, Findings, Map, Node};
 
-use super::{Known, KnownNic};
+use super::{Facts, NicFacts};
 
 /// What differs between the clouds.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -15,36 +15,36 @@ enum Cloud {
     AliYun,
 }
 
-pub fn to_v2(document: &Node, known: &Known, findings: &mut Findings) -> Result<Node, String> {
-    convert(Cloud::Ec2, document, known, findings)
+pub fn to_v2(document: &Node, facts: &Facts, findings: &mut Findings) -> Result<Node, String> {
+    convert(Cloud::Ec2, document, facts, findings)
 }
 
-pub fn aliyun_to_v2(document: &Node, known: &Known, findings: &mut Findings) -> Result<Node, String> {
-    convert(Cloud::AliYun, document, known, findings)
+pub fn aliyun_to_v2(document: &Node, facts: &Facts, findings: &mut Findings) -> Result<Node, String> {
+    convert(Cloud::AliYun, document, facts, findings)
 }
 
 /// A NIC that the machine has, with its metadata.
-struct Described<'a> {
-    nic: &'a KnownNic,
+struct DescribedNic<'a> {
+    nic: &'a NicFacts,
     metadata: &'a Node,
 }
 
-fn convert(cloud: Cloud, document: &Node, known: &Known, findings: &mut Findings) -> Result<Node, String> {
+fn convert(cloud: Cloud, document: &Node, facts: &Facts, findings: &mut Findings) -> Result<Node, String> {
     let macs = document.at_path(&["network", "interfaces", "macs"]);
     let Some(macs) = macs.and_then(Node::as_map) else {
         return Err(format!("{}: network.interfaces.macs: expected a map of NICs by MAC", document.at));
     };
-    let mut described: Vec<Described> = Vec::new();
+    let mut described: Vec<DescribedNic> = Vec::new();
     for (mac, metadata) in macs.iter() {
         let mac = mac.as_str().unwrap_or_default();
-        let nic = known.nics.iter().find(|nic| nic.mac.eq_ignore_ascii_case(mac));
+        let nic = facts.nics.iter().find(|nic| nic.mac.eq_ignore_ascii_case(mac));
         if let Some(nic) = nic.filter(|_| !metadata.is_falsy()) {
-            described.push(Described { nic, metadata });
+            described.push(DescribedNic { nic, metadata });
         }
     }
     let mut ethernets = Map::new();
     if document.get("apply_full_imds_network_config").is_some_and(Node::is_falsy) {
-        let primary = document.get("primary").and_then(Node::as_str).or(known.fallback.as_deref());
+        let primary = document.get("primary").and_then(Node::as_str).or(facts.fallback.as_deref());
         let first = described.iter().find(|d| primary == Some(d.nic.name.as_str()));
         let Some(first) = first else {
             return Err("the metadata does not have the primary NIC".into());
@@ -55,14 +55,14 @@ fn convert(cloud: Cloud, document: &Node, known: &Known, findings: &mut Findings
             Cloud::Ec2 => described.sort_by_cached_key(|d| {
                 (number(d.metadata, "network-card"), number(d.metadata, "device-number"), d.nic.mac.clone())
             }),
-            Cloud::AliYun => described.sort_by_cached_key(|d| crate::nics::natural(&d.nic.name)),
+            Cloud::AliYun => described.sort_by_cached_key(|d| crate::nics::natural_sort_key(&d.nic.name)),
         }
         let several = described.len() > 1;
         for (i, one) in described.iter().enumerate() {
             let mut device = device(one);
             let router = document.get("routers").and_then(|r| r.get(&one.nic.mac)).and_then(Node::as_str);
             let has_policy = cloud == Cloud::Ec2
-                && known.netplan
+                && facts.netplan
                 && i > 0
                 && one.metadata.get("device-number").is_some_and(|n| !n.is_falsy());
             if several {
@@ -70,7 +70,7 @@ fn convert(cloud: Cloud, document: &Node, known: &Known, findings: &mut Findings
                 overrides.insert("route-metric", (i as i64 + 1) * 100);
                 if has_policy {
                     overrides.insert("use-routes", true);
-                    policy(&mut device, one, 100 + i as i64, router, findings);
+                    policy_routing(&mut device, one, 100 + i as i64, router, findings);
                 }
                 device.insert("dhcp4-overrides", overrides.clone());
                 if device.get("dhcp6").is_some_and(|n| !n.is_falsy()) {
@@ -78,7 +78,7 @@ fn convert(cloud: Cloud, document: &Node, known: &Known, findings: &mut Findings
                 }
             }
             if cloud == Cloud::Ec2 {
-                further_addresses(&mut device, one, findings);
+                secondary_addresses(&mut device, one, findings);
             }
             ethernets.insert(one.nic.name.as_str(), device);
         }
@@ -90,13 +90,13 @@ fn convert(cloud: Cloud, document: &Node, known: &Known, findings: &mut Findings
 }
 
 /// What every NIC gets.
-fn device(one: &Described<'_>) -> Map {
-    let mut matched = Map::new();
-    matched.insert("macaddress", one.nic.mac.as_str());
+fn device(one: &DescribedNic<'_>) -> Map {
+    let mut match_by = Map::new();
+    match_by.insert("macaddress", one.nic.mac.as_str());
     let mut device = Map::new();
     device.insert("dhcp4", true);
     device.insert("dhcp6", one.metadata.get("ipv6s").is_some_and(|n| !n.is_falsy()));
-    device.insert("match", matched);
+    device.insert("match", match_by);
     device.insert("set-name", one.nic.name.as_str());
     device
 }
@@ -119,9 +119,9 @@ fn texts(metadata: &Node, key: &str) -> Vec<String> {
 }
 
 /// The addresses beyond each family's first, which DHCP gives.
-fn further_addresses(device: &mut Map, one: &Described<'_>, findings: &mut Findings) {
+fn secondary_addresses(device: &mut Map, one: &DescribedNic<'_>, findings: &mut Findings) {
     let mut addresses = Vec::new();
-    for (key, subnet, usual) in
+    for (key, subnet, default_prefix) in
         [("local-ipv4s", "subnet-ipv4-cidr-block", "24"), ("ipv6s", "subnet-ipv6-cidr-block", "128")]
     {
         let all = texts(one.metadata, key);
@@ -133,9 +133,9 @@ fn further_addresses(device: &mut Map, one: &Described<'_>, findings: &mut Findi
             Some([_, prefix]) => prefix.to_string(),
             _ => {
                 let path = format!("network.interfaces.macs.{}.{subnet}", one.nic.mac);
-                let message = format!("expected a subnet with its prefix: taking /{usual}");
-                findings.add(Kind::Wrong, &one.metadata.at, path, message);
-                usual.to_string()
+                let message = format!("expected a subnet with its prefix: taking /{default_prefix}");
+                findings.add(FindingKind::Invalid, &one.metadata.at, path, message);
+                default_prefix.to_string()
             }
         };
         addresses.extend(all[1..].iter().map(|ip| format!("{ip}/{prefix}")));
@@ -147,7 +147,13 @@ fn further_addresses(device: &mut Map, one: &Described<'_>, findings: &mut Findi
 }
 
 /// What leaves a further NIC's addresses leaves through that NIC: a table of its own.
-fn policy(device: &mut Map, one: &Described<'_>, table: i64, router: Option<&str>, findings: &mut Findings) {
+fn policy_routing(
+    device: &mut Map,
+    one: &DescribedNic<'_>,
+    table: i64,
+    router: Option<&str>,
+    findings: &mut Findings,
+) {
     let entry = |pairs: &[(&str, &str)]| {
         let mut map: Map = pairs.iter().map(|(k, v)| (Node::from(*k), Node::from(*v))).collect();
         map.insert("table", table);
@@ -164,7 +170,12 @@ fn policy(device: &mut Map, one: &Described<'_>, table: i64, router: Option<&str
                 Some(router) => routes.push(entry(&[("to", "0.0.0.0/0"), ("via", router)])),
                 None => {
                     let message = "no DHCP server names its router: no default route in its table";
-                    findings.add(Kind::Wrong, &one.metadata.at, format!("routers.{}", one.nic.mac), message);
+                    findings.add(
+                        FindingKind::Invalid,
+                        &one.metadata.at,
+                        format!("routers.{}", one.nic.mac),
+                        message,
+                    );
                 }
             }
         }
@@ -181,20 +192,20 @@ fn policy(device: &mut Map, one: &Described<'_>, table: i64, router: Option<&str
 mod tests {
     use super::*;
 
-    fn known() -> Known {
-        let nic = |name: &str, last: u8| KnownNic {
+    fn facts() -> Facts {
+        let nic = |name: &str, last: u8| NicFacts {
             name: name.into(),
             mac: format!("02:00:00:00:00:0{last}"),
-            ..KnownNic::default()
+            ..NicFacts::default()
         };
         let nics = vec![nic("ens10", 1), nic("ens9", 2), nic("ens8", 3)];
-        Known { nics, fallback: Some("ens9".into()), netplan: true, ..Known::default() }
+        Facts { nics, fallback: Some("ens9".into()), netplan: true, ..Facts::default() }
     }
 
     fn convert(json: &str, cloud: Cloud) -> (String, usize) {
         let node = Node::from_json(&serde_json::from_str(json).unwrap());
         let mut findings = Findings::default();
-        let config = super::convert(cloud, &node, &known(), &mut findings).unwrap();
+        let config = super::convert(cloud, &node, &facts(), &mut findings).unwrap();
         let text = config.get("ethernets").unwrap().to_json().to_string().replace('"', "");
         (text, findings.iter().count())
     }
@@ -251,6 +262,6 @@ mod tests {
         let primary = json.replacen('{', r#"{"apply_full_imds_network_config":false,"#, 1);
         let expected = "{ens9:{dhcp4:true,dhcp6:false,match:{macaddress:02:00:00:00:00:02},set-name:ens9}}";
         assert_eq!(convert(&primary, Cloud::Ec2).0, expected);
-        assert!(to_v2(&Node::null(), &known(), &mut Findings::default()).is_err());
+        assert!(to_v2(&Node::null(), &facts(), &mut Findings::default()).is_err());
     }
 }

@@ -1,6 +1,6 @@
 //! ifupdown's interfaces file (config drives and NoCloud metadata of old, `net-convert`), turned into version 1.
 //! Addresses, servers and what is up at boot come over; hooks, bonds, bridges and a family's own settings do not,
-//! as ever, and are named in a finding. Pure: files that the text names with `source` come with [`Known`].
+//! as ever, and are named in a finding. Pure: files that the text names with `source` come with [`Facts`].
 //!
 //! Words are separated by any white space and lines may be continued, as for ifupdown itself (upstream splits at
 //! single blanks).
@@ -8,50 +8,50 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use config::{Findings, Kind, Map, Mark, Node};
+use config::{FindingKind, Findings, Map, Node, Position};
 
-use super::Known;
+use super::Facts;
 
 /// How deeply files may name others.
-const DEPTH: usize = 8;
+const MAX_INCLUDE_DEPTH: usize = 8;
 
 /// Options of a stanza that version 1 has a place for.
-const KEPT: [&str; 3] = ["netmask", "gateway", "broadcast"];
+const COPIED_OPTIONS: [&str; 3] = ["netmask", "gateway", "broadcast"];
 
 /// `source` or `source-directory` with its pattern, made absolute.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Include {
     pub pattern: String,
     /// The pattern is of folders, whose files with plain names count.
-    pub directory: bool,
+    pub is_directory: bool,
 }
 
-/// The files that a text names, for whoever can read them into [`Known::includes`].
-pub fn includes(text: &str, folder: &str) -> Vec<Include> {
-    lines(text).filter_map(|(_, words)| include(&words, folder)).collect()
+/// The files that a text names, for whoever can read them into [`Facts::includes`].
+pub fn includes(text: &str, dir: &str) -> Vec<Include> {
+    logical_lines(text).filter_map(|(_, words)| include(&words, dir)).collect()
 }
 
-fn include(words: &[&str], folder: &str) -> Option<Include> {
-    let directory = match *words.first()? {
+fn include(words: &[&str], dir: &str) -> Option<Include> {
+    let is_directory = match *words.first()? {
         "source" => false,
         "source-directory" => true,
         _ => return None,
     };
     let pattern = words.get(1)?;
-    let pattern = if pattern.starts_with('/') { pattern.to_string() } else { format!("{folder}/{pattern}") };
-    Some(Include { pattern, directory })
+    let pattern = if pattern.starts_with('/') { pattern.to_string() } else { format!("{dir}/{pattern}") };
+    Some(Include { pattern, is_directory })
 }
 
 /// Where a text that is no file (out of metadata, off a disk that is gone) looks for the files that it names.
-pub const USUAL_FOLDER: &str = "/etc/network";
+pub const DEFAULT_DIR: &str = "/etc/network";
 
 /// The folder of a file.
-pub fn folder_of(path: &str) -> &str {
-    path.rsplit_once('/').map_or(".", |(folder, _)| folder)
+pub fn parent_dir(path: &str) -> &str {
+    path.rsplit_once('/').map_or(".", |(dir, _)| dir)
 }
 
 /// Number and words of each line that says something; continued lines as one.
-fn lines(text: &str) -> impl Iterator<Item = (u32, Vec<&str>)> {
+fn logical_lines(text: &str) -> impl Iterator<Item = (u32, Vec<&str>)> {
     let mut rest = text.lines().zip(1..);
     std::iter::from_fn(move || {
         let (mut line, number) = rest.next()?;
@@ -72,7 +72,7 @@ fn lines(text: &str) -> impl Iterator<Item = (u32, Vec<&str>)> {
 /// One `iface` with what stands below it.
 #[derive(Debug)]
 struct Stanza {
-    at: Mark,
+    at: Position,
     family: String,
     method: String,
     hwaddress: Option<Node>,
@@ -85,7 +85,7 @@ struct Stanza {
 struct Interface {
     name: String,
     auto: bool,
-    at: Mark,
+    at: Position,
     stanzas: Vec<Stanza>,
 }
 
@@ -93,43 +93,43 @@ struct Interface {
 #[derive(Default)]
 struct Interfaces {
     all: Vec<Interface>,
-    place: HashMap<String, usize>,
+    index: HashMap<String, usize>,
 }
 
 impl Interfaces {
-    fn named(&mut self, name: &str, at: &Mark) -> usize {
+    fn index_of(&mut self, name: &str, at: &Position) -> usize {
         let next = self.all.len();
-        let place = *self.place.entry(name.to_string()).or_insert(next);
-        if place == next {
+        let index = *self.index.entry(name.to_string()).or_insert(next);
+        if index == next {
             let name = name.to_string();
             self.all.push(Interface { name, auto: false, at: at.clone(), stanzas: Vec::new() });
         }
-        place
+        index
     }
 }
 
 /// The text (a scalar) as a configuration of version 1.
-pub fn to_v1(text: &Node, known: &Known, findings: &mut Findings) -> Result<Node, String> {
+pub fn to_v1(text: &Node, facts: &Facts, findings: &mut Findings) -> Result<Node, String> {
     let Some(content) = text.as_str() else {
         return Err(format!("{}: expected the text of an interfaces file, found {}", text.at, text.kind()));
     };
     let source = text.at.source.as_deref().unwrap_or("interfaces");
     let mut interfaces = Interfaces::default();
-    let folder = known.folder.as_deref().unwrap_or(USUAL_FOLDER);
-    read(&mut interfaces, content, folder, &mut vec![source.to_string()], known, findings);
+    let dir = facts.interfaces_dir.as_deref().unwrap_or(DEFAULT_DIR);
+    parse_lines(&mut interfaces, content, dir, &mut vec![source.to_string()], facts, findings);
     let mut devices: Vec<(&str, Map, Vec<Node>)> = Vec::new();
-    let mut place: HashMap<&str, usize> = HashMap::new();
+    let mut index: HashMap<&str, usize> = HashMap::new();
     for interface in &interfaces.all {
         if interface.stanzas.is_empty() {
-            findings.add(Kind::Wrong, &interface.at, "auto", "no 'iface' describes it: left out");
+            findings.add(FindingKind::Invalid, &interface.at, "auto", "no 'iface' describes it: left out");
             continue;
         }
         // `eth0:1` is an alias: one more address of eth0.
         let device = interface.name.split(':').next().unwrap_or_default();
         for stanza in &interface.stanzas {
             let next = devices.len();
-            let place = *place.entry(device).or_insert(next);
-            if place == next {
+            let index = *index.entry(device).or_insert(next);
+            if index == next {
                 let kind = if device == "lo" { "loopback" } else { "physical" };
                 let mut entry = Map::new();
                 entry.insert("type", kind);
@@ -139,7 +139,7 @@ pub fn to_v1(text: &Node, known: &Known, findings: &mut Findings) -> Result<Node
                 }
                 devices.push((device, entry, Vec::new()));
             }
-            devices[place].2.push(subnet(interface, stanza));
+            devices[index].2.push(subnet(interface, stanza));
         }
     }
     devices.sort_by_key(|(name, ..)| *name);
@@ -170,7 +170,7 @@ fn subnet(interface: &Interface, stanza: &Stanza) -> Node {
     {
         subnet.insert("address", address.clone());
     }
-    for key in KEPT {
+    for key in COPIED_OPTIONS {
         if let Some(value) = stanza.options.get(key) {
             subnet.insert(key, value.clone());
         }
@@ -183,38 +183,43 @@ fn subnet(interface: &Interface, stanza: &Stanza) -> Node {
     Node { at: stanza.at.clone(), ..subnet.into() }
 }
 
-fn read(
+fn parse_lines(
     interfaces: &mut Interfaces,
     text: &str,
-    folder: &str,
+    dir: &str,
     open: &mut Vec<String>,
-    known: &Known,
+    facts: &Facts,
     findings: &mut Findings,
 ) {
     let source: Rc<str> = open.last().map_or("interfaces", String::as_str).into();
     let mut current: Option<usize> = None;
-    for (line, words) in lines(text) {
-        let at = Mark { source: Some(source.clone()), line, column: 1 };
+    for (line, words) in logical_lines(text) {
+        let at = Position { source: Some(source.clone()), line, column: 1 };
         let text = |word: &str| Node { at: at.clone(), ..word.into() };
         let (option, rest) = (words[0], &words[1..]);
         match option {
             "source" | "source-directory" => {
-                let files = include(&words, folder).and_then(|i| known.includes.get(&i));
+                let files = include(&words, dir).and_then(|i| facts.includes.get(&i));
                 for (path, content) in files.into_iter().flatten() {
-                    if open.contains(path) || open.len() > DEPTH {
-                        findings.add(Kind::Wrong, &at, option, "the files name one another in a circle");
+                    if open.contains(path) || open.len() > MAX_INCLUDE_DEPTH {
+                        findings.add(
+                            FindingKind::Invalid,
+                            &at,
+                            option,
+                            "the files name one another in a circle",
+                        );
                         continue;
                     }
                     open.push(path.clone());
-                    read(interfaces, content, folder_of(path), open, known, findings);
+                    parse_lines(interfaces, content, parent_dir(path), open, facts, findings);
                     open.pop();
                 }
                 continue;
             }
             "auto" => {
                 for name in rest {
-                    let place = interfaces.named(name, &at);
-                    interfaces.all[place].auto = true;
+                    let index = interfaces.index_of(name, &at);
+                    interfaces.all[index].auto = true;
                 }
                 continue;
             }
@@ -222,15 +227,15 @@ fn read(
                 current = None;
                 let [name, family, method, ..] = rest else {
                     findings.add(
-                        Kind::Wrong,
+                        FindingKind::Invalid,
                         &at,
                         option,
                         "expected a name, a family and a method: left out",
                     );
                     continue;
                 };
-                let place = interfaces.named(name, &at);
-                interfaces.all[place].stanzas.push(Stanza {
+                let index = interfaces.index_of(name, &at);
+                interfaces.all[index].stanzas.push(Stanza {
                     at,
                     family: family.to_string(),
                     method: method.to_string(),
@@ -239,14 +244,14 @@ fn read(
                     servers: Vec::new(),
                     search: Vec::new(),
                 });
-                current = Some(place);
+                current = Some(index);
                 continue;
             }
             _ => {}
         }
-        let stanza = current.and_then(|place| interfaces.all[place].stanzas.last_mut());
+        let stanza = current.and_then(|index| interfaces.all[index].stanzas.last_mut());
         let Some(stanza) = stanza.filter(|_| !option.starts_with("allow-")) else {
-            findings.add(Kind::Unknown, &at, option, "not taken over from an interfaces file");
+            findings.add(FindingKind::Unknown, &at, option, "not taken over from an interfaces file");
             continue;
         };
         match (option, rest) {
@@ -255,14 +260,14 @@ fn read(
             }
             ("dns-nameservers", rest) => stanza.servers = rest.iter().map(|w| text(w)).collect(),
             ("dns-search", rest) => stanza.search = rest.iter().map(|w| text(w)).collect(),
-            (_, [value, ..]) if option == "address" || KEPT.contains(&option) => {
-                let key = KEPT.iter().find(|k| **k == option).copied().unwrap_or("address");
+            (_, [value, ..]) if option == "address" || COPIED_OPTIONS.contains(&option) => {
+                let key = COPIED_OPTIONS.iter().find(|k| **k == option).copied().unwrap_or("address");
                 stanza.options.insert(key, text(value));
             }
             ("hwaddress" | "address" | "netmask" | "gateway" | "broadcast", []) => {
-                findings.add(Kind::Wrong, &at, option, "expected a value");
+                findings.add(FindingKind::Invalid, &at, option, "expected a value");
             }
-            _ => findings.add(Kind::Unknown, &at, option, "not taken over from an interfaces file"),
+            _ => findings.add(FindingKind::Unknown, &at, option, "not taken over from an interfaces file"),
         }
     }
 }
@@ -271,11 +276,11 @@ fn read(
 mod tests {
     use super::*;
 
-    fn convert(text: &str, known: &Known) -> (String, Vec<String>) {
-        let mark = Mark { source: Some("/etc/network/interfaces".into()), line: 0, column: 0 };
+    fn convert(text: &str, facts: &Facts) -> (String, Vec<String>) {
+        let mark = Position { source: Some("/etc/network/interfaces".into()), line: 0, column: 0 };
         let mut findings = Findings::default();
         let node = Node { at: mark, ..text.into() };
-        let config = to_v1(&node, known, &mut findings).unwrap();
+        let config = to_v1(&node, facts, &mut findings).unwrap();
         let entries = config.get("config").unwrap().to_json().to_string();
         (entries.replace('"', ""), findings.iter().map(ToString::to_string).collect())
     }
@@ -309,42 +314,42 @@ mod tests {
                 "[{name:e,subnets:[{_orig_eni_name:e,control:manual,dns_nameservers:[1.1.1.1,::1],type:auto}],type:physical}]",
             ),
         ] {
-            let (found, findings) = convert(text, &Known::default());
+            let (found, findings) = convert(text, &Facts::default());
             assert_eq!((found.as_str(), findings.len()), (expected, 0), "{text}\n{findings:?}");
         }
     }
 
     #[test]
-    fn oddities_are_said() {
+    fn invalid_lines_are_reported() {
         let text = "mtu 9000\nauto ghost\nallow-hotplug e\niface e inet\niface e inet static\n  mtu 9000\n  up x y\n  address\n";
-        let (found, findings) = convert(text, &Known::default());
+        let (found, findings) = convert(text, &Facts::default());
         assert_eq!(found, "[{name:e,subnets:[{_orig_eni_name:e,control:manual,type:static}],type:physical}]");
         let places: Vec<_> = findings.iter().map(|f| f.split(": ").take(2).collect::<Vec<_>>()).collect();
-        let place = |line: &str, key| vec![format!("/etc/network/interfaces:{line}:1"), String::from(key)];
+        let position = |line: &str, key| vec![format!("/etc/network/interfaces:{line}:1"), String::from(key)];
         assert_eq!(
             places,
             [
-                place("1", "mtu"),
-                place("3", "allow-hotplug"),
-                place("4", "iface"),
-                place("6", "mtu"),
-                place("7", "up"),
-                place("8", "address"),
-                place("2", "auto"),
+                position("1", "mtu"),
+                position("3", "allow-hotplug"),
+                position("4", "iface"),
+                position("6", "mtu"),
+                position("7", "up"),
+                position("8", "address"),
+                position("2", "auto"),
             ]
         );
     }
 
     #[test]
-    fn other_files() {
+    fn included_files() {
         let text = "source interfaces.d/*.cfg\nsource-directory /x\nauto e\n";
         let [first, second] = &includes(text, "/etc/network")[..] else { panic!("two includes") };
-        assert_eq!((&*first.pattern, first.directory), ("/etc/network/interfaces.d/*.cfg", false));
-        assert_eq!((&*second.pattern, second.directory), ("/x", true));
-        let mut known = Known::default();
+        assert_eq!((&*first.pattern, first.is_directory), ("/etc/network/interfaces.d/*.cfg", false));
+        assert_eq!((&*second.pattern, second.is_directory), ("/x", true));
+        let mut facts = Facts::default();
         let own = "source /etc/network/interfaces.d/*.cfg\niface e inet dhcp\n".to_string();
-        known.includes.insert(first.clone(), vec![("/etc/network/interfaces.d/a.cfg".into(), own)]);
-        let (found, findings) = convert(text, &known);
+        facts.includes.insert(first.clone(), vec![("/etc/network/interfaces.d/a.cfg".into(), own)]);
+        let (found, findings) = convert(text, &facts);
         assert_eq!(found, "[{name:e,subnets:[{_orig_eni_name:e,control:auto,type:dhcp}],type:physical}]");
         assert!(findings[0].contains("a.cfg:1:1") && findings[0].contains("circle"), "{findings:?}");
     }

@@ -4,53 +4,53 @@
 
 use std::net::IpAddr;
 
-use config::{Findings, Kind, Map, Mark, Node};
+use config::{FindingKind, Findings, Map, Node, Position};
 
-use super::{Known, klibc};
+use super::{Facts, klibc};
 
 /// Name, MTU, MAC and subnets.
 type Device = (String, Option<Node>, Option<String>, Vec<Node>);
 
 /// The command line (a text) as a configuration; an error when no word of it configures a NIC.
-pub fn to_v1(text: &Node, known: &Known, findings: &mut Findings) -> Result<Node, String> {
+pub fn to_v1(text: &Node, facts: &Facts, findings: &mut Findings) -> Result<Node, String> {
     let line = text.as_str().unwrap_or_default();
     let words = klibc::shell_words(line).unwrap_or_else(|| line.split_whitespace().map(Into::into).collect());
-    let boot_nic = words.iter().rev().find_map(|w| w.strip_prefix("BOOTIF=")).and_then(boot_mac);
-    let boot_nic = boot_nic.and_then(|mac| known.name_of(&mac));
+    let boot_nic = words.iter().rev().find_map(|w| w.strip_prefix("BOOTIF=")).and_then(parse_bootif);
+    let boot_nic = boot_nic.and_then(|mac| facts.name_of(&mac));
     let servers: Vec<&str> = words.iter().filter_map(|w| w.strip_prefix("nameserver=")).collect();
-    let at = Mark { source: Some("kernel command line".into()), line: 0, column: 0 };
+    let at = Position { source: Some("kernel command line".into()), line: 0, column: 0 };
     let mut devices: Vec<Device> = Vec::new();
     for word in &words {
-        let (key, asked) = match (word.strip_prefix("ip="), word.strip_prefix("ip6=")) {
-            (Some(value), _) => ("ip", read(value, false)),
-            (_, Some(value)) => ("ip6", read(value, true)),
+        let (key, argument) = match (word.strip_prefix("ip="), word.strip_prefix("ip6=")) {
+            (Some(value), _) => ("ip", parse_ip_argument(value, false)),
+            (_, Some(value)) => ("ip6", parse_ip_argument(value, true)),
             _ => continue,
         };
-        let asked = match asked {
-            Ok(Some(asked)) => asked,
+        let argument = match argument {
+            Ok(Some(argument)) => argument,
             Ok(None) => continue,
             Err(wanted) => {
-                findings.add(Kind::Wrong, &at, key, format!("expected {wanted}: left out"));
+                findings.add(FindingKind::Invalid, &at, key, format!("expected {wanted}: left out"));
                 continue;
             }
         };
-        let named = asked.device.as_deref().filter(|name| *name != "BOOTIF");
-        if named.or(boot_nic).is_none() && asked.address.is_none() {
+        let named = argument.device.as_deref().filter(|name| *name != "BOOTIF");
+        if named.or(boot_nic).is_none() && argument.address.is_none() {
             // "DHCP somewhere" is what such a machine does anyway, and in both families.
             continue;
         }
-        let Some(name) = named.or(boot_nic).or(known.fallback.as_deref()) else {
-            findings.add(Kind::Wrong, &at, key, "no NIC is named: left out");
+        let Some(name) = named.or(boot_nic).or(facts.fallback.as_deref()) else {
+            findings.add(FindingKind::Invalid, &at, key, "no NIC is named: left out");
             continue;
         };
-        let subnets = asked.methods.iter().map(|method| subnet(method, &asked, &servers));
-        let mtu = asked.mtu.map(Node::from);
+        let subnets = argument.methods.iter().map(|method| subnet(method, &argument, &servers));
+        let mtu = argument.mtu.map(Node::from);
         match devices.iter_mut().find(|(known, ..)| known == name) {
             Some((_, old, _, all)) => {
                 all.extend(subnets);
                 *old = mtu.or(old.take());
             }
-            None => devices.push((name.to_string(), mtu, asked.mac.clone(), subnets.collect())),
+            None => devices.push((name.to_string(), mtu, argument.mac.clone(), subnets.collect())),
         }
     }
     if devices.is_empty() {
@@ -60,7 +60,7 @@ pub fn to_v1(text: &Node, known: &Known, findings: &mut Findings) -> Result<Node
         let mut entry = Map::new();
         entry.insert("type", "physical");
         entry.insert("name", name.as_str());
-        let nic = known.nics.iter().find(|nic| nic.name == name && !nic.mac.is_empty());
+        let nic = facts.nics.iter().find(|nic| nic.name == name && !nic.mac.is_empty());
         if let Some(mac) = nic.map(|nic| nic.mac.clone()).or(mac) {
             entry.insert("mac_address", mac);
         }
@@ -76,24 +76,24 @@ pub fn to_v1(text: &Node, known: &Known, findings: &mut Findings) -> Result<Node
     Ok(Node::from(config))
 }
 
-/// Whether a command line has a word that asks for a network before user space.
-pub fn asks_for_network(command_line: &str) -> bool {
+/// Whether a command line has a word that has_method for a network before user space.
+pub fn has_network_argument(command_line: &str) -> bool {
     let words = klibc::shell_words(command_line);
     let words = words.unwrap_or_else(|| command_line.split_whitespace().map(Into::into).collect());
     words.iter().any(|word| word.starts_with("ip=") || word.starts_with("ip6="))
 }
 
 /// `01-52-54-00-00-00-01`, the hardware's type before its address, as PXE loaders write it.
-fn boot_mac(text: &str) -> Option<String> {
+fn parse_bootif(text: &str) -> Option<String> {
     let parts: Vec<&str> = text.split(['-', ':']).collect();
     let mac = if parts.len() == 7 { &parts[1..] } else { &parts[..] };
     let is_byte = |part: &&str| part.len() == 2 && part.bytes().all(|b| b.is_ascii_hexdigit());
     (mac.len() == 6 && mac.iter().all(is_byte)).then(|| mac.join(":").to_ascii_lowercase())
 }
 
-/// What one word asks for.
+/// What one word has_method for.
 #[derive(Debug, Default, PartialEq)]
-struct Asked {
+struct IpArgument {
     device: Option<String>,
     /// Subnet types of version 1.
     methods: Vec<&'static str>,
@@ -106,63 +106,65 @@ struct Asked {
 }
 
 /// `None`: nothing is asked for.
-fn read(value: &str, is_v6: bool) -> Result<Option<Asked>, &'static str> {
-    let fields = fields(value);
+fn parse_ip_argument(value: &str, is_v6: bool) -> Result<Option<IpArgument>, &'static str> {
+    let fields = split_fields(value);
     let filled = |i: usize| fields.get(i).copied().filter(|f| !f.is_empty());
-    let mut asked = Asked::default();
+    let mut argument = IpArgument::default();
     if let [only] = fields[..] {
-        match methods(only, is_v6) {
-            Some(methods) => asked.methods = methods,
+        match parse_method(only, is_v6) {
+            Some(methods) => argument.methods = methods,
             // klibc's `ip6=NAME`.
             None if is_v6 && !only.is_empty() => {
-                (asked.device, asked.methods) = (Some(only.into()), vec!["dhcp6"]);
+                (argument.device, argument.methods) = (Some(only.into()), vec!["dhcp6"]);
             }
             None => {
                 let ip: IpAddr = only.parse().map_err(|_| "a method or an address")?;
-                (asked.address, asked.methods) = (Some(ip.to_string()), vec!["static"]);
+                (argument.address, argument.methods) = (Some(ip.to_string()), vec!["static"]);
             }
         }
-    } else if let Some(found) = filled(1).and_then(|word| methods(word, is_v6)).filter(|_| fields.len() <= 4)
+    } else if let Some(found) =
+        filled(1).and_then(|word| parse_method(word, is_v6)).filter(|_| fields.len() <= 4)
     {
         // dracut's NAME:METHOD[:MTU[:MAC]].
-        (asked.device, asked.methods) = (filled(0).map(Into::into), found);
-        mtu_and_mac(&mut asked, &fields[2..])?;
+        (argument.device, argument.methods) = (filled(0).map(Into::into), found);
+        parse_mtu_and_mac(&mut argument, &fields[2..])?;
     } else {
         // CLIENT:SERVER:GATEWAY:MASK:HOST:DEVICE:METHOD, then DNS servers or MTU and MAC.
         let text = |i: usize| filled(i).map(String::from);
-        (asked.address, asked.gateway, asked.mask, asked.device) = (text(0), text(2), text(3), text(5));
-        asked.methods = match filled(6) {
-            Some(word) => methods(word, is_v6).ok_or("a method in the seventh field")?,
+        (argument.address, argument.gateway, argument.mask, argument.device) =
+            (text(0), text(2), text(3), text(5));
+        argument.methods = match filled(6) {
+            Some(word) => parse_method(word, is_v6).ok_or("a method in the seventh field")?,
             None => vec!["dhcp"],
         };
-        if let Some(address) = &asked.address {
+        if let Some(address) = &argument.address {
             address.parse::<IpAddr>().map_err(|_| "an address in the first field")?;
-            asked.methods = vec!["static"];
+            argument.methods = vec!["static"];
         }
         let rest = fields.get(7..).unwrap_or_default();
         if rest.first().is_some_and(|f| f.parse::<i64>().is_ok()) {
-            mtu_and_mac(&mut asked, rest)?;
+            parse_mtu_and_mac(&mut argument, rest)?;
         } else {
             let servers = rest.iter().take(2).filter(|f| f.parse::<IpAddr>().is_ok());
-            asked.servers = servers.map(|f| f.to_string()).collect();
+            argument.servers = servers.map(|f| f.to_string()).collect();
         }
     }
-    let asks = !asked.methods.is_empty();
-    Ok(asks.then_some(asked))
+    let has_method = !argument.methods.is_empty();
+    Ok(has_method.then_some(argument))
 }
 
-fn mtu_and_mac(asked: &mut Asked, fields: &[&str]) -> Result<(), &'static str> {
+fn parse_mtu_and_mac(argument: &mut IpArgument, fields: &[&str]) -> Result<(), &'static str> {
     if let Some(mtu) = fields.first().filter(|f| !f.is_empty()) {
-        asked.mtu = Some(mtu.parse().map_err(|_| "a number as the MTU")?);
+        argument.mtu = Some(mtu.parse().map_err(|_| "a number as the MTU")?);
     }
     if let Some(rest) = fields.get(1..).filter(|rest| !rest.is_empty()) {
-        asked.mac = boot_mac(&rest.join(":"));
+        argument.mac = parse_bootif(&rest.join(":"));
     }
     Ok(())
 }
 
 /// Fields between colons; an IPv6 address stands in brackets.
-fn fields(value: &str) -> Vec<&str> {
+fn split_fields(value: &str) -> Vec<&str> {
     let (mut fields, mut start, mut is_bracketed) = (Vec::new(), 0, false);
     for (i, c) in value.char_indices() {
         match c {
@@ -180,7 +182,7 @@ fn fields(value: &str) -> Vec<&str> {
 }
 
 /// The subnets that a method means; none for `off`, `None` for a word that is no method.
-fn methods(word: &str, is_v6: bool) -> Option<Vec<&'static str>> {
+fn parse_method(word: &str, is_v6: bool) -> Option<Vec<&'static str>> {
     Some(match word {
         "on" | "any" | "dhcp" if is_v6 => vec!["dhcp6"],
         "on" | "any" | "dhcp" | "bootp" | "rarp" | "both" | "single-dhcp" => vec!["dhcp"],
@@ -193,17 +195,18 @@ fn methods(word: &str, is_v6: bool) -> Option<Vec<&'static str>> {
     })
 }
 
-fn subnet(method: &str, asked: &Asked, servers: &[&str]) -> Node {
+fn subnet(method: &str, argument: &IpArgument, servers: &[&str]) -> Node {
     let mut subnet = Map::new();
     subnet.insert("type", method);
     if method == "static" {
-        let fixed = [("address", &asked.address), ("netmask", &asked.mask), ("gateway", &asked.gateway)];
+        let fixed =
+            [("address", &argument.address), ("netmask", &argument.mask), ("gateway", &argument.gateway)];
         for (key, value) in fixed {
             if let Some(value) = value {
                 subnet.insert(key, value.as_str());
             }
         }
-        let servers = asked.servers.iter().map(String::as_str).chain(servers.iter().copied());
+        let servers = argument.servers.iter().map(String::as_str).chain(servers.iter().copied());
         let servers: Vec<Node> = servers.map(Node::from).collect();
         if !servers.is_empty() {
             subnet.insert("dns_nameservers", servers);
@@ -217,10 +220,10 @@ mod tests {
     use super::*;
 
     fn convert(line: &str) -> Result<(String, usize), String> {
-        let mut known = Known::from_pairs([("ens3", "52:54:00:00:00:01")]);
-        known.fallback = Some("ens3".into());
+        let mut facts = Facts::from_pairs([("ens3", "52:54:00:00:00:01")]);
+        facts.fallback = Some("ens3".into());
         let mut findings = Findings::default();
-        let config = to_v1(&line.into(), &known, &mut findings)?;
+        let config = to_v1(&line.into(), &facts, &mut findings)?;
         let text = config.get("config").unwrap().to_json().to_string().replace('"', "");
         Ok((text, findings.iter().count()))
     }
@@ -261,13 +264,13 @@ mod tests {
     }
 
     #[test]
-    fn words() {
-        for (line, asks) in
+    fn network_arguments() {
+        for (line, has_method) in
             [("a b", false), ("ip=off", true), ("x ip6=e", true), ("'ip=a'", true), ("zip=1 'ip", false)]
         {
-            assert_eq!(asks_for_network(line), asks, "{line}");
+            assert_eq!(has_network_argument(line), has_method, "{line}");
         }
-        assert_eq!(boot_mac("01-52-54-00-00-00-0A").as_deref(), Some("52:54:00:00:00:0a"));
-        assert_eq!(boot_mac("01-52-54-00-00"), None);
+        assert_eq!(parse_bootif("01-52-54-00-00-00-0A").as_deref(), Some("52:54:00:00:00:0a"));
+        assert_eq!(parse_bootif("01-52-54-00-00"), None);
     }
 }

@@ -2,13 +2,13 @@
 //! alone reads. A key that is neither is most likely misspelled. netplan learns new ones, so it is a remark and no
 //! error, and nothing is left out because of it.
 
-use config::{Findings, Kind, Map, Node, Value, nearest};
+use config::{FindingKind, Findings, Map, Node, Value, did_you_mean};
 
-use super::builder::join;
-use super::{BOND, BRIDGE, unwrap, version};
+use super::builder::join_key;
+use super::{BOND_OPTIONS, BRIDGE_OPTIONS, network_section, version};
 
 /// What every device may have and is read here.
-const SHARED: &[&str] = &[
+const COMMON_KEYS: &[&str] = &[
     "addresses",
     "routes",
     "mtu",
@@ -26,7 +26,7 @@ const SHARED: &[&str] = &[
 ];
 
 /// What every device may have for netplan.
-const SHARED_NETPLAN: &[&str] = &[
+const COMMON_NETPLAN_KEYS: &[&str] = &[
     "accept-ra",
     "activation-mode",
     "critical",
@@ -56,7 +56,7 @@ struct Section {
     netplan: &'static [&'static str],
 }
 
-const MEMBERS: &[&str] = &["interfaces", "parameters", "macaddress"];
+const AGGREGATE_KEYS: &[&str] = &["interfaces", "parameters", "macaddress"];
 
 const SECTIONS: &[Section] = &[
     Section {
@@ -79,8 +79,8 @@ const SECTIONS: &[Section] = &[
             "virtual-function-count",
         ],
     },
-    Section { name: "bonds", read: MEMBERS, netplan: &[] },
-    Section { name: "bridges", read: MEMBERS, netplan: &[] },
+    Section { name: "bonds", read: AGGREGATE_KEYS, netplan: &[] },
+    Section { name: "bridges", read: AGGREGATE_KEYS, netplan: &[] },
     Section { name: "vlans", read: &["id", "link", "macaddress"], netplan: &[] },
 ];
 
@@ -97,7 +97,7 @@ const NETPLAN_SECTIONS: &[&str] = &[
 ];
 
 /// The keys of the maps (or lists of maps) that a device has.
-const INNER: &[(&str, &[&str])] = &[
+const NESTED_KEYS: &[(&str, &[&str])] = &[
     (
         "routes",
         &[
@@ -118,11 +118,11 @@ const INNER: &[(&str, &[&str])] = &[
     ("nameservers", &["addresses", "search"]),
     ("match", &["macaddress", "driver", "name"]),
     ("routing-policy", &["from", "to", "table", "priority", "mark", "type-of-service"]),
-    ("dhcp4-overrides", OVERRIDES),
-    ("dhcp6-overrides", OVERRIDES),
+    ("dhcp4-overrides", OVERRIDE_KEYS),
+    ("dhcp6-overrides", OVERRIDE_KEYS),
 ];
 
-const OVERRIDES: &[&str] = &[
+const OVERRIDE_KEYS: &[&str] = &[
     "hostname",
     "route-metric",
     "send-hostname",
@@ -134,36 +134,39 @@ const OVERRIDES: &[&str] = &[
     "use-routes",
 ];
 
-/// Options of bonds and bridges that netplan has beside those in [`BOND`] and [`BRIDGE`].
-pub(super) const BOND_NETPLAN: &[&str] = &["all-members-active", "packets-per-member", "resend-igmp"];
-pub(super) const BRIDGE_NETPLAN: &[&str] = &["aging-time"];
+/// Options of bonds and bridges that netplan has beside those in [`BOND_OPTIONS`] and [`BRIDGE_OPTIONS`].
+pub(super) const NETPLAN_ONLY_BOND_OPTIONS: &[&str] =
+    &["all-members-active", "packets-per-member", "resend-igmp"];
+pub(super) const NETPLAN_ONLY_BRIDGE_OPTIONS: &[&str] = &["aging-time"];
 
 /// Every section of version 2 that is read here, with the keys that a device of it may have.
-pub fn known() -> impl Iterator<Item = (&'static str, Vec<&'static str>)> {
+pub fn known_keys() -> impl Iterator<Item = (&'static str, Vec<&'static str>)> {
     SECTIONS.iter().map(|section| {
-        let lists = [SHARED, section.read, SHARED_NETPLAN, section.netplan];
+        let lists = [COMMON_KEYS, section.read, COMMON_NETPLAN_KEYS, section.netplan];
         (section.name, lists.concat())
     })
 }
 
 /// The keys of the maps that a device's key has; none for a key that has no map.
-pub fn known_inner(section: &str, key: &str) -> Vec<&'static str> {
+pub fn known_inner_keys(section: &str, key: &str) -> Vec<&'static str> {
     match (section, key) {
         ("bonds", "parameters") => {
-            BOND.iter().map(|k| k.netplan).chain(BOND_NETPLAN.iter().copied()).collect()
+            BOND_OPTIONS.iter().map(|k| k.netplan).chain(NETPLAN_ONLY_BOND_OPTIONS.iter().copied()).collect()
         }
-        ("bridges", "parameters") => {
-            BRIDGE.iter().map(|k| k.netplan).chain(BRIDGE_NETPLAN.iter().copied()).collect()
-        }
-        _ => INNER.iter().find(|(of, _)| *of == key).map(|(_, keys)| keys.to_vec()).unwrap_or_default(),
+        ("bridges", "parameters") => BRIDGE_OPTIONS
+            .iter()
+            .map(|k| k.netplan)
+            .chain(NETPLAN_ONLY_BRIDGE_OPTIONS.iter().copied())
+            .collect(),
+        _ => NESTED_KEYS.iter().find(|(of, _)| *of == key).map(|(_, keys)| keys.to_vec()).unwrap_or_default(),
     }
 }
 
 /// The keys of a configuration of version 2 that nobody knows, each with its place and the key that was most likely
 /// meant. Of any other configuration none.
-pub fn unknown(config: &Node) -> Findings {
+pub fn unknown_keys(config: &Node) -> Findings {
     let mut found = Findings::default();
-    let config = unwrap(config);
+    let config = network_section(config);
     let Some(map) = config.as_map().filter(|map| version(map) == Some(2)) else { return found };
     for (key, devices) in map.iter() {
         let name = key.as_str().unwrap_or_default();
@@ -171,51 +174,58 @@ pub fn unknown(config: &Node) -> Findings {
             let others = ["version", "renderer"];
             if !NETPLAN_SECTIONS.contains(&name) && !others.contains(&name) {
                 let known = SECTIONS.iter().map(|s| s.name).chain(NETPLAN_SECTIONS.iter().copied());
-                note(&mut found, key, "network", known);
+                report_unknown(&mut found, key, "network", known);
             }
             continue;
         };
         for (id, device) in devices.as_map().into_iter().flat_map(Map::iter) {
-            let path = || join(&join("network", name), &id.scalar_text().unwrap_or_default());
-            of_device(&mut found, section, device, &path);
+            let path = || join_key(&join_key("network", name), &id.scalar_text().unwrap_or_default());
+            check_device(&mut found, section, device, &path);
         }
     }
     found
 }
 
-fn of_device(found: &mut Findings, section: &Section, device: &Node, path: &dyn Fn() -> String) {
-    let lists = [SHARED, section.read, SHARED_NETPLAN, section.netplan];
+fn check_device(found: &mut Findings, section: &Section, device: &Node, path: &dyn Fn() -> String) {
+    let lists = [COMMON_KEYS, section.read, COMMON_NETPLAN_KEYS, section.netplan];
     for (key, value) in device.as_map().into_iter().flat_map(Map::iter) {
         let name = key.as_str().unwrap_or_default();
         if !lists.iter().any(|list| list.contains(&name)) {
-            note(found, key, &path(), lists.iter().flat_map(|list| list.iter().copied()));
+            report_unknown(found, key, &path(), lists.iter().flat_map(|list| list.iter().copied()));
             continue;
         }
         if name == "parameters" {
-            let at = || join(&path(), name);
+            let at = || join_key(&path(), name);
             if section.name == "bonds" {
-                let also = BOND.iter().filter_map(|k| k.also);
-                let known = BOND.iter().map(|k| k.netplan).chain(also).chain(BOND_NETPLAN.iter().copied());
-                of_map(found, value, &at, known);
+                let alias = BOND_OPTIONS.iter().filter_map(|k| k.alias);
+                let known = BOND_OPTIONS
+                    .iter()
+                    .map(|k| k.netplan)
+                    .chain(alias)
+                    .chain(NETPLAN_ONLY_BOND_OPTIONS.iter().copied());
+                check_map(found, value, &at, known);
             } else {
-                let known = BRIDGE.iter().map(|k| k.netplan).chain(BRIDGE_NETPLAN.iter().copied());
-                of_map(found, value, &at, known);
+                let known = BRIDGE_OPTIONS
+                    .iter()
+                    .map(|k| k.netplan)
+                    .chain(NETPLAN_ONLY_BRIDGE_OPTIONS.iter().copied());
+                check_map(found, value, &at, known);
             }
-        } else if let Some((_, known)) = INNER.iter().find(|(of, _)| *of == name) {
+        } else if let Some((_, known)) = NESTED_KEYS.iter().find(|(of, _)| *of == name) {
             match &value.value {
                 Value::Seq(items) => {
                     for (i, item) in items.iter().enumerate() {
-                        let at = || format!("{}[{i}]", join(&path(), name));
-                        of_map(found, item, &at, known.iter().copied());
+                        let at = || format!("{}[{i}]", join_key(&path(), name));
+                        check_map(found, item, &at, known.iter().copied());
                     }
                 }
-                _ => of_map(found, value, &|| join(&path(), name), known.iter().copied()),
+                _ => check_map(found, value, &|| join_key(&path(), name), known.iter().copied()),
             }
         }
     }
 }
 
-fn of_map<'k>(
+fn check_map<'k>(
     found: &mut Findings,
     map: &Node,
     path: &dyn Fn() -> String,
@@ -223,29 +233,29 @@ fn of_map<'k>(
 ) {
     for (key, _) in map.as_map().into_iter().flat_map(Map::iter) {
         if !key.as_str().is_some_and(|name| known.clone().any(|k| k == name)) {
-            note(found, key, &path(), known.clone());
+            report_unknown(found, key, &path(), known.clone());
         }
     }
 }
 
-fn note<'k>(found: &mut Findings, key: &Node, path: &str, known: impl Iterator<Item = &'k str>) {
+fn report_unknown<'k>(found: &mut Findings, key: &Node, path: &str, known: impl Iterator<Item = &'k str>) {
     let name = key.scalar_text().unwrap_or_default();
-    let hint = nearest(&name, known).map(|near| format!("; did you mean '{near}'?"));
+    let hint = did_you_mean(&name, known).map(|near| format!("; did you mean '{near}'?"));
     let message = format!("unknown key{}", hint.unwrap_or_default());
-    found.add(Kind::Unknown, &key.at, join(path, &name), message);
+    found.add(FindingKind::Unknown, &key.at, join_key(path, &name), message);
 }
 
 /// Whether netplan has such a section and nobody else.
-pub(super) fn is_netplans_section(name: &str) -> bool {
+pub(super) fn is_netplan_only_section(name: &str) -> bool {
     NETPLAN_SECTIONS.contains(&name)
 }
 
 /// Whether netplan has such a key for devices of a section, and nothing here reads it there.
-pub(super) fn is_netplans(section: &str, key: &str) -> bool {
+pub(super) fn is_netplan_only(section: &str, key: &str) -> bool {
     SECTIONS.iter().find(|s| s.name == section).is_some_and(|s| {
-        !SHARED.contains(&key)
+        !COMMON_KEYS.contains(&key)
             && !s.read.contains(&key)
-            && (SHARED_NETPLAN.contains(&key) || s.netplan.contains(&key))
+            && (COMMON_NETPLAN_KEYS.contains(&key) || s.netplan.contains(&key))
     })
 }
 
@@ -254,7 +264,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_nobody_knows() {
+    fn unknown_keys_are_reported() {
         for (text, expected) in [
             ("{version: 2, ethernets: {e0: {dhcp4: true, critical: true, link-local: []}}}", &[][..]),
             ("{version: 1, ethernet: 3}", &[]),
@@ -292,7 +302,7 @@ mod tests {
         ] {
             let root = config::yaml::parse("t", text).unwrap().root;
             let found: Vec<String> =
-                unknown(&root).iter().map(|f| f.to_string().replacen("t:", "", 1)).collect();
+                unknown_keys(&root).iter().map(|f| f.to_string().replacen("t:", "", 1)).collect();
             assert_eq!(found, expected, "{text}");
         }
     }

@@ -1,40 +1,42 @@
 //! What an initramfs with klibc's `ipconfig` leaves: shell assignments in /run/net-NAME.conf, a file for each NIC
-//! and family, turned into version 1. Pure: texts come in, and the MACs of the NICs with [`Known`].
+//! and family, turned into version 1. Pure: texts come in, and the MACs of the NICs with [`Facts`].
 
 use std::collections::HashMap;
 
-use config::{Findings, Kind, Map, Mark, Node};
+use config::{FindingKind, Findings, Map, Node, Position};
 
-use super::Known;
+use super::Facts;
 
 /// One file's text.
-pub fn to_v1(text: &Node, known: &Known, findings: &mut Findings) -> Result<Node, String> {
+pub fn to_v1(text: &Node, facts: &Facts, findings: &mut Findings) -> Result<Node, String> {
     let Some(content) = text.as_str() else {
         return Err(format!("{}: expected shell assignments, found {}", text.at, text.kind()));
     };
     let source = text.at.source.as_deref().unwrap_or("klibc");
-    Ok(files_to_v1(&[(source.to_string(), content.to_string())], known, findings))
+    Ok(files_to_v1(&[(source.to_string(), content.to_string())], facts, findings))
 }
 
 /// Paths and texts of several files: those of one device become one entry. What a file does not say in full is
 /// noted, and the file left out.
-pub fn files_to_v1(files: &[(String, String)], known: &Known, findings: &mut Findings) -> Node {
+pub fn files_to_v1(files: &[(String, String)], facts: &Facts, findings: &mut Findings) -> Node {
     let mut devices: Vec<(String, Vec<Node>)> = Vec::new();
     for (path, text) in files {
-        let at = Mark { source: Some(path.as_str().into()), line: 0, column: 0 };
-        match read(text) {
+        let at = Position { source: Some(path.as_str().into()), line: 0, column: 0 };
+        match parse_file(text) {
             Ok((name, subnets)) => match devices.iter_mut().find(|(known, _)| *known == name) {
                 Some((_, all)) => all.extend(subnets),
                 None => devices.push((name, subnets)),
             },
-            Err((key, message)) => findings.add(Kind::Wrong, &at, key, format!("{message}: file left out")),
+            Err((key, message)) => {
+                findings.add(FindingKind::Invalid, &at, key, format!("{message}: file left out"))
+            }
         }
     }
     let entry = |(name, subnets): (String, Vec<Node>)| {
         let mut entry = Map::new();
         entry.insert("type", "physical");
         entry.insert("name", name.as_str());
-        if let Some(nic) = known.nics.iter().find(|nic| nic.name == name && !nic.mac.is_empty()) {
+        if let Some(nic) = facts.nics.iter().find(|nic| nic.name == name && !nic.mac.is_empty()) {
             entry.insert("mac_address", nic.mac.as_str());
         }
         entry.insert("subnets", subnets);
@@ -47,12 +49,12 @@ pub fn files_to_v1(files: &[(String, String)], known: &Known, findings: &mut Fin
 }
 
 /// A device and its subnets.
-fn read(text: &str) -> Result<(String, Vec<Node>), (&'static str, &'static str)> {
+fn parse_file(text: &str) -> Result<(String, Vec<Node>), (&'static str, &'static str)> {
     let data = assignments(text).ok_or(("", "a quote without its end"))?;
     let get = |key: &str| data.get(key).map(String::as_str);
     let name = get("DEVICE").or_else(|| get("DEVICE6")).ok_or(("DEVICE", "required, but missing"))?;
     // Old versions of ipconfig say nothing; a boot file's name then means that a server was asked.
-    let usual = match get("PROTO").or_else(|| get("IPV6PROTO")) {
+    let default_method = match get("PROTO").or_else(|| get("IPV6PROTO")) {
         None if get("filename").is_some() => "dhcp",
         None | Some("none" | "static" | "off") => "static",
         Some(other @ ("dhcp" | "dhcp6")) => other,
@@ -63,7 +65,7 @@ fn read(text: &str) -> Result<(String, Vec<Node>), (&'static str, &'static str)>
         let of = |key: &str| get(&format!("{family}{key}"));
         let Some(address) = of("ADDR") else { continue };
         let kind = match of("PROTO") {
-            None => usual,
+            None => default_method,
             Some("none" | "static" | "off") => "static",
             Some(other) => other,
         };
@@ -138,11 +140,11 @@ mod tests {
     use super::*;
 
     fn convert(files: &[&str]) -> (String, Vec<String>) {
-        let known = Known::from_pairs([("eth0", "52:54:00:00:00:01")]);
+        let facts = Facts::from_pairs([("eth0", "52:54:00:00:00:01")]);
         let files: Vec<_> =
             files.iter().zip(0..).map(|(text, i)| (format!("/run/net-{i}.conf"), text.to_string())).collect();
         let mut findings = Findings::default();
-        let config = files_to_v1(&files, &known, &mut findings);
+        let config = files_to_v1(&files, &facts, &mut findings);
         let text = config.get("config").unwrap().to_json().to_string().replace('"', "");
         (text, findings.iter().map(ToString::to_string).collect())
     }
@@ -187,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_files_cost_themselves() {
+    fn invalid_files_are_skipped() {
         let (found, said) = convert(&["PROTO=dhcp", "DEVICE='x", "DEVICE=a\nPROTO=rarp", "DEVICE=b"]);
         assert_eq!(found, "[{name:b,subnets:[],type:physical}]");
         assert_eq!(said.len(), 3);
@@ -195,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn words() {
+    fn shell_splitting() {
         for (text, expected) in [
             ("a b\tc", Some(vec!["a", "b", "c"])),
             ("a='x y'\"z\\\"\"\\ !", Some(vec!["a=x yz\" !"])),

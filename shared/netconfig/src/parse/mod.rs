@@ -1,12 +1,11 @@
 //! Parsers: a value (with the places where it was written) in, the model and what was odd about it out. A parser
-//! is pure; what it has to know of the machine is in [`Known`]. A new input format is one file and one row of
+//! is pure; what it has to know of the machine is in [`Facts`]. A new input format is one file and one row of
 //! [`FORMATS`].
 
 pub mod address;
 mod azure;
 mod builder;
 mod check;
-pub mod clean;
 mod ec2;
 pub mod eni;
 pub mod kernel;
@@ -15,24 +14,25 @@ pub mod klibc;
 mod network_data;
 mod options;
 mod oracle;
+pub mod sanitize;
 mod v1;
 mod v2;
 pub mod vmware;
 
 use std::collections::HashMap;
 
-use config::{Findings, Kind, Map, Mark, Node, Value};
+use config::{FindingKind, Findings, Map, Node, Position, Value};
 
-pub use keys::{known as known_keys, known_inner as known_inner_keys, unknown as unknown_keys};
+pub use keys::{known_inner_keys, known_keys, unknown_keys};
 pub use network_data::{needed_macs, to_v1 as network_data_to_v1};
-pub use options::{BOND, BRIDGE, BondKey, BridgeKey, Unit};
+pub use options::{BOND_OPTIONS, BRIDGE_OPTIONS, BondOption, BridgeOption, Unit};
 
 use crate::model::Model;
 
 /// What a parser is told about the machine: the names of its NICs by their addresses, and what single formats ask.
 #[derive(Debug, Clone, Default)]
-pub struct Known {
-    pub nics: Vec<KnownNic>,
+pub struct Facts {
+    pub nics: Vec<NicFacts>,
     /// The name of the NIC that a machine without any configuration uses.
     pub fallback: Option<String>,
     /// Netplan will write the files: it alone knows policy rules.
@@ -42,41 +42,41 @@ pub struct Known {
     /// The root file system comes over iSCSI, from the firmware's own table.
     pub iscsi_root: bool,
     /// Where an interfaces file lies, if it is a file.
-    pub folder: Option<String>,
+    pub interfaces_dir: Option<String>,
     /// Paths and texts of files that it names.
     pub includes: HashMap<eni::Include, Vec<(String, String)>>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct KnownNic {
+pub struct NicFacts {
     pub name: String,
     /// Lower case.
     pub mac: String,
     pub infiniband: bool,
     pub driver: Option<String>,
     /// Stands for a pair of NICs that share its MAC.
-    pub failover_master: bool,
+    pub is_failover_master: bool,
 }
 
-impl Known {
+impl Facts {
     /// From names and addresses, as `net-convert --mac NAME,MAC` gives them.
-    pub fn from_pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Known {
-        let nic = |(name, mac): (&str, &str)| KnownNic {
+    pub fn from_pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Facts {
+        let nic = |(name, mac): (&str, &str)| NicFacts {
             name: name.to_string(),
             mac: mac.to_ascii_lowercase(),
-            ..KnownNic::default()
+            ..NicFacts::default()
         };
-        Known { nics: pairs.into_iter().map(nic).collect(), ..Known::default() }
+        Facts { nics: pairs.into_iter().map(nic).collect(), ..Facts::default() }
     }
 
     pub fn name_of(&self, mac: &str) -> Option<&str> {
         let same =
-            |nic: &&KnownNic| nic.mac.eq_ignore_ascii_case(mac) || nic.short_mac().as_deref() == Some(mac);
+            |nic: &&NicFacts| nic.mac.eq_ignore_ascii_case(mac) || nic.short_mac().as_deref() == Some(mac);
         self.nics.iter().find(same).map(|nic| nic.name.as_str())
     }
 }
 
-impl KnownNic {
+impl NicFacts {
     /// The six bytes that clouds use for an InfiniBand NIC's twenty: 13 to 15 and 18 to 20.
     fn short_mac(&self) -> Option<String> {
         let bytes: Vec<&str> = self.mac.split(':').collect();
@@ -94,7 +94,7 @@ pub enum Syntax {
 }
 
 /// Turns a format's value into a configuration of version 1 or 2, with remarks on what it could not use.
-pub type ToConfig = fn(&Node, &Known, &mut Findings) -> Result<Node, String>;
+pub type ToConfig = fn(&Node, &Facts, &mut Findings) -> Result<Node, String>;
 
 /// One input format, by its name on `net-convert`'s command line or in an instance's cache.
 pub struct Format {
@@ -113,7 +113,7 @@ pub const FORMATS: &[Format] = &[
     format("eni", Syntax::Text, eni::to_v1),
     format("azure-imds", Syntax::Json, azure::to_v2),
     format("vmware-imc", Syntax::Text, vmware::to_v2),
-    format("vmware-imc-here", Syntax::Text, vmware::to_v2_here),
+    format("vmware-imc-here", Syntax::Text, vmware::to_v2_on_machine),
     format("ec2-imds", Syntax::Json, ec2::to_v2),
     format("aliyun-imds", Syntax::Json, ec2::aliyun_to_v2),
     format("oracle-imds", Syntax::Json, oracle::to_v1),
@@ -122,24 +122,24 @@ pub const FORMATS: &[Format] = &[
 ];
 
 impl Format {
-    pub fn named(name: &str) -> Option<&'static Format> {
+    pub fn from_name(name: &str) -> Option<&'static Format> {
         FORMATS.iter().find(|f| f.name == name)
     }
 
     /// A document of this format as a configuration of version 1 or 2. What no value may hold is left out first, so that no
     /// message has it either; a text of lines has none of it between them.
-    pub fn convert(&self, document: &Node, known: &Known, findings: &mut Findings) -> Result<Node, String> {
+    pub fn convert(&self, document: &Node, facts: &Facts, findings: &mut Findings) -> Result<Node, String> {
         if self.syntax != Syntax::Json {
-            return (self.to_config)(document, known, findings);
+            return (self.to_config)(document, facts, findings);
         }
-        let cleaned = clean::clean(document, clean::Reader::Renderers);
-        findings.extend(cleaned.findings);
-        (self.to_config)(&cleaned.config, known, findings)
+        let sanitized = sanitize::sanitize(document, sanitize::Consumer::Renderers);
+        findings.extend(sanitized.findings);
+        (self.to_config)(&sanitized.config, facts, findings)
     }
 
     /// A text of this format as the value that [`Format::to_config`] takes. `source` is for messages and, for a
     /// text that names further files, the folder that they are in.
-    pub fn read(&self, source: &str, text: &str, findings: &mut Findings) -> Result<Node, String> {
+    pub fn parse(&self, source: &str, text: &str, findings: &mut Findings) -> Result<Node, String> {
         match self.syntax {
             Syntax::Yaml => {
                 let parsed = config::yaml::parse(source, text).map_err(|e| e.to_string())?;
@@ -152,7 +152,7 @@ impl Format {
                 Ok(Node::from_json(&json))
             }
             Syntax::Text => {
-                let at = Mark { source: Some(source.into()), line: 0, column: 0 };
+                let at = Position { source: Some(source.into()), line: 0, column: 0 };
                 Ok(Node { value: Value::Str(text.to_string()), at })
             }
         }
@@ -160,13 +160,13 @@ impl Format {
 }
 
 /// The configuration below a `network` key, or the value itself when it has none.
-pub fn unwrap(config: &Node) -> &Node {
+pub fn network_section(config: &Node) -> &Node {
     config.get("network").unwrap_or(config)
 }
 
 /// Whether it says that cloud-init leaves the network alone.
 pub fn is_disabled(config: &Node) -> bool {
-    unwrap(config).get("config").and_then(Node::as_str) == Some("disabled")
+    network_section(config).get("config").and_then(Node::as_str) == Some("disabled")
 }
 
 /// A model and what was odd about its source.
@@ -175,16 +175,16 @@ pub struct Parsed {
     pub model: Model,
     pub findings: Findings,
     /// Of the findings, devices that stand on themselves: wrong for every network service, whatever else it knows.
-    pub circles: Findings,
+    pub cycles: Findings,
     /// How many pieces could not be used and were left out.
-    pub lost: usize,
+    pub discarded: usize,
 }
 
 /// Reads a configuration of version 1 or 2. An error when nothing sure can be made of it: then no file may be
 /// written, and the message says where and why.
-pub fn parse(config: &Node, known: &Known) -> Result<Parsed, String> {
-    let cleaned = clean::clean(unwrap(config), clean::Reader::Renderers);
-    let config = &*cleaned.config;
+pub fn parse(config: &Node, facts: &Facts) -> Result<Parsed, String> {
+    let sanitized = sanitize::sanitize(network_section(config), sanitize::Consumer::Renderers);
+    let config = &*sanitized.config;
     let Some(map) = config.as_map() else {
         return Err(format!(
             "{}: network: expected a map with 'version', found {}",
@@ -193,19 +193,19 @@ pub fn parse(config: &Node, known: &Known) -> Result<Parsed, String> {
         ));
     };
     let mut parsed = match version(map) {
-        Some(1) => v1::parse(config, known)?,
-        Some(2) => v2::parse(config, known)?,
+        Some(1) => v1::parse(config, facts)?,
+        Some(2) => v2::parse(config, facts)?,
         _ => {
             let place = map.get("version").unwrap_or(config);
             return Err(format!("{}: network.version: expected 1 or 2, found {}", place.at, place.kind()));
         }
     };
-    parsed.lost += cleaned.lost;
-    let findings = std::mem::replace(&mut parsed.findings, cleaned.findings);
+    parsed.discarded += sanitized.discarded;
+    let findings = std::mem::replace(&mut parsed.findings, sanitized.findings);
     parsed.findings.extend(findings);
     // What is left of it would take the machine off the network: worse than what it has.
-    let is_bare = parsed.model.links.iter().all(|link| link.subnets.is_empty());
-    if parsed.lost > 0 && is_bare {
+    let has_no_subnets = parsed.model.links.iter().all(|link| link.subnets.is_empty());
+    if parsed.discarded > 0 && has_no_subnets {
         let first = parsed.findings.iter().find(|f| f.message.ends_with("left out"));
         return Err(first.map_or_else(|| "nothing can be made of it".into(), ToString::to_string));
     }
@@ -218,7 +218,7 @@ pub fn version(config: &Map) -> Option<u8> {
 }
 
 /// A finding that nothing can be made of, as the message of an error.
-fn refusal(findings: &mut Findings, node: &Node, key: &str, message: &str) -> String {
-    findings.add(Kind::Wrong, &node.at, key, message);
+fn error_at(findings: &mut Findings, node: &Node, key: &str, message: &str) -> String {
+    findings.add(FindingKind::Invalid, &node.at, key, message);
     format!("{}: {key}: {message}", node.at)
 }

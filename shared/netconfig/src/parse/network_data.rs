@@ -1,11 +1,11 @@
 //! OpenStack's `network_data.json` (also on config drives): links, networks and services, turned into version 1,
-//! which is what is stored as the applied configuration. Pure: the names of NICs come with [`Known`].
+//! which is what is stored as the applied configuration. Pure: the names of NICs come with [`Facts`].
 
 use std::collections::HashMap;
 
-use config::{Findings, Kind, Map, Node};
+use config::{FindingKind, Findings, Map, Node};
 
-use super::Known;
+use super::Facts;
 
 /// Members of a network and of a route that version 1 knows too.
 const SUBNET_KEYS: [&str; 10] = [
@@ -40,18 +40,18 @@ const ROUTE_KEYS: [&str; 5] = ["network", "destination", "netmask", "gateway", "
 /// The MACs (lower case) of NICs whose name must be known: those of physical links without a name.
 pub fn needed_macs(data: &Node) -> Vec<String> {
     items(data, "links")
-        .filter(|l| !is(l, "bond") && !is(l, "vlan") && l.get("name").is_none_or(Node::is_falsy))
+        .filter(|l| !has_type(l, "bond") && !has_type(l, "vlan") && l.get("name").is_none_or(Node::is_falsy))
         .filter_map(mac_of)
         .collect()
 }
 
 /// The document as a configuration of version 1. An error names the link that no NIC can be found for.
-pub fn to_v1(data: &Node, known: &Known, findings: &mut Findings) -> Result<Node, String> {
+pub fn to_v1(data: &Node, facts: &Facts, findings: &mut Findings) -> Result<Node, String> {
     if data.as_map().is_none() {
         return Err(format!("{}: network_data.json: expected an object, found {}", data.at, data.kind()));
     }
     let links: Vec<&Node> = items(data, "links").collect();
-    let names = names(&links, known)?;
+    let names = link_names(&links, facts)?;
     let mut networks: HashMap<&str, Vec<&Node>> = HashMap::new();
     for network in items(data, "networks") {
         if let Some(link) = network.get("link").and_then(Node::as_str) {
@@ -73,18 +73,18 @@ pub fn to_v1(data: &Node, known: &Known, findings: &mut Findings) -> Result<Node
             subnets.push(subnet(network, &mut entry));
         }
         entry.insert("subnets", subnets);
-        if is(link, "bond") {
+        if has_type(link, "bond") {
             bond(&mut entry, link, &names);
-        } else if is(link, "vlan") {
+        } else if has_type(link, "vlan") {
             vlan(&mut entry, link, &names);
         } else {
             if !is_physical(link) {
                 let id = link.get("id").and_then(Node::scalar_text).unwrap_or_default();
                 let message = "unknown type of link: taken for a physical one";
-                findings.add(Kind::Unknown, &link.at, format!("links.{id}.type"), message);
+                findings.add(FindingKind::Unknown, &link.at, format!("links.{id}.type"), message);
             }
             entry.insert("type", "physical");
-            infiniband(&mut entry, link, known);
+            infiniband(&mut entry, link, facts);
         }
         entries.push(Node::from(entry));
     }
@@ -103,7 +103,7 @@ fn items<'a>(data: &'a Node, key: &str) -> impl Iterator<Item = &'a Node> {
     data.get(key).and_then(Node::as_seq).unwrap_or_default().iter()
 }
 
-fn is(link: &Node, kind: &str) -> bool {
+fn has_type(link: &Node, kind: &str) -> bool {
     link.get("type").and_then(Node::as_str) == Some(kind)
 }
 
@@ -117,36 +117,36 @@ fn mac_of(link: &Node) -> Option<String> {
 }
 
 /// The name of every link by its id: NICs first, then bonds, then the vlans that lie on them.
-fn names<'a>(links: &[&'a Node], known: &Known) -> Result<HashMap<&'a str, String>, String> {
+fn link_names<'a>(links: &[&'a Node], facts: &Facts) -> Result<HashMap<&'a str, String>, String> {
     let mut names: HashMap<&str, String> = HashMap::new();
     let id = |link: &&'a Node| link.get("id").and_then(Node::as_str).unwrap_or_default();
     let given = |link: &&'a Node| link.get("name").and_then(Node::as_str).filter(|n| !n.is_empty());
     let mut bonds = 0;
-    for link in links.iter().filter(|l| !is(l, "vlan")) {
+    for link in links.iter().filter(|l| !has_type(l, "vlan")) {
         let name = match given(link) {
             Some(name) => name.to_string(),
-            None if is(link, "bond") => format!("bond{bonds}"),
-            None => nic_name(link, known)?,
+            None if has_type(link, "bond") => format!("bond{bonds}"),
+            None => nic_name(link, facts)?,
         };
-        bonds += usize::from(is(link, "bond"));
+        bonds += usize::from(has_type(link, "bond"));
         names.insert(id(link), name);
     }
-    for link in links.iter().filter(|l| is(l, "vlan")) {
-        let below = link.get("vlan_link").and_then(Node::as_str).unwrap_or_default();
-        let below = names.get(below).map_or(below, String::as_str);
+    for link in links.iter().filter(|l| has_type(l, "vlan")) {
+        let lower = link.get("vlan_link").and_then(Node::as_str).unwrap_or_default();
+        let lower = names.get(lower).map_or(lower, String::as_str);
         let tag = link.get("vlan_id").and_then(Node::scalar_text).unwrap_or_default();
-        let name = format!("{below}.{tag}");
+        let name = format!("{lower}.{tag}");
         names.insert(id(link), name);
     }
     Ok(names)
 }
 
-fn nic_name(link: &Node, known: &Known) -> Result<String, String> {
+fn nic_name(link: &Node, facts: &Facts) -> Result<String, String> {
     let id = link.get("id").and_then(Node::scalar_text).unwrap_or_default();
     let Some(mac) = mac_of(link) else {
         return Err(format!("network_data.json: link {id} has neither a name nor a MAC"));
     };
-    let name = known.name_of(&mac);
+    let name = facts.name_of(&mac);
     name.map(str::to_string).ok_or_else(|| format!("network_data.json: no NIC has link {id}'s address {mac}"))
 }
 
@@ -173,17 +173,17 @@ fn vlan(entry: &mut Map, link: &Node, names: &HashMap<&str, String>) {
     if let Some(id) = link.get("vlan_id") {
         entry.insert("vlan_id", id.clone());
     }
-    let below = link.get("vlan_link").and_then(Node::as_str).unwrap_or_default();
-    entry.insert("vlan_link", names.get(below).map_or(below, String::as_str));
+    let lower = link.get("vlan_link").and_then(Node::as_str).unwrap_or_default();
+    entry.insert("vlan_link", names.get(lower).map_or(lower, String::as_str));
     if let Some(mac) = link.get("vlan_mac_address") {
         entry.insert("mac_address", mac.clone());
     }
 }
 
 /// The machine's NIC of that name may be InfiniBand: then it has the long address and its own type.
-fn infiniband(entry: &mut Map, link: &Node, known: &Known) {
+fn infiniband(entry: &mut Map, link: &Node, facts: &Facts) {
     let name = entry.get("name").and_then(Node::as_str).map(str::to_string);
-    let nic = known.nics.iter().find(|nic| nic.infiniband && Some(&nic.name) == name.as_ref());
+    let nic = facts.nics.iter().find(|nic| nic.infiniband && Some(&nic.name) == name.as_ref());
     if let Some(nic) = nic {
         entry.insert("type", "infiniband");
         entry.insert("mac_address", nic.mac.as_str());
@@ -247,7 +247,7 @@ fn subnet(network: &Node, link: &mut Map) -> Node {
 }
 
 fn add_servers(servers: &mut Vec<Node>, from: &Node) {
-    for service in items(from, "services").filter(|s| is(s, "dns")) {
+    for service in items(from, "services").filter(|s| has_type(s, "dns")) {
         if let Some(address) = service.get("address")
             && !servers.contains(address)
         {

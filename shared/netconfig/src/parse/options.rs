@@ -10,36 +10,41 @@ pub enum Unit {
 }
 
 /// An option of bonds.
-pub struct BondKey {
+pub struct BondOption {
     /// In version 2's `parameters`, and a second spelling of it.
     pub netplan: &'static str,
-    pub also: Option<&'static str>,
+    pub alias: Option<&'static str>,
     /// The flat name behind `bond-`, with hyphens.
-    pub flat: &'static str,
+    pub ifupdown: &'static str,
     /// In networkd's `[Bond]`; none when it is not written there.
     pub networkd: Option<&'static str>,
     pub unit: Unit,
 }
 
-impl BondKey {
+impl BondOption {
     /// The name that netplan itself takes.
-    pub fn in_netplan(&self) -> &'static str {
-        if self.flat == "arp-ip-target" { "arp-ip-targets" } else { self.netplan }
+    pub fn netplan_name(&self) -> &'static str {
+        if self.ifupdown == "arp-ip-target" { "arp-ip-targets" } else { self.netplan }
     }
 }
 
-const fn bond(netplan: &'static str, flat: &'static str, networkd: &'static str, unit: Unit) -> BondKey {
-    BondKey { netplan, also: None, flat, networkd: Some(networkd), unit }
+const fn bond(
+    netplan: &'static str,
+    ifupdown: &'static str,
+    networkd: &'static str,
+    unit: Unit,
+) -> BondOption {
+    BondOption { netplan, alias: None, ifupdown, networkd: Some(networkd), unit }
 }
 
-pub const BOND: &[BondKey] = &[
+pub const BOND_OPTIONS: &[BondOption] = &[
     bond("ad-select", "ad-select", "AdSelect", Unit::None),
     bond("all-slaves-active", "all-slaves-active", "AllSlavesActive", Unit::Boolean),
     bond("arp-all-targets", "arp-all-targets", "ARPAllTargets", Unit::None),
     bond("arp-interval", "arp-interval", "ARPIntervalSec", Unit::Milliseconds),
-    BondKey {
+    BondOption {
         networkd: None,
-        also: Some("arp-ip-targets"),
+        alias: Some("arp-ip-targets"),
         ..bond("arp-ip-target", "arp-ip-target", "", Unit::None)
     },
     bond("arp-validate", "arp-validate", "ARPValidate", Unit::None),
@@ -50,38 +55,38 @@ pub const BOND: &[BondKey] = &[
     bond("mii-monitor-interval", "miimon", "MIIMonitorSec", Unit::Milliseconds),
     bond("min-links", "min-links", "MinLinks", Unit::None),
     bond("mode", "mode", "Mode", Unit::None),
-    BondKey {
-        also: Some("gratuitious-arp"),
+    BondOption {
+        alias: Some("gratuitious-arp"),
         ..bond("gratuitous-arp", "num-grat-arp", "GratuitousARP", Unit::None)
     },
     bond("packets-per-slave", "packets-per-slave", "PacketsPerSlave", Unit::None),
-    BondKey { networkd: None, ..bond("primary", "primary", "", Unit::None) },
+    BondOption { networkd: None, ..bond("primary", "primary", "", Unit::None) },
     bond("primary-reselect-policy", "primary-reselect", "PrimaryReselectPolicy", Unit::None),
     bond("transmit-hash-policy", "xmit-hash-policy", "TransmitHashPolicy", Unit::None),
     bond("up-delay", "updelay", "UpDelaySec", Unit::Milliseconds),
 ];
 
 /// An option of bridges.
-pub struct BridgeKey {
+pub struct BridgeOption {
     pub netplan: &'static str,
-    pub flat: &'static str,
+    pub ifupdown: &'static str,
     /// In networkd's `[Bridge]` of the netdev; none when it is not written there.
     pub networkd: Option<&'static str>,
     /// Has a value for each port.
     pub per_port: bool,
 }
 
-const fn bridge(netplan: &'static str, flat: &'static str, networkd: &'static str) -> BridgeKey {
-    BridgeKey { netplan, flat, networkd: Some(networkd), per_port: false }
+const fn bridge(netplan: &'static str, ifupdown: &'static str, networkd: &'static str) -> BridgeOption {
+    BridgeOption { netplan, ifupdown, networkd: Some(networkd), per_port: false }
 }
 
-pub const BRIDGE: &[BridgeKey] = &[
+pub const BRIDGE_OPTIONS: &[BridgeOption] = &[
     bridge("ageing-time", "bridge_ageing", "AgeingTimeSec"),
     bridge("priority", "bridge_bridgeprio", "Priority"),
     bridge("forward-delay", "bridge_fd", "ForwardDelaySec"),
     bridge("hello-time", "bridge_hello", "HelloTimeSec"),
     bridge("max-age", "bridge_maxage", "MaxAgeSec"),
     bridge("stp", "bridge_stp", "STP"),
-    BridgeKey { networkd: None, per_port: true, ..bridge("path-cost", "bridge_pathcost", "") },
-    BridgeKey { networkd: None, per_port: true, ..bridge("port-priority", "bridge_portprio", "") },
+    BridgeOption { networkd: None, per_port: true, ..bridge("path-cost", "bridge_pathcost", "") },
+    BridgeOption { networkd: None, per_port: true, ..bridge("port-priority", "bridge_portprio", "") },
 ];

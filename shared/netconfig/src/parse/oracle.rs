@@ -2,43 +2,48 @@
 //! alive; the metadata adds what is missing. The value is `{vnics: […]}`, beside it the datasource's setting
 //! `configure_secondary_nics`.
 
-use config::{Findings, Kind, Map, Node};
+use config::{FindingKind, Findings, Map, Node};
 
-use super::{Known, address};
+use super::{Facts, address};
 
 /// Inside this cloud.
 const MTU: i64 = 9000;
 
-pub fn to_v1(document: &Node, known: &Known, findings: &mut Findings) -> Result<Node, String> {
-    let initramfs = known.initramfs.as_ref().and_then(|c| c.get("config")).and_then(Node::as_seq);
+pub fn to_v1(document: &Node, facts: &Facts, findings: &mut Findings) -> Result<Node, String> {
+    let initramfs = facts.initramfs.as_ref().and_then(|c| c.get("config")).and_then(Node::as_seq);
     let mut entries = initramfs.unwrap_or_default().to_vec();
     let wants_primary = entries.is_empty();
     let wants_others = document.get("configure_secondary_nics").is_some_and(|n| !n.is_falsy());
     let vnics = document.get("vnics").and_then(Node::as_seq).unwrap_or_default();
     if vnics.is_empty() && (wants_primary || wants_others) {
-        findings.add(Kind::Wrong, &document.at, "vnics", "expected a list of network interfaces");
+        findings.add(FindingKind::Invalid, &document.at, "vnics", "expected a list of network interfaces");
     }
     let is_metal = vnics.first().is_some_and(|v| v.get("nicIndex").is_some());
     if wants_others && !wants_primary && is_metal {
-        findings.add(Kind::Wrong, &document.at, "vnics", "a bare metal machine: secondary NICs are left out");
+        findings.add(
+            FindingKind::Invalid,
+            &document.at,
+            "vnics",
+            "a bare metal machine: secondary NICs are left out",
+        );
     } else if wants_primary || wants_others {
         for (i, vnic) in vnics.iter().enumerate().skip(usize::from(!wants_primary)) {
-            match entry(vnic, wants_primary && i == 0, known) {
+            match vnic_entry(vnic, wants_primary && i == 0, facts) {
                 Ok(entry) => entries.push(entry),
                 Err((key, message)) => {
                     let message = format!("{message}: the interface is left out");
-                    findings.add(Kind::Wrong, &vnic.at, format!("vnics[{i}].{key}"), message);
+                    findings.add(FindingKind::Invalid, &vnic.at, format!("vnics[{i}].{key}"), message);
                 }
             }
         }
     }
-    if known.iscsi_root
+    if facts.iscsi_root
         && let Some(first) = entries.first_mut().and_then(Node::as_map_mut)
     {
         first.insert("keep_configuration", true);
     }
     for entry in &mut entries {
-        forget_shared_mac(entry, known);
+        remove_shared_mac(entry, facts);
     }
     if entries.is_empty() {
         return Err("the metadata describes no NIC of this machine".into());
@@ -49,10 +54,10 @@ pub fn to_v1(document: &Node, known: &Known, findings: &mut Findings) -> Result<
     Ok(Node::from(config))
 }
 
-fn entry(vnic: &Node, is_primary: bool, known: &Known) -> Result<Node, (&'static str, &'static str)> {
+fn vnic_entry(vnic: &Node, is_primary: bool, facts: &Facts) -> Result<Node, (&'static str, &'static str)> {
     let text = |key: &str| vnic.get(key).and_then(Node::as_str).filter(|t| !t.is_empty());
     let mac = text("macAddr").ok_or(("macAddr", "expected a MAC"))?.to_ascii_lowercase();
-    let name = known.name_of(&mac).ok_or(("macAddr", "no NIC has this address"))?;
+    let name = facts.name_of(&mac).ok_or(("macAddr", "no NIC has this address"))?;
     let first_v6 = vnic.get("ipv6Addresses").and_then(Node::as_seq).and_then(<[_]>::first);
     let first_v6 = first_v6.and_then(Node::as_str);
     let v6_only = text("ipv6VirtualRouterIp").is_some() && text("privateIp").is_none();
@@ -94,13 +99,13 @@ fn entry(vnic: &Node, is_primary: bool, known: &Known) -> Result<Node, (&'static
 }
 
 fn prefix(block: &str) -> Option<u8> {
-    block.contains('/').then(|| address::network(block, None, None).ok())?.map(|n| n.prefix)
+    block.contains('/').then(|| address::parse_network(block, None, None).ok())?.map(|n| n.prefix)
 }
 
 /// The NICs of a failover pair have the MAC of their master: that one is known by its name alone.
-fn forget_shared_mac(entry: &mut Node, known: &Known) {
+fn remove_shared_mac(entry: &mut Node, facts: &Facts) {
     let mac = entry.get("mac_address").and_then(Node::as_str);
-    let is_master = known.nics.iter().any(|nic| nic.failover_master && Some(&*nic.mac) == mac);
+    let is_master = facts.nics.iter().any(|nic| nic.is_failover_master && Some(&*nic.mac) == mac);
     if is_master && let Some(map) = entry.as_map_mut() {
         map.remove("mac_address");
     }
@@ -109,21 +114,21 @@ fn forget_shared_mac(entry: &mut Node, known: &Known) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parse::KnownNic;
+    use crate::parse::NicFacts;
 
-    fn known() -> Known {
+    fn facts() -> Facts {
         let nic =
-            |name: &str, mac: &str| KnownNic { name: name.into(), mac: mac.into(), ..KnownNic::default() };
-        Known {
+            |name: &str, mac: &str| NicFacts { name: name.into(), mac: mac.into(), ..NicFacts::default() };
+        Facts {
             nics: vec![nic("ens3", "02:00:17:00:00:01"), nic("ens4", "02:00:17:00:00:02")],
-            ..Known::default()
+            ..Facts::default()
         }
     }
 
-    fn convert(document: &str, known: &Known) -> Result<(String, usize), String> {
+    fn convert(document: &str, facts: &Facts) -> Result<(String, usize), String> {
         let node = Node::from_json(&serde_json::from_str(document).unwrap());
         let mut findings = Findings::default();
-        let config = to_v1(&node, known, &mut findings)?;
+        let config = to_v1(&node, facts, &mut findings)?;
         let text = config.get("config").unwrap().to_json().to_string().replace('"', "");
         Ok((text, findings.iter().count()))
     }
@@ -158,16 +163,16 @@ mod tests {
                 2,
             ),
         ] {
-            assert_eq!(convert(&document, &known()), Ok((expected, findings)), "{document}");
+            assert_eq!(convert(&document, &facts()), Ok((expected, findings)), "{document}");
         }
-        assert!(convert("{}", &known()).is_err());
+        assert!(convert("{}", &facts()).is_err());
     }
 
     #[test]
     fn initramfs_first() {
         let text = "{version: 1, config: [{type: physical, name: ens3, mac_address: '02:00:17:00:00:01'}]}";
         let from_initramfs = config::yaml::parse("t", text).unwrap().root;
-        let iscsi = Known { initramfs: Some(from_initramfs), iscsi_root: true, ..known() };
+        let iscsi = Facts { initramfs: Some(from_initramfs), iscsi_root: true, ..facts() };
         let document = format!(r#"{{"vnics":[{FIRST},{SECOND}]}}"#);
         let kept = "[{keep_configuration:true,mac_address:02:00:17:00:00:01,name:ens3,type:physical}]";
         assert_eq!(convert(&document, &iscsi), Ok((kept.into(), 0)));
@@ -176,7 +181,7 @@ mod tests {
         let metal = with_others.replacen(r#"{"macAddr""#, r#"{"nicIndex":0,"macAddr""#, 1);
         assert_eq!(convert(&metal, &iscsi), Ok((kept.into(), 1)));
         let mut failover = iscsi.clone();
-        failover.nics[0].failover_master = true;
+        failover.nics[0].is_failover_master = true;
         assert_eq!(
             convert(&document, &failover).unwrap().0,
             "[{keep_configuration:true,name:ens3,type:physical}]"

@@ -4,11 +4,11 @@ use config::{Map, Node, Value};
 
 use crate::model::{Dns, Link, LinkKind, Method, Route, Subnet};
 
-use super::address::{self, Written};
-use super::builder::{Builder, maybe_truth};
-use super::{Known, Parsed, refusal};
+use super::address::{self, RawRoute};
+use super::builder::{Builder, optional_bool};
+use super::{Facts, Parsed, error_at};
 
-const CORE: [&str; 9] = [
+const COMMON_KEYS: [&str; 9] = [
     "type",
     "name",
     "mac_address",
@@ -20,65 +20,69 @@ const CORE: [&str; 9] = [
     "keep_configuration",
 ];
 
-pub fn parse(config: &Node, _known: &Known) -> Result<Parsed, String> {
+pub fn parse(config: &Node, _facts: &Facts) -> Result<Parsed, String> {
     let mut build = Builder::new(1);
     let list = config.get("config");
     let Some(entries) = list.and_then(Node::as_seq) else {
         let at = list.unwrap_or(config);
         let wanted = format!("expected a list of entries, found {}", list.map_or("nothing", |n| n.kind()));
-        return Err(refusal(&mut build.findings, at, "network.config", &wanted));
+        return Err(error_at(&mut build.findings, at, "network.config", &wanted));
     };
-    let mut servers_of = Vec::new();
+    let mut link_servers = Vec::new();
     for (i, entry) in entries.iter().enumerate() {
         let path = format!("network.config[{i}]");
         if entry.as_map().is_none() {
-            build.lose(entry, &path, format!("expected a map, found {}", entry.kind()));
+            build.discard(entry, &path, format!("expected a map, found {}", entry.kind()));
             continue;
         }
-        build.here = entry.at.clone();
+        build.current = entry.at.clone();
         match entry.get("type").and_then(Node::as_str) {
-            Some("physical") => plain(&mut build, entry, &path, LinkKind::Physical),
-            Some("loopback") => plain(&mut build, entry, &path, LinkKind::Loopback),
-            Some("infiniband") => plain(&mut build, entry, &path, LinkKind::Infiniband),
+            Some("physical") => simple_link(&mut build, entry, &path, LinkKind::Physical),
+            Some("loopback") => simple_link(&mut build, entry, &path, LinkKind::Loopback),
+            Some("infiniband") => simple_link(&mut build, entry, &path, LinkKind::Infiniband),
             Some("bond") => bond(&mut build, entry, &path),
             Some("bridge") => bridge(&mut build, entry, &path),
             Some("vlan") => vlan(&mut build, entry, &path),
-            Some("nameserver") => name_server(&mut build, entry, &path, &mut servers_of),
+            Some("nameserver") => nameserver(&mut build, entry, &path, &mut link_servers),
             Some("route") => global_route(&mut build, entry, &path),
             _ => {
                 let at = entry.get("type").unwrap_or(entry);
                 let wanted = "expected one of physical bond bridge vlan nameserver route loopback infiniband";
-                build.lose(at, &format!("{path}.type"), wanted);
+                build.discard(at, &format!("{path}.type"), wanted);
             }
         }
     }
-    for (entry, name, dns) in servers_of {
+    for (entry, name, dns) in link_servers {
         match build.link_mut(&name) {
             Some(link) => link.dns = Some(dns),
             None => {
-                build.lose(entry, "network.config.interface", "no entry describes an interface of that name");
+                build.discard(
+                    entry,
+                    "network.config.interface",
+                    "no entry describes an interface of that name",
+                );
             }
         }
     }
-    Ok(build.done())
+    Ok(build.finish())
 }
 
 /// Whether the entry has all of these keys; what is missing is noted, and the entry is to be left out.
-fn has(build: &mut Builder, entry: &Node, path: &str, keys: &[&str]) -> bool {
+fn has_keys(build: &mut Builder, entry: &Node, path: &str, keys: &[&str]) -> bool {
     let missing: Vec<&&str> = keys.iter().filter(|k| entry.get(k).is_none()).collect();
     for key in &missing {
-        build.lose(entry, &format!("{path}.{key}"), "required, but missing");
+        build.discard(entry, &format!("{path}.{key}"), "required, but missing");
     }
     missing.is_empty()
 }
 
 /// What every kind of interface has.
-fn core(build: &mut Builder, entry: &Node, path: &str, kind: LinkKind) -> Option<Link> {
-    if !has(build, entry, path, &["name"]) {
+fn common_fields(build: &mut Builder, entry: &Node, path: &str, kind: LinkKind) -> Option<Link> {
+    if !has_keys(build, entry, path, &["name"]) {
         return None;
     }
-    let Some(name) = build.some_text(entry, path, "name") else {
-        build.lose(entry, &format!("{path}.name"), "expected a name");
+    let Some(name) = build.non_empty_text(entry, path, "name") else {
+        build.discard(entry, &format!("{path}.name"), "expected a name");
         return None;
     };
     Some(Link {
@@ -87,24 +91,24 @@ fn core(build: &mut Builder, entry: &Node, path: &str, kind: LinkKind) -> Option
         kind,
         mac: build.mac(entry, path, "mac_address"),
         mtu: build.number(entry, path, "mtu"),
-        accept_ra: maybe_truth(entry, "accept-ra"),
-        wakeonlan: maybe_truth(entry, "wakeonlan"),
-        optional: maybe_truth(entry, "optional"),
+        accept_ra: optional_bool(entry, "accept-ra"),
+        wakeonlan: optional_bool(entry, "wakeonlan"),
+        optional: optional_bool(entry, "optional"),
         keep_configuration: entry.get("keep_configuration").filter(|n| !n.is_null()).cloned(),
         subnets: subnets(build, entry, path),
         ..Link::default()
     })
 }
 
-fn plain(build: &mut Builder, entry: &Node, path: &str, kind: LinkKind) {
-    build.unknown_keys(entry, path, &[&CORE[..], &["params"]].concat());
-    let Some(mut link) = core(build, entry, path, kind) else { return };
+fn simple_link(build: &mut Builder, entry: &Node, path: &str, kind: LinkKind) {
+    build.unknown_keys(entry, path, &[&COMMON_KEYS[..], &["params"]].concat());
+    let Some(mut link) = common_fields(build, entry, path, kind) else { return };
     if let Some(params) = build.map(entry, path, "params") {
         let at = format!("{path}.params");
-        link.driver = build.quotable(params, &at, "driver");
-        link.device_id = build.quotable(params, &at, "device_id");
+        link.driver = build.udev_value(params, &at, "driver");
+        link.device_id = build.udev_value(params, &at, "device_id");
     }
-    build.put(link);
+    build.insert(link);
 }
 
 /// The options of a bond or a bridge, under their flat names as written.
@@ -115,7 +119,11 @@ fn params(build: &mut Builder, entry: &Node, path: &str) -> Map {
             Value::Map(map) => map.clone(),
             Value::Null => Map::new(),
             _ => {
-                build.lose(node, &format!("{path}.params"), format!("expected a map, found {}", node.kind()));
+                build.discard(
+                    node,
+                    &format!("{path}.params"),
+                    format!("expected a map, found {}", node.kind()),
+                );
                 Map::new()
             }
         },
@@ -123,29 +131,29 @@ fn params(build: &mut Builder, entry: &Node, path: &str) -> Map {
 }
 
 fn bond(build: &mut Builder, entry: &Node, path: &str) {
-    build.unknown_keys(entry, path, &[&CORE[..], &["params", "bond_interfaces"]].concat());
-    if !has(build, entry, path, &["name", "bond_interfaces", "params"]) {
+    build.unknown_keys(entry, path, &[&COMMON_KEYS[..], &["params", "bond_interfaces"]].concat());
+    if !has_keys(build, entry, path, &["name", "bond_interfaces", "params"]) {
         return;
     }
-    let Some(mut link) = core(build, entry, path, LinkKind::Bond) else { return };
+    let Some(mut link) = common_fields(build, entry, path, LinkKind::Bond) else { return };
     link.params = params(build, entry, path);
-    let members = build.words(entry, path, "bond_interfaces");
-    build.put(link.clone());
+    let members = build.string_list(entry, path, "bond_interfaces");
+    build.insert(link.clone());
     build.join_bond(&link, &members);
 }
 
 fn bridge(build: &mut Builder, entry: &Node, path: &str) {
-    build.unknown_keys(entry, path, &[&CORE[..], &["params", "bridge_interfaces"]].concat());
-    if !has(build, entry, path, &["name", "bridge_interfaces"]) {
+    build.unknown_keys(entry, path, &[&COMMON_KEYS[..], &["params", "bridge_interfaces"]].concat());
+    if !has_keys(build, entry, path, &["name", "bridge_interfaces"]) {
         return;
     }
-    let Some(mut link) = core(build, entry, path, LinkKind::Bridge) else { return };
+    let Some(mut link) = common_fields(build, entry, path, LinkKind::Bridge) else { return };
     link.params = params(build, entry, path);
     link.ports = match link.params.get("bridge_ports") {
         Some(_) => {
-            build.words(entry.get("params").unwrap_or(entry), &format!("{path}.params"), "bridge_ports")
+            build.string_list(entry.get("params").unwrap_or(entry), &format!("{path}.params"), "bridge_ports")
         }
-        None => build.words(entry, path, "bridge_interfaces"),
+        None => build.string_list(entry, path, "bridge_interfaces"),
     };
     if let Some(stp) = link.params.get_mut("bridge_stp") {
         let on = match &stp.value {
@@ -160,45 +168,45 @@ fn bridge(build: &mut Builder, entry: &Node, path: &str) {
             Some(on) => stp.value = Value::Bool(on),
             None => {
                 let at = stp.clone();
-                build.lose(&at, &format!("{path}.params.bridge_stp"), "expected on or off");
+                build.discard(&at, &format!("{path}.params.bridge_stp"), "expected on or off");
                 link.params.remove("bridge_stp");
             }
         }
     }
     let ports = link.ports.clone();
-    build.put(link);
+    build.insert(link);
     build.join_bridge(&ports);
 }
 
 fn vlan(build: &mut Builder, entry: &Node, path: &str) {
-    build.unknown_keys(entry, path, &[&CORE[..], &["vlan_id", "vlan_link"]].concat());
-    if !has(build, entry, path, &["name", "vlan_link", "vlan_id"]) {
+    build.unknown_keys(entry, path, &[&COMMON_KEYS[..], &["vlan_id", "vlan_link"]].concat());
+    if !has_keys(build, entry, path, &["name", "vlan_link", "vlan_id"]) {
         return;
     }
-    let Some(mut link) = core(build, entry, path, LinkKind::Vlan) else { return };
+    let Some(mut link) = common_fields(build, entry, path, LinkKind::Vlan) else { return };
     link.vlan_id = entry.get("vlan_id").cloned();
     link.vlan_link = build.text(entry, path, "vlan_link");
-    build.put(link);
+    build.insert(link);
 }
 
-fn name_server<'a>(
+fn nameserver<'a>(
     build: &mut Builder,
     entry: &'a Node,
     path: &str,
-    servers_of: &mut Vec<(&'a Node, String, Dns)>,
+    link_servers: &mut Vec<(&'a Node, String, Dns)>,
 ) {
-    if !has(build, entry, path, &["address"]) {
+    if !has_keys(build, entry, path, &["address"]) {
         return;
     }
     // One text is one server here: it isn't split.
     let mut list = |key: &str| match entry.get(key).and_then(Node::as_str) {
         Some("") => Vec::new(),
         Some(one) => vec![one.to_string()],
-        None => build.words(entry, path, key),
+        None => build.string_list(entry, path, key),
     };
     let dns = Dns { servers: list("address"), search: list("search") };
-    match build.some_text(entry, path, "interface") {
-        Some(name) => servers_of.push((entry, name, dns)),
+    match build.non_empty_text(entry, path, "interface") {
+        Some(name) => link_servers.push((entry, name, dns)),
         None => {
             build.model.dns.servers.extend(dns.servers);
             build.model.dns.search.extend(dns.search);
@@ -207,7 +215,7 @@ fn name_server<'a>(
 }
 
 fn global_route(build: &mut Builder, entry: &Node, path: &str) {
-    if has(build, entry, path, &["destination"]) {
+    if has_keys(build, entry, path, &["destination"]) {
         let route = route(build, entry, path);
         build.model.routes.extend(route);
     }
@@ -215,18 +223,18 @@ fn global_route(build: &mut Builder, entry: &Node, path: &str) {
 
 /// A route of version 1, global or in a subnet; one that is wrong is left out.
 fn route(build: &mut Builder, node: &Node, path: &str) -> Option<Route> {
-    let there = |key: &str| node.get(key).filter(|n| !n.is_null() && n.as_str() != Some(""));
-    let to = there("destination").or_else(|| there("network"));
-    let written = Written {
+    let value = |key: &str| node.get(key).filter(|n| !n.is_null() && n.as_str() != Some(""));
+    let to = value("destination").or_else(|| value("network"));
+    let written = RawRoute {
         to: to.and_then(Node::as_str),
-        via: there("gateway").and_then(Node::as_str),
-        prefix: there("prefix"),
-        netmask: there("netmask"),
-        metric: there("metric"),
-        table: there("table"),
-        mtu: there("mtu"),
+        via: value("gateway").and_then(Node::as_str),
+        prefix: value("prefix"),
+        netmask: value("netmask"),
+        metric: value("metric"),
+        table: value("table"),
+        mtu: value("mtu"),
     };
-    match address::route(&written) {
+    match address::parse_route(&written) {
         Ok(route) => Some(route),
         Err((key, wanted)) => {
             let key = match key {
@@ -234,8 +242,8 @@ fn route(build: &mut Builder, node: &Node, path: &str) -> Option<Route> {
                 "via" => "gateway",
                 other => other,
             };
-            let at = there(key).unwrap_or(node);
-            build.lose(at, &format!("{path}.{key}"), format!("expected {wanted}"));
+            let at = value(key).unwrap_or(node);
+            build.discard(at, &format!("{path}.{key}"), format!("expected {wanted}"));
             None
         }
     }
@@ -252,25 +260,29 @@ fn subnets(build: &mut Builder, entry: &Node, path: &str) -> Vec<Subnet> {
 
 fn subnet(build: &mut Builder, node: &Node, path: &str) -> Option<Subnet> {
     let word = node.get("type").and_then(Node::as_str);
-    let known = |w: &str| Method::WORDS.iter().find(|(word, _)| *word == w).map(|(_, method)| *method);
+    let known = |w: &str| Method::NAMES.iter().find(|(word, _)| *word == w).map(|(_, method)| *method);
     let Some(method) = word.and_then(known) else {
         let at = node.get("type").unwrap_or(node);
-        build.lose(at, &format!("{path}.type"), "expected one of dhcp dhcp4 dhcp6 static static6 manual …");
+        build.discard(
+            at,
+            &format!("{path}.type"),
+            "expected one of dhcp dhcp4 dhcp6 static static6 manual …",
+        );
         return None;
     };
-    let there = |key: &str| node.get(key).filter(|n| !n.is_falsy());
-    let written = there("address").or_else(|| there("ip_address"));
+    let value = |key: &str| node.get(key).filter(|n| !n.is_falsy());
+    let written = value("address").or_else(|| value("ip_address"));
     let (mut address, mut prefix) = (written.and_then(Node::scalar_text), None);
     if method.is_static() {
         let network = match &address {
             None => Err("an address"),
-            Some(text) => address::network(text, there("prefix"), there("netmask")),
+            Some(text) => address::parse_network(text, value("prefix"), value("netmask")),
         };
         match network {
             Ok(network) => (address, prefix) = (Some(network.address), Some(network.prefix)),
             Err(wanted) => {
                 let at = written.unwrap_or(node);
-                build.lose(at, &format!("{path}.address"), format!("expected {wanted}"));
+                build.discard(at, &format!("{path}.address"), format!("expected {wanted}"));
                 return None;
             }
         }
@@ -281,7 +293,7 @@ fn subnet(build: &mut Builder, node: &Node, path: &str) -> Option<Subnet> {
     }
     Some(Subnet {
         method,
-        control: build.some_text(node, path, "control"),
+        control: build.non_empty_text(node, path, "control"),
         address,
         prefix,
         gateway: build.gateway(node, path, "gateway"),
@@ -289,10 +301,10 @@ fn subnet(build: &mut Builder, node: &Node, path: &str) -> Option<Subnet> {
         routes,
         metric: build.number(node, path, "metric").filter(|n| !n.is_falsy()),
         mtu: build.number(node, path, "mtu").filter(|n| !n.is_falsy()),
-        broadcast: build.some_text(node, path, "broadcast"),
-        pointopoint: build.some_text(node, path, "pointopoint"),
-        scope: build.some_text(node, path, "scope"),
-        flag4: there("ipv4").is_some(),
-        flag6: there("ipv6").is_some(),
+        broadcast: build.non_empty_text(node, path, "broadcast"),
+        pointopoint: build.non_empty_text(node, path, "pointopoint"),
+        scope: build.non_empty_text(node, path, "scope"),
+        is_openstack_ipv4: value("ipv4").is_some(),
+        is_openstack_ipv6: value("ipv6").is_some(),
     })
 }

@@ -1,67 +1,67 @@
 //! Version 2, netplan's language, read for the renderers that do not speak it.
 
-use config::{Kind, Map, Node, Value};
+use config::{FindingKind, Map, Node, Value};
 
 use crate::model::{Dhcp, Dns, Link, LinkKind, Method, Subnet};
 
-use super::address::{self, Written, is_ipv6};
-use super::builder::{Builder, join, maybe_truth};
-use super::clean::is_shells;
-use super::{BOND, BRIDGE, Known, Parsed, keys};
+use super::address::{self, RawRoute, is_ipv6};
+use super::builder::{Builder, join_key, optional_bool};
+use super::sanitize::is_shell_special;
+use super::{BOND_OPTIONS, BRIDGE_OPTIONS, Facts, Parsed, keys};
 
-type Read = fn(&mut Builder, &str, &Node, &str, &Known);
+type DeviceParser = fn(&mut Builder, &str, &Node, &str, &Facts);
 
 /// NICs first, whatever the document's order, so that what is made of them finds them described.
-const SECTIONS: [(&str, Read); 4] =
+const SECTIONS: [(&str, DeviceParser); 4] =
     [("ethernets", ethernet), ("bonds", bond), ("bridges", bridge), ("vlans", vlan)];
 
-pub fn parse(config: &Node, known: &Known) -> Result<Parsed, String> {
+pub fn parse(config: &Node, facts: &Facts) -> Result<Parsed, String> {
     let mut build = Builder::new(2);
     for (section, _) in config.as_map().into_iter().flat_map(Map::iter) {
         let name = section.scalar_text().unwrap_or_default();
         if name == "wifis" {
-            build.wrong(section, "network.wifis", "only netplan can set up wireless devices: left out");
-        } else if keys::is_netplans_section(&name) {
-            build.findings.add(Kind::Unknown, &section.at, join("network", &name), NETPLANS);
+            build.report(section, "network.wifis", "only netplan can set up wireless devices: left out");
+        } else if keys::is_netplan_only_section(&name) {
+            build.findings.add(FindingKind::Unknown, &section.at, join_key("network", &name), NETPLAN_ONLY);
         }
     }
-    build.findings.extend(keys::unknown(config));
-    for (name, read) in SECTIONS {
+    build.findings.extend(keys::unknown_keys(config));
+    for (name, parse_device) in SECTIONS {
         let Some(devices) = config.get(name).filter(|n| !n.is_null()) else { continue };
-        let path = join("network", name);
+        let path = join_key("network", name);
         let Some(map) = devices.as_map() else {
-            build.lose(devices, &path, format!("expected a map of devices, found {}", devices.kind()));
+            build.discard(devices, &path, format!("expected a map of devices, found {}", devices.kind()));
             continue;
         };
         for (id, device) in map.iter() {
-            build.here = id.at.clone();
+            build.current = id.at.clone();
             let id = id.scalar_text().unwrap_or_default();
-            let path = join(&path, &id);
+            let path = join_key(&path, &id);
             if device.as_map().is_none() && !device.is_null() {
-                build.lose(device, &path, format!("expected a map, found {}", device.kind()));
+                build.discard(device, &path, format!("expected a map, found {}", device.kind()));
                 continue;
             }
-            netplans(&mut build, name, device, &path);
-            read(&mut build, &id, device, &path, known);
+            report_netplan_only(&mut build, name, device, &path);
+            parse_device(&mut build, &id, device, &path, facts);
         }
-        own_servers(&mut build, map, &path);
+        device_nameservers(&mut build, map, &path);
     }
-    Ok(build.done())
+    Ok(build.finish())
 }
 
-const NETPLANS: &str = "only netplan can do that: left out";
+const NETPLAN_ONLY: &str = "only netplan can do that: left out";
 
 /// Notes a device's keys that only netplan reads.
-fn netplans(build: &mut Builder, section: &str, device: &Node, path: &str) {
+fn report_netplan_only(build: &mut Builder, section: &str, device: &Node, path: &str) {
     for (key, _) in device.as_map().into_iter().flat_map(Map::iter) {
-        if let Some(name) = key.as_str().filter(|name| keys::is_netplans(section, name)) {
-            build.findings.add(Kind::Unknown, &key.at, join(path, name), NETPLANS);
+        if let Some(name) = key.as_str().filter(|name| keys::is_netplan_only(section, name)) {
+            build.findings.add(FindingKind::Unknown, &key.at, join_key(path, name), NETPLAN_ONLY);
         }
     }
 }
 
 /// What every device has.
-fn core(build: &mut Builder, id: &str, device: &Node, path: &str, kind: LinkKind) -> Link {
+fn common_fields(build: &mut Builder, id: &str, device: &Node, path: &str, kind: LinkKind) -> Link {
     Link {
         id: id.to_string(),
         name: id.to_string(),
@@ -90,63 +90,65 @@ fn rules(build: &mut Builder, device: &Node, path: &str) -> Vec<Node> {
             Some(_) => rules.push(rule.clone()),
             None => {
                 let key = format!("{path}.routing-policy[{i}]");
-                build.lose(rule, &key, format!("expected a map, found {}", rule.kind()));
+                build.discard(rule, &key, format!("expected a map, found {}", rule.kind()));
             }
         }
     }
     rules
 }
 
-fn ethernet(build: &mut Builder, id: &str, device: &Node, path: &str, known: &Known) {
-    let mut link = core(build, id, device, path, LinkKind::Physical);
+fn ethernet(build: &mut Builder, id: &str, device: &Node, path: &str, facts: &Facts) {
+    let mut link = common_fields(build, id, device, path, LinkKind::Physical);
     if let Some(matched) = build.map(device, path, "match") {
-        let at = join(path, "match");
+        let at = join_key(path, "match");
         link.mac = build.mac(matched, &at, "macaddress");
         // netplan takes a list of drivers; one line can only name one.
         link.driver = match matched.get("driver").map(|n| &n.value) {
-            Some(Value::Seq(_)) => {
-                build.words(matched, &at, "driver").into_iter().next().filter(|d| !d.contains(is_shells))
-            }
-            _ => build.quotable(matched, &at, "driver"),
+            Some(Value::Seq(_)) => build
+                .string_list(matched, &at, "driver")
+                .into_iter()
+                .next()
+                .filter(|d| !d.contains(is_shell_special)),
+            _ => build.udev_value(matched, &at, "driver"),
         };
     }
-    link.wakeonlan = maybe_truth(device, "wakeonlan");
-    link.accept_ra = maybe_truth(device, "accept-ra");
-    link.optional = maybe_truth(device, "optional");
-    if let Some(name) = build.some_text(device, path, "set-name") {
+    link.wakeonlan = optional_bool(device, "wakeonlan");
+    link.accept_ra = optional_bool(device, "accept-ra");
+    link.optional = optional_bool(device, "optional");
+    if let Some(name) = build.non_empty_text(device, path, "set-name") {
         link.name = name;
-    } else if let Some(name) = link.mac.as_deref().and_then(|mac| known.name_of(mac)) {
+    } else if let Some(name) = link.mac.as_deref().and_then(|mac| facts.name_of(mac)) {
         link.name = name.to_string();
     }
-    build.put(link);
+    build.insert(link);
 }
 
 /// The ids that a bond or a bridge is made of.
 fn members(build: &mut Builder, device: &Node, path: &str) -> Vec<String> {
     if device.get("interfaces").is_none() {
-        build.wrong(device, &join(path, "interfaces"), "required, but missing");
+        build.report(device, &join_key(path, "interfaces"), "required, but missing");
     }
-    build.words(device, path, "interfaces")
+    build.string_list(device, path, "interfaces")
 }
 
-fn bond(build: &mut Builder, id: &str, device: &Node, path: &str, _: &Known) {
-    let mut link = core(build, id, device, path, LinkKind::Bond);
+fn bond(build: &mut Builder, id: &str, device: &Node, path: &str, _: &Facts) {
+    let mut link = common_fields(build, id, device, path, LinkKind::Bond);
     link.mac = build.mac(device, path, "macaddress");
-    let at = join(path, "parameters");
+    let at = join_key(path, "parameters");
     for (key, value) in parameters(build, device, path) {
         let name = key.scalar_text().unwrap_or_default();
-        match BOND.iter().find(|k| k.netplan == name || k.also.is_some_and(|also| also == name)) {
+        match BOND_OPTIONS.iter().find(|k| k.netplan == name || k.alias.is_some_and(|alias| alias == name)) {
             Some(known) => {
-                link.params.insert(format!("bond-{}", known.flat), value.clone());
+                link.params.insert(format!("bond-{}", known.ifupdown), value.clone());
             }
-            None if keys::BOND_NETPLAN.contains(&&*name) => {
-                build.findings.add(Kind::Unknown, &key.at, join(&at, &name), NETPLANS);
+            None if keys::NETPLAN_ONLY_BOND_OPTIONS.contains(&&*name) => {
+                build.findings.add(FindingKind::Unknown, &key.at, join_key(&at, &name), NETPLAN_ONLY);
             }
             None => {}
         }
     }
     let members = members(build, device, path);
-    build.put(link.clone());
+    build.insert(link.clone());
     build.join_bond(&link, &members);
 }
 
@@ -158,40 +160,40 @@ fn parameters<'a>(
     build.map(device, path, "parameters").and_then(Node::as_map).into_iter().flat_map(Map::iter)
 }
 
-fn bridge(build: &mut Builder, id: &str, device: &Node, path: &str, _: &Known) {
-    let mut link = core(build, id, device, path, LinkKind::Bridge);
+fn bridge(build: &mut Builder, id: &str, device: &Node, path: &str, _: &Facts) {
+    let mut link = common_fields(build, id, device, path, LinkKind::Bridge);
     link.mac = build.mac(device, path, "macaddress");
-    let at = join(path, "parameters");
+    let at = join_key(path, "parameters");
     for (key, value) in parameters(build, device, path) {
         let name = key.scalar_text().unwrap_or_default();
-        match BRIDGE.iter().find(|k| k.netplan == name) {
+        match BRIDGE_OPTIONS.iter().find(|k| k.netplan == name) {
             Some(known) => {
-                link.params.insert(known.flat, value.clone());
+                link.params.insert(known.ifupdown, value.clone());
             }
-            None if keys::BRIDGE_NETPLAN.contains(&&*name) => {
-                build.findings.add(Kind::Unknown, &key.at, join(&at, &name), NETPLANS);
+            None if keys::NETPLAN_ONLY_BRIDGE_OPTIONS.contains(&&*name) => {
+                build.findings.add(FindingKind::Unknown, &key.at, join_key(&at, &name), NETPLAN_ONLY);
             }
             None => {}
         }
     }
     link.ports = members(build, device, path);
     let ports = link.ports.clone();
-    build.put(link);
+    build.insert(link);
     build.join_bridge(&ports);
 }
 
-fn vlan(build: &mut Builder, id: &str, device: &Node, path: &str, _: &Known) {
+fn vlan(build: &mut Builder, id: &str, device: &Node, path: &str, _: &Facts) {
     for key in ["id", "link"] {
         if device.get(key).is_none() {
-            build.lose(device, &join(path, key), "required, but missing");
+            build.discard(device, &join_key(path, key), "required, but missing");
             return;
         }
     }
-    let mut link = core(build, id, device, path, LinkKind::Vlan);
+    let mut link = common_fields(build, id, device, path, LinkKind::Vlan);
     link.mac = build.mac(device, path, "macaddress");
     link.vlan_id = device.get("id").cloned();
     link.vlan_link = build.text(device, path, "link");
-    build.put(link);
+    build.insert(link);
 }
 
 /// The IP settings: DHCP first, then the addresses. Gateways go to the first address of their family, servers to
@@ -208,7 +210,7 @@ fn subnets(build: &mut Builder, device: &Node, path: &str) -> Vec<Subnet> {
     }
     let mut gateways = [build.gateway(device, path, "gateway4"), build.gateway(device, path, "gateway6")];
     let mut servers = build.map(device, path, "nameservers").map(|node| {
-        let at = join(path, "nameservers");
+        let at = join_key(path, "nameservers");
         build.dns(node, &at, "addresses", "search")
     });
     for (i, item) in build.list(device, path, "addresses").iter().enumerate() {
@@ -219,10 +221,10 @@ fn subnets(build: &mut Builder, device: &Node, path: &str) -> Vec<Subnet> {
             _ => item.scalar_text(),
         };
         let written = written.unwrap_or_default();
-        let network = match address::network(&written, None, None) {
+        let network = match address::parse_network(&written, None, None) {
             Ok(network) => network,
             Err(wanted) => {
-                build.lose(item, &key, format!("expected {wanted}"));
+                build.discard(item, &key, format!("expected {wanted}"));
                 continue;
             }
         };
@@ -237,27 +239,27 @@ fn subnets(build: &mut Builder, device: &Node, path: &str) -> Vec<Subnet> {
     }
     for (i, item) in build.list(device, path, "routes").iter().enumerate() {
         let path = format!("{path}.routes[{i}]");
-        let there = |key: &str| item.get(key).filter(|n| !n.is_null() && n.as_str() != Some(""));
-        let written = Written {
-            to: there("to").and_then(Node::as_str),
-            via: there("via").and_then(Node::as_str),
-            metric: there("metric"),
-            table: there("table"),
-            mtu: there("mtu"),
-            ..Written::default()
+        let value = |key: &str| item.get(key).filter(|n| !n.is_null() && n.as_str() != Some(""));
+        let written = RawRoute {
+            to: value("to").and_then(Node::as_str),
+            via: value("via").and_then(Node::as_str),
+            metric: value("metric"),
+            table: value("table"),
+            mtu: value("mtu"),
+            ..RawRoute::default()
         };
-        let route = match address::route(&written) {
+        let route = match address::parse_route(&written) {
             Ok(route) => route,
             Err((key, wanted)) => {
-                let at = there(key).unwrap_or(item);
-                build.lose(at, &join(&path, key), format!("expected {wanted}"));
+                let at = value(key).unwrap_or(item);
+                build.discard(at, &join_key(&path, key), format!("expected {wanted}"));
                 continue;
             }
         };
         match subnets.first_mut() {
             Some(first) => first.routes.push(route),
             None => {
-                build.wrong(item, &path, "the device has neither addresses nor DHCP: the route is left out");
+                build.report(item, &path, "the device has neither addresses nor DHCP: the route is left out");
             }
         }
     }
@@ -266,12 +268,12 @@ fn subnets(build: &mut Builder, device: &Node, path: &str) -> Vec<Subnet> {
 
 /// Each device's own servers, beside the copy in its first address. Upstream stops at the first device whose
 /// `nameservers` has no addresses, and the devices after it in the section go without; so they do here.
-fn own_servers(build: &mut Builder, devices: &Map, path: &str) {
+fn device_nameservers(build: &mut Builder, devices: &Map, path: &str) {
     for (id, device) in devices.iter() {
         let id = id.scalar_text().unwrap_or_default();
         let Some(node) = device.get("nameservers").filter(|n| n.as_map().is_some()) else { continue };
         if node.get("addresses").is_none_or(Node::is_falsy) {
-            build.wrong(
+            build.report(
                 node,
                 &format!("{path}.{id}.nameservers"),
                 "no addresses: what it says and the servers of the devices after it are left out",

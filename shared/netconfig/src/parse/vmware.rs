@@ -4,16 +4,16 @@
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use config::{Findings, Kind, Map, Mark, Node};
+use config::{FindingKind, Findings, Map, Node, Position};
 
-use super::{Known, address};
+use super::{Facts, address};
 
 /// Section and key → value and place. Both as written, for that is how they are looked up.
 #[derive(Debug, Default)]
 pub struct Ini<'a> {
     values: HashMap<(&'a str, &'a str), (&'a str, u32)>,
     /// Lines that are neither sections, settings nor comments.
-    pub odd: Vec<u32>,
+    pub invalid_lines: Vec<u32>,
 }
 
 impl<'a> Ini<'a> {
@@ -32,7 +32,7 @@ impl<'a> Ini<'a> {
                 (Some(section), Some((key, value))) => {
                     ini.values.insert((section, key.trim_end()), (value.trim_start(), number));
                 }
-                _ => ini.odd.push(number),
+                _ => ini.invalid_lines.push(number),
             }
         }
         ini
@@ -58,24 +58,29 @@ impl<'a> Ini<'a> {
 }
 
 /// For `net-convert`: NICs are called like their sections.
-pub fn to_v2(text: &Node, known: &Known, findings: &mut Findings) -> Result<Node, String> {
-    let _ = known;
+pub fn to_v2(text: &Node, facts: &Facts, findings: &mut Findings) -> Result<Node, String> {
+    let _ = facts;
     convert(text, None, findings)
 }
 
 /// On the machine: NICs keep the names that the system has given them.
-pub fn to_v2_here(text: &Node, known: &Known, findings: &mut Findings) -> Result<Node, String> {
-    convert(text, Some(known), findings)
+pub fn to_v2_on_machine(text: &Node, facts: &Facts, findings: &mut Findings) -> Result<Node, String> {
+    convert(text, Some(facts), findings)
 }
 
-fn convert(text: &Node, names: Option<&Known>, findings: &mut Findings) -> Result<Node, String> {
+fn convert(text: &Node, names: Option<&Facts>, findings: &mut Findings) -> Result<Node, String> {
     let Some(content) = text.as_str() else {
         return Err(format!("{}: expected the text of a customization file, found {}", text.at, text.kind()));
     };
     let ini = Ini::parse(content);
-    let place = |line| Mark { source: text.at.source.clone(), line, column: 1 };
-    for line in &ini.odd {
-        findings.add(Kind::Wrong, &place(*line), "", "neither a section nor 'KEY = VALUE': left out");
+    let position = |line| Position { source: text.at.source.clone(), line, column: 1 };
+    for line in &ini.invalid_lines {
+        findings.add(
+            FindingKind::Invalid,
+            &position(*line),
+            "",
+            "neither a section nor 'KEY = VALUE': left out",
+        );
     }
     let Some(nics) = ini.get("NIC-CONFIG", "NICS") else {
         return Err(format!("{}: NIC-CONFIG.NICS: required, but missing", text.at));
@@ -87,11 +92,11 @@ fn convert(text: &Node, names: Option<&Known>, findings: &mut Findings) -> Resul
     }
     let mut ethernets = Map::new();
     for nic in nics {
-        let wrong =
-            |key: &str, message: &str| format!("{}: {nic}.{key}: {message}", place(ini.line(nic, key)));
+        let error =
+            |key: &str, message: &str| format!("{}: {nic}.{key}: {message}", position(ini.line(nic, key)));
         let Some(mac) = ini.get(nic, "MACADDR").filter(|m| !m.is_empty()) else {
             findings.add(
-                Kind::Wrong,
+                FindingKind::Invalid,
                 &text.at,
                 format!("{nic}.MACADDR"),
                 "required, but missing: NIC left out",
@@ -101,11 +106,11 @@ fn convert(text: &Node, names: Option<&Known>, findings: &mut Findings) -> Resul
         let mac = mac.to_ascii_lowercase();
         let name = match names {
             None => nic,
-            Some(known) => known.name_of(&mac).ok_or_else(|| wrong("MACADDR", "no NIC has this address"))?,
+            Some(facts) => facts.name_of(&mac).ok_or_else(|| error("MACADDR", "no NIC has this address"))?,
         };
         let device =
-            device(&ini, nic, &mac, name, primaries > 0).map_err(|(key, message)| wrong(&key, &message))?;
-        ethernets.insert(Node { at: place(ini.line(nic, "MACADDR")), ..name.into() }, device);
+            device(&ini, nic, &mac, name, primaries > 0).map_err(|(key, message)| error(&key, &message))?;
+        ethernets.insert(Node { at: position(ini.line(nic, "MACADDR")), ..name.into() }, device);
     }
     let mut config = Map::new();
     config.insert("version", 2);
@@ -114,9 +119,9 @@ fn convert(text: &Node, names: Option<&Known>, findings: &mut Findings) -> Resul
 }
 
 /// The key and what is wrong with it.
-type Wrong = (String, String);
+type KeyError = (String, String);
 
-fn device(ini: &Ini<'_>, nic: &str, mac: &str, name: &str, has_primary: bool) -> Result<Map, Wrong> {
+fn device(ini: &Ini<'_>, nic: &str, mac: &str, name: &str, has_primary: bool) -> Result<Map, KeyError> {
     let dns = |key: &str| ini.numbered("DNS", key).into_iter().map(Node::from).collect::<Vec<_>>();
     let (servers, search) = (dns("NAMESERVER"), dns("SUFFIX"));
     let one = |key: &str, value: Node| Node::from([(Node::from(key), value)].into_iter().collect::<Map>());
@@ -218,8 +223,8 @@ mod tests {
 
     fn convert(text: &str) -> Result<(String, usize), String> {
         let mut findings = Findings::default();
-        let at = Mark { source: Some("cust.cfg".into()), line: 0, column: 0 };
-        let config = to_v2(&Node { at, ..text.into() }, &Known::default(), &mut findings)?;
+        let at = Position { source: Some("cust.cfg".into()), line: 0, column: 0 };
+        let config = to_v2(&Node { at, ..text.into() }, &Facts::default(), &mut findings)?;
         let text = config.get("ethernets").unwrap().to_json().to_string().replace('"', "");
         Ok((text, findings.iter().count()))
     }
@@ -261,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_ones() {
+    fn invalid_configurations() {
         for (text, message) in [
             ("", "NIC-CONFIG.NICS: required"),
             ("[NIC-CONFIG]\nNICS=a,b\n[a]\nPRIMARY=yes\n[b]\nPRIMARY=yes\n", "only one NIC"),
@@ -276,9 +281,9 @@ mod tests {
         }
         assert_eq!(convert("[NIC-CONFIG]\nNICS=a\nwhat\n"), Ok(("{}".into(), 2)));
         let text = Node::from(HEAD);
-        let here = |known: &Known| to_v2_here(&text, known, &mut Findings::default());
-        assert!(here(&Known::default()).unwrap_err().contains("no NIC"));
-        let found = here(&Known::from_pairs([("ens192", "00:50:56:a6:8c:08")])).unwrap();
+        let on_machine = |facts: &Facts| to_v2_on_machine(&text, facts, &mut Findings::default());
+        assert!(on_machine(&Facts::default()).unwrap_err().contains("no NIC"));
+        let found = on_machine(&Facts::from_pairs([("ens192", "00:50:56:a6:8c:08")])).unwrap();
         assert!(found.at_path(&["ethernets", "ens192"]).is_some());
     }
 }

@@ -6,14 +6,14 @@ use system::System;
 
 use crate::model::{Dns, Link, LinkKind, Method, Model, Route, Subnet};
 use crate::parse::address::is_ipv6;
-use crate::parse::clean::is_shells;
+use crate::parse::sanitize::is_shell_special;
 
-use super::{File, Files, Rendered, Target, python, udev};
+use super::{File, RenderResult, Rendered, Target, python_str, udev};
 
-const RULES: &str = "/etc/udev/rules.d/70-persistent-net.rules";
+const UDEV_RULES: &str = "/etc/udev/rules.d/70-persistent-net.rules";
 
 /// Keys of a link that are not for ifupdown, should they stand among the options.
-const OURS: [&str; 12] = [
+const NON_IFUPDOWN_KEYS: [&str; 12] = [
     "control",
     "device_id",
     "dns",
@@ -34,8 +34,8 @@ pub fn available(sys: &System) -> bool {
     ["ifquery", "ifup", "ifdown"].iter().all(|p| there(p)) && sys.is_file("/etc/network/interfaces")
 }
 
-pub fn render(model: &Model, target: &Target) -> Files {
-    let mut done = Rendered::default();
+pub fn render(model: &Model, target: &Target) -> RenderResult {
+    let mut rendered = Rendered::default();
     let loopback = Link {
         id: "lo".into(),
         name: "lo".into(),
@@ -50,18 +50,18 @@ pub fn render(model: &Model, target: &Target) -> Files {
     links.sort_by_key(|l| (rank(l), &l.name));
     let mut blocks = Vec::new();
     for link in links {
-        let writer = Writer { link, ip: target.has_ip };
-        blocks.extend(writer.stanzas(if link.name == "lo" { Some(&model.dns) } else { None }, &mut done));
+        let writer = Writer { link, has_ip: target.has_ip };
+        blocks.extend(writer.stanzas(if link.name == "lo" { Some(&model.dns) } else { None }, &mut rendered));
     }
     for route in &model.routes {
-        match pair(route, target.has_ip) {
+        match route_commands(route, target.has_ip) {
             Some([up, down]) => blocks.push(format!("{up}\n{down}")),
-            None => done.remark("a route without a gateway is left out"),
+            None => rendered.warn("a route without a gateway is left out"),
         }
     }
     let content = format!("{}{}\n", target.eni_header, blocks.join("\n\n"));
-    done.files = vec![File::new(target.eni_path, content), udev::rules(model, RULES)];
-    Ok(done)
+    rendered.files = vec![File::new(target.eni_path, content), udev::rules(model, UDEV_RULES)];
+    Ok(rendered)
 }
 
 /// What nothing describes counts as the NIC that it must be.
@@ -84,25 +84,25 @@ fn is_bond(link: &Link) -> bool {
 struct Writer<'a> {
     link: &'a Link,
     /// `ip` is there, else the old `route` has to do.
-    ip: bool,
+    has_ip: bool,
 }
 
 impl Writer<'_> {
-    fn stanzas(&self, global: Option<&Dns>, done: &mut Rendered) -> Vec<String> {
+    fn stanzas(&self, global: Option<&Dns>, rendered: &mut Rendered) -> Vec<String> {
         let link = self.link;
         let name = &link.name;
         if link.subnets.is_empty() {
             let auto =
                 if is_bond(link) || link.bond.is_some() { format!("auto {name}\n") } else { String::new() };
             let mut lines = vec![format!("{auto}iface {name} inet manual")];
-            lines.extend(self.fit(self.attributes(None), done));
-            return vec![indented(&lines)];
+            lines.extend(self.drop_unsafe_lines(self.link_options(None), rendered));
+            return vec![indent(&lines)];
         }
         let mut blocks = Vec::new();
         let mut is_auto = false;
         let mut control = String::new();
-        let mut lent = Dns::default();
-        let mut held: Vec<&Route> = Vec::new();
+        let mut inherited_dns = Dns::default();
+        let mut pending_routes: Vec<&Route> = Vec::new();
         for (i, subnet) in link.subnets.iter().enumerate() {
             control = match subnet.control.as_deref().unwrap_or("auto") {
                 _ if is_auto => format!("# control-alias {name}"),
@@ -114,71 +114,71 @@ impl Writer<'_> {
                 other => format!("# control-{other} {name}"),
             };
             let inet6 = is_inet6(subnet);
-            let (family, method) = (if inet6 { "inet6" } else { "inet" }, method(subnet.method));
+            let (family, method) = (if inet6 { "inet6" } else { "inet" }, method_name(subnet.method));
             let mut lines = vec![format!("{control}\niface {name} {family} {method}")];
             // The machine's servers stand on the loopback and push aside what its first subnet has.
             let own = global.filter(|g| i == 0 && !g.is_empty()).unwrap_or(&subnet.dns);
-            if lent.is_empty() {
-                lent = own.clone();
+            if inherited_dns.is_empty() {
+                inherited_dns = own.clone();
             }
-            let dns = if own.is_empty() { &lent } else { own };
-            lines.extend(self.fit(options(subnet, dns, inet6, i == 0), done));
+            let dns = if own.is_empty() { &inherited_dns } else { own };
+            lines.extend(self.drop_unsafe_lines(subnet_options(subnet, dns, inet6, i == 0), rendered));
             if i == 0 {
-                lines.extend(self.fit(self.attributes(Some(subnet)), done));
+                lines.extend(self.drop_unsafe_lines(self.link_options(Some(subnet)), rendered));
             }
-            let waiting = if inet6 { std::mem::take(&mut held) } else { Vec::new() };
+            let waiting = if inet6 { std::mem::take(&mut pending_routes) } else { Vec::new() };
             for route in subnet.routes.iter().chain(waiting) {
                 if is_ipv6(&route.network) && !inet6 {
-                    held.push(route);
+                    pending_routes.push(route);
                 } else {
-                    lines.extend(self.route(route, done));
+                    lines.extend(self.route(route, rendered));
                 }
             }
-            blocks.push(indented(&lines));
+            blocks.push(indent(&lines));
         }
         // IPv6 routes that no stanza of their family took.
-        if !held.is_empty() {
+        if !pending_routes.is_empty() {
             // Not static, as upstream has it: ifupdown refuses that without an address.
             let mut lines = vec![format!("{control}\niface {name} inet6 manual")];
-            lines.extend(self.fit(servers(&lent, true), done));
-            for route in held {
-                lines.extend(self.route(route, done));
+            lines.extend(self.drop_unsafe_lines(dns_options(&inherited_dns, true), rendered));
+            for route in pending_routes {
+                lines.extend(self.route(route, rendered));
             }
-            blocks.push(indented(&lines));
+            blocks.push(indent(&lines));
         }
         blocks
     }
 
-    fn route(&self, route: &Route, done: &mut Rendered) -> Vec<String> {
-        pair(route, self.ip).map(Vec::from).unwrap_or_else(|| {
-            done.remark(format!("{}: a route without a gateway is left out", self.link.name));
+    fn route(&self, route: &Route, rendered: &mut Rendered) -> Vec<String> {
+        route_commands(route, self.has_ip).map(Vec::from).unwrap_or_else(|| {
+            rendered.warn(format!("{}: a route without a gateway is left out", self.link.name));
             Vec::new()
         })
     }
 
     /// The lines without those that a shell would read more in than a value: ifupdown makes commands of them.
-    fn fit(&self, mut lines: Vec<String>, done: &mut Rendered) -> Vec<String> {
+    fn drop_unsafe_lines(&self, mut lines: Vec<String>, rendered: &mut Rendered) -> Vec<String> {
         lines.retain(|line| {
-            let is_fit = !line.contains(is_shells);
-            if !is_fit {
+            let is_safe = !line.contains(is_shell_special);
+            if !is_safe {
                 let key = line.split(' ').next().unwrap_or_default();
-                done.remark(format!("{}: {key}: a character that a shell reads: left out", self.link.name));
+                rendered.warn(format!("{}: {key}: a character that a shell reads: left out", self.link.name));
             }
-            is_fit
+            is_safe
         });
         lines
     }
 
     /// Everything that the link has besides subnets, sorted.
-    fn attributes(&self, first: Option<&Subnet>) -> Vec<String> {
+    fn link_options(&self, first: Option<&Subnet>) -> Vec<String> {
         let link = self.link;
         let mut lines = Vec::new();
         for (key, value) in link.params.iter() {
             let key = key.scalar_text().unwrap_or_default();
             // Any other would be a line of its own kind: a command, or another stanza.
             let is_option = ["bond", "bridge"].iter().any(|kind| key.starts_with(kind));
-            if is_option && !key.contains(' ') && !OURS.contains(&key.as_str()) {
-                attribute(&mut lines, &key.replace('_', "-"), value);
+            if is_option && !key.contains(' ') && !NON_IFUPDOWN_KEYS.contains(&key.as_str()) {
+                push_option(&mut lines, &key.replace('_', "-"), value);
             }
         }
         if let Some(bond) = &link.bond {
@@ -191,7 +191,7 @@ impl Writer<'_> {
             lines.push(format!("bridge-ports {}", link.ports.join(" ")));
         }
         if let Some(id) = &link.vlan_id {
-            attribute(&mut lines, "vlan-id", id);
+            push_option(&mut lines, "vlan-id", id);
         }
         if let Some(below) = &link.vlan_link {
             lines.push(format!("vlan-raw-device {below}"));
@@ -202,7 +202,7 @@ impl Writer<'_> {
         }
         // A stanza has one mtu; that of the subnet goes first.
         if let Some(mtu) = link.mtu.as_ref().filter(|_| first.is_none_or(|s| s.mtu.is_none())) {
-            attribute(&mut lines, "mtu", mtu);
+            push_option(&mut lines, "mtu", mtu);
         }
         let takes_ra = first.is_some_and(|s| {
             let dynamic = [Method::Dhcp4, Method::Dhcp6, Method::Dhcp6Stateful].contains(&s.method);
@@ -218,7 +218,7 @@ impl Writer<'_> {
             lines.push(format!("optional {}", if on { "on" } else { "off" }));
         }
         if let Some(keep) = &link.keep_configuration {
-            attribute(&mut lines, "keep-configuration", keep);
+            push_option(&mut lines, "keep-configuration", keep);
         }
         lines.sort();
         lines
@@ -226,7 +226,7 @@ impl Writer<'_> {
 }
 
 /// The lines of a block: those after the first are indented.
-fn indented(lines: &[String]) -> String {
+fn indent(lines: &[String]) -> String {
     lines.join("\n    ")
 }
 
@@ -241,7 +241,7 @@ pub fn is_inet6(subnet: &Subnet) -> bool {
     }
 }
 
-fn method(method: Method) -> &'static str {
+fn method_name(method: Method) -> &'static str {
     match method {
         Method::Dhcp | Method::Dhcp4 | Method::Dhcp6 | Method::Dhcp6Stateful => "dhcp",
         Method::Static | Method::Static6 => "static",
@@ -251,8 +251,8 @@ fn method(method: Method) -> &'static str {
     }
 }
 
-fn options(subnet: &Subnet, dns: &Dns, inet6: bool, is_first: bool) -> Vec<String> {
-    let mut lines = servers(dns, inet6);
+fn subnet_options(subnet: &Subnet, dns: &Dns, inet6: bool, is_first: bool) -> Vec<String> {
+    let mut lines = dns_options(dns, inet6);
     match (&subnet.address, subnet.prefix) {
         (Some(address), Some(prefix)) => lines.push(format!("address {address}/{prefix}")),
         (Some(address), None) => lines.push(format!("address {address}")),
@@ -266,8 +266,9 @@ fn options(subnet: &Subnet, dns: &Dns, inet6: bool, is_first: bool) -> Vec<Strin
     ];
     lines.extend(texts.iter().filter_map(|(key, text)| text.as_ref().map(|t| format!("{key} {t}"))));
     let nodes = [("metric", &subnet.metric), ("mtu", &subnet.mtu)];
-    lines
-        .extend(nodes.iter().filter_map(|(key, node)| node.as_ref().map(|n| format!("{key} {}", python(n)))));
+    lines.extend(
+        nodes.iter().filter_map(|(key, node)| node.as_ref().map(|n| format!("{key} {}", python_str(n)))),
+    );
     match subnet.method {
         // What ifupdown does anyway; upstream says it in the first stanza only.
         Method::Slaac if is_first => lines.push("dhcp 0".into()),
@@ -279,7 +280,7 @@ fn options(subnet: &Subnet, dns: &Dns, inet6: bool, is_first: bool) -> Vec<Strin
 }
 
 /// The servers of the stanza's family. Search domains go with them, or stand alone where there are no servers.
-fn servers(dns: &Dns, inet6: bool) -> Vec<String> {
+fn dns_options(dns: &Dns, inet6: bool) -> Vec<String> {
     let own: Vec<&str> = dns.servers.iter().map(String::as_str).filter(|s| is_ipv6(s) == inet6).collect();
     let mut lines = Vec::new();
     if !own.is_empty() {
@@ -292,31 +293,33 @@ fn servers(dns: &Dns, inet6: bool) -> Vec<String> {
 }
 
 /// One option as ifupdown's hooks read it. What is empty, nothing or zero is left out.
-fn attribute(lines: &mut Vec<String>, key: &str, value: &Node) {
+fn push_option(lines: &mut Vec<String>, key: &str, value: &Node) {
     let per_port = matches!(key, "bridge-pathcost" | "bridge-portprio" | "bridge-waitport");
     match &value.value {
         Value::Bool(on) => lines.push(format!("{key} {}", if *on { "on" } else { "off" })),
         _ if value.is_falsy() => {}
-        Value::Seq(items) if per_port => lines.extend(items.iter().map(|i| format!("{key} {}", python(i)))),
+        Value::Seq(items) if per_port => {
+            lines.extend(items.iter().map(|i| format!("{key} {}", python_str(i))))
+        }
         Value::Map(map) if per_port => {
-            lines.extend(map.iter().map(|(port, n)| format!("{key} {} {}", python(port), python(n))));
+            lines.extend(map.iter().map(|(port, n)| format!("{key} {} {}", python_str(port), python_str(n))));
         }
         Value::Seq(items) => {
-            lines.push(format!("{key} {}", items.iter().map(python).collect::<Vec<_>>().join(" ")));
+            lines.push(format!("{key} {}", items.iter().map(python_str).collect::<Vec<_>>().join(" ")));
         }
-        _ => lines.push(format!("{key} {}", python(value))),
+        _ => lines.push(format!("{key} {}", python_str(value))),
     }
 }
 
 /// The commands that add and remove a route; none without a gateway.
-fn pair(route: &Route, ip: bool) -> Option<[String; 2]> {
+fn route_commands(route: &Route, has_ip: bool) -> Option<[String; 2]> {
     let gateway = route.gateway.as_ref()?;
     let inet6 = is_ipv6(&route.network);
     let default = route.prefix == 0 && ["0.0.0.0", "::"].contains(&route.network.as_str());
     let to = if default { "default".to_string() } else { format!("{}/{}", route.network, route.prefix) };
     let metric = route.metric.map(|m| format!(" metric {m}")).unwrap_or_default();
     let line = |verb: &str| {
-        if ip {
+        if has_ip {
             let family = if inet6 { "-family inet6 " } else { "" };
             return format!("ip {family}route {verb} {to} via {gateway}{metric} || true");
         }

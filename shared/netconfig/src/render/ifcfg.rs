@@ -8,11 +8,11 @@ use crate::model::{Link, Method, Route, Subnet};
 use crate::parse::address::is_ipv6;
 
 use super::eni::is_inet6;
-use super::sysconfig::{HEADER, Ifcfg, quoted};
-use super::{Rendered, python};
+use super::sysconfig::{HEADER, Ifcfg, shell_quoted};
+use super::{Rendered, python_str};
 
 /// The options of a bond, in the order in which they are written.
-pub const BONDING: [&str; 15] = [
+pub const BOND_OPTIONS: [&str; 15] = [
     "mode",
     "xmit_hash_policy",
     "miimon",
@@ -33,19 +33,19 @@ pub const BONDING: [&str; 15] = [
 /// `mode=802.3ad miimon=100`. An option is known by `bond-` with hyphens or `bond_` with underscores.
 pub fn bonding_options(link: &Link) -> String {
     let mut words = Vec::new();
-    for name in BONDING {
+    for name in BOND_OPTIONS {
         let hyphens = link.params.get(&format!("bond-{}", name.replace('_', "-")));
         let Some(value) = hyphens.or_else(|| link.params.get(&format!("bond_{name}"))) else { continue };
         let text = match &value.value {
-            Value::Seq(items) => items.iter().map(python).collect::<Vec<_>>().join(" "),
-            _ => python(value),
+            Value::Seq(items) => items.iter().map(python_str).collect::<Vec<_>>().join(" "),
+            _ => python_str(value),
         };
         words.push(format!("{name}={text}"));
     }
     words.join(" ")
 }
 
-pub fn is_default(route: &Route) -> bool {
+pub fn is_default_route(route: &Route) -> bool {
     route.prefix == 0 && ["0.0.0.0", "::"].contains(&route.network.as_str())
 }
 
@@ -53,7 +53,7 @@ fn netmask(prefix: u8) -> String {
     Ipv4Addr::from(u32::MAX.checked_shl(32 - u32::from(prefix.min(32))).unwrap_or(0)).to_string()
 }
 
-fn is_automatic6(method: Method) -> bool {
+fn is_ipv6_autoconf(method: Method) -> bool {
     matches!(method, Method::Slaac | Method::Dhcp6Stateless | Method::Dhcp6Stateful)
 }
 
@@ -86,7 +86,7 @@ pub fn red_hat(file: &mut Ifcfg, link: &Link, has_default_route: bool) {
             file.set(*key, *value);
         }
         if let Some(mtu) = subnet.mtu.as_ref().filter(|_| subnet.method.is_static()) {
-            file.set(if is_inet6(subnet) { "IPV6_MTU" } else { "MTU" }, python(mtu));
+            file.set(if is_inet6(subnet) { "IPV6_MTU" } else { "MTU" }, python_str(mtu));
         }
         if subnet.control.as_deref() == Some("manual") {
             file.set("ONBOOT", "no");
@@ -96,7 +96,7 @@ pub fn red_hat(file: &mut Ifcfg, link: &Link, has_default_route: bool) {
     for subnet in &link.subnets {
         if let Some(metric) = &subnet.metric {
             let key = if is_inet6(subnet) { "IPV6_ROUTE_METRIC" } else { "IPV4_ROUTE_METRIC" };
-            file.set(key, python(metric));
+            file.set(key, python_str(metric));
         }
         if matches!(subnet.method, Method::Dhcp | Method::Dhcp4) {
             if has_default_route && file.get("BOOTPROTO") != Some("none") {
@@ -130,7 +130,7 @@ pub fn suse(file: &mut Ifcfg, link: &Link) {
                 let both = matches!(now, Some("dhcp6" | "dhcp"));
                 file.set("BOOTPROTO", if both { "dhcp" } else { "dhcp4" });
             }
-            method if method == Method::Dhcp6 || is_automatic6(method) => {
+            method if method == Method::Dhcp6 || is_ipv6_autoconf(method) => {
                 let both = matches!(now, Some("dhcp4" | "dhcp"));
                 file.set("BOOTPROTO", if both { "dhcp" } else { "dhcp6" });
                 let managed = matches!(method, Method::Dhcp6 | Method::Dhcp6Stateful);
@@ -139,7 +139,7 @@ pub fn suse(file: &mut Ifcfg, link: &Link) {
             _ => {}
         }
         if let Some(mtu) = subnet.mtu.as_ref().filter(|_| subnet.method.is_static() && !is_inet6(subnet)) {
-            file.set("MTU", python(mtu));
+            file.set("MTU", python_str(mtu));
         }
         if subnet.control.as_deref() == Some("manual") {
             file.set("STARTMODE", "manual");
@@ -178,17 +178,17 @@ fn address(file: &mut Ifcfg, subnet: &Subnet, numbers: &mut [usize; 2], red_hat:
 }
 
 /// Default routes go into the ifcfg file, the others into files of their own; none without routes.
-pub fn routes(file: &mut Ifcfg, link: &Link, done: &mut Rendered) -> Result<Option<[String; 2]>, String> {
+pub fn routes(file: &mut Ifcfg, link: &Link, rendered: &mut Rendered) -> Result<Option<[String; 2]>, String> {
     let mut number = 0;
     let mut lists = [Vec::new(), Vec::new()];
     let mut seen = [false, false];
     for subnet in &link.subnets {
         for route in &subnet.routes {
             let Some(gateway) = &route.gateway else {
-                done.remark(format!("{}: a route without a gateway is left out", link.name));
+                rendered.warn(format!("{}: a route without a gateway is left out", link.name));
                 continue;
             };
-            if is_default(route) && subnet.method != Method::Dhcp6 && !is_automatic6(subnet.method) {
+            if is_default_route(route) && subnet.method != Method::Dhcp6 && !is_ipv6_autoconf(subnet.method) {
                 default_route(file, link, subnet, route, gateway, &mut seen)?;
             } else {
                 number += 1;
@@ -207,7 +207,7 @@ pub fn routes(file: &mut Ifcfg, link: &Link, done: &mut Rendered) -> Result<Opti
     let mut texts = [HEADER.to_string(), HEADER.to_string()];
     for (n, (_, route, gateway)) in v4.into_iter().enumerate() {
         let (network, mask) = (&route.network, netmask(route.prefix));
-        let gateway = quoted(gateway);
+        let gateway = shell_quoted(gateway);
         texts[0].push_str(&format!("ADDRESS{n}={network}\nGATEWAY{n}={gateway}\nNETMASK{n}={mask}\n"));
         texts[0].extend(route.metric.map(|m| format!("METRIC{n}={m}\n")));
     }
@@ -227,8 +227,8 @@ fn default_route(
     gateway: &str,
     seen: &mut [bool; 2],
 ) -> Result<(), String> {
-    let inet6 = subnet.flag6 || is_ipv6(gateway);
-    if subnet.flag4 || subnet.flag6 {
+    let inet6 = subnet.is_openstack_ipv6 || is_ipv6(gateway);
+    if subnet.is_openstack_ipv4 || subnet.is_openstack_ipv6 {
         if seen[usize::from(inet6)] {
             return Err(format!("{}: two default gateways of one family", link.name));
         }

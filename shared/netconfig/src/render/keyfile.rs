@@ -10,12 +10,12 @@ struct Section {
     name: &'static str,
     lines: Vec<(String, String)>,
     /// Where the keys stand that can be set again: a handful, among perhaps thousands of routes.
-    single: Vec<usize>,
+    settable: Vec<usize>,
 }
 
 impl Section {
-    fn place(&self, key: &str) -> Option<usize> {
-        self.single.iter().copied().find(|i| self.lines[*i].0 == key)
+    fn index_of(&self, key: &str) -> Option<usize> {
+        self.settable.iter().copied().find(|i| self.lines[*i].0 == key)
     }
 }
 
@@ -39,29 +39,29 @@ impl Keyfile {
 
     pub fn get(&self, section: &str, key: &str) -> Option<&str> {
         let section = self.sections.iter().find(|s| s.name == section)?;
-        section.place(key).map(|i| section.lines[i].1.as_str())
+        section.index_of(key).map(|i| section.lines[i].1.as_str())
     }
 
     /// Sets a key; one that is there keeps its place.
     pub fn set(&mut self, section: &'static str, key: &str, value: impl Into<String>) {
         let section = self.section_mut(section);
-        match section.place(key) {
+        match section.index_of(key) {
             Some(i) => section.lines[i].1 = value.into(),
             None => {
-                section.single.push(section.lines.len());
+                section.settable.push(section.lines.len());
                 section.lines.push((key.to_string(), value.into()));
             }
         }
     }
 
-    pub fn set_some(&mut self, section: &'static str, key: &str, value: Option<String>) {
+    pub fn set_optional(&mut self, section: &'static str, key: &str, value: Option<String>) {
         if let Some(value) = value {
             self.set(section, key, value);
         }
     }
 
     /// Adds a key that occurs once and is not asked for again: one of a running number.
-    pub fn add(&mut self, section: &'static str, key: String, value: String) {
+    pub fn push(&mut self, section: &'static str, key: String, value: String) {
         self.section_mut(section).lines.push((key, value));
     }
 
@@ -81,11 +81,11 @@ impl Keyfile {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn order_is_that_of_naming() {
+    fn sections_and_keys_in_insertion_order() {
         let mut file = super::Keyfile::default();
         file.set("b", "k", "1");
         file.section("empty");
-        file.add("b", "route1".into(), "r".into());
+        file.push("b", "route1".into(), "r".into());
         file.set("a", "x", "2");
         file.set("b", "k", "3");
         assert_eq!(file.text(), "[b]\nk=3\nroute1=r\n\n[empty]\n\n[a]\nx=2\n\n");

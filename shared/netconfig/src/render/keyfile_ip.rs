@@ -7,7 +7,7 @@ use crate::parse::address::is_ipv6;
 
 use super::keyfile::Keyfile;
 use super::network_manager::is_bond;
-use super::{Rendered, eni::is_inet6, python};
+use super::{Rendered, eni::is_inet6, python_str};
 
 const FAMILIES: [&str; 2] = ["ipv4", "ipv6"];
 
@@ -21,32 +21,32 @@ pub fn mtu(link: &Link) -> Option<&Node> {
     of_subnet.or(link.mtu.as_ref())
 }
 
-pub fn addresses(profile: &mut Keyfile, link: &Link, global: &Dns, done: &mut Rendered) {
+pub fn addresses(profile: &mut Keyfile, link: &Link, global: &Dns, rendered: &mut Rendered) {
     if link.subnets.is_empty() && is_bond(link) {
         for family in FAMILIES {
             profile.set(family, "method", "disabled");
             profile.set(family, "may-fail", "false");
         }
     }
-    let mut count = Count::default();
+    let mut count = Counters::default();
     for subnet in &link.subnets {
         let section = family(is_inet6(subnet));
         method(profile, section, subnet.method);
         if let (Some(address), Some(prefix)) = (&subnet.address, subnet.prefix) {
             let number = count.next(section, Kind::Address);
-            profile.add(section, format!("address{number}"), format!("{address}/{prefix}"));
+            profile.push(section, format!("address{number}"), format!("{address}/{prefix}"));
         }
         match &subnet.gateway {
             Some(gateway) if subnet.method.is_static() => profile.set(section, "gateway", gateway),
             // The whole profile would be refused.
-            Some(_) => done.remark(format!("{}: a gateway without an address is left out", link.name)),
+            Some(_) => rendered.warn(format!("{}: a gateway without an address is left out", link.name)),
             None => {}
         }
         for item in &subnet.routes {
             route(profile, item, &mut count);
         }
         if let Some(metric) = &subnet.metric {
-            profile.set(section, "route-metric", python(metric));
+            profile.set(section, "route-metric", python_str(metric));
         }
     }
     // A family that has routes alone: it must have some method, and need not come up.
@@ -66,7 +66,7 @@ pub fn addresses(profile: &mut Keyfile, link: &Link, global: &Dns, done: &mut Re
         }
     }
     if !matches!(link.kind, LinkKind::Loopback) {
-        dns(profile, link, global, done);
+        dns(profile, link, global, rendered);
     }
 }
 
@@ -97,7 +97,7 @@ fn method(profile: &mut Keyfile, section: &'static str, method: Method) {
 
 /// Running numbers: of addresses and of routes, for each family.
 #[derive(Default)]
-struct Count([[u32; 2]; 2]);
+struct Counters([[u32; 2]; 2]);
 
 #[derive(Clone, Copy)]
 enum Kind {
@@ -105,7 +105,7 @@ enum Kind {
     Route,
 }
 
-impl Count {
+impl Counters {
     fn next(&mut self, section: &str, kind: Kind) -> u32 {
         let number = &mut self.0[usize::from(section == "ipv6")][kind as usize];
         *number += 1;
@@ -114,14 +114,14 @@ impl Count {
 }
 
 /// A route, in the section of its own family. The metric of a default route is that of the whole family.
-fn route(profile: &mut Keyfile, route: &Route, count: &mut Count) {
+fn route(profile: &mut Keyfile, route: &Route, count: &mut Counters) {
     let section = family(is_ipv6(&route.network));
     let number = count.next(section, Kind::Route);
     let mut value = format!("{}/{}", route.network, route.prefix);
     let is_default = route.prefix == 0 && ["0.0.0.0", "::"].contains(&route.network.as_str());
     let metric = route.metric.map(|m| m.to_string());
     if is_default {
-        profile.set_some(section, "route-metric", metric.clone());
+        profile.set_optional(section, "route-metric", metric.clone());
     }
     let in_route = metric.filter(|_| !is_default);
     match (&route.gateway, &in_route) {
@@ -132,14 +132,14 @@ fn route(profile: &mut Keyfile, route: &Route, count: &mut Count) {
     if let Some(metric) = in_route {
         value.push_str(&format!(",{metric}"));
     }
-    profile.add(section, format!("route{number}"), value);
+    profile.push(section, format!("route{number}"), value);
     if let Some(mtu) = &route.mtu {
-        profile.add(section, format!("route{number}_options"), format!("mtu={}", python(mtu)));
+        profile.push(section, format!("route{number}_options"), format!("mtu={}", python_str(mtu)));
     }
 }
 
 /// The subnets' servers, then the link's own; without any, those of the whole machine. The same for searches.
-fn dns(profile: &mut Keyfile, link: &Link, global: &Dns, done: &mut Rendered) {
+fn dns(profile: &mut Keyfile, link: &Link, global: &Dns, rendered: &mut Rendered) {
     let collect = |of: fn(&Dns) -> &Vec<String>| -> Vec<String> {
         let subnets = link.subnets.iter().map(|s: &Subnet| of(&s.dns));
         let own = link.dns.iter().map(of);
@@ -168,7 +168,7 @@ fn dns(profile: &mut Keyfile, link: &Link, global: &Dns, done: &mut Rendered) {
         if takes(profile, section) {
             profile.set(section, "dns", list(&of_family));
         } else if !link.subnets.is_empty() && link.dns.is_some() {
-            done.remark(format!(
+            rendered.warn(format!(
                 "{}: name servers of a family that the link has no addresses of are left out",
                 link.name
             ));

@@ -4,15 +4,15 @@ mod eni;
 mod ifcfg;
 mod keyfile;
 mod keyfile_ip;
-mod lost;
 mod netplan;
 mod network_manager;
 mod networkd;
-mod places;
+mod positions;
 mod resolv_conf;
 mod sysconfig;
 mod target;
 mod udev;
+mod unsupported;
 
 use config::{Findings, Node, Value};
 use system::System;
@@ -24,7 +24,7 @@ pub use sysconfig::{Flavour, has_ifcfg_plugin};
 pub use target::Target;
 
 use crate::model::Model;
-use crate::parse::{self, Known, clean};
+use crate::parse::{self, Facts, sanitize};
 
 /// A file to be written, its path as on the machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,14 +32,14 @@ pub struct File {
     pub path: String,
     pub mode: u32,
     /// A stricter mode that is there already stays.
-    pub keep_stricter: bool,
+    pub keep_stricter_mode: bool,
     /// Whatever mode is there already stays.
     pub keep_mode: bool,
     /// User and group of that name, if the machine has them.
     pub owner: Option<&'static str>,
     /// The network comes up without it (names for udev, servers in a file that others write too): where it cannot be
     /// written the other files count all the same.
-    pub aside: bool,
+    pub optional: bool,
     pub content: String,
 }
 
@@ -49,10 +49,10 @@ impl File {
         File {
             path: path.into(),
             mode: 0o644,
-            keep_stricter: false,
+            keep_stricter_mode: false,
             keep_mode: false,
             owner: None,
-            aside: false,
+            optional: false,
             content,
         }
     }
@@ -64,22 +64,22 @@ pub struct Rendered {
     pub files: Vec<File>,
     pub findings: Findings,
     /// What the renderer's language has no words for, so that it is not in the files.
-    pub lost: Findings,
+    pub unsupported: Findings,
 }
 
 impl Rendered {
-    fn of(files: Vec<File>) -> Rendered {
+    fn new(files: Vec<File>) -> Rendered {
         Rendered { files, ..Rendered::default() }
     }
 
     /// Notes something that is not written although the language has words for it.
-    fn remark(&mut self, message: impl Into<String>) {
-        self.findings.add(config::Kind::Wrong, &config::Mark::default(), "network", message);
+    fn warn(&mut self, message: impl Into<String>) {
+        self.findings.add(config::FindingKind::Invalid, &config::Position::default(), "network", message);
     }
 }
 
 /// What a renderer gives; an error says why nothing may be written.
-pub type Files = Result<Rendered, String>;
+pub type RenderResult = Result<Rendered, String>;
 
 /// One way to write a network configuration down.
 pub struct Renderer {
@@ -87,86 +87,93 @@ pub struct Renderer {
     pub available: fn(&System) -> bool,
     /// For the renderer whose own language version 2 is: the mapping is written as it came, unread, so that
     /// whatever netplan learns works without us.
-    pub verbatim: Option<fn(&Node, &Target) -> Files>,
-    pub render: fn(&Model, &Target) -> Files,
+    pub passthrough: Option<fn(&Node, &Target) -> RenderResult>,
+    pub render: fn(&Model, &Target) -> RenderResult,
     /// What has to be run once the files are there.
-    pub after: Option<fn(&System) -> system::Result<()>>,
+    pub post_write: Option<fn(&System) -> system::Result<()>>,
 }
 
 /// In the order in which they are tried when nobody says another one.
 pub const RENDERERS: &[Renderer] = &[
-    Renderer { name: "eni", available: eni::available, verbatim: None, render: eni::render, after: None },
+    Renderer {
+        name: "eni",
+        available: eni::available,
+        passthrough: None,
+        render: eni::render,
+        post_write: None,
+    },
     Renderer {
         name: "sysconfig",
         available: sysconfig::available,
-        verbatim: None,
+        passthrough: None,
         render: sysconfig::render,
-        after: None,
+        post_write: None,
     },
     Renderer {
         name: "netplan",
         available: netplan::available,
-        verbatim: Some(netplan::verbatim),
+        passthrough: Some(netplan::passthrough),
         render: netplan::render,
-        after: Some(netplan::after),
+        post_write: Some(netplan::post_write),
     },
     Renderer {
         name: "network-manager",
         available: network_manager::available,
-        verbatim: None,
+        passthrough: None,
         render: network_manager::render,
-        after: None,
+        post_write: None,
     },
     Renderer {
         name: "networkd",
         available: networkd::available,
-        verbatim: None,
+        passthrough: None,
         render: networkd::render,
-        after: None,
+        post_write: None,
     },
 ];
 
 /// Names that `system_info.network.renderers` may list although nothing here renders them.
-const FOREIGN: &[&str] = &["freebsd", "netbsd", "openbsd"];
+const BSD_RENDERERS: &[&str] = &["freebsd", "netbsd", "openbsd"];
 
-pub fn named(name: &str) -> Option<&'static Renderer> {
+pub fn by_name(name: &str) -> Option<&'static Renderer> {
     RENDERERS.iter().find(|r| r.name == name)
 }
 
 /// The first renderer that the machine can use, of those listed or of all. An unknown name is an error.
-pub fn choose(sys: &System, listed: Option<&[String]>) -> Result<&'static Renderer, NoRenderer> {
+pub fn select(sys: &System, listed: Option<&[String]>) -> Result<&'static Renderer, RendererError> {
     let Some(names) = listed.filter(|l| !l.is_empty()) else {
         return RENDERERS
             .iter()
             .find(|r| (r.available)(sys))
-            .ok_or_else(|| NoRenderer::Unavailable(all_names()));
+            .ok_or_else(|| RendererError::Unavailable(all_names()));
     };
-    if let Some(unknown) = names.iter().find(|n| named(n).is_none() && !FOREIGN.contains(&n.as_str())) {
-        return Err(NoRenderer::Unknown(unknown.clone()));
+    if let Some(unknown) = names.iter().find(|n| by_name(n).is_none() && !BSD_RENDERERS.contains(&n.as_str()))
+    {
+        return Err(RendererError::Unknown(unknown.clone()));
     }
     names
         .iter()
-        .filter_map(|n| named(n))
+        .filter_map(|n| by_name(n))
         .find(|r| (r.available)(sys))
-        .ok_or_else(|| NoRenderer::Unavailable(names.join(" ")))
+        .ok_or_else(|| RendererError::Unavailable(names.join(" ")))
 }
 
 /// Why there is no renderer to choose.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum NoRenderer {
+pub enum RendererError {
     /// The image has no program for any of these.
     Unavailable(String),
     /// The settings name one that does not exist.
     Unknown(String),
 }
 
-impl std::fmt::Display for NoRenderer {
+impl std::fmt::Display for RendererError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            NoRenderer::Unavailable(names) => {
+            RendererError::Unavailable(names) => {
                 write!(f, "none of the network renderers is available: {names}")
             }
-            NoRenderer::Unknown(name) => {
+            RendererError::Unknown(name) => {
                 write!(f, "unknown network renderer '{name}', expected some of {}", all_names())
             }
         }
@@ -178,30 +185,30 @@ fn all_names() -> String {
 }
 
 /// Renders a configuration of version 1 or 2.
-pub fn render(config: &Node, renderer: &Renderer, target: &Target, known: &Known) -> Files {
-    let config = parse::unwrap(config);
-    if let Some(verbatim) = renderer.verbatim
+pub fn render(config: &Node, renderer: &Renderer, target: &Target, facts: &Facts) -> RenderResult {
+    let config = parse::network_section(config);
+    if let Some(passthrough) = renderer.passthrough
         && config.as_map().and_then(parse::version) == Some(2)
     {
-        let cleaned = clean::clean(config, clean::Reader::Netplan);
-        let mut findings = cleaned.findings;
-        findings.extend(parse::unknown_keys(&cleaned.config));
-        return Ok(Rendered { findings, ..verbatim(&cleaned.config, target)? });
+        let sanitized = sanitize::sanitize(config, sanitize::Consumer::Netplan);
+        let mut findings = sanitized.findings;
+        findings.extend(parse::unknown_keys(&sanitized.config));
+        return Ok(Rendered { findings, ..passthrough(&sanitized.config, target)? });
     }
-    let parsed = parse::parse(config, known)?;
-    let mut done = (renderer.render)(&parsed.model, target)?;
+    let parsed = parse::parse(config, facts)?;
+    let mut rendered = (renderer.render)(&parsed.model, target)?;
     let mut findings = parsed.findings;
-    findings.extend(std::mem::take(&mut done.findings));
-    done.findings = findings;
-    done.lost = lost::of(&parsed.model, config, renderer.name, target);
-    Ok(done)
+    findings.extend(std::mem::take(&mut rendered.findings));
+    rendered.findings = findings;
+    rendered.unsupported = unsupported::find(&parsed.model, config, renderer.name, target);
+    Ok(rendered)
 }
 
 /// A value as Python prints it, which is how it stands in the files: `True`, `['a', 'b']`.
-fn python(node: &Node) -> String {
+fn python_str(node: &Node) -> String {
     let quoted = |n: &Node| match &n.value {
         Value::Str(text) => format!("'{text}'"),
-        _ => python(n),
+        _ => python_str(n),
     };
     match &node.value {
         Value::Seq(items) => format!("[{}]", items.iter().map(quoted).collect::<Vec<_>>().join(", ")),
@@ -217,7 +224,7 @@ fn python(node: &Node) -> String {
 fn bond_mode(node: &Node) -> String {
     const MODES: [&str; 7] =
         ["balance-rr", "active-backup", "balance-xor", "broadcast", "802.3ad", "balance-tlb", "balance-alb"];
-    let text = python(node);
+    let text = python_str(node);
     let number = text.parse::<usize>().ok();
     number.and_then(|n| MODES.get(n)).map_or(text, |name| name.to_string())
 }

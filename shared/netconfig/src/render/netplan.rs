@@ -3,15 +3,15 @@
 
 use std::collections::HashMap;
 
-use config::yaml::{Style, emit, emit_under};
+use config::yaml::{Style, emit, emit_entry};
 use config::{Map, Node, Value};
 use system::{Command, System, debug};
 
 use crate::model::{Link, LinkKind, Method, Model, Route, Subnet};
-use crate::parse::address::{is_inside, is_ipv6};
-use crate::parse::{BOND, BRIDGE};
+use crate::parse::address::{is_in_subnet, is_ipv6};
+use crate::parse::{BOND_OPTIONS, BRIDGE_OPTIONS};
 
-use super::{File, Files, Rendered, Target, bond_mode};
+use super::{File, RenderResult, Rendered, Target, bond_mode};
 
 const PATH: &str = "/etc/netplan/50-cloud-init.yaml";
 
@@ -20,18 +20,18 @@ pub fn available(sys: &System) -> bool {
 }
 
 /// A mapping of version 2, as it came.
-pub fn verbatim(config: &Node, target: &Target) -> Files {
-    file(&emit_under("network", config, Style::PLAIN), target)
+pub fn passthrough(config: &Node, target: &Target) -> RenderResult {
+    file(&emit_entry("network", config, Style::PLAIN), target)
 }
 
-fn file(body: &str, target: &Target) -> Files {
+fn file(body: &str, target: &Target) -> RenderResult {
     let header = target.netplan_header.ok_or("this distribution has no settings for netplan")?;
     let file = File::new(PATH, format!("{header}{body}"));
-    Ok(Rendered::of(vec![File { mode: 0o600, keep_stricter: true, ..file }]))
+    Ok(Rendered::new(vec![File { mode: 0o600, keep_stricter_mode: true, ..file }]))
 }
 
-pub fn render(model: &Model, target: &Target) -> Files {
-    let mut remarks = Rendered::default();
+pub fn render(model: &Model, target: &Target) -> RenderResult {
+    let mut warnings = Rendered::default();
     let mut members: HashMap<&str, Vec<String>> = HashMap::new();
     for link in &model.links {
         if let Some(bond) = &link.bond {
@@ -78,9 +78,10 @@ pub fn render(model: &Model, target: &Target) -> Files {
             LinkKind::Loopback | LinkKind::Infiniband => continue,
         };
         addresses(&mut device, link);
-        one_metric(&mut device, link, &mut remarks);
+        unify_dhcp_metrics(&mut device, link, &mut warnings);
         if !model.dns.is_empty() && device.get("addresses").is_some() && device.get("nameservers").is_none() {
-            let lists = [("addresses", texts(&model.dns.servers)), ("search", texts(&model.dns.search))];
+            let lists =
+                [("addresses", text_list(&model.dns.servers)), ("search", text_list(&model.dns.search))];
             device.insert("nameservers", map(lists));
         }
         section.insert(link.name.as_str(), device);
@@ -98,11 +99,11 @@ pub fn render(model: &Model, target: &Target) -> Files {
             }
         }
     }
-    Ok(Rendered { files: file(&body, target)?.files, ..remarks })
+    Ok(Rendered { files: file(&body, target)?.files, ..warnings })
 }
 
 /// Both families' DHCP have one metric: netplan refuses the file where networkd shall have two.
-fn one_metric(device: &mut Map, link: &Link, remarks: &mut Rendered) {
+fn unify_dhcp_metrics(device: &mut Map, link: &Link, warnings: &mut Rendered) {
     let metric = |key: &str| device.get(key).and_then(|o| o.get("route-metric")).cloned();
     if device.get("dhcp4").is_none() || device.get("dhcp6").is_none() {
         return;
@@ -112,7 +113,7 @@ fn one_metric(device: &mut Map, link: &Link, remarks: &mut Rendered) {
         return;
     }
     if let Some(one) = v4.or(v6) {
-        remarks.remark(format!("{}: netplan has one metric for DHCP of both families", link.name));
+        warnings.warn(format!("{}: netplan has one metric for DHCP of both families", link.name));
         for key in ["dhcp4-overrides", "dhcp6-overrides"] {
             device.insert(key, map([("route-metric", one.clone())]));
         }
@@ -123,7 +124,7 @@ fn map<const N: usize>(entries: [(&str, Node); N]) -> Node {
     Node::from(entries.into_iter().map(|(k, v)| (Node::from(k), v)).collect::<Map>())
 }
 
-fn texts(items: &[String]) -> Node {
+fn text_list(items: &[String]) -> Node {
     Node::from(items.iter().map(|i| Node::from(i.as_str())).collect::<Vec<Node>>())
 }
 
@@ -141,7 +142,7 @@ fn push(device: &mut Map, key: &str, item: Node) {
 }
 
 /// The flat name of a bond's option without its prefix, hyphens inside, whichever spelling it has.
-fn bond_option(name: &str) -> Option<String> {
+fn bond_option_name(name: &str) -> Option<String> {
     let bare = name.strip_prefix("bond-").or_else(|| name.strip_prefix("bond_"))?;
     Some(bare.replace('_', "-"))
 }
@@ -149,9 +150,9 @@ fn bond_option(name: &str) -> Option<String> {
 fn bond(device: &mut Map, link: &Link, members: &HashMap<&str, Vec<String>>) {
     let mut parameters = Map::new();
     for (key, value) in link.params.iter() {
-        let flat = key.as_str().and_then(bond_option);
-        if let Some(known) = BOND.iter().find(|k| Some(k.flat) == flat.as_deref()) {
-            let value = match (known.flat, &value.value) {
+        let name = key.as_str().and_then(bond_option_name);
+        if let Some(known) = BOND_OPTIONS.iter().find(|k| Some(k.ifupdown) == name.as_deref()) {
+            let value = match (known.ifupdown, &value.value) {
                 ("mode", Value::Int(_) | Value::Str(_)) => Node::from(bond_mode(value)),
                 // netplan wants a list.
                 ("arp-ip-target", Value::Str(text)) => {
@@ -160,7 +161,7 @@ fn bond(device: &mut Map, link: &Link, members: &HashMap<&str, Vec<String>>) {
                 }
                 _ => value.clone(),
             };
-            parameters.insert(known.in_netplan(), value);
+            parameters.insert(known.netplan_name(), value);
         }
     }
     if !parameters.is_empty() {
@@ -172,18 +173,18 @@ fn bond(device: &mut Map, link: &Link, members: &HashMap<&str, Vec<String>>) {
     if let Some(members) = members.get(link.id.as_str()) {
         let mut members = members.clone();
         members.sort();
-        device.insert("interfaces", texts(&members));
+        device.insert("interfaces", text_list(&members));
     }
 }
 
 fn bridge(device: &mut Map, link: &Link) {
     let mut ports = link.ports.clone();
     ports.sort();
-    device.insert("interfaces", texts(&ports));
+    device.insert("interfaces", text_list(&ports));
     let mut parameters = Map::new();
-    for key in BRIDGE {
-        let Some(value) = link.params.get(key.flat) else { continue };
-        parameters.insert(key.netplan, if key.per_port { per_port(value) } else { value.clone() });
+    for key in BRIDGE_OPTIONS {
+        let Some(value) = link.params.get(key.ifupdown) else { continue };
+        parameters.insert(key.netplan, if key.per_port { port_values(value) } else { value.clone() });
     }
     if !parameters.is_empty() {
         device.insert("parameters", parameters);
@@ -194,7 +195,7 @@ fn bridge(device: &mut Map, link: &Link) {
 }
 
 /// `["eth0 50"]` as `{eth0: 50}`.
-fn per_port(value: &Node) -> Node {
+fn port_values(value: &Node) -> Node {
     let items = match &value.value {
         Value::Seq(items) => items.as_slice(),
         Value::Str(_) => std::slice::from_ref(value),
@@ -227,7 +228,7 @@ fn addresses(device: &mut Map, link: &Link) {
                     let mut route = Map::new();
                     route.insert("to", "default");
                     route.insert("via", gateway.as_str());
-                    if is_inside(gateway, address, prefix) == Some(false) {
+                    if is_in_subnet(gateway, address, prefix) == Some(false) {
                         route.insert("on-link", true);
                     }
                     if let Some(metric) = &subnet.metric {
@@ -236,7 +237,7 @@ fn addresses(device: &mut Map, link: &Link) {
                     push(device, "routes", Node::from(route));
                 }
                 for route in &subnet.routes {
-                    push(device, "routes", to_via(route, subnet));
+                    push(device, "routes", route_entry(route, subnet));
                 }
                 nameservers.0.extend(subnet.dns.servers.iter().cloned());
                 nameservers.1.extend(subnet.dns.search.iter().cloned());
@@ -262,7 +263,7 @@ fn addresses(device: &mut Map, link: &Link) {
     let entries: Map = lists
         .iter()
         .filter(|(_, list)| !list.is_empty())
-        .map(|(key, list)| (Node::from(*key), texts(list)))
+        .map(|(key, list)| (Node::from(*key), text_list(list)))
         .collect();
     if !entries.is_empty() {
         device.insert("nameservers", entries);
@@ -276,7 +277,7 @@ fn dhcp(device: &mut Map, subnet: &Subnet, key: &str, overrides: &str) {
     }
 }
 
-fn to_via(route: &Route, subnet: &Subnet) -> Node {
+fn route_entry(route: &Route, subnet: &Subnet) -> Node {
     let mut entry = Map::new();
     entry.insert("to", format!("{}/{}", route.network, route.prefix));
     if let Some(via) = &route.gateway {
@@ -295,15 +296,15 @@ fn to_via(route: &Route, subnet: &Subnet) -> Node {
 }
 
 /// The files of snapd's image build, and what netplan made of them, which would bring up every NIC.
-const SNAPD: &str = "/etc/netplan/00-snapd-config.yaml";
-const SNAPD_MADE: &[&str] = &[
+const SNAPD_CONFIG: &str = "/etc/netplan/00-snapd-config.yaml";
+const SNAPD_GENERATED: &[&str] = &[
     "/run/systemd/network/10-netplan-all-en.network",
     "/run/systemd/network/10-netplan-all-eth.network",
     "/run/systemd/generator/netplan.stamp",
 ];
 
 /// What that file holds as long as nobody has touched it.
-const SNAPDS_OWN: &str = "\
+const SNAPD_DEFAULT: &str = "\
 # This is the initial network config.
 # It can be overwritten by cloud-init or console-conf.
 network:
@@ -320,7 +321,7 @@ network:
 ";
 
 /// The place in our file that netplan complains of. Not its words, which may hold a value.
-fn refused_at(stderr: &str) -> Option<&str> {
+fn error_position(stderr: &str) -> Option<&str> {
     let begin = stderr.find(&format!("{PATH}:"))?;
     let rest = &stderr[begin..];
     let place =
@@ -330,11 +331,11 @@ fn refused_at(stderr: &str) -> Option<&str> {
 
 /// Removes snapd's default if nobody changed it, has netplan write its backends' files, and applies `set-name`. An error means
 /// that netplan refuses the file.
-pub fn after(sys: &System) -> system::Result<()> {
-    let default = sys.read_text_if_there(SNAPD).inspect_err(|e| system::warning!(sys, "{e}"));
-    if default.ok().flatten().is_some_and(|text| text == SNAPDS_OWN) {
-        debug!(sys, "removing snapd's default {SNAPD} and what netplan made of it");
-        for path in std::iter::once(&SNAPD).chain(SNAPD_MADE) {
+pub fn post_write(sys: &System) -> system::Result<()> {
+    let default = sys.read_text_if_exists(SNAPD_CONFIG).inspect_err(|e| system::warning!(sys, "{e}"));
+    if default.ok().flatten().is_some_and(|text| text == SNAPD_DEFAULT) {
+        debug!(sys, "removing snapd's default {SNAPD_CONFIG} and what netplan made of it");
+        for path in std::iter::once(&SNAPD_CONFIG).chain(SNAPD_GENERATED) {
             if let Err(e) = sys.remove(path) {
                 system::warning!(sys, "{e}");
             }
@@ -345,7 +346,7 @@ pub fn after(sys: &System) -> system::Result<()> {
     }
     match sys.run(&Command::new(["netplan", "generate"]).accept_all()) {
         Ok(finished) if finished.code != 0 => {
-            if let Some(place) = refused_at(&String::from_utf8_lossy(&finished.stderr)) {
+            if let Some(place) = error_position(&String::from_utf8_lossy(&finished.stderr)) {
                 return Err(system::Error::new(format!("netplan refuses the configuration: {place}")));
             }
             // No fault of the file (systemd could not be told, say): netplan reads it again at the next reload.
@@ -380,7 +381,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn netplans_complaints() {
+    fn position_in_netplan_errors() {
         for (said, place) in [
             ("", None),
             ("Failed to reload daemon", None),
@@ -391,19 +392,20 @@ mod tests {
             ),
             ("/etc/netplan/50-cloud-init.yaml:", Some("/etc/netplan/50-cloud-init.yaml")),
         ] {
-            assert_eq!(refused_at(said), place, "{said}");
+            assert_eq!(error_position(said), place, "{said}");
         }
     }
 
     #[test]
-    fn only_snapds_own_default_goes() {
-        let top = scratch::Scratch::new();
+    fn only_unmodified_snapd_config_is_removed() {
+        let top = scratch::TempDir::new();
         let sys = System::new(&top);
-        for (text, stays) in [(SNAPDS_OWN.to_string(), false), (format!("{SNAPDS_OWN}# mine\n"), true)] {
-            sys.write(SNAPD, &text, system::Write::default()).unwrap();
-            sys.write(SNAPD_MADE[0], "", system::Write::default()).unwrap();
-            after(&sys).unwrap();
-            assert_eq!((sys.exists(SNAPD), sys.exists(SNAPD_MADE[0])), (stays, stays));
+        for (text, stays) in [(SNAPD_DEFAULT.to_string(), false), (format!("{SNAPD_DEFAULT}# mine\n"), true)]
+        {
+            sys.write(SNAPD_CONFIG, &text, system::WriteOptions::default()).unwrap();
+            sys.write(SNAPD_GENERATED[0], "", system::WriteOptions::default()).unwrap();
+            post_write(&sys).unwrap();
+            assert_eq!((sys.exists(SNAPD_CONFIG), sys.exists(SNAPD_GENERATED[0])), (stays, stays));
         }
     }
 }

@@ -7,10 +7,10 @@ use config::{Node, Value};
 use system::System;
 
 use crate::model::{Dhcp, Link, LinkKind, Method, Model, Route};
-use crate::parse::address::{is_inside, is_ipv6, parse_prefix};
-use crate::parse::{BOND, BRIDGE, Unit};
+use crate::parse::address::{is_in_subnet, is_ipv6, parse_prefix};
+use crate::parse::{BOND_OPTIONS, BRIDGE_OPTIONS, Unit};
 
-use super::{File, Files, Rendered, Target, bond_mode, python};
+use super::{File, RenderResult, Rendered, Target, bond_mode, python_str};
 
 /// Whether systemd-networkd can be used. Upstream looks for `ip` and `systemctl`; a minimal image has the service without
 /// `ip`, which the service does not need.
@@ -21,16 +21,16 @@ pub fn available(sys: &System) -> bool {
         && (there(&programs, "ip") || there(&["/usr/lib/systemd", "/lib/systemd"], "systemd-networkd"))
 }
 
-pub fn render(model: &Model, _target: &Target) -> Files {
-    let joins = Joins::of(model);
+pub fn render(model: &Model, _target: &Target) -> RenderResult {
+    let topology = Topology::of(model);
     let mut files = Vec::new();
     for link in &model.links {
-        files.push(file(&link.name, "network", &network(link, model, &joins)?));
-        if let Some(netdev) = netdev(link, &joins) {
+        files.push(file(&link.name, "network", &network(link, model, &topology)?));
+        if let Some(netdev) = netdev(link, &topology) {
             files.push(file(&link.name, "netdev", &netdev));
         }
     }
-    Ok(Rendered::of(files))
+    Ok(Rendered::new(files))
 }
 
 fn file(name: &str, kind: &str, unit: &UnitFile) -> File {
@@ -75,30 +75,30 @@ impl UnitFile {
 
 /// Which vlans lie on a link and which bridges it is a port of, by the link's name; which bonds are ones.
 #[derive(Default)]
-struct Joins<'a> {
+struct Topology<'a> {
     vlans: HashMap<&'a str, Vec<&'a str>>,
     bridges: HashMap<&'a str, Vec<&'a Link>>,
     /// Bonds that have members, by id.
     bonds: HashSet<&'a str>,
 }
 
-impl Joins<'_> {
-    fn of(model: &Model) -> Joins<'_> {
-        let mut joins = Joins::default();
+impl Topology<'_> {
+    fn of(model: &Model) -> Topology<'_> {
+        let mut topology = Topology::default();
         for link in &model.links {
             if let Some(below) = &link.vlan_link {
-                joins.vlans.entry(below).or_default().push(&link.name);
+                topology.vlans.entry(below).or_default().push(&link.name);
             }
-            joins.bonds.extend(link.bond.as_deref());
+            topology.bonds.extend(link.bond.as_deref());
             for port in &link.ports {
-                joins.bridges.entry(port).or_default().push(link);
+                topology.bridges.entry(port).or_default().push(link);
             }
         }
-        joins
+        topology
     }
 }
 
-fn network(link: &Link, model: &Model, joins: &Joins<'_>) -> Result<UnitFile, String> {
+fn network(link: &Link, model: &Model, topology: &Topology<'_>) -> Result<UnitFile, String> {
     let mut unit = UnitFile::default();
     unit.add("Match", "Name", &link.name);
     if let Some(driver) = &link.driver {
@@ -108,7 +108,7 @@ fn network(link: &Link, model: &Model, joins: &Joins<'_>) -> Result<UnitFile, St
         unit.add(if link.kind == LinkKind::Physical { "Match" } else { "Link" }, "MACAddress", mac);
     }
     if let Some(mtu) = link.mtu.as_ref().filter(|n| !n.is_falsy()) {
-        unit.add("Link", "MTUBytes", python(mtu));
+        unit.add("Link", "MTUBytes", python_str(mtu));
     }
     if link.optional == Some(true) {
         unit.add("Link", "RequiredForOnline", "no");
@@ -122,15 +122,15 @@ fn network(link: &Link, model: &Model, joins: &Joins<'_>) -> Result<UnitFile, St
     };
     unit.add("Network", "DHCP", dhcp);
     if let Some(on) = link.accept_ra {
-        unit.add("Network", "IPv6AcceptRA", yes(on));
+        unit.add("Network", "IPv6AcceptRA", yes_no(on));
     }
-    for vlan in joins.vlans.get(&*link.name).into_iter().flatten() {
+    for vlan in topology.vlans.get(&*link.name).into_iter().flatten() {
         unit.add("Network", "VLAN", vlan);
     }
     if let Some(bond) = &link.bond {
         unit.add("Network", "Bond", bond);
     }
-    for bridge in joins.bridges.get(&*link.name).into_iter().flatten() {
+    for bridge in topology.bridges.get(&*link.name).into_iter().flatten() {
         unit.add("Network", "Bridge", &bridge.name);
         for (flat, key) in [("bridge_pathcost", "Cost"), ("bridge_portprio", "Priority")] {
             if let Some(value) = bridge.params.get(flat).and_then(|n| port_value(n, &link.name)) {
@@ -158,7 +158,9 @@ fn network(link: &Link, model: &Model, joins: &Joins<'_>) -> Result<UnitFile, St
     for rule in &link.rules {
         let lines = rule.as_map().into_iter().flat_map(|map| map.iter());
         unit.rules.push(
-            lines.map(|(key, value)| format!("{}={}", rule_key(&python(key)), python(value))).collect(),
+            lines
+                .map(|(key, value)| format!("{}={}", policy_rule_key(&python_str(key)), python_str(value)))
+                .collect(),
         );
     }
     Ok(unit)
@@ -171,8 +173,8 @@ fn dhcp_families(link: &Link) -> (bool, bool) {
 
 /// Gateways first, then the routes of the whole machine, then those of the subnets.
 fn addresses_and_routes(unit: &mut UnitFile, link: &Link, model: &Model) {
-    let mut gateways = Numbered::default();
-    let mut routes = Numbered::default();
+    let mut gateways = NumberedSections::default();
+    let mut routes = NumberedSections::default();
     let mut number = 0;
     for subnet in &link.subnets {
         for route in &subnet.routes {
@@ -186,13 +188,13 @@ fn addresses_and_routes(unit: &mut UnitFile, link: &Link, model: &Model) {
         });
         let Some(gateway) = &subnet.gateway else { continue };
         let mut lines = BTreeSet::from([format!("Gateway={gateway}")]);
-        if reaches(address, subnet.prefix, gateway) == Some(false) {
+        if gateway_in_subnet(address, subnet.prefix, gateway) == Some(false) {
             lines.insert("GatewayOnLink=yes".into());
         }
         gateways.add(number, lines);
         number += 1;
     }
-    let mut global = Numbered::default();
+    let mut global = NumberedSections::default();
     for (i, route) in model.routes.iter().enumerate() {
         global.add(i, route_lines(route));
     }
@@ -201,7 +203,7 @@ fn addresses_and_routes(unit: &mut UnitFile, link: &Link, model: &Model) {
 
 /// Whether a gateway lies within an address's subnet. Of an address that isn't static the prefix is still in the
 /// text, and without one it is a single address; `None` when that can't be told.
-fn reaches(address: &str, prefix: Option<u8>, gateway: &str) -> Option<bool> {
+fn gateway_in_subnet(address: &str, prefix: Option<u8>, gateway: &str) -> Option<bool> {
     let (ip, behind) = address.split_once('/').unwrap_or((address, ""));
     let parsed = ip.parse().ok()?;
     let prefix = match (prefix, behind) {
@@ -215,14 +217,14 @@ fn reaches(address: &str, prefix: Option<u8>, gateway: &str) -> Option<bool> {
         }
         (None, text) => parse_prefix(text, parsed).ok()?,
     };
-    is_inside(gateway, ip, prefix)
+    is_in_subnet(gateway, ip, prefix)
 }
 
 /// Sections by their running number as text, as upstream orders them: the tenth comes before the second.
 #[derive(Default)]
-struct Numbered(BTreeMap<String, BTreeSet<String>>);
+struct NumberedSections(BTreeMap<String, BTreeSet<String>>);
 
-impl Numbered {
+impl NumberedSections {
     fn add(&mut self, number: usize, lines: BTreeSet<String>) {
         self.0.insert(number.to_string(), lines);
     }
@@ -232,7 +234,7 @@ fn route_lines(route: &Route) -> BTreeSet<String> {
     let mut lines = BTreeSet::from([format!("Destination={}/{}", route.network, route.prefix)]);
     lines.extend(route.gateway.as_ref().map(|g| format!("Gateway={g}")));
     lines.extend(route.metric.map(|m| format!("Metric={m}")));
-    lines.extend(route.table.as_ref().map(|t| format!("Table={}", python(t))));
+    lines.extend(route.table.as_ref().map(|t| format!("Table={}", python_str(t))));
     lines
 }
 
@@ -257,7 +259,7 @@ fn overrides(
 ) -> Result<(), String> {
     for (key, name) in keys {
         if let Some(value) = dhcp.overrides.get(key) {
-            unit.add(section, name, python(value));
+            unit.add(section, name, python_str(value));
         }
     }
     let Some(domain) = &dhcp.domain else { return Ok(()) };
@@ -267,7 +269,7 @@ fn overrides(
             twice.at
         ));
     }
-    let use_domains = match python(domain).trim().to_ascii_lowercase().as_str() {
+    let use_domains = match python_str(domain).trim().to_ascii_lowercase().as_str() {
         "true" | "1" | "on" | "yes" => "yes",
         "route" => "route",
         _ => "no",
@@ -277,25 +279,25 @@ fn overrides(
 }
 
 /// What has to be made for this link to be there.
-fn netdev(link: &Link, joins: &Joins<'_>) -> Option<UnitFile> {
+fn netdev(link: &Link, topology: &Topology<'_>) -> Option<UnitFile> {
     let mut unit = UnitFile::default();
     let kind = match link.kind {
         LinkKind::Vlan => {
-            unit.add("VLAN", "Id", python(link.vlan_id.as_ref()?));
+            unit.add("VLAN", "Id", python_str(link.vlan_id.as_ref()?));
             "vlan"
         }
         LinkKind::Bond => {
-            if link.bond.is_some() || !joins.bonds.contains(link.id.as_str()) {
+            if link.bond.is_some() || !topology.bonds.contains(link.id.as_str()) {
                 return None;
             }
             bond(&mut unit, link);
             "bond"
         }
         LinkKind::Bridge if !link.ports.is_empty() => {
-            for key in BRIDGE {
-                let value = link.params.get(key.flat).filter(|n| !n.is_falsy());
+            for key in BRIDGE_OPTIONS {
+                let value = link.params.get(key.ifupdown).filter(|n| !n.is_falsy());
                 if let (Some(name), Some(value)) = (key.networkd, value) {
-                    unit.add("Bridge", name, if name == "STP" { "yes".into() } else { python(value) });
+                    unit.add("Bridge", name, if name == "STP" { "yes".into() } else { python_str(value) });
                 }
             }
             "bridge"
@@ -305,7 +307,7 @@ fn netdev(link: &Link, joins: &Joins<'_>) -> Option<UnitFile> {
     unit.add("NetDev", "Name", &link.name);
     unit.add("NetDev", "Kind", kind);
     if let Some(mtu) = link.mtu.as_ref().filter(|n| !n.is_falsy()) {
-        unit.add("NetDev", "MTUBytes", python(mtu));
+        unit.add("NetDev", "MTUBytes", python_str(mtu));
     }
     if let Some(mac) = &link.mac {
         unit.add("NetDev", "MACAddress", mac);
@@ -314,10 +316,10 @@ fn netdev(link: &Link, joins: &Joins<'_>) -> Option<UnitFile> {
 }
 
 fn bond(unit: &mut UnitFile, link: &Link) {
-    for key in BOND {
+    for key in BOND_OPTIONS {
         let Some(name) = key.networkd else { continue };
-        let Some(value) = link.params.get(&format!("bond-{}", key.flat)) else { continue };
-        let text = if key.flat == "mode" { bond_mode(value) } else { python(value) };
+        let Some(value) = link.params.get(&format!("bond-{}", key.ifupdown)) else { continue };
+        let text = if key.ifupdown == "mode" { bond_mode(value) } else { python_str(value) };
         unit.add(
             "Bond",
             name,
@@ -335,7 +337,7 @@ fn bond(unit: &mut UnitFile, link: &Link) {
 /// A port's value of `{eth0: 50}`, or of version 1's `["eth0 50"]`.
 fn port_value(values: &Node, port: &str) -> Option<String> {
     match &values.value {
-        Value::Map(map) => map.get(port).map(python),
+        Value::Map(map) => map.get(port).map(python_str),
         Value::Seq(items) => items.iter().filter_map(Node::as_str).find_map(|item| {
             let (name, value) = item.trim().split_once(char::is_whitespace)?;
             (name == port).then(|| value.trim().to_string())
@@ -344,12 +346,12 @@ fn port_value(values: &Node, port: &str) -> Option<String> {
     }
 }
 
-fn yes(on: bool) -> &'static str {
+fn yes_no(on: bool) -> &'static str {
     if on { "yes" } else { "no" }
 }
 
 /// A key of a policy rule as networkd has it.
-fn rule_key(word: &str) -> String {
+fn policy_rule_key(word: &str) -> String {
     match word {
         "mark" => return "FirewallMark".into(),
         "type-of-service" => return "TypeOfService".into(),
@@ -363,10 +365,10 @@ fn rule_key(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use scratch::Scratch;
+    use scratch::TempDir;
 
     #[test]
-    fn machines_that_have_it() {
+    fn availability() {
         for (files, expected) in [
             (&["/bin/systemctl", "/usr/sbin/ip"][..], true),
             (&["/bin/systemctl", "/bin/ip"], true),
@@ -375,7 +377,7 @@ mod tests {
             (&["/bin/ip", "/usr/lib/systemd/systemd-networkd"], false),
             (&[], false),
         ] {
-            let top = Scratch::new();
+            let top = TempDir::new();
             for file in files {
                 top.put(file, "");
             }

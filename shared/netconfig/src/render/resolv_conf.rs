@@ -5,11 +5,11 @@ use crate::model::{Dns, Model};
 pub const PATH: &str = "/etc/resolv.conf";
 const HEADER: &str = "; Created by cloud-init automatically, do not edit.\n;\n";
 /// The resolver reads no more of them.
-const MOST_DOMAINS: usize = 6;
-const MOST_LETTERS: usize = 256;
+const MAX_SEARCH_DOMAINS: usize = 6;
+const MAX_SEARCH_LEN: usize = 256;
 
 /// All servers and search domains: those of the subnets, the links' own, the machine's.
-pub fn servers(model: &Model) -> Dns {
+pub fn all_dns(model: &Model) -> Dns {
     let mut all = Dns::default();
     let mut seen = [std::collections::HashSet::new(), std::collections::HashSet::new()];
     let links = model.links.iter().flat_map(|l| l.subnets.iter().map(|s| &s.dns).chain(&l.dns));
@@ -22,7 +22,7 @@ pub fn servers(model: &Model) -> Dns {
 
 /// An existing file with servers and domains added: its comments and options stay where they are, servers and
 /// then the search domains come last. And whether there were more domains than the resolver reads.
-pub fn merged(existing: &str, dns: &Dns) -> (String, bool) {
+pub fn merge(existing: &str, dns: &Dns) -> (String, bool) {
     let mut kept = String::new();
     let mut servers: Vec<String> = Vec::new();
     let mut search: Vec<String> = Vec::new();
@@ -52,7 +52,7 @@ pub fn merged(existing: &str, dns: &Dns) -> (String, bool) {
             continue;
         }
         let letters = search.iter().map(|d| d.len() + 1).sum::<usize>() + domain.len();
-        if search.len() == MOST_DOMAINS || letters > MOST_LETTERS {
+        if search.len() == MAX_SEARCH_DOMAINS || letters > MAX_SEARCH_LEN {
             too_many = true;
             break;
         }
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_stays() {
+    fn existing_content_is_kept() {
         for (existing, wanted) in [
             ("", "nameserver 10.0.0.1\nsearch a.b\n"),
             (
@@ -90,11 +90,11 @@ mod tests {
                 "search a.b\nsortlist x\nnameserver 10.0.0.1\n",
             ),
         ] {
-            let (text, too_many) = merged(existing, &dns(&["10.0.0.1"], &["a.b"]));
+            let (text, too_many) = merge(existing, &dns(&["10.0.0.1"], &["a.b"]));
             assert_eq!((text.strip_prefix(HEADER).unwrap(), too_many), (wanted, false), "{existing}");
-            assert_eq!(merged(&text, &dns(&["10.0.0.1"], &["a.b"])).0, text);
+            assert_eq!(merge(&text, &dns(&["10.0.0.1"], &["a.b"])).0, text);
         }
         let many = ["a", "b", "c", "d", "e", "f", "g"];
-        assert!(merged("", &dns(&[], &many)) == (format!("{HEADER}search a b c d e f\n"), true));
+        assert!(merge("", &dns(&[], &many)) == (format!("{HEADER}search a b c d e f\n"), true));
     }
 }

@@ -6,11 +6,11 @@ use system::System;
 
 use crate::model::{Link, LinkKind, Model};
 
-use super::{File, Files, Rendered, Target, eni::is_inet6, ifcfg, python, resolv_conf, udev};
+use super::{File, RenderResult, Rendered, Target, eni::is_inet6, ifcfg, python_str, resolv_conf, udev};
 
 pub const HEADER: &str = "# Created by cloud-init automatically, do not edit.\n#\n";
-pub const CONTROL: &str = "/etc/sysconfig/network";
-const NO_DNS: &str = "/etc/NetworkManager/conf.d/99-cloud-init.conf";
+pub const SYSCONFIG_NETWORK: &str = "/etc/sysconfig/network";
+const NM_DNS_CONF: &str = "/etc/NetworkManager/conf.d/99-cloud-init.conf";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flavour {
@@ -19,7 +19,7 @@ pub enum Flavour {
 }
 
 impl Flavour {
-    fn folder(self) -> &'static str {
+    fn dir(self) -> &'static str {
         match self {
             Flavour::RedHat => "/etc/sysconfig/network-scripts",
             Flavour::Suse => "/etc/sysconfig/network",
@@ -35,7 +35,7 @@ impl Flavour {
 }
 
 pub fn available(sys: &System) -> bool {
-    let target = Target::of_machine(sys);
+    let target = Target::for_machine(sys);
     if target.sysconfig.is_none() {
         return false;
     }
@@ -81,7 +81,7 @@ impl Ifcfg {
     fn text(&self) -> String {
         let mut text = HEADER.to_string();
         for (key, value) in &self.0 {
-            text.push_str(&format!("{key}={}\n", quoted(value)));
+            text.push_str(&format!("{key}={}\n", shell_quoted(value)));
         }
         text
     }
@@ -89,7 +89,7 @@ impl Ifcfg {
 
 /// A value as a shell that reads the file takes it for itself: the network scripts do, and NetworkManager and wicked read
 /// the same quotes.
-pub fn quoted(value: &str) -> String {
+pub fn shell_quoted(value: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.,:/=+@%^-".contains(c) || !c.is_ascii();
     if value.chars().all(is_plain) {
         value.to_string()
@@ -100,15 +100,15 @@ pub fn quoted(value: &str) -> String {
     }
 }
 
-pub fn render(model: &Model, target: &Target) -> Files {
+pub fn render(model: &Model, target: &Target) -> RenderResult {
     let flavour = target.sysconfig.ok_or("this distribution has no settings for sysconfig")?;
-    let mut done = Rendered::default();
-    let joins = Joins::of(model);
+    let mut rendered = Rendered::default();
+    let topology = Topology::of(model);
     let has_default_route = model
         .routes
         .iter()
         .chain(model.links.iter().flat_map(|l| l.subnets.iter().flat_map(|s| &s.routes)))
-        .any(ifcfg::is_default);
+        .any(ifcfg::is_default_route);
     for link in model.links.iter().filter(|l| l.kind != LinkKind::Loopback) {
         let mut file = Ifcfg::default();
         device(&mut file, link, flavour);
@@ -118,44 +118,49 @@ pub fn render(model: &Model, target: &Target) -> Files {
             ifcfg::red_hat(&mut file, link, has_default_route);
         }
         let routes = match flavour {
-            Flavour::RedHat => ifcfg::routes(&mut file, link, &mut done)?,
+            Flavour::RedHat => ifcfg::routes(&mut file, link, &mut rendered)?,
             Flavour::Suse => None,
         };
-        joined(&mut file, link, &joins, flavour);
-        let path = |kind: &str| format!("{}/{kind}-{}", flavour.folder(), link.name);
-        done.files.push(File::new(&path("ifcfg"), file.text()));
+        topology_keys(&mut file, link, &topology, flavour);
+        let path = |kind: &str| format!("{}/{kind}-{}", flavour.dir(), link.name);
+        rendered.files.push(File::new(&path("ifcfg"), file.text()));
         if let Some([v4, v6]) = routes {
-            done.files.push(File::new(&path("route"), v4));
-            done.files.push(File::new(&path("route6"), v6));
+            rendered.files.push(File::new(&path("route"), v4));
+            rendered.files.push(File::new(&path("route6"), v6));
         }
     }
-    let dns = resolv_conf::servers(model);
+    let dns = resolv_conf::all_dns(model);
     if !dns.is_empty() {
-        let (content, too_many) =
-            resolv_conf::merged(target.resolv_conf.as_deref().unwrap_or_default(), &dns);
+        let (content, too_many) = resolv_conf::merge(target.resolv_conf.as_deref().unwrap_or_default(), &dns);
         if too_many {
-            done.remark("resolv.conf holds 6 search domains of 256 letters in all: the others are left out");
+            rendered
+                .warn("resolv.conf holds 6 search domains of 256 letters in all: the others are left out");
         }
-        done.files.push(File { aside: true, ..File::new(resolv_conf::PATH, content) });
-        done.files.push(File { aside: true, ..File::new(NO_DNS, format!("{HEADER}[main]\ndns = none\n")) });
+        rendered.files.push(File { optional: true, ..File::new(resolv_conf::PATH, content) });
+        rendered
+            .files
+            .push(File { optional: true, ..File::new(NM_DNS_CONF, format!("{HEADER}[main]\ndns = none\n")) });
     }
     if flavour == Flavour::RedHat {
-        done.files.push(File::new(CONTROL, control(model, target.control.as_deref().unwrap_or_default())));
+        rendered.files.push(File::new(
+            SYSCONFIG_NETWORK,
+            sysconfig_network(model, target.sysconfig_network.as_deref().unwrap_or_default()),
+        ));
     }
-    done.files.push(udev::rules(model, flavour.udev_rules()));
-    Ok(done)
+    rendered.files.push(udev::rules(model, flavour.udev_rules()));
+    Ok(rendered)
 }
 
 /// Who is made of whom, by id.
-struct Joins<'a> {
+struct Topology<'a> {
     by_id: HashMap<&'a str, &'a Link>,
     /// The names of a bond's members.
     members: HashMap<&'a str, Vec<&'a str>>,
     bridges: HashMap<&'a str, &'a Link>,
 }
 
-impl Joins<'_> {
-    fn of(model: &Model) -> Joins<'_> {
+impl Topology<'_> {
+    fn of(model: &Model) -> Topology<'_> {
         let by_id = model.links.iter().map(|l| (l.id.as_str(), l)).collect();
         let mut members: HashMap<&str, Vec<&str>> = HashMap::new();
         let mut bridges = HashMap::new();
@@ -170,7 +175,7 @@ impl Joins<'_> {
         for names in members.values_mut() {
             names.sort_unstable();
         }
-        Joins { by_id, members, bridges }
+        Topology { by_id, members, bridges }
     }
 }
 
@@ -207,22 +212,22 @@ fn device(file: &mut Ifcfg, link: &Link, flavour: Flavour) {
         file.set(key, mac);
     }
     if let Some(mtu) = &link.mtu {
-        file.set("MTU", python(mtu));
+        file.set("MTU", python_str(mtu));
     }
     if let Some(on) = link.accept_ra.filter(|_| red_hat) {
-        file.set("IPV6_FORCE_ACCEPT_RA", yes(on));
+        file.set("IPV6_FORCE_ACCEPT_RA", yes_no(on));
     }
     if link.wakeonlan == Some(true) && link.kind == LinkKind::Physical {
         file.set("ETHTOOL_OPTS", "wol g");
     }
 }
 
-pub fn yes(on: bool) -> &'static str {
+pub fn yes_no(on: bool) -> &'static str {
     if on { "yes" } else { "no" }
 }
 
 /// Bonds, bridges and vlans, and the membership in them.
-fn joined(file: &mut Ifcfg, link: &Link, joins: &Joins<'_>, flavour: Flavour) {
+fn topology_keys(file: &mut Ifcfg, link: &Link, topology: &Topology<'_>, flavour: Flavour) {
     let red_hat = flavour == Flavour::RedHat;
     match link.kind {
         LinkKind::Bond if link.bond.is_none() => {
@@ -231,7 +236,7 @@ fn joined(file: &mut Ifcfg, link: &Link, joins: &Joins<'_>, flavour: Flavour) {
             if !options.is_empty() {
                 file.set(if red_hat { "BONDING_OPTS" } else { "BONDING_MODULE_OPTS" }, options);
             }
-            for (i, name) in joins.members.get(link.id.as_str()).into_iter().flatten().enumerate() {
+            for (i, name) in topology.members.get(link.id.as_str()).into_iter().flatten().enumerate() {
                 file.set(format!("BONDING_SLAVE{}{i}", if red_hat { "" } else { "_" }), *name);
             }
         }
@@ -243,20 +248,22 @@ fn joined(file: &mut Ifcfg, link: &Link, joins: &Joins<'_>, flavour: Flavour) {
             };
             for (flat, key) in names {
                 if let Some(value) = link.params.get(flat) {
-                    file.set(key, python(value));
+                    file.set(key, python_str(value));
                 }
             }
             if let Some(stp) = link.params.get("bridge_stp") {
                 let on = !stp.is_falsy();
                 if red_hat {
-                    file.set("STP", yes(on));
+                    file.set("STP", yes_no(on));
                 } else {
                     file.set("BRIDGE_STP", if on { "on" } else { "off" });
                 }
             }
             if !red_hat && !link.ports.is_empty() {
-                let names =
-                    link.ports.iter().map(|id| joins.by_id.get(id.as_str()).map_or(id.as_str(), |l| &l.name));
+                let names = link
+                    .ports
+                    .iter()
+                    .map(|id| topology.by_id.get(id.as_str()).map_or(id.as_str(), |l| &l.name));
                 file.set("BRIDGE_PORTS", names.collect::<Vec<_>>().join(" "));
             }
         }
@@ -266,8 +273,8 @@ fn joined(file: &mut Ifcfg, link: &Link, joins: &Joins<'_>, flavour: Flavour) {
                 file.set("VLAN", "yes");
                 file.set("PHYSDEV", below);
             } else {
-                file.set("VLAN_ID", link.vlan_id.as_ref().map(python).unwrap_or_default());
-                let below = joins.by_id.get(below).map_or(below, |l| l.name.as_str());
+                file.set("VLAN_ID", link.vlan_id.as_ref().map(python_str).unwrap_or_default());
+                let below = topology.by_id.get(below).map_or(below, |l| l.name.as_str());
                 file.set("ETHERDEVICE", below);
             }
         }
@@ -282,21 +289,21 @@ fn joined(file: &mut Ifcfg, link: &Link, joins: &Joins<'_>, flavour: Flavour) {
             file.set("STARTMODE", "hotplug");
         }
     }
-    if let Some(bridge) = joins.bridges.get(link.id.as_str()) {
+    if let Some(bridge) = topology.bridges.get(link.id.as_str()) {
         file.set("BRIDGE", if red_hat { bridge.name.as_str() } else { "yes" });
     }
 }
 
 /// `/etc/sysconfig/network`: whether there is networking at all. Foreign lines stay.
-fn control(model: &Model, existing: &str) -> String {
-    const OURS: [&str; 3] = ["NETWORKING", "NETWORKING_IPV6", "IPV6_AUTOCONF"];
+fn sysconfig_network(model: &Model, existing: &str) -> String {
+    const OWN_KEYS: [&str; 3] = ["NETWORKING", "NETWORKING_IPV6", "IPV6_AUTOCONF"];
     let mut text = format!("{HEADER}NETWORKING=yes\n");
     if model.links.iter().flat_map(|l| &l.subnets).any(uses_ipv6) {
         text.push_str("NETWORKING_IPV6=yes\nIPV6_AUTOCONF=no\n");
     }
-    let foreign = existing
-        .lines()
-        .filter(|line| !OURS.iter().any(|word| line.contains(word)) && !HEADER.lines().any(|h| h == *line));
+    let foreign = existing.lines().filter(|line| {
+        !OWN_KEYS.iter().any(|word| line.contains(word)) && !HEADER.lines().any(|h| h == *line)
+    });
     for line in foreign {
         text.push_str(line);
         text.push('\n');
@@ -318,21 +325,24 @@ mod tests {
     use crate::model::{Method, Subnet};
 
     #[test]
-    fn foreign_lines_of_the_control_file_stay() {
+    fn foreign_lines_of_sysconfig_network_are_kept() {
         let before =
             format!("{HEADER}# by hand\nNETWORKING=no\nHOSTNAME=old\nIPV6_AUTOCONF=yes\nNOZEROCONF=yes\n\n");
-        let text = control(&Model::default(), &before);
+        let text = sysconfig_network(&Model::default(), &before);
         assert_eq!(text, format!("{HEADER}NETWORKING=yes\n# by hand\nHOSTNAME=old\nNOZEROCONF=yes\n\n"));
-        assert_eq!(control(&Model::default(), &text), text);
+        assert_eq!(sysconfig_network(&Model::default(), &text), text);
         for (method, ipv6) in [(Method::Dhcp6, true), (Method::Slaac, false), (Method::Dhcp4, false)] {
             let link = Link { subnets: vec![Subnet { method, ..Subnet::default() }], ..Link::default() };
             let model = Model { links: vec![link], ..Model::default() };
-            assert_eq!(control(&model, "").contains("NETWORKING_IPV6=yes\nIPV6_AUTOCONF=no\n"), ipv6);
+            assert_eq!(
+                sysconfig_network(&model, "").contains("NETWORKING_IPV6=yes\nIPV6_AUTOCONF=no\n"),
+                ipv6
+            );
         }
     }
 
     #[test]
-    fn words_are_quoted() {
+    fn shell_quoting() {
         let mut file = Ifcfg::default();
         file.set("B", "a b");
         file.set("A", "x");

@@ -19,7 +19,7 @@ pub struct Target {
     /// What is in /etc/resolv.conf already, for the renderer that adds to it.
     pub resolv_conf: Option<String>,
     /// What is in /etc/sysconfig/network already.
-    pub control: Option<String>,
+    pub sysconfig_network: Option<String>,
 }
 
 /// Three spacings of one notice are in circulation, and byte-wise comparisons see them.
@@ -50,7 +50,7 @@ const DEFAULT: Target = Target {
     sysconfig: None,
     has_ip: true,
     resolv_conf: None,
-    control: None,
+    sysconfig_network: None,
 };
 
 const DEBIAN: Target = Target {
@@ -102,28 +102,28 @@ const TARGETS: &[(&[&str], Target)] = &[
 
 impl Target {
     /// The settings of the distribution of that name; those without a row of their own have the defaults.
-    pub fn of(distro: &str) -> Target {
+    pub fn for_distro(distro: &str) -> Target {
         let name = distro.to_ascii_lowercase();
         let row = TARGETS.iter().find(|(names, _)| names.contains(&name.as_str()));
         row.map_or(DEFAULT, |(_, target)| target.clone())
     }
 
     /// The same, with what the machine has.
-    pub fn on(self, sys: &System) -> Target {
-        let text = |path: &str| sys.read_text_if_there(path).ok().flatten();
+    pub fn with_machine(self, sys: &System) -> Target {
+        let text = |path: &str| sys.read_text_if_exists(path).ok().flatten();
         Target {
             has_ip: sys.which("ip").is_some(),
             resolv_conf: text(super::resolv_conf::PATH),
-            control: text(super::sysconfig::CONTROL),
+            sysconfig_network: text(super::sysconfig::SYSCONFIG_NETWORK),
             ..self
         }
     }
 
     /// The settings of the distribution that the machine's os-release names.
-    pub fn of_machine(sys: &System) -> Target {
+    pub fn for_machine(sys: &System) -> Target {
         let text = sys.read_text("/etc/os-release").or_else(|_| sys.read_text("/usr/lib/os-release"));
         let text = text.unwrap_or_default();
         let id = text.lines().find_map(|l| l.strip_prefix("ID=")).unwrap_or_default();
-        Target::of(id.trim().trim_matches(['"', '\'']))
+        Target::for_distro(id.trim().trim_matches(['"', '\'']))
     }
 }

@@ -21,5 +21,5 @@ pub fn rules(model: &Model, path: &str) -> File {
         content.push_str(&clauses.join(", "));
         content.push('\n');
     }
-    File { keep_mode: true, aside: true, ..File::new(path, content) }
+    File { keep_mode: true, optional: true, ..File::new(path, content) }
 }

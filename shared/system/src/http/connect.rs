@@ -6,36 +6,36 @@ use std::net::{IpAddr, SocketAddr, SocketAddrV6, TcpStream, ToSocketAddrs};
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::Duration;
 
+use super::limits::TimeLimits;
 use super::message;
-use super::pace::Pace;
 use super::url::Url;
 use crate::{Deadline, Error, Result, ResultExt};
 
 /// glibc loads its resolver's parts at run time, which a static binary must not try; musl's resolver is all there.
 const RESOLVES_NAMES: bool = !cfg!(all(target_env = "gnu", target_feature = "crt-static"));
 /// Of a proxy's answer to CONNECT.
-const MOST_PROXY_HEAD: usize = 16 << 10;
+const MAX_PROXY_HEAD: usize = 16 << 10;
 
-/// A TCP connection whose reads and writes keep to a [`Pace`].
-pub struct Wire {
+/// A TCP connection whose reads and writes keep to a [`TimeLimits`].
+pub struct Connection {
     pub stream: TcpStream,
-    pub pace: Pace,
+    pub limits: TimeLimits,
 }
 
-impl Read for Wire {
+impl Read for Connection {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        self.stream.set_read_timeout(Some(self.pace.timeout()?))?;
+        self.stream.set_read_timeout(Some(self.limits.timeout()?))?;
         let read = self.stream.read(buffer)?;
-        self.pace.moved(read);
+        self.limits.record_bytes(read);
         Ok(read)
     }
 }
 
-impl Write for Wire {
+impl Write for Connection {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.stream.set_write_timeout(Some(self.pace.timeout()?))?;
+        self.stream.set_write_timeout(Some(self.limits.timeout()?))?;
         let written = self.stream.write(bytes)?;
-        self.pace.moved(written);
+        self.limits.record_bytes(written);
         Ok(written)
     }
 
@@ -45,20 +45,20 @@ impl Write for Wire {
 }
 
 /// To a host: each of its addresses gets its share of the time. Its name may take as long to be resolved.
-pub fn connect(host: &str, port: u16, mut pace: Pace) -> Result<Wire> {
-    pace.begin();
-    let addresses = addresses(host, port, pace.deadline())?;
-    pace.begin();
-    let deadline = pace.deadline();
+pub fn connect(host: &str, port: u16, mut limits: TimeLimits) -> Result<Connection> {
+    limits.begin_phase();
+    let addresses = addresses(host, port, limits.deadline())?;
+    limits.begin_phase();
+    let deadline = limits.deadline();
     let mut last = Error::new(format!("{host} has no address"));
     for (i, address) in addresses.iter().enumerate() {
-        let share = deadline.left() / (addresses.len() - i) as u32;
+        let share = deadline.remaining() / (addresses.len() - i) as u32;
         match TcpStream::connect_timeout(address, share.max(Duration::from_millis(1))) {
             Ok(stream) => {
                 // A request is one piece already.
                 let _ = stream.set_nodelay(true);
-                pace.begin();
-                return Ok(Wire { stream, pace });
+                limits.begin_phase();
+                return Ok(Connection { stream, limits });
             }
             Err(e) if e.kind() == ErrorKind::TimedOut => {
                 last = Error::new(format!("no connection to {host} port {port} in time"));
@@ -87,7 +87,7 @@ impl Lookup {
     pub fn begin(host: &str, port: u16) -> Result<Lookup> {
         let (tell, found) = std::sync::mpsc::channel();
         let lookup = Lookup { host: host.to_string(), found };
-        if let Some(address) = literal(host, port)? {
+        if let Some(address) = parse_address(host, port)? {
             let _ = tell.send(Ok(vec![address]));
             return Ok(lookup);
         }
@@ -98,37 +98,37 @@ impl Lookup {
         let name = (host.to_string(), port);
         let look = move || tell.send(name.to_socket_addrs().map(Vec::from_iter));
         let started = std::thread::Builder::new().name("resolver".into()).spawn(look);
-        started.map(|_| lookup).doing(format_args!("resolving {host}"))
+        started.map(|_| lookup).context(format_args!("resolving {host}"))
     }
 
     /// What was found, if the resolver is done.
     pub fn poll(&self) -> Option<Result<Vec<SocketAddr>>> {
         match self.found.try_recv() {
-            Ok(found) => Some(self.judge(found)),
+            Ok(found) => Some(self.check(found)),
             Err(TryRecvError::Empty) => None,
-            Err(TryRecvError::Disconnected) => Some(Err(self.late())),
+            Err(TryRecvError::Disconnected) => Some(Err(self.timeout_error())),
         }
     }
 
     fn wait(&self, deadline: Deadline) -> Result<Vec<SocketAddr>> {
-        match self.found.recv_timeout(deadline.left()) {
-            Ok(found) => self.judge(found),
-            Err(_) => Err(self.late()),
+        match self.found.recv_timeout(deadline.remaining()) {
+            Ok(found) => self.check(found),
+            Err(_) => Err(self.timeout_error()),
         }
     }
 
-    fn judge(&self, found: std::io::Result<Vec<SocketAddr>>) -> Result<Vec<SocketAddr>> {
+    fn check(&self, found: std::io::Result<Vec<SocketAddr>>) -> Result<Vec<SocketAddr>> {
         found.map_err(|_| Error::new(format!("the name {} could not be resolved", self.host)))
     }
 
     /// The error of a name that was not resolved in time.
-    pub fn late(&self) -> Error {
+    pub fn timeout_error(&self) -> Error {
         Error::new(format!("the name {} was not resolved in time", self.host))
     }
 }
 
 /// A host that is an address already, `fe80::1%eth0` among them.
-fn literal(host: &str, port: u16) -> Result<Option<SocketAddr>> {
+fn parse_address(host: &str, port: u16) -> Result<Option<SocketAddr>> {
     let (bare, zone) = host.split_once('%').map_or((host, None), |(bare, zone)| (bare, Some(zone)));
     let Ok(address) = bare.parse::<IpAddr>() else { return Ok(None) };
     Ok(Some(match (address, zone) {
@@ -151,7 +151,10 @@ impl Proxy {
     /// As Python's requests have it: `https_proxy` or `http_proxy`, else `all_proxy`, unless `no_proxy` names the host;
     /// in lower or in upper case. Loopback and link-local addresses, where metadata services live, mean this machine's
     /// own surroundings and are never asked of a proxy.
-    pub fn of(url: &Url, environment: &dyn Fn(&str) -> Option<String>) -> Result<Option<Proxy>> {
+    pub fn from_environment(
+        url: &Url,
+        environment: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Option<Proxy>> {
         let variable = |name: &str| {
             let value = environment(name).or_else(|| environment(&name.to_ascii_uppercase()));
             value.map(|v| v.trim().to_string()).filter(|v| !v.is_empty())
@@ -161,8 +164,8 @@ impl Proxy {
         else {
             return Ok(None);
         };
-        if is_near(&url.host)
-            || variable("no_proxy").is_some_and(|list| is_listed(&url.host, url.port, &list))
+        if is_local(&url.host)
+            || variable("no_proxy").is_some_and(|list| matches_no_proxy(&url.host, url.port, &list))
         {
             return Ok(None);
         }
@@ -176,31 +179,31 @@ impl Proxy {
         }
     }
 
-    pub fn connect(&self, pace: Pace) -> Result<Wire> {
-        connect(&self.url.host, self.url.port, pace).doing("proxy")
+    pub fn connect(&self, limits: TimeLimits) -> Result<Connection> {
+        connect(&self.url.host, self.url.port, limits).context("proxy")
     }
 
     /// A connection through it to where `url` is.
-    pub fn tunnel(&self, url: &Url, pace: Pace) -> Result<Wire> {
-        let mut wire = self.connect(pace)?;
-        self.open_tunnel(&mut wire, url).map_err(|e| match e.kind() {
+    pub fn tunnel(&self, url: &Url, limits: TimeLimits) -> Result<Connection> {
+        let mut connection = self.connect(limits)?;
+        self.open_tunnel(&mut connection, url).map_err(|e| match e.kind() {
             ErrorKind::TimedOut | ErrorKind::WouldBlock => {
-                Error::new(format!("proxy: {}", wire.pace.error()))
+                Error::new(format!("proxy: {}", connection.limits.error()))
             }
             ErrorKind::Other => Error::new(e.to_string()),
             _ => Error::io("proxy: opening a tunnel", &e),
         })?;
-        wire.pace.begin();
-        Ok(wire)
+        connection.limits.begin_phase();
+        Ok(connection)
     }
 
-    fn open_tunnel(&self, wire: &mut Wire, url: &Url) -> std::io::Result<()> {
-        wire.write_all(&message::connect(url, self.url.user.as_deref()))?;
-        wire.pace.begin();
+    fn open_tunnel(&self, connection: &mut Connection, url: &Url) -> std::io::Result<()> {
+        connection.write_all(&message::connect(url, self.url.user.as_deref()))?;
+        connection.limits.begin_phase();
         // Byte by byte: what follows the head is the other end's already.
         let (mut head, mut byte) = (Vec::new(), [0]);
-        while !head.ends_with(b"\r\n\r\n") && head.len() < MOST_PROXY_HEAD {
-            wire.read_exact(&mut byte)?;
+        while !head.ends_with(b"\r\n\r\n") && head.len() < MAX_PROXY_HEAD {
+            connection.read_exact(&mut byte)?;
             head.push(byte[0]);
         }
         let first = String::from_utf8_lossy(&head);
@@ -213,7 +216,7 @@ impl Proxy {
 }
 
 /// Loopback and link-local.
-fn is_near(host: &str) -> bool {
+fn is_local(host: &str) -> bool {
     match host.split('%').next().unwrap_or(host).parse::<IpAddr>() {
         Ok(IpAddr::V4(address)) => address.is_loopback() || address.is_link_local(),
         Ok(IpAddr::V6(address)) => address.is_loopback() || address.is_unicast_link_local(),
@@ -222,7 +225,7 @@ fn is_near(host: &str) -> bool {
 }
 
 /// `no_proxy`: `*`, hosts, domains (with or without a dot before them), networks, each perhaps with a port.
-fn is_listed(host: &str, port: u16, list: &str) -> bool {
+fn matches_no_proxy(host: &str, port: u16, list: &str) -> bool {
     let host = host.to_ascii_lowercase();
     list.split([',', ' ']).map(str::trim).filter(|entry| !entry.is_empty()).any(|entry| {
         let entry = entry.to_ascii_lowercase();
@@ -274,13 +277,14 @@ mod tests {
         for (url, variables, expected) in table {
             let environment =
                 |name: &str| variables.iter().find(|(n, _)| *n == name).map(|(_, value)| value.to_string());
-            let proxy = Proxy::of(&Url::parse(url).unwrap(), &environment).unwrap();
+            let proxy = Proxy::from_environment(&Url::parse(url).unwrap(), &environment).unwrap();
             let shown = proxy.map_or("-".into(), |p| p.url.host_and_port());
             assert_eq!(shown, expected, "{url} {variables:?}");
         }
         for bad in ["https://p/", "socks5://u:secret@p/", "http://u:secret@p:x/"] {
-            let e =
-                Proxy::of(&Url::parse("http://h/").unwrap(), &|n| (n == "http_proxy").then(|| bad.into()));
+            let e = Proxy::from_environment(&Url::parse("http://h/").unwrap(), &|n| {
+                (n == "http_proxy").then(|| bad.into())
+            });
             assert!(!e.unwrap_err().to_string().contains("secret"));
         }
     }
@@ -327,8 +331,8 @@ mod tests {
             });
             let proxy = Proxy { url: Url::parse(&format!("http://{place}")).unwrap() };
             let began = std::time::Instant::now();
-            let pace = Pace::new(Duration::from_millis(500), None);
-            let e = match proxy.tunnel(&Url::parse("https://h/").unwrap(), pace) {
+            let limits = TimeLimits::new(Duration::from_millis(500), None);
+            let e = match proxy.tunnel(&Url::parse("https://h/").unwrap(), limits) {
                 Ok(_) => "a tunnel".to_string(),
                 Err(e) => e.to_string(),
             };
@@ -340,11 +344,11 @@ mod tests {
 
     #[test]
     fn literals() {
-        let of = |host: &str| literal(host, 80).unwrap().map(|a| a.to_string());
+        let of = |host: &str| parse_address(host, 80).unwrap().map(|a| a.to_string());
         assert_eq!(of("10.0.0.1").as_deref(), Some("10.0.0.1:80"));
         assert_eq!(of("fd00::1").as_deref(), Some("[fd00::1]:80"));
         assert_eq!(of("fe80::1%lo").as_deref(), Some("[fe80::1%1]:80"));
         assert_eq!(of("example.test"), None);
-        assert!(literal("fe80::1%nolink0", 80).is_err());
+        assert!(parse_address("fe80::1%nolink0", 80).is_err());
     }
 }

@@ -11,22 +11,22 @@ use nix::sys::socket::{
     AddressFamily, SockFlag, SockType, SockaddrStorage, bind, connect, setsockopt, socket, sockopt,
 };
 
-use super::message::{self, Length};
-use super::pace::Pace;
+use super::limits::TimeLimits;
+use super::message::{self, BodyLength};
 use super::url::Url;
-use super::{Fetch, Fetched, Request, connect::Lookup, shown};
+use super::{Request, RequestParts, Response, connect::Lookup, redact};
 use crate::{Deadline, Error, Result, ResultExt};
 
 /// Of the answer's head, with what is said before it.
-const MOST_HEAD: usize = 512 << 10;
+const MAX_HEAD: usize = 512 << 10;
 /// Beside a body in chunks: the lines between them.
-const MOST_BESIDE: usize = 512 << 10;
+const MAX_CHUNK_OVERHEAD: usize = 512 << 10;
 
 /// See the module.
 #[derive(Debug)]
 pub struct Exchange {
     stream: TcpStream,
-    pace: Pace,
+    limits: TimeLimits,
     is_connected: bool,
     /// What is still to be sent.
     unsent: Vec<u8>,
@@ -39,8 +39,8 @@ pub struct Exchange {
 /// An answer of which the head has come.
 #[derive(Debug)]
 struct Answer {
-    head: Fetched,
-    length: Length,
+    head: Response,
+    length: BodyLength,
     /// Where the body begins.
     start: usize,
     /// Where the line before the next chunk begins.
@@ -49,17 +49,17 @@ struct Answer {
 
 /// A host's addresses on their way.
 #[derive(Debug)]
-pub struct Resolving {
+pub struct PendingLookup {
     lookup: Lookup,
     link: u32,
     until: Deadline,
 }
 
-impl Resolving {
+impl PendingLookup {
     /// The addresses, or why there are none; `None` while it is still being asked.
     pub fn poll(&self) -> Option<Result<Vec<SocketAddr>>> {
         let found = match self.lookup.poll() {
-            None if self.until.is_over() => return Some(Err(self.lookup.late())),
+            None if self.until.is_expired() => return Some(Err(self.lookup.timeout_error())),
             None => return None,
             Some(found) => found,
         };
@@ -77,7 +77,7 @@ impl Resolving {
     }
 }
 
-impl Fetch {
+impl Request {
     fn plain_url(&self) -> Result<Url> {
         let url = Url::parse(&self.url)?;
         if url.https {
@@ -88,26 +88,26 @@ impl Fetch {
 
     /// Begins to look where it leads: an address as it is, a name as this machine resolves it, for as long as one try
     /// may wait. A link-local address without a zone is meant on the link of that number.
-    pub fn resolve(&self, link: u32) -> Result<Resolving> {
+    pub fn resolve(&self, link: u32) -> Result<PendingLookup> {
         let url = self.plain_url()?;
         let lookup = Lookup::begin(&url.host, url.port)?;
-        Ok(Resolving { lookup, link, until: Deadline::after(self.timeout) })
+        Ok(PendingLookup { lookup, link, until: Deadline::after(self.timeout) })
     }
 
     /// Whether the host is a name, which has to be looked for, and no address.
-    pub fn names_a_host(&self) -> bool {
+    pub fn has_host_name(&self) -> bool {
         let is_address =
             |host: &str| host.split('%').next().is_some_and(|h| h.parse::<std::net::IpAddr>().is_ok());
         self.plain_url().is_ok_and(|url| !is_address(&url.host))
     }
 
     /// The URL as logs may have it.
-    pub fn shown(&self) -> String {
-        shown(&self.url)
+    pub fn redacted_url(&self) -> String {
+        redact(&self.url)
     }
 
     /// Further tries, and the pause before each.
-    pub fn tries(&self) -> (u32, Duration) {
+    pub fn retry_settings(&self) -> (u32, Duration) {
         (self.retries, self.pause)
     }
 
@@ -117,9 +117,9 @@ impl Fetch {
 }
 
 impl Exchange {
-    /// Begins to connect. The deadline is the end of everything; each silence has the limit of the [`Fetch`].
-    pub fn begin(fetch: &Fetch, to: SocketAddr, deadline: Deadline) -> Result<Exchange> {
-        let ask = Request {
+    /// Begins to connect. The deadline is the end of everything; each silence has the limit of the [`Request`].
+    pub fn begin(fetch: &Request, to: SocketAddr, deadline: Deadline) -> Result<Exchange> {
+        let ask = RequestParts {
             url: fetch.plain_url()?,
             method: fetch.method,
             headers: &fetch.headers,
@@ -129,22 +129,22 @@ impl Exchange {
         let what = format!("connecting to {to}");
         let family = if to.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
         let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
-        let socket: OwnedFd = socket(family, SockType::Stream, flags, None).doing(&what)?;
+        let socket: OwnedFd = socket(family, SockType::Stream, flags, None).context(&what)?;
         if let Some(port) = fetch.port {
             let any: IpAddr =
                 if to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
             // A connection that ended a moment ago still has the port.
-            setsockopt(&socket, sockopt::ReuseAddr, &true).doing(&what)?;
+            setsockopt(&socket, sockopt::ReuseAddr, &true).context(&what)?;
             let from = SockaddrStorage::from(SocketAddr::new(any, port));
-            bind(socket.as_raw_fd(), &from).doing(format_args!("{what} from port {port}"))?;
+            bind(socket.as_raw_fd(), &from).context(format_args!("{what} from port {port}"))?;
         }
         match connect(socket.as_raw_fd(), &SockaddrStorage::from(to)) {
             Ok(()) | Err(Errno::EINPROGRESS | Errno::EINTR) => {}
-            Err(e) => return Err(e).doing(&what),
+            Err(e) => return Err(e).context(&what),
         }
         Ok(Exchange {
             stream: TcpStream::from(socket),
-            pace: Pace::new(fetch.timeout, Some(deadline)),
+            limits: TimeLimits::new(fetch.timeout, Some(deadline)),
             is_connected: false,
             unsent,
             received: Vec::new(),
@@ -154,41 +154,41 @@ impl Exchange {
     }
 
     /// What to wait for: to be written (`true`) or read.
-    pub fn waits_to_write(&self) -> bool {
+    pub fn wants_write(&self) -> bool {
         !self.is_connected || !self.unsent.is_empty()
     }
 
     /// As far as it goes without waiting. `None`: not done yet.
-    pub fn advance(&mut self) -> Option<Result<Fetched>> {
+    pub fn poll(&mut self) -> Option<Result<Response>> {
         match self.step() {
-            Ok(None) if self.pace.deadline().is_over() => Some(Err(self.pace.error())),
+            Ok(None) if self.limits.deadline().is_expired() => Some(Err(self.limits.error())),
             Ok(None) => None,
             Ok(Some(done)) => Some(Ok(done)),
             Err(e) => Some(Err(e)),
         }
     }
 
-    fn step(&mut self) -> Result<Option<Fetched>> {
+    fn step(&mut self) -> Result<Option<Response>> {
         if !self.is_connected {
-            if let Some(e) = self.stream.take_error().doing("connecting")? {
-                return Err(e).doing("connecting");
+            if let Some(e) = self.stream.take_error().context("connecting")? {
+                return Err(e).context("connecting");
             }
             match self.stream.peer_addr() {
                 Ok(_) => self.is_connected = true,
                 Err(e) if e.kind() == ErrorKind::NotConnected => return Ok(None),
-                Err(e) => return Err(e).doing("connecting"),
+                Err(e) => return Err(e).context("connecting"),
             }
-            self.pace.begin();
+            self.limits.begin_phase();
         }
         while !self.unsent.is_empty() {
             match self.stream.write(&self.unsent) {
                 Ok(sent) => drop(self.unsent.drain(..sent)),
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(None),
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                Err(e) => return Err(e).doing("sending the request"),
+                Err(e) => return Err(e).context("sending the request"),
             }
             if self.unsent.is_empty() {
-                self.pace.begin();
+                self.limits.begin_phase();
             }
         }
         let mut piece = [0_u8; 16384];
@@ -196,32 +196,32 @@ impl Exchange {
             match self.stream.read(&mut piece) {
                 Ok(0) => return self.finish().map(Some),
                 Ok(length) => {
-                    self.pace.moved(length);
+                    self.limits.record_bytes(length);
                     self.received.extend_from_slice(&piece[..length]);
-                    if self.is_whole(length)? {
+                    if self.is_complete(length)? {
                         return self.finish().map(Some);
                     }
                     // A server that never stops sending must not keep us from the deadline.
-                    if self.pace.deadline().is_over() {
+                    if self.limits.deadline().is_expired() {
                         return Ok(None);
                     }
                 }
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(None),
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                Err(e) => return Err(e).doing("reading the answer"),
+                Err(e) => return Err(e).context("reading the answer"),
             }
         }
     }
 
     /// Whether the answer, of which the last so many bytes are new, says by itself that it has ended: there are servers
     /// that leave the connection open though they were asked to close it.
-    fn is_whole(&mut self, new: usize) -> Result<bool> {
+    fn is_complete(&mut self, new: usize) -> Result<bool> {
         let bytes = &self.received;
         if self.answer.is_none() {
             // A head can only end with a blank line.
             let fresh = &bytes[bytes.len().saturating_sub(new + 2)..];
             if !fresh.windows(2).any(|w| w == b"\n\n") && !fresh.windows(3).any(|w| w == b"\n\r\n") {
-                if bytes.len() > MOST_HEAD {
+                if bytes.len() > MAX_HEAD {
                     return Err(Error::new("the answer's head is too long"));
                 }
                 return Ok(false);
@@ -231,15 +231,15 @@ impl Exchange {
         let Some(answer) = &mut self.answer else { return Ok(false) };
         let body = &bytes[answer.start..];
         match answer.length {
-            Length::Bytes(length) => Ok(body.len() >= length),
-            Length::Open if body.len() > self.limit => {
+            BodyLength::Bytes(length) => Ok(body.len() >= length),
+            BodyLength::UntilClose if body.len() > self.limit => {
                 Err(Error::too_large("the answer", None, self.limit as u64))
             }
-            Length::Open => Ok(false),
-            Length::Chunks if body.len() > self.limit.saturating_add(MOST_BESIDE) => {
+            BodyLength::UntilClose => Ok(false),
+            BodyLength::Chunked if body.len() > self.limit.saturating_add(MAX_CHUNK_OVERHEAD) => {
                 Err(Error::too_large("the answer", None, self.limit as u64))
             }
-            Length::Chunks => loop {
+            BodyLength::Chunked => loop {
                 let Some(line) = body.get(answer.next_chunk..) else { return Ok(false) };
                 let Some(end) = line.iter().position(|b| *b == b'\n') else { return Ok(false) };
                 match message::chunk_size(&String::from_utf8_lossy(&line[..end]))? {
@@ -254,7 +254,7 @@ impl Exchange {
                             Some([b'\r', b'\n', ..]) => after + 2,
                             Some([b'\n', ..]) => after + 1,
                             Some([] | [b'\r']) | None => return Ok(false),
-                            Some(_) => return Err(message::broken_chunk()),
+                            Some(_) => return Err(message::invalid_chunk()),
                         };
                     }
                 }
@@ -275,7 +275,7 @@ impl Exchange {
         Ok(Some(Answer { head, length, start: self.received.len() - rest.len(), next_chunk: 0 }))
     }
 
-    fn finish(&mut self) -> Result<Fetched> {
+    fn finish(&mut self) -> Result<Response> {
         let mut rest = self.received.as_slice();
         let mut answer = match self.answer.take() {
             Some(answer) => {
@@ -313,12 +313,12 @@ mod tests {
             peer.write_all(b"i").unwrap();
             (peer, String::from_utf8_lossy(&asked[..length]).into_owned())
         });
-        let fetch = Fetch::get(format!("http://[::1]:{port}/x"));
+        let fetch = Request::get(format!("http://[::1]:{port}/x"));
         let deadline = Deadline::after(Duration::from_secs(10));
         let to = fetch.resolve(1).unwrap().poll().unwrap().unwrap()[0];
         let mut exchange = Exchange::begin(&fetch, to, deadline).unwrap();
         let answer = loop {
-            if let Some(done) = exchange.advance() {
+            if let Some(done) = exchange.poll() {
                 break done.unwrap();
             }
             std::thread::sleep(Duration::from_millis(2));
@@ -335,16 +335,16 @@ mod tests {
             ("http://[fe80::1%25lo]:81/", "[fe80::1%1]:81"),
             ("http://[fd00:ec2::254]/", "[fd00:ec2::254]:80"),
         ] {
-            let fetch = Fetch::get(url);
+            let fetch = Request::get(url);
             assert_eq!(fetch.resolve(7).unwrap().poll().unwrap().unwrap()[0].to_string(), expected);
-            assert!(!fetch.names_a_host());
+            assert!(!fetch.has_host_name());
         }
-        assert!(Fetch::get("http://name/").names_a_host());
-        assert!(Fetch::get("https://10.0.0.1/").resolve(0).is_err());
+        assert!(Request::get("http://name/").has_host_name());
+        assert!(Request::get("https://10.0.0.1/").resolve(0).is_err());
     }
 
     /// What an exchange makes of an answer that comes in these pieces, over a connection that stays open.
-    fn told(pieces: &'static [&'static str]) -> String {
+    fn outcome(pieces: &'static [&'static str]) -> String {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let server = std::thread::spawn(move || {
@@ -356,12 +356,12 @@ mod tests {
             std::thread::sleep(Duration::from_millis(400));
         });
         let fetch =
-            Fetch::get(format!("http://127.0.0.1:{port}/x")).timeout(Duration::from_millis(300)).limit(20);
+            Request::get(format!("http://127.0.0.1:{port}/x")).timeout(Duration::from_millis(300)).limit(20);
         let deadline = Deadline::after(Duration::from_secs(10));
         let to = fetch.resolve(0).unwrap().poll().unwrap().unwrap()[0];
         let mut exchange = Exchange::begin(&fetch, to, deadline).unwrap();
         let answer = loop {
-            if let Some(done) = exchange.advance() {
+            if let Some(done) = exchange.poll() {
                 break done;
             }
             std::thread::sleep(Duration::from_millis(1));
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn ends() {
+    fn ends_of_answers() {
         const CHUNKED: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
         std::thread::scope(|scope| {
             for (pieces, expected) in [
@@ -406,7 +406,7 @@ mod tests {
                 (&["SSH-2.0-OpenSSH\r\n\r\n"], "the answer is not HTTP"),
                 (&[], "no answer in time (0.3 s)"),
             ] {
-                scope.spawn(move || assert_eq!(told(pieces), expected, "{pieces:?}"));
+                scope.spawn(move || assert_eq!(outcome(pieces), expected, "{pieces:?}"));
             }
         });
     }

@@ -8,18 +8,18 @@ use std::io::{BufRead, ErrorKind, Read};
 use std::time::Duration;
 
 use super::url::Url;
-use super::{Fetched, Request};
+use super::{RequestParts, Response};
 use crate::{Error, Result};
 
 /// Of all header lines of an answer together.
-const MOST_HEAD: usize = 256 << 10;
+const MAX_HEAD: usize = 256 << 10;
 /// Of the lines between the chunks of a body.
-const MOST_CHUNK_LINE: usize = 1024;
+const MAX_CHUNK_LINE: usize = 1024;
 /// Answers of 1xx before the one that counts.
-const MOST_INTERIM: usize = 8;
+const MAX_INTERIM_RESPONSES: usize = 8;
 
 /// The request as it is sent. A proxy that relays it wants the `whole` URL, and its own credentials.
-pub fn request(ask: &Request<'_>, whole: bool, proxy_user: Option<&str>) -> Result<Vec<u8>> {
+pub fn request(ask: &RequestParts<'_>, whole: bool, proxy_user: Option<&str>) -> Result<Vec<u8>> {
     let url = &ask.url;
     let start = if whole { format!("http://{}", url.authority()) } else { String::new() };
     let mut head = format!("{} {start}{} HTTP/1.1\r\nHost: {}\r\n", ask.method, url.target, url.authority())
@@ -76,7 +76,7 @@ fn basic(user: &str) -> String {
 
 /// The answer, whole or an error.
 #[cfg(test)]
-pub fn read(stream: &mut dyn Read, limit: usize) -> Result<Fetched> {
+pub fn read(stream: &mut dyn Read, limit: usize) -> Result<Response> {
     let mut stream = BufReader::new(stream);
     let mut answer = head(&mut stream)?;
     body(&mut stream, &mut answer, limit)?;
@@ -85,28 +85,30 @@ pub fn read(stream: &mut dyn Read, limit: usize) -> Result<Fetched> {
 
 /// How an answer says where it ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Length {
+pub enum BodyLength {
     Bytes(usize),
-    Chunks,
+    Chunked,
     /// With the connection.
-    Open,
+    UntilClose,
 }
 
 /// How the body of an answer with this head ends; `room`: how many bytes of it are taken.
-pub fn length(answer: &Fetched, room: usize) -> Result<Length> {
+pub fn length(answer: &Response, room: usize) -> Result<BodyLength> {
     if matches!(answer.status, 204 | 304) {
-        return Ok(Length::Bytes(0));
+        return Ok(BodyLength::Bytes(0));
     }
     if let Some(way) = answer.headers.get("transfer-encoding") {
         return match way.eq_ignore_ascii_case("chunked") {
-            true => Ok(Length::Chunks),
-            false => Err(Error::new("the answer is encoded in a way that was not asked for").finally()),
+            true => Ok(BodyLength::Chunked),
+            false => {
+                Err(Error::new("the answer is encoded in a way that was not asked for").into_permanent())
+            }
         };
     }
-    let Some(length) = answer.headers.get("content-length") else { return Ok(Length::Open) };
+    let Some(length) = answer.headers.get("content-length") else { return Ok(BodyLength::UntilClose) };
     let length: u64 = length.trim().parse().map_err(|_| Error::new("the answer's length is no number"))?;
     match usize::try_from(length) {
-        Ok(fitting) if fitting <= room => Ok(Length::Bytes(fitting)),
+        Ok(fitting) if fitting <= room => Ok(BodyLength::Bytes(fitting)),
         _ => Err(too_large(Some(length.saturating_add(answer.body.len() as u64)), room + answer.body.len())),
     }
 }
@@ -117,19 +119,19 @@ fn too_large(size: Option<u64>, limit: usize) -> Error {
 
 /// The body behind a head, added to what the answer has of it already, up to `limit` bytes altogether. After an error the
 /// answer has what came.
-pub fn body(stream: &mut impl BufRead, answer: &mut Fetched, limit: usize) -> Result<()> {
+pub fn body(stream: &mut impl BufRead, answer: &mut Response, limit: usize) -> Result<()> {
     let room = limit.saturating_sub(answer.body.len());
     let length = length(answer, room)?;
     let body = &mut answer.body;
     match length {
-        Length::Bytes(length) => take(stream, length, body),
-        Length::Open => {
-            stream.take(room as u64 + 1).read_to_end(body).map_err(broken)?;
+        BodyLength::Bytes(length) => read_body(stream, length, body),
+        BodyLength::UntilClose => {
+            stream.take(room as u64 + 1).read_to_end(body).map_err(read_error)?;
             if body.len() > limit { Err(too_large(None, limit)) } else { Ok(()) }
         }
-        Length::Chunks => {
+        BodyLength::Chunked => {
             loop {
-                let size = chunk_size(&line(stream, MOST_CHUNK_LINE)?)?;
+                let size = chunk_size(&line(stream, MAX_CHUNK_LINE)?)?;
                 if size == 0 {
                     // What follows the last chunk are headers again, and nobody here wants them.
                     return Ok(());
@@ -137,9 +139,9 @@ pub fn body(stream: &mut impl BufRead, answer: &mut Fetched, limit: usize) -> Re
                 if size > limit.saturating_sub(body.len()) {
                     return Err(too_large(None, limit));
                 }
-                take(stream, size, body)?;
+                read_body(stream, size, body)?;
                 if !line(stream, 2)?.is_empty() {
-                    return Err(broken_chunk());
+                    return Err(invalid_chunk());
                 }
             }
         }
@@ -150,22 +152,22 @@ pub fn body(stream: &mut impl BufRead, answer: &mut Fetched, limit: usize) -> Re
 pub fn chunk_size(line: &str) -> Result<usize> {
     let digits = line.split(';').next().unwrap_or_default().trim();
     if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
-        return Err(broken_chunk());
+        return Err(invalid_chunk());
     }
     // More than a number can say is more than anybody takes.
     Ok(usize::from_str_radix(digits, 16).unwrap_or(usize::MAX))
 }
 
 /// The error of a body whose chunks do not fit together.
-pub fn broken_chunk() -> Error {
+pub fn invalid_chunk() -> Error {
     Error::new("the answer has a broken chunk")
 }
 
 /// The status and the headers of the answer that counts, names in lower case.
-pub fn head(stream: &mut impl BufRead) -> Result<Fetched> {
-    for _ in 0..=MOST_INTERIM {
-        let first = line(stream, MOST_HEAD)?;
-        let mut left = MOST_HEAD.saturating_sub(first.len());
+pub fn head(stream: &mut impl BufRead) -> Result<Response> {
+    for _ in 0..=MAX_INTERIM_RESPONSES {
+        let first = line(stream, MAX_HEAD)?;
+        let mut left = MAX_HEAD.saturating_sub(first.len());
         let status = status(&first).ok_or_else(|| Error::new("the answer is not HTTP"))?;
         let mut headers = BTreeMap::new();
         loop {
@@ -179,7 +181,7 @@ pub fn head(stream: &mut impl BufRead) -> Result<Fetched> {
             }
         }
         if !(100..200).contains(&status) {
-            return Ok(Fetched { status, headers, body: Vec::new() });
+            return Ok(Response { status, headers, body: Vec::new() });
         }
     }
     Err(Error::new("the server says that it goes on, and does not"))
@@ -187,7 +189,7 @@ pub fn head(stream: &mut impl BufRead) -> Result<Fetched> {
 
 /// How long a server that is busy (503, or 429 that says so) asks to be left alone; `now` in seconds of 1970 where the
 /// answer has no date of its own.
-pub fn retry_after(answer: &Fetched, now: u64) -> Option<Duration> {
+pub fn retry_after(answer: &Response, now: u64) -> Option<Duration> {
     let named = answer.headers.get("retry-after").map(|text| text.trim());
     let seconds = named.and_then(|text| match text.parse::<u64>() {
         Ok(seconds) => Some(seconds),
@@ -232,12 +234,12 @@ pub fn status(line: &str) -> Option<u16> {
 /// One line without its end.
 fn line(stream: &mut impl BufRead, most: usize) -> Result<String> {
     let mut bytes = Vec::new();
-    stream.take(most as u64 + 2).read_until(b'\n', &mut bytes).map_err(broken)?;
+    stream.take(most as u64 + 2).read_until(b'\n', &mut bytes).map_err(read_error)?;
     if bytes.pop() != Some(b'\n') {
         let full = bytes.len() > most;
         return Err(match full {
             true => Error::new("the answer's head is too long"),
-            false => Error::io_kind(ErrorKind::UnexpectedEof, "the answer ended too early"),
+            false => Error::with_kind(ErrorKind::UnexpectedEof, "the answer ended too early"),
         });
     }
     bytes.pop_if(|b| *b == b'\r');
@@ -245,21 +247,21 @@ fn line(stream: &mut impl BufRead, most: usize) -> Result<String> {
 }
 
 /// So many bytes and not one less.
-fn take(stream: &mut impl BufRead, length: usize, body: &mut Vec<u8>) -> Result<()> {
+fn read_body(stream: &mut impl BufRead, length: usize, body: &mut Vec<u8>) -> Result<()> {
     let before = body.len();
-    stream.take(length as u64).read_to_end(body).map_err(broken)?;
+    stream.take(length as u64).read_to_end(body).map_err(read_error)?;
     let got = body.len() - before;
     if got < length {
         let message = format!("the answer ended after {got} of {length} bytes");
-        return Err(Error::io_kind(ErrorKind::UnexpectedEof, message));
+        return Err(Error::with_kind(ErrorKind::UnexpectedEof, message));
     }
     Ok(())
 }
 
-fn broken(e: std::io::Error) -> Error {
+fn read_error(e: std::io::Error) -> Error {
     match e.kind() {
         ErrorKind::WouldBlock | ErrorKind::TimedOut => {
-            Error::io_kind(ErrorKind::TimedOut, "the answer did not end in time")
+            Error::with_kind(ErrorKind::TimedOut, "the answer did not end in time")
         }
         ErrorKind::Other => Error::new(e.to_string()),
         _ => Error::io("reading the answer", &e),
@@ -321,9 +323,9 @@ mod tests {
             ("\x15\x03\x01\x00", "the answer ended too early"),
             ("", "the answer ended too early"),
             (&format!("HTTP/1.1 200 OK\r\n\r\n{long}"), "the answer: larger than 100 bytes"),
-            (&format!("HTTP/1.1 200 {}\r\n", "x".repeat(MOST_HEAD)), "the answer's head is too long"),
+            (&format!("HTTP/1.1 200 {}\r\n", "x".repeat(MAX_HEAD)), "the answer's head is too long"),
             (
-                &format!("HTTP/1.1 200 OK\r\n{}", "a: b\r\n".repeat(MOST_HEAD / 6)),
+                &format!("HTTP/1.1 200 OK\r\n{}", "a: b\r\n".repeat(MAX_HEAD / 6)),
                 "the answer's head is too long",
             ),
             (&"HTTP/1.1 100 Continue\r\n\r\n".repeat(20), "the server says that it goes on, and does not"),
@@ -333,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn patience() {
+    fn retry_after_headers() {
         let now = 784_111_770;
         for (text, expected) in [
             ("503 X\r\n", Some(1)),
@@ -370,7 +372,7 @@ mod tests {
 
     /// Cut anywhere, an answer that says how long it is is never taken for whole; nothing panics, whatever the bytes.
     #[test]
-    fn answers_cut_anywhere() {
+    fn truncated_answers() {
         for text in [
             "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n0123456789",
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n01234\r\n5;x\r\n56789\r\n0\r\n",
@@ -391,7 +393,7 @@ mod tests {
     fn requests() {
         let url = Url::parse("http://us%65r:p@h:81/a?b").unwrap();
         let headers = [("User-Agent".to_string(), "x".to_string())];
-        let ask = Request { url, method: "POST", headers: &headers, body: Some(b"hi") };
+        let ask = RequestParts { url, method: "POST", headers: &headers, body: Some(b"hi") };
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
         assert_eq!(
             text(request(&ask, false, None).unwrap()),
@@ -407,7 +409,7 @@ mod tests {
         );
         for (name, value) in [("A", "x\r\nB: y"), ("A B", "x"), ("A\n", "x"), ("", "x"), ("A:", "x")] {
             let headers = [(name.to_string(), value.to_string())];
-            let ask = Request { headers: &headers, ..ask.clone() };
+            let ask = RequestParts { headers: &headers, ..ask.clone() };
             assert!(request(&ask, false, None).is_err(), "{name:?}");
         }
     }

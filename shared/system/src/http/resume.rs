@@ -1,11 +1,11 @@
 //! Going on with a download that was cut off, where the server can say that it still is the same file (RFC 9110, 14).
 
-use super::Fetched;
+use super::Response;
 use super::url::Url;
 
 /// The beginning of a file, and what tells that the rest belongs to it.
 #[derive(Debug)]
-pub struct Partial {
+pub struct PartialDownload {
     url: Url,
     /// An entity tag or a date, for `If-Range`.
     validator: String,
@@ -16,18 +16,18 @@ pub struct Partial {
 
 /// What an answer is to a request for the rest.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Rest {
+pub enum Continuation {
     /// The rest: its body belongs behind what is there.
-    Follows,
+    Resumed,
     /// Something else: all of a file that has changed, or an error of the server.
     Other,
     /// It cannot be put together; to be asked for from the start.
     Unusable(&'static str),
 }
 
-impl Partial {
+impl PartialDownload {
     /// What an answer to a GET of this URL brought before it broke off, if the rest can be asked for.
-    pub fn of(url: &Url, answer: Fetched) -> Option<Partial> {
+    pub fn from_answer(url: &Url, answer: Response) -> Option<PartialDownload> {
         let header = |name: &str| answer.headers.get(name).map(|value| value.trim());
         if answer.status != 200 || answer.body.is_empty() || header("accept-ranges") == Some("none") {
             return None;
@@ -41,11 +41,11 @@ impl Partial {
             None => header("content-length").and_then(|length| length.parse().ok()),
             Some(_) => None,
         };
-        Some(Partial { url: url.clone(), validator: validator.to_string(), size, body: answer.body })
+        Some(PartialDownload { url: url.clone(), validator: validator.to_string(), size, body: answer.body })
     }
 
     /// Whether it is of this URL.
-    pub fn is_of(&self, url: &Url) -> bool {
+    pub fn is_for(&self, url: &Url) -> bool {
         self.url == *url
     }
 
@@ -57,48 +57,48 @@ impl Partial {
 
     /// Looks at the head of an answer. If the rest follows, the answer gets the beginning as its body and becomes one of
     /// the whole file.
-    pub fn join(&mut self, answer: &mut Fetched) -> Rest {
+    pub fn resume(&mut self, answer: &mut Response) -> Continuation {
         match answer.status {
             206 => {}
-            416 => return Rest::Unusable("the server does not have the rest"),
-            _ => return Rest::Other,
+            416 => return Continuation::Unusable("the server does not have the rest"),
+            _ => return Continuation::Other,
         }
         let header = |name: &str| answer.headers.get(name).map(|value| value.trim());
         let range = header("content-range").and_then(range);
         let Some((first, last, size)) = range else {
-            return Rest::Unusable("the server sent a part without saying which");
+            return Continuation::Unusable("the server sent a part without saying which");
         };
         if first != self.body.len() as u64 {
-            return Rest::Unusable("the server sent another part than the rest");
+            return Continuation::Unusable("the server sent another part than the rest");
         }
         let is_other = |size: u64| self.size.is_some_and(|before| before != size);
         if size.is_some_and(|size| is_other(size) || last.checked_add(1) != Some(size)) {
-            return Rest::Unusable("the server sent a part of another file");
+            return Continuation::Unusable("the server sent a part of another file");
         }
         let is_tag = self.validator.starts_with('"');
         if is_tag && header("etag").is_some_and(|tag| tag != self.validator) {
-            return Rest::Unusable("the server sent a part of another version");
+            return Continuation::Unusable("the server sent a part of another version");
         }
         let length = last - first + 1;
         match (header("transfer-encoding"), header("content-length")) {
             (None, Some(said)) if said.parse() != Ok(length) => {
-                return Rest::Unusable("the server sent a part of another length than it says");
+                return Continuation::Unusable("the server sent a part of another length than it says");
             }
             _ => {}
         }
         self.size = Some(last + 1);
         answer.body = std::mem::take(&mut self.body);
         answer.status = 200;
-        Rest::Follows
+        Continuation::Resumed
     }
 
     /// Whether a file that was put together is whole.
-    pub fn is_whole(&self, length: usize) -> bool {
+    pub fn is_complete(&self, length: usize) -> bool {
         self.size.is_none_or(|size| size == length as u64)
     }
 
     /// Takes back what has come by now, with more of it than before.
-    pub fn keep(&mut self, body: Vec<u8>) {
+    pub fn set_body(&mut self, body: Vec<u8>) {
         self.body = body;
     }
 }
@@ -116,9 +116,9 @@ fn range(text: &str) -> Option<(u64, u64, Option<u64>)> {
 mod tests {
     use super::*;
 
-    fn answer(status: u16, headers: &[(&str, &str)], body: &str) -> Fetched {
+    fn answer(status: u16, headers: &[(&str, &str)], body: &str) -> Response {
         let headers = headers.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
-        Fetched { status, headers, body: body.into() }
+        Response { status, headers, body: body.into() }
     }
 
     fn url() -> Url {
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_resumed() {
+    fn resumable_answers() {
         let date = "Sun, 06 Nov 1994 08:49:37 GMT";
         let later = "Sun, 06 Nov 1994 08:49:38 GMT";
         for (status, headers, body, expected) in [
@@ -142,70 +142,70 @@ mod tests {
             (200, &[("last-modified", date), ("date", date)], "abc", None),
             (200, &[("last-modified", date)], "abc", None),
         ] {
-            let partial = Partial::of(&url(), answer(status, headers, body));
+            let partial = PartialDownload::from_answer(&url(), answer(status, headers, body));
             assert_eq!(partial.map(|p| p.validator).as_deref(), expected, "{status} {headers:?}");
         }
     }
 
     #[test]
-    fn the_rest() {
+    fn continuations() {
         for (status, headers, expected) in [
-            (206, &[("content-range", "bytes 3-5/6")][..], Rest::Follows),
-            (206, &[("content-range", "bytes 3-5/*"), ("etag", "\"a\"")], Rest::Follows),
-            (206, &[("content-range", "bytes 3-5/6"), ("content-length", "3")], Rest::Follows),
-            (200, &[], Rest::Other),
-            (503, &[], Rest::Other),
-            (416, &[], Rest::Unusable("the server does not have the rest")),
-            (206, &[], Rest::Unusable("the server sent a part without saying which")),
+            (206, &[("content-range", "bytes 3-5/6")][..], Continuation::Resumed),
+            (206, &[("content-range", "bytes 3-5/*"), ("etag", "\"a\"")], Continuation::Resumed),
+            (206, &[("content-range", "bytes 3-5/6"), ("content-length", "3")], Continuation::Resumed),
+            (200, &[], Continuation::Other),
+            (503, &[], Continuation::Other),
+            (416, &[], Continuation::Unusable("the server does not have the rest")),
+            (206, &[], Continuation::Unusable("the server sent a part without saying which")),
             (
                 206,
                 &[("content-range", "3-5/6")],
-                Rest::Unusable("the server sent a part without saying which"),
+                Continuation::Unusable("the server sent a part without saying which"),
             ),
             (
                 206,
                 &[("content-range", "bytes 5-3/6")],
-                Rest::Unusable("the server sent a part without saying which"),
+                Continuation::Unusable("the server sent a part without saying which"),
             ),
             (
                 206,
                 &[("content-range", "bytes 2-5/6")],
-                Rest::Unusable("the server sent another part than the rest"),
+                Continuation::Unusable("the server sent another part than the rest"),
             ),
             (
                 206,
                 &[("content-range", "bytes 0-5/6")],
-                Rest::Unusable("the server sent another part than the rest"),
+                Continuation::Unusable("the server sent another part than the rest"),
             ),
             (
                 206,
                 &[("content-range", "bytes 3-4/6")],
-                Rest::Unusable("the server sent a part of another file"),
+                Continuation::Unusable("the server sent a part of another file"),
             ),
             (
                 206,
                 &[("content-range", "bytes 3-6/7")],
-                Rest::Unusable("the server sent a part of another file"),
+                Continuation::Unusable("the server sent a part of another file"),
             ),
             (
                 206,
                 &[("content-range", "bytes 3-5/6"), ("etag", "\"b\"")],
-                Rest::Unusable("the server sent a part of another version"),
+                Continuation::Unusable("the server sent a part of another version"),
             ),
             (
                 206,
                 &[("content-range", "bytes 3-5/6"), ("content-length", "6")],
-                Rest::Unusable("the server sent a part of another length than it says"),
+                Continuation::Unusable("the server sent a part of another length than it says"),
             ),
         ] {
             let first = answer(200, &[("etag", "\"a\""), ("content-length", "6")], "abc");
-            let mut partial = Partial::of(&url(), first).unwrap();
+            let mut partial = PartialDownload::from_answer(&url(), first).unwrap();
             assert_eq!(partial.headers()[0].1, "bytes=3-");
             let mut rest = answer(status, headers, "");
-            assert_eq!(partial.join(&mut rest), expected, "{status} {headers:?}");
-            if expected == Rest::Follows {
+            assert_eq!(partial.resume(&mut rest), expected, "{status} {headers:?}");
+            if expected == Continuation::Resumed {
                 assert_eq!((rest.status, rest.body.as_slice()), (200, &b"abc"[..]));
-                assert!(partial.is_whole(6) && !partial.is_whole(5));
+                assert!(partial.is_complete(6) && !partial.is_complete(5));
             }
         }
     }

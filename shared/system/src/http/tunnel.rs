@@ -9,8 +9,8 @@ use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use super::Failure;
-use super::connect::Wire;
-use super::pace::Pace;
+use super::connect::Connection;
+use super::limits::TimeLimits;
 use crate::{Error, Result, System, debug, libexec};
 
 pub const PROGRAM: &str = "cloud-init-tls";
@@ -26,26 +26,26 @@ const BUNDLES: [&str; 6] = [
 /// What names another file, for OpenSSL, for Python's requests, for curl.
 const VARIABLES: [&str; 3] = ["SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"];
 /// Ten times what Mozilla's list takes.
-const MOST_BUNDLE: u64 = 4 << 20;
+const MAX_BUNDLE: u64 = 4 << 20;
 /// The machine's own, in a directory for both.
 const CERTIFICATE: &str = "cert.pem";
 const KEY: &str = "key.pem";
-const MOST_IDENTITY: u64 = 256 << 10;
+const MAX_CLIENT_CERTIFICATE: u64 = 256 << 10;
 /// The program's exit code for a certificate that is not to be trusted: asking again would not change it.
-const NOT_TRUSTED: i32 = 2;
+const EXIT_NOT_TRUSTED: i32 = 2;
 /// Of what it says.
-const MOST_WORDS: u64 = 1024;
+const MAX_STDERR: u64 = 1024;
 
 /// Milliseconds for its good-bye.
-const MOST_LEAVE: usize = 50;
+const SHUTDOWN_TIMEOUT_MS: usize = 50;
 
 /// The plain side of a TLS connection.
 #[derive(Debug)]
 pub struct Tunnel {
     plain: UnixStream,
     program: Child,
-    /// Of the answer, once the request is sent ([`Pace::begin`]).
-    pub pace: Pace,
+    /// Of the answer, once the request is sent ([`TimeLimits::begin_phase`]).
+    pub limits: TimeLimits,
     /// Why it ended, once it did.
     ended: Option<Failure>,
 }
@@ -54,44 +54,48 @@ impl System {
     /// TLS over a connection, to a server that can prove to be `host`.
     pub(super) fn open_tunnel(
         &self,
-        wire: Wire,
+        connection: Connection,
         host: &str,
-        identities: &[String],
+        client_certificates: &[String],
     ) -> std::result::Result<Tunnel, Failure> {
-        let Some(program) = self.programs().map(|dir| dir.join(PROGRAM)).or_else(|| libexec::find(PROGRAM))
+        let Some(program) =
+            self.libexec_dir().map(|dir| dir.join(PROGRAM)).or_else(|| libexec::find(PROGRAM))
         else {
-            return Err(Failure::last(format!("https needs the program {PROGRAM}, which is not installed")));
+            return Err(Failure::permanent(format!(
+                "https needs the program {PROGRAM}, which is not installed"
+            )));
         };
-        let roots = self.trusted_certificates().map_err(Failure::from).map_err(Failure::finally)?;
-        let identity = self.identity(identities).map_err(Failure::from).map_err(Failure::finally)?;
-        let pace = wire.pace;
+        let roots = self.trusted_certificates().map_err(Failure::from).map_err(Failure::into_permanent)?;
+        let identity =
+            self.identity(client_certificates).map_err(Failure::from).map_err(Failure::into_permanent)?;
+        let limits = connection.limits;
         let start = || -> std::io::Result<Tunnel> {
             let (plain, other) = UnixStream::pair()?;
             let program = std::process::Command::new(&program)
                 .env_clear()
                 .current_dir("/")
                 .stdin(OwnedFd::from(other))
-                .stdout(OwnedFd::from(wire.stream))
+                .stdout(OwnedFd::from(connection.stream))
                 .stderr(Stdio::piped())
                 .spawn()?;
-            Ok(Tunnel { plain, program, pace, ended: None })
+            Ok(Tunnel { plain, program, limits, ended: None })
         };
         let mut tunnel =
-            start().map_err(|e| Failure::again(format!("starting {}: {e}", program.display())))?;
+            start().map_err(|e| Failure::retryable(format!("starting {}: {e}", program.display())))?;
         let name = host.split('%').next().unwrap_or(host);
-        let mut order = format!("name {name}\nroots {}\n", roots.len());
+        let mut header = format!("name {name}\nroots {}\n", roots.len());
         let mut texts = vec![roots];
         if let Some((certificate, key)) = identity {
-            order.push_str(&format!("certificate {}\nkey {}\n", certificate.len(), key.len()));
+            header.push_str(&format!("certificate {}\nkey {}\n", certificate.len(), key.len()));
             texts.extend([certificate, key]);
         }
-        order.push('\n');
-        texts.insert(0, order.into_bytes());
+        header.push('\n');
+        texts.insert(0, header.into_bytes());
         match tunnel.write_all(&texts.concat()) {
             Ok(()) => Ok(tunnel),
             Err(e) => {
-                tunnel.ending();
-                Err(tunnel.why(&Error::io(PROGRAM, &e)))
+                tunnel.wait_for_exit();
+                Err(tunnel.failure(&Error::io(PROGRAM, &e)))
             }
         }
     }
@@ -101,7 +105,7 @@ impl System {
         let Some(dir) = directories.iter().find(|dir| self.exists(format!("{dir}/{CERTIFICATE}"))) else {
             return Ok(None);
         };
-        let read = |name: &str| self.read_at_most(format!("{dir}/{name}"), MOST_IDENTITY);
+        let read = |name: &str| self.read_at_most(format!("{dir}/{name}"), MAX_CLIENT_CERTIFICATE);
         Ok(Some((read(CERTIFICATE)?, read(KEY)?)))
     }
 
@@ -109,16 +113,16 @@ impl System {
     fn trusted_certificates(&self) -> Result<Vec<u8>> {
         let named = VARIABLES.iter().find_map(|v| std::env::var(v).ok().filter(|path| !path.is_empty()));
         if let Some(path) = named.filter(|_| self.is_live()) {
-            return self.read_at_most(&path, MOST_BUNDLE);
+            return self.read_at_most(&path, MAX_BUNDLE);
         }
         for path in BUNDLES {
-            match self.read_at_most(path, MOST_BUNDLE) {
+            match self.read_at_most(path, MAX_BUNDLE) {
                 Ok(bytes) if !bytes.is_empty() => {
                     debug!(self, "certificates of {path} are trusted");
                     return Ok(bytes);
                 }
                 Ok(_) => {}
-                Err(e) if e.is_absent() => {}
+                Err(e) if e.is_not_found() => {}
                 Err(e) => return Err(e),
             }
         }
@@ -131,36 +135,36 @@ impl System {
 
 impl Tunnel {
     /// What went wrong: what the program said of it if it ended, else the `symptom` on this side.
-    pub fn why(&self, symptom: &Error) -> Failure {
+    pub fn failure(&self, symptom: &Error) -> Failure {
         self.ended.clone().unwrap_or_else(|| symptom.clone().into())
     }
 
     /// Waits for the program's end, which its closing of the plain side announced. `None` when it ended well.
-    fn ending(&mut self) -> Option<&Failure> {
+    fn wait_for_exit(&mut self) -> Option<&Failure> {
         if self.ended.is_none() {
             let code = loop {
                 match self.program.try_wait() {
                     Ok(Some(status)) => break status.code(),
-                    Ok(None) if !self.pace.deadline().is_over() => {
+                    Ok(None) if !self.limits.deadline().is_expired() => {
                         std::thread::sleep(Duration::from_millis(1))
                     }
                     _ => {
-                        self.ended = Some(self.pace.error().into());
+                        self.ended = Some(self.limits.error().into());
                         return self.ended.as_ref();
                     }
                 }
             };
             let mut words = String::new();
             if let Some(said) = self.program.stderr.take() {
-                let _ = said.take(MOST_WORDS).read_to_string(&mut words);
+                let _ = said.take(MAX_STDERR).read_to_string(&mut words);
             }
             let line: String =
                 words.lines().next().unwrap_or_default().chars().filter(|c| !c.is_control()).collect();
             self.ended = match code {
                 Some(0) => None,
-                Some(NOT_TRUSTED) => Some(Failure::last(line)),
-                Some(_) if !line.is_empty() => Some(Failure::again(line)),
-                _ => Some(Failure::again(format!("{PROGRAM} ended unexpectedly"))),
+                Some(EXIT_NOT_TRUSTED) => Some(Failure::permanent(line)),
+                Some(_) if !line.is_empty() => Some(Failure::retryable(line)),
+                _ => Some(Failure::retryable(format!("{PROGRAM} ended unexpectedly"))),
             };
         }
         self.ended.as_ref()
@@ -169,9 +173,9 @@ impl Tunnel {
 
 impl Read for Tunnel {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        self.plain.set_read_timeout(Some(self.pace.timeout()?))?;
+        self.plain.set_read_timeout(Some(self.limits.timeout()?))?;
         let read = self.plain.read(buffer);
-        self.pace.moved(*read.as_ref().unwrap_or(&0));
+        self.limits.record_bytes(*read.as_ref().unwrap_or(&0));
         let is_end = match &read {
             Ok(n) => *n == 0 && !buffer.is_empty(),
             // It ended without having taken all of the request.
@@ -181,7 +185,7 @@ impl Read for Tunnel {
             return read;
         }
         // The end of the stream is the end of the answer only if TLS said so.
-        match self.ending() {
+        match self.wait_for_exit() {
             Some(failure) => Err(std::io::Error::other(failure.error.to_string())),
             None => Ok(0),
         }
@@ -190,9 +194,9 @@ impl Read for Tunnel {
 
 impl Write for Tunnel {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.plain.set_write_timeout(Some(self.pace.timeout()?))?;
+        self.plain.set_write_timeout(Some(self.limits.timeout()?))?;
         let written = self.plain.write(bytes)?;
-        self.pace.moved(written);
+        self.limits.record_bytes(written);
         Ok(written)
     }
 
@@ -205,7 +209,7 @@ impl Drop for Tunnel {
     fn drop(&mut self) {
         // A moment to take leave of the server, which may think that it was cut off otherwise.
         let _ = self.plain.shutdown(std::net::Shutdown::Both);
-        for _ in 0..MOST_LEAVE {
+        for _ in 0..SHUTDOWN_TIMEOUT_MS {
             if !matches!(self.program.try_wait(), Ok(None)) {
                 return;
             }

@@ -26,7 +26,7 @@ pub fn scheme(url: &str) -> Option<String> {
 }
 
 /// The path that a `file:` URL (on whichever host) or a plain path names: a query or fragment is no part of it.
-pub fn local(url: &str) -> Option<&str> {
+pub fn local_path(url: &str) -> Option<&str> {
     let url = url.trim_start();
     let rest = match url.split_at_checked("file:".len()) {
         Some((scheme, rest)) if scheme.eq_ignore_ascii_case("file:") => rest,
@@ -71,7 +71,7 @@ impl Url {
         if host.is_empty() || !host.bytes().all(fits) {
             return Err(Error::new("the URL's host is no address and no name in ASCII"));
         }
-        Ok(Url { https, user, host, port, target: target_of(target) })
+        Ok(Url { https, user, host, port, target: request_target(target) })
     }
 
     /// What a `Location` of an answer to this means.
@@ -91,10 +91,10 @@ impl Url {
             Some(b'?') => format!("{path}{location}"),
             _ => format!("{folder}{location}"),
         };
-        Ok(Url { target: target_of(&without_dots(&target)), ..self.clone() })
+        Ok(Url { target: request_target(&remove_dot_segments(&target)), ..self.clone() })
     }
 
-    pub fn is_same_place(&self, other: &Url) -> bool {
+    pub fn is_same_origin(&self, other: &Url) -> bool {
         (self.https, self.port) == (other.https, other.port) && self.host.eq_ignore_ascii_case(&other.host)
     }
 
@@ -111,10 +111,10 @@ impl Url {
     }
 
     /// For people: without credentials and query.
-    pub fn shown(&self) -> String {
+    pub fn redacted(&self) -> String {
         let scheme = if self.https { "https" } else { "http" };
         let path = self.target.split('?').next().unwrap_or("/");
-        format!("{scheme}://{}{}", self.authority(), path_shown(&self.host, path))
+        format!("{scheme}://{}{}", self.authority(), redact_path(&self.host, path))
     }
 }
 
@@ -127,7 +127,7 @@ fn bracketed(host: &str) -> Cow<'_, str> {
 }
 
 /// Begins with a slash, ends before a fragment, and has nothing in it that would end a request line.
-fn target_of(text: &str) -> String {
+fn request_target(text: &str) -> String {
     let text = text.split('#').next().unwrap_or(text);
     let mut target = String::with_capacity(text.len() + 1);
     if !text.starts_with('/') {
@@ -144,7 +144,7 @@ fn target_of(text: &str) -> String {
 }
 
 /// `/a/./b/../c` is `/a/c` (RFC 3986 §5.2.4); a query stays as it is.
-fn without_dots(target: &str) -> String {
+fn remove_dot_segments(target: &str) -> String {
     let (path, query) = target.split_at(target.find(['?', '#']).unwrap_or(target.len()));
     let mut kept: Vec<&str> = Vec::new();
     let segments: Vec<&str> = path.split('/').skip(1).collect();
@@ -178,22 +178,22 @@ fn is_metadata_service(host: &str) -> bool {
 /// A path as people may see it: of a metadata service, without words that look random; of any other, with well-known
 /// words alone, as every other one may be what lets one in (a webhook, a signed link), however short. How many words
 /// there are, and what kind of file the last one is, stays visible.
-fn path_shown(host: &str, path: &str) -> String {
+fn redact_path(host: &str, path: &str) -> String {
     if is_metadata_service(host) {
-        return random_cut(path);
+        return redact_random_segments(path);
     }
     let words = path
         .split('/')
-        .map(|word| if word.is_empty() || is_well_known(word) { word.into() } else { hidden(word) });
+        .map(|word| if word.is_empty() || is_well_known(word) { word.into() } else { redact_segment(word) });
     words.collect::<Vec<Cow<'_, str>>>().join("/")
 }
 
 /// `…`, with the extension of a file of a usual kind.
-fn hidden(word: &str) -> Cow<'_, str> {
-    const KINDS: [&str; 14] =
+fn redact_segment(word: &str) -> Cow<'_, str> {
+    const EXTENSIONS: [&str; 14] =
         ["yaml", "yml", "cfg", "conf", "txt", "json", "sh", "py", "gz", "xz", "tar", "iso", "img", "jinja"];
     match word.rsplit_once('.') {
-        Some((_, kind)) if KINDS.contains(&kind) => format!("….{kind}").into(),
+        Some((_, kind)) if EXTENSIONS.contains(&kind) => format!("….{kind}").into(),
         _ => "…".into(),
     }
 }
@@ -237,14 +237,14 @@ fn is_well_known(word: &str) -> bool {
     WORDS.contains(&word) || is_version || is_date
 }
 
-fn random_cut(path: &str) -> String {
-    const MOST: usize = 20;
+fn redact_random_segments(path: &str) -> String {
+    const MIN_KEY_LENGTH: usize = 20;
     let is_key = |word: &str| {
         let has = |is: fn(&u8) -> bool| word.bytes().any(|b| is(&b));
-        let is_long = word.split(|c: char| !c.is_ascii_alphanumeric()).any(|run| run.len() >= MOST);
+        let is_long = word.split(|c: char| !c.is_ascii_alphanumeric()).any(|run| run.len() >= MIN_KEY_LENGTH);
         let is_mixed = has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase);
         let is_random = has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic) && (is_long || is_mixed);
-        word.len() >= MOST && !word.contains('.') && is_random
+        word.len() >= MIN_KEY_LENGTH && !word.contains('.') && is_random
     };
     let cut = |word: &str| word.chars().take(4).chain(['…']).collect();
     let words = path.split('/').map(|word| if is_key(word) { Cow::Owned(cut(word)) } else { word.into() });
@@ -252,7 +252,7 @@ fn random_cut(path: &str) -> String {
 }
 
 /// A URL without the credentials and the query that it may carry, whatever else it is.
-pub fn shown(url: &str) -> String {
+pub fn redact(url: &str) -> String {
     let bare = url.split(['?', '#']).next().unwrap_or(url);
     match bare.split_once("://") {
         Some((scheme, rest)) => {
@@ -262,7 +262,7 @@ pub fn shown(url: &str) -> String {
             let path = if host.is_empty() {
                 Cow::Borrowed(path)
             } else {
-                path_shown(without_port(host), path).into()
+                redact_path(without_port(host), path).into()
             };
             format!("{scheme}://{host}{path}")
         }
@@ -336,12 +336,12 @@ mod tests {
         }
         assert_eq!(base.join("?z").unwrap().target, "/a/b/c?z");
         assert!(base.join("file:///etc/shadow").is_err());
-        assert!(base.is_same_place(&base.join("x").unwrap()));
-        assert!(!base.is_same_place(&base.join("http://h:8443/").unwrap()));
+        assert!(base.is_same_origin(&base.join("x").unwrap()));
+        assert!(!base.is_same_origin(&base.join("http://h:8443/").unwrap()));
     }
 
     #[test]
-    fn what_others_are_told() {
+    fn authority_has_no_zone_and_no_default_port() {
         let of = |text: &str| Url::parse(text).unwrap().authority();
         assert_eq!(of("http://u:p@[fe80::1%25eth0]:8080/"), "[fe80::1]:8080");
         assert_eq!((of("https://h:443/"), of("http://h:443/")), ("h".into(), "h:443".into()));
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn no_secret_of_a_url_is_shown() {
+    fn redacted_urls() {
         for (url, expected) in [
             ("http://u:p@h:80/a?token=x", "http://h:80/…"),
             ("http://h", "http://h"),
@@ -384,9 +384,9 @@ mod tests {
             ),
             ("file:///srv/a.yaml", "file:///srv/a.yaml"),
         ] {
-            assert_eq!(shown(url), expected);
+            assert_eq!(redact(url), expected);
         }
-        let of = |text| Url::parse(text).unwrap().shown();
+        let of = |text| Url::parse(text).unwrap().redacted();
         assert_eq!(of("http://u:p@h/a?token=x"), "http://h/…");
         assert_eq!(of("http://[fe80::1]/éé0123456789abcdefABCDEF"), "http://[fe80::1]/%C3%…");
     }
@@ -404,7 +404,7 @@ mod tests {
             ("filé", None),
             ("", None),
         ] {
-            assert_eq!(local(url), path, "{url}");
+            assert_eq!(local_path(url), path, "{url}");
         }
     }
 }

@@ -7,7 +7,7 @@ use system::{Command, Error, Result, System};
 use super::event::{Event, Kind};
 use super::time::{self, SECOND};
 
-const PATIENCE: Duration = Duration::from_secs(25);
+const SYSTEMCTL_TIMEOUT: Duration = Duration::from_secs(25);
 
 /// Moments in microseconds since the epoch.
 #[derive(Debug, PartialEq, Eq)]
@@ -26,12 +26,12 @@ pub fn report(sys: &System, events: &[Event], now: i64) -> Result<String> {
     let local_stage =
         local_stage(events).ok_or_else(|| Error::new("the log has no beginning of the local stage"))?;
     let is_container = sys.is_container();
-    let manager = ask(
+    let manager = systemctl_show(
         sys,
         &["KernelTimestamp", "KernelTimestampMonotonic", "UserspaceTimestamp", "UserspaceTimestampMonotonic"],
         None,
     )?;
-    let unit = ask(sys, &["InactiveExitTimestampMonotonic"], Some("cloud-init-local"))?;
+    let unit = systemctl_show(sys, &["InactiveExitTimestampMonotonic"], Some("cloud-init-local"))?;
     Ok(show(&times(is_container, &manager, &unit, local_stage, now)?))
 }
 
@@ -42,9 +42,9 @@ fn local_stage(events: &[Event]) -> Option<i64> {
     (0..events.len()).rev().find(|i| is_start(&events[*i]) && !again(*i)).map(|i| events[i].at)
 }
 
-fn ask(sys: &System, properties: &[&str], unit: Option<&str>) -> Result<String> {
+fn systemctl_show(sys: &System, properties: &[&str], unit: Option<&str>) -> Result<String> {
     let command = properties.iter().fold(Command::new(["systemctl", "show"]), |c, p| c.arg("-p").arg(*p));
-    let command = command.arg("--timestamp=us+utc").timeout(PATIENCE).asks();
+    let command = command.arg("--timestamp=us+utc").timeout(SYSTEMCTL_TIMEOUT).read_only();
     Ok(sys.run(&unit.into_iter().fold(command, Command::arg))?.text())
 }
 
@@ -85,17 +85,17 @@ fn show(times: &Times) -> String {
     let seconds = |micros: i64| format!("{:?}", micros as f64 / SECOND as f64);
     let mut line = |label: &str, value: String| lines.push(format!("    {label}: {value}"));
     let Some(userspace) = userspace else {
-        line("Container started at", time::show(begin));
-        line("Cloud-init activated by systemd at", time::show(activated));
-        line("Cloud-init start", time::show(local_stage));
+        line("Container started at", time::format(begin));
+        line("Cloud-init activated by systemd at", time::format(activated));
+        line("Cloud-init start", time::format(local_stage));
         return lines.join("\n") + "\n";
     };
-    line("Kernel Started at", time::show(begin));
-    line("Kernel ended boot at", time::show(userspace));
+    line("Kernel Started at", time::format(begin));
+    line("Kernel ended boot at", time::format(userspace));
     line("Kernel time to boot (seconds)", seconds(userspace - begin));
-    line("Cloud-init activated by systemd at", time::show(activated));
+    line("Cloud-init activated by systemd at", time::format(activated));
     line("Time between Kernel end boot and Cloud-init activation (seconds)", seconds(activated - userspace));
-    line("Cloud-init start", time::show(local_stage));
+    line("Cloud-init start", time::format(local_stage));
     lines.join("\n") + "\n"
 }
 
@@ -108,7 +108,7 @@ mod tests {
     const UNIT: &str = "InactiveExitTimestampMonotonic=4500000\n";
 
     #[test]
-    fn boots_of_machines_and_containers() {
+    fn report_of_machine_and_container() {
         let show = |is_container, manager: &str, unit: &str| {
             times(is_container, manager, unit, 1_930_367_161 * SECOND, 0)
                 .map(|t| show(&t))

@@ -33,14 +33,14 @@ const STAGES: [(&str, &str, &str); 4] = [
 ];
 
 /// A log's events in its order, and the lines that look like one and cannot be read.
-pub fn of_log(log: &str, now: i64) -> (Vec<Event>, Vec<usize>) {
+pub fn from_log(log: &str, now: i64) -> (Vec<Event>, Vec<usize>) {
     let (mut events, mut bad) = (Vec::new(), Vec::new());
     for (number, line) in log.lines().enumerate() {
         if !["start:", "finish:", "Cloud-init v."].iter().any(|mark| line.contains(mark)) {
             continue;
         }
         let Some((stamp, message)) = split(line) else { continue };
-        match of_message(message) {
+        match parse_message(message) {
             Some(Ok(event)) => match time::parse(stamp, now) {
                 Some(at) => events.push(Event { at, ..event }),
                 None => bad.push(number + 1),
@@ -68,13 +68,13 @@ fn split(line: &str) -> Option<(&str, &str)> {
         .map(|rest| (stamp, rest))
         .or_else(|| is_inner.then(|| split(rest))?)
     {
-        Some((stamp, rest)) => Some((stamp, without_source(rest))),
-        None => Some((stamp, without_source(rest))),
+        Some((stamp, rest)) => Some((stamp, strip_logger(rest))),
+        None => Some((stamp, strip_logger(rest))),
     }
 }
 
 /// `handlers.py[DEBUG]: text` without its first word.
-fn without_source(rest: &str) -> &str {
+fn strip_logger(rest: &str) -> &str {
     match rest.split_once(": ") {
         Some((source, text)) if source.ends_with(']') && !source.contains(' ') => text.trim(),
         _ => rest.trim(),
@@ -82,7 +82,7 @@ fn without_source(rest: &str) -> &str {
 }
 
 /// `None` for what is no event, an error for half of one.
-fn of_message(message: &str) -> Option<Result<Event, ()>> {
+fn parse_message(message: &str) -> Option<Result<Event, ()>> {
     if message.starts_with("Cloud-init v.") {
         return welcome(message).map(Ok);
     }
@@ -119,7 +119,7 @@ fn welcome(message: &str) -> Option<Event> {
 }
 
 /// The events of a dump; those without a name, a kind or a time are left out.
-pub fn of_dump(dump: &[Value]) -> Vec<Event> {
+pub fn from_dump(dump: &[Value]) -> Vec<Event> {
     let read = |entry: &Value| {
         let text = |key: &str| entry.get(key).and_then(Value::as_str);
         let kind = match text("event_type")? {
@@ -144,7 +144,7 @@ pub fn to_dump(events: &[Event]) -> Value {
     let entry = |e: &Event| {
         let seconds = e.at as f64 / time::SECOND as f64;
         let mut entry = json!({"name": e.name, "description": e.description, "timestamp": seconds,
-            "origin": e.origin, "event_type": e.kind.word()});
+            "origin": e.origin, "event_type": e.kind.as_str()});
         if e.kind == Kind::Finish {
             entry["result"] = e.result.as_str().into();
         }
@@ -154,7 +154,7 @@ pub fn to_dump(events: &[Event]) -> Value {
 }
 
 impl Kind {
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Kind::Start => "start",
             Kind::Finish => "finish",
@@ -167,12 +167,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines() {
+    fn log_line_formats() {
         let own = "2031-03-04 05:06:07,890 - x.py[DEBUG]: ";
         let read = |line: &str| {
-            let (events, bad) = of_log(line, 1_930_392_000 * time::SECOND);
+            let (events, bad) = from_log(line, 1_930_392_000 * time::SECOND);
             let show = |e: &Event| {
-                let kind = e.kind.word();
+                let kind = e.kind.as_str();
                 format!("{kind} {}={}={} {}", e.name, e.result, e.description, e.at - 1_930_367_167_000_000)
             };
             (events.first().map(show).unwrap_or_default(), bad.len())
@@ -212,14 +212,14 @@ mod tests {
     }
 
     #[test]
-    fn a_dump_is_read_again() {
+    fn dump_round_trip() {
         let own = "2031-03-04 05:06:07,890 - x.py[DEBUG]: ";
-        let (events, _) = of_log(&format!("{own}start: a: b\n{own}finish: a: WARN: c\n"), 0);
+        let (events, _) = from_log(&format!("{own}start: a: b\n{own}finish: a: WARN: c\n"), 0);
         let dump = to_dump(&events);
         assert_eq!(dump[0]["timestamp"].to_string(), "1930367167.89");
-        assert_eq!(of_dump(dump.as_array().unwrap()), events);
+        assert_eq!(from_dump(dump.as_array().unwrap()), events);
         assert!(
-            of_dump(&[
+            from_dump(&[
                 json!(1),
                 json!({"name": "a"}),
                 json!({"event_type": "start", "timestamp": 1}),

@@ -10,16 +10,16 @@ use std::io::{IsTerminal as _, Read as _, Write as _};
 use std::process::ExitCode;
 
 use serde_json::Value;
-use system::{System, Write, warning};
+use system::{System, WriteOptions, warning};
 
 use crate::arguments::{Analyze, AnalyzeCommand};
-use crate::machine::{Machine, output_file};
+use crate::machine::{Machine, output_path};
 
-const USUAL_LOG: &str = "/var/log/cloud-init.log";
+const DEFAULT_LOG: &str = "/var/log/cloud-init.log";
 /// As much as `System` reads of a file.
-const MOST_INPUT: u64 = 64 << 20;
+const MAX_INPUT: u64 = 64 << 20;
 /// More lines that cannot be read than this are not worth a line each.
-const MOST_BAD: usize = 5;
+const MAX_BAD_LINES: usize = 5;
 
 pub fn run(machine: &Machine, args: &Analyze) -> ExitCode {
     match analyze(machine, args) {
@@ -38,7 +38,7 @@ fn analyze(machine: &Machine, args: &Analyze) -> Result<(), String> {
         AnalyzeCommand::Dump(a) => (&a.infile, &a.outfile),
         AnalyzeCommand::Boot(a) => (&a.infile, &a.outfile),
     };
-    let input = read(machine, infile.as_deref().unwrap_or(USUAL_LOG))?;
+    let input = read(machine, infile.as_deref().unwrap_or(DEFAULT_LOG))?;
     let now = machine.sys.clock().wall().as_micros() as i64;
     // A dump is taken as it is; it may have more in it than we know.
     let dump = match serde_json::from_str(&input) {
@@ -46,18 +46,18 @@ fn analyze(machine: &Machine, args: &Analyze) -> Result<(), String> {
         _ => None,
     };
     let (events, bad) = match &dump {
-        Some(entries) => (event::of_dump(entries), Vec::new()),
-        None => event::of_log(&input, now),
+        Some(entries) => (event::from_dump(entries), Vec::new()),
+        None => event::from_log(&input, now),
     };
-    for line in bad.iter().take(MOST_BAD) {
+    for line in bad.iter().take(MAX_BAD_LINES) {
         warning!(machine.sys, "line {line}: an event without a name, a result or a time that can be read");
     }
-    if bad.len() > MOST_BAD {
-        warning!(machine.sys, "{} more lines like this", bad.len() - MOST_BAD);
+    if bad.len() > MAX_BAD_LINES {
+        warning!(machine.sys, "{} more lines like this", bad.len() - MAX_BAD_LINES);
     }
     let text = match &args.command {
         AnalyzeCommand::Show(a) => {
-            let format = a.format.as_deref().unwrap_or(record::USUAL_FORMAT);
+            let format = a.format.as_deref().unwrap_or(record::DEFAULT_FORMAT);
             record::show(&record::records(&events), format)
         }
         AnalyzeCommand::Blame(_) => record::blame(&record::records(&events)),
@@ -79,13 +79,13 @@ fn read(machine: &Machine, name: &str) -> Result<String, String> {
             if stdin.is_terminal() {
                 eprintln!("reading a log from standard input");
             }
-            let read = stdin.lock().take(MOST_INPUT).read_to_end(&mut bytes);
+            let read = stdin.lock().take(MAX_INPUT).read_to_end(&mut bytes);
             read.map_err(|e| format!("Cannot read standard input: {e}"))?;
             "<stdin>"
         }
         name => {
-            let (door, place) = machine.typed(name);
-            let read = door.read_at_most(place, MOST_INPUT);
+            let (file_sys, file_path) = machine.resolve(name);
+            let read = file_sys.read_at_most(file_path, MAX_INPUT);
             bytes = read.map_err(|e| format!("Cannot open file {name}: {e}"))?;
             name
         }
@@ -106,10 +106,12 @@ fn write(name: &str, text: &str) -> Result<(), String> {
         };
     }
     // The operator's own file, wherever the machine's root is.
-    let path = output_file(name);
+    let path = output_path(name);
     let sys = System::new("/");
     if !sys.is_dir(std::path::Path::new(&path).parent().unwrap_or("/".as_ref())) {
         return Err(format!("Cannot open file {name}: its directory is not there"));
     }
-    sys.write(&path, text, Write::default()).map(drop).map_err(|e| format!("Cannot open file {name}: {e}"))
+    sys.write(&path, text, WriteOptions::default())
+        .map(drop)
+        .map_err(|e| format!("Cannot open file {name}: {e}"))
 }

@@ -5,7 +5,7 @@ use super::event::{Event, Kind};
 use super::time::SECOND;
 
 /// What `show` prints of a part that ended.
-pub const USUAL_FORMAT: &str = "%I%D @%Es +%ds";
+pub const DEFAULT_FORMAT: &str = "%I%D @%Es +%ds";
 
 /// One boot, in the order of its log.
 #[derive(Debug, Default)]
@@ -79,7 +79,7 @@ pub fn show(records: &[Record<'_>], format: &str) -> String {
                 Step::End(name, took) => {
                     format!("Finished stage: ({name}) {} seconds\n\n", seconds(*took, 8))
                 }
-                Step::Part(start, finish) => filled(format, record.begin, *start, finish) + "\n",
+                Step::Part(start, finish) => expand_format(format, record.begin, *start, finish) + "\n",
             };
         }
         out += &format!("Total Time: {} seconds\n\n", seconds(record.total, 0));
@@ -92,7 +92,7 @@ pub fn blame(records: &[Record<'_>]) -> String {
     let mut out = String::new();
     for (i, record) in records.iter().enumerate() {
         let line = |step: &Step<'_>| match step {
-            Step::Part(start, finish) => Some(filled("     %ds (%n)", record.begin, *start, finish)),
+            Step::Part(start, finish) => Some(expand_format("     %ds (%n)", record.begin, *start, finish)),
             _ => None,
         };
         let mut lines: Vec<String> = record.steps.iter().filter_map(line).collect();
@@ -112,7 +112,7 @@ fn seconds(micros: i64, width: usize) -> String {
 }
 
 /// The format's codes replaced; what is none stays.
-fn filled(format: &str, begin: i64, start: i64, finish: &Event) -> String {
+fn expand_format(format: &str, begin: i64, start: i64, finish: &Event) -> String {
     let mut out = String::with_capacity(format.len() + 80);
     let depth = finish.name.matches('/').count();
     let mut pieces = format.split('%');
@@ -123,7 +123,7 @@ fn filled(format: &str, begin: i64, start: i64, finish: &Event) -> String {
             Some('d') => out += &seconds(finish.at - start, 8),
             Some('D') => out += &finish.description,
             Some('E') => out += &seconds(start - begin, 8),
-            Some('e') => out += finish.kind.word(),
+            Some('e') => out += finish.kind.as_str(),
             Some('I') => out += &format!("|{:1$}`->", "", depth.saturating_sub(1)),
             Some('l') => out += &depth.to_string(),
             Some('n') => out += &finish.name,
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_costs_only_itself() {
+    fn incomplete_events_are_skipped() {
         for (text, wanted) in [
             ("", "[]"),
             ("+a +a/b -a/b -a", "[a (a/b) 0.3]"),
@@ -184,9 +184,9 @@ mod tests {
     }
 
     #[test]
-    fn codes() {
+    fn format_codes() {
         let events = events("+x +a/b/c -a/b/c");
-        let fill = |format: &str| filled(format, 0, events[1].at, &events[2]);
+        let fill = |format: &str| expand_format(format, 0, events[1].at, &events[2]);
         assert_eq!(fill("%I%D @%Es +%ds"), "| `->d2 @00.10000s +00.10000s");
         assert_eq!(fill("%n %e %r %o %l %t %T"), "a/b/c finish R o 2 00.20000 00.20000");
         assert_eq!(fill("%% %x {D} é%é %"), "%% %x {D} é%é %");

@@ -12,16 +12,16 @@ const DAY: i64 = 86_400 * SECOND;
 /// The moment that a text begins with. Syslog's stamps lack a year: the last one in which they are not to come
 /// (`now`), since a log is about the past.
 pub fn parse(text: &str, now: i64) -> Option<i64> {
-    let (mut first, mut rest) = word(text);
+    let (mut first, mut rest) = first_word(text);
     if WEEKDAYS.contains(&first) {
-        (first, rest) = word(rest);
+        (first, rest) = first_word(rest);
     }
     if let Some(month) = MONTHS.iter().position(|m| *m == first) {
-        let (day, rest) = word(rest);
-        let (time, rest) = word(rest);
+        let (day, rest) = first_word(rest);
+        let (time, rest) = first_word(rest);
         let (day, clock) = (number(day, 1..=2)?, time_of_day(time)?);
         let at = |year| Some(days(year, month as i64 + 1, day)? * DAY + clock);
-        if let Some(year) = number(word(rest).0, 4..=4) {
+        if let Some(year) = number(first_word(rest).0, 4..=4) {
             return at(year);
         }
         let year = year_of(now);
@@ -29,7 +29,7 @@ pub fn parse(text: &str, now: i64) -> Option<i64> {
     }
     let (date, time) = match first.split_once('T') {
         Some(both) => both,
-        None => (first, word(rest).0),
+        None => (first, first_word(rest).0),
     };
     let mut parts = date.split('-');
     let mut part = |digits| number(parts.next()?, digits..=digits);
@@ -45,7 +45,7 @@ pub fn parse(text: &str, now: i64) -> Option<i64> {
 }
 
 /// A moment as Python prints one of UTC: `2031-03-04 05:06:07.250000+00:00`.
-pub fn show(micros: i64) -> String {
+pub fn format(micros: i64) -> String {
     let wall = std::time::Duration::from_micros(micros.max(0) as u64);
     let stamp = system::log_time(wall);
     let seconds = stamp.split(',').next().unwrap_or_default();
@@ -55,7 +55,7 @@ pub fn show(micros: i64) -> String {
     }
 }
 
-fn word(text: &str) -> (&str, &str) {
+fn first_word(text: &str) -> (&str, &str) {
     let text = text.trim_start();
     text.split_once(char::is_whitespace).unwrap_or((text, ""))
 }
@@ -108,7 +108,7 @@ fn days(year: i64, month: i64, day: i64) -> Option<i64> {
 }
 
 fn year_of(micros: i64) -> i64 {
-    show(micros).get(..4).and_then(|year| year.parse().ok()).unwrap_or(1970)
+    format(micros).get(..4).and_then(|year| year.parse().ok()).unwrap_or(1970)
 }
 
 #[cfg(test)]
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stamps_of_every_kind() {
+    fn timestamp_formats() {
         // 2031-03-04 12:00 UTC.
         let now = 1_930_392_000 * SECOND;
         let at = 1_930_367_167 * SECOND;
@@ -148,7 +148,7 @@ mod tests {
         ] {
             assert_eq!(parse(text, now), wanted, "{text}");
         }
-        assert_eq!(show(at), "2031-03-04 05:06:07+00:00");
-        assert_eq!(show(at + 250_000), "2031-03-04 05:06:07.250000+00:00");
+        assert_eq!(format(at), "2031-03-04 05:06:07+00:00");
+        assert_eq!(format(at + 250_000), "2031-03-04 05:06:07.250000+00:00");
     }
 }

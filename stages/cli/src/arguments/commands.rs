@@ -18,7 +18,7 @@ pub struct CloudInit {
     #[argh(switch)]
     pub all_stages: bool,
     /// an image in a directory instead of this machine; with every command, anywhere on its line
-    // Only for the help: `take_root` has taken it out.
+    // Only for the help: `extract_root` has taken it out.
     #[argh(option, arg_name = "DIR")]
     #[allow(dead_code)]
     pub root: Option<String>,

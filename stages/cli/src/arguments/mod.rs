@@ -1,30 +1,30 @@
-//! The command line: argh's structs in `commands`; what argparse took besides in `spelling`, what it said in `complaint`.
+//! The command line: argh's structs in `commands`; what argparse took besides in `spelling`, what it said in `usage_error`.
 
 mod commands;
-mod complaint;
 mod spelling;
+mod usage_error;
 
 use argh::{EarlyExit, FromArgs};
 
 pub use commands::*;
-use complaint::{bad_choice, completed, unknown_subcommand, unrecognized, usage_message};
-use spelling::{normalise, take_root};
+use spelling::{extract_root, normalise};
+use usage_error::{expand_abbreviation, invalid_choice, unknown_subcommand, unrecognized, usage_message};
 
 /// What the words ask for.
 pub enum Parsed {
     Run {
-        top: Top,
+        global: GlobalOptions,
         command: Command,
     },
     /// Help or the version.
     Print(String),
     /// A usage error: its message, and the help that goes with it.
-    Usage(String, String),
+    UsageError(String, String),
 }
 
 /// Options before the subcommand.
 #[derive(Debug, Clone, Default)]
-pub struct Top {
+pub struct GlobalOptions {
     pub root: String,
     pub debug: bool,
     pub force: bool,
@@ -35,10 +35,10 @@ pub fn parse(called: &str, words: Vec<String>) -> Parsed {
     let is_id = called.rsplit('/').next() == Some("cloud-id");
     // By its own name the command is the whole of the program's.
     let name: &[&str] = if is_id { &[] } else { &["cloud-init"] };
-    let taken = take_root(words).and_then(|(root, words)| Ok((directory(&root)?, words)));
+    let taken = extract_root(words).and_then(|(root, words)| Ok((resolve_root(&root)?, words)));
     let (root, mut words) = match taken {
         Ok(taken) => taken,
-        Err(message) => return Parsed::Usage(message, help(name, &[])),
+        Err(message) => return Parsed::UsageError(message, help(name, &[])),
     };
     if is_id {
         words.insert(0, "cloud-id".into());
@@ -53,44 +53,49 @@ pub fn parse(called: &str, words: Vec<String>) -> Parsed {
         if is_help {
             return Parsed::Print(output);
         }
-        let shown = help(name, &texts);
+        let command_help = help(name, &texts);
         // `--form json`, which argh does not know.
         let abbreviated = unrecognized(&output).map(|word| {
             // Before the subcommand stand the options of all.
             let is_first = texts.iter().find(|w| !w.starts_with('-') || **w == word) == Some(&word);
-            let listed = if is_first { help(name, &[]) } else { shown.clone() };
-            (word, completed(word, &listed))
+            let listed = if is_first { help(name, &[]) } else { command_help.clone() };
+            (word, expand_abbreviation(word, &listed))
         });
         let message = match abbreviated {
             Some((word, Ok(Some(whole)))) => {
                 let place = words.iter().position(|w| w == word);
                 match place {
                     Some(place) => words[place] = whole,
-                    None => return Parsed::Usage(usage_message(&output, &texts, &shown), shown),
+                    None => {
+                        return Parsed::UsageError(
+                            usage_message(&output, &texts, &command_help),
+                            command_help,
+                        );
+                    }
                 }
                 continue;
             }
             Some((_, Err(message))) => message,
-            _ => unknown_subcommand(&texts).unwrap_or_else(|| usage_message(&output, &texts, &shown)),
+            _ => unknown_subcommand(&texts).unwrap_or_else(|| usage_message(&output, &texts, &command_help)),
         };
-        return Parsed::Usage(message, shown);
+        return Parsed::UsageError(message, command_help);
     };
     let texts: Vec<&str> = words.iter().map(String::as_str).collect();
     if parsed.all_stages {
         let units = "each stage has a unit of its own here: cloud-init-local, cloud-init-network, cloud-config and \
                      cloud-final; nothing is left for a unit that runs all of them";
-        return Parsed::Usage(format!("argument --all-stages: {units}"), help(name, &[]));
+        return Parsed::UsageError(format!("argument --all-stages: {units}"), help(name, &[]));
     }
     if parsed.version {
         return Parsed::Print(format!("{} {}", program_path(called), env!("CARGO_PKG_VERSION")));
     }
     let Some(command) = parsed.command else {
-        return Parsed::Usage("a subcommand is required".into(), help(name, &[]));
+        return Parsed::UsageError("a subcommand is required".into(), help(name, &[]));
     };
-    if let Some(message) = bad_choice(&command) {
-        return Parsed::Usage(message, help(name, &texts));
+    if let Some(message) = invalid_choice(&command) {
+        return Parsed::UsageError(message, help(name, &texts));
     }
-    Parsed::Run { top: Top { root, debug: parsed.debug, force: parsed.force }, command }
+    Parsed::Run { global: GlobalOptions { root, debug: parsed.debug, force: parsed.force }, command }
 }
 
 /// The path of the program that was called by this name: a script sees its own path, and so do its readers.
@@ -104,7 +109,7 @@ pub fn program_path(called: &str) -> String {
 
 /// The directory of `--root` as every program of ours sees it, whatever its working directory: absolute, without
 /// links. So `.` below an image means the image, and a link to `/` this machine.
-pub fn directory(root: &str) -> Result<String, String> {
+pub fn resolve_root(root: &str) -> Result<String, String> {
     if root == "/" {
         return Ok(root.into());
     }
@@ -127,8 +132,8 @@ pub fn help(name: &[&str], words: &[&str]) -> String {
     };
     let mut commands = words.iter().filter(|w| !w.starts_with('-')).copied();
     let (first, second) = (commands.next(), commands.next());
-    let below = |s| second.and_then(|below| ask(&[s, below, "--help"])).or_else(|| ask(&[s, "--help"]));
-    first.and_then(below).or_else(|| ask(&["--help"])).unwrap_or_default()
+    let nested = |s| second.and_then(|second| ask(&[s, second, "--help"])).or_else(|| ask(&[s, "--help"]));
+    first.and_then(nested).or_else(|| ask(&["--help"])).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -142,7 +147,7 @@ mod tests {
     #[test]
     fn usage_errors() {
         let message = |text: &str| match parse("cloud-init", words(text)) {
-            Parsed::Usage(message, help) => {
+            Parsed::UsageError(message, help) => {
                 assert!(!help.is_empty());
                 message
             }
@@ -188,7 +193,9 @@ mod tests {
         let block = message("devel hotplug-hook -s block query");
         assert!(block.starts_with("argument -s/--subsystem: invalid choice: 'block'"), "{block}");
         assert_eq!(message("init -l --root /tmp/."), "no error");
-        let Parsed::Usage(_, help) = parse("/usr/bin/cloud-id", words("--bogus")) else { panic!("no error") };
+        let Parsed::UsageError(_, help) = parse("/usr/bin/cloud-id", words("--bogus")) else {
+            panic!("no error")
+        };
         assert!(help.starts_with("Usage: cloud-id ["), "{help}");
         let convert = |kind: &str, distro: &str, output: &str| {
             message(&format!("devel net-convert -p a -k{kind} --directory=b -D {distro} -O {output}"))

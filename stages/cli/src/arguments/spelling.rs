@@ -2,7 +2,7 @@
 //! words behind one option, and commands by the names that they once had.
 
 /// Takes `--root DIR` out, wherever it stands before `--`.
-pub fn take_root(words: Vec<String>) -> Result<(String, Vec<String>), String> {
+pub fn extract_root(words: Vec<String>) -> Result<(String, Vec<String>), String> {
     let (mut root, mut rest) = ("/".to_string(), Vec::new());
     let mut words = words.into_iter();
     while let Some(word) = words.next() {
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn the_spellings_of_argparse() {
+    fn argparse_spellings_are_accepted() {
         for (given, wanted) in [
             ("modules --mode=final", "modules --mode final"),
             ("status -lw", "status -l -w"),

@@ -1,14 +1,14 @@
 //! A tar archive (POSIX ustar), packed with gzip as it grows. Our own writer: an image need have neither tar nor gzip,
 //! nothing lies unpacked on a disk in between, and what is in it can be secret from its first byte.
 
-use encoding::gzip::Packer;
+use encoding::gzip::GzipEncoder;
 
 const BLOCK: usize = 512;
 /// As much as a header has room for.
-const LONGEST_NAME: usize = 100;
+const MAX_NAME_LEN: usize = 100;
 
 pub struct Archive {
-    packer: Packer,
+    encoder: GzipEncoder,
 }
 
 /// What a member is besides its name and content.
@@ -21,64 +21,64 @@ pub struct Attributes {
 
 impl Archive {
     pub fn new() -> Archive {
-        Archive { packer: Packer::default() }
+        Archive { encoder: GzipEncoder::default() }
     }
 
-    pub fn file(&mut self, name: &str, how: Attributes, content: &[u8]) {
-        self.member(name, b'0', how, "", content);
+    pub fn file(&mut self, name: &str, attributes: Attributes, content: &[u8]) {
+        self.member(name, b'0', attributes, "", content);
     }
 
     /// The link itself, wherever it leads.
-    pub fn link(&mut self, name: &str, how: Attributes, target: &str) {
-        self.member(name, b'2', how, target, b"");
+    pub fn link(&mut self, name: &str, attributes: Attributes, target: &str) {
+        self.member(name, b'2', attributes, target, b"");
     }
 
     /// How long the archive is so far, about.
     pub fn len(&self) -> usize {
-        self.packer.packed()
+        self.encoder.compressed_len()
     }
 
     pub fn finish(mut self) -> Vec<u8> {
-        self.packer.write(&[0; 2 * BLOCK]);
-        self.packer.finish()
+        self.encoder.write(&[0; 2 * BLOCK]);
+        self.encoder.finish()
     }
 
-    fn member(&mut self, name: &str, kind: u8, how: Attributes, target: &str, content: &[u8]) {
+    fn member(&mut self, name: &str, kind: u8, attributes: Attributes, target: &str, content: &[u8]) {
         // GNU's way to give a name or a target that the header has no room for: a member before it with the text.
         for (kind, text) in [(b'L', name), (b'K', target)] {
-            if text.len() > LONGEST_NAME {
+            if text.len() > MAX_NAME_LEN {
                 let long = [text.as_bytes(), b"\0"].concat();
                 let none = Attributes { mode: 0, modified: 0 };
                 self.blocks(&header("././@LongLink", kind, none, "", long.len()), &long);
             }
         }
-        self.blocks(&header(name, kind, how, target, content.len()), content);
+        self.blocks(&header(name, kind, attributes, target, content.len()), content);
     }
 
     fn blocks(&mut self, header: &[u8; BLOCK], content: &[u8]) {
-        self.packer.write(header);
-        self.packer.write(content);
-        self.packer.write(&[0; BLOCK][..content.len().next_multiple_of(BLOCK) - content.len()]);
+        self.encoder.write(header);
+        self.encoder.write(content);
+        self.encoder.write(&[0; BLOCK][..content.len().next_multiple_of(BLOCK) - content.len()]);
     }
 }
 
 /// Everything in it belongs to root: the ids of this machine mean nothing where it is unpacked.
-fn header(name: &str, kind: u8, how: Attributes, target: &str, length: usize) -> [u8; BLOCK] {
+fn header(name: &str, kind: u8, attributes: Attributes, target: &str, length: usize) -> [u8; BLOCK] {
     let mut header = [0; BLOCK];
     let mut put = |at: usize, room: usize, text: &[u8]| {
         let text = &text[..text.len().min(room)];
         header[at..at + text.len()].copy_from_slice(text);
     };
-    put(0, LONGEST_NAME, name.as_bytes());
-    put(100, 8, format!("{:07o}", how.mode & 0o7777).as_bytes());
+    put(0, MAX_NAME_LEN, name.as_bytes());
+    put(100, 8, format!("{:07o}", attributes.mode & 0o7777).as_bytes());
     put(108, 8, b"0000000");
     put(116, 8, b"0000000");
     put(124, 12, format!("{length:011o}").as_bytes());
-    put(136, 12, format!("{:011o}", how.modified).as_bytes());
+    put(136, 12, format!("{:011o}", attributes.modified).as_bytes());
     // The sum counts its own place as blanks.
     put(148, 8, b"        ");
     put(156, 1, &[kind]);
-    put(157, LONGEST_NAME, target.as_bytes());
+    put(157, MAX_NAME_LEN, target.as_bytes());
     put(257, 8, b"ustar\x0000");
     put(265, 4, b"root");
     put(297, 4, b"root");

@@ -9,20 +9,20 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use archive::{Archive, Attributes};
-use system::{Command, Error, Result, System, Write, warning};
+use system::{Command, Error, Result, System, WriteOptions, warning};
 
 use crate::arguments::CollectLogs;
-use crate::machine::{Machine, output_file};
+use crate::machine::{Machine, output_path};
 
-const USUAL_FILE: &str = "cloud-init.tar.gz";
+const DEFAULT_TARFILE: &str = "cloud-init.tar.gz";
 /// Where output goes unless the configuration says otherwise.
-const USUAL_OUTPUT: &str = "/var/log/cloud-init-output.log";
+const DEFAULT_OUTPUT_LOG: &str = "/var/log/cloud-init-output.log";
 /// Of one file, and of the archive, which is put together in memory.
-const MOST_OF_FILE: u64 = 64 << 20;
-const MOST_OF_ARCHIVE: usize = 128 << 20;
+const MAX_FILE_SIZE: u64 = 64 << 20;
+const MAX_ARCHIVE_SIZE: usize = 128 << 20;
 /// A program that takes longer hangs.
-const PATIENCE: Duration = Duration::from_secs(60);
-const DEEPEST: usize = 8;
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
+const MAX_DEPTH: usize = 8;
 const INSTALLER: &str = "/var/log/installer";
 
 /// Programs whose output is collected: the file, the command, and whether it may hold what is not for everybody.
@@ -54,11 +54,11 @@ const SENSITIVE: [&str; 3] = [
 
 /// Which files of a kind are collected when secrets are to stay out.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Redacted {
+enum Redaction {
     /// Those that everybody may read.
-    Public,
+    WorldReadableOnly,
     /// All: the logs are what the archive is for.
-    All,
+    KeepAll,
 }
 
 pub fn run(machine: &Machine, args: &CollectLogs) -> ExitCode {
@@ -69,7 +69,7 @@ pub fn run(machine: &Machine, args: &CollectLogs) -> ExitCode {
     if args.include_userdata {
         warning!(machine.sys, "--include-userdata is deprecated and does nothing: user-data are collected");
     }
-    let path = output_file(args.tarfile.as_deref().unwrap_or(USUAL_FILE));
+    let path = output_path(args.tarfile.as_deref().unwrap_or(DEFAULT_TARFILE));
     match collect(machine, args, &path) {
         Ok(()) => {
             eprintln!("Wrote {path}");
@@ -102,32 +102,32 @@ fn collect(machine: &Machine, args: &CollectLogs, path: &str) -> Result<()> {
     collector.programs();
     collector.installer();
     let mut logs = machine.log_files();
-    logs.push(USUAL_OUTPUT.to_string());
+    logs.push(DEFAULT_OUTPUT_LOG.to_string());
     for log in logs {
         if let Some((directory, name)) = log.rsplit_once('/') {
-            collector.files(directory, name, "", Redacted::All);
+            collector.files(directory, name, "", Redaction::KeepAll);
         }
     }
-    collector.tree("/etc/cloud", &["keys", "templates"], DEEPEST);
+    collector.tree("/etc/cloud", &["keys", "templates"], MAX_DEPTH);
     for directory in ["data", "handlers", "seed", "instance"] {
-        collector.files(&machine.layout.cloud(directory), "", "", Redacted::Public);
+        collector.files(&machine.layout.cloud(directory), "", "", Redaction::WorldReadableOnly);
     }
-    collector.files(&machine.layout.run(""), "", "", Redacted::Public);
+    collector.files(&machine.layout.run(""), "", "", Redaction::WorldReadableOnly);
     let bytes = collector.archive.finish();
     // Under a name that nobody can foresee, and renamed: a link that somebody puts there meanwhile (in /tmp) is
     // replaced, not followed.
     let chance: String = host.random_bytes(8)?.iter().map(|b| format!("{b:02x}")).collect();
-    let unnamed = format!("{directory}/.{USUAL_FILE}.{chance}");
-    let how = Write::secret().owner(caller(|name| std::env::var(name).ok()));
-    let written = host.write(&unnamed, bytes, how).and_then(|_| host.rename(&unnamed, path));
+    let temporary = format!("{directory}/.{DEFAULT_TARFILE}.{chance}");
+    let options = WriteOptions::secret().owner(archive_owner(|name| std::env::var(name).ok()));
+    let written = host.write(&temporary, bytes, options).and_then(|_| host.rename(&temporary, path));
     if written.is_err() {
-        let _ = host.remove(&unnamed);
+        let _ = host.remove(&temporary);
     }
     written
 }
 
 /// Whom the archive belongs to: who became root by sudo(8), who could not read it else.
-fn caller(variable: impl Fn(&str) -> Option<String>) -> (Option<u32>, Option<u32>) {
+fn archive_owner(variable: impl Fn(&str) -> Option<String>) -> (Option<u32>, Option<u32>) {
     let id = |name: &str| variable(name)?.parse::<u32>().ok().filter(|id| *id != u32::MAX);
     match (Machine::is_root(), id("SUDO_UID"), id("SUDO_GID")) {
         (true, Some(user), Some(group)) => (Some(user), Some(group)),
@@ -146,7 +146,7 @@ struct Collector<'a> {
     is_verbose: bool,
     seen: BTreeSet<String>,
     /// The directories that are collected, without links: a link from one to another is followed.
-    inside: Vec<String>,
+    allowed_dirs: Vec<String>,
 }
 
 impl<'a> Collector<'a> {
@@ -164,7 +164,7 @@ impl<'a> Collector<'a> {
             redact: args.redact_sensitive,
             is_verbose: args.verbose > 0,
             seen: BTreeSet::new(),
-            inside: directories.iter().filter_map(|d| sys.real_path(d)).map(|d| d + "/").collect(),
+            allowed_dirs: directories.iter().filter_map(|d| sys.real_path(d)).map(|d| d + "/").collect(),
         }
     }
 
@@ -175,21 +175,22 @@ impl<'a> Collector<'a> {
         self.text("version", &format!("{called} {}\n", env!("CARGO_PKG_VERSION")));
         for (file, argv, is_sensitive) in PROGRAMS {
             if is_sensitive && self.redact {
-                self.say(&format!("{file} was left out: it may hold secrets"));
+                self.log_verbose(&format!("{file} was left out: it may hold secrets"));
                 continue;
             }
-            let command = Command::new(argv.iter().copied()).timeout(PATIENCE).accept_all();
+            let command = Command::new(argv.iter().copied()).timeout(COMMAND_TIMEOUT).accept_all();
             let text = match self.sys.run(&command) {
                 Ok(done) if done.code == 0 => done.stdout,
                 Ok(done) => {
-                    let mut text = format!("{}: exit code {}\n", command.line(), done.code).into_bytes();
+                    let mut text =
+                        format!("{}: exit code {}\n", command.command_line(), done.code).into_bytes();
                     text.extend(done.stdout);
                     text.extend(done.stderr);
                     text
                 }
                 Err(e) => format!("{e}\n").into_bytes(),
             };
-            self.say(&format!("collected {file}"));
+            self.log_verbose(&format!("collected {file}"));
             self.archive.file(
                 &format!("{}/{file}", self.top),
                 Attributes { mode: 0o644, modified: self.now },
@@ -199,42 +200,42 @@ impl<'a> Collector<'a> {
     }
 
     fn text(&mut self, name: &str, text: &str) {
-        let how = Attributes { mode: 0o644, modified: self.now };
-        self.archive.file(&format!("{}/{name}", self.top), how, text.as_bytes());
+        let attributes = Attributes { mode: 0o644, modified: self.now };
+        self.archive.file(&format!("{}/{name}", self.top), attributes, text.as_bytes());
     }
 
     fn installer(&mut self) {
         for name in INSTALLER_FILES {
-            self.file(&format!("{INSTALLER}/{name}"), Redacted::Public);
+            self.file(&format!("{INSTALLER}/{name}"), Redaction::WorldReadableOnly);
         }
-        self.files(&format!("{INSTALLER}/curtin-install"), "", ".conf", Redacted::Public);
+        self.files(&format!("{INSTALLER}/curtin-install"), "", ".conf", Redaction::WorldReadableOnly);
         for path in SENSITIVE {
             if self.redact {
                 self.seen.insert(path.to_string());
             } else {
-                self.file(path, Redacted::Public);
+                self.file(path, Redaction::WorldReadableOnly);
             }
         }
     }
 
     /// The files of a directory whose names begin and end so, not those of its directories.
-    fn files(&mut self, directory: &str, begin: &str, end: &str, redacted: Redacted) {
+    fn files(&mut self, directory: &str, begin: &str, end: &str, redaction: Redaction) {
         for name in self.names(directory) {
             if name.starts_with(begin) && name.ends_with(end) {
-                self.file(&format!("{directory}/{name}"), redacted);
+                self.file(&format!("{directory}/{name}"), redaction);
             }
         }
     }
 
     /// All files below a directory; at the top some names are left out.
-    fn tree(&mut self, directory: &str, left_out: &[&str], depth: usize) {
+    fn tree(&mut self, directory: &str, excluded: &[&str], depth: usize) {
         for name in self.names(directory) {
             let path = format!("{directory}/{name}");
-            if left_out.contains(&name.as_str()) {
+            if excluded.contains(&name.as_str()) {
                 continue;
             }
             if !self.sys.is_dir(&path) || self.sys.is_link(&path) {
-                self.file(&path, Redacted::Public);
+                self.file(&path, Redaction::WorldReadableOnly);
             } else if depth > 0 {
                 self.tree(&path, &[], depth - 1);
             } else {
@@ -250,44 +251,51 @@ impl<'a> Collector<'a> {
         })
     }
 
-    fn file(&mut self, path: &str, redacted: Redacted) {
+    fn file(&mut self, path: &str, redaction: Redaction) {
         if !self.seen.insert(path.to_string()) {
             return;
         }
         let name = format!("{}{path}", self.top);
         let mut source = path.to_string();
         if self.sys.is_link(path) {
-            match self.sys.real_path(path).filter(|real| self.inside.iter().any(|d| real.starts_with(d))) {
+            match self
+                .sys
+                .real_path(path)
+                .filter(|real| self.allowed_dirs.iter().any(|d| real.starts_with(d)))
+            {
                 Some(real) => source = real,
                 None => {
                     let target = self.sys.read_link(path).unwrap_or_default();
-                    self.say(&format!("{path} leads elsewhere, to {target}: collected as a link"));
+                    self.log_verbose(&format!("{path} leads elsewhere, to {target}: collected as a link"));
                     self.archive.link(&name, Attributes { mode: 0o777, modified: self.now }, &target);
                     return;
                 }
             }
         }
-        if self.archive.len() > MOST_OF_ARCHIVE {
+        if self.archive.len() > MAX_ARCHIVE_SIZE {
             warning!(self.sys, "{path} was left out: the archive is large enough");
             return;
         }
-        match self.sys.read_itself(&source, MOST_OF_FILE) {
-            Ok((_, meta)) if self.redact && redacted == Redacted::Public && meta.mode() & 0o004 == 0 => {
-                self.say(&format!("{path} was left out: it may hold secrets"));
+        match self.sys.read_no_follow(&source, MAX_FILE_SIZE) {
+            Ok((_, meta))
+                if self.redact && redaction == Redaction::WorldReadableOnly && meta.mode() & 0o004 == 0 =>
+            {
+                self.log_verbose(&format!("{path} was left out: it may hold secrets"));
             }
             Ok((content, meta)) => {
-                let how = Attributes { mode: meta.mode() & 0o777, modified: meta.mtime().max(0) as u64 };
-                self.archive.file(&name, how, &content);
-                self.say(&format!("collected {path}"));
+                let attributes =
+                    Attributes { mode: meta.mode() & 0o777, modified: meta.mtime().max(0) as u64 };
+                self.archive.file(&name, attributes, &content);
+                self.log_verbose(&format!("collected {path}"));
             }
-            Err(e) if e.is_absent() => self.say(&format!("{path} is not there")),
+            Err(e) if e.is_not_found() => self.log_verbose(&format!("{path} is not there")),
             // Directories, sockets and pipes have nothing to collect.
-            Err(e) if !self.sys.is_file(&source) => self.say(&e.to_string()),
+            Err(e) if !self.sys.is_file(&source) => self.log_verbose(&e.to_string()),
             Err(e) => warning!(self.sys, "{e}"),
         }
     }
 
-    fn say(&self, text: &str) {
+    fn log_verbose(&self, text: &str) {
         if self.is_verbose {
             eprintln!("{text}");
         }

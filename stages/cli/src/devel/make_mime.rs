@@ -50,8 +50,8 @@ pub fn run(machine: &Machine, args: &MakeMime) -> ExitCode {
             eprintln!("{level}: content type 'text/{kind}' for attachment {} may be incorrect!", number + 1);
             unknown = true;
         }
-        let (door, place) = machine.typed(name);
-        match door.read(place) {
+        let (file_sys, file_path) = machine.resolve(name);
+        match file_sys.read(file_path) {
             Ok(content) => {
                 parts.push(Attached {
                     name: name.to_string(),

@@ -22,15 +22,15 @@ pub fn run(machine: &Machine, args: &Render) -> ExitCode {
 
 fn rendered(machine: &Machine, args: &Render) -> Result<String, String> {
     let typed = args.instance_data.clone().unwrap_or_else(|| usual_data(machine));
-    let (sys, data) = machine.typed(&typed);
+    let (sys, data) = machine.resolve(&typed);
     if !sys.exists(&data) {
         return Err(format!("Missing instance-data.json file: {typed}"));
     }
-    let (door, file) = machine.typed(&args.user_data);
-    if !door.exists(&file) {
+    let (file_sys, file) = machine.resolve(&args.user_data);
+    if !file_sys.exists(&file) {
         return Err(format!("Missing user-data file: {}", args.user_data));
     }
-    let values = match Machine::data_of(&sys, &data) {
+    let values = match Machine::read_json(&sys, &data) {
         Err(e) if e.kind() == Some(std::io::ErrorKind::PermissionDenied) => {
             return Err(format!(
                 "Cannot render jinja template vars. No read permission on '{data}'. Try sudo"
@@ -38,7 +38,7 @@ fn rendered(machine: &Machine, args: &Render) -> Result<String, String> {
         }
         other => other.map_err(|e| e.to_string())?,
     };
-    let text = door.read_text(&file).map_err(|e| e.to_string())?;
+    let text = file_sys.read_text(&file).map_err(|e| e.to_string())?;
     if template::kind(&text) != Some(template::Kind::Jinja) {
         return Err(format!(
             "{}: it is no template: its first line is not '## template: jinja'",
@@ -48,7 +48,7 @@ fn rendered(machine: &Machine, args: &Render) -> Result<String, String> {
     let variables = template::variables(&values);
     let rendered = template::render(&text, &variables)
         .map_err(|e| format!("Failed to render templated user-data file '{}': {e}", args.user_data))?;
-    if let Some(names) = rendered.unknown() {
+    if let Some(names) = rendered.undefined_names() {
         let file = &args.user_data;
         warning!(machine.sys, "Could not render jinja template variables in file '{file}': {names}");
     }

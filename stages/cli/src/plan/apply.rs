@@ -4,17 +4,17 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use system::{Command, Orphans, Output, Result};
+use system::{Command, OutputMode, Result, Subreaper};
 
-use super::{INTERRUPTED, STAGES, choose, here, identify, seed};
-use crate::arguments::{Apply, Top};
+use super::{INTERRUPTED_CODES, STAGES, host, identify, select_datasource, write_seed};
+use crate::arguments::{Apply, GlobalOptions};
 use crate::machine::Machine;
 use system::libexec;
 
 /// For one stage: packages are installed, and each of a user's scripts has an hour.
-const STAGE_TIME: Duration = Duration::from_secs(6 * 3600);
+const STAGE_TIMEOUT: Duration = Duration::from_secs(6 * 3600);
 
-pub fn run(machine: &Machine, top: &Top, args: &Apply) -> ExitCode {
+pub fn run(machine: &Machine, global: &GlobalOptions, args: &Apply) -> ExitCode {
     if machine.sys.is_live() {
         eprintln!(
             "error: apply works on an image's tree: give --root DIR; this machine's boot is systemd's to start"
@@ -22,8 +22,8 @@ pub fn run(machine: &Machine, top: &Top, args: &Apply) -> ExitCode {
         return ExitCode::from(crate::USAGE);
     }
     // What is typed ends the stage, and this process when it has put away what it laid into the image.
-    let _held = system::hold_interrupts();
-    match apply(machine, top, args) {
+    let _guard = system::block_interrupts();
+    match apply(machine, global, args) {
         Ok(failed) => ExitCode::from(u8::from(failed)),
         Err(e) => {
             eprintln!("error: {e}");
@@ -36,54 +36,54 @@ pub fn run(machine: &Machine, top: &Top, args: &Apply) -> ExitCode {
 const SIGNALLED: i32 = 128;
 
 /// Whether a stage failed.
-fn apply(machine: &Machine, top: &Top, args: &Apply) -> Result<bool> {
+fn apply(machine: &Machine, global: &GlobalOptions, args: &Apply) -> Result<bool> {
     let sys = &machine.sys;
     if !sys.is_dir("/etc") {
-        return Err(system::Error::new(format!("{}: there is no /etc below it", top.root)));
+        return Err(system::Error::new(format!("{}: there is no /etc below it", global.root)));
     }
-    let place = machine.layout.cloud(super::SEED);
-    if args.user_data.is_some() && sys.exists(&place) {
+    let seed_dir = machine.layout.cloud(super::SEED_DIR);
+    if args.user_data.is_some() && sys.exists(&seed_dir) {
         // It is taken away again below: what the image has must not go with it.
         return Err(system::Error::new(format!(
-            "{place} is there already: remove it, or leave out --user-data"
+            "{seed_dir} is there already: remove it, or leave out --user-data"
         )));
     }
     if let Some(file) = &args.user_data {
-        seed(sys, machine, file, "i-apply")?;
+        write_seed(sys, machine, file, "i-apply")?;
     }
     match args.datasource.clone().or(args.user_data.as_ref().map(|_| "NoCloud".to_string())) {
-        Some(name) => choose(sys, machine, &name)?,
-        None if !identify(top, &sys.root().host("/run")) => {
+        Some(name) => select_datasource(sys, machine, &name)?,
+        None if !identify(global, &sys.root().host("/run")) => {
             println!("no datasource was found: nothing to do (query --identify says why)");
             return Ok(false);
         }
         None => {}
     }
-    let done = stages(machine, top);
+    let done = stages(machine, global);
     if args.user_data.is_some() {
         // The image must not come up as this instance, nor with this seed before its cloud's own.
-        sys.remove_tree(&place)?;
+        sys.remove_dir_all(&seed_dir)?;
     }
     done
 }
 
 /// Whether one of them failed. However one ends, nothing that it started in the image goes on without it.
-fn stages(machine: &Machine, top: &Top) -> Result<bool> {
-    let orphans = Orphans::adopt();
+fn stages(machine: &Machine, global: &GlobalOptions) -> Result<bool> {
+    let subreaper = Subreaper::enable();
     let mut failed = false;
     for (program, stage) in STAGES {
         let path = libexec::find(program)
             .ok_or_else(|| system::Error::new(format!("{program} is not installed")))?;
-        let command = Command::new([path.as_os_str()]).arg("--root").arg(&top.root);
-        let command = command.output(Output::Stage).timeout(STAGE_TIME).accept_all().ends_with_us();
+        let command = Command::new([path.as_os_str()]).arg("--root").arg(&global.root);
+        let command = command.output(OutputMode::Inherit).timeout(STAGE_TIMEOUT).accept_all().kill_on_exit();
         let begun = machine.sys.clock().elapsed();
-        let ended = here().run(&command).map(|ended| ended.code);
+        let ended = host().run(&command).map(|ended| ended.code);
         let took = (machine.sys.clock().elapsed() - begun).as_secs_f64();
         // Its deadline, or a signal: 128 and the signal's number.
         if ended.as_ref().map_or(true, |code| *code > SIGNALLED) {
-            orphans.end();
+            subreaper.kill_all();
         }
-        if ended.as_ref().is_ok_and(|code| INTERRUPTED.contains(code)) {
+        if ended.as_ref().is_ok_and(|code| INTERRUPTED_CODES.contains(code)) {
             return Err(system::Error::new(format!("{stage}: interrupted")));
         }
         let done = ended.map(|code| code == 0).unwrap_or_else(|e| {

@@ -1,7 +1,7 @@
 //! What changes in a text, line by line.
 
 /// Beyond this many pairs of lines the old text is shown as replaced by the new one.
-const MOST_PAIRS: usize = 4_000_000;
+const MAX_PAIRS: usize = 4_000_000;
 
 /// A line that is the same in both texts, only in the old one, or only in the new one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub fn diff<'a>(old: &'a str, new: &'a str) -> Vec<Line<'a>> {
     let behind = old.iter().rev().zip(new.iter().rev()).take_while(|(a, b)| a == b).count();
     old.truncate(old.len() - behind);
     new.truncate(new.len() - behind);
-    if old.len() * new.len() > MOST_PAIRS {
+    if old.len() * new.len() > MAX_PAIRS {
         return old.into_iter().map(Line::Old).chain(new.into_iter().map(Line::New)).collect();
     }
     // Lengths of the longest common subsequences of what is left from each pair of places.
@@ -60,7 +60,7 @@ mod tests {
     use super::diff;
 
     #[test]
-    fn what_changed() {
+    fn changed_lines() {
         assert_eq!(diff("a\nb\nc\nd\n", "a\nx\nc\ny\nd\n"), [Old("b"), New("x"), Same("c"), New("y")]);
         assert_eq!(diff("", "a\nb"), [New("a"), New("b")]);
         assert_eq!(diff("a\n", ""), [Old("a")]);

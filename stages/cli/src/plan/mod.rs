@@ -1,6 +1,6 @@
 //! `cloud-init plan`: the next boot decided, and nothing done. The stages themselves run, each with a scratch
-//! directory over the machine that takes its changes (see `system::System::planning`), and leave an account of
-//! their effects; here the accounts are read and shown.
+//! directory over the machine that takes its changes (see `system::System::dry_run`), and leave an account of
+//! their effects; here the reports are read and shown.
 //!
 //! `cloud-init apply --root DIR` starts the same stages on an image's tree and lets them do it.
 
@@ -13,9 +13,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use system::{Command, Output, Result, ResultExt, Room, System, Write};
+use system::{Command, OutputMode, PlanDir, Result, ResultExt, System, WriteOptions};
 
-use crate::arguments::{Plan, Top};
+use crate::arguments::{GlobalOptions, Plan};
 use crate::machine::Machine;
 use system::libexec;
 
@@ -30,21 +30,21 @@ const STAGES: [(&str, &str); 4] = [
 ];
 
 /// How a program of ours ends by SIGHUP, SIGINT or SIGQUIT.
-const INTERRUPTED: [i32; 3] = [129, 130, 131];
+const INTERRUPTED_CODES: [i32; 3] = [129, 130, 131];
 
 /// How ds-identify ends when cloud-init is to be disabled.
 const NOT_FOUND: i32 = 1;
 
 /// For a stage of a plan: it starts nothing, and what it fetches has limits of its own.
-const STAGE_TIME: Duration = Duration::from_secs(600);
+const STAGE_TIMEOUT: Duration = Duration::from_secs(600);
 /// For ds-identify, which needs a fraction of a second.
-const IDENTIFY_TIME: Duration = Duration::from_secs(30);
+const IDENTIFY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Where a plan's or an image's user-data is read from.
-const SEED: &str = "seed/nocloud";
+const SEED_DIR: &str = "seed/nocloud";
 
-pub fn run(machine: &Machine, top: &Top, args: &Plan) -> ExitCode {
-    match plan(machine, top, args) {
+pub fn run(machine: &Machine, global: &GlobalOptions, args: &Plan) -> ExitCode {
+    match plan(machine, global, args) {
         Ok(has_errors) => ExitCode::from(u8::from(has_errors)),
         Err(e) => {
             eprintln!("error: {e}");
@@ -54,100 +54,107 @@ pub fn run(machine: &Machine, top: &Top, args: &Plan) -> ExitCode {
 }
 
 /// The machine that this command runs on, whichever it is about: its programs, and the files that are typed.
-fn here() -> System {
+fn host() -> System {
     System::new("/")
 }
 
 /// Whether the boot would end with errors.
-fn plan(machine: &Machine, top: &Top, args: &Plan) -> Result<bool> {
+fn plan(machine: &Machine, global: &GlobalOptions, args: &Plan) -> Result<bool> {
     // Nothing that is typed ends this process before the directory is gone.
-    let held = system::hold_interrupts();
-    let scratch = Room::new(&machine.sys)?;
-    let sys = System::planning(&top.root, scratch.path());
+    let guard = system::block_interrupts();
+    let plan_dir = PlanDir::new(&machine.sys)?;
+    let sys = System::dry_run(&global.root, plan_dir.path());
     // A boot begins with an empty /run.
-    sys.remove_tree(machine.layout.run(""))?;
+    sys.remove_dir_all(machine.layout.run(""))?;
     if args.fresh || args.user_data.is_some() {
-        forget(&sys, machine)?;
+        clear_instance(&sys, machine)?;
     }
     if let Some(file) = &args.user_data {
-        seed(&sys, machine, file, "i-plan")?;
+        write_seed(&sys, machine, file, "i-plan")?;
     }
     let wanted = args.datasource.clone().or(args.user_data.as_ref().map(|_| "NoCloud".to_string()));
     let disabled = match wanted {
-        Some(name) => choose(&sys, machine, &name).map(|()| false)?,
-        None => !identify(top, &scratch.path().join("files/run")),
+        Some(name) => select_datasource(&sys, machine, &name).map(|()| false)?,
+        None => !identify(global, &plan_dir.path().join("files/run")),
     };
-    let mut accounts = Vec::new();
+    let mut reports = Vec::new();
     if disabled {
         let why = "cloud-init would be disabled: no datasource was found (query --identify says why)";
-        accounts.push(json!({"stage": "generator", "errors": [], "warnings": [why], "effects": []}));
+        reports.push(json!({"stage": "generator", "errors": [], "warnings": [why], "effects": []}));
     }
     for (program, stage) in STAGES.into_iter().filter(|_| !disabled) {
-        accounts.push(account(top, scratch.path(), program, stage)?);
+        reports.push(run_stage(global, plan_dir.path(), program, stage)?);
     }
-    let shown =
-        show::Shown { real: &machine.sys, planned: &sys, layout: &machine.layout, sensitive: args.sensitive };
-    let text = if args.format == "json" { shown.json(&accounts) } else { shown.text(&accounts) };
+    let view = show::PlanView {
+        real: &machine.sys,
+        planned: &sys,
+        layout: &machine.layout,
+        sensitive: args.sensitive,
+    };
+    let text = if args.format == "json" { view.json(&reports) } else { view.text(&reports) };
     // Before it is printed: whoever reads it may go away, and that would end this process.
-    drop(scratch);
-    drop(held);
+    drop(plan_dir);
+    drop(guard);
     print!("{text}");
-    let errors = |account: &Value| account["errors"].as_array().is_some_and(|e| !e.is_empty());
-    Ok(accounts.iter().any(errors))
+    let errors = |report: &Value| report["errors"].as_array().is_some_and(|e| !e.is_empty());
+    Ok(reports.iter().any(errors))
 }
 
 /// As if no instance had ever been here.
-fn forget(sys: &System, machine: &Machine) -> Result<()> {
+fn clear_instance(sys: &System, machine: &Machine) -> Result<()> {
     for name in ["instance", "instances", "data", "sem"] {
-        sys.remove_tree(machine.layout.cloud(name))?;
+        sys.remove_dir_all(machine.layout.cloud(name))?;
     }
     Ok(())
 }
 
 /// Puts user-data where NoCloud finds it, with an instance of its own.
-fn seed(sys: &System, machine: &Machine, file: &str, id: &str) -> Result<()> {
+fn write_seed(sys: &System, machine: &Machine, file: &str, id: &str) -> Result<()> {
     // Typed by who stands outside of an image.
-    let absolute = std::path::absolute(file).doing(format_args!("reading {file}"))?;
-    let bytes = here().read(absolute)?;
-    let at = |name: &str| machine.layout.cloud(&format!("{SEED}/{name}"));
-    sys.write(at("meta-data"), format!("instance-id: {id}\n"), Write::default())?;
-    sys.write(at("user-data"), bytes, Write::secret())?;
+    let absolute = std::path::absolute(file).context(format_args!("reading {file}"))?;
+    let bytes = host().read(absolute)?;
+    let at = |name: &str| machine.layout.cloud(&format!("{SEED_DIR}/{name}"));
+    sys.write(at("meta-data"), format!("instance-id: {id}\n"), WriteOptions::default())?;
+    sys.write(at("user-data"), bytes, WriteOptions::secret())?;
     Ok(())
 }
 
 /// What the generator would write for one datasource.
-fn choose(sys: &System, machine: &Machine, name: &str) -> Result<()> {
+fn select_datasource(sys: &System, machine: &Machine, name: &str) -> Result<()> {
     let text = format!("datasource_list: [ {name}, None ]\n");
-    sys.write(machine.layout.run("cloud.cfg"), text, Write::default()).map(drop)
+    sys.write(machine.layout.run("cloud.cfg"), text, WriteOptions::default()).map(drop)
 }
 
 /// The generator's judgement, its files written to `run` instead of the machine's /run: whether cloud-init has
 /// anything to do.
-fn identify(top: &Top, run: &Path) -> bool {
+fn identify(global: &GlobalOptions, run: &Path) -> bool {
     let Some(program) = libexec::find("ds-identify").or_else(|| libexec::find("cloud-init-generator")) else {
         return true;
     };
     let command =
-        Command::new(["ds-identify"]).program(program.to_string_lossy()).env("PATH_ROOT", &top.root);
-    let command = command.env("PATH_RUN", run).output(Output::Nowhere).timeout(IDENTIFY_TIME);
+        Command::new(["ds-identify"]).program(program.to_string_lossy()).env("PATH_ROOT", &global.root);
+    let command = command.env("PATH_RUN", run).output(OutputMode::Null).timeout(IDENTIFY_TIMEOUT);
     // Without a verdict the stages look for every datasource of the configuration, as they do at a boot.
-    here().run(&command.accept_all().ends_with_us()).map_or(true, |ended| ended.code != NOT_FOUND)
+    host().run(&command.accept_all().kill_on_exit()).map_or(true, |ended| ended.code != NOT_FOUND)
 }
 
 /// Runs one stage of the plan and reads its account.
-fn account(top: &Top, scratch: &Path, program: &str, stage: &str) -> Result<Value> {
+fn run_stage(global: &GlobalOptions, plan_dir: &Path, program: &str, stage: &str) -> Result<Value> {
     let Some(path) = libexec::find(program) else {
         return Err(system::Error::new(format!("{program} is not installed")));
     };
-    let command = Command::new([path.as_os_str()]).arg("--root").arg(&top.root).arg("--plan").arg(scratch);
+    let command =
+        Command::new([path.as_os_str()]).arg("--root").arg(&global.root).arg("--plan").arg(plan_dir);
     let nothing = |errors: &[String], warnings: &[String]| json!({"stage": stage, "errors": errors, "warnings": warnings, "effects": []});
-    let ended = match here().run(&command.timeout(STAGE_TIME).accept_all().ends_with_us()) {
+    let ended = match host().run(&command.timeout(STAGE_TIMEOUT).accept_all().kill_on_exit()) {
         // 128 and the signal's number: Ctrl-C, or the terminal was closed.
-        Ok(ended) if INTERRUPTED.contains(&ended.code) => return Err(system::Error::new("interrupted")),
+        Ok(ended) if INTERRUPTED_CODES.contains(&ended.code) => {
+            return Err(system::Error::new("interrupted"));
+        }
         Ok(ended) => ended,
         Err(e) => return Ok(nothing(&[e.to_string()], &[])),
     };
-    let Ok(bytes) = here().read(scratch.join(format!("{stage}.json"))) else {
+    let Ok(bytes) = host().read(plan_dir.join(format!("{stage}.json"))) else {
         // Disabled, or without a datasource: it says why and does nothing.
         let said = [ended.stdout, ended.stderr].concat();
         return Ok(nothing(&[], &[String::from_utf8_lossy(&said).trim().to_string()]));

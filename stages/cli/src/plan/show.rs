@@ -11,7 +11,7 @@ use system::System;
 use super::diff::{Line, diff};
 
 /// The machine as it is and as it would be.
-pub struct Shown<'a> {
+pub struct PlanView<'a> {
     pub real: &'a System,
     pub planned: &'a System,
     pub layout: &'a Layout,
@@ -20,14 +20,14 @@ pub struct Shown<'a> {
 }
 
 /// Texts longer than this are not compared.
-const MOST_TEXT: u64 = 1 << 20;
+const MAX_DIFF_SIZE: u64 = 1 << 20;
 
-impl Shown<'_> {
-    /// For tools: the stages' accounts, with a `diff` for each file that is text.
-    pub fn json(&self, accounts: &[Value]) -> String {
-        let mut accounts = accounts.to_vec();
-        let last = last_writes(&accounts);
-        for (number, effect) in effects(&mut accounts).enumerate() {
+impl PlanView<'_> {
+    /// For tools: the stages' reports, with a `diff` for each file that is text.
+    pub fn json(&self, reports: &[Value]) -> String {
+        let mut reports = reports.to_vec();
+        let last = last_writes(&reports);
+        for (number, effect) in effects(&mut reports).enumerate() {
             if effect["do"] == "write" || effect["do"] == "directory" {
                 effect["owner"] = self.owner(effect).into();
             }
@@ -36,26 +36,26 @@ impl Shown<'_> {
                 continue;
             }
             effect["state"] = self.is_state(&path).into();
-            if let Some(lines) = self.changes(&path) {
+            if let Some(lines) = self.diff_lines(&path) {
                 effect["diff"] = lines.into();
             }
         }
         let mut text =
-            serde_json::to_string_pretty(&json!({"version": 1, "stages": accounts})).unwrap_or_default();
+            serde_json::to_string_pretty(&json!({"version": 1, "stages": reports})).unwrap_or_default();
         text.push('\n');
         text
     }
 
     /// For people: what is done, in order, below the step and the key that cause it.
-    pub fn text(&self, accounts: &[Value]) -> String {
+    pub fn text(&self, reports: &[Value]) -> String {
         let mut text = String::new();
-        let mut accounts = accounts.to_vec();
-        let last = last_writes(&accounts);
+        let mut reports = reports.to_vec();
+        let last = last_writes(&reports);
         let mut number = 0;
-        for account in &mut accounts {
-            let _ = writeln!(text, "{}", account["stage"].as_str().unwrap_or_default());
+        for report in &mut reports {
+            let _ = writeln!(text, "{}", report["stage"].as_str().unwrap_or_default());
             let (mut heading, mut states) = (String::new(), 0);
-            for effect in account["effects"].as_array().into_iter().flatten() {
+            for effect in report["effects"].as_array().into_iter().flatten() {
                 let this = number;
                 number += 1;
                 let field = |name: &str| effect[name].as_str().unwrap_or_default();
@@ -70,7 +70,7 @@ impl Shown<'_> {
                 }
                 let _ = writeln!(text, "    {}", self.line(effect));
                 if field("do") == "write" && last.get(field("path")) == Some(&this) {
-                    for line in self.changes(field("path")).into_iter().flatten() {
+                    for line in self.diff_lines(field("path")).into_iter().flatten() {
                         let _ = writeln!(text, "      {line}");
                     }
                 }
@@ -79,7 +79,7 @@ impl Shown<'_> {
                 let _ = writeln!(text, "  and {states} changes of its own state (all with --format json)");
             }
             for (name, word) in [("errors", "error"), ("warnings", "warning")] {
-                for said in account[name].as_array().into_iter().flatten().filter_map(Value::as_str) {
+                for said in report[name].as_array().into_iter().flatten().filter_map(Value::as_str) {
                     let _ = writeln!(text, "  {word}: {said}");
                 }
             }
@@ -133,14 +133,14 @@ impl Shown<'_> {
     }
 
     /// How a file's text changes; `None` when it is not text, or may hold secrets and they were not asked for.
-    fn changes(&self, path: &str) -> Option<Vec<String>> {
+    fn diff_lines(&self, path: &str) -> Option<Vec<String>> {
         let readable = self.planned.metadata(path).ok()?.permissions().mode() & 0o004 != 0;
         if !readable && !self.sensitive {
             return Some(vec!["(not for everybody to read: shown with --sensitive)".into()]);
         }
-        let read = |sys: &System| match sys.read_at_most(path, MOST_TEXT) {
+        let read = |sys: &System| match sys.read_at_most(path, MAX_DIFF_SIZE) {
             Ok(bytes) => String::from_utf8(bytes).ok(),
-            Err(e) if e.is_absent() => Some(String::new()),
+            Err(e) if e.is_not_found() => Some(String::new()),
             Err(_) => None,
         };
         let (old, new) = (read(self.real)?, read(self.planned)?);
@@ -181,13 +181,13 @@ fn cause(effect: &Value) -> String {
     text
 }
 
-fn effects(accounts: &mut [Value]) -> impl Iterator<Item = &mut Value> {
-    accounts.iter_mut().filter_map(|a| a["effects"].as_array_mut()).flatten()
+fn effects(reports: &mut [Value]) -> impl Iterator<Item = &mut Value> {
+    reports.iter_mut().filter_map(|a| a["effects"].as_array_mut()).flatten()
 }
 
 /// Of each path the number of the effect that writes it last: that one shows what becomes of it.
-fn last_writes(accounts: &[Value]) -> BTreeMap<String, usize> {
-    let all = accounts.iter().filter_map(|a| a["effects"].as_array()).flatten();
+fn last_writes(reports: &[Value]) -> BTreeMap<String, usize> {
+    let all = reports.iter().filter_map(|a| a["effects"].as_array()).flatten();
     let writes = all.enumerate().filter(|(_, e)| e["do"] == "write");
     writes.filter_map(|(n, e)| Some((e["path"].as_str()?.to_string(), n))).collect()
 }

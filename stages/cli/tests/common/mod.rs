@@ -6,19 +6,19 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-use scratch::Scratch;
+use scratch::TempDir;
 
 /// Exit code, standard output, standard error.
-pub type Ran = (i32, String, String);
+pub type CommandResult = (i32, String, String);
 
 /// Removed with the value.
 pub struct Machine {
-    pub root: Scratch,
+    pub root: TempDir,
 }
 
 impl Machine {
     pub fn new() -> Machine {
-        Machine { root: Scratch::new() }
+        Machine { root: TempDir::new() }
     }
 
     pub fn put(&self, path: &str, text: &str) {
@@ -30,12 +30,12 @@ impl Machine {
     }
 
     /// `cloud-init` on it, with words that blanks part.
-    pub fn run(&self, words: &str) -> Ran {
+    pub fn run(&self, words: &str) -> CommandResult {
         run_as("cloud-init", Some(&self.root), &split(words))
     }
 
     /// The same, with words that may have blanks in them.
-    pub fn run_words(&self, words: &[&str]) -> Ran {
+    pub fn run_words(&self, words: &[&str]) -> CommandResult {
         run_as("cloud-init", Some(&self.root), words)
     }
 }
@@ -45,16 +45,16 @@ pub fn split(words: &str) -> Vec<&str> {
 }
 
 /// The program by a name of its own, on the machine below `root`.
-pub fn run_as(name: &str, root: Option<&Path>, words: &[&str]) -> Ran {
+pub fn run_as(name: &str, root: Option<&Path>, words: &[&str]) -> CommandResult {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cloud-init"));
     command.arg0(name).args(words).env("DEBUG_PROC_CMDLINE", "quiet");
     if let Some(root) = root {
         command.arg("--root").arg(root);
     }
-    finished(&mut command)
+    run_to_end(&mut command)
 }
 
-pub fn finished(command: &mut Command) -> Ran {
+pub fn run_to_end(command: &mut Command) -> CommandResult {
     let done = command.output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (done.status.code().unwrap(), text(&done.stdout), text(&done.stderr))

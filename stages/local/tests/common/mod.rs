@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 use config::Node;
-use scratch::Scratch;
+use scratch::TempDir;
 
 pub type Files = BTreeMap<String, Vec<u8>>;
 
@@ -33,11 +33,11 @@ pub fn recorded(case: &Node, key: &str) -> Files {
 }
 
 pub struct Machine {
-    pub root: Scratch,
+    pub root: TempDir,
     /// Whether consuming user-data and vendor-data failed.
     pub failed: bool,
     /// What the log says from WARNING on.
-    pub said: Vec<String>,
+    pub warnings: Vec<String>,
 }
 
 impl Machine {
@@ -47,7 +47,7 @@ impl Machine {
         line: &str,
         files: impl IntoIterator<Item = (&'a str, Vec<u8>)>,
     ) -> Machine {
-        let root = Scratch::new();
+        let root = TempDir::new();
         root.put("etc/cloud/cloud.cfg", format!("{config}disable_network_activation: true\n"));
         root.put("proc/cmdline", line);
         let included = "var/lib/cloud/seed/included";
@@ -67,17 +67,17 @@ impl Machine {
         let failed = log.contains("[ERROR]: user-data and vendor-data: ");
         let levels = ["[WARNING]", "[ERROR]"];
         let said = log.lines().filter(|line| levels.iter().any(|l| line.contains(l)));
-        Machine { failed, said: said.map(str::to_string).collect(), root }
+        Machine { failed, warnings: said.map(str::to_string).collect(), root }
     }
 
     /// A file of the instance's directory.
-    pub fn of_instance(&self, name: &str) -> Option<Vec<u8>> {
+    pub fn instance_file(&self, name: &str) -> Option<Vec<u8>> {
         std::fs::read(self.root.join("var/lib/cloud/instances/i-1").join(name)).ok()
     }
 
     /// The same, as YAML.
     pub fn config(&self, name: &str) -> Option<Node> {
-        self.of_instance(name).map(|bytes| config::yaml::parse_bytes(name, &bytes).unwrap().root)
+        self.instance_file(name).map(|bytes| config::yaml::parse_bytes(name, &bytes).unwrap().root)
     }
 
     /// The scripts and boothooks that were written for the instance.

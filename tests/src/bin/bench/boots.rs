@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::bench_root::make;
 use crate::measure::median;
-use crate::room::make;
 use tests::{fail, script};
 
 /// Milliseconds from the start of user space to the end of the boot.

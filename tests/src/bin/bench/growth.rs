@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use crate::{Side, given};
+use crate::{Side, with_user_data};
 
 pub struct Growth {
     pub n: usize,
@@ -33,7 +33,7 @@ impl Growth {
 const ROUNDS: usize = 15;
 
 /// The least cost of each of three sizes.
-pub fn in_turns(mut once: impl FnMut(usize) -> f64) -> [f64; 3] {
+pub fn interleaved(mut once: impl FnMut(usize) -> f64) -> [f64; 3] {
     let mut least = [f64::INFINITY; 3];
     for round in 0..=ROUNDS {
         for (i, least) in least.iter_mut().enumerate() {
@@ -59,10 +59,10 @@ const KINDS: [(&str, usize, Make); 4] = [
 pub fn all(side: &Side, work: &Path) -> BTreeMap<&'static str, Growth> {
     let of = |n: usize, make: Make| {
         let sizes = [0, n, 10 * n];
-        let sides = sizes.map(|n| given(side, work, &format!("growth-{n}"), &make(n)));
-        let cost = in_turns(|i| {
-            let room = sides[i].room(work);
-            sides[i].boot(&room).iter().map(|c| c.own).sum()
+        let sides = sizes.map(|n| with_user_data(side, work, &format!("growth-{n}"), &make(n)));
+        let cost = interleaved(|i| {
+            let machine = sides[i].new_root(work);
+            sides[i].boot(&machine).iter().map(|c| c.own).sum()
         });
         Growth { n, cost }
     };

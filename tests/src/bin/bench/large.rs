@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::growth::{self, Growth};
 use crate::measure::{peak, run};
-use crate::{STAGES, Side, given, room};
+use crate::{STAGES, Side, bench_root, with_user_data};
 use tests::fail;
 
 /// Stages that see the data.
@@ -23,7 +23,7 @@ pub struct Large {
     pub rss: f64,
 }
 
-pub struct Larges {
+pub struct LargeComparison {
     pub theirs: Large,
     pub mine: Large,
     /// Ours, with nothing large, with a tenth and with the whole.
@@ -34,16 +34,16 @@ pub struct Larges {
 
 /// The comparison is made on the disk, its machines kept until its end, and the growth in memory: see [`growth`] for what
 /// machines that are removed cost those that follow.
-pub fn all(packaged: &Side, ours: &Side, work: &Path) -> Larges {
+pub fn all(packaged: &Side, ours: &Side, work: &Path) -> LargeComparison {
     let memory = &work.join("memory");
     let none = user_data(0, 0, 0);
     let tenth = user_data(PARTS / 10, LINES / 10, BYTES / 10);
     let whole = user_data(PARTS, LINES, BYTES);
     let sizes = [(&none, "none"), (&tenth, "tenth"), (&whole, "whole")];
-    let sides = sizes.map(|(user_data, name)| given(ours, memory, name, user_data));
-    let cost = growth::in_turns(|i| cpu(&sides[i], memory, sizes[i].0).0);
+    let sides = sizes.map(|(user_data, name)| with_user_data(ours, memory, name, user_data));
+    let cost = growth::interleaved(|i| cpu(&sides[i], memory, sizes[i].0).0);
     let mut kept = Vec::new();
-    Larges {
+    LargeComparison {
         theirs: compared(packaged, work, &whole, 1, &mut kept),
         mine: compared(ours, work, &whole, 5, &mut kept),
         growth: Growth { n: PARTS / 10, cost },
@@ -52,8 +52,14 @@ pub fn all(packaged: &Side, ours: &Side, work: &Path) -> Larges {
 }
 
 /// Of several rounds the least: nothing makes a program cheaper than it is.
-fn compared(side: &Side, work: &Path, user_data: &str, rounds: usize, kept: &mut Vec<room::Room>) -> Large {
-    let side = given(side, work, "large", user_data);
+fn compared(
+    side: &Side,
+    work: &Path,
+    user_data: &str,
+    rounds: usize,
+    kept: &mut Vec<bench_root::BenchRoot>,
+) -> Large {
+    let side = with_user_data(side, work, "large", user_data);
     let mut least = Large { cpu: f64::INFINITY, rss: f64::INFINITY };
     for _ in 0..rounds {
         let ((cpu, one), (rss, other)) = (cpu(&side, work, user_data), rss(&side, work));
@@ -63,32 +69,32 @@ fn compared(side: &Side, work: &Path, user_data: &str, rounds: usize, kept: &mut
     least
 }
 
-fn cpu(side: &Side, work: &Path, user_data: &str) -> (f64, room::Room) {
-    let room = side.room(work);
-    run(&room.root, side.command(0));
+fn cpu(side: &Side, work: &Path, user_data: &str) -> (f64, bench_root::BenchRoot) {
+    let machine = side.new_root(work);
+    run(&machine.root, side.command(0));
     let mut cpu = 0.0;
     for stage in MEASURED {
-        let cost = run(&room.root, side.command(stage));
+        let cost = run(&machine.root, side.command(stage));
         if cost.code != 0 {
-            fail(&format!("{} failed with large user-data\n{}", STAGES[stage], room.output()));
+            fail(&format!("{} failed with large user-data\n{}", STAGES[stage], machine.output()));
         }
         cpu += cost.own;
     }
-    did_the_work(&room, user_data);
-    (cpu, room)
+    check_work(&machine, user_data);
+    (cpu, machine)
 }
 
-fn rss(side: &Side, work: &Path) -> (f64, room::Room) {
-    let room = side.room(work);
-    run(&room.root, side.command(0));
-    let peaks = MEASURED.map(|stage| peak(&room.root, side.command(stage)));
-    (peaks.into_iter().fold(0.0, f64::max), room)
+fn rss(side: &Side, work: &Path) -> (f64, bench_root::BenchRoot) {
+    let machine = side.new_root(work);
+    run(&machine.root, side.command(0));
+    let peaks = MEASURED.map(|stage| peak(&machine.root, side.command(stage)));
+    (peaks.into_iter().fold(0.0, f64::max), machine)
 }
 
 /// Each script is there, and the last line of the cloud-config.
-fn did_the_work(room: &room::Room, user_data: &str) {
+fn check_work(machine: &bench_root::BenchRoot, user_data: &str) {
     let scripts = user_data.matches("text/x-shellscript").count();
-    let instance = room.root.join("var/lib/cloud/instances/i-given");
+    let instance = machine.root.join("var/lib/cloud/instances/i-given");
     let written = std::fs::read_dir(instance.join("scripts")).map_or(0, Iterator::count);
     let config = std::fs::read_to_string(instance.join("cloud-config.txt")).unwrap_or_default();
     let lines = user_data.matches(" key").count();
@@ -96,7 +102,7 @@ fn did_the_work(room: &room::Room, user_data: &str) {
     if (scripts, lines) != (written, merged) {
         fail(&format!(
             "of {scripts} scripts {written} were written, of {lines} lines {merged}\n{}",
-            room.output()
+            machine.output()
         ));
     }
 }

@@ -3,19 +3,19 @@
 //! Every figure is a median over rounds, each in a fresh machine: a first boot of the seed, then a second boot.
 //! Memory and counts come from rounds of their own, since what takes them costs time.
 
+mod bench_root;
 mod boots;
 mod growth;
 mod large;
 mod measure;
 mod report;
-mod room;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use bench_root::BenchRoot;
 use measure::{Cost, count, median, peak, run, start};
 use report::Report;
-use room::Room;
 use tests::fail;
 
 pub const STAGES: [&str; 5] = ["generator", "local", "network", "config", "final"];
@@ -56,9 +56,9 @@ impl Side {
         Side { root, layers: vec![seed, tree], commands }
     }
 
-    pub fn room(&self, work: &Path) -> Room {
+    pub fn new_root(&self, work: &Path) -> BenchRoot {
         let layers: Vec<&Path> = self.layers.iter().map(PathBuf::as_path).collect();
-        Room::new(work, &self.root, &layers)
+        BenchRoot::new(work, &self.root, &layers)
     }
 
     pub fn command(&self, stage: usize) -> &[&'static str] {
@@ -66,36 +66,36 @@ impl Side {
     }
 
     /// The stages in order; each must succeed, or the figures would be of something else.
-    pub fn boot(&self, room: &Room) -> Vec<Cost> {
-        let costs = self.commands.iter().map(|argv| run(&room.root, argv));
+    pub fn boot(&self, machine: &BenchRoot) -> Vec<Cost> {
+        let costs = self.commands.iter().map(|argv| run(&machine.root, argv));
         let costs: Vec<Cost> = costs.collect();
-        check(room, &costs);
+        check(machine, &costs);
         costs
     }
 }
 
-fn check(room: &Room, costs: &[Cost]) {
+fn check(machine: &BenchRoot, costs: &[Cost]) {
     if costs.iter().any(|c| c.code != 0) {
         let codes: Vec<i32> = costs.iter().map(|c| c.code).collect();
-        fail(&format!("a stage failed, exit codes {codes:?}\n{}", room.output()));
+        fail(&format!("a stage failed, exit codes {codes:?}\n{}", machine.output()));
     }
 }
 
 /// What did not do the seed's work is not compared.
-fn did_the_work(room: &Room) {
-    let read = |path: &str| std::fs::read_to_string(room.root.join(path)).unwrap_or_default();
+fn check_work(machine: &BenchRoot) {
+    let read = |path: &str| std::fs::read_to_string(machine.root.join(path)).unwrap_or_default();
     let accounts = read("etc/passwd").lines().filter(|l| l.starts_with("alice:")).count();
     let done = [
         ("the user", accounts == 1),
         ("its key", read("home/alice/.ssh/authorized_keys").contains("alice@example")),
         ("write_files", read("srv/test/encoded") == "hello base64\n"),
         ("runcmd", read("srv/test/runcmd") == "list\n"),
-        ("the host key", room.root.join("etc/ssh/ssh_host_ed25519_key").exists()),
-        ("the network", room.root.join("etc/systemd/network/10-cloud-init-eth0.network").exists()),
+        ("the host key", machine.root.join("etc/ssh/ssh_host_ed25519_key").exists()),
+        ("the network", machine.root.join("etc/systemd/network/10-cloud-init-eth0.network").exists()),
     ];
     for (what, is_done) in done {
         if !is_done {
-            fail(&format!("{what} of the seed was not done\n{}", room.output()));
+            fail(&format!("{what} of the seed was not done\n{}", machine.output()));
         }
     }
 }
@@ -113,25 +113,25 @@ fn figures(side: &Side, work: &Path, rounds: usize) -> Figures {
     let mut peaks: [Vec<Vec<f64>>; 2] = [Vec::new(), Vec::new()];
     // The first round fills the page cache.
     for round in 0..=rounds {
-        let room = side.room(work);
+        let machine = side.new_root(work);
         for costs in &mut all {
-            let got = side.boot(&room);
-            did_the_work(&room);
+            let got = side.boot(&machine);
+            check_work(&machine);
             if round > 0 {
                 costs.push(got);
             }
-            room.reboot();
+            machine.reboot();
         }
     }
     for _ in 0..3 {
-        let room = side.room(work);
+        let machine = side.new_root(work);
         for values in &mut peaks {
-            values.push(side.commands.iter().map(|argv| peak(&room.root, argv)).collect());
-            room.reboot();
+            values.push(side.commands.iter().map(|argv| peak(&machine.root, argv)).collect());
+            machine.reboot();
         }
     }
-    let room = side.room(work);
-    let counts = side.commands.iter().map(|argv| count(&room.root, argv)).collect();
+    let machine = side.new_root(work);
+    let counts = side.commands.iter().map(|argv| count(&machine.root, argv)).collect();
     let middle = |rows: &Vec<Vec<Cost>>| -> Vec<Cost> {
         let of = |i: usize, field: fn(&Cost) -> f64| median(rows.iter().map(|r| field(&r[i])));
         (0..5)
@@ -154,32 +154,32 @@ fn single_process(side: &Side, work: &Path, rounds: usize) -> Option<[Cost; 2]> 
         .collect();
     let mut all: [Vec<Cost>; 2] = [Vec::new(), Vec::new()];
     for round in 0..=rounds {
-        let room = side.room(work);
+        let machine = side.new_root(work);
         for costs in &mut all {
-            run(&room.root, &GENERATOR);
+            run(&machine.root, &GENERATOR);
             let begun = Instant::now();
             // The unit's command is a shell line.
-            let process = start(&room.root, &["/bin/sh", "-c", &format!("exec {main}")]);
-            while !room.root.join("run/cloud-init/share/final.sock").exists() {
+            let process = start(&machine.root, &["/bin/sh", "-c", &format!("exec {main}")]);
+            while !machine.root.join("run/cloud-init/share/final.sock").exists() {
                 if begun.elapsed() > Duration::from_secs(60) {
-                    fail(&format!("the single process made no sockets\n{}", room.output()));
+                    fail(&format!("the single process made no sockets\n{}", machine.output()));
                 }
                 std::thread::sleep(Duration::from_millis(2));
             }
             let mut units = 0.0;
             for part in &parts {
-                let cost = run(&room.root, &["/bin/sh", "-c", part]);
-                check(&room, &[cost]);
+                let cost = run(&machine.root, &["/bin/sh", "-c", part]);
+                check(&machine, &[cost]);
                 units += cost.cpu;
             }
             let mut cost = process.finish();
-            check(&room, &[cost]);
+            check(&machine, &[cost]);
             // finish() saw the units' shells too: they ended within its time.
             cost.cpu -= units;
             if round > 0 {
                 costs.push(cost);
             }
-            room.reboot();
+            machine.reboot();
         }
     }
     Some(all.map(|rows| {
@@ -237,9 +237,9 @@ fn main() {
 }
 
 /// A side with another seed, which has that user-data and no network.
-pub fn given(side: &Side, work: &Path, name: &str, user_data: &str) -> Side {
+pub fn with_user_data(side: &Side, work: &Path, name: &str, user_data: &str) -> Side {
     let source = work.join(format!("{name}-seed"));
-    room::make(&source);
+    bench_root::make(&source);
     let put = |name: &str, text: &str| {
         std::fs::write(source.join(name), text).unwrap_or_else(|e| fail(&format!("{name}: {e}")));
     };
@@ -255,7 +255,7 @@ pub fn given(side: &Side, work: &Path, name: &str, user_data: &str) -> Side {
 pub fn layer(work: &Path, name: &str, from: &Path) -> PathBuf {
     let layer = work.join(name);
     let seed = layer.join("var/lib/cloud/seed/nocloud");
-    room::make(&seed);
+    bench_root::make(&seed);
     for file in std::fs::read_dir(from).into_iter().flatten().flatten() {
         if let Err(e) = std::fs::copy(file.path(), seed.join(file.file_name())) {
             fail(&format!("{}: {e}", file.path().display()));

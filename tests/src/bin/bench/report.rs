@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::boots::Boots;
 use crate::growth::Growth;
-use crate::large::Larges;
+use crate::large::LargeComparison;
 use crate::measure::Cost;
 use crate::{Figures, STAGES};
 
@@ -177,7 +177,7 @@ impl Report {
     }
 
     /// CPU in ms of the local and the network stage, peak RSS in MiB of the larger of them.
-    pub fn large(&mut self, larges: &Larges) {
+    pub fn large(&mut self, larges: &LargeComparison) {
         println!(
             "user-data of 16 MiB in 1,000 parts, with a cloud-config of 20,000 lines: local and network stage"
         );

@@ -1,0 +1,207 @@
+//! Bad input: whatever a machine holds, there is a verdict from the rest within three seconds, the documented
+//! exit code, a line in the log for what was wrong, and never a panic.
+
+// Helpers of tests fail by panicking.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod sandbox;
+
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::time::{Duration, Instant};
+
+use sandbox::{Sandbox, iso};
+
+const VM: (&str, &str) = ("SYSTEMD_VIRTUALIZATION", "vm:kvm");
+const LIST: &str = "datasource_list: [ NoCloud, ConfigDrive, None ]\n";
+const LIMIT: Duration = Duration::from_secs(3);
+
+/// Exit code, standard error and the log, within the limit. It is asked again where the machine may have been busy.
+fn identify(sandbox: &Sandbox, env: &[(&str, &str)]) -> (Option<i32>, String, String) {
+    let once = || {
+        let begun = Instant::now();
+        (sandbox.identify(env), begun.elapsed())
+    };
+    let (mut output, mut took) = once();
+    for _ in 0..2 {
+        if took < LIMIT {
+            break;
+        }
+        let _ = std::fs::remove_dir_all(sandbox.path("/run/cloud-init"));
+        (output, took) = once();
+    }
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(took < LIMIT, "{took:?}\n{said}");
+    assert!(!said.contains("panicked"), "{said}");
+    (output.status.code(), said, sandbox.read("/run/cloud-init/ds-identify.log"))
+}
+
+#[test]
+fn each_kind_of_bad_input() {
+    type Spoil = fn(&Sandbox);
+    let cases: [(&str, &str, Spoil); 15] = [
+        ("garbage in DMI", "", |s| s.write("/sys/class/dmi/id/sys_vendor", [0xff, 0, 0xfe, b'\\', 10, 1])),
+        ("endless DMI", "product_serial: larger than", |s| {
+            s.write("/sys/class/dmi/id/product_serial", vec![b'x'; 4 << 20])
+        }),
+        ("a directory for DMI", "product_name: is a directory", |s| {
+            s.write("/sys/class/dmi/id/product_name/x", "")
+        }),
+        ("DMI is a file", "", |s| {
+            std::fs::remove_dir(s.path("/sys/class/dmi/id")).unwrap();
+            s.write("/sys/class/dmi/id", "");
+        }),
+        ("a large configuration file", "85.cfg: larger than", |s| {
+            s.write("/etc/cloud/cloud.cfg.d/85.cfg", LIST);
+            let file = std::fs::OpenOptions::new().write(true).open(s.path("/etc/cloud/cloud.cfg.d/85.cfg"));
+            file.unwrap().set_len(100 << 20).unwrap();
+        }),
+        ("a directory for a file", "dir.cfg", |s| s.write("/etc/cloud/cloud.cfg.d/dir.cfg/x", "")),
+        ("broken YAML", "no YAML", |s| {
+            s.write(
+                "/etc/cloud/cloud.cfg.d/80.cfg",
+                "a: [\n{\ndatasource_list: [ NoCloud, ConfigDrive, None ]\n",
+            );
+        }),
+        ("deep YAML", "", |s| {
+            s.write(
+                "/etc/cloud/cloud.cfg.d/80.cfg",
+                format!("{}\ndatasource_list: [ NoCloud, X, None ]", "[".repeat(100_000)),
+            );
+        }),
+        ("aliases in YAML", "", |s| {
+            let mut text = String::from("a0: &a0 [x]\n");
+            for n in 1..40 {
+                text += &format!("a{n}: &a{n} [*a{0}, *a{0}, *a{0}]\n", n - 1);
+            }
+            s.write("/etc/cloud/cloud.cfg.d/80.cfg", text + LIST);
+        }),
+        ("bytes that are no text", "", |s| {
+            s.write("/etc/cloud/cloud.cfg.d/80.cfg", b"\xff\xfe\0x: \xc3\x28\n\0".as_slice());
+        }),
+        ("a file name that is no text", "", |s| {
+            let name = std::ffi::OsStr::from_bytes(b"\xff\xfe.cfg");
+            s.write("/etc/cloud/cloud.cfg.d/80.cfg", "");
+            std::fs::write(s.path("/etc/cloud/cloud.cfg.d").join(name), "a: b\n").unwrap();
+        }),
+        ("an endless command line", "/proc/cmdline: larger than", |s| {
+            s.write("/proc/cmdline", "x=y ".repeat(300_000))
+        }),
+        ("settings are a directory", "ds-identify.cfg: not a readable file", |s| {
+            s.write("/etc/cloud/ds-identify.cfg/x", "");
+        }),
+        ("a device without a node", "/dev/vdz: No such file", |s| {
+            s.write("/sys/class/block/vdz/size", "2048\n")
+        }),
+        ("a pipe for a device", "/dev/vdy: not a block device", |s| {
+            s.write("/sys/class/block/vdy/size", "2048\n");
+            s.write("/dev/x", "");
+            let made = std::process::Command::new("mkfifo").arg(s.path("/dev/vdy")).status();
+            assert!(made.unwrap().success());
+        }),
+    ];
+    for (number, (name, remark, spoil)) in cases.into_iter().enumerate() {
+        let sandbox = Sandbox::new(&format!("hostile{number}"));
+        sandbox.write("/etc/cloud/cloud.cfg", LIST);
+        sandbox.device("sr0", &iso("cidata"));
+        spoil(&sandbox);
+        let (code, said, log) = identify(&sandbox, &[VM]);
+        assert_eq!(
+            (code, sandbox.config().as_str()),
+            (Some(0), "datasource_list: [ NoCloud, None ]\n"),
+            "{name}: {said}"
+        );
+        assert!(remark.is_empty() || log.contains(remark), "{name}: no '{remark}' in\n{log}");
+    }
+}
+
+/// As somebody else, for whom files and devices may be closed: root reads everything.
+#[test]
+fn unreadable_files() {
+    let sandbox = Sandbox::new("hostile-closed");
+    sandbox.write("/etc/cloud/cloud.cfg", LIST);
+    sandbox.write("/etc/cloud/cloud.cfg.d/90.cfg", "datasource_list: [ Ec2 ]\n");
+    sandbox.device("sr0", &iso("cidata"));
+    sandbox.write("/sys/class/dmi/id/product_serial", "ds=nocloud\n");
+    for path in ["/etc/cloud/cloud.cfg.d/90.cfg", "/sys/class/dmi/id/product_serial", "/dev/sr0"] {
+        std::fs::set_permissions(sandbox.path(path), std::fs::Permissions::from_mode(0o000)).unwrap();
+    }
+    let nobody = 65534;
+    let mut program = std::process::Command::new(sandbox.path("ds-identify"));
+    std::fs::create_dir(sandbox.path("/run/cloud-init")).unwrap();
+    if std::fs::metadata("/proc/self").is_ok_and(|m| std::os::unix::fs::MetadataExt::uid(&m) == 0) {
+        std::os::unix::fs::chown(sandbox.path("/run/cloud-init"), Some(nobody), None).unwrap();
+        // The program itself may be where nobody else looks: a copy stands in for the link to it.
+        std::fs::remove_file(sandbox.path("/ds-identify")).unwrap();
+        std::fs::copy(env!("CARGO_BIN_EXE_cloud-init-generator"), sandbox.path("/ds-identify")).unwrap();
+        std::os::unix::process::CommandExt::uid(&mut program, nobody);
+    }
+    let output = program.env_clear().env("PATH_ROOT", &sandbox.0).envs([VM]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    for part in ["90.cfg: Permission denied", "/dev/sr0: Permission denied"] {
+        assert!(said.contains(part), "no '{part}' in {said}");
+    }
+}
+
+#[test]
+fn labels_that_are_not_utf8() {
+    for (number, label) in
+        [&b"\xff\xfe"[..], b"cid\0ata", b"cidata\xff", b"\"'`$(x)\n", b""].into_iter().enumerate()
+    {
+        let sandbox = Sandbox::new(&format!("hostile-label{number}"));
+        sandbox.write("/etc/cloud/cloud.cfg", LIST);
+        let mut image = iso("");
+        image[16 * 2048 + 40..16 * 2048 + 40 + label.len()].copy_from_slice(label);
+        sandbox.device("sr0", &image);
+        let (code, said, _) = identify(&sandbox, &[VM]);
+        assert_eq!(code, Some(1), "{label:?}: {said}");
+    }
+}
+
+/// Tools that never answer cost a second each, once.
+#[test]
+fn programs_that_time_out() {
+    let sandbox = Sandbox::new("hostile-tool");
+    for tool in ["vmware-rpctool", "vmtoolsd"] {
+        sandbox.write(&format!("/bin/{tool}"), "#!/bin/sh\nexec sleep 60\n");
+        let mode = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(sandbox.path(&format!("/bin/{tool}")), mode).unwrap();
+    }
+    sandbox.write("/etc/cloud/cloud.cfg", "datasource_list: [ VMware, OVF, NoCloud ]\n");
+    sandbox.device("sr0", &iso("cidata"));
+    let path = format!("{}:/usr/bin:/bin", sandbox.path("/bin").display());
+    let (code, said, _) = identify(&sandbox, &[("SYSTEMD_VIRTUALIZATION", "vm:vmware"), ("PATH", &path)]);
+    assert_eq!((code, sandbox.config().as_str()), (Some(0), "datasource_list: [ NoCloud, None ]\n"));
+    assert_eq!(said.matches("not finished after 1 s").count(), 2, "{said}");
+}
+
+/// Pieces of every text that is read, in any order, through the whole program's parsers.
+#[test]
+fn any_text_is_parsed_without_panic() {
+    #[rustfmt::skip]
+    const PIECES: [&str; 46] = [
+        "policy", ":", "=", ",", ";", " ", "\n", "\\", "\\\n", "#", "'", "\"", "[", "]", "{", "}", "&a", "*a", "<<",
+        "cc:", "datasource_list", "ds=", "ci.di.policy=", "found=first", "report", "é", "\u{fffd}", "\t", "\0", "- ",
+        "DI_UNAME_MACHINE='", "DEVNAME=", "LABEL=", "TYPE=iso9660\n", "9p", "aname=drvfs;", "//", "/", "NAME=Ubuntu",
+        "VERSION_ID=", "wait=", "because=", "1e999", "-1", "settle", "|\n",
+    ];
+    let mut state = 1_u64;
+    let mut next = |most: usize| {
+        // Knuth's MMIX generator: enough to mix pieces, and the same in every run.
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % most
+    };
+    for _ in 0..30_000 {
+        let count = 1 + next(24);
+        let text: String = (0..count).map(|_| PIECES[next(PIECES.len())]).collect();
+        generator::parsers::policy(&text);
+        generator::parsers::settings(&text, &text);
+        generator::parsers::configuration(&text);
+        generator::parsers::presets(&text);
+        generator::parsers::windows(text.as_bytes(), &text);
+        generator::parsers::undecided_state(&text);
+        generator::parsers::firmware(&text);
+        generator::parsers::processes(text.as_bytes(), &text);
+    }
+}

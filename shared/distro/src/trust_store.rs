@@ -1,0 +1,87 @@
+//! Certificates that the machine trusts: where a distribution keeps them, and what makes a change of them known.
+
+/// The columns of a distribution's row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TrustStore {
+    /// Whether upstream names the distribution as one that `ca_certs` is for.
+    pub verified: bool,
+    /// Where additional certificates go.
+    pub directory: &'static str,
+    /// The end of their files' names.
+    pub extension: &'static str,
+    /// The program that makes a change known, run without arguments.
+    pub update_command: &'static str,
+    pub remove_defaults: RemoveDefaults,
+}
+
+/// How the certificates that the distribution brings are removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RemoveDefaults {
+    /// Every line of the list at `path` gets a `!`. With `debconf`, its question about later ones is answered too.
+    DeselectLines { path: &'static str, debconf: bool },
+    /// These directories are emptied.
+    EmptyDirectories(&'static [&'static str]),
+    /// There is no way.
+    Unsupported,
+}
+
+impl TrustStore {
+    pub(crate) const DEBIAN: TrustStore = TrustStore {
+        verified: true,
+        directory: "/usr/local/share/ca-certificates",
+        extension: "crt",
+        update_command: "update-ca-certificates",
+        remove_defaults: RemoveDefaults::DeselectLines { path: "/etc/ca-certificates.conf", debconf: true },
+    };
+
+    /// The defaults of the family stay: upstream removes them for the two names alone that have [`Self::RHEL`].
+    pub(crate) const RED_HAT: TrustStore = TrustStore {
+        directory: "/usr/share/pki/ca-trust-source/anchors",
+        update_command: "update-ca-trust",
+        remove_defaults: RemoveDefaults::Unsupported,
+        ..TrustStore::DEBIAN
+    };
+
+    pub(crate) const RHEL: TrustStore = TrustStore {
+        remove_defaults: RemoveDefaults::EmptyDirectories(&[
+            "/etc/pki/ca-trust",
+            "/usr/share/pki/ca-trust-source",
+        ]),
+        ..TrustStore::RED_HAT
+    };
+
+    pub(crate) const SUSE: TrustStore = TrustStore {
+        directory: "/usr/share/pki/trust/anchors",
+        remove_defaults: RemoveDefaults::Unsupported,
+        ..TrustStore::DEBIAN
+    };
+
+    pub(crate) const ALPINE: TrustStore = TrustStore {
+        remove_defaults: RemoveDefaults::DeselectLines { path: "/etc/ca-certificates.conf", debconf: false },
+        ..TrustStore::DEBIAN
+    };
+
+    pub(crate) const PHOTON: TrustStore = TrustStore {
+        directory: "/etc/ssl/certs",
+        extension: "pem",
+        update_command: "rehash_ca_certificates.sh",
+        remove_defaults: RemoveDefaults::EmptyDirectories(&["/etc/pki/tls/certs", "/etc/ssl/certs"]),
+        ..TrustStore::DEBIAN
+    };
+
+    pub(crate) const AOSC: TrustStore = TrustStore {
+        directory: "/etc/ssl/certs",
+        extension: "pem",
+        update_command: "update-ca-bundle",
+        remove_defaults: RemoveDefaults::DeselectLines {
+            path: "/etc/ca-certificates/conf.d/cloud-init.conf",
+            debconf: false,
+        },
+        ..TrustStore::DEBIAN
+    };
+
+    /// The same for a distribution that upstream does not name.
+    pub(crate) const fn unverified(self) -> TrustStore {
+        TrustStore { verified: false, ..self }
+    }
+}

@@ -1,0 +1,161 @@
+//! Leases that the network service holds already: systemd-networkd's and NetworkManager's, from what they keep below
+//! /run. Such a lease is used as it is, and nothing is asked of a server.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use system::{LinkAddress, Prefix, System};
+
+use crate::dhcp::message::option;
+use crate::lease::{Lease, prefix_length};
+
+/// The lease that a service holds for a link, if the link still has its address.
+pub fn find(sys: &System, link: u32, name: &str, addresses: &[LinkAddress]) -> Option<(&'static str, Lease)> {
+    let has = |lease: &Lease| {
+        let same = |a: &&LinkAddress| a.index == link && a.prefix.address == lease.address.address;
+        addresses.iter().find(same).map(|a| a.prefix)
+    };
+    let networkd = sys.read_text(format!("/run/systemd/netif/leases/{link}")).ok();
+    if let Some(lease) = networkd.and_then(|text| parse_networkd(&text))
+        && has(&lease).is_some()
+    {
+        return Some(("systemd-networkd", lease));
+    }
+    let device = sys.read_text(format!("/run/NetworkManager/devices/{link}")).ok()?;
+    let uuid = value(&device, "connection-uuid")
+        .filter(|u| u.chars().all(|c| c.is_ascii_alphanumeric() || c == '-'))?;
+    let directories = ["/var/lib/NetworkManager", "/run/NetworkManager"];
+    let file =
+        directories.iter().find_map(|dir| sys.read_text(format!("{dir}/internal-{uuid}-{name}.lease")).ok());
+    if let Some(mut lease) = file.and_then(|text| parse_networkd(&text))
+        && let Some(prefix) = has(&lease)
+    {
+        lease.address = prefix;
+        return Some(("NetworkManager", lease));
+    }
+    // It may keep no file, but an address for a time is one that it got.
+    let leased = |a: &&LinkAddress| a.index == link && !a.ipv6 && a.global && !a.permanent;
+    let address = addresses.iter().find(leased)?.prefix;
+    Some(("NetworkManager", lease_for(address)))
+}
+
+/// Whether a network service says that the link is its own.
+pub fn is_managed(sys: &System, link: u32) -> bool {
+    let networkd = sys.read_text(format!("/run/systemd/netif/links/{link}")).unwrap_or_default();
+    let is_networkds =
+        value(&networkd, "ADMIN_STATE").is_some_and(|s| ["configured", "configuring"].contains(&s));
+    let manager = sys.read_text(format!("/run/NetworkManager/devices/{link}")).unwrap_or_default();
+    is_networkds || value(&manager, "connection-uuid").is_some_and(|u| !u.is_empty())
+}
+
+/// The value of the first line `KEY=value`.
+fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
+    text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('=')).map(str::trim)
+}
+
+fn lease_for(address: Prefix) -> Lease {
+    Lease {
+        address,
+        broadcast: None,
+        routers: Vec::new(),
+        routes: None,
+        mtu: None,
+        server: None,
+        dns: Vec::new(),
+        domain: None,
+        host_name: None,
+        lifetime: None,
+        options: BTreeMap::new(),
+    }
+}
+
+/// The file of systemd's DHCP library, which NetworkManager's own client has too.
+fn parse_networkd(text: &str) -> Option<Lease> {
+    let ip = |key: &str| value(text, key)?.split_whitespace().next()?.parse::<Ipv4Addr>().ok();
+    let ips = |key: &str| {
+        let all = value(text, key).unwrap_or_default();
+        all.split_whitespace().filter_map(|w| w.parse().ok()).collect::<Vec<Ipv4Addr>>()
+    };
+    let length = ip("NETMASK").and_then(prefix_length).unwrap_or(32);
+    let mut lease = lease_for(Prefix::new(ip("ADDRESS")?, length));
+    lease.broadcast = ip("BROADCAST");
+    lease.routers = ips("ROUTER");
+    lease.server = ip("SERVER_ADDRESS");
+    lease.dns = ips("DNS");
+    lease.mtu = value(text, "MTU").and_then(|m| m.parse().ok());
+    lease.domain = value(text, "DOMAINNAME").map(Into::into);
+    lease.host_name = value(text, "HOSTNAME").map(Into::into);
+    lease.lifetime = value(text, "LIFETIME").and_then(|t| t.parse().ok()).map(Duration::from_secs);
+    lease.routes = ["CLASSLESS_ROUTES", "ROUTES"].iter().find_map(|key| {
+        let routes = value(text, key)?.split_whitespace().filter_map(|word| {
+            let (to, via) = word.split_once(',')?;
+            Some((to.parse().ok()?, via.parse().ok()?))
+        });
+        Some(routes.collect())
+    });
+    // Options for private use as bytes in hexadecimal.
+    for code in 224..=254_u8 {
+        if let Some(hex) = value(text, &format!("OPTION_{code}")) {
+            let bytes: Option<Vec<u8>> =
+                (0..hex.len() / 2).map(|i| u8::from_str_radix(hex.get(2 * i..2 * i + 2)?, 16).ok()).collect();
+            lease.options.extend(bytes.map(|b| (code, b)));
+        }
+    }
+    if let Some(server) = lease.server {
+        lease.options.insert(option::SERVER_IDENTIFIER, server.octets().to_vec());
+    }
+    Some(lease)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use system::WriteOptions;
+
+    const NETWORKD: &str = "# This is private data. Do not parse.\nADDRESS=10.0.2.15\nNETMASK=255.255.255.0\n\
+        ROUTER=10.0.2.2\nSERVER_ADDRESS=10.0.2.3\nMTU=1400\nLIFETIME=600\nDNS=10.0.2.4 10.0.2.5\n\
+        ROUTES=10.9.0.0/16,10.0.2.9 junk 0.0.0.0/0,10.0.2.2\nOPTION_245=a83f8110\nOPTION_246=zz\n";
+
+    fn address(text: &str, permanent: bool) -> LinkAddress {
+        let prefix: Prefix = text.parse().unwrap();
+        LinkAddress { index: 3, ipv6: false, global: true, permanent, tentative: false, prefix }
+    }
+
+    #[test]
+    fn networkd() {
+        let lease = parse_networkd(NETWORKD).unwrap();
+        assert_eq!(lease.address.to_string(), "10.0.2.15/24");
+        assert_eq!((lease.mtu, lease.lifetime), (Some(1400), Some(Duration::from_secs(600))));
+        assert_eq!(lease.wire_server(), Some(Ipv4Addr::new(168, 63, 129, 16)));
+        assert_eq!((lease.routes.unwrap().len(), lease.dns.len()), (2, 2));
+        assert!(!lease.options.contains_key(&246));
+        assert_eq!(parse_networkd("ADDRESS=\n"), None);
+        assert_eq!(parse_networkd("ADDRESS=1.2.3.4\nNETMASK=255.0.255.0\n").unwrap().address.length, 32);
+    }
+
+    #[test]
+    fn leases_of_both_services() {
+        let top = std::env::temp_dir().join(format!("ephemeral-held-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&top);
+        let sys = System::new(&top);
+        let put = |path: &str, text: &str| sys.write(path, text, WriteOptions::default()).unwrap();
+        let found = |addresses: &[LinkAddress]| {
+            find(&sys, 3, "eth0", addresses).map(|(who, l)| (who, l.address.to_string()))
+        };
+        let (mine, other) = (address("10.0.2.15/24", false), address("10.0.2.16/24", true));
+        assert_eq!(found(&[mine]), None);
+        put("/run/NetworkManager/devices/3", "[device]\nmanaged=1\nconnection-uuid=ab-cd\n");
+        assert_eq!(found(&[other]), None, "an address that is for ever is no lease");
+        assert_eq!(found(&[mine]), Some(("NetworkManager", "10.0.2.15/24".into())));
+        put("/var/lib/NetworkManager/internal-ab-cd-eth0.lease", "ADDRESS=10.0.2.16\n");
+        assert_eq!(found(&[other]), Some(("NetworkManager", "10.0.2.16/24".into())));
+        put("/run/systemd/netif/leases/3", NETWORKD);
+        assert_eq!(found(&[mine]), Some(("systemd-networkd", "10.0.2.15/24".into())));
+        assert!(is_managed(&sys, 3) && !is_managed(&sys, 4));
+        put("/run/systemd/netif/links/4", "ADMIN_STATE=configured\n");
+        put("/run/systemd/netif/links/5", "ADMIN_STATE=unmanaged\n");
+        assert!(is_managed(&sys, 4) && !is_managed(&sys, 5));
+        std::fs::remove_dir_all(top).unwrap();
+    }
+}

@@ -1,0 +1,460 @@
+//! Several URLs asked side by side: the first good answer wins. Each waits for the family of its address to come up, so
+//! that metadata which only IPv6 reaches is not kept waiting by a DHCP server that never answers, nor the other way.
+
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+use system::{Deadline, Error, Exchange, PendingLookup, Request, Response, Result, System, debug};
+
+use crate::{EphemeralNetwork, FamilyState, POLL_INTERVAL};
+
+/// Between the beginnings of two of them, so that one that answers at once spares the others the question.
+const ATTEMPT_DELAY: Duration = Duration::from_millis(150);
+
+/// One candidate.
+struct Attempt {
+    state: State,
+    /// Further tries.
+    retries_left: u32,
+    /// Pauses that the server asked for, and got.
+    busy_retries: u32,
+    /// When it first was in trouble that may pass.
+    transient_since: Option<Duration>,
+    /// What came of the last try.
+    last_error: Option<Error>,
+}
+
+/// Where a candidate stands.
+enum State {
+    /// For its (next) turn.
+    Waiting(Duration),
+    /// For the addresses of its host.
+    Resolving(PendingLookup),
+    Running(Box<Exchange>),
+    Failed,
+}
+
+/// Why a try failed.
+struct Failure {
+    error: Error,
+    /// The server asked to be left alone for so long.
+    pause: Option<Duration>,
+    /// It may be another way in a moment.
+    is_transient: bool,
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        let is_transient = matches!(
+            error.kind(),
+            Some(
+                ErrorKind::ConnectionReset
+                    | ErrorKind::ConnectionRefused
+                    | ErrorKind::ConnectionAborted
+                    | ErrorKind::BrokenPipe
+                    | ErrorKind::UnexpectedEof
+            )
+        );
+        Failure { error, pause: None, is_transient }
+    }
+}
+
+/// Whether an address can be reached by now.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reachability {
+    Reachable,
+    Pending,
+    Unreachable,
+}
+
+impl EphemeralNetwork<'_> {
+    /// A family that nobody wanted may be there all the same.
+    fn reachability(&self, to: SocketAddr) -> Reachability {
+        let of = |ready: bool, pending: bool| match (ready, pending) {
+            (true, _) => Reachability::Reachable,
+            (_, true) => Reachability::Pending,
+            _ => Reachability::Unreachable,
+        };
+        if to.is_ipv4() {
+            of(
+                matches!(self.v4, FamilyState::Ready | FamilyState::Disabled),
+                matches!(self.v4, FamilyState::Pending(_)),
+            )
+        } else {
+            of(
+                matches!(self.v6, FamilyState::Ready | FamilyState::Disabled),
+                matches!(self.v6, FamilyState::Pending(_)),
+            )
+        }
+    }
+}
+
+/// The network that a race runs on.
+trait Network {
+    fn sys(&self) -> &System;
+    fn reachability(&self, to: SocketAddr) -> Reachability;
+    /// The link for link-local addresses without a zone; 0: none.
+    fn link(&self) -> u32;
+    /// Whether names can be asked for.
+    fn is_up(&self) -> bool;
+    fn wait(&mut self, fds: &[(BorrowedFd<'_>, bool)], deadline: Deadline);
+    /// What is wrong with the network itself.
+    fn network_errors(&self) -> String;
+}
+
+impl Network for EphemeralNetwork<'_> {
+    fn sys(&self) -> &System {
+        self.sys
+    }
+
+    fn reachability(&self, to: SocketAddr) -> Reachability {
+        EphemeralNetwork::reachability(self, to)
+    }
+
+    fn link(&self) -> u32 {
+        self.link.index
+    }
+
+    fn is_up(&self) -> bool {
+        self.is_ready()
+    }
+
+    fn wait(&mut self, fds: &[(BorrowedFd<'_>, bool)], deadline: Deadline) {
+        self.poll_once(fds, deadline);
+    }
+
+    fn network_errors(&self) -> String {
+        self.failure_reasons()
+    }
+}
+
+/// The network as it is.
+struct ExistingNetwork<'a>(&'a System);
+
+impl Network for ExistingNetwork<'_> {
+    fn sys(&self) -> &System {
+        self.0
+    }
+
+    fn reachability(&self, _: SocketAddr) -> Reachability {
+        Reachability::Reachable
+    }
+
+    fn link(&self) -> u32 {
+        0
+    }
+
+    fn is_up(&self) -> bool {
+        true
+    }
+
+    fn wait(&mut self, fds: &[(BorrowedFd<'_>, bool)], deadline: Deadline) {
+        self.0.poll_fds(fds, deadline);
+    }
+
+    fn network_errors(&self) -> String {
+        String::new()
+    }
+}
+
+pub fn fetch_without_link(
+    sys: &System,
+    candidates: &[Request],
+    deadline: Deadline,
+) -> Result<(usize, Response)> {
+    happy_eyeballs(&mut ExistingNetwork(sys), candidates, deadline)
+}
+
+pub fn fetch(
+    net: &mut EphemeralNetwork<'_>,
+    candidates: &[Request],
+    deadline: Deadline,
+) -> Result<(usize, Response)> {
+    let deadline = deadline.earlier(Deadline::after(crate::MAX_WAIT));
+    happy_eyeballs(net, candidates, deadline)
+}
+
+fn happy_eyeballs(
+    net: &mut dyn Network,
+    candidates: &[Request],
+    deadline: Deadline,
+) -> Result<(usize, Response)> {
+    let began = net.sys().clock().elapsed();
+    let first = |fetch: &Request| Attempt {
+        state: State::Waiting(Duration::ZERO),
+        retries_left: fetch.retry_settings().0,
+        busy_retries: 0,
+        transient_since: None,
+        last_error: None,
+    };
+    let mut attempts: Vec<Attempt> = candidates.iter().map(first).collect();
+    let mut next_start = Duration::ZERO;
+    loop {
+        let now = net.sys().clock().elapsed().saturating_sub(began);
+        for (i, (attempt, fetch)) in attempts.iter_mut().zip(candidates).enumerate() {
+            let failure = match &mut attempt.state {
+                State::Waiting(at) if now >= *at && now >= next_start => match resolve(net, fetch) {
+                    Ok(None) => continue,
+                    Ok(Some(resolving)) => {
+                        // An address is known at once, and asked in the same turn.
+                        attempt.state = State::Resolving(resolving);
+                        match begin(net, fetch, attempt, deadline) {
+                            Ok(true) => {
+                                next_start = now + ATTEMPT_DELAY;
+                                continue;
+                            }
+                            Ok(false) => continue,
+                            Err(e) => e.into(),
+                        }
+                    }
+                    Err(e) => e.into(),
+                },
+                State::Resolving(_) => match begin(net, fetch, attempt, deadline) {
+                    Ok(_) => continue,
+                    Err(e) => e.into(),
+                },
+                State::Running(exchange) => match exchange.poll() {
+                    None => continue,
+                    Some(done) => match check_response(net.sys(), fetch, done, deadline) {
+                        Ok(answer) => {
+                            debug!(
+                                net.sys(),
+                                "{} answered ({} bytes)",
+                                fetch.redacted_url(),
+                                answer.body.len()
+                            );
+                            return Ok((i, answer));
+                        }
+                        Err(failure) => failure,
+                    },
+                },
+                State::Waiting(_) | State::Failed => continue,
+            };
+            debug!(
+                net.sys(),
+                "{}: {}; {} further tries",
+                fetch.redacted_url(),
+                failure.error,
+                attempt.retries_left
+            );
+            attempt.fail(fetch, failure, now);
+        }
+        let all_failed = attempts.iter().all(|attempt| matches!(attempt.state, State::Failed));
+        if all_failed || deadline.is_expired() {
+            return Err(combined_error(candidates, attempts, &net.network_errors()));
+        }
+        let running = attempts.iter().filter_map(|attempt| match &attempt.state {
+            State::Running(exchange) => Some((exchange.as_fd(), exchange.wants_write())),
+            _ => None,
+        });
+        let fds: Vec<_> = running.collect();
+        net.wait(&fds, deadline.earlier(Deadline::after(POLL_INTERVAL)));
+    }
+}
+
+impl Attempt {
+    /// What follows from a failure: another try, or the end.
+    fn fail(&mut self, fetch: &Request, failure: Failure, now: Duration) {
+        let pause = fetch.retry_settings().1;
+        let transient_since = *self.transient_since.get_or_insert(now);
+        self.state = match failure {
+            Failure { error, .. } if error.is_not_found() || error.is_permanent() => {
+                self.last_error = Some(error);
+                self.state = State::Failed;
+                return;
+            }
+            Failure { pause: Some(asked), .. } if self.busy_retries < Request::MAX_BUSY_RETRIES => {
+                self.busy_retries += 1;
+                State::Waiting(now + asked)
+            }
+            Failure { is_transient: true, .. } if now < transient_since + fetch.tolerance() => {
+                State::Waiting(now + pause)
+            }
+            _ if self.retries_left > 0 => {
+                self.retries_left -= 1;
+                State::Waiting(now + pause)
+            }
+            _ => State::Failed,
+        };
+        self.last_error = Some(failure.error);
+    }
+}
+
+/// Begins to look where a candidate leads. `None`: not yet, names cannot be asked for.
+fn resolve(net: &dyn Network, fetch: &Request) -> Result<Option<PendingLookup>> {
+    if fetch.has_host_name() && !net.is_up() {
+        return Ok(None);
+    }
+    fetch.resolve(net.link()).map(Some)
+}
+
+/// Begins to ask once it is known where. `false`: its host's addresses are not known yet, or their family still is coming
+/// up. Resolving is nobody's turn: others are asked meanwhile.
+fn begin(net: &dyn Network, fetch: &Request, attempt: &mut Attempt, deadline: Deadline) -> Result<bool> {
+    let State::Resolving(resolving) = &attempt.state else { return Ok(false) };
+    let Some(found) = resolving.poll() else { return Ok(false) };
+    let all = found?;
+    match all.iter().find(|to| net.reachability(**to) == Reachability::Reachable) {
+        Some(to) => {
+            attempt.state = State::Running(Box::new(Exchange::begin(fetch, *to, deadline)?));
+            Ok(true)
+        }
+        None if all.iter().any(|to| net.reachability(*to) == Reachability::Pending) => {
+            attempt.state = State::Waiting(Duration::ZERO);
+            Ok(false)
+        }
+        None => Err(Error::new("there is no network of its family")),
+    }
+}
+
+/// Whether what came is an answer.
+fn check_response(
+    sys: &System,
+    fetch: &Request,
+    done: Result<Response>,
+    deadline: Deadline,
+) -> std::result::Result<Response, Failure> {
+    let answer = done?;
+    match answer.status {
+        200..300 => Ok(answer),
+        400.. if fetch.accepts(answer.status) => Ok(answer),
+        404 | 410 if fetch.is_optional() => {
+            Err(Error::io("there is none", &ErrorKind::NotFound.into()).into())
+        }
+        status => Err(Failure {
+            error: Error::new(format!("status {status}")),
+            pause: fetch.retry_pause(&answer, sys.clock().wall(), Some(deadline)),
+            is_transient: status >= 500 || status == 429,
+        }),
+    }
+}
+
+/// One message for all of them. Of a single one the kind of its failure stays.
+fn combined_error(candidates: &[Request], attempts: Vec<Attempt>, network_errors: &str) -> Error {
+    if let ([fetch], [Attempt { state: State::Failed, last_error: Some(e), .. }]) =
+        (candidates, &attempts[..])
+        && (e.is_not_found() || e.is_too_large())
+    {
+        return e.clone().context(format_args!("fetching {}", fetch.redacted_url()));
+    }
+    let each =
+        candidates.iter().zip(attempts).map(|(fetch, attempt)| match (attempt.state, attempt.last_error) {
+            (State::Running(_), None) => format!("{}: no answer in time", fetch.redacted_url()),
+            (State::Resolving(_), None) => {
+                format!("{}: its name was not resolved in time", fetch.redacted_url())
+            }
+            (_, Some(e)) => format!("{}: {e}", fetch.redacted_url()),
+            (_, None) => format!("{}: not reached in time", fetch.redacted_url()),
+        });
+    let mut text = each.collect::<Vec<_>>().join("; ");
+    if !network_errors.is_empty() {
+        text += &format!(" ({network_errors})");
+    }
+    Error::new(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+
+    /// A server that answers one request after another with these texts, each after its pause.
+    fn server(answers: &[(&'static str, u64)]) -> (u16, std::thread::JoinHandle<()>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let answers = answers.to_vec();
+        let thread = std::thread::spawn(move || {
+            for (text, pause) in answers {
+                let (mut peer, _) = listener.accept().unwrap();
+                let _ = peer.read(&mut [0; 2000]);
+                std::thread::sleep(Duration::from_millis(pause));
+                let _ = peer.write_all(text.as_bytes());
+            }
+        });
+        (port, thread)
+    }
+
+    fn get(port: u16) -> Request {
+        Request::get(format!("http://127.0.0.1:{port}/"))
+    }
+
+    fn run(candidates: &[Request], seconds: u64) -> Result<(usize, Response)> {
+        fetch_without_link(&System::new("/"), candidates, Deadline::after(Duration::from_secs(seconds)))
+    }
+
+    const GOOD: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
+    const BAD: &str = "HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n";
+    const NONE: &str = "HTTP/1.1 404 None\r\nContent-Length: 0\r\n\r\n";
+
+    #[test]
+    fn the_first_good_answer_wins() {
+        let (slow, first) = server(&[(GOOD, 6000)]);
+        let (bad, second) = server(&[(BAD, 0)]);
+        let (good, third) = server(&[(GOOD, 0)]);
+        let began = std::time::Instant::now();
+        let (which, answer) = run(&[get(slow), get(bad), get(good)], 20).unwrap();
+        assert_eq!((which, answer.body.as_slice()), (2, &b"hi"[..]));
+        assert!(began.elapsed() < Duration::from_millis(5500), "{:?}", began.elapsed());
+        for thread in [first, second, third] {
+            thread.join().unwrap();
+        }
+    }
+
+    #[test]
+    fn retries_and_failures() {
+        let (port, thread) = server(&[(BAD, 0), ("junk\r\n\r\n", 0), (GOOD, 0)]);
+        let fetch = get(port).retries(2, Duration::from_millis(5));
+        assert_eq!(run(&[fetch], 20).unwrap().0, 0);
+        thread.join().unwrap();
+        let (port, thread) = server(&[(NONE, 0)]);
+        let e = run(&[get(port).optional().retries(5, Duration::from_secs(9))], 20).unwrap_err();
+        assert!(e.is_not_found(), "{e}");
+        thread.join().unwrap();
+        // Nobody listens there any more.
+        let e = run(&[get(port), get(port)], 20).unwrap_err().to_string();
+        assert!(e.matches("refused").count() == 2, "{e}");
+    }
+
+    #[test]
+    fn transient_failures_are_retried() {
+        const LATER: &str = "HTTP/1.1 429 Later\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n";
+        let tolerant =
+            |port: u16| get(port).retries(0, Duration::from_millis(20)).tolerate(Duration::from_secs(5));
+        for transient_since in [&[(BAD, 0), ("", 0), (GOOD, 0)][..], &[(LATER, 0), (GOOD, 0)]] {
+            let (port, thread) = server(transient_since);
+            assert_eq!(run(&[tolerant(port)], 20).unwrap().0, 0);
+            thread.join().unwrap();
+        }
+        // A refusal is no trouble, and trouble has an end.
+        let (port, thread) = server(&[(NONE, 0)]);
+        assert!(run(&[tolerant(port)], 20).is_err());
+        thread.join().unwrap();
+        let began = std::time::Instant::now();
+        let e = run(&[tolerant(port)], 20).unwrap_err().to_string();
+        let took = began.elapsed().as_secs_f64();
+        assert!(e.contains("refused") && (4.9..10.0).contains(&took), "{e} {took}");
+    }
+
+    /// A name that no server resolves costs the others nothing. (Resolvers give up after ten seconds and more.)
+    #[test]
+    fn unresolved_names_do_not_delay_addresses() {
+        let (port, thread) = server(&[(GOOD, 0)]);
+        let began = std::time::Instant::now();
+        let by_name = Request::get("http://name.that.nobody.resolves.invalid/");
+        let (which, _) = run(&[by_name, get(port)], 20).unwrap();
+        assert_eq!(which, 1);
+        assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+        thread.join().unwrap();
+    }
+
+    #[test]
+    fn no_answer_until_the_deadline() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let began = std::time::Instant::now();
+        let e = run(&[get(listener.local_addr().unwrap().port())], 1).unwrap_err().to_string();
+        assert!(e.contains("no answer in time") && began.elapsed() < Duration::from_secs(10), "{e}");
+    }
+}

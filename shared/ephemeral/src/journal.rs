@@ -1,0 +1,280 @@
+//! What was changed, and how to change it back. It is written below /run before each change, so that what a killed
+//! process left is undone by the next one. Text, one step a line, for people too.
+
+use std::net::IpAddr;
+
+use system::{Prefix, Result, Route, System, WriteOptions, debug, info, warning};
+
+/// A step back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Rollback {
+    /// The link was down.
+    Down,
+    Mtu(u32),
+    Address(Prefix),
+    Route(Prefix, Option<IpAddr>),
+    /// A setting of the kernel for the link, below /proc/sys/net/ipv6/conf, and what it was.
+    Sysctl(String, String),
+}
+
+/// The steps of one process on one link.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Journal {
+    /// Whose steps they are: number and start of the process.
+    owner: (u32, u64),
+    /// The link's number, which stays when it is renamed.
+    pub link: u32,
+    steps: Vec<Rollback>,
+}
+
+impl Journal {
+    /// An empty one of this process.
+    pub fn new(sys: &System, link: u32) -> Journal {
+        let pid = std::process::id();
+        Journal { owner: (pid, start_time(sys, pid).unwrap_or(0)), link, steps: Vec::new() }
+    }
+
+    fn path(dir: &str, link: u32) -> String {
+        format!("{dir}/{link}")
+    }
+
+    /// Adds a step and writes the journal. The change may be made once this is done.
+    pub fn push(&mut self, sys: &System, dir: &str, step: Rollback) -> Result<()> {
+        self.steps.push(step);
+        self.write(sys, dir)
+    }
+
+    /// Takes the last step back: its change was not made after all.
+    pub fn pop(&mut self, sys: &System, dir: &str) -> Result<()> {
+        self.steps.pop();
+        self.write(sys, dir)
+    }
+
+    fn write(&self, sys: &System, dir: &str) -> Result<()> {
+        sys.write(Journal::path(dir, self.link), self.text(), WriteOptions::default()).map(drop)
+    }
+
+    /// Undoes all of it, the last step first. What fails is said and survived; trying again would not help it.
+    pub fn roll_back(&mut self, sys: &System, dir: &str) {
+        let name = match link_name(sys, self.link) {
+            Some(name) => name,
+            None => {
+                // The NIC is gone, and with it everything that it had.
+                self.steps.clear();
+                String::new()
+            }
+        };
+        while let Some(step) = self.steps.pop() {
+            let done = match &step {
+                Rollback::Down => sys.set_link_up(&name, false),
+                Rollback::Mtu(mtu) => sys.set_link_mtu(&name, *mtu),
+                Rollback::Address(prefix) => sys.remove_address(self.link, *prefix).map(drop),
+                Rollback::Route(to, via) => {
+                    // Source and next hop's place play no part in finding it.
+                    let route = Route { to: *to, via: *via, link: self.link, source: None, on_link: false };
+                    sys.remove_route(&route).map(drop)
+                }
+                Rollback::Sysctl(key, value) => write_sysctl(sys, &name, key, value),
+            };
+            if let Err(e) = done {
+                warning!(sys, "undoing the network for metadata: {e}");
+            }
+        }
+        if let Err(e) = sys.remove(Journal::path(dir, self.link)) {
+            warning!(sys, "{e}");
+        }
+    }
+
+    fn text(&self) -> String {
+        let mut text = format!("process {} {}\nlink {}\n", self.owner.0, self.owner.1, self.link);
+        for step in &self.steps {
+            text += &match step {
+                Rollback::Down => "down".to_string(),
+                Rollback::Mtu(mtu) => format!("mtu {mtu}"),
+                Rollback::Address(prefix) => format!("address {prefix}"),
+                Rollback::Route(to, None) => format!("route {to}"),
+                Rollback::Route(to, Some(via)) => format!("route {to} {via}"),
+                Rollback::Sysctl(key, value) => format!("setting {key} {value}"),
+            };
+            text.push('\n');
+        }
+        text
+    }
+
+    /// `None` for what is no journal.
+    fn parse(text: &str) -> Option<Journal> {
+        let mut lines = text.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+        let [_, pid, start] = lines.next().filter(|w| w[0] == "process")?[..] else { return None };
+        let [_, link] = lines.next().filter(|w| w[0] == "link")?[..] else { return None };
+        let steps = lines.map(|words| {
+            Some(match words[..] {
+                ["down"] => Rollback::Down,
+                ["mtu", mtu] => Rollback::Mtu(mtu.parse().ok()?),
+                ["address", prefix] => Rollback::Address(prefix.parse().ok()?),
+                ["route", to] => Rollback::Route(to.parse().ok()?, None),
+                ["route", to, via] => Rollback::Route(to.parse().ok()?, Some(via.parse().ok()?)),
+                ["setting", key, value] if is_known_sysctl(key) => Rollback::Sysctl(key.into(), value.into()),
+                _ => return None,
+            })
+        });
+        Some(Journal {
+            owner: (pid.parse().ok()?, start.parse().ok()?),
+            link: link.parse().ok()?,
+            steps: steps.collect::<Option<_>>()?,
+        })
+    }
+}
+
+/// The settings that are ever changed: a record must not lead anywhere else.
+fn is_known_sysctl(key: &str) -> bool {
+    ["accept_ra", "autoconf"].contains(&key)
+}
+
+fn sysctl_path(name: &str, key: &str) -> String {
+    format!("/proc/sys/net/ipv6/conf/{name}/{key}")
+}
+
+/// A setting of the kernel for a link; `None` where there is no IPv6.
+pub fn read_sysctl(sys: &System, name: &str, key: &str) -> Option<String> {
+    sys.read_text(sysctl_path(name, key)).ok().map(|t| t.trim().to_string())
+}
+
+pub fn write_sysctl(sys: &System, name: &str, key: &str, value: &str) -> Result<()> {
+    sys.write(sysctl_path(name, key), format!("{value}\n"), WriteOptions::default()).map(drop)
+}
+
+fn link_name(sys: &System, index: u32) -> Option<String> {
+    sys.links().ok()?.into_iter().find(|l| l.index == index).map(|l| l.name)
+}
+
+/// When a process began, in the kernel's ticks; `None` when there is no such process.
+fn start_time(sys: &System, pid: u32) -> Option<u64> {
+    let stat = sys.read_text(format!("/proc/{pid}/stat")).ok()?;
+    // The name, in parentheses, may hold anything; the start is the 20th field behind it.
+    stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
+}
+
+/// Undoes what processes that are no more left on links. A link that the network service has taken over by now is
+/// left to it.
+pub fn roll_back_stale(sys: &System, dir: &str) {
+    let names = match sys.list(dir) {
+        Ok(names) => names,
+        Err(e) => return warning!(sys, "{e}"),
+    };
+    for name in names {
+        let path = format!("{dir}/{name}");
+        let text = match sys.read_text(&path) {
+            Ok(text) => text,
+            Err(e) => {
+                warning!(sys, "{e}; what it says of a network for metadata is not undone");
+                continue;
+            }
+        };
+        let Some(mut journal) = Journal::parse(&text) else {
+            warning!(sys, "{path} is no record of a network for metadata; removed");
+            drop(sys.remove(&path));
+            continue;
+        };
+        let (pid, start) = journal.owner;
+        // This process itself has begun nothing yet, or has been stopped while it was at it.
+        if pid != std::process::id() && start_time(sys, pid) == Some(start) {
+            debug!(sys, "{path}: process {pid} is still at work");
+        } else if crate::existing_lease::is_managed(sys, journal.link) {
+            info!(
+                sys,
+                "network link {} is the network service's by now; what process {pid} left stays",
+                journal.link
+            );
+            drop(sys.remove(&path));
+        } else {
+            info!(sys, "undoing what process {pid} left on network link {}", journal.link);
+            journal.roll_back(sys, dir);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sandbox(name: &str) -> (System, std::path::PathBuf) {
+        let top = std::env::temp_dir().join(format!("ephemeral-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&top);
+        (System::new(&top), top)
+    }
+
+    #[test]
+    fn text_round_trip() {
+        let steps = vec![
+            Rollback::Down,
+            Rollback::Mtu(1500),
+            Rollback::Address("192.0.2.7/32".parse().unwrap()),
+            Rollback::Route("10.0.0.1/32".parse().unwrap(), None),
+            Rollback::Route("0.0.0.0/0".parse().unwrap(), Some("10.0.0.1".parse().unwrap())),
+            Rollback::Sysctl("accept_ra".into(), "0".into()),
+        ];
+        let journal = Journal { owner: (12, 345), link: 3, steps };
+        assert_eq!(Journal::parse(&journal.text()), Some(journal));
+    }
+
+    #[test]
+    fn invalid_journals() {
+        for text in [
+            "",
+            "process\n",
+            "process 1 2\n",
+            "process 1 2\nlink x\n",
+            "process 1 2\nlink 1\nroute\n",
+            "process 1 2\nlink 1\nsetting ../../../kernel/core_pattern x\n",
+        ] {
+            assert_eq!(Journal::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_journal_is_written_first_and_removed_last() {
+        let (sys, top) = sandbox("record");
+        let mut journal = Journal::new(&sys, 7);
+        journal.push(&sys, "/run/e", Rollback::Down).unwrap();
+        journal.push(&sys, "/run/e", Rollback::Mtu(9000)).unwrap();
+        assert!(sys.read_text("/run/e/7").unwrap().ends_with("link 7\ndown\nmtu 9000\n"));
+        journal.pop(&sys, "/run/e").unwrap();
+        assert!(sys.read_text("/run/e/7").unwrap().ends_with("link 7\ndown\n"));
+        journal.roll_back(&sys, "/run/e");
+        assert!(!sys.exists("/run/e/7"));
+        sys.write("/run/e/9", "nonsense", WriteOptions::default()).unwrap();
+        roll_back_stale(&sys, "/run/e");
+        assert!(!sys.exists("/run/e/9"));
+        roll_back_stale(&sys, "/run/none");
+        std::fs::remove_dir_all(top).unwrap();
+    }
+
+    #[test]
+    fn running_processes_are_left_alone() {
+        let (sys, top) = sandbox("living");
+        sys.write(
+            "/proc/9/stat",
+            "9 (a) b) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 777 0",
+            WriteOptions::default(),
+        )
+        .unwrap();
+        assert_eq!((start_time(&sys, 9), start_time(&sys, 10)), (Some(777), None));
+        for (text, stays) in [("process 9 777\nlink 1\n", true), ("process 9 778\nlink 1\n", false)] {
+            sys.write("/run/e/1", text, WriteOptions::default()).unwrap();
+            roll_back_stale(&sys, "/run/e");
+            assert_eq!(sys.exists("/run/e/1"), stays, "{text}");
+        }
+        // A stage that was stopped, and undoes as the same process what it had begun.
+        let own = std::process::id();
+        sys.write(
+            format!("/proc/{own}/stat"),
+            "1 (a) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 7 0",
+            WriteOptions::default(),
+        )
+        .unwrap();
+        sys.write("/run/e/1", format!("process {own} 7\nlink 1\n"), WriteOptions::default()).unwrap();
+        roll_back_stale(&sys, "/run/e");
+        assert!(!sys.exists("/run/e/1"));
+        std::fs::remove_dir_all(top).unwrap();
+    }
+}

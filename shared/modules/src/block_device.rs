@@ -1,0 +1,145 @@
+//! Block devices as sysfs shows them: which device a mount point is on, which disk a partition is part of.
+
+use system::{Error, Result, System};
+
+use crate::mountinfo::{MountInfo, mounted_at};
+
+/// A device's directory in sysfs and its node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BlockDevice {
+    /// `/dev/vda1`.
+    pub path: String,
+    /// `/sys/dev/block/254:1`, with its links followed.
+    pub sysfs: String,
+}
+
+/// A partition of a disk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Partition {
+    pub path: String,
+    pub disk: String,
+    pub number: u32,
+    /// In bytes.
+    pub start: u64,
+    pub length: u64,
+    pub disk_size: u64,
+    pub sector_size: u64,
+}
+
+/// Sysfs counts in these, whatever the disk does.
+const SYSFS_SECTOR_SIZE: u64 = 512;
+
+/// The device of a mount; `None` when it has none that can be named (a network, memory, an overlay).
+pub fn mount_device(sys: &System, mount: &MountInfo) -> Option<String> {
+    if sys.is_block_device(&mount.source) {
+        return Some(mount.source.clone());
+    }
+    // Without an initrd the kernel calls its root /dev/root, which is no file; the number tells the name.
+    let numbered = devname(sys, &format!("/sys/dev/block/{}:{}", mount.major, mount.minor));
+    numbered.or_else(|| {
+        if mount.source != "/dev/root" {
+            return None;
+        }
+        let line = sys.kernel_command_line();
+        let root = line.split_whitespace().filter_map(|w| w.strip_prefix("root=")).next_back()?;
+        Some(resolve_root_parameter(root)).filter(|path| sys.is_block_device(path))
+    })
+}
+
+/// The device that `root=` names.
+fn resolve_root_parameter(root: &str) -> String {
+    for (tag, directory) in [
+        ("LABEL=", "by-label"),
+        ("UUID=", "by-uuid"),
+        ("PARTUUID=", "by-partuuid"),
+        ("PARTLABEL=", "by-partlabel"),
+    ] {
+        if let Some(value) = root.strip_prefix(tag) {
+            return format!("/dev/disk/{directory}/{}", value.trim_matches('"'));
+        }
+    }
+    if root.starts_with('/') { root.to_string() } else { format!("/dev/{root}") }
+}
+
+fn devname(sys: &System, sysfs: &str) -> Option<String> {
+    let uevent = sys.read_text(format!("{sysfs}/uevent")).ok()?;
+    let name = uevent.lines().find_map(|l| l.strip_prefix("DEVNAME="))?;
+    Some(format!("/dev/{name}"))
+}
+
+/// The device of a path below /dev, or of a mount point.
+pub fn find_block_device(sys: &System, target: &str, mounts: &[MountInfo]) -> Result<BlockDevice> {
+    let path = if target.starts_with("/dev/") {
+        target.to_string()
+    } else {
+        let mount = mounted_at(mounts, target).ok_or_else(|| Error::new("not a mount point"))?;
+        mount_device(sys, mount)
+            .ok_or_else(|| Error::new(format!("{} ({}) is no block device", mount.source, mount.fs_type)))?
+    };
+    let (major, minor) = sys.device_number(&path)?;
+    let link = format!("/sys/dev/block/{major}:{minor}");
+    let sysfs = sys.real_path(&link).ok_or_else(|| Error::new(format!("the kernel has no {link}")))?;
+    Ok(BlockDevice { path: devname(sys, &sysfs).unwrap_or(path), sysfs })
+}
+
+fn read_number(sys: &System, path: &str) -> Result<u64> {
+    let text = sys.read_text(path)?;
+    text.trim().parse().map_err(|_| Error::new(format!("{path} holds no number")))
+}
+
+impl BlockDevice {
+    pub fn size(&self, sys: &System) -> Result<u64> {
+        Ok(read_number(sys, &format!("{}/size", self.sysfs))?.saturating_mul(SYSFS_SECTOR_SIZE))
+    }
+
+    /// `None` when it is a whole disk, or made of others.
+    pub fn partition(&self, sys: &System) -> Result<Option<Partition>> {
+        let file = format!("{}/partition", self.sysfs);
+        if !sys.exists(&file) {
+            return Ok(None);
+        }
+        let Some((parent, _)) = self.sysfs.rsplit_once('/') else { return Ok(None) };
+        let disk = devname(sys, parent).ok_or_else(|| Error::new(format!("{parent} is no disk")))?;
+        let bytes = |path: String| read_number(sys, &path).map(|n| n.saturating_mul(SYSFS_SECTOR_SIZE));
+        Ok(Some(Partition {
+            path: self.path.clone(),
+            disk,
+            number: u32::try_from(read_number(sys, &file)?).unwrap_or(0),
+            start: bytes(format!("{}/start", self.sysfs))?,
+            length: self.size(sys)?,
+            disk_size: bytes(format!("{parent}/size"))?,
+            sector_size: read_number(sys, &format!("{parent}/queue/logical_block_size"))
+                .unwrap_or(SYSFS_SECTOR_SIZE)
+                .max(1),
+        }))
+    }
+
+    /// The device-mapper's name, and whether LUKS is what it maps; `None` for other devices.
+    pub fn device_mapper(&self, sys: &System) -> Option<(String, bool)> {
+        let name = sys.read_text(format!("{}/dm/name", self.sysfs)).ok()?;
+        let id = sys.read_text(format!("{}/dm/uuid", self.sysfs)).unwrap_or_default();
+        Some((name.trim().to_string(), id.starts_with("CRYPT-LUKS")))
+    }
+
+    /// The devices that this one is made of.
+    pub fn underlying_devices(&self, sys: &System) -> Vec<String> {
+        let names = sys.list(format!("{}/slaves", self.sysfs)).unwrap_or_default();
+        names.into_iter().map(|name| format!("/dev/{name}")).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn root_parameters_of_the_kernel() {
+        for (root, path) in [
+            ("/dev/vda1", "/dev/vda1"),
+            ("vda1", "/dev/vda1"),
+            ("LABEL=cloudimg-rootfs", "/dev/disk/by-label/cloudimg-rootfs"),
+            ("PARTUUID=1-2", "/dev/disk/by-partuuid/1-2"),
+            ("UUID=x", "/dev/disk/by-uuid/x"),
+        ] {
+            assert_eq!(super::resolve_root_parameter(root), path);
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! Every key of every module, generated from the tables of keys, with values that nobody should write: null, empty, of
+//! another type, huge, with control characters. No module may panic, do what a default says in place of what it
+//! could not read, or let a value become a line of a file of others.
+
+use std::os::unix::fs::PermissionsExt;
+
+use config::{FindingKind, Map, Node, Reader, Value};
+
+use crate::schema::{Table, samples};
+use crate::test_sandbox::Sandbox;
+use crate::{Docs, MODULE_DOCS, MODULES, Module};
+
+const MARK: &str = "INJECTED";
+
+/// Values in place of a good one.
+fn hostile() -> Vec<Node> {
+    let texts = [
+        String::new(),
+        "\u{7f}".into(),
+        format!("x\n{MARK} y"),
+        format!("x\r{MARK} y"),
+        format!("x\0{MARK} y"),
+        "-x".into(),
+        "../../x".into(),
+        "x".repeat(1 << 14),
+    ];
+    let list = Node::from(vec![Node::from(vec![Node::null(), Node::from("x")])]);
+    let map = |value: Node| -> Node { [(Node::from("x"), value)].into_iter().collect::<Map>().into() };
+    texts
+        .into_iter()
+        .map(Node::from)
+        .chain([Node::null(), true.into(), (-1).into(), 1e300.into(), Value::Int(i128::MAX).into()])
+        .chain([
+            Node::from(Vec::<Node>::new()),
+            list.clone(),
+            Map::new().into(),
+            map(Node::null()),
+            map(list),
+        ])
+        .collect()
+}
+
+/// Each value below `node`, one after the other, with `bad` in its place; and the path of that.
+fn mutations(node: &Node, bad: &Node, path: &str, out: &mut Vec<(String, Node)>) {
+    out.push((path.to_string(), bad.clone()));
+    match &node.value {
+        Value::Map(map) => {
+            for (key, value) in map.iter() {
+                let mut below = Vec::new();
+                mutations(value, bad, &format!("{path}.{}", key.scalar_text().unwrap()), &mut below);
+                out.extend(below.into_iter().map(|(path, new)| {
+                    let mut map = map.clone();
+                    map.insert(key.clone(), new);
+                    (path, map.into())
+                }));
+            }
+        }
+        Value::Seq(items) => {
+            for (i, item) in items.iter().enumerate() {
+                let mut below = Vec::new();
+                mutations(item, bad, &format!("{path}[{i}]"), &mut below);
+                out.extend(below.into_iter().map(|(path, new)| {
+                    let mut items = items.clone();
+                    items[i] = new;
+                    (path, items.into())
+                }));
+            }
+        }
+        _ => {}
+    }
+}
+
+/// No test asks the network.
+fn stay_here(node: &mut Node) {
+    match &mut node.value {
+        Value::Map(map) => {
+            let entries = map.iter().map(|(key, value)| (key.clone(), value.clone()));
+            let stay = |(key, mut value): (Node, Node)| {
+                stay_here(&mut value);
+                (key, value)
+            };
+            *map = entries.map(stay).collect();
+        }
+        Value::Seq(items) => items.iter_mut().for_each(stay_here),
+        Value::Str(text) if text.starts_with("https:") => *text = "file:///none".into(),
+        _ => {}
+    }
+}
+
+/// A machine that has what the modules change, and no program.
+fn machine() -> Sandbox {
+    let mut sandbox = Sandbox::new("{}");
+    sandbox.system_info = crate::test_sandbox::yaml("default_user: {name: x}");
+    for (path, text) in [
+        ("/etc/passwd", "root:x:0:0::/root:/bin/sh\nx:x:0:0::/home/x:/bin/sh\n"),
+        ("/etc/group", "root:x:0:\nx:x:0:\n"),
+        ("/etc/shadow", "root:!:1::::::\nx:!:1::::::\n"),
+        ("/etc/fstab", "LABEL=x\t/x\text4\tro,comment=cloudconfig\t0\t2\n"),
+        ("/etc/hosts", "127.0.0.1 localhost\n"),
+        ("/etc/hostname", "was\n"),
+        ("/proc/sys/kernel/hostname", "was\n"),
+        ("/etc/ssh/ssh_host_rsa_key", "kept\n"),
+        ("/etc/ca-certificates.conf", "a.crt\n"),
+        ("/usr/sbin/chronyd", "#!\n"),
+        ("/usr/share/zoneinfo/x", "TZ\n"),
+        (
+            "/etc/cloud/templates/chrony.conf.debian.tmpl",
+            "## template: jinja\n{% for s in servers + pools + peers + allow %}\n{{s}}\n{% endfor %}\n",
+        ),
+        ("/etc/cloud/templates/hosts.debian.tmpl", "## template: jinja\n{{hostname}} {{fqdn}}\n"),
+    ] {
+        let mode = if path.starts_with("/usr/sbin") { 0o755 } else { 0o644 };
+        let path = sandbox.top.join(&path[1..]);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+    }
+    for directory in ["root", "home/x", "usr/bin"] {
+        std::fs::create_dir_all(sandbox.top.join(directory)).unwrap();
+    }
+    std::os::unix::fs::symlink("../sbin/chronyd", sandbox.top.join("usr/bin/ssh-keygen")).unwrap();
+    sandbox
+}
+
+/// Keys whose texts are whole files or several lines by their nature.
+const WHOLE_TEXTS: &[&str] = &[
+    "bootcmd",
+    "runcmd",
+    "ca_certs.trusted",
+    "ntp.config.template",
+    "random_seed.data",
+    "ssh_keys",
+    "ssh_authorized_keys",
+    "users[0].ssh_authorized_keys",
+    "users.x.ssh_authorized_keys",
+    "user.ssh_authorized_keys",
+    "write_files[0].content",
+];
+
+/// Modules that do nothing at all when a value below their key cannot be read, and say so.
+const ALL_OR_NOTHING: &[&str] = &[
+    "bootcmd",
+    "ca_certs",
+    "growpart",
+    "locale",
+    "ntp",
+    "phone_home",
+    "power_state_change",
+    "resizefs",
+    "runcmd",
+    "seed_random",
+    "timezone",
+];
+
+/// Remarks of the kind that the value is used all the same, or replaced by what changes nothing.
+const HARMLESS: &[&str] = &["phone_home.tries", "phone_home.post["];
+
+fn files_below(directory: &std::path::Path, out: &mut Vec<std::path::PathBuf>) {
+    for entry in std::fs::read_dir(directory).unwrap().flatten() {
+        match entry.file_type().unwrap() {
+            kind if kind.is_dir() => files_below(&entry.path(), out),
+            kind if kind.is_file() => out.push(entry.path()),
+            _ => {}
+        }
+    }
+}
+
+/// What is bad about the module's work with that document.
+fn check(
+    sandbox: &mut Sandbox,
+    module: &Module,
+    path: &str,
+    value: &Node,
+    read: fn(&Node, &mut Reader),
+) -> Option<String> {
+    let name = path.split(['.', '[']).next().unwrap();
+    sandbox.config = [(Node::from(name), value.clone())].into_iter().collect::<Map>().into();
+    let (before, logged_warnings) = (sandbox.sys.effects().len(), sandbox.logged_warnings().len());
+    let outcome = sandbox.run(module);
+    let mut reader = Reader::new();
+    reader.nested(name, |reader| read(value, reader));
+    let findings = reader.into_findings();
+    let counts = |f: &&config::Finding| !HARMLESS.iter().any(|h| f.key.starts_with(h));
+    let wrong = findings.of_kind(FindingKind::Invalid).find(counts);
+    let effects = &sandbox.sys.effects()[before..];
+    if let Some(wrong) = wrong
+        && ALL_OR_NOTHING.contains(&module.name)
+    {
+        if !effects.is_empty() {
+            return Some(format!("{wrong}, and yet: {effects:?}"));
+        }
+        if outcome.is_ok() && sandbox.logged_warnings().len() == logged_warnings {
+            return Some(format!("{wrong}, and nothing is said"));
+        }
+    }
+    if wrong.is_some()
+        && name.starts_with("ssh_deletekeys")
+        && !sandbox.sys.exists("/etc/ssh/ssh_host_rsa_key")
+    {
+        return Some("the host keys are gone".into());
+    }
+    if effects.is_empty() {
+        return None;
+    }
+    let mut files = Vec::new();
+    files_below(&sandbox.top, &mut files);
+    for file in files {
+        let bytes = std::fs::read(&file).unwrap();
+        let text = String::from_utf8_lossy(&bytes);
+        if ["\n", "\r", "\0"].iter().any(|end| text.contains(&format!("{end}{MARK}")))
+            && !WHOLE_TEXTS.iter().any(|whole| path.starts_with(whole))
+        {
+            return Some(format!("a value became a line of {}:\n{text}", file.display()));
+        }
+    }
+    None
+}
+
+#[test]
+fn hostile_values_have_no_effect() {
+    let table = Table::cloud_config();
+    let (mut count, mut bad) = (0, Vec::new());
+    let mut sandbox = machine();
+    for (name, docs) in MODULE_DOCS {
+        let Docs::Keys(rows) = docs else { continue };
+        let module = MODULES.iter().find(|m| m.name == *name).unwrap();
+        for row in *rows {
+            let key = row.line.split([':', ' ']).next().unwrap();
+            let field = table.top_level().find(|f| f.name == key).unwrap();
+            let mut seen = std::collections::BTreeSet::new();
+            for mut sample in samples::field_samples(&table, field) {
+                stay_here(&mut sample);
+                for (number, value) in hostile().iter().enumerate() {
+                    let mut all = Vec::new();
+                    mutations(&sample, value, key, &mut all);
+                    for (path, document) in all {
+                        // A place is tried once with each value, whatever is beside it.
+                        if !seen.insert((path.clone(), number)) {
+                            continue;
+                        }
+                        count += 1;
+                        // One that was changed is no machine for the next value.
+                        if !sandbox.sys.effects().is_empty() {
+                            sandbox = machine();
+                        }
+                        let found = check(&mut sandbox, module, &path, &document, row.read.unwrap());
+                        bad.extend(found.map(|why| {
+                            let shown: String = document.to_json().to_string().chars().take(200).collect();
+                            format!("{name}: {path}: {shown}: {why}")
+                        }));
+                    }
+                }
+            }
+        }
+    }
+    assert!(count > 1500, "{count}");
+    assert!(bad.is_empty(), "{} of {count}:\n{}", bad.len(), bad.join("\n"));
+}

@@ -1,0 +1,58 @@
+//! A module list as it is written: `name`, `[name, frequency, args…]` or `{name, frequency, args}`.
+
+use config::{Node, Value};
+use state::Frequency;
+
+/// One entry of a list.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModuleEntry {
+    /// As written, for the semaphore's name and the log.
+    pub name: String,
+    /// `None`: the module's own.
+    pub frequency: Option<Frequency>,
+    pub args: Vec<Node>,
+    /// A frequency that is none of the three words.
+    pub bad_frequency: Option<String>,
+}
+
+/// The entries of a list in its order, and what was no entry. Empty entries are dropped.
+pub fn parse_module_list(list: Option<&Node>) -> (Vec<ModuleEntry>, Vec<String>) {
+    let (mut good, mut bad) = (Vec::new(), Vec::new());
+    let items = match list.map(|l| &l.value) {
+        None | Some(Value::Null) => return (good, bad),
+        Some(Value::Seq(items)) => &items[..],
+        Some(_) => {
+            bad.extend(list.map(|l| format!("{}: expected a list of modules, found {}", l.at, l.kind())));
+            return (good, bad);
+        }
+    };
+    for item in items.iter().filter(|i| !i.is_falsy()) {
+        match parse_entry(item) {
+            Some(entry) => good.push(entry),
+            None => bad.push(format!("{}: expected a module, found {}", item.at, item.kind())),
+        }
+    }
+    (good, bad)
+}
+
+fn parse_entry(item: &Node) -> Option<ModuleEntry> {
+    let (name, frequency, args) = match &item.value {
+        Value::Str(name) => (name.clone(), None, Vec::new()),
+        Value::Seq(parts) => {
+            (parts.first()?.as_str()?.to_string(), parts.get(1), parts.iter().skip(2).cloned().collect())
+        }
+        Value::Map(map) => {
+            let args = match map.get("args").map(|a| &a.value) {
+                None | Some(Value::Null) => Vec::new(),
+                Some(Value::Seq(items)) => items.clone(),
+                Some(_) => map.get("args").cloned().into_iter().collect(),
+            };
+            (map.get("name")?.as_str()?.to_string(), map.get("frequency"), args)
+        }
+        _ => return None,
+    };
+    let word = frequency.filter(|f| !f.is_falsy()).and_then(Node::scalar_text);
+    let known = word.as_deref().and_then(Frequency::parse);
+    let bad_frequency = if known.is_none() { word } else { None };
+    Some(ModuleEntry { name: name.trim().to_string(), frequency: known, args, bad_frequency })
+}

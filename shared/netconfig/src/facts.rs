@@ -1,0 +1,307 @@
+//! Facts that parsers are told: the NICs, what an initramfs left behind, the files that an interfaces file names.
+//! Here is what reads them; what they mean is the parsers' business.
+
+use std::collections::HashMap;
+
+use config::{Findings, Node};
+use system::{System, warning};
+
+use crate::parse::eni::{self, Include};
+use crate::parse::{Facts, Format, NicFacts, kernel, klibc};
+use crate::{nics, render};
+
+/// How many files one interfaces file may bring in, and how large each may be.
+const MAX_FILES: usize = 256;
+const MAX_FILE_SIZE: u64 = 1 << 20;
+/// Debian's iSCSI initiator writes it in the initramfs: the root came over the network without a word `ip=`.
+const OPEN_ISCSI: &str = "/run/initramfs/open-iscsi.interface";
+/// Bits of the flags of an iSCSI target in the firmware's table: valid, and chosen for booting.
+const IBFT_BOOT_FLAGS: u32 = 0b11;
+
+/// What the parser of one format has to know.
+pub fn for_format(sys: &System, format: &Format, content: &Node, renderers: Option<&[String]>) -> Facts {
+    let mut facts = nics::facts(&nics::read(sys));
+    match format.name {
+        "eni" => {
+            facts.includes = interfaces_files(sys, content.as_str().unwrap_or_default(), eni::DEFAULT_DIR);
+        }
+        "ec2-imds" => {
+            facts.netplan = render::select(sys, renderers).is_ok_and(|r| r.name == "netplan");
+        }
+        "oracle-imds" => {
+            // That cloud's images have the files only when they matter.
+            facts.initramfs = klibc_config(sys);
+            facts.iscsi_root = has_boot_target(sys);
+        }
+        _ => {}
+    }
+    facts
+}
+
+/// The network that the initramfs set up, if it says so in files and was asked for one: on the command line, or by
+/// an iSCSI initiator's firmware.
+pub fn initramfs_config(sys: &System, command_line: &str) -> Option<Node> {
+    if !kernel::has_network_argument(command_line) && !sys.exists(OPEN_ISCSI) {
+        return None;
+    }
+    klibc_config(sys)
+}
+
+/// `ip=` and its kin where no file tells what became of them, for a machine that would otherwise ask DHCP on its
+/// likeliest NIC. `None` when the command line leaves that as it is.
+pub fn command_line_config(sys: &System, command_line: &str) -> Option<Node> {
+    if !kernel::has_network_argument(command_line) {
+        return None;
+    }
+    let mut findings = Findings::default();
+    let facts = nics::facts(&nics::read(sys));
+    let config = kernel::to_v1(&Node::from(command_line), &facts, &mut findings);
+    log_findings(sys, &findings);
+    config.ok()
+}
+
+/// The files of klibc's ipconfig; `None` without any.
+fn klibc_config(sys: &System) -> Option<Node> {
+    let names = sys.list("/run").unwrap_or_default();
+    // By name, IPv4 before IPv6.
+    let of = |start: &str| {
+        let mut names: Vec<&String> =
+            names.iter().filter(|n| n.starts_with(start) && n.ends_with(".conf")).collect();
+        names.sort();
+        names.into_iter().map(|n| format!("/run/{n}")).collect::<Vec<_>>()
+    };
+    let paths = [of("net-"), of("net6-")].concat();
+    if paths.is_empty() {
+        return None;
+    }
+    let mut files = Vec::new();
+    for path in paths {
+        match sys.read_at_most(&path, MAX_FILE_SIZE) {
+            Ok(bytes) => files.push((path, String::from_utf8_lossy(&bytes).into_owned())),
+            Err(e) => warning!(sys, "{e}"),
+        }
+    }
+    // The devices as they are, bonds and vlans among them: an initramfs may have made some.
+    let nics = nics::read(sys).into_iter();
+    let nics = nics.map(|n| NicFacts { name: n.name, mac: n.mac, ..NicFacts::default() });
+    let facts = Facts { nics: nics.collect(), ..Facts::default() };
+    let mut findings = Findings::default();
+    let config = klibc::files_to_v1(&files, &facts, &mut findings);
+    log_findings(sys, &findings);
+    config.get("config").is_some_and(|c| !c.is_falsy()).then_some(config)
+}
+
+fn log_findings(sys: &System, findings: &Findings) {
+    for finding in findings.iter() {
+        warning!(sys, "{finding}");
+    }
+}
+
+/// Whether the firmware booted this machine from an iSCSI target.
+fn has_boot_target(sys: &System) -> bool {
+    let ibft = "/sys/firmware/ibft";
+    let targets = sys.list(ibft).unwrap_or_default();
+    targets.iter().filter(|name| name.starts_with("target")).any(|target| {
+        let flags = sys.read_text(format!("{ibft}/{target}/flags")).unwrap_or_default();
+        flags.trim().parse::<u32>().is_ok_and(|flags| flags & IBFT_BOOT_FLAGS == IBFT_BOOT_FLAGS)
+    })
+}
+
+/// The files that an interfaces file in that folder names, and those that they name: [`Facts::includes`].
+pub fn interfaces_files(sys: &System, text: &str, dir: &str) -> HashMap<Include, Vec<(String, String)>> {
+    let mut found: HashMap<Include, Vec<(String, String)>> = HashMap::new();
+    let mut wanted = eni::includes(text, dir);
+    let mut count = 0;
+    while let Some(include) = wanted.pop() {
+        if found.contains_key(&include) {
+            continue;
+        }
+        let mut paths = glob(sys, &include.pattern);
+        if include.is_directory {
+            paths = paths.iter().flat_map(|dir| plain_files(sys, dir)).collect();
+        }
+        let mut files = Vec::new();
+        for path in paths {
+            count += 1;
+            if count > MAX_FILES {
+                warning!(sys, "more than {MAX_FILES} interfaces files are named: the others are left out");
+                break;
+            }
+            match sys.read_at_most(&path, MAX_FILE_SIZE) {
+                Ok(bytes) => {
+                    let text = String::from_utf8_lossy(&bytes).into_owned();
+                    wanted.extend(eni::includes(&text, eni::parent_dir(&path)));
+                    files.push((path, text));
+                }
+                Err(e) => warning!(sys, "{e}"),
+            }
+        }
+        found.insert(include, files);
+    }
+    found
+}
+
+/// A folder's files with names that ifupdown reads.
+fn plain_files(sys: &System, dir: &str) -> Vec<String> {
+    let is_plain = |name: &&String| name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
+    let names = sys.list(dir).unwrap_or_default();
+    let paths = names.iter().filter(is_plain).map(|name| format!("{dir}/{name}"));
+    paths.filter(|path| sys.is_file(path)).collect()
+}
+
+/// The paths that a shell pattern matches, sorted.
+fn glob(sys: &System, pattern: &str) -> Vec<String> {
+    let mut paths = vec![if pattern.starts_with('/') { String::new() } else { ".".to_string() }];
+    for part in pattern.split('/').filter(|part| !part.is_empty() && *part != ".") {
+        let mut next = Vec::new();
+        for path in paths {
+            if !part.contains(['*', '?', '[']) {
+                next.push(format!("{path}/{part}"));
+                continue;
+            }
+            let dir = if path.is_empty() { "/" } else { &path };
+            let mut names = sys.list(dir).unwrap_or_default();
+            names.sort();
+            let visible = names.iter().filter(|n| part.starts_with('.') || !n.starts_with('.'));
+            next.extend(visible.filter(|n| glob_match(part, n)).map(|n| format!("{path}/{n}")));
+            next.truncate(MAX_FILES + 1);
+        }
+        paths = next;
+    }
+    paths.retain(|path| sys.exists(path));
+    paths
+}
+
+/// Whether a name fits a pattern of `*`, `?` and `[…]`. Steps back to the last star alone, so it stays quadratic.
+fn glob_match(pattern: &str, name: &str) -> bool {
+    let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
+    let (mut p, mut n, mut star) = (0, 0, None);
+    while n < name.len() {
+        let fits = match pattern.get(p) {
+            Some('*') => {
+                star = Some((p, n));
+                p += 1;
+                continue;
+            }
+            Some('?') => Some(p + 1),
+            Some('[') => match_bracket(&pattern[p..], name[n]).map(|used| p + used),
+            Some(c) => (*c == name[n]).then_some(p + 1),
+            None => None,
+        };
+        match (fits, star) {
+            (Some(next), _) => (p, n) = (next, n + 1),
+            (None, Some((at, from))) => {
+                star = Some((at, from + 1));
+                (p, n) = (at + 1, from + 1);
+            }
+            (None, None) => return false,
+        }
+    }
+    pattern[p..].iter().all(|c| *c == '*')
+}
+
+/// How many characters a class takes in the pattern, if it has the character. One without an end is a plain `[`.
+fn match_bracket(pattern: &[char], c: char) -> Option<usize> {
+    let negated = matches!(pattern.get(1), Some('!' | '^'));
+    let start = 1 + usize::from(negated);
+    // A bracket that comes first stands for itself.
+    let Some(end) = (start + 1..pattern.len()).find(|i| pattern[*i] == ']') else {
+        return (c == '[').then_some(1);
+    };
+    let (mut i, mut has) = (start, false);
+    while i < end {
+        if i + 2 < end && pattern[i + 1] == '-' {
+            has |= (pattern[i]..=pattern[i + 2]).contains(&c);
+            i += 3;
+        } else {
+            has |= pattern[i] == c;
+            i += 1;
+        }
+    }
+    (has != negated).then_some(end + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use scratch::TempDir;
+    use system::WriteOptions;
+
+    fn sandbox() -> (System, TempDir) {
+        let top = TempDir::new();
+        (System::new(&top), top)
+    }
+
+    fn json(config: Option<Node>) -> String {
+        config.map(|c| c.to_json().to_string().replace('"', "")).unwrap_or_default()
+    }
+
+    #[test]
+    fn glob_patterns() {
+        for (pattern, name, fits) in [
+            ("*", "", true),
+            ("*.cfg", "50-x.cfg", true),
+            ("*.cfg", "50-x.cfg~", false),
+            ("a*b*c", "aXbYbZc", true),
+            ("?a", "a", false),
+            ("[a-c]x", "bx", true),
+            ("[!a-c]x", "bx", false),
+            ("[]x]", "]", true),
+            ("[a", "[a", true),
+            (&"*a".repeat(40), &"a".repeat(39), false),
+        ] {
+            assert_eq!(glob_match(pattern, name), fits, "{pattern} {name}");
+        }
+    }
+
+    #[test]
+    fn interfaces_files_with_includes() {
+        let (sys, _top) = sandbox();
+        let put = |path: &str, text: &str| assert!(sys.write(path, text, WriteOptions::default()).is_ok());
+        put("/etc/network/interfaces.d/b.cfg", "source /etc/network/interfaces.d/b.cfg\niface b inet dhcp\n");
+        put("/etc/network/interfaces.d/a.cfg", "source-directory more.d\niface a inet dhcp\n");
+        put("/etc/network/interfaces.d/more.d/plain", "iface plain inet dhcp\n");
+        put("/etc/network/interfaces.d/more.d/not.plain", "iface not inet dhcp\n");
+        let text = "source interfaces.d/*.cfg\nsource /nowhere/*\nauto plain\n";
+        put("/etc/network/interfaces", text);
+        let content = Node::from(text);
+        let config = crate::from_format(&sys, "eni", &content, None).unwrap();
+        let names = config.get("config").unwrap().as_seq().unwrap().iter();
+        let names: Vec<&str> = names.filter_map(|e| e.get("name").and_then(Node::as_str)).collect();
+        assert_eq!(names, ["a", "b", "plain"]);
+        let said = sys.log().logged_warnings().iter().filter(|(_, t)| t.contains("circle")).count();
+        assert_eq!(said, 1);
+    }
+
+    #[test]
+    fn initramfs_config_needs_ip_or_iscsi() {
+        let (sys, _top) = sandbox();
+        let put = |path: &str, text: &str| assert!(sys.write(path, text, WriteOptions::default()).is_ok());
+        assert_eq!(initramfs_config(&sys, "ip=dhcp"), None);
+        put("/run/net6-ens3.conf", "DEVICE6=ens3\nIPV6PROTO=dhcp6\nIPV6ADDR=fd00::1\n");
+        put("/run/net-ens3.conf", "DEVICE=ens3\nPROTO=dhcp\nIPV4ADDR=10.0.0.1\n");
+        put("/sys/class/net/ens3/address", "52:54:00:00:00:01\n");
+        assert_eq!(initramfs_config(&sys, "quiet zip=1"), None);
+        let expected = "{config:[{mac_address:52:54:00:00:00:01,name:ens3,subnets:[{control:manual,type:dhcp},\
+                        {control:manual,type:dhcp6}],type:physical}],version:1}";
+        assert_eq!(json(initramfs_config(&sys, "quiet ip=dhcp")), expected);
+        assert_eq!(json(initramfs_config(&sys, "ip6=ens3")), expected);
+        put(OPEN_ISCSI, "");
+        assert_eq!(json(initramfs_config(&sys, "quiet")), expected);
+        let oracle = Format::from_name("oracle-imds").unwrap();
+        let facts = for_format(&sys, oracle, &Node::null(), None);
+        assert!(facts.initramfs.is_some() && !facts.iscsi_root);
+        put("/sys/firmware/ibft/target0/flags", "3\n");
+        assert!(has_boot_target(&sys));
+    }
+
+    #[test]
+    fn command_line_config_without_klibc_files() {
+        let (sys, _top) = sandbox();
+        sys.write("/sys/class/net/ens3/address", "52:54:00:00:00:01\n", WriteOptions::default()).unwrap();
+        assert_eq!(command_line_config(&sys, "quiet"), None);
+        assert_eq!(command_line_config(&sys, "ip=off"), None);
+        let found = json(command_line_config(&sys, "ip=ens3:dhcp"));
+        assert!(found.contains("mac_address:52:54:00:00:00:01,name:ens3"), "{found}");
+    }
+}

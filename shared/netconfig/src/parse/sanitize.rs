@@ -1,0 +1,246 @@
+//! What no value of a network configuration may hold, for all renderers at once: a character that ends a line, starts
+//! an escape, or would be read by a shell, makes a command or a section of what was meant as an address. Such a value is
+//! left out before anything is made of the configuration, and reported with its place, never with itself.
+
+use std::borrow::Cow;
+
+use config::{FindingKind, Findings, Map, Node, Value};
+
+use super::builder::join_key;
+use super::{keys, version};
+
+/// A configuration without the values that cannot be used.
+pub struct Sanitized<'a> {
+    pub config: Cow<'a, Node>,
+    pub findings: Findings,
+    /// How many pieces were left out.
+    pub discarded: usize,
+}
+
+/// Who reads the values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Consumer {
+    /// The renderers here, whose files have no quotes.
+    Renderers,
+    /// netplan, whose file has: before 1.0.1 it wrote what it read into files of networkd and NetworkManager as it was.
+    Netplan,
+}
+
+impl Consumer {
+    fn is_unsafe(self, text: &str) -> bool {
+        match self {
+            Consumer::Renderers => text.contains(is_unsafe_in_files),
+            Consumer::Netplan => text.contains(|c: char| (c.is_control() && c != '\t') || is_line_end(c)),
+        }
+    }
+}
+
+/// A character that ends a line, or a backslash, which joins a line with the next one or begins an escape in every one of
+/// the files' languages.
+pub fn is_unsafe_in_files(c: char) -> bool {
+    c.is_control() || c == '\\' || is_line_end(c)
+}
+
+/// Line ends of Unicode beside those among the control characters.
+fn is_line_end(c: char) -> bool {
+    matches!(c, '\u{2028}' | '\u{2029}')
+}
+
+/// Characters that mean something to a shell, or end a quoted value of udev's.
+pub fn is_shell_special(c: char) -> bool {
+    "$`\"'\\;&|<>()".contains(c)
+}
+
+/// Keys whose value is a list of words: written as one text it is split at white space, line ends included.
+const LIST_KEYS: [&str; 5] =
+    ["dns_nameservers", "dns_search", "bond_interfaces", "bridge_interfaces", "interfaces"];
+
+/// How deep in a configuration a map is, as far as it matters to who reads its keys.
+#[derive(Debug, Clone, Copy)]
+enum Level<'a> {
+    /// Version 2 itself: its keys are sections.
+    Sections,
+    /// A section of version 2, by its name: its keys are devices.
+    Devices(&'a str),
+    /// A device of this section.
+    Device(&'a str),
+    /// Below that, and all of version 1.
+    Inner,
+}
+
+impl<'a> Level<'a> {
+    fn nested(self, name: &'a str) -> Level<'a> {
+        match self {
+            Level::Sections => Level::Devices(name),
+            Level::Devices(section) => Level::Device(section),
+            Level::Device(_) | Level::Inner => Level::Inner,
+        }
+    }
+
+    /// Whether netplan alone reads this key: passwords and names of wireless networks, for example. No file of a renderer
+    /// here has any of it, so it may hold any character.
+    fn is_netplan_only(self, name: &str) -> bool {
+        match self {
+            Level::Sections => keys::is_netplan_only_section(name),
+            Level::Device(section) => keys::is_netplan_only(section, name),
+            Level::Devices(_) | Level::Inner => false,
+        }
+    }
+}
+
+/// Takes out what has a character that is not for this reader: a key with its value, or an item of a list.
+pub fn sanitize(config: &Node, consumer: Consumer) -> Sanitized<'_> {
+    let mut sanitizer = Sanitizer { consumer, findings: Findings::default(), discarded: 0 };
+    let config = match sanitizer.has_unsafe(config) {
+        true => {
+            let is_v2 = config.as_map().and_then(version) == Some(2);
+            let level = if is_v2 { Level::Sections } else { Level::Inner };
+            Cow::Owned(sanitizer.node(config, "network", "", level))
+        }
+        false => Cow::Borrowed(config),
+    };
+    Sanitized { config, findings: sanitizer.findings, discarded: sanitizer.discarded }
+}
+
+struct Sanitizer {
+    consumer: Consumer,
+    findings: Findings,
+    discarded: usize,
+}
+
+impl Sanitizer {
+    fn is_unsafe(&self, node: &Node) -> bool {
+        node.as_str().is_some_and(|text| self.consumer.is_unsafe(text))
+    }
+
+    fn has_unsafe(&self, node: &Node) -> bool {
+        match &node.value {
+            Value::Seq(items) => items.iter().any(|item| self.has_unsafe(item)),
+            Value::Map(map) => map.iter().any(|(key, value)| self.is_unsafe(key) || self.has_unsafe(value)),
+            _ => self.is_unsafe(node),
+        }
+    }
+
+    fn discard(&mut self, node: &Node, path: &str) {
+        self.discarded += 1;
+        let message = "a character that no value of a network configuration may hold (a control character or a \
+                       backslash): left out";
+        self.findings.add(FindingKind::Invalid, &node.at, path, message);
+    }
+
+    fn node(&mut self, node: &Node, path: &str, parent: &str, level: Level<'_>) -> Node {
+        let value = match &node.value {
+            Value::Seq(items) => {
+                let mut kept = Vec::with_capacity(items.len());
+                for (i, item) in items.iter().enumerate() {
+                    let path = format!("{path}[{i}]");
+                    if self.is_unsafe(item) {
+                        self.discard(item, &path);
+                    } else {
+                        kept.push(self.node(item, &path, parent, Level::Inner));
+                    }
+                }
+                Value::Seq(kept)
+            }
+            Value::Map(map) => {
+                let mut kept = Map::new();
+                for (key, value) in map.iter() {
+                    if self.is_unsafe(key) {
+                        self.discard(key, path);
+                        continue;
+                    }
+                    let name = key.scalar_text().unwrap_or_default();
+                    let path = join_key(path, &name);
+                    if self.consumer == Consumer::Renderers && level.is_netplan_only(&name) {
+                        kept.insert(key.clone(), value.clone());
+                    } else if self.is_unsafe(value) && !self.is_word_list(value, &name, parent) {
+                        self.discard(value, &path);
+                    } else {
+                        kept.insert(key.clone(), self.node(value, &path, &name, level.nested(&name)));
+                    }
+                }
+                Value::Map(kept)
+            }
+            other => other.clone(),
+        };
+        Node { value, at: node.at.clone() }
+    }
+
+    fn is_word_list(&self, value: &Node, name: &str, parent: &str) -> bool {
+        let is_name =
+            LIST_KEYS.contains(&name) || (parent == "nameservers" && ["addresses", "search"].contains(&name));
+        let words = || value.as_str().unwrap_or_default().split_ascii_whitespace();
+        self.consumer == Consumer::Renderers && is_name && !words().any(|word| self.consumer.is_unsafe(word))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_unsafe_value_is_removed() {
+        let text = "{version: 2, ethernets: {eth0: {gateway4: \"1.1.1.1\\nup x\", addresses: [a, \"b\\0\", c],\n\
+                    nameservers: {addresses: \"1.1.1.1\\n2.2.2.2\", search: [\"a\\u2028b\"]}}, \"e\\rx\": {dhcp4: true}}}";
+        let root = config::yaml::parse("t", text).unwrap().root;
+        let sanitized = sanitize(&root, Consumer::Renderers);
+        let said: Vec<String> = sanitized.findings.iter().map(|f| format!("{}: {}", f.at, f.key)).collect();
+        assert_eq!(
+            said,
+            [
+                "t:1:43: network.ethernets.eth0.gateway4",
+                "t:1:75: network.ethernets.eth0.addresses[1]",
+                "t:2:55: network.ethernets.eth0.nameservers.search[0]",
+                "t:2:70: network.ethernets",
+            ]
+        );
+        assert_eq!(sanitized.discarded, 4);
+        let left = sanitized.config.to_json().to_string();
+        let expected = r#"{"ethernets":{"eth0":{"addresses":["a","c"],"nameservers":{"addresses":"1.1.1.1\n2.2.2.2","search":[]}}},"version":2}"#;
+        assert_eq!(left, expected);
+        let fine = config::yaml::parse("t", "{version: 1, config: [{name: 'a b'}]}").unwrap().root;
+        assert!(matches!(sanitize(&fine, Consumer::Renderers).config, Cow::Borrowed(_)));
+    }
+
+    /// What each reader leaves out of a configuration with this value, `V` being `a\b`, `a\nb` or a backslash at the end.
+    #[test]
+    fn netplan_only_keys_may_hold_a_backslash() {
+        let (both, none): (&[Consumer], &[Consumer]) = (&[Consumer::Renderers, Consumer::Netplan], &[]);
+        let (ours, netplans) = (&both[..1], &both[1..]);
+        for (config, of_backslash, of_line_end) in [
+            // The name of a network is a key.
+            ("wifis: {w0: {access-points: {V: {password: secret}}}}", none, netplans),
+            ("wifis: {w0: {access-points: {home: {password: V}}}}", none, netplans),
+            ("wifis: {w0: {access-points: {home: {auth: {identity: V, password: V}}}}}", none, netplans),
+            ("ethernets: {eth0: {auth: {password: V}}}", none, netplans),
+            ("ethernets: {eth0: {networkmanager: {passthrough: {x: V}}}}", none, netplans),
+            ("modems: {m0: {apn: net, password: V}}", none, netplans),
+            ("tunnels: {t0: {mode: wireguard, key: V}}", none, netplans),
+            ("nm-devices: {n0: {networkmanager: {passthrough: {connection.id: V}}}}", none, netplans),
+            ("openvswitch: {external-ids: {x: V}}", none, netplans),
+            // A file of networkd's, NetworkManager's or ifupdown's would have it.
+            ("ethernets: {eth0: {match: {name: V}}}", ours, both),
+            ("ethernets: {V: {dhcp4: true}}", ours, both),
+            ("ethernets: {eth0: {dhcp4-overrides: {hostname: V}}}", ours, both),
+            ("ethernets: {auth: {gateway4: V}}", ours, both),
+            ("bonds: {b0: {parameters: {mode: V}}}", ours, both),
+        ] {
+            for (value, unfit) in
+                [(r"'a\b'", of_backslash), (r"'a\'", of_backslash), ("\"a\\nb\"", of_line_end)]
+            {
+                let text = format!("{{version: 2, {}}}", config.replace('V', value));
+                let root = config::yaml::parse("t", &text).unwrap().root;
+                for consumer in both {
+                    let sanitized = sanitize(&root, *consumer);
+                    assert_eq!(sanitized.discarded > 0, unfit.contains(consumer), "{consumer:?}: {text}");
+                    assert_eq!(*sanitized.config == root, sanitized.discarded == 0, "{consumer:?}: {text}");
+                }
+            }
+        }
+        // Version 1 has nothing that is netplan's alone.
+        let root = config::yaml::parse("t", r"{version: 1, config: [{name: 'a\b'}], wifis: {a: 'a\b'}}")
+            .unwrap()
+            .root;
+        assert_eq!(sanitize(&root, Consumer::Renderers).discarded, 2);
+    }
+}

@@ -1,0 +1,55 @@
+//! Where the keys of a configuration were written, for remarks on what became of them.
+
+use std::collections::HashMap;
+
+use config::{Node, Position};
+
+/// Where things were written.
+#[derive(Default)]
+pub struct Positions<'a> {
+    /// Devices of version 2, entries of version 1, by id.
+    pub devices: HashMap<&'a str, &'a Node>,
+    /// The first entry of version 1 of each type.
+    pub entries: HashMap<&'a str, Position>,
+}
+
+impl<'a> Positions<'a> {
+    pub fn new(version: u8, config: &'a Node) -> Positions<'a> {
+        let mut positions = Positions::default();
+        if version == 1 {
+            for entry in config.get("config").and_then(Node::as_seq).unwrap_or_default() {
+                if let Some(name) = entry.get("name").and_then(Node::as_str) {
+                    positions.devices.insert(name, entry);
+                }
+                if let Some(kind) = entry.get("type").and_then(Node::as_str) {
+                    positions.entries.entry(kind).or_insert_with(|| entry.at.clone());
+                }
+            }
+            return positions;
+        }
+        for section in ["ethernets", "bonds", "bridges", "vlans"] {
+            let devices = config.get(section).and_then(Node::as_map);
+            for (id, device) in devices.into_iter().flat_map(|map| map.iter()) {
+                positions.devices.extend(id.as_str().map(|id| (id, device)));
+            }
+        }
+        positions
+    }
+
+    /// The place of a key, or of what comes nearest to it. In lists the first item that has it.
+    pub fn find(&self, id: &str, path: &[&str]) -> Position {
+        let Some(device) = self.devices.get(id) else { return Position::default() };
+        let mut node = *device;
+        for key in path {
+            let next = match node.as_seq() {
+                Some(items) => items.iter().find_map(|item| item.get(key)),
+                None => node.get(key),
+            };
+            match next {
+                Some(next) => node = next,
+                None => break,
+            }
+        }
+        node.at.clone()
+    }
+}

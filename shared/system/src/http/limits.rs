@@ -1,0 +1,122 @@
+//! How long one exchange may take. A single deadline for all of it would end a large download over a slow line, so the
+//! limits are for the connection, for each silence, and for a body that is slower than any line.
+
+use std::io::ErrorKind;
+use std::time::Duration;
+
+use crate::{Deadline, Error};
+
+/// In bytes a second: a body that comes more slowly is ended. A dial-up line is faster.
+const MIN_RATE: u64 = 4 << 10;
+/// A phase of an exchange may take so many silences beyond what its size needs at the slowest rate.
+const GRACE_SILENCES: u32 = 3;
+
+/// The time limits of one exchange. Each of its phases (a handshake, the request, the answer) begins with [`TimeLimits::begin_phase`].
+#[derive(Debug, Clone, Copy)]
+pub struct TimeLimits {
+    idle: Duration,
+    until: Option<Deadline>,
+    silence: Deadline,
+    /// From the phase's first byte on.
+    whole: Option<Deadline>,
+    moved: u64,
+}
+
+impl TimeLimits {
+    /// `idle`: the longest wait for a connection or a byte. `until`: the end of everything, whatever has come.
+    pub fn new(idle: Duration, until: Option<Deadline>) -> TimeLimits {
+        TimeLimits { idle, until, silence: Deadline::after(idle), whole: None, moved: 0 }
+    }
+
+    /// Begins the next phase.
+    pub fn begin_phase(&mut self) {
+        *self = TimeLimits::new(self.idle, self.until);
+    }
+
+    /// Notes that so many bytes were sent or received.
+    pub fn record_bytes(&mut self, bytes: usize) {
+        if bytes == 0 {
+            return;
+        }
+        self.moved += bytes as u64;
+        self.silence = Deadline::after(self.idle);
+        let whole = self.whole.unwrap_or_else(|| Deadline::after(self.idle.saturating_mul(GRACE_SILENCES)));
+        self.whole = Some(whole.later(Duration::from_micros(bytes as u64 * 1_000_000 / MIN_RATE)));
+    }
+
+    /// The moment at which waiting for the next byte ends.
+    pub fn deadline(&self) -> Deadline {
+        [self.whole, self.until].into_iter().flatten().fold(self.silence, Deadline::earlier)
+    }
+
+    /// The time that is left, for a socket, for which 0 means "for ever".
+    pub fn timeout(&self) -> std::io::Result<Duration> {
+        let left = self.deadline().remaining();
+        if left.is_zero() { Err(ErrorKind::TimedOut.into()) } else { Ok(left) }
+    }
+
+    /// Why the exchange ended at [`TimeLimits::deadline`].
+    pub fn error(&self) -> Error {
+        let (idle, moved) = (self.idle.as_secs_f64(), self.moved);
+        let text = match () {
+            () if moved == 0 && self.until.is_some_and(|until| until.is_expired()) => {
+                "no answer in time".into()
+            }
+            () if self.until.is_some_and(|until| until.is_expired()) => {
+                format!("not finished in time ({moved} bytes received)")
+            }
+            () if self.whole.is_some_and(|whole| whole.is_expired()) => {
+                format!("too slow: less than {MIN_RATE} bytes per second ({moved} bytes received)")
+            }
+            () if moved == 0 => format!("no answer in time ({idle} s)"),
+            () => format!("no further data for {idle} s ({moved} bytes received)"),
+        };
+        Error::with_kind(ErrorKind::TimedOut, text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seconds(deadline: Deadline) -> f64 {
+        deadline.remaining().as_secs_f64().round()
+    }
+
+    #[test]
+    fn deadlines() {
+        let mut limits = TimeLimits::new(Duration::from_secs(5), None);
+        assert_eq!(seconds(limits.deadline()), 5.0);
+        assert!(limits.error().to_string().contains("no answer in time (5 s)"));
+        limits.record_bytes(1);
+        assert_eq!((seconds(limits.deadline()), seconds(limits.whole.unwrap())), (5.0, 15.0));
+        // 400 KiB buy 100 seconds, 64 MiB four and a half hours.
+        limits.record_bytes(400 << 10);
+        assert_eq!(seconds(limits.whole.unwrap()), 115.0);
+        limits.record_bytes(64 << 20);
+        assert_eq!(seconds(limits.whole.unwrap()), 115.0 + 16384.0);
+        limits.begin_phase();
+        assert!(limits.whole.is_none());
+        let mut slow =
+            TimeLimits::new(Duration::from_secs(60), Some(Deadline::after(Duration::from_secs(40))));
+        slow.record_bytes(1);
+        assert_eq!((seconds(slow.whole.unwrap()), seconds(slow.deadline())), (180.0, 40.0));
+    }
+
+    #[test]
+    fn reasons() {
+        let over = Deadline::after(Duration::ZERO);
+        let mut limits = TimeLimits::new(Duration::from_millis(1), None);
+        limits.record_bytes(7);
+        std::thread::sleep(Duration::from_millis(2));
+        assert_eq!(limits.error().to_string(), "no further data for 0.001 s (7 bytes received)");
+        limits.whole = Some(over);
+        assert_eq!(
+            limits.error().to_string(),
+            "too slow: less than 4096 bytes per second (7 bytes received)"
+        );
+        limits.until = Some(over);
+        assert_eq!(limits.error().to_string(), "not finished in time (7 bytes received)");
+        assert!(limits.timeout().is_err());
+    }
+}

@@ -1,0 +1,130 @@
+//! Room for a plan: a directory that nobody else may look into, since secrets are written below it, and that is gone with
+//! the process. Where mounts are allowed, what is in it is in memory, in a mount namespace of this process and those that
+//! it starts: whatever ends them, nothing is left. Elsewhere a kill leaves it, and the next plan removes it.
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use nix::fcntl::{Flock, FlockArg};
+use nix::mount::{MntFlags, MsFlags};
+
+use crate::overlay::create_overlay_dir;
+use crate::{Result, ResultExt, System};
+
+const PREFIX: &str = "cloud-init-plan.";
+
+/// Lives as long as this value.
+#[derive(Debug)]
+pub struct PlanDir {
+    path: PathBuf,
+    is_mounted: bool,
+    /// Tells the next plan that this one lives; the kernel takes it away with the process.
+    _lock: Flock<fs::File>,
+}
+
+impl PlanDir {
+    /// A new one in the directory for temporary files, where those of plans that were killed are removed.
+    pub fn new(sys: &System) -> Result<PlanDir> {
+        let top = std::env::temp_dir();
+        remove_stale(&top);
+        // Process ids repeat in other namespaces that share the directory.
+        let suffix: String = sys.random_bytes(8)?.iter().map(|b| format!("{b:02x}")).collect();
+        PlanDir::at(top.join(format!("{PREFIX}{suffix}")))
+    }
+
+    fn at(path: PathBuf) -> Result<PlanDir> {
+        let what = format!("making {}", path.display());
+        create_overlay_dir(&path)?;
+        let open_dir = || {
+            let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+            fs::OpenOptions::new().read(true).custom_flags(flags).open(&path)
+        };
+        let lock = open_dir().and_then(|dir| {
+            let lock = Flock::lock(dir, FlockArg::LockExclusive).map_err(|(_, e)| io::Error::from(e))?;
+            // Another plan took it for a dead one's, in the instant before; or somebody put another in its place.
+            let (there, locked) = (path.symlink_metadata()?, lock.metadata()?);
+            let is_ours = locked.uid() == nix::unistd::geteuid().as_raw();
+            if is_ours && there.ino() == locked.ino() { Ok(lock) } else { Err(ErrorKind::NotFound.into()) }
+        });
+        let _lock = lock.context(what)?;
+        let is_mounted = mount_tmpfs(&path).is_ok();
+        Ok(PlanDir { path, is_mounted, _lock })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for PlanDir {
+    fn drop(&mut self) {
+        if self.is_mounted {
+            let _ = nix::mount::umount2(&self.path, MntFlags::MNT_DETACH);
+        }
+        if let Err(e) = fs::remove_dir_all(&self.path) {
+            eprintln!(
+                "error: removing {}: {e}: it holds what the plan would write, secrets too",
+                self.path.display()
+            );
+        }
+    }
+}
+
+/// Memory in place of the directory, for this process and those that it will start. Takes privileges.
+fn mount_tmpfs(path: &Path) -> nix::Result<()> {
+    nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNS)?;
+    // What the machine mounts from now on is seen here; not the other way round.
+    nix::mount::mount(None::<&str>, "/", None::<&str>, MsFlags::MS_REC | MsFlags::MS_SLAVE, None::<&str>)?;
+    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+    nix::mount::mount(Some("tmpfs"), path, Some("tmpfs"), flags, Some("mode=0700"))
+}
+
+/// Removes what killed plans of this user left. What cannot be removed is the next one's to try.
+fn remove_stale(top: &Path) {
+    let ours = nix::unistd::geteuid().as_raw();
+    for entry in fs::read_dir(top).into_iter().flatten().flatten() {
+        let is_plan = entry.file_name().to_string_lossy().starts_with(PREFIX);
+        // Anybody may put a name of this kind there.
+        let is_ours = || entry.metadata().is_ok_and(|m| m.is_dir() && m.uid() == ours);
+        if is_plan && is_ours() {
+            let dead = fs::File::open(entry.path())
+                .is_ok_and(|dir| Flock::lock(dir, FlockArg::LockExclusiveNonblock).is_ok());
+            if dead {
+                let _ = fs::remove_dir_all(entry.path());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Without the namespace, which the tests' other threads would be left out of.
+    fn without_tmpfs(path: &Path) -> PlanDir {
+        create_overlay_dir(path).unwrap();
+        let lock = Flock::lock(fs::File::open(path).unwrap(), FlockArg::LockExclusive).unwrap();
+        PlanDir { path: path.to_path_buf(), is_mounted: false, _lock: lock }
+    }
+
+    #[test]
+    fn directories_of_killed_plans_are_removed() {
+        let top = ::scratch::TempDir::new();
+        let living = without_tmpfs(&top.join(format!("{PREFIX}1")));
+        let dead = top.join(format!("{PREFIX}2"));
+        create_overlay_dir(&dead).unwrap();
+        fs::write(dead.join("secret"), "s").unwrap();
+        fs::write(top.join(format!("{PREFIX}3")), "a file").unwrap();
+        fs::create_dir(top.join("another")).unwrap();
+        std::os::unix::fs::symlink("another", top.join(format!("{PREFIX}4"))).unwrap();
+        remove_stale(&top);
+        let mut left: Vec<_> = fs::read_dir(&top).unwrap().map(|e| e.unwrap().file_name()).collect();
+        left.sort();
+        assert_eq!(left, ["another", "cloud-init-plan.1", "cloud-init-plan.3", "cloud-init-plan.4"]);
+        let path = living.path().to_path_buf();
+        drop(living);
+        assert!(!path.exists());
+    }
+}

@@ -1,0 +1,58 @@
+//! SELinux labels. A file that is renamed into place has the label of its directory, and some (/etc/hostname, keys)
+//! should have one of their own, which only the policy knows: restorecon(8) sets it.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use crate::{Command, Effect, Result, System};
+
+impl System {
+    /// Gives what was written so far the labels of the policy: one process for all files, none where there is no
+    /// SELinux.
+    pub fn restore_selinux_labels(&self) -> Result<()> {
+        if !self.may_set_kernel()
+            || !self.exists("/sys/fs/selinux/enforce")
+            || self.which("restorecon").is_none()
+        {
+            return Ok(());
+        }
+        let written: BTreeSet<String> = self.effects().into_iter().filter_map(labelled_path).collect();
+        if written.is_empty() {
+            return Ok(());
+        }
+        let list = written.into_iter().collect::<Vec<_>>().join("\n") + "\n";
+        // -i: what was removed again since is no error; -f -: the names are on standard input.
+        let command =
+            Command::new(["restorecon", "-i", "-f", "-"]).stdin(list).timeout(Duration::from_secs(60));
+        self.run(&command).map(drop)
+    }
+}
+
+/// What has a label: not what is in /run, /proc and /sys, which are made anew at each boot by processes with labels.
+fn labelled_path(effect: Effect) -> Option<String> {
+    let path = match effect {
+        Effect::Write { path, .. } | Effect::Directory { path, .. } | Effect::Link { path, .. } => path,
+        Effect::Remove { .. } | Effect::Run { .. } | Effect::Other { .. } => return None,
+    };
+    let elsewhere = ["/run/", "/proc/", "/sys/", "/dev/"].iter().any(|top| path.starts_with(top));
+    (!elsewhere && !path.contains('\n')).then_some(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Change;
+
+    #[test]
+    fn effects_with_a_label() {
+        let write = |path: &str| Effect::Write {
+            path: path.into(),
+            mode: 0o644,
+            owner: (None, None),
+            change: Change::Created,
+        };
+        assert_eq!(labelled_path(write("/etc/hostname")).as_deref(), Some("/etc/hostname"));
+        assert_eq!(labelled_path(write("/run/cloud-init/x")), None);
+        assert_eq!(labelled_path(Effect::Remove { path: "/etc/x".into() }), None);
+    }
+}

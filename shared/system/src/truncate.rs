@@ -1,0 +1,23 @@
+//! Cutting the end off a file, which works on a full disk too.
+
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use crate::{Result, ResultExt, System};
+
+impl System {
+    /// Cuts a regular file off at `length` bytes. Its content up to there, its mode and its owner stay. A last link is an
+    /// error.
+    pub fn truncate_file(&self, path: impl AsRef<Path>, length: u64) -> Result<()> {
+        let path = path.as_ref();
+        let what = format!("shortening {}", path.display());
+        let host = self.root().copy_up(path).context(&what)?;
+        let file = OpenOptions::new()
+            .write(true)
+            .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC)
+            .open(host)
+            .context(&what)?;
+        file.set_len(length).context(what)
+    }
+}

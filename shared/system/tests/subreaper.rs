@@ -1,0 +1,28 @@
+//! A command that is ended at its deadline, and what it started: in a process of its own, for all children are ended.
+
+use std::time::Duration;
+
+use system::{Command, Subreaper, System};
+
+#[test]
+fn descendants_are_killed() {
+    let sys = System::new("/");
+    let top = scratch::TempDir::new();
+    let told = |name: &str| std::fs::read_to_string(top.join(name)).unwrap_or_default().trim().to_string();
+    // One in a session of its own, as daemons are, and its child, which goes on when it has ended.
+    let script = format!(
+        "setsid sh -c 'sleep 300 & echo $! > {top}/two; exec sleep 300' & echo $! > {top}/one; wait",
+        top = top.display()
+    );
+    let subreaper = Subreaper::enable();
+    let command = Command::new(["sh", "-c", &script]).kill_on_exit().timeout(Duration::from_secs(5));
+    let error = sys.run(&command).map_err(|e| e.to_string()).err().unwrap_or_default();
+    assert!(error.contains("not finished"), "{error}");
+    let lives = |pid: &String| std::path::Path::new("/proc").join(pid).exists();
+    let pids = [told("one"), told("two")];
+    assert!(pids.iter().all(|pid| !pid.is_empty() && lives(pid)), "{pids:?}");
+    subreaper.kill_all();
+    assert!(!pids.iter().any(lives), "{pids:?}");
+    // What is started afterwards is waited for as ever.
+    assert_eq!(sys.run(&Command::new(["echo", "x"])).map(|ended| ended.text()).ok().as_deref(), Some("x\n"));
+}

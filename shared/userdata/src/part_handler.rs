@@ -1,0 +1,303 @@
+//! Part handlers: programs that users send along (`#part-handler`) or images bring (`/var/lib/cloud/handlers`)
+//! for types of their own. Python ones are loaded by the image's python3 in a process of its own; any other
+//! program is called as `PROGRAM list_types` and `PROGRAM handle_part TYPE FILENAME` with the payload on standard
+//! input. Both see `__begin__`, each part, `__end__`.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use system::{Command, Error, Output, OutputMode, Result, System, WriteOptions, debug, warning};
+
+use crate::store::Dirs;
+use crate::{Part, detect};
+
+const SHIM: &str = include_str!("part_handler.py");
+/// Nobody has more.
+const MAX_HANDLERS: usize = 100;
+
+/// What handlers are told of the boot.
+#[derive(Debug, Clone, Copy)]
+pub struct HandlerContext<'a> {
+    /// Whether this is the instance's first boot: others see only handlers of frequency `always`.
+    pub first_boot: bool,
+    pub instance_data: &'a str,
+    /// How long one of the user's programs may take.
+    pub timeout: Duration,
+}
+
+impl HandlerContext<'_> {
+    fn frequency(self) -> &'static str {
+        if self.first_boot { "once-per-instance" } else { "always" }
+    }
+}
+
+#[derive(Debug)]
+struct PartHandler {
+    path: String,
+    /// From which Python imports before its own, as handlers may import one another.
+    folders: [String; 2],
+    python: Option<String>,
+    types: Vec<String>,
+    /// Whether it is called on this boot.
+    due: bool,
+    /// For Python: all calls of the source, made at its end.
+    calls: Vec<Value>,
+}
+
+/// The handlers of one source.
+#[derive(Debug, Default)]
+pub struct PartHandlers {
+    found: Vec<PartHandler>,
+    /// Of the handlers' files.
+    number: usize,
+}
+
+impl PartHandlers {
+    /// Takes up those that lie in the machine's folder of handlers.
+    pub fn load_installed(&mut self, sys: &System, dirs: &Dirs, context: HandlerContext<'_>) {
+        let folder = format!("{}/handlers", dirs.cloud.trim_end_matches('/'));
+        if !sys.is_dir(&folder) {
+            return;
+        }
+        let names = sys.list(&folder).unwrap_or_default();
+        for name in names.iter().filter(|name| !name.starts_with(['.', '_']) && !name.ends_with('~')) {
+            let path = format!("{folder}/{name}");
+            if !sys.is_file(&path) {
+                continue;
+            }
+            if let Err(e) = self.load(sys, dirs, path.clone(), context) {
+                warning!(sys, "{path} is not used as a part handler: {e}");
+            }
+        }
+    }
+
+    /// Takes up the handler in a part; only parts behind it are its.
+    pub fn register(
+        &mut self,
+        sys: &System,
+        dirs: &Dirs,
+        part: &Part<'_>,
+        context: HandlerContext<'_>,
+    ) -> Result<()> {
+        let body = strip_handler_header(&part.payload);
+        let python = is_python(body);
+        let name = format!("part-handler-{:03}", self.number);
+        let path = format!("{}/handlers/{name}{}", dirs.instance, if python { ".py" } else { "" });
+        // Lines keep their numbers in Python's messages; a program has to begin with `#!`.
+        let (content, mode) = if python { (&part.payload[..], 0o600) } else { (body, 0o700) };
+        if python && sys.which("python3").is_none() {
+            return Err(Error::new("it is written in Python, and there is no python3 on this machine"));
+        }
+        sys.write(&path, content, WriteOptions::mode(mode))?;
+        self.load(sys, dirs, path, context)?;
+        self.number += 1;
+        Ok(())
+    }
+
+    /// Takes up a handler: Python by the name of its file, else a program. The last one of a type counts.
+    fn load(&mut self, sys: &System, dirs: &Dirs, path: String, context: HandlerContext<'_>) -> Result<()> {
+        if self.found.len() >= MAX_HANDLERS {
+            return Err(Error::new(format!("there are {MAX_HANDLERS} part handlers already")));
+        }
+        let python = match (path.ends_with(".py"), sys.which("python3")) {
+            (false, _) => None,
+            (true, Some(python)) => Some(python),
+            (true, None) => {
+                return Err(Error::new("it is written in Python, and there is no python3 on this machine"));
+            }
+        };
+        let folders =
+            [&dirs.instance, &dirs.cloud].map(|dir| format!("{}/handlers", dir.trim_end_matches('/')));
+        let mut handler =
+            PartHandler { path, folders, python, types: Vec::new(), due: true, calls: Vec::new() };
+        let said = match &handler.python {
+            Some(_) => {
+                let done = sys.run(&handler.python_command("list", context).accept_all())?;
+                handler.check(&done)?;
+                done.text()
+            }
+            None => sys.run(&handler.command(&["list_types"], context))?.text(),
+        };
+        if sys.is_dry_run() {
+            // Nobody was asked, so nobody knows.
+            return Ok(());
+        }
+        if handler.python.is_some() {
+            // It may print what it likes when it is loaded; the answer comes last.
+            let answer: Value = serde_json::from_str(said.trim_end().lines().last().unwrap_or_default())
+                .map_err(|_| Error::new("it does not say which types it handles"))?;
+            let types = answer["types"].as_array().into_iter().flatten();
+            handler.types = types.filter_map(Value::as_str).map(str::to_ascii_lowercase).collect();
+            let frequency = answer["frequency"].as_str().unwrap_or_default();
+            handler.due = frequency == "always" || (context.first_boot && frequency == "once-per-instance");
+            if !["always", "once-per-instance", "once"].contains(&frequency) {
+                warning!(sys, "{} has an unknown frequency and is never called", handler.path);
+            }
+        } else {
+            let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
+            handler.due = context.first_boot;
+            handler.types = lines
+                .by_ref()
+                .filter(|line| {
+                    let always = line.strip_prefix("frequency=");
+                    handler.due |= always == Some("always");
+                    always.is_none()
+                })
+                .map(str::to_ascii_lowercase)
+                .collect();
+        }
+        if handler.types.is_empty() {
+            return Err(Error::new("it names no type that it handles"));
+        }
+        debug!(sys, "{} handles {}", handler.path, handler.types.join(", "));
+        if handler.due {
+            match handler.python {
+                Some(_) => handler.calls.push(call("__begin__", None, Value::Null)),
+                None => handler.run_part(sys, "__begin__", "", Vec::new(), &Value::Null, context)?,
+            }
+        }
+        self.found.push(handler);
+        Ok(())
+    }
+
+    /// Whether a part of that type is a custom handler's.
+    pub fn handles(&self, kind: &str) -> bool {
+        self.found.iter().any(|handler| handler.handles(kind))
+    }
+
+    /// Hands a part to the handler of its type: the last that was taken up, also in place of a built-in one. `None`:
+    /// there is none; else whether it was handled.
+    pub fn handle(
+        &mut self,
+        sys: &System,
+        part: &Part<'_>,
+        name: &str,
+        context: HandlerContext<'_>,
+    ) -> Option<Result<()>> {
+        let kind = part.content_type.as_str();
+        let handler = self.found.iter_mut().rev().find(|handler| handler.handles(kind))?;
+        if !handler.due {
+            return Some(Ok(()));
+        }
+        let headers: serde_json::Map<String, Value> =
+            part.headers.iter().map(|(name, value)| (name.to_string(), value.into())).collect();
+        Some(match handler.python {
+            Some(_) => {
+                handler.calls.push(call(kind, Some((&part.filename, &part.payload)), Value::Object(headers)));
+                Ok(())
+            }
+            None => {
+                handler.run_part(sys, kind, name, part.payload.to_vec(), &Value::Object(headers), context)
+            }
+        })
+    }
+
+    /// The end of the source. What failed, for the log.
+    pub fn finish(&mut self, sys: &System, context: HandlerContext<'_>) -> Vec<Error> {
+        let mut failed = Vec::new();
+        for at in 0..self.found.len() {
+            let (handler, later) = match self.found.get_mut(at..).and_then(<[PartHandler]>::split_first_mut) {
+                Some((handler, later)) if handler.due => (handler, later),
+                _ => continue,
+            };
+            // One whose types are all a later one's hears of no end.
+            let is_left = handler.types.iter().any(|kind| !later.iter().any(|other| other.handles(kind)));
+            let done = match handler.python {
+                Some(_) => {
+                    if is_left {
+                        handler.calls.push(call("__end__", None, Value::Null));
+                    }
+                    let calls = std::mem::take(&mut handler.calls);
+                    let work = json!({"calls": calls, "frequency": context.frequency(), "data": context.instance_data});
+                    let command = handler.python_command("handle", context).accept_all();
+                    sys.run(&command.stdin(work.to_string())).and_then(|done| {
+                        // What it prints is for the stage's output, as that of any other program of a user.
+                        if !done.stdout.trim_ascii().is_empty() {
+                            sys.print(done.text().trim_end());
+                        }
+                        handler
+                            .check(&done)
+                            .map_err(|e| Error::new(format!("part handler {}: {e}", handler.path)))
+                    })
+                }
+                None if !is_left => Ok(()),
+                None => handler.run_part(sys, "__end__", "", Vec::new(), &Value::Null, context),
+            };
+            failed.extend(done.err());
+        }
+        failed
+    }
+}
+
+impl PartHandler {
+    fn handles(&self, kind: &str) -> bool {
+        self.types.iter().any(|own| own == kind)
+    }
+
+    fn python_command(&self, task: &str, context: HandlerContext<'_>) -> Command {
+        let python = self.python.as_deref().unwrap_or("python3");
+        let [of_instance, of_machine] = &self.folders;
+        let command = Command::new([python, "-c", SHIM, &self.path, task, of_instance, of_machine]);
+        command.timeout(context.timeout).redacted(format!("{python} {} ({task})", self.path))
+    }
+
+    /// What the shim told of calls that failed.
+    fn check(&self, done: &Output) -> Result<()> {
+        if done.code == 0 {
+            return Ok(());
+        }
+        let said = String::from_utf8_lossy(&done.stderr);
+        let last = said.lines().last().filter(|_| done.code == 3);
+        Err(Error::new(last.unwrap_or("it could not be run")))
+    }
+
+    fn command(&self, words: &[&str], context: HandlerContext<'_>) -> Command {
+        let argv = [self.path.as_str()].into_iter().chain(words.iter().copied());
+        let command =
+            Command::new(argv).timeout(context.timeout).env("CLOUD_INIT_FREQUENCY", context.frequency());
+        command.env("CLOUD_INIT_INSTANCE_DATA", context.instance_data)
+    }
+
+    fn run_part(
+        &self,
+        sys: &System,
+        kind: &str,
+        name: &str,
+        payload: Vec<u8>,
+        headers: &Value,
+        context: HandlerContext<'_>,
+    ) -> Result<()> {
+        let command =
+            self.command(&["handle_part", kind, name], context).stdin(payload).output(OutputMode::Inherit);
+        sys.run(&command.env("CLOUD_INIT_HEADERS", headers.to_string())).map(drop)
+    }
+}
+
+fn call(kind: &str, part: Option<(&str, &[u8])>, mut headers: Value) -> Value {
+    let payload = part.map(|(_, payload)| encoding::base64::encode(payload));
+    if let Some(headers) = headers.as_object_mut() {
+        headers.insert("Content-Type".into(), kind.into());
+    } else {
+        headers = json!({"Content-Type": kind});
+    }
+    let filename = part.map(|(name, _)| name);
+    json!({"type": kind, "filename": filename, "payload": payload, "text": kind.starts_with("text/"), "headers": headers})
+}
+
+/// The handler without its header line.
+fn strip_handler_header(payload: &[u8]) -> &[u8] {
+    let payload = payload.trim_ascii_start();
+    match detect::detect(payload) {
+        Some(detect::PART_HANDLER) => {
+            let end = payload.iter().position(|b| *b == b'\n').map_or(payload.len(), |i| i + 1);
+            payload[end..].trim_ascii_start()
+        }
+        _ => payload,
+    }
+}
+
+/// Whatever names no other interpreter is Python, as it always was.
+fn is_python(body: &[u8]) -> bool {
+    let line = body.split(|b| *b == b'\n').next().unwrap_or_default();
+    !line.starts_with(b"#!") || line.windows(6).any(|w| w == b"python")
+}

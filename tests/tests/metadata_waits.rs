@@ -1,0 +1,191 @@
+//! How long a boot waits for metadata: no longer than it has to, with the usual settings, on the wire of `clouds.rs`. The
+//! bounds leave room for a slow machine; what they tell apart is seconds from minutes.
+
+use std::time::{Duration, Instant};
+
+use tests::Cloud;
+
+/// As Azure's DHCP server has it.
+const AZURES: [&str; 2] = [
+    "--dhcp-option-force=245,10.9.8.7",
+    "--dhcp-option=121,0.0.0.0/0,10.0.0.1,169.254.169.254/32,10.0.0.1,10.9.8.7/32,10.0.0.1",
+];
+
+/// The cloud's id after these stages of a boot, and how many seconds they took.
+fn boot(cloud: &Cloud, stages: &[&str]) -> (String, f64) {
+    cloud.forget_run();
+    let began = Instant::now();
+    let boot = cloud.boot(stages);
+    assert!(boot.ended_normally(), "{:?}\n{}\n{}", boot.codes, boot.output, cloud.log());
+    (cloud.id(), began.elapsed().as_secs_f64())
+}
+
+/// Gives the machine the network that its own configuration would.
+fn join_network(cloud: &Cloud) {
+    cloud.net.in_machine(&["ip", "link", "set", "c0", "up"]);
+    cloud.net.in_machine(&["ip", "address", "add", "10.0.0.70/24", "dev", "c0"]);
+    cloud.net.in_machine(&["ip", "route", "add", "default", "via", "10.0.0.1", "dev", "c0"]);
+    // Until IPv6 has its addresses, which are not our doing.
+    std::thread::sleep(Duration::from_secs(3));
+}
+
+/// Such stages, when there is nothing to wait for: about a second.
+fn assert_fast_boot(cloud: &Cloud, id: &str, most: f64) {
+    let (got, took) = boot(cloud, &["local"]);
+    assert_eq!(got, id, "{}", cloud.log());
+    eprintln!("{id}: {took:.1} s");
+    assert!(took < most, "{took} s\n{}", cloud.log());
+}
+
+/// A probe for a network that is not there yet costs nothing.
+#[test]
+fn vultr_first_boot_does_not_wait() {
+    assert_fast_boot(&Cloud::new("vultr").dhcp(&[]), "vultr", 4.5);
+}
+
+/// Google's service has a name and an address, and the name waits for nobody.
+#[test]
+fn gce_without_a_resolver_does_not_wait() {
+    let mut cloud = Cloud::new("gce").dhcp(&[]);
+    cloud.config("datasource: {GCE: {retries: 5}}\n");
+    // It takes every question, and answers none.
+    let mute = "import socket, time; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(('10.0.0.1', 53)); time.sleep(600)";
+    cloud.net.serve(&["python3", "-c", mute]);
+    cloud.put("/etc/resolv.conf", "nameserver 10.0.0.1\n");
+    assert_fast_boot(&cloud, "gce", 5.0);
+}
+
+/// The first DISCOVER is lost.
+#[test]
+fn lost_dhcp_discover() {
+    let cloud = Cloud::new("vultr").dhcp(&[]);
+    for rule in [
+        "add table inet lossy",
+        "add chain inet lossy in { type filter hook input priority 0; }",
+        "add rule inet lossy in udp dport 67 numgen inc mod 1000 == 0 drop",
+    ] {
+        // DHCP servers read packets before the filter: the answer is what can be lost.
+        cloud.net.in_cloud(&["nft", &rule.replace("hook input", "hook output").replace("dport", "sport")]);
+    }
+    assert_fast_boot(&cloud, "vultr", 6.5);
+}
+
+/// Nova's proxy restarts: one try more is enough, and a service that stays down is given up soon.
+#[test]
+fn openstack_service_restart() {
+    for status in ["503", "502", "429"] {
+        let cloud = Cloud::new("openstack").dhcp(&[]);
+        cloud.fault(&format!("GET ^/openstack$ once:{status}"));
+        let (id, took) = boot(&cloud, &["local"]);
+        assert_eq!(id, "openstack", "{}", cloud.log());
+        assert!(took < 8.0, "{status} {took}");
+    }
+    let cloud = Cloud::new("openstack").dhcp(&[]);
+    cloud.fault("GET . 503");
+    let (id, took) = boot(&cloud, &["local", "network"]);
+    assert!(id == "none" && (8.0..40.0).contains(&took), "{id} {took}\n{}", cloud.log());
+}
+
+/// What a machine is at a later boot, when its service says nothing or nonsense: what it was, ten seconds later. With the
+/// usual settings, which wait for minutes at a first boot.
+#[test]
+fn later_boots_with_unreachable_metadata() {
+    let cases: [(&str, &[&str], &str, &str, &str); 6] = [
+        ("ec2", &[], "aws", "* . silent", "i-0abc1234567890def"),
+        ("ec2", &[], "aws", "* . 503", "i-0abc1234567890def"),
+        ("gce", &[], "gce", "* . silent", ""),
+        ("nocloud", &[], "nocloud", "* . silent", "i-seed"),
+        ("nocloud", &[], "nocloud", "* . 503", "i-seed"),
+        ("azure", &AZURES, "azure", "* /metadata silent", ""),
+    ];
+    let run = |case: &str, dhcp: &[&str], name: &str, fault: &str, id: &str| {
+        let cloud = Cloud::new(case).dhcp(dhcp);
+        if case == "nocloud" {
+            // It is asked over the machine's own network.
+            join_network(&cloud);
+        }
+        let now = || cloud.file("/var/lib/cloud/data/instance-id").trim().to_string();
+        let (first, _) = boot(&cloud, &["local", "network"]);
+        let first_id = now();
+        assert!(
+            first == name && (id.is_empty() || first_id == id),
+            "{case}: {first} {first_id}\n{}",
+            cloud.log()
+        );
+        cloud.fault(fault);
+        let (second, took) = boot(&cloud, &["local", "network"]);
+        eprintln!("{case} {fault}: {took:.1} s");
+        assert_eq!((&*second, now()), (name, first_id), "{case} {fault}\n{}", cloud.log());
+        assert!((8.0..25.0).contains(&took), "{case} {fault} took {took} s\n{}", cloud.log());
+        let status = cloud.file("/run/cloud-init/status.json");
+        assert!(status.contains("instance_check"), "{case}: {status}");
+        assert!(status.contains("WARNING"), "{case}: {status}");
+        // A setting.
+        let setting = match case {
+            "ec2" => "Ec2: {max_wait_cached: 2}",
+            "gce" => "GCE: {max_wait_cached: 2, metadata_url: 'http://169.254.169.254/computeMetadata/v1/'}",
+            "azure" => "Azure: {max_wait_cached: 2}",
+            _ => "NoCloud: {max_wait_cached: 2, seedfrom: 'http://169.254.169.254/seed/'}",
+        };
+        cloud.config(&format!("datasource: {{{setting}}}\n"));
+        let (third, took) = boot(&cloud, &["local", "network"]);
+        assert!(third == name && took < 9.0, "{case} {fault} {third} {took} s\n{}", cloud.log());
+    };
+    std::thread::scope(|scope| {
+        for (case, dhcp, name, fault, id) in cases {
+            scope.spawn(move || run(case, dhcp, name, fault, id));
+        }
+    });
+}
+
+/// A large seed over a slow line takes its time, which is no silence; a drip of bytes has an end.
+#[test]
+fn slow_downloads() {
+    for (rate, id, least, most) in [(350_000, "nocloud", 8.0, 30.0), (20, "none", 3.0, 30.0)] {
+        let cloud = Cloud::new("nocloud");
+        join_network(&cloud);
+        let seed = "http://169.254.169.254/big/";
+        cloud.config(&format!("datasource: {{NoCloud: {{seedfrom: '{seed}', timeout: 1, retries: 1}}}}\n"));
+        cloud.fault(&format!("GET user-data rate:{rate}"));
+        let (got, took) = boot(&cloud, &["local", "network"]);
+        eprintln!("{rate} bytes a second: {took:.1} s");
+        assert!(got == id && (least..most).contains(&took), "{got} {took}\n{}", cloud.log());
+        if id == "none" {
+            assert!(cloud.logged(&["user-data: too slow"]), "{}", cloud.log());
+        } else {
+            let stored = std::fs::metadata(cloud.path("/var/lib/cloud/instances/i-big/user-data.txt"));
+            assert_eq!(stored.map(|m| m.len()).unwrap_or_default(), 2_800_000);
+        }
+    }
+}
+
+/// A redirect that leads to itself is not followed twice, whatever the patience.
+#[test]
+fn azure_redirect_loop() {
+    let cloud = Cloud::new("azure").dhcp(&AZURES);
+    cloud.fault("GET /metadata loop");
+    let (_, took) = boot(&cloud, &["local"]);
+    let followed = cloud.requests().lines().filter(|line| line.contains(" loop ")).count();
+    assert!(followed <= 2 && took < 20.0, "{followed} {took}\n{}", cloud.log());
+    assert!(cloud.logged(&["a redirect loop"]), "{}", cloud.log());
+}
+
+/// User-data that nobody can mean cost the machine neither its id nor its keys, and are said.
+#[test]
+fn oversized_user_data() {
+    for (case, path, id) in [
+        ("ec2", "/user-data$", "aws"),
+        ("openstack", "/user_data$", "openstack"),
+        ("hetzner", "/userdata$", "hetzner"),
+        ("scaleway", "^/user_data/", "scaleway"),
+    ] {
+        let cloud = Cloud::new(case).dhcp(&[]);
+        cloud.fault(&format!("GET {path} huge"));
+        let (got, took) = boot(&cloud, &["local", "network"]);
+        assert_eq!(got, id, "{case}\n{}", cloud.log());
+        assert!(took < 20.0, "{case} {took}");
+        assert!(cloud.logged(&["[ERROR]", "larger than", "(70000000 bytes)"]), "{case}\n{}", cloud.log());
+        assert!(cloud.file("/run/cloud-init/status.json").contains("70000000"), "{case}");
+        assert!(cloud.log().matches(" huge ").count() <= 2, "{case}: asked again\n{}", cloud.log());
+    }
+}

@@ -1,0 +1,100 @@
+//! The order: what comes first on the plain side. Lines of a word and its value up to an empty one, then as many
+//! bytes of PEM as they announced.
+
+use std::io::Read;
+
+use crate::error::TlsError;
+
+/// Of the lines; a name has at most 253 letters.
+const MAX_LINES: usize = 1024;
+/// Of each of the PEM texts.
+const MAX_PEM: usize = 4 << 20;
+
+/// The PEM texts, in the order in which they follow.
+const PARTS: [&str; 3] = ["roots", "certificate", "key"];
+
+#[derive(PartialEq, Eq)]
+pub struct Request {
+    /// The name or address that the server has to prove.
+    pub name: String,
+    /// The certificates of trusted authorities, PEM.
+    pub roots: Vec<u8>,
+    /// This machine's own certificate and its key, PEM, for servers that ask who we are.
+    pub identity: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+pub fn read(plain: &mut impl Read) -> Result<Request, TlsError> {
+    let unreadable = |e: std::io::Error| TlsError::new(format!("cloud-init-tls is not for hand use: {e}"));
+    let unknown = || TlsError::new("cloud-init-tls is not for hand use: its order is wrong");
+    let (mut head, mut byte) = (Vec::new(), [0]);
+    while !head.ends_with(b"\n\n") {
+        // Byte by byte, for what follows is not ours to read; it is some sixty of them.
+        plain.read_exact(&mut byte).map_err(unreadable)?;
+        head.push(byte[0]);
+        if head.len() > MAX_LINES {
+            return Err(unknown());
+        }
+    }
+    let head = String::from_utf8(head).map_err(|_| unknown())?;
+    let mut name = None;
+    let mut lengths = [None; PARTS.len()];
+    for line in head.lines().filter(|line| !line.is_empty()) {
+        let (word, value) = line.split_once(' ').ok_or_else(unknown)?;
+        if word == "name" {
+            name = Some(value.to_string());
+            continue;
+        }
+        // A word that is not known is of another version: what it means is not known, so nothing is done.
+        let part = PARTS.iter().position(|part| *part == word).ok_or_else(unknown)?;
+        let length = value.parse().ok().filter(|n: &usize| *n <= MAX_PEM).ok_or_else(unknown)?;
+        lengths[part] = Some(length);
+    }
+    let mut texts = [const { None }; PARTS.len()];
+    for (text, length) in texts.iter_mut().zip(lengths) {
+        let Some(length) = length else { continue };
+        let mut bytes = Vec::new();
+        plain.take(length as u64).read_to_end(&mut bytes).map_err(unreadable)?;
+        if bytes.len() < length {
+            return Err(unknown());
+        }
+        *text = Some(bytes);
+    }
+    match (name, texts) {
+        (Some(name), [Some(roots), None, None]) => Ok(Request { name, roots, identity: None }),
+        (Some(name), [Some(roots), Some(own), Some(key)]) => {
+            Ok(Request { name, roots, identity: Some((own, key)) })
+        }
+        _ => Err(unknown()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn valid_and_invalid_requests() {
+        let mut bytes = &b"name h.example\nroots 3\n\nPEMGET / HTTP/1.1"[..];
+        let request = read(&mut bytes).unwrap();
+        assert!(request == Request { name: "h.example".into(), roots: b"PEM".into(), identity: None });
+        assert_eq!(bytes, b"GET / HTTP/1.1");
+        let mut bytes = &b"certificate 2\nkey 1\nname h\nroots 3\n\nPEMCCKX"[..];
+        assert!(read(&mut bytes).unwrap().identity == Some((b"CC".into(), b"K".into())));
+        assert_eq!(bytes, b"X");
+        for bad in [
+            "",
+            "name h\n",
+            "name h\n\n",
+            "roots 0\n\n",
+            "name h\nroots 4\n\nPEM",
+            "name h\nroots -1\n\n",
+            "name h\nroots 99999999999\n\n",
+            "name h\nroots 0\nkey 3\n\nPEM",
+            "name h\nroots 0\nproxy 3\n\nPEM",
+            "\n\n",
+        ] {
+            assert!(read(&mut bad.as_bytes()).is_err(), "{bad:?}");
+        }
+        assert!(read(&mut "x".repeat(2000).as_bytes()).is_err());
+    }
+}
