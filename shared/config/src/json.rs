@@ -4,7 +4,8 @@
 //! drop than the text of a large configuration.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
+
+use encoding::python::put_json;
 
 use crate::yaml::{MAX_BYTES, MAX_NODES};
 use crate::{Map, Node, Value};
@@ -262,8 +263,8 @@ fn write(node: &Node, indent: usize, level: usize, out: &mut String) {
         Value::Bool(b) => out.push_str(if *b { "true" } else { "false" }),
         Value::Int(n) => out.push_str(&n.to_string()),
         Value::Float(f) => out.push_str(&float_text(*f, node)),
-        Value::Str(text) => write_string(text, out),
-        Value::Bytes(bytes) => write_string(&binary_text(bytes), out),
+        Value::Str(text) => put_json(text, out),
+        Value::Bytes(bytes) => put_json(&binary_text(bytes), out),
         Value::Seq(list) => items(out, &mut list.iter()),
         Value::Set(map) => items(out, &mut map.iter().map(|(key, _)| key)),
         Value::Map(map) => {
@@ -276,7 +277,7 @@ fn write(node: &Node, indent: usize, level: usize, out: &mut String) {
             for (i, (key, value)) in entries.iter().enumerate() {
                 out.push_str(if i > 0 { "," } else { "" });
                 line(out, level + 1);
-                write_string(key, out);
+                put_json(key, out);
                 out.push_str(": ");
                 write(value, indent, level + 1, out);
             }
@@ -311,27 +312,6 @@ pub(crate) fn key_text(key: &Node) -> Cow<'_, str> {
         Value::Bytes(bytes) => binary_text(bytes).into(),
         _ => key.scalar_text().unwrap_or_default().into(),
     }
-}
-
-fn write_string(text: &str, out: &mut String) {
-    out.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
-            ' '..='~' => out.push(c),
-            '\u{7f}' => out.push(c),
-            c => c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| {
-                let _ = write!(out, "\\u{unit:04x}");
-            }),
-        }
-    }
-    out.push('"');
 }
 
 #[cfg(test)]

@@ -22,4 +22,4 @@ pub use node::{Node, Position, Value};
 pub use read::{ByteString, Reader};
 pub use settings::{Settings, Sources};
 pub use source_map::SourceMap;
-pub use timeouts::script_timeout;
+pub use timeouts::Timeout;

@@ -1,21 +1,45 @@
-//! How long users' programs may take: `timeouts: {script: SECONDS}`.
+//! How long things may take that have a limit for the sake of the boot: `timeouts: {KEY: SECONDS}`.
 
 use std::time::Duration;
 
 use crate::Node;
 
-/// Long enough to install a large package.
-const DEFAULT_SCRIPT_TIMEOUT: Duration = Duration::from_secs(3600);
+/// A key of `timeouts`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Timeout {
+    /// One script, boothook, command or part handler of a user.
+    Script,
+    /// Configuring one NIC that was plugged in.
+    Hotplug,
+}
 
-/// Returns the time that one script, boothook, command or part handler of a user has. The first of the
-/// configurations, the strongest first, that has a positive number of seconds counts; one that cannot be used never
-/// means "no time".
-pub fn script_timeout<'a>(configs: impl IntoIterator<Item = &'a Node>) -> Duration {
-    let seconds = |config: &Node| {
-        let seconds = config.at_path(&["timeouts", "script"])?.as_int()?;
-        u64::try_from(seconds).ok().filter(|seconds| *seconds > 0)
-    };
-    configs.into_iter().find_map(seconds).map_or(DEFAULT_SCRIPT_TIMEOUT, Duration::from_secs)
+impl Timeout {
+    pub const ALL: [Timeout; 2] = [Timeout::Script, Timeout::Hotplug];
+
+    pub fn key(self) -> &'static str {
+        match self {
+            Timeout::Script => "script",
+            Timeout::Hotplug => "hotplug",
+        }
+    }
+
+    fn default(self) -> Duration {
+        Duration::from_secs(match self {
+            // Long enough to install a large package.
+            Timeout::Script => 3600,
+            Timeout::Hotplug => 120,
+        })
+    }
+
+    /// Returns the time that there is. The first of the configurations, the strongest first, that has a positive
+    /// number of seconds counts; one that cannot be used never means "no time".
+    pub fn of<'a>(self, configs: impl IntoIterator<Item = &'a Node>) -> Duration {
+        let seconds = |config: &Node| {
+            let seconds = config.at_path(&["timeouts", self.key()])?.as_int()?;
+            u64::try_from(seconds).ok().filter(|seconds| *seconds > 0)
+        };
+        configs.into_iter().find_map(seconds).map_or(self.default(), Duration::from_secs)
+    }
 }
 
 #[cfg(test)]
@@ -34,7 +58,14 @@ mod tests {
         ] {
             let read = |text: &&str| crate::yaml::parse("t", text).unwrap().root;
             let configs: Vec<Node> = configs.iter().map(read).collect();
-            assert_eq!(script_timeout(&configs).as_secs(), seconds, "{configs:?}");
+            assert_eq!(Timeout::Script.of(&configs).as_secs(), seconds, "{configs:?}");
         }
+    }
+
+    #[test]
+    fn each_has_a_key_of_its_own() {
+        let config = crate::yaml::parse("t", "timeouts: {script: 7, hotplug: 8}").unwrap().root;
+        assert_eq!(Timeout::ALL.map(|timeout| timeout.of([&config]).as_secs()), [7, 8]);
+        assert_eq!(Timeout::ALL.map(|timeout| timeout.of([]).as_secs()), [3600, 120]);
     }
 }

@@ -6,10 +6,11 @@ use serde_json::json;
 use state::{Blobs, Instance};
 use system::{Deadline, Error, Request, Result, debug};
 
+use crate::apart::{self, Parts};
 use crate::metadata_network::NetworkRequirements;
 use crate::retry::{Defaults, RetryPolicy};
 use crate::{
-    DEFAULT_EVENTS, DEFAULT_NETWORK_ORDER, Datasource, Search, Stage, dmi, metadata_network, seed, standard,
+    DEFAULT_EVENTS, DEFAULT_NETWORK_ORDER, Datasource, Search, Stage, dmi, metadata_network, standard,
 };
 
 pub const DIGITALOCEAN: Datasource = Datasource {
@@ -30,6 +31,14 @@ const DEFAULTS: Defaults = Defaults {
     retry_delay_key: "wait_retry",
 };
 const URL: &str = "http://169.254.169.254/metadata/v1.json";
+/// What the parts of the document are called at paths of their own.
+const NAMES: &[(&str, &str)] = &[
+    ("id", "droplet_id"),
+    ("public-keys", "public_keys"),
+    ("user-data", "user_data"),
+    ("vendor-data", "vendor_data"),
+    ("address", "ip_address"),
+];
 
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     let sys = ctx.sys;
@@ -57,17 +66,19 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
         first_response_deadline: policy.first_response_deadline,
         probes: vec![Request::get(url.clone())],
     };
+    let parts = Parts { top: format!("{}/", url.trim_end_matches(".json")), headers: &[], names: NAMES };
     metadata_network::try_nics(
         ctx,
         nics.candidates.get(..1).unwrap_or_default(),
         &requirements,
         &mut |net, _| {
-            answer = Some(net.fetch_first(std::slice::from_ref(&ask), Deadline::after(time))?.1.body);
+            let asked = net.fetch_first(std::slice::from_ref(&ask), Deadline::after(time));
+            let read = || parts.read(sys, &policy);
+            answer = Some(apart::document(sys, "DigitalOcean's metadata", asked, read)?);
             Ok(true)
         },
     )?;
-    let Some(body) = answer else { return Ok(None) };
-    let metadata = seed::parse_map("DigitalOcean's metadata", &body)?;
+    let Some(metadata) = answer.transpose()? else { return Ok(None) };
     instance(ctx, &serial, &metadata, &url).map(Some)
 }
 

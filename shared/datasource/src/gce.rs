@@ -37,6 +37,10 @@ const DEFAULTS: Defaults = Defaults {
 const URL: &str = "http://metadata.google.internal/computeMetadata/v1/";
 /// The same where no names can be asked for yet.
 const ADDRESS_URL: &str = "http://169.254.169.254/computeMetadata/v1/";
+/// The attributes that count.
+const OF_INSTANCE: [&str; 5] =
+    ["sshKeys", "ssh-keys", "block-project-ssh-keys", "user-data", "user-data-encoding"];
+const OF_PROJECT: [&str; 2] = ["sshKeys", "ssh-keys"];
 const FLAVOR: (&str, &str) = ("Metadata-Flavor", "Google");
 
 fn is_gce(sys: &System) -> bool {
@@ -104,14 +108,30 @@ fn crawl(
         metadata_network::get_optional(sys, policy, format!("{base}{path}"), &[FLAVOR], deadline)
     };
     let required = |path: &str| get(path)?.ok_or_else(|| Error::new(format!("{base}{path}: there is none")));
-    let attributes = |path: &str| match get(path)? {
-        Some(bytes) => seed::parse_map(path, &bytes),
-        None => Ok(Map::new().into()),
+    let apart = |path: &str, names: &[&str]| {
+        let mut map = Map::new();
+        for name in names {
+            let path = format!("{path}{name}");
+            if let Some(bytes) = standard::ignore_too_large(sys, &path, get(&path))? {
+                map.insert(*name, String::from_utf8_lossy(&bytes).into_owned());
+            }
+        }
+        Ok(map.into())
+    };
+    let attributes = |path: &str, names: &[&str]| match get(&format!("{path}?recursive=True")) {
+        Ok(Some(bytes)) => seed::parse_map(path, &bytes),
+        Ok(None) => Ok(Map::new().into()),
+        // User-data made them so, and the keys are needed.
+        Err(e) if e.is_too_large() => {
+            warning!(sys, "GCE: {path}: {e}; reading its parts");
+            apart(path, names)
+        }
+        Err(e) => Err(e),
     };
     let zone = text(required("instance/zone")?);
     let name = text(required("instance/hostname")?);
-    let instance = attributes("instance/attributes/?recursive=True")?;
-    let project = attributes("project/attributes/?recursive=True")?;
+    let instance = attributes("instance/attributes/", &OF_INSTANCE)?;
+    let project = attributes("project/attributes/", &OF_PROJECT)?;
     let mut metadata = Map::new();
     metadata.insert("instance-id", text(answer.body));
     metadata.insert("availability-zone", zone.rsplit('/').next().unwrap_or_default());

@@ -1,6 +1,7 @@
 //! The clouds: one file each, one line of [`DATASOURCES`] each. A datasource acquires bytes and facts and makes an
 //! [`Instance`] of them; it configures nothing.
 
+mod apart;
 mod azure;
 mod command_line;
 mod configdrive;

@@ -6,11 +6,11 @@ use serde_json::json;
 use state::{Blobs, Instance};
 use system::{Deadline, Error, Request, Result, debug};
 
+use crate::apart::{self, Parts};
 use crate::metadata_network::NetworkRequirements;
 use crate::retry::{Defaults, RetryPolicy};
 use crate::{
-    DEFAULT_EVENTS, DEFAULT_NETWORK_ORDER, Datasource, Nic, Search, Stage, dmi, metadata_network, seed,
-    standard,
+    DEFAULT_EVENTS, DEFAULT_NETWORK_ORDER, Datasource, Nic, Search, Stage, dmi, metadata_network, standard,
 };
 
 pub const VULTR: Datasource = Datasource {
@@ -38,13 +38,12 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     }
     let policy = RetryPolicy::read(ctx, "Vultr", &DEFAULTS);
     let text = |key: &str| ctx.settings("Vultr").and_then(|s| s.get(key)).and_then(Node::as_str);
-    let url = format!("{}/v1.json", text("url").unwrap_or(URL).trim_end_matches('/'));
-    let mut ask = policy.with_retries(
-        Request::get(url).limit(metadata_network::MAX_RESPONSE_SIZE).header("Metadata-Token", "cloudinit"),
-    );
-    if let Some(agent) = text("user-agent") {
-        ask = ask.header("User-Agent", agent);
-    }
+    let url = text("url").unwrap_or(URL).trim_end_matches('/');
+    let mut headers = vec![("Metadata-Token", "cloudinit")];
+    headers.extend(text("user-agent").map(|agent| ("User-Agent", agent)));
+    let ask = Request::get(format!("{url}/v1.json")).limit(metadata_network::MAX_RESPONSE_SIZE);
+    let ask = policy.with_retries(headers.iter().fold(ask, |ask, (name, value)| ask.header(name, value)));
+    let parts = Parts { top: format!("{url}/v1/"), headers: &headers, names: &[] };
     let mut nics: Vec<Nic> = ctx.machine.nics().candidates;
     nics.retain(|nic| !nic.name.contains("dummy"));
     let time = ((policy.timeout + policy.retry_delay) * (policy.retries + 1).min(300)).min(policy.max_wait);
@@ -57,11 +56,12 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     };
     let mut answer = None;
     metadata_network::try_nics(ctx, &nics, &requirements, &mut |net, _| {
-        answer = Some(net.fetch_first(std::slice::from_ref(&ask), Deadline::after(time))?.1.body);
+        let asked = net.fetch_first(std::slice::from_ref(&ask), Deadline::after(time));
+        answer = Some(apart::document(sys, "Vultr's metadata", asked, || parts.read(sys, &policy))?);
         Ok(true)
     })?;
-    let Some(body) = answer else { return Ok(None) };
-    instance(ctx, seed::parse_map("Vultr's metadata", &body)?).map(Some)
+    let Some(metadata) = answer.transpose()? else { return Ok(None) };
+    instance(ctx, metadata).map(Some)
 }
 
 fn instance(ctx: &Search<'_>, mut metadata: Node) -> Result<Instance> {

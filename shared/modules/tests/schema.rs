@@ -34,6 +34,19 @@ fn ours(text: &str) -> String {
     format!("{verdict}{old}")
 }
 
+/// The reader has no other way to a key of `timeouts` than this list.
+#[test]
+fn the_schema_has_every_timeout_that_is_read() {
+    for timeout in config::Timeout::ALL {
+        let document = |seconds| format!("timeouts: {{{}: {seconds}}}", timeout.key());
+        assert_eq!(ours(&document(9)), "valid", "{timeout:?}");
+        assert_eq!(ours(&document(0)), "invalid", "{timeout:?}");
+        let default = timeout.of([]).as_secs();
+        let line = format!("\n  {}: int{{1..}} = {default} -- ", timeout.key());
+        assert!(include_str!("../src/schema/keys.txt").contains(&line), "{timeout:?}");
+    }
+}
+
 #[test]
 fn verdicts_match_upstream() {
     let documents: Vec<&str> = include_str!("schema/documents").lines().collect();

@@ -3,6 +3,7 @@
 //! configuration can be found again as it was; what may be a secret is left out.
 
 use config::{Node, Value};
+use encoding::python::put_repr;
 
 /// INFO: source, `bringup=True|False: ` and the configuration follow.
 pub const APPLYING: &str = "Applying network configuration from ";
@@ -123,7 +124,7 @@ fn write_value(text: &mut String, at: &str, node: &Node, is_public: &dyn Fn(&str
         return;
     }
     match &node.value {
-        Value::Str(string) if is_public(at, string) => write_quoted(text, string),
+        Value::Str(string) if is_public(at, string) => put_repr(string, text),
         Value::Str(_) => text.push_str("REDACTED"),
         Value::Null => text.push_str("None"),
         Value::Seq(items) => {
@@ -149,24 +150,6 @@ fn write_value(text: &mut String, at: &str, node: &Node, is_public: &dyn Fn(&str
         }
         _ => text.push_str(&node.scalar_text().unwrap_or_default()),
     }
-}
-
-/// A string as Python prints it: no character of it ends the line.
-fn write_quoted(text: &mut String, string: &str) {
-    let quote = if string.contains('\'') && !string.contains('"') { '"' } else { '\'' };
-    text.push(quote);
-    for c in string.chars() {
-        match c {
-            '\n' => text.push_str("\\n"),
-            '\r' => text.push_str("\\r"),
-            '\t' => text.push_str("\\t"),
-            '\\' => text.push_str("\\\\"),
-            c if c == quote => text.extend(['\\', c]),
-            c if c.is_control() => text.push_str(&format!("\\x{:02x}", u32::from(c))),
-            c => text.push(c),
-        }
-    }
-    text.push(quote);
 }
 
 /// Names and MACs of links as Python prints them.

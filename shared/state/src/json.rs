@@ -13,13 +13,14 @@ pub fn to_text(value: &impl Serialize, indent: usize) -> String {
     // What is written here has text keys only and the sink is memory: neither can fail.
     let _ = value.serialize(&mut to);
     let text = String::from_utf8(bytes).unwrap_or_default();
-    if text.is_ascii() {
+    // Python writes DEL as an escape too.
+    if text.bytes().all(|byte| byte < 0x7f) {
         return text + "\n";
     }
     let mut ascii = String::with_capacity(text.len() + 16);
     let mut units = [0_u16; 2];
     for c in text.chars() {
-        if c.is_ascii() {
+        if c < '\u{7f}' {
             ascii.push(c);
         } else {
             // Only strings hold other characters, so an escape is always in its place.
@@ -52,8 +53,8 @@ fn position(e: &serde_json::Error) -> String {
 mod tests {
     #[test]
     fn writes_like_python() {
-        let value = serde_json::json!({"b": [], "a": {"é": 1.5, "n": null}, "c": [1, "𝄞"]});
-        let wanted = "{\n \"a\": {\n  \"n\": null,\n  \"\\u00e9\": 1.5\n },\n \"b\": [],\n \"c\": [\n  1,\n  \"\\ud834\\udd1e\"\n ]\n}\n";
+        let value = serde_json::json!({"b": [], "a": {"é": 1.5, "n": null}, "c": [1, "𝄞\u{7f}"]});
+        let wanted = "{\n \"a\": {\n  \"n\": null,\n  \"\\u00e9\": 1.5\n },\n \"b\": [],\n \"c\": [\n  1,\n  \"\\ud834\\udd1e\\u007f\"\n ]\n}\n";
         assert_eq!(super::to_text(&value, 1), wanted);
     }
 }

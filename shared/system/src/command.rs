@@ -10,6 +10,7 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
+use encoding::python::put_repr;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
@@ -166,8 +167,12 @@ impl Command {
         if let Some(redacted) = &self.redacted {
             return redacted.clone();
         }
-        let words: Vec<String> = self.argv.iter().map(|word| python_repr(&word.to_string_lossy())).collect();
-        format!("[{}]", words.join(", "))
+        let mut text = String::from("[");
+        for (i, word) in self.argv.iter().enumerate() {
+            text.push_str(if i > 0 { ", " } else { "" });
+            put_repr(&word.to_string_lossy(), &mut text);
+        }
+        text + "]"
     }
 
     /// What upstream logs behind the command.
@@ -188,25 +193,6 @@ impl Command {
         let words = self.argv.iter().map(|a| shell_quote(&a.to_string_lossy()));
         words.collect::<Vec<_>>().join(" ")
     }
-}
-
-/// A word as Python prints it.
-fn python_repr(word: &str) -> String {
-    let quote = if word.contains('\'') && !word.contains('"') { '"' } else { '\'' };
-    let mut text = String::from(quote);
-    for c in word.chars() {
-        match c {
-            '\\' => text.push_str("\\\\"),
-            '\n' => text.push_str("\\n"),
-            '\r' => text.push_str("\\r"),
-            '\t' => text.push_str("\\t"),
-            c if c == quote => text.extend(['\\', c]),
-            c if c.is_control() => text.push_str(&format!("\\x{:02x}", u32::from(c))),
-            c => text.push(c),
-        }
-    }
-    text.push(quote);
-    text
 }
 
 fn shell_quote(word: &str) -> String {

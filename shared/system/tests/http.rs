@@ -77,6 +77,14 @@ fn keep_open() -> std::io::Result<()> {
     Ok(())
 }
 
+/// Sends the same again and again, with pauses between, until nobody takes it.
+fn endless(stream: &mut TcpStream, piece: &[u8], seconds: f64) -> std::io::Result<()> {
+    loop {
+        stream.write_all(piece)?;
+        pause(seconds);
+    }
+}
+
 /// So many bytes that differ from place to place.
 fn bytes(length: usize) -> Vec<u8> {
     (0..length).map(|i| (i % 251) as u8).collect()
@@ -152,12 +160,7 @@ fn hostile_servers() {
         ),
         (
             "endless",
-            |s| {
-                write!(s, "{OK}\r\n")?;
-                loop {
-                    s.write_all(&[0; 65536])?;
-                }
-            },
+            |s| write!(s, "{OK}\r\n").and_then(|()| endless(s, &[0; 65536], 0.0)),
             "larger than 1000000 bytes",
             0.0,
         ),
@@ -181,56 +184,29 @@ fn hostile_servers() {
         ),
         (
             "drip of a body",
-            |s| {
-                write!(s, "{OK}Content-Length: 1000\r\n\r\n")?;
-                loop {
-                    s.write_all(b"x")?;
-                    pause(0.2);
-                }
-            },
+            |s| write!(s, "{OK}Content-Length: 1000\r\n\r\n").and_then(|()| endless(s, b"x", 0.2)),
             "too slow: less than 4096 bytes per second",
             1.5,
         ),
-        (
-            "drip of a head",
-            |s| {
-                loop {
-                    s.write_all(b"H")?;
-                    pause(0.2);
-                }
-            },
-            "too slow: less than 4096 bytes per second",
-            1.5,
-        ),
+        ("drip of a head", |s| endless(s, b"H", 0.2), "too slow: less than 4096 bytes per second", 1.5),
         (
             "flood of headers",
             |s| {
-                write!(s, "{OK}")?;
-                loop {
-                    s.write_all(b"X: yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy\r\n")?;
-                }
+                write!(s, "{OK}")
+                    .and_then(|()| endless(s, b"X: yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy\r\n", 0.0))
             },
             "the answer's head is too long",
             0.0,
         ),
         (
             "one endless header",
-            |s| {
-                write!(s, "{OK}X: ")?;
-                loop {
-                    s.write_all(&[b'y'; 4096])?;
-                }
-            },
+            |s| write!(s, "{OK}X: ").and_then(|()| endless(s, &[b'y'; 4096], 0.0)),
             "the answer's head is too long",
             0.0,
         ),
         (
             "continues for ever",
-            |s| {
-                loop {
-                    s.write_all(b"HTTP/1.1 100 Continue\r\n\r\n")?;
-                }
-            },
+            |s| endless(s, b"HTTP/1.1 100 Continue\r\n\r\n", 0.0),
             "the server says that it goes on, and does not",
             0.0,
         ),

@@ -1,5 +1,7 @@
 //! The filter `tojson`: JSON as Python writes it, with sorted keys, safe between HTML's angles.
 
+use encoding::python::put_json;
+
 use crate::value::{Val, ValueResult};
 
 pub fn write(value: &Val, indent: Option<usize>, level: usize, out: &mut String) -> ValueResult<()> {
@@ -62,21 +64,17 @@ fn key(key: &Val) -> String {
     }
 }
 
+/// A text as JSON, without what HTML would take for its own.
 fn quoted(text: &str, out: &mut String) {
-    out.push('"');
-    for c in text.chars() {
+    let mut json = String::with_capacity(text.len() + 2);
+    put_json(text, &mut json);
+    for c in json.chars() {
         match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\x08' => out.push_str("\\b"),
-            '\x0c' => out.push_str("\\f"),
-            '<' | '>' | '&' | '\'' => out.push_str(&format!("\\u{:04x}", c as u32)),
-            ' '..='~' => out.push(c),
-            c => c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| out.push_str(&format!("\\u{unit:04x}"))),
+            '<' => out.push_str("\\u003c"),
+            '>' => out.push_str("\\u003e"),
+            '&' => out.push_str("\\u0026"),
+            '\'' => out.push_str("\\u0027"),
+            c => out.push(c),
         }
     }
-    out.push('"');
 }

@@ -6,6 +6,7 @@ use std::cmp::Ordering;
 use std::rc::Rc;
 
 use config::Node;
+use encoding::python::put_repr;
 
 use crate::ast::{Macro, Name};
 use crate::eval::Scope;
@@ -292,10 +293,10 @@ impl Val {
             Val::Bool(b) => out.push_str(if *b { "True" } else { "False" }),
             Val::Int(n) => out.push_str(&n.to_string()),
             Val::Float(f) => out.push_str(&Node::from(*f).scalar_text().unwrap_or_default()),
-            Val::Str(text) => write_quoted(text, out),
+            Val::Str(text) => put_repr(text, out),
             Val::Safe(text) => {
                 out.push_str("Markup(");
-                write_quoted(text, out);
+                put_repr(text, out);
                 out.push(')');
             }
             Val::Bytes(bytes) => write_bytes(bytes, out),
@@ -347,26 +348,6 @@ impl Val {
             other => other.write_repr(out),
         }
     }
-}
-
-fn write_quoted(text: &str, out: &mut String) {
-    let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
-    out.push(quote);
-    for c in text.chars() {
-        match c {
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\\' => out.push_str("\\\\"),
-            c if c == quote => out.extend(['\\', c]),
-            c if c.is_control() || (c.is_whitespace() && c != ' ') => match c as u32 {
-                n @ ..=0xff => out.push_str(&format!("\\x{n:02x}")),
-                n => out.push_str(&format!("\\u{n:04x}")),
-            },
-            c => out.push(c),
-        }
-    }
-    out.push(quote);
 }
 
 fn write_bytes(bytes: &[u8], out: &mut String) {

@@ -65,7 +65,7 @@ impl<'a> Handler<'a> {
         configs: &'a [&'a Node],
         disabled: &'a [String],
     ) -> Self {
-        let timeout = config::script_timeout(configs.iter().copied());
+        let timeout = config::Timeout::Script.of(configs.iter().copied());
         let context =
             HandlerContext { first_boot: options.first_boot, instance_data: options.instance_data, timeout };
         let mut part_handlers = PartHandlers::default();
@@ -156,7 +156,7 @@ impl<'a> Handler<'a> {
     /// counts before that of the parts so far.
     fn script_timeout(&self) -> Duration {
         let (user, others) = self.configs.split_at(self.configs.len().min(1));
-        config::script_timeout(user.iter().copied().chain(&self.merged).chain(others.iter().copied()))
+        config::Timeout::Script.of(user.iter().copied().chain(&self.merged).chain(others.iter().copied()))
     }
 
     fn part_handler(&mut self, part: &Part<'_>) {

@@ -10,9 +10,16 @@ path, task = sys.argv[1:3]
 sys.path[:0] = sys.argv[3:]
 
 
+def status(code):
+    """What the process would have ended with; a text that is given instead is printed by Python, and means 1."""
+    return 0 if code is None else int(code) & 255 if isinstance(code, int) else 1
+
+
 def reason(error):
     """The kind of an exception and its line in the handler. Not its text, which may hold what was in a part."""
     kind = type(error).__name__
+    if isinstance(error, SystemExit):
+        kind = "it exited with status %s" % status(error.code)
     if isinstance(error, SyntaxError) and error.filename == path:
         return "%s at line %s: %s" % (kind, error.lineno, str(error.msg)[:100])
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
@@ -33,13 +40,13 @@ def load():
 
 try:
     handler = load()
-    if task == "list":
-        for name in ("list_types", "handle_part"):
-            if not callable(getattr(handler, name, None)):
-                give_up("it has no function %s" % name)
+    missing = [name for name in ("list_types", "handle_part") if not callable(getattr(handler, name, None))]
+    if task == "list" and not missing:
         types = [str(one) for one in handler.list_types()]
-except Exception as error:
+except (Exception, SystemExit) as error:
     give_up(reason(error))
+if task == "list" and missing:
+    give_up("it has no function %s" % missing[0])
 try:
     version = int(getattr(handler, "handler_version", 1))
 except (TypeError, ValueError):
@@ -66,7 +73,8 @@ for call in work["calls"]:
     arguments = [data, call["type"], call["filename"], payload, work["frequency"], call["headers"]]
     try:
         handler.handle_part(*arguments[: {1: 4, 2: 5, 3: 6}[version]])
-    except Exception as error:
+    except (Exception, SystemExit) as error:
+        # An exit is of this call only: the parts that follow have done nothing to deserve it.
         print("%s, called with %s" % (reason(error), call["type"]), file=sys.stderr)
         failed = True
 sys.exit(3 if failed else 0)

@@ -47,7 +47,8 @@ fn apply_operation(operation: &Node, config: &mut Node, copied: &mut usize) -> R
         operation.get(key).and_then(Node::as_str).ok_or_else(|| format!("expected '{key}', a text, in it"))
     };
     let value = || operation.get("value").cloned().ok_or("expected 'value' in it".to_string());
-    let path = pointer(text("path")?)?;
+    let path_of = |key: &str| pointer(text(key)?).map_err(|e| format!("'{key}': {e}"));
+    let path = path_of("path")?;
     let at = operation.get("path").map(|path| path.at.clone()).unwrap_or_default();
     match text("op")? {
         "add" => add(config, &path, value()?, at),
@@ -57,7 +58,7 @@ fn apply_operation(operation: &Node, config: &mut Node, copied: &mut usize) -> R
             Ok(())
         }
         "move" => {
-            let from = pointer(text("from")?)?;
+            let from = path_of("from")?;
             if path.len() > from.len() && path.starts_with(&from) {
                 return Err("a value cannot be moved into itself".into());
             }
@@ -65,7 +66,7 @@ fn apply_operation(operation: &Node, config: &mut Node, copied: &mut usize) -> R
             add(config, &path, moved, at)
         }
         "copy" => {
-            let from = find(config, &pointer(text("from")?)?)?.clone();
+            let from = find(config, &path_of("from")?)?.clone();
             let (count, depth) = count_and_depth(&from);
             *copied += count;
             if *copied > MAX_COPIED_VALUES || depth + path.len() > MAX_DEPTH {
@@ -99,9 +100,13 @@ fn pointer(text: &str) -> Result<Vec<String>, String> {
     if text.is_empty() {
         return Ok(Vec::new());
     }
-    let rest = text.strip_prefix('/').ok_or("a path begins with '/'")?;
+    let rest = text.strip_prefix('/').ok_or("expected '/' at its beginning")?;
+    if let Some(at) = rest.split('~').skip(1).position(|after| !after.starts_with(['0', '1'])) {
+        let before: usize = rest.split('~').take(at + 1).map(|part| part.chars().count() + 1).sum();
+        return Err(format!("character {}: '~' must be followed by 0 or 1", before + 1));
+    }
     let keys: Vec<String> = rest.split('/').map(|key| key.replace("~1", "/").replace("~0", "~")).collect();
-    if keys.len() > MAX_DEPTH { Err("a path that is too long".into()) } else { Ok(keys) }
+    if keys.len() > MAX_DEPTH { Err(format!("more than {MAX_DEPTH} keys")) } else { Ok(keys) }
 }
 
 const MISSING: &str = "its path leads to nothing";
@@ -226,7 +231,23 @@ mod tests {
                 r#"[{"op": "pull", "path": "/b"}]"#,
                 "operation 1: 'op' is none of add, remove, replace, move, copy, test",
             ),
-            (r#"[{"op": "add", "path": "b", "value": 1}]"#, "operation 1: a path begins with '/'"),
+            (
+                r#"[{"op": "add", "path": "b", "value": 1}]"#,
+                "operation 1: 'path': expected '/' at its beginning",
+            ),
+            // RFC 6901, section 3: a tilde is part of an escape, or an error.
+            (
+                r#"[{"op": "add", "path": "/m/é~2", "value": 1}]"#,
+                "operation 1: 'path': character 5: '~' must be followed by 0 or 1",
+            ),
+            (
+                r#"[{"op": "add", "path": "/m~0/a~1~", "value": 1}]"#,
+                "operation 1: 'path': character 9: '~' must be followed by 0 or 1",
+            ),
+            (
+                r#"[{"op": "remove", "path": "/a"}, {"op": "copy", "from": "/~/m", "path": "/x"}]"#,
+                "operation 2: 'from': character 2: '~' must be followed by 0 or 1",
+            ),
             (r#"[{"op": "add", "path": "/b/c", "value": 1}]"#, "operation 1: its path leads to nothing"),
             (r#"[{"op": "add", "path": "/l/3", "value": 1}]"#, "operation 1: its path leads to nothing"),
             (

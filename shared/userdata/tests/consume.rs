@@ -509,15 +509,23 @@ fn json_patches() {
             ("", "#cloud-config\nother: 1"),
             ("", "#cloud-config-jsonp\n[{\"op\": \"add\", \"path\": \"/runcmd/-\", \"value\": \"b\"}]"),
             (patch, r#"[{"op": "remove", "path": "/other"}, {"op": "remove", "path": "/hunter2"}]"#),
+            (patch, r#"[{"op": "add", "path": "/hunter2~2", "value": 1}]"#),
+            ("", "#cloud-config\nlast: 1"),
         ]),
         "",
         "",
     );
-    assert!(machine.read("instance/cloud-config.txt").ends_with("---\nother: 1\nruncmd:\n- a\n- b\n...\n"));
+    assert!(
+        machine
+            .read("instance/cloud-config.txt")
+            .ends_with("---\nlast: 1\nother: 1\nruncmd:\n- a\n- b\n...\n")
+    );
     assert_eq!(
         boot.warnings,
         [
-            "left out, the cloud-config in part-004: user-data part-004: operation 2: its path leads to nothing"
+            "left out, the cloud-config in part-004: user-data part-004: operation 2: its path leads to nothing",
+            "left out, the cloud-config in part-005: user-data part-005: operation 1: 'path': character 9: '~' must \
+             be followed by 0 or 1"
         ]
     );
 }
@@ -602,6 +610,48 @@ fn part_handlers_in_python() {
         boot.warnings
     );
     assert!(!boot.warnings.concat().contains("hunter2"), "{:#?}", boot.warnings);
+}
+
+#[test]
+fn a_python_part_handler_that_exits_misses_no_further_part() {
+    for (code, status) in [("0", 0), ("", 0), ("4", 4), ("'hunter2'", 1)] {
+        let machine = Machine::new(&format!("exits{status}{}", code.len()));
+        fs::create_dir_all(&machine.top).unwrap();
+        fs::write(machine.top.join("instance-data.json"), INSTANCE_DATA).unwrap();
+        let log = machine.path("log");
+        let exits = format!(
+            "#part-handler\nimport sys\ndef list_types():\n    return ['text/one']\n\
+             def handle_part(data, ctype, filename, payload):\n    \
+             with open('{log}', 'a') as f:\n        print(ctype, filename, file=f)\n    \
+             if filename == 'a':\n        sys.exit({code})\n"
+        );
+        let boot = machine.boot(
+            &multipart(&[
+                ("", &exits),
+                ("Content-Type: text/one; name=a", "x"),
+                ("Content-Type: text/one; name=b", "x"),
+                ("", &noting(&log, "second", "'text/two'")),
+                ("Content-Type: text/two; name=c", "x"),
+                ("", "#cloud-config\nother: 1"),
+            ]),
+            "",
+            "",
+        );
+        assert_eq!(
+            machine.read("log"),
+            "__begin__ None\ntext/one a\ntext/one b\n__end__ None\n\
+             second __begin__ None\nsecond text/two c\nsecond __end__ None\n",
+            "sys.exit({code})"
+        );
+        let said = format!("it exited with status {status} at line 10, called with text/one");
+        assert!(
+            boot.warnings.len() == 1 && boot.warnings[0].contains("part-handler-000"),
+            "{:#?}",
+            boot.warnings
+        );
+        assert!(boot.warnings[0].ends_with(&said), "{:#?}", boot.warnings);
+        assert_eq!(boot.result.unwrap().configs.len(), 1);
+    }
 }
 
 #[test]
@@ -736,7 +786,11 @@ fn python_load_errors_name_the_line() {
         ),
         ("#part-handler\ndef list_types():\n    return ['a/b']", "it has no function handle_part"),
         ("#part-handler\ndef handle_part(*a): pass", "it has no function list_types"),
-        ("#part-handler\nraise SystemExit('hunter2')", "it could not be run"),
+        ("#part-handler\nraise SystemExit('hunter2')", "it exited with status 1 at line 2"),
+        (
+            "#part-handler\nimport sys\ndef list_types():\n    sys.exit()\ndef handle_part(*a): pass",
+            "it exited with status 0 at line 4",
+        ),
         ("#part-handler\ndef list_types():\n    return []\ndef handle_part(*a): pass", "it names no type"),
     ] {
         let boot = machine.boot(body, "", "");

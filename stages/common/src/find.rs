@@ -34,12 +34,14 @@ impl Stage {
                     warning!(self.sys, "{e}; asking the datasource of instance {} again", instance.id);
                 }
                 let is_whole = instance.raw_data_error.is_none();
-                if is_whole && self.is_trusted(&instance) {
+                let is_fixed = is_whole && self.is_cleaned_by_hand();
+                if is_whole && self.is_of_this_boot(&instance.id) || is_fixed && !self.must_refresh(&instance)
+                {
                     return Some(self.found_in_cache(*instance, "restored from cache with run check"));
                 }
-                match self.check(&instance) {
+                match if is_fixed { IdentityCheck::Same } else { self.check(&instance) } {
                     IdentityCheck::Same if !is_whole => {
-                        Some(Candidate { instance: *instance, is_confirmed: true })
+                        Some(Candidate { is_confirmed: true, ..Candidate::doubted(*instance) })
                     }
                     IdentityCheck::Same if self.must_refresh(&instance) => {
                         debug!(
@@ -47,7 +49,7 @@ impl Stage {
                             "still instance {}; its network configuration is wanted anew at each boot",
                             instance.id
                         );
-                        Some(Candidate { instance: *instance, is_confirmed: true })
+                        Some(Candidate { instance: *instance, is_confirmed: true, is_fixed })
                     }
                     IdentityCheck::Same => {
                         return Some(self.found_in_cache(*instance, "restored from checked cache"));
@@ -62,7 +64,7 @@ impl Stage {
                             self.sys,
                             "whether this still is instance {} needs a search: {why}", instance.id
                         );
-                        Some(Candidate { instance: *instance, is_confirmed: false })
+                        Some(Candidate::doubted(*instance))
                     }
                 }
             }
@@ -72,11 +74,9 @@ impl Stage {
                     self.sys,
                     "Python's cloud-init set up instance {id}; its id and semaphores are honoured"
                 );
-                Instance::from_text_files(&self.sys, &self.layout)
-                    .map(|instance| Candidate { instance, is_confirmed: false })
+                Instance::from_text_files(&self.sys, &self.layout).map(Candidate::doubted)
             }
-            Cached::Corrupt => Instance::from_text_files(&self.sys, &self.layout)
-                .map(|instance| Candidate { instance, is_confirmed: false }),
+            Cached::Corrupt => Instance::from_text_files(&self.sys, &self.layout).map(Candidate::doubted),
             Cached::Missing => None,
         };
         debug!(self.sys, "finish: {}/check-cache: SUCCESS: no cache found", self.name.event_name());
@@ -115,16 +115,13 @@ impl Stage {
         self.id_of_this_boot().is_some_and(|id| id != cached.id.trim())
     }
 
-    /// The cache counts without a check when the administrator says so, and in every stage after the one that
-    /// confirmed it in this boot.
-    fn is_trusted(&self, instance: &Instance) -> bool {
-        let confirmed = self.is_of_this_boot(&instance.id);
-        let manual = self.settings.get("manual_cache_clean").is_some_and(|n| !n.is_falsy())
-            || self.sys.exists(self.layout.instance("manual-clean"));
-        confirmed || manual
+    /// Whether the administrator removes the cache himself when the machine becomes another instance.
+    fn is_cleaned_by_hand(&self) -> bool {
+        self.settings.get("manual_cache_clean").is_some_and(|n| !n.is_falsy())
+            || self.sys.exists(self.layout.instance("manual-clean"))
     }
 
-    /// Whether a stage of this boot has settled on that instance.
+    /// Whether a stage of this boot has settled on that instance: the later ones use the cache without a check.
     fn is_of_this_boot(&self, id: &str) -> bool {
         self.id_of_this_boot().as_deref() == Some(id.trim())
     }
@@ -160,13 +157,17 @@ impl Stage {
             // The last resort must not push out an instance that merely could not be confirmed.
             let is_worse = instance.datasource == "None"
                 && candidate.as_ref().is_some_and(|k| k.instance.datasource != "None");
-            if !is_worse {
+            let is_other = candidate.as_ref().is_some_and(|k| k.is_fixed && k.instance.id != instance.id);
+            if is_other {
+                info!(self.sys, "the metadata is of instance {}; manual_cache_clean is set", instance.id);
+            }
+            if !is_worse && !is_other {
                 let previous = Previous::read(&self.sys, &self.layout);
                 let is_new = previous.is_new(&self.layout, &instance);
                 return Some(FoundInstance { instance, is_new, is_cached: false });
             }
         }
-        let Candidate { instance, is_confirmed } = candidate?;
+        let Candidate { instance, is_confirmed, .. } = candidate?;
         let why = outcome.errors.first().cloned();
         if is_confirmed {
             if let Some(why) = why {
@@ -320,6 +321,14 @@ struct Candidate {
     instance: Instance,
     /// It is this machine's beyond doubt, and only asked anew what it has to say.
     is_confirmed: bool,
+    /// By `manual_cache_clean`: whatever the datasource says, the machine becomes no other.
+    is_fixed: bool,
+}
+
+impl Candidate {
+    fn doubted(instance: Instance) -> Candidate {
+        Candidate { instance, is_confirmed: false, is_fixed: false }
+    }
 }
 
 /// Whether the local stage would have found this instance again. The class in a description tells it, in Python's

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use config::Node;
+use config::Timeout;
 use datasource::{Search, datasource};
 use modules::install_hotplug::{enable, is_enabled, is_enabled_by_operator};
 use netconfig::events::Event;
@@ -18,8 +18,6 @@ use crate::{Hotplug, Stage, platform};
 
 /// After each look that failed, the last one excepted: clouds take a while to know of a NIC that they gave.
 const RETRY_DELAYS: [u64; 4] = [1, 3, 5, 10];
-/// For one NIC, unless `timeouts.hotplug` says otherwise.
-const TIMEOUT: Duration = Duration::from_secs(120);
 /// In the FIFO; more is no request of ours.
 const MAX_QUEUE_BYTES: u64 = 64 << 10;
 /// The queue that the hook writes to, below the run directory.
@@ -151,9 +149,7 @@ impl Stage {
             debug!(self.sys, "hotplug: nothing is done for '{action}'");
             return;
         }
-        let seconds = self.settings.merged.at_path(&["timeouts", "hotplug"]).and_then(Node::as_int);
-        let time = seconds.and_then(|s| u64::try_from(s).ok()).map_or(TIMEOUT, Duration::from_secs);
-        let deadline = Deadline::after(time);
+        let deadline = Deadline::after(Timeout::Hotplug.of([&self.settings.merged]));
         debug!(self.sys, "Creating net event handler");
         let mut pauses = RETRY_DELAYS.into_iter().map(Duration::from_secs);
         let mut attempt = 0;

@@ -110,7 +110,7 @@ impl Stage {
             source_map: &self.source_map,
             system_info: self.settings.get("system_info").unwrap_or(&self.null_node),
             args: &[],
-            script_timeout: config::script_timeout([&self.settings.merged]),
+            script_timeout: config::Timeout::Script.of([&self.settings.merged]),
             hotplug: self.hotplug_settings(instance),
         }
     }

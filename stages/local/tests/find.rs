@@ -273,6 +273,26 @@ fn changed_datasource_list() {
 }
 
 #[test]
+fn trusted_and_read_again_for_the_boot_event() {
+    let machine = Machine::new("i-1");
+    let config = "manual_cache_clean: true\nupdates: {network: {when: [boot]}}\n";
+    machine.put("etc/cloud/cloud.cfg.d/1.cfg", config);
+    machine.boot();
+    let log = machine.boot();
+    assert!(log.contains("Loaded datasource") && machine.id() == "i-1", "{log}");
+    // What the metadata is of by now, and whether there is any, changes nothing in whose machine this is.
+    machine.seed("i-2");
+    let log = machine.boot();
+    assert!(log.contains("using the cached instance i-1") || log.contains("restored from c"), "{log}");
+    assert!(log.contains("the metadata is of instance i-2; manual_cache_clean is set"), "{log}");
+    assert_eq!((machine.id().as_str(), machine.link().as_deref()), ("i-1", Some("i-1")));
+    machine.lose_seed();
+    let log = machine.boot();
+    assert!(log.contains("restored from c") && machine.id() == "i-1", "{log}");
+    assert_eq!(machine.link().as_deref(), Some("i-1"));
+}
+
+#[test]
 fn network_event_boot_refetches_metadata() {
     let machine = Machine::new("i-1");
     machine.put("etc/cloud/cloud.cfg.d/1.cfg", "updates: {network: {when: [boot]}}\n");

@@ -1,9 +1,10 @@
 //! Azure's instance metadata service: one JSON document, asked for until it is there.
 
-use config::Node;
+use config::{Map, Node};
 use system::{Deadline, Request, Response, Result, System, debug, warning};
 
 use crate::retry::RetryPolicy;
+use crate::standard;
 
 /// Where the document is, in the newest form that is understood, and in the one that everybody has.
 const NEWEST: &str = "/metadata/instance?api-version=2021-08-01&extended=true";
@@ -30,17 +31,28 @@ pub fn fetch(sys: &System, policy: &RetryPolicy, has_route: bool) -> std::result
     let id = request_id(sys).map_err(Error::Request)?;
     let request = |path: &str| {
         let fetch = Request::get(format!("{base}{path}")).header("Metadata", "true");
-        let fetch =
-            fetch.header("x-ms-client-request-id", &id).timeout(policy.timeout).limit(MAX_RESPONSE_SIZE);
-        retry_until(sys, &fetch, attempts, deadline, |status| !matches!(status, 404 | 410))
+        fetch.header("x-ms-client-request-id", &id).timeout(policy.timeout).limit(MAX_RESPONSE_SIZE)
+    };
+    let fetch = |path: &str| {
+        retry_until(sys, &request(path), attempts, deadline, |status| !matches!(status, 404 | 410))
     };
     let mut path = NEWEST;
-    let mut answer = request(path).map_err(Error::Request)?;
-    if answer.status == 400 {
+    let mut answer = fetch(path);
+    if answer.as_ref().is_ok_and(|answer| answer.status == 400) {
         debug!(sys, "Azure: the metadata service does not know {path}; {OLDEST} is asked for");
         path = OLDEST;
-        answer = request(path).map_err(Error::Request)?;
+        answer = fetch(path);
     }
+    let answer = match answer {
+        Err(e) if e.is_too_large() => {
+            warning!(sys, "Azure: {e}; reading its parts");
+            return parts(sys, path, &|path: &str| {
+                retry_until(sys, &request(path), attempts, deadline, |_| true)
+            })
+            .map_err(Error::Request);
+        }
+        answer => answer.map_err(Error::Request)?,
+    };
     if answer.status >= 400 {
         return Err(Error::Request(system::Error::new(format!("{base}{path}: status {}", answer.status))));
     }
@@ -50,6 +62,43 @@ pub fn fetch(sys: &System, policy: &RetryPolicy, has_route: bool) -> std::result
         // The parser's own words would quote what it found.
         Err(e) => Err(Error::Invalid(format!("{base}{path}: no JSON, in line {}", e.line))),
     }
+}
+
+/// The parts of a document that is too large at `path`: user data made it so. What the service does not have is left out.
+fn parts(sys: &System, path: &str, request: &dyn Fn(&str) -> Result<Response>) -> Result<Node> {
+    // What `extended` adds has no paths of its own.
+    let (place, query) = path.trim_end_matches("&extended=true").split_once('?').unwrap_or((path, ""));
+    let get = |part: &str, format: &str| {
+        let path = format!("{place}/{part}?{query}&format={format}");
+        match standard::ignore_too_large(sys, &path, request(&path).map(Some))? {
+            Some(answer) if answer.status < 400 => Ok(Some(answer.body)),
+            None | Some(Response { status: 400 | 404 | 410, .. }) => Ok(None),
+            Some(answer) => Err(system::Error::new(format!("{path}: status {}", answer.status))),
+        }
+    };
+    let json = |part: &str| -> Result<Option<Node>> {
+        let Some(body) = get(part, "json")? else { return Ok(None) };
+        let json = config::json::value(&body)
+            .map_err(|e| system::Error::new(format!("{place}/{part}: no JSON, in line {}", e.line)))?;
+        Ok(Some(Node::from_json(&json)))
+    };
+    let mut compute = Map::new();
+    for name in ["osProfile", "publicKeys"] {
+        if let Some(part) = json(&format!("compute/{name}"))? {
+            compute.insert(name, part);
+        }
+    }
+    for name in ["location", "platformFaultDomain", "userData"] {
+        if let Some(text) = get(&format!("compute/{name}"), "text")? {
+            compute.insert(name, String::from_utf8_lossy(&text).into_owned());
+        }
+    }
+    let mut document = Map::new();
+    document.insert("compute", compute);
+    if let Some(network) = json("network")? {
+        document.insert("network", network);
+    }
+    Ok(document.into())
 }
 
 /// Asks again and again, as Azure's services are to be asked: they may be there before they have anything to say. Returns
@@ -148,6 +197,45 @@ mod tests {
             assert_eq!(keys(&document).map(|k| k.join(", ")).as_deref(), expected, "{keys_of}");
         }
         assert_eq!(keys(&Node::null()), None);
+    }
+
+    #[test]
+    fn the_parts_of_a_document_that_is_too_large() {
+        let sys = System::new("/nonexistent");
+        let answer = |status: u16, body: &str| {
+            let body = body.as_bytes().to_vec();
+            Ok(Response { status, headers: Default::default(), body })
+        };
+        let read = |user_data: &str| {
+            parts(&sys, NEWEST, &|path| {
+                let part = path.strip_prefix("/metadata/instance/").unwrap();
+                match part.replace("?api-version=2021-08-01&format=", " ").as_str() {
+                    "compute/osProfile json" => {
+                        answer(200, r#"{"computerName": "big", "adminUsername": "zoe"}"#)
+                    }
+                    "compute/publicKeys json" => answer(200, r#"[{"keyData": "ssh-rsa AAAA"}]"#),
+                    "compute/location text" => answer(200, "westeurope"),
+                    "compute/platformFaultDomain text" => answer(404, ""),
+                    "compute/userData text" if user_data.is_empty() => {
+                        Err(Error::too_large("the answer", None, MAX_RESPONSE_SIZE as u64))
+                    }
+                    "compute/userData text" => answer(200, user_data),
+                    "network json" => answer(200, r#"{"interface": []}"#),
+                    other => panic!("{other}"),
+                }
+            })
+            .unwrap()
+        };
+        let document = read("");
+        assert_eq!(keys(&document), Some(vec!["ssh-rsa AAAA".to_string()]));
+        assert_eq!(text(&document, &["compute", "osProfile", "computerName"]), Some("big"));
+        assert_eq!(text(&document, &["compute", "location"]), Some("westeurope"));
+        assert_eq!(document.at_path(&["compute", "platformFaultDomain"]), None);
+        assert!(document.at_path(&["network", "interface"]).is_some());
+        assert_eq!(document.at_path(&["compute", "userData"]), None);
+        assert!(sys.log().logged_warnings().iter().any(|(_, line)| line.contains("compute/userData")));
+        assert_eq!(text(&read("dXNlcg=="), &["compute", "userData"]), Some("dXNlcg=="));
+        assert!(parts(&sys, OLDEST, &|_| answer(500, "")).is_err());
     }
 
     #[test]
