@@ -217,7 +217,7 @@ mod tests {
                     "compute/location text" => answer(200, "westeurope"),
                     "compute/platformFaultDomain text" => answer(404, ""),
                     "compute/userData text" if user_data.is_empty() => {
-                        Err(Error::too_large("the answer", None, MAX_RESPONSE_SIZE as u64))
+                        Err(system::Error::too_large("the answer", None, MAX_RESPONSE_SIZE as u64))
                     }
                     "compute/userData text" => answer(200, user_data),
                     "network json" => answer(200, r#"{"interface": []}"#),
