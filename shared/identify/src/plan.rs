@@ -98,9 +98,9 @@ pub fn plan_with_policy(policy: &Policy, facts: &Facts<'_>) -> Plan {
 pub fn policy_hint(policy: &str, facts: &Facts<'_>) -> String {
     const WORD: &str = "ci.di.policy=";
     if facts.command_line().split(' ').any(|word| word.starts_with(WORD)) {
-        return format!("set {WORD}{policy} on the kernel command line");
+        return format!("on the kernel command line, set {WORD}{policy}");
     }
-    format!("add the line \"policy: {policy}\" to /etc/cloud/ds-identify.cfg")
+    format!("in /etc/cloud/ds-identify.cfg, add the line policy: {policy}")
 }
 
 /// Returns the switch that disables cloud-init, if one is set, and how to undo it.
