@@ -1,9 +1,9 @@
 #!/bin/bash
-# bench.sh [ROUNDS] - our generator and upstream's ds-identify under dash on the same roots: wall time of the
-# whole process (the best of ROUNDS; medians are shown), peak memory, child processes; and how the time grows
-# with devices.
+# bench.sh [ROUNDS] - compare our generator with upstream's ds-identify under dash on the same roots: wall time of
+# the whole process (the best of ROUNDS; medians are printed), peak memory, child processes, and the growth of the
+# time with the number of devices.
 # BIN is the directory with the release binary. Needs the network once, for Debian's package; 500 loop
-# devices need root. Exits with 1 when a bar is not reached.
+# devices need root. Exits with 1 if a limit is exceeded.
 set -euo pipefail
 . "$(dirname "$(readlink -f "$0")")/../tests/lib/common.sh"
 need dash=dash strace=strace perl=perl python3=python3 mkfs.ext4=e2fsprogs losetup=util-linux
@@ -20,7 +20,7 @@ done
 run=$(mktemp -d "$run/identify-bench.XXXXXX")
 loops=()
 before=0
-# What was set up goes away again, also the nodes that the kernel made for it (LOOP_CTL_REMOVE).
+# Removes the loop devices, including their nodes (LOOP_CTL_REMOVE).
 tidy() {
   local loop
   for loop in "${loops[@]}"; do

@@ -1,5 +1,5 @@
-//! Bad input: whatever a machine holds, there is a verdict from the rest within three seconds, the documented
-//! exit code, a line in the log for what was wrong, and never a panic.
+//! Invalid input: with any content of a machine, the rest decides within three seconds, with the documented exit code, a
+//! line in the log for each problem, and never a panic.
 
 // Helpers of tests fail by panicking.
 #![allow(clippy::unwrap_used, clippy::panic)]
@@ -16,7 +16,7 @@ const VM: (&str, &str) = ("SYSTEMD_VIRTUALIZATION", "vm:kvm");
 const LIST: &str = "datasource_list: [ NoCloud, ConfigDrive, None ]\n";
 const LIMIT: Duration = Duration::from_secs(3);
 
-/// Exit code, standard error and the log, within the limit. It is asked again where the machine may have been busy.
+/// Returns the exit code, standard error and the log, and checks the time limit; repeated once, since the host may be busy.
 fn identify(sandbox: &Sandbox, env: &[(&str, &str)]) -> (Option<i32>, String, String) {
     let once = || {
         let begun = Instant::now();
@@ -57,7 +57,7 @@ fn each_kind_of_bad_input() {
             file.unwrap().set_len(100 << 20).unwrap();
         }),
         ("a directory for a file", "dir.cfg", |s| s.write("/etc/cloud/cloud.cfg.d/dir.cfg/x", "")),
-        ("broken YAML", "no YAML", |s| {
+        ("broken YAML", "invalid YAML", |s| {
             s.write(
                 "/etc/cloud/cloud.cfg.d/80.cfg",
                 "a: [\n{\ndatasource_list: [ NoCloud, ConfigDrive, None ]\n",
@@ -76,10 +76,10 @@ fn each_kind_of_bad_input() {
             }
             s.write("/etc/cloud/cloud.cfg.d/80.cfg", text + LIST);
         }),
-        ("bytes that are no text", "", |s| {
+        ("bytes that are not UTF-8", "", |s| {
             s.write("/etc/cloud/cloud.cfg.d/80.cfg", b"\xff\xfe\0x: \xc3\x28\n\0".as_slice());
         }),
-        ("a file name that is no text", "", |s| {
+        ("a file name that is not UTF-8", "", |s| {
             let name = std::ffi::OsStr::from_bytes(b"\xff\xfe.cfg");
             s.write("/etc/cloud/cloud.cfg.d/80.cfg", "");
             std::fs::write(s.path("/etc/cloud/cloud.cfg.d").join(name), "a: b\n").unwrap();
@@ -115,7 +115,7 @@ fn each_kind_of_bad_input() {
     }
 }
 
-/// As somebody else, for whom files and devices may be closed: root reads everything.
+/// Runs as another user, who must not read some files and devices: root reads everything.
 #[test]
 fn unreadable_files() {
     let sandbox = Sandbox::new("hostile-closed");
@@ -131,7 +131,7 @@ fn unreadable_files() {
     std::fs::create_dir(sandbox.path("/run/cloud-init")).unwrap();
     if std::fs::metadata("/proc/self").is_ok_and(|m| std::os::unix::fs::MetadataExt::uid(&m) == 0) {
         std::os::unix::fs::chown(sandbox.path("/run/cloud-init"), Some(nobody), None).unwrap();
-        // The program itself may be where nobody else looks: a copy stands in for the link to it.
+        // The other user may have no access to the program: a copy replaces the link to it.
         std::fs::remove_file(sandbox.path("/ds-identify")).unwrap();
         std::fs::copy(env!("CARGO_BIN_EXE_cloud-init-generator"), sandbox.path("/ds-identify")).unwrap();
         std::os::unix::process::CommandExt::uid(&mut program, nobody);
@@ -159,7 +159,7 @@ fn labels_that_are_not_utf8() {
     }
 }
 
-/// Tools that never answer cost a second each, once.
+/// Tools that hang delay the result by one second each, once.
 #[test]
 fn programs_that_time_out() {
     let sandbox = Sandbox::new("hostile-tool");
@@ -176,7 +176,7 @@ fn programs_that_time_out() {
     assert_eq!(said.matches("not finished after 1 s").count(), 2, "{said}");
 }
 
-/// Pieces of every text that is read, in any order, through the whole program's parsers.
+/// Random sequences of pieces of all formats, through all parsers.
 #[test]
 fn any_text_is_parsed_without_panic() {
     #[rustfmt::skip]
@@ -188,7 +188,7 @@ fn any_text_is_parsed_without_panic() {
     ];
     let mut state = 1_u64;
     let mut next = |most: usize| {
-        // Knuth's MMIX generator: enough to mix pieces, and the same in every run.
+        // Knuth's MMIX generator, which is reproducible.
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) as usize % most
     };

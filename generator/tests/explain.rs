@@ -1,4 +1,4 @@
-//! `ds-identify --explain`: verdicts with evidence, and no trace on the machine.
+//! `ds-identify --explain`: verdicts with evidence; nothing is written.
 
 // Helpers of tests fail by panicking.
 #![allow(clippy::unwrap_used, clippy::panic)]
@@ -33,7 +33,7 @@ fn evidence_as_text() {
         "ConfigDrive   not found  no seed directory, no file system labelled config-2 on /dev/sr0\n",
         "GCE ",
         "found      dmi product_name is 'Google Compute Engine'\n",
-        "Not among the candidates, which the configuration names:\n",
+        "Not among the candidates from the configuration:\n",
         "Akamai        not found  dmi sys_vendor is not 'Linode' or 'Akamai' (it is 'unavailable')\n",
         "WSL ",
         "cloud-init is enabled: Found NoCloud GCE [mode=search, found=all]\n",
@@ -44,7 +44,7 @@ fn evidence_as_text() {
         rest = &rest[at..];
     }
     assert!(!text.contains("To enable it"));
-    // By its root instead of the environment.
+    // With --root instead of the environment.
     let root = sandbox.0.to_str().unwrap();
     let program = sandbox.path("ds-identify");
     let output = std::process::Command::new(program)
@@ -55,7 +55,7 @@ fn evidence_as_text() {
     assert_eq!(String::from_utf8(output.unwrap().stdout).unwrap(), text);
 }
 
-/// The one line that would enable it does so.
+/// The printed remedy enables cloud-init.
 #[test]
 fn remedy_line() {
     let list = "datasource_list: [ NoCloud, Ec2 ]\n";
@@ -92,7 +92,7 @@ fn remedy_line() {
         let then = if switch.is_empty() || policy.is_empty() { "" } else { "; then " };
         assert_eq!(line, format!("{switch}{then}{in_file}"));
         if !policy.is_empty() {
-            // Where the command line has the last word, that is the place.
+            // If the command line sets a policy, the remedy is there.
             let word = |line: &str| line.trim().strip_prefix("policy: ").unwrap_or_default().to_string();
             sandbox.write("/proc/cmdline", format!("ci.di.policy={}", word(settings)));
             let text = explain(&sandbox, &["--explain"]);
@@ -100,7 +100,7 @@ fn remedy_line() {
             let place = format!("{switch}{then}on the kernel command line, set ci.di.policy={wanted}\n");
             assert!(text.ends_with(&place), "{text}");
         }
-        // Done as it says.
+        // Follow the instruction.
         sandbox.write("/etc/cloud/ds-identify.cfg", format!("{settings}{policy}\n"));
         sandbox.write("/proc/cmdline", "");
         let _ = std::fs::remove_file(sandbox.path("/etc/cloud/cloud-init.disabled"));

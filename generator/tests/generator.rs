@@ -32,7 +32,7 @@ fn generate(sandbox: &Sandbox, env: &[(&str, &str)]) -> i32 {
     output.status.code().unwrap()
 }
 
-/// Link's target, and the flags that are there.
+/// Returns the link's target, and the flags that exist.
 fn state(sandbox: &Sandbox) -> (Option<String>, bool, bool) {
     let link = std::fs::read_link(sandbox.path(LINK)).ok().map(|t| t.to_str().unwrap().to_string());
     let flag = |name: &str| sandbox.path(&format!("/run/cloud-init/{name}")).exists();
@@ -51,12 +51,12 @@ fn found_then_switched_off_then_on() {
     let log = sandbox.read("/run/cloud-init/cloud-init-generator.log");
     assert!(log.contains("ds-identify: 0") && log.contains("cloud-init is enabled"), "{log}");
 
-    // A reload: the same again, and the log is of the last run alone.
+    // A reload: the same result, and the log has only the last run.
     assert_eq!(generate(&sandbox, &[]), 0);
     assert_eq!(state(&sandbox), ENABLED());
     assert!(sandbox.read("/run/cloud-init/cloud-init-generator.log").lines().count() <= log.lines().count());
 
-    // The next boot, switched off: /run is empty, the manager's directories are too.
+    // The next boot, disabled: /run and the manager's directories are empty.
     std::fs::remove_dir_all(sandbox.path("/run/cloud-init")).unwrap();
     sandbox.write("/etc/cloud/cloud-init.disabled", "");
     assert_eq!(generate(&sandbox, &[]), 0);
@@ -64,7 +64,7 @@ fn found_then_switched_off_then_on() {
     assert!(sandbox.read("/run/cloud-init/cloud-init-generator.log").contains("ds-identify: 2"));
     assert_eq!(sandbox.config(), "");
 
-    // And on again, without a reboot.
+    // Enabled again, without a reboot.
     std::fs::remove_file(sandbox.path("/etc/cloud/cloud-init.disabled")).unwrap();
     assert_eq!(generate(&sandbox, &[]), 0);
     assert_eq!(state(&sandbox), ENABLED());
@@ -108,18 +108,18 @@ fn a_dangling_link_and_a_split_usr() {
 fn result_cannot_be_written() {
     let sandbox = machine("full");
     sandbox.device("sr0", &iso("cidata"));
-    // Root may write everywhere, so the place itself is made impossible.
+    // Root may write everywhere, so the path itself is made unusable.
     sandbox.write("/run/cloud-init", "a file");
     assert_eq!(generate(&sandbox, &[]), 3);
     assert_eq!(state(&sandbox), (None, false, false));
-    // Nothing but /run is needed: there is no /var here.
+    // Only /run is needed: /var does not exist here.
     std::fs::remove_file(sandbox.path("/run/cloud-init")).unwrap();
     assert!(!sandbox.path("/var").exists());
     assert_eq!(generate(&sandbox, &[]), 0);
     assert!(!sandbox.path("/var").exists());
 }
 
-/// Eight at once, as when the manager is reloaded twice during a boot: one outcome, and nothing half written.
+/// Eight concurrent runs, as with reloads during a boot: one result, and no partial file.
 #[test]
 fn concurrent_runs() {
     let sandbox = machine("at-once");
@@ -136,7 +136,7 @@ fn concurrent_runs() {
     assert!(left.iter().all(|entry| !entry.file_name().to_string_lossy().ends_with(".new")), "{left:?}");
 }
 
-/// In the initrd as in the system: decided there and then, with the manager's words in the log.
+/// In the initrd it decides as in the system, and logs the manager's variables.
 #[test]
 fn in_the_initrd() {
     let sandbox = machine("initrd");

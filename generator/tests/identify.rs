@@ -1,4 +1,4 @@
-//! ds-identify on many machines: exit code, cloud.cfg and log; and on what no machine should be.
+//! ds-identify on many machines, also unusual ones: exit code, cloud.cfg and log.
 
 // Helpers of tests fail by panicking.
 #![allow(clippy::unwrap_used, clippy::panic)]
@@ -61,7 +61,7 @@ fn labels_on_devices() {
 fn no_device_is_opened_without_need() {
     let sandbox = Sandbox::new("lazy");
     sandbox.write("/etc/cloud/cloud.cfg", "datasource_list: [ NoCloud, None ]\n");
-    // Reading this one would give an error line.
+    // Reading this file would log an error.
     sandbox.write("/sys/class/block/vda/size", "2048\n");
     let output = sandbox.identify(&[VM]);
     assert_eq!(output.status.code(), Some(0));
@@ -79,7 +79,7 @@ fn earlier_result_of_this_boot_is_reused() {
     std::fs::remove_dir_all(sandbox.path("/sys/class/block")).unwrap();
     assert_eq!(sandbox.identify(&[VM]).status.code(), Some(0));
     assert_eq!(sandbox.config(), first);
-    // A result that is none of ours, or force: looked at again.
+    // An unknown result, or --force: identified again.
     sandbox.write("/run/cloud-init/.ds-identify.result", "7\n");
     assert_eq!(sandbox.identify(&[VM]).status.code(), Some(1));
     sandbox.device("sr0", &iso("cidata"));
@@ -126,7 +126,7 @@ fn environment_overrides_paths() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("returning 0"));
 }
 
-/// Which machine this is, when the manager does not say.
+/// The kind of virtualization, if the manager does not set it.
 #[test]
 fn virtualization_without_systemd() {
     let cpu = |flags: &str| format!("processor : 0\nflags\t\t: fpu {flags}\n{}", "x\n".repeat(100_000));
@@ -156,7 +156,7 @@ fn virtualization_without_systemd() {
     }
 }
 
-/// Lines that tools look for.
+/// Lines that tools search for.
 #[test]
 fn log_lines() {
     let sandbox = Sandbox::new("log");

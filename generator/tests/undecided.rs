@@ -1,4 +1,4 @@
-//! "Undecided": what the generator leaves when devices may still turn up, and what comes of it.
+//! "Undecided": the state that the generator leaves if devices may still appear, and the second look.
 
 // Helpers of tests fail by panicking.
 #![allow(clippy::unwrap_used, clippy::panic)]
@@ -34,7 +34,7 @@ fn generate(sandbox: &Sandbox, env: &[(&str, &str)]) -> i32 {
     output.status.code().unwrap()
 }
 
-/// Whether the link, the flags and the note are there.
+/// Returns whether the link, the flags and the state file exist.
 fn state(sandbox: &Sandbox) -> [bool; 4] {
     let there = |path: &str| sandbox.path(path).symlink_metadata().is_ok();
     [there(LINK), there("/run/cloud-init/enabled"), there("/run/cloud-init/disabled"), there(NOTE)]
@@ -88,7 +88,7 @@ fn undecided_is_possible() {
 fn device_appears_while_udev_is_busy() {
     let sandbox = machine("late", "");
     assert_eq!(generate(&sandbox, &[VM]), 0);
-    // A reload in between changes nothing.
+    // A reload before the second look changes nothing.
     assert_eq!(generate(&sandbox, &[VM]), 0);
     assert_eq!(state(&sandbox), UNDECIDED);
     assert_eq!(sandbox.config(), "");
@@ -110,7 +110,7 @@ fn device_appears_while_udev_is_busy() {
     assert_eq!(state(&sandbox), ENABLED);
     assert_eq!(sandbox.config(), "datasource_list: [ NoCloud, None ]\n");
     assert_eq!(second_look::disabled_reason(&sys), None);
-    // Decided once: neither the stage nor a reload begins anew.
+    // The decision is final: neither the stage nor a reload repeats it.
     assert_eq!(second_look::decide(&sys), None);
     assert_eq!(generate(&sandbox, &[VM]), 0);
     assert_eq!(state(&sandbox), ENABLED);
@@ -130,7 +130,7 @@ fn no_device_appears() {
     assert_eq!(decision, Enablement::Disabled);
     assert!(took > Duration::from_millis(290) && took < Duration::from_secs(5), "{took:?}");
     assert_eq!(second_look::disabled_reason(&sys).as_deref(), Some(why.as_str()));
-    // Nothing waits for the manager's next reload, after which the reason stays.
+    // The result is complete before the manager's next reload, which keeps the reason.
     assert_eq!(state(&sandbox), DISABLED);
     assert_eq!(generate(&sandbox, &[VM]), 0);
     assert_eq!(state(&sandbox), DISABLED);
@@ -138,7 +138,7 @@ fn no_device_appears() {
     assert!(sandbox.config().starts_with("di_report:\n"), "{}", sandbox.config());
 }
 
-/// ds-identify itself has only the documented answers.
+/// ds-identify itself has only the documented exit codes.
 #[test]
 fn ds_identify_is_never_undecided() {
     let sandbox = machine("program", "");

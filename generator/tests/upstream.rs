@@ -1,6 +1,6 @@
-//! The same machines, judged by the ds-identify of Debian's packaged cloud-init, in several suites: equal, or
-//! named in DIFFERENCES (a case's `differs`) or unknown to an older one (`newer`).
-//! FIRSTLIGHT_UPSTREAM_SUITES names other suites.
+//! The same machines, identified by the ds-identify of Debian's cloud-init package, in several suites: equal, or listed in
+//! DIFFERENCES (`differs` of a case), or not supported by an older version (`newer`). FIRSTLIGHT_UPSTREAM_SUITES sets other
+//! suites.
 
 // Helpers of tests fail by panicking.
 #![allow(clippy::unwrap_used, clippy::panic)]
@@ -14,17 +14,17 @@ use std::process::{Command, Stdio};
 use cases::machine::{Machine, all};
 use cases::{CASES, FIRMWARE, matrix};
 
-/// Without the manager's word it asks this program (before 23.1 always).
+/// Upstream runs this program if the manager does not set the virtualization (before 23.1 always).
 const DETECT: &str =
     "#!/bin/sh\nkind=${SYSTEMD_VIRTUALIZATION#*:}\necho ${kind:=none}\n[ \"$kind\" != none ]\n";
 
-/// Its presets of the kernel's names do not reach its checks; this program does.
+/// Upstream's presets of the kernel's names do not affect its checks; this program does.
 const UNAME: &str = "#!/bin/sh\n/usr/bin/uname \"$@\" | sed \"s/$(/usr/bin/uname -m)/${MACHINE:-x86_64}/\"\n";
 
-/// Before 23.1 it has no preset of blkid's answer.
+/// Before 23.1 upstream has no preset for the output of blkid.
 const BLKID: &str = "#!/bin/sh\n. @ROOT@/presets\necho \"$DI_BLKID_EXPORT_OUT\"\n";
 
-/// Rules that are not as old as bookworm's 22.4, by words of the cases' names.
+/// Rules that are newer than bookworm's 22.4, by words of the cases' names.
 #[rustfmt::skip]
 const SINCE_BOOKWORM: [(&str, &str); 16] = [
     ("alone", "a list of one gets no None behind it"),
@@ -45,7 +45,7 @@ const SINCE_BOOKWORM: [(&str, &str); 16] = [
     ("vmware", "VMware is asked in another way, and OVF is no more than a disc"),
 ];
 
-/// That suite's ds-identify, from its package.
+/// Returns the ds-identify of a suite, from its package.
 fn fetch(suite: &str) -> PathBuf {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fetch");
     let done = Command::new(script).arg(suite).stdin(Stdio::null()).output().unwrap();
@@ -54,7 +54,7 @@ fn fetch(suite: &str) -> PathBuf {
     String::from_utf8(done.stdout).unwrap().trim().into()
 }
 
-/// Runs all machines through it; returns how many were compared, and those that differ.
+/// Runs it on all machines; returns how many were compared, and those that differ.
 fn compare(suite: &str, program: &Path, number_from: usize) -> (usize, Vec<String>) {
     let text = std::fs::read_to_string(program).unwrap();
     let mut machines: Vec<Machine> = CASES.iter().chain(FIRMWARE).map(Machine::from).collect();

@@ -1,5 +1,5 @@
-//! cargo +nightly fuzz run superblocks: the start of a device, as libblkid reads it (which is not instrumented; the
-//! sanitizer sees what it does to memory all the same). Seeds of a corpus: `mkfs` of small files.
+//! cargo +nightly fuzz run superblocks: the start of a device, read by libblkid (which is not instrumented; the sanitizer
+//! still detects its memory errors). Seeds of a corpus: `mkfs` of small files.
 #![no_main]
 
 use std::io::Write as _;
@@ -11,7 +11,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
         return;
     };
     let _ = std::fs::remove_file(&path);
-    // As large as a small disk, so that superblocks at the end are looked for too.
+    // The size of a small disk, so that superblocks at its end are searched too.
     if file.write_all(data).and_then(|()| file.set_len(4 << 20)).is_ok() {
         let _ = blockdev::probe(&file);
     }

@@ -1,5 +1,5 @@
-//! cargo +nightly fuzz run texts: every text that identification reads. The first byte chooses the reader, so
-//! that one corpus serves all of them.
+//! cargo +nightly fuzz run texts: every text that identification reads. The first byte selects the parser, so that one
+//! corpus serves all of them.
 #![no_main]
 
 use identify::parsers;

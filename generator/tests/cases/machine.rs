@@ -1,15 +1,15 @@
-//! One machine as a small root, and what a program makes of it.
+//! One machine as a small root, and the result of a program on it.
 
 use std::path::Path;
 
 use crate::cases::Case;
 use crate::sandbox::Sandbox;
 
-/// A root file system that every machine has besides its marks.
+/// A root file system, which every machine has.
 const ROOT_DISK: &str =
     "DEVNAME=/dev/vda1\nUUID=6b8ff3f0-9f4c-4e4b-9c52-5c4c8e4a4a10\nLABEL=root\nTYPE=ext4\n\n";
 
-/// A kernel that is no machine's in particular.
+/// An ordinary kernel.
 const KERNEL: &str = "DI_UNAME_KERNEL_NAME='Linux'\nDI_UNAME_KERNEL_VERSION='#1 SMP'\n";
 
 pub struct Machine {
@@ -25,7 +25,7 @@ pub struct Machine {
     pub newer: String,
 }
 
-/// Exit code, and cloud.cfg.
+/// The exit code, and the text of cloud.cfg.
 pub type Outcome = (Option<i32>, String);
 
 impl From<&Case> for Machine {
@@ -51,15 +51,15 @@ impl Machine {
         (Some(self.code), self.config.clone())
     }
 
-    /// Its root, under a name of its own.
+    /// Returns its root, under a unique name.
     pub fn build(&self, name: &str) -> Sandbox {
         let sandbox = Sandbox::new(name);
         if self.files.iter().any(|(path, _)| path == "/bin/dmidecode") {
-            // The kernel shows no DMI here.
+            // The kernel has no DMI here.
             std::fs::remove_dir_all(sandbox.path("/sys/class/dmi")).unwrap();
         }
         for (path, content) in &self.files {
-            // For the few texts that name paths as they are outside.
+            // For content with paths outside the root.
             let content = &content.replace("@ROOT@", sandbox.0.to_str().unwrap());
             match content.split_once("\0no newline") {
                 Some((content, _)) => sandbox.write(path, content),
@@ -85,13 +85,13 @@ impl Machine {
         sandbox
     }
 
-    /// What the program answers; also its standard error.
+    /// Returns the program's result and its standard error.
     pub fn identify(&self, sandbox: &Sandbox, program: &Path) -> (Outcome, String) {
         let text = |path: &str| sandbox.path(path).to_str().unwrap().to_string();
         let mut env: Vec<(String, String)> = self.env.clone();
         env.push(("PATH_DI_ENV".into(), text("/presets")));
         env.push(("DI_LOG".into(), "stderr".into()));
-        // The machine's own programs (guest tools) go before the host's.
+        // The machine's own programs (guest tools) have precedence over the host's.
         env.push(("PATH".into(), format!("{}:/usr/sbin:/usr/bin:/sbin:/bin", text("/bin"))));
         let env: Vec<(&str, &str)> = env.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
         let output = sandbox.run(program, &[], &env);
@@ -100,7 +100,7 @@ impl Machine {
     }
 }
 
-/// Runs `check` on all machines, on as many threads as there are processors; what went wrong comes back.
+/// Runs `check` on all machines, on one thread per processor; returns the failures.
 pub fn all(
     machines: &[Machine],
     check: impl Fn(&Machine, usize) -> Result<(), String> + Sync,

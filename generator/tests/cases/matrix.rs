@@ -1,5 +1,5 @@
-//! Every mark that a datasource leaves, on a machine and in a container, under every kind of policy; and what
-//! only resembles a mark. What is expected follows from the mark's row and the policy alone.
+//! Every sign of a datasource, and evidence that only resembles one, on a machine and in a container, under every kind of
+//! policy. The expected result follows from the sign's row and the policy.
 
 use crate::cases::machine::Machine;
 
@@ -8,7 +8,7 @@ struct Evidence {
     source: &'static str,
     /// Files and their content; `dmi:FIELD`, `label:TYPE` and `env:NAME` stand for the other kinds of evidence.
     evidence: &'static [(&'static str, &'static str)],
-    /// Counts in containers too.
+    /// It counts in containers too.
     in_container: bool,
     /// Evidence that only resembles it.
     near: &'static [(&'static str, &'static str)],
@@ -101,7 +101,7 @@ const EVIDENCE: &[Evidence] = &[
     both("Vultr", &[("/proc/cmdline", "a vultr"), ("/proc/1/cmdline", "init\0vultr\0")], &[("/proc/cmdline", "a vultr\tb"), ("/proc/1/cmdline", "init\0vultr=\0")]),
 ];
 
-/// Policies, and what they make of one that is found and of none.
+/// Policies, and their results if a datasource is found and if none is.
 const POLICIES: [&str; 9] = [
     "",
     "found=first",
@@ -114,7 +114,7 @@ const POLICIES: [&str; 9] = [
     "disabled",
 ];
 
-/// What a policy makes of it.
+/// The result under a policy.
 fn outcome(policy: &str, found: Option<&str>) -> (i32, String) {
     let report = policy.contains("report");
     let list = |names: &str| match report {
@@ -177,7 +177,7 @@ fn machine(
     }
 }
 
-/// All of them; `few` leaves out combinations that tell nothing about the marks.
+/// Returns all combinations; `few` omits those that do not depend on the signs.
 pub fn machines(few: bool) -> Vec<Machine> {
     let mut machines = Vec::new();
     for (number, mark) in EVIDENCE.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Machines, and what is to be said of them. The same table is compared with upstream's ds-identify.
+//! Machines and their expected results. The same table is compared with upstream's ds-identify.
 
 pub mod machine;
 pub mod matrix;
@@ -6,16 +6,16 @@ pub mod matrix;
 /// One machine.
 pub struct Case {
     pub name: &'static str,
-    /// Files of the root. A name under /sys/class/dmi/id needs no newline at its end: it is added.
+    /// Files of the root. For files in /sys/class/dmi/id, a newline is appended.
     pub files: &'static [(&'static str, &'static str)],
-    /// What blkid would export, besides a root file system.
+    /// The export of blkid, without the root file system.
     pub devices: &'static str,
     pub env: &'static [(&'static str, &'static str)],
     pub code: i32,
     pub config: &'static str,
-    /// Why upstream says something else; such a case is not compared.
+    /// Why upstream has another result; such a case is not compared.
     pub differs: Option<&'static str>,
-    /// What only a newer upstream's ds-identify knows, and so has in its text.
+    /// A text in upstream's ds-identify if it is new enough for this case.
     pub newer: &'static str,
 }
 
@@ -72,7 +72,7 @@ macro_rules! cases {
     };
 }
 
-/// A machine whose only mark is one DMI field.
+/// A machine whose only sign is one DMI field.
 macro_rules! dmi {
     ($field:literal, $value:literal, $config:literal) => {
         Case {

@@ -1,4 +1,4 @@
-//! A small root of its own for each case, and the real binary run on it.
+//! A small root for each case, and the real binary run on it.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -9,9 +9,9 @@ impl Sandbox {
     pub fn new(name: &str) -> Sandbox {
         let top = std::env::temp_dir().join(format!("identify-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&top);
-        // As a generator finds it: systemd runs, and nothing is in /run/cloud-init yet.
+        // As when generators run: systemd runs, and /run/cloud-init is empty.
         std::fs::create_dir_all(top.join("run/systemd")).unwrap();
-        // Without it the host's dmidecode would be asked.
+        // Without it the host's dmidecode would run.
         std::fs::create_dir_all(top.join("sys/class/dmi/id")).unwrap();
         std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_cloud-init-generator"), top.join("ds-identify"))
             .unwrap();
@@ -33,14 +33,14 @@ impl Sandbox {
         std::fs::read_to_string(self.path(path)).unwrap_or_default()
     }
 
-    /// A device that the kernel knows, its content from an image.
+    /// Adds a device that the kernel lists, with the content of an image.
     #[allow(dead_code)]
     pub fn device(&self, name: &str, content: &[u8]) {
         self.write(&format!("/sys/class/block/{name}/size"), format!("{}\n", content.len() / 512));
         self.write(&format!("/dev/{name}"), content);
     }
 
-    /// A run of that program (ours or upstream's) on this root, in an environment of its own.
+    /// Runs a program (ours or upstream's) on this root, with this environment.
     pub fn run(&self, program: &Path, arguments: &[&str], env: &[(&str, &str)]) -> Output {
         Command::new(program)
             .args(arguments)
@@ -57,7 +57,7 @@ impl Sandbox {
         self.run(&self.path("ds-identify"), &[], env)
     }
 
-    /// What ds-identify left in /run/cloud-init.
+    /// Returns what ds-identify wrote to /run/cloud-init.
     #[allow(dead_code)]
     pub fn config(&self) -> String {
         self.read("/run/cloud-init/cloud.cfg")

@@ -1,4 +1,4 @@
-//! What the processor says about its hypervisor: leaf 0x40000000, which hypervisors agreed upon.
+//! The hypervisor according to the processor: leaf 0x40000000, a convention of all hypervisors.
 
 #[cfg(target_arch = "x86")]
 use std::arch::x86::{__cpuid as cpuid, CpuidResult};
@@ -19,12 +19,12 @@ const SIGNATURES: [(&[u8; 12], &str); 10] = [
     (b"VirtualApple", "apple"),
 ];
 
-/// The hypervisor below this processor; `none` when it says that there is none.
+/// Returns the hypervisor by systemd-detect-virt's name; `none` if the processor reports no hypervisor.
 pub fn hypervisor() -> &'static str {
     const FEATURES: u32 = 1;
     const HYPERVISOR_BIT: u32 = 1 << 31;
     const FIRST: u32 = 0x4000_0000;
-    /// KVM that poses as Hyper-V for the sake of Windows says its own name here.
+    /// KVM that imitates Hyper-V for Windows has its own name here.
     const SECOND: u32 = 0x4000_0100;
     if leaf(FEATURES).ecx & HYPERVISOR_BIT == 0 {
         return "none";
@@ -50,8 +50,8 @@ fn signature(result: CpuidResult) -> [u8; 12] {
 
 #[allow(unsafe_code, unused_unsafe)]
 fn leaf(number: u32) -> CpuidResult {
-    // SAFETY: every processor that this program is built for has the instruction; it touches no memory. (A
-    // safe function since Rust 1.94.)
+    // SAFETY: every processor that this program is built for has the instruction, and it accesses no memory. (The
+    // function is safe since Rust 1.94.)
     unsafe { cpuid(number) }
 }
 
@@ -62,7 +62,7 @@ mod tests {
     #[test]
     fn signatures() {
         let of = |ebx, ecx, edx| signature(CpuidResult { eax: 0, ebx, ecx, edx });
-        // As the registers hold "KVMKVMKVM" and nothing known.
+        // The registers for "KVMKVMKVM", and an unknown signature.
         assert_eq!(name(of(0x4b4d_564b, 0x564b_4d56, 0x4d)), Some("kvm"));
         assert_eq!(name(of(1, 2, 3)), None);
         assert!(!hypervisor().is_empty());

@@ -80,9 +80,7 @@ fn rows(facts: &Facts<'_>, plan: &Plan) -> Vec<Row> {
     let candidates = &facts.candidates().names;
     let known =
         |name: &str| plan.verdicts.iter().find(|(n, _)| n == name).map(|(_, verdict)| verdict.clone());
-    let check = |name: &str| {
-        known(name).or_else(|| checks::check(name, facts))
-    };
+    let check = |name: &str| known(name).or_else(|| checks::check(name, facts));
     let mut lines: Vec<Row> = candidates
         .iter()
         .map(|name| Row { name: name.clone(), is_candidate: true, verdict: check(name) })
@@ -124,7 +122,7 @@ fn render_text(facts: &Facts<'_>, plan: &Plan, rows: &[Row]) -> String {
     for line in rows {
         if !line.is_candidate && !others {
             others = true;
-            text += &format!("\nNot among the candidates, which {} names:\n", facts.candidates().origin);
+            text += &format!("\nNot among the candidates from {}:\n", facts.candidates().origin);
         }
         text += &format!("{:width$}  {:9}  {}\n", line.name, line.verdict(), line.reason());
     }

@@ -1,5 +1,5 @@
-//! ds-identify.log: plain lines, as its readers (bug reports, tests of images) know them. Lines are kept and
-//! written together; warnings and errors go to standard error too.
+//! ds-identify.log: plain lines, as bug reports and tests of images expect them. Lines are buffered and written together;
+//! warnings and errors are also written to standard error.
 
 use std::cell::{Cell, RefCell};
 use std::io::Write as _;
@@ -7,7 +7,7 @@ use std::io::Write as _;
 use crate::paths::{Env, RootedPath, Roots};
 use crate::text::printable;
 
-/// Where the lines go in the end.
+/// The destination of the lines.
 enum Sink {
     Discard,
     Stderr,
@@ -17,15 +17,16 @@ enum Sink {
 /// The log of one run.
 pub struct Log {
     sink: Sink,
-    /// Lines above this level are dropped; upstream's DEBUG_LEVEL.
+    /// Lines above this level are discarded; upstream's DEBUG_LEVEL.
     level: u32,
     lines: RefCell<String>,
     to_stderr: Cell<bool>,
-    /// Warnings and errors, once more.
+    /// All warnings and errors.
     warnings: RefCell<Vec<String>>,
 }
 
 impl Log {
+    /// Opens the log that the variable `DI_LOG` names, else the one in the directory `run`.
     pub fn new(env: &Env, run: &RootedPath) -> Log {
         let sink = match env.get("DI_LOG").map(String::as_str) {
             Some("stderr") => Sink::Stderr,
@@ -42,7 +43,7 @@ impl Log {
         }
     }
 
-    /// A log that only keeps remarks, for who explains and leaves no trace.
+    /// Returns a log that only collects warnings, for `--explain`, which writes nothing.
     pub fn silent() -> Log {
         Log {
             sink: Sink::Discard,
@@ -53,12 +54,12 @@ impl Log {
         }
     }
 
-    /// The warnings and errors so far.
+    /// Returns the warnings and errors so far.
     pub fn warnings(&self) -> Vec<String> {
         self.warnings.borrow().clone()
     }
 
-    /// A line of that level: 0 always, 1 by default, 2 when asked for.
+    /// Logs a line at a level: 0 always, 1 by default, 2 for debugging.
     pub fn line(&self, level: u32, text: impl AsRef<str>) {
         if level <= self.level {
             let mut lines = self.lines.borrow_mut();
@@ -67,10 +68,12 @@ impl Log {
         }
     }
 
+    /// Logs a warning.
     pub fn warning(&self, text: impl AsRef<str>) {
         self.problem("WARN", text.as_ref());
     }
 
+    /// Logs an error.
     pub fn error(&self, text: impl AsRef<str>) {
         self.problem("ERROR", text.as_ref());
     }
@@ -84,14 +87,14 @@ impl Log {
         self.line(0, line);
     }
 
-    /// Files that could not be read are said once each.
+    /// Logs each file that could not be read, once.
     pub fn report_read_errors(&self, roots: &Roots) {
         let mut problems = roots.read_errors.take();
         problems.dedup();
         problems.iter().for_each(|problem| self.error(problem));
     }
 
-    /// Writes what has gathered. Called before anything that may take long, and at the end.
+    /// Writes the buffered lines. Called before anything that may take long, and at the end.
     pub fn flush(&self, roots: &Roots) {
         let lines = std::mem::take(&mut *self.lines.borrow_mut());
         if lines.is_empty() || matches!(self.sink, Sink::Discard) {
@@ -100,7 +103,7 @@ impl Log {
         if let (Sink::File(path), false) = (&self.sink, self.to_stderr.get()) {
             match roots.append(path, &lines) {
                 Ok(()) => return,
-                // From here on standard error is the log, which the manager keeps.
+                // From now on standard error is the log; the manager records it.
                 Err(e) => {
                     self.to_stderr.set(true);
                     let _ = writeln!(std::io::stderr(), "ERROR: {e}");

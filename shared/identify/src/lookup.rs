@@ -1,6 +1,5 @@
-//! Keys in cloud.cfg and cloud.cfg.d, before anything else of cloud-init runs. `datasource_list` is read as
-//! YAML. Where that does not find it at the top, and for the other keys, lines are searched, as upstream
-//! does for everything: images exist that work only because a key counts at any depth.
+//! Keys in cloud.cfg and cloud.cfg.d. `datasource_list` is read as YAML. If it is not a top-level key, and for the other
+//! keys, the lines are searched, as upstream does for every key: some images depend on a key at any depth.
 
 use config::yaml;
 use config::{Node, Value};
@@ -10,19 +9,22 @@ use crate::text::{list_items, unquoted};
 /// One configuration file.
 #[derive(Debug, Clone)]
 pub struct ConfigFile {
+    /// The path, for messages.
     pub path: String,
+    /// The content.
     pub text: String,
 }
 
-/// What the configuration says about `datasource_list`.
+/// The value of `datasource_list` in the configuration.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct DatasourceList {
-    /// The last file that has the key decides; an empty list is one too.
+    /// The names in the last file that has the key; the list may be empty.
     pub names: Option<Vec<String>>,
+    /// Warnings about the files.
     pub warnings: Vec<String>,
 }
 
-/// The list of candidates that the last file with the key gives.
+/// Returns the candidates of the last file that has the key.
 pub fn datasource_list(files: &[ConfigFile]) -> DatasourceList {
     const KEY: &str = "datasource_list";
     let mut found = DatasourceList::default();
@@ -30,7 +32,7 @@ pub fn datasource_list(files: &[ConfigFile]) -> DatasourceList {
         let top = match yaml::parse(&file.path, &file.text) {
             Ok(parsed) => parsed.root.get(KEY).map(names),
             Err(bad) => {
-                found.warnings.push(format!("{bad}: no YAML, so its lines are searched for {KEY}"));
+                found.warnings.push(format!("{bad}: invalid YAML; searching its lines for {KEY}"));
                 None
             }
         };
@@ -38,19 +40,17 @@ pub fn datasource_list(files: &[ConfigFile]) -> DatasourceList {
             found.names = Some(names);
         } else if let Some(value) = line_value(&file.text, KEY) {
             let path = &file.path;
-            found
-                .warnings
-                .push(format!("{path}: {KEY} is not a key of the top level, but is used all the same"));
+            found.warnings.push(format!("{path}: {KEY} is not a top-level key; using it nevertheless"));
             found.names = Some(list_items(&value));
         }
     }
     found
 }
 
-/// The names in a list, or in text that is meant as one (`datasource_list: NoCloud, None`).
+/// Returns the names in a list, or in a text such as `NoCloud, None`.
 fn names(node: &Node) -> Vec<String> {
     match &node.value {
-        // None is a name here, though YAML also has a null for it: `[ NoCloud, None ]` gives text.
+        // In `[ NoCloud, None ]`, None is text; only `null` and `~` are null.
         Value::Seq(items) => items
             .iter()
             .filter_map(|item| if item.is_null() { None } else { item.scalar_text() })
@@ -62,17 +62,17 @@ fn names(node: &Node) -> Vec<String> {
     }
 }
 
-/// A quick look, so that files without the key are not parsed: whether some line that is not a comment has it.
+/// Returns whether a line that is not a comment has the key, so that other files need not be parsed.
 fn mentions(text: &str, key: &str) -> bool {
     text.lines().any(|line| line.contains(key) && !line.trim_start().starts_with('#'))
 }
 
-/// Whether a line of some file has the key.
+/// Returns whether a line of any file has the key.
 pub fn has_key(files: &[ConfigFile], key: &str) -> bool {
     files.iter().any(|file| file.text.lines().any(|line| after_key(line, key).is_some()))
 }
 
-/// The value of the key in the last line of the last file that has it.
+/// Returns the value of the key in the last line of the last file that has it.
 pub fn last_value(files: &[ConfigFile], key: &str) -> Option<String> {
     files.iter().rev().find_map(|file| line_value(&file.text, key))
 }
@@ -82,8 +82,8 @@ fn line_value(text: &str, key: &str) -> Option<String> {
     Some(unquoted(value.trim()).to_string())
 }
 
-/// What follows the key and its colon on a line, without a comment. Quotes and blanks may stand between
-/// both; the key is a word of its own (upstream also takes the end of a longer one).
+/// Returns the text after the key and its colon on a line, without a comment. Quotes and blanks may follow the key. The key
+/// must be a whole word (upstream also accepts the end of a longer one).
 fn after_key<'a>(line: &'a str, key: &str) -> Option<&'a str> {
     let line = line.split('#').next().unwrap_or_default();
     let part_of_word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
@@ -122,7 +122,7 @@ mod tests {
             (&["\"datasource_list\" : A, B"], Some(&["A", "B"]), 0),
             (&["datasource_list: 'A, B]'\r\n"], Some(&["A", "B"]), 0),
             (&["datasource_list: [A, {b: c}, null, 7]"], Some(&["A", "7"]), 0),
-            // Accidents that images depend on.
+            // Mistakes that images depend on.
             (&["system_info:\n  datasource_list: [A]\n"], Some(&["A"]), 1),
             (&["datasource_list: [ A, B\n"], Some(&["A", "B"]), 2),
             (&["broken: [\n{datasource_list: [A, B]\n"], Some(&["A", "B"]), 2),

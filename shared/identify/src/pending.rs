@@ -1,47 +1,47 @@
-//! Whether a drive or disk may still turn up: a generator runs before udev has loaded any driver, and a
-//! CD-ROM that shows up a second later was the field's best known misdetection. Only looked at when nothing
-//! was found. Facts from /sys and /run; nothing is waited for here.
+//! Whether a drive or disk may still appear: a generator runs before udev has loaded any driver, and a CD-ROM that appears a
+//! second later was a common cause of wrong identification. Used only if no datasource was found. Reads /sys and /run, and
+//! does not wait.
 
 use std::time::Duration;
 
 use system::{Deadline, System};
 
-/// Present in /run/udev once udev takes requests in this root.
+/// Exists once udev accepts requests in this root.
 const UDEV: &str = "/run/udev/control";
 const BLOCK: &str = "/sys/class/block";
 const SCSI: &str = "/sys/bus/scsi/devices";
 
-/// Nothing is pending when nothing was at so many looks with a pause between: from one step of a drive's way to the
-/// next (its bus is scanned, its driver loaded, its node made) nobody is seen at work for a moment. Looks count, not
-/// time: where this program gets no time udev gets none either.
+/// No device is pending if none was in this many consecutive polls: between the steps of a drive (bus scanned, driver
+/// loaded, node made) udev is idle for a moment. Polls count, not time: if this process is not scheduled, neither is udev.
 pub const QUIET_POLLS: u32 = 10;
+/// The time between two polls.
 pub const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Why a device may still turn up, one line each; empty when none will.
+/// Returns why devices may still appear, one line each; empty if none will.
 pub fn reasons(sys: &System) -> Vec<String> {
     let mut reasons: Vec<String> = udev(sys).into_iter().chain(devices(sys)).collect();
     reasons.extend(controllers_without_driver(sys));
     if !sys.exists(UDEV) {
-        // What the kernel finds behind these comes when it comes.
+        // The kernel may still be scanning behind these.
         let hosts = sys.list("/sys/class/scsi_host").unwrap_or_default();
         if !hosts.is_empty() {
-            reasons.push(format!("udev has not run yet, and {} may bring drives", hosts.join(", ")));
+            reasons.push(format!("udev has not run yet, and drives may appear on {}", hosts.join(", ")));
         }
     }
     reasons
 }
 
-/// The first thing that is worth waiting for in the local stage: it comes by itself, and soon. As long as udev is at
-/// work nothing else is looked at: on a slow machine the processor is udev's.
+/// Returns the first reason for the local stage to wait. While udev is busy nothing else is read: on a slow machine the
+/// processor is udev's.
 pub fn first(sys: &System) -> Option<String> {
     udev(sys).or_else(|| devices(sys).into_iter().next())
 }
 
 fn udev(sys: &System) -> Option<String> {
     if sys.udev_is_busy() {
-        return Some("udev is at work".into());
+        return Some("udev is busy".into());
     }
-    (!sys.udev_has_started()).then(|| "udev has not begun yet".into())
+    (!sys.udev_has_started()).then(|| "udev has not started yet".into())
 }
 
 fn devices(sys: &System) -> Vec<String> {
@@ -53,7 +53,7 @@ fn devices(sys: &System) -> Vec<String> {
         if !sys.exists(&node) && !matches!(size.trim(), "" | "0") {
             reasons.push(format!("{name} has no node yet"));
         } else if is_drive && is_busy(sys, &node) {
-            reasons.push(format!("{name} is still finding out what is in it"));
+            reasons.push(format!("{name} is still detecting its medium"));
         }
     }
     reasons
@@ -61,14 +61,14 @@ fn devices(sys: &System) -> Vec<String> {
 
 fn is_busy(sys: &System, node: &str) -> bool {
     let Ok(drive) = blockdev::open(sys, node) else { return false };
-    // The question may go to the drive itself.
+    // The ioctl may have to wait for the drive.
     let deadline = Deadline::after(Duration::from_millis(300));
     blockdev::run_within(deadline, move || blockdev::is_drive_not_ready(&drive)).unwrap_or(true)
 }
 
-/// Disks and CD drives that the SCSI bus has shown, and whose driver is still to be loaded.
+/// Returns the disks and CD drives on the SCSI bus whose driver is not loaded yet.
 fn drives_without_driver(sys: &System) -> Vec<String> {
-    // SCSI's types (linux/scsi/scsi_proto.h): a disk, a CD or DVD drive.
+    // SCSI device types (linux/scsi/scsi_proto.h): disk, CD or DVD drive.
     let is_drive = |kind: &str| matches!(kind, "0" | "5");
     let mut found = Vec::new();
     for name in sys.list(SCSI).unwrap_or_default() {
@@ -80,11 +80,11 @@ fn drives_without_driver(sys: &System) -> Vec<String> {
     found
 }
 
-/// Controllers of disks and drives whose driver is still to be loaded.
+/// Returns the controllers of disks and drives whose driver is not loaded yet.
 fn controllers_without_driver(sys: &System) -> Vec<String> {
     const DEVICES: &str = "/sys/bus/pci/devices";
     const VIRTIO: &str = "/sys/bus/virtio/devices";
-    // PCI's class of mass storage; virtio's numbers of a disk and of a SCSI host.
+    // The PCI class of mass storage; the virtio ids of a disk and of a SCSI host.
     let is_storage = |class: &str| class.starts_with("0x01");
     let is_disk = |device: &str| matches!(device, "0x0002" | "0x0008");
     let mut found = Vec::new();
@@ -130,14 +130,14 @@ mod tests {
             [
                 "the controller 0000:00:04.0 has no driver yet",
                 "the controller virtio3 has no driver yet",
-                "udev has not run yet, and host0 may bring drives",
+                "udev has not run yet, and drives may appear on host0",
             ]
         );
         put(UDEV, "");
-        assert_eq!(first(&sys).as_deref(), Some("udev has not begun yet"));
+        assert_eq!(first(&sys).as_deref(), Some("udev has not started yet"));
         put("/run/udev/queue", "");
         assert_eq!(reasons(&sys).len(), 4);
-        assert_eq!(first(&sys).as_deref(), Some("udev is at work"));
+        assert_eq!(first(&sys).as_deref(), Some("udev is busy"));
         put("/run/udev/data/b8:0", "");
         put("/sys/bus/scsi/devices/2:0:0:0/type", "5\n");
         put("/sys/bus/scsi/devices/3:0:0:0/type", "1\n");

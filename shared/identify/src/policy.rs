@@ -1,37 +1,42 @@
-//! The policy: what is done with what was found. A comma separated list of a mode and of `key=value`.
+//! The policy: how the verdicts decide. It is a comma-separated list of a mode and of `key=value` items.
 
 use std::fmt;
 
+/// Whether the datasources are checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// Look, and let the result decide.
+    /// Check them; the result decides.
     Search,
-    /// Look, write what would have been decided, decide nothing.
+    /// Check them and write the result as a report; cloud-init is enabled.
     Report,
+    /// Check nothing; cloud-init is enabled.
     Enabled,
+    /// Check nothing; cloud-init is disabled.
     Disabled,
 }
 
-/// What is done with several that were found.
+/// How many of the found datasources are selected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnFound {
     All,
     First,
 }
 
-/// What is done with those that may be there, when none is found for sure.
+/// Whether a "maybe" is selected if no datasource is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnMaybe {
     None,
     All,
 }
 
+/// Whether cloud-init is enabled if no datasource is selected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnNotFound {
     Disabled,
     Enabled,
 }
 
+/// The whole policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Policy {
     pub mode: Mode,
@@ -44,13 +49,14 @@ pub struct Policy {
 pub const DEFAULT: Policy =
     Policy { mode: Mode::Search, found: OnFound::All, maybe: OnMaybe::None, not_found: OnNotFound::Disabled };
 
-/// Reads a policy; what it does not say is the default's. The last item of a kind wins.
+/// Parses a policy, and returns a warning for each unknown item. Missing items have their default; the last item of a kind
+/// counts.
 pub fn parse(text: &str) -> (Policy, Vec<String>) {
     let mut policy = DEFAULT;
     let mut warnings = Vec::new();
-    // Blanks around an item are forgiven; upstream ignores such an item without a word.
+    // Blanks around an item are accepted; upstream silently ignores such an item.
     for item in text.split(',').map(str::trim).filter(|item| !item.is_empty()) {
-        let mut unknown = || warnings.push(format!("policy: unknown item '{item}', the default is used"));
+        let mut unknown = || warnings.push(format!("policy: unknown item '{item}'; using the default"));
         match item {
             "search" => policy.mode = Mode::Search,
             "report" => policy.mode = Mode::Report,
@@ -64,7 +70,7 @@ pub fn parse(text: &str) -> (Policy, Vec<String>) {
             "notfound=enabled" => policy.not_found = OnNotFound::Enabled,
             _ => {
                 unknown();
-                // A wrong value takes back an earlier right one, as it does upstream.
+                // An invalid value resets an earlier valid one, as upstream does.
                 match item.split_once('=').map(|(key, _)| key) {
                     Some("found") => policy.found = DEFAULT.found,
                     Some("maybe") => policy.maybe = DEFAULT.maybe,
@@ -116,13 +122,13 @@ mod tests {
         ] {
             let (policy, got) = parse(text);
             assert_eq!((policy.to_string().as_str(), got.len()), (expected, warnings), "{text:?}");
-            // What is shown can be read back.
+            // The printed form parses to the same policy.
             assert_eq!(parse(&policy.to_string()), (policy, vec![]));
         }
     }
 
-    /// Properties of every list of up to four items: order within a kind decides, kinds do not touch one
-    /// another, blanks and empty items mean nothing, and unknown items are remarked upon one by one.
+    /// Properties of every list of up to four items: the last item of a kind counts, kinds are independent, blanks and
+    /// empty items are ignored, and each unknown item has a warning.
     #[test]
     fn properties() {
         #[rustfmt::skip]
@@ -132,7 +138,7 @@ mod tests {
         ];
         let kind = |item: &str| match item {
             "search" | "report" | "enabled" | "disabled" => Some(0),
-            // A key without a value is no item of its kind.
+            // A key without a value is not an item of its kind.
             _ => {
                 let key = item.split_once('=').map(|(key, _)| key);
                 ["found", "maybe", "notfound"].iter().position(|k| key == Some(k)).map(|k| k + 1)

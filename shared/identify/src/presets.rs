@@ -1,21 +1,22 @@
-//! A file of presets (`PATH_DI_ENV`): `NAME='VALUE'`, one after the other, which stand in for facts of the
-//! machine in tests. Parsed, never executed; read only when the environment names one.
+//! The file that the variable `PATH_DI_ENV` names: assignments `NAME='VALUE'` that replace facts of the machine in tests. It
+//! is parsed, never executed.
 
-/// The presets that are known here.
+/// The names that have an effect.
 const KNOWN: [&str; 4] =
     ["DI_UNAME_KERNEL_NAME", "DI_UNAME_KERNEL_VERSION", "DI_UNAME_MACHINE", "DI_BLKID_EXPORT_OUT"];
 
-/// Facts that are given.
+/// The replaced facts.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Presets(Vec<(&'static str, String)>);
 
 impl Presets {
+    /// Returns the last value of a name.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().rev().find(|(n, _)| *n == name).map(|(_, value)| value.as_str())
     }
 }
 
-/// Reads assignments; a value runs to the next single quote and may span lines. Everything else is skipped.
+/// Parses assignments; a value ends at the next single quote and may span lines. Everything else is ignored.
 pub fn parse(text: &str) -> Presets {
     let mut presets = Presets::default();
     let mut rest = text;

@@ -1,5 +1,5 @@
-//! What the administrator asked for: /etc/cloud/ds-identify.cfg, and above it words of the kernel command
-//! line. Pure: text in, settings and remarks out.
+//! The administrator's settings: /etc/cloud/ds-identify.cfg, overridden by words of the kernel command line. Pure: text in,
+//! settings and warnings out.
 
 use std::time::Duration;
 
@@ -9,29 +9,32 @@ use crate::text::{list_items, unquote_backslashes, unquoted};
 /// The merged settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// A datasource named by hand: no search.
+    /// A datasource that is named explicitly, so that none is checked.
     pub datasource: Option<String>,
+    /// The policy.
     pub policy: Policy,
-    /// How long the local stage may wait for udev before it looks again; zero turns that off.
+    /// How long the local stage waits for udev without progress before the second look; zero disables the second look.
     pub settle: Duration,
-    /// `ci.datasource.ec2.strict_id` of the file, then of the command line; see the check of Ec2.
+    /// `ci.datasource.ec2.strict_id` of the file; see the check of Ec2.
     pub strict_id_in_file: Option<String>,
+    /// `ci.datasource.ec2.strict_id` of the command line.
     pub strict_id_on_command_line: Option<String>,
-    /// Candidates from `cc:…datasource_list…` on the command line; empty when there are none.
+    /// Candidates from `cc:…datasource_list…` on the command line; empty if it has none.
     pub candidates: Vec<String>,
 }
 
-/// Longer than this would be the boot's time-out, not ours.
+/// The limit of any wait for devices.
 pub const MAX_WAIT: Duration = Duration::from_secs(60);
+/// The default of `settle`.
 pub const DEFAULT_SETTLE: Duration = Duration::from_secs(2);
 
-/// Seconds, with a fraction or without.
+/// Parses seconds, with an optional fraction, up to [`MAX_WAIT`].
 pub fn seconds(text: &str) -> Option<Duration> {
     let seconds: f64 = text.trim().parse().ok()?;
     (0.0..=MAX_WAIT.as_secs_f64()).contains(&seconds).then(|| Duration::from_secs_f64(seconds))
 }
 
-/// Merges the file's text (if any) and the command line.
+/// Parses the file's text and the command line, which overrides it. Returns the settings and warnings.
 pub fn parse(file: Option<&str>, command_line: &str) -> (Settings, Vec<String>) {
     let mut datasource = None;
     let mut policy_text = None;
@@ -64,7 +67,7 @@ pub fn parse(file: Option<&str>, command_line: &str) -> (Settings, Vec<String>) 
         Some(("", None)) | None => DEFAULT_SETTLE,
         Some((_, None)) => {
             warnings.push(format!(
-                "settle: expected seconds from 0 to {}; {} is used",
+                "settle: expected seconds from 0 to {}; using {}",
                 MAX_WAIT.as_secs(),
                 DEFAULT_SETTLE.as_secs()
             ));
@@ -83,7 +86,7 @@ pub fn parse(file: Option<&str>, command_line: &str) -> (Settings, Vec<String>) 
     (settings, warnings)
 }
 
-/// Lines `key: value`; `#` begins a comment, a backslash quotes a character and joins lines.
+/// Parses lines `key: value`; `#` begins a comment, a backslash quotes a character and joins lines.
 fn parse_file(text: &str) -> Vec<(String, String)> {
     let mut pairs = Vec::new();
     let joined = text.replace("\\\n", "");
@@ -97,7 +100,7 @@ fn parse_file(text: &str) -> Vec<(String, String)> {
     pairs
 }
 
-/// `cc: {datasource_list: [A, B]}`: what stands in the last brackets after the last mention.
+/// Returns the candidates of `cc: {datasource_list: [A, B]}`: the last brackets after the last `datasource_list`.
 fn candidates(command_line: &str) -> Vec<String> {
     const KEY: &str = "datasource_list";
     let Some(cc) = command_line.find("cc:") else { return Vec::new() };
@@ -131,7 +134,7 @@ mod tests {
             ("datasource: Ec2", "ds=nocloud;s=http://x/ quiet", Some("nocloud")),
             ("datasource: Ec2", "ds=", None),
             ("", "ci.ds=A ci.datasource=B", Some("B")),
-            // A word without a value names nothing.
+            // A word without a value is ignored.
             ("", "ds quiet", None),
             ("", "xds=A", None),
         ] {
@@ -159,8 +162,7 @@ mod tests {
         }
     }
 
-    /// Texts made of pieces that mean something here, in every order: nothing of it may panic, and a policy
-    /// that was read can be written and read again.
+    /// Random sequences of meaningful pieces never panic, and a parsed policy survives printing and parsing.
     #[test]
     fn any_text_is_parsed_without_panic() {
         const PIECES: [&str; 24] = [
@@ -193,7 +195,7 @@ mod tests {
         for _ in 0..20_000 {
             let mut text = String::new();
             for _ in 0..12 {
-                // Knuth's MMIX generator: enough to mix pieces, and the same in every run.
+                // Knuth's MMIX generator, which is reproducible.
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 text.push_str(PIECES[(state >> 33) as usize % PIECES.len()]);
             }

@@ -22,7 +22,8 @@ pub struct UndecidedState {
 impl UndecidedState {
     /// Returns the text of the file.
     pub fn to_text(&self) -> String {
-        let mut text = String::from("# Nothing found, but devices may still appear: the local stage decides.\n");
+        let mut text =
+            String::from("# Nothing found, but devices may still appear: the local stage decides.\n");
         if let Some(kind) = &self.virtualization {
             text += &format!("virtualization={}\n", one_line(kind));
         }
@@ -64,7 +65,7 @@ mod tests {
             virtualization: Some("vm:kvm".into()),
             wait: Duration::from_millis(1500),
             link: Some("/run/early/multi-user.target.wants/cloud-init.target".into()),
-            reasons: vec!["udev is at work".into(), "a=b\nc".into()],
+            reasons: vec!["udev is busy".into(), "a=b\nc".into()],
         };
         let mut expected = state.clone();
         expected.reasons[1] = "a=b c".into();

@@ -1,16 +1,20 @@
-//! One datasource's verdict, and what all verdicts together mean under a policy. Pure.
+//! The verdict on one datasource, and the selection among all verdicts under a policy. Pure.
 
 use crate::policy::{Mode, OnFound, OnMaybe, OnNotFound, Policy};
 
+/// The answer of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
+    /// There is evidence for the datasource.
     Found,
-    /// It may be this one: only the network could tell.
+    /// Only the network could decide.
     Maybe,
+    /// There is no evidence for it.
     NotFound,
 }
 
 impl Answer {
+    /// Returns the answer in words, for the log.
     pub fn as_str(self) -> &'static str {
         match self {
             Answer::Found => "found",
@@ -20,23 +24,26 @@ impl Answer {
     }
 }
 
-/// An answer and the evidence that decided it.
+/// An answer and its evidence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
     pub answer: Answer,
     pub reason: String,
-    /// A further line of cloud.cfg, should a "maybe" be taken.
+    /// A further line of cloud.cfg, written if a "maybe" is selected.
     pub extra: Option<String>,
 }
 
+/// Returns the verdict "found" for this reason.
 pub fn found(reason: impl Into<String>) -> Verdict {
     Verdict { answer: Answer::Found, reason: reason.into(), extra: None }
 }
 
+/// Returns the verdict "maybe" for this reason.
 pub fn maybe(reason: impl Into<String>) -> Verdict {
     Verdict { answer: Answer::Maybe, reason: reason.into(), extra: None }
 }
 
+/// Returns the verdict "not found" for this reason.
 pub fn not_found(reason: impl Into<String>) -> Verdict {
     Verdict { answer: Answer::NotFound, reason: reason.into(), extra: None }
 }
@@ -46,9 +53,9 @@ pub fn not_found(reason: impl Into<String>) -> Verdict {
 pub enum Enablement {
     /// A datasource was found, or the policy is `enabled`.
     Enabled,
-    /// Nothing was found, or the policy is `disabled`.
+    /// No datasource was found, or the policy is `disabled`.
     Disabled,
-    /// The administrator switched cloud-init off.
+    /// The administrator disabled cloud-init.
     SwitchedOff,
 }
 
@@ -73,13 +80,13 @@ impl Enablement {
 /// What cloud.cfg is to say.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Selection {
-    /// These datasources are there (or may be), with further lines.
+    /// These datasources, and further lines of cloud.cfg.
     Use { names: Vec<String>, extra: Vec<String> },
-    /// Nothing was found.
+    /// No datasource was found.
     Nothing,
 }
 
-/// Weighs all verdicts, in the order of the candidates.
+/// Selects among the verdicts, which are in the order of the candidates.
 pub fn select(verdicts: &[(String, Verdict)], policy: &Policy) -> (Selection, Enablement) {
     let having = |answer: Answer| verdicts.iter().filter(move |(_, v)| v.answer == answer);
     let limit = if policy.found == OnFound::First { 1 } else { usize::MAX };
@@ -99,7 +106,7 @@ pub fn select(verdicts: &[(String, Verdict)], policy: &Policy) -> (Selection, En
     (Selection::Nothing, enablement)
 }
 
-/// The text of /run/cloud-init/cloud.cfg: an interface that other tools read, byte for byte as upstream's.
+/// Returns the text of /run/cloud-init/cloud.cfg. Other tools read it: it is identical to upstream's.
 pub fn config_text(selection: &Selection, policy: &Policy) -> String {
     let mut lines = match selection {
         Selection::Use { names, extra } => {
@@ -117,7 +124,7 @@ pub fn config_text(selection: &Selection, policy: &Policy) -> String {
     render(lines, nothing_in_search || policy.mode == Mode::Report)
 }
 
-/// The text of these lines, below `di_report` if they are a report only.
+/// Returns the text of these lines, below `di_report` if they are a report only.
 pub fn render(mut lines: Vec<String>, is_report: bool) -> String {
     if is_report {
         lines.iter_mut().for_each(|line| line.insert_str(0, "  "));
@@ -126,7 +133,7 @@ pub fn render(mut lines: Vec<String>, is_report: bool) -> String {
     lines.join("\n") + "\n"
 }
 
-/// cloud.cfg for a list that leaves nothing to find out: exactly that list.
+/// Returns the text of cloud.cfg for a list that needs no check: exactly that list.
 pub fn config_text_of_list(names: &[String], policy: &Policy) -> String {
     render(vec![format!("datasource_list: [ {} ]", names.join(", "))], policy.mode == Mode::Report)
 }

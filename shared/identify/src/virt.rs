@@ -1,12 +1,12 @@
-//! Virtualization: the manager's word, else our own look at files of the machine. Names are those of
-//! systemd-detect-virt(1). No program is asked.
+//! The kind of virtualization: from the manager, else from files of the machine, with the names of systemd-detect-virt(1).
+//! No program is run.
 
 use crate::dmi::Dmi;
 use crate::paths::{Env, Paths, Roots};
 use crate::text::environment_variable;
 
-/// Kinds that are containers. Upstream does not know podman, openvz, proot and pouch as such, and then
-/// compares the host's DMI and command line; WSL is left out, because its check wants a machine.
+/// The kinds that are containers. Upstream does not list podman, openvz, proot and pouch, and then compares the host's DMI
+/// and command line. WSL is not listed, because its check requires a virtual machine.
 const CONTAINERS: [&str; 11] = [
     "container-other",
     "lxc",
@@ -21,11 +21,12 @@ const CONTAINERS: [&str; 11] = [
     "pouch",
 ];
 
+/// Returns whether a kind is a container.
 pub fn is_container(kind: &str) -> bool {
     CONTAINERS.contains(&kind)
 }
 
-/// What a DMI text that begins with these words says (systemd-detect-virt's documented vendors).
+/// The starts of DMI texts, and the kinds that they identify (the vendors that systemd-detect-virt documents).
 const VENDORS: [(&str, &str); 16] = [
     ("KVM", "kvm"),
     ("OpenStack", "kvm"),
@@ -45,8 +46,8 @@ const VENDORS: [(&str, &str); 16] = [
     ("Google Compute Engine", "google"),
 ];
 
-/// The kind; `none` also where nothing tells, as in an image without /proc: a check that wants a virtual machine then has
-/// no reason to find one.
+/// Returns the kind; `none` also without any evidence, as in an image without /proc: a check that requires a virtual machine
+/// must not succeed there.
 pub fn detect(env: &Env, roots: &Roots, paths: &Paths, dmi: impl FnOnce() -> Dmi) -> String {
     let sys = &roots.target;
     if sys.is_dir("/run/systemd")
@@ -71,11 +72,11 @@ pub fn detect(env: &Env, roots: &Roots, paths: &Paths, dmi: impl FnOnce() -> Dmi
     }
     #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
     if sys.is_live() {
-        // dom0 sees Xen below it too, and is the machine's own system all the same.
+        // dom0 runs on Xen too, but is not a guest.
         let is_dom0 = sys.read_text("/proc/xen/capabilities").is_ok_and(|c| c.contains("control_d"));
         return if is_dom0 { "none" } else { crate::cpuid::hypervisor() }.into();
     }
-    // The first processor tells; on a machine with hundreds the whole file takes milliseconds.
+    // The first processor suffices; with hundreds of processors the whole file takes milliseconds.
     let processors = sys.read_head("/proc/cpuinfo", 8192).unwrap_or_default();
     let processors = String::from_utf8_lossy(&processors);
     let hypervisor =
@@ -83,7 +84,7 @@ pub fn detect(env: &Env, roots: &Roots, paths: &Paths, dmi: impl FnOnce() -> Dmi
     if hypervisor { "vm-other".into() } else { "none".into() }
 }
 
-/// What the container manager left: its name for PID 1 (systemd.io/CONTAINER_INTERFACE), or its marker files.
+/// Detects a container by its manager's variable for PID 1 (systemd.io/CONTAINER_INTERFACE) or by marker files.
 fn detect_container(roots: &Roots, paths: &Paths) -> Option<String> {
     let known = |name: &str| match name.trim() {
         "" => None,
@@ -106,11 +107,12 @@ fn detect_container(roots: &Roots, paths: &Paths) -> Option<String> {
         .map(|(_, kind)| kind.to_string())
 }
 
-pub(crate) fn from_dmi(dmi: &Dmi) -> Option<&'static str> {
+/// Returns the kind that DMI identifies.
+pub fn from_dmi(dmi: &Dmi) -> Option<&'static str> {
     if dmi.sys_vendor == "Microsoft Corporation" && dmi.product_name == "Virtual Machine" {
         return Some("microsoft");
     }
-    // The product is more telling: QEMU's machines say "QEMU" in one and "KVM" in the other.
+    // The product is more specific: QEMU's vendor is "QEMU" also if the product is "KVM".
     [&dmi.product_name, &dmi.sys_vendor, &dmi.board_name]
         .into_iter()
         .find_map(|text| VENDORS.iter().find(|(start, _)| text.starts_with(start)).map(|(_, kind)| *kind))
