@@ -145,8 +145,7 @@ pub fn apply(sys: &System, request: &ApplyRequest<'_>) -> Result<Applied> {
     let mut rendered = render::render(config, renderer, &target, &facts).map_err(system::Error::new)?;
     let manifest_path = format!("{}/{MANIFEST}", request.data_dir);
     let mut manifest = Manifest::read(sys, &manifest_path);
-    let is_passthrough =
-        renderer.passthrough.is_some() && config.as_map().and_then(parse::version) == Some(2);
+    let is_passthrough = renderer.passes_through(config);
     match parse::parse(config, &facts) {
         Ok(parsed) => {
             if parsed.discarded > 0 && !is_passthrough && !request.is_new_instance && manifest.has_files(sys)

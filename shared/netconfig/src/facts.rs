@@ -26,7 +26,7 @@ pub fn for_format(sys: &System, format: &Format, content: &Node, renderers: Opti
             facts.includes = interfaces_files(sys, content.as_str().unwrap_or_default(), eni::DEFAULT_DIR);
         }
         "ec2-imds" => {
-            facts.netplan = render::select(sys, renderers).is_ok_and(|r| r.name == "netplan");
+            facts.netplan = render::select(sys, renderers).is_ok_and(render::Renderer::has_passthrough);
         }
         "oracle-imds" => {
             // That cloud's images have the files only when they matter.

@@ -14,6 +14,7 @@
 //! Knows no datasource: stages hand configurations over as values with their format's name.
 
 pub mod activate;
+mod address;
 pub mod apply;
 pub mod events;
 pub mod facts;

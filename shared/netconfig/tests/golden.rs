@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use netconfig::render::OUTPUT_KINDS;
+
 /// Path below the folder → mode and content.
 type Tree = BTreeMap<String, (u32, String)>;
 
@@ -80,6 +82,18 @@ fn golden_cases() {
         }
     }
     assert!(compared >= 300, "only {compared} comparisons: where are the cases?");
+}
+
+/// A renderer without golden cases cannot be changed safely: its row needs a line in `outputs`.
+#[test]
+fn every_renderer_has_golden_cases() {
+    let outputs = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/outputs");
+    let outputs = fs::read_to_string(outputs).unwrap();
+    let tested: Vec<&str> = outputs.lines().filter_map(|line| line.split(' ').nth(1)).collect();
+    for name in OUTPUT_KINDS {
+        assert!(tested.contains(name), "{name} has no line in tests/outputs");
+    }
+    assert!(tested.iter().all(|name| OUTPUT_KINDS.contains(name)), "{tested:?}");
 }
 
 /// Inputs of which nothing sure can be made: an error with the place, and no file.
@@ -204,6 +218,7 @@ config:
 - {type: nameserver, address: '::1'}
 ";
     let facts = netconfig::Facts::default();
+    let mut tested = Vec::new();
     for (input, renderer, distro, wanted) in [
         (V2, "netplan", "debian", &[][..]),
         (
@@ -291,7 +306,7 @@ config:
                 "3:133 eth0.subnets.scope",
                 "4:104 br0.params.bridge_waitport",
                 "5:104 b.params.bond-unheard",
-                "6:3 routes of the whole machine",
+                "6:3 global routes",
             ][..],
         ),
         (
@@ -321,7 +336,7 @@ config:
                 "4:84 br0.params.bridge_fd",
                 "4:104 br0.params.bridge_waitport",
                 "5:104 b.params.bond-unheard",
-                "6:3 routes of the whole machine",
+                "6:3 global routes",
             ][..],
         ),
         (
@@ -337,7 +352,7 @@ config:
                 "4:104 br0.params.bridge_waitport",
                 "5:82 b.params.bond-xmit_hash_policy",
                 "5:104 b.params.bond-unheard",
-                "6:3 routes of the whole machine",
+                "6:3 global routes",
             ][..],
         ),
         (
@@ -354,10 +369,10 @@ config:
                 "4:104 br0.params.bridge_waitport",
                 "5:82 b.params.bond-xmit_hash_policy",
                 "5:104 b.params.bond-unheard",
-                "6:3 routes of the whole machine",
+                "6:3 global routes",
             ][..],
         ),
-        (V1, "eni", "debian", &["3:63 eth0.mtu", "7:3 IPv6 name servers of the whole machine"][..]),
+        (V1, "eni", "debian", &["3:63 eth0.mtu", "7:3 global IPv6 name servers"][..]),
     ] {
         let target = netconfig::Target::for_distro(distro);
         let converted = netconfig::convert("yaml", "x", input, renderer, &target, &facts).unwrap();
@@ -367,5 +382,7 @@ config:
             .map(|f| format!("{}:{} {}", f.at.line, f.at.column, f.key))
             .collect();
         assert_eq!(found, wanted, "{renderer} {distro}");
+        tested.push(renderer);
     }
+    assert!(OUTPUT_KINDS.iter().all(|name| tested.contains(name)), "{tested:?}");
 }

@@ -4,9 +4,10 @@ use std::collections::HashMap;
 
 use config::{FindingKind, Findings, Node, Position, Value, did_you_mean};
 
+use crate::address;
 use crate::model::{Dns, Link, LinkKind, Model};
 
-use super::{Parsed, address};
+use super::Parsed;
 
 #[derive(Default)]
 pub struct Builder {

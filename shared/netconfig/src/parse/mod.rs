@@ -2,7 +2,6 @@
 //! is pure; what it has to know of the machine is in [`Facts`]. A new input format is one file and one row of
 //! [`FORMATS`].
 
-pub mod address;
 mod azure;
 mod builder;
 mod check;
@@ -14,6 +13,7 @@ pub mod klibc;
 mod network_data;
 mod options;
 mod oracle;
+mod route;
 pub mod sanitize;
 mod v1;
 mod v2;

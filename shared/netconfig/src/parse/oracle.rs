@@ -4,7 +4,9 @@
 
 use config::{FindingKind, Findings, Map, Node};
 
-use super::{Facts, address};
+use crate::address;
+
+use super::Facts;
 
 /// Inside this cloud.
 const MTU: i64 = 9000;

@@ -2,10 +2,11 @@
 
 use config::{Map, Node, Value};
 
+use crate::address;
 use crate::model::{Dns, Link, LinkKind, Method, Route, Subnet};
 
-use super::address::{self, RawRoute};
 use super::builder::{Builder, optional_bool};
+use super::route::{self, RawRoute};
 use super::{Facts, Parsed, error_at};
 
 const COMMON_KEYS: [&str; 9] = [
@@ -234,7 +235,7 @@ fn route(build: &mut Builder, node: &Node, path: &str) -> Option<Route> {
         table: value("table"),
         mtu: value("mtu"),
     };
-    match address::parse_route(&written) {
+    match route::parse_route(&written) {
         Ok(route) => Some(route),
         Err((key, wanted)) => {
             let key = match key {

@@ -2,10 +2,11 @@
 
 use config::{FindingKind, Map, Node, Value};
 
+use crate::address::{self, is_ipv6};
 use crate::model::{Dhcp, Dns, Link, LinkKind, Method, Subnet};
 
-use super::address::{self, RawRoute, is_ipv6};
 use super::builder::{Builder, join_key, optional_bool};
+use super::route::{self, RawRoute};
 use super::sanitize::is_shell_special;
 use super::{BOND_OPTIONS, BRIDGE_OPTIONS, Facts, Parsed, keys};
 
@@ -248,7 +249,7 @@ fn subnets(build: &mut Builder, device: &Node, path: &str) -> Vec<Subnet> {
             mtu: value("mtu"),
             ..RawRoute::default()
         };
-        let route = match address::parse_route(&written) {
+        let route = match route::parse_route(&written) {
             Ok(route) => route,
             Err((key, wanted)) => {
                 let at = value(key).unwrap_or(item);

@@ -6,7 +6,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use config::{FindingKind, Findings, Map, Node, Position};
 
-use super::{Facts, address};
+use crate::address;
+
+use super::Facts;
 
 /// Section and key → value and place. Both as written, for that is how they are looked up.
 #[derive(Debug, Default)]

@@ -1,5 +1,7 @@
 //! What is wrong with the words, said as argparse said it: scripts read these lines.
 
+use netconfig::render::OUTPUT_KINDS;
+
 use super::commands::{Command, Devel, DevelCommand, HotplugAction};
 
 /// Choices that argparse checked.
@@ -46,7 +48,6 @@ pub fn invalid_choice(command: &Command) -> Option<String> {
 }
 
 const KINDS: &[&str] = &["eni", "yaml", "azure-imds", "network_data.json", "vmware-imc"];
-const OUTPUT_KINDS: &[&str] = &["eni", "netplan", "networkd", "sysconfig", "network-manager"];
 
 /// Every distribution that upstream knows, in its order.
 #[rustfmt::skip]

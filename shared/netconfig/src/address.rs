@@ -1,11 +1,9 @@
 //! Addresses, masks and routes as people write them, made regular: an address text that stays as it was written
 //! and a prefix length. Pure; a reason says what was expected, never what was found.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
 use config::{Node, Value};
-
-use crate::model::Route;
 
 /// An address (host bits allowed) and its prefix length.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,52 +76,9 @@ pub fn parse_network(
     Ok(Network { address: address.to_string(), prefix })
 }
 
-/// The words a route is written with, whichever version they come from.
-#[derive(Debug, Default)]
-pub struct RawRoute<'a> {
-    pub to: Option<&'a str>,
-    pub via: Option<&'a str>,
-    pub prefix: Option<&'a Node>,
-    pub netmask: Option<&'a Node>,
-    pub metric: Option<&'a Node>,
-    pub table: Option<&'a Node>,
-    pub mtu: Option<&'a Node>,
-}
-
 /// Whether a gateway's text is an address (with a zone, perhaps) or a single word, and no more than that.
 pub fn is_valid_gateway(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.:%-".contains(&b))
-}
-
-/// A route made regular, or which of its keys is wrong and what was expected there.
-pub fn parse_route(raw: &RawRoute<'_>) -> Result<Route, (&'static str, &'static str)> {
-    let to = raw.to.ok_or(("to", "a destination"))?;
-    let network = if to == "default" {
-        let via = raw.via.ok_or(("via", "a gateway, which says the family of 'to: default'"))?;
-        let any = match via.parse::<IpAddr>() {
-            Ok(IpAddr::V4(_)) => Ipv4Addr::UNSPECIFIED.to_string(),
-            Ok(IpAddr::V6(_)) => Ipv6Addr::UNSPECIFIED.to_string(),
-            Err(_) => return Err(("via", "an IP address")),
-        };
-        Network { address: any, prefix: 0 }
-    } else {
-        parse_network(to, raw.prefix, raw.netmask).map_err(|wanted| ("to", wanted))?
-    };
-    if raw.via.is_some_and(|via| !is_valid_gateway(via)) {
-        return Err(("via", "an IP address"));
-    }
-    let metric = match raw.metric {
-        None => None,
-        Some(node) => Some(parse_integer(node).ok_or(("metric", "an integer"))?),
-    };
-    Ok(Route {
-        network: network.address,
-        prefix: network.prefix,
-        gateway: raw.via.map(str::to_string),
-        metric,
-        table: raw.table.cloned(),
-        mtu: raw.mtu.cloned(),
-    })
 }
 
 /// An integer, or a text that is one.
@@ -173,15 +128,6 @@ mod tests {
             assert_eq!(found.map(|n| n.prefix).map_err(drop), expected, "{address}");
         }
         assert_eq!(parse_network("2001:DB8::0010/64", None, None).unwrap().address, "2001:DB8::0010");
-    }
-
-    #[test]
-    fn default_route_has_the_gateway_family() {
-        let of = |via| parse_route(&RawRoute { to: Some("default"), via, ..RawRoute::default() });
-        assert_eq!(of(Some("fe80::1")).unwrap().network, "::");
-        assert_eq!(of(Some("10.0.0.1")).unwrap().network, "0.0.0.0");
-        assert_eq!(of(None).unwrap_err().0, "via");
-        assert_eq!(of(Some("gw")).unwrap_err().0, "via");
     }
 
     #[test]
