@@ -13,7 +13,7 @@ pub struct Network {
 }
 
 /// What [`parse_prefix`] expects of a mask that is one, but for its holes.
-pub const CONTIGUOUS_MASK: &str = "a mask without holes";
+pub const CONTIGUOUS_MASK: &str = "a contiguous netmask";
 
 pub fn is_ipv6(address: &str) -> bool {
     address.contains(':')
@@ -43,7 +43,7 @@ pub fn parse_prefix(text: &str, ip: IpAddr) -> Result<u8, &'static str> {
             mask_to_prefix(bits, 32).or_else(|| mask_to_prefix(inverted, 32))
         }
         (IpAddr::V6(_), Ok(IpAddr::V6(mask))) => mask_to_prefix(mask.to_bits(), 128),
-        _ => return Err("a prefix length or a mask of the address's family"),
+        _ => return Err("a prefix length or a netmask of the address's family"),
     }
     .ok_or(CONTIGUOUS_MASK)
 }
@@ -52,7 +52,7 @@ pub fn parse_prefix(text: &str, ip: IpAddr) -> Result<u8, &'static str> {
 fn parse_prefix_node(given: &Node, ip: IpAddr) -> Result<u8, &'static str> {
     match &given.value {
         Value::Int(_) | Value::Str(_) => parse_prefix(given.scalar_text().unwrap_or_default().trim(), ip),
-        _ => Err("a prefix length or a mask"),
+        _ => Err("a prefix length or a netmask"),
     }
 }
 
@@ -66,7 +66,7 @@ pub fn parse_network(
         Some((address, behind)) => (address, Some(behind)),
         None => (raw, None),
     };
-    let ip: IpAddr = address.parse().map_err(|_| "an IP address, perhaps with /prefix")?;
+    let ip: IpAddr = address.parse().map_err(|_| "an IP address with an optional /prefix")?;
     let prefix = match (behind, prefix.filter(|n| !n.is_falsy()), netmask.filter(|n| !n.is_falsy())) {
         (Some(behind), ..) => parse_prefix(behind, ip)?,
         (None, Some(prefix), _) => parse_prefix_node(prefix, ip)?,

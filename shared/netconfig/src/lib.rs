@@ -21,6 +21,7 @@ pub mod facts;
 pub mod log_lines;
 pub mod manifest;
 pub mod model;
+mod natural_order;
 pub mod nics;
 pub mod parse;
 pub mod rename;
@@ -52,8 +53,8 @@ pub fn parse_input(
     text: &str,
     facts: &Facts,
 ) -> Result<(Node, Findings), String> {
-    let format = parse::Format::from_name(format)
-        .ok_or_else(|| format!("nothing here reads the input format '{format}'"))?;
+    let format =
+        parse::Format::from_name(format).ok_or_else(|| format!("unknown input format '{format}'"))?;
     let mut findings = Findings::default();
     let node = format.parse(source, text, &mut findings)?;
     // It is a configuration already, and may be a large one.

@@ -90,7 +90,7 @@ fn net_convert_rejects_invalid_input() {
         ("good", "-k yaml -D debian -O eni", 0, "Wrote output format 'eni'"),
         ("good", "-k yaml -D debian -O eni -m eth0", 1, "--mac: expected NAME,MAC"),
         ("good", "-k yaml -D debian -O sysconfig", 1, "no settings for sysconfig"),
-        ("good", "-k yaml -D fedora -O netplan", 1, "no settings for netplan"),
+        ("good", "-k yaml -D fedora -O netplan", 1, "no netplan settings"),
         ("good", "-k yaml -D debian -O eni more", 2, "unrecognized arguments: more"),
         ("good", "-k xml -D debian -O eni", 2, "argument -k/--kind: invalid choice: 'xml'"),
         ("good", "-k yaml -D debian", 2, "the following arguments are required: -O/--output-kind"),
@@ -98,7 +98,7 @@ fn net_convert_rejects_invalid_input() {
         ("empty", "-k yaml -D debian -O eni", 1, "expected a map"),
         ("third", "-k yaml -D debian -O eni", 1, "third:1:10: network.version: expected 1 or 2"),
         ("broken", "-k yaml -D debian -O eni", 1, "broken:"),
-        ("mask", "-k yaml -D debian -O eni", 1, "expected a mask without holes"),
+        ("mask", "-k yaml -D debian -O eni", 1, "expected a contiguous netmask"),
     ] {
         let line = format!("devel net-convert -p {dir}/{file} -d {dir}/out-{file} {rest}");
         let (found, out, err) = run(&line);

@@ -23,7 +23,7 @@ pub struct RawRoute<'a> {
 pub fn parse_route(raw: &RawRoute<'_>) -> Result<Route, (&'static str, &'static str)> {
     let to = raw.to.ok_or(("to", "a destination"))?;
     let network = if to == "default" {
-        let via = raw.via.ok_or(("via", "a gateway, which says the family of 'to: default'"))?;
+        let via = raw.via.ok_or(("via", "a gateway, required with 'to: default'"))?;
         let any = match via.parse::<IpAddr>() {
             Ok(IpAddr::V4(_)) => Ipv4Addr::UNSPECIFIED.to_string(),
             Ok(IpAddr::V6(_)) => Ipv6Addr::UNSPECIFIED.to_string(),

@@ -93,7 +93,7 @@ fn render(model: &Model, target: &Target) -> RenderResult {
     for route in &model.routes {
         match route_commands(route, target.has_ip) {
             Some([up, down]) => blocks.push(format!("{up}\n{down}")),
-            None => rendered.warn("a route without a gateway is left out"),
+            None => rendered.warn("route without a gateway; ignored"),
         }
     }
     let content = format!("{}{}\n", target.eni_header, blocks.join("\n\n"));
@@ -183,7 +183,7 @@ impl Writer<'_> {
 
     fn route(&self, route: &Route, rendered: &mut Rendered) -> Vec<String> {
         route_commands(route, self.has_ip).map(Vec::from).unwrap_or_else(|| {
-            rendered.warn(format!("{}: a route without a gateway is left out", self.link.name));
+            rendered.warn(format!("{}: route without a gateway; ignored", self.link.name));
             Vec::new()
         })
     }
@@ -194,7 +194,7 @@ impl Writer<'_> {
             let is_safe = !line.contains(is_shell_special);
             if !is_safe {
                 let key = line.split(' ').next().unwrap_or_default();
-                rendered.warn(format!("{}: {key}: a character that a shell reads: left out", self.link.name));
+                rendered.warn(format!("{}: {key}: contains shell metacharacters; ignored", self.link.name));
             }
             is_safe
         });

@@ -189,7 +189,7 @@ pub fn routes(file: &mut Ifcfg, link: &Link, rendered: &mut Rendered) -> Result<
     for subnet in &link.subnets {
         for route in &subnet.routes {
             let Some(gateway) = &route.gateway else {
-                rendered.warn(format!("{}: a route without a gateway is left out", link.name));
+                rendered.warn(format!("{}: route without a gateway; ignored", link.name));
                 continue;
             };
             if route.is_default() && subnet.method != Method::Dhcp6 && !is_ipv6_autoconf(subnet.method) {
@@ -234,7 +234,7 @@ fn default_route(
     let inet6 = subnet.is_openstack_ipv6 || is_ipv6(gateway);
     if subnet.is_openstack_ipv4 || subnet.is_openstack_ipv6 {
         if seen[usize::from(inet6)] {
-            return Err(format!("{}: two default gateways of one family", link.name));
+            return Err(format!("{}: more than one default gateway of one address family", link.name));
         }
         seen[usize::from(inet6)] = true;
     }

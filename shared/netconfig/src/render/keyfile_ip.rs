@@ -39,7 +39,7 @@ pub fn addresses(profile: &mut Keyfile, link: &Link, global: &Dns, rendered: &mu
         match &subnet.gateway {
             Some(gateway) if subnet.method.is_static() => profile.set(section, "gateway", gateway),
             // The whole profile would be refused.
-            Some(_) => rendered.warn(format!("{}: a gateway without an address is left out", link.name)),
+            Some(_) => rendered.warn(format!("{}: gateway without an address; ignored", link.name)),
             None => {}
         }
         for item in &subnet.routes {
@@ -169,7 +169,7 @@ fn dns(profile: &mut Keyfile, link: &Link, global: &Dns, rendered: &mut Rendered
             profile.set(section, "dns", list(&of_family));
         } else if !link.subnets.is_empty() && link.dns.is_some() {
             rendered.warn(format!(
-                "{}: name servers of a family that the link has no addresses of are left out",
+                "{}: name servers of an address family that the link does not use; ignored",
                 link.name
             ));
         }

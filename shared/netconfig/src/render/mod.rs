@@ -84,10 +84,10 @@ impl std::fmt::Display for RendererError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             RendererError::Unavailable(names) => {
-                write!(f, "none of the network renderers is available: {names}")
+                write!(f, "no network renderer is available, tried: {names}")
             }
             RendererError::Unknown(name) => {
-                write!(f, "unknown network renderer '{name}', expected some of {}", all_names())
+                write!(f, "unknown network renderer '{name}', expected one of {}", all_names())
             }
         }
     }

@@ -75,7 +75,7 @@ fn passthrough(config: &Node, target: &Target) -> RenderResult {
 }
 
 fn file(body: &str, target: &Target) -> RenderResult {
-    let header = target.netplan_header.ok_or("this distribution has no settings for netplan")?;
+    let header = target.netplan_header.ok_or("no netplan settings for this distribution")?;
     let file = File::new(PATH, format!("{header}{body}"));
     Ok(Rendered::new(vec![File { mode: 0o600, keep_stricter_mode: true, ..file }]))
 }
@@ -163,7 +163,10 @@ fn unify_dhcp_metrics(device: &mut Map, link: &Link, warnings: &mut Rendered) {
         return;
     }
     if let Some(one) = v4.or(v6) {
-        warnings.warn(format!("{}: netplan has one metric for DHCP of both families", link.name));
+        warnings.warn(format!(
+            "{}: netplan supports one route metric for DHCPv4 and DHCPv6; using one for both",
+            link.name
+        ));
         for key in ["dhcp4-overrides", "dhcp6-overrides"] {
             device.insert(key, map([("route-metric", one.clone())]));
         }

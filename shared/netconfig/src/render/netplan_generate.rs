@@ -44,7 +44,7 @@ fn error_position(stderr: &str) -> Option<&str> {
 pub fn post_write(sys: &System) -> system::Result<()> {
     let default = sys.read_text_if_exists(SNAPD_CONFIG).inspect_err(|e| system::warning!(sys, "{e}"));
     if default.ok().flatten().is_some_and(|text| text == SNAPD_DEFAULT) {
-        debug!(sys, "removing snapd's default {SNAPD_CONFIG} and what netplan made of it");
+        debug!(sys, "removing snapd's default {SNAPD_CONFIG} and the files that netplan generated from it");
         for path in std::iter::once(&SNAPD_CONFIG).chain(SNAPD_GENERATED) {
             if let Err(e) = sys.remove(path) {
                 system::warning!(sys, "{e}");
@@ -56,8 +56,8 @@ pub fn post_write(sys: &System) -> system::Result<()> {
     }
     match sys.run(&Command::new(["netplan", "generate"]).accept_all()) {
         Ok(finished) if finished.code != 0 => {
-            if let Some(place) = error_position(&String::from_utf8_lossy(&finished.stderr)) {
-                return Err(system::Error::new(format!("netplan refuses the configuration: {place}")));
+            if let Some(position) = error_position(&String::from_utf8_lossy(&finished.stderr)) {
+                return Err(system::Error::new(format!("netplan rejects the configuration: {position}")));
             }
             // No fault of the file (systemd could not be told, say): netplan reads it again at the next reload.
             system::warning!(sys, "netplan generate: exit code {}", finished.code);
@@ -67,11 +67,14 @@ pub fn post_write(sys: &System) -> system::Result<()> {
         Err(e) => system::warning!(sys, "{e}"),
     }
     if sys.kernel_command_line().split_whitespace().any(|w| w == "net.ifnames=0") {
-        debug!(sys, "predictable interface names are off: udev is not asked to set names");
+        debug!(
+            sys,
+            "predictable interface names are disabled (net.ifnames=0); not renaming interfaces through udev"
+        );
         return Ok(());
     }
     if sys.which("udevadm").is_none() {
-        debug!(sys, "no udevadm: udev is not asked to set names");
+        debug!(sys, "udevadm not found; not renaming interfaces through udev");
         return Ok(());
     }
     for nic in sys.list("/sys/class/net").unwrap_or_default() {

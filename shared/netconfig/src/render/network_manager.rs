@@ -244,8 +244,7 @@ fn bond(profile: &mut Keyfile, link: &Link, rendered: &mut Rendered) {
         if is_allowed(name) {
             profile.set("bond", name, value);
         } else {
-            rendered
-                .warn(format!("{}: {name} does not go with the bond's other options: left out", link.name));
+            rendered.warn(format!("{}: {name} conflicts with other bond options; ignored", link.name));
         }
     }
 }

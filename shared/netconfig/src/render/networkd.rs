@@ -275,10 +275,7 @@ fn overrides(
     }
     let Some(domain) = &dhcp.domain else { return Ok(()) };
     if let Some(twice) = dhcp.overrides.get("use-domains") {
-        return Err(format!(
-            "{}: use-domains: said again in another way by {section}'s domain key",
-            twice.at
-        ));
+        return Err(format!("{}: use-domains: conflicts with {section}'s domain key", twice.at));
     }
     let use_domains = match python_str(domain).trim().to_ascii_lowercase().as_str() {
         "true" | "1" | "on" | "yes" => "yes",

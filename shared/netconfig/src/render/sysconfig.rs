@@ -123,7 +123,7 @@ fn available(sys: &System) -> bool {
 }
 
 fn render(model: &Model, target: &Target) -> RenderResult {
-    let flavour = target.sysconfig.ok_or("this distribution has no settings for sysconfig")?;
+    let flavour = target.sysconfig.ok_or("no sysconfig settings for this distribution")?;
     let mut rendered = Rendered::default();
     let topology = Topology::of(model);
     let has_default_route = model
@@ -156,7 +156,7 @@ fn render(model: &Model, target: &Target) -> RenderResult {
         let (content, too_many) = resolv_conf::merge(target.resolv_conf.as_deref().unwrap_or_default(), &dns);
         if too_many {
             rendered
-                .warn("resolv.conf holds 6 search domains of 256 letters in all: the others are left out");
+                .warn("resolv.conf supports at most 6 search domains (256 characters); ignoring the rest");
         }
         rendered.files.push(File { optional: true, ..File::new(resolv_conf::PATH, content) });
         rendered
