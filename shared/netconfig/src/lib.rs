@@ -13,6 +13,8 @@
 //!
 //! Knows no datasource: stages hand configurations over as values with their format's name.
 
+#![warn(missing_docs)]
+
 pub mod activate;
 mod address;
 pub mod apply;
