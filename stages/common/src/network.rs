@@ -301,7 +301,7 @@ impl datasource::Machine for Stage {
             candidates: netconfig::nics::candidates(&all).iter().map(nic).collect(),
             configurable: netconfig::nics::configurable(&all).unwrap_or_default().iter().map(nic).collect(),
             uses_netplan: netconfig::render::select(&self.sys, renderers.as_deref())
-                .is_ok_and(|r| r.name == "netplan"),
+                .is_ok_and(netconfig::render::Renderer::has_passthrough),
         }
     }
 }
