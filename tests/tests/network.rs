@@ -100,7 +100,7 @@ fn no_source_uses_fallback() {
     put(&sandbox, "/sys/class/net/eth0/operstate", "down\n");
     put(&sandbox, SYSTEM, "network: {}\n");
     boot(&sandbox);
-    assert!(unit(&sandbox).contains("DHCP=yes") && logged(&sandbox, &["DHCP on the likeliest NIC"]));
+    assert!(unit(&sandbox).contains("DHCP=yes") && logged(&sandbox, &["DHCP on the preferred NIC"]));
     // An empty one may be a mistake.
     assert!(
         logged(&sandbox, &["[WARNING]", "Empty network config found", "system_cfg is empty"]),
