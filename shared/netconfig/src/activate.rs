@@ -1,5 +1,5 @@
-//! Bringing interfaces up through the machine's own network service: one table row each. Only the network stage
-//! does that; before it the services read the files by themselves when they start.
+//! Brings interfaces up through the system's network service, for the network stage and hotplug. Before the network stage
+//! the services have not started yet, and read the files when they do.
 
 use system::{System, debug, warning};
 
@@ -30,15 +30,17 @@ fn candidates() -> Vec<Candidate> {
     of_renderers.chain([IFCONFIG]).collect()
 }
 
-/// What bringing up did.
+/// The result of [`bring_up`].
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct BringUpResult {
+    /// The name of the activator; `None` if none is available.
     pub activator: Option<&'static str>,
+    /// A message for each failure; all are logged.
     pub problems: Vec<String>,
 }
 
-/// Brings interfaces up with the first activator that the machine has, of those listed
-/// (`system_info.network.activators`) or of all. Failures are logged as warnings and returned.
+/// Brings interfaces up with the first available activator, of those listed (`system_info: {network: {activators: …}}`) or
+/// of all. Failures are logged as warnings and returned.
 pub fn bring_up(sys: &System, links: &[String], listed: Option<&[String]>) -> BringUpResult {
     let mut done = BringUpResult::default();
     let all = candidates();

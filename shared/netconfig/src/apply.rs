@@ -1,5 +1,5 @@
-//! The effects: the configuration kept for people and later boots, links renamed, files written. A configuration
-//! that cannot be rendered leaves the old files as they are.
+//! Applies a configuration: stores it for users and later boots, renames links and writes files. A configuration that
+//! cannot be rendered leaves the existing files unchanged.
 
 use std::time::Duration;
 
@@ -15,63 +15,69 @@ use crate::rename;
 use crate::render::{self, File, Renderer, RendererError, Target};
 use crate::source::{APPLIED_MARKER, ApplyMode, Decision, Outcome};
 
-/// How long a NIC that a configuration names may take to show up.
+/// How long to wait for a NIC that the configuration identifies by its MAC address, and for udev to finish.
 pub const DEFAULT_WAIT: Duration = Duration::from_secs(60);
-/// udev had nothing to do for so long: what is not there by now will not come.
+/// Missing NICs are given up once udev has been idle for this long.
 const UDEV_QUIET_PERIOD: Duration = Duration::from_millis(1500);
 
-/// So many remarks on a configuration are logged: whoever has more has another problem.
+/// The maximum number of logged findings on one configuration.
 const MAX_LOGGED: usize = 200;
 
-/// What is to be applied, and where.
+/// What to apply, and where.
 #[derive(Debug, Clone, Copy)]
 pub struct ApplyRequest<'a> {
+    /// The selected configuration.
     pub decision: &'a Decision,
+    /// What is applied.
     pub mode: ApplyMode,
+    /// The name of the distribution, as in cloud.cfg.
     pub distro: &'a str,
-    /// `system_info.network.renderers`; `None` for the usual order.
+    /// `system_info.network.renderers`; `None` for the default order.
     pub renderers: Option<&'a [String]>,
-    /// The instance's folder, which keeps `network-config.json`; `None` when there is no instance yet.
+    /// The instance's directory, for `network-config.json`; `None` if there is no instance yet.
     pub instance_dir: Option<&'a str>,
     /// `/run/cloud-init`.
     pub run_dir: &'a str,
-    /// `/var/lib/cloud/data`, which keeps the record of what we wrote.
+    /// `/var/lib/cloud/data`, for the manifest of written files.
     pub data_dir: &'a str,
-    /// The machine was another instance (or none) before: its files must be written, whoever edited them.
+    /// The instance boots for the first time: edited files are backed up and replaced.
     pub is_new_instance: bool,
-    /// How long to wait for NICs that aren't there yet.
+    /// How long to wait for missing NICs.
     pub wait: Duration,
     /// Whether the links are brought up afterwards, for the log.
     pub bring_up: bool,
 }
 
-/// What was done.
+/// The result of [`apply`].
 #[derive(Debug, Default)]
 pub struct Applied {
-    /// The renderer that wrote the files; `None` when none were to be written.
+    /// The name of the renderer; `None` if no files were due.
     pub renderer: Option<&'static str>,
+    /// The paths of the written files, and whether each was changed.
     pub files: Vec<(String, Change)>,
     /// Old name, new name.
     pub renamed: Vec<(String, String)>,
     /// The names of the links that the configuration describes, for [`crate::bring_up`].
     pub links: Vec<String>,
-    /// Files that somebody edited: kept as they are, or their place when they had to give way.
+    /// Edited files that were kept, and backups of those that were replaced.
     pub edited: Vec<String>,
-    /// What is odd about the configuration; logged.
+    /// Invalid or unknown parts of the configuration; logged.
     pub findings: Findings,
-    /// What went wrong and was survived; each was logged.
+    /// Failures that do not affect the network; logged.
     pub problems: Vec<String>,
-    /// As `problems`, but so grave that the stage counts as failed.
+    /// Failures that make the stage fail.
     pub errors: Vec<String>,
-    /// Why nothing was written: none of the renderers is available. Logged.
+    /// The message if no renderer is available and nothing was written; logged.
     pub no_renderer: Option<String>,
 }
 
-/// The record of what we wrote, below the data folder.
+/// The name of the manifest of written files, below the data directory.
 pub const MANIFEST: &str = "network-files.json";
 
-/// Applies a decision: renames links, and if it is due writes the files. An error means that the configuration
-/// was not applied: the files of an earlier one are as they were.
+/// Applies a decision: renames links, and writes the files if they are due.
+///
+/// # Errors
+/// Fails if the configuration cannot be applied; the existing files are unchanged then.
 pub fn apply(sys: &System, request: &ApplyRequest<'_>) -> Result<Applied> {
     let mut applied = Applied::default();
     for text in &request.decision.warnings {
@@ -127,7 +133,7 @@ pub fn apply(sys: &System, request: &ApplyRequest<'_>) -> Result<Applied> {
     info!(sys, "{}{source} bringup={bring_up}: {}", lines::APPLYING, lines::redacted(config));
     let renderer = match render::select(sys, request.renderers) {
         Ok(renderer) => renderer,
-        // The image's business, as the rest of the machine does not depend on it.
+        // A property of the image; the rest of the boot does not depend on it.
         Err(e @ RendererError::Unavailable(_)) => {
             let message = format!("{}{e}", lines::BROKEN);
             error!(sys, "{message}");
@@ -174,7 +180,7 @@ pub fn apply(sys: &System, request: &ApplyRequest<'_>) -> Result<Applied> {
         warning!(sys, "{more} more findings on the network configuration, not logged");
     }
     applied.findings = rendered.findings;
-    // No fault of anybody's: for the log, not for the status.
+    // Not an error: logged, but not part of the status.
     for text in rendered.unsupported.iter().take(MAX_LOGGED) {
         info!(sys, "{text}");
     }
@@ -197,7 +203,7 @@ pub fn apply(sys: &System, request: &ApplyRequest<'_>) -> Result<Applied> {
     Ok(applied)
 }
 
-/// Logs a failure that costs the machine no network.
+/// Logs and records a failure that does not affect the network.
 fn record_problem<T>(sys: &System, result: Result<T>, applied: &mut Applied) {
     if let Err(e) = result {
         warning!(sys, "{e}");

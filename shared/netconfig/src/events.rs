@@ -1,22 +1,26 @@
-//! When a network configuration is applied again: the events that a datasource asks for, those that the user has set
-//! for it, and those that it can serve. Pure.
+//! The events at which a network configuration is applied again: the datasource's defaults, the user's `updates:` and
+//! what the datasource supports. Pure.
 
 use config::{FindingKind, Findings, Node};
 
-/// The scope that there is.
+/// The only scope.
 const SCOPE: &str = "network";
 
+/// An event at which the network configuration may be applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
+    /// The first boot of an instance.
     BootNewInstance,
-    /// Once a boot.
+    /// Every boot, once.
     Boot,
-    /// In the local and in the network stage.
+    /// Every boot, in the local and in the network stage.
     BootLegacy,
+    /// A NIC that is added or removed while the system runs.
     Hotplug,
 }
 
 impl Event {
+    /// The names in the configuration.
     pub const NAMES: &'static [(&'static str, Event)] = &[
         ("boot-new-instance", Event::BootNewInstance),
         ("boot", Event::Boot),
@@ -24,23 +28,24 @@ impl Event {
         ("hotplug", Event::Hotplug),
     ];
 
-    /// The word that a configuration has for it.
+    /// Returns the name in the configuration.
     pub fn as_str(self) -> &'static str {
         Event::NAMES.iter().find(|(_, event)| *event == self).map_or("", |(word, _)| word)
     }
 
-    /// Its name in the log's list of events.
+    /// Returns the name in the log's list of events, for example `BOOT_NEW_INSTANCE`.
     pub fn constant_name(self) -> String {
         self.as_str().to_ascii_uppercase().replace('-', "_")
     }
 
+    /// Returns the event of this name.
     pub fn from_name(word: &str) -> Option<Event> {
         Event::NAMES.iter().find(|(known, _)| *known == word).map(|(_, event)| *event)
     }
 }
 
-/// The events of `updates: {network: {when: […]}}`, which replace the datasource's own; `None` when nothing is set.
-/// A word that is no event makes the whole list count for nothing, as ever.
+/// Returns the events of `updates: {network: {when: […]}}`, which replace the datasource's own; `None` if it is not
+/// set. As in upstream, an unknown event makes the whole list empty.
 pub fn from_updates(updates: Option<&Node>, findings: &mut Findings) -> Option<Vec<Event>> {
     let updates = updates.filter(|n| !n.is_falsy())?;
     let Some(scopes) = updates.as_map() else {

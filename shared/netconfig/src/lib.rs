@@ -1,17 +1,17 @@
-//! Network configuration, from whatever says it to the files that the machine's network service reads.
+//! Network configuration: from its sources to the files that the system's network service reads.
 //!
 //! ```text
-//! source   which of several configurations applies; events: whether now      (pure)
-//! facts    what parsers have to know of the machine                          (facts)
-//! parse/   version 1 and 2, and formats that become one of them  ──► model   (pure)
-//! render/  model ──► files of netplan, networkd …                            (pure)
-//! nics     which NICs the machine has; rename: which of them need a new name (pure, facts from sysfs)
-//! log_lines what the log says in words that others look for                (pure)
-//! manifest which files are ours still, and which somebody has edited         (pure)
-//! apply    the effects: links renamed, files written, the network service told
+//! source    selects the configuration; events: when it is applied again      (pure)
+//! facts     reads what parsers need to know about the system
+//! parse/    version 1 and 2, and formats converted to them  ──► model        (pure)
+//! render/   model ──► files of netplan, networkd …; one file a renderer      (pure)
+//! nics      reads the NICs; rename: plans and applies new names
+//! log_lines upstream's log lines, a contract                                 (pure)
+//! manifest  hashes of written files, to recognize edited ones
+//! apply     effects: renames links, writes files; activate: brings links up
 //! ```
 //!
-//! Knows no datasource: stages hand configurations over as values with their format's name.
+//! This crate knows no datasource: stages pass configurations as values with the name of their format.
 
 #![warn(missing_docs)]
 
@@ -38,17 +38,21 @@ pub use parse::Facts;
 pub use render::{File, Target};
 pub use source::{ApplyMode, BootContext, Decision, Inputs, Outcome, Source, apply_mode, decide};
 
-/// What a conversion gave: files, with what was odd about the input.
+/// The result of [`convert`].
 #[derive(Debug)]
 pub struct Converted {
+    /// The rendered files.
     pub files: Vec<File>,
+    /// Invalid or unknown parts of the input.
     pub findings: Findings,
-    /// What the renderer's language has no words for.
+    /// Valid parts that the renderer's format cannot express.
     pub unsupported: Findings,
 }
 
-/// A text of one format (a name of [`parse::FORMATS`]) as a configuration of version 1 or 2, and what was odd about
-/// the text.
+/// Converts a text of one format (a name in [`parse::FORMATS`]) to a configuration of version 1 or 2.
+///
+/// # Errors
+/// Fails if the format is unknown or the text has no usable configuration.
 pub fn parse_input(
     format: &str,
     source: &str,
@@ -59,7 +63,7 @@ pub fn parse_input(
         parse::Format::from_name(format).ok_or_else(|| format!("unknown input format '{format}'"))?;
     let mut findings = Findings::default();
     let node = format.parse(source, text, &mut findings)?;
-    // It is a configuration already, and may be a large one.
+    // It already is a configuration, and converting would copy it.
     let config = match format.syntax {
         parse::Syntax::Yaml => node,
         parse::Syntax::Json | parse::Syntax::Text => format.convert(&node, facts, &mut findings)?,
@@ -67,8 +71,12 @@ pub fn parse_input(
     Ok((config, findings))
 }
 
-/// The same as the files of one renderer (a name of [`render::RENDERERS`]), for one target: `devel net-convert`.
-/// Nothing of this machine plays a part but what `facts` and `target` hold.
+/// Converts a text of one format to the files of one renderer (a name in [`render::RENDERERS`]), as
+/// `devel net-convert` does. Depends on the system only through `facts` and `target`.
+///
+/// # Errors
+/// Fails if the format or the renderer is unknown, the text has no usable configuration or the renderer does not
+/// support the target.
 pub fn convert(
     format: &str,
     source: &str,

@@ -1,5 +1,5 @@
-//! What we wrote, so that a file which somebody edited since is told from one that is ours: a hash for each path,
-//! kept with the state. The judgement on each file is pure; its effects are small and here too.
+//! Hashes of the files that cloud-init wrote, to recognize files that were edited since. Decisions are pure; only `read`
+//! and `write` touch the system.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -7,29 +7,30 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 use system::{Result, System, WriteOptions};
 
-/// Files that a renderer extends and never replaces: others write them too, and nothing of theirs is lost.
+/// Files that renderers extend rather than replace, because other programs write them too.
 const SHARED_FILES: [&str; 2] = ["/etc/resolv.conf", "/etc/sysconfig/network"];
 
-/// Path → hashes of what we wrote there. Two while files are being written, since a power cut may leave either.
+/// Hashes of written contents by path. There are two while a file is being written, since a power cut may leave either.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Manifest {
     files: BTreeMap<String, Vec<String>>,
 }
 
-/// What becomes of a file that a configuration has rendered.
+/// What to do with a rendered file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteDecision {
+    /// Write it.
     Write,
-    /// Edited, and the instance is new: what is there is kept beside, then ours is written.
+    /// The existing file was edited and may be replaced: back it up, then write.
     BackUpAndWrite,
-    /// Edited, and ours would say what it said already.
+    /// The existing file was edited, and the rendered content is not new: keep the existing one.
     Keep,
-    /// Edited, and there is something new that the file now does not say.
+    /// The existing file was edited, and the rendered content is new: keep the existing one and warn.
     KeepStale,
 }
 
 impl Manifest {
-    /// The manifest of earlier boots; an empty one when there is none that can be read.
+    /// Reads the manifest; returns an empty one if it is absent or unreadable.
     pub fn read(sys: &System, path: &str) -> Manifest {
         let text = sys.read_text(path).unwrap_or_default();
         let json: Value = serde_json::from_str(&text).unwrap_or_default();
@@ -41,27 +42,31 @@ impl Manifest {
         Manifest { files: files.map(|(path, value)| (path.clone(), hashes(value))).collect() }
     }
 
+    /// Writes the manifest.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be written.
     pub fn write(&self, sys: &System, path: &str) -> Result<()> {
         let json = json!({"version": 1, "files": self.files});
         sys.write(path, state::json_text(&json, 1), WriteOptions::mode(0o600)).map(drop)
     }
 
-    /// What becomes of a file, by what is there now.
+    /// Decides what to do with a file, given its current content. `may_replace` allows replacing an edited file.
     pub fn decide(
         &self,
         path: &str,
         current: Option<&[u8]>,
         ours: &[u8],
-        is_new_instance: bool,
+        may_replace: bool,
     ) -> WriteDecision {
         let Some(current) = current.filter(|current| *current != ours && !SHARED_FILES.contains(&path))
         else {
             return WriteDecision::Write;
         };
-        // What nothing is known of is written as ever: Python's cloud-init keeps no record, nor does an image.
+        // Files without a record are written: Python's cloud-init keeps none, nor do images.
         let Some(hashes) = self.files.get(path) else { return WriteDecision::Write };
         let has = |content: &[u8]| hashes.contains(&hash(content));
-        match (has(current), is_new_instance) {
+        match (has(current), may_replace) {
             (true, _) => WriteDecision::Write,
             (false, true) => WriteDecision::BackUpAndWrite,
             (false, false) if has(ours) => WriteDecision::Keep,
@@ -69,7 +74,7 @@ impl Manifest {
         }
     }
 
-    /// Before a file is written.
+    /// Records that a file is about to be written.
     pub fn begin_write(&mut self, path: &str, content: &[u8]) {
         let hash = hash(content);
         let hashes = self.files.entry(path.to_string()).or_default();
@@ -78,12 +83,12 @@ impl Manifest {
         }
     }
 
-    /// Now that it is written.
+    /// Records that a file was written.
     pub fn finish_write(&mut self, path: &str, content: &[u8]) {
         self.files.insert(path.to_string(), vec![hash(content)]);
     }
 
-    /// Whether one of the recorded files is still there.
+    /// Returns whether any recorded file still exists.
     pub fn has_files(&self, sys: &System) -> bool {
         self.files.keys().any(|path| sys.is_file(path))
     }
@@ -96,8 +101,8 @@ fn hash(content: &[u8]) -> String {
     })
 }
 
-/// Where an edited file is kept: beside it, hidden, so that no network service reads it, and by its content, so that
-/// no earlier one is lost.
+/// Returns the path of the backup of an edited file. It is hidden, so that network services ignore it, and contains a
+/// hash of the content, so that no earlier backup is overwritten.
 pub fn backup_path(path: &str, content: &[u8]) -> String {
     let (dir, name) = path.rsplit_once('/').unwrap_or(("", path));
     format!("{dir}/.{name}.edited-{}", &hash(content)[..8])

@@ -1,73 +1,91 @@
-//! The one model between parsers and renderers: links with their addresses, routes and servers, plus what is
-//! said for the whole machine. A parser fills it, a renderer reads it; neither knows the other.
+//! The model between parsers and renderers: links with their addresses, routes and name servers, plus the global
+//! ones. Parsers fill it and renderers read it; neither knows the other.
 //!
-//! Scalars that only travel through (an mtu, a bond's option) stay [`Node`]s as they were written, because the
-//! files show whether somebody quoted a number.
+//! Scalars that are only copied (an MTU, a bond's option) stay [`Node`]s, because the rendered files show whether a
+//! number was quoted.
 
 use config::{Map, Node};
 
 use crate::address;
 
-/// What a configuration says, whatever language it was written in.
+/// A network configuration, independent of the format it was written in.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Model {
-    /// Version 1 gives its global name servers to every link, version 2 has none.
+    /// The version of the source: 1 or 2. Only version 1 applies global name servers to every link.
     pub version: u8,
-    /// In the order in which they were first named.
+    /// The links, in the order in which they are first mentioned.
     pub links: Vec<Link>,
-    /// Routes of no link in particular (version 1 `type: route`).
+    /// Routes that belong to no link (version 1, `type: route`).
     pub routes: Vec<Route>,
+    /// Name servers and search domains that belong to no link (version 1, `type: nameserver`).
     pub dns: Dns,
 }
 
+/// The type of a link.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum LinkKind {
+    /// An Ethernet NIC.
     #[default]
     Physical,
+    /// The loopback interface.
     Loopback,
+    /// An InfiniBand NIC.
     Infiniband,
+    /// A bond, or a link that is only known as a bond's member; see [`Link::is_bond`].
     Bond,
+    /// A bridge.
     Bridge,
+    /// A VLAN.
     Vlan,
-    /// Named as a bridge's port and described nowhere.
+    /// A bridge's port that the configuration does not describe.
     Unknown,
 }
 
-/// One network interface.
+/// A network interface.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Link {
-    /// What other links call it: version 2's ID, else its name.
+    /// The name that other links refer to: the ID in version 2, the interface's name in version 1.
     pub id: String,
-    /// What the kernel shall call it.
+    /// The interface's name in the kernel.
     pub name: String,
+    /// The type of the link.
     pub kind: LinkKind,
-    /// Lower case.
+    /// The MAC address, in lower case.
     pub mac: Option<String>,
+    /// The name of the kernel driver to match.
     pub driver: Option<String>,
-    /// The device id that renames compare beside the driver.
+    /// The PCI or USB device ID; renaming compares it in addition to the driver.
     pub device_id: Option<String>,
+    /// The MTU in bytes.
     pub mtu: Option<Node>,
+    /// Whether IPv6 router advertisements are accepted.
     pub accept_ra: Option<bool>,
+    /// Whether Wake-on-LAN is enabled.
     pub wakeonlan: Option<bool>,
+    /// Whether the boot may continue without the link being online.
     pub optional: Option<bool>,
-    /// Kept when the network service stops (netplan's `critical`).
+    /// Whether the configuration stays when the network service stops (`critical` in netplan).
     pub keep_configuration: Option<Node>,
+    /// Addresses and ways to get them.
     pub subnets: Vec<Subnet>,
-    /// Its own servers, beside those of its subnets.
+    /// The link's own name servers, in addition to those of its subnets.
     pub dns: Option<Dns>,
-    /// The bond that it is a member of, by id.
+    /// The ID of the bond that this link is a member of.
     pub bond: Option<String>,
-    /// A bridge's ports, by id.
+    /// The IDs of a bridge's ports.
     pub ports: Vec<String>,
+    /// The VLAN ID.
     pub vlan_id: Option<Node>,
-    /// What a vlan lies on, as written: an id or a name.
+    /// The parent device of a VLAN as written: an ID or a name.
     pub vlan_link: Option<String>,
-    /// Options of bonds and bridges under their flat names (`bond-mode`, `bridge_fd`), spelled as written:
-    /// renderers differ in the spellings that they take.
+    /// Options of bonds and bridges by their ifupdown names (`bond-mode`, `bridge_fd`), spelled as written: renderers
+    /// differ in the spellings that they accept.
     pub params: Map,
+    /// Settings of DHCPv4.
     pub dhcp4: Dhcp,
+    /// Settings of DHCPv6.
     pub dhcp6: Dhcp,
-    /// Policy rules, keys as netplan names them.
+    /// Routing policy rules, with netplan's keys.
     pub rules: Vec<Node>,
 }
 
@@ -79,45 +97,61 @@ impl Link {
     }
 }
 
-/// What version 2 says about DHCP beyond "on".
+/// Settings of DHCP in version 2 other than enabling it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Dhcp {
+    /// `dhcp4-overrides` or `dhcp6-overrides`.
     pub overrides: Map,
-    /// VMware's `dhcp4domain` and `dhcp6domain`.
+    /// VMware's `dhcp4domain` or `dhcp6domain`.
     pub domain: Option<Node>,
 }
 
+/// Name servers and search domains.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Dns {
+    /// Addresses of name servers, in order of preference.
     pub servers: Vec<String>,
+    /// Search domains, in order of preference.
     pub search: Vec<String>,
 }
 
 impl Dns {
+    /// Returns whether there are neither servers nor search domains.
     pub fn is_empty(&self) -> bool {
         self.servers.is_empty() && self.search.is_empty()
     }
 }
 
-/// How addresses are come by.
+/// How a subnet gets its addresses: the values of `type` in version 1.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Method {
+    /// DHCP; IPv4 unless the renderer treats it as both families.
     #[default]
     Dhcp,
+    /// DHCPv4.
     Dhcp4,
+    /// DHCPv6, stateful or stateless as the network service chooses.
     Dhcp6,
+    /// A static address of either family.
     Static,
+    /// A static IPv6 address.
     Static6,
+    /// IPv6 stateless address autoconfiguration.
     Slaac,
+    /// IPv6 autoconfiguration with other settings from DHCPv6.
     Dhcp6Stateless,
+    /// Addresses from DHCPv6.
     Dhcp6Stateful,
+    /// The interface is configured by other means.
     Manual,
+    /// The loopback interface's method.
     Loopback,
+    /// ifupdown's `auto`.
     Auto,
 }
 
 impl Method {
-    /// Every spelling of version 1, and what it means.
+    /// The spellings of version 1.
     pub const NAMES: &'static [(&'static str, Method)] = &[
         ("dhcp", Method::Dhcp),
         ("dhcp4", Method::Dhcp4),
@@ -132,30 +166,42 @@ impl Method {
         ("auto", Method::Auto),
     ];
 
+    /// Returns whether the configuration gives the address.
     pub fn is_static(self) -> bool {
         matches!(self, Method::Static | Method::Static6)
     }
 }
 
-/// One address, or one way to get addresses, with what hangs on it.
+/// An address or a way to get addresses, with the settings that belong to it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Subnet {
+    /// How the addresses are obtained.
     pub method: Method,
-    /// `auto` (also when nothing is said), `manual` or `hotplug`.
+    /// When the interface is brought up: `auto` (the default), `manual` or `hotplug`.
     pub control: Option<String>,
-    /// As written, without its prefix.
+    /// The address as written, without its prefix.
     pub address: Option<String>,
+    /// The length of the prefix in bits.
     pub prefix: Option<u8>,
+    /// The address of the default gateway.
     pub gateway: Option<String>,
+    /// Name servers and search domains.
     pub dns: Dns,
+    /// Routes through this subnet.
     pub routes: Vec<Route>,
+    /// The metric of the routes.
     pub metric: Option<Node>,
+    /// The MTU in bytes.
     pub mtu: Option<Node>,
+    /// The broadcast address.
     pub broadcast: Option<String>,
+    /// The peer's address of a point-to-point link.
     pub pointopoint: Option<String>,
+    /// The scope of the address.
     pub scope: Option<String>,
-    /// OpenStack's marks of a subnet of that family, where each family has one default gateway.
+    /// The subnet comes from OpenStack and is IPv4: the link may have one default gateway of that family.
     pub is_openstack_ipv4: bool,
+    /// The subnet comes from OpenStack and is IPv6: the link may have one default gateway of that family.
     pub is_openstack_ipv6: bool,
 }
 
@@ -174,14 +220,20 @@ impl Subnet {
     }
 }
 
+/// A static route.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Route {
-    /// As written, without its prefix.
+    /// The destination network as written, without its prefix.
     pub network: String,
+    /// The length of the destination's prefix in bits.
     pub prefix: u8,
+    /// The gateway's address.
     pub gateway: Option<String>,
+    /// The metric.
     pub metric: Option<i64>,
+    /// The number or name of the routing table.
     pub table: Option<Node>,
+    /// The MTU of the route in bytes.
     pub mtu: Option<Node>,
 }
 

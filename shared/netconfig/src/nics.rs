@@ -1,5 +1,5 @@
-//! The machine's NICs: facts from sysfs, which of them count, and which one a machine without any configuration
-//! uses. [`read`] looks; everything else is pure on what it saw.
+//! The system's NICs as sysfs shows them: which of them can be configured, and which one the fallback configuration
+//! uses. Only [`read`] touches the system; everything else is pure.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -17,47 +17,63 @@ const ARPHRD_INFINIBAND: u32 = 32;
 /// Drivers of which several NICs may share one address.
 const SHARED_MAC_DRIVERS: &[&str] = &["fsl_enetc", "mscc_felix", "qmi_wwan"];
 
-/// What something is enslaved to.
+/// The kind of device that a NIC is a port of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Master {
-    /// A bridge, a bond or an Open vSwitch: the NIC counts all the same.
+    /// A bridge, a bond or an Open vSwitch: the NIC can be configured.
     Aggregate,
-    /// Something else (a failover device, a VRF): only the master counts.
+    /// Something else (a failover device, a VRF): only the master can be configured.
     Other,
 }
 
-/// The parts of a NIC pair of which one stands in for the other.
+/// The role of a NIC in a failover pair (virtio's `net_failover`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Failover {
+    /// The NIC is not part of a pair.
     #[default]
     None,
+    /// The device that is configured.
     Master,
+    /// The paravirtual NIC, which takes over if the primary is removed.
     Standby,
+    /// The passed-through NIC.
     Primary,
 }
 
-/// One entry of /sys/class/net.
+/// An entry of /sys/class/net.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Nic {
+    /// The interface's name.
     pub name: String,
-    /// Lower case; empty when it has none. Of a bond's member its own, not the bond's.
+    /// The MAC address in lower case; empty if there is none. For a bond's member its permanent address.
     pub mac: String,
+    /// The name of the kernel driver.
     pub driver: Option<String>,
+    /// The PCI or USB device ID.
     pub device_id: Option<String>,
+    /// Whether it is a bridge.
     pub bridge: bool,
+    /// Whether it is a bond.
     pub bond: bool,
+    /// Whether it is a VLAN.
     pub vlan: bool,
+    /// Whether it is an InfiniBand NIC.
     pub infiniband: bool,
-    /// An internal port of an Open vSwitch.
+    /// Whether it is an internal port of an Open vSwitch.
     pub ovs_internal: bool,
-    /// The MAC was taken over from another device.
+    /// Whether the MAC address was copied from another device.
     pub stolen_mac: bool,
+    /// What it is a port of.
     pub master: Option<Master>,
+    /// Its role in a failover pair.
     pub failover: Failover,
-    /// User space has named it.
+    /// Whether user space (udev) has named it.
     pub named_by_user_space: bool,
+    /// Whether it has a carrier.
     pub carrier: bool,
+    /// Whether it waits for an external event before it carries traffic.
     pub dormant: bool,
+    /// The content of `operstate`, for example `up`.
     pub operstate: String,
 }
 
@@ -70,7 +86,7 @@ impl Nic {
         !self.mac.is_empty() && self.mac.chars().all(|c| matches!(c, '0' | ':'))
     }
 
-    /// A whole of other NICs, or a part of a failover pair, or something without an address.
+    /// Returns whether it is made of other NICs, is a part of a failover pair or has no MAC address.
     fn is_excluded(&self) -> bool {
         self.bridge
             || self.bond
@@ -79,7 +95,7 @@ impl Nic {
     }
 }
 
-/// The names that clouds' addresses and configurations are looked up in.
+/// Returns the facts that parsers need.
 pub fn facts(nics: &[Nic]) -> Facts {
     let nic = |n: &&Nic| NicFacts {
         name: n.name.clone(),
@@ -93,7 +109,10 @@ pub fn facts(nics: &[Nic]) -> Facts {
     Facts { nics: counted.iter().map(nic).collect(), fallback, ..Facts::default() }
 }
 
-/// The NICs that a configuration can be about. An error when two of them have one address.
+/// Returns the NICs that a configuration can describe.
+///
+/// # Errors
+/// Fails if two of them have the same MAC address.
 pub fn configurable(nics: &[Nic]) -> Result<Vec<&Nic>, String> {
     let shadowed = shadowed_by_netvsc(nics);
     let mut by_mac: HashMap<&str, &Nic> = HashMap::new();
@@ -126,15 +145,16 @@ pub fn configurable(nics: &[Nic]) -> Result<Vec<&Nic>, String> {
     Ok(counted)
 }
 
-/// Hyper-V shows a fast path NIC beside its own with the same address; its own is the one to configure.
+/// Returns the names of NICs that are the accelerated path of a Hyper-V NIC: both have the same MAC address, and only
+/// the Hyper-V NIC is configured.
 fn shadowed_by_netvsc(nics: &[Nic]) -> HashSet<&str> {
     let is_netvsc = |n: &&Nic| n.driver.as_deref() == Some("hv_netvsc");
     let macs: HashSet<&str> = nics.iter().filter(is_netvsc).map(|n| n.mac.as_str()).collect();
     nics.iter().filter(|n| !is_netvsc(n) && macs.contains(&*n.mac)).map(|n| n.name.as_str()).collect()
 }
 
-/// The NICs that a machine without configuration may use, the likeliest first: those with a carrier, then those
-/// that may get one; in each group eth0, then in natural order.
+/// Returns the candidates for the fallback configuration, the likeliest first: NICs with a carrier, then those that may
+/// get one; in each group eth0, then the others in natural order.
 pub fn candidates(nics: &[Nic]) -> Vec<&Nic> {
     let shadowed = shadowed_by_netvsc(nics);
     let mut groups: [Vec<&Nic>; 2] = [Vec::new(), Vec::new()];
@@ -158,13 +178,13 @@ pub fn candidates(nics: &[Nic]) -> Vec<&Nic> {
     groups.concat()
 }
 
-/// DHCP on the likeliest NIC, as a configuration of version 2; `None` without any NIC.
+/// Returns the fallback configuration, version 2 with DHCP on the likeliest NIC; `None` without a NIC.
 pub fn fallback_config(nics: &[Nic]) -> Option<Node> {
     let nic = candidates(nics).into_iter().next()?;
     let map = |entries: Vec<(&str, Node)>| {
         Node::from(entries.into_iter().map(|(k, v)| (Node::from(k), v)).collect::<Map>())
     };
-    // A failover pair shares one address: only the name tells the master.
+    // All parts of a failover pair have the same address; only the name identifies the master.
     let match_by = match nic.failover {
         Failover::Master => ("name", Node::from(nic.name.as_str())),
         _ => ("macaddress", Node::from(nic.mac.as_str())),
@@ -178,13 +198,13 @@ pub fn fallback_config(nics: &[Nic]) -> Option<Node> {
     Some(map(vec![("version", 2.into()), ("ethernets", map(vec![(nic.name.as_str(), device)]))]))
 }
 
-/// Whether udev may still be naming NICs that a fallback could pick.
+/// Returns whether udev has named all NICs, or does not name them (`net.ifnames=0`).
 pub fn names_settled(nics: &[Nic], command_line: &str) -> bool {
     command_line.split_whitespace().any(|w| w == "net.ifnames=0")
         || nics.iter().all(|nic| nic.is_loopback() || nic.named_by_user_space)
 }
 
-/// Looks at every NIC. What cannot be read is as if it weren't there: NICs come and go.
+/// Reads all NICs from sysfs. Unreadable attributes count as absent, because NICs may be removed at any time.
 pub fn read(sys: &System) -> Vec<Nic> {
     let names = sys.list(SYS_CLASS_NET).unwrap_or_else(|e| {
         system::warning!(sys, "{e}");
@@ -237,7 +257,7 @@ pub fn read(sys: &System) -> Vec<Nic> {
         .filter(|(_, (_, master, standby))| *standby && master.is_none())
         .map(|(name, _)| name.clone())
         .collect();
-    let ports = if pairs.is_empty() && nics.is_empty() { HashSet::new() } else { ovs_internal_ports(sys) };
+    let ports = if nics.is_empty() { HashSet::new() } else { ovs_internal_ports(sys) };
     nics.into_values()
         .map(|(mut nic, master, standby)| {
             nic.failover = match (&master, standby) {
@@ -252,7 +272,7 @@ pub fn read(sys: &System) -> Vec<Nic> {
         .collect()
 }
 
-/// Open vSwitch's internal ports look like NICs; only its own tool tells them.
+/// Returns the names of Open vSwitch's internal ports, which look like NICs; only `ovs-vsctl` tells them apart.
 fn ovs_internal_ports(sys: &System) -> HashSet<String> {
     if sys.which("ovs-vsctl").is_none() {
         return HashSet::new();

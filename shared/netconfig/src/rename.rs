@@ -1,5 +1,5 @@
-//! Which links need another name, and the steps to it: pure, except for [`apply`]. Swaps go through a temporary
-//! name; a link that carries addresses is left alone.
+//! Plans and applies the renaming of links. Everything but [`apply`] and [`current_links`] is pure. Swaps go through a
+//! temporary name; links with addresses in use are not renamed.
 
 use std::collections::HashMap;
 
@@ -11,50 +11,64 @@ use crate::nics::Nic;
 use crate::parse;
 use crate::parse::sanitize::{is_shell_special, is_unsafe_in_files};
 
-/// A link that a configuration knows by its address, and the name that it shall have.
+/// A link that the configuration identifies by its MAC address, and the name that it sets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DesiredLink {
+    /// The name to set.
     pub name: String,
-    /// Lower case.
+    /// The MAC address in lower case.
     pub mac: String,
+    /// The name of the kernel driver, if the configuration gives it.
     pub driver: Option<String>,
+    /// The device ID, if the configuration gives it.
     pub device_id: Option<String>,
 }
 
-/// A link of the machine.
+/// A link of the system.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CurrentLink {
+    /// The current name.
     pub name: String,
+    /// The MAC address in lower case.
     pub mac: String,
+    /// The name of the kernel driver.
     pub driver: Option<String>,
+    /// The device ID.
     pub device_id: Option<String>,
+    /// Whether the link is up.
     pub up: bool,
-    /// Carries addresses that somebody may be using.
+    /// Whether the link is up and has addresses that connections may use.
     pub in_use: bool,
-    /// A NIC that a configuration can be about; others only stand in the way.
+    /// Whether a configuration can describe the link; others can only occupy a name.
     pub configurable: bool,
 }
 
+/// A step of a [`Plan`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
+    /// Sets the link down.
     Down(String),
+    /// Renames the first to the second.
     Rename(String, String),
+    /// Sets the link up.
     Up(String),
 }
 
-/// What to do, and what cannot be done.
+/// The steps that rename links, and the renames that are not possible.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Plan {
+    /// The steps, in order.
     pub steps: Vec<Step>,
+    /// A message for each rename that is not possible.
     pub problems: Vec<String>,
 }
 
-/// The names that a configuration of version 1 or 2 wants for addresses.
+/// Returns the names that a configuration of version 1 or 2 sets for MAC addresses.
 pub fn desired_links(config: &Node) -> Vec<DesiredLink> {
     let config = parse::network_section(config);
     let text = |node: &Node, path: &[&str]| {
         let text = node.at_path(path).and_then(Node::as_str).filter(|t| !t.is_empty());
-        // What the files do not get is no link's name either.
+        // Values that are kept out of the files must not become names of links either.
         text.filter(|t| !t.contains(|c: char| is_unsafe_in_files(c) || is_shell_special(c)))
             .map(str::to_string)
     };
@@ -86,7 +100,7 @@ pub fn desired_links(config: &Node) -> Vec<DesiredLink> {
     }
 }
 
-/// The wanted addresses that no NIC has (yet).
+/// Returns the desired links whose MAC address no NIC has.
 pub fn missing<'a>(desired: &'a [DesiredLink], nics: &[Nic]) -> Vec<&'a DesiredLink> {
     desired.iter().filter(|w| !nics.iter().any(|n| n.mac == w.mac)).collect()
 }
@@ -96,7 +110,7 @@ pub fn not_present_message(desired: &DesiredLink) -> String {
     lines::nic_not_present(&desired.mac, &desired.name)
 }
 
-/// What is wanted, as the log has it: `[['MAC', 'NAME', 'DRIVER', 'ID'], …]`.
+/// Returns the desired links as the log shows them: `[['MAC', 'NAME', 'DRIVER', 'ID'], …]`.
 pub fn format_links(desired: &[DesiredLink]) -> String {
     let text = |text: &Option<String>| text.as_deref().map_or(Node::null(), Node::from);
     let one = |w: &DesiredLink| {
@@ -106,7 +120,7 @@ pub fn format_links(desired: &[DesiredLink]) -> String {
     lines::python_repr(&Node::from(desired.iter().map(one).collect::<Vec<Node>>()))
 }
 
-/// The steps as the log has them.
+/// Returns the steps as the log shows them.
 fn format_steps(steps: &[Step]) -> String {
     let one = |step: &Step| {
         let words = match step {
@@ -119,10 +133,10 @@ fn format_steps(steps: &[Step]) -> String {
     format!("[{}]", steps.iter().map(one).collect::<Vec<_>>().join(", "))
 }
 
-/// The steps that give every wanted link its name.
+/// Plans the steps that give every desired link its name.
 pub fn plan(desired: &[DesiredLink], current: &[CurrentLink]) -> Plan {
     let mut plan = Plan::default();
-    // The name that each link has by now, by its place in `present`.
+    // The name of each link after the steps so far, by its index in `current`.
     let mut names: Vec<String> = current.iter().map(|p| p.name.clone()).collect();
     let mut down: Vec<usize> = Vec::new();
     let mut spare = 0;
@@ -193,7 +207,10 @@ fn push_rename(
     plan.steps.push(Step::Rename(std::mem::replace(&mut names[link], to.clone()), to));
 }
 
-/// The machine's links as [`plan`] wants them: all that the kernel has, with what sysfs says of the NICs.
+/// Returns all links of the kernel, with what sysfs shows of the NICs.
+///
+/// # Errors
+/// Fails if netlink does.
 pub fn current_links(sys: &System, nics: &[&Nic]) -> system::Result<Vec<CurrentLink>> {
     let by_name: HashMap<&str, &&Nic> = nics.iter().map(|n| (n.name.as_str(), n)).collect();
     if !sys.is_live() {
@@ -208,7 +225,7 @@ pub fn current_links(sys: &System, nics: &[&Nic]) -> system::Result<Vec<CurrentL
         return Ok(nics.iter().map(of).collect());
     }
     let addresses = sys.link_addresses()?;
-    // IPv6 addresses that came by router advertisements will come again; others were given by somebody.
+    // IPv6 addresses from router advertisements come back by themselves; others may have been set on purpose.
     let is_in_use = |a: &LinkAddress| !a.ipv6 || (a.global && a.permanent);
     Ok(sys
         .links()?
@@ -228,7 +245,8 @@ pub fn current_links(sys: &System, nics: &[&Nic]) -> system::Result<Vec<CurrentL
         .collect())
 }
 
-/// Takes the steps. What fails is said and the rest goes on; the links that got their name.
+/// Runs the steps; failures are logged and the remaining steps run. Returns the renamed links (old name, new name) and
+/// a message for each failure.
 pub fn apply(sys: &System, desired: &[DesiredLink], plan: &Plan) -> (Vec<(String, String)>, Vec<String>) {
     let mut renamed = Vec::new();
     let mut problems = plan.problems.clone();

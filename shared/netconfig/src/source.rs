@@ -1,23 +1,28 @@
-//! Which of several network configurations applies, and whether it is applied now. Pure: the facts come in, a
-//! decision with its reason for the log comes out.
+//! Selects the network configuration among its sources, and decides whether it is applied at this point of the boot.
+//! Pure: facts in, a decision with its reason for the log out.
 
 use config::Node;
 
 use crate::log_lines as lines;
 use crate::parse;
 
-/// Where a configuration comes from.
+/// The source of a network configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
+    /// `network-config=` or `ip=` on the kernel command line.
     CommandLine,
+    /// Files that the initramfs left in /run.
     Initramfs,
+    /// `network:` in /etc/cloud.
     System,
+    /// The datasource's metadata.
     Datasource,
+    /// DHCP on the likeliest NIC.
     Fallback,
 }
 
 impl Source {
-    /// The word that upstream's log has for it.
+    /// Returns upstream's name, as the log shows it.
     pub fn as_str(self) -> &'static str {
         match self {
             Source::CommandLine => "cmdline",
@@ -29,44 +34,52 @@ impl Source {
     }
 }
 
-/// The usual order, highest first; datasources may have another one.
+/// The default order, highest precedence first; a datasource may have its own.
 pub const DEFAULT_ORDER: &[Source] =
     &[Source::CommandLine, Source::Initramfs, Source::System, Source::Datasource];
 
-/// Everything that a decision hangs on. Configurations as they are, with or without `network` around them.
+/// The input of [`decide`]. Configurations may have a `network` key around them.
 #[derive(Debug, Default)]
 pub struct Inputs {
-    /// The path of `data/upgraded-network`, if it is there: the machine's networking is somebody else's.
+    /// The path of `data/upgraded-network` if it exists: the system manages its network itself.
     pub disabled_by_file: Option<String>,
-    /// The datasource's order; [`DEFAULT_ORDER`] without one.
+    /// The datasource's order; `None` for [`DEFAULT_ORDER`].
     pub order: Option<Vec<Source>>,
+    /// The configuration from the kernel command line.
     pub command_line: Option<Node>,
+    /// The configuration from the initramfs.
     pub initramfs: Option<Node>,
+    /// The configuration from /etc/cloud.
     pub system: Option<Node>,
+    /// The configuration from the datasource.
     pub datasource: Option<Node>,
 }
 
+/// What [`decide`] selected.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
-    /// This configuration (without `network` around it).
+    /// This configuration, without a `network` key around it.
     Use(Node),
-    /// Somebody said that networking is not cloud-init's.
+    /// A source disables network configuration.
     Disabled,
-    /// Nobody says anything, and there is nothing to fall back on.
+    /// No source has a configuration, and there is no fallback.
     NoConfig,
 }
 
+/// A selected configuration and why it was selected.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decision {
-    /// `None` when no source had a say.
+    /// The source that decided; `None` if no source has a configuration.
     pub source: Option<Source>,
+    /// What was selected.
     pub outcome: Outcome,
+    /// The reason, for the log.
     pub reason: String,
-    /// Odd, and to be logged as warnings.
+    /// Messages to log as warnings.
     pub warnings: Vec<String>,
 }
 
-/// Which configuration applies.
+/// Selects the configuration of the first source that has one.
 pub fn decide(inputs: &Inputs) -> Decision {
     let mut warnings = Vec::new();
     if let Some(marker) = &inputs.disabled_by_file {
@@ -97,7 +110,7 @@ pub fn decide(inputs: &Inputs) -> Decision {
         let reason = format!("network config from {word}");
         return Decision { source: Some(*source), outcome: Outcome::Use(config.clone()), reason, warnings };
     }
-    // Perhaps somebody meant `config: disabled`.
+    // Probably meant as `config: disabled`.
     if inputs.system.as_ref().is_some_and(|n| n.get("network").is_none() && n.is_falsy()) {
         warnings
             .push(format!("{}: system_cfg is empty, and no other source has a configuration", lines::EMPTY));
@@ -107,41 +120,47 @@ pub fn decide(inputs: &Inputs) -> Decision {
 }
 
 impl Decision {
-    /// What is done when no source says anything (DHCP on the likeliest NIC, if there is one and the distribution
-    /// wants it), and why.
+    /// Returns the decision for the fallback configuration, for when no source has one.
     pub fn with_fallback(self, config: &Node, reason: &str) -> Self {
         let outcome = Outcome::Use(parse::network_section(config).clone());
         Decision { source: Some(Source::Fallback), outcome, reason: reason.into(), ..self }
     }
 }
 
-/// What decides whether a configuration is applied now.
+/// The facts that decide whether a configuration is applied at this point of the boot.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct BootContext {
+    /// A datasource was found.
     pub has_datasource: bool,
+    /// The instance boots for the first time.
     pub is_new_instance: bool,
-    /// The event is enabled, and the datasource could read its metadata anew for it.
+    /// The event `boot` is enabled and the datasource supports it.
     pub boot_event: bool,
+    /// The event `boot-legacy` is enabled and the datasource supports it.
     pub boot_legacy_event: bool,
-    /// The network was applied in this boot already.
+    /// The configuration was already applied during this boot.
     pub applied: bool,
 }
 
-/// Applied now, or only the links' names; and why.
+/// What is applied, with the reason for the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ApplyMode {
+    /// The whole configuration.
     Full(&'static str),
-    /// As [`ApplyMode::Full`], because an event (a boot, a NIC that came) asks for the configuration as it is now.
+    /// The whole configuration, because an event (a boot, a hotplugged NIC) requests it.
     Event(&'static str),
+    /// Only the names of interfaces.
     NamesOnly(&'static str),
 }
 
 impl ApplyMode {
+    /// Returns whether an event requests the configuration.
     pub fn is_event(self) -> bool {
         matches!(self, ApplyMode::Event(_))
     }
 }
 
+/// Returns what is applied at this point of the boot.
 pub fn apply_mode(context: &BootContext) -> ApplyMode {
     match context {
         BootContext { has_datasource: false, .. } => ApplyMode::Full("no datasource was found"),
@@ -158,11 +177,11 @@ pub fn apply_mode(context: &BootContext) -> ApplyMode {
 /// The marker of [`BootContext::applied`], below the run directory.
 pub const APPLIED_MARKER: &str = "sem/apply_network_config.once";
 
-/// How large a configuration on the kernel command line may become.
+/// The maximum size in bytes of an inflated configuration from the kernel command line.
 const MAX_CONFIG_SIZE: usize = 1 << 20;
 
-/// `network-config=` of a kernel command line (the last one counts): `disabled`, or YAML in base64, perhaps
-/// gzipped. `None` when it isn't there; an error (without the value) when nothing can be made of it.
+/// Returns the configuration in the last `network-config=` of a kernel command line: `disabled`, or YAML in base64,
+/// optionally gzipped. Returns `None` if the argument is absent, and an error (without the value) if it is invalid.
 pub fn from_command_line(command_line: &str) -> Option<Result<Node, String>> {
     let value = command_line.split_whitespace().rev().find_map(|w| w.strip_prefix("network-config="))?;
     Some(decode(value))

@@ -4,37 +4,42 @@ use std::collections::HashMap;
 
 use config::Node;
 
-/// What a parser is told about the machine: the names of its NICs by their addresses, and what single formats ask.
+/// Facts about the system that parsers need: its NICs, and what single formats depend on.
 #[derive(Debug, Clone, Default)]
 pub struct Facts {
+    /// The NICs that a configuration can describe.
     pub nics: Vec<NicFacts>,
-    /// The name of the NIC that a machine without any configuration uses.
+    /// The name of the NIC that the fallback configuration uses.
     pub fallback: Option<String>,
-    /// Netplan will write the files: it alone knows policy rules.
+    /// Whether netplan's renderer writes the files: EC2 NICs get policy routes only then.
     pub netplan: bool,
-    /// What the initramfs set up, as version 1.
+    /// The network that the initramfs set up, as version 1.
     pub initramfs: Option<Node>,
-    /// The root file system comes over iSCSI, from the firmware's own table.
+    /// Whether the firmware booted the system from an iSCSI target.
     pub iscsi_root: bool,
-    /// Where an interfaces file lies, if it is a file.
+    /// The directory of an interfaces file, if the text is a file.
     pub interfaces_dir: Option<String>,
-    /// Paths and texts of files that it names.
+    /// Paths and texts of the files that an interfaces file includes.
     pub includes: HashMap<Include, Vec<(String, String)>>,
 }
 
+/// Facts about a NIC.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NicFacts {
+    /// The interface's name.
     pub name: String,
-    /// Lower case.
+    /// The MAC address in lower case.
     pub mac: String,
+    /// Whether it is an InfiniBand NIC.
     pub infiniband: bool,
+    /// The name of its kernel driver.
     pub driver: Option<String>,
-    /// Stands for a pair of NICs that share its MAC.
+    /// Whether it is the master of a failover pair, whose parts share its MAC address.
     pub is_failover_master: bool,
 }
 
 impl Facts {
-    /// From names and addresses, as `net-convert --mac NAME,MAC` gives them.
+    /// Returns facts made of names and MAC addresses, as `net-convert --mac NAME,MAC` takes them.
     pub fn from_pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Facts {
         let nic = |(name, mac): (&str, &str)| NicFacts {
             name: name.to_string(),
@@ -44,6 +49,7 @@ impl Facts {
         Facts { nics: pairs.into_iter().map(nic).collect(), ..Facts::default() }
     }
 
+    /// Returns the name of the NIC with this MAC address; of an InfiniBand NIC the short form counts too.
     pub fn name_of(&self, mac: &str) -> Option<&str> {
         let same =
             |nic: &&NicFacts| nic.mac.eq_ignore_ascii_case(mac) || nic.short_mac().as_deref() == Some(mac);
@@ -52,17 +58,18 @@ impl Facts {
 }
 
 impl NicFacts {
-    /// The six bytes that clouds use for an InfiniBand NIC's twenty: 13 to 15 and 18 to 20.
+    /// Returns the six bytes that clouds use for an InfiniBand NIC's twenty: 13 to 15 and 18 to 20.
     fn short_mac(&self) -> Option<String> {
         let bytes: Vec<&str> = self.mac.split(':').collect();
         (self.infiniband && bytes.len() == 20).then(|| [&bytes[12..15], &bytes[17..20]].concat().join(":"))
     }
 }
 
-/// `source` or `source-directory` with its pattern, made absolute.
+/// A `source` or `source-directory` line of an interfaces file.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Include {
+    /// The shell pattern, as an absolute path.
     pub pattern: String,
-    /// The pattern is of folders, whose files with plain names count.
+    /// The pattern matches directories, of which files with plain names are read.
     pub is_directory: bool,
 }

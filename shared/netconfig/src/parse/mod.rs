@@ -1,6 +1,5 @@
-//! Parsers: a value (with the places where it was written) in, the model and what was odd about it out. A parser
-//! is pure; what it has to know of the machine is in [`Facts`]. A new input format is one file and one row of
-//! [`FORMATS`].
+//! Parsers: a value with its positions in, the model and findings out. A parser is pure; what it needs to know about the
+//! system is in [`Facts`]. A new input format is one file and one row of [`FORMATS`].
 
 mod azure;
 mod builder;
@@ -31,22 +30,28 @@ pub use network_data::{needed_macs, to_v1 as network_data_to_v1};
 pub use options::{BOND_OPTIONS, BRIDGE_OPTIONS, BondOption, BridgeOption, Unit};
 pub use section::{is_disabled, network_section, version};
 
-/// What a format's text is before it means anything.
+/// The syntax of a format's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Syntax {
+    /// YAML: version 1 or 2 itself.
     Yaml,
+    /// JSON.
     Json,
-    /// The format's own: its parser gets the whole text.
+    /// A syntax of its own: the parser gets the whole text.
     Text,
 }
 
-/// Turns a format's value into a configuration of version 1 or 2, with remarks on what it could not use.
+/// Converts a format's value to a configuration of version 1 or 2 and reports what it cannot use. The error says why
+/// there is no usable configuration.
 pub type ToConfig = fn(&Node, &Facts, &mut Findings) -> Result<Node, String>;
 
-/// One input format, by its name on `net-convert`'s command line or in an instance's cache.
+/// An input format.
 pub struct Format {
+    /// The name in `net-convert --kind` and in an instance's cache.
     pub name: &'static str,
+    /// How the text is read.
     pub syntax: Syntax,
+    /// Converts the value.
     pub to_config: ToConfig,
 }
 
@@ -54,6 +59,7 @@ const fn format(name: &'static str, syntax: Syntax, to_config: ToConfig) -> Form
     Format { name, syntax, to_config }
 }
 
+/// All input formats.
 pub const FORMATS: &[Format] = &[
     format("yaml", Syntax::Yaml, |node, _, _| Ok(node.clone())),
     format("network_data.json", Syntax::Json, network_data::to_v1),
@@ -69,12 +75,16 @@ pub const FORMATS: &[Format] = &[
 ];
 
 impl Format {
+    /// Returns the format of this name.
     pub fn from_name(name: &str) -> Option<&'static Format> {
         FORMATS.iter().find(|f| f.name == name)
     }
 
-    /// A document of this format as a configuration of version 1 or 2. What no value may hold is left out first, so that no
-    /// message has it either; a text of lines has none of it between them.
+    /// Converts a document of this format to a configuration of version 1 or 2. Characters that no value may contain are
+    /// removed first from JSON, so that no message contains them either.
+    ///
+    /// # Errors
+    /// Fails if the document has no usable configuration.
     pub fn convert(&self, document: &Node, facts: &Facts, findings: &mut Findings) -> Result<Node, String> {
         if self.syntax != Syntax::Json {
             return (self.to_config)(document, facts, findings);
@@ -84,8 +94,11 @@ impl Format {
         (self.to_config)(&sanitized.config, facts, findings)
     }
 
-    /// A text of this format as the value that [`Format::to_config`] takes. `source` is for messages and, for a
-    /// text that names further files, the folder that they are in.
+    /// Parses a text of this format into the value that [`Format::to_config`] takes. `source` is the name of the text in
+    /// messages.
+    ///
+    /// # Errors
+    /// Fails if the text is not valid YAML or JSON.
     pub fn parse(&self, source: &str, text: &str, findings: &mut Findings) -> Result<Node, String> {
         match self.syntax {
             Syntax::Yaml => {
@@ -106,8 +119,10 @@ impl Format {
     }
 }
 
-/// Reads a configuration of version 1 or 2. An error when nothing sure can be made of it: then no file may be
-/// written, and the message says where and why.
+/// Parses a configuration of version 1 or 2.
+///
+/// # Errors
+/// Fails if the version is unknown, or if invalid parts leave no link with a subnet: then no file may be written.
 pub fn parse(config: &Node, facts: &Facts) -> Result<Parsed, String> {
     let sanitized = sanitize::sanitize(network_section(config), sanitize::Consumer::Renderers);
     let config = &*sanitized.config;

@@ -1,28 +1,32 @@
-//! The options of bonds and bridges, once for every language that has names for them.
+//! The options of bonds and bridges, with their names in each format.
 
-/// What a number of time means in networkd's files.
+/// The type of an option's value in networkd's files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
+    /// Written as it is.
     None,
+    /// A number of milliseconds.
     Milliseconds,
-    /// `true` and `false` in lower case.
+    /// `true` or `false`, in lower case.
     Boolean,
 }
 
-/// An option of bonds.
+/// An option of a bond.
 pub struct BondOption {
-    /// In version 2's `parameters`, and a second spelling of it.
+    /// The name in version 2's `parameters`.
     pub netplan: &'static str,
+    /// A second spelling of that name.
     pub alias: Option<&'static str>,
-    /// The flat name behind `bond-`, with hyphens.
+    /// The ifupdown name without `bond-`, with hyphens.
     pub ifupdown: &'static str,
-    /// In networkd's `[Bond]`; none when it is not written there.
+    /// The name in networkd's `[Bond]`; `None` if it is not written there.
     pub networkd: Option<&'static str>,
+    /// The type of its value in networkd's files.
     pub unit: Unit,
 }
 
 impl BondOption {
-    /// The name that netplan itself takes.
+    /// Returns the name that netplan itself accepts.
     pub fn netplan_name(&self) -> &'static str {
         if self.ifupdown == "arp-ip-target" { "arp-ip-targets" } else { self.netplan }
     }
@@ -37,6 +41,7 @@ const fn bond(
     BondOption { netplan, alias: None, ifupdown, networkd: Some(networkd), unit }
 }
 
+/// The options of bonds.
 pub const BOND_OPTIONS: &[BondOption] = &[
     bond("ad-select", "ad-select", "AdSelect", Unit::None),
     bond("all-slaves-active", "all-slaves-active", "AllSlavesActive", Unit::Boolean),
@@ -66,13 +71,15 @@ pub const BOND_OPTIONS: &[BondOption] = &[
     bond("up-delay", "updelay", "UpDelaySec", Unit::Milliseconds),
 ];
 
-/// An option of bridges.
+/// An option of a bridge.
 pub struct BridgeOption {
+    /// The name in version 2's `parameters`.
     pub netplan: &'static str,
+    /// The ifupdown name.
     pub ifupdown: &'static str,
-    /// In networkd's `[Bridge]` of the netdev; none when it is not written there.
+    /// The name in `[Bridge]` of networkd's netdev file; `None` if it is not written there.
     pub networkd: Option<&'static str>,
-    /// Has a value for each port.
+    /// The option has a value for each port.
     pub per_port: bool,
 }
 
@@ -80,6 +87,7 @@ const fn bridge(netplan: &'static str, ifupdown: &'static str, networkd: &'stati
     BridgeOption { netplan, ifupdown, networkd: Some(networkd), per_port: false }
 }
 
+/// The options of bridges.
 pub const BRIDGE_OPTIONS: &[BridgeOption] = &[
     bridge("ageing-time", "bridge_ageing", "AgeingTimeSec"),
     bridge("priority", "bridge_bridgeprio", "Priority"),

@@ -12,6 +12,7 @@ use super::section::version;
 
 /// A configuration without the values that cannot be used.
 pub struct Sanitized<'a> {
+    /// The configuration; borrowed if nothing was removed.
     pub config: Cow<'a, Node>,
     /// A finding for each value that is removed.
     pub findings: Findings,

@@ -1,5 +1,5 @@
-//! VMware's guest customization file (`cust.cfg`), turned into version 2. Pure: the text comes in; the machine's own
-//! names of the NICs count where it has them and `[NIC-CONFIG]` does not name them itself.
+//! VMware's guest customization file (`cust.cfg`), converted to version 2. Pure. On a running system NICs
+//! keep their own names; `net-convert` names them like their sections.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -10,7 +10,7 @@ use crate::address;
 
 use super::facts::Facts;
 
-/// Section and key → value and place. Both as written, for that is how they are looked up.
+/// A parsed INI file: values by section and key, both case-sensitive.
 #[derive(Debug, Default)]
 pub struct Ini<'a> {
     values: HashMap<(&'a str, &'a str), (&'a str, u32)>,
@@ -19,6 +19,7 @@ pub struct Ini<'a> {
 }
 
 impl<'a> Ini<'a> {
+    /// Parses a text. Invalid lines are skipped and recorded.
     pub fn parse(text: &'a str) -> Ini<'a> {
         let mut ini = Ini::default();
         let mut section = None;
@@ -40,6 +41,7 @@ impl<'a> Ini<'a> {
         ini
     }
 
+    /// Returns the value of a key.
     pub fn get(&self, section: &str, key: &str) -> Option<&'a str> {
         self.values.get(&(section, key)).map(|(value, _)| *value)
     }
@@ -48,7 +50,7 @@ impl<'a> Ini<'a> {
         self.values.get(&(section, key)).map_or(0, |(_, line)| *line)
     }
 
-    /// `KEY|1`, `KEY|2` … as far as they go.
+    /// Returns the values of `KEY|1`, `KEY|2` … up to the first missing one.
     fn numbered(&self, section: &str, key: &str) -> Vec<&'a str> {
         (1..).map_while(|n| self.get(section, &format!("{key}|{n}"))).collect()
     }
@@ -59,13 +61,12 @@ impl<'a> Ini<'a> {
     }
 }
 
-/// For `net-convert`: NICs are called like their sections.
-pub fn to_v2(text: &Node, facts: &Facts, findings: &mut Findings) -> Result<Node, String> {
-    let _ = facts;
+/// Converts for `net-convert`: NICs are named like their sections.
+pub fn to_v2(text: &Node, _facts: &Facts, findings: &mut Findings) -> Result<Node, String> {
     convert(text, None, findings)
 }
 
-/// On the machine: NICs keep the names that the system has given them.
+/// Converts on a running system: NICs keep their names.
 pub fn to_v2_on_machine(text: &Node, facts: &Facts, findings: &mut Findings) -> Result<Node, String> {
     convert(text, Some(facts), findings)
 }

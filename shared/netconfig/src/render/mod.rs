@@ -45,14 +45,18 @@ pub const OUTPUT_KINDS: &[&str] = &{
     names
 };
 
-/// Names that `system_info.network.renderers` may list although nothing here renders them.
+/// Upstream's renderers for BSD: accepted in `system_info: {network: {renderers: …}}` and never available.
 const BSD_RENDERERS: &[&str] = &["freebsd", "netbsd", "openbsd"];
 
+/// Returns the renderer of this name.
 pub fn by_name(name: &str) -> Option<&'static Renderer> {
     RENDERERS.iter().find(|r| r.name == name)
 }
 
-/// The first renderer that the machine can use, of those listed or of all. An unknown name is an error.
+/// Selects the first available renderer, of those listed or of all.
+///
+/// # Errors
+/// Fails if a listed name is unknown or no renderer is available.
 pub fn select(sys: &System, listed: Option<&[String]>) -> Result<&'static Renderer, RendererError> {
     let Some(names) = listed.filter(|l| !l.is_empty()) else {
         return RENDERERS
@@ -71,12 +75,12 @@ pub fn select(sys: &System, listed: Option<&[String]>) -> Result<&'static Render
         .ok_or_else(|| RendererError::Unavailable(names.join(" ")))
 }
 
-/// Why there is no renderer to choose.
+/// Why no renderer can be selected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RendererError {
-    /// The image has no program for any of these.
+    /// None of these is available on the system.
     Unavailable(String),
-    /// The settings name one that does not exist.
+    /// The configuration lists a renderer that does not exist.
     Unknown(String),
 }
 
@@ -98,6 +102,10 @@ fn all_names() -> String {
 }
 
 /// Renders a configuration of version 1 or 2.
+///
+/// # Errors
+/// Fails if the configuration is invalid as a whole or the renderer does not support the target; then no file may be
+/// written.
 pub fn render(config: &Node, renderer: &Renderer, target: &Target, facts: &Facts) -> RenderResult {
     let config = parse::network_section(config);
     if let Some(passthrough) = renderer.passthrough.filter(|_| renderer.passes_through(config)) {

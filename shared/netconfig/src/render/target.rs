@@ -1,5 +1,5 @@
-//! What differs between distributions in the files that renderers write: paths and headers; and what is on the
-//! machine already that they take into account.
+//! What renderers need to know about the target: the distribution's paths and headers, and existing files that they
+//! extend.
 
 use system::System;
 
@@ -15,24 +15,26 @@ pub enum Flavour {
 /// The file of the Red Hat family that turns networking on.
 pub const SYSCONFIG_NETWORK: &str = "/etc/sysconfig/network";
 
-/// The settings of one distribution, and what is there.
+/// The target of rendering: a distribution's settings, and what exists on the system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
-    /// What stands above netplan's file; none where the distribution has no netplan.
+    /// The header of netplan's file; `None` if the distribution has no settings for netplan.
     pub netplan_header: Option<&'static str>,
+    /// The path of the interfaces file.
     pub eni_path: &'static str,
+    /// The header of the interfaces file.
     pub eni_header: &'static str,
-    /// None where the distribution has no ifcfg files.
+    /// The dialect of ifcfg files; `None` if the distribution has none.
     pub sysconfig: Option<Flavour>,
-    /// The program `ip` is there: everywhere but on the smallest of machines.
+    /// Whether the program `ip` exists; without it the interfaces file uses `route`.
     pub has_ip: bool,
-    /// What is in /etc/resolv.conf already, for the renderer that adds to it.
+    /// The existing /etc/resolv.conf, which the sysconfig renderer extends.
     pub resolv_conf: Option<String>,
-    /// What is in /etc/sysconfig/network already.
+    /// The existing /etc/sysconfig/network, which the sysconfig renderer extends.
     pub sysconfig_network: Option<String>,
 }
 
-/// Three spacings of one notice are in circulation, and byte-wise comparisons see them.
+/// Upstream has the notice with three spacings, and the files are compared byte by byte.
 macro_rules! notice {
     ($a:literal, $b:literal) => {
         notice!($a, $b, "")
@@ -111,14 +113,14 @@ const TARGETS: &[(&[&str], Target)] = &[
 ];
 
 impl Target {
-    /// The settings of the distribution of that name; those without a row of their own have the defaults.
+    /// Returns the settings of a distribution; the defaults if it has no row.
     pub fn for_distro(distro: &str) -> Target {
         let name = distro.to_ascii_lowercase();
         let row = TARGETS.iter().find(|(names, _)| names.contains(&name.as_str()));
         row.map_or(DEFAULT, |(_, target)| target.clone())
     }
 
-    /// The same, with what the machine has.
+    /// Returns the same target with the existing files of a system.
     pub fn with_machine(self, sys: &System) -> Target {
         let text = |path: &str| sys.read_text_if_exists(path).ok().flatten();
         Target {
@@ -129,7 +131,7 @@ impl Target {
         }
     }
 
-    /// The settings of the distribution that the machine's os-release names.
+    /// Returns the settings of the distribution that os-release names.
     pub fn for_machine(sys: &System) -> Target {
         let text = sys.read_text("/etc/os-release").or_else(|_| sys.read_text("/usr/lib/os-release"));
         let text = text.unwrap_or_default();
