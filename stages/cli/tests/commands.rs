@@ -422,6 +422,26 @@ fn clean() {
     assert_eq!(std::fs::read_to_string(machine.root.join("etc/machine-id")).unwrap(), "uninitialized\n");
 }
 
+/// Commands read the generator's configuration in the directory that the configuration names.
+#[test]
+fn configured_directories() {
+    let machine = enabled();
+    machine
+        .put("etc/cloud/cloud.cfg", "system_info: {paths: {run_dir: /run/other, cloud_dir: /srv/cloud}}\n");
+    machine.put("run/other/cloud.cfg", "def_log_file: /var/log/other.log\n");
+    machine.put("var/log/other.log", "");
+    machine.put("srv/cloud/data/x", "");
+    assert_eq!(machine.run("clean --logs"), (0, String::new(), String::new()));
+    assert!(!machine.exists("var/log/other.log") && !machine.exists("srv/cloud/data"));
+}
+
+#[test]
+fn clean_of_datasource_configuration_is_reported_as_ignored() {
+    let machine = enabled();
+    let (code, _, err) = machine.run("clean -c datasource");
+    assert!(code == 0 && err.contains("Ignoring --configs datasource"), "{err}");
+}
+
 /// As Debian's cloud-init 26.2 prints the same: headers, order, base64 and line ends; the boundary's digits aside.
 #[test]
 fn devel_make_mime() {
@@ -505,7 +525,7 @@ fn devel_render() {
         (&["/bad"], 1, "", "Failed to render templated user-data file '/bad': template line 2: "),
         (&["/deep"], 1, "", "'a' has no value"),
         (&["/empty"], 1, "", "Unable to render user-data file: /empty"),
-        (&["/plain"], 1, "", "it is no template"),
+        (&["/plain"], 1, "", "not a template: expected"),
         (&["/none"], 1, "", "Missing user-data file: /none"),
         (&["/good", "-i", "/none"], 1, "", "Missing instance-data.json file: /none"),
     ] {

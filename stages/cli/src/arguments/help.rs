@@ -95,7 +95,11 @@ pub fn description(option: &OptionSpec) -> String {
     if option.repeatable && option.value().is_some() {
         notes.push("repeatable".to_string());
     }
-    if notes.is_empty() { option.help.to_string() } else { format!("{} ({}).", option.help.trim_end_matches('.'), notes.join("; ")) }
+    if notes.is_empty() {
+        option.help.to_string()
+    } else {
+        format!("{} ({}).", option.help.trim_end_matches('.'), notes.join("; "))
+    }
 }
 
 /// Adds a row of two columns, wrapped at [`WIDTH`].
