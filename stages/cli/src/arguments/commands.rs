@@ -3,12 +3,13 @@
 //! A new option is a row here and a field in `args`. The parser, `--help`, the completions in packaging/completions and the
 //! synopses of the manual pages come from the row; `UPDATE_GENERATED=1 cargo test -p cloud-init generated` writes the files.
 
+use netconfig::render::OUTPUT_KINDS;
+
 use super::spec::ValueKind::{Choices, Directory, File, InstanceData, Module, Text};
 use super::spec::{COMMAND, CommandSpec, Count, OptionSpec, Positional, flag, option};
 
 const FORMATS: &[&str] = &["text", "json"];
 const NETWORK_KINDS: &[&str] = &["eni", "yaml", "azure-imds", "network_data.json", "vmware-imc"];
-const OUTPUT_KINDS: &[&str] = &["eni", "netplan", "networkd", "sysconfig", "network-manager"];
 
 /// Every distribution that upstream knows, in its order.
 #[rustfmt::skip]
