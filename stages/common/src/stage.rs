@@ -46,7 +46,7 @@ pub struct Stage {
 /// Runs one stage: reads the configuration, opens the log, takes the steps, and records the result. The exit code is the
 /// number of errors, as upstream's is. Returns at once if cloud-init is disabled.
 pub fn run(name: StageName, steps: impl FnOnce(&mut Stage)) -> ExitCode {
-    run_guarded(second_look::disabled_reason, name, steps)
+    run_guarded(undecided::disabled_reason, name, steps)
 }
 
 /// Does the same as [`run`] with another guard, which decides whether cloud-init is enabled.
