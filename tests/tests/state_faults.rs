@@ -165,5 +165,5 @@ fn no_verdict() {
     let killed = Boot { codes: [("generator".to_string(), 137)].into(), ..Boot::default() };
     let boot = machine.resume(&killed, &["on", "status"]);
     let (code, text) = boot.status.clone().unwrap_or_default();
-    check_boot!(machine, boot, code == 1 && text.contains("The generator has left no verdict"));
+    check_boot!(machine, boot, code == 1 && text.contains("The generator did not decide"));
 }

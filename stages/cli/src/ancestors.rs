@@ -1,9 +1,9 @@
-//! Whether a stage of the boot waits for this process: a user's script that runs `cloud-init status --wait` would wait for
-//! the stage that runs it.
+//! Finds the stage that waits for this process: a user's script that runs `cloud-init status --wait` would wait for the stage
+//! that runs the script.
 
 use system::System;
 
-/// Programs of the stages, the names that people have for them, and their units.
+/// The programs of the stages, their names in status.json, and their units.
 const STAGES: [(&str, &str, &str); 4] = [
     ("cloud-init-local", "init-local", "cloud-init-local.service"),
     ("cloud-init-network", "init", "cloud-init-network.service"),
@@ -11,13 +11,13 @@ const STAGES: [(&str, &str, &str); 4] = [
     ("cloud-init-final", "modules-final", "cloud-final.service"),
 ];
 
-/// The kernel cuts the names of processes.
+/// The kernel truncates the names of processes to this length.
 const MAX_COMM_LEN: usize = 15;
 
-/// More ancestors than this no process has.
+/// The limit for the number of ancestors.
 const MAX_DEPTH: usize = 1000;
 
-/// What /proc shows of a process.
+/// A process as /proc shows it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Process {
     parent: u32,
@@ -25,8 +25,8 @@ struct Process {
     arguments: Vec<String>,
 }
 
-/// The stage that this process descends from. A process that was left to init is not waited for by any. Where /proc does
-/// not show the ancestors (its option hidepid), the unit that the process belongs to decides.
+/// Returns the stage that this process descends from. No stage waits for a process whose parent is init. If /proc hides
+/// the ancestors (hidepid), the unit of the process decides.
 pub fn calling_stage(sys: &System) -> Option<&'static str> {
     let read = |file: &str| sys.read_at_most(file, 1 << 16).ok();
     let process = |pid: u32| {
@@ -42,7 +42,7 @@ pub fn calling_stage(sys: &System) -> Option<&'static str> {
     }
 }
 
-/// Walks up from a process. An error: an ancestor is not shown.
+/// Walks up from a process. Fails if /proc hides an ancestor.
 fn ancestor(from: u32, process: impl Fn(u32) -> Option<Process>) -> Result<Option<&'static str>, ()> {
     let mut pid = from;
     for _ in 0..MAX_DEPTH {
@@ -58,14 +58,14 @@ fn ancestor(from: u32, process: impl Fn(u32) -> Option<Process>) -> Result<Optio
     Ok(None)
 }
 
-/// The stage of the boot that a process is. `single` and `modules --mode init` by hand are none.
+/// Returns the stage of the boot that a process runs, `None` for `single` and `modules --mode init`.
 fn stage_of(process: &Process) -> Option<&'static str> {
     let by_hand = process.arguments.iter().any(|a| a.starts_with("--single") || a.starts_with("--mode"));
     let is = |program: &str| process.name == program[..program.len().min(MAX_COMM_LEN)];
     STAGES.iter().find(|(program, ..)| is(program) && !by_hand).map(|(_, stage, _)| *stage)
 }
 
-/// The name and the parent in /proc/PID/stat, where the name may hold blanks and brackets (proc_pid_stat(5)).
+/// Returns the name and the parent from /proc/PID/stat; the name may contain blanks and parentheses (proc_pid_stat(5)).
 fn parse_stat(stat: &[u8]) -> Option<(String, u32)> {
     let text = String::from_utf8_lossy(stat);
     let (begin, rest) = text.rsplit_once(") ")?;
@@ -73,7 +73,7 @@ fn parse_stat(stat: &[u8]) -> Option<(String, u32)> {
     Some((name.to_string(), rest.split(' ').nth(1)?.parse().ok()?))
 }
 
-/// The stage whose unit a process belongs to, by /proc/PID/cgroup.
+/// Returns the stage whose unit a process belongs to, from /proc/PID/cgroup.
 fn stage_of_cgroup(cgroups: &str) -> Option<&'static str> {
     let mut words = cgroups.split(['/', '\n']);
     words.find_map(|word| STAGES.iter().find(|(.., unit)| *unit == word).map(|(_, stage, _)| *stage))
@@ -106,7 +106,7 @@ mod tests {
         ] {
             assert_eq!(of(&[stage, shell, own, (10, 1, "sshd", "")], 40), Ok(wanted), "{stage:?}");
         }
-        // Left to init; hidden by the mount; a ring, which there is not.
+        // Adopted by init; hidden by the mount; a cycle.
         assert_eq!(of(&[(40, 1, "cloud-init", "")], 40), Ok(None));
         assert_eq!(of(&[own], 40), Err(()));
         assert_eq!(of(&[(40, 41, "a", ""), (41, 40, "b", "")], 40), Ok(None));

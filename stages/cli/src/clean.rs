@@ -1,4 +1,4 @@
-//! `clean`: makes the next boot a first boot.
+//! `clean`: removes the state of earlier boots, so that the next boot is a first boot.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use system::{Command, OutputMode, Result, WriteOptions};
 use crate::arguments::Clean;
 use crate::machine::Machine;
 
-/// Files that rendering network configuration has made: directory, beginning and end of their names.
+/// Generated network files: directory, and prefix and suffix of their names.
 const NETWORK_FILES: [(&str, &str, &str); 7] = [
     ("/etc/netplan", "50-cloud-init", ".yaml"),
     ("/etc/NetworkManager/conf.d", "99-cloud-init", ".conf"),
@@ -66,7 +66,7 @@ fn clean(machine: &Machine, args: &Clean) -> Result<()> {
     Ok(())
 }
 
-/// The administrator's own clean-up scripts.
+/// Runs the administrator's clean-up scripts.
 fn run_parts(machine: &Machine) -> Result<()> {
     for name in machine.sys.list("/etc/cloud/clean.d")? {
         let path = format!("/etc/cloud/clean.d/{name}");
@@ -81,6 +81,9 @@ fn run_parts(machine: &Machine) -> Result<()> {
 fn configs(machine: &Machine, args: &Clean) -> Result<()> {
     let sys = &machine.sys;
     let wanted = |what: &str| args.configs.iter().any(|c| c == what || c == "all");
+    if args.configs.iter().any(|c| c == "datasource") {
+        eprintln!("Ignoring --configs datasource: no datasource configuration is generated.");
+    }
     if wanted("ssh_config") {
         sys.remove("/etc/ssh/sshd_config.d/50-cloud-init.conf")?;
     }
@@ -104,7 +107,7 @@ fn configs(machine: &Machine, args: &Clean) -> Result<()> {
     Ok(())
 }
 
-/// A log and its rotated copies. A device (output to a console) stays.
+/// Removes a log and its rotated copies. A device, as for output to a console, is kept.
 fn remove_log(machine: &Machine, file: &str) -> Result<()> {
     let sys = &machine.sys;
     if sys.exists(file) && !sys.is_file(file) {

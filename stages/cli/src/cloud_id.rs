@@ -1,4 +1,4 @@
-//! `cloud-id`: which cloud this is, in one word.
+//! `cloud-id`: prints the identifier of the cloud.
 
 use std::process::ExitCode;
 
@@ -8,7 +8,7 @@ use crate::arguments::CloudId;
 use crate::machine::Machine;
 use crate::status::{self, State};
 
-/// For what the instance's data do not have.
+/// Printed for keys that the instance data does not have.
 const UNKNOWN: &str = "unknown";
 
 pub fn run(machine: &Machine, args: &CloudId) -> ExitCode {
@@ -43,7 +43,7 @@ pub fn run(machine: &Machine, args: &CloudId) -> ExitCode {
         }
     };
     let v1 = data.get("v1").and_then(Node::as_map).cloned().unwrap_or_default();
-    // What is not there is unknown; what is there may be null.
+    // A missing key is unknown, but a key may be null.
     let text = |key: &str| v1.get(key).map_or(Some(UNKNOWN), Node::as_str);
     let name = |key: &str| text(key).filter(|name| !name.is_empty()).unwrap_or(UNKNOWN);
     let region = text("region");

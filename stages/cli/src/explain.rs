@@ -1,12 +1,11 @@
-//! `query --explain KEY` and `schema --explain`: for each key of the configuration, the file or part that it comes
-//! from, what it replaced and what was dropped. The merge is done again over what is stored: nothing is carried
-//! through the boot for it.
+//! `query --explain KEY` and `schema --explain`: shows for each key of the configuration the file or part that set it,
+//! what it replaced and what was dropped. The merge is repeated with the stored data, so that a boot records nothing for it.
 
 use std::process::ExitCode;
 
 use config::merge::Strategy;
 use config::provenance::{KeyProvenance, MergeInput, explain};
-use config::settings::{self, Layer, Settings, Sources};
+use config::settings::{self, Settings, Sources};
 use config::{Map, Node};
 use state::{Cached, Instance};
 use system::{Error, System, warning};
@@ -14,7 +13,7 @@ use userdata::parts::expand;
 
 use crate::machine::Machine;
 
-/// The layers that are made of parts: the layer, the stored parts, how messages call them.
+/// The layers that consist of parts: the layer, the stored parts, and their name in messages.
 const PART_LAYERS: [(settings::LayerKind, &str, &str); 3] = [
     (settings::LayerKind::Vendor, "vendor-data.txt.i", "vendor-data"),
     (settings::LayerKind::Vendor2, "vendor-data2.txt.i", "vendor-data2"),
@@ -24,18 +23,17 @@ const PART_LAYERS: [(settings::LayerKind, &str, &str); 3] = [
 pub fn run(machine: &Machine, key: Option<&str>) -> ExitCode {
     let (settings, inputs) = replay_merge(machine);
     for path in &settings.root_only {
-        warning!(machine.sys, "{path} is for root only; what it says is missing here");
+        warning!(machine.sys, "{path} is readable by root only; its values are not shown");
     }
     print_origins(machine, &settings.merged, &inputs, key)
 }
 
-/// `schema --config-file FILE --explain`: the same of one document, which is no machine's yet.
+/// Runs `schema --config-file FILE --explain`: the same for one document, independent of this machine.
 pub fn explain_file(machine: &Machine, file: &str, key: Option<&str>) -> ExitCode {
     let read = std::path::absolute(file).map_err(|e| e.to_string());
     let read = read.and_then(|path| System::new("/").read(path).map_err(|e| e.to_string()));
     let parts = read.and_then(|blob| {
-        parts(machine, &blob, file, true)
-            .ok_or_else(|| format!("{file}: what it includes is not fetched to explain it"))
+        parts(machine, &blob, file, true).ok_or_else(|| format!("{file}: includes are not fetched"))
     });
     match parts {
         Ok(parts) => {
@@ -58,7 +56,7 @@ fn print_origins(machine: &Machine, merged: &Node, inputs: &[MergeInput], key: O
         let near = config::did_you_mean(path.first().copied().unwrap_or_default(), known);
         let hint = near.map(|near| format!("; did you mean '{near}'?")).unwrap_or_default();
         match path.is_empty() {
-            true => system::error!(machine.sys, "there is no cloud-config in it"),
+            true => system::error!(machine.sys, "no cloud-config found"),
             false => system::error!(machine.sys, "no source has the key '{}'{hint}", path.join(".")),
         }
         return ExitCode::FAILURE;
@@ -89,7 +87,7 @@ fn text(keys: &[KeyProvenance]) -> String {
     text
 }
 
-/// The merge, done again, and all that went into it from weak to strong.
+/// Repeats the merge. Returns its result and its inputs, weakest first.
 fn replay_merge(machine: &Machine) -> (Settings, Vec<MergeInput>) {
     let (sys, layout) = (&machine.sys, &machine.layout);
     let datasource = match Instance::load(sys, layout) {
@@ -114,7 +112,7 @@ fn replay_merge(machine: &Machine) -> (Settings, Vec<MergeInput>) {
         let parts = part_layer.and_then(|(_, file, name)| {
             parts(machine, &machine.sys.read(machine.layout.instance(file)).ok()?, name, false)
         });
-        // What the parts come to must be what the boot made of them; else the stored result is all there is.
+        // The merged parts must equal what the boot stored; otherwise only the stored result is explained.
         match parts.map(|parts| (merge_parts(&parts), parts)) {
             Some((merged, parts)) if merged == layer.config => {
                 layer.config = merged;
@@ -123,13 +121,12 @@ fn replay_merge(machine: &Machine) -> (Settings, Vec<MergeInput>) {
             _ => inputs.push(MergeInput { name: layer.name.clone(), config: layer.config.clone() }),
         }
     }
-    let layers: Vec<Layer> = layers;
     (settings.with_layers(layers), inputs)
 }
 
-/// The cloud-configs of a source, each with how it wants to be merged.
+/// Returns the cloud-configs of a source with their merge strategies, or `None` if they cannot be expanded.
 fn parts(machine: &Machine, blob: &[u8], source: &str, is_file: bool) -> Option<Vec<(MergeInput, Strategy)>> {
-    // Includes were fetched when it was stored; nothing is fetched to explain it.
+    // Includes were fetched before the data was stored.
     let expanded = expand([blob], &mut |_| Err(Error::new("not fetched again"))).ok()?;
     let mut found = Vec::new();
     for part in &expanded.parts {
@@ -142,7 +139,7 @@ fn parts(machine: &Machine, blob: &[u8], source: &str, is_file: bool) -> Option<
         if is_template && userdata::detect(text.as_bytes()) != Some("text/cloud-config") {
             continue;
         }
-        // A file that is one part needs no part's name.
+        // A file of a single part is named without the part.
         let name = match is_file && expanded.parts.len() == 1 {
             true => source.to_string(),
             false => format!("{source} {}", part.filename),

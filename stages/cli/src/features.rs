@@ -1,4 +1,4 @@
-//! `features`: what a tool may ask for before it writes a configuration.
+//! `features`: lists the features that a tool may check for before it writes a configuration.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! The machine that a command is about: its files, its configuration, its paths.
+//! The machine or image that a command operates on: its files, its configuration, its paths.
 
 use config::Node;
 use config::settings::{Settings, Sources};
@@ -14,15 +14,16 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Reads the configuration. Warnings go to standard error, everything with `--debug`.
+    /// Reads the configuration. Warnings are written to standard error, with `--debug` all messages.
     pub fn open(global: &GlobalOptions) -> Machine {
         let sys = System::new(&global.root);
         sys.log().to_stderr(if global.debug { Level::Debug } else { Level::Warning });
-        let data = Layout::default().run("instance-data-sensitive.json");
-        let render = |path: &str, text: &str| template::render_settings(&sys, &data, path, text);
-        let settings = Settings::load(&sys, &Sources { render: Some(&render), ..Sources::default() });
-        let path = |key: &str| settings.merged.at_path(&["system_info", "paths", key]).and_then(Node::as_str);
-        let layout = Layout::with_paths(path("cloud_dir"), path("run_dir"), path("templates_dir"));
+        let mut settings = load_settings(&sys, &Layout::default());
+        let layout = configured_layout(&settings);
+        // The configuration may name other directories, which hold the generator's configuration and the instance data.
+        if layout != Layout::default() {
+            settings = load_settings(&sys, &layout);
+        }
         Machine { sys, layout, settings }
     }
 
@@ -30,8 +31,8 @@ impl Machine {
         nix::unistd::geteuid().is_root()
     }
 
-    /// The door to a file that was typed, and its path there: a relative one is meant from where the operator stands,
-    /// an absolute one is the machine's.
+    /// Returns the system and the path for a file name from the command line: a relative one is relative to the working
+    /// directory of this process, an absolute one is a path of the machine.
     pub fn resolve(&self, path: &str) -> (System, String) {
         match std::env::current_dir() {
             Ok(here) if !path.starts_with('/') => (System::new("/"), here.join(path).display().to_string()),
@@ -39,7 +40,8 @@ impl Machine {
         }
     }
 
-    /// A JSON file of an instance's data, as Python reads it: keys in their order, numbers that are none.
+    /// Reads a JSON file of instance data as Python does: in the order of its keys, with `NaN` and `Infinity`. Fails if the
+    /// file cannot be read or is not valid JSON.
     pub fn read_json(sys: &System, path: &str) -> Result<Node> {
         let bytes = sys.read(path)?;
         let bad = |line, column| system::Error::new(format!("{path}:{line}:{column}: not valid JSON"));
@@ -47,7 +49,7 @@ impl Machine {
         config::json::parse(text).map_err(|e| bad(e.line, e.column))
     }
 
-    /// The log and the output file, as configured.
+    /// Returns the paths of the log and of the output file from the configuration.
     pub fn log_files(&self) -> Vec<String> {
         let config = &self.settings.merged;
         let log = config.get("def_log_file").and_then(Node::as_str).unwrap_or("/var/log/cloud-init.log");
@@ -66,7 +68,20 @@ impl Machine {
     }
 }
 
-/// Where a file is to be written that an operator names: on this machine, from where they stand, whatever the root.
+fn load_settings(sys: &System, layout: &Layout) -> Settings {
+    let data = layout.run("instance-data-sensitive.json");
+    let render = |path: &str, text: &str| template::render_settings(sys, &data, path, text);
+    let run_dir = layout.run("").trim_end_matches('/').to_string();
+    Settings::load(sys, &Sources { render: Some(&render), run_dir, ..Sources::default() })
+}
+
+/// Returns the directories that the configuration names, with the default ones for all others.
+fn configured_layout(settings: &Settings) -> Layout {
+    let path = |key: &str| settings.merged.at_path(&["system_info", "paths", key]).and_then(Node::as_str);
+    Layout::with_paths(path("cloud_dir"), path("run_dir"), path("templates_dir"))
+}
+
+/// Returns the absolute path of an output file: on this machine and relative to the working directory, whatever the root.
 pub fn output_path(path: &str) -> String {
     match std::env::current_dir() {
         Ok(here) if !path.starts_with('/') => here.join(path).display().to_string(),

@@ -1,5 +1,5 @@
-//! What an operator types: `cloud-init`, and by their names `cloud-id` and `cloud-init-per`. Stages are other
-//! programs, which this one starts and never contains.
+//! The commands of an operator: `cloud-init`, and by their names `cloud-id` and `cloud-init-per`. Stages are separate
+//! programs, which this one starts.
 
 mod analyze;
 mod ancestors;
@@ -24,12 +24,12 @@ use std::process::ExitCode;
 use arguments::{Command, Parsed};
 use machine::Machine;
 
-/// Not the C library's: musl's maps and unmaps pages for every few hundred values, a third of what a program costs that
-/// lives for milliseconds.
+/// Replaces musl's allocator, which maps and unmaps pages every few hundred values: a third of the run time of a program
+/// that runs for milliseconds.
 #[global_allocator]
 static MEMORY: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
 
-/// Exit code of a usage error, as Python's argparse has it.
+/// The exit code of a usage error, as of Python's argparse.
 const USAGE: u8 = 2;
 
 fn main() -> ExitCode {

@@ -1,5 +1,5 @@
-//! `devel net-convert`: a network configuration as the files that the network service of some distribution reads.
-//! Writes below one directory; the NICs of this machine play no part.
+//! `devel net-convert`: converts a network configuration to the files of a renderer, below one directory. The NICs of this
+//! machine are not read.
 
 use std::process::ExitCode;
 
@@ -10,7 +10,7 @@ use system::{Error, Result, System, warning};
 use crate::arguments::NetConvert;
 use crate::machine::Machine;
 
-/// How long an input may be.
+/// The limit for the input, in bytes.
 const MAX_INPUT: u64 = 32 << 20;
 
 pub fn run(machine: &Machine, args: &NetConvert) -> ExitCode {
@@ -36,11 +36,11 @@ fn convert(machine: &Machine, args: &NetConvert) -> Result<()> {
         |path: &str| std::path::absolute(path).map_err(|e| Error::io(format_args!("finding {path}"), &e));
     let bytes = System::new("/").read_at_most(absolute(&args.network_data)?, MAX_INPUT)?;
     let text = String::from_utf8(bytes)
-        .map_err(|_| Error::new(format!("{}: the text is not UTF-8", args.network_data)))?;
+        .map_err(|_| Error::new(format!("{}: not valid UTF-8", args.network_data)))?;
     let pairs: Option<Vec<(&str, &str)>> = args.mac.iter().map(|pair| pair.split_once(',')).collect();
     let mut facts = Facts::from_pairs(pairs.ok_or_else(|| Error::new("--mac: expected NAME,MAC"))?);
     if args.kind == "eni" {
-        // Other files that it names count from its own folder.
+        // Included files are relative to its directory.
         let folder = absolute(&args.network_data)?.parent().map(|p| p.display().to_string());
         let folder = folder.unwrap_or_default();
         facts.includes = facts::interfaces_files(&System::new("/"), &text, &folder);
@@ -62,11 +62,11 @@ fn convert(machine: &Machine, args: &NetConvert) -> Result<()> {
     for file in &rendered.files {
         target_sys.write(&file.path, &file.content, apply::write_options(&target_sys, file))?;
     }
-    // What a renderer clears away; nothing is run, not even for this machine's own root.
+    // Files that a renderer removes; no program is run, even for the root of this machine.
     if let Some(post_write) = renderer.post_write.filter(|_| !target_sys.is_live()) {
         post_write(&target_sys)?;
     }
-    // The program ends here: thousands of values need not be given back one by one.
+    // Not freed, because the process exits here.
     std::mem::forget((config, rendered));
     Ok(())
 }

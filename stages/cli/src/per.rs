@@ -8,11 +8,10 @@ use system::{Command, OutputMode, System, WriteOptions};
 
 const USAGE: &str = "usage: cloud-init-per [--root DIR] FREQUENCY NAME COMMAND [ARGUMENT...]
 
-Runs COMMAND and remembers it under NAME, so that it is not run again:
-FREQUENCY is once (ever), instance (for this instance) or always (each time).
-With --root it runs in the image in DIR.";
+Run COMMAND unless it already ran under NAME. FREQUENCY is once (on this system),
+instance (for this instance) or always. With --root, run it in the image in DIR.";
 
-/// A day: the caller has a deadline of its own.
+/// One day, as the caller has a deadline of its own.
 const TIMEOUT: Duration = Duration::from_secs(86400);
 
 pub fn run(words: &[String]) -> ExitCode {
@@ -25,7 +24,7 @@ pub fn run(words: &[String]) -> ExitCode {
         words => ("/", words),
     };
     let [frequency, name, rest @ ..] = words else { return usage() };
-    // The old program's name had a word between name and command.
+    // cloud-init-run-module had a word between name and command.
     let command = match rest {
         [execute, rest @ ..] if execute == "execute" && !rest.is_empty() => rest,
         rest => rest,
@@ -62,7 +61,7 @@ pub fn run(words: &[String]) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let mut run = Command::new(command).output(OutputMode::Inherit).accept_all().timeout(TIMEOUT);
-    // In an image the caller's working directory means nothing.
+    // The caller's working directory does not exist in an image.
     if sys.is_live()
         && let Ok(here) = std::env::current_dir()
     {

@@ -1,4 +1,4 @@
-//! `query`: the instance's data, whole for root, redacted for others.
+//! `query`: prints instance data, complete for root and redacted for other users.
 
 use std::process::ExitCode;
 
@@ -60,12 +60,12 @@ pub fn run(machine: &Machine, args: &Query) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Names without a value in one line. The place is in the template that was typed, where lines mean little.
+/// Returns the names without a value in one line, without places: the template comes from the command line.
 fn quoted_names(undefined: &[UndefinedVariable]) -> String {
     undefined.iter().map(|undefined| format!("'{}'", undefined.name)).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns a text with its template rendered, and the names without a value in it. An error is a reason for people.
+/// Returns the rendered text of a template and the names without a value. Fails with a message if the template is invalid.
 pub fn render_text(text: &str, data: &Node) -> std::result::Result<(String, Vec<UndefinedVariable>), String> {
     match template::render(text, &template::variables(data)) {
         Ok(rendered) => Ok((rendered.text, rendered.undefined)),
@@ -73,9 +73,9 @@ pub fn render_text(text: &str, data: &Node) -> std::result::Result<(String, Vec<
     }
 }
 
-/// Prints a template filled in with the data. One that comes out empty is a failure, for scripts.
+/// Renders a template with the data and prints it. An empty result is a failure, for scripts.
 fn render(machine: &Machine, template: &str, data: &Node) -> ExitCode {
-    // The header is what users leave out here.
+    // Users omit the header on the command line.
     let text = format!("## template: jinja\n{template}");
     match template::render(&text, &template::variables(data)) {
         Ok(rendered) => {
@@ -93,7 +93,7 @@ fn render(machine: &Machine, template: &str, data: &Node) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(e) => {
-            // Its header is a line of ours.
+            // The first line is the added header.
             let line = e.line.saturating_sub(1).max(1);
             error!(machine.sys, "Failed to render templated data. line {line}: {}", e.message);
             ExitCode::FAILURE
@@ -101,7 +101,7 @@ fn render(machine: &Machine, template: &str, data: &Node) -> ExitCode {
     }
 }
 
-/// The instance's data with what `query` adds to it.
+/// Returns the instance data with the keys that `query` adds.
 fn read(machine: &Machine, args: &Query) -> std::result::Result<Node, String> {
     let is_root = Machine::is_root();
     let path = match &args.instance_data {
@@ -157,7 +157,7 @@ fn redacted_text(file: &str) -> Node {
     format!("<redacted for non-root user> file:{file}").into()
 }
 
-/// Raw data as text: inflated when it is gzip, base64 behind `ci-b64:` when it is not text.
+/// Returns raw data as text: decompressed if it is gzip, as base64 with the prefix `ci-b64:` if it is not text.
 fn read_raw(machine: &Machine, file: &str) -> Result<Node> {
     let (file_sys, file_path) = machine.resolve(file);
     let bytes = match file_sys.read(&file_path) {
@@ -175,7 +175,8 @@ fn read_raw(machine: &Machine, file: &str) -> Result<Node> {
     })
 }
 
-/// The value at a dotted path. A key with operators is also found under its name with `_` for these.
+/// Returns the value at a dotted path. A key with operators is also found with `_` in their place. Fails with upstream's
+/// message if a key is missing.
 fn lookup<'a>(data: &'a Node, path: &str) -> std::result::Result<&'a Node, String> {
     let mut at = data;
     let mut walked = String::new();

@@ -1,5 +1,5 @@
-//! `schema`: holds a cloud-config or network-config, or all that this instance was given, against the tables of keys.
-//! Prints as upstream does, with places instead of values: a value may be a secret.
+//! `schema`: validates a cloud-config or network-config, or the configuration of this instance, against the tables of keys.
+//! Prints as upstream does, with places instead of values, which may be secret.
 
 use std::process::ExitCode;
 
@@ -13,7 +13,7 @@ use crate::machine::Machine;
 const HEADERS: &str = "#!, ## template: jinja, #cloud-boothook, #cloud-config, #cloud-config-archive, \
                        #cloud-config-jsonp, #include, #include-once, #part-handler";
 
-/// What a file is expected to be.
+/// The expected type of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SchemaType {
     CloudConfig,
@@ -29,9 +29,9 @@ impl SchemaType {
     }
 }
 
-/// One thing to look at.
+/// A document to validate.
 struct Document {
-    /// As messages call it: `user-data`, `network-config`.
+    /// The name in messages: `user-data`, `network-config`.
     name: &'static str,
     schema_type: SchemaType,
     path: String,
@@ -56,7 +56,7 @@ pub fn run(machine: &Machine, args: &Schema) -> ExitCode {
     let (sys, parts) = match (&args.config_file, args.system) {
         (Some(file), false) => {
             let name = if schema_type == SchemaType::NetworkConfig { "network-config" } else { "user-data" };
-            // The operator's file, not the image's.
+            // A file of this machine, not of the image.
             (&own, vec![Document { name, schema_type, path: file.clone() }])
         }
         (None, true) => {
@@ -120,17 +120,17 @@ fn print_docs(name: &str) -> ExitCode {
             let known = schema::module_names();
             let hint = match config::did_you_mean(name, known.iter().copied()) {
                 Some(near) => format!("; did you mean '{near}'?"),
-                None => format!("; there are all, {}", known.join(", ")),
+                None => format!("; available: all, {}", known.join(", ")),
             };
             fail(&format!("No module named '{name}'{hint}"))
         }
     }
 }
 
-/// What this instance was given: as it was processed, or as it came where processing left nothing.
+/// Returns the documents of this instance: as they were processed, or else as they were received.
 fn instance_documents(machine: &Machine) -> Vec<Document> {
     let mut parts = Vec::new();
-    // The instance's own directory, for messages that outlive the link.
+    // The real directory of the instance, as messages may be read after the link changed.
     let link = machine.layout.instance("");
     let directory = machine.sys.real_path(&link).unwrap_or(link);
     let of_instance = |name: &str| format!("{}/{name}", directory.trim_end_matches('/'));
@@ -141,7 +141,7 @@ fn instance_documents(machine: &Machine) -> Vec<Document> {
     ] {
         let (processed, raw) = (of_instance(processed), of_instance(raw));
         let length = |path: &str| machine.sys.metadata(path).ok().map(|meta| meta.len());
-        // Processing leaves an empty file when no part is a cloud-config.
+        // Processing writes an empty file if no part is a cloud-config.
         let is_raw = length(&processed) == Some(0) && length(&raw).is_some_and(|length| length > 0);
         let path = if is_raw { raw } else { processed };
         if always || machine.sys.exists(&path) {
@@ -159,22 +159,22 @@ fn instance_documents(machine: &Machine) -> Vec<Document> {
     parts
 }
 
-/// A file that was read and judged.
+/// A validated file.
 struct Validation {
     text: String,
-    /// The reason why it cannot be judged was printed.
+    /// The file cannot be validated; the reason was printed.
     is_reported: bool,
     findings: Vec<Finding>,
-    /// Said, and no reason to call the file invalid.
+    /// Printed, but does not make the file invalid.
     warnings: Vec<Finding>,
 }
 
-/// Why a file is not judged.
+/// The reason why a file is not validated.
 enum NotValidated {
-    /// Nothing to judge; that is no failure.
+    /// There is nothing to validate, which is not a failure.
     Skipped(String),
     Failed(String),
-    /// There is no such file.
+    /// The file does not exist.
     Missing(String),
 }
 
@@ -208,7 +208,7 @@ fn validate(
         if kind == Some("text/jinja2") {
             text = render_template(machine, path, &text, args)?;
             kind = user_data_type(&text);
-            // The header of what comes out is the second line of what was written.
+            // The header of the result is the second line of the template.
             at = 2;
         }
         match kind {
@@ -279,7 +279,7 @@ fn validate(
     Ok(Validation { text, findings, warnings, is_reported: false })
 }
 
-/// Marks the whole document as none; its message was printed.
+/// Returns an error for a document whose message was printed.
 fn not_a_map(root: &Node) -> Finding {
     Finding { kind: FindingKind::Invalid, at: root.at.clone(), key: String::new(), message: String::new() }
 }
@@ -289,7 +289,7 @@ fn format_error(path: &str, line: u32, column: u32, message: String) -> Finding 
     Finding { kind: FindingKind::Invalid, at, key: format!("format-l{line}.c{column}"), message }
 }
 
-/// Parts that processing left out of a merged cloud-config, as the comments at its head name them.
+/// Returns the parts that processing skipped, as the comments at the head of the merged cloud-config name them.
 fn ignored_parts(path: &str, text: &str) -> Vec<Finding> {
     const COMMENT: &str = "# Cloud-config part ignored SCHEMA_ERROR: ";
     let lines = (1..).zip(text.lines());
@@ -301,12 +301,12 @@ fn ignored_parts(path: &str, text: &str) -> Vec<Finding> {
         .collect()
 }
 
-/// The type that the first line declares.
+/// Returns the type that the first line declares.
 fn user_data_type(text: &str) -> Option<&'static str> {
     userdata::detect(text.as_bytes())
 }
 
-/// A template filled in with the instance's data.
+/// Renders a template with the instance data. Fails with a message if it cannot be rendered.
 fn render_template(machine: &Machine, path: &str, text: &str, args: &Schema) -> Result<String, NotValidated> {
     let data = match &args.instance_data {
         Some(file) => file.clone(),
@@ -319,7 +319,7 @@ fn render_template(machine: &Machine, path: &str, text: &str, args: &Schema) -> 
     let (file_sys, file_path) = machine.resolve(&data);
     let values = Machine::read_json(&file_sys, &file_path);
     let values = match values {
-        // No boot has left any: upstream takes those of the datasource None.
+        // Before the first boot: upstream uses the instance data of the datasource None.
         Err(e) if e.is_not_found() && args.instance_data.is_none() => Ok(datasource_none_data(machine)),
         values => values,
     };
@@ -353,7 +353,7 @@ fn render_template(machine: &Machine, path: &str, text: &str, args: &Schema) -> 
     }
 }
 
-/// The instance data of a machine on which nothing was found.
+/// Returns the instance data of the datasource None.
 fn datasource_none_data(machine: &Machine) -> Node {
     let sys = &machine.sys;
     let of_kernel = |name: &str| {
@@ -431,7 +431,7 @@ impl Validation {
         }
     }
 
-    /// The text with marks behind its lines, and what they mean.
+    /// Returns the text with marks behind its lines, followed by their messages.
     fn print_annotated(&self, indent: &str) {
         let marked = |kind: char, findings: Vec<&Finding>| -> Vec<(u32, String, String)> {
             let blank = if kind == 'D' { " " } else { "" };
@@ -469,7 +469,7 @@ fn line(finding: &Finding) -> String {
     let key = finding.key.replace('[', ".").replace(']', "");
     match finding.kind {
         FindingKind::Invalid if key.starts_with("format-l") => format!("{key}: {}", finding.message),
-        // With both blanks that upstream has.
+        // With two blanks, as upstream prints it.
         FindingKind::Deprecated => format!("{key}:  {} ({})", finding.message, finding.at),
         _ => format!("{key}: {} ({})", finding.message, finding.at),
     }

@@ -1,5 +1,5 @@
-//! `init`, `modules`, `single`, `devel hotplug-hook` and `query --identify`: this process becomes the stage's, or the
-//! generator's.
+//! `init`, `modules`, `single`, `devel hotplug-hook` and `query --identify`: replaces this process by a stage's program
+//! or by the generator.
 
 use std::os::unix::process::CommandExt;
 use std::process::ExitCode;
@@ -32,10 +32,10 @@ pub fn single(global: &GlobalOptions, args: &Single) -> ExitCode {
     become_stage(global, "config", &args.file, &extra)
 }
 
-/// ds-identify is the generator by another name, and has it explain itself.
+/// Runs the generator as `ds-identify --explain`.
 pub fn identify(global: &GlobalOptions, format: Option<&str>) -> ExitCode {
     const NAME: &str = "ds-identify";
-    // In a build's directory the program has its own name only.
+    // A build directory has no link of this name.
     let Some(program) = libexec::find(NAME).or_else(|| libexec::find("cloud-init-generator")) else {
         return report_missing_program(NAME);
     };
@@ -52,8 +52,8 @@ pub fn identify(global: &GlobalOptions, format: Option<&str>) -> ExitCode {
 
 fn report_missing_program(name: &str) -> ExitCode {
     eprintln!(
-        "error: {name} is neither in {} nor beside this program",
-        libexec::DIRECTORIES.join(" nor in ")
+        "error: {name} not found (searched {} and the directory of this program)",
+        libexec::DIRECTORIES.join(", ")
     );
     ExitCode::FAILURE
 }
@@ -64,7 +64,7 @@ fn become_program(program: &std::path::Path, mut command: std::process::Command)
     ExitCode::FAILURE
 }
 
-/// The network stage with a question of its own.
+/// Runs the network stage with an additional option.
 pub fn network_stage(global: &GlobalOptions, extra: &[&str]) -> ExitCode {
     become_stage(global, "network", &[], extra)
 }
@@ -77,7 +77,7 @@ fn become_stage(global: &GlobalOptions, stage: &str, files: &[String], extra: &[
     let mut command = std::process::Command::new(&program);
     command.args(["--root", &global.root]);
     for file in files {
-        // The stage runs elsewhere: a relative name is meant from here.
+        // The stage has another working directory: relative names are resolved here.
         let path = std::path::absolute(file).unwrap_or_else(|_| file.into());
         command.arg("--file").arg(path);
     }

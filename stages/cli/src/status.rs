@@ -1,4 +1,4 @@
-//! `status`: what cloud-init is doing, or how it went.
+//! `status`: shows what cloud-init is doing or how it ended.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -12,17 +12,17 @@ use crate::machine::Machine;
 
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Polls in a row that found no verdict of the generator and nothing that may still run: systemd may be reloading.
+/// Consecutive polls without a decision of the generator and without a running or queued stage, as systemd may be
+/// reloading.
 const POLLS_WITHOUT_VERDICT: u32 = 8;
-const NO_VERDICT_MESSAGE: &str = "The generator has left no verdict on whether cloud-init is to run, and no stage of it runs or \
-                          is waiting to: cloud-init does not run in this boot. See 'journalctl -b' for the generator's \
-                          messages.";
+const NO_VERDICT_MESSAGE: &str = "The generator did not decide whether cloud-init runs, and no stage is running or queued: \
+                          cloud-init does not run in this boot. See 'journalctl -b' for the generator's messages.";
 
-/// Units of the stages, last first: while one of them runs, or has failed, that is the news.
+/// Units of the stages, last first: the first one that runs or has failed determines the status.
 const UNITS: [&str; 4] =
     ["cloud-final.service", "cloud-config.service", "cloud-init-network.service", "cloud-init-local.service"];
 
-/// How far the boot's work is.
+/// The progress of cloud-init.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
     NotStarted,
@@ -51,14 +51,14 @@ pub struct Report {
     last_update: String,
     errors: Vec<String>,
     recoverable: Map<String, Value>,
-    /// What status.json has below `v1`; empty without one.
+    /// The value of `v1` in status.json; empty without that file.
     stages: Map<String, Value>,
 }
 
 pub fn run(machine: &Machine, args: &arguments::Status) -> ExitCode {
     let mut report = Report::read(machine);
     let is_open = |report: &Report| matches!(report.state, State::Running | State::NotStarted);
-    // It would never end: the stage waits for its script.
+    // A script of a stage would wait for ever, because the stage waits for the script.
     let stage =
         (args.wait && is_open(&report)).then(|| crate::ancestors::calling_stage(&System::new("/"))).flatten();
     let mut without_verdict = 0;
@@ -77,34 +77,34 @@ pub fn run(machine: &Machine, args: &arguments::Status) -> ExitCode {
     }
     match args.format.as_str() {
         "json" => print!("{}", state::json_text(&report.json(), 2)),
-        // With the blank line that upstream has.
+        // Followed by a blank line, as upstream prints it.
         "yaml" => println!("{}", report.yaml()),
         _ => print!("{}", report.tabular(args.long)),
     }
     if let Some(stage) = stage {
         eprintln!(
-            "error: not waiting: this command was started by stage {stage}, which would wait for it in turn"
+            "error: not waiting: this command was started by stage {stage}, which waits for this command"
         );
         return ExitCode::FAILURE;
     }
     ExitCode::from(report.exit_code())
 }
 
-/// The errors of all stages, and what they could go on in spite of, by level.
+/// Returns the errors of all stages, and their recoverable errors by level.
 fn collect_errors(stages: &Map<String, Value>) -> (Vec<String>, Map<String, Value>) {
     let texts = |value: &Value| -> Vec<String> {
         value.as_array().into_iter().flatten().filter_map(Value::as_str).map(String::from).collect()
     };
     let mut errors: Vec<String> = Vec::new();
     let mut recoverable = Map::new();
-    // serde_json's maps are sorted, as upstream goes through them.
+    // serde_json's maps are sorted, which is upstream's order.
     for stage in stages.values().filter_map(Value::as_object) {
         errors.extend(stage.get("errors").map(texts).unwrap_or_default());
         for (level, list) in stage.get("recoverable_errors").and_then(Value::as_object).into_iter().flatten()
         {
             let all = recoverable.entry(level.clone()).or_insert_with(|| json!([]));
             if let Value::Array(all) = all {
-                // Twice in two stages is twice.
+                // The same message of two stages is listed twice.
                 all.extend(texts(list).into_iter().map(Value::from));
             }
         }
@@ -112,15 +112,15 @@ fn collect_errors(stages: &Map<String, Value>) -> (Vec<String>, Map<String, Valu
     (errors, recoverable)
 }
 
-/// The status of this boot.
+/// The recorded status of this boot.
 struct BootStatus {
-    /// What status.json has below `v1`.
+    /// The value of `v1` in status.json.
     stages: Map<String, Value>,
-    /// The last stage has ended, although no result says so.
+    /// The last stage has finished, although result.json does not exist.
     has_ended: bool,
 }
 
-/// The status of this boot, `None` without one. An error when it cannot be read.
+/// Reads the status of this boot, `None` if there is none. Fails if the file cannot be read or is not a JSON map.
 fn read_status(machine: &Machine) -> Result<Option<BootStatus>> {
     let (sys, path) = (&machine.sys, machine.layout.run("status.json"));
     if !sys.exists(&path) {
@@ -139,7 +139,7 @@ fn read_status(machine: &Machine) -> Result<Option<BootStatus>> {
     Ok(Some(BootStatus { stages: take_v1(all), has_ended: false }))
 }
 
-/// Empty for a status of another version.
+/// Returns the value of `v1`, empty for a status of another version.
 fn take_v1(mut status: Value) -> Map<String, Value> {
     match status.get_mut("v1").map(Value::take) {
         Some(Value::Object(stages)) => stages,
@@ -147,10 +147,10 @@ fn take_v1(mut status: Value) -> Map<String, Value> {
     }
 }
 
-/// What there is to say where no stage has run.
+/// Returns the detail for a boot in which no stage ran.
 fn detail_without_status(machine: &Machine, boot_code: &str) -> String {
     match machine.sys.read_text(machine.layout.run("disabled")) {
-        // Empty from the generator; with the reason from a stage that looked again.
+        // Empty if the generator wrote it; a stage that searched again writes its reason.
         Ok(found) if boot_code == "disabled-by-generator" && !found.trim().is_empty() => {
             format!("Cloud-init disabled after devices had settled: {}", found.trim())
         }
@@ -167,7 +167,7 @@ impl Report {
             Err(e) => (None, Some(e.to_string())),
         };
         let has_status = found.is_some() || broken.is_some();
-        // Where /run is full, no result can be there.
+        // The result is missing if /run is full.
         let has_ended = found.as_ref().is_some_and(|found| found.has_ended);
         let stages = found.map(|found| found.stages).unwrap_or_default();
         let times = stages.values().filter_map(Value::as_object);
@@ -203,7 +203,7 @@ impl Report {
             ));
         }
         if let Some(e) = broken {
-            // Who waits must not wait for ever for a file that nobody mends.
+            // `--wait` must not wait for ever for a broken file.
             state = if state == State::Disabled { state } else { State::Done };
             detail.clone_from(&e);
             errors.push(e);
@@ -216,8 +216,8 @@ impl Report {
         Report { state, is_error, boot_code, detail, last_update, errors, recoverable, stages }
     }
 
-    /// Whether nothing is known of this boot, and by systemd's word no stage of it runs or is to run. Generators have
-    /// ended before anything else is started.
+    /// Returns whether this boot has no status and systemd reports no stage as running or queued. Generators finish before
+    /// any unit starts.
     fn has_no_verdict(&self, machine: &Machine) -> bool {
         let (sys, layout) = (&machine.sys, &machine.layout);
         let has_verdict = || ["enabled", "disabled"].iter().any(|name| sys.exists(layout.run(name)));
@@ -245,7 +245,7 @@ impl Report {
         }
     }
 
-    /// What scripts ask with: a state that waits or goes on counts by what is known so far.
+    /// Returns the exit code; before the end it depends on the errors so far.
     fn condensed(&self) -> &'static str {
         if self.is_error { "error" } else { self.state.as_str() }
     }
@@ -278,7 +278,7 @@ impl Report {
             text += &format!("\n{level}:");
             text.extend(texts.as_array().into_iter().flatten().filter_map(Value::as_str).map(line));
         }
-        // A field of ours: what was found in configurations, apart by kind.
+        // Not in upstream: problems of configurations, by kind.
         let findings = self.stages.get("config_findings").and_then(Value::as_object);
         for (i, (kind, texts)) in findings.into_iter().flatten().enumerate() {
             if i == 0 {
@@ -295,7 +295,7 @@ impl Report {
 
     fn json(&self) -> Value {
         let mut all = self.stages.clone();
-        // Nothing was looked for yet, or it was looked for and none is known: upstream tells these apart.
+        // Upstream distinguishes between no search yet and a search without a result.
         let datasource = match all.remove("datasource") {
             Some(Value::String(text)) => {
                 let lower = text.split(' ').next().unwrap_or_default().to_lowercase();
@@ -325,7 +325,7 @@ impl Report {
     }
 }
 
-/// How it was decided whether cloud-init runs.
+/// Returns how it was decided whether cloud-init runs.
 fn boot_code(machine: &Machine) -> &'static str {
     let (sys, layout) = (&machine.sys, &machine.layout);
     let line = sys.kernel_command_line();
@@ -354,7 +354,7 @@ fn disabled_by_environment(machine: &Machine) -> bool {
     if std::env::var("KERNEL_CMDLINE").is_ok_and(|v| v.contains(WORD)) {
         return true;
     }
-    // The markers of the generator answer for nothing; only without them the manager is asked.
+    // systemd is queried only if the generator wrote no marker.
     let decided = ["enabled", "disabled"].iter().any(|m| machine.sys.exists(machine.layout.run(m)));
     if decided || !machine.sys.is_live() {
         return false;
@@ -379,7 +379,7 @@ fn describe_boot_code(code: &str) -> &'static str {
     }
 }
 
-/// The unit that has failed or is not to run at all, while the status says "running": one call for all units.
+/// Returns the unit that failed or is disabled while the status is "running", with one call for all units.
 fn failed_unit(machine: &Machine) -> Option<&'static str> {
     let properties = "--property=Id,ActiveState,UnitFileState,SubState,MainPID";
     let command = Command::new(["systemctl", "show", properties]).timeout(Duration::from_secs(5));
@@ -387,7 +387,7 @@ fn failed_unit(machine: &Machine) -> Option<&'static str> {
     let answer = match machine.sys.run(&command) {
         Ok(answer) => answer.text(),
         Err(e) => {
-            // Cannot tell: what is known says "running". Said once, however often is asked.
+            // Unknown: the recorded status is "running". Logged once.
             static WARN_ONCE: std::sync::Once = std::sync::Once::new();
             WARN_ONCE.call_once(|| {
                 eprintln!(
@@ -400,7 +400,7 @@ fn failed_unit(machine: &Machine) -> Option<&'static str> {
     let blocks = answer.split("\n\n").zip(UNITS);
     for (block, unit) in blocks {
         if !block.contains("UnitFileState=") {
-            // In a chroot systemctl succeeds and says nothing.
+            // In a chroot systemctl succeeds and prints nothing.
             return None;
         }
         let value = |key: &str| {
@@ -418,7 +418,7 @@ fn failed_unit(machine: &Machine) -> Option<&'static str> {
     None
 }
 
-/// Whether every stage's unit is inactive and none has a job. `false` when systemd does not say.
+/// Returns whether the units of all stages are inactive without a job, `false` if systemd does not report it.
 fn no_stage_is_pending(machine: &Machine) -> bool {
     let command =
         Command::new(["systemctl", "show", "--property=Id,ActiveState,Job"]).timeout(Duration::from_secs(5));
@@ -426,7 +426,7 @@ fn no_stage_is_pending(machine: &Machine) -> bool {
     machine.sys.run(&command.read_only()).is_ok_and(|answer| all_units_are_idle(&answer.text()))
 }
 
-/// By what `systemctl show` says of them.
+/// Parses the output of `systemctl show` for these units.
 fn all_units_are_idle(answer: &str) -> bool {
     let mut states = answer.lines().filter_map(|line| line.strip_prefix("ActiveState=")).peekable();
     let has_job =
@@ -441,7 +441,7 @@ mod tests {
     use scratch::TempDir;
     use system::WriteOptions;
 
-    /// A root with a status of our own making.
+    /// Creates a root with a status for tests.
     fn report(status: &str, result: bool) -> Report {
         let top = TempDir::new();
         let machine =

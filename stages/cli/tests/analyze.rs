@@ -1,5 +1,5 @@
-//! `analyze` on logs of every kind: what it prints and how it ends, as Debian's cloud-init 26.2 did on the same files
-//! (`analyze/record`), or a difference with its reason.
+//! Output and exit codes of `analyze` on many kinds of logs, as recorded of Debian's cloud-init 26.2 (`analyze/record`), or a
+//! difference with its reason.
 #![allow(clippy::unwrap_used, reason = "test code outside of test functions")]
 
 mod common;
@@ -10,7 +10,7 @@ use std::process::Command;
 
 use common::{CommandResult, run_to_end};
 
-/// The commands and the log, or the line of `more`, and why ours is another.
+/// The commands and the log, or the line of `more`, with the reason for the difference.
 const DIFFERENCES: &[(&str, &str, &str)] = &[
     (
         "show blame",
@@ -39,7 +39,7 @@ const DIFFERENCES: &[(&str, &str, &str)] = &[
     ("", "show -f {name} -i deep", "a name of upstream's own: only codes with % are replaced"),
 ];
 
-/// Stamps of syslog have no year: upstream's dump is of the year when it was recorded.
+/// Timestamps of syslog have no year: the recorded dump has the year of the recording.
 const WITHOUT_YEAR: [&str; 3] = ["syslog", "journal", "journal-microseconds"];
 
 fn here() -> std::path::PathBuf {
@@ -73,7 +73,7 @@ fn output_matches_upstream() {
     assert_eq!(recorded.len(), logs * 3 + more.lines().count(), "run analyze/record");
     let mut wrong = Vec::new();
     for (line, theirs) in &recorded {
-        // The machine's own log is no test's.
+        // Tests do not read the log of the machine that runs them.
         if line == "show" {
             continue;
         }

@@ -1,5 +1,4 @@
-//! `collect-logs` on a prepared machine, as root: what is in the archive, what is not, and who may read it. tar(1) is the
-//! judge of the form.
+//! `collect-logs` on a prepared machine, as root: the contents and the permissions of the archive, which tar(1) reads.
 #![allow(clippy::unwrap_used, reason = "test code outside of test functions")]
 
 mod common;
@@ -12,7 +11,7 @@ use common::{CommandResult, Machine, run_to_end};
 
 const SECRET: &str = "the secret";
 
-/// With a file of every kind that counts: secret and public, links in and out, a FIFO, a name too long for a header.
+/// Creates a machine with secret and public files, links in and out, a FIFO, and a name that is too long for a header.
 fn machine() -> Machine {
     let machine = Machine::new();
     for path in [
@@ -62,7 +61,7 @@ fn collect(machine: &Machine, out: &Machine, words: &[&str]) -> CommandResult {
     run_to_end(command.current_dir(&out.root))
 }
 
-/// Path below the archive's directory → content, or where a link leads.
+/// Returns path → content, or the target of a link.
 fn unpack(out: &Machine, archive: &str) -> BTreeMap<String, String> {
     let into = Machine::new();
     let mut tar = Command::new("tar");
@@ -135,7 +134,7 @@ fn archive_contents() {
         (&long(), "long"),
         ("var/lib/cloud/instance/user-data.txt", SECRET),
         ("var/log/out.log", SECRET),
-        // Nothing that could be asked is on this machine: that is what is said of it.
+        // None of the programs exists on this machine.
         ("journal.txt", "running journalctl --boot=0 -o short-precise: journalctl: not found\n"),
     ] {
         assert_eq!(found[path], content, "{path}");
@@ -150,14 +149,14 @@ fn redacted_archive_has_no_secrets() {
     assert_eq!(code, 0, "{said}");
     assert!(said.contains("--include-userdata is deprecated and does nothing"), "{said}");
     assert!(
-        said.contains("/var/lib/cloud/instance/user-data.txt was left out: it may hold secrets\n"),
+        said.contains("/var/lib/cloud/instance/user-data.txt skipped: it may contain secrets\n"),
         "{said}"
     );
     assert!(said.contains("collected /etc/cloud/cloud.cfg\n") && !said.contains("\nWARNING:\n"), "{said}");
     let found = unpack(&out, "x.tgz");
     let secret: Vec<_> =
         found.iter().filter(|(_, content)| content.contains(SECRET)).map(|(path, _)| path).collect();
-    // The logs are what the archive is for.
+    // Logs are never redacted.
     assert_eq!(secret, ["var/log/cloud-init.log", "var/log/out.log"]);
     assert!(!found.contains_key("dmesg.txt") && !found.contains_key("autoinstall.yaml"));
     assert!(found.contains_key("journal.txt") && found.contains_key("run/cloud-init/status.json"));
@@ -169,10 +168,10 @@ fn refuses_unsafe_output_paths() {
     out.put("kept", "kept");
     symlink("kept", out.root.join("link")).unwrap();
     for (to, said) in [
-        ("nowhere/x", "its directory is not there"),
-        (".", "a link, a directory or a device is there"),
-        ("link", "a link, a directory or a device is there"),
-        ("/dev/null", "a link, a directory or a device is there"),
+        ("nowhere/x", "the directory does not exist"),
+        (".", "expected a regular file, found"),
+        ("link", "expected a regular file, found"),
+        ("/dev/null", "expected a regular file, found"),
     ] {
         let (code, _, err) = collect(&machine, &out, &["-t", to]);
         assert!(code == 1 && err.starts_with("Error: writing ") && err.contains(said), "{to}: {err}");
@@ -180,14 +179,14 @@ fn refuses_unsafe_output_paths() {
     assert_eq!(std::fs::read_to_string(out.root.join("kept")).unwrap(), "kept");
     assert_eq!(collect(&machine, &out, &["-t"]).0, 2);
     assert_eq!(collect(&machine, &out, &["more"]).0, 2);
-    // One that is there is replaced, and then for its maker alone.
+    // An existing archive is replaced and readable by its owner only.
     out.put("old", "old");
     assert_eq!(collect(&machine, &out, &["-t", "old"]).0, 0);
     assert_eq!(out.root.join("old").metadata().unwrap().permissions().mode() & 0o777, 0o600);
     assert!(unpack(&out, "old").len() > 10);
 }
 
-/// Who became root by sudo gets the archive; numbers that are none change nothing.
+/// The archive is owned by the user who called sudo; invalid ids are ignored.
 #[test]
 fn archive_belongs_to_the_sudo_caller() {
     use std::os::unix::fs::MetadataExt;
@@ -208,7 +207,7 @@ fn archive_belongs_to_the_sudo_caller() {
             value.map(|value| command.env(name, value));
         }
         assert_eq!(run_to_end(&mut command).0, 0);
-        // Nobody else may give files away.
+        // Only root may change the owner.
         let owner = if own.0 == 0 { owner } else { own };
         let meta = out.root.join("a.tgz").metadata().unwrap();
         assert_eq!(((meta.uid(), meta.gid()), meta.mode() & 0o7777), (owner, 0o600), "{user:?} {group:?}");

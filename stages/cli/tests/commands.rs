@@ -1,5 +1,5 @@
-//! What the commands print and how they exit, on prepared state. Seen with Debian's cloud-init 26.2 on the same files;
-//! only the texts of help are our own.
+//! Output and exit codes of the commands on prepared state, as of Debian's cloud-init 26.2 on the same files, except for the
+//! help.
 
 #![allow(clippy::unwrap_used)]
 
@@ -20,7 +20,7 @@ fn run_as(name: &str, root: Option<&std::path::Path>, words: &str) -> CommandRes
     common::run_as(name, root, &split(words))
 }
 
-/// A machine whose stages left these records; with a result when `finished`.
+/// Creates a machine with these records of its stages, and with a result if `finished`.
 fn with_status(stages: Value, finished: bool) -> Machine {
     let machine = enabled();
     let mut v1 = json!({"datasource": "DataSourceNoCloud [seed=/dev/vdb]", "stage": null});
@@ -203,7 +203,7 @@ fn query() {
     }
 }
 
-/// As Python reads and shows them: every version at the top, maps in lists as they are written, numbers that are none.
+/// As Python reads and prints them: every version at the top, maps in lists as written, NaN and infinite numbers.
 #[test]
 fn query_of_unusual_data() {
     let machine = done();
@@ -249,7 +249,7 @@ fn query_of_unusual_data() {
     }
 }
 
-/// Of other programs' and other releases' status files, as 26.2 shows them.
+/// Status files of other programs and releases, as 26.2 shows them.
 #[test]
 fn status_files_of_other_versions() {
     for (text, finished, code, said) in [
@@ -301,7 +301,7 @@ fn status_files_of_other_versions() {
     assert_eq!(run_as("cloud-id", Some(&machine.root), "-i /x"), (3, "not started\n".into(), String::new()));
 }
 
-/// Files that are typed without a slash lie where the operator stands; whoever stops reading ends the command.
+/// Relative file names are relative to the working directory; a closed pipe ends the command.
 #[test]
 fn query_with_relative_path_and_closed_pipe() {
     use std::os::unix::process::ExitStatusExt;
@@ -381,7 +381,7 @@ fn usage_errors() {
         let (code, out, err) = run_as(name, None, words);
         assert_eq!((code, out.as_str()), (2, ""), "{words}");
         assert!(err.starts_with(&format!("error: {said}")), "{words}: {err}");
-        // The help that goes with it.
+        // Followed by the help of the command.
         assert!(err.contains("\n\nUsage: "), "{words}: {err}");
     }
     for words in ["--help", "status -h", "query --help"] {
@@ -402,7 +402,7 @@ fn cloud_init_per() {
     assert!(run("sometimes a true").2.contains("invalid frequency: sometimes"));
     assert!(run("once a/b true").2.contains("name cannot contain a /"));
     assert!(run("--root /x sometimes a true").2.contains("invalid frequency: sometimes"));
-    // The command's own words are not for us.
+    // Options of the command are not options of cloud-init-per.
     assert!(run("sometimes a true --help").2.contains("invalid frequency"));
 }
 
@@ -422,7 +422,27 @@ fn clean() {
     assert_eq!(std::fs::read_to_string(machine.root.join("etc/machine-id")).unwrap(), "uninitialized\n");
 }
 
-/// As Debian's cloud-init 26.2 prints the same: headers, order, base64 and line ends; the boundary's digits aside.
+/// Commands read the generator's configuration in the directory that the configuration names.
+#[test]
+fn configured_directories() {
+    let machine = enabled();
+    machine
+        .put("etc/cloud/cloud.cfg", "system_info: {paths: {run_dir: /run/other, cloud_dir: /srv/cloud}}\n");
+    machine.put("run/other/cloud.cfg", "def_log_file: /var/log/other.log\n");
+    machine.put("var/log/other.log", "");
+    machine.put("srv/cloud/data/x", "");
+    assert_eq!(machine.run("clean --logs"), (0, String::new(), String::new()));
+    assert!(!machine.exists("var/log/other.log") && !machine.exists("srv/cloud/data"));
+}
+
+#[test]
+fn clean_of_datasource_configuration_is_reported_as_ignored() {
+    let machine = enabled();
+    let (code, _, err) = machine.run("clean -c datasource");
+    assert!(code == 0 && err.contains("Ignoring --configs datasource"), "{err}");
+}
+
+/// As Debian's cloud-init 26.2 prints it: headers, order, base64 and line ends, except for the digits of the boundary.
 #[test]
 fn devel_make_mime() {
     let machine = enabled();
@@ -505,7 +525,7 @@ fn devel_render() {
         (&["/bad"], 1, "", "Failed to render templated user-data file '/bad': template line 2: "),
         (&["/deep"], 1, "", "'a' has no value"),
         (&["/empty"], 1, "", "Unable to render user-data file: /empty"),
-        (&["/plain"], 1, "", "it is no template"),
+        (&["/plain"], 1, "", "not a template: expected"),
         (&["/none"], 1, "", "Missing user-data file: /none"),
         (&["/good", "-i", "/none"], 1, "", "Missing instance-data.json file: /none"),
     ] {

@@ -1,5 +1,5 @@
-//! `query --identify` becomes ds-identify. Alone in its process: a program that was just written cannot be started while
-//! another thread's child still has it open.
+//! `query --identify` runs ds-identify. In a test program of its own: a program that was just written cannot be started while
+//! a child of another thread has it open.
 
 #![allow(clippy::unwrap_used)]
 
@@ -8,7 +8,7 @@ use std::process::Command;
 
 use scratch::TempDir;
 
-/// `query --identify` becomes ds-identify, which is beside the program in a build and in LIBEXECDIR else.
+/// `query --identify` runs ds-identify, from the directory of the program in a build and else from LIBEXECDIR.
 #[test]
 fn query_identify() {
     let top = TempDir::new();

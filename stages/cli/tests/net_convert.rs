@@ -1,5 +1,5 @@
-//! `devel net-convert`: what it writes, what it says, how it exits. Exit codes are those of Debian's cloud-init 26.2 on
-//! the same command lines.
+//! Files, messages and exit codes of `devel net-convert`. Exit codes are those of Debian's cloud-init 26.2 on the same
+//! command lines.
 
 #![allow(clippy::unwrap_used)]
 
@@ -14,7 +14,7 @@ fn run(line: &str) -> CommandResult {
     common::run_as("cloud-init", None, &split(line))
 }
 
-/// Path → mode and content of every file below a directory.
+/// Returns path → mode and content of every file below a directory.
 fn tree(top: &Path) -> BTreeMap<String, (u32, String)> {
     use std::os::unix::fs::PermissionsExt;
     let mut found = BTreeMap::new();
@@ -45,7 +45,7 @@ fn net_convert() {
         |rest: &str| run(&format!("devel net-convert -p {dir}/in.yaml -k yaml -d {dir}/out {rest}"));
     let (code, out, err) = convert("-D debian -O networkd");
     assert_eq!((code, out.as_str()), (0, ""));
-    // What the output cannot say is named with its place, then come upstream's two lines.
+    // Unsupported settings are reported with their place, followed by upstream's two lines.
     assert!(
         err.contains("in.yaml:4:19: eth0.match.name: not supported by the networkd renderer; ignored"),
         "{err}"
@@ -59,7 +59,7 @@ fn net_convert() {
     let unit = "[Match]\nName=eth0\n\n[Network]\nDHCP=ipv4\n".to_string();
     assert_eq!(files.len(), 1);
     assert_eq!(files["etc/systemd/network/10-cloud-init-eth0.network"], (0o644, unit));
-    // The same place again, a stricter mode and what is there already.
+    // Into an existing directory with a file of a stricter mode.
     machine.put("out/etc/netplan/50-cloud-init.yaml", "old");
     let netplan = machine.root.join("out/etc/netplan/50-cloud-init.yaml");
     let strict = std::os::unix::fs::PermissionsExt::from_mode(0o400);
@@ -89,7 +89,7 @@ fn net_convert_rejects_invalid_input() {
     for (file, rest, code, message) in [
         ("good", "-k yaml -D debian -O eni", 0, "Wrote output format 'eni'"),
         ("good", "-k yaml -D debian -O eni -m eth0", 1, "--mac: expected NAME,MAC"),
-        ("good", "-k yaml -D debian -O sysconfig", 1, "no settings for sysconfig"),
+        ("good", "-k yaml -D debian -O sysconfig", 1, "no sysconfig settings for this distribution"),
         ("good", "-k yaml -D fedora -O netplan", 1, "no netplan settings"),
         ("good", "-k yaml -D debian -O eni more", 2, "unrecognized arguments: more"),
         ("good", "-k xml -D debian -O eni", 2, "argument -k/--kind: invalid choice: 'xml'"),

@@ -1,5 +1,5 @@
-//! `query` on a prepared machine, as root and as another user: what it prints and how it ends, as Debian's cloud-init
-//! 26.2 did on the same files (`query/record`), or a difference with its reason.
+//! Output and exit codes of `query` on a prepared machine, as root and as another user, as recorded of Debian's cloud-init
+//! 26.2 (`query/record`), or a difference with its reason.
 #![allow(clippy::unwrap_used, reason = "test code outside of test functions")]
 
 use std::fs;
@@ -10,7 +10,7 @@ use std::process::Command;
 
 use scratch::TempDir;
 
-/// The case, and why ours is another.
+/// The case, with the reason for the difference.
 const DIFFERENCES: &[(&str, &str)] = &[
     ("v1.public_ssh_keys.0", "an item of a list by its number"),
     ("ds.list.1", "likewise"),
@@ -20,7 +20,7 @@ const DIFFERENCES: &[(&str, &str)] = &[
     ("-u /binary -v /nowhere -l", "likewise"),
 ];
 
-/// A user who may read what everybody may.
+/// A user without privileges.
 const OTHER: u32 = 65534;
 
 fn copy(from: &Path, to: &Path) {
@@ -41,7 +41,7 @@ fn output_matches_upstream() {
     let dir = TempDir::new();
     let machine = dir.join("machine");
     copy(&here.join("machine"), &machine);
-    // Where the other user may start it.
+    // A directory from which the other user may run it.
     let program = dir.join("cloud-init");
     fs::copy(env!("CARGO_BIN_EXE_cloud-init"), &program).unwrap();
     fs::set_permissions(&*dir, fs::Permissions::from_mode(0o755)).unwrap();
@@ -60,7 +60,7 @@ fn output_matches_upstream() {
     let is_root = nix::unistd::geteuid().is_root();
     let mut wrong = Vec::new();
     for (i, case) in cases.lines().enumerate() {
-        // Only root can be both.
+        // Only root can run as both users.
         for (user, theirs) in [(0, &recorded[2 * i]), (OTHER, &recorded[2 * i + 1])] {
             if user == 0 && !is_root {
                 continue;
@@ -72,7 +72,7 @@ fn output_matches_upstream() {
             }
             let done = command.current_dir(&*dir).output().unwrap();
             let ours = (done.status.code().unwrap(), String::from_utf8_lossy(&done.stdout).into_owned());
-            // The text of help is our own.
+            // The help differs from upstream.
             let same = ours.0 == theirs.0 && (ours.1 == theirs.1 || theirs.1.starts_with("usage:"));
             let differs = DIFFERENCES.iter().any(|(differing, _)| *differing == case);
             let known = differs && (user == 0 || !case.contains("/binary"));

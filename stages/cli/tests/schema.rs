@@ -1,12 +1,12 @@
 //! `schema` and `--explain` on prepared files and machines. Forms and exit codes are those of Debian's cloud-init 26.2;
-//! what is wrong is told in our own words, with its place.
+//! the messages differ, and have a place.
 #![allow(clippy::unwrap_used, reason = "test code outside of test functions")]
 
 mod common;
 
 use common::Machine;
 
-/// A machine whose user-data has two parts, the second of which replaces and appends.
+/// Creates a machine whose user-data has two parts; the second one replaces and appends.
 fn explained() -> Machine {
     let machine = Machine::new();
     machine.put("etc/cloud/cloud.cfg", "disable_root: true\npreserve_hostname: false\n");
@@ -65,7 +65,7 @@ fn explain_of_the_system() {
     );
 }
 
-/// Of a document that no machine has yet.
+/// A document that is independent of any machine.
 #[test]
 fn explain_of_a_file() {
     let machine = explained();
@@ -84,11 +84,11 @@ fn explain_of_a_file() {
     machine.put("two", "#include\nhttp://localhost/\n");
     let two = machine.root.join("two").display().to_string();
     let (code, _, err) = machine.run_words(&["schema", "-c", &two, "--explain"]);
-    assert!(code == 1 && err.contains("what it includes is not fetched"), "{err}");
+    assert!(code == 1 && err.contains("includes are not fetched"), "{err}");
     machine.put("three", "#!/bin/sh\n");
     let three = machine.root.join("three").display().to_string();
     let (code, _, err) = machine.run_words(&["schema", "-c", &three, "--explain"]);
-    assert!(code == 1 && err.contains("there is no cloud-config in it"), "{err}");
+    assert!(code == 1 && err.contains("no cloud-config found"), "{err}");
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn schema_of_files() {
             && err.contains("Invalid schema: network-config"),
         "{err}"
     );
-    // A device's unknown key is told, and once; only where upstream's schema is closed is it an error.
+    // An unknown key of a device is reported once; it is an error only where upstream's schema is closed.
     let wrong = file("misspelled");
     let (code, out, err) = run(&["-t", "network-config", "-c", &wrong]);
     let told = format!(
@@ -179,7 +179,7 @@ fn schema_of_files() {
     assert!(run(&["--docs"]).1.contains("\nwrite_files\n"));
 }
 
-/// What comes out of a template decides, also where no boot has left instance data.
+/// The result of a template is validated, also before the first boot.
 #[test]
 fn schema_of_templates() {
     let machine = Machine::new();
@@ -225,7 +225,7 @@ fn schema_of_templates() {
 
 #[test]
 fn schema_of_the_system() {
-    // Only root is told.
+    // Only root sees the details.
     if !nix::unistd::geteuid().is_root() {
         let (code, _, err) = Machine::new().run_words(&["schema", "--system"]);
         assert!(code == 1 && err.contains("as non-root user"), "{err}");
@@ -249,7 +249,7 @@ fn schema_of_the_system() {
     let (code, out, err) = machine.run_words(&["schema", "--system"]);
     assert!(code == 1 && out.contains("\n3. network-config at "), "{out}");
     assert!(err.ends_with("Error: Invalid schema: network-config\n\n"), "{err}");
-    // A part that was left out is an error, also when nothing else is there.
+    // A skipped part is an error, also if it is the only one.
     let machine = Machine::new();
     let put = |name: &str, text: &str| machine.put(&format!("var/lib/cloud/instance/{name}"), text);
     put("user-data.txt", "Content-Type: multipart/mixed; boundary=B\n\n");
@@ -260,7 +260,7 @@ fn schema_of_the_system() {
     let (code, out, err) = machine.run_words(&["schema", "--system"]);
     assert_eq!((code, out.starts_with("Invalid user-data ")), (1, true), "{out}");
     assert!(err.contains("format-l3.c1: Ignored invalid user-data: part-001"), "{err}");
-    // A template that is no cloud-config leaves no processed one.
+    // A template that is not a cloud-config has no processed result.
     put("cloud-config.txt", "");
     put("user-data.txt", "## template: jinja\n#cloud-boothook\n#!/bin/sh\nx: y: [\n");
     let (code, out, err) = machine.run_words(&["schema", "--system"]);

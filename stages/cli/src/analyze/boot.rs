@@ -1,4 +1,4 @@
-//! When the kernel, systemd and the local stage began, as systemd and the log have it.
+//! `analyze boot`: the start of the kernel, systemd and the local stage, from systemd and the log.
 
 use std::time::Duration;
 
@@ -9,22 +9,22 @@ use super::time::{self, SECOND};
 
 const SYSTEMCTL_TIMEOUT: Duration = Duration::from_secs(25);
 
-/// Moments in microseconds since the epoch.
+/// Times in microseconds since the epoch.
 #[derive(Debug, PartialEq, Eq)]
 struct Times {
-    /// The kernel's, or the container's.
+    /// The start of the kernel, or of the container.
     begin: i64,
-    /// When the kernel started systemd; `None` in a container, whose kernel was there before.
+    /// The start of systemd by the kernel; `None` in a container.
     userspace: Option<i64>,
-    /// When systemd started the local stage.
+    /// The start of the local stage by systemd.
     activated: i64,
-    /// The first that the log says of it.
+    /// The first event of the local stage in the log.
     local_stage: i64,
 }
 
 pub fn report(sys: &System, events: &[Event], now: i64) -> Result<String> {
     let local_stage =
-        local_stage(events).ok_or_else(|| Error::new("the log has no beginning of the local stage"))?;
+        local_stage(events).ok_or_else(|| Error::new("the log has no start of the local stage"))?;
     let is_container = sys.is_container();
     let manager = systemctl_show(
         sys,
@@ -35,7 +35,7 @@ pub fn report(sys: &System, events: &[Event], now: i64) -> Result<String> {
     Ok(show(&times(is_container, &manager, &unit, local_stage, now)?))
 }
 
-/// The last boot's; where the stage was said to begin twice, the first time.
+/// Returns the start of the local stage in the last boot; the first of consecutive start events.
 fn local_stage(events: &[Event]) -> Option<i64> {
     let is_start = |e: &Event| e.name == "init-local" && e.kind == Kind::Start;
     let again = |i: usize| i.checked_sub(1).is_some_and(|before| is_start(&events[before]));
@@ -58,12 +58,12 @@ fn times(is_container: bool, manager: &str, unit: &str, local_stage: i64, now: i
     };
     let micros = |text: &str, key: &str| {
         let found = value(text, key)?;
-        found.parse::<i64>().map_err(|_| Error::new(format!("systemd's {key} is no number: {found}")))
+        found.parse::<i64>().map_err(|_| Error::new(format!("systemd's {key} is not a number: {found}")))
     };
     let first = if is_container { "UserspaceTimestamp" } else { "KernelTimestamp" };
     let stamp = value(manager, first)?;
     let begin = time::parse(&stamp, now)
-        .ok_or_else(|| Error::new(format!("systemd's {first} is no time: {stamp}")))?;
+        .ok_or_else(|| Error::new(format!("systemd's {first} is not a timestamp: {stamp}")))?;
     let zero = micros(manager, &format!("{first}Monotonic"))?;
     let started = micros(unit, "InactiveExitTimestampMonotonic")?;
     if started == 0 {
@@ -114,7 +114,7 @@ mod tests {
                 .map(|t| show(&t))
                 .map_err(|e| e.to_string())
         };
-        // As Debian's cloud-init 26.2 prints them with a systemctl that says the same.
+        // As printed by Debian's cloud-init 26.2 with the same output of systemctl.
         assert_eq!(
             show(false, MANAGER, UNIT).unwrap(),
             "-- Most Recent Boot Record --\n    Kernel Started at: 2031-03-04 05:05:55+00:00\n    Kernel ended boot at: \
@@ -130,12 +130,12 @@ mod tests {
         );
         for (manager, unit, wanted) in [
             ("", UNIT, "systemd does not know KernelTimestamp"),
-            ("KernelTimestamp=x\n", UNIT, "systemd's KernelTimestamp is no time: x"),
+            ("KernelTimestamp=x\n", UNIT, "systemd's KernelTimestamp is not a timestamp: x"),
             (MANAGER, "", "systemd does not know InactiveExitTimestampMonotonic"),
             (
                 MANAGER,
                 "InactiveExitTimestampMonotonic=x",
-                "systemd's InactiveExitTimestampMonotonic is no number: x",
+                "systemd's InactiveExitTimestampMonotonic is not a number: x",
             ),
             (
                 MANAGER,

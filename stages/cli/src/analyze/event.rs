@@ -1,5 +1,5 @@
-//! Events: what began and what ended, out of a log's lines or out of an earlier dump. A line that says nothing of
-//! events is passed over; one that begins like an event and lacks a part is counted.
+//! Start and finish events, read from the lines of a log or from an earlier dump. Lines without an event are skipped;
+//! incomplete events are counted.
 
 use serde_json::{Value, json};
 
@@ -18,13 +18,13 @@ pub struct Event {
     pub kind: Kind,
     pub description: String,
     pub origin: String,
-    /// Of a finish: SUCCESS, WARN, FAIL.
+    /// The result of a finish event: SUCCESS, WARN, FAIL.
     pub result: String,
     /// Microseconds since the epoch.
     pub at: i64,
 }
 
-/// The stages as the welcome line has them, as events have them, and what they do.
+/// The stages: their names in the welcome line and in events, and their descriptions.
 const STAGES: [(&str, &str, &str); 4] = [
     ("init-local", "init-local", "starting search for local datasources"),
     ("init", "init-network", "searching for network datasources"),
@@ -32,7 +32,7 @@ const STAGES: [(&str, &str, &str); 4] = [
     ("modules:final", "modules-final", "finalizing modules"),
 ];
 
-/// A log's events in its order, and the lines that look like one and cannot be read.
+/// Returns the events of a log in order, and the numbers of the lines with an incomplete event.
 pub fn from_log(log: &str, now: i64) -> (Vec<Event>, Vec<usize>) {
     let (mut events, mut bad) = (Vec::new(), Vec::new());
     for (number, line) in log.lines().enumerate() {
@@ -52,8 +52,8 @@ pub fn from_log(log: &str, now: i64) -> (Vec<Event>, Vec<usize>) {
     (events, bad)
 }
 
-/// Time stamp and message of a line of cloud-init.log, of syslog or of the journal, without the source's name. Output
-/// that the journal caught may be a line of the log itself, with a stamp of its own.
+/// Returns the timestamp and the message of a line of cloud-init.log, syslog or the journal, without the source. A line of
+/// the journal may contain a line of the log with its own timestamp.
 fn split(line: &str) -> Option<(&str, &str)> {
     let first =
         [" - ", " [CLOUDINIT] ", " cloud-init["].iter().filter_map(|s| Some((line.find(s)?, *s))).min()?;
@@ -73,7 +73,7 @@ fn split(line: &str) -> Option<(&str, &str)> {
     }
 }
 
-/// `handlers.py[DEBUG]: text` without its first word.
+/// Removes the first word of `handlers.py[DEBUG]: text`.
 fn strip_logger(rest: &str) -> &str {
     match rest.split_once(": ") {
         Some((source, text)) if source.ends_with(']') && !source.contains(' ') => text.trim(),
@@ -81,7 +81,7 @@ fn strip_logger(rest: &str) -> &str {
     }
 }
 
-/// `None` for what is no event, an error for half of one.
+/// Parses an event, `None` for any other message. Fails for an incomplete event.
 fn parse_message(message: &str) -> Option<Result<Event, ()>> {
     if message.starts_with("Cloud-init v.") {
         return welcome(message).map(Ok);
@@ -108,7 +108,7 @@ fn event(name: &str, kind: Kind, description: &str, result: &str) -> Event {
     Event { name, kind, description, origin: "cloudinit".into(), result, at: 0 }
 }
 
-/// `Cloud-init v. 26.2 running 'init-local' at …`: a stage begins. Another such line, that all is done, is no event.
+/// Parses the start of a stage, `Cloud-init v. 26.2 running 'init-local' at …`. The line of the end is not an event.
 fn welcome(message: &str) -> Option<Event> {
     let action = message.split_once(" running '")?.1.split_once('\'')?.0;
     let known = STAGES.iter().find(|(welcome, event, _)| action == *welcome || action == *event);
@@ -118,7 +118,7 @@ fn welcome(message: &str) -> Option<Event> {
     })
 }
 
-/// The events of a dump; those without a name, a kind or a time are left out.
+/// Returns the events of a dump, except for those without a name, a kind or a time.
 pub fn from_dump(dump: &[Value]) -> Vec<Event> {
     let read = |entry: &Value| {
         let text = |key: &str| entry.get(key).and_then(Value::as_str);
@@ -127,7 +127,7 @@ pub fn from_dump(dump: &[Value]) -> Vec<Event> {
             "finish" => Kind::Finish,
             _ => return None,
         };
-        // A clock that is further off than 30,000 years is none.
+        // Years beyond 30,000 are not valid.
         let seconds = entry.get("timestamp")?.as_f64().filter(|s| s.abs() < 1e12)?;
         let of = |key: &str| text(key).unwrap_or_default();
         let event = event(text("name")?, kind, of("description"), of("result"));

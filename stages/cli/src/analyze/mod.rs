@@ -1,5 +1,5 @@
-//! `analyze`: where a boot's time went, from its log. `show` and `blame` print it, `dump` gives it to programs, `boot`
-//! sets it beside the kernel's and systemd's times.
+//! `analyze`: shows the time that each part of a boot took, from the log. `show` and `blame` print it, `dump` writes JSON,
+//! `boot` adds the times of the kernel and systemd.
 
 mod boot;
 mod event;
@@ -15,9 +15,9 @@ use system::{System, WriteOptions, warning};
 use crate::arguments::{Analyze, AnalyzeCommand};
 use crate::machine::{Machine, output_path};
 
-/// As much as `System` reads of a file.
+/// The same limit as that of `System` for a file.
 const MAX_INPUT: u64 = 64 << 20;
-/// More lines that cannot be read than this are not worth a line each.
+/// Invalid lines that are reported one by one; only the number of others is.
 const MAX_BAD_LINES: usize = 5;
 
 pub fn run(machine: &Machine, args: &Analyze) -> ExitCode {
@@ -33,7 +33,7 @@ pub fn run(machine: &Machine, args: &Analyze) -> ExitCode {
 fn analyze(machine: &Machine, args: &Analyze) -> Result<(), String> {
     let input = read(machine, &args.infile)?;
     let now = machine.sys.clock().wall().as_micros() as i64;
-    // A dump is taken as it is; it may have more in it than we know.
+    // A dump is kept as it is, with keys that this version does not know.
     let dump = match serde_json::from_str(&input) {
         Ok(Value::Array(entries)) => Some(entries),
         _ => None,
@@ -43,7 +43,7 @@ fn analyze(machine: &Machine, args: &Analyze) -> Result<(), String> {
         None => event::from_log(&input, now),
     };
     for line in bad.iter().take(MAX_BAD_LINES) {
-        warning!(machine.sys, "line {line}: an event without a name, a result or a time that can be read");
+        warning!(machine.sys, "line {line}: event without a valid name, result or time");
     }
     if bad.len() > MAX_BAD_LINES {
         warning!(machine.sys, "{} more lines like this", bad.len() - MAX_BAD_LINES);
@@ -58,12 +58,12 @@ fn analyze(machine: &Machine, args: &Analyze) -> Result<(), String> {
             state::json_text(&dump.map_or_else(|| event::to_dump(&events), Value::from), 1)
         }
         AnalyzeCommand::Boot => boot::report(&machine.sys, &events, now)
-            .map_err(|e| format!("The times of the boot are not known here: {e}"))?,
+            .map_err(|e| format!("Cannot determine the times of this boot: {e}"))?,
     };
     write(&args.outfile, &text)
 }
 
-/// The whole input as text; `-` is standard input.
+/// Reads the whole input as text; `-` is standard input. Fails with a message.
 fn read(machine: &Machine, name: &str) -> Result<String, String> {
     let mut bytes = Vec::new();
     let shown = match name {
@@ -92,17 +92,17 @@ fn read(machine: &Machine, name: &str) -> Result<String, String> {
 
 fn write(name: &str, text: &str) -> Result<(), String> {
     if name == "-" {
-        // A reader that has seen enough (`| head`) is no failure.
+        // A closed pipe (`| head`) is not a failure.
         return match std::io::stdout().lock().write_all(text.as_bytes()) {
             Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => Err(format!("Cannot write: {e}")),
             _ => Ok(()),
         };
     }
-    // The operator's own file, wherever the machine's root is.
+    // A file of this machine, whatever the root.
     let path = output_path(name);
     let sys = System::new("/");
     if !sys.is_dir(std::path::Path::new(&path).parent().unwrap_or("/".as_ref())) {
-        return Err(format!("Cannot open file {name}: its directory is not there"));
+        return Err(format!("Cannot open file {name}: the directory does not exist"));
     }
     sys.write(&path, text, WriteOptions::default())
         .map(drop)

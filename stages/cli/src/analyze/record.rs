@@ -1,31 +1,31 @@
-//! Boots out of events: which stages ran, what each of their parts took. A boot begins where the local stage does. What
-//! was cut off, or ends without a beginning, costs only itself.
+//! Groups events into boots: the stages and the time that each part took. A boot starts with the local stage. An event
+//! without its counterpart is skipped.
 
 use super::event::{Event, Kind};
 use super::time::SECOND;
 
-/// What `show` prints of a part that ended.
+/// The default format of a finished part.
 pub const DEFAULT_FORMAT: &str = "%I%D @%Es +%ds";
 
-/// One boot, in the order of its log.
+/// One boot, in the order of the log.
 #[derive(Debug, Default)]
 pub struct Record<'a> {
     begin: i64,
     steps: Vec<Step<'a>>,
-    /// What its stages took, and parts that have parts.
+    /// Microseconds of the stages and of parts with subparts.
     total: i64,
 }
 
 #[derive(Debug)]
 enum Step<'a> {
-    /// A stage, or a part that has parts, begins.
+    /// The start of a stage or of a part with subparts.
     Begin(&'a str),
     End(&'a str, i64),
-    /// A part: its start and its finish.
+    /// A part with its start and finish.
     Part(i64, &'a Event),
 }
 
-/// Always one at least.
+/// Returns at least one boot.
 pub fn records(events: &[Event]) -> Vec<Record<'_>> {
     let mut records = Vec::new();
     let mut record = Record::default();
@@ -48,12 +48,12 @@ pub fn records(events: &[Event]) -> Vec<Record<'_>> {
             records.push(std::mem::replace(&mut record, Record { begin: event.at, ..Record::default() }));
         }
         match events.get(i + 1).filter(|next| next.name == event.name) {
-            // A stage alone is no part of anything.
+            // A stage is not a part of another one.
             Some(next) if next.kind == Kind::Finish && !open.is_empty() => {
                 is_part = true;
                 record.steps.push(Step::Part(event.at, next));
             }
-            // Said twice: by the welcome line and by the stage.
+            // Logged twice: by the welcome line and by the stage.
             Some(next) if next.kind == Kind::Start => {}
             _ => {
                 open.push(event);
@@ -87,7 +87,7 @@ pub fn show(records: &[Record<'_>], format: &str) -> String {
     out + &count(records)
 }
 
-/// Parts only, the longest first.
+/// Lists the parts, longest first.
 pub fn blame(records: &[Record<'_>]) -> String {
     let mut out = String::new();
     for (i, record) in records.iter().enumerate() {
@@ -106,12 +106,12 @@ fn count(records: &[Record<'_>]) -> String {
     format!("{} boot records analyzed\n", records.len())
 }
 
-/// With five digits behind the point; they are what people compare with upstream's, so a float rounds them.
+/// Formats seconds with five decimals, rounded as a float as upstream does.
 fn seconds(micros: i64, width: usize) -> String {
     format!("{:0width$.5}", micros as f64 / SECOND as f64)
 }
 
-/// The format's codes replaced; what is none stays.
+/// Replaces the codes of a format; other text is kept.
 fn expand_format(format: &str, begin: i64, start: i64, finish: &Event) -> String {
     let mut out = String::with_capacity(format.len() + 80);
     let depth = finish.name.matches('/').count();

@@ -1,5 +1,5 @@
-//! Time stamps at the beginning of a log's line: cloud-init.log's own, ISO 8601, syslog's and journalctl's. Moments are
-//! microseconds since the epoch, exact; what has no zone is UTC, as cloud-init.log is.
+//! Timestamps at the beginning of a line: of cloud-init.log, ISO 8601, syslog and journalctl. Times are microseconds since
+//! the epoch; a timestamp without a zone is UTC, as in cloud-init.log.
 
 /// Microseconds of a second.
 pub const SECOND: i64 = 1_000_000;
@@ -9,8 +9,8 @@ const MONTHS: [&str; 12] =
 const WEEKDAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 const DAY: i64 = 86_400 * SECOND;
 
-/// The moment that a text begins with. Syslog's stamps lack a year: the last one in which they are not to come
-/// (`now`), since a log is about the past.
+/// Parses the timestamp at the beginning of a text. Timestamps of syslog have no year: the last one that does not put them
+/// after `now` is used.
 pub fn parse(text: &str, now: i64) -> Option<i64> {
     let (mut first, mut rest) = first_word(text);
     if WEEKDAYS.contains(&first) {
@@ -44,7 +44,7 @@ pub fn parse(text: &str, now: i64) -> Option<i64> {
     Some(days(year, month, day)? * DAY + time_of_day(time)? - zone)
 }
 
-/// A moment as Python prints one of UTC: `2031-03-04 05:06:07.250000+00:00`.
+/// Formats a time as Python prints one in UTC: `2031-03-04 05:06:07.250000+00:00`.
 pub fn format(micros: i64) -> String {
     let wall = std::time::Duration::from_micros(micros.max(0) as u64);
     let stamp = system::log_time(wall);
@@ -89,7 +89,7 @@ fn offset(zone: &str) -> Option<i64> {
     Some(if sign == "-" { -micros } else { micros })
 }
 
-/// Days since the epoch of a date; `None` for one that no calendar has.
+/// Returns the days of a date since the epoch, `None` for an invalid date.
 fn days(year: i64, month: i64, day: i64) -> Option<i64> {
     let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
     let length = match month {
@@ -101,7 +101,7 @@ fn days(year: i64, month: i64, day: i64) -> Option<i64> {
     if !(1..=length).contains(&day) {
         return None;
     }
-    // Years from March on, so that the leap day is the last of one.
+    // Years start in March, so that the leap day is the last day of a year.
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let leaps = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
     Some(year * 365 + leaps + (153 * month + 2) / 5 + day - 1 - 719_468)
@@ -131,7 +131,7 @@ mod tests {
             ("Mar 04 05:06:07.000001 host", Some(at + 1)),
             ("Tue Mar  4 05:06:07 2031", Some(at)),
             ("Tue 2031-03-04 05:06:07.250000 UTC", Some(at + 250_000)),
-            // This year's has not come yet.
+            // In this year the date is still in the future.
             ("Dec 31 23:59:59", Some(1_924_991_999 * SECOND)),
             ("1969-12-31 23:59:59", Some(-SECOND)),
             ("2032-02-29 00:00:00", Some(1_961_625_600 * SECOND)),

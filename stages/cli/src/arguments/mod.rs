@@ -177,6 +177,27 @@ mod tests {
             ("schema -c", "argument -c/--config-file: expected one argument"),
             ("modules -m", "argument --mode/-m: expected one argument"),
             ("init --file", "argument --file/-f: expected one argument"),
+            // Another command's name as a value, and values in the same word.
+            ("query -n analyze -u/x", "no error"),
+            ("query -n clean -c", "unrecognized arguments: -c"),
+            ("query -f=x -i=y", "no error"),
+            ("single -n ssh -- -x --y=z", "no error"),
+            ("clean --configs all network --logs", "no error"),
+            ("status --long=x", "argument -l/--long: ignored explicit argument 'x'"),
+            ("status -lx", "argument -l/--long: ignored explicit argument 'x'"),
+            ("status --what x", "unrecognized arguments: --what x"),
+            ("status --format --long", "argument --format: expected one argument"),
+            (
+                "status --format xml --format json",
+                "argument --format: invalid choice: 'xml' (choose from 'json', 'tabular', 'yaml')",
+            ),
+            ("status --format yaml --format json", "no error"),
+            ("schema --docs --system", "no error"),
+            ("devel schema -c x", "no error"),
+            (
+                "query --identify -f x",
+                "argument -f/--format: invalid choice: 'x' (choose from 'text', 'json')",
+            ),
             ("clean -c", "argument -c/--configs: expected at least one argument"),
             ("devel render", "the following arguments are required: user_data"),
             ("devel hotplug-hook", "the following arguments are required: -s/--subsystem, hotplug_action"),
@@ -185,6 +206,12 @@ mod tests {
         ] {
             assert_eq!(message(words), said, "{words}");
         }
+        let Parsed::Run { command: Command::Single(single), .. } =
+            parse("cloud-init", words("single -n ssh -- -x --y=z"))
+        else {
+            panic!("not parsed")
+        };
+        assert_eq!(single.argument, ["-x", "--y=z"]);
         assert_eq!(message("analyze show -f%I%d --infile=- -ox"), "no error");
         assert_eq!(message("collect-logs -vvr -t x"), "no error");
         assert_eq!(message("analyze"), "the following arguments are required: subcommand");

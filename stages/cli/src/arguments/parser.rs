@@ -226,12 +226,12 @@ fn resolve(spec: &'static CommandSpec, word: &str) -> Result<Option<Given>, Stop
     Ok(option.map(|option| Given { option, rest, is_letter: true }))
 }
 
-/// Whether a word ends the values of an option before it.
+/// Returns whether a word ends the values of the option before it.
 fn is_option(spec: &'static CommandSpec, word: &str) -> bool {
     word == "--" || !matches!(resolve(spec, word), Ok(None)) || looks_like_option(word)
 }
 
-/// Whether argparse takes an unknown word for an option: a dash alone, a negative number and words with blanks are none.
+/// Returns whether argparse takes an unknown word for an option: not a dash alone, a negative number or a word with blanks.
 fn looks_like_option(word: &str) -> bool {
     word.len() > 1 && word.starts_with('-') && !word.contains(' ') && word.parse::<f64>().is_err()
 }

@@ -77,6 +77,8 @@ pub enum ValueKind {
 #[derive(Clone, Copy)]
 pub struct Positional {
     pub name: &'static str,
+    /// For completions.
+    #[cfg_attr(not(test), expect(dead_code, reason = "only tests generate completions"))]
     pub kind: ValueKind,
     pub help: &'static str,
     pub count: Count,

@@ -1,17 +1,17 @@
-//! A tar archive (POSIX ustar), packed with gzip as it grows. Our own writer: an image need have neither tar nor gzip,
-//! nothing lies unpacked on a disk in between, and what is in it can be secret from its first byte.
+//! A tar archive (POSIX ustar), compressed with gzip while it is written. It is not written by tar and gzip, because an
+//! image may have neither, and no uncompressed copy may be left on the disk.
 
 use encoding::gzip::GzipEncoder;
 
 const BLOCK: usize = 512;
-/// As much as a header has room for.
+/// The length of a name in a header, in bytes.
 const MAX_NAME_LEN: usize = 100;
 
 pub struct Archive {
     encoder: GzipEncoder,
 }
 
-/// What a member is besides its name and content.
+/// The attributes of a member.
 #[derive(Clone, Copy)]
 pub struct Attributes {
     pub mode: u32,
@@ -28,12 +28,12 @@ impl Archive {
         self.member(name, b'0', attributes, "", content);
     }
 
-    /// The link itself, wherever it leads.
+    /// Adds a symbolic link without following it.
     pub fn link(&mut self, name: &str, attributes: Attributes, target: &str) {
         self.member(name, b'2', attributes, target, b"");
     }
 
-    /// How long the archive is so far, about.
+    /// Returns the approximate size of the archive so far, in bytes.
     pub fn len(&self) -> usize {
         self.encoder.compressed_len()
     }
@@ -44,7 +44,7 @@ impl Archive {
     }
 
     fn member(&mut self, name: &str, kind: u8, attributes: Attributes, target: &str, content: &[u8]) {
-        // GNU's way to give a name or a target that the header has no room for: a member before it with the text.
+        // GNU extension for a name or target that is too long for the header: a preceding member contains it.
         for (kind, text) in [(b'L', name), (b'K', target)] {
             if text.len() > MAX_NAME_LEN {
                 let long = [text.as_bytes(), b"\0"].concat();
@@ -62,7 +62,7 @@ impl Archive {
     }
 }
 
-/// Everything in it belongs to root: the ids of this machine mean nothing where it is unpacked.
+/// Writes a header. The owner is root, because the ids of this machine are not valid elsewhere.
 fn header(name: &str, kind: u8, attributes: Attributes, target: &str, length: usize) -> [u8; BLOCK] {
     let mut header = [0; BLOCK];
     let mut put = |at: usize, room: usize, text: &[u8]| {
@@ -75,7 +75,7 @@ fn header(name: &str, kind: u8, attributes: Attributes, target: &str, length: us
     put(116, 8, b"0000000");
     put(124, 12, format!("{length:011o}").as_bytes());
     put(136, 12, format!("{:011o}", attributes.modified).as_bytes());
-    // The sum counts its own place as blanks.
+    // The checksum counts its own field as blanks.
     put(148, 8, b"        ");
     put(156, 1, &[kind]);
     put(157, MAX_NAME_LEN, target.as_bytes());

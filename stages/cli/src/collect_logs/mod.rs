@@ -1,5 +1,6 @@
-//! `collect-logs`: what a bug report needs, in one archive. Its parts may be secret, so it is for its maker alone from the
-//! first byte; links are not followed out of cloud-init's own directories; what cannot be read costs only itself.
+//! `collect-logs`: collects the files that a bug report needs in one archive. They may contain secrets, so the archive is
+//! readable by its owner only from the first byte on. Links are not followed out of cloud-init's own directories. A file that
+//! cannot be read is reported and skipped.
 
 mod archive;
 
@@ -14,17 +15,17 @@ use system::{Command, Error, Result, System, WriteOptions, warning};
 use crate::arguments::CollectLogs;
 use crate::machine::{Machine, output_path};
 
-/// Where output goes unless the configuration says otherwise.
+/// The default output file.
 const DEFAULT_OUTPUT_LOG: &str = "/var/log/cloud-init-output.log";
-/// Of one file, and of the archive, which is put together in memory.
+/// Bytes of one file, and of the archive, which is built in memory.
 const MAX_FILE_SIZE: u64 = 64 << 20;
 const MAX_ARCHIVE_SIZE: usize = 128 << 20;
-/// A program that takes longer hangs.
+/// The limit for each program.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
 const MAX_DEPTH: usize = 8;
 const INSTALLER: &str = "/var/log/installer";
 
-/// Programs whose output is collected: the file, the command, and whether it may hold what is not for everybody.
+/// Programs whose output is collected: the file, the command, and whether the output may contain secrets.
 const PROGRAMS: [(&str, &[&str], bool); 4] = [
     ("dpkg-version", &["dpkg-query", "--show", "--showformat=${Version}\\n", "firstlight"], false),
     ("dmesg.txt", &["dmesg"], true),
@@ -32,7 +33,7 @@ const PROGRAMS: [(&str, &[&str], bool); 4] = [
     ("journal-previous.txt", &["journalctl", "--boot=-1", "-o", "short-precise"], false),
 ];
 
-/// What Ubuntu's installers leave.
+/// Logs of Ubuntu's installers.
 const INSTALLER_FILES: [&str; 8] = [
     "ubuntu_desktop_installer.log",
     "subiquity-server-debug.log",
@@ -66,7 +67,10 @@ pub fn run(machine: &Machine, args: &CollectLogs) -> ExitCode {
         return ExitCode::FAILURE;
     }
     if args.include_userdata {
-        warning!(machine.sys, "--include-userdata is deprecated and does nothing: user-data are collected");
+        warning!(
+            machine.sys,
+            "--include-userdata is deprecated and does nothing: user-data is always collected"
+        );
     }
     let path = output_path(&args.tarfile);
     match collect(machine, args, &path) {
@@ -74,8 +78,8 @@ pub fn run(machine: &Machine, args: &CollectLogs) -> ExitCode {
             eprintln!("Wrote {path}");
             if !args.redact_sensitive {
                 eprintln!(
-                    "WARNING:\nSecrets may be in the archive: user-data, passwords, keys. Look through it before you pass \
-                     it on, or leave them out with --redact-sensitive."
+                    "WARNING:\nThe archive may contain secrets: user-data, passwords, keys. Review it before you share it, \
+                     or omit them with --redact-sensitive."
                 );
             }
             ExitCode::SUCCESS
@@ -88,14 +92,16 @@ pub fn run(machine: &Machine, args: &CollectLogs) -> ExitCode {
 }
 
 fn collect(machine: &Machine, args: &CollectLogs, path: &str) -> Result<()> {
-    // The operator's own place, wherever the machine's root is. Looked at first: collecting takes its time.
+    // On this machine, whatever the root. Checked first, because collecting takes a while.
     let host = System::new("/");
     let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
     if !host.is_dir(format!("{directory}/")) {
-        return Err(Error::new(format!("writing {path}: its directory is not there")));
+        return Err(Error::new(format!("writing {path}: the directory does not exist")));
     }
     if host.is_link(path) || (host.exists(path) && !host.is_file(path)) {
-        return Err(Error::new(format!("writing {path}: a link, a directory or a device is there")));
+        return Err(Error::new(format!(
+            "writing {path}: expected a regular file, found a link, directory or device"
+        )));
     }
     let mut collector = Collector::new(machine, args);
     collector.programs();
@@ -113,8 +119,8 @@ fn collect(machine: &Machine, args: &CollectLogs, path: &str) -> Result<()> {
     }
     collector.files(&machine.layout.run(""), "", "", Redaction::WorldReadableOnly);
     let bytes = collector.archive.finish();
-    // Under a name that nobody can foresee, and renamed: a link that somebody puts there meanwhile (in /tmp) is
-    // replaced, not followed.
+    // Written under an unpredictable name and renamed: a link that another user creates meanwhile (in /tmp) is replaced, not
+    // followed.
     let chance: String = host.random_bytes(8)?.iter().map(|b| format!("{b:02x}")).collect();
     let temporary = format!("{directory}/.cloud-init.tar.gz.{chance}");
     let options = WriteOptions::secret().owner(archive_owner(|name| std::env::var(name).ok()));
@@ -125,7 +131,7 @@ fn collect(machine: &Machine, args: &CollectLogs, path: &str) -> Result<()> {
     written
 }
 
-/// Whom the archive belongs to: who became root by sudo(8), who could not read it else.
+/// Returns the owner of the archive: the user who called sudo(8), so that this user can read it.
 fn archive_owner(variable: impl Fn(&str) -> Option<String>) -> (Option<u32>, Option<u32>) {
     let id = |name: &str| variable(name)?.parse::<u32>().ok().filter(|id| *id != u32::MAX);
     match (Machine::is_root(), id("SUDO_UID"), id("SUDO_GID")) {
@@ -144,7 +150,7 @@ struct Collector<'a> {
     redact: bool,
     is_verbose: bool,
     seen: BTreeSet<String>,
-    /// The directories that are collected, without links: a link from one to another is followed.
+    /// The real paths of the collected directories: a link from one to another is followed.
     allowed_dirs: Vec<String>,
 }
 
@@ -167,14 +173,14 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// What programs say; why they don't is as good to know.
+    /// Adds the output of programs, or the reason why one failed.
     fn programs(&mut self) {
         let called = std::env::args_os().next().unwrap_or_default().to_string_lossy().into_owned();
         let called = crate::arguments::program_path(&called);
         self.text("version", &format!("{called} {}\n", env!("CARGO_PKG_VERSION")));
         for (file, argv, is_sensitive) in PROGRAMS {
             if is_sensitive && self.redact {
-                self.log_verbose(&format!("{file} was left out: it may hold secrets"));
+                self.log_verbose(&format!("{file} skipped: it may contain secrets"));
                 continue;
             }
             let command = Command::new(argv.iter().copied()).timeout(COMMAND_TIMEOUT).accept_all();
@@ -217,7 +223,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// The files of a directory whose names begin and end so, not those of its directories.
+    /// Adds the files of a directory with this prefix and suffix, without its subdirectories.
     fn files(&mut self, directory: &str, begin: &str, end: &str, redaction: Redaction) {
         for name in self.names(directory) {
             if name.starts_with(begin) && name.ends_with(end) {
@@ -226,7 +232,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// All files below a directory; at the top some names are left out.
+    /// Adds all files below a directory, except for some names at the top.
     fn tree(&mut self, directory: &str, excluded: &[&str], depth: usize) {
         for name in self.names(directory) {
             let path = format!("{directory}/{name}");
@@ -238,7 +244,7 @@ impl<'a> Collector<'a> {
             } else if depth > 0 {
                 self.tree(&path, &[], depth - 1);
             } else {
-                warning!(self.sys, "{path} was left out: it is too deep");
+                warning!(self.sys, "{path} skipped: nested too deeply");
             }
         }
     }
@@ -265,21 +271,23 @@ impl<'a> Collector<'a> {
                 Some(real) => source = real,
                 None => {
                     let target = self.sys.read_link(path).unwrap_or_default();
-                    self.log_verbose(&format!("{path} leads elsewhere, to {target}: collected as a link"));
+                    self.log_verbose(&format!(
+                        "{path} points outside of the collected directories ({target}); stored as a link"
+                    ));
                     self.archive.link(&name, Attributes { mode: 0o777, modified: self.now }, &target);
                     return;
                 }
             }
         }
         if self.archive.len() > MAX_ARCHIVE_SIZE {
-            warning!(self.sys, "{path} was left out: the archive is large enough");
+            warning!(self.sys, "{path} skipped: archive size limit reached");
             return;
         }
         match self.sys.read_no_follow(&source, MAX_FILE_SIZE) {
             Ok((_, meta))
                 if self.redact && redaction == Redaction::WorldReadableOnly && meta.mode() & 0o004 == 0 =>
             {
-                self.log_verbose(&format!("{path} was left out: it may hold secrets"));
+                self.log_verbose(&format!("{path} skipped: it may contain secrets"));
             }
             Ok((content, meta)) => {
                 let attributes =
@@ -287,7 +295,7 @@ impl<'a> Collector<'a> {
                 self.archive.file(&name, attributes, &content);
                 self.log_verbose(&format!("collected {path}"));
             }
-            Err(e) if e.is_not_found() => self.log_verbose(&format!("{path} is not there")),
+            Err(e) if e.is_not_found() => self.log_verbose(&format!("{path} not found")),
             // Directories, sockets and pipes have nothing to collect.
             Err(e) if !self.sys.is_file(&source) => self.log_verbose(&e.to_string()),
             Err(e) => warning!(self.sys, "{e}"),

@@ -1,4 +1,4 @@
-//! `devel make-mime`: several files as one MIME message on standard output, for `user-data`.
+//! `devel make-mime`: combines files into one MIME message for user-data, on standard output.
 
 use std::process::ExitCode;
 
@@ -7,7 +7,7 @@ use system::error;
 use crate::arguments::MakeMime;
 use crate::machine::Machine;
 
-/// Behind `text/`.
+/// The known content types, without `text/`.
 const TYPES: [&str; 12] = [
     "cloud-boothook",
     "cloud-config",
@@ -75,7 +75,7 @@ pub fn run(machine: &Machine, args: &MakeMime) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// In the form of Python's email package. Base64 has no `=` at a line's begin, so no body holds the boundary.
+/// Formats a message as Python's email package does. No line of base64 begins with `=`, so no body contains the boundary.
 fn message(parts: &[Attached]) -> String {
     let fold = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     let number =
@@ -89,7 +89,7 @@ fn message(parts: &[Attached]) -> String {
             out.push_str(&format!("\n--{boundary}\n"));
         }
         let name = part.name.replace(char::is_control, "_").replace('\\', "\\\\").replace('"', "\\\"");
-        // The receiver reads UTF-8 when nothing is said; what is not must not claim to be.
+        // UTF-8 is the default of the receiver; other content must not claim it.
         let charset = if std::str::from_utf8(&part.content).is_ok() { "; charset=\"utf-8\"" } else { "" };
         out.push_str(&format!(
             "Content-Type: {}{charset}\nMIME-Version: 1.0\nContent-Transfer-Encoding: base64\n\

@@ -1,4 +1,4 @@
-//! `devel`: what authors of user-data and of images need.
+//! `devel`: tools for authors of user-data and images.
 
 mod make_mime;
 mod render;
@@ -14,7 +14,7 @@ pub fn run(machine: &Machine, global: &GlobalOptions, command: &DevelCommand) ->
         DevelCommand::MakeMime(args) => make_mime::run(machine, args),
         DevelCommand::NetConvert(args) => net_convert::run(machine, args),
         DevelCommand::Render(args) => render::run(machine, args),
-        // What a datasource says is read by the network stage alone, after the boot too.
+        // Only the network stage reads datasources, also after the boot.
         DevelCommand::Hotplug(action) => match action {
             Hotplug::Query => stages::network_stage(global, &["--hotplug-query"]),
             Hotplug::Enable => stages::network_stage(global, &["--hotplug-enable"]),

@@ -1,4 +1,4 @@
-//! `devel render`: user-data that are a template, filled in with the instance's data.
+//! `devel render`: renders user-data that is a template, with the instance data.
 
 use std::process::ExitCode;
 
@@ -21,7 +21,7 @@ pub fn run(machine: &Machine, args: &Render) -> ExitCode {
 }
 
 fn rendered(machine: &Machine, args: &Render) -> Result<String, String> {
-    let typed = args.instance_data.clone().unwrap_or_else(|| usual_data(machine));
+    let typed = args.instance_data.clone().unwrap_or_else(|| default_data(machine));
     let (sys, data) = machine.resolve(&typed);
     if !sys.exists(&data) {
         return Err(format!("Missing instance-data.json file: {typed}"));
@@ -41,7 +41,7 @@ fn rendered(machine: &Machine, args: &Render) -> Result<String, String> {
     let text = file_sys.read_text(&file).map_err(|e| e.to_string())?;
     if template::kind(&text) != Some(template::Kind::Jinja) {
         return Err(format!(
-            "{}: it is no template: its first line is not '## template: jinja'",
+            "{}: not a template: expected '## template: jinja' as the first line",
             args.user_data
         ));
     }
@@ -53,13 +53,13 @@ fn rendered(machine: &Machine, args: &Render) -> Result<String, String> {
         warning!(machine.sys, "Could not render jinja template variables in file '{file}': {names}");
     }
     if rendered.text.is_empty() {
-        return Err(format!("Unable to render user-data file: {}: nothing comes out", args.user_data));
+        return Err(format!("Unable to render user-data file: {}: the result is empty", args.user_data));
     }
     Ok(rendered.text)
 }
 
-/// All of the data for root, what anybody may know for others.
-fn usual_data(machine: &Machine) -> String {
+/// Returns the path of all instance data for root, of the redacted data for other users.
+fn default_data(machine: &Machine) -> String {
     let redacted = machine.layout.run("instance-data.json");
     if !Machine::is_root() {
         return redacted;

@@ -1,5 +1,5 @@
-//! `cloud-init apply --root DIR`: a boot's work done now, on an image's tree. Programs run chrooted in it; what only a
-//! running machine has (its hostname in the kernel, links, mounts, growing disks) is left to the first boot.
+//! `cloud-init apply --root DIR`: runs the stages on an image. Programs run chrooted in it; what needs a running machine (the
+//! kernel's hostname, links, mounts, growing disks) is left to the first boot.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -11,17 +11,15 @@ use crate::arguments::{Apply, GlobalOptions};
 use crate::machine::Machine;
 use system::libexec;
 
-/// For one stage: packages are installed, and each of a user's scripts has an hour.
+/// The limit for one stage, which may install packages and give each script an hour.
 const STAGE_TIMEOUT: Duration = Duration::from_secs(6 * 3600);
 
 pub fn run(machine: &Machine, global: &GlobalOptions, args: &Apply) -> ExitCode {
     if machine.sys.is_live() {
-        eprintln!(
-            "error: apply works on an image's tree: give --root DIR; this machine's boot is systemd's to start"
-        );
+        eprintln!("error: apply needs --root DIR: it changes an image, not the running machine");
         return ExitCode::from(crate::USAGE);
     }
-    // What is typed ends the stage, and this process when it has put away what it laid into the image.
+    // An interrupt stops the stage; this process then removes what it wrote into the image.
     let _guard = system::block_interrupts();
     match apply(machine, global, args) {
         Ok(failed) => ExitCode::from(u8::from(failed)),
@@ -32,21 +30,19 @@ pub fn run(machine: &Machine, global: &GlobalOptions, args: &Apply) -> ExitCode 
     }
 }
 
-/// Exit codes above this tell a signal.
+/// Exit codes above this mean a signal.
 const SIGNALLED: i32 = 128;
 
-/// Whether a stage failed.
+/// Runs the stages. Returns whether one of them failed.
 fn apply(machine: &Machine, global: &GlobalOptions, args: &Apply) -> Result<bool> {
     let sys = &machine.sys;
     if !sys.is_dir("/etc") {
-        return Err(system::Error::new(format!("{}: there is no /etc below it", global.root)));
+        return Err(system::Error::new(format!("{}: not a root file system (no /etc)", global.root)));
     }
     let seed_dir = machine.layout.cloud(super::SEED_DIR);
     if args.user_data.is_some() && sys.exists(&seed_dir) {
-        // It is taken away again below: what the image has must not go with it.
-        return Err(system::Error::new(format!(
-            "{seed_dir} is there already: remove it, or leave out --user-data"
-        )));
+        // The seed is removed below: one of the image must not be lost.
+        return Err(system::Error::new(format!("{seed_dir} exists: remove it, or omit --user-data")));
     }
     if let Some(file) = &args.user_data {
         write_seed(sys, machine, file, "i-apply")?;
@@ -54,20 +50,20 @@ fn apply(machine: &Machine, global: &GlobalOptions, args: &Apply) -> Result<bool
     match args.datasource.clone().or(args.user_data.as_ref().map(|_| "NoCloud".to_string())) {
         Some(name) => select_datasource(sys, machine, &name)?,
         None if !identify(global, &sys.root().host("/run")) => {
-            println!("no datasource was found: nothing to do (query --identify says why)");
+            println!("no datasource found: nothing to do (see query --identify)");
             return Ok(false);
         }
         None => {}
     }
     let done = stages(machine, global);
     if args.user_data.is_some() {
-        // The image must not come up as this instance, nor with this seed before its cloud's own.
+        // The image must not boot with this seed instead of its cloud's metadata.
         sys.remove_dir_all(&seed_dir)?;
     }
     done
 }
 
-/// Whether one of them failed. However one ends, nothing that it started in the image goes on without it.
+/// Runs the stages in order and stops the processes that an interrupted one leaves. Returns whether one failed.
 fn stages(machine: &Machine, global: &GlobalOptions) -> Result<bool> {
     let subreaper = Subreaper::enable();
     let mut failed = false;

@@ -1,4 +1,4 @@
-//! What changes in a text, line by line.
+//! Line-by-line differences of two texts.
 
 /// Beyond this many pairs of lines the old text is shown as replaced by the new one.
 const MAX_PAIRS: usize = 4_000_000;
@@ -11,7 +11,7 @@ pub enum Line<'a> {
     New(&'a str),
 }
 
-/// The shortest way from one text to the other. What is the same before and behind the changes is left out.
+/// Returns the shortest difference of two texts, without the common lines at the beginning and the end.
 pub fn diff<'a>(old: &'a str, new: &'a str) -> Vec<Line<'a>> {
     let (mut old, mut new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
     let before = old.iter().zip(&new).take_while(|(a, b)| a == b).count();

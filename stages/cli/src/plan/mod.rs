@@ -1,8 +1,7 @@
-//! `cloud-init plan`: the next boot decided, and nothing done. The stages themselves run, each with a scratch
-//! directory over the machine that takes its changes (see `system::System::dry_run`), and leave an account of
-//! their effects; here the reports are read and shown.
+//! `cloud-init plan`: shows what the next boot would do. The stages run normally, but write to an overlay (see
+//! `system::System::dry_run`) and report their effects; this module reads and shows the reports.
 //!
-//! `cloud-init apply --root DIR` starts the same stages on an image's tree and lets them do it.
+//! `cloud-init apply --root DIR` runs the same stages on an image.
 
 mod apply;
 mod diff;
@@ -21,7 +20,7 @@ use system::libexec;
 
 pub use apply::run as apply;
 
-/// Programs of the stages, in the order of a boot, by the names that units and status have for them.
+/// The programs of the stages in boot order, with their names in status.json.
 const STAGES: [(&str, &str); 4] = [
     ("cloud-init-local", "init-local"),
     ("cloud-init-network", "init"),
@@ -29,18 +28,18 @@ const STAGES: [(&str, &str); 4] = [
     ("cloud-init-final", "modules-final"),
 ];
 
-/// How a program of ours ends by SIGHUP, SIGINT or SIGQUIT.
+/// Exit codes after SIGHUP, SIGINT and SIGQUIT.
 const INTERRUPTED_CODES: [i32; 3] = [129, 130, 131];
 
-/// How ds-identify ends when cloud-init is to be disabled.
+/// The exit code of ds-identify if cloud-init is to be disabled.
 const NOT_FOUND: i32 = 1;
 
-/// For a stage of a plan: it starts nothing, and what it fetches has limits of its own.
+/// The limit for a stage of a plan, which runs no program; its downloads have their own limits.
 const STAGE_TIMEOUT: Duration = Duration::from_secs(600);
-/// For ds-identify, which needs a fraction of a second.
+/// The limit for ds-identify, which needs a fraction of a second.
 const IDENTIFY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Where a plan's or an image's user-data is read from.
+/// The directory from which a plan or an image reads user-data.
 const SEED_DIR: &str = "seed/nocloud";
 
 pub fn run(machine: &Machine, global: &GlobalOptions, args: &Plan) -> ExitCode {
@@ -53,18 +52,18 @@ pub fn run(machine: &Machine, global: &GlobalOptions, args: &Plan) -> ExitCode {
     }
 }
 
-/// The machine that this command runs on, whichever it is about: its programs, and the files that are typed.
+/// Returns the machine that this command runs on, with its programs and the files that the command line names.
 fn host() -> System {
     System::new("/")
 }
 
-/// Whether the boot would end with errors.
+/// Prints the plan. Returns whether the boot would end with errors.
 fn plan(machine: &Machine, global: &GlobalOptions, args: &Plan) -> Result<bool> {
-    // Nothing that is typed ends this process before the directory is gone.
+    // An interrupt must not end this process before the directory is removed.
     let guard = system::block_interrupts();
     let plan_dir = PlanDir::new(&machine.sys)?;
     let sys = System::dry_run(&global.root, plan_dir.path());
-    // A boot begins with an empty /run.
+    // A boot starts with an empty /run.
     sys.remove_dir_all(machine.layout.run(""))?;
     if args.fresh || args.user_data.is_some() {
         clear_instance(&sys, machine)?;
@@ -79,7 +78,7 @@ fn plan(machine: &Machine, global: &GlobalOptions, args: &Plan) -> Result<bool> 
     };
     let mut reports = Vec::new();
     if disabled {
-        let why = "cloud-init would be disabled: no datasource was found (query --identify says why)";
+        let why = "cloud-init would be disabled: no datasource found (see query --identify)";
         reports.push(json!({"stage": "generator", "errors": [], "warnings": [why], "effects": []}));
     }
     for (program, stage) in STAGES.into_iter().filter(|_| !disabled) {
@@ -92,7 +91,7 @@ fn plan(machine: &Machine, global: &GlobalOptions, args: &Plan) -> Result<bool> 
         sensitive: args.sensitive,
     };
     let text = if args.format == "json" { view.json(&reports) } else { view.text(&reports) };
-    // Before it is printed: whoever reads it may go away, and that would end this process.
+    // Removed before printing, as a closed pipe would end this process.
     drop(plan_dir);
     drop(guard);
     print!("{text}");
@@ -100,7 +99,7 @@ fn plan(machine: &Machine, global: &GlobalOptions, args: &Plan) -> Result<bool> 
     Ok(reports.iter().any(errors))
 }
 
-/// As if no instance had ever been here.
+/// Removes the state of earlier instances.
 fn clear_instance(sys: &System, machine: &Machine) -> Result<()> {
     for name in ["instance", "instances", "data", "sem"] {
         sys.remove_dir_all(machine.layout.cloud(name))?;
@@ -108,9 +107,9 @@ fn clear_instance(sys: &System, machine: &Machine) -> Result<()> {
     Ok(())
 }
 
-/// Puts user-data where NoCloud finds it, with an instance of its own.
+/// Writes user-data as a seed of NoCloud with this instance id.
 fn write_seed(sys: &System, machine: &Machine, file: &str, id: &str) -> Result<()> {
-    // Typed by who stands outside of an image.
+    // Relative to the working directory of this process, not to the image.
     let absolute = std::path::absolute(file).context(format_args!("reading {file}"))?;
     let bytes = host().read(absolute)?;
     let at = |name: &str| machine.layout.cloud(&format!("{SEED_DIR}/{name}"));
@@ -119,14 +118,13 @@ fn write_seed(sys: &System, machine: &Machine, file: &str, id: &str) -> Result<(
     Ok(())
 }
 
-/// What the generator would write for one datasource.
+/// Writes the configuration that the generator writes for one datasource.
 fn select_datasource(sys: &System, machine: &Machine, name: &str) -> Result<()> {
     let text = format!("datasource_list: [ {name}, None ]\n");
     sys.write(machine.layout.run("cloud.cfg"), text, WriteOptions::default()).map(drop)
 }
 
-/// The generator's judgement, its files written to `run` instead of the machine's /run: whether cloud-init has
-/// anything to do.
+/// Runs the generator with its files written to `run`. Returns whether cloud-init is to run.
 fn identify(global: &GlobalOptions, run: &Path) -> bool {
     let Some(program) = libexec::find("ds-identify").or_else(|| libexec::find("cloud-init-generator")) else {
         return true;
@@ -134,11 +132,11 @@ fn identify(global: &GlobalOptions, run: &Path) -> bool {
     let command =
         Command::new(["ds-identify"]).program(program.to_string_lossy()).env("PATH_ROOT", &global.root);
     let command = command.env("PATH_RUN", run).output(OutputMode::Null).timeout(IDENTIFY_TIMEOUT);
-    // Without a verdict the stages look for every datasource of the configuration, as they do at a boot.
+    // If it fails, the stages try every datasource of the configuration, as at a boot.
     host().run(&command.accept_all().kill_on_exit()).map_or(true, |ended| ended.code != NOT_FOUND)
 }
 
-/// Runs one stage of the plan and reads its account.
+/// Runs one stage of the plan and reads its report. Fails if the stage is not installed or was interrupted.
 fn run_stage(global: &GlobalOptions, plan_dir: &Path, program: &str, stage: &str) -> Result<Value> {
     let Some(path) = libexec::find(program) else {
         return Err(system::Error::new(format!("{program} is not installed")));
@@ -147,7 +145,7 @@ fn run_stage(global: &GlobalOptions, plan_dir: &Path, program: &str, stage: &str
         Command::new([path.as_os_str()]).arg("--root").arg(&global.root).arg("--plan").arg(plan_dir);
     let nothing = |errors: &[String], warnings: &[String]| json!({"stage": stage, "errors": errors, "warnings": warnings, "effects": []});
     let ended = match host().run(&command.timeout(STAGE_TIMEOUT).accept_all().kill_on_exit()) {
-        // 128 and the signal's number: Ctrl-C, or the terminal was closed.
+        // Ctrl-C, or the terminal was closed.
         Ok(ended) if INTERRUPTED_CODES.contains(&ended.code) => {
             return Err(system::Error::new("interrupted"));
         }
@@ -155,9 +153,9 @@ fn run_stage(global: &GlobalOptions, plan_dir: &Path, program: &str, stage: &str
         Err(e) => return Ok(nothing(&[e.to_string()], &[])),
     };
     let Ok(bytes) = host().read(plan_dir.join(format!("{stage}.json"))) else {
-        // Disabled, or without a datasource: it says why and does nothing.
+        // Disabled, or without a datasource: the stage printed the reason.
         let said = [ended.stdout, ended.stderr].concat();
         return Ok(nothing(&[], &[String::from_utf8_lossy(&said).trim().to_string()]));
     };
-    serde_json::from_slice(&bytes).map_err(|e| system::Error::new(format!("{program}: its account: {e}")))
+    serde_json::from_slice(&bytes).map_err(|e| system::Error::new(format!("{program}: invalid report: {e}")))
 }

@@ -1,4 +1,4 @@
-//! A plan for people and for tools.
+//! Output of a plan as text and as JSON.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -10,20 +10,20 @@ use system::System;
 
 use super::diff::{Line, diff};
 
-/// The machine as it is and as it would be.
+/// The current machine and the planned one.
 pub struct PlanView<'a> {
     pub real: &'a System,
     pub planned: &'a System,
     pub layout: &'a Layout,
-    /// Show what is in files that not everybody may read, too.
+    /// Also show the contents of files that are not world-readable.
     pub sensitive: bool,
 }
 
-/// Texts longer than this are not compared.
+/// Longer texts are not compared, in bytes.
 const MAX_DIFF_SIZE: u64 = 1 << 20;
 
 impl PlanView<'_> {
-    /// For tools: the stages' reports, with a `diff` for each file that is text.
+    /// Returns the reports of the stages as JSON, with a `diff` for each text file.
     pub fn json(&self, reports: &[Value]) -> String {
         let mut reports = reports.to_vec();
         let last = last_writes(&reports);
@@ -46,7 +46,7 @@ impl PlanView<'_> {
         text
     }
 
-    /// For people: what is done, in order, below the step and the key that cause it.
+    /// Returns the effects as text, in order, each below the step and the key that cause it.
     pub fn text(&self, reports: &[Value]) -> String {
         let mut text = String::new();
         let mut reports = reports.to_vec();
@@ -76,7 +76,10 @@ impl PlanView<'_> {
                 }
             }
             if states > 0 {
-                let _ = writeln!(text, "  and {states} changes of its own state (all with --format json)");
+                let _ = writeln!(
+                    text,
+                    "  plus {states} changes to cloud-init's own state (--format json lists them)"
+                );
             }
             for (name, word) in [("errors", "error"), ("warnings", "warning")] {
                 for said in report[name].as_array().into_iter().flatten().filter_map(Value::as_str) {
@@ -104,7 +107,7 @@ impl PlanView<'_> {
         }
     }
 
-    /// Whose a written file will be: root's, who runs the boot, unless somebody else is named.
+    /// Returns the owner of a written file, root by default.
     fn owner(&self, effect: &Value) -> String {
         let name = |key: &str, file: &str| {
             effect[key].as_u64().map_or_else(|| "root".to_string(), |id| self.name_of(file, id))
@@ -112,8 +115,8 @@ impl PlanView<'_> {
         format!("{}:{}", name("uid", "/etc/passwd"), name("gid", "/etc/group"))
     }
 
-    /// The name of a user or group id in passwd(5) or group(5); a user that is still to be made has a group of
-    /// the same number.
+    /// Returns the name of a user or group id in passwd(5) or group(5). A user that the plan creates has a group of the
+    /// same number.
     fn name_of(&self, file: &str, id: u64) -> String {
         let named = |file: &str| {
             let text = self.planned.read_text(file).ok()?;
@@ -132,11 +135,11 @@ impl PlanView<'_> {
             .any(|top| path.starts_with(top.trim_end_matches('/')))
     }
 
-    /// How a file's text changes; `None` when it is not text, or may hold secrets and they were not asked for.
+    /// Returns the changes of a file's text, or `None` if it is not text.
     fn diff_lines(&self, path: &str) -> Option<Vec<String>> {
         let readable = self.planned.metadata(path).ok()?.permissions().mode() & 0o004 != 0;
         if !readable && !self.sensitive {
-            return Some(vec!["(not for everybody to read: shown with --sensitive)".into()]);
+            return Some(vec!["(not world-readable; use --sensitive)".into()]);
         }
         let read = |sys: &System| match sys.read_at_most(path, MAX_DIFF_SIZE) {
             Ok(bytes) => String::from_utf8(bytes).ok(),
@@ -153,7 +156,7 @@ impl PlanView<'_> {
     }
 }
 
-/// A step, the keys that it acts for, and where they were written: `users_groups: users[1] (user-data part-001, line 4)`.
+/// Formats a step, the keys that cause it, and where they were set: `users_groups: users[1] (user-data part-001, line 4)`.
 fn cause(effect: &Value) -> String {
     let field = |name: &str| effect[name].as_str().unwrap_or_default();
     let (step, keys) = (field("step"), field("key"));
@@ -164,9 +167,9 @@ fn cause(effect: &Value) -> String {
         if let Some(line) = place["line"].as_u64() {
             let _ = write!(said, ", line {line}");
         }
-        // Which of several keys it is.
+        // Identifies one of several keys.
         let key = place["key"].as_str().unwrap_or_default();
-        // A part is its own place.
+        // For a part, key and place are the same.
         if said == keys {
             continue;
         }
@@ -185,7 +188,7 @@ fn effects(reports: &mut [Value]) -> impl Iterator<Item = &mut Value> {
     reports.iter_mut().filter_map(|a| a["effects"].as_array_mut()).flatten()
 }
 
-/// Of each path the number of the effect that writes it last: that one shows what becomes of it.
+/// Returns for each path the number of the effect that writes it last, beside which its changes are shown.
 fn last_writes(reports: &[Value]) -> BTreeMap<String, usize> {
     let all = reports.iter().filter_map(|a| a["effects"].as_array()).flatten();
     let writes = all.enumerate().filter(|(_, e)| e["do"] == "write");

@@ -1,4 +1,4 @@
-//! What tests of whole commands share: a machine below a directory of its own, and the program run on it.
+//! Shared by the tests of commands: a machine below a temporary directory, and running the program on it.
 #![allow(clippy::unwrap_used, reason = "test code outside of test functions")]
 #![allow(dead_code, reason = "each test has a part of it")]
 
@@ -29,12 +29,12 @@ impl Machine {
         self.root.join(path).symlink_metadata().is_ok()
     }
 
-    /// `cloud-init` on it, with words that blanks part.
+    /// Runs `cloud-init` on this machine with the words of a text.
     pub fn run(&self, words: &str) -> CommandResult {
         run_as("cloud-init", Some(&self.root), &split(words))
     }
 
-    /// The same, with words that may have blanks in them.
+    /// Runs `cloud-init` on this machine with words that may contain blanks.
     pub fn run_words(&self, words: &[&str]) -> CommandResult {
         run_as("cloud-init", Some(&self.root), words)
     }
@@ -44,7 +44,7 @@ pub fn split(words: &str) -> Vec<&str> {
     words.split_whitespace().collect()
 }
 
-/// The program by a name of its own, on the machine below `root`.
+/// Runs the program by another name, on the machine below `root`.
 pub fn run_as(name: &str, root: Option<&Path>, words: &[&str]) -> CommandResult {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cloud-init"));
     command.arg0(name).args(words).env("DEBUG_PROC_CMDLINE", "quiet");
