@@ -76,6 +76,9 @@ complete() {
 [ "$(complete cloud-init sta)" = status ] || fail "completion of a command"
 [ "$(complete cloud-init status --format y)" = yaml ] || fail "completion of a value"
 [ "$(complete cloud-init --debug modules --mode f)" = final ] || fail "completion behind an option"
+[ "$(complete cloud-init modules --mode = f)" = final ] || fail "completion behind ="
+[ "$(complete cloud-init devel net-convert --output-kind netw)" = "network-manager networkd" ] || fail "completion of a renderer"
+[ "$(complete cloud-id --lo)" = --long ] || fail "completion of cloud-id"
 phony=$(sed -n '/^\.PHONY:/,/[^\\]$/{s/^\.PHONY://;s/\\$//;p}' Makefile)
 help=$(make -s help)
 for target in $phony; do

@@ -126,7 +126,7 @@ impl Status {
     /// Returns whether user-data could not be consumed at first. Then the default user was created to make the machine
     /// reachable, and the accounts of user-data were created later, with other ids.
     fn was_unconsumed(&self) -> bool {
-        self.json.to_string().contains("modules that run once wait")
+        self.json.to_string().contains("once-per-instance modules are deferred")
     }
 
     fn complains(&self) -> bool {
