@@ -1,5 +1,5 @@
-//! Azure: the file of its disc, the metadata service and the wire server, on the wire of `clouds.rs`. What it is told, how
-//! often, and that no failure of its servers keeps a machine from its boot.
+//! Azure: ovf-env.xml, the metadata service and the wire server, on the network of `clouds.rs`: which reports are sent and how
+//! often, and that no failure of the servers prevents the boot.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! Stages that are stopped by a signal end in order and say so; work that a kill has cut off is done again where that is
-//! safe, and reported where it is not.
+//! Stages that are stopped by a signal shut down in order and report it; work interrupted by a kill is repeated if that is
+//! safe, and reported otherwise.
 
 use tests::{Boot, STAGES, Sandbox, check_boot};
 

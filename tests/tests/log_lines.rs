@@ -1,4 +1,4 @@
-//! The lines that firstlight(7) promises to scripts: each is in the log, the output or the status of a boot here.
+//! The log lines that firstlight(7) guarantees to scripts: each is in the log, the output or the status of a boot here.
 
 use tests::{Sandbox, tests_dir};
 

@@ -1,5 +1,5 @@
-//! How long a boot waits for metadata: no longer than it has to, with the usual settings, on the wire of `clouds.rs`. The
-//! bounds leave room for a slow machine; what they tell apart is seconds from minutes.
+//! How long a boot waits for metadata with default settings, on the network of `clouds.rs`. The limits leave room for a slow
+//! machine; they distinguish seconds from minutes.
 
 use std::time::{Duration, Instant};
 

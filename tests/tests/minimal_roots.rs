@@ -1,7 +1,7 @@
-//! The smallest roots that distributions have: their essential packages, with and without systemd, `locales`, `sudo`,
-//! `dbus` and `/etc/default`. A boot with ordinary user-data has nothing to complain about there.
+//! The smallest roots of distributions: the essential packages, with and without systemd, `locales`, `sudo`,
+//! `dbus` and `/etc/default`. A boot with ordinary user-data logs no warning there.
 //!
-//! `FIRSTLIGHT_ROOTS=all` (`make roots`) tries every suite with each of them missing; else two roots of one suite.
+//! `FIRSTLIGHT_ROOTS=all` (`make roots`) tests every suite without each of them; the default is two roots of one suite.
 
 use tests::{Machine, suite};
 

@@ -1,5 +1,5 @@
-//! Where the network configuration comes from and when it is applied: boots of a machine in a directory, with
-//! systemd-networkd as its network service. What the administrator edited is never lost.
+//! The source of the network configuration and when it is applied: boots of a machine in a directory, with
+//! systemd-networkd as its network service. Files that the administrator edited are never lost.
 
 use tests::Sandbox;
 

@@ -1,5 +1,5 @@
-//! State that cannot be written, has odd names or is torn: the status tells the end all the same, and what could not be read
-//! never counts as not there.
+//! State that is not writable, oddly named or truncated: the status reports the result of the boot, and what could not be read
+//! is never treated as missing.
 
 use tests::{Boot, Sandbox, check_boot};
 

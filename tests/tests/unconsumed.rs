@@ -1,5 +1,5 @@
-//! User-data that a boot cannot consume: nothing that runs once runs without them, the machine can be reached, and the
-//! boot that has them does everything, once.
+//! User-data that cannot be consumed: once-per-instance modules are deferred, the machine is reachable, and the boot that can
+//! consume it does everything, once.
 
 use tests::{Boot, Sandbox, check_boot, tests_dir};
 

@@ -1,4 +1,4 @@
-//! A machine that was set up by Debian's Python cloud-init and then gets our package: nothing is done again.
+//! A machine that was set up by Debian's Python cloud-init and then gets this package: nothing runs again.
 //! The next boot changes no file outside /run, logs and status, by content, mode and owner.
 
 use std::collections::BTreeMap;
