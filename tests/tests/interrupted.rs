@@ -12,7 +12,7 @@ fn log(machine: &Sandbox) -> String {
     machine.file("/srv/log").unwrap_or_default()
 }
 
-/// The record of an interrupted boot is complete: nobody waits for it.
+/// The record of an interrupted boot is complete: `status --wait` does not wait for it.
 fn is_recorded(machine: &Sandbox, boot: &Boot, signal: &str) {
     let status = machine.status();
     check_boot!(machine, boot, status.contains("extended_status: error - done"));

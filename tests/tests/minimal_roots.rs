@@ -30,7 +30,7 @@ runcmd:
   - echo ran >/srv/test/runcmd
 ";
 
-/// Nobody answers to DHCP there.
+/// No DHCP server answers there.
 const NETWORK: &str = "version: 2
 ethernets: {eth0: {match: {name: 'e*'}, addresses: [192.0.2.10/24]}}
 ";
@@ -92,7 +92,7 @@ fn boots_in_minimal_containers() {
     assert!(bad.is_empty(), "{} roots:\n{}", bad.len(), bad.join("\n"));
 }
 
-/// Without systemd: the programs one after the other, as somebody's own init would start them.
+/// Without systemd: the programs run in sequence, as another init would start them.
 #[test]
 fn stages_without_systemd() {
     let script = "
