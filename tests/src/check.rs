@@ -1,4 +1,4 @@
-//! What must be true inside a machine after booting with `tests/seeds/typical`, whatever carried the seed.
+//! Assertions about a machine that booted with `tests/seeds/typical`, for every kind of data source.
 
 use crate::Facts;
 
@@ -14,7 +14,7 @@ macro_rules! assert_fact {
     };
 }
 
-/// After the first boot of instance `id`.
+/// Checks a machine after the first boot of instance `id`.
 pub fn first_boot(f: &Facts, id: &str, cloud: &str) {
     boot_succeeded(f, id, cloud);
     name_and_time(f);
@@ -37,7 +37,7 @@ pub fn first_boot(f: &Facts, id: &str, cloud: &str) {
     assert_fact!(f, f.file("/etc/ssh/ssh_host_rsa_key").is_none());
 }
 
-/// After a second boot of the same instance, given the facts of the first.
+/// Checks a machine after the second boot of an instance, with the facts of the first.
 pub fn second_boot(f: &Facts, before: &Facts, id: &str, cloud: &str) {
     boot_succeeded(f, id, cloud);
     network(f);
@@ -50,7 +50,7 @@ pub fn second_boot(f: &Facts, before: &Facts, id: &str, cloud: &str) {
     assert_fact_eq!(f, f.file("/srv/test/per-instance-bootcmd"), Some("once".into()));
     assert_fact_eq!(f, f.file("/srv/test/runcmd"), Some("list a b\nshell".into()));
     assert_fact_eq!(f, f.file("/srv/test/script"), Some("ran".into()));
-    // `append: true` shows whether write_files ran again.
+    // With `append: true` a second run of write_files would add a line.
     assert_fact_eq!(f, f.count("/srv/test/plain", "appended"), 1);
     for path in [
         "/etc/ssh/ssh_host_ed25519_key",
@@ -65,7 +65,7 @@ pub fn second_boot(f: &Facts, before: &Facts, id: &str, cloud: &str) {
     assert_fact_eq!(f, f.file(&sem), before.file(&sem));
 }
 
-/// After the first boot as instance `id` of a machine that was instance `old` in two boots.
+/// Checks a machine after its first boot as instance `id`, which was instance `old` in two earlier boots.
 pub fn new_instance(f: &Facts, before: &Facts, old: &str, id: &str, cloud: &str) {
     boot_succeeded(f, id, cloud);
     network(f);
@@ -75,13 +75,13 @@ pub fn new_instance(f: &Facts, before: &Facts, old: &str, id: &str, cloud: &str)
     assert_fact_eq!(f, f.count("/srv/test/script", "ran"), 2);
     assert_fact_eq!(f, f.count("/srv/test/boothook", &format!("hook {id}")), 1);
     assert_fact_eq!(f, f.count("/srv/test/runcmd", "shell"), 2);
-    // New keys for the new instance; the old one's directory stays.
+    // The new instance has new keys; the directory of the old one is kept.
     assert_fact!(f, f.file("/etc/ssh/ssh_host_ed25519_key") != before.file("/etc/ssh/ssh_host_ed25519_key"));
     assert_fact!(f, f.mode(&format!("/var/lib/cloud/instances/{old}/sem/config_runcmd")).starts_with("f "));
     assert_fact!(f, f.mode(&format!("/var/lib/cloud/instances/{id}/sem/config_runcmd")).starts_with("f "));
 }
 
-/// The boot came to its end without complaints, and the state says so.
+/// Checks that the boot completed without errors or warnings, and that the state files say so.
 fn boot_succeeded(f: &Facts, id: &str, cloud: &str) {
     assert_fact_eq!(f, f.text("failed"), "");
     assert_fact_eq!(f, f.text("state"), "running");

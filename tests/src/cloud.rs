@@ -1,6 +1,7 @@
-//! A machine in a directory that wakes up in a cloud: its namespace's only NIC leads to a DHCP server and a metadata server
-//! (`tests/lib/imds`), and its stages run on its real links (`tests/lib/machine-boot`). With `FIRSTLIGHT_RECORD=ROOT` the
-//! cloud-init of an unpacked root (`lib/root`) wakes up there instead, and what it leaves becomes what ours is held against.
+//! A machine in a directory that boots in a simulated cloud: the only NIC of its namespace leads to a DHCP server and a
+//! metadata server (`tests/lib/imds`), and its stages run on its real links (`tests/lib/machine-boot`). With
+//! `FIRSTLIGHT_RECORD=ROOT` the cloud-init of an unpacked root (`lib/root`) boots there instead, and its results are stored
+//! as the expected ones.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,25 +12,27 @@ use crate::{
     Boot, Net, STAGES, Sandbox, binaries, fail, instance_data, tests_dir, without_program_specific, write,
 };
 
-/// The machine's MAC in every case.
+/// The MAC address of the machine's NIC in every case.
 pub const MAC: &str = "02:00:00:00:0a:01";
 const CONFIG: &str = "/etc/cloud/cloud.cfg.d/95-cloud.cfg";
 
+/// A machine and the simulated cloud around it. Removed when dropped.
 pub struct Cloud {
+    /// The network between the machine and the cloud.
     pub net: Net,
     case: PathBuf,
     dmi: PathBuf,
     served: PathBuf,
     sandbox: Sandbox,
     limit: u32,
-    /// What ends a stage then.
+    /// The signal that stops a stage at the limit.
     signal: &'static str,
     has_units: bool,
 }
 
 impl Cloud {
-    /// The cloud of a folder of `tests/clouds`: `server.json` (`tests/lib/imds`), `dmi`, `datasource` (its name), `addresses`
-    /// of the wire beside the usual ones, `config` for the machine, `files` that it has.
+    /// Sets up the cloud of a directory of `tests/clouds`: `server.json` (`tests/lib/imds`), `dmi`, `datasource` (its name),
+    /// `addresses` of the cloud in addition to the default ones, `config` for the machine, `files` of the machine.
     pub fn new(case: &str) -> Cloud {
         let dir = tests_dir().join("clouds").join(case);
         let read = |name: &str| std::fs::read_to_string(dir.join(name)).unwrap_or_default();
@@ -57,14 +60,14 @@ impl Cloud {
         cloud
     }
 
-    /// With a DHCP server, which says this beside the address.
+    /// Starts a DHCP server with these additional dnsmasq options.
     pub fn dhcp(mut self, options: &[&str]) -> Cloud {
         let range = "--dhcp-range=10.0.0.60,10.0.0.60,255.255.255.0,1h";
         self.net.dnsmasq(&[&["--interface=s0", "--bind-dynamic", range], options].concat());
         self
     }
 
-    /// With a router that gives a way over IPv6, and nobody who gives addresses of IPv4.
+    /// Starts an IPv6 router, without a DHCP server for IPv4.
     pub fn router(mut self) -> Cloud {
         for address in ["fe80::1/64", "fd00:1::1/64"] {
             self.net.in_cloud(&["ip", "address", "add", address, "dev", "s0"]);
@@ -78,7 +81,7 @@ impl Cloud {
         self
     }
 
-    /// Configuration beside the image's. The network is for networkd, which every machine of the tests knows.
+    /// Appends to the machine's configuration. The network is rendered for networkd, which every test machine has.
     pub fn config(&self, text: &str) {
         let usual = "system_info: {network: {renderers: [networkd]}}\ndisable_network_activation: true\n\
                      ssh_deletekeys: false\nssh_genkeytypes: []\n";
@@ -86,27 +89,27 @@ impl Cloud {
         write(&self.sandbox.path(CONFIG), format!("{before}{text}"));
     }
 
-    /// Lines of a server's faults (`tests/lib/imds`).
+    /// Sets the faults of the metadata server (`tests/lib/imds`).
     pub fn fault(&self, lines: &str) {
         write(&self.served.join("fault"), lines);
     }
 
-    /// Another value of firmware's.
+    /// Sets a DMI value.
     pub fn firmware(&self, name: &str, text: &str) {
         write(&self.dmi.join(name), text);
     }
 
-    /// What a boot finds of the one before it in /run: nothing.
+    /// Empties /run/cloud-init, as a reboot does.
     pub fn forget_run(&self) {
         let _ = std::fs::remove_dir_all(self.sandbox.path("/run/cloud-init"));
     }
 
-    /// A file of the machine.
+    /// Writes a file of the machine.
     pub fn put(&self, path: &str, text: &str) {
         write(&self.sandbox.path(path), text);
     }
 
-    /// A program that the machine has in /usr/sbin, beside this host's.
+    /// Adds a program to the machine's /usr/sbin, which otherwise has those of this host.
     pub fn program(&self, name: &str, text: &str) {
         let path = self.net.dir.join("programs").join(name);
         write(&path, text);
@@ -114,53 +117,54 @@ impl Cloud {
         std::fs::set_permissions(&path, mode).unwrap_or_else(|e| fail(&format!("{}: {e}", path.display())));
     }
 
-    /// Where a file of the machine is.
+    /// Returns the path of a machine's file on this host.
     pub fn path(&self, path: &str) -> PathBuf {
         self.sandbox.path(path)
     }
 
-    /// What was posted, each behind a line with its path.
+    /// Returns the bodies of POST requests, each after a line with its path.
     pub fn posted(&self) -> String {
         std::fs::read_to_string(self.served.join("posted")).unwrap_or_default()
     }
 
+    /// Returns the content of a machine's file; empty if it does not exist.
     pub fn file(&self, path: &str) -> String {
         self.sandbox.file(path).unwrap_or_default()
     }
 
-    /// The cloud's id, which is the link's name: it is absolute, so it leads out of the machine's directory.
+    /// Returns the cloud's id from the name of the link's target. The link is absolute, so that it cannot be followed here.
     pub fn id(&self) -> String {
         cloud_id(&self.sandbox.root).trim_start_matches("cloud-id-").to_string()
     }
 
-    /// The requests that came, one a line: method, path, status, peer.
+    /// Returns the requests that the metadata server received, one per line: method, path, status, peer.
     pub fn requests(&self) -> String {
         std::fs::read_to_string(self.net.dir.join("requests")).unwrap_or_default()
     }
 
-    /// A stage is ended after so many seconds.
+    /// Stops a stage after this number of seconds.
     pub fn limit(mut self, seconds: u32) -> Cloud {
         self.limit = seconds;
         self
     }
 
-    /// As [`Cloud::limit`], by SIGKILL.
+    /// As [`Cloud::limit`], with SIGKILL.
     pub fn killed_after(self, seconds: u32) -> Cloud {
         Cloud { limit: seconds, signal: "KILL", ..self }
     }
 
-    /// Runs stages on the machine, and sees that its network is afterwards what it was.
+    /// Runs stages on the machine and checks that they restore its network.
     pub fn boot(&self, stages: &[&str]) -> Boot {
         let before = self.net.state();
         let boot = self.run(stages, None, &self.sandbox.root);
         let after = self.net.state();
-        assert!(before == after, "the network is not as it was:\n{before}\n{after}\n{}", self.log());
+        assert!(before == after, "the network was not restored:\n{before}\n{after}\n{}", self.log());
         let records = self.sandbox.path("/run/cloud-init/ephemeral");
-        assert_eq!(std::fs::read_dir(records).map_or(0, Iterator::count), 0, "a record is left");
+        assert_eq!(std::fs::read_dir(records).map_or(0, Iterator::count), 0, "a journal is left");
         boot
     }
 
-    /// As [`Cloud::boot`], for a stage that may not come to its end.
+    /// As [`Cloud::boot`], for a stage that may be killed: its network is not checked.
     pub fn boot_killed(&self, stages: &[&str]) -> Boot {
         self.run(stages, None, &self.sandbox.root)
     }
@@ -197,27 +201,29 @@ impl Cloud {
             boot.output.push_str(&String::from_utf8_lossy(&read("output").unwrap_or_default()));
         }
         boot.output.push_str(&String::from_utf8_lossy(&done.stderr));
-        assert_eq!(boot.codes.len(), stages.len(), "the machine did not run all: {}", boot.output);
+        assert_eq!(boot.codes.len(), stages.len(), "the machine did not run all stages: {}", boot.output);
         boot
     }
 
-    /// What units do after a stage that was stopped is done.
+    /// Runs ExecStopPost= of the units after a stage was stopped.
     pub fn with_units(mut self) -> Cloud {
         self.has_units = true;
         self
     }
 
+    /// Returns the machine's log and the requests to the metadata server.
     pub fn log(&self) -> String {
         let log = self.sandbox.log();
         format!("{log}\n{}", self.requests())
     }
 
+    /// Returns whether a line of the log contains all of these words.
     pub fn logged(&self, words: &[&str]) -> bool {
         self.log().lines().any(|line| words.iter().all(|word| line.contains(word)))
     }
 
-    /// The machine's state after local and network stage beside upstream's: what the cloud gave, in every place that it
-    /// is kept.
+    /// Runs the local and the network stage and compares the stored metadata, in every place that has some, with
+    /// upstream's.
     pub fn compare_with_upstream(&self) {
         let recorded = self.case.join("upstream");
         if let Ok(lower) = std::env::var("FIRSTLIGHT_RECORD") {
@@ -236,14 +242,14 @@ impl Cloud {
         }
         let count = std::fs::read_dir(&recorded).into_iter().flatten().count();
         assert!(different.is_empty(), "{}\n{}", different.join("\n"), self.log());
-        assert_eq!(count, ours.len(), "as many facts as upstream's");
+        assert_eq!(count, ours.len(), "number of facts");
     }
 
     fn record(&self, lower: &str, recorded: &Path) {
         let upper = self.net.dir.join("upper");
         copy(&self.sandbox.path(CONFIG), &upper.join(&CONFIG[1..]));
         copy_all(&self.case.join("files"), &upper);
-        // In a container it would read no firmware.
+        // In a container upstream does not read DMI.
         let stub = upper.join("usr/bin/systemd-detect-virt");
         let text = "#!/bin/sh\ncase \"$*\" in *--container*) ;; *) echo kvm ;; esac\nexit 1\n";
         write(&stub, text);
@@ -269,7 +275,7 @@ fn copy(from: &Path, to: &Path) {
     write(to, bytes);
 }
 
-/// What is below a directory, if there is one.
+/// Copies a directory recursively, if it exists.
 fn copy_all(from: &Path, to: &Path) {
     for file in std::fs::read_dir(from).into_iter().flatten().flatten() {
         let (from, to) = (file.path(), to.join(file.file_name()));
@@ -277,7 +283,7 @@ fn copy_all(from: &Path, to: &Path) {
     }
 }
 
-/// What a cloud gives a machine, as the machine keeps it.
+/// Returns everything that a machine stored of its metadata, by name.
 fn facts(root: &Path, out: &Path) -> Vec<(String, String)> {
     let text = |path: &Path| {
         std::fs::read(path).map(|b| String::from_utf8_lossy(&b).into_owned()).unwrap_or_default()
@@ -314,26 +320,26 @@ fn facts(root: &Path, out: &Path) -> Vec<(String, String)> {
     facts
 }
 
-/// Of whoever the machine's first user is: clouds may give the name.
+/// Returns the keys of all users below a directory: some clouds set the default user's name.
 fn authorized_keys(home: &Path) -> String {
     let all = std::fs::read_dir(home).into_iter().flatten().flatten();
     all.filter_map(|of| std::fs::read_to_string(of.path().join(".ssh/authorized_keys")).ok()).collect()
 }
 
-/// Upstream keeps keys in a set, whose order is nobody's.
+/// Sorts lines: upstream stores keys in a set without order.
 fn sorted(text: &str) -> String {
     let mut lines: Vec<&str> = text.lines().filter(|line| !line.is_empty()).collect();
     lines.sort_unstable();
     lines.join("\n") + "\n"
 }
 
-/// The image's configuration, and what each program can do.
+/// Keys that depend on the image and the program.
 const IMAGE_KEYS: &[&str] = &["system_info", "merged_cfg", "merged_system_cfg", "features"];
 
 fn cloud_specific(text: &str) -> String {
     let mut value = Value::Object(instance_data(text));
     without_program_specific(&mut value, IMAGE_KEYS);
-    // Out of a map, whose order JSON does not know.
+    // From a map, which has no order in JSON.
     if let Some(Value::Array(keys)) = value.pointer_mut("/v1/public_ssh_keys") {
         keys.sort_by_key(ToString::to_string);
     }

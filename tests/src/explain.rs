@@ -1,16 +1,17 @@
-//! What a machine without any cloud says of itself (`guest/explain`), in a container as in a virtual machine.
+//! The output of `ds-identify --explain` and `cloud-init query` on a machine without a cloud (`guest/explain`), in containers and
+//! virtual machines.
 
 use serde_json::Value;
 
 use crate::{Facts, Machine, fail, tests_dir};
 
-/// Has the machine ask itself at the end of each boot.
+/// Makes the machine run `guest/explain` at the end of each boot.
 pub fn install_explain(machine: &Machine) {
     machine.put(&tests_dir().join("guest"), "/srv/guest");
     machine.run(&["install", "-m755", "/srv/guest/explain", "/usr/local/sbin/facts-more"]);
 }
 
-/// Checks what a machine said that was disabled because nothing was found; returns the line that would enable it.
+/// Checks the explanation of a machine where no datasource was found; returns the configuration line that enables cloud-init.
 pub fn explained(facts: &Facts) -> String {
     let file = |name: &str| {
         let text = facts.file(&format!("/run/test/{name}"));
@@ -33,7 +34,7 @@ pub fn explained(facts: &Facts) -> String {
     for source in sources {
         let part = |name: &str| source[name].as_str().unwrap_or_default();
         assert!(!part("evidence").is_empty() && part("verdict") != "found", "{source}");
-        // The same on one line of the table.
+        // The table has the same on one line.
         let is_line = |line: &str| {
             line.split_once(' ').is_some_and(|(name, rest)| {
                 let rest = rest.trim_start();

@@ -1,4 +1,4 @@
-//! What a boot left: one file per fact, written inside the machine by `tests/guest/collect`.
+//! Facts about a machine after a boot: one file per fact, written inside the machine by `tests/guest/collect`.
 
 use std::path::PathBuf;
 
@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::fail;
 
+/// The facts of one boot.
 pub struct Facts {
     dir: PathBuf,
 }
@@ -15,28 +16,29 @@ impl Facts {
         Facts { dir }
     }
 
-    /// A fact by its name, without the line break at the end.
+    /// Returns a fact by its name, without the line break at the end. A missing fact fails the test.
     pub fn text(&self, name: &str) -> String {
         self.read_optional(name).unwrap_or_else(|| fail(&format!("no {name} in {}", self.dir.display())))
     }
 
-    /// A fact that there may be none of.
+    /// Returns a fact that may be missing.
     pub fn read_optional(&self, name: &str) -> Option<String> {
         let bytes = std::fs::read(self.dir.join(name)).ok()?;
         Some(String::from_utf8_lossy(&bytes).trim_end().to_string())
     }
 
-    /// A file of the machine as it was at the end of the boot.
+    /// Returns a file of the machine at the end of the boot.
     pub fn file(&self, path: &str) -> Option<String> {
         self.read_optional(&format!("files{path}"))
     }
 
+    /// Parses a JSON file of the machine. A missing or invalid file fails the test.
     pub fn json(&self, path: &str) -> Value {
         let text = self.file(path).unwrap_or_else(|| fail(&format!("no {path} in the machine")));
         serde_json::from_str(&text).unwrap_or_else(|e| fail(&format!("{path}: {e}")))
     }
 
-    /// `f 640 root:root` of a file: kind, mode, owner.
+    /// Returns kind, mode and owner of a file, for example `f 640 root:root`, or `nothing`.
     pub fn mode(&self, path: &str) -> String {
         let path = path.trim_start_matches('/');
         let modes = self.text("modes");
@@ -44,12 +46,12 @@ impl Facts {
         found.unwrap_or("nothing").to_string()
     }
 
-    /// How often a line is in a file; 0 without one.
+    /// Counts the occurrences of a line in a file; 0 if the file does not exist.
     pub fn count(&self, path: &str, line: &str) -> usize {
         self.file(path).map_or(0, |text| text.lines().filter(|l| *l == line).count())
     }
 
-    /// The line of a table (passwd, group, shadow) that begins with `name:`, split.
+    /// Returns the fields of the line of a table (passwd, group, shadow) that begins with `name:`.
     pub fn row(&self, table: &str, name: &str) -> Vec<String> {
         let start = format!("{name}:");
         let text = self.text(table);
@@ -57,7 +59,7 @@ impl Facts {
         line.map(|l| l.split(':').map(Into::into).collect()).unwrap_or_default()
     }
 
-    /// What to look at when something is not as it should be.
+    /// Returns a summary for the message of a failed test.
     pub fn diagnostics(&self) -> String {
         let log = self.file("/var/log/cloud-init.log").unwrap_or_default();
         let bad: Vec<&str> =

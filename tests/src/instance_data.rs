@@ -1,8 +1,8 @@
-//! Instance data beside upstream's: what in them is a cloud's or a seed's, and what each program says of itself.
+//! Comparison of instance data with upstream's: removes what depends on the program, not on the cloud or the seed.
 
 use serde_json::{Map, Value};
 
-/// Of the machine, its distribution and the program.
+/// Keys that describe the machine, its distribution and the program.
 const PROGRAM_SPECIFIC: &[&str] = &[
     "distro",
     "distro_release",
@@ -16,12 +16,12 @@ const PROGRAM_SPECIFIC: &[&str] = &[
     "_doc",
 ];
 
-/// A file's text; nothing of what is no map.
+/// Parses instance data; empty if the text is not a JSON object.
 pub fn instance_data(text: &str) -> Map<String, Value> {
     serde_json::from_str(text).unwrap_or_default()
 }
 
-/// Takes out what is each program's own, wherever it stands, and these names too.
+/// Removes program-specific keys and the keys `too`, at every level.
 pub fn without_program_specific(value: &mut Value, too: &[&str]) {
     match value {
         Value::Object(map) => {

@@ -1,10 +1,10 @@
-//! No state file is half-written, and none that holds secrets was ever open to others: true at any instant, so
-//! checked after kills and on full disks.
+//! Checks that no state file is half-written and that no file with secrets is readable by others. Both hold at any time, so
+//! they are checked after kills and on full disks.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// What may hold secrets: never readable for others, its temporary neither.
+/// Files that may contain secrets. Neither they nor their temporary files are ever readable by others.
 const SECRET: &[&str] = &[
     "instance-data-sensitive.json",
     "combined-cloud-config.json",
@@ -18,7 +18,7 @@ const SECRET: &[&str] = &[
     "obj.pkl",
 ];
 
-/// One line of text each: there whole, with its line break, or not at all.
+/// Files of one line, which exist complete, with the line break, or not at all.
 const LINES: &[&str] = &[
     "instance-id",
     "previous-instance-id",
@@ -28,20 +28,20 @@ const LINES: &[&str] = &[
     "previous-hostname",
 ];
 
-/// Checks the files below some directories of a machine.
+/// Fails the test if [`half_written`] finds something.
 #[track_caller]
 pub fn assert_intact(root: &Path, dirs: &[&str]) {
     let found = half_written(root, dirs);
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
-/// What is wrong with the files below some directories of a machine, one line each.
+/// Returns the half-written or world-readable files below directories of a machine, one line each.
 pub fn half_written(root: &Path, dirs: &[&str]) -> Vec<String> {
     let mut found = Vec::new();
     for dir in dirs {
         walk(&root.join(dir), &mut found);
     }
-    // The accounts, which the distribution's own programs write.
+    // The account files, which the distribution's programs write.
     for (table, columns) in [("etc/passwd", 7), ("etc/group", 4), ("etc/shadow", 9)] {
         let text = std::fs::read_to_string(root.join(table)).unwrap_or_default();
         let bad = text.lines().find(|l| l.split(':').count() != columns);
@@ -66,7 +66,7 @@ fn walk(dir: &Path, found: &mut Vec<String>) {
 
 fn wrong(path: &Path, mode: u32) -> Option<String> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    // A temporary that a kill left: `.NAME.NUMBER.new`.
+    // A temporary file that a kill left: `.NAME.NUMBER.new`.
     let temporary = name.strip_suffix(".new").and_then(|n| n.strip_prefix('.')?.rsplit_once('.'));
     let target = temporary.map_or(name.as_str(), |(target, _)| target);
     if SECRET.contains(&target) && mode & 0o077 != 0 {

@@ -1,8 +1,11 @@
-//! What the whole-program tests share: machines to boot, the facts that a boot left, the binaries under test.
+//! The library of the whole-program tests: machines to boot, the facts collected after a boot, the binaries under test.
 //!
-//! The mounts, namespaces and images are the business of the scripts in `tests/lib`; here they are called and
-//! their results read. `FIRSTLIGHT_JUDGE=1` puts Debian's own cloud-init in place of ours: the same assertions
-//! must hold for it, or they ask for something that users do not have today.
+//! The scripts in `tests/lib` set up mounts, namespaces and images; this library calls them and reads their results.
+//! `FIRSTLIGHT_JUDGE=1` replaces the package under test with Debian's cloud-init. The same assertions must hold for it;
+//! otherwise they demand what users do not have today.
+//!
+//! The functions are for tests: on an error they end the test with a panic ([`fail`]) instead of returning it.
+#![warn(missing_docs)]
 
 mod check;
 mod cloud;
@@ -14,8 +17,10 @@ mod machine;
 mod net;
 mod sandbox;
 mod secrets;
+/// Kills and injected errors at many points of every stage.
 pub mod torture;
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -30,12 +35,12 @@ pub use net::{Net, RunResult};
 pub use sandbox::{Boot, STAGES, Sandbox};
 pub use secrets::{SECRET_PREFIX, assert_no_leaks, lines_with_secrets, plant_secrets};
 
-/// The directory `tests` of the source tree.
+/// Returns the directory `tests` of the source tree.
 pub fn tests_dir() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The release binaries under test (`BIN`, else where `make release` puts them).
+/// Returns the directory of the release binaries under test: `BIN`, or that of `make release`.
 pub fn binaries() -> PathBuf {
     let dir = std::env::var_os("BIN").map_or_else(|| tests_dir().join("../build/bin"), PathBuf::from);
     assert!(
@@ -46,7 +51,7 @@ pub fn binaries() -> PathBuf {
     dir
 }
 
-/// Our package: `FIRSTLIGHT_DEB`, else the newest that `make deb` left.
+/// Returns the path of the package under test: `FIRSTLIGHT_DEB`, or the newest one of `make deb`.
 pub fn package() -> PathBuf {
     if let Some(path) = std::env::var_os("FIRSTLIGHT_DEB") {
         return PathBuf::from(path);
@@ -61,28 +66,34 @@ pub fn package() -> PathBuf {
     newest.unwrap_or_else(|| fail(&format!("no package in {}: run `make deb`", build.display())))
 }
 
-/// Whether Debian's own cloud-init is under test, to judge the tests themselves.
+/// Returns whether Debian's cloud-init is under test, to verify the tests themselves.
 pub fn testing_upstream() -> bool {
     std::env::var_os("FIRSTLIGHT_JUDGE").is_some()
 }
 
-/// The Debian release that machines are made of.
+/// Returns the Debian release of the machines under test.
 pub fn suite() -> String {
     std::env::var("FIRSTLIGHT_SUITE").unwrap_or_else(|_| "trixie".into())
 }
 
-/// Ends the test with a message: what a test's panic is for.
+/// Reports that a test cannot run on this host. `make test` counts it as not tried, not as passed.
+pub fn not_tried(test: &str, reason: &str) {
+    // Written directly, because the test harness hides what a passing test prints with macros.
+    let _ = writeln!(std::io::stderr(), "not tried: test {test}: {reason}");
+}
+
+/// Fails the test with a message.
 #[allow(clippy::panic)]
 pub fn fail(message: &str) -> ! {
     panic!("{message}")
 }
 
-/// Runs one of the scripts in `tests/lib`; its output, or the end of the test with its last error line.
+/// Runs a script of `tests/lib` and returns its output. A failure of the script fails the test.
 pub fn script(name: &str, args: &[&str]) -> String {
     script_with(&[], name, args)
 }
 
-/// The same, with these variables in its environment.
+/// As [`script`], with additional environment variables.
 pub(crate) fn script_with(variables: &[(&str, &str)], name: &str, args: &[&str]) -> String {
     let path = tests_dir().join("lib").join(name);
     let mut command = Command::new(&path);
@@ -96,7 +107,7 @@ pub(crate) fn script_with(variables: &[(&str, &str)], name: &str, args: &[&str])
     text
 }
 
-/// A directory of this test's own in the cache, for machines and what they leave.
+/// Creates a directory in the cache that belongs to this test.
 pub(crate) fn work_dir(name: &str) -> PathBuf {
     use std::sync::atomic::{AtomicU32, Ordering};
     static COUNT: AtomicU32 = AtomicU32::new(0);
@@ -112,6 +123,7 @@ pub(crate) fn create_dir_all(dir: &Path) {
     std::fs::create_dir_all(dir).unwrap_or_else(|e| fail(&format!("{}: {e}", dir.display())));
 }
 
+/// Writes a file and creates its parent directories.
 pub fn write(path: &Path, bytes: impl AsRef<[u8]>) {
     if let Some(parent) = path.parent() {
         create_dir_all(parent);
@@ -119,10 +131,10 @@ pub fn write(path: &Path, bytes: impl AsRef<[u8]>) {
     std::fs::write(path, bytes).unwrap_or_else(|e| fail(&format!("{}: {e}", path.display())));
 }
 
-/// Removes a workplace, unless `FIRSTLIGHT_KEEP` is set or the test failed: then there is something to look at.
+/// Removes a test's directory, unless `FIRSTLIGHT_KEEP` is set or the test failed.
 pub(crate) fn clean_up(dir: &Path) {
     if std::env::var_os("FIRSTLIGHT_KEEP").is_some() || std::thread::panicking() {
-        eprintln!("left for a look: {}", dir.display());
+        eprintln!("kept: {}", dir.display());
     } else {
         let _ = std::fs::remove_dir_all(dir);
     }

@@ -1,5 +1,5 @@
-//! A machine under test: an overlay above a cached Debian root, booted as a container or, from a disk made of
-//! it, as a virtual machine. What a boot writes stays, so the next boot is a second one.
+//! A machine under test: an overlay above a cached Debian root. It boots as a container or, from a disk made of the
+//! overlay, as a virtual machine. Boots keep what they write.
 
 use std::path::{Path, PathBuf};
 
@@ -8,13 +8,14 @@ use crate::{
     work_dir, write,
 };
 
+/// A container or virtual machine. Removed when dropped.
 pub struct Machine {
     dir: PathBuf,
     boots: std::cell::Cell<u32>,
 }
 
 impl Machine {
-    /// A Debian with the cloud-init under test installed.
+    /// Creates a Debian with the cloud-init under test.
     pub fn new(name: &str) -> Machine {
         if testing_upstream() {
             return Machine::with_upstream(name);
@@ -24,17 +25,17 @@ impl Machine {
         machine
     }
 
-    /// A Debian with its own, Python, cloud-init.
+    /// Creates a Debian with its own Python cloud-init.
     pub fn with_upstream(name: &str) -> Machine {
         Machine::with_root_of(name, &["cloud-init", "cloud-guest-utils"])
     }
 
-    /// A Debian without any cloud-init, with these packages.
+    /// Creates a Debian without cloud-init, with these packages.
     pub fn with(name: &str, packages: &[&str]) -> Machine {
         Machine::with_root_of(name, packages)
     }
 
-    /// A root of this suite with its essential packages and these, and nothing else but the cloud-init under test.
+    /// Creates a root of a suite with the essential packages, these packages and the cloud-init under test.
     pub fn minimal(name: &str, suite: &str, packages: &str) -> Machine {
         let machine = Machine::from_root(name, &script_with(&[("ROOT_BASE", packages)], "root", &[suite]));
         machine.install();
@@ -54,7 +55,7 @@ impl Machine {
         Machine { dir, boots: std::cell::Cell::new(0) }
     }
 
-    /// Puts our package in, as an operator would; one that it replaces goes.
+    /// Installs the package under test with dpkg, which removes the one that it replaces.
     pub fn install(&self) {
         let package = package();
         let place = self.dir.join("package");
@@ -67,15 +68,17 @@ impl Machine {
         self.run(&["rm", "/var/tmp/firstlight.deb"]);
     }
 
-    /// The NoCloud seed `tests/seeds/NAME` in the seed directory.
+    /// Copies the NoCloud seed `tests/seeds/NAME` to the seed directory.
     pub fn seed(&self, name: &str) {
         self.put(&tests_dir().join("seeds").join(name), "/var/lib/cloud/seed/nocloud");
     }
 
+    /// Copies the content of a directory to `path` of the machine.
     pub fn put(&self, dir: &Path, path: &str) {
         script("container", &[&text(&self.dir), "put", &text(dir), path]);
     }
 
+    /// Writes a file of the machine.
     pub fn write(&self, path: &str, content: &str) {
         let (parent, name) = path.rsplit_once('/').unwrap_or(("", path));
         let place = self.dir.join("written");
@@ -84,7 +87,7 @@ impl Machine {
         self.put(&place, parent);
     }
 
-    /// Runs a program in the machine while it is off.
+    /// Runs a program in the root of the machine, which is not running.
     pub fn run(&self, argv: &[&str]) -> String {
         let dir = text(&self.dir);
         let mut words = vec![dir.as_str(), "run"];
@@ -92,7 +95,7 @@ impl Machine {
         script("container", &words)
     }
 
-    /// Every file that is not as the root has it: kind, mode, owner, sum or target, path.
+    /// Lists the files that differ from the root: kind, mode, owner, checksum or link target, path.
     pub fn list(&self) -> Vec<String> {
         let mut lines: Vec<String> =
             script("container", &[&text(&self.dir), "list"]).lines().map(Into::into).collect();
@@ -100,54 +103,56 @@ impl Machine {
         lines
     }
 
-    /// The NICs that a container has, one `NAME MAC` a line, and what is done at their other ends during a boot
+    /// Sets the NICs of a container, one `NAME MAC` per line, and the script that runs at their other ends during a boot
     /// (`tests/lib/container`).
     pub fn connect_nics(&self, nics: &str, cloud: &str) {
         write(&self.dir.join("nics"), nics);
         write(&self.dir.join("cloud"), cloud);
     }
 
-    /// Boots it as a container.
+    /// Boots the machine as a container and returns the facts.
     pub fn boot(&self) -> Facts {
         let out = self.next_out();
         script("container", &[&text(&self.dir), "boot", &text(&out)]);
         Facts::new(out)
     }
 
-    /// Makes a disk of what the machine is now; boots of it are boots of a virtual machine from then on.
+    /// Makes a disk of the machine; from then on it boots as a virtual machine.
     pub fn make_disk(&self) {
         script("vm", &[&text(&self.dir), "disk", &suite()]);
     }
 
-    /// A NoCloud disk: ISO 9660, labelled `cidata`.
+    /// Attaches a NoCloud disk: ISO 9660, labelled `cidata`.
     pub fn attach_iso(&self, seed: &Path) {
         script("vm", &[&text(&self.dir), "seed", "iso", &text(seed)]);
     }
 
+    /// Attaches a vfat disk with this content and label.
     pub fn attach_vfat(&self, seed: &Path, label: &str) {
         script("vm", &[&text(&self.dir), "seed", "vfat", &text(seed), label]);
     }
 
-    /// A NoCloud disc in a drive that is plugged in when the generators have run.
+    /// Plugs in a drive with a NoCloud disc after the generators have run.
     pub fn attach_late(&self, seed: &Path) {
         script("vm", &[&text(&self.dir), "late", &text(seed)]);
     }
 
-    /// Words for the kernel command line of all further boots.
+    /// Sets additional words of the kernel command line for later boots.
     pub fn kernel_words(&self, words: &str) {
         write(&self.dir.join("words"), words);
     }
 
-    /// A controller for drives, without any; its driver is a module.
+    /// Adds a drive controller without drives, whose driver is a kernel module.
     pub fn attach_controller(&self) {
         script("vm", &[&text(&self.dir), "drive"]);
     }
 
+    /// Boots the machine's disk under qemu and returns the facts.
     pub fn boot_vm(&self) -> Facts {
         self.boot_vm_with(&[])
     }
 
-    /// With more arguments for qemu.
+    /// As [`Machine::boot_vm`], with additional arguments for qemu.
     pub fn boot_vm_with(&self, arguments: &[&str]) -> Facts {
         let out = self.next_out();
         let (dir, to) = (text(&self.dir), text(&out));
@@ -155,7 +160,7 @@ impl Machine {
         Facts::new(out)
     }
 
-    /// A directory of this machine's for a seed that a test makes.
+    /// Creates a directory on this host for a seed that the test writes.
     pub fn scratch(&self, name: &str) -> PathBuf {
         let dir = self.dir.join(name);
         create_dir_all(&dir);

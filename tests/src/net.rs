@@ -1,5 +1,5 @@
-//! Two network namespaces with a cable between them: a machine that has nothing yet (its end is `c0`), and the cloud
-//! (`s0`) with real servers in it.
+//! Two network namespaces connected by a veth pair: an unconfigured machine (its end is `c0`) and the cloud (`s0`), in which
+//! real servers run.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
@@ -9,32 +9,40 @@ use std::time::{Duration, Instant};
 
 use crate::{clean_up, fail, tests_dir, work_dir};
 
+/// The two namespaces and the servers in them. Removed when dropped.
 pub struct Net {
     cloud: String,
     machine: String,
+    /// A directory on this host for files of the test.
     pub dir: PathBuf,
     servers: Vec<Child>,
 }
 
-/// What the program under test did.
+/// The result of a run of the program `ephemeral`.
 #[derive(Debug)]
 pub struct RunResult {
+    /// Whether it exited with 0.
     pub ok: bool,
+    /// Its run time.
     pub took: Duration,
+    /// The lines that it printed.
     pub facts: Vec<String>,
+    /// Its log.
     pub log: String,
 }
 
 impl RunResult {
+    /// Returns whether it printed this line.
     pub fn has(&self, fact: &str) -> bool {
         self.facts.iter().any(|f| f == fact)
     }
 
-    /// The rest of the first fact that begins so.
+    /// Returns the rest of the first line that begins with `begin`; empty if there is none.
     pub fn fact(&self, begin: &str) -> &str {
         self.facts.iter().find_map(|f| f.strip_prefix(begin)).unwrap_or_default().trim()
     }
 
+    /// Fails the test with the output and the log if the condition `what` does not hold.
     #[track_caller]
     pub fn check(&self, holds: bool, what: &str) {
         if !holds {
@@ -53,7 +61,7 @@ fn run(words: &[&str]) -> String {
 }
 
 impl Net {
-    /// The machine's end of the cable is down; the cloud's is up and has these addresses.
+    /// Creates the namespaces. The machine's end is down; the cloud's is up and has these addresses.
     pub fn new(addresses: &[&str]) -> Net {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let id = format!("{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
@@ -77,7 +85,7 @@ impl Net {
             "netns",
             &net.machine,
         ]);
-        // Without the second that IPv6 takes to make sure that nobody else has the cloud's addresses.
+        // Without duplicate address detection, which takes a second.
         net.in_cloud(&["sysctl", "-qw", "net.ipv6.conf.all.accept_dad=0", "net.ipv6.conf.s0.accept_dad=0"]);
         net.in_cloud(&["ip", "link", "set", "lo", "up"]);
         net.in_cloud(&["ip", "link", "set", "s0", "up"]);
@@ -87,15 +95,17 @@ impl Net {
         net
     }
 
+    /// Runs a command in the cloud and returns its output.
     pub fn in_cloud(&self, words: &[&str]) -> String {
         run(&[&["ip", "netns", "exec", &self.cloud], words].concat())
     }
 
+    /// Runs a command in the machine and returns its output.
     pub fn in_machine(&self, words: &[&str]) -> String {
         run(&[&["ip", "netns", "exec", &self.machine], words].concat())
     }
 
-    /// A second NIC of the machine, c1, whose cable ends in the cloud as s1 with this address.
+    /// Adds a second NIC `c1` to the machine, connected to `s1` in the cloud with this address.
     pub fn second_nic(&self, mac: &str, address: &str) {
         let (at, words) =
             (["netns", &self.machine], ["link", "add", "s1", "type", "veth", "peer", "name", "c1"]);
@@ -105,7 +115,7 @@ impl Net {
         self.in_cloud(&["ip", "link", "set", "s1", "up"]);
     }
 
-    /// A second cloud on the same wire: a bridge takes the place of the cable's end. Returns a `Net` of it.
+    /// Puts the cloud's end into a bridge, so that a test can connect more links to it.
     pub fn with_bridge(&self) {
         for words in [
             &["ip", "link", "add", "br0", "type", "bridge"][..],
@@ -116,7 +126,7 @@ impl Net {
         }
     }
 
-    /// Starts a server in the cloud, which ends with this.
+    /// Starts a server in the cloud. It is killed when this is dropped.
     pub fn serve(&mut self, words: &[&str]) {
         let child = Command::new("ip")
             .args(["netns", "exec", &self.cloud])
@@ -128,7 +138,7 @@ impl Net {
         self.servers.push(child.unwrap_or_else(|e| fail(&format!("{words:?}: {e}"))));
     }
 
-    /// dnsmasq as a DHCP server on the cloud's end, and returns once it listens.
+    /// Starts dnsmasq as a DHCP server in the cloud and waits until it listens.
     pub fn dnsmasq(&mut self, options: &[&str]) {
         let leases = format!("--dhcp-leasefile={}/leases{}", self.dir.display(), self.servers.len());
         let usual = [
@@ -145,19 +155,19 @@ impl Net {
         if options.iter().any(|o| o.starts_with("--dhcp-range=") && o.contains('.')) {
             self.wait_for_port("67");
         } else {
-            // As a mere router it opens no port.
+            // Without DHCP for IPv4 it opens no port.
             std::thread::sleep(Duration::from_millis(500));
         }
     }
 
-    /// The server that misbehaves (`tests/lib/bad-dhcp`).
+    /// Starts the misbehaving DHCP server (`tests/lib/bad-dhcp`).
     pub fn bad_dhcp(&mut self, nic: &str, address: &str, fault: &str) {
         let program = tests_dir().join("lib/bad-dhcp").display().to_string();
         self.serve(&[&program, nic, address, fault]);
         self.wait_for_port("67");
     }
 
-    /// A metadata server on every address of the cloud: `/who` says what is given.
+    /// Starts a metadata server on every address of the cloud; `/who` returns the argument.
     pub fn metadata(&mut self, who: &str) {
         let dir = self.dir.join("web");
         crate::write(&dir.join("who"), who);
@@ -177,18 +187,18 @@ impl Net {
         }
     }
 
-    /// The name of the machine's end of the cable, which its configuration may change.
+    /// Returns the name of the machine's NIC, which its configuration may have changed.
     fn nic(&self) -> String {
         let links = self.in_machine(&["ip", "-o", "link"]);
         let names = links.lines().filter_map(|l| l.split(": ").nth(1)?.split('@').next());
         names.filter(|name| *name != "lo").map(Into::into).next().unwrap_or_else(|| fail("no NIC"))
     }
 
-    /// What the machine's network is, but for its NIC's name: compared before and after.
+    /// Describes the machine's network, without its NIC's name, for a comparison of before and after.
     pub fn state(&self) -> String {
         let nic = self.nic();
         let links = self.in_machine(&["ip", "-o", "link", "show", "dev", &nic]);
-        // Whether there is a carrier is not ours to say; that it is up is.
+        // The administrative state counts, not the carrier.
         let is_up = links.split(['<', '>']).nth(1).is_some_and(|f| f.split(',').any(|w| w == "UP"));
         let mtu = links.split("mtu ").nth(1).and_then(|m| m.split(' ').next()).unwrap_or_default();
         let setting = |key: &str| self.in_machine(&["sysctl", &format!("net.ipv6.conf.{nic}.{key}")]);
@@ -198,11 +208,12 @@ impl Net {
         format!("up {is_up} mtu {mtu}\n{settings}{addresses}{routes}").replace(&nic, "c0")
     }
 
+    /// Returns the directory of the ephemeral network's journals.
     pub fn records(&self) -> PathBuf {
         self.dir.join("records")
     }
 
-    /// A program in the machine.
+    /// Returns the command of a program in the machine's namespace.
     pub(crate) fn machine_command(&self, program: &str) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.machine, program]).stdin(Stdio::null());
@@ -216,7 +227,7 @@ impl Net {
         command
     }
 
-    /// Runs the program under test in the machine to its end.
+    /// Runs the program in the machine and waits for its exit.
     pub fn run(&self, program: &str, words: &[&str]) -> RunResult {
         let began = Instant::now();
         let done = self.command(program, words).output().unwrap_or_else(|e| fail(&format!("{program}: {e}")));
@@ -228,7 +239,7 @@ impl Net {
         }
     }
 
-    /// Runs it until it prints a line, then kills it.
+    /// Runs the program until it prints `line`, then kills it.
     pub fn kill_at(&self, program: &str, words: &[&str], line: &str) {
         let child = self.command(program, words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
         let mut child = child.unwrap_or_else(|e| fail(&format!("{program}: {e}")));
@@ -239,11 +250,11 @@ impl Net {
         if !seen {
             let mut log = String::new();
             let _ = child.stderr.take().map(|mut e| e.read_to_string(&mut log));
-            fail(&format!("{program} never said \"{line}\"\n{log}"));
+            fail(&format!("{program} never printed \"{line}\"\n{log}"));
         }
     }
 
-    /// Runs it and kills it after so long, whatever it is doing.
+    /// Runs the program and kills it after `time`.
     pub fn kill_after(&self, program: &str, words: &[&str], time: Duration) {
         let child = self.command(program, words).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         let mut child = child.unwrap_or_else(|e| fail(&format!("{program}: {e}")));

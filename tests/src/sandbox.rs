@@ -1,5 +1,5 @@
-//! A machine in a directory: the generator and the stages run on it in namespaces of their own, without systemd
-//! (`tests/lib/sandbox`, `tests/lib/stages`). Boots take a fraction of a second, so faults are tried here.
+//! A machine in a directory: the generator and the stages run on it in separate namespaces, without systemd
+//! (`tests/lib/sandbox`, `tests/lib/stages`). A boot takes a fraction of a second, so faults are tested here.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -23,27 +23,31 @@ macro_rules! check_boot {
     };
 }
 
+/// A machine in a directory. Removed when dropped.
 pub struct Sandbox {
     dir: PathBuf,
     /// The machine's root directory.
     pub root: PathBuf,
-    /// How a fault is set up: environment of `tests/lib/stages`.
+    /// Environment of `tests/lib/stages`, which sets up faults.
     env: Vec<(String, String)>,
 }
 
-/// How the stages of one boot ended.
+/// The results of the stages of one boot.
 #[derive(Debug, Default)]
 pub struct Boot {
+    /// The exit codes by stage.
     pub codes: BTreeMap<String, i32>,
+    /// The output of all stages.
     pub output: String,
-    /// Exit code (124 if it does not end) and output of `cloud-init status --wait --format json`, if it was asked for.
+    /// Exit code (124 at a timeout) and output of `cloud-init status --wait --format json`, if it was run.
     pub status: Option<(i32, String)>,
 }
 
+/// The stages in the order of a boot.
 pub const STAGES: [&str; 4] = ["local", "network", "config", "final"];
 
 impl Sandbox {
-    /// An image with the packaged defaults and the demonstration's seed.
+    /// Creates a machine with the packaged defaults and the demonstration's seed.
     pub fn new(name: &str) -> Sandbox {
         let dir = work_dir(name);
         let root = dir.join("machine");
@@ -51,14 +55,14 @@ impl Sandbox {
         Sandbox { dir, root, env: Vec::new() }
     }
 
-    /// One whose user-data is this.
+    /// As [`Sandbox::new`], with other user-data.
     pub fn with_user_data(name: &str, user_data: impl AsRef<[u8]>) -> Sandbox {
         let sandbox = Sandbox::new(name);
         sandbox.seed("user-data", user_data);
         sandbox
     }
 
-    /// The same machine again, as it is now.
+    /// Copies the machine in its current state.
     pub fn copy(&self, name: &str) -> Sandbox {
         let dir = work_dir(name);
         let root = dir.join("machine");
@@ -67,11 +71,12 @@ impl Sandbox {
         Sandbox { dir, root, env: Vec::new() }
     }
 
+    /// Writes a file of the seed.
     pub fn seed(&self, name: &str, bytes: impl AsRef<[u8]>) {
         write(&self.path("/var/lib/cloud/seed/nocloud").join(name), bytes);
     }
 
-    /// Where a file of the machine is on the host; the instance's link, which is absolute, is followed inside.
+    /// Returns the path of a machine's file on this host. The instance's link, which is absolute, is resolved inside the machine.
     pub fn path(&self, path: &str) -> PathBuf {
         const LINK: &str = "var/lib/cloud/instance";
         let path = path.trim_start_matches('/');
@@ -83,20 +88,20 @@ impl Sandbox {
         }
     }
 
-    /// A shell line before a stage; `$root` is the machine's directory.
+    /// Runs a shell line before a stage; `$root` is the machine's directory.
     pub fn before(mut self, stage: &str, line: &str) -> Sandbox {
         self.env.push((format!("BEFORE_{stage}"), line.into()));
         self
     }
 
-    /// Words before a stage's command.
+    /// Puts words before a stage's command.
     pub fn wrap(mut self, stage: &str, words: &str) -> Sandbox {
         self.env.push((format!("WRAP_{stage}"), words.into()));
         self
     }
 
-    /// The stages find the machine's root as `/`: it is the running machine to them, not an image. Its disks are
-    /// this host's, so `growpart` and `resize_rootfs` must be off.
+    /// Runs the stages with the machine's root as `/`, as on a running machine instead of an image. It has this host's
+    /// disks, so that `growpart` and `resize_rootfs` are disabled.
     pub fn live(mut self) -> Sandbox {
         self.env.push(("LIVE".into(), "1".into()));
         let off = "growpart: {mode: 'off'}\nresize_rootfs: false\n";
@@ -104,28 +109,29 @@ impl Sandbox {
         self
     }
 
-    /// A stage is ended after so many seconds, as systemd does.
+    /// Stops a stage after this number of seconds, as systemd does.
     pub fn limit(mut self, seconds: u32) -> Sandbox {
         self.env.push(("LIMIT".into(), seconds.to_string()));
         self
     }
 
-    /// The fault is over.
+    /// Removes all faults.
     pub fn without_faults(mut self) -> Sandbox {
         self.env.clear();
         self
     }
 
+    /// Runs a whole boot.
     pub fn boot(&self) -> Boot {
         self.run(&[])
     }
 
-    /// Some stages of a boot that has begun; `on` begins one, `status` asks for it (`tests/lib/stages`).
+    /// Runs some stages of a boot; `on` begins a boot, `status` runs `cloud-init status` (`tests/lib/stages`).
     pub fn run(&self, stages: &[&str]) -> Boot {
         self.resume(&Boot::default(), stages)
     }
 
-    /// More stages of the same boot, some of which ended before.
+    /// Runs more stages of the boot `before`.
     pub fn resume(&self, before: &Boot, stages: &[&str]) -> Boot {
         let out = self.dir.join("out");
         let _ = std::fs::remove_dir_all(&out);
@@ -155,15 +161,17 @@ impl Sandbox {
         boot
     }
 
+    /// Returns the log; empty if it does not exist.
     pub fn log(&self) -> String {
         self.file("/var/log/cloud-init.log").unwrap_or_default()
     }
 
+    /// Returns a machine's file.
     pub fn file(&self, path: &str) -> Option<String> {
         std::fs::read(self.path(path)).ok().map(|b| String::from_utf8_lossy(&b).into_owned())
     }
 
-    /// `cloud-init status --long`.
+    /// Returns the output of `cloud-init status --long`.
     pub fn status(&self) -> String {
         let root = text(&self.root);
         let done =
@@ -171,7 +179,7 @@ impl Sandbox {
         done.map(|d| String::from_utf8_lossy(&d.stdout).into_owned()).unwrap_or_default()
     }
 
-    /// The log's warnings and errors.
+    /// Returns the log's warnings and errors.
     pub fn warnings(&self) -> Vec<String> {
         let log = self.log();
         let bad = |l: &&str| ["[WARNING]", "[ERROR]", "[CRITICAL]"].iter().any(|word| l.contains(word));
@@ -180,16 +188,17 @@ impl Sandbox {
 }
 
 impl Boot {
+    /// Returns a stage's exit code. It fails the test if the stage did not run.
     pub fn code(&self, stage: &str) -> i32 {
         *self.codes.get(stage).unwrap_or_else(|| fail(&format!("{stage} did not run")))
     }
 
-    /// Every stage said success.
+    /// Returns whether every stage exited with 0.
     pub fn succeeded(&self) -> bool {
         self.codes.values().all(|c| *c == 0)
     }
 
-    /// No stage panicked or was ended by a signal, whatever else went wrong.
+    /// Returns whether no stage panicked or was killed by a signal; stages may have failed.
     pub fn ended_normally(&self) -> bool {
         self.codes.values().all(|c| *c < 101 || *c == 255)
     }

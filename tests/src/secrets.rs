@@ -1,14 +1,14 @@
-//! Secrets that are planted in documents, and who could see them after a boot.
+//! Plants secrets in documents and searches for them after a boot.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use crate::{Boot, STAGES, Sandbox};
 
-/// Every secret of a document has this in it, and a number.
+/// Every planted secret consists of this prefix and a number.
 pub const SECRET_PREFIX: &str = "zQ7-planted-";
 
-/// The document with the next secret in place of each `S` that stands alone.
+/// Replaces each `S` that is a word of its own with a secret.
 pub fn plant_secrets(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -29,7 +29,7 @@ pub fn plant_secrets(text: &str) -> String {
     out + rest
 }
 
-/// A boot under a tracer that writes down what every process was started with.
+/// Boots under strace, which records the arguments of every process.
 fn traced(mut sandbox: Sandbox) -> (Sandbox, Boot, String) {
     let trace = sandbox.root.with_file_name("started");
     for stage in STAGES {
@@ -44,14 +44,14 @@ fn traced(mut sandbox: Sandbox) -> (Sandbox, Boot, String) {
     (sandbox, boot, started)
 }
 
-/// The lines of a text that tell a secret, cut off behind it.
+/// Returns the lines of a text that contain a secret, at most 400 bytes of each.
 pub fn lines_with_secrets(text: &str) -> Vec<&str> {
     text.lines().filter(|l| l.contains(SECRET_PREFIX)).map(|l| l.get(..400).unwrap_or(l)).collect()
 }
 
-/// Files with a secret in a place that another user can get at.
+/// Finds files with a secret that another user can read.
 fn readable(dir: &Path, root: &Path, found: &mut Vec<String>) {
-    // What the test itself planted, and what is the host's.
+    // The seed of the test, and directories of the host.
     let inside = dir.strip_prefix(root).unwrap_or(dir);
     if ["var/lib/cloud/seed", "proc", "sys", "dev", "usr"].iter().any(|d| inside == Path::new(d)) {
         return;
@@ -61,7 +61,7 @@ fn readable(dir: &Path, root: &Path, found: &mut Vec<String>) {
         let Ok(meta) = path.symlink_metadata() else { continue };
         let others = meta.permissions().mode() & 0o007;
         if meta.is_dir() {
-            // Without x nobody gets below.
+            // Others cannot enter a directory without x.
             if others & 0o001 != 0 {
                 readable(&path, root, found);
             }
@@ -74,11 +74,11 @@ fn readable(dir: &Path, root: &Path, found: &mut Vec<String>) {
     }
 }
 
-/// Boots, and looks for planted secrets wherever others may look.
+/// Boots and checks that no planted secret is visible to other users.
 pub fn assert_no_leaks(sandbox: Sandbox) -> Sandbox {
     let (sandbox, boot, started) = traced(sandbox);
     assert!(boot.ended_normally(), "{:?}\n{}", boot.codes, boot.output);
-    // The secrets did arrive.
+    // The secrets reached the machine.
     let data = ["user-data.txt", "vendor-data.txt", "network-config.json"];
     let arrived = data.iter().filter_map(|name| sandbox.file(&format!("/var/lib/cloud/instance/{name}")));
     assert!(arrived.collect::<String>().contains(SECRET_PREFIX), "{}", boot.output);
@@ -91,6 +91,6 @@ pub fn assert_no_leaks(sandbox: Sandbox) -> Sandbox {
     assert_eq!(lines_with_secrets(&sandbox.status()), Vec::<&str>::new(), "status");
     let mut found = Vec::new();
     readable(&sandbox.root, &sandbox.root, &mut found);
-    assert_eq!(found, Vec::<String>::new(), "files for everybody");
+    assert_eq!(found, Vec::<String>::new(), "world-readable files");
     sandbox
 }

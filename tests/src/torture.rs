@@ -1,9 +1,8 @@
-//! One fault at one system call of one stage, and the boots that follow: what must hold whatever failed and whenever.
+//! One fault at one system call of one stage, and the boots that follow: invariants that hold for every fault.
 //!
-//! A stage runs under strace, which kills it or fails its N-th call of a kind. The same boot goes on with the later
-//! stages, then the machine boots twice more without a fault. Files are compared with those of a machine that never had
-//! one, so that nothing has to be listed that a boot leaves. The main thread is traced alone: what it starts is not
-//! ours.
+//! A stage runs under strace, which kills it or fails its N-th call of a kind. The same boot continues with the later
+//! stages, then the machine boots twice more without a fault. Its files are compared with those of a machine without
+//! faults, so that no list of expected files is needed. Only the main thread is traced, not the programs that it runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -20,7 +19,7 @@ use crate::{Boot, STAGES, Sandbox, fail, half_written};
 /// The generator and the stages, in the order of a boot.
 pub const PROGRAMS: [&str; 5] = ["generator", "local", "network", "config", "final"];
 
-/// Calls that change something, and the errors that each is failed with.
+/// System calls that change something, and the errors injected into each.
 const CALLS: &[(&str, &[&str])] = &[
     ("write", &["ENOSPC", "EIO"]),
     ("writev", &["ENOSPC", "EIO"]),
@@ -51,21 +50,27 @@ const CALLS: &[(&str, &[&str])] = &[
     ("ftruncate", &["EIO", "ENOSPC"]),
 ];
 
-/// What happens to a stage as it enters a call.
+/// What happens to a stage when it enters a system call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
+    /// The stage is killed with SIGKILL.
     Kill,
+    /// The call fails with this error.
     Error(&'static str),
 }
 
-/// Where a fault is put: at the `number`-th `call` of `stage`.
+/// A fault at the `number`-th `call` of `stage`.
 #[derive(Debug, Clone)]
 pub struct Point {
+    /// One of [`PROGRAMS`].
     pub stage: &'static str,
+    /// The name of the system call.
     pub call: &'static str,
+    /// Counted from 1.
     pub number: usize,
+    /// The injected fault.
     pub fault: Fault,
-    /// What the call was about when nothing failed.
+    /// The paths in the arguments of the call in a run without faults.
     about: String,
 }
 
@@ -79,7 +84,7 @@ impl std::fmt::Display for Point {
     }
 }
 
-/// A file as it is compared: kind, mode and owner; the content's hash or the link's target.
+/// The compared properties of a file: kind, mode and owner; the content's hash or the link's target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Entry {
     what: String,
@@ -88,7 +93,7 @@ struct Entry {
 
 type Tree = BTreeMap<String, Entry>;
 
-/// What one boot left, and what it says about itself.
+/// The files and the status after one boot.
 struct After {
     tree: Tree,
     /// The names of the accounts in each file that lists some.
@@ -108,7 +113,8 @@ impl Status {
         self.json["status"].as_str().unwrap_or("")
     }
 
-    /// The errors and warnings of a boot without a fault. That scripts do not run a second time is right to be said.
+    /// Returns the unexpected errors and warnings of a boot without a fault. A warning that an interrupted script does not run
+    /// again is expected.
     fn unexpected(&self) -> Vec<String> {
         let levels = self.json["recoverable_errors"].as_object();
         let recoverable = levels.into_iter().flat_map(|l| l.values()).filter_map(Value::as_array).flatten();
@@ -117,8 +123,8 @@ impl Status {
         texts.filter(|t| !t.contains("was interrupted in an earlier boot")).collect()
     }
 
-    /// The user-data could not be consumed at first: the machine was made reachable by its default user, who stays, and the
-    /// accounts of the user-data came later, with other numbers.
+    /// Returns whether user-data could not be consumed at first. Then the default user was created to make the machine
+    /// reachable, and the accounts of user-data were created later, with other ids.
     fn was_unconsumed(&self) -> bool {
         self.json.to_string().contains("once-per-instance modules are deferred")
     }
@@ -130,7 +136,7 @@ impl Status {
     }
 }
 
-/// Lines that the seed's scripts write: text, whether it is once per instance.
+/// Lines that the seed's scripts write: text, whether it runs once per instance.
 const DIARY: [(&str, bool); 4] = [
     ("bootcmd, every boot", false),
     ("per-boot script, every boot", false),
@@ -138,26 +144,27 @@ const DIARY: [(&str, bool); 4] = [
     ("user script, once per instance", true),
 ];
 
-/// Where accounts are; each has a backup with a hyphen.
+/// Account files; each has a backup whose name ends in a hyphen.
 const ACCOUNTS: [&str; 6] =
     ["etc/passwd", "etc/group", "etc/shadow", "etc/gshadow", "etc/subuid", "etc/subgid"];
 
 const BOOTS: usize = 3;
 const WHOLE_BOOT: [&str; 7] = ["on", "generator", "local", "network", "config", "final", "status"];
 
-/// Machines to fail, and what they are compared with.
+/// Machines for injecting faults, and what they are compared with.
 pub struct Torture {
-    /// As it is before each of [`PROGRAMS`].
+    /// The machine before each of [`PROGRAMS`].
     before: Vec<Sandbox>,
     /// After each boot of a machine without faults.
     sound: Vec<Tree>,
     /// The accounts of that machine after its last boot.
     accounts: BTreeMap<&'static str, BTreeSet<String>>,
-    /// Files whose content is another one in each machine.
+    /// Files whose content differs between machines.
     volatile: BTreeSet<String>,
 }
 
 impl Torture {
+    /// Boots machines without faults for comparison.
     pub fn new(name: &str) -> Torture {
         let machine = Sandbox::new(name);
         for unit in ["cloud-init-local", "cloud-init-network", "cloud-config", "cloud-final"] {
@@ -176,7 +183,7 @@ impl Torture {
         }
         before.pop();
         let [one, other] = [0, 1].map(|_| {
-            // Some files tell the second in which they were written.
+            // Some files contain the second in which they were written.
             std::thread::sleep(std::time::Duration::from_millis(1100));
             let machine = before[0].copy(name);
             (0..BOOTS).map(|_| after(&machine, &machine.run(&WHOLE_BOOT))).collect::<Vec<_>>()
@@ -199,7 +206,7 @@ impl Torture {
         Torture { before, sound, accounts, volatile }
     }
 
-    /// Every point of a stage at which a fault can be put.
+    /// Returns every point of a stage at which a fault can be injected.
     pub fn points(&self, stage: &'static str, kills: bool) -> Vec<Point> {
         let at = PROGRAMS.iter().position(|p| *p == stage).unwrap_or_default();
         let machine = self.before[at].copy("points");
@@ -216,7 +223,7 @@ impl Torture {
             let Some((call, errors)) = CALLS.iter().find(|(call, _)| *call == name) else { continue };
             let count = seen.entry(call).or_default();
             *count += 1;
-            // What failed without us, and what only reads.
+            // Calls that fail without an injected fault, and calls that only read.
             if rest.contains(") = -1 ") || call.starts_with("open") && !rest.contains("O_CREAT") {
                 continue;
             }
@@ -231,7 +238,7 @@ impl Torture {
         points
     }
 
-    /// Tries these points, several at a time; what must hold and did not, for each.
+    /// Tests these points, several in parallel; returns the violated invariants of each.
     pub fn run(&self, points: &[Point]) -> Vec<(Point, BTreeSet<String>)> {
         let next = AtomicUsize::new(0);
         let found = Mutex::new(Vec::new());
@@ -277,7 +284,7 @@ impl Torture {
                 String::from_utf8_lossy(&text).contains("(INJECTED)")
             }
         };
-        // The calls of two runs may differ by one or two at the end.
+        // The number of calls may differ between runs by one or two.
         if !happened {
             wrong.insert(format!("not tried: exit code {code}"));
             return wrong;
@@ -288,7 +295,7 @@ impl Torture {
         let dirs = ["var/lib/cloud", "run/cloud-init"];
         wrong.extend(half_written(&machine.root, &dirs).into_iter().map(|w| hide_numbers(&w, &machine.root)));
 
-        // The same boot goes on.
+        // The same boot continues.
         let machine = machine.without_faults();
         let wanted = "/run/systemd/generator.early/multi-user.target.wants/cloud-init.target";
         let starts = machine.path(wanted).symlink_metadata().is_ok();
@@ -313,7 +320,7 @@ impl Torture {
         wrong
     }
 
-    /// The boot that had the fault: it ends, and does not keep quiet about what is missing.
+    /// Checks the boot with the fault: it ends, and it reports what is missing.
     fn judge_faulty(&self, point: &Point, boot: &Boot, after: &After, wrong: &mut BTreeSet<String>) {
         let status = &after.status;
         match (status.word(), status.code) {
@@ -323,7 +330,7 @@ impl Torture {
             }
             _ => {}
         }
-        // A generator that fails leaves the boot without cloud-init: systemd says so, the status that it was not run.
+        // If the generator fails, the boot runs without cloud-init: systemd logs it, and the status is "not run".
         let said = status.complains() || boot.codes.values().any(|c| *c != 0) || point.stage == "generator";
         if !said {
             for path in self.lost(&after.tree, 0) {
@@ -354,7 +361,7 @@ impl Torture {
         for path in self.lost(&last.tree, BOOTS - 1) {
             let name = path.trim_end_matches(" (its content)");
             let is_account = ACCOUNTS.contains(&name.trim_end_matches('-'));
-            // A copy for people. One that is made later could tell of a configuration that was never applied.
+            // An informational copy. One that is written later could show a configuration that was never applied.
             let is_copy = reported == "reported" && name.ends_with("/network-config.json");
             if was_unconsumed && is_account && name != path || is_copy {
                 continue;
@@ -378,14 +385,14 @@ impl Torture {
         let sound = &self.sound[BOOTS - 1];
         for (path, entry) in &last.tree {
             match sound.get(path) {
-                // A user's directories are not searched for what a kill left.
+                // Temporary files in users' directories are not removed after a kill.
                 None if path.starts_with("home/") && path.contains("/.ssh/.authorized_keys.") => {}
                 // The home directory of the default user.
                 None if was_unconsumed && extra.iter().any(|home| Path::new(path).starts_with(home)) => {}
-                // The user's number came after the default user's.
+                // The user's id was assigned after the default user's.
                 Some(_) if was_unconsumed && path.starts_with("home/") => {}
                 None => drop(wrong.insert(format!("left for good: {path}"))),
-                // A kill came before a log had its group: it stays root's alone, as an administrator may want it.
+                // A kill before the log got its group: it stays readable by root only, as an administrator may have set it.
                 Some(expected) if expected.what != entry.what && !path.starts_with("var/log/") => {
                     wrong.insert(format!("{path}: {} instead of {}", entry.what, expected.what));
                 }
@@ -394,12 +401,12 @@ impl Torture {
         }
         for (line, once) in DIARY {
             let count = last.diary.matches(line).count();
-            // Until user-data are consumed a later stage tries again, with the modules of every boot.
+            // Until user-data is consumed a later stage tries again, with the modules of every boot.
             let more = usize::from(point.stage == "network" && point.fault != Fault::Kill);
             if count > if once { 1 } else { BOOTS + more } {
                 wrong.insert(format!("ran {count} times: {line}"));
             }
-            // A script that was killed half-way is not begun a second time: that is what its mark is for.
+            // A script that was killed does not run again: its semaphore prevents it.
             if count == 0 && !(once && point.fault == Fault::Kill) {
                 wrong.insert(format!("never run ({reported}): {line}"));
             }
@@ -412,7 +419,8 @@ impl Torture {
         }
     }
 
-    /// What a sound machine has after that boot and this one has not, or with another content. Logs are not missed.
+    /// Returns the files that a machine without faults has after that boot and that are missing or different here, without
+    /// logs.
     fn lost(&self, tree: &Tree, boot: usize) -> Vec<String> {
         let mut lost = Vec::new();
         for (path, expected) in &self.sound[boot] {
@@ -431,7 +439,7 @@ impl Torture {
     }
 }
 
-/// Evenly chosen points, as many as `FIRSTLIGHT_POINTS` says.
+/// Selects `FIRSTLIGHT_POINTS` (or `default`) evenly distributed points.
 pub fn spread(points: &[Point], default: usize) -> Vec<Point> {
     let wanted: usize =
         std::env::var("FIRSTLIGHT_POINTS").ok().and_then(|n| n.parse().ok()).unwrap_or(default);
@@ -439,13 +447,13 @@ pub fn spread(points: &[Point], default: usize) -> Vec<Point> {
     (0..wanted).filter_map(|i| points.get(i * points.len() / wanted).cloned()).collect()
 }
 
-/// The point that `FIRSTLIGHT_POINT` names (`network write:12:ENOSPC`), to look at one alone.
+/// Returns the point that `FIRSTLIGHT_POINT` names (`network write:12:ENOSPC`).
 pub fn only(points: &[Point]) -> Option<Vec<Point>> {
     let name = std::env::var("FIRSTLIGHT_POINT").ok()?;
     Some(points.iter().filter(|p| p.to_string().starts_with(&format!("{name} "))).cloned().collect())
 }
 
-/// What did not hold, by what it was and where it showed; with so many of the points at which it did.
+/// Formats the violated invariants by kind and place, with some `examples` of the points.
 pub fn report(found: &[(Point, BTreeSet<String>)], examples: usize) -> String {
     let mut kinds: BTreeMap<&str, BTreeMap<&str, Vec<&Point>>> = BTreeMap::new();
     for (point, wrong) in found {
@@ -460,7 +468,7 @@ pub fn report(found: &[(Point, BTreeSet<String>)], examples: usize) -> String {
         let _ = writeln!(text, "\n{kind} ({points} points)");
         for (place, points) in places {
             let _ = writeln!(text, "  {place} ({})", points.len());
-            // From the whole range.
+            // Distributed over all points.
             let shown = examples.min(points.len());
             for point in (0..shown).filter_map(|i| points.get(i * points.len() / shown)) {
                 let _ = writeln!(text, "      {point}");
@@ -470,7 +478,7 @@ pub fn report(found: &[(Point, BTreeSet<String>)], examples: usize) -> String {
     text
 }
 
-/// The paths in a call's arguments, without the machine's directory.
+/// Returns the paths in a call's arguments, without the machine's directory.
 fn about(rest: &str, root: &Path) -> String {
     let root = format!("{}/", root.display());
     let arguments = rest.rsplit_once(") = ").map_or(rest, |(a, _)| a);
@@ -484,7 +492,7 @@ fn about(rest: &str, root: &Path) -> String {
     if paths.is_empty() { arguments.chars().take(60).collect() } else { paths.join(" ") }
 }
 
-/// Process ids in names become PID: `.name.123.new`, `script-123.sh`.
+/// Replaces process ids in names with PID: `.name.123.new`, `script-123.sh`.
 fn number_free(text: &str) -> String {
     let mut out = String::new();
     for (i, piece) in text.split_inclusive(['.', '-', '/', '"', ' ', '\'']).enumerate() {
@@ -495,7 +503,7 @@ fn number_free(text: &str) -> String {
             continue;
         }
         let is_pid = i > 0 && (2..8).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_digit());
-        // An id such as i-demo-0001 and a prefix such as 90- are part of a name.
+        // An id such as i-demo-0001 and a prefix such as 90- belong to the name.
         if is_pid && !digits.starts_with('0') && (out.ends_with('.') || piece.ends_with(".")) {
             out.push_str("PID");
             out.push_str(&piece[digits.len()..]);
@@ -525,7 +533,7 @@ fn after(machine: &Sandbox, boot: &Boot) -> After {
     }
 }
 
-/// The first field of each line.
+/// Returns the first field of each line.
 fn accounts(file: &Path) -> BTreeSet<String> {
     let text = std::fs::read_to_string(file).unwrap_or_default();
     text.lines().filter_map(|line| line.split_once(':')).map(|(name, _)| name.into()).collect()
@@ -553,7 +561,7 @@ fn walk(root: &Path, dir: &Path, tree: &mut Tree) {
             ("d", None)
         } else if meta.is_file() {
             let mut hasher = DefaultHasher::new();
-            // Found by the network stage it is the same data source by another name.
+            // The network stage uses another name for the same data source.
             let bytes = std::fs::read(root.join(&path)).unwrap_or_default();
             String::from_utf8_lossy(&bytes)
                 .replace("DataSourceNoCloudNet", "DataSourceNoCloud")
@@ -566,7 +574,7 @@ fn walk(root: &Path, dir: &Path, tree: &mut Tree) {
     }
 }
 
-/// As one text, so that a test can end with it.
+/// Fails the test with a report if an invariant was violated.
 #[track_caller]
 pub fn holds(tried: usize, found: &[(Point, BTreeSet<String>)]) {
     let (untried, bad): (Vec<_>, Vec<_>) =

@@ -1,5 +1,5 @@
-//! Azure: the file of its disc, the metadata service and the wire server, on the wire of `clouds.rs`. What it is told, how
-//! often, and that no failure of its servers keeps a machine from its boot.
+//! Azure: ovf-env.xml, the metadata service and the wire server, on the network of `clouds.rs`: which reports are sent and how
+//! often, and that no failure of the servers prevents the boot.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -228,7 +228,7 @@ fn recovering_services() {
     });
 }
 
-/// No metadata and no file: this is none of Azure's machines as far as anybody can tell, and Azure hears that.
+/// Without metadata and without a file the machine is not identified as Azure's, and this is reported to Azure.
 #[test]
 fn failing_metadata_service() {
     let run = |name: &str, fault: &str, reason: &str| {
@@ -306,7 +306,7 @@ fn missing_metadata_service() {
     assert_eq!(cloud.file("/etc/of-the-user"), "of custom data");
 }
 
-/// Nobody answers DHCP: what the file says has to do.
+/// Without a DHCP server the file is the only source.
 #[test]
 fn missing_network() {
     let cloud = Cloud::new("azure-file");

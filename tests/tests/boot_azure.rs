@@ -1,5 +1,5 @@
-//! A virtual machine as Azure makes one: its chassis says so, a disc with ovf-env.xml is in its drive, DHCP and the
-//! services are on the wire. Whole boots, in which the generator finds it by itself; the second one without the disc.
+//! A virtual machine like those of Azure: the chassis asset tag, a disc with ovf-env.xml, DHCP and the services on the
+//! network. Two whole boots, in which the generator identifies the cloud; the second one without the disc.
 
 use std::process::Command;
 

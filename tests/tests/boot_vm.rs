@@ -1,5 +1,5 @@
-//! Virtual machines under qemu: seeds that come on disks of their own or where firmware says, a root file system
-//! to grow, a kernel that starts from nothing. One machine boots twice; another one gets a NIC while it runs.
+//! Virtual machines under qemu: seeds on separate disks or named by firmware, a root file system to grow, a whole boot
+//! from kernel to login. One machine boots twice; another one gets a NIC while it runs.
 
 use tests::{Facts, Machine, first_boot, second_boot, tests_dir};
 

@@ -1,6 +1,6 @@
-//! Clouds with a metadata service: a machine whose only NIC leads to DHCP and metadata, through the local and the network
-//! stage, beside what Debian's cloud-init 26.2 made of the same server (`FIRSTLIGHT_RECORD`). And servers that fail:
-//! silent, slow, refusing, talking nonsense. Whatever comes of it, the network is afterwards what it was.
+//! Clouds with a metadata service: a machine whose only NIC leads to DHCP and metadata runs the local and the network
+//! stage; the results are compared with those of Debian's cloud-init 26.2 on the same server (`FIRSTLIGHT_RECORD`). Also
+//! servers that fail: silent, slow, refusing, sending invalid responses. In every case the network is restored afterwards.
 
 use std::time::{Duration, Instant};
 

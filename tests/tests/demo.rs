@@ -1,4 +1,4 @@
-//! `make demo`, as root and as a user without any privileges: three boots, and what each repeats.
+//! `make demo`, as root and as an unprivileged user: three boots, and what each repeats.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! The network for metadata on a real wire, against real servers: a veth cable between two network namespaces,
-//! dnsmasq, and a server that misbehaves. What the machine's network was before, it is afterwards, in every case.
+//! The ephemeral network on a veth pair between two network namespaces, with real servers: dnsmasq, and a DHCP server that
+//! misbehaves. In every case the machine's network is restored afterwards.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Bad input and bad machines: each gives a clear message in log, status and exit code, what is not concerned is
-//! done all the same, and the boot comes to its end.
+//! Bad input and faulty machines: each gives a clear message in log, status and exit code, everything else is configured, and
+//! the boot completes.
 
 use tests::{Boot, Sandbox, check_boot};
 

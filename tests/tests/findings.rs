@@ -1,5 +1,5 @@
-//! What is wrong in a configuration is said once in a boot: by the check, for what user-data brought, and by the module
-//! that reads it, for what the image has.
+//! A configuration error is reported once in a boot: by validation for user-data, and by the module that reads it for the
+//! image's configuration.
 
 use tests::Sandbox;
 

@@ -1,4 +1,4 @@
-//! A boot whose seed, includes and files come over https, and which phones home so, through a proxy.
+//! A boot that fetches its seed, includes and files over https, and phones home over https, through a proxy.
 
 use tests::{Boot, Sandbox, check_boot, tests_dir};
 

@@ -1,4 +1,4 @@
-//! The next boot of an instance, and the first boot of the next one, change nothing that they need not.
+//! The next boot of an instance, and the first boot of the next instance, make no unnecessary change.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;

@@ -1,6 +1,6 @@
-//! System calls that fail: a full disk, a read-only one, a broken one, no right and no descriptor left, at many calls of
-//! the generator and of each stage. `FIRSTLIGHT_POINTS` says at how many of each (default below, spread evenly over
-//! calls and errors), `FIRSTLIGHT_POINT` names one alone, `FIRSTLIGHT_REPORT` a file for what did not hold.
+//! Failing system calls: full, read-only and broken disks, missing permissions and descriptors, at many calls of
+//! the generator and of each stage. `FIRSTLIGHT_POINTS` sets the number per program (default below, evenly distributed over
+//! calls and errors), `FIRSTLIGHT_POINT` selects a single one, `FIRSTLIGHT_REPORT` names a file for the failures.
 
 use tests::torture::{PROGRAMS, Torture, holds, only, spread};
 

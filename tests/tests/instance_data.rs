@@ -1,5 +1,5 @@
-//! What the instance data say of a seed, for all and for root, beside what Debian's cloud-init 26.2 wrote for the same
-//! seed (`instance-data/record`): the same keys and values, but for what each says of itself and of its machine.
+//! Instance data, for all users and for root, compared with what Debian's cloud-init 26.2 wrote for the same seed
+//! (`instance-data/record`): the same keys and values, except those that describe the program and its machine.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! Stages that are stopped by a signal end in order and say so; work that a kill has cut off is done again where that is
-//! safe, and reported where it is not.
+//! Stages that are stopped by a signal shut down in order and report it; work interrupted by a kill is repeated if that is
+//! safe, and reported otherwise.
 
 use tests::{Boot, STAGES, Sandbox, check_boot};
 
@@ -12,7 +12,7 @@ fn log(machine: &Sandbox) -> String {
     machine.file("/srv/log").unwrap_or_default()
 }
 
-/// The record of an interrupted boot is complete: nobody waits for it.
+/// The record of an interrupted boot is complete: `status --wait` does not wait for it.
 fn is_recorded(machine: &Sandbox, boot: &Boot, signal: &str) {
     let status = machine.status();
     check_boot!(machine, boot, status.contains("extended_status: error - done"));

@@ -1,8 +1,8 @@
-//! SIGKILL at many points of the generator and of each stage, then the rest of the boot and further boots: a power cut
-//! at any instant leaves every state file as it was or as it should be, never half of it, and the machine boots on.
+//! SIGKILL at many points of the generator and of each stage, then the rest of the boot and further boots: after a power cut
+//! at any time every state file is complete, in its old or its new version, and the machine boots.
 //!
-//! The points are the system calls that change something: strace sends the signal as the stage enters the N-th
-//! of its kind. `FIRSTLIGHT_POINTS` says how many points of a stage are tried (default 12, spread evenly).
+//! The points are the system calls that change something: strace sends the signal when the stage enters the N-th
+//! of its kind. `FIRSTLIGHT_POINTS` sets the number of points per program (default 12, evenly distributed).
 
 use tests::torture::{PROGRAMS, Torture, holds, only, spread};
 use tests::{STAGES, Sandbox};

@@ -1,5 +1,5 @@
-//! Symbolic links on the running machine: those of the system lead to what is yet to come, those of users to nothing that
-//! is not theirs.
+//! Symbolic links on a running machine: root's links are followed even if they dangle; users' links are followed only to files
+//! that the user owns.
 
 use std::path::Path;
 

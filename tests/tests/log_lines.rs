@@ -1,4 +1,4 @@
-//! The lines that firstlight(7) promises to scripts: each is in the log, the output or the status of a boot here.
+//! The log lines that firstlight(7) guarantees to scripts: each is in the log, the output or the status of a boot here.
 
 use tests::{Sandbox, tests_dir};
 
@@ -131,7 +131,7 @@ fn templates_in_the_system_configuration() {
     assert!(!complaints.contains("51-if.cfg"), "{complaints}");
 }
 
-/// A script of the boot that waits for the boot's end is told so, and the boot goes on.
+/// A script of the boot that waits for the end of the boot gets an error, and the boot continues.
 #[test]
 fn status_wait_in_a_boot_script_fails() {
     let program = tests::binaries().join("cloud-init");

@@ -1,5 +1,5 @@
-//! How long a boot waits for metadata: no longer than it has to, with the usual settings, on the wire of `clouds.rs`. The
-//! bounds leave room for a slow machine; what they tell apart is seconds from minutes.
+//! How long a boot waits for metadata with default settings, on the network of `clouds.rs`. The limits leave room for a slow
+//! machine; they distinguish seconds from minutes.
 
 use std::time::{Duration, Instant};
 
@@ -43,7 +43,7 @@ fn vultr_first_boot_does_not_wait() {
     assert_fast_boot(&Cloud::new("vultr").dhcp(&[]), "vultr", 4.5);
 }
 
-/// Google's service has a name and an address, and the name waits for nobody.
+/// Google's service has a name and an address; resolving the name does not delay the boot.
 #[test]
 fn gce_without_a_resolver_does_not_wait() {
     let mut cloud = Cloud::new("gce").dhcp(&[]);
@@ -170,7 +170,7 @@ fn azure_redirect_loop() {
     assert!(cloud.logged(&["a redirect loop"]), "{}", cloud.log());
 }
 
-/// User-data that nobody can mean cost the machine neither its id nor its keys, and are said.
+/// Oversized user-data is reported; the machine keeps its id and keys.
 #[test]
 fn oversized_user_data() {
     for (case, path, id) in [

@@ -1,7 +1,7 @@
-//! The smallest roots that distributions have: their essential packages, with and without systemd, `locales`, `sudo`,
-//! `dbus` and `/etc/default`. A boot with ordinary user-data has nothing to complain about there.
+//! The smallest roots of distributions: the essential packages, with and without systemd, `locales`, `sudo`,
+//! `dbus` and `/etc/default`. A boot with ordinary user-data logs no warning there.
 //!
-//! `FIRSTLIGHT_ROOTS=all` (`make roots`) tries every suite with each of them missing; else two roots of one suite.
+//! `FIRSTLIGHT_ROOTS=all` (`make roots`) tests every suite without each of them; the default is two roots of one suite.
 
 use tests::{Machine, suite};
 
@@ -30,7 +30,7 @@ runcmd:
   - echo ran >/srv/test/runcmd
 ";
 
-/// Nobody answers to DHCP there.
+/// No DHCP server answers there.
 const NETWORK: &str = "version: 2
 ethernets: {eth0: {match: {name: 'e*'}, addresses: [192.0.2.10/24]}}
 ";
@@ -92,7 +92,7 @@ fn boots_in_minimal_containers() {
     assert!(bad.is_empty(), "{} roots:\n{}", bad.len(), bad.join("\n"));
 }
 
-/// Without systemd: the programs one after the other, as somebody's own init would start them.
+/// Without systemd: the programs run in sequence, as another init would start them.
 #[test]
 fn stages_without_systemd() {
     let script = "

@@ -1,5 +1,5 @@
-//! Where the network configuration comes from and when it is applied: boots of a machine in a directory, with
-//! systemd-networkd as its network service. What the administrator edited is never lost.
+//! The source of the network configuration and when it is applied: boots of a machine in a directory, with
+//! systemd-networkd as its network service. Files that the administrator edited are never lost.
 
 use tests::Sandbox;
 
@@ -287,7 +287,7 @@ fn datasource_disables_network() {
     }
 }
 
-/// A value that would be a line of its own costs its key, and is told with its place and without itself.
+/// A value with a line break disables its key; the warning has its position, not the value.
 #[test]
 fn multi_line_value_is_rejected() {
     let sandbox = machine("network-two-lines");
@@ -378,7 +378,7 @@ fn invalid_configuration_keeps_previous_network() {
     );
 }
 
-/// A key that nobody knows is told with its place, in log and status; the rest is written, and nothing fails.
+/// An unknown key is reported with its position, in log and status; the rest is written, and nothing fails.
 #[test]
 fn unknown_key_is_reported() {
     let sandbox = machine("network-unknown");

@@ -1,6 +1,6 @@
-//! Two NICs whose names are swapped, with fixed addresses of both families, booted with each of the network services
-//! that our files are for: names, addresses, routes and resolvers as asked for, and SSH answers at every address. And two
-//! NICs in subnets of their own: who asks from elsewhere is answered through the NIC that he asked (policy routing).
+//! Two NICs that swap names, with fixed addresses of both families, booted with each supported network service: names,
+//! addresses, routes and resolvers are as configured, and SSH is reachable at every address. Also two NICs in different
+//! subnets: replies leave through the NIC that received the request (policy routing).
 
 use std::fmt::Write;
 

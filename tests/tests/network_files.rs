@@ -1,6 +1,5 @@
-//! The files that our network renderers write, given to those who read them: netplan, ifupdown, networkd and
-//! NetworkManager of Debian. What a case's file `refused` names must be refused, for its input asks for it; everything
-//! else must be accepted.
+//! The files of the network renderers, loaded by their readers: netplan, ifupdown, networkd and NetworkManager of Debian. The
+//! reader must reject what a case's file `refused` names, because its input demands it, and accept everything else.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,4 @@
-//! A plan is what the boot does: the same machine planned and then booted, and nothing touched by the plan.
+//! A plan is what the boot does: the same machine is planned and then booted, and the plan changes nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;

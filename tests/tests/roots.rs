@@ -1,4 +1,5 @@
-//! Every command on an image, whose directory is named in several ways and from several places: each says the same.
+//! Every command on an image, with its directory spelled in several ways and from several working directories: the output is
+//! the same.
 
 use std::process::Command;
 

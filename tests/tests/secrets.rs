@@ -1,5 +1,5 @@
-//! Secrets in every place that takes one: after a full boot and after failing ones, no file that others may read, no
-//! log, nothing that goes to the console or the journal, and no argument of any process holds one of them.
+//! Secrets in every place that accepts one: after a complete boot and after failing ones, no world-readable file, no
+//! log, no output to the console or the journal, and no argument of a process contains one.
 
 use tests::{SECRET_PREFIX, Sandbox, plant_secrets};
 

@@ -1,5 +1,5 @@
-//! State that cannot be written, has odd names or is torn: the status tells the end all the same, and what could not be read
-//! never counts as not there.
+//! State that is not writable, oddly named or truncated: the status reports the result of the boot, and what could not be read
+//! is never treated as missing.
 
 use tests::{Boot, Sandbox, check_boot};
 
@@ -7,7 +7,7 @@ fn times(machine: &Sandbox, line: &str) -> usize {
     machine.file("/var/log/demo").unwrap_or_default().matches(line).count()
 }
 
-/// Whoever waits for the end of this boot sees it.
+/// `status --wait` sees the end of this boot.
 fn has_an_end(machine: &Sandbox, boot: &Boot) {
     check_boot!(machine, boot, boot.ended_normally());
     check_boot!(machine, boot, !boot.succeeded());
@@ -158,7 +158,7 @@ fn what_a_read_only_disk_kept_from_running() {
     }
 }
 
-/// A generator that was killed has left nothing: no stage is going to run, and who waits is told.
+/// A killed generator leaves no decision: no stage will run, and `status --wait` reports it.
 #[test]
 fn no_verdict() {
     let machine = Sandbox::new("no-verdict");

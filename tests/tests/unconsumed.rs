@@ -1,5 +1,5 @@
-//! User-data that a boot cannot consume: nothing that runs once runs without them, the machine can be reached, and the
-//! boot that has them does everything, once.
+//! User-data that cannot be consumed: once-per-instance modules are deferred, the machine is reachable, and the boot that can
+//! consume it does everything, once.
 
 use tests::{Boot, Sandbox, check_boot, tests_dir};
 
@@ -162,7 +162,7 @@ fn a_vendors_server_that_is_down() {
     check_boot!(machine, boot, machine.file("/srv/vendor").as_deref() == Some("vendor\n"));
 }
 
-/// Nothing of it can be written: a disk that is full or broken, a semaphore that has no place.
+/// None of it can be written: a disk that is full or broken, a semaphore that has no place.
 #[test]
 fn a_disk_that_keeps_nothing() {
     let full = "cp -a $root/var/lib/cloud $root/var/keep; mount -t tmpfs -o size=128k,mode=755 tmpfs $root/var/lib/cloud; \

@@ -1,5 +1,5 @@
-//! What the units let programs do. Users' scripts in the stages may do all that PID 1 may: mount, change kernel settings,
-//! become another user, leave a daemon. The hotplug service may configure a network, and little else.
+//! The limits that units set. Users' scripts in the stages may do everything that PID 1 may: mount, change kernel settings,
+//! change users, start daemons. The hotplug service may configure the network, and little else.
 
 use tests::Machine;
 

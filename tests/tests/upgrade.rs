@@ -1,11 +1,11 @@
-//! A machine that was set up by Debian's Python cloud-init and then gets our package: nothing is done again.
+//! A machine that was set up by Debian's Python cloud-init and then gets this package: nothing runs again.
 //! The next boot changes no file outside /run, logs and status, by content, mode and owner.
 
 use std::collections::BTreeMap;
 
 use tests::{Machine, testing_upstream};
 
-/// What any boot of this machine changes, whoever is its cloud-init: logs, the record of this boot, and what the
+/// What any boot of this machine changes, with any cloud-init: logs, the record of this boot, and what the
 /// seed's own per-boot work appends to.
 const EVERY_BOOT: &[&str] = &[
     "run/",
@@ -19,7 +19,7 @@ const EVERY_BOOT: &[&str] = &[
     "var/lib/systemd/",
 ];
 
-/// The cache of the datasource, which Python writes anew at each boot. We leave the pickle as it is.
+/// The cache of the datasource, which Python rewrites at each boot. The pickle is not changed.
 const CACHE: &[&str] = &["var/lib/cloud/instances/i-first-0001/obj.pkl"];
 
 fn by_path(list: Vec<String>) -> BTreeMap<String, String> {

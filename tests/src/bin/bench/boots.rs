@@ -60,7 +60,7 @@ fn boot(work: &Path, root: &Path, layers: &[&Path]) -> (f64, f64) {
     let read = |name: &str| std::fs::read_to_string(out.join(name)).unwrap_or_default();
     let with_cloud_init = layers.iter().any(|l| l.ends_with("seed"));
     if with_cloud_init && !read("status").contains("status: done") {
-        fail(&format!("cloud-init did not come to its end: {}", read("status")));
+        fail(&format!("cloud-init did not complete: {}", read("status")));
     }
     if read("state").trim() != "running" {
         fail(&format!("a container did not come up: {} {}", read("state").trim(), read("failed")));
