@@ -1,7 +1,6 @@
 //! The program cloud-init-generator, which is also ds-identify; all of it is in the library.
 
-/// Not the C library's: musl's maps and unmaps pages for every few hundred values, a third of what a program costs that
-/// lives for milliseconds.
+/// The allocator: see docs/small-binaries.md, "Code".
 #[global_allocator]
 static MEMORY: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
 

@@ -24,8 +24,7 @@ use std::process::ExitCode;
 use arguments::{Command, Parsed};
 use machine::Machine;
 
-/// Not the C library's: musl's maps and unmaps pages for every few hundred values, a third of what a program costs that
-/// lives for milliseconds.
+/// The allocator: see docs/small-binaries.md, "Code".
 #[global_allocator]
 static MEMORY: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
 

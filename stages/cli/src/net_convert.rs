@@ -66,7 +66,7 @@ fn convert(machine: &Machine, args: &NetConvert) -> Result<()> {
     if let Some(post_write) = renderer.post_write.filter(|_| !target_sys.is_live()) {
         post_write(&target_sys)?;
     }
-    // The program ends here: thousands of values need not be given back one by one.
+    // The process ends here: see docs/small-binaries.md, "Code".
     std::mem::forget((config, rendered));
     Ok(())
 }

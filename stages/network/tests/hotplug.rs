@@ -163,7 +163,11 @@ fn failure_stays_in_status_until_success() {
     // Another instance's drive is for the next boot.
     machine.put(&format!("{DRIVE}/meta_data.json"), r#"{"uuid": "i-2", "hostname": "h"}"#);
     let (code, _) = machine.plug_in();
-    assert!(code == 1 && status().contains("the metadata now belongs to instance i-2") && !status().contains(message));
+    assert!(
+        code == 1
+            && status().contains("the metadata now belongs to instance i-2")
+            && !status().contains(message)
+    );
     machine.put(&format!("{DRIVE}/meta_data.json"), r#"{"uuid": "i-1", "hostname": "h"}"#);
     machine.drive(&["02:00:00:00:00:01", "02:00:00:00:00:02"]);
     let (code, said) = machine.plug_in();
