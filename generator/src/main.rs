@@ -1,9 +1,21 @@
-//! The program cloud-init-generator, which is also ds-identify; all of it is in the library.
+//! The program cloud-init-generator, which is also ds-identify. Everything but the choice between them is in the crate
+//! `identify`.
+
+use std::process::ExitCode;
 
 /// The allocator: see docs/small-binaries.md, "Code".
 #[global_allocator]
 static MEMORY: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
 
-fn main() -> std::process::ExitCode {
-    generator::main()
+fn main() -> ExitCode {
+    let mut arguments = std::env::args_os().map(|argument| argument.to_string_lossy().into_owned());
+    let name = arguments.next().unwrap_or_default();
+    let arguments: Vec<String> = arguments.collect();
+    match name.rsplit('/').next() {
+        _ if arguments.first().is_some_and(|first| first == "--explain") => {
+            identify::explain(&arguments[1..])
+        }
+        Some("ds-identify") => identify::ds_identify(&arguments),
+        _ => identify::generate(&arguments),
+    }
 }

@@ -8,7 +8,7 @@ use crate::Stage;
 impl datasource::Machine for Stage {
     fn wait_for_devices(&self) {
         if self.sys.is_live() && !self.sys.is_container() {
-            debug!(self.sys, "devices: {}", generator::undecided::settle(&self.sys));
+            debug!(self.sys, "devices: {}", identify::second_look::settle(&self.sys));
         }
     }
 
@@ -24,7 +24,7 @@ impl datasource::Machine for Stage {
             candidates: netconfig::nics::candidates(&all).iter().map(nic).collect(),
             configurable: netconfig::nics::configurable(&all).unwrap_or_default().iter().map(nic).collect(),
             uses_netplan: netconfig::render::select(&self.sys, renderers.as_deref())
-                .is_ok_and(|r| r.name == "netplan"),
+                .is_ok_and(netconfig::render::Renderer::has_passthrough),
         }
     }
 }

@@ -63,7 +63,7 @@ pub fn run_guarded(guard: undecided::Guard, name: StageName, steps: impl FnOnce(
         Task::Interrupted(signal) => return interrupted::record(name, &args, signal),
         Task::Boot | Task::Mode(_) | Task::Single(_) | Task::Hotplug(_) | Task::CatchUp(_) => {}
     }
-    let was_undecided = generator::undecided::is_undecided(&System::new(&args.root));
+    let was_undecided = identify::second_look::is_undecided(&System::new(&args.root));
     if let Some(code) = undecided::run_guard(&args, guard) {
         return code;
     }

@@ -7,7 +7,7 @@
 
 use std::process::ExitCode;
 
-use generator::{Enablement, undecided};
+use identify::{Enablement, second_look};
 use system::System;
 
 use crate::Args;
@@ -17,7 +17,7 @@ pub type Guard = fn(&System) -> Option<String>;
 
 /// The guard of the local and the network stage: decides if the generator could not.
 pub fn decide(sys: &System) -> Option<String> {
-    match undecided::decide(sys) {
+    match second_look::decide(sys) {
         Some((Enablement::Enabled, _)) => None,
         Some((_, why)) => Some(why),
         None => disabled_reason(sys),
@@ -26,7 +26,7 @@ pub fn decide(sys: &System) -> Option<String> {
 
 /// The guard of the later stages: takes over what was decided.
 pub(crate) fn disabled_reason(sys: &System) -> Option<String> {
-    if undecided::is_undecided(sys) { None } else { undecided::disabled_reason(sys) }
+    if second_look::is_undecided(sys) { None } else { second_look::disabled_reason(sys) }
 }
 
 /// Asks the guard. Manual tasks and `--force` run in any case, and a plan has run the generator itself.
