@@ -3,8 +3,7 @@
 
 use std::process::ExitCode;
 
-/// Replaces musl's allocator, which returns memory to the kernel and requests it again for every few hundred values: a
-/// third of the run time of a program that lives for milliseconds.
+/// The allocator: see docs/small-binaries.md, "Code".
 #[global_allocator]
 static MEMORY: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
 

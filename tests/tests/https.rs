@@ -100,7 +100,7 @@ fn untrusted_seed_server() {
         (
             "https-other",
             "mkdir -p $root/etc/pki/tls/certs; cp $root/pki/stranger.pem $root/etc/pki/tls/certs/ca-bundle.crt",
-            "nobody whom this machine trusts has signed its certificate",
+            "certificate is not signed by a trusted CA",
         ),
     ] {
         let machine = machine(name).before("network", trust);

@@ -1,4 +1,4 @@
-//! What this program gives up before it reads its first byte: privileges, ways to more of them, and files.
+//! Drops privileges and limits resources before the first byte is read.
 
 use nix::errno::Errno;
 use nix::sys::resource::{Resource, setrlimit};
@@ -6,21 +6,24 @@ use nix::unistd::{Gid, Uid, geteuid, getuid, setgid, setgroups, setuid};
 
 use crate::error::TlsError;
 
-/// nobody and nogroup, by number: the machine's tables are not read.
+/// The user nobody and the group nogroup, by number, as /etc/passwd is not read.
 const NOBODY: u32 = 65534;
-/// Eight times what a large list of authorities and a connection take.
+/// Bytes of address space: eight times what a large list of CAs and a connection take.
 const MAX_MEMORY: u64 = 256 << 20;
 
-/// Gives up what can be given up. An error if privileges would be left: then nothing may be read.
+/// Drops root, forbids new privileges, and sets resource limits.
+///
+/// # Errors
+/// Fails if privileges would remain: then no byte may be read.
 pub fn confine() -> Result<(), TlsError> {
     nix::sys::prctl::set_no_new_privs().map_err(|e| not_dropped("no_new_privs", e))?;
     if geteuid().is_root() {
         drop_root()?;
     }
-    // The rest is worth having, and no privilege: it may fail where a sandbox forbids it.
-    // Nobody else of that name may look into this process, and it leaves no image of its memory.
+    // What follows may fail where a sandbox forbids it.
+    // No other process of the same user may read this one's memory, and it leaves no core dump.
     let _ = nix::sys::prctl::set_dumpable(false);
-    // It needs the descriptors that it has and their copies.
+    // No file is opened: the three descriptors and their copies are enough.
     for (what, most) in [
         (Resource::RLIMIT_NOFILE, 16),
         (Resource::RLIMIT_FSIZE, 0),
@@ -38,7 +41,7 @@ fn drop_root() -> Result<(), TlsError> {
     let group = setgid(Gid::from_raw(NOBODY));
     let user = setuid(Uid::from_raw(NOBODY));
     if (group, user) == (Err(Errno::EINVAL), Err(Errno::EINVAL)) {
-        // A user namespace that has no such user: its root is somebody without privileges outside of it.
+        // A user namespace without that user; its root has no privileges outside of it.
         return Ok(());
     }
     groups.map_err(|e| not_dropped("setgroups", e))?;
@@ -50,7 +53,7 @@ fn drop_root() -> Result<(), TlsError> {
     Ok(())
 }
 
-/// Another try would not change it.
+/// Returns the error of a privilege that was not dropped; another attempt would fail as well.
 fn not_dropped(what: &str, e: Errno) -> TlsError {
     TlsError::untrusted(format!(
         "cloud-init-tls: cannot drop privileges ({what}: {}); refusing to connect",

@@ -1,13 +1,13 @@
-//! TLS for the stages, as a program of its own, so that they stay small and what a server sends is taken apart
-//! without privileges. `shared/system` starts it for an https URL:
+//! TLS for the stages, in a program of its own: the stages stay small, and data from a server is parsed without
+//! privileges. `shared/system` starts it for an https URL:
 //!
-//! * standard input is the plain side, a socket. First comes the order (the server's name and the certificates that are
-//!   trusted), then what is to be sent; what the server answers goes back the same way.
-//! * standard output is the connection to the server.
-//! * standard error gets one line if something went wrong; the exit code is 1 then, or 2 if the server is not to
-//!   be trusted, which another try would not change.
+//! * Standard input is a socket for the plain text. It carries the request first (the server's name and the trusted
+//!   certificates, see `request.rs`), then the data to send; the server's data is written to it.
+//! * Standard output is the connection to the server.
+//! * Standard error gets one line on an error. The exit code is 1, or 2 if the server is not trusted, so that another attempt
+//!   would fail as well.
 //!
-//! It opens no file, resolves no name, connects to nothing, and ends with whoever started it.
+//! The program opens no file, resolves no name, makes no connection, and ends with the process that started it.
 
 mod confine;
 mod error;
@@ -34,7 +34,8 @@ fn main() -> ExitCode {
 
 fn run() -> Result<(), TlsError> {
     confine::confine()?;
-    let unusable = |e: std::io::Error| TlsError::new(format!("cloud-init-tls is not for hand use: {e}"));
+    let unusable =
+        |e: std::io::Error| TlsError::new(format!("cloud-init-tls is an internal helper program: {e}"));
     let mut plain = File::from(std::io::stdin().as_fd().try_clone_to_owned().map_err(unusable)?);
     let wire = File::from(std::io::stdout().as_fd().try_clone_to_owned().map_err(unusable)?);
     let request = request::read(&mut plain)?;

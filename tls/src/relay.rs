@@ -1,5 +1,4 @@
-//! Passing on what goes through, both ways at once: neither side waits for the other, and at most some pages wait
-//! in between.
+//! Relays data between the plain side and the server, in both directions at once, with bounded buffers.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
@@ -11,10 +10,13 @@ use rustls::ClientConnection;
 
 use crate::error::{TlsError, from_rustls};
 
-/// Bytes from the server that the plain side has not taken yet.
+/// Bytes from the server that are not written to the plain side yet.
 const MAX_PENDING: usize = 256 << 10;
 
-/// Until the server has said that it is done, or the plain side is gone.
+/// Relays until the server has closed the TLS session, or the plain side has hung up.
+///
+/// # Errors
+/// Fails on a TLS error, and if the connection ends before the server has closed the session.
 pub fn relay(connection: ClientConnection, name: String, plain: File, wire: File) -> Result<(), TlsError> {
     for file in [&plain, &wire] {
         fcntl(file, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))
@@ -29,9 +31,9 @@ pub fn relay(connection: ClientConnection, name: String, plain: File, wire: File
 /// How the server's side ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// It said so.
+    /// With a close_notify alert.
     Closed,
-    /// The connection was cut: what came may not be all.
+    /// Without one: the data may be incomplete.
     Truncated,
 }
 
@@ -41,14 +43,14 @@ struct Relay {
     wire: File,
     pending: Vec<u8>,
     end: Option<End>,
-    /// The server takes nothing more.
+    /// The server no longer accepts data.
     write_closed: bool,
     name: String,
     buffer: Vec<u8>,
 }
 
 impl Relay {
-    /// Waits for something to do, and does it. False when all is done.
+    /// Waits for an event and handles it. Returns false when the relay is done.
     fn poll_once(&mut self) -> Result<bool, TlsError> {
         if self.pending.is_empty()
             && let Some(end) = self.end
@@ -56,15 +58,15 @@ impl Relay {
             return match end {
                 End::Closed => Ok(false),
                 End::Truncated if self.connection.is_handshaking() => {
-                    Err(TlsError::new("the server ended the connection before it was secure"))
+                    Err(TlsError::new("the server closed the connection during the handshake"))
                 }
-                End::Truncated => {
-                    Err(TlsError::new("the connection was cut before the server said that all was sent"))
-                }
+                End::Truncated => Err(TlsError::new(
+                    "the connection was closed without close_notify; the data may be truncated",
+                )),
             };
         }
         let (plain, wire) = self.wait()?;
-        // A plain side that is gone wants nothing more.
+        // The plain side has hung up.
         if plain.intersects(PollFlags::POLLHUP | PollFlags::POLLERR) {
             self.close();
             return Ok(false);
@@ -82,7 +84,7 @@ impl Relay {
         Ok(true)
     }
 
-    /// Not while much of it waits to go out, and not before anybody is known to be there.
+    /// Returns whether to read from the plain side: not during the handshake, and not while data waits to be sent.
     fn can_read_plain(&self) -> bool {
         !self.connection.is_handshaking() && !self.connection.wants_write() && self.end.is_none()
     }
@@ -94,7 +96,7 @@ impl Relay {
         let wire = flag(self.end.is_none() && self.pending.len() < MAX_PENDING, PollFlags::POLLIN)
             | flag(self.has_to_write() && self.end.is_none(), PollFlags::POLLOUT);
         let mut fds = [PollFd::new(self.plain.as_fd(), plain), PollFd::new(self.wire.as_fd(), wire)];
-        // poll(2) tells of a hang-up whether it was asked or not; a wire of which all is known is left out.
+        // poll(2) always reports a hang-up; a connection that has ended is not polled any more.
         let watched = if wire.is_empty() { 1 } else { 2 };
         loop {
             match poll(&mut fds[..watched], PollTimeout::NONE) {
@@ -107,7 +109,7 @@ impl Relay {
         Ok((seen(&fds[0]), if watched == 2 { seen(&fds[1]) } else { PollFlags::empty() }))
     }
 
-    /// False at the plain side's end.
+    /// Returns false at the end of the plain side.
     fn read_plain(&mut self) -> Result<bool, TlsError> {
         match self.plain.read(&mut self.buffer) {
             Ok(0) => Ok(false),
@@ -128,7 +130,7 @@ impl Relay {
             Err(_) => self.end = Some(End::Truncated),
         }
         if let Err(e) = self.connection.process_new_packets() {
-            // The server may be told why.
+            // Sends the alert that names the reason.
             self.write_wire();
             return Err(from_rustls(&e, &self.name));
         }
@@ -139,7 +141,7 @@ impl Relay {
                     return Ok(());
                 }
                 Ok(n) => self.pending.extend_from_slice(&self.buffer[..n]),
-                // Nothing more for now, or the cut, which is noted already.
+                // No more data for now, or the truncation that is recorded above.
                 Err(_) => return Ok(()),
             }
         }
@@ -166,14 +168,14 @@ impl Relay {
             match self.plain.write(&self.pending[sent..]) {
                 Ok(n) => sent += n,
                 Err(e) if is_retryable(&e) => break,
-                Err(_) => return Err(TlsError::new("nobody wants the answer any more")),
+                Err(_) => return Err(TlsError::new("the client closed the connection")),
             }
         }
         self.pending.drain(..sent);
         Ok(())
     }
 
-    /// Tells the server, if it takes that at once.
+    /// Sends close_notify, if the server accepts it at once.
     fn close(&mut self) {
         self.connection.send_close_notify();
         self.write_wire();

@@ -1,34 +1,40 @@
-//! The order: what comes first on the plain side. Lines of a word and its value up to an empty one, then as many
-//! bytes of PEM as they announced.
+//! The request: what the plain side sends first. Lines of a word and its value up to an empty line, then as many bytes of
+//! PEM as the lines announced.
 
 use std::io::Read;
 
 use crate::error::TlsError;
 
-/// Of the lines; a name has at most 253 letters.
+/// Bytes of all lines; a name has at most 253 characters.
 const MAX_LINES: usize = 1024;
-/// Of each of the PEM texts.
+/// Bytes of each PEM text.
 const MAX_PEM: usize = 4 << 20;
 
 /// The PEM texts, in the order in which they follow.
 const PARTS: [&str; 3] = ["roots", "certificate", "key"];
 
+/// What to verify the server with.
 #[derive(PartialEq, Eq)]
 pub struct Request {
-    /// The name or address that the server has to prove.
+    /// The name or address that the server's certificate must be valid for.
     pub name: String,
-    /// The certificates of trusted authorities, PEM.
+    /// The certificates of trusted CAs, PEM.
     pub roots: Vec<u8>,
-    /// This machine's own certificate and its key, PEM, for servers that ask who we are.
+    /// The client certificate and its private key, PEM, for servers that require one.
     pub identity: Option<(Vec<u8>, Vec<u8>)>,
 }
 
+/// Reads the request, and not a byte of what follows it.
+///
+/// # Errors
+/// Fails if the request is truncated, too long, or of another version of this program.
 pub fn read(plain: &mut impl Read) -> Result<Request, TlsError> {
-    let unreadable = |e: std::io::Error| TlsError::new(format!("cloud-init-tls is not for hand use: {e}"));
-    let unknown = || TlsError::new("cloud-init-tls is not for hand use: its order is wrong");
+    let unreadable =
+        |e: std::io::Error| TlsError::new(format!("cloud-init-tls is an internal helper program: {e}"));
+    let unknown = || TlsError::new("cloud-init-tls is an internal helper program: invalid request");
     let (mut head, mut byte) = (Vec::new(), [0]);
     while !head.ends_with(b"\n\n") {
-        // Byte by byte, for what follows is not ours to read; it is some sixty of them.
+        // Byte by byte, as what follows must not be read; there are about sixty.
         plain.read_exact(&mut byte).map_err(unreadable)?;
         head.push(byte[0]);
         if head.len() > MAX_LINES {
@@ -44,7 +50,7 @@ pub fn read(plain: &mut impl Read) -> Result<Request, TlsError> {
             name = Some(value.to_string());
             continue;
         }
-        // A word that is not known is of another version: what it means is not known, so nothing is done.
+        // An unknown word comes from another version of the stages.
         let part = PARTS.iter().position(|part| *part == word).ok_or_else(unknown)?;
         let length = value.parse().ok().filter(|n: &usize| *n <= MAX_PEM).ok_or_else(unknown)?;
         lengths[part] = Some(length);

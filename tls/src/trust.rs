@@ -1,4 +1,4 @@
-//! Whom to trust: the machine's authorities, for the name that was asked for.
+//! Verifies the server's certificate against the machine's trusted CAs.
 
 use std::sync::Arc;
 
@@ -14,15 +14,17 @@ use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, Error, RootC
 use crate::error::{TlsError, from_rustls, is_ca_as_end_entity};
 use crate::request::Request;
 
-/// Of what waits to be sent.
+/// Bytes that wait to be sent to the server.
 const MAX_PENDING: usize = 64 << 10;
 
-/// A connection that has not begun yet.
+/// Returns a connection whose handshake has not begun.
+///
+/// # Errors
+/// Fails if the name is not a valid DNS name or address, or if certificates or key of the request cannot be used.
 pub fn new_connection(request: &Request) -> Result<ClientConnection, TlsError> {
     let wrong = |e: Error| from_rustls(&e, &request.name);
-    let name = ServerName::try_from(request.name.clone()).map_err(|_| {
-        TlsError::untrusted("no certificate can be for this host: its name is not one of the DNS")
-    })?;
+    let name =
+        ServerName::try_from(request.name.clone()).map_err(|_| TlsError::untrusted("invalid DNS name"))?;
     let provider = Arc::new(provider::default_provider());
     let config = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
@@ -33,22 +35,21 @@ pub fn new_connection(request: &Request) -> Result<ClientConnection, TlsError> {
         Some((own, key)) => {
             let own: Vec<_> = CertificateDer::pem_slice_iter(own).filter_map(Result::ok).collect();
             let key = PrivateKeyDer::from_pem_slice(key)
-                .map_err(|_| TlsError::untrusted("this machine's own key is none that can be read"))?;
-            let wrong = |_| TlsError::untrusted("this machine's own certificate and key do not fit");
+                .map_err(|_| TlsError::untrusted("cannot parse the client certificate's private key"))?;
+            let wrong = |_| TlsError::untrusted("the client certificate does not match its private key");
             config.with_client_auth_cert(own, key).map_err(wrong)?
         }
         None => config.with_no_client_auth(),
     };
-    // There is no next connection.
+    // The program serves one connection, so there is nothing to resume.
     config.resumption = Resumption::disabled();
     let mut connection = ClientConnection::new(Arc::new(config), name).map_err(wrong)?;
     connection.set_buffer_limit(Some(MAX_PENDING));
     Ok(connection)
 }
 
-/// The usual rules, and one more: a certificate that is itself on the machine's list is trusted for its names, also
-/// if it calls itself an authority. That is what `openssl req -x509` makes, what people put on their own servers, and
-/// what OpenSSL accepts.
+/// Verifies as webpki does, with one more rule: a certificate in the trust store is trusted for its own names even if it is
+/// a CA certificate. `openssl req -x509` generates such certificates for private servers, and OpenSSL accepts them.
 #[derive(Debug)]
 struct Verifier {
     webpki: Arc<WebPkiServerVerifier>,
@@ -57,11 +58,11 @@ struct Verifier {
 
 impl Verifier {
     fn new(pem: &[u8], provider: Arc<CryptoProvider>) -> Result<Verifier, TlsError> {
-        // One that cannot be read is no reason to do without the others.
+        // A certificate that cannot be parsed is skipped.
         let trusted: Vec<_> = CertificateDer::pem_slice_iter(pem).filter_map(Result::ok).collect();
         let mut roots = RootCertStore::empty();
         if roots.add_parsable_certificates(trusted.iter().cloned()).0 == 0 {
-            return Err(TlsError::untrusted("this machine's list of trusted certificates has none in it"));
+            return Err(TlsError::untrusted("the trust store of this machine contains no certificate"));
         }
         let webpki = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
         let webpki = webpki.map_err(|e| TlsError::new(format!("TLS: {e}")))?;
@@ -79,7 +80,7 @@ impl ServerCertVerifier for Verifier {
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
         match self.webpki.verify_server_cert(end_entity, intermediates, name, ocsp, now) {
-            // This complaint comes after those about its dates.
+            // webpki checks the dates before this, so they are valid.
             Err(Error::InvalidCertificate(e))
                 if is_ca_as_end_entity(&e) && self.trusted.iter().any(|t| t == end_entity) =>
             {

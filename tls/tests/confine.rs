@@ -68,6 +68,6 @@ fn runs_after_dropping_privileges() {
     for in_namespace in [false, true] {
         let (code, said, calls) = run(None, in_namespace);
         assert_eq!((code, reads(&calls)), (Some(1), true), "{said}\n{calls}");
-        assert!(said.ends_with("its order is wrong"), "{said}");
+        assert!(said.ends_with("invalid request"), "{said}");
     }
 }

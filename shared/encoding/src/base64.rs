@@ -1,8 +1,9 @@
-//! Base64 (RFC 4648 §4) in the four degrees of patience that its senders need.
+//! Base64 (RFC 4648 §4). Senders differ in what they write, so there are four decoders, from strict to lenient.
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const INVALID: u8 = 255;
 
+// Computed at compile time: see docs/small-binaries.md, "Code".
 const fn decode_table() -> [u8; 256] {
     let mut table = [INVALID; 256];
     let mut i = 0;
@@ -15,24 +16,24 @@ const fn decode_table() -> [u8; 256] {
 
 static DECODE_TABLE: [u8; 256] = decode_table();
 
-/// Decodes text with blanks and line ends anywhere; `None` for any other foreign byte, wrong or missing padding.
+/// Decodes text that may contain white space; `None` for any other invalid byte, and for wrong or missing padding.
 pub fn decode(text: &[u8]) -> Option<Vec<u8>> {
     decode_with(text, |byte| byte.is_ascii_whitespace(), true)
 }
 
-/// Decodes only what is base64 to the last byte: for guessing whether something is base64 at all.
+/// Decodes text without any invalid byte, white space included: for detecting base64.
 pub fn decode_strict(text: &[u8]) -> Option<Vec<u8>> {
     decode_with(text, |_| false, true)
 }
 
-/// Decodes what can be: foreign bytes are skipped, a missing padding is supplied, as readers of mail do.
-/// `None` only when a lone last character is left over.
+/// Decodes leniently, as mail readers do: skips invalid bytes and supplies missing padding. `None` only if a single
+/// character remains at the end.
 pub fn decode_mime(text: &[u8]) -> Option<Vec<u8>> {
     decode_with(text, |_| true, false)
 }
 
-/// Decodes as Python's `base64.b64decode` does, which is what users test their cloud-configs with: foreign bytes are
-/// skipped, padding that completes a group ends the text, and missing padding is an error (`None`).
+/// Decodes as Python's `base64.b64decode` does: invalid bytes are skipped, padding that completes a group ends the text, and
+/// missing padding is an error (`None`).
 pub fn decode_like_python(text: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(text.len() / 4 * 3 + 3);
     let (mut bits, mut have, mut pads) = (0_u32, 0, 0);
@@ -93,7 +94,7 @@ fn decode_with(text: &[u8], skipped: impl Fn(u8) -> bool, padded: bool) -> Optio
     (!padded || (have + pads) % 4 == 0).then_some(out)
 }
 
-/// Encodes on one line, padded.
+/// Encodes on one line, with padding.
 pub fn encode(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for group in bytes.chunks(3) {
@@ -131,7 +132,7 @@ mod tests {
         assert_eq!(decode_strict(encode(&all).as_bytes()), Some(all));
     }
 
-    /// Outcomes of CPython 3.11.
+    /// Results of CPython 3.11.
     #[test]
     fn matches_python() {
         for (text, bytes) in [

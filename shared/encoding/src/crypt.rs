@@ -1,20 +1,19 @@
-//! The `$6$` hash of crypt(5): a password as it may be stored. By Ulrich Drepper's specification, with the 5000 rounds
-//! that are meant where none are named.
+//! The password hash `$6$` of crypt(5) (SHA-512), by Ulrich Drepper's specification, with the default of 5000 rounds.
 
 use crate::sha::sha512;
 
 const ROUNDS: usize = 5000;
-/// The digits of the hash and of a salt.
+/// The digits of hash and salt.
 const ALPHABET: &[u8; 64] = b"./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-/// More of a salt does not count.
+/// The length of a salt; further characters are ignored.
 const MAX_SALT: usize = 16;
 
-/// Sixteen random bytes as a salt.
+/// Returns a salt of 16 digits from random bytes.
 pub fn salt(random: [u8; MAX_SALT]) -> String {
     random.iter().map(|b| char::from(ALPHABET[usize::from(b % 64)])).collect()
 }
 
-/// Hashes a password with a salt of at most 16 digits.
+/// Returns the hash of a password with a salt of at most 16 digits, as /etc/shadow stores it.
 pub fn sha512_crypt(password: &[u8], salt: &str) -> String {
     let salt = &salt.as_bytes()[..salt.len().min(MAX_SALT)];
     let once = sha512(&[password, salt, password].concat());
@@ -44,12 +43,13 @@ pub fn sha512_crypt(password: &[u8], salt: &str) -> String {
     format!("$6${}${}", String::from_utf8_lossy(salt), encode_digest(&state))
 }
 
-/// A digest over and over, up to a length.
+/// Returns the digest repeated up to a length.
 fn repeat_digest(digest: &[u8; 64], length: usize) -> Vec<u8> {
     digest.iter().copied().cycle().take(length).collect()
 }
 
-/// The digest in groups of three bytes, four digits each. A group's bytes lie 21 apart, and the next group begins 22 on.
+/// Returns the digest in groups of three bytes, four digits each. The bytes of a group are 21 apart, the groups begin 22
+/// apart.
 fn encode_digest(state: &[u8; 64]) -> String {
     let mut out = String::with_capacity(86);
     let mut put = |mut word: u32, count: usize| {
@@ -71,7 +71,7 @@ fn encode_digest(state: &[u8; 64]) -> String {
 mod tests {
     use super::*;
 
-    /// By `openssl passwd -6 -salt MAX_SALT PASSWORD`, and perl's `crypt` for the empty one.
+    /// Results of `openssl passwd -6 -salt SALT PASSWORD`, and of Perl's `crypt` for the empty password.
     #[test]
     fn matches_openssl() {
         for (password, salt, expected) in [

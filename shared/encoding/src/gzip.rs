@@ -1,4 +1,4 @@
-//! Gzip (RFC 1952): read with its checks, bounded in what comes out of it; written piece by piece.
+//! Gzip (RFC 1952). Decompression verifies checksums and limits the output; compression works in pieces.
 
 use miniz_oxide::deflate::core::{
     CompressorOxide, TDEFLFlush, TDEFLStatus, compress, create_comp_flags_from_zip_params,
@@ -10,13 +10,16 @@ use miniz_oxide::inflate::core::{DecompressorOxide, decompress};
 const MAGIC: [u8; 2] = [0x1f, 0x8b];
 const INITIAL_OUTPUT: usize = 64 << 10;
 
-/// Why something is no gzip that can be read.
+/// Why gzip data cannot be decompressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GzipError {
+    /// The data does not begin with gzip's magic number.
     NotGzip,
+    /// The data ends early.
     Truncated,
+    /// A header, a block or a checksum is invalid.
     Damaged,
-    /// More than so many bytes would come out.
+    /// The decompressed data exceeds this limit in bytes.
     TooLarge(usize),
 }
 
@@ -24,22 +27,24 @@ impl std::fmt::Display for GzipError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             GzipError::NotGzip => f.write_str("not gzip"),
-            GzipError::Truncated => f.write_str("gzip data end too early"),
+            GzipError::Truncated => f.write_str("truncated gzip data"),
             GzipError::Damaged => f.write_str("damaged gzip data"),
-            GzipError::TooLarge(limit) => write!(f, "gzip data inflate to more than {limit} bytes"),
+            GzipError::TooLarge(limit) => write!(f, "gzip data exceeds {limit} bytes when decompressed"),
         }
     }
 }
 
 impl std::error::Error for GzipError {}
 
-/// Whether it begins as gzip does.
+/// Returns whether data begins with gzip's magic number.
 pub fn is_gzip(bytes: &[u8]) -> bool {
     bytes.starts_with(&MAGIC)
 }
 
-/// Inflates all members, at most `limit` bytes in all. Padding or other bytes after the last member are
-/// ignored, as gzip(1) does.
+/// Decompresses all members to at most `limit` bytes in all. Bytes after the last member are ignored, as by gzip(1).
+///
+/// # Errors
+/// Fails if the data is not gzip, is truncated or damaged, or exceeds the limit.
 pub fn inflate(bytes: &[u8], limit: usize) -> Result<Vec<u8>, GzipError> {
     let mut out = Vec::new();
     let mut rest = bytes;
@@ -62,7 +67,7 @@ pub fn inflate(bytes: &[u8], limit: usize) -> Result<Vec<u8>, GzipError> {
     }
 }
 
-/// What follows a member's header.
+/// Returns what follows a member's header.
 fn skip_header(bytes: &[u8]) -> Result<&[u8], GzipError> {
     if !is_gzip(bytes) {
         return Err(GzipError::NotGzip);
@@ -86,7 +91,7 @@ fn skip_header(bytes: &[u8]) -> Result<&[u8], GzipError> {
     if flags & 2 != 0 { rest.get(2..).ok_or(GzipError::Truncated) } else { Ok(rest) }
 }
 
-/// Appends one member's content; how many bytes of it were read.
+/// Appends one member's content to `out`, and returns the number of bytes read.
 fn inflate_member(bytes: &[u8], out: &mut Vec<u8>, limit: usize) -> Result<usize, GzipError> {
     let begin = out.len();
     let mut state = Box::new(DecompressorOxide::new());
@@ -121,6 +126,7 @@ fn inflate_member(bytes: &[u8], out: &mut Vec<u8>, limit: usize) -> Result<usize
     }
 }
 
+// Computed at compile time: see docs/small-binaries.md, "Code".
 const fn crc_table() -> [u32; 256] {
     let mut table = [0; 256];
     let mut i = 0;
@@ -143,12 +149,12 @@ fn crc32(bytes: &[u8]) -> u32 {
     crc32_update(0, bytes)
 }
 
-/// The sum of what came before, with these bytes behind it.
+/// Returns the CRC-32 of data whose CRC-32 is `before`, followed by `bytes`.
 fn crc32_update(before: u32, bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!before, |crc: u32, b| crc >> 8 ^ CRC_TABLE[usize::from(crc as u8 ^ b)])
 }
 
-/// Packs what is given to it, piece by piece, as one member without a name or a time.
+/// Compresses data in pieces to one member without a name and a time.
 pub struct GzipEncoder {
     state: Box<CompressorOxide>,
     out: Vec<u8>,
@@ -166,18 +172,19 @@ impl Default for GzipEncoder {
 }
 
 impl GzipEncoder {
+    /// Compresses a piece.
     pub fn write(&mut self, bytes: &[u8]) {
         self.crc = crc32_update(self.crc, bytes);
         self.length = self.length.wrapping_add(bytes.len() as u32);
         self.deflate(bytes, TDEFLFlush::None);
     }
 
-    /// How many bytes are packed so far, about.
+    /// Returns the approximate number of compressed bytes so far.
     pub fn compressed_len(&self) -> usize {
         self.out.len()
     }
 
-    /// The whole member.
+    /// Returns the whole member.
     pub fn finish(mut self) -> Vec<u8> {
         self.deflate(&[], TDEFLFlush::Finish);
         self.out.extend(self.crc.to_le_bytes());
@@ -223,7 +230,7 @@ mod tests {
         }
     }
 
-    /// A member as gzip(1) would write it, with whichever optional header fields `flags` asks for.
+    /// Returns a member as gzip(1) writes it, with the optional header fields of `flags`.
     fn gzip_member(content: &[u8], flags: u8) -> Vec<u8> {
         let mut out = vec![0x1f, 0x8b, 8, flags, 0, 0, 0, 0, 2, 3];
         if flags & 4 != 0 {

@@ -1,5 +1,7 @@
-//! Encodings that several crates meet: base64, gzip, percent-encoding, MD5 for the names of cached files, SHA for
-//! fingerprints, the hash of passwords, Python's quotes. Pure functions from bytes to bytes; nothing here reads, writes or logs.
+//! Encodings and digests that several crates use. Every function is pure: it maps bytes or text to bytes or text, and
+//! nothing here touches files, the clock or the log.
+
+#![warn(missing_docs)]
 
 pub mod base64;
 pub mod crypt;

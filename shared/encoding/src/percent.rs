@@ -1,6 +1,6 @@
-//! Percent-encoding (RFC 3986 §2.1), as the kernel command line and URLs carry it.
+//! Percent-encoding (RFC 3986 §2.1), as in URLs and on the kernel command line.
 
-/// `%41` becomes `A`; a `%` that no two hexadecimal digits follow stays as it is, and so does `+`.
+/// Decodes `%41` to `A`. A `%` without two hexadecimal digits after it is kept, and so is `+`.
 pub fn decode_bytes(text: &[u8]) -> Vec<u8> {
     let digit = |b: Option<&u8>| b.and_then(|b| char::from(*b).to_digit(16));
     let mut out = Vec::with_capacity(text.len());
@@ -20,7 +20,7 @@ pub fn decode_bytes(text: &[u8]) -> Vec<u8> {
     out
 }
 
-/// As [`decode_bytes`]; what is not UTF-8 afterwards becomes U+FFFD.
+/// Does the same as [`decode_bytes`] for text; invalid UTF-8 in the result becomes U+FFFD.
 pub fn decode(text: &str) -> String {
     String::from_utf8_lossy(&decode_bytes(text.as_bytes())).into_owned()
 }

@@ -1,8 +1,8 @@
-//! Text in quotes as Python writes it: in its own notation, and in JSON.
+//! Quoted text as Python writes it: `repr` and `json.dumps`.
 
 use std::fmt::Write;
 
-/// Appends a text as `repr` gives it. No character of it ends a line.
+/// Appends a text as `repr` returns it. The result has no line breaks.
 pub fn put_repr(text: &str, out: &mut String) {
     let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
     out.push(quote);
@@ -25,7 +25,7 @@ pub fn put_repr(text: &str, out: &mut String) {
     out.push(quote);
 }
 
-/// Appends a text as `json.dumps` gives it: ASCII, with surrogates for what is above U+FFFF.
+/// Appends a text as `json.dumps` returns it: ASCII, with surrogate pairs above U+FFFF.
 pub fn put_json(text: &str, out: &mut String) {
     out.push('"');
     for c in text.chars() {

@@ -1,5 +1,5 @@
-//! SHA-1, SHA-256 and SHA-512 (FIPS 180-4), for the fingerprints of keys that people compare with their eyes.
-//! Speed does not matter here, size does: SHA-256 and SHA-512 share one table of constants.
+//! SHA-1, SHA-256 and SHA-512 (FIPS 180-4), for key fingerprints and password hashes. Written for size, not for speed:
+//! SHA-256 and SHA-512 share one table of constants.
 
 /// The first 64 bits of the fractions of the cube roots of the first 80 primes; SHA-256 has the upper halves.
 const CUBE_ROOTS: [u64; 80] = [
@@ -85,7 +85,7 @@ const CUBE_ROOTS: [u64; 80] = [
     0x6c44_198c_4a47_5817,
 ];
 
-/// The same of the square roots of the first 8 primes.
+/// The first 64 bits of the fractions of the square roots of the first 8 primes.
 const SQUARE_ROOTS: [u64; 8] = [
     0x6a09_e667_f3bc_c908,
     0xbb67_ae85_84ca_a73b,
@@ -97,7 +97,7 @@ const SQUARE_ROOTS: [u64; 8] = [
     0x5be0_cd19_137e_2179,
 ];
 
-/// The message with its end marked and its length, in whole blocks. `length_size`: of the length.
+/// Returns the message padded to whole blocks: its end is marked, and its length follows in `length_size` bytes.
 fn pad(bytes: &[u8], block: usize, length_size: usize) -> Vec<u8> {
     let mut padded = bytes.to_vec();
     padded.push(0x80);
@@ -106,6 +106,7 @@ fn pad(bytes: &[u8], block: usize, length_size: usize) -> Vec<u8> {
     padded
 }
 
+/// Returns the SHA-1 digest.
 pub fn sha1(bytes: &[u8]) -> [u8; 20] {
     let mut state = [0x6745_2301_u32, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476, 0xc3d2_e1f0];
     for block in pad(bytes, 64, 8).chunks_exact(64) {
@@ -136,7 +137,7 @@ pub fn sha1(bytes: &[u8]) -> [u8; 20] {
     out
 }
 
-/// A block's 16 words at the beginning of a schedule.
+/// Returns a schedule that begins with a block's 16 words.
 fn words32<const N: usize>(block: &[u8]) -> [u32; N] {
     let mut words = [0; N];
     for (word, bytes) in words.iter_mut().zip(block.chunks_exact(4)) {
@@ -145,6 +146,7 @@ fn words32<const N: usize>(block: &[u8]) -> [u32; N] {
     words
 }
 
+/// Returns the SHA-256 digest.
 pub fn sha256(bytes: &[u8]) -> [u8; 32] {
     let mut state = SQUARE_ROOTS.map(|root| (root >> 32) as u32);
     for block in pad(bytes, 64, 8).chunks_exact(64) {
@@ -175,6 +177,7 @@ pub fn sha256(bytes: &[u8]) -> [u8; 32] {
     out
 }
 
+/// Returns the SHA-512 digest.
 pub fn sha512(bytes: &[u8]) -> [u8; 64] {
     let mut state = SQUARE_ROOTS;
     for block in pad(bytes, 128, 16).chunks_exact(128) {
@@ -215,7 +218,7 @@ mod tests {
         bytes.iter().map(|b| format!("{b:02x}")).collect()
     }
 
-    /// FIPS 180-4's own, and lengths around the ends of blocks, by sha1sum and its relatives.
+    /// The vectors of FIPS 180-4, and lengths around the block size, as sha1sum, sha256sum and sha512sum print them.
     #[test]
     fn test_vectors() {
         for (text, one, two, three) in [

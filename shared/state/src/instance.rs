@@ -1,4 +1,4 @@
-//! The instance that a datasource found, and its cache between stages and boots.
+//! The instance that a datasource found, and its cache, which later stages and boots read.
 
 use std::borrow::Cow;
 
@@ -7,71 +7,85 @@ use system::{Error, Result, System, WriteOptions, debug, warning};
 
 use crate::{Layout, json};
 
-/// Of this program's cache. A cache of a later version is read as far as it is understood.
+/// The version of the cache's format. Unknown fields of a later version are kept.
 const VERSION: u64 = 1;
 
-/// User-data or vendor-data as the cloud gave it: some sources give a list of blobs.
+/// Raw user-data or vendor-data; some datasources return a list of blobs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Blobs(pub Vec<Vec<u8>>);
 
 impl Blobs {
+    /// Returns whether there is no data.
     pub fn is_empty(&self) -> bool {
         self.0.iter().all(Vec::is_empty)
     }
 }
 
-/// What a datasource knows about this machine. Empty text and `None` mean that it does not say.
+/// What a datasource knows about this machine. Empty text and `None` stand for unknown.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Instance {
+    /// The instance ID.
     pub id: String,
-    /// The name in `datasource_list`: `NoCloud`.
+    /// The name in `datasource_list`, such as `NoCloud`.
     pub datasource: String,
-    /// What status and logs show: `DataSourceNoCloud [seed=/dev/vdb]`.
+    /// The description in status and log, such as `DataSourceNoCloud [seed=/dev/vdb]`.
     pub description: String,
     /// When user-data and modules run: `net`, `local`, `pass` or `disabled`.
     pub dsmode: String,
+    /// The hostname.
     pub local_hostname: Option<String>,
+    /// The SSH keys for the default user.
     pub public_keys: Vec<String>,
+    /// The availability zone.
     pub availability_zone: Option<String>,
+    /// The region.
     pub region: Option<String>,
+    /// The number of this machine within its launch.
     pub launch_index: Option<i64>,
+    /// `v1.cloud_name` of the instance-data.
     pub cloud_name: String,
+    /// `v1.platform` of the instance-data.
     pub platform: String,
+    /// `v1.subplatform` of the instance-data.
     pub subplatform: String,
-    /// The random seed that some clouds give (bytes, base64 in the cache).
+    /// The random seed that some clouds provide (base64).
     pub random_seed: Option<String>,
-    /// The network configuration that the cloud gave: version 1 or 2, or `network_data.json`.
+    /// The network configuration.
     pub network: Option<NetworkConfig>,
-    /// Cloud-config of the datasource itself, below vendor-data.
+    /// The cloud-config of the datasource itself, which vendor-data overrides.
     pub config: Value,
-    /// The crawled tree, which instance-data.json shows below `ds`.
+    /// The fetched metadata, which instance-data.json has as `ds`.
     pub crawled: Value,
-    /// Names of keys that only root may read, beyond the usual ones.
+    /// Names of keys that only root may read, in addition to the defaults.
     pub sensitive: Vec<String>,
     /// Block devices by the cloud's name for them (`ephemeral0` → `vdb`).
     pub devices: Map<String, Value>,
-    /// What this datasource's own check needs later (a serial number, a hash).
+    /// Values that the datasource's identity check needs at a later boot (a serial number, a hash).
     pub check: Map<String, Value>,
-    /// Fields of a later version, kept.
+    /// Fields of a later version, which are kept.
     pub other: Map<String, Value>,
+    /// The user-data.
     pub user_data: Blobs,
+    /// The vendor-data.
     pub vendor_data: Blobs,
+    /// The second vendor-data.
     pub vendor_data2: Blobs,
-    /// Why the raw data could not be read from where they are kept. They are then empty here, which says nothing.
+    /// Why stored raw data could not be read. It is unknown then, although it is empty here.
     pub raw_data_error: Option<String>,
-    /// Put together from text files, as the cache could not be used; not worth to take the cache's place.
+    /// Reconstructed from text files because the cache could not be used; never stored in the place of the cache.
     pub is_reconstructed: bool,
 }
 
-/// A network configuration and the format that it is in (a name of netconfig's table of parsers: `yaml`,
-/// `network_data.json`, `eni`).
+/// A network configuration and its format.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NetworkConfig {
+    /// The name in netconfig's table of parsers: `yaml`, `network_data.json`, `eni`.
     pub format: String,
+    /// The configuration.
     pub content: Value,
-    /// The file that it was read from, for messages; empty where that is not known.
+    /// The file that it was read from, for messages; empty if unknown.
     pub source: String,
-    /// Where its values were written there (`config::source_map::positions`); empty for other formats than YAML.
+    /// The positions of its values in that file (`config::source_map::positions`); empty for formats other than YAML.
     pub positions: String,
 }
 
@@ -86,17 +100,19 @@ impl NetworkConfig {
     }
 }
 
-/// What the cache holds.
+/// The content of the cache.
 #[derive(Debug, Clone)]
 pub enum Cached {
+    /// An instance.
     Instance(Box<Instance>),
-    /// Python's cloud-init set this instance up: its id, from the text files beside the pickle.
+    /// A pickle: the instance was set up by Python's cloud-init.
     Python {
+        /// The instance ID, from the text files beside the pickle.
         id: Option<String>,
     },
-    /// There is a cache that cannot be read, or is torn.
+    /// The cache cannot be read, or is not valid.
     Corrupt,
-    /// Removed, or never written: search.
+    /// There is no cache.
     Missing,
 }
 
@@ -177,13 +193,16 @@ impl Instance {
         Some(instance)
     }
 
-    /// Writes the cache and the raw data beside it, for the instance that the link already points at. A pickle
-    /// of Python's stays as it is, so that going back to it loses nothing; the cache is then this boot's only.
+    /// Writes the cache, and the raw data beside it, for the instance that the link already points at. A pickle of Python's
+    /// cloud-init is kept, so that a downgrade loses nothing; the cache is then written to /run.
+    ///
+    /// # Errors
+    /// Fails if a file cannot be written.
     pub fn store(&self, sys: &System, layout: &Layout) -> Result<()> {
-        // What could not be read is not to be replaced by nothing.
+        // If any raw file could not be read, none is overwritten: the data here is empty or incomplete.
         for (name, raw) in self.raw_files().into_iter().filter(|_| self.raw_data_error.is_none()) {
             let path = layout.instance(name);
-            // An empty file says "none"; upstream writes it too.
+            // As upstream, an empty file if there is no data.
             sys.write(&path, raw_file_content(raw), WriteOptions::secret().durable())?;
         }
         let how = WriteOptions::mode(0o400).durable();
@@ -201,8 +220,8 @@ impl Instance {
         ]
     }
 
-    /// What the text files beside the cache say of the instance, for a boot whose datasource is gone while the cache is
-    /// Python's or broken.
+    /// Reconstructs the instance from the text files beside the cache, for a boot that finds no datasource while the cache
+    /// is a pickle or damaged.
     pub fn from_text_files(sys: &System, layout: &Layout) -> Option<Instance> {
         let id = crate::previous::previous_id(sys, layout)?;
         let described = sys.read_text(layout.instance("datasource")).ok()?;
@@ -240,8 +259,8 @@ impl Instance {
         (self.user_data, self.vendor_data, self.vendor_data2) = (user, vendor, vendor2);
     }
 
-    /// Reads the cache. What cannot be read is said, and leads to a search, which finds the same id and so re-runs
-    /// nothing.
+    /// Reads the cache and the raw data. A cache that cannot be read is logged and leads to a search; as that finds the same
+    /// ID, no module runs again.
     pub fn load(sys: &System, layout: &Layout) -> Cached {
         let mut cached = Instance::load_without_raw_data(sys, layout);
         if let Cached::Instance(instance) = &mut cached {
@@ -250,7 +269,7 @@ impl Instance {
         cached
     }
 
-    /// As [`Instance::load`], for who has no use of the raw data, which may be large.
+    /// Does the same as [`Instance::load`] without the raw data, which may be large.
     pub fn load_without_raw_data(sys: &System, layout: &Layout) -> Cached {
         let broken = if is_pickle(sys, layout) {
             Cached::Python { id: crate::previous::previous_id(sys, layout) }
@@ -262,12 +281,12 @@ impl Instance {
                     return Cached::Missing;
                 }
                 Err(e) => {
-                    warning!(sys, "{e}; searching again");
+                    warning!(sys, "{e}; searching for a datasource");
                     Cached::Corrupt
                 }
             }
         };
-        // What a stage of this boot has found in its place.
+        // The instance that a stage of this boot found instead.
         match read_cache(sys, &layout.runtime_cache()) {
             Ok(mut instance) => {
                 instance.is_reconstructed = matches!(broken, Cached::Corrupt);
@@ -275,7 +294,7 @@ impl Instance {
             }
             Err(e) => {
                 if !e.is_not_found() {
-                    warning!(sys, "{e}; searching again");
+                    warning!(sys, "{e}; searching for a datasource");
                 }
                 broken
             }
@@ -285,11 +304,11 @@ impl Instance {
 
 fn read_cache(sys: &System, path: &str) -> Result<Box<Instance>> {
     let instance = Instance::from_json(json::read(sys, path)?);
-    instance.map(Box::new).ok_or_else(|| Error::new(format!("{path} holds no instance")))
+    instance.map(Box::new).ok_or_else(|| Error::new(format!("{path}: not a valid instance cache")))
 }
 
-/// Whether the cache is Python's: a pickle of protocol 2 or later begins with 0x80 (PEP 307). Those of 0 and 1, which
-/// Python 2 wrote, are a program that first names a class or begins a tuple, and begin as no JSON of ours does.
+/// Returns whether the cache is a pickle. Protocol 2 and later begin with 0x80 (PEP 307); protocols 0 and 1, which Python 2
+/// wrote, begin with the opcode of a class or a tuple. The JSON cache begins with none of these.
 fn is_pickle(sys: &System, layout: &Layout) -> bool {
     sys.read_head(layout.cache(), 1)
         .is_ok_and(|bytes| bytes.first().is_some_and(|byte| [0x80, b'c', b'('].contains(byte)))
@@ -306,7 +325,7 @@ fn raw_file_content(raw: &Blobs) -> Cow<'_, [u8]> {
     }
 }
 
-/// The raw data in a file. One that is not there is an error too: the cache is written after it.
+/// Reads raw data. A missing file is an error, as it is written before the cache.
 fn read_raw(sys: &System, path: &str) -> Result<Blobs> {
     let bytes = sys.read(path)?;
     if bytes.is_empty() {

@@ -1,5 +1,5 @@
-//! instance-data.json: what the cloud said and what this machine is, for everybody (redacted) and for root
-//! (whole), and the cloud-id.
+//! instance-data.json: the metadata and the facts of this machine, redacted for all users and complete for root; and the
+//! cloud-id.
 
 use serde_json::{Map, Value, json};
 use system::{Result, System, WriteOptions};
@@ -7,8 +7,8 @@ use system::{Result, System, WriteOptions};
 use crate::secret::is_secret;
 use crate::{Instance, Layout, json};
 
-/// Upstream's names whose values only root may read, at any depth, in any case; one with a slash is a whole path. What
-/// else looks like a secret is found by [`secret::is_secret`].
+/// Upstream's names of values that only root may read, at any depth and in any case; a name with a slash is a whole path.
+/// [`secret::is_secret`] finds further secrets.
 const SENSITIVE_KEYS: [&str; 10] = [
     "combined_cloud_config",
     "merged_cfg",
@@ -24,20 +24,22 @@ const SENSITIVE_KEYS: [&str; 10] = [
 
 const REDACTED: &str = "redacted for non-root user";
 
-/// What the operating system says of itself.
+/// The operating system.
 #[derive(Debug, Clone, Default)]
 pub struct SysInfo {
-    /// `debian`, `ubuntu`, …: the name of the distribution in os-release.
+    /// The distribution's name in os-release(5): `debian`, `ubuntu`, …
     pub distro: String,
+    /// The version in os-release(5).
     pub version: String,
-    /// The release's code name.
+    /// The release's code name in os-release(5).
     pub release: String,
+    /// The distribution, or `linux`.
     pub variant: String,
-    /// system, node, release, version, machine as uname(2) has them.
+    /// The fields system, node, release, version and machine of uname(2).
     pub uname: [String; 5],
 }
 
-/// The cloud's id: its name, made precise by the region for the clouds that are several.
+/// Returns the cloud-id: the cloud's name, with a suffix by region for clouds that have separate partitions.
 pub fn cloud_id(cloud_name: &str, region: Option<&str>, platform: &str) -> String {
     let name = match cloud_name {
         "" | "unknown" => platform,
@@ -52,7 +54,7 @@ pub fn cloud_id(cloud_name: &str, region: Option<&str>, platform: &str) -> Strin
     }
 }
 
-/// Returns the instance data of a machine that has no instance: what a template would see with the datasource None.
+/// Returns the instance-data of a machine without an instance, as with the datasource None.
 pub fn fallback_instance_data(sys_info: &SysInfo, system_config: &Value) -> Value {
     let none = || "none".to_string();
     let instance = Instance {
@@ -66,7 +68,10 @@ pub fn fallback_instance_data(sys_info: &SysInfo, system_config: &Value) -> Valu
     tree(&instance, sys_info, "none", system_config)
 }
 
-/// Writes both files, the id and its link. `system_config` is the merged configuration of the machine.
+/// Writes both files, the cloud-id and its link. `system_config` is the merged configuration of the machine.
+///
+/// # Errors
+/// Fails if a file cannot be written.
 pub fn write_instance_data(
     sys: &System,
     layout: &Layout,
@@ -108,7 +113,7 @@ fn tree(instance: &Instance, sys_info: &SysInfo, id: &str, system_config: &Value
         crawled.remove(name);
     }
     crawled.insert("_doc".into(), "What the datasource crawled, in its own shape, which may change.".into());
-    // Where the cloud gives no name, the machine's own is what it is called.
+    // Without a hostname in the metadata: the machine's own.
     let hostname = instance.local_hostname.as_deref().filter(|h| !h.is_empty()).unwrap_or(node);
     let hostname = hostname.split('.').next().unwrap_or(hostname);
     json!({
@@ -153,7 +158,7 @@ fn tree(instance: &Instance, sys_info: &SysInfo, id: &str, system_config: &Value
     })
 }
 
-/// What tools ask for before they rely on a behaviour, by upstream's names, as this program behaves.
+/// Returns upstream's feature flags, which tools check before they rely on a behaviour, with this program's values.
 pub fn features() -> Value {
     json!({
         "ALLOW_EC2_MIRRORS_ON_NON_AWS_INSTANCE_TYPES": false,
@@ -168,7 +173,10 @@ pub fn features() -> Value {
     })
 }
 
-/// Adds what is known only when user-data is consumed: the effective `system_info`, for root.
+/// Adds the effective `system_info`, which is known once user-data is consumed, to root's file.
+///
+/// # Errors
+/// Fails if the file cannot be read or written.
 pub fn update_instance_data(sys: &System, layout: &Layout, system_info: &Value) -> Result<()> {
     let path = layout.run("instance-data-sensitive.json");
     let mut all = json::read(sys, &path)?;
@@ -184,13 +192,13 @@ fn with_doc(config: &Value, doc: &str) -> Value {
         Value::Object(map) => map.clone(),
         _ => Map::new(),
     };
-    // It has a place of its own.
+    // It has a field of its own.
     map.remove("system_info");
     map.insert("_doc".into(), doc.into());
     Value::Object(map)
 }
 
-/// Takes the mark of binary values off, and notes their paths.
+/// Removes the prefix of binary values, and collects their paths.
 fn strip_base64_markers(value: &mut Value, path: &str, found: &mut Vec<String>) {
     let Value::Object(map) = value else { return };
     for (key, child) in map.iter_mut() {
@@ -205,7 +213,7 @@ fn strip_base64_markers(value: &mut Value, path: &str, found: &mut Vec<String>) 
     }
 }
 
-/// The paths, key by key, of everything that only root may read.
+/// Returns the paths of everything that only root may read, each as a list of keys.
 fn sensitive_paths(all: &Value, more: &[String]) -> Vec<Vec<String>> {
     let names: Vec<String> =
         SENSITIVE_KEYS.iter().map(ToString::to_string).chain(more.iter().map(|n| n.to_lowercase())).collect();

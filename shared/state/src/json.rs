@@ -1,19 +1,19 @@
-//! JSON as cloud-init's files have always had it: indented by one, keys sorted, ASCII, a final newline.
+//! JSON in the format of cloud-init's files: indented by one space, sorted keys, ASCII, a final newline.
 
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::ser::{PrettyFormatter, Serializer};
 use system::{Change, Error, Result, System, WriteOptions};
 
-/// The text of a value (of serde_json, or a `config::Node`) in that form; `indent` is 1 in files, 2 in `status --format=json`.
+/// Returns a value as JSON text. `indent` is in spaces: 1 in files, 2 in `status --format=json`.
 pub fn to_text(value: &impl Serialize, indent: usize) -> String {
     let mut bytes = Vec::new();
     let spaces = vec![b' '; indent];
     let mut to = Serializer::with_formatter(&mut bytes, PrettyFormatter::with_indent(&spaces));
-    // What is written here has text keys only and the sink is memory: neither can fail.
+    // Keys are text and the output is memory, so this cannot fail.
     let _ = value.serialize(&mut to);
     let text = String::from_utf8(bytes).unwrap_or_default();
-    // Python writes DEL as an escape too.
+    // Python escapes DEL as well.
     if text.bytes().all(|byte| byte < 0x7f) {
         return text + "\n";
     }
@@ -23,7 +23,7 @@ pub fn to_text(value: &impl Serialize, indent: usize) -> String {
         if c < '\u{7f}' {
             ascii.push(c);
         } else {
-            // Only strings hold other characters, so an escape is always in its place.
+            // Only strings contain other characters, where an escape is valid.
             for unit in c.encode_utf16(&mut units) {
                 ascii.push_str(&format!("\\u{unit:04x}"));
             }
@@ -32,19 +32,18 @@ pub fn to_text(value: &impl Serialize, indent: usize) -> String {
     ascii + "\n"
 }
 
-/// Writes a value as the text that [`to_text`] makes of it.
+/// Writes a value as [`to_text`] formats it.
 pub fn write(sys: &System, path: &str, value: &Value, how: WriteOptions) -> Result<Change> {
     sys.write(path, to_text(value, 1), how)
 }
 
-/// Reads a value; the error of a text that is no JSON names line and column.
+/// Reads a value. An error of syntax has line and column, never the text.
 pub fn read(sys: &System, path: &str) -> Result<Value> {
     let bytes = sys.read(path)?;
-    serde_json::from_slice(&bytes)
-        .map_err(|e| Error::new(format!("reading {path}: no JSON: {}", position(&e))))
+    serde_json::from_slice(&bytes).map_err(|e| Error::new(format!("{path}: invalid JSON: {}", position(&e))))
 }
 
-/// Where the syntax error is, without the text around it.
+/// Returns the position of a syntax error.
 fn position(e: &serde_json::Error) -> String {
     format!("line {}, column {}", e.line(), e.column())
 }

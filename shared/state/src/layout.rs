@@ -1,9 +1,9 @@
-//! Every path of the state, named once. Paths are the machine's own; `System` puts its root before them.
+//! The paths of the state. They are absolute paths of the machine; `System` prepends its root.
 
-/// Of a directory, in bytes (NAME_MAX of Linux).
+/// Bytes in the name of a directory (NAME_MAX of Linux).
 const MAX_NAME: usize = 255;
 
-/// Where the state lives; `system_info.paths` may move it.
+/// The directories of the state, which `system_info.paths` configures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
     cloud_dir: String,
@@ -22,7 +22,7 @@ impl Default for Layout {
 }
 
 impl Layout {
-    /// With `system_info.paths` applied; missing ones keep their defaults.
+    /// Returns the layout for the values of `system_info.paths`. A missing or relative path has its default.
     pub fn with_paths(cloud_dir: Option<&str>, run_dir: Option<&str>, templates_dir: Option<&str>) -> Layout {
         let defaults = Layout::default();
         let pick = |given: Option<&str>, default: String| match given.map(|g| g.trim_end_matches('/')) {
@@ -36,28 +36,28 @@ impl Layout {
         }
     }
 
-    /// `/var/lib/cloud/NAME`; the directory itself with an empty name.
+    /// Returns `/var/lib/cloud/NAME`; the directory itself for an empty name.
     pub fn cloud(&self, name: &str) -> String {
         join(&self.cloud_dir, name)
     }
 
-    /// `/run/cloud-init/NAME`.
+    /// Returns `/run/cloud-init/NAME`.
     pub fn run(&self, name: &str) -> String {
         join(&self.run_dir, name)
     }
 
-    /// `/etc/cloud/templates/NAME.tmpl`.
+    /// Returns `/etc/cloud/templates/NAME.tmpl`.
     pub fn template(&self, name: &str) -> String {
         format!("{}/{name}.tmpl", self.templates_dir)
     }
 
-    /// `/var/lib/cloud/instance/NAME`, through the link to the current instance.
+    /// Returns `/var/lib/cloud/instance/NAME`, through the link to the current instance.
     pub fn instance(&self, name: &str) -> String {
         join(&self.cloud("instance"), name)
     }
 
-    /// `/var/lib/cloud/instances/ID`, where `/` in an id becomes `_`. An id that cannot be the name of a directory (empty,
-    /// `.`, longer than 255 bytes, with control characters) becomes one that can, and that no other id has.
+    /// Returns `/var/lib/cloud/instances/ID`, where `/` in an ID becomes `_`. An ID that is not a valid name of a directory
+    /// (empty, longer than 255 bytes, with control characters) is replaced by a unique name.
     pub fn instance_dir(&self, id: &str) -> String {
         let name = id.replace('/', "_");
         let fits = !name.is_empty() && name.len() <= MAX_NAME && !name.contains(|c: char| c.is_control());
@@ -72,17 +72,17 @@ impl Layout {
         self.cloud(&format!("instances/{name}"))
     }
 
-    /// `/var/lib/cloud/data/NAME`.
+    /// Returns `/var/lib/cloud/data/NAME`.
     pub fn data(&self, name: &str) -> String {
         self.cloud(&format!("data/{name}"))
     }
 
-    /// The datasource cache. Its name is upstream's: image builders delete it to force a fresh search.
+    /// Returns the path of the datasource cache. The name is upstream's, as image builders delete the file to force a search.
     pub fn cache(&self) -> String {
         self.instance("obj.pkl")
     }
 
-    /// The datasource cache of this boot alone, used while `obj.pkl` is still Python's.
+    /// Returns the path of this boot's datasource cache, which is used while `obj.pkl` is a pickle of Python's cloud-init.
     pub fn runtime_cache(&self) -> String {
         self.run("instance.json")
     }
@@ -132,7 +132,7 @@ mod tests {
             }
             assert!(!found.is_empty() && found.len() <= 255 && !found.contains(['/', '\0', '\n']), "{id:?}");
         }
-        // Those that are cut still differ.
+        // Truncated names still differ.
         assert_ne!(layout.instance_dir(&long), layout.instance_dir(&"i".repeat(301)));
         assert_ne!(layout.instance_dir("a\nb"), layout.instance_dir("a\0b"));
     }

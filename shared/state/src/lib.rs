@@ -1,5 +1,8 @@
-//! The state on disk: the only thing that the stages share. Every file is text or JSON that a person can read,
-//! written whole, with its final mode from its first byte. Knows no cloud and no module.
+//! The state on disk, by which the stages communicate. Every file is text or JSON that a person can read; it is written
+//! whole, with its final mode from the first byte. [`Layout`] has the paths, [`Instance`] the datasource cache, [`Status`]
+//! status.json and result.json, and [`acquire`] the semaphores. This crate knows no cloud and no module.
+
+#![warn(missing_docs)]
 
 mod instance;
 mod instance_data;

@@ -1,19 +1,19 @@
-//! Which instance this was before, and making another one the current one.
+//! The instance of the previous boot, and the switch to another one.
 
 use system::{Result, System, WriteOptions, warning};
 
 use crate::{Cached, Instance, Layout};
 
-/// Written where upstream writes it before there was any instance.
+/// The previous instance ID of a new machine, as upstream writes it.
 const NO_PREVIOUS_ID: &str = "NO_PREVIOUS_INSTANCE_ID";
 
-/// What is known of the instance that this machine was when it last ran.
+/// The ID of the previous boot's instance, as far as it is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum PreviousId {
     Known(String),
-    /// No file: the machine was none yet, or somebody removed it to say so.
+    /// There is no file: the machine is new, or the file was removed to make it so.
     Absent,
-    /// The file is there, and empty or not to be read.
+    /// The file is empty or cannot be read.
     Unknown,
 }
 
@@ -26,29 +26,29 @@ fn read_previous_id(sys: &System, layout: &Layout) -> PreviousId {
             id => PreviousId::Known(id.to_string()),
         },
         Err(e) => {
-            warning!(sys, "{e}; which instance this was before is uncertain");
+            warning!(sys, "{e}; cannot determine the previous instance ID");
             PreviousId::Unknown
         }
     }
 }
 
-/// The id of the last instance, where it can be told.
+/// Returns the ID of the previous boot's instance, if it is known.
 pub(crate) fn previous_id(sys: &System, layout: &Layout) -> Option<String> {
     if let PreviousId::Known(id) = read_previous_id(sys, layout) { Some(id) } else { None }
 }
 
-/// What the machine was when it last ran.
+/// The instance of the previous boot.
 #[derive(Debug, Clone)]
 pub struct Previous {
     id: PreviousId,
-    /// Where the link pointed, whose last part is the id with `/` replaced.
+    /// The target of the link, whose last component is the ID with `/` replaced.
     link: Option<String>,
-    /// The line of the `datasource` file that the current instance's directory has.
+    /// The line in the file `datasource` of the current instance's directory.
     datasource: Option<String>,
 }
 
 impl Previous {
-    /// Reads what an earlier boot left; what cannot be read is in doubt, not an error.
+    /// Reads the files of the previous boot. What cannot be read is unknown, not an error.
     pub fn read(sys: &System, layout: &Layout) -> Previous {
         let line =
             |path: String| sys.read_text(path).ok().map(|t| t.trim().to_string()).filter(|t| !t.is_empty());
@@ -59,18 +59,18 @@ impl Previous {
         }
     }
 
-    /// The id of the last instance; `None` when there was none, and in doubt.
+    /// Returns the ID; `None` if there was no instance, or it is unknown.
     pub fn id(&self) -> Option<&str> {
         if let PreviousId::Known(id) = &self.id { Some(id) } else { None }
     }
 
-    /// Whether `instance` is another one than the machine was before. In doubt the link decides, and without
-    /// one the answer is no: what would re-run is host keys and passwords.
+    /// Returns whether `instance` is another one than that of the previous boot. If that one's ID is unknown, the link
+    /// decides; without a link it is not new, as host keys and passwords would be set again.
     pub fn is_new(&self, layout: &Layout, instance: &Instance) -> bool {
         self.is_new_id(layout, &instance.id)
     }
 
-    /// As [`Previous::is_new`], for who has no more than the id of an instance yet.
+    /// Does the same as [`Previous::is_new`] for the ID alone.
     pub fn is_new_id(&self, layout: &Layout, of: &str) -> bool {
         match &self.id {
             PreviousId::Known(id) => *id != of.trim(),
@@ -83,17 +83,21 @@ impl Previous {
     }
 }
 
-/// Makes `instance` the current one: its directories, the link, the files that name it. Returns what was before. An error
-/// of directories and link leaves those of the instance before; after any other error the instance is the current one.
+/// Makes `instance` the current one: creates its directories, points the link at them, and writes the files with its ID.
+/// Returns the previous instance.
+///
+/// # Errors
+/// Fails if a file cannot be written. After an error of directories or link the previous instance is still the current
+/// one; after any other error the new one is.
 pub fn instancify(sys: &System, layout: &Layout, instance: &Instance) -> Result<Previous> {
     let previous = Previous::read(sys, layout);
     let line = |text: &str| format!("{text}\n");
-    // First: whatever fails behind it, later stages must not work for another instance that the link still points at.
+    // First: if a later step fails, the later stages see that the link points at another instance.
     sys.write(layout.run(".instance-id"), line(&instance.id), WriteOptions::default())?;
     let (directory, link) = (layout.instance_dir(&instance.id), layout.instance(""));
     if sys.is_dir(&link) && !sys.is_link(&link) {
-        // Somebody restored a copy that followed the link. Where that is all there is, it is this instance's state, and
-        // what ran must not run again; else its content is not lost, only moved aside.
+        // A directory in the place of the link: a restored backup that followed it. Without a directory of this instance, it is
+        // this instance's state and becomes its directory, so that nothing runs again; otherwise it is moved aside.
         let is_its = match Instance::load_without_raw_data(sys, layout) {
             Cached::Instance(cached) => cached.id == instance.id,
             Cached::Python { id } => id.as_ref() == Some(&instance.id),
@@ -117,7 +121,7 @@ pub fn instancify(sys: &System, layout: &Layout, instance: &Instance) -> Result<
         }
     };
     let described = line(&format!("{}: {}", class_of(&instance.description), instance.description));
-    // The same datasource described by another release of cloud-init is not worth a change.
+    // The description may differ between releases of cloud-init; the class decides.
     let class = |text: &str| text.split(':').next().unwrap_or_default().to_string();
     if previous.datasource.as_deref().map(class) != Some(class(&described))
         || !sys.exists(layout.instance("datasource"))
@@ -128,7 +132,7 @@ pub fn instancify(sys: &System, layout: &Layout, instance: &Instance) -> Result<
     keep(layout.data("previous-datasource"), before, WriteOptions::default());
     let before = previous.id().unwrap_or(NO_PREVIOUS_ID);
     keep(layout.data("previous-instance-id"), line(before), WriteOptions::default());
-    // Last: with this file the instance counts as known.
+    // Last: this file marks the instance as known.
     keep(layout.data("instance-id"), line(&instance.id), WriteOptions::default().durable());
     failed.map_or(Ok(previous), Err)
 }

@@ -1,9 +1,8 @@
-//! Which values of a cloud's metadata are secrets, by their names and their forms. Clouds add keys as they like, so that
-//! a list of names is never complete. Pure.
+//! Detects secrets in metadata, by name and by form: clouds add new keys, so no list of names is complete. Pure functions.
 
 use serde_json::Value;
 
-/// Names, as words without their separators, that end in one of these hold a secret.
+/// A name that ends in one of these, without separators, names a secret.
 const SECRET_SUFFIXES: &[&str] = &[
     "password",
     "passwords",
@@ -25,9 +24,9 @@ const SECRET_SUFFIXES: &[&str] = &[
     "vendordata",
     "vendordata2",
 ];
-/// The last word of a name, if it is one of several.
+/// A name of several words whose last word is one of these names a secret.
 const SECRET_LAST_WORDS: &[&str] = &["pass", "pwd", "psk", "pin", "otp", "private"];
-/// What a key is for that is none to be given away; behind it stand `key` and `keys`.
+/// Words that make a following `key` or `keys` a secret.
 const SECRET_KEY_KINDS: &[&str] = &[
     "access",
     "account",
@@ -56,11 +55,11 @@ const SECRET_KEY_KINDS: &[&str] = &[
     "validation",
     "wireguard",
 ];
-/// Words behind the name of a secret that leave it one.
+/// Words after the name of a secret that denote its encoding: the value is still secret.
 const ENCODING_WORDS: &[&str] =
     &["b64", "base64", "data", "encoded", "encrypted", "hash", "hashed", "plain", "text", "value"];
 
-/// Whether only root may read what stands under `name`. A boolean and null are no secrets, whatever they are called.
+/// Returns whether only root may read the value of `name`. Booleans and null are never secrets.
 pub(crate) fn is_secret(name: &str, value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(_) => false,
@@ -75,7 +74,7 @@ fn has_secret_name(name: &str) -> bool {
         if is_secret_word(&words) {
             return true;
         }
-        // `user_data` is named so; of `password_hash` the hash is a form of the secret.
+        // `password_hash` is as secret as `password`; `user_data` itself is a secret's name.
         match words.last() {
             Some(last) if words.len() > 1 && ENCODING_WORDS.contains(&last.as_str()) => drop(words.pop()),
             _ => return false,
@@ -92,14 +91,14 @@ fn is_secret_word(words: &[String]) -> bool {
     if !before.is_empty() && SECRET_LAST_WORDS.contains(&last.as_str()) {
         return true;
     }
-    // `privatekey`, `private_key` and `ssh_private_keys`, but no `public_key`, `key` or `key_name`.
+    // `privatekey`, `private_key` and `ssh_private_keys`, but not `public_key`, `key` or `key_name`.
     let kind = joined.strip_suffix("keys").or_else(|| joined.strip_suffix("key"));
     kind.is_some_and(|kind| {
         !kind.contains("public") && SECRET_KEY_KINDS.iter().any(|private| kind.ends_with(private))
     })
 }
 
-/// The words of a name in small letters: `adminPass`, `admin-pass` and `ADMIN_PASS` are two.
+/// Returns the words of a name in lower case: `adminPass`, `admin-pass` and `ADMIN_PASS` have two.
 fn words(name: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let mut before = ' ';
@@ -118,7 +117,7 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// A private key, or a URL with a password.
+/// Returns whether text contains a private key, or a URL with a password.
 fn is_secret_text(text: &str) -> bool {
     if text.contains("PRIVATE KEY-----") {
         return true;

@@ -1,7 +1,7 @@
-//! At most once: a semaphore is a file that is written before the work begins, and stays when it fails.
+//! Semaphores make work run at most once: the file is written before the work begins, and remains if the work fails.
 //!
-//! Its names, places and first line are upstream's. While the work of a module is under way a second line says so; it is
-//! cut off at the end, so that one that is still there at the next boot tells of work that was interrupted.
+//! Names, places and the first line are upstream's. While a module runs, the file has a second line, which is removed at the
+//! end. If it still exists at the next boot, the work was interrupted.
 
 use std::os::unix::ffi::OsStrExt;
 
@@ -12,13 +12,16 @@ use crate::Layout;
 /// How often something runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Frequency {
+    /// Once per instance.
     Instance,
+    /// At every boot.
     Always,
+    /// Once in the life of the machine.
     Once,
 }
 
 impl Frequency {
-    /// The words of configurations (`once-per-instance`) and of the command line (`instance`).
+    /// Parses the words of the configuration (`once-per-instance`) and of the command line (`instance`).
     pub fn parse(word: &str) -> Option<Frequency> {
         Some(match word {
             "once-per-instance" | "instance" => Frequency::Instance,
@@ -28,7 +31,7 @@ impl Frequency {
         })
     }
 
-    /// The word that configurations and the log have for it.
+    /// Returns the word in configuration and log.
     pub fn as_str(self) -> &'static str {
         match self {
             Frequency::Instance => "once-per-instance",
@@ -38,21 +41,21 @@ impl Frequency {
     }
 }
 
-/// The second line of a semaphore whose work has begun and not ended.
+/// The second line of a semaphore while the work is under way.
 const STARTED: &str = "started\n";
 
-/// What a semaphore says of its work.
+/// The progress of some work, by its semaphore.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
     /// There is no semaphore: the work is due.
     Due,
-    /// The work began and did not end.
+    /// The work began and did not end, or its success was not recorded.
     Started,
-    /// The work ended, successfully or not. Semaphores of Python's cloud-init and those that cannot be read count as that.
+    /// The work ended, successfully or not. A semaphore of Python's cloud-init, or one that cannot be read, counts as finished.
     Finished,
 }
 
-/// Where the semaphore of `name` is; `None` for what always runs.
+/// Returns the path of a semaphore; `None` for work that always runs.
 fn semaphore_path(layout: &Layout, name: &str, frequency: Frequency) -> Option<String> {
     let name = name.replace('-', "_");
     match frequency {
@@ -62,7 +65,7 @@ fn semaphore_path(layout: &Layout, name: &str, frequency: Frequency) -> Option<S
     }
 }
 
-/// Whether it ran (or began to) already. Older releases left `-` in names; both spellings count.
+/// Returns whether the work began before. Older releases wrote `-` in names; both spellings count.
 pub fn has_run(sys: &System, layout: &Layout, name: &str, frequency: Frequency) -> bool {
     let Some(path) = semaphore_path(layout, name, frequency) else { return false };
     if sys.exists(&path) {
@@ -82,32 +85,41 @@ pub fn has_run(sys: &System, layout: &Layout, name: &str, frequency: Frequency) 
     })
 }
 
-/// Marks it as begun, before it begins: `PID: TIME`. Not synced: file systems keep the order of such changes, so
-/// no effect of the work can outlive a power cut that the mark does not; and an empty mark still counts.
+/// Writes the semaphore (`PID: TIME`), before the work begins. It is not synced: file systems keep the order of such
+/// changes, so no effect of the work survives a power cut without its semaphore. An empty semaphore counts as well.
+///
+/// # Errors
+/// Fails if the file cannot be written: the work must not begin then.
 pub fn acquire(sys: &System, layout: &Layout, name: &str, frequency: Frequency) -> Result<()> {
     let Some(path) = semaphore_path(layout, name, frequency) else { return Ok(()) };
     sys.write(path, first_line(sys), WriteOptions::default()).map(drop)
 }
 
-/// Returns how far the work of `name` came.
+/// Returns the progress of the work `name`.
 pub fn progress(sys: &System, layout: &Layout, name: &str, frequency: Frequency) -> Progress {
     let Some(path) = semaphore_path(layout, name, frequency) else { return Progress::Due };
     match sys.read_head(path, 256) {
         Ok(text) if text.ends_with(STARTED.as_bytes()) => Progress::Started,
-        // Under an older spelling, perhaps, which this program never wrote.
+        // Perhaps under the older spelling, which this program never wrote.
         Err(e) if e.is_not_found() && !has_run(sys, layout, name, frequency) => Progress::Due,
         _ => Progress::Finished,
     }
 }
 
-/// As [`acquire`], for work whose end [`mark_finished`] records.
+/// Does the same as [`acquire`] for work whose end [`mark_finished`] records.
+///
+/// # Errors
+/// Fails if the file cannot be written: the work must not begin then.
 pub fn mark_started(sys: &System, layout: &Layout, name: &str, frequency: Frequency) -> Result<()> {
     let Some(path) = semaphore_path(layout, name, frequency) else { return Ok(()) };
     let text = first_line(sys) + STARTED;
     sys.write(path, text, WriteOptions::default()).map(drop)
 }
 
-/// Records that the work which [`mark_started`] announced has ended. Needs no space on the disk.
+/// Records the end of the work that [`mark_started`] recorded. Needs no space on the disk.
+///
+/// # Errors
+/// Fails if the file cannot be changed.
 pub fn mark_finished(sys: &System, layout: &Layout, name: &str, frequency: Frequency) -> Result<()> {
     let Some(path) = semaphore_path(layout, name, frequency) else { return Ok(()) };
     let text = sys.read_head(&path, 256)?;
@@ -117,7 +129,7 @@ pub fn mark_finished(sys: &System, layout: &Layout, name: &str, frequency: Frequ
     }
 }
 
-/// Returns the names (as in their files) of the work that has begun and not ended, with how often it runs.
+/// Returns the name (as in the file's name) and frequency of all work that began and did not end.
 pub fn unfinished(sys: &System, layout: &Layout) -> Vec<(String, Frequency)> {
     let all = [(layout.instance("sem"), Frequency::Instance), (layout.cloud("sem"), Frequency::Once)];
     let mut found = Vec::new();
@@ -140,7 +152,10 @@ fn first_line(sys: &System) -> String {
     format!("{}: {}\n", std::process::id(), sys.clock().wall().as_secs_f64())
 }
 
-/// Takes the mark away, for work that is to be tried again.
+/// Removes a semaphore, so that the work runs again.
+///
+/// # Errors
+/// Fails if the file cannot be removed.
 pub fn release(sys: &System, layout: &Layout, name: &str, frequency: Frequency) -> Result<()> {
     match semaphore_path(layout, name, frequency) {
         Some(path) => sys.remove(path).map(drop),

@@ -1,38 +1,41 @@
-//! status.json and result.json: what each stage did, for `cloud-init status` and for whoever waits.
+//! status.json and result.json: the results of the stages, for `cloud-init status` and programs that wait for the end.
 //!
-//! What counts is in /run: a link to the file in /var/lib/cloud/data, as upstream has it, or, where that cannot be written
-//! (a full or read-only disk), a file. Where /run cannot be written, the file in /var/lib/cloud/data names this boot.
+//! The status is read in /run: a link to the file in /var/lib/cloud/data, as upstream has it, or the file itself if that
+//! directory cannot be written (a full or read-only disk). If /run cannot be written, the file in /var/lib/cloud/data
+//! contains the boot's ID.
 
 use serde_json::{Map, Value, json};
 use system::{Error, Level, Result, System, WriteOptions, debug};
 
 use crate::{Layout, json};
 
-/// The stages by the names that status.json has for them, in order.
+/// The keys of the stages in status.json, in order.
 pub const STAGES: [&str; 4] = ["init-local", "init", "modules-config", "modules-final"];
 
-/// The record beside them of NICs that came while the machine ran; only there when something was to be said.
+/// The key of the record of hotplug errors; absent if there were none.
 pub const HOTPLUG: &str = "hotplug";
 
 /// One stage's record.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct StageStatus {
-    /// Seconds since boot; `None` before it began.
+    /// When it began, in seconds since boot; `None` before that.
     pub start: Option<f64>,
+    /// When it ended, in seconds since boot; `None` before that.
     pub finished: Option<f64>,
+    /// Its errors.
     pub errors: Vec<String>,
-    /// Level name → messages logged at that level.
+    /// The messages of each level, by the level's name.
     pub recoverable_errors: Vec<(String, Vec<String>)>,
 }
 
-/// The status of this boot. Unknown fields survive.
+/// The status of this boot. Unknown fields are kept.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Status {
     all: Map<String, Value>,
 }
 
 impl Status {
-    /// An empty status, as the local stage begins with.
+    /// Returns an empty status, as the local stage begins with.
     pub fn new() -> Status {
         let mut all = Map::new();
         all.insert("datasource".into(), Value::Null);
@@ -43,18 +46,21 @@ impl Status {
         Status { all }
     }
 
-    /// The status of earlier stages of this boot; an empty one when there is none that can be read.
+    /// Reads the status of earlier stages of this boot. It is empty if there is none, or it cannot be read.
     pub fn read(sys: &System, layout: &Layout) -> Status {
         match Status::find(sys, layout) {
             Ok(found) => found.unwrap_or_else(Status::new),
             Err(e) => {
-                debug!(sys, "{e}; status begins anew");
+                debug!(sys, "{e}; starting with an empty status");
                 Status::new()
             }
         }
     }
 
-    /// The status of this boot, `None` when no stage of it has left one.
+    /// Reads the status of this boot; `None` if no stage has written it.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be read or is not valid.
     pub fn find(sys: &System, layout: &Layout) -> Result<Option<Status>> {
         let in_run = layout.run("status.json");
         if sys.exists(&in_run) {
@@ -67,7 +73,7 @@ impl Status {
                 Ok(boot.filter(|boot| Some(*boot) == boot_id(sys).as_deref()).is_some().then_some(status))
             }
             Err(e) if e.is_not_found() => Ok(None),
-            // Without a link in /run it most likely is of an earlier boot.
+            // Without a link in /run it is probably of an earlier boot.
             Err(e) => {
                 debug!(sys, "{e}");
                 Ok(None)
@@ -75,13 +81,13 @@ impl Status {
         }
     }
 
-    /// Whether the last stage has ended, where /run could not be written and so has no result.
+    /// Returns whether the last stage has ended, for a boot that could not write result.json in /run.
     pub fn is_finished(&self) -> bool {
         self.all.contains_key(BOOT_ID) && STAGES.last().is_some_and(|last| self.get(last).finished.is_some())
     }
 
-    /// Whether the boot that left status.json in the data directory, an earlier one, ended with all of its stages; `None`
-    /// without such a file.
+    /// Returns whether all stages of the previous boot, which wrote status.json in the data directory, completed; `None`
+    /// without that file.
     pub fn previous_boot_completed(sys: &System, layout: &Layout) -> Option<bool> {
         match json::read(sys, &layout.data("status.json")) {
             Ok(value) => {
@@ -94,39 +100,39 @@ impl Status {
         }
     }
 
-    /// Takes back errors of a stage that begin with `begin`: what failed then has been made good. They stay among those that
-    /// the boot could recover from.
+    /// Moves a stage's errors that begin with `begin` to its recoverable errors, after a retry succeeded.
     pub fn clear_errors(&mut self, stage: &str, begin: &str) {
         let mut record = self.get(stage);
         record.errors.retain(|e| !e.starts_with(begin));
         self.set(stage, &record);
     }
 
-    /// As on disk: below `v1`.
+    /// Returns the content of status.json.
     pub fn to_json(&self) -> Value {
         json!({ "v1": self.all })
     }
 
-    /// The datasource as it describes itself, once one was found.
+    /// Returns the datasource's description, once one was found.
     pub fn datasource(&self) -> Option<&str> {
         self.all.get("datasource")?.as_str()
     }
 
+    /// Sets the datasource's description.
     pub fn set_datasource(&mut self, description: &str) {
         self.all.insert("datasource".into(), description.into());
     }
 
-    /// The running stage.
+    /// Returns the key of the running stage.
     pub fn stage(&self) -> Option<&str> {
         self.all.get("stage")?.as_str()
     }
 
-    /// The stage that runs from now on; `None` between two of them.
+    /// Sets the running stage; `None` between two stages.
     pub fn set_stage(&mut self, stage: Option<&str>) {
         self.all.insert("stage".into(), stage.into());
     }
 
-    /// The record of a stage, by its name in [`STAGES`]; an empty one when it has not run.
+    /// Returns the record of a stage, by its key in [`STAGES`]; an empty one if it has not run.
     pub fn get(&self, stage: &str) -> StageStatus {
         self.all.get(stage).map(stage_from_json).unwrap_or_default()
     }
@@ -136,23 +142,25 @@ impl Status {
         self.all.insert(stage.into(), stage_json(record));
     }
 
-    /// The errors of all stages, in order.
+    /// Returns the errors of all stages, in order.
     pub fn errors(&self) -> Vec<String> {
         STAGES.iter().flat_map(|s| self.get(s).errors).collect()
     }
 
-    /// Adds a field of our own (readers of upstream's format pass it over).
+    /// Sets a field that upstream's format does not have; other readers ignore it.
     pub fn set_extra(&mut self, key: &str, value: Value) {
         self.all.insert(key.into(), value);
     }
 
-    /// A field that [`Status::set_extra`] added.
+    /// Returns a field that [`Status::set_extra`] has set.
     pub fn extra(&self, key: &str) -> Option<&Value> {
         self.all.get(key)
     }
 
-    /// Writes status.json and its link in /run, or where that is possible. Not synced: the next boot begins a new one. An
-    /// error when only one of the places could be written; nobody misses the other.
+    /// Writes status.json and its link in /run. The file is not synced, as the next boot begins a new one.
+    ///
+    /// # Errors
+    /// Fails if one of the two could not be written; readers then use the other.
     pub fn write(&self, sys: &System, layout: &Layout) -> Result<()> {
         write_file(sys, layout, "status.json", &self.to_json(), || {
             let mut named = self.clone();
@@ -161,24 +169,30 @@ impl Status {
         })
     }
 
-    /// Writes result.json, which says that everything has ended, and its link in /run, as [`Status::write`].
+    /// Writes result.json, whose existence marks the end of the last stage, and its link in /run.
+    ///
+    /// # Errors
+    /// Fails as [`Status::write`] does.
     pub fn write_result(&self, sys: &System, layout: &Layout) -> Result<()> {
         let datasource = self.all.get("datasource").cloned().unwrap_or_default();
         let result = json!({ "v1": { "datasource": datasource, "errors": self.errors() } });
         write_file(sys, layout, "result.json", &result, || result.clone())
     }
 
-    /// Removes what an earlier boot left, so that nobody takes it for this one's.
+    /// Removes both files of an earlier boot.
+    ///
+    /// # Errors
+    /// Fails if one could not be removed; the others are removed all the same.
     pub fn remove_files(sys: &System, layout: &Layout) -> Result<()> {
         let names = ["status.json", "result.json"];
-        // Those in /run first, and all of them: one that cannot be removed must not keep the others.
+        // All of them, those in /run first, even if one cannot be removed.
         let paths = names.map(|name| layout.run(name)).into_iter().chain(names.map(|name| layout.data(name)));
         let failed = paths.map(|path| sys.remove(path)).filter_map(Result::err).next();
         failed.map_or(Ok(()), Err)
     }
 }
 
-/// The field that names the boot where /run does not.
+/// The field with the boot's ID, if the file is not in /run.
 const BOOT_ID: &str = "boot_id";
 
 fn boot_id(sys: &System) -> Option<String> {
@@ -193,8 +207,8 @@ fn parse(value: Value) -> Result<Status> {
     }
 }
 
-/// Writes a file below data and its link in /run; a file in /run when the former fails, and `named` below data when the
-/// latter does.
+/// Writes a file to the data directory and its link to /run. If the first fails, writes the file to /run; if the second
+/// fails, writes `named` to the data directory.
 fn write_file(
     sys: &System,
     layout: &Layout,
@@ -209,11 +223,11 @@ fn write_file(
             Err(e) => json::write(sys, &data, &named(), WriteOptions::default()).and(Err(e)),
         },
         Err(e) => {
-            // A link would be followed by the write; whoever waits sees the old content until the rename.
+            // A write would follow the link; programs that wait see the old content until the rename.
             let new = layout.run(&format!(".{name}"));
             sys.write(&new, json::to_text(value, 1), WriteOptions::default())?;
             sys.rename(&new, &run)?;
-            // What is there says something else by now.
+            // The link or file in /run is out of date now.
             let _ = sys.remove(&data);
             Err(e)
         }
@@ -228,12 +242,12 @@ fn link(sys: &System, layout: &Layout, name: &str) -> Result<()> {
 }
 
 impl StageStatus {
-    /// Takes over what was logged at WARNING or worse.
+    /// Adds the logged messages of level WARNING and above to the recoverable errors.
     pub fn record_messages(&mut self, messages: &[(Level, String)]) {
         let was_empty = self.recoverable_errors.is_empty();
         let mut seen = std::collections::BTreeSet::new();
         for (level, text) in messages {
-            // A set, since a configuration may deserve thousands of warnings.
+            // A set, as there may be thousands of warnings.
             if !seen.insert((*level, text.as_str())) {
                 continue;
             }
@@ -308,7 +322,7 @@ mod tests {
         );
     }
 
-    /// A directory of which nothing can be written, as root too: its place is taken by a file.
+    /// A directory that even root cannot write to: there is a file in its place.
     #[test]
     fn status_survives_one_unwritable_directory() {
         let (data, run) = ("/var/lib/cloud", "/run/cloud-init");

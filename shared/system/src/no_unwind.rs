@@ -1,9 +1,4 @@
-//! The unwinder of programs that never unwind: release builds with musl, as `packaging/build` makes them.
-//!
-//! They abort when they panic and have no unwind tables (`packaging/no-unwind.ld`), so a real unwinder finds nothing.
-//! But because the standard library may ask one for a backtrace, each program would carry it, a reader of DWARF, a
-//! demangler and an inflater: 250 KiB that can do nothing. Here "backtrace" answers "there are no frames", and with
-//! link-time optimization all of that goes. The message of a panic, with its place, stays.
+//! The unwinder of programs that never unwind: see docs/small-binaries.md, "Build".
 //!
 //! Names and results are those of the Itanium C++ ABI, "Exception Handling", level I, as far as the standard
 //! library's crate `unwind` declares them: all of them, as for one that lacks the linker would take the real library,

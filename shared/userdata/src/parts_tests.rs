@@ -134,7 +134,7 @@ fn double_encoded_data_is_decoded() {
 #[test]
 fn decompression_bombs_stop_at_the_limits() {
     let zeros = gzip(&vec![0; MAX_BYTES + 1]);
-    assert!(parts(&zeros).unwrap_err().to_string().contains("inflate to more than"));
+    assert!(parts(&zeros).unwrap_err().to_string().contains("bytes when decompressed"));
 
     // Each inflates to what is allowed, together they do not.
     let half = encoding::base64::encode(&gzip(&vec![b' '; MAX_BYTES / 2]));

@@ -24,8 +24,7 @@ use std::process::ExitCode;
 use arguments::{Command, Parsed};
 use machine::Machine;
 
-/// Replaces musl's allocator, which maps and unmaps pages every few hundred values: a third of the run time of a program
-/// that runs for milliseconds.
+/// The allocator: see docs/small-binaries.md, "Code".
 #[global_allocator]
 static MEMORY: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
 

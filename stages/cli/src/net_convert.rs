@@ -66,7 +66,7 @@ fn convert(machine: &Machine, args: &NetConvert) -> Result<()> {
     if let Some(post_write) = renderer.post_write.filter(|_| !target_sys.is_live()) {
         post_write(&target_sys)?;
     }
-    // Not freed, because the process exits here.
+    // The process ends here: see docs/small-binaries.md, "Code".
     std::mem::forget((config, rendered));
     Ok(())
 }

@@ -32,6 +32,6 @@ pub use prepare::cannot_apply_message;
 pub use stage::{Stage, run, run_guarded};
 pub use undecided::{Guard, decide};
 
-/// The allocator: see docs/small-binaries.md, "dlmalloc".
+/// The allocator: see docs/small-binaries.md, "Code".
 #[global_allocator]
 static MEMORY: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;

@@ -175,7 +175,7 @@ impl Stage {
             eprintln!("error: {overlay}: {e}");
             return ExitCode::FAILURE;
         }
-        // See docs/small-binaries.md, "mem::forget".
+        // The process ends here: see docs/small-binaries.md, "Code".
         std::mem::forget(self);
         exit_code(failed)
     }
