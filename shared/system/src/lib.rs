@@ -7,10 +7,13 @@
 
 mod account;
 mod address;
+mod attributes;
 mod clock;
 mod command;
-mod console;
+mod communicate;
+mod directory;
 mod disk;
+mod entry;
 mod error;
 mod file;
 mod http;
@@ -27,17 +30,19 @@ mod no_unwind;
 mod output;
 mod overlay;
 mod packet;
+mod path;
 mod plan;
 mod plan_dir;
 mod read;
-mod resolved_path;
 mod root;
+mod run;
 mod signals;
 mod stream;
 mod subreaper;
 mod swap_file;
 mod truncate;
 mod udev;
+mod write;
 
 pub use account::{Group, User, parse_group, parse_passwd};
 pub use address::{LinkAddress, Prefix, Route};

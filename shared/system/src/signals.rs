@@ -116,7 +116,7 @@ mod tests {
         let ours = nix::unistd::getpgrp().to_string();
         assert_eq!(sys.run(&group).unwrap().text().trim(), ours);
         let slow = Command::new(["sleep", "30"]).kill_on_exit().timeout(std::time::Duration::from_millis(50));
-        assert!(sys.run(&slow).unwrap_err().to_string().contains("not finished"));
+        assert!(sys.run(&slow).unwrap_err().to_string().contains("timed out"));
         drop(held);
         assert!(!blocked(&SigSet::thread_get_mask().unwrap()));
     }

@@ -9,7 +9,7 @@ use std::process::Stdio;
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 
-use crate::command::chroot_child;
+use crate::run::chroot_child;
 use crate::{Change, Effect, Level, Result, ResultExt, System};
 
 /// The widest mode of a log: messages are for administrators.

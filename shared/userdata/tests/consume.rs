@@ -366,7 +366,7 @@ fn unwritable_state_directory_is_reported() {
     fs::create_dir_all(machine.top.join("instance/cloud-config.txt")).unwrap();
     let boot = machine.boot("#!/bin/sh\n", "", "");
     let message = boot.result.unwrap_err();
-    assert_eq!(message.matches("a directory is there").count(), 2, "{message}");
+    assert_eq!(message.matches("is a directory").count(), 2, "{message}");
 }
 
 /// Answers each request with what `answer` makes of its path, until the sender hangs up for good.
