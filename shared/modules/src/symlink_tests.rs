@@ -60,8 +60,9 @@ fn authorized_keys_behind_a_users_link() {
         assert_eq!(sandbox.file(&second), (format!("{KEY}\n"), 0o600), "{target}");
         assert_eq!(owner(&sandbox, &second), BOB);
         let logged_warnings = sandbox.logged_warnings().join("\n");
-        let wanted =
-            format!("refusing to follow symlink {KEYS} (owner uid 12345): target not owned by uid 12345; using");
+        let wanted = format!(
+            "refusing to follow symlink {KEYS} (owner uid 12345): target not owned by uid 12345; using"
+        );
         assert!(logged_warnings.contains(&wanted), "{logged_warnings}");
         // And no file of root has become theirs.
         assert_eq!(owner(&sandbox, "/etc/passwd"), 0);
