@@ -323,7 +323,7 @@ fn a_retry_resumes_the_download() {
     for headers in ["", "ETag: W/\"v1\"\r\n", "ETag: \"v1\"\r\nAccept-Ranges: none\r\n"] {
         let server = interrupted_server(1_000_000, 300_000, headers, false);
         let (result, _) = fetch(&again(&server));
-        assert!(text(result).contains("ended after 300000 of 1000000"), "{headers}");
+        assert!(text(result).contains("truncated after 300000 of 1000000"), "{headers}");
         assert!(server.asked().iter().all(|head| !head.contains("Range")));
     }
     // A server that sends all of it in spite of the question.
