@@ -6,7 +6,7 @@
 //! templates. Anything else is an error with a line number; there is never partial output.
 //!
 //! ```
-//! let mut variables = config::Map::new();
+//! let variables = config::Map::new();
 //! let rendered = template::render("## template: jinja\nHello {{ 'world'|upper }}\n", &variables).unwrap();
 //! assert_eq!(rendered.text, "Hello WORLD\n");
 //! ```
