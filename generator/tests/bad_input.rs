@@ -173,7 +173,7 @@ fn programs_that_time_out() {
     let path = format!("{}:/usr/bin:/bin", sandbox.path("/bin").display());
     let (code, said, _) = identify(&sandbox, &[("SYSTEMD_VIRTUALIZATION", "vm:vmware"), ("PATH", &path)]);
     assert_eq!((code, sandbox.config().as_str()), (Some(0), "datasource_list: [ NoCloud, None ]\n"));
-    assert_eq!(said.matches("not finished after 1 s").count(), 2, "{said}");
+    assert_eq!(said.matches("timed out after 1 s").count(), 2, "{said}");
 }
 
 /// Random sequences of pieces of all formats, through all parsers.

@@ -235,13 +235,13 @@ fn failing_and_hanging_disks() {
     let said = posing("faulty");
     let (errors, hung) = said.split_once("== hung").unwrap_or_else(|| fail(&said));
     for disk in ["/dev/sda", "/dev/sdb"] {
-        let failed = format!("ERROR: probing {disk}: reading its superblocks: I/O error\n");
+        let failed = format!("ERROR: probing {disk}: reading superblocks: I/O error\n");
         assert_eq!(
             errors.split("== errors").nth(1).unwrap_or_default().matches(&failed).count(),
             1,
             "{said}"
         );
-        let silent = format!("ERROR: probing {disk}: it did not answer in time\n");
+        let silent = format!("ERROR: probing {disk}: timed out\n");
         let log = hung.split("\n== exit").next().unwrap_or_default();
         assert_eq!(log.split("\n[up ").nth(1).unwrap_or_default().matches(&silent).count(), 1, "{said}");
     }

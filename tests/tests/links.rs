@@ -73,7 +73,7 @@ fn user_links_do_not_reach_root_files() {
         assert!(!is_there("/etc/ld.so.preload") && !is_there("/etc/new"), "{shown}");
         assert_eq!(sandbox.file("/etc/known").as_deref(), Some(""), "{shown}");
         for name in [".ssh/authorized_keys", "conf", "notes", "dir"] {
-            let refusal = format!("not following the link /home/bob/{name} of uid 1000");
+            let refusal = format!("refusing to follow symlink /home/bob/{name} (owner uid 1000)");
             assert!(sandbox.warnings().iter().any(|line| line.contains(&refusal)), "{name}\n{shown}");
         }
         // Their own is written, and they can log in: sshd reads this file too.

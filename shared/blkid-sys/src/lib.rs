@@ -7,6 +7,7 @@
 //! No bindgen, so that building takes no libclang.
 
 #![no_std]
+#![warn(missing_docs)]
 
 use core::ffi::{c_char, c_int};
 

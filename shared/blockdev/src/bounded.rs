@@ -1,9 +1,9 @@
-//! Work that may hang, with a deadline. A read from a device that does not answer cannot be called off from
-//! within; a child process that does it could be killed, but a generator starts none. So the work is done in a
-//! thread that is left behind: the kernel waits killably for a page of a block device
-//! (folio_wait_locked_killable), which means that the thread ends with this process. `abandon_hung_reads` is for the end.
+//! Work that may hang, with a deadline. A read from a device that does not respond cannot be cancelled, and a generator starts
+//! no child process that could be killed instead. The work is therefore done in a thread, which is abandoned at the deadline:
+//! the kernel's wait for a page of a block device is killable (folio_wait_locked_killable), so the thread ends with the
+//! process. See [`abandon_hung_reads`] for the exit.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::Builder;
@@ -11,10 +11,9 @@ use std::time::Duration;
 
 use system::Deadline;
 
-/// Lets this process end although threads were left behind in reads. They end with it, but then the kernel closes
-/// their devices, and the last one to close a device waits for its reads, killed or not: half a minute for a disk
-/// that says nothing, or for ever, and nobody else can open the device meanwhile. So a child holds them open for
-/// longer than the kernel has patience with a disk; nobody waits for it, and it does nothing else.
+/// Prepares the exit of a process with threads that are blocked in reads. The threads end with the process, but the last close
+/// of a device waits for its reads, half a minute or for ever, and blocks other opens meanwhile. A child process therefore
+/// keeps the devices open for 120 s, longer than the kernel's timeout for a disk. It does nothing else and is not waited for.
 #[allow(unsafe_code)]
 pub fn abandon_hung_reads() {
     const WAIT: libc::timespec = libc::timespec { tv_sec: 120, tv_nsec: 0 };
@@ -24,7 +23,7 @@ pub fn abandon_hung_reads() {
         if libc::fork() != 0 {
             return;
         }
-        // Nobody who reads what we print is to wait for it, and no terminal ends it.
+        // Readers of the output must not wait for the child, and a terminal must not terminate it.
         (0..3).for_each(|descriptor| {
             libc::close(descriptor);
         });
@@ -34,7 +33,7 @@ pub fn abandon_hung_reads() {
     }
 }
 
-/// The result of `work`, or `None` when the deadline came first (the work then goes on unheard).
+/// Returns the result of `work`, or `None` if the deadline expires first; the work then continues in its thread.
 pub fn run_within<T: Send + 'static>(
     deadline: Deadline,
     work: impl FnOnce() -> T + Send + 'static,
@@ -44,23 +43,25 @@ pub fn run_within<T: Send + 'static>(
     receiver.recv_timeout(deadline.remaining()).ok()
 }
 
-/// A worker that says nothing for so long may be stuck: another one takes the rest. A disk answers in
-/// milliseconds, a disc that has to spin up in seconds, and then the others need not wait for it.
+/// If no item finishes for this long, a worker may be stuck and another one is started. Disks respond within milliseconds; a
+/// disc that spins up takes seconds, and must not delay the others.
 const STALL_TIMEOUT: Duration = Duration::from_millis(200);
-/// Each may be stuck on a device of its own.
+/// The maximum number of workers, each of which may be stuck.
 const MAX_WORKERS: usize = 12;
 
-/// So many items are worth a worker from the beginning. They wait for the kernel most of the time: more of them than
-/// processors are worth it (500 loop devices on two: 25 ms with four, 22 with eight, the same with more).
+/// The number of items per initial worker. Workers wait for the kernel most of the time, so more of them than processors are
+/// useful (500 loop devices on two: 25 ms with four, 22 ms with eight, no less with more).
 const ITEMS_PER_WORKER: usize = 32;
 const MAX_INITIAL_WORKERS: usize = 8;
 
-/// What the workers share. A result wakes nobody but at the end: with hundreds of devices that are looked at in
-/// microseconds each, being woken would be most of the work.
+/// The state that the workers share. Only the last result wakes the waiting thread: with hundreds of devices that take
+/// microseconds each, waking it up would be most of the work.
 struct Shared<I, T> {
     items: Vec<I>,
-    /// The item that is begun next.
+    /// The index of the next item.
     next: AtomicUsize,
+    /// Whether the deadline is past: no further item is started.
+    closed: AtomicBool,
     results: Mutex<Results<T>>,
     all_done: Condvar,
 }
@@ -72,18 +73,18 @@ struct Results<T> {
 
 impl<I, T> Shared<I, T> {
     fn results(&self) -> MutexGuard<'_, Results<T>> {
-        // Nothing panics while it holds the lock.
+        // The lock is never held during a panic.
         self.results.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn work<S: Default>(&self, work: fn(&mut S, &I) -> T) {
         let mut state = S::default();
-        loop {
+        while !self.closed.load(Ordering::Relaxed) {
             let at = self.next.fetch_add(1, Ordering::Relaxed);
             let Some(item) = self.items.get(at) else { return };
             let result = work(&mut state, item);
             let mut results = self.results();
-            // Empty after the deadline, when nobody waits any more.
+            // Empty after the deadline.
             let Some(place) = results.each.get_mut(at) else { return };
             *place = Some(result);
             results.done += 1;
@@ -94,9 +95,8 @@ impl<I, T> Shared<I, T> {
     }
 }
 
-/// `work` on each item, in parallel where there are many or where one of them does not answer; `S` is what a
-/// worker keeps from item to item. The results are in the order of the items; `None` stands for one that did not
-/// answer in time.
+/// Calls `work` for each item, in parallel if there are many items or one does not respond. `S` is the state that a worker
+/// keeps from item to item. Returns the results in the order of the items; `None` for those that missed the deadline.
 pub fn map_within<S, I, T>(deadline: Deadline, items: Vec<I>, work: fn(&mut S, &I) -> T) -> Vec<Option<T>>
 where
     S: Default + 'static,
@@ -108,6 +108,7 @@ where
     let shared = Arc::new(Shared {
         items,
         next: AtomicUsize::new(0),
+        closed: AtomicBool::new(false),
         results: Mutex::new(Results { each, done: 0 }),
         all_done: Condvar::new(),
     });
@@ -129,8 +130,8 @@ where
             workers += 1;
         }
     }
-    // From here on no item is begun any more, and what comes late is dropped.
-    shared.next.store(usize::MAX / 2, Ordering::Relaxed);
+    // Late results are dropped.
+    shared.closed.store(true, Ordering::Relaxed);
     std::mem::take(&mut results.each)
 }
 

@@ -5,26 +5,27 @@ use std::os::fd::AsRawFd;
 
 use system::System;
 
-/// A block device that has something to read.
+/// A block device with a readable medium.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Device {
-    /// The kernel's name: `vda1`, `sr0`.
+    /// The kernel's name, for example `vda1` or `sr0`.
     pub name: String,
-    /// Its node: `/dev/vda1`.
+    /// The device node, for example `/dev/vda1`.
     pub path: String,
+    /// Whether this is a partition.
     pub is_partition: bool,
-    /// A CD or DVD drive.
+    /// Whether this is a CD or DVD drive.
     pub is_optical: bool,
-    /// Size in sectors of 512 bytes.
+    /// The size in sectors of 512 bytes.
     pub sectors: u64,
 }
 
 /// An extended partition shows its first sectors only: it is a container, not a place for a file system.
 const EXTENDED_PARTITION_SECTORS: u64 = 2;
 
-/// All devices that can hold a file system, sorted by name. Left out: what has no medium (loop and network
-/// block devices that are not set up, empty drives), memory disks, floppies (probing an absent drive takes
-/// seconds), and whole disks with partitions, whose file systems are in these.
+/// Returns all devices that can have a file system, sorted by name. Excluded are devices without a medium (unconfigured loop
+/// and network block devices, empty drives), RAM disks, floppies (probing an absent drive takes seconds), and disks with
+/// partitions, which are listed instead.
 pub fn devices(sys: &System) -> Vec<Device> {
     const DIRECTORY: &str = "/sys/class/block";
     let names = match sys.list(DIRECTORY) {
@@ -68,7 +69,7 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// Whether a disk is among these (sorted) names that has a partition of that name.
+/// Returns whether these (sorted) names include the disk of a partition of that name.
 fn has_disk(names: &[String], partition: &str) -> bool {
     let digits = partition.bytes().rev().take_while(u8::is_ascii_digit).count();
     let disk = &partition[..partition.len() - digits];
@@ -76,7 +77,7 @@ fn has_disk(names: &[String], partition: &str) -> bool {
     digits > 0 && (exists(disk) || disk.strip_suffix('p').is_some_and(exists))
 }
 
-/// Whether a partition of that name is on that disk: `sda1` on `sda`, `nvme0n1p2` on `nvme0n1`.
+/// Returns whether a name is that of a partition of the disk: `sda1` on `sda`, `nvme0n1p2` on `nvme0n1`.
 fn is_partition_name(partition: &str, disk: &str) -> bool {
     partition.strip_prefix(disk).is_some_and(|rest| {
         let after_digit = disk.ends_with(|c: char| c.is_ascii_digit());
@@ -89,13 +90,13 @@ const CDS_NO_INFO: libc::c_int = 0;
 const CDS_DRIVE_NOT_READY: libc::c_int = 3;
 const CDS_DISC_OK: libc::c_int = 4;
 
-/// Whether this is a CD drive without a readable disc. Reading from one fails slowly, or spins it up.
+/// Returns whether this is a CD drive without a readable disc. Reading from one fails slowly.
 pub(crate) fn has_no_medium(file: &File) -> bool {
     let status = drive_status(file);
     status > CDS_NO_INFO && status != CDS_DISC_OK
 }
 
-/// Whether this is a CD drive that is still finding out what is in it.
+/// Returns whether this is a CD drive that is still detecting its disc.
 pub fn is_drive_not_ready(file: &File) -> bool {
     drive_status(file) == CDS_DRIVE_NOT_READY
 }

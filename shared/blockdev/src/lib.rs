@@ -1,6 +1,8 @@
-//! Block devices and what is on them: `devices` lists what the kernel has, `probe` reads the superblock of
-//! one through libblkid, `scan` does both. The generator and the local stage's datasources call this.
-//! Devices are opened read-only and never waited for; nothing is mounted or changed.
+//! Block devices and their file systems: [`devices`] lists the kernel's devices, [`probe`] reads the superblock of one through
+//! libblkid, [`scan`] does both. Called by the generator and by the datasources of the local stage. Devices are opened
+//! read-only and without waiting; nothing is mounted or changed.
+
+#![warn(missing_docs)]
 
 mod bounded;
 mod device;
@@ -16,41 +18,47 @@ use superblock::Prober;
 pub use superblock::{Superblock, probe};
 use system::{Deadline, Error, Result, ResultExt, System};
 
-/// One pass over the machine's devices.
+/// The result of probing all devices.
 #[derive(Debug, Default)]
 pub struct Scan {
     /// Devices with a file system, in the order of their names.
     pub superblocks: Vec<(Device, Superblock)>,
-    /// Devices that could not be read, and why; the others were looked at all the same.
+    /// Devices that could not be read, with the reason.
     pub failed: Vec<(Device, Error)>,
-    /// Some did not answer: threads were left behind with them ([`abandon_hung_reads`]).
+    /// Whether a device timed out. A thread is then still blocked in it ([`abandon_hung_reads`]).
     pub timed_out: bool,
 }
 
-/// Opens a device (or an image of one) of the machine without waiting for it.
+/// Opens a device (or an image of one) read-only, without waiting for it.
+///
+/// # Errors
+/// Fails if the device cannot be opened, or if the path is neither a block device nor a regular file.
 pub fn open(sys: &System, path: &str) -> Result<File> {
     let what = || format!("opening {path}");
     let host = sys.root().host_followed(path);
-    // O_NONBLOCK: a drive whose tray is open answers at once instead of pulling it in.
+    // O_NONBLOCK: a drive with an open tray must not close it.
     let file = OpenOptions::new()
         .read(true)
         .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC | libc::O_NOCTTY)
         .open(host)
         .context(what())?;
     let kind = file.metadata().context(what())?.file_type();
-    // Only an image below another root is a plain file; a pipe or a tape under a disk's name is no disk.
+    // Only an image below another root is a plain file; a pipe or a tape with a disk's name is not a disk.
     if kind.is_block_device() || kind.is_file() {
         return Ok(file);
     }
     Err(Error::new(format!("{}: not a block device", what())))
 }
 
-/// The file system on one device, by its path (`/dev/vda1`); `None` when there is none.
+/// Returns the superblock of a device by its path (`/dev/vda1`); `None` if it has no known file system.
+///
+/// # Errors
+/// Fails if the device cannot be opened or read.
 pub fn probe_path(sys: &System, path: &str) -> Result<Option<Superblock>> {
     probe_with(&mut None, sys, path)
 }
 
-/// The prober is made when the first device needs it.
+/// Probes a device with a prober that is created on first use.
 fn probe_with(prober: &mut Option<Prober>, sys: &System, path: &str) -> Result<Option<Superblock>> {
     let file = open(sys, path)?;
     if device::has_no_medium(&file) {
@@ -63,12 +71,12 @@ fn probe_with(prober: &mut Option<Prober>, sys: &System, path: &str) -> Result<O
     prober.probe(&file).context(format_args!("probing {path}"))
 }
 
-/// The file systems on all of the machine's devices, as far as the deadline allows. A device that does not
-/// answer is left alone with its thread (see `bounded`) and reported as failed; the others are looked at.
+/// Probes all devices of the machine until the deadline. A device that does not respond is abandoned with its thread and
+/// reported as failed.
 pub fn scan(sys: &System, deadline: Deadline) -> Scan {
     if deadline.is_expired() {
         let late = |device: Device| {
-            let late = Error::new(format!("probing {}: no time was left for it", device.path));
+            let late = Error::new(format!("probing {}: deadline exceeded", device.path));
             (device, late)
         };
         return Scan { failed: devices(sys).into_iter().map(late).collect(), ..Scan::default() };
@@ -94,7 +102,7 @@ pub fn scan(sys: &System, deadline: Deadline) -> Scan {
             Some(Ok(None)) => {}
             Some(Err(e)) => found.failed.push((device, e)),
             None => {
-                let late = Error::new(format!("probing {}: it did not answer in time", device.path));
+                let late = Error::new(format!("probing {}: timed out", device.path));
                 found.failed.push((device, late));
                 found.timed_out = true;
             }
@@ -103,7 +111,10 @@ pub fn scan(sys: &System, deadline: Deadline) -> Scan {
     found
 }
 
-/// Whether the device (or image) has this text, in any case of letters, in its first `limit` bytes.
+/// Returns whether the first `limit` bytes of a device (or image) contain this text, in any case.
+///
+/// # Errors
+/// Fails if the device cannot be opened or read, or if the deadline expires.
 pub fn contains(sys: &System, path: &str, text: &str, limit: u64, deadline: Deadline) -> Result<bool> {
     let (root, device, text) =
         (sys.root().as_path().to_path_buf(), path.to_string(), text.to_ascii_lowercase());
@@ -114,11 +125,11 @@ pub fn contains(sys: &System, path: &str, text: &str, limit: u64, deadline: Dead
         }
         contains_text(file.take(limit), text.as_bytes()).context(format_args!("reading {device}"))
     };
-    let late = || Error::new(format!("reading {path}: it did not answer in time"));
+    let late = || Error::new(format!("reading {path}: timed out"));
     bounded::run_within(deadline, search).unwrap_or_else(|| Err(late()))
 }
 
-/// Reads piece by piece; what two pieces share is kept, so that a text across them is seen.
+/// Reads in pieces that overlap by the length of the text, so that a text across two pieces is found.
 fn contains_text(mut from: impl Read, text: &[u8]) -> std::io::Result<bool> {
     const PIECE: usize = 64 << 10;
     let mut piece = vec![0; PIECE + text.len()];

@@ -1,4 +1,4 @@
-//! The superblock of one device, through libblkid's low-level prober. All of this crate's `unsafe` is here.
+//! The superblock of one device, through libblkid's low-level prober.
 
 use std::ffi::CStr;
 use std::fs::File;
@@ -7,26 +7,28 @@ use std::os::fd::AsRawFd;
 use blkid_sys as blkid;
 use system::{Error, Result};
 
-/// What a file system says about itself.
+/// The identity of a file system, from its superblock.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Superblock {
-    /// libblkid's name of the type: `vfat`, `iso9660`, `ext4`.
+    /// The type by libblkid's name: `vfat`, `iso9660`, `ext4`.
     pub fstype: String,
+    /// The label.
     pub label: Option<String>,
-    /// The second place where FAT keeps a label, its boot sector; it may differ from `label`.
+    /// The label in the boot sector of a FAT file system, which may differ from `label`.
     pub label_fatboot: Option<String>,
+    /// The UUID or serial number.
     pub uuid: Option<String>,
 }
 
 impl Superblock {
-    /// Whether one of its labels is exactly this.
+    /// Returns whether one of the labels is exactly this.
     pub fn has_label(&self, label: &str) -> bool {
         self.label.as_deref() == Some(label) || self.label_fatboot.as_deref() == Some(label)
     }
 }
 
-/// libblkid's prober with our settings, which frees itself. Setting it up compares each of our types with each of
-/// its own, so that who looks at many devices keeps one.
+/// A configured libblkid prober. Creating one is expensive (it compares each type of the filter with each of libblkid's), so
+/// it is reused for many devices.
 pub struct Prober(*mut blkid::Probe);
 
 impl Drop for Prober {
@@ -37,9 +39,8 @@ impl Drop for Prober {
     }
 }
 
-/// The types that are looked for: what people put seeds and config drives on, and what a distribution's own
-/// disks have. Each further one costs reads from every device, ZFS alone a mebibyte; what a RAID or encryption
-/// layer hides is none of ours. With these a device costs four small reads instead of ninety.
+/// The types that are probed: those of seeds and config drives, and of distributions' disks. Each further type costs reads from
+/// every device (ZFS alone a mebibyte). With these a device costs four small reads instead of ninety.
 const TYPES: [&CStr; 12] = [
     c"vfat",
     c"exfat",
@@ -55,28 +56,31 @@ const TYPES: [&CStr; 12] = [
     c"erofs",
 ];
 
-/// Where the superblocks of these types begin: a page each has them (FAT's, ext4's and most others', then those of
-/// discs, then btrfs's).
+/// The pages with the superblocks of these types: most types, then optical discs, then btrfs.
 const SUPERBLOCK_OFFSETS: [libc::off_t; 3] = [0, 32 << 10, 64 << 10];
 
-/// Has the kernel begin to read them all, instead of one after the other as libblkid asks for them.
+/// Makes the kernel read all of them ahead, instead of one after the other.
 #[allow(unsafe_code)]
 fn prefetch(file: &File) {
     const PAGE: libc::off_t = 4096;
     for offset in SUPERBLOCK_OFFSETS {
-        // SAFETY: takes a descriptor and numbers, and touches no memory of ours. An advice may fail: nothing is lost.
+        // SAFETY: takes a descriptor and numbers, and accesses no memory. A failed advice is harmless.
         unsafe { libc::posix_fadvise(file.as_raw_fd(), offset, PAGE, libc::POSIX_FADV_WILLNEED) };
     }
 }
 
 impl Prober {
+    /// Creates a prober.
+    ///
+    /// # Errors
+    /// Fails if libblkid is out of memory or rejects the configuration.
     #[allow(unsafe_code)]
     pub fn new() -> Result<Prober> {
         let flags = blkid::SUBLKS_LABEL | blkid::SUBLKS_UUID | blkid::SUBLKS_TYPE;
-        // SAFETY: takes nothing; NULL is looked for at once.
+        // SAFETY: takes no arguments; NULL is checked for below.
         let pointer = unsafe { blkid::blkid_new_probe() };
         if pointer.is_null() {
-            return Err(Error::new("no memory for libblkid"));
+            return Err(Error::new("creating a libblkid prober: out of memory"));
         }
         let prober = Prober(pointer);
         let mut types = TYPES.map(CStr::as_ptr).to_vec();
@@ -87,11 +91,13 @@ impl Prober {
                 || blkid::blkid_probe_filter_superblocks_type(prober.0, blkid::FLTR_ONLYIN, types.as_ptr())
                     != 0
         };
-        if failed { Err(Error::new("libblkid refuses its settings")) } else { Ok(prober) }
+        if failed { Err(Error::new("configuring libblkid failed")) } else { Ok(prober) }
     }
 
-    /// The file system on an open device or image; `None` when there is none, or when several collide (libblkid
-    /// then names neither, and so does the blkid program).
+    /// Returns the superblock of an open device or image; `None` if there is none, or if several collide (as blkid(8)).
+    ///
+    /// # Errors
+    /// Fails if the device cannot be read.
     #[allow(unsafe_code)]
     pub fn probe(&mut self, file: &File) -> Result<Option<Superblock>> {
         prefetch(file);
@@ -99,7 +105,7 @@ impl Prober {
         // before another one is set: one that was given to it is not closed by it either.
         let result = unsafe {
             if blkid::blkid_probe_set_device(self.0, file.as_raw_fd(), 0, 0) != 0 {
-                return Err(Error::io("reading its size", &std::io::Error::last_os_error()));
+                return Err(Error::io("getting the device size", &std::io::Error::last_os_error()));
             }
             blkid::blkid_do_safeprobe(self.0)
         };
@@ -111,11 +117,11 @@ impl Prober {
                 uuid: self.value(c"UUID"),
             })),
             blkid::NOTHING_DETECTED | blkid::AMBIVALENT => Ok(None),
-            _ => Err(Error::io("reading its superblocks", &std::io::Error::last_os_error())),
+            _ => Err(Error::io("reading superblocks", &std::io::Error::last_os_error())),
         }
     }
 
-    /// A result of the probing; bytes that are not UTF-8 become U+FFFD, so that such a label matches no name.
+    /// Returns a value of the last probing. Bytes that are not UTF-8 become U+FFFD, so that such a label matches no name.
     #[allow(unsafe_code)]
     fn value(&self, name: &CStr) -> Option<String> {
         let mut data = std::ptr::null();
@@ -132,7 +138,10 @@ impl Prober {
     }
 }
 
-/// The file system on one open device or image, as [`Prober::probe`] has it.
+/// Returns the superblock of an open device or image, as [`Prober::probe`] does, with a prober of its own.
+///
+/// # Errors
+/// As for [`Prober::new`] and [`Prober::probe`].
 pub fn probe(file: &File) -> Result<Option<Superblock>> {
     Prober::new()?.probe(file)
 }

@@ -134,5 +134,5 @@ fn an_expired_deadline_skips_probing() {
     let sandbox = Sandbox::new();
     sandbox.disk("vda", 64);
     let found = blockdev::scan(&sandbox.sys(), Deadline::after(Duration::ZERO));
-    assert_eq!(found.failed[0].1.to_string(), "probing /dev/vda: no time was left for it");
+    assert_eq!(found.failed[0].1.to_string(), "probing /dev/vda: deadline exceeded");
 }

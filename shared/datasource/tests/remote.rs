@@ -255,7 +255,7 @@ fn too_large() {
     assert_eq!((&*instance.id, instance.user_data.is_empty()), ("i-http", true));
     assert_eq!((server.asked("/user-data"), server.asked("/vendor-data")), (1, 1));
     let said = machine.warnings();
-    assert!(said.contains("/user-data: the answer: larger than 67108864 bytes (73400320 bytes)"), "{said}");
+    assert!(said.contains("/user-data: response: larger than 67108864 bytes (73400320 bytes)"), "{said}");
     assert!(said.contains("used without its vendor-data"), "{said}");
 }
 

@@ -85,6 +85,6 @@ mod tests {
         let mut sandbox = Sandbox::live("bootcmd: ['sleep 60']");
         sandbox.script_timeout = std::time::Duration::from_millis(300);
         let message = sandbox.run(&MODULE).unwrap_err().to_string();
-        assert!(message.ends_with("not finished after 0.3 s, ended"), "{message}");
+        assert!(message.ends_with("timed out after 0.3 s"), "{message}");
     }
 }

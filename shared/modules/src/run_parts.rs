@@ -154,7 +154,7 @@ mod tests {
         assert!(sandbox.run(&scripts::PER_BOOT).is_err());
         assert!(started_at.elapsed() < Duration::from_millis(3500), "{:?}", started_at.elapsed());
         assert_eq!(sandbox.logged_warnings().len(), 1);
-        assert!(sandbox.logged_warnings()[0].ends_with("/a: not finished after 0.4 s, ended"));
+        assert!(sandbox.logged_warnings()[0].ends_with("/a: timed out after 0.4 s"));
         while out(&sandbox).is_empty() && started_at.elapsed() < Duration::from_secs(30) {
             std::thread::sleep(Duration::from_millis(50));
         }

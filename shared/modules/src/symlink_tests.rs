@@ -60,8 +60,9 @@ fn authorized_keys_behind_a_users_link() {
         assert_eq!(sandbox.file(&second), (format!("{KEY}\n"), 0o600), "{target}");
         assert_eq!(owner(&sandbox, &second), BOB);
         let logged_warnings = sandbox.logged_warnings().join("\n");
-        let wanted =
-            format!("not following the link {KEYS} of uid 12345 to what is not owned by uid 12345; using");
+        let wanted = format!(
+            "refusing to follow symlink {KEYS} (owner uid 12345): target not owned by uid 12345; using"
+        );
         assert!(logged_warnings.contains(&wanted), "{logged_warnings}");
         // And no file of root has become theirs.
         assert_eq!(owner(&sandbox, "/etc/passwd"), 0);
@@ -153,7 +154,7 @@ fn write_files_behind_a_users_link() {
             sandbox.run(&write_files::MODULE).unwrap_err();
             let logged_warnings = sandbox.logged_warnings().join("\n");
             assert!(
-                logged_warnings.contains("not following the link /home/bob/link of uid 12345"),
+                logged_warnings.contains("refusing to follow symlink /home/bob/link (owner uid 12345)"),
                 "{logged_warnings}"
             );
             assert_eq!(tree(&sandbox.top.join("etc")), before, "{path} -> {target}{more}");

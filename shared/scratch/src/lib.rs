@@ -1,24 +1,32 @@
-//! A directory of a test's own: empty when it is made, gone when the test has ended, whichever way it ends. Tests of
-//! all crates make their machines in one. Only a development dependency: no program contains it.
+//! Temporary directories for tests, which are removed when the test ends, also by a panic. The tests of all crates build their
+//! machines in one. A development dependency only: no program contains it.
+//!
+//! ```
+//! let top = scratch::TempDir::new();
+//! top.put("/etc/hostname", "a\n");
+//! assert!(top.join("etc/hostname").is_file());
+//! ```
 
-// Helpers of tests fail by panicking.
+#![warn(missing_docs)]
+// Test helpers panic on failure.
 #![allow(clippy::panic)]
 
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The directory, which is removed with the value. It is used as the path that it is.
+/// A directory that is removed with the value. It dereferences to its path.
 #[derive(Debug)]
 pub struct TempDir(PathBuf);
 
 impl TempDir {
-    /// A new one below the system's directory for temporary files, named by process and number: tests run side by side.
+    /// Creates a directory below the system's directory for temporary files, named by process and number, since tests run in
+    /// parallel. Panics if that fails.
     pub fn new() -> TempDir {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let path = std::env::temp_dir().join(format!("firstlight-{}-{number}", std::process::id()));
-        // Of a test that was killed, whose process had the same number.
+        // Left by a killed test whose process had the same ID.
         let _ = std::fs::remove_dir_all(&path);
         if let Err(e) = std::fs::create_dir(&path) {
             panic!("making {}: {e}", path.display());
@@ -26,7 +34,7 @@ impl TempDir {
         TempDir(path)
     }
 
-    /// Writes a file below it, directories included.
+    /// Writes a file below the directory and creates its parent directories. Panics if that fails.
     pub fn put(&self, path: &str, content: impl AsRef<[u8]>) {
         let path = self.0.join(path.trim_start_matches('/'));
         let written = path.parent().map_or(Ok(()), std::fs::create_dir_all);

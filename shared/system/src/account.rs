@@ -1,27 +1,36 @@
-//! Users and groups, read from the machine's own files: a static binary has no NSS.
+//! Users and groups from /etc/passwd and /etc/group of the machine. NSS is not available to a static binary.
 
 use crate::{Error, Result, System};
 
 /// A line of passwd(5).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct User {
+    /// The login name.
     pub name: String,
+    /// The user ID.
     pub uid: u32,
+    /// The ID of the primary group.
     pub gid: u32,
+    /// The comment field.
     pub gecos: String,
+    /// The home directory.
     pub home: String,
+    /// The login shell; empty for the default.
     pub shell: String,
 }
 
 /// A line of group(5).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group {
+    /// The name.
     pub name: String,
+    /// The group ID.
     pub gid: u32,
+    /// The users of whom it is a supplementary group.
     pub members: Vec<String>,
 }
 
-/// The lines of passwd(5) that make sense; others are passed over, as the C library does.
+/// Parses passwd(5). Invalid lines are skipped, as by the C library.
 pub fn parse_passwd(text: &str) -> Vec<User> {
     text.lines()
         .filter_map(|line| {
@@ -39,7 +48,7 @@ pub fn parse_passwd(text: &str) -> Vec<User> {
         .collect()
 }
 
-/// The lines of group(5) that make sense.
+/// Parses group(5). Invalid lines are skipped.
 pub fn parse_group(text: &str) -> Vec<Group> {
     text.lines()
         .filter_map(|line| {
@@ -54,39 +63,41 @@ pub fn parse_group(text: &str) -> Vec<Group> {
         .collect()
 }
 
-/// The lines whose first field is that name: one is looked for for each user who is made, so the others are not read.
+/// Returns the lines whose first field is `name`, without parsing the others.
 fn named<'a>(text: &'a str, name: &'a str) -> impl Iterator<Item = &'a str> {
     text.lines().filter(move |line| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(':')))
 }
 
 impl System {
-    /// Whether this process may give files to others.
+    /// Returns whether this process runs as root.
     pub fn is_privileged(&self) -> bool {
         nix::unistd::geteuid().is_root()
     }
 
-    /// Everybody in /etc/passwd; nobody when it cannot be read.
+    /// Returns the users of /etc/passwd; none if it cannot be read.
     pub fn users(&self) -> Vec<User> {
         self.read_text("/etc/passwd").map(|t| parse_passwd(&t)).unwrap_or_default()
     }
 
-    /// The first of that name in /etc/passwd.
+    /// Returns the first user of that name in /etc/passwd.
     pub fn user(&self, name: &str) -> Option<User> {
         named(&self.read_text("/etc/passwd").ok()?, name).find_map(|line| parse_passwd(line).pop())
     }
 
-    /// All of /etc/group; none when it cannot be read.
+    /// Returns the groups of /etc/group; none if it cannot be read.
     pub fn groups(&self) -> Vec<Group> {
         self.read_text("/etc/group").map(|t| parse_group(&t)).unwrap_or_default()
     }
 
-    /// The first of that name in /etc/group.
+    /// Returns the first group of that name in /etc/group.
     pub fn group(&self, name: &str) -> Option<Group> {
         named(&self.read_text("/etc/group").ok()?, name).find_map(|line| parse_group(line).pop())
     }
 
-    /// `user:group` as chown(1) takes it (names or numbers; empty, `-1` and `none` leave that half alone)
-    /// as numbers.
+    /// Returns the numbers of `user:group` in the syntax of chown(1). Empty, `-1` and `none` stand for an unchanged half.
+    ///
+    /// # Errors
+    /// Fails if a name is neither a number nor a user or group of the machine.
     pub fn owner(&self, text: &str) -> Result<(Option<u32>, Option<u32>)> {
         let (user, group) = text.split_once(':').unwrap_or((text, ""));
         let leave = |s: &str| matches!(s, "" | "-1" | "none" | "None");

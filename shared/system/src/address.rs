@@ -1,5 +1,5 @@
-//! Addresses of links, and routes, through netlink, without `ip`. Only the running machine has them; below another
-//! root changes are noted and nothing else happens.
+//! Addresses and routes through rtnetlink(7), without `ip`. Only the running machine has them; below another root changes are
+//! recorded and have no effect.
 
 use std::fmt;
 use std::io::{Error as IoError, ErrorKind};
@@ -19,20 +19,23 @@ const ON_LINK: u32 = 4;
 /// Routes that DHCP asked for (RTPROT_DHCP), as other clients mark theirs.
 const FROM_DHCP: u8 = 16;
 
-/// An address and how many of its bits are the network's: `192.0.2.7/24`.
+/// An address with its prefix length: `192.0.2.7/24`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Prefix {
+    /// The address; the bits of the host may be set.
     pub address: IpAddr,
+    /// The number of bits of the network part.
     pub length: u8,
 }
 
 impl Prefix {
+    /// Returns the prefix with this length, at most 32 or 128.
     pub fn new(address: impl Into<IpAddr>, length: u8) -> Prefix {
         let address = address.into();
         Prefix { address, length: length.min(if address.is_ipv4() { 32 } else { 128 }) }
     }
 
-    /// Everything: the destination of a default route.
+    /// Returns the destination of a default route.
     pub fn default_route(ipv6: bool) -> Prefix {
         Prefix {
             address: if ipv6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() },
@@ -40,7 +43,7 @@ impl Prefix {
         }
     }
 
-    /// Whether an address is inside.
+    /// Returns whether an address is in the network.
     pub fn contains(&self, address: IpAddr) -> bool {
         match (self.address, address) {
             (IpAddr::V4(mine), IpAddr::V4(other)) => {
@@ -55,7 +58,7 @@ impl Prefix {
         }
     }
 
-    /// The network alone: the bits of the host are zero.
+    /// Returns the network: the bits of the host are zero.
     pub fn network(&self) -> Prefix {
         let address = match self.address {
             IpAddr::V4(a) => {
@@ -89,31 +92,35 @@ impl FromStr for Prefix {
     }
 }
 
-/// An address that a link has.
+/// An address of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LinkAddress {
+    /// The number of the link.
     pub index: u32,
+    /// Whether this is an IPv6 address.
     pub ipv6: bool,
-    /// Reaches beyond the link.
+    /// Whether the address has global scope.
     pub global: bool,
-    /// Configured, not learned for a time.
+    /// Whether the address has no lifetime.
     pub permanent: bool,
-    /// Not to be used yet, or never: somebody else may have it too (RFC 4862).
+    /// Whether duplicate address detection has not finished, or has failed (RFC 4862).
     pub tentative: bool,
+    /// The address with its prefix length.
     pub prefix: Prefix,
 }
 
-/// A route of the main table.
+/// A unicast route of the main table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Route {
+    /// The destination.
     pub to: Prefix,
-    /// The next hop; `None`: the destination is on the link itself.
+    /// The gateway; `None` if the destination is on the link.
     pub via: Option<IpAddr>,
-    /// The link's number.
+    /// The number of the link.
     pub link: u32,
-    /// The source address of what goes this way.
+    /// The preferred source address.
     pub source: Option<IpAddr>,
-    /// The next hop is on the link even if no other route says so.
+    /// Whether the gateway is on the link even if no other route says so.
     pub on_link: bool,
 }
 
@@ -125,7 +132,10 @@ impl fmt::Display for Route {
 }
 
 impl System {
-    /// The addresses of the machine's links; none below a root of its own.
+    /// Returns the addresses of the machine's links; none below a root other than `/`.
+    ///
+    /// # Errors
+    /// Fails if the kernel does not answer the request.
     pub fn link_addresses(&self) -> Result<Vec<LinkAddress>> {
         if !self.is_live() {
             return Ok(Vec::new());
@@ -135,8 +145,11 @@ impl System {
         Ok(messages.iter().filter_map(|m| address_of(m)).collect())
     }
 
-    /// Gives the link of that number an address, for so long if that is said: the kernel takes it away then. `false`:
-    /// the link had it already, and nothing was changed.
+    /// Adds an address to the link of that number; after `lifetime` the kernel removes it. Returns `false` if the link has the
+    /// address already.
+    ///
+    /// # Errors
+    /// Fails if the kernel refuses the change.
     pub fn add_address(
         &self,
         link: u32,
@@ -163,13 +176,19 @@ impl System {
         )
     }
 
-    /// Takes an address away. `false`: the link did not have it.
+    /// Removes an address from a link. Returns `false` if the link does not have it.
+    ///
+    /// # Errors
+    /// Fails if the kernel refuses the change.
     pub fn remove_address(&self, link: u32, prefix: Prefix) -> Result<bool> {
         let what = format!("removing address {prefix} from network link {link}");
         self.change_network(libc::RTM_DELADDR, 0, &address_body(link, prefix), what)
     }
 
-    /// The unicast routes of the main table; none below a root of its own.
+    /// Returns the unicast routes of the main table; none below a root other than `/`.
+    ///
+    /// # Errors
+    /// Fails if the kernel does not answer the request.
     pub fn routes(&self) -> Result<Vec<Route>> {
         if !self.is_live() {
             return Ok(Vec::new());
@@ -178,17 +197,23 @@ impl System {
         Ok(messages.iter().filter_map(|m| route_of(m)).collect())
     }
 
-    /// Adds a route. `false`: there was one to the same place already, which stays as it is.
+    /// Adds a route. Returns `false` if a route to the destination exists already; that is left unchanged.
+    ///
+    /// # Errors
+    /// Fails if the kernel refuses the change.
     pub fn add_route(&self, route: &Route) -> Result<bool> {
         self.change_network(libc::RTM_NEWROUTE, CREATE, &route_body(route), format!("adding route {route}"))
     }
 
-    /// Removes a route. `false`: there was no such route.
+    /// Removes a route. Returns `false` if it does not exist.
+    ///
+    /// # Errors
+    /// Fails if the kernel refuses the change.
     pub fn remove_route(&self, route: &Route) -> Result<bool> {
         self.change_network(libc::RTM_DELROUTE, 0, &route_body(route), format!("removing route {route}"))
     }
 
-    /// One change; `false` when things were as they should be already.
+    /// Makes one change. Returns `false` if nothing had to be changed.
     fn change_network(&self, kind: u16, flags: u16, body: &[u8], what: String) -> Result<bool> {
         let mut changed = true;
         if self.may_set_kernel() {
@@ -197,13 +222,13 @@ impl System {
                 other => other.map(|()| true).context(&what)?,
             };
         }
-        debug!(self, "{what}{}", if changed { "" } else { ": as it was" });
+        debug!(self, "{what}{}", if changed { "" } else { ": unchanged" });
         self.record(Effect::Other { what });
         Ok(changed)
     }
 }
 
-/// The kernel's words for "is there" and "is gone".
+/// Returns whether an error means that the object exists already, or does not exist any more.
 fn is_already_done(e: &IoError) -> bool {
     const NOT_FOUND: [i32; 4] = [libc::EADDRNOTAVAIL, libc::ESRCH, libc::ENODEV, libc::ENXIO];
     e.kind() == ErrorKind::AlreadyExists || e.raw_os_error().is_some_and(|code| NOT_FOUND.contains(&code))

@@ -1,4 +1,4 @@
-//! Time as the stages need it: wall time for logs, uptime for status, deadlines that a clock step cannot move.
+//! Time: wall-clock time for logs, uptime for the status, and monotonic deadlines, which a clock step does not affect.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -15,61 +15,66 @@ impl Default for Clock {
 }
 
 impl Clock {
-    /// Since the epoch, by the wall clock (which may be wrong, and may step, at early boot).
+    /// Returns the wall-clock time since the epoch. In early boot it may be wrong, and may step.
     pub fn wall(&self) -> Duration {
         SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
     }
 
-    /// Seconds since the machine started (CLOCK_BOOTTIME, what /proc/uptime shows).
+    /// Returns the seconds since the machine started (CLOCK_BOOTTIME, as in /proc/uptime).
     pub fn uptime(&self) -> f64 {
         nix::time::clock_gettime(nix::time::ClockId::CLOCK_BOOTTIME)
             .map(|t| Duration::from(t).as_secs_f64())
             .unwrap_or_default()
     }
 
-    /// Since this process began its work.
+    /// Returns the time since this `System` was created.
     pub fn elapsed(&self) -> Duration {
         self.started.elapsed()
     }
 
-    /// Waits, at least so long. A longer wait for something belongs into a loop with a [`Deadline`].
+    /// Sleeps for `time`. Waiting for an event takes a loop with a [`Deadline`].
     pub fn sleep(&self, time: Duration) {
         std::thread::sleep(time);
     }
 }
 
-/// A moment on the monotonic clock after which a wait is given up.
+/// A time on the monotonic clock at which a wait ends.
 #[derive(Debug, Clone, Copy)]
 pub struct Deadline(Instant);
 
 impl Deadline {
-    /// The moment that is so long from now.
+    /// Returns the deadline `time` from now.
     pub fn after(time: Duration) -> Deadline {
-        // A configured "forever" must not overflow; thirty years are longer than any boot.
+        // Avoids an overflow for a configured "forever".
         Deadline(Instant::now() + time.min(Duration::from_secs(30 * 365 * 86400)))
     }
 
-    /// Until then; zero when it is over.
+    /// Returns the time until the deadline; zero if it is past.
     pub fn remaining(&self) -> Duration {
         self.0.saturating_duration_since(Instant::now())
     }
 
-    /// The moment that is so much later.
+    /// Returns the deadline moved by `time`.
     pub fn later(self, time: Duration) -> Deadline {
         Deadline(self.0.checked_add(time).unwrap_or(self.0))
     }
 
-    /// Whichever comes first.
+    /// Returns the earlier of two deadlines.
     pub fn earlier(self, other: Deadline) -> Deadline {
         Deadline(self.0.min(other.0))
     }
 
+    /// Returns whether the deadline is past.
     pub fn is_expired(&self) -> bool {
         self.remaining().is_zero()
     }
 }
 
-/// Year, month, day, hour, minute, second of seconds since the epoch, UTC, and the weekday (0 = Thursday).
+/// The names of the months in dates of mail and HTTP.
+pub(crate) const MONTHS: [&str; 12] =
+    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+/// Returns year, month, day, hour, minute, second (UTC) and weekday (0 = Thursday) of the seconds since the epoch.
 fn civil(epoch: u64) -> (u64, u64, u64, u64, u64, u64, u64) {
     let (days, seconds) = (epoch / 86400, epoch % 86400);
     // Count from 1 March 0000, so that the leap day is the last of a year; 146097 days are 400 years.
@@ -85,17 +90,15 @@ fn civil(epoch: u64) -> (u64, u64, u64, u64, u64, u64, u64) {
     (year, month, day, seconds / 3600, seconds / 60 % 60, seconds % 60, days % 7)
 }
 
-/// `2024-05-01 10:20:30,123`, UTC: the time stamp of cloud-init.log.
+/// Returns the UTC time stamp of a line of cloud-init.log: `2024-05-01 10:20:30,123`.
 pub fn log_time(wall: Duration) -> String {
     let (y, mo, d, h, mi, s, _) = civil(wall.as_secs());
     format!("{y:04}-{mo:02}-{d:02} {h:02}:{mi:02}:{s:02},{:03}", wall.subsec_millis())
 }
 
-/// `Thu, 01 Jan 1970 00:00:12 +0000` (RFC 2822), UTC.
+/// Returns the UTC time by RFC 2822: `Thu, 01 Jan 1970 00:00:12 +0000`.
 pub fn rfc2822(wall: Duration) -> String {
     const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
-    const MONTHS: [&str; 12] =
-        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
     let (y, mo, d, h, mi, s, weekday) = civil(wall.as_secs());
     let (weekday, month) = (DAYS[weekday as usize % 7], MONTHS[(mo as usize + 11) % 12]);
     format!("{weekday}, {d:02} {month} {y:04} {h:02}:{mi:02}:{s:02} +0000")

@@ -1,4 +1,5 @@
-//! Disks: their bytes, partitions and mounted file systems, for what grows at boot. Only on the running machine.
+//! Disks, partitions and mounted file systems, as growing them at boot requires. Changes are made on the running machine
+//! only.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -7,30 +8,50 @@ use std::time::Duration;
 
 use crate::{Deadline, Effect, Error, Result, ResultExt, System, ioctl};
 
-/// How long udev may hold a disk before it is changed all the same.
+/// How long udev may hold the lock of a disk before the disk is changed anyway.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A file system that the kernel grows while it is mounted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GrowableFileSystem {
+    /// ext2, ext3 and ext4.
     Ext4,
+    /// XFS.
     Xfs,
+    /// Btrfs.
     Btrfs,
 }
 
 impl System {
-    /// Major and minor number of a block device's file.
+    /// Returns the major and minor number of a block device.
+    ///
+    /// # Errors
+    /// Fails if the path does not exist or is not a block device.
     pub fn device_number(&self, path: &str) -> Result<(u64, u64)> {
         let meta = self.metadata(path)?;
         use std::os::unix::fs::FileTypeExt;
         if !meta.file_type().is_block_device() {
-            return Err(Error::new(format!("{path} is no block device")));
+            return Err(Error::new(format!("{path}: not a block device")));
         }
         let device = meta.rdev();
         Ok((nix::sys::stat::major(device), nix::sys::stat::minor(device)))
     }
 
-    /// Bytes of a device.
+    /// Returns the free bytes of the file system of a directory.
+    ///
+    /// # Errors
+    /// Fails if the directory does not exist.
+    pub fn free_space(&self, directory: &str) -> Result<u64> {
+        let stat = nix::sys::statvfs::statvfs(&self.root().host_followed(directory))
+            .context(format_args!("getting the free space of {directory}"))?;
+        #[allow(clippy::unnecessary_cast)] // The types differ between C libraries.
+        Ok(stat.fragment_size() as u64 * stat.blocks_free() as u64)
+    }
+
+    /// Returns `length` bytes of a device, from `offset` on.
+    ///
+    /// # Errors
+    /// Fails if the device cannot be read, or is shorter.
     pub fn read_device(&self, path: &str, offset: u64, length: usize) -> io::Result<Vec<u8>> {
         let file = File::open(self.root().host_followed(path))?;
         let mut bytes = vec![0; length];
@@ -38,7 +59,11 @@ impl System {
         Ok(bytes)
     }
 
-    /// Writes pieces of a disk in order, each on the disk before the next. udev is kept from looking at it meanwhile.
+    /// Writes pieces (offset and bytes) to a disk in this order, flushing each before the next. udev does not probe the disk
+    /// in the meantime.
+    ///
+    /// # Errors
+    /// Fails below a root other than `/`, or if a piece cannot be written; earlier ones are written then.
     pub fn write_device(&self, path: &str, pieces: &[(u64, &[u8])]) -> Result<()> {
         let what = format!("writing to {path}");
         if self.record_if_dry_run(&what)? {
@@ -61,7 +86,10 @@ impl System {
         Ok(())
     }
 
-    /// Tells the kernel that a partition, mounted or not, has another length; all in bytes.
+    /// Tells the kernel the new length of a partition, mounted or not. `start` and `length` are in bytes.
+    ///
+    /// # Errors
+    /// Fails below a root other than `/`, or if the kernel refuses the change.
     pub fn resize_partition(&self, disk: &str, number: u32, start: u64, length: u64) -> Result<()> {
         let what = format!("resizing partition {number} of {disk}");
         if self.record_if_dry_run(&what)? {
@@ -77,7 +105,10 @@ impl System {
         Ok(())
     }
 
-    /// Grows a mounted file system to `bytes`, the size of its device. It does not shrink.
+    /// Grows a mounted file system to `bytes`, the size of its device. A smaller size has no effect.
+    ///
+    /// # Errors
+    /// Fails below a root other than `/`, or if the kernel refuses the change.
     pub fn grow_file_system(&self, point: &str, kind: GrowableFileSystem, bytes: u64) -> Result<()> {
         let what = format!("growing the file system at {point}");
         if self.record_if_dry_run(&what)? {
@@ -99,7 +130,7 @@ impl System {
         Ok(())
     }
 
-    /// An error for an image; noted in a plan, which goes no further.
+    /// Records the change in a dry run and returns whether it is one. Fails below a root other than `/`.
     fn record_if_dry_run(&self, what: &str) -> Result<bool> {
         if !self.is_live() {
             return Err(Error::new(format!("{what}: only on the running machine")));

@@ -1,12 +1,12 @@
-//! Errors say what we were doing and to which thing: "reading /etc/hostname: permission denied".
+//! Errors. Their messages name the action and the thing: "reading /etc/hostname: Permission denied".
 
 use std::fmt;
 use std::io;
 
-/// What every method of [`crate::System`] that can fail returns.
+/// The result of the fallible methods of [`crate::System`].
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// A failure with its context. `kind` is kept so that callers can tell "not there" from "cannot tell".
+/// A failure with its context. The kind is kept, so that callers can tell "does not exist" from "unknown".
 #[derive(Debug, Clone)]
 pub struct Error {
     message: String,
@@ -15,8 +15,8 @@ pub struct Error {
     is_system_failure: bool,
 }
 
-/// What a machine answers that cannot do now what was asked: a disk that is full, broken or read-only, a right that is
-/// missing, no descriptor or memory left. Another boot may find it repaired.
+/// Errors of a machine that may be repaired at the next boot: a full, broken or read-only disk, missing privileges, no more
+/// descriptors or memory.
 const SYSTEM_FAILURES: [i32; 8] = [
     libc::ENOSPC,
     libc::EDQUOT,
@@ -29,17 +29,17 @@ const SYSTEM_FAILURES: [i32; 8] = [
 ];
 
 impl Error {
-    /// An error of our own judgement: the message is all there is.
+    /// Returns an error with only a message.
     pub fn new(message: impl Into<String>) -> Error {
         Error { message: message.into(), kind: None, is_permanent: false, is_system_failure: false }
     }
 
-    /// An error of our own judgement that callers tell from others by its kind.
+    /// Returns an error with a message and a kind, by which callers recognise it.
     pub fn with_kind(kind: io::ErrorKind, message: impl Into<String>) -> Error {
         Error { message: message.into(), kind: Some(kind), is_permanent: false, is_system_failure: false }
     }
 
-    /// An error because the thing has more bytes than the limit; `size` is `None` if it is not known.
+    /// Returns the error for something larger than `limit` bytes; `size` is `None` if it is unknown.
     pub fn too_large(what: impl fmt::Display, size: Option<u64>, limit: u64) -> Error {
         let message = match size {
             Some(size) => format!("{what}: larger than {limit} bytes ({size} bytes)"),
@@ -48,7 +48,7 @@ impl Error {
         Error::with_kind(io::ErrorKind::FileTooLarge, message).into_permanent()
     }
 
-    /// An error of the operating system: `context` says what we were doing, to which thing.
+    /// Returns the error for a failed system call; `context` names the action and the thing.
     pub fn io(context: impl fmt::Display, cause: &io::Error) -> Error {
         Error {
             message: format!("{context}: {}", reason(cause)),
@@ -58,50 +58,49 @@ impl Error {
         }
     }
 
-    /// The same error with what we were doing before it.
+    /// Prepends the action during which the error occurred.
     pub fn context(self, what: impl fmt::Display) -> Error {
         Error { message: format!("{what}: {}", self.message), ..self }
     }
 
-    /// The same error, of something that another try would not change.
+    /// Marks the error as permanent: a retry would fail in the same way.
     pub fn into_permanent(self) -> Error {
         Error { is_permanent: true, ..self }
     }
 
-    /// Whether another try would end in the same way.
+    /// Returns whether a retry would fail in the same way.
     pub fn is_permanent(&self) -> bool {
         self.is_permanent
     }
 
-    /// The same error, of several things that failed: it counts as the machine's if one of theirs does.
+    /// Makes this the error for several failures: it is a failure of the system if one of the causes is.
     pub fn with_causes<'a>(self, causes: impl IntoIterator<Item = &'a Error>) -> Error {
         let is_system_failure = self.is_system_failure || causes.into_iter().any(Error::is_system_failure);
         Error { is_system_failure, ..self }
     }
 
-    /// Whether the machine could not do it (a full disk, a read-only one), and what was asked may be right: another boot
-    /// may succeed.
+    /// Returns whether the machine caused the failure (a full or read-only disk), so that the next boot may succeed.
     pub fn is_system_failure(&self) -> bool {
         self.is_system_failure
     }
 
-    /// Whether the thing is there, and larger than the caller takes.
+    /// Returns whether the thing exists but is larger than the limit.
     pub fn is_too_large(&self) -> bool {
         self.kind == Some(io::ErrorKind::FileTooLarge)
     }
 
-    /// The operating system's kind of it; `None` for one of our own judgement.
+    /// Returns the kind; `None` for an error with only a message.
     pub fn kind(&self) -> Option<io::ErrorKind> {
         self.kind
     }
 
-    /// The thing does not exist: an answer, not a failure to get one.
+    /// Returns whether the thing does not exist.
     pub fn is_not_found(&self) -> bool {
         matches!(self.kind, Some(io::ErrorKind::NotFound | io::ErrorKind::NotADirectory))
     }
 }
 
-/// The cause without Rust's " (os error 2)", which helps nobody who reads a boot log.
+/// Returns the text of the cause without Rust's " (os error 2)".
 fn reason(cause: &io::Error) -> String {
     let text = cause.to_string();
     if cause.raw_os_error().is_none() && cause.kind() == io::ErrorKind::NotFound {
@@ -121,8 +120,12 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// `result.context("reading /etc/x")`, for results of system calls.
+/// Adds context to results, also to those of system calls: `result.context("reading /etc/x")`.
 pub trait ResultExt<T> {
+    /// Prepends the action to the error's message.
+    ///
+    /// # Errors
+    /// Fails if the result is an error.
     fn context(self, what: impl fmt::Display) -> Result<T>;
 }
 

@@ -1,5 +1,5 @@
-//! The few ioctl(2) calls that grow partitions and file systems and that neither std nor nix has: each with the
-//! struct of the kernel's header that it names.
+//! The ioctl(2) calls for growing partitions and file systems that neither std nor nix has. Each names the kernel header that
+//! defines its argument.
 
 use std::fs::File;
 use std::io;
@@ -10,6 +10,7 @@ const GET_FLAGS: libc::Ioctl = libc::FS_IOC_GETFLAGS as libc::Ioctl;
 const SET_FLAGS: libc::Ioctl = libc::FS_IOC_SETFLAGS as libc::Ioctl;
 const NO_COPY_ON_WRITE: libc::c_int = 0x0080_0000;
 
+/// Disables copy-on-write for an empty file of btrfs.
 #[allow(unsafe_code)]
 pub(crate) fn set_no_copy_on_write(file: &File) -> io::Result<()> {
     let mut flags: libc::c_int = 0;
@@ -42,7 +43,7 @@ struct BlkpgPartition {
 const BLKPG: libc::Ioctl = 0x1269;
 const RESIZE_PARTITION: libc::c_int = 3;
 
-/// Gives a partition, mounted or not, another length; start and length in bytes.
+/// Changes the length of a partition, mounted or not; start and length are in bytes.
 #[allow(unsafe_code)]
 pub(crate) fn resize_partition(disk: &File, number: i32, start: i64, length: i64) -> io::Result<()> {
     let mut partition = BlkpgPartition { start, length, number, names: [0; 128] };
@@ -57,12 +58,12 @@ pub(crate) fn resize_partition(disk: &File, number: i32, start: i64, length: i64
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// The number of an ioctl as asm-generic/ioctl.h makes it; the read bit is 2, the write bit 1.
+/// Returns the number of an ioctl (asm-generic/ioctl.h); the read bit is 2, the write bit 1.
 const fn number(direction: u32, kind: u8, nr: u8, size: usize) -> u32 {
     direction << 30 | (size as u32) << 16 | (kind as u32) << 8 | nr as u32
 }
 
-/// Calls an ioctl whose argument is `data`, in and out.
+/// Calls an ioctl with the argument `data`, which it may change.
 #[allow(unsafe_code)]
 fn call(file: &File, number: u32, data: &mut [u64]) -> io::Result<()> {
     // SAFETY: `data` is aligned for and as long as the struct whose size is part of the number (checked below).
@@ -76,13 +77,13 @@ fn call(file: &File, number: u32, data: &mut [u64]) -> io::Result<()> {
     }
 }
 
-/// EXT4_IOC_RESIZE_FS (fs/ext4/ext4.h): the mounted file system gets so many blocks.
+/// EXT4_IOC_RESIZE_FS (fs/ext4/ext4.h): grows the mounted file system to `blocks` blocks.
 pub(crate) fn grow_ext4(mounted: &File, blocks: u64) -> io::Result<()> {
     call(mounted, number(1, b'f', 16, 8), &mut [blocks])
 }
 
-/// XFS_IOC_FSGEOMETRY_V1 and XFS_IOC_FSGROWFSDATA (xfs_fs.h): the mounted file system gets what fits into so
-/// many bytes.
+/// XFS_IOC_FSGEOMETRY_V1 and XFS_IOC_FSGROWFSDATA (xfs_fs.h): grows the mounted file system
+/// to `bytes` bytes.
 pub(crate) fn grow_xfs(mounted: &File, bytes: u64) -> io::Result<()> {
     let mut geometry = [0_u64; 14];
     call(mounted, number(2, b'X', 100, 112), &mut geometry)?;
@@ -100,7 +101,8 @@ pub(crate) fn grow_xfs(mounted: &File, bytes: u64) -> io::Result<()> {
     call(mounted, number(1, b'X', 110, 16), &mut [blocks, u64::from_ne_bytes([a, b, c, d, 0, 0, 0, 0])])
 }
 
-/// BTRFS_IOC_RESIZE (linux/btrfs.h): the mounted file system's first device is used to its end.
+/// BTRFS_IOC_RESIZE (linux/btrfs.h): grows the mounted file system to the end of its first
+/// device.
 pub(crate) fn grow_btrfs(mounted: &File) -> io::Result<()> {
     let mut argument = [0_u64; 512];
     argument[1] = u64::from_ne_bytes(*b"max\0\0\0\0\0");

@@ -1,12 +1,16 @@
-//! The kernel's own settings, which below another root than `/` are only noted, for that machine's kernel does not run;
-//! and mounting, which this one does for it.
+//! Facts and settings of the running kernel. Below a root other than `/` settings are recorded, not changed, since that
+//! machine's kernel is not running; only mounting is done there too.
+
+use std::fs::File;
+use std::io::Read as _;
 
 use nix::mount::{MntFlags, MsFlags};
 
 use crate::{Effect, Result, ResultExt, System};
 
 impl System {
-    /// The kernel command line; in a container, where the machine's is not ours, that of PID 1.
+    /// Returns the kernel command line; in a container the command line of PID 1, since the kernel's is the host's. The
+    /// environment variable `DEBUG_PROC_CMDLINE` overrides it.
     pub fn kernel_command_line(&self) -> String {
         if let Ok(given) = std::env::var("DEBUG_PROC_CMDLINE") {
             return given;
@@ -19,8 +23,8 @@ impl System {
         self.read_text("/proc/cmdline").map(|l| l.trim().to_string()).unwrap_or_default()
     }
 
-    /// Whether the machine says that it is a container: systemd writes `/run/systemd/container`
-    /// (os-release of the container interface), others leave only the variable of PID 1.
+    /// Returns whether the machine is a container: it has `/run/systemd/container` (systemd's container interface),
+    /// `/.dockerenv` or `/run/.containerenv`, or PID 1 has the environment variable `container`.
     pub fn is_container(&self) -> bool {
         if self.exists("/run/systemd/container")
             || self.exists("/.dockerenv")
@@ -32,7 +36,7 @@ impl System {
             .is_ok_and(|env| env.split(|b| *b == 0).any(|v| v.starts_with(b"container=") && v.len() > 10))
     }
 
-    /// The name that the kernel has now.
+    /// Returns the kernel's current hostname.
     pub fn kernel_hostname(&self) -> String {
         if !self.is_live() {
             return self
@@ -43,13 +47,16 @@ impl System {
         nix::unistd::gethostname().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default()
     }
 
-    /// The running kernel's name, its version text and the machine (uname(2)); empty where it has none.
+    /// Returns the running kernel's name, version and machine type (uname(2)); empty strings if they are not available.
     pub fn uname(&self) -> [String; 3] {
         let Ok(identity) = nix::sys::utsname::uname() else { return Default::default() };
         [identity.sysname(), identity.version(), identity.machine()].map(|t| t.to_string_lossy().into_owned())
     }
 
-    /// Gives the running kernel a name (sethostname(2)).
+    /// Sets the running kernel's hostname (sethostname(2)).
+    ///
+    /// # Errors
+    /// Fails if the kernel refuses the name.
     pub fn set_kernel_hostname(&self, name: &str) -> Result<()> {
         if self.may_set_kernel() {
             nix::unistd::sethostname(name).context(format_args!("setting the hostname {name}"))?;
@@ -58,14 +65,35 @@ impl System {
         Ok(())
     }
 
-    /// Mounts a device read-only at a directory of the machine.
+    /// Returns the size of a memory page in bytes.
+    pub fn page_size(&self) -> usize {
+        let size = nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE).ok().flatten();
+        size.and_then(|n| usize::try_from(n).ok()).unwrap_or(4096)
+    }
+
+    /// Returns random bytes from /dev/urandom of the running machine, whatever the root is.
+    ///
+    /// # Errors
+    /// Fails if /dev/urandom cannot be read.
+    pub fn random_bytes(&self, count: usize) -> Result<Vec<u8>> {
+        let mut bytes = vec![0; count];
+        File::open("/dev/urandom")
+            .and_then(|mut f| f.read_exact(&mut bytes))
+            .context("reading /dev/urandom")?;
+        Ok(bytes)
+    }
+
+    /// Mounts a device with a file system of type `kind` read-only at the directory `at`. No journal is replayed.
+    ///
+    /// # Errors
+    /// Fails if the kernel refuses the mount.
     pub fn mount_read_only(&self, device: &str, at: &str, kind: &str) -> Result<()> {
         let flags = MsFlags::MS_RDONLY | MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
         let mount = |kind: &str, option: Option<&str>| {
             let (device, at) = (self.root().host_followed(device), self.root().host_followed(at));
             nix::mount::mount(Some(&device), &at, Some(kind), flags, option)
         };
-        // Read-only says nothing of a journal: these would write what an unclean end has left in it.
+        // A read-only mount replays the journal of a file system that was not unmounted cleanly, which writes to the device.
         let ways: &[(&str, Option<&str>)] = match kind {
             "ext3" | "ext4" => &[(kind, Some("noload"))],
             "xfs" => &[(kind, Some("norecovery"))],
@@ -85,9 +113,23 @@ impl System {
         Ok(())
     }
 
-    /// Unmounts what is mounted at a directory of the machine; what somebody has open there stays until it is closed.
+    /// Unmounts the directory `at` lazily: open files stay until they are closed.
+    ///
+    /// # Errors
+    /// Fails if nothing is mounted there, or without privileges.
     pub fn unmount(&self, at: &str) -> Result<()> {
         nix::mount::umount2(&self.root().host_followed(at), MntFlags::MNT_DETACH)
             .context(format_args!("unmounting {at}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::System;
+
+    #[test]
+    fn random_bytes_differ() {
+        let sys = System::new("/nonexistent");
+        assert_ne!(sys.random_bytes(16).unwrap(), sys.random_bytes(16).unwrap());
     }
 }

@@ -1,16 +1,48 @@
-//! The only access to the machine. Whatever Firstlight reads, writes, runs, mounts, fetches or logs goes
-//! through a [`System`], so that modes, atomicity, deadlines, redaction and logging live in one place.
+//! The only access to the machine. Everything that Firstlight reads, writes, runs, mounts, fetches or logs goes through a
+//! [`System`], so that modes, atomicity, deadlines, redaction and logging are implemented once. This crate does not know
+//! clouds, distributions or modules.
 //!
-//! Paths given to a `System` are the machine's own (`/etc/hostname`); it puts its root before them. With
-//! the root `/` it configures this machine, with another root an image in a folder or a test's sandbox.
-//! Nothing here knows a cloud, a distribution or a module.
+//! * **Root.** A [`System`] has a root directory. Paths given to it are the machine's (`/etc/hostname`), and it resolves them
+//!   below the root as the machine would. With the root `/` it configures this machine, with another root an image or a
+//!   test's sandbox; then settings of the kernel are recorded, not changed.
+//! * **Paths.** A change resolves its path once, by openat2(2), to an open directory and a name, and works relative to that
+//!   descriptor. A symbolic link of a user is followed only to a target that the user owns.
+//! * **Files.** Reads have a size limit. Writes are atomic: a temporary file with the final mode and owner is renamed.
+//! * **Commands.** [`System::run`] takes a [`Command`]: an argument vector, a time limit, and secrets on standard input.
+//! * **HTTP.** [`System::fetch`] takes a [`Request`] with limits for each silence, the size and the retries. TLS is left to the
+//!   program `cloud-init-tls`.
+//! * **Log.** The macros [`debug!`] to [`error!`] write to the [`Log`] of a [`System`], which keeps lines until it has a sink.
+//! * **Dry run.** [`System::dry_run`] sends writes to an overlay directory, and records commands and other changes.
+//! * **Errors** name the action and the thing, and never contain a secret value.
+//!
+//! ```
+//! use system::{Change, System, WriteOptions, info};
+//!
+//! let root = scratch::TempDir::new();
+//! let sys = System::new(&root);
+//! assert_eq!(sys.write("/etc/hostname", "a\n", WriteOptions::mode(0o644))?, Change::Created);
+//! assert_eq!(sys.write("/etc/hostname", "a\n", WriteOptions::mode(0o644))?, Change::Unchanged);
+//! info!(sys, "hostname is {}", sys.read_text("/etc/hostname")?.trim());
+//!
+//! let overlay = root.join("overlay");
+//! std::fs::create_dir(&overlay).unwrap();
+//! let plan = System::dry_run(&root, &overlay);
+//! plan.write("/etc/hostname", "b\n", WriteOptions::default())?;
+//! assert_eq!((plan.read_text("/etc/hostname")?, sys.read_text("/etc/hostname")?), ("b\n".into(), "a\n".into()));
+//! # Ok::<(), system::Error>(())
+//! ```
+
+#![warn(missing_docs)]
 
 mod account;
 mod address;
+mod attributes;
 mod clock;
 mod command;
-mod console;
+mod communicate;
+mod directory;
 mod disk;
+mod entry;
 mod error;
 mod file;
 mod http;
@@ -27,17 +59,19 @@ mod no_unwind;
 mod output;
 mod overlay;
 mod packet;
+mod path;
 mod plan;
 mod plan_dir;
 mod read;
-mod resolved_path;
 mod root;
+mod run;
 mod signals;
 mod stream;
 mod subreaper;
 mod swap_file;
 mod truncate;
 mod udev;
+mod write;
 
 pub use account::{Group, User, parse_group, parse_passwd};
 pub use address::{LinkAddress, Prefix, Route};
@@ -62,39 +96,54 @@ pub use udev::UdevProgress;
 
 use std::cell::RefCell;
 
-/// One thing that was done to the machine, for the timeline, for plans and for tests.
+/// A change of the machine, as recorded for the timeline, for plans and for tests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
+    /// A file was written.
     Write {
+        /// The path on the machine.
         path: String,
+        /// The permission bits.
         mode: u32,
-        /// Of user and group; `None` for the one who writes.
+        /// The user and the group; `None` for those of the process.
         owner: (Option<u32>, Option<u32>),
+        /// The kind of change.
         change: Change,
     },
+    /// A file or directory was removed.
     Remove {
+        /// The path on the machine.
         path: String,
     },
+    /// A directory was created.
     Directory {
+        /// The path on the machine.
         path: String,
+        /// The permission bits.
         mode: u32,
     },
+    /// A symbolic link was created.
     Link {
+        /// The path on the machine.
         path: String,
+        /// The target.
         target: String,
     },
-    /// The command as one would type it, secrets replaced.
+    /// A program was run.
     Run {
+        /// The command as it would be typed in a shell, without secrets.
         command: String,
+        /// The exit code; `None` if the program did not run or was killed at its time limit.
         code: Option<i32>,
     },
-    /// Anything else: a hostname set, a link renamed, a file system mounted.
+    /// Any other change: a hostname set, a link renamed, a file system mounted.
     Other {
+        /// A description.
         what: String,
     },
 }
 
-/// The machine, or an image or a sandbox that is treated like one.
+/// The machine, or an image or sandbox that is treated as one. See the documentation of the crate.
 pub struct System {
     root: Root,
     log: Log,
@@ -106,7 +155,7 @@ pub struct System {
 }
 
 impl System {
-    /// The machine below `root`. Nothing is read or written yet.
+    /// Returns the machine below `root`. Nothing is read or written yet.
     pub fn new(root: impl Into<std::path::PathBuf>) -> System {
         System::with(Root::new(root.into()))
     }
@@ -123,30 +172,32 @@ impl System {
         }
     }
 
-    /// Our own programs are in this directory of the host, wherever this one is: for tests.
+    /// Sets the directory of the host in which this package's own programs are, for tests.
     pub fn with_libexec_dir(self, dir: impl Into<std::path::PathBuf>) -> System {
         System { libexec_dir: Some(dir.into()), ..self }
     }
 
-    /// Whether this is the running machine: only then are the kernel's own settings (hostname, links,
-    /// mounts, swap) touched.
+    /// Returns whether this is the running machine. Only then are settings of the kernel (hostname, links, swap) changed.
     pub fn is_live(&self) -> bool {
         self.root.is_machine()
     }
 
+    /// Returns the root directory.
     pub fn root(&self) -> &Root {
         &self.root
     }
 
+    /// Returns the log.
     pub fn log(&self) -> &Log {
         &self.log
     }
 
+    /// Returns the clock.
     pub fn clock(&self) -> &Clock {
         &self.clock
     }
 
-    /// What was done so far, in order.
+    /// Returns the effects so far, in order.
     pub fn effects(&self) -> Vec<Effect> {
         self.effects.borrow().iter().map(|noted| noted.effect.clone()).collect()
     }

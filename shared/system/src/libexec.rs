@@ -1,15 +1,16 @@
-//! Our own programs: where one of them finds another.
+//! The location of this package's own programs.
 
 use std::path::PathBuf;
 
-/// Where they are installed, the first that has them. `packaging/install` links the first to any other LIBEXECDIR.
+/// The directories in which the programs are installed, in order of precedence. `packaging/install` links the first one to any
+/// other LIBEXECDIR.
 pub const DIRECTORIES: [&str; 2] = ["/usr/lib/cloud-init", "/usr/libexec/cloud-init"];
 
-/// The program beside this one, that of the same prefix (a command in `/opt/x/bin` starts stages below `/opt/x`),
-/// else the installed one.
+/// Returns the program of that name: from the directory of the current program, from the same prefix (a command in
+/// `/opt/x/bin` starts stages below `/opt/x`), else from [`DIRECTORIES`].
 pub fn find(name: &str) -> Option<PathBuf> {
     let here = std::env::current_exe().ok().and_then(|p| Some(p.parent()?.to_path_buf()));
-    // Beside first: a build that is tried must not run the installed ones.
+    // A build under test must not run the installed programs.
     let own = here
         .iter()
         .flat_map(|dir| ["", "../lib/cloud-init", "../libexec/cloud-init"].map(|way| dir.join(way)));

@@ -1,5 +1,5 @@
-//! Network links through netlink (rtnetlink(7)), without `ip`: listed, renamed, brought up and down. Only the
-//! running machine has links; below another root changes are noted and nothing else happens.
+//! Network interfaces (links) through rtnetlink(7), without `ip`: listing, renaming, bringing up and down. Only the running
+//! machine has links; below another root changes are recorded and have no effect.
 
 use crate::netlink::{attribute, attributes, change, dump, read_u32};
 use crate::{Effect, Error, Result, ResultExt, System, debug};
@@ -9,29 +9,36 @@ const HEADER: usize = 16;
 /// A network interface as the kernel has it now.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Link {
+    /// The kernel's number of the link.
     pub index: u32,
+    /// The name.
     pub name: String,
-    /// Lower case, with colons; empty when it has none.
+    /// The hardware address in lower case with colons; empty if the link has none.
     pub mac: String,
+    /// Whether the link is administratively up.
     pub up: bool,
-    /// There is something at the other end.
+    /// Whether the link has a carrier.
     pub carrier: bool,
+    /// The MTU in bytes.
     pub mtu: u32,
-    /// The kernel's number for the kind of hardware (ARPHRD_ETHER is 1).
+    /// The hardware type (ARPHRD_ETHER is 1).
     pub kind: u16,
-    /// The address that reaches everybody on the link; empty when it has none.
+    /// The broadcast hardware address; empty if the link has none.
     pub broadcast: Vec<u8>,
 }
 
 impl Link {
-    /// The bytes of its address.
+    /// Returns the bytes of the hardware address.
     pub fn hardware_address(&self) -> Vec<u8> {
         self.mac.split(':').filter_map(|part| u8::from_str_radix(part, 16).ok()).collect()
     }
 }
 
 impl System {
-    /// The machine's links; none below a root of its own.
+    /// Returns the machine's links; none below a root other than `/`.
+    ///
+    /// # Errors
+    /// Fails if the kernel does not answer the request.
     pub fn links(&self) -> Result<Vec<Link>> {
         if !self.is_live() {
             return Ok(Vec::new());
@@ -42,13 +49,16 @@ impl System {
         Ok(messages.iter().filter_map(|m| link_of(m)).collect())
     }
 
-    /// Gives a link another name. Most kernels want it down for that.
+    /// Renames a link. Most kernels require it to be down.
+    ///
+    /// # Errors
+    /// Fails if the name is invalid or taken, the link does not exist, or the kernel refuses the change.
     pub fn rename_link(&self, from: &str, to: &str) -> Result<()> {
         let what = format!("renaming network link {from} to {to}");
-        // The kernel's limit (IFNAMSIZ) with its reason, instead of its "numerical result out of range".
+        // The kernel's limit (IFNAMSIZ), for a clearer message than "numerical result out of range".
         if to.is_empty() || to.len() > 15 || to.contains(['/', ' ', '\0']) {
             return Err(Error::new(format!(
-                "{what}: a link's name has 1 to 15 bytes, no blank and no slash"
+                "{what}: invalid interface name: expected 1 to 15 bytes without spaces or slashes"
             )));
         }
         let mut name = to.as_bytes().to_vec();
@@ -56,19 +66,26 @@ impl System {
         self.change_link(from, 0, 0, Some((libc::IFLA_IFNAME, &name)), what)
     }
 
+    /// Brings a link up or down.
+    ///
+    /// # Errors
+    /// Fails if the link does not exist or the kernel refuses the change.
     pub fn set_link_up(&self, name: &str, up: bool) -> Result<()> {
         let what = format!("setting network link {name} {}", if up { "up" } else { "down" });
         let flags = if up { libc::IFF_UP as u32 } else { 0 };
         self.change_link(name, flags, libc::IFF_UP as u32, None, what)
     }
 
-    /// The longest packet that the link carries, in bytes.
+    /// Sets the MTU of a link, in bytes.
+    ///
+    /// # Errors
+    /// Fails if the link does not exist or the kernel refuses the change.
     pub fn set_link_mtu(&self, name: &str, mtu: u32) -> Result<()> {
         let what = format!("setting the MTU of network link {name} to {mtu}");
         self.change_link(name, 0, 0, Some((libc::IFLA_MTU, &mtu.to_ne_bytes())), what)
     }
 
-    /// One RTM_NEWLINK for an existing link, acknowledged.
+    /// Sends an RTM_NEWLINK for an existing link and waits for the acknowledgement.
     fn change_link(
         &self,
         name: &str,

@@ -1,5 +1,5 @@
-//! The log: kept in memory until a stage knows where to, then written to its sinks, line by line.
-//! What is WARNING or worse is remembered too, because status.json lists it.
+//! The log. Lines are kept in memory until a stage has read its configuration, then written to its sinks. Lines of WARNING and
+//! above are also kept for status.json.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -9,19 +9,25 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::clock::log_time;
 
-/// As upstream numbers them: DEPRECATED stands between WARNING and ERROR.
+/// The level of a log line, with upstream's numbers: DEPRECATED is between WARNING and ERROR.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
+    /// For debugging.
     Debug = 10,
+    /// Normal progress.
     Info = 20,
+    /// A problem; the work continues. The status becomes "degraded".
     Warning = 30,
+    /// The use of a deprecated key or option.
     Deprecated = 35,
+    /// A failure of a part of the work.
     Error = 40,
+    /// A failure that stops the stage.
     Critical = 50,
 }
 
 impl Level {
-    /// As it stands in a line of the log.
+    /// Returns the name in log lines.
     pub fn name(self) -> &'static str {
         match self {
             Level::Debug => "DEBUG",
@@ -33,7 +39,7 @@ impl Level {
         }
     }
 
-    /// The level of that name, in any case; `WARN` and `FATAL` are the old spellings.
+    /// Returns the level of that name, in any case. `WARN` and `FATAL` are old spellings.
     pub fn from_name(name: &str) -> Option<Level> {
         Some(match name.to_ascii_uppercase().as_str() {
             "DEBUG" | "NOTSET" => Level::Debug,
@@ -54,30 +60,30 @@ struct Record {
     text: String,
 }
 
-/// Where lines go.
+/// A destination of log lines.
 enum Sink {
     File(File),
-    /// Standard error; with a file, standard output and that file instead, as a tee of both streams has it.
+    /// Standard error or, with a file, standard output and that file, as with tee(1) of both streams.
     Stderr(Option<File>),
     Socket(std::os::unix::net::UnixDatagram),
 }
 
 #[derive(Default)]
 struct Inner {
-    /// Before any sink is known; bounded, since a program that never opens a log must not grow.
+    /// The lines before the first sink, at most [`MAX_EARLY`].
     early: Vec<Record>,
     sinks: Vec<(Level, Sink)>,
     logged_warnings: Vec<(Level, String)>,
 }
 
-/// See the module. Lines are `2024-05-01 10:20:30,123 - write_files.rs[WARNING]: text`.
+/// The log of a stage. Lines have the form `2024-05-01 10:20:30,123 - write_files.rs[WARNING]: text`.
 #[derive(Default)]
 pub struct Log(RefCell<Inner>);
 
 const MAX_EARLY: usize = 2000;
 
 impl Log {
-    /// Writes one message to every sink of its level. Use the `debug!` … `error!` macros.
+    /// Writes a message to every sink of its level. Use the macros `debug!` to `error!`.
     pub fn record(&self, level: Level, file: &'static str, text: fmt::Arguments<'_>) {
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let source = file.rsplit('/').next().unwrap_or(file);
@@ -96,17 +102,17 @@ impl Log {
         }
     }
 
-    /// Lines of `min_level` and worse go to this file from now on.
+    /// Adds a file as a sink for lines of `min_level` and above, including the earlier ones.
     pub fn to_file(&self, min_level: Level, file: File) {
         self.add(min_level, Sink::File(file));
     }
 
-    /// Lines of `min_level` and worse go to standard error from now on.
+    /// Adds standard error as a sink for lines of `min_level` and above, including the earlier ones.
     pub fn to_stderr(&self, min_level: Level) {
         self.add(min_level, Sink::Stderr(None));
     }
 
-    /// Sends what goes to standard error through a tee into that file, or to standard error again.
+    /// Sends the lines for standard error to standard output and this file, or to standard error again.
     pub(crate) fn tee_stderr(&self, file: Option<File>) {
         let mut inner = self.0.borrow_mut();
         for (_, sink) in &mut inner.sinks {
@@ -116,7 +122,7 @@ impl Log {
         }
     }
 
-    /// Lines of `min_level` and worse go to the system log (`/dev/log`) from now on.
+    /// Adds the system log (`/dev/log`) as a sink for lines of `min_level` and above, including the earlier ones.
     pub fn to_syslog(&self, min_level: Level, socket: std::os::unix::net::UnixDatagram) {
         self.add(min_level, Sink::Socket(socket));
     }
@@ -129,18 +135,18 @@ impl Log {
         inner.sinks.push((min_level, sink));
     }
 
-    /// Forgets the sinks, for a stage whose configuration names others.
+    /// Removes all sinks, for a stage whose configuration names others.
     pub fn close(&self) {
         let mut inner = self.0.borrow_mut();
         inner.sinks.clear();
     }
 
-    /// The early lines were given to every sink that matters.
+    /// Drops the early lines, once all sinks have been added.
     pub fn discard_early(&self) {
         self.0.borrow_mut().early = Vec::new();
     }
 
-    /// What was logged at WARNING or worse since the start, in order.
+    /// Returns the messages of WARNING and above since the start, in order.
     pub fn logged_warnings(&self) -> Vec<(Level, String)> {
         self.0.borrow().logged_warnings.clone()
     }
@@ -148,7 +154,7 @@ impl Log {
 
 fn write(sink: &mut Sink, record: &Record) {
     let Record { wall, level, source, text } = record;
-    // A full disk must not end a boot, and there is nowhere left to complain: the results are dropped.
+    // A full disk must not stop a boot, and there is no place left to report it: the results are ignored.
     let _ = match sink {
         Sink::File(file) => {
             file.write_all(format!("{} - {source}[{}]: {text}\n", log_time(*wall), level.name()).as_bytes())
@@ -179,26 +185,31 @@ fn write(sink: &mut Sink, record: &Record) {
     };
 }
 
+/// Logs a message at level DEBUG, with the source file's name: `debug!(sys, "format", …)`.
 #[macro_export]
 macro_rules! debug {
     ($sys:expr, $($text:tt)*) => { $sys.log().record($crate::Level::Debug, file!(), format_args!($($text)*)) };
 }
 
+/// Logs a message at level INFO, with the source file's name: `info!(sys, "format", …)`.
 #[macro_export]
 macro_rules! info {
     ($sys:expr, $($text:tt)*) => { $sys.log().record($crate::Level::Info, file!(), format_args!($($text)*)) };
 }
 
+/// Logs a message at level WARNING, with the source file's name: `warning!(sys, "format", …)`.
 #[macro_export]
 macro_rules! warning {
     ($sys:expr, $($text:tt)*) => { $sys.log().record($crate::Level::Warning, file!(), format_args!($($text)*)) };
 }
 
+/// Logs a message at level DEPRECATED, with the source file's name: `deprecated!(sys, "format", …)`.
 #[macro_export]
 macro_rules! deprecated {
     ($sys:expr, $($text:tt)*) => { $sys.log().record($crate::Level::Deprecated, file!(), format_args!($($text)*)) };
 }
 
+/// Logs a message at level ERROR, with the source file's name: `error!(sys, "format", …)`.
 #[macro_export]
 macro_rules! error {
     ($sys:expr, $($text:tt)*) => { $sys.log().record($crate::Level::Error, file!(), format_args!($($text)*)) };

@@ -1,5 +1,5 @@
-//! rtnetlink(7), as far as links, addresses and routes need it: one question on a socket of its own, the kernel's
-//! answers taken apart. What the kernel sends is checked as if it could lie.
+//! rtnetlink(7) for links, addresses and routes: one request on a socket of its own, and the kernel's replies, whose lengths are
+//! checked like those of any other input.
 
 use std::io::{Error as IoError, ErrorKind};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -10,7 +10,7 @@ use nix::sys::socket::{
 };
 use nix::sys::time::{TimeVal, TimeValLike};
 
-/// The kernel answers at once; longer means that it never will.
+/// The time limit for a reply; the kernel replies at once.
 const TIMEOUT_SECONDS: i64 = 10;
 /// More than any machine's links and addresses take (each part of an answer is at most this long).
 const BUFFER_SIZE: usize = 64 << 10;
@@ -20,17 +20,17 @@ const NLMSG_ERROR: u16 = libc::NLMSG_ERROR as u16;
 const NLMSG_DONE: u16 = libc::NLMSG_DONE as u16;
 const HEADER: usize = 16;
 
-/// Makes something anew; it is an error that it is there already.
+/// Creates an object; fails if it exists.
 pub(crate) const CREATE: u16 = (libc::NLM_F_CREATE | libc::NLM_F_EXCL) as u16;
 
-/// Asks for one change and waits for the kernel's word on it.
+/// Requests one change and waits for the acknowledgement.
 pub(crate) fn change(kind: u16, flags: u16, body: &[u8]) -> std::io::Result<()> {
     let socket = open()?;
     send_request(&socket, kind, libc::NLM_F_ACK as u16 | flags, body)?;
     receive_replies(&socket, |_| {})
 }
 
-/// Puts an attribute behind a message's fixed part.
+/// Appends an attribute to a message.
 pub(crate) fn attribute(body: &mut Vec<u8>, kind: u16, value: &[u8]) {
     body.extend((4 + value.len() as u16).to_ne_bytes());
     body.extend(kind.to_ne_bytes());
@@ -38,7 +38,7 @@ pub(crate) fn attribute(body: &mut Vec<u8>, kind: u16, value: &[u8]) {
     body.resize(body.len().next_multiple_of(4), 0);
 }
 
-/// All messages of a dump, each without its netlink header.
+/// Returns all messages of a dump, without their netlink headers.
 pub(crate) fn dump(kind: u16, body: &[u8]) -> std::io::Result<Vec<Vec<u8>>> {
     let socket = open()?;
     send_request(&socket, kind, libc::NLM_F_DUMP as u16, body)?;
@@ -60,7 +60,7 @@ fn send_request(socket: &OwnedFd, kind: u16, flags: u16, body: &[u8]) -> std::io
     message.extend(((HEADER + body.len()) as u32).to_ne_bytes());
     message.extend(kind.to_ne_bytes());
     message.extend((libc::NLM_F_REQUEST as u16 | flags).to_ne_bytes());
-    // One question for each socket: the sequence number tells nothing.
+    // One request per socket: the sequence number is not needed.
     message.extend(1_u32.to_ne_bytes());
     message.extend(0_u32.to_ne_bytes());
     message.extend_from_slice(body);
@@ -68,7 +68,7 @@ fn send_request(socket: &OwnedFd, kind: u16, flags: u16, body: &[u8]) -> std::io
     Ok(())
 }
 
-/// Reads answers until the kernel says that it is done; an error that it reports is ours.
+/// Reads replies until the last one; an error that the kernel reports is returned.
 fn receive_replies(socket: &OwnedFd, mut take: impl FnMut(&[u8])) -> std::io::Result<()> {
     let mut buffer = vec![0_u8; BUFFER_SIZE];
     for _ in 0..MAX_PARTS {
@@ -95,7 +95,7 @@ fn receive_replies(socket: &OwnedFd, mut take: impl FnMut(&[u8])) -> std::io::Re
     Err(ErrorKind::InvalidData.into())
 }
 
-/// The first message of a part: its type, its content, and what follows it.
+/// Returns the first message of a part: its type, its content, and the rest of the part.
 pub(crate) fn next_message(part: &[u8]) -> Option<(u16, &[u8], &[u8])> {
     let length = read_u32(part, 0)? as usize;
     let kind = u16::from_ne_bytes(part.get(4..6)?.try_into().ok()?);
@@ -107,7 +107,7 @@ pub(crate) fn read_u32(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
 }
 
-/// The attributes behind a message's fixed part: type and value.
+/// Returns the attributes (type and value) after a message's fixed part.
 pub(crate) fn attributes(mut rest: &[u8]) -> Vec<(u16, &[u8])> {
     let mut found = Vec::new();
     while rest.len() >= 4 {

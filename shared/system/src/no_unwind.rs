@@ -25,7 +25,7 @@ extern "C" fn _Unwind_RaiseException(_exception: *mut c_void) -> c_int {
     END_OF_STACK
 }
 
-/// The rest asks about frames and exceptions, of which there are none: nobody has an argument to call these with.
+/// The remaining functions take a frame or an exception. None exists, so they are never called.
 macro_rules! none {
     ($($name:ident)*) => { $(
         // SAFETY: as above; no argument is looked at.

@@ -1,41 +1,45 @@
-//! The stage's own output. Users configure a `tee` into cloud-init-output.log; most stages print a line or two and
-//! start nothing, so the tee is started only when a program's output has to go through it.
+//! The output of a stage. The default configuration sends it through `tee` to cloud-init-output.log. Most stages print a
+//! line or two and start no program, so `tee` is started only when a program's output has to go through it.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 
-use crate::{Deadline, Result, ResultExt, System};
+use crate::{Deadline, Effect, Result, ResultExt, System};
 
-/// Where the output of the stage and of its programs goes.
+/// The destination of the output of the stage and of its programs.
 #[derive(Debug, Default)]
 pub(crate) enum StageOutput {
-    /// Wherever the process was started to.
+    /// The standard streams that the process was started with.
     #[default]
     Inherited,
-    /// There, and to the end of a file.
+    /// The standard streams, and the end of a file.
     Tee { path: String, file: File, running: Option<(Child, OwnedFd)> },
 }
 
 impl System {
-    /// From now on output goes to the end of the file too, which is that of `path`, and so do the log's lines for standard
-    /// error: a tee has both streams, and writes to standard output.
+    /// Sends output, and the log's lines for standard error, to the end of `file` as well, which is that of `path`. Like
+    /// tee(1) with both streams, it writes to standard output.
     pub(crate) fn tee_into(&self, path: &str, file: File) {
         self.log().tee_stderr(file.try_clone().ok());
         *self.stage_output().borrow_mut() = StageOutput::Tee { path: path.into(), file, running: None };
     }
 
-    /// From now on the process's own streams go where its output goes, so that they can be sent elsewhere.
+    /// Redirects the standard streams of the process to the running `tee`, so that they can then be redirected again.
+    ///
+    /// # Errors
+    /// Fails if `tee` cannot be started or a stream cannot be redirected.
     pub fn redirect_to_tee(&self) -> Result<()> {
         self.stage_stream().context("starting tee")?;
         let before = std::mem::take(&mut *self.stage_output().borrow_mut());
         self.log().tee_stderr(None);
-        // The tee ends when nobody writes to it any more.
+        // tee(1) exits when its last writer has closed the pipe.
         if let StageOutput::Tee { running: Some((_, pipe)), .. } = before {
             nix::unistd::dup2_stdout(&pipe).context("redirecting")?;
             nix::unistd::dup2_stderr(&pipe).context("redirecting")?;
@@ -43,12 +47,12 @@ impl System {
         Ok(())
     }
 
-    /// Prints a line for people: on standard error, or through the tee on standard output and in its file.
+    /// Prints a line for the user: on standard error or, with a tee, on standard output and in its file.
     pub fn print(&self, line: &str) {
         if self.is_dry_run() {
             return;
         }
-        // If neither stream can be written to, there is no third to report that on.
+        // If neither stream can be written, there is none left to report that on.
         if let StageOutput::Tee { file, .. } = &mut *self.stage_output().borrow_mut() {
             let _ = writeln!(std::io::stdout().lock(), "{line}");
             let _ = file.write_all(format!("{line}\n").as_bytes());
@@ -57,20 +61,20 @@ impl System {
         }
     }
 
-    /// Prints what a program printed for people: on standard output, and in the output file.
+    /// Prints the output of a program for the user: on standard output, and in the output file.
     pub fn print_output(&self, text: &[u8]) {
         if self.is_dry_run() {
             return;
         }
-        // If neither can be written to, there is no third to report that on.
+        // As above.
         let _ = std::io::stdout().lock().write_all(text);
         if let StageOutput::Tee { file, .. } = &mut *self.stage_output().borrow_mut() {
             let _ = file.write_all(text);
         }
     }
 
-    /// Prints lines on /dev/console, where it can be written to, else on standard output. Never to a file: the
-    /// console is the place for what only the machine's owner may see.
+    /// Prints text on /dev/console or, if that cannot be written, on standard output; never to a file. For text that only the
+    /// machine's owner may see.
     pub fn print_on_console(&self, text: &str) {
         if self.is_dry_run() {
             return;
@@ -80,15 +84,30 @@ impl System {
         }
     }
 
-    /// A standard stream for a program whose output is the stage's.
+    /// Prints to /dev/console. Returns `false` if it cannot be written. Secrets (new random passwords) are printed here and
+    /// nowhere else, so the recorded effect does not contain the text.
+    pub fn print_console(&self, text: &str) -> bool {
+        self.record(Effect::Other { what: "print to the console".into() });
+        if self.is_dry_run() {
+            return true;
+        }
+        let printed = OpenOptions::new()
+            .append(true)
+            .custom_flags(libc::O_NOCTTY | libc::O_NONBLOCK | libc::O_CLOEXEC)
+            .open(self.root().host_followed("/dev/console"))
+            .and_then(|mut console| console.write_all(text.as_bytes()));
+        printed.is_ok()
+    }
+
+    /// Returns a standard stream for a program whose output is the stage's. Starts `tee` if necessary.
     pub(crate) fn stage_stream(&self) -> std::io::Result<Stdio> {
         let mut output = self.stage_output().borrow_mut();
         let StageOutput::Tee { path, file, running } = &mut *output else { return Ok(Stdio::inherit()) };
         if running.is_none() {
-            // The file that is open, whatever its path leads to by now.
+            // The open file, even if its path leads elsewhere by now.
             let open = format!("/proc/self/fd/{}", file.as_raw_fd());
-            let is_there = Path::new(&open).exists();
-            let host = if is_there { open.into() } else { self.root().host_followed(&*path) };
+            let exists = Path::new(&open).exists();
+            let host = if exists { open.into() } else { self.root().host_followed(&*path) };
             fcntl(&*file, FcntlArg::F_SETFD(FdFlag::empty()))?;
             let child = std::process::Command::new("tee").arg("-a").arg(host).stdin(Stdio::piped()).spawn();
             fcntl(&*file, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC))?;
@@ -102,7 +121,11 @@ impl System {
         }
     }
 
-    /// Lets the tee write what it has. It is not waited for when a program in the background still writes.
+    /// Closes the pipe to `tee` and waits for it to exit, for at most one second: a program in the background may keep the
+    /// pipe open.
+    ///
+    /// # Errors
+    /// Fails if the process cannot be waited for.
     pub fn flush_output(&self) -> Result<()> {
         let StageOutput::Tee { running, .. } = &mut *self.stage_output().borrow_mut() else { return Ok(()) };
         let Some((mut child, pipe)) = running.take() else { return Ok(()) };
@@ -112,5 +135,22 @@ impl System {
             self.clock().sleep(Duration::from_millis(1));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{System, WriteOptions};
+    use scratch::TempDir;
+
+    #[test]
+    fn the_console_is_appended_to_and_its_text_is_not_recorded() {
+        let top = TempDir::new();
+        let sys = System::new(&top);
+        assert!(!sys.print_console("x"));
+        sys.write("/dev/console", "", WriteOptions::default()).unwrap();
+        assert!(sys.print_console("a\n") && sys.print_console("b\n"));
+        assert_eq!(sys.read_text("/dev/console").unwrap(), "a\nb\n");
+        assert!(!format!("{:?}", sys.effects()).contains("a\\n"));
     }
 }

@@ -9,10 +9,12 @@ use nix::sys::socket::{MsgFlags, recv};
 
 use crate::{Deadline, Result, ResultExt, System};
 
-/// A packet's protocol, as Ethernet numbers it.
+/// The protocol of a packet (EtherType).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
+    /// IPv4 (0x0800).
     Ipv4,
+    /// IPv6 (0x86dd).
     Ipv6,
 }
 
@@ -41,7 +43,7 @@ struct SockaddrLl {
 
 const SOCKADDR_LL_SIZE: usize = size_of::<libc::sockaddr_ll>();
 
-/// An open socket. The link's own header is the kernel's business in both directions.
+/// A packet socket. The kernel adds and removes the link-layer header.
 #[derive(Debug)]
 pub struct PacketSocket {
     socket: OwnedFd,
@@ -50,12 +52,16 @@ pub struct PacketSocket {
 }
 
 impl System {
-    /// Opens a socket that gets and sends packets of one protocol on the link of that number. Needs CAP_NET_RAW.
+    /// Opens a socket for packets of one protocol on the link of that number. Requires CAP_NET_RAW.
+    ///
+    /// # Errors
+    /// Fails without the capability, or if the link does not exist.
     pub fn packet_socket(&self, link: u32, protocol: Protocol) -> Result<PacketSocket> {
         open(link, protocol).context(format_args!("opening a packet socket on network link {link}"))
     }
 
-    /// Waits until one of these can be read (`false`) or written (`true`), or until the deadline. Says which.
+    /// Waits until one of the descriptors is readable (`false`) or writable (`true`), or until the deadline. Returns for each
+    /// whether it is.
     pub fn poll_fds(&self, fds: &[(BorrowedFd<'_>, bool)], deadline: Deadline) -> Vec<bool> {
         let flags = |write| if write { PollFlags::POLLOUT } else { PollFlags::POLLIN };
         let mut polled: Vec<PollFd> = fds.iter().map(|(fd, write)| PollFd::new(*fd, flags(*write))).collect();
@@ -109,6 +115,9 @@ fn open(index: u32, protocol: Protocol) -> IoResult<PacketSocket> {
 
 impl PacketSocket {
     /// Sends one packet to a hardware address.
+    ///
+    /// # Errors
+    /// Fails if the kernel does not send the packet.
     #[allow(unsafe_code)]
     pub fn send(&self, packet: &[u8], to: &[u8]) -> IoResult<()> {
         let address = address(self.index, self.protocol, to);
@@ -127,7 +136,10 @@ impl PacketSocket {
         if sent < 0 { Err(IoError::last_os_error()) } else { Ok(()) }
     }
 
-    /// The next packet that has come, without waiting; `None` when there is none. What does not fit is cut.
+    /// Returns the next received packet without waiting; `None` if there is none. A packet longer than the buffer is truncated.
+    ///
+    /// # Errors
+    /// Fails if the socket cannot be read.
     pub fn receive<'a>(&self, buffer: &'a mut [u8]) -> IoResult<Option<&'a [u8]>> {
         match recv(self.socket.as_raw_fd(), buffer, MsgFlags::empty()) {
             Ok(length) => Ok(buffer.get(..length)),

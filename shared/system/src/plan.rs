@@ -1,59 +1,62 @@
-//! Everything decided and nothing done: a `System` whose changes are noted, with what caused them, and end in an
-//! overlay directory. Facts are read from the machine as ever.
+//! Dry runs: a [`System`] whose writes go to an overlay directory, and whose other changes are recorded with their causes.
+//! Reading works normally.
 
 use std::path::{Path, PathBuf};
 
 use crate::{Effect, Root, System};
 
-/// What an effect is for.
+/// The cause of an effect.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Cause {
     /// The step of the stage, or the module.
     pub step: String,
-    /// The keys of the configuration that asked for it, dotted: `write_files[2]`. Empty when none did.
+    /// The dotted keys of the configuration that requested it (`write_files[2]`); empty if none did.
     pub key: String,
 }
 
 /// An effect with its cause.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordedEffect {
+    /// What requested it.
     pub cause: Cause,
+    /// What was done, or would be done.
     pub effect: Effect,
 }
 
 impl System {
-    /// The machine below `root`, of which nothing is changed: what is written goes to `overlay` and
-    /// is read from there, programs are noted and not started (but those that only ask), and so is whatever
-    /// else would change the machine. Several processes may share an overlay one after the other.
+    /// Returns a dry run of the machine below `root`, which changes nothing there. Writes go to the directory `overlay` and
+    /// are read from it; programs are recorded, not run, unless they are [`crate::Command::read_only`], and so are all other
+    /// changes. Several processes may use an overlay one after the other.
     pub fn dry_run(root: impl Into<PathBuf>, overlay: &Path) -> System {
         System::with(Root::with_overlay(root.into(), overlay))
     }
 
+    /// Returns whether this is a dry run.
     pub fn is_dry_run(&self) -> bool {
         self.root().overlay().is_some()
     }
 
-    /// Whether the kernel's own settings may be changed: this is the running machine, and no plan of it.
+    /// Returns whether settings of the kernel may be changed: on the running machine, except in a dry run.
     pub(crate) fn may_set_kernel(&self) -> bool {
         self.is_live() && !self.is_dry_run()
     }
 
-    /// What follows is for this step and these keys.
+    /// Sets the cause of the effects that follow.
     pub fn set_cause(&self, step: &str, key: impl Into<String>) {
         *self.cause.borrow_mut() = Cause { step: step.to_string(), key: key.into() };
     }
 
-    /// What follows is for this key, in the same step.
+    /// Sets the key that causes the effects that follow, in the same step.
     pub fn set_cause_key(&self, key: impl Into<String>) {
         self.cause.borrow_mut().key = key.into();
     }
 
-    /// What was done so far with its causes, in order.
+    /// Returns the effects so far with their causes, in order.
     pub fn recorded_effects(&self) -> Vec<RecordedEffect> {
         self.effects.borrow().clone()
     }
 
-    /// `user:group` for people. A user whom a plan has yet to make has a group of the same number.
+    /// Returns `user:group` for messages. A simulated user has a group of the same number.
     pub(crate) fn format_owner(&self, (uid, gid): (Option<u32>, Option<u32>)) -> String {
         let users = self.users();
         let user = |id: u32| users.iter().find(|user| user.uid == id).map(|user| user.name.clone());
@@ -63,14 +66,14 @@ impl System {
         format!("{user_name}:{}", group_name.unwrap_or_default())
     }
 
-    /// In a plan: a user whom a program would have made by now is there for the steps that follow.
+    /// Adds a user to the overlay of a dry run, for the steps that follow the program that would create it.
     pub fn simulate_user(&self, name: &str, home: &str, shell: &str) {
         if self.is_dry_run() && self.user(name).is_none() {
             self.simulate_account("/etc/passwd", |id| format!("{name}:x:{id}:{id}::{home}:{shell}\n"));
         }
     }
 
-    /// In a plan: likewise a group.
+    /// Adds a group to the overlay of a dry run, as [`System::simulate_user`] does a user.
     pub fn simulate_group(&self, name: &str) {
         if self.is_dry_run() && self.group(name).is_none() {
             // That of a user has the user's number.
@@ -80,7 +83,7 @@ impl System {
     }
 
     fn simulate_account(&self, path: &str, line: impl Fn(u64) -> String) {
-        // Ids that nobody has, each another; the real ones are the program's to choose.
+        // Unused, distinct numbers; the real ones are chosen by the program.
         let lines = |path| self.read_text(path).map_or(0, |text| text.lines().count());
         let others = lines("/etc/passwd") + lines("/etc/group");
         let line = line(u64::from(u32::MAX) - 2 - others as u64);
@@ -88,7 +91,7 @@ impl System {
             use std::io::Write;
             std::fs::OpenOptions::new().append(true).open(place)?.write_all(line.as_bytes())
         };
-        // Without it later steps say what is missing, which is as far as a plan can see then.
+        // On failure later steps report a missing user.
         let _ = self.root().copy_up(Path::new(path)).and_then(add);
     }
 }

@@ -1,6 +1,6 @@
-//! Room for a plan: a directory that nobody else may look into, since secrets are written below it, and that is gone with
-//! the process. Where mounts are allowed, what is in it is in memory, in a mount namespace of this process and those that
-//! it starts: whatever ends them, nothing is left. Elsewhere a kill leaves it, and the next plan removes it.
+//! The overlay directory of a plan. Other users have no access to it, since secrets are written below it, and it is removed
+//! with the process. Where mounts are permitted, it is a tmpfs in a mount namespace of this process and its children, so that
+//! nothing remains however they exit. Elsewhere a killed process leaves the directory, and the next plan removes it.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -15,17 +15,20 @@ use crate::{Result, ResultExt, System};
 
 const PREFIX: &str = "cloud-init-plan.";
 
-/// Lives as long as this value.
+/// A directory that exists as long as this value.
 #[derive(Debug)]
 pub struct PlanDir {
     path: PathBuf,
     is_mounted: bool,
-    /// Tells the next plan that this one lives; the kernel takes it away with the process.
+    /// Shows the next plan that this one is in use; the kernel releases it when the process exits.
     _lock: Flock<fs::File>,
 }
 
 impl PlanDir {
-    /// A new one in the directory for temporary files, where those of plans that were killed are removed.
+    /// Creates a directory in the system's directory for temporary files, and removes those of killed plans there.
+    ///
+    /// # Errors
+    /// Fails if the directory cannot be created or locked.
     pub fn new(sys: &System) -> Result<PlanDir> {
         let top = std::env::temp_dir();
         remove_stale(&top);
@@ -35,7 +38,7 @@ impl PlanDir {
     }
 
     fn at(path: PathBuf) -> Result<PlanDir> {
-        let what = format!("making {}", path.display());
+        let what = format!("creating {}", path.display());
         create_overlay_dir(&path)?;
         let open_dir = || {
             let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW | libc::O_CLOEXEC;
@@ -43,7 +46,7 @@ impl PlanDir {
         };
         let lock = open_dir().and_then(|dir| {
             let lock = Flock::lock(dir, FlockArg::LockExclusive).map_err(|(_, e)| io::Error::from(e))?;
-            // Another plan took it for a dead one's, in the instant before; or somebody put another in its place.
+            // Another plan may have removed it in the meantime as stale, or another user may have replaced it.
             let (there, locked) = (path.symlink_metadata()?, lock.metadata()?);
             let is_ours = locked.uid() == nix::unistd::geteuid().as_raw();
             if is_ours && there.ino() == locked.ino() { Ok(lock) } else { Err(ErrorKind::NotFound.into()) }
@@ -53,6 +56,7 @@ impl PlanDir {
         Ok(PlanDir { path, is_mounted, _lock })
     }
 
+    /// Returns the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -64,29 +68,26 @@ impl Drop for PlanDir {
             let _ = nix::mount::umount2(&self.path, MntFlags::MNT_DETACH);
         }
         if let Err(e) = fs::remove_dir_all(&self.path) {
-            eprintln!(
-                "error: removing {}: {e}: it holds what the plan would write, secrets too",
-                self.path.display()
-            );
+            eprintln!("error: removing {}: {e}: it may contain secrets", self.path.display());
         }
     }
 }
 
-/// Memory in place of the directory, for this process and those that it will start. Takes privileges.
+/// Mounts a tmpfs on the directory in a new mount namespace, for this process and its future children. Requires privileges.
 fn mount_tmpfs(path: &Path) -> nix::Result<()> {
     nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNS)?;
-    // What the machine mounts from now on is seen here; not the other way round.
+    // Mounts of the machine propagate into the namespace, but not out of it.
     nix::mount::mount(None::<&str>, "/", None::<&str>, MsFlags::MS_REC | MsFlags::MS_SLAVE, None::<&str>)?;
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
     nix::mount::mount(Some("tmpfs"), path, Some("tmpfs"), flags, Some("mode=0700"))
 }
 
-/// Removes what killed plans of this user left. What cannot be removed is the next one's to try.
+/// Removes the directories of this user's killed plans, as far as possible.
 fn remove_stale(top: &Path) {
     let ours = nix::unistd::geteuid().as_raw();
     for entry in fs::read_dir(top).into_iter().flatten().flatten() {
         let is_plan = entry.file_name().to_string_lossy().starts_with(PREFIX);
-        // Anybody may put a name of this kind there.
+        // Any user can create such a name.
         let is_ours = || entry.metadata().is_ok_and(|m| m.is_dir() && m.uid() == ours);
         if is_plan && is_ours() {
             let dead = fs::File::open(entry.path())

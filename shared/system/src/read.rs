@@ -1,49 +1,58 @@
-//! Reading files and directories: always with a cap, and never waiting for a writer.
+//! Reading files and directories: always with a size limit, and never waiting for a writer. Links are followed by the
+//! methods that do not say otherwise.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
-use crate::file::is_temporary_name;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+
+use crate::path::{TrailingLink, is_refused, is_temporary_name};
 use crate::{Error, Result, ResultExt, System};
 
-/// No configuration or state file is larger; what is, was not meant for us.
+/// The size limit of [`System::read`], larger than any configuration or state file.
 const READ_LIMIT: u64 = 64 << 20;
 
 impl System {
-    /// Whether there is anything, links followed; `false` where one may not look.
+    /// Returns whether the path exists; `false` if it cannot be looked up.
     pub fn exists(&self, path: impl AsRef<Path>) -> bool {
         self.root().host_followed(path).exists()
     }
 
-    /// Whether it is a regular file, links followed.
+    /// Returns whether the path is a regular file.
     pub fn is_file(&self, path: impl AsRef<Path>) -> bool {
         self.root().host_followed(path).is_file()
     }
 
-    /// Whether it is a directory, links followed.
+    /// Returns whether the path is a directory.
     pub fn is_dir(&self, path: impl AsRef<Path>) -> bool {
         self.root().host_followed(path).is_dir()
     }
 
-    /// Whether it is itself a symbolic link, wherever that leads.
+    /// Returns whether the path itself is a symbolic link, dangling or not.
     pub fn is_link(&self, path: impl AsRef<Path>) -> bool {
         self.root().host(path).is_symlink()
     }
 
-    /// Whether it is the node of a block device, links followed.
+    /// Returns whether the path is a block device.
     pub fn is_block_device(&self, path: impl AsRef<Path>) -> bool {
         fs::metadata(self.root().host_followed(path)).is_ok_and(|m| m.file_type().is_block_device())
     }
 
-    /// What stat(2) says, links followed.
+    /// Returns the metadata of a file (stat(2)).
+    ///
+    /// # Errors
+    /// Fails if the file does not exist or cannot be looked up.
     pub fn metadata(&self, path: impl AsRef<Path>) -> Result<fs::Metadata> {
         let path = path.as_ref();
-        fs::metadata(self.root().host_followed(path)).context(format_args!("looking at {}", path.display()))
+        fs::metadata(self.root().host_followed(path)).context(format_args!("looking up {}", path.display()))
     }
 
-    /// Where a symbolic link points, as written in it.
+    /// Returns the target of a symbolic link, as it is written in the link.
+    ///
+    /// # Errors
+    /// Fails if the path does not exist or is not a link.
     pub fn read_link(&self, path: impl AsRef<Path>) -> Result<String> {
         let path = path.as_ref();
         let target = fs::read_link(self.root().host(path))
@@ -51,8 +60,7 @@ impl System {
         Ok(target.to_string_lossy().into_owned())
     }
 
-    /// A path with every link followed, as the machine sees it; `None` when there is nothing, or a link leads out of
-    /// the root.
+    /// Returns the path with every link followed, as the machine sees it; `None` if it does not exist.
     pub fn real_path(&self, path: impl AsRef<Path>) -> Option<String> {
         if !self.root().is_plain() {
             let inside = self.root().resolve(path.as_ref());
@@ -63,18 +71,24 @@ impl System {
         Some(real.to_string_lossy().into_owned())
     }
 
-    /// The whole content; an error beyond 64 MiB.
+    /// Returns the content of a file of at most 64 MiB.
+    ///
+    /// # Errors
+    /// As for [`System::read_at_most`].
     pub fn read(&self, path: impl AsRef<Path>) -> Result<Vec<u8>> {
         self.read_at_most(path, READ_LIMIT)
     }
 
-    /// The whole content; an error beyond `limit` bytes, and for anything but a regular file or a
-    /// character device (a pipe would make us wait for its writer).
+    /// Returns the content of a file of at most `limit` bytes.
+    ///
+    /// # Errors
+    /// Fails if the file does not exist, is larger ([`Error::is_too_large`]), cannot be read, or is neither a regular file
+    /// nor a device: a FIFO would have to be waited for.
     pub fn read_at_most(&self, path: impl AsRef<Path>, limit: u64) -> Result<Vec<u8>> {
         let path = path.as_ref();
         let (file, meta) = self.open_to_read(path)?;
         let too_large = |size| Error::too_large(format_args!("reading {}", path.display()), size, limit);
-        // Told by its size alone, so that nothing of it is read; files of /proc and /sys have none.
+        // Rejected by size, before anything is read; files of procfs and sysfs have no size.
         if meta.is_file() && meta.len() > limit {
             return Err(too_large(Some(meta.len())));
         }
@@ -86,8 +100,10 @@ impl System {
         Ok(bytes)
     }
 
-    /// The first `limit` bytes, or all when there are fewer: for what is long but tells early. Errors as those of
-    /// [`System::read_at_most`].
+    /// Returns the first `limit` bytes of a file, or all if it is shorter.
+    ///
+    /// # Errors
+    /// Fails as [`System::read_at_most`] does, but not for a larger file.
     pub fn read_head(&self, path: impl AsRef<Path>, limit: u64) -> Result<Vec<u8>> {
         let path = path.as_ref();
         let (file, _) = self.open_to_read(path)?;
@@ -96,8 +112,29 @@ impl System {
         Ok(bytes)
     }
 
-    /// A regular file's content with what stat(2) says of it, both of the same file: a last link is not followed but an
-    /// error, as is everything else that is no regular file. For what others may put in our way.
+    /// Returns whether no process holds a lock (fcntl(2)) on the file. A missing file is not locked.
+    pub fn is_unlocked(&self, path: &str) -> bool {
+        let options = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
+            .open(self.root().host_followed(path));
+        let Ok(file) = options else { return true };
+        let mut lock = libc::flock {
+            l_type: libc::F_WRLCK as libc::c_short,
+            l_whence: libc::SEEK_SET as libc::c_short,
+            l_start: 0,
+            l_len: 0,
+            l_pid: 0,
+        };
+        fcntl(&file, FcntlArg::F_GETLK(&mut lock)).is_err() || lock.l_type == libc::F_UNLCK as libc::c_short
+    }
+
+    /// Returns the content of a regular file of at most `limit` bytes with its metadata, both of the same file. For paths
+    /// that other users can change.
+    ///
+    /// # Errors
+    /// Fails if the path is a link or anything else than a regular file, or if the file is larger or cannot be read.
     pub fn read_no_follow(&self, path: impl AsRef<Path>, limit: u64) -> Result<(Vec<u8>, fs::Metadata)> {
         let path = path.as_ref();
         let what = format!("reading {}", path.display());
@@ -114,12 +151,15 @@ impl System {
             return Err(Error::too_large(&what, Some(meta.len()), limit));
         }
         let mut bytes = Vec::with_capacity(meta.len() as usize);
-        // One that grows meanwhile is as long as it was.
+        // A file that grows in the meantime is read up to its old length.
         file.take(meta.len()).read_to_end(&mut bytes).context(&what)?;
         Ok((bytes, meta))
     }
 
-    /// What waits in a FIFO, at most `limit` bytes, without waiting for more.
+    /// Returns the bytes that are in a FIFO, at most `limit`, without waiting for more.
+    ///
+    /// # Errors
+    /// Fails if the path is not a FIFO or cannot be read.
     pub fn drain_fifo(&self, path: impl AsRef<Path>, limit: u64) -> Result<Vec<u8>> {
         let path = path.as_ref();
         let what = format!("reading {}", path.display());
@@ -129,11 +169,11 @@ impl System {
             .open(self.root().host_followed(path))
             .context(&what)?;
         if !file.metadata().context(&what)?.file_type().is_fifo() {
-            return Err(Error::new(format!("{what}: it is no FIFO")));
+            return Err(Error::new(format!("{what}: not a FIFO")));
         }
         let mut bytes = Vec::new();
         match file.take(limit).read_to_end(&mut bytes) {
-            // Somebody has it open to write, and has nothing to say now: what came before that is there.
+            // A writer has it open and has written nothing more; the bytes before that were read.
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(bytes),
             other => other.map(|_| bytes).context(&what),
         }
@@ -156,7 +196,10 @@ impl System {
         Ok((file, meta))
     }
 
-    /// The whole content as text; bytes that are not UTF-8 become U+FFFD.
+    /// Returns the content of a file of at most 64 MiB as text. Bytes that are not UTF-8 become U+FFFD.
+    ///
+    /// # Errors
+    /// As for [`System::read_at_most`].
     pub fn read_text(&self, path: impl AsRef<Path>) -> Result<String> {
         self.read(path).map(|bytes| match String::from_utf8(bytes) {
             Ok(text) => text,
@@ -164,7 +207,10 @@ impl System {
         })
     }
 
-    /// As [`System::read_text`]; `None` when there is no such file.
+    /// Returns the same as [`System::read_text`], or `None` if the file does not exist.
+    ///
+    /// # Errors
+    /// As for [`System::read_at_most`], except for a missing file.
     pub fn read_text_if_exists(&self, path: impl AsRef<Path>) -> Result<Option<String>> {
         match self.read_text(path) {
             Ok(text) => Ok(Some(text)),
@@ -173,8 +219,11 @@ impl System {
         }
     }
 
-    /// The names in a directory, sorted; none when it does not exist. What an interrupted write left is not
-    /// listed: half a script must not be run, half a configuration not be read.
+    /// Returns the names in a directory, sorted; empty if it does not exist. Temporary files of interrupted writes are not
+    /// listed, since an incomplete script must not run and an incomplete configuration must not be read.
+    ///
+    /// # Errors
+    /// Fails if the path is not a directory or cannot be read.
     pub fn list(&self, path: impl AsRef<Path>) -> Result<Vec<String>> {
         let path = path.as_ref();
         let names = match self.root().names(path) {
@@ -182,10 +231,55 @@ impl System {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(e) => return Err(Error::io(format!("listing {}", path.display()), &e)),
         };
-        let mut names: Vec<String> = names.iter().map(|n| String::from_utf8_lossy(n).into_owned()).collect();
-        names.retain(|name| !is_temporary_name(name));
+        let names = names.iter().filter(|name| !is_temporary_name(name));
+        let mut names: Vec<String> = names.map(|n| String::from_utf8_lossy(n).into_owned()).collect();
         names.sort();
         Ok(names)
+    }
+
+    /// Returns the content of a regular file of at most `limit` bytes, with its metadata; `None` if it does not exist. The
+    /// path is resolved as for a change: a user's link is followed only to a target that the user owns.
+    ///
+    /// # Errors
+    /// Fails if the file is larger, is not a regular file, cannot be read, or may have been hard-linked there by another
+    /// user.
+    pub fn read_to_change(
+        &self,
+        path: impl AsRef<Path>,
+        limit: u64,
+    ) -> Result<Option<(Vec<u8>, fs::Metadata)>> {
+        let path = path.as_ref();
+        let what = || format!("reading {}", path.display());
+        let opened = if self.is_dry_run() {
+            match self.root().find(path, TrailingLink::Follow, None) {
+                Err(e) if is_refused(&e) => Err(e),
+                _ => OpenOptions::new()
+                    .read(true)
+                    .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
+                    .open(self.root().host_followed(path)),
+            }
+        } else {
+            self.root()
+                .find(path, TrailingLink::Follow, None)
+                .and_then(|resolved| resolved.open_for_change(OFlag::O_RDONLY))
+        };
+        let file = match opened {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+            opened => opened.context(what())?,
+        };
+        let meta = file.metadata().context(what())?;
+        if !meta.is_file() || meta.len() > limit {
+            let why = if meta.is_file() {
+                format!("larger than {limit} bytes")
+            } else {
+                "not a regular file".into()
+            };
+            return Err(Error::new(format!("{}: {why}", what())));
+        }
+        let mut bytes = Vec::with_capacity(meta.len() as usize);
+        // A file that grows in the meantime is read up to its old length.
+        file.take(meta.len()).read_to_end(&mut bytes).context(what())?;
+        Ok(Some((bytes, meta)))
     }
 }
 
@@ -211,5 +305,6 @@ mod tests {
             assert!(sys.read_no_follow(path, limit).is_err(), "{path}");
         }
         assert!(sys.read("/none").unwrap_err().is_not_found());
+        assert!(sys.is_unlocked("/none") && sys.is_unlocked("/x"));
     }
 }

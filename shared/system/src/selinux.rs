@@ -1,5 +1,5 @@
-//! SELinux labels. A file that is renamed into place has the label of its directory, and some (/etc/hostname, keys)
-//! should have one of their own, which only the policy knows: restorecon(8) sets it.
+//! SELinux labels. A file that is renamed into place has the label of its directory. Some files (/etc/hostname, keys) need
+//! another one, which restorecon(8) sets by the policy.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -7,8 +7,10 @@ use std::time::Duration;
 use crate::{Command, Effect, Result, System};
 
 impl System {
-    /// Gives what was written so far the labels of the policy: one process for all files, none where there is no
-    /// SELinux.
+    /// Restores the labels of all files written so far, with one restorecon(8) process. Does nothing without SELinux.
+    ///
+    /// # Errors
+    /// Fails if restorecon fails.
     pub fn restore_selinux_labels(&self) -> Result<()> {
         if !self.may_set_kernel()
             || !self.exists("/sys/fs/selinux/enforce")
@@ -21,14 +23,15 @@ impl System {
             return Ok(());
         }
         let list = written.into_iter().collect::<Vec<_>>().join("\n") + "\n";
-        // -i: what was removed again since is no error; -f -: the names are on standard input.
+        // -i: ignore missing files; -f -: read the names from standard input.
         let command =
             Command::new(["restorecon", "-i", "-f", "-"]).stdin(list).timeout(Duration::from_secs(60));
         self.run(&command).map(drop)
     }
 }
 
-/// What has a label: not what is in /run, /proc and /sys, which are made anew at each boot by processes with labels.
+/// Returns the path of an effect whose label is restored: not below /run, /proc, /sys and /dev, which are created at each boot by
+/// labelled processes.
 fn labelled_path(effect: Effect) -> Option<String> {
     let path = match effect {
         Effect::Write { path, .. } | Effect::Directory { path, .. } | Effect::Link { path, .. } => path,

@@ -1,4 +1,4 @@
-//! Signals: held back or obeyed by commands that people type, and turned into an orderly end by a boot's stages.
+//! Signals: default or blocked in commands that users run, and an orderly termination of the boot stages.
 
 use std::ffi::{CString, OsString, c_char, c_int};
 use std::os::unix::ffi::OsStringExt;
@@ -6,21 +6,22 @@ use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signal, signal};
 
-/// From now on this process ends, as tools do, when whoever reads its output goes away (`| head`).
+/// Restores the default action of SIGPIPE: the process exits when the reader of its output does (`| head`).
 #[allow(unsafe_code)]
 pub fn restore_default_sigpipe() {
-    // SAFETY: no handler of ours is set, only the kernel's own action; it fails for no valid signal.
+    // SAFETY: sets the kernel's default action, no handler; it cannot fail for a valid signal.
     let _ = unsafe { signal(Signal::SIGPIPE, SigHandler::SigDfl) };
 }
 
-/// While this lives, neither Ctrl-C nor a terminal that is closed ends this process: what it has to put away is put away
-/// first. They do once it is gone.
+/// Blocks SIGINT, SIGHUP and SIGQUIT while the value exists, so that this process can clean up first. A pending signal is
+/// delivered when the value is dropped.
 #[derive(Debug)]
 pub struct BlockedSignals(SigSet);
 
+/// Blocks SIGINT, SIGHUP and SIGQUIT until the result is dropped.
 pub fn block_interrupts() -> BlockedSignals {
     let signals: SigSet = [Signal::SIGINT, Signal::SIGHUP, Signal::SIGQUIT].into_iter().collect();
-    // It fails for no valid set.
+    // It cannot fail for a valid set.
     BlockedSignals(signals.thread_swap_mask(SigmaskHow::SIG_BLOCK).unwrap_or_else(|_| SigSet::empty()))
 }
 
@@ -30,18 +31,20 @@ impl Drop for BlockedSignals {
     }
 }
 
-/// Those that ask a stage to end, and their names as `interrupted` gets them.
+/// The signals that terminate a stage, with their names as the new program gets them.
 const TERMINATION_SIGNALS: [(Signal, &str); 3] =
     [(Signal::SIGTERM, "SIGTERM"), (Signal::SIGINT, "SIGINT"), (Signal::SIGHUP, "SIGHUP")];
 
-/// What this process becomes at each of [`TERMINATION_SIGNALS`]: argument vectors that execv(3) takes, which live for ever.
+/// The argument vector for execv(3) for each of [`TERMINATION_SIGNALS`]; never freed.
 static ARGVS: [AtomicPtr<*const c_char>; 3] = [const { AtomicPtr::new(std::ptr::null_mut()) }; 3];
 static PID: AtomicI32 = AtomicI32::new(0);
 
-/// From now on SIGTERM, SIGINT and SIGHUP turn this process into its own program with `option`, the signal's name and then
-/// `words` as arguments, in place: as the same process, with the same children and standard streams. Whatever it was at is
-/// forgotten, so nothing of that is to be unlocked, freed or waited for, and the new program tells by what is on the disk
-/// how far this one came. The three signals are held back in it.
+/// Makes SIGTERM, SIGINT and SIGHUP execute this process's own program again, with `option`, the signal's name and `words` as
+/// arguments. The process, its children and its standard streams stay the same; its memory, and with it every lock, is
+/// discarded, and the new program finds out from the state on the disk what was done. The three signals are blocked in it.
+///
+/// # Errors
+/// Fails if an argument contains a NUL byte or a handler cannot be installed.
 #[allow(unsafe_code)]
 pub fn exec_when_interrupted(option: &str, words: impl Iterator<Item = OsString>) -> crate::Result<()> {
     let words: Vec<OsString> = words.collect();
@@ -49,7 +52,7 @@ pub fn exec_when_interrupted(option: &str, words: impl Iterator<Item = OsString>
     for ((_, signal), vector) in TERMINATION_SIGNALS.iter().zip(&ARGVS) {
         let all = [name.clone(), option.into(), (*signal).into()].into_iter().chain(words.iter().cloned());
         let texts = all.map(|word| CString::new(word.into_vec())).collect::<Result<Vec<_>, _>>();
-        let texts = texts.map_err(|_| crate::Error::new("arguments with a NUL byte"))?;
+        let texts = texts.map_err(|_| crate::Error::new("argument contains a NUL byte"))?;
         let pointers = texts.into_iter().map(|text| text.into_raw().cast_const());
         let pointers: Vec<*const c_char> = pointers.chain([std::ptr::null()]).collect();
         vector.store(Box::leak(pointers.into_boxed_slice()).as_mut_ptr(), Ordering::SeqCst);
@@ -63,14 +66,14 @@ pub fn exec_when_interrupted(option: &str, words: impl Iterator<Item = OsString>
         let handle = |action: &SigAction| unsafe { nix::sys::signal::sigaction(signal, action) };
         let before = handle(&action).map_err(|e| crate::Error::new(format!("handling {signal}: {e}")))?;
         if matches!(before.handler(), SigHandler::SigIgn) {
-            // As nohup(1) has it.
+            // Signals that nohup(1) ignores stay ignored.
             let _ = handle(&before);
         }
     }
     Ok(())
 }
 
-/// The exit code of a process that the signal of that name has ended, as shells count.
+/// Returns the exit code of a process that the signal of that name has terminated, as in a shell: 128 + N.
 pub fn exit_code_of_signal(name: &str) -> u8 {
     let signal = TERMINATION_SIGNALS
         .iter()
@@ -79,19 +82,20 @@ pub fn exit_code_of_signal(name: &str) -> u8 {
     u8::try_from(128 + signal).unwrap_or(128)
 }
 
-/// The handler.
+/// Handles a termination signal.
 #[allow(unsafe_code)]
 extern "C" fn handle_signal(signal: c_int) {
     let index = TERMINATION_SIGNALS.iter().position(|(known, _)| *known as c_int == signal);
-    // SAFETY: see above; the vector and what it points at are never freed, and end with a null pointer each.
+    // SAFETY: all calls are async-signal-safe. The vector and its strings are never freed; the vector ends with a null
+    // pointer, the strings with a NUL byte.
     unsafe {
         if let Some(index) = index
-            // A child between fork and exec has this handler too.
+            // A child between fork and exec inherits the handler.
             && libc::getpid() == PID.load(Ordering::SeqCst)
         {
             let vector = ARGVS[index].load(Ordering::SeqCst);
             libc::execv(c"/proc/self/exe".as_ptr(), vector);
-            // Without /proc.
+            // If /proc is not mounted.
             libc::execv(*vector, vector);
         }
         libc::_exit(128 + signal);
@@ -116,7 +120,7 @@ mod tests {
         let ours = nix::unistd::getpgrp().to_string();
         assert_eq!(sys.run(&group).unwrap().text().trim(), ours);
         let slow = Command::new(["sleep", "30"]).kill_on_exit().timeout(std::time::Duration::from_millis(50));
-        assert!(sys.run(&slow).unwrap_err().to_string().contains("not finished"));
+        assert!(sys.run(&slow).unwrap_err().to_string().contains("timed out"));
         drop(held);
         assert!(!blocked(&SigSet::thread_get_mask().unwrap()));
     }

@@ -1,5 +1,5 @@
-//! What stays open as long as a stage runs: the sinks of its log, and its own standard streams, sent where the
-//! configuration wants them. What is said there later goes through [`crate::Log`] and [`System::print`].
+//! The log files and standard streams of a stage, as the configuration sets them up. Later output goes through
+//! [`crate::Log`] and [`System::print`].
 
 use std::fs::{File, Permissions};
 use std::os::fd::OwnedFd;
@@ -9,34 +9,41 @@ use std::process::Stdio;
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 
-use crate::command::chroot_child;
+use crate::run::chroot_child;
 use crate::{Change, Effect, Level, Result, ResultExt, System};
 
-/// The widest mode of a log: messages are for administrators.
+/// The widest mode of a log: messages are for administrators only.
 const LOG_MODE: u32 = 0o640;
 
-/// Which of a stage's streams.
+/// Standard streams of a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Streams {
+    /// Standard output.
     Output,
+    /// Standard error.
     Error,
+    /// Both.
     Both,
 }
 
 impl System {
-    /// Empties standard input, unless a person sits at it: a program that read from a console would hang a boot.
+    /// Redirects standard input to /dev/null, unless it is a terminal: a program that reads from the console would block the
+    /// boot.
     pub fn redirect_stdin_to_null(&self) {
         if std::io::IsTerminal::is_terminal(&std::io::stdin()) {
             return;
         }
-        // Where there is no /dev/null, programs are given an empty input of their own all the same.
+        // Without /dev/null, each program still gets an empty input.
         if let Ok(null) = File::open("/dev/null") {
             let _ = nix::unistd::dup2_stdin(&null);
         }
     }
 
-    /// Lines of `min_level` and worse go to the end of the file from now on. Its directories are made; its mode becomes
-    /// 0640 at most; an empty one is given to the first of `owners` (as chown(1) takes them) that exists.
+    /// Appends log lines of `min_level` and above to a file. Missing parent directories are created, the mode is narrowed to
+    /// 0640, and an empty file is given to the first of `owners` (in the syntax of chown(1)) that exists.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be opened or its mode cannot be set.
     pub fn log_to_file(&self, min_level: Level, path: &str, owners: &[String]) -> Result<()> {
         let what = || format!("opening the log {path}");
         let (file, is_new) = self.open_log(path).context(what())?;
@@ -58,7 +65,10 @@ impl System {
         Ok(())
     }
 
-    /// Lines of `min_level` and worse go to the system log from now on; an error where none listens yet.
+    /// Sends log lines of `min_level` and above to the system log.
+    ///
+    /// # Errors
+    /// Fails if no daemon listens on /dev/log yet.
     pub fn log_to_syslog(&self, min_level: Level) -> Result<()> {
         let path = self.root().host_followed("/dev/log");
         let socket = UnixDatagram::unbound().and_then(|s| s.connect(path).map(|()| s));
@@ -66,20 +76,25 @@ impl System {
         Ok(())
     }
 
-    /// From now on output goes where it went and to the end of the file too, which is made with mode 0640 and group
-    /// adm, as the log is.
+    /// Appends output to a file as well, as tee(1) does. A new file has mode 0640 and group adm, like the log.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be opened.
     pub fn tee_output(&self, path: &str) -> Result<()> {
         let what = || format!("opening {path}");
         let (file, is_new) = self.open_log(path).context(what())?;
         if is_new && let Some(group) = self.group("adm") {
-            // Without that right it is root's alone, which is no reason to go without it.
+            // Without privileges the group stays as it is.
             let _ = self.chown(&file, None, Some(group.gid));
         }
         self.tee_into(path, file);
         Ok(())
     }
 
-    /// From now on the streams go to a file, from its end on or from its beginning.
+    /// Redirects the streams to a file, which is truncated first unless `append` is set.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be opened or a stream cannot be redirected.
     pub fn redirect_to_file(&self, streams: Streams, path: &str, append: bool) -> Result<()> {
         (|| {
             let (file, _) = self.open_log(path)?;
@@ -93,8 +108,11 @@ impl System {
         .context(format_args!("redirecting to {path}"))
     }
 
-    /// From now on the streams go to the standard input of a line of shell, which ends with the stage. It is the
-    /// administrator's own line (`output:`), and is run below the root.
+    /// Redirects the streams to the standard input of a shell command, which is the administrator's (`output:`) and runs
+    /// below the root.
+    ///
+    /// # Errors
+    /// Fails if the shell cannot be started or a stream cannot be redirected.
     pub fn redirect_to_shell(&self, streams: Streams, line: &str) -> Result<()> {
         let what = format!("redirecting to | {line}");
         let mut shell = std::process::Command::new("/bin/sh");
@@ -110,12 +128,12 @@ impl System {
         }
     }
 
-    /// A file open at its end, and whether it is new: then it has the mode of logs. Its directories are made.
+    /// Opens a file for appending, creating it with the mode of logs. Returns whether it is new.
     fn open_log(&self, path: &str) -> std::io::Result<(File, bool)> {
         let (file, is_new) = self.open_append(path.as_ref(), LOG_MODE)?;
         if is_new {
             file.set_permissions(Permissions::from_mode(LOG_MODE))?;
-            // For its label.
+            // Recorded for its SELinux label.
             let change = Change::Created;
             self.record(Effect::Write { path: path.into(), mode: LOG_MODE, owner: (None, None), change });
         }
@@ -123,7 +141,7 @@ impl System {
     }
 }
 
-/// What is opened without waiting is for programs that expect to wait until a device takes what they write.
+/// Clears O_NONBLOCK, with which the file was opened, since programs expect blocking writes to a device.
 fn clear_nonblocking(file: &File, meta: &std::fs::Metadata) -> std::io::Result<()> {
     if !meta.is_file() {
         let flags = OFlag::from_bits_retain(fcntl(file, FcntlArg::F_GETFL)?);

@@ -1,5 +1,5 @@
-//! Programs whose parent was ended before them: they become children of this process, so that they can be ended too.
-//! Scripts have process groups of their own, which a signal to a stage's group does not reach.
+//! Termination of the programs that this process has started. Scripts have process groups of their own, which a signal to a
+//! stage's group does not reach; a subreaper also adopts the processes that outlive their parent.
 
 use std::time::Duration;
 
@@ -10,22 +10,23 @@ use nix::unistd::{Pid, getpgid, getpgrp};
 
 use crate::Deadline;
 
-/// A process that was killed is gone within milliseconds, unless a disk holds it up: then it is not waited for.
+/// How long a killed process is waited for. It exits within milliseconds, unless a disk does not respond.
 const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// While this lives, orphans among this process' descendants are its children.
+/// Makes this process the subreaper of its descendants while the value exists: orphans among them become its children
+/// (PR_SET_CHILD_SUBREAPER in prctl(2)).
 #[derive(Debug)]
 pub struct Subreaper(());
 
 impl Subreaper {
+    /// Makes this process a subreaper.
     pub fn enable() -> Subreaper {
-        // Kernels since 3.4 have it; without it they are init's.
+        // Available since Linux 3.4; without it orphans become children of init.
         let _ = nix::sys::prctl::set_child_subreaper(true);
         Subreaper(())
     }
 
-    /// Ends all children of this process, with their process groups, and those that they leave: for when what was
-    /// started here was ended, and what it started was not.
+    /// Kills all children of this process with their process groups, and their orphans. Waits at most five seconds.
     pub fn kill_all(&self) {
         let deadline = Deadline::after(KILL_TIMEOUT);
         loop {
@@ -41,9 +42,9 @@ impl Subreaper {
     }
 }
 
-/// Asks the programs that this process has started, each with its process group, to end, and ends those that have not done
-/// so after `patience`. Programs in a session of their own are meant to outlive this process, and those in its own group
-/// (a tee) end by themselves. Returns their names.
+/// Terminates the programs that this process has started, each with its process group: by SIGTERM and, after `patience`, by
+/// SIGKILL. Programs in a session of their own are meant to outlive this process, and those in its own group (`tee`) exit by
+/// themselves. Returns the names of the terminated ones.
 pub fn terminate_programs(patience: Duration) -> Vec<String> {
     let ours = nix::unistd::getsid(None);
     let mut left: Vec<(Pid, String)> = children()
@@ -63,7 +64,9 @@ pub fn terminate_programs(patience: Duration) -> Vec<String> {
                 Ok(WaitStatus::StillAlive) | Err(Errno::EINTR)
             )
         });
-        std::thread::sleep(Duration::from_millis(if left.is_empty() { 0 } else { 5 }));
+        if !left.is_empty() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
     for (child, _) in left {
         let _ = killpg(child, Signal::SIGKILL);
@@ -79,7 +82,7 @@ impl Drop for Subreaper {
 }
 
 fn kill_child(child: Pid) {
-    // In our own group are this process, and who started it.
+    // This process's own group also contains its parent.
     match getpgid(Some(child)) {
         Ok(group) if group != getpgrp() => drop(killpg(group, Signal::SIGKILL)),
         _ => {}
@@ -87,9 +90,9 @@ fn kill_child(child: Pid) {
     let _ = kill(child, Signal::SIGKILL);
 }
 
-/// Those whose /proc/PID/status names this process as the parent, with their names.
+/// Returns the children of this process with their names, by /proc/PID/status.
 fn children() -> Vec<(Pid, String)> {
-    // /proc may be that of a namespace around ours, and have other numbers for all of us.
+    // /proc may belong to an outer PID namespace, which has other process IDs.
     let Ok(ours) = std::fs::read_link("/proc/self") else { return Vec::new() };
     let ours = ours.to_string_lossy();
     let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -101,14 +104,13 @@ fn children() -> Vec<(Pid, String)> {
     statuses.collect()
 }
 
-/// What this process calls the one that a status is of, if that is a child of `parent`, and its name, which has no line
-/// breaks.
+/// Returns the process ID (in this namespace) and the name in a process's status, if its parent is `parent`.
 fn child_of(parent: &str, status: &str) -> Option<(Pid, String)> {
     let field = |name: &str| status.lines().find_map(|l| l.strip_prefix(name)).map(str::trim);
     if field("PPid:")? != parent {
         return None;
     }
-    // The innermost namespace last.
+    // The innermost namespace is the last one.
     let pid = field("NSpid:")?.split_whitespace().last()?.parse().ok()?;
     Some((Pid::from_raw(pid), field("Name:")?.to_string()))
 }

@@ -1,4 +1,4 @@
-//! Space on a disk, and a file of it that the kernel can swap to.
+//! Files that the kernel can swap to.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -6,7 +6,7 @@ use std::io::{self, Write as _};
 use nix::fcntl::{FallocateFlags, OFlag, fallocate};
 use nix::sys::statfs::{BTRFS_SUPER_MAGIC, FsType, fstatfs};
 
-use crate::resolved_path::TrailingLink;
+use crate::path::TrailingLink;
 use crate::{Effect, Result, ResultExt, System, WriteOptions, ioctl};
 
 const MIB: usize = 1 << 20;
@@ -14,22 +14,10 @@ const MIB: usize = 1 << 20;
 const XFS_SUPER_MAGIC: FsType = FsType(0x5846_5342);
 
 impl System {
-    /// Bytes that are free on the file system of a directory.
-    pub fn free_space(&self, directory: &str) -> Result<u64> {
-        let stat = nix::sys::statvfs::statvfs(&self.root().host_followed(directory))
-            .context(format_args!("looking at the free space of {directory}"))?;
-        #[allow(clippy::unnecessary_cast)] // The types differ between C libraries.
-        Ok(stat.fragment_size() as u64 * stat.blocks_free() as u64)
-    }
-
-    /// The size of a page of memory.
-    pub fn page_size(&self) -> usize {
-        let size = nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE).ok().flatten();
-        size.and_then(|n| usize::try_from(n).ok()).unwrap_or(4096)
-    }
-
-    /// A file of `size` bytes, 0600, without holes, that begins with `header`. A file that was there is gone
-    /// first; one that cannot be finished is removed.
+    /// Creates a file of `size` bytes with mode 0600 and no holes that starts with `header`. An existing file is removed first.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be created or the file system has too little space; an incomplete file is removed.
     pub fn create_swap_file(&self, path: &str, size: u64, header: &[u8]) -> Result<()> {
         let change = crate::Change::Created;
         let effect = Effect::Write {
@@ -42,7 +30,7 @@ impl System {
             self.record(effect);
             return Ok(());
         }
-        let what = format!("making the swap file {path}");
+        let what = format!("creating the swap file {path}");
         let resolved = self.root().find(path.as_ref(), TrailingLink::NoFollow, None).context(&what)?;
         if resolved.old.is_some() {
             resolved.remove().context(&what)?;
@@ -51,10 +39,10 @@ impl System {
             let mut file = resolved.open(OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL, 0o600)?;
             let kind = fstatfs(&file)?.filesystem_type();
             if kind == BTRFS_SUPER_MAGIC {
-                // Btrfs swaps only to files that it does not copy on write, which a new, empty one can become.
+                // Btrfs requires a file without copy-on-write, a flag that only an empty file can get.
                 ioctl::set_no_copy_on_write(&file)?;
             }
-            // Before 4.18, XFS cannot swap to extents that were only reserved.
+            // Before Linux 4.18, XFS cannot swap to preallocated extents.
             let reserved = if kind == XFS_SUPER_MAGIC && kernel_is_older_than(4, 18) {
                 Err(nix::errno::Errno::EOPNOTSUPP)
             } else {

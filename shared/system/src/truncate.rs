@@ -1,4 +1,4 @@
-//! Cutting the end off a file, which works on a full disk too.
+//! Truncating files, which works on a full disk too.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
@@ -7,11 +7,13 @@ use std::path::Path;
 use crate::{Result, ResultExt, System};
 
 impl System {
-    /// Cuts a regular file off at `length` bytes. Its content up to there, its mode and its owner stay. A last link is an
-    /// error.
+    /// Truncates a regular file to `length` bytes, in place.
+    ///
+    /// # Errors
+    /// Fails if the path is a link or does not exist, or if the file cannot be written.
     pub fn truncate_file(&self, path: impl AsRef<Path>, length: u64) -> Result<()> {
         let path = path.as_ref();
-        let what = format!("shortening {}", path.display());
+        let what = format!("truncating {}", path.display());
         let host = self.root().copy_up(path).context(&what)?;
         let file = OpenOptions::new()
             .write(true)

@@ -1,25 +1,24 @@
-//! udev, as far as one has to wait for it: while it works on a device's event, the device's links and names are
-//! not to be relied on.
+//! Waiting for udev. While it processes an event, the device's symbolic links and names are not reliable.
 
 use std::time::{Duration, SystemTime};
 
 use crate::{Deadline, ResultExt as _, System, debug};
 
-/// udev keeps this file while events are in its queue.
+/// Exists while udev has queued events.
 const QUEUE: &str = "/run/udev/queue";
-/// udev listens here; without it nothing will ever empty the queue.
+/// udev's control socket; without it no daemon empties the queue.
 const CONTROL: &str = "/run/udev/control";
-/// What it knows of devices, a file each.
+/// udev's database, one file for each device.
 const DATA: &str = "/run/udev/data";
-/// It listens before it reads what the kernel told it, and has neither queue nor data until then; not for longer.
+/// The time for which a starting udev may listen on its socket without a queue or database yet.
 const STARTUP_TIME: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(10);
-/// The number of the last event that the kernel had for it.
+/// The sequence number of the kernel's last event.
 const SEQNUM: &str = "/sys/kernel/uevent_seqnum";
-/// The processor time that it and its workers have had, in the first line.
+/// The first line is the CPU time of udev and its workers.
 const CPU_STAT: &str = "/sys/fs/cgroup/system.slice/systemd-udevd.service/cpu.stat";
 
-/// How far udev is; equal to an earlier one where it got nowhere in between.
+/// A snapshot of udev's progress; equal to an earlier one if there was none in between.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UdevProgress {
     data: Option<SystemTime>,
@@ -27,13 +26,13 @@ pub struct UdevProgress {
 }
 
 impl System {
-    /// Whether udev is at work on an event.
+    /// Returns whether udev has events in its queue.
     pub fn udev_is_busy(&self) -> bool {
         self.exists(QUEUE) && self.exists(CONTROL)
     }
 
-    /// Whether udev, where there is one, has handled any device yet. What an initrd's udev knew is older than the
-    /// place where this one listens.
+    /// Returns whether udev, if it runs, has processed a device yet. A database that is older than the control socket is the
+    /// initrd's.
     pub fn udev_has_started(&self) -> bool {
         let Some(listens) = self.modified_at(CONTROL) else { return true };
         self.modified_at(DATA).is_some_and(|wrote| wrote >= listens)
@@ -44,8 +43,7 @@ impl System {
         self.metadata(path).and_then(|m| m.modified().context(path)).ok()
     }
 
-    /// What changes while udev gets anywhere: it knows of one more device, the kernel has found one more for it, or it
-    /// computes.
+    /// Returns a snapshot of udev's progress: its database, the kernel's event number and its CPU time.
     pub fn udev_progress(&self) -> UdevProgress {
         let first_line = |path| {
             let mut text = self.read_head(path, 32).unwrap_or_default();
@@ -55,7 +53,7 @@ impl System {
         UdevProgress { data: self.modified_at(DATA), numbers: [SEQNUM, CPU_STAT].map(first_line) }
     }
 
-    /// Waits until udev has worked off its queue; `false` when it had not within that time.
+    /// Waits until udev's queue is empty. Returns `false` if it is not `within` that time.
     pub fn settle_udev(&self, within: Duration) -> bool {
         let deadline = Deadline::after(within);
         if self.udev_is_busy() {

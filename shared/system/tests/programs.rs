@@ -9,7 +9,7 @@ fn a_missing_interpreter_is_reported() {
     let script = top.join("script").display().to_string();
     assert!(sys.write(&script, "#!/nowhere/shell\n", WriteOptions::mode(0o755)).is_ok());
     for (program, expected) in [
-        (&*script, "the interpreter or directory that it needs is not there"),
+        (&*script, "interpreter or working directory not found"),
         ("/nowhere/program", "/nowhere/program: not found"),
         ("no-program-of-this-name", "no-program-of-this-name: not found"),
     ] {

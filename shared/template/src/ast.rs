@@ -1,4 +1,4 @@
-//! What a template says, as a tree.
+//! The syntax tree of a template.
 
 use std::rc::Rc;
 

@@ -1,11 +1,11 @@
-//! The older kind of template: `$name` and `${name}`, with dots for keys of maps.
+//! Basic templates: `$name` and `${name}`, with dots for keys of maps.
 
 use config::Map;
 
 use crate::value::Val;
 use crate::{Rendered, TemplateError, UndefinedVariable};
 
-/// What is unknown stays as it is written.
+/// Renders a basic template. Unknown names are left unchanged.
 pub fn render(text: &str, variables: &Map, first: usize) -> Result<Rendered, TemplateError> {
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
     let mut out = Rendered::default();
@@ -34,7 +34,7 @@ pub fn render(text: &str, variables: &Map, first: usize) -> Result<Rendered, Tem
                 let value = Val::from_node(value).map_err(|message| TemplateError { line, message })?;
                 value.write(&mut out.text);
                 if out.text.len() > 16 << 20 {
-                    return Err(TemplateError { line, message: "more than 16 MiB come out".into() });
+                    return Err(TemplateError { line, message: "output limit of 16 MiB exceeded".into() });
                 }
             }
             None => {

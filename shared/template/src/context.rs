@@ -10,7 +10,7 @@ const OPERATORS: [&str; 26] = [
     "=", ".", ":", "|", ",", ";",
 ];
 
-/// Below this key the slash-separated paths of values that templates see decoded. Releases before 19.2 wrote it.
+/// The key of the list of slash-separated paths whose values are base64. Releases before 19.2 wrote it.
 const BASE64_KEYS: &str = "base64-encoded-keys";
 
 /// Returns instance data as templates see them: each key of a map `v1`, `v2`, … is also beside it, where a later version
@@ -43,7 +43,7 @@ pub fn alias(name: &str) -> Option<String> {
     (alias != name).then_some(alias)
 }
 
-/// The entries in the order of their keys, as upstream goes through them.
+/// Returns the entries sorted by key, as upstream processes them.
 fn convert(node: &Node, path: &str, decoded: &[String], with_aliases: bool) -> Map {
     let mut entries: Vec<_> = node.as_map().into_iter().flat_map(Map::iter).collect();
     entries.sort_by(|a, b| a.0.as_str().cmp(&b.0.as_str()));
@@ -77,7 +77,7 @@ fn is_version_key(name: &str) -> bool {
     name.strip_prefix('v').is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// A value out of base64: text where that is UTF-8; as it is where it is no base64.
+/// Decodes base64 to text. Returns a value that is not base64, or not UTF-8, as upstream does.
 fn decode_base64(value: &Node) -> Node {
     let Some(bytes) = value.as_str().and_then(|text| encoding::base64::decode(text.as_bytes())) else {
         return value.clone();

@@ -1,5 +1,4 @@
-//! Carries a template out: what comes of its statements and expressions. Bounded in steps, in depth and in what
-//! it makes, whatever the template says.
+//! The interpreter of statements and expressions, with limits for steps, depth and memory.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -12,13 +11,13 @@ use crate::value::{
 };
 use crate::{TemplateError, UndefinedVariable, operators};
 
-/// Steps of a run: some seconds on a slow machine.
+/// The maximum number of steps: some seconds on a slow machine.
 const FUEL: u64 = 20_000_000;
-/// Calls within calls and expressions within expressions, together.
+/// The maximum depth of nested calls and expressions.
 const MAX_DEPTH: u32 = 120;
-/// Of the text that comes out.
+/// The size limit of the output in bytes.
 const MAX_OUTPUT: usize = 16 << 20;
-/// Of all values together that are made on the way.
+/// The size limit of all values that are created, in bytes.
 const MAX_ALLOCATED: usize = 48 << 20;
 
 pub type Scope = Rc<RefCell<Vec<(Name, Val)>>>;
@@ -52,7 +51,7 @@ impl CallArgs {
     pub fn bind<const N: usize>(self, names: [&str; N]) -> ValueResult<[Option<Val>; N]> {
         let mut found: [Option<Val>; N] = std::array::from_fn(|_| None);
         if self.values.len() > N {
-            return Err(format!("{} arguments where {N} are the most", self.values.len()));
+            return Err(format!("expected at most {N} arguments, got {}", self.values.len()));
         }
         for (place, value) in self.values.into_iter().enumerate() {
             found[place] = Some(value);
@@ -60,8 +59,8 @@ impl CallArgs {
         for (name, value) in self.named {
             match names.iter().position(|n| **n == *name) {
                 Some(place) if found[place].is_none() => found[place] = Some(value),
-                Some(_) => return Err(format!("the argument '{name}' is given twice")),
-                None => return Err(format!("an argument '{name}' is not known")),
+                Some(_) => return Err(format!("duplicate argument '{name}'")),
+                None => return Err(format!("unexpected argument '{name}'")),
             }
         }
         Ok(found)
@@ -98,7 +97,7 @@ impl<'v> Interpreter<'v> {
             }
             None => {
                 self.fuel = 0;
-                Err("it takes too many steps (a loop that is too long?)".into())
+                Err("step limit exceeded".into())
             }
         }
     }
@@ -107,7 +106,7 @@ impl<'v> Interpreter<'v> {
     pub fn charge_memory(&mut self, bytes: usize) -> ValueResult<()> {
         self.allocated = self.allocated.saturating_add(bytes);
         if self.allocated > MAX_ALLOCATED {
-            return Err(format!("its values need more than {} MiB", MAX_ALLOCATED >> 20));
+            return Err(format!("memory limit of {} MiB exceeded", MAX_ALLOCATED >> 20));
         }
         self.consume_fuel(bytes / 64 + 1)
     }
@@ -166,7 +165,7 @@ impl<'v> Interpreter<'v> {
 
     fn write_output(&mut self, text: &str) -> ValueResult<()> {
         if self.out.len() + text.len() > MAX_OUTPUT {
-            return Err(format!("more than {} MiB come out", MAX_OUTPUT >> 20));
+            return Err(format!("output limit of {} MiB exceeded", MAX_OUTPUT >> 20));
         }
         self.consume_fuel(text.len() / 64 + 1)?;
         self.out.push_str(text);
@@ -210,7 +209,7 @@ impl<'v> Interpreter<'v> {
                 let values = self.items(&value)?;
                 if values.len() != targets.len() {
                     let (names, found) = (targets.len(), values.len());
-                    return Err(format!("{names} names for {found} values"));
+                    return Err(format!("expected {names} values to unpack, got {found}"));
                 }
                 for (target, value) in targets.iter().zip(values) {
                     self.assign(target, value)?;
@@ -221,7 +220,7 @@ impl<'v> Interpreter<'v> {
                     self.charge_walk(&value)?;
                     map.insert(Val::Str(key.clone()), &value)?;
                 }
-                _ => return Err(format!("'{name}.{key}' cannot be set: '{name}' is no namespace")),
+                _ => return Err(format!("cannot assign to '{name}.{key}': '{name}' is not a namespace")),
             },
         }
         Ok(())
@@ -243,9 +242,9 @@ impl<'v> Interpreter<'v> {
             Val::Undefined(_) => Vec::new(),
             Val::Callable(callable) => match &**callable {
                 Callable::Loop(state) => state.items[state.index.get()..].to_vec(),
-                _ => return Err(format!("{} is no list", value.type_name())),
+                _ => return Err(format!("{} is not iterable", value.type_name())),
             },
-            other => return Err(format!("{} is no list", other.type_name())),
+            other => return Err(format!("{} is not iterable", other.type_name())),
         };
         self.charge_memory(items.len() * size_of::<Val>())?;
         Ok(items)
@@ -689,7 +688,9 @@ impl<'v> Interpreter<'v> {
             for (name, default) in &of.parameters {
                 let by_name = named.iter().position(|(n, _)| n == name).map(|i| named.remove(i).1);
                 let value = match (values.next(), by_name, default) {
-                    (Some(_), Some(_), _) => return Err(format!("'{name}' is given twice to '{}'", of.name)),
+                    (Some(_), Some(_), _) => {
+                        return Err(format!("duplicate argument '{name}' of '{}'", of.name));
+                    }
                     (Some(value), ..) | (None, Some(value), _) => value,
                     (None, None, Some(default)) => run.eval(default)?,
                     (None, None, None) => Val::Undefined(Some(name.clone())),

@@ -1,4 +1,4 @@
-//! Jinja's filters: what stands behind a `|`.
+//! Jinja's filters and tests, with their names.
 
 use std::cmp::Ordering;
 
@@ -8,6 +8,107 @@ use crate::functions::{capitalized, padded, stripped};
 use crate::operators::float_text;
 use crate::value::{Number, Val, ValueResult, equal, number, undefined_error};
 use crate::wrap;
+
+/// The names of the tests, for `is test`.
+const TESTS: &[&str] = &[
+    "!=",
+    "<",
+    "<=",
+    "==",
+    ">",
+    ">=",
+    "boolean",
+    "callable",
+    "defined",
+    "divisibleby",
+    "eq",
+    "equalto",
+    "escaped",
+    "even",
+    "false",
+    "filter",
+    "float",
+    "ge",
+    "greaterthan",
+    "gt",
+    "in",
+    "integer",
+    "iterable",
+    "le",
+    "lessthan",
+    "lower",
+    "lt",
+    "mapping",
+    "ne",
+    "none",
+    "number",
+    "odd",
+    "sameas",
+    "sequence",
+    "string",
+    "test",
+    "true",
+    "undefined",
+    "upper",
+];
+
+/// The names of the filters, for `is filter`.
+const FILTERS: &[&str] = &[
+    "abs",
+    "attr",
+    "batch",
+    "capitalize",
+    "center",
+    "count",
+    "d",
+    "default",
+    "dictsort",
+    "e",
+    "escape",
+    "filesizeformat",
+    "first",
+    "float",
+    "forceescape",
+    "format",
+    "groupby",
+    "indent",
+    "int",
+    "items",
+    "join",
+    "last",
+    "length",
+    "list",
+    "lower",
+    "map",
+    "max",
+    "min",
+    "pprint",
+    "random",
+    "reject",
+    "rejectattr",
+    "replace",
+    "reverse",
+    "round",
+    "safe",
+    "select",
+    "selectattr",
+    "slice",
+    "sort",
+    "string",
+    "striptags",
+    "sum",
+    "title",
+    "tojson",
+    "trim",
+    "truncate",
+    "unique",
+    "upper",
+    "urlencode",
+    "urlize",
+    "wordcount",
+    "wordwrap",
+    "xmlattr",
+];
 
 /// Where a value is taken from below another one: `a.b`, `0`, or nothing.
 type Path = Vec<Val>;
@@ -36,7 +137,7 @@ fn attribute_path(value: Option<Val>) -> Path {
     }
 }
 
-/// As filters see texts that differ in nothing but case.
+/// Returns the key by which filters compare text: case is ignored.
 fn fold_case(value: Val, case_sensitive: bool) -> Val {
     match value {
         Val::Str(text) if !case_sensitive => Val::Str(text.to_lowercase().into()),
@@ -597,7 +698,7 @@ impl Interpreter<'_> {
                 let text = if bool_arg(space, true) { out } else { out.trim_start().to_string() };
                 self.text(text)
             }
-            _ => Err(format!("there is no filter '{name}'")),
+            _ => Err(format!("unknown filter '{name}'")),
         }
     }
 
@@ -655,7 +756,7 @@ impl Interpreter<'_> {
     pub fn test(&mut self, name: &str, value: &Val, args: CallArgs) -> ValueResult<bool> {
         let argument = |args: CallArgs| match args.values.into_iter().next() {
             Some(argument) => Ok(argument),
-            None => Err(format!("'is {name}' without what to compare with")),
+            None => Err(format!("'is {name}' requires an argument")),
         };
         let compare = match name {
             "eq" | "equalto" | "==" => Some(CompareOp::Eq),
@@ -719,9 +820,9 @@ impl Interpreter<'_> {
                 let text = self.text_of(value)?;
                 text.chars().any(char::is_uppercase) && !text.chars().any(char::is_lowercase)
             }
-            "filter" => matches!(&value.plain(), Val::Str(text) if crate::FILTERS.contains(&&**text)),
-            "test" => matches!(&value.plain(), Val::Str(text) if crate::TESTS.contains(&&**text)),
-            _ => return Err(format!("there is no test '{name}'")),
+            "filter" => matches!(&value.plain(), Val::Str(text) if FILTERS.contains(&&**text)),
+            "test" => matches!(&value.plain(), Val::Str(text) if TESTS.contains(&&**text)),
+            _ => return Err(format!("unknown test '{name}'")),
         })
     }
 }

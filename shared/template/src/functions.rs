@@ -343,7 +343,7 @@ impl Interpreter<'_> {
             _ => {
                 let [encoding, _] = args.bind(["encoding", "errors"])?;
                 check_utf8_encoding(encoding.as_ref())?;
-                let text = std::str::from_utf8(bytes).map_err(|_| "'decode' of what is not UTF-8")?;
+                let text = std::str::from_utf8(bytes).map_err(|_| "'decode' of invalid UTF-8")?;
                 self.text(text.to_string())
             }
         }
@@ -456,7 +456,7 @@ impl Interpreter<'_> {
                 return match at {
                     Some(at) => Ok(Val::Int(text[..at].chars().count() as i128)),
                     None if name.ends_with("find") => Ok(Val::Int(-1)),
-                    None => Err(format!("'{name}' of what is not there")),
+                    None => Err(format!("'{name}': value not found")),
                 };
             }
             "count" => {
@@ -513,7 +513,7 @@ impl Interpreter<'_> {
                 }
                 Err(_) => args.named.iter().find(|(n, _)| **n == *first).map(|(_, v)| v.clone()),
             }
-            .ok_or("'format' asks for a value that it is not given")?;
+            .ok_or("not enough arguments for 'format'")?;
             while !keys.is_empty() {
                 if let Some(tail) = keys.strip_prefix('[') {
                     let (key, tail) = tail.split_once(']').ok_or("'[' without ']' in 'format'")?;
@@ -594,7 +594,7 @@ impl Interpreter<'_> {
                 Some(most) if !is_number => self.text_of(value)?.chars().take(most).collect(),
                 _ => self.text_of(value)?.to_string(),
             },
-            _ => return Err(format!("'format' knows no '{spec}' for {}", value.type_name())),
+            _ => return Err(format!("'format': invalid specification '{spec}' for {}", value.type_name())),
         };
         if grouped {
             let end = shown.find('.').unwrap_or(shown.len());
@@ -650,8 +650,7 @@ impl Interpreter<'_> {
     }
 }
 
-/// Arguments that have to be there, by their places.
-/// The encodings that there are here.
+/// Fails for any encoding but UTF-8.
 fn check_utf8_encoding(encoding: Option<&Val>) -> ValueResult<()> {
     let name = encoding.map_or(Ok("utf-8"), str_arg)?.to_ascii_lowercase().replace('_', "-");
     match &*name {
@@ -660,12 +659,13 @@ fn check_utf8_encoding(encoding: Option<&Val>) -> ValueResult<()> {
     }
 }
 
+/// Returns the required arguments by position; fails if their number is not `N`.
 fn required<const N: usize>(args: CallArgs) -> ValueResult<[Val; N]> {
     let count = args.values.len();
     if !args.named.is_empty() {
         return Err("arguments with names where none have them".into());
     }
-    args.values.try_into().map_err(|_| format!("{count} arguments where {N} are expected"))
+    args.values.try_into().map_err(|_| format!("expected {N} arguments, got {count}"))
 }
 
 pub fn capitalized(text: &str) -> String {

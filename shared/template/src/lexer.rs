@@ -1,12 +1,11 @@
-//! A template's text taken apart: what stands outside of braces as it is, and the words inside of them. The
-//! rules for blanks are Jinja's with `trim_blocks` on, as cloud-init has it: the line end behind `%}` and `#}`
-//! goes, `-` takes all blanks on its side away, `+` keeps them.
+//! The lexer: text outside of braces, and tokens inside. White space is handled as by Jinja with `trim_blocks`, which
+//! cloud-init sets: a newline after `%}` and `#}` is removed, `-` removes all white space on its side, `+` keeps it.
 
 use crate::TemplateError;
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Token {
-    /// Text that comes out as it is.
+    /// Literal text.
     Data(String),
     PrintBegin,
     PrintEnd,
@@ -74,7 +73,7 @@ impl<'t> Lexer<'t> {
 
     fn push(&mut self, token: Token, line: usize) -> Result<(), TemplateError> {
         if self.tokens.len() >= MAX_TOKENS {
-            return self.error(line, format!("more than {MAX_TOKENS} words"));
+            return self.error(line, format!("more than {MAX_TOKENS} tokens"));
         }
         self.tokens.push((token, line));
         Ok(())
@@ -101,7 +100,7 @@ impl<'t> Lexer<'t> {
             match kind {
                 b'#' => {
                     let Some(end) = self.rest().find("#}") else {
-                        return self.error(line, "'{#' is not closed");
+                        return self.error(line, "unclosed '{#'");
                     };
                     let keeps = end > 0 && self.rest().as_bytes()[end - 1] == b'+';
                     let strips = end > 0 && self.rest().as_bytes()[end - 1] == b'-';
@@ -168,8 +167,7 @@ impl<'t> Lexer<'t> {
             self.advance(rest.len() - rest.trim_start().len());
             let (rest, line) = (self.rest(), self.line);
             let Some(first) = rest.chars().next() else {
-                return self
-                    .error(begun, format!("'{}' is not closed", if close == "}}" { "{{" } else { "{%" }));
+                return self.error(begun, format!("unclosed '{}'", if close == "}}" { "{{" } else { "{%" }));
             };
             if open.is_empty() {
                 let (mark, tail) = match rest.strip_prefix('-').or_else(|| rest.strip_prefix('+')) {
@@ -190,7 +188,7 @@ impl<'t> Lexer<'t> {
                 let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
                 let (token, length) = match number(if key { &rest[..end] } else { rest }) {
                     Some(found) => found,
-                    None => return self.error(line, "a number that is too large, or none"),
+                    None => return self.error(line, "invalid number"),
                 };
                 self.advance(length);
                 self.push(token, line)?;
@@ -200,21 +198,20 @@ impl<'t> Lexer<'t> {
                 self.push(Token::Name(rest[..end].into()), line)?;
             } else if first == '"' || first == '\'' {
                 let Some((text, length)) = quoted(rest, first) else {
-                    return self
-                        .error(line, "a text in quotes is not closed, or has an escape that means nothing");
+                    return self.error(line, "unterminated string or invalid escape");
                 };
                 self.advance(length);
                 self.push(Token::Str(text), line)?;
             } else {
                 let Some(sign) = OPERATORS.into_iter().find(|s| rest.starts_with(s)) else {
-                    return self.error(line, format!("'{first}' is not expected here"));
+                    return self.error(line, format!("unexpected '{first}'"));
                 };
                 match sign {
                     "(" => open.push(")"),
                     "[" => open.push("]"),
                     "{" => open.push("}"),
                     ")" | "]" | "}" if open.pop() != Some(sign) => {
-                        return self.error(line, format!("'{sign}' closes nothing"));
+                        return self.error(line, format!("unmatched '{sign}'"));
                     }
                     _ => {}
                 }

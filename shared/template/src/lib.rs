@@ -1,9 +1,17 @@
-//! Templates as they lie in /etc/cloud/templates and as users write them: Jinja behind a header line
-//! `## template: jinja`, and `$name` without one or behind `## template: basic`. Text and variables in, text out;
-//! nothing of the machine can be reached from a template, and a run is bounded in steps, depth and memory.
+//! Templates of /etc/cloud/templates and of users: Jinja after the header line `## template: jinja`, and `$name` without a
+//! header or after `## template: basic`. A template cannot access the machine, and rendering is limited in steps, depth and
+//! memory.
 //!
-//! The language is Jinja's as Python's Jinja2 renders it with `trim_blocks` and the `do` extension, without what
-//! reads other templates. What is not understood is an error with its line, never text that came out half.
+//! The language is that of Python's Jinja2 with `trim_blocks` and the `do` extension, without the tags that load other
+//! templates. Anything else is an error with a line number; there is never partial output.
+//!
+//! ```
+//! let variables = config::Map::new();
+//! let rendered = template::render("## template: jinja\nHello {{ 'world'|upper }}\n", &variables).unwrap();
+//! assert_eq!(rendered.text, "Hello WORLD\n");
+//! ```
+
+#![warn(missing_docs)]
 
 mod ast;
 mod basic;
@@ -26,10 +34,12 @@ pub use context::{alias, standardized, variables};
 pub use settings::render_settings;
 pub use value::MISSING_JINJA_PREFIX;
 
-/// A name that has no value, and the line that first shows it. It is quoted in messages, which scripts look for.
+/// An undefined variable and the first line that prints it. It is quoted in messages, which scripts search for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UndefinedVariable {
+    /// The name of the variable.
     pub name: String,
+    /// The line, counted from the header's.
     pub line: usize,
 }
 
@@ -39,26 +49,29 @@ impl std::fmt::Display for UndefinedVariable {
     }
 }
 
-/// What a template was rendered to.
+/// The result of rendering.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Rendered {
+    /// The rendered text.
     pub text: String,
-    /// Names that have no value, each once.
+    /// The undefined variables, each once.
     pub undefined: Vec<UndefinedVariable>,
 }
 
 impl Rendered {
-    /// The names without a value, in one line for people; `None` if there is none.
+    /// Returns the undefined variables as one line for messages; `None` if there are none.
     pub fn undefined_names(&self) -> Option<String> {
         let names: Vec<String> = self.undefined.iter().map(UndefinedVariable::to_string).collect();
         (!names.is_empty()).then(|| names.join(", "))
     }
 }
 
-/// Why it was not rendered. Lines count from the header's.
+/// The reason why a template was not rendered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TemplateError {
+    /// The line, counted from the header's.
     pub line: usize,
+    /// The problem.
     pub message: String,
 }
 
@@ -68,116 +81,18 @@ impl std::fmt::Display for TemplateError {
     }
 }
 
-/// What a template's first line says that it is.
+/// The type of a template by its header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind<'t> {
+    /// `## template: jinja`.
     Jinja,
+    /// `## template: basic`.
     Basic,
+    /// Any other type.
     Other(&'t str),
 }
 
-/// The tests, for `is test`.
-const TESTS: &[&str] = &[
-    "!=",
-    "<",
-    "<=",
-    "==",
-    ">",
-    ">=",
-    "boolean",
-    "callable",
-    "defined",
-    "divisibleby",
-    "eq",
-    "equalto",
-    "escaped",
-    "even",
-    "false",
-    "filter",
-    "float",
-    "ge",
-    "greaterthan",
-    "gt",
-    "in",
-    "integer",
-    "iterable",
-    "le",
-    "lessthan",
-    "lower",
-    "lt",
-    "mapping",
-    "ne",
-    "none",
-    "number",
-    "odd",
-    "sameas",
-    "sequence",
-    "string",
-    "test",
-    "true",
-    "undefined",
-    "upper",
-];
-
-/// The filters, for `is filter`.
-const FILTERS: &[&str] = &[
-    "abs",
-    "attr",
-    "batch",
-    "capitalize",
-    "center",
-    "count",
-    "d",
-    "default",
-    "dictsort",
-    "e",
-    "escape",
-    "filesizeformat",
-    "first",
-    "float",
-    "forceescape",
-    "format",
-    "groupby",
-    "indent",
-    "int",
-    "items",
-    "join",
-    "last",
-    "length",
-    "list",
-    "lower",
-    "map",
-    "max",
-    "min",
-    "pprint",
-    "random",
-    "reject",
-    "rejectattr",
-    "replace",
-    "reverse",
-    "round",
-    "safe",
-    "select",
-    "selectattr",
-    "slice",
-    "sort",
-    "string",
-    "striptags",
-    "sum",
-    "title",
-    "tojson",
-    "trim",
-    "truncate",
-    "unique",
-    "upper",
-    "urlencode",
-    "urlize",
-    "wordcount",
-    "wordwrap",
-    "xmlattr",
-];
-
-/// The kind that a first line `## template: KIND` names.
+/// Returns the type that the first line `## template: TYPE` names; `None` without such a header.
 pub fn kind(text: &str) -> Option<Kind<'_>> {
     let word = parse_header(text)?.0;
     Some(match word {
@@ -188,6 +103,10 @@ pub fn kind(text: &str) -> Option<Kind<'_>> {
 }
 
 /// Renders a template with the values of `variables`.
+///
+/// # Errors
+/// Fails if the header names an unknown type, the template is invalid, an operation is not possible with its values, or a limit
+/// is exceeded.
 pub fn render(text: &str, variables: &Map) -> Result<Rendered, TemplateError> {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     match (kind(&text), parse_header(&text)) {
@@ -199,14 +118,14 @@ pub fn render(text: &str, variables: &Map) -> Result<Rendered, TemplateError> {
         }),
         (Some(Kind::Basic), Some((_, body))) => basic::render(body, variables, 2),
         (Some(_), _) => {
-            Err(TemplateError { line: 1, message: "its header names neither jinja nor basic".into() })
+            Err(TemplateError { line: 1, message: "unknown template type (expected jinja or basic)".into() })
         }
         _ => basic::render(&text, variables, 1),
     }
 }
 
-/// A tag with `…` for each word that is neither a number nor a name as variables have them: lower case, digits only in short
-/// ones (`v1`, `ipv4`).
+/// Replaces by `…` each word of a tag that is neither a number nor a typical variable name (lower case, digits in short names
+/// only: `v1`, `ipv4`), since it may be a secret.
 fn mask_unusual_words(tag: &str) -> String {
     let is_ordinary = |word: &str| {
         let has = |test: fn(&u8) -> bool| word.bytes().any(|b| test(&b));
@@ -229,8 +148,7 @@ fn mask_unusual_words(tag: &str) -> String {
     out
 }
 
-/// What stands in braces on a line, for messages: without the texts in its quotes and words that are no usual names, which
-/// may be secrets.
+/// Returns the tag on a line for messages, without quoted strings and unusual words, which may be secrets.
 fn redacted_tag(text: &str, line: usize) -> Option<String> {
     let line = text.lines().nth(line.checked_sub(1)?)?;
     let begin = ["{{", "{%", "{#"].iter().filter_map(|mark| line.find(mark)).min()?;
@@ -256,16 +174,19 @@ fn redacted_tag(text: &str, line: usize) -> Option<String> {
     Some(if is_long { tag.chars().take(80).chain(['…']).collect() } else { tag })
 }
 
-/// Renders a file's text for a module: names that have no value are logged, and an error names the file.
+/// Renders the text of the file `path` for a module, and logs a warning for undefined variables.
+///
+/// # Errors
+/// As for [`render`]; the message names the file.
 pub fn render_file(sys: &System, path: &str, text: &str, variables: &Map) -> system::Result<String> {
     let rendered = render(text, variables).map_err(|e| system::Error::new(format!("{path}: {e}")))?;
     if let Some(names) = rendered.undefined_names() {
-        warning!(sys, "{path}: nothing is known as {names}");
+        warning!(sys, "{path}: undefined variable: {names}");
     }
     Ok(rendered.text)
 }
 
-/// The word behind a header's colon, and what follows its line.
+/// Returns the word after the header's colon and the text after its line.
 fn parse_header(text: &str) -> Option<(&str, &str)> {
     let (first, body) = text.split_once('\n').unwrap_or((text, ""));
     let rest = first.strip_prefix("##")?.trim_start();

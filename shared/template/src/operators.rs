@@ -149,7 +149,7 @@ impl Interpreter<'_> {
                 Val::Undefined(name) => name.as_deref().unwrap_or("None").to_string(),
                 other => self.text_of(other)?.to_string(),
             };
-            return Err(format!("'{a}-{b}' is a subtraction from what has no value; is '{a}_{b}' meant?"));
+            return Err(format!("'{a}-{b}' subtracts from an undefined variable; did you mean '{a}_{b}'?"));
         }
         if let (Val::Safe(text), BinaryOp::Rem) = (a, op) {
             let values = match b {
@@ -384,7 +384,7 @@ impl Interpreter<'_> {
         let mut values = values.into_iter();
         let mut out = String::new();
         let mut rest = text;
-        let few = || "a text asks for more values than it is given".to_string();
+        let few = || "not enough arguments for format string".to_string();
         while let Some((before, after)) = rest.split_once('%') {
             out.push_str(before);
             let mut at = after;
@@ -392,7 +392,7 @@ impl Interpreter<'_> {
             if let Some((name, tail)) = at.strip_prefix('(').and_then(|a| a.split_once(')')) {
                 let key = Val::text(name);
                 named = match given {
-                    Val::Map(map) => Some(map.get(&key).ok_or_else(|| format!("'{name}' has no value"))?),
+                    Val::Map(map) => Some(map.get(&key).ok_or_else(|| format!("'{name}' is undefined"))?),
                     _ => return Err("'%(name)s' wants a map".into()),
                 };
                 at = tail;
@@ -434,13 +434,13 @@ impl Interpreter<'_> {
                 'd' | 'i' | 'u' | 'x' | 'X' | 'o' => match (number(&value), kind) {
                     (Some(Number::Int(n)), _) => integer_text(n, kind, flags.contains('#')),
                     (Some(Number::Float(f)), 'd' | 'i' | 'u') => integer_text(f.trunc() as i128, 'd', false),
-                    _ => return Err(format!("'%{kind}' wants a number, not {}", value.type_name())),
+                    _ => return Err(format!("'%{kind}' requires a number, not {}", value.type_name())),
                 },
                 'f' | 'F' | 'e' | 'E' | 'g' | 'G' => match number(&value) {
                     Some(n) => float_text(n.float(), kind, digits.unwrap_or(6))?,
-                    None => return Err(format!("'%{kind}' wants a number, not {}", value.type_name())),
+                    None => return Err(format!("'%{kind}' requires a number, not {}", value.type_name())),
                 },
-                other => return Err(format!("'%{other}' is not known")),
+                other => return Err(format!("unknown format '%{other}'")),
             };
             let numeric = !matches!(kind, 's' | 'r' | 'c');
             let plus = if numeric && !shown.starts_with('-') {

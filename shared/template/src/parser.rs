@@ -1,4 +1,4 @@
-//! From words to the tree, by Jinja's grammar.
+//! The parser: from tokens to the syntax tree, by Jinja's grammar.
 
 use std::rc::Rc;
 
@@ -8,9 +8,9 @@ use crate::lexer::Token;
 
 type Result<T> = std::result::Result<T, TemplateError>;
 
-/// Blocks within blocks and expressions within expressions; a person's template has five.
+/// The maximum nesting of blocks and expressions; templates written by hand have about five levels.
 const MAX_DEPTH: usize = 40;
-/// Operators, filters or keys one behind the other, each of which makes the tree deeper.
+/// The maximum length of a chain of operators, filters or keys, each of which makes the tree deeper.
 const MAX_CHAIN: usize = 30;
 
 /// The template's body, and those of its blocks.
@@ -206,7 +206,7 @@ impl Parser {
             "block" => {
                 let name = self.name()?;
                 if self.blocks.iter().any(|(other, _)| *other == name) {
-                    return Err(TemplateError { line, message: format!("there are two blocks '{name}'") });
+                    return Err(TemplateError { line, message: format!("duplicate block '{name}'") });
                 }
                 // Known before it is complete, for blocks within it.
                 self.blocks.push((name.clone(), Rc::default()));
@@ -231,14 +231,14 @@ impl Parser {
             "include" | "import" | "from" | "extends" => {
                 return Err(TemplateError {
                     line,
-                    message: format!("'{word}': no other template can be read"),
+                    message: format!("'{word}': loading other templates is not supported"),
                 });
             }
             other => {
                 let message = match other.strip_prefix("end").unwrap_or(other) {
                     "else" | "elif" => format!("'{other}' without an 'if' or 'for'"),
                     begin if begin != other => format!("'{other}' without '{begin}'"),
-                    _ => format!("'{other}' is no tag that is known"),
+                    _ => format!("unknown tag '{other}'"),
                 };
                 return Err(TemplateError { line, message });
             }
@@ -306,7 +306,7 @@ impl Parser {
                 }
                 let name = parser.name()?;
                 if ["true", "false", "none", "True", "False", "None"].contains(&&*name) {
-                    return parser.error(format!("'{name}' cannot be set"));
+                    return parser.error(format!("cannot assign to '{name}'"));
                 }
                 if parser.eat(".") { Ok(Target::Attr(name, parser.name()?)) } else { Ok(Target::Name(name)) }
             })
@@ -339,7 +339,7 @@ impl Parser {
             let name = self.name()?;
             let value = if self.eat("=") { Some(self.expression(true)?) } else { None };
             if value.is_none() && found.last().is_some_and(|(_, value)| value.is_some()) {
-                return self.error("a parameter without a default behind one that has it");
+                return self.error("parameter without a default after one with a default");
             }
             found.push((name, value));
         }
@@ -670,7 +670,7 @@ impl Parser {
                 self.at += 1;
                 args.named.push((name, self.expression(true)?));
             } else if !args.named.is_empty() || args.star_kwargs.is_some() {
-                return self.error("an argument without a name behind one with a name");
+                return self.error("positional argument after keyword argument");
             } else {
                 args.positional.push(self.expression(true)?);
             }
@@ -711,7 +711,7 @@ impl Parser {
             Some(Token::Name(word)) if ["else", "or", "and", "if", "recursive"].contains(&word.as_str()) => {
                 Args::default()
             }
-            Some(Token::Name(word)) if word == "is" => return self.error("one 'is' behind another"),
+            Some(Token::Name(word)) if word == "is" => return self.error("chained 'is'"),
             Some(Token::Name(word)) if word == "not" || word == "in" => Args::default(),
             Some(
                 Token::Name(_) | Token::Str(_) | Token::Int(_) | Token::Float(_) | Token::Operator("[" | "{"),

@@ -1,12 +1,12 @@
-//! Files of the system configuration (/etc/cloud/cloud.cfg and its parts) that are Jinja templates: rendered with the
-//! instance's data, as far as these are there.
+//! Jinja templates among the files of the system configuration (/etc/cloud/cloud.cfg and cloud.cfg.d): they are rendered with
+//! the instance data, once that exists.
 
 use system::{Level, System, debug};
 
 use crate::{Kind, kind, render, variables};
 
-/// Renders such a file with the instance data in `data`, for [`config::settings::Sources::render`]. `None` where it is to
-/// be read as it is: there are no instance data yet, they are not for this user, or something is wrong, which is logged.
+/// Renders a file with the instance data in `data`, for [`config::settings::Sources::render`]. Returns `None` if the file is to
+/// be read unrendered: there is no instance data, this user may not read it, or rendering failed, which is logged.
 pub fn render_settings(sys: &System, data: &str, path: &str, text: &str) -> Option<String> {
     if kind(text) != Some(Kind::Jinja) {
         return None;
@@ -17,7 +17,7 @@ pub fn render_settings(sys: &System, data: &str, path: &str, text: &str) -> Opti
             Err(e) => Err(e.to_string()),
         },
         Err(e) if e.is_not_found() || e.kind() == Some(std::io::ErrorKind::PermissionDenied) => {
-            debug!(sys, "{path} is a template and is read as it is: {e}");
+            debug!(sys, "{path} is a template; reading it unrendered: {e}");
             return None;
         }
         Err(e) => Err(e.to_string()),
@@ -47,7 +47,7 @@ pub fn render_settings(sys: &System, data: &str, path: &str, text: &str) -> Opti
     }
 }
 
-/// A stage reads its configuration several times.
+/// Logs a warning once, since a stage reads its configuration several times.
 fn warn_once(sys: &System, text: String) {
     if !sys.log().logged_warnings().iter().any(|(_, logged)| *logged == text) {
         sys.log().record(Level::Warning, file!(), format_args!("{text}"));

@@ -11,10 +11,10 @@ use encoding::python::put_repr;
 use crate::ast::{Macro, Name};
 use crate::eval::Scope;
 
-/// Containers within one another.
+/// The maximum nesting of containers.
 pub const MAX_NESTING: u16 = 60;
 
-/// What upstream's templates print where a name has no value; people search their files for it.
+/// The prefix that upstream prints for an undefined variable; users search their files for it.
 pub const MISSING_JINJA_PREFIX: &str = "CI_MISSING_JINJA_VAR/";
 
 #[derive(Clone)]
@@ -26,7 +26,7 @@ pub enum Val {
     Int(i128),
     Float(f64),
     Str(Rc<str>),
-    /// Text that needs no escaping any more: Python's `Markup`.
+    /// Text that needs no escaping: Python's `Markup`.
     Safe(Rc<str>),
     Bytes(Rc<[u8]>),
     Seq(Rc<Seq>),
@@ -44,7 +44,7 @@ pub struct Seq {
 pub struct Dict {
     pub entries: RefCell<Vec<(Val, Val)>>,
     pub depth: Cell<u16>,
-    /// ValueResult by `namespace()`: its names may be set.
+    /// A `namespace()`: its attributes can be assigned to.
     pub namespace: bool,
 }
 
@@ -428,7 +428,7 @@ pub fn equal(a: &Val, b: &Val) -> bool {
     }
 }
 
-/// `<` and its like; an error where Python knows none.
+/// Orders two values; fails where Python raises a TypeError.
 pub fn order(a: &Val, b: &Val) -> ValueResult<Ordering> {
     match (a, b) {
         (Val::Str(a) | Val::Safe(a), Val::Str(b) | Val::Safe(b)) => Ok(a.cmp(b)),
@@ -445,14 +445,14 @@ pub fn order(a: &Val, b: &Val) -> ValueResult<Ordering> {
         _ => match (number(a), number(b)) {
             (Some(Number::Int(a)), Some(Number::Int(b))) => Ok(a.cmp(&b)),
             (Some(a), Some(b)) => Ok(a.float().partial_cmp(&b.float()).unwrap_or(Ordering::Equal)),
-            _ => Err(format!("{} and {} have no order", a.type_name(), b.type_name())),
+            _ => Err(format!("cannot compare {} and {}", a.type_name(), b.type_name())),
         },
     }
 }
 
 pub fn undefined_error(name: &Option<Rc<str>>) -> String {
     match name {
-        Some(name) => format!("'{name}' has no value"),
-        None => "a value that is not there is used".into(),
+        Some(name) => format!("'{name}' is undefined"),
+        None => "undefined value used".into(),
     }
 }

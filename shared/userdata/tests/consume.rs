@@ -366,7 +366,7 @@ fn unwritable_state_directory_is_reported() {
     fs::create_dir_all(machine.top.join("instance/cloud-config.txt")).unwrap();
     let boot = machine.boot("#!/bin/sh\n", "", "");
     let message = boot.result.unwrap_err();
-    assert_eq!(message.matches("a directory is there").count(), 2, "{message}");
+    assert_eq!(message.matches("is a directory").count(), 2, "{message}");
 }
 
 /// Answers each request with what `answer` makes of its path, until the sender hangs up for good.
@@ -489,7 +489,7 @@ fn templates_of_every_kind() {
         "part-005: the header is written '## template: jinja'; ",
         "Could not render jinja template variables in file 'part-005': 'nowhere' (line 3)",
         "Ignoring jinja template for part-008: what comes out has no header",
-        "Ignoring jinja template for part-009: template line 4: 'x' has no value",
+        "Ignoring jinja template for part-009: template line 4: 'x' is undefined",
         "Ignoring jinja template for part-010: template line 3: expected an expression, found '%}'",
         "Ignoring jinja template for part-011: it does not begin with",
     ];

@@ -50,7 +50,7 @@ pub fn connect(host: &str, port: u16, mut limits: TimeLimits) -> Result<Connecti
     let addresses = addresses(host, port, limits.deadline())?;
     limits.begin_phase();
     let deadline = limits.deadline();
-    let mut last = Error::new(format!("{host} has no address"));
+    let mut last = Error::new(format!("no addresses found for {host}"));
     for (i, address) in addresses.iter().enumerate() {
         let share = deadline.remaining() / (addresses.len() - i) as u32;
         match TcpStream::connect_timeout(address, share.max(Duration::from_millis(1))) {
@@ -61,7 +61,7 @@ pub fn connect(host: &str, port: u16, mut limits: TimeLimits) -> Result<Connecti
                 return Ok(Connection { stream, limits });
             }
             Err(e) if e.kind() == ErrorKind::TimedOut => {
-                last = Error::new(format!("no connection to {host} port {port} in time"));
+                last = Error::new(format!("connecting to {host} port {port} timed out"));
             }
             Err(e) => last = Error::io(format_args!("connecting to {host} port {port}"), &e),
         }
@@ -92,7 +92,7 @@ impl Lookup {
             return Ok(lookup);
         }
         if !RESOLVES_NAMES {
-            let message = "this build (static glibc) resolves no names; give an address, or build for musl";
+            let message = "name resolution is not available in static glibc builds; use an address";
             return Err(Error::new(message));
         }
         let name = (host.to_string(), port);
@@ -118,12 +118,12 @@ impl Lookup {
     }
 
     fn check(&self, found: std::io::Result<Vec<SocketAddr>>) -> Result<Vec<SocketAddr>> {
-        found.map_err(|_| Error::new(format!("the name {} could not be resolved", self.host)))
+        found.map_err(|_| Error::new(format!("could not resolve {}", self.host)))
     }
 
     /// The error of a name that was not resolved in time.
     pub fn timeout_error(&self) -> Error {
-        Error::new(format!("the name {} was not resolved in time", self.host))
+        Error::new(format!("resolving {} timed out", self.host))
     }
 }
 
@@ -134,7 +134,7 @@ fn parse_address(host: &str, port: u16) -> Result<Option<SocketAddr>> {
     Ok(Some(match (address, zone) {
         (IpAddr::V6(address), Some(zone)) => {
             let scope = zone.parse().or_else(|_| nix::net::if_::if_nametoindex(zone));
-            let scope = scope.map_err(|_| Error::new(format!("there is no link {zone}")))?;
+            let scope = scope.map_err(|_| Error::new(format!("no network interface named {zone}")))?;
             SocketAddrV6::new(address, port, 0, scope).into()
         }
         _ => (address, port).into(),
@@ -172,10 +172,8 @@ impl Proxy {
         let proxy = if proxy.contains("://") { proxy } else { format!("http://{proxy}") };
         match Url::parse(&proxy) {
             Ok(parsed) if !parsed.https => Ok(Some(Proxy { url: parsed })),
-            Ok(_) => Err(Error::new(
-                "the environment names a proxy that wants TLS itself; only http:// proxies are used",
-            )),
-            Err(e) => Err(Error::new(format!("the proxy that the environment names cannot be used: {e}"))),
+            Ok(_) => Err(Error::new("https:// proxies are not supported (from the environment)")),
+            Err(e) => Err(Error::new(format!("invalid proxy in the environment: {e}"))),
         }
     }
 
@@ -210,7 +208,7 @@ impl Proxy {
         match message::status(first.lines().next().unwrap_or_default()) {
             Some(200..=299) if head.ends_with(b"\r\n\r\n") => Ok(()),
             Some(status) => Err(std::io::Error::other(format!("proxy: no tunnel, status {status}"))),
-            None => Err(std::io::Error::other("proxy: its answer is not HTTP")),
+            None => Err(std::io::Error::other("proxy: invalid HTTP response")),
         }
     }
 }
@@ -299,12 +297,12 @@ mod tests {
                     std::thread::sleep(Duration::from_secs(9));
                     Ok(())
                 },
-                "proxy: no answer in time (0.5 s)",
+                "proxy: no response in time (0.5 s)",
                 0.5,
             ),
             (|_| Ok(()), "proxy: opening a tunnel: ", 0.0),
             (|s| write!(s, "HTTP/1.1 407 No\r\n\r\n"), "proxy: no tunnel, status 407", 0.0),
-            (|s| write!(s, "SSH-2.0-x\r\n\r\n"), "proxy: its answer is not HTTP", 0.0),
+            (|s| write!(s, "SSH-2.0-x\r\n\r\n"), "proxy: invalid HTTP response", 0.0),
             (
                 |s| loop {
                     s.write_all(b"H")?;

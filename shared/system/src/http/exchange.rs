@@ -17,12 +17,12 @@ use super::url::Url;
 use super::{Request, RequestParts, Response, connect::Lookup, redact};
 use crate::{Deadline, Error, Result, ResultExt};
 
-/// Of the answer's head, with what is said before it.
+/// The limit of the response's header, interim responses included.
 const MAX_HEAD: usize = 512 << 10;
-/// Beside a body in chunks: the lines between them.
+/// The limit of the lines between the chunks of a body.
 const MAX_CHUNK_OVERHEAD: usize = 512 << 10;
 
-/// See the module.
+/// One HTTP request on a non-blocking connection, for exchanges that run in parallel.
 #[derive(Debug)]
 pub struct Exchange {
     stream: TcpStream,
@@ -47,7 +47,7 @@ struct Answer {
     next_chunk: usize,
 }
 
-/// A host's addresses on their way.
+/// A name resolution in progress.
 #[derive(Debug)]
 pub struct PendingLookup {
     lookup: Lookup,
@@ -56,7 +56,7 @@ pub struct PendingLookup {
 }
 
 impl PendingLookup {
-    /// The addresses, or why there are none; `None` while it is still being asked.
+    /// Returns the addresses, or why the resolution failed; `None` while it is in progress.
     pub fn poll(&self) -> Option<Result<Vec<SocketAddr>>> {
         let found = match self.lookup.poll() {
             None if self.until.is_expired() => return Some(Err(self.lookup.timeout_error())),
@@ -81,43 +81,50 @@ impl Request {
     fn plain_url(&self) -> Result<Url> {
         let url = Url::parse(&self.url)?;
         if url.https {
-            return Err(Error::new("only http:// can be asked side by side"));
+            return Err(Error::new("only http:// URLs can be fetched in parallel"));
         }
         Ok(url)
     }
 
-    /// Begins to look where it leads: an address as it is, a name as this machine resolves it, for as long as one try
-    /// may wait. A link-local address without a zone is meant on the link of that number.
+    /// Starts resolving the host, for at most the timeout of one try. A link-local address without a zone is on the link of
+    /// that number.
+    ///
+    /// # Errors
+    /// Fails if the URL is invalid or not http, or if the resolver cannot be started.
     pub fn resolve(&self, link: u32) -> Result<PendingLookup> {
         let url = self.plain_url()?;
         let lookup = Lookup::begin(&url.host, url.port)?;
         Ok(PendingLookup { lookup, link, until: Deadline::after(self.timeout) })
     }
 
-    /// Whether the host is a name, which has to be looked for, and no address.
+    /// Returns whether the host is a name, not an address.
     pub fn has_host_name(&self) -> bool {
         let is_address =
             |host: &str| host.split('%').next().is_some_and(|h| h.parse::<std::net::IpAddr>().is_ok());
         self.plain_url().is_ok_and(|url| !is_address(&url.host))
     }
 
-    /// The URL as logs may have it.
+    /// Returns the URL without credentials and query, for logs.
     pub fn redacted_url(&self) -> String {
         redact(&self.url)
     }
 
-    /// Further tries, and the pause before each.
+    /// Returns the number of retries and the pause before each.
     pub fn retry_settings(&self) -> (u32, Duration) {
         (self.retries, self.pause)
     }
 
+    /// Returns whether [`Request::optional`] is set.
     pub fn is_optional(&self) -> bool {
         self.optional
     }
 }
 
 impl Exchange {
-    /// Begins to connect. The deadline is the end of everything; each silence has the limit of the [`Request`].
+    /// Starts connecting to `to`. The deadline is for the whole exchange, the request's timeout for each wait.
+    ///
+    /// # Errors
+    /// Fails if the URL or a header is invalid, or if the connection cannot be started.
     pub fn begin(fetch: &Request, to: SocketAddr, deadline: Deadline) -> Result<Exchange> {
         let ask = RequestParts {
             url: fetch.plain_url()?,
@@ -153,12 +160,12 @@ impl Exchange {
         })
     }
 
-    /// What to wait for: to be written (`true`) or read.
+    /// Returns whether to wait for the socket to become writable (`true`) or readable.
     pub fn wants_write(&self) -> bool {
         !self.is_connected || !self.unsent.is_empty()
     }
 
-    /// As far as it goes without waiting. `None`: not done yet.
+    /// Continues the exchange without waiting. Returns `None` if it is not finished.
     pub fn poll(&mut self) -> Option<Result<Response>> {
         match self.step() {
             Ok(None) if self.limits.deadline().is_expired() => Some(Err(self.limits.error())),
@@ -208,7 +215,7 @@ impl Exchange {
                 }
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(None),
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                Err(e) => return Err(e).context("reading the answer"),
+                Err(e) => return Err(e).context("reading the response"),
             }
         }
     }
@@ -222,7 +229,7 @@ impl Exchange {
             let fresh = &bytes[bytes.len().saturating_sub(new + 2)..];
             if !fresh.windows(2).any(|w| w == b"\n\n") && !fresh.windows(3).any(|w| w == b"\n\r\n") {
                 if bytes.len() > MAX_HEAD {
-                    return Err(Error::new("the answer's head is too long"));
+                    return Err(Error::new("response header too large"));
                 }
                 return Ok(false);
             }
@@ -233,11 +240,11 @@ impl Exchange {
         match answer.length {
             BodyLength::Bytes(length) => Ok(body.len() >= length),
             BodyLength::UntilClose if body.len() > self.limit => {
-                Err(Error::too_large("the answer", None, self.limit as u64))
+                Err(Error::too_large("response", None, self.limit as u64))
             }
             BodyLength::UntilClose => Ok(false),
             BodyLength::Chunked if body.len() > self.limit.saturating_add(MAX_CHUNK_OVERHEAD) => {
-                Err(Error::too_large("the answer", None, self.limit as u64))
+                Err(Error::too_large("response", None, self.limit as u64))
             }
             BodyLength::Chunked => loop {
                 let Some(line) = body.get(answer.next_chunk..) else { return Ok(false) };
@@ -245,7 +252,7 @@ impl Exchange {
                 match message::chunk_size(&String::from_utf8_lossy(&line[..end]))? {
                     0 => return Ok(true),
                     size if size > self.limit => {
-                        return Err(Error::too_large("the answer", None, self.limit as u64));
+                        return Err(Error::too_large("response", None, self.limit as u64));
                     }
                     // A chunk has a line end behind it, which may be a bare one: a blank line is no size.
                     size => {
@@ -390,9 +397,9 @@ mod tests {
                 ),
                 (
                     &["HTTP/1.1 200 OK\r\nContent-Length: 21\r\n\r\n"],
-                    "the answer: larger than 20 bytes (21 bytes)",
+                    "response: larger than 20 bytes (21 bytes)",
                 ),
-                (&["HTTP/1.1 200 OK\r\n\r\n", "123456789012345678901"], "the answer: larger than 20 bytes"),
+                (&["HTTP/1.1 200 OK\r\n\r\n", "123456789012345678901"], "response: larger than 20 bytes"),
                 (&[CHUNKED, "2\r\nhi\r\n", "0\r\n\r\n"], "200 hi"),
                 // What looks like the end of it in the middle of a chunk is not.
                 (
@@ -400,11 +407,11 @@ mod tests {
                     "200 \\r\\n\\r\\n0\\r\\n\\r\\nx",
                 ),
                 (&[CHUNKED, "2\r\nhi\r\n0\r\nX: trailer\r\n\r\n"], "200 hi"),
-                (&[CHUNKED, "1\r\nhi\r\n"], "the answer has a broken chunk"),
-                (&[CHUNKED, "+2\r\nhi\r\n"], "the answer has a broken chunk"),
-                (&[CHUNKED, "ffffffffffffffffff\r\nhi\r\n"], "the answer: larger than 20 bytes"),
-                (&["SSH-2.0-OpenSSH\r\n\r\n"], "the answer is not HTTP"),
-                (&[], "no answer in time (0.3 s)"),
+                (&[CHUNKED, "1\r\nhi\r\n"], "invalid chunk in response"),
+                (&[CHUNKED, "+2\r\nhi\r\n"], "invalid chunk in response"),
+                (&[CHUNKED, "ffffffffffffffffff\r\nhi\r\n"], "response: larger than 20 bytes"),
+                (&["SSH-2.0-OpenSSH\r\n\r\n"], "invalid HTTP response"),
+                (&[], "no response in time (0.3 s)"),
             ] {
                 scope.spawn(move || assert_eq!(outcome(pieces), expected, "{pieces:?}"));
             }

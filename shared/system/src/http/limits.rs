@@ -60,7 +60,7 @@ impl TimeLimits {
         let (idle, moved) = (self.idle.as_secs_f64(), self.moved);
         let text = match () {
             () if moved == 0 && self.until.is_some_and(|until| until.is_expired()) => {
-                "no answer in time".into()
+                "no response in time".into()
             }
             () if self.until.is_some_and(|until| until.is_expired()) => {
                 format!("not finished in time ({moved} bytes received)")
@@ -68,7 +68,7 @@ impl TimeLimits {
             () if self.whole.is_some_and(|whole| whole.is_expired()) => {
                 format!("too slow: less than {MIN_RATE} bytes per second ({moved} bytes received)")
             }
-            () if moved == 0 => format!("no answer in time ({idle} s)"),
+            () if moved == 0 => format!("no response in time ({idle} s)"),
             () => format!("no further data for {idle} s ({moved} bytes received)"),
         };
         Error::with_kind(ErrorKind::TimedOut, text)
@@ -87,7 +87,7 @@ mod tests {
     fn deadlines() {
         let mut limits = TimeLimits::new(Duration::from_secs(5), None);
         assert_eq!(seconds(limits.deadline()), 5.0);
-        assert!(limits.error().to_string().contains("no answer in time (5 s)"));
+        assert!(limits.error().to_string().contains("no response in time (5 s)"));
         limits.record_bytes(1);
         assert_eq!((seconds(limits.deadline()), seconds(limits.whole.unwrap())), (5.0, 15.0));
         // 400 KiB buy 100 seconds, 64 MiB four and a half hours.

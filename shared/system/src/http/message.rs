@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use super::url::Url;
 use super::{RequestParts, Response};
+use crate::clock::MONTHS;
 use crate::{Error, Result};
 
 /// Of all header lines of an answer together.
@@ -100,13 +101,11 @@ pub fn length(answer: &Response, room: usize) -> Result<BodyLength> {
     if let Some(way) = answer.headers.get("transfer-encoding") {
         return match way.eq_ignore_ascii_case("chunked") {
             true => Ok(BodyLength::Chunked),
-            false => {
-                Err(Error::new("the answer is encoded in a way that was not asked for").into_permanent())
-            }
+            false => Err(Error::new("unsupported Transfer-Encoding in response").into_permanent()),
         };
     }
     let Some(length) = answer.headers.get("content-length") else { return Ok(BodyLength::UntilClose) };
-    let length: u64 = length.trim().parse().map_err(|_| Error::new("the answer's length is no number"))?;
+    let length: u64 = length.trim().parse().map_err(|_| Error::new("invalid Content-Length in response"))?;
     match usize::try_from(length) {
         Ok(fitting) if fitting <= room => Ok(BodyLength::Bytes(fitting)),
         _ => Err(too_large(Some(length.saturating_add(answer.body.len() as u64)), room + answer.body.len())),
@@ -114,7 +113,7 @@ pub fn length(answer: &Response, room: usize) -> Result<BodyLength> {
 }
 
 fn too_large(size: Option<u64>, limit: usize) -> Error {
-    Error::too_large("the answer", size, limit as u64)
+    Error::too_large("response", size, limit as u64)
 }
 
 /// The body behind a head, added to what the answer has of it already, up to `limit` bytes altogether. After an error the
@@ -160,7 +159,7 @@ pub fn chunk_size(line: &str) -> Result<usize> {
 
 /// The error of a body whose chunks do not fit together.
 pub fn invalid_chunk() -> Error {
-    Error::new("the answer has a broken chunk")
+    Error::new("invalid chunk in response")
 }
 
 /// The status and the headers of the answer that counts, names in lower case.
@@ -168,7 +167,7 @@ pub fn head(stream: &mut impl BufRead) -> Result<Response> {
     for _ in 0..=MAX_INTERIM_RESPONSES {
         let first = line(stream, MAX_HEAD)?;
         let mut left = MAX_HEAD.saturating_sub(first.len());
-        let status = status(&first).ok_or_else(|| Error::new("the answer is not HTTP"))?;
+        let status = status(&first).ok_or_else(|| Error::new("invalid HTTP response"))?;
         let mut headers = BTreeMap::new();
         loop {
             let line = line(stream, left)?;
@@ -184,7 +183,7 @@ pub fn head(stream: &mut impl BufRead) -> Result<Response> {
             return Ok(Response { status, headers, body: Vec::new() });
         }
     }
-    Err(Error::new("the server says that it goes on, and does not"))
+    Err(Error::new("too many interim (1xx) responses"))
 }
 
 /// How long a server that is busy (503, or 429 that says so) asks to be left alone; `now` in seconds of 1970 where the
@@ -207,8 +206,6 @@ pub fn retry_after(answer: &Response, now: u64) -> Option<Duration> {
 
 /// `Sun, 06 Nov 1994 08:49:37 GMT` in seconds of 1970.
 fn http_date(text: &str) -> Option<u64> {
-    const MONTHS: [&str; 12] =
-        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
     let mut words = text.split_once(", ")?.1.split([' ', ':']);
     let day: u64 = words.next()?.parse().ok().filter(|day| (1..=31).contains(day))?;
     let name = words.next()?;
@@ -238,8 +235,8 @@ fn line(stream: &mut impl BufRead, most: usize) -> Result<String> {
     if bytes.pop() != Some(b'\n') {
         let full = bytes.len() > most;
         return Err(match full {
-            true => Error::new("the answer's head is too long"),
-            false => Error::with_kind(ErrorKind::UnexpectedEof, "the answer ended too early"),
+            true => Error::new("response header too large"),
+            false => Error::with_kind(ErrorKind::UnexpectedEof, "response truncated"),
         });
     }
     bytes.pop_if(|b| *b == b'\r');
@@ -252,7 +249,7 @@ fn read_body(stream: &mut impl BufRead, length: usize, body: &mut Vec<u8>) -> Re
     stream.take(length as u64).read_to_end(body).map_err(read_error)?;
     let got = body.len() - before;
     if got < length {
-        let message = format!("the answer ended after {got} of {length} bytes");
+        let message = format!("response truncated after {got} of {length} bytes");
         return Err(Error::with_kind(ErrorKind::UnexpectedEof, message));
     }
     Ok(())
@@ -264,7 +261,7 @@ fn read_error(e: std::io::Error) -> Error {
             Error::with_kind(ErrorKind::TimedOut, "the answer did not end in time")
         }
         ErrorKind::Other => Error::new(e.to_string()),
-        _ => Error::io("reading the answer", &e),
+        _ => Error::io("reading the response", &e),
     }
 }
 
@@ -291,44 +288,35 @@ mod tests {
                 "HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\n\r\n2;x=y\r\nab\r\n1\r\nc\r\n0\r\n\r\n",
                 "200 abc",
             ),
-            ("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc", "the answer ended after 3 of 9 bytes"),
-            (
-                "HTTP/1.1 200 OK\r\nContent-Length: 101\r\n\r\n",
-                "the answer: larger than 100 bytes (101 bytes)",
-            ),
-            ("HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", "the answer's length is no number"),
+            ("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc", "response truncated after 3 of 9 bytes"),
+            ("HTTP/1.1 200 OK\r\nContent-Length: 101\r\n\r\n", "response: larger than 100 bytes (101 bytes)"),
+            ("HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", "invalid Content-Length in response"),
             (
                 "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\na",
-                "the answer ended after 1 of 2 bytes",
+                "response truncated after 1 of 2 bytes",
             ),
-            (
-                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n",
-                "the answer ended too early",
-            ),
+            ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n", "response truncated"),
             (
                 "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n",
-                "the answer: larger than 100 bytes",
+                "response: larger than 100 bytes",
             ),
             (
                 "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nabc\r\n",
-                "the answer has a broken chunk",
+                "invalid chunk in response",
             ),
-            ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n", "the answer has a broken chunk"),
+            ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n", "invalid chunk in response"),
             (
                 "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
-                "the answer is encoded in a way that was not asked for",
+                "unsupported Transfer-Encoding in response",
             ),
-            ("HTTP/1.1 200 OK\r\nX", "the answer ended too early"),
-            ("SSH-2.0-OpenSSH\r\n\r\n", "the answer is not HTTP"),
-            ("\x15\x03\x01\x00", "the answer ended too early"),
-            ("", "the answer ended too early"),
-            (&format!("HTTP/1.1 200 OK\r\n\r\n{long}"), "the answer: larger than 100 bytes"),
-            (&format!("HTTP/1.1 200 {}\r\n", "x".repeat(MAX_HEAD)), "the answer's head is too long"),
-            (
-                &format!("HTTP/1.1 200 OK\r\n{}", "a: b\r\n".repeat(MAX_HEAD / 6)),
-                "the answer's head is too long",
-            ),
-            (&"HTTP/1.1 100 Continue\r\n\r\n".repeat(20), "the server says that it goes on, and does not"),
+            ("HTTP/1.1 200 OK\r\nX", "response truncated"),
+            ("SSH-2.0-OpenSSH\r\n\r\n", "invalid HTTP response"),
+            ("\x15\x03\x01\x00", "response truncated"),
+            ("", "response truncated"),
+            (&format!("HTTP/1.1 200 OK\r\n\r\n{long}"), "response: larger than 100 bytes"),
+            (&format!("HTTP/1.1 200 {}\r\n", "x".repeat(MAX_HEAD)), "response header too large"),
+            (&format!("HTTP/1.1 200 OK\r\n{}", "a: b\r\n".repeat(MAX_HEAD / 6)), "response header too large"),
+            (&"HTTP/1.1 100 Continue\r\n\r\n".repeat(20), "too many interim (1xx) responses"),
         ] {
             assert_eq!(answer(text), expected, "{:?}", &text[..text.len().min(80)]);
         }

@@ -1,4 +1,4 @@
-//! Fetching by URL: http, https, `file://` and plain paths. Bounded in time, tries and size.
+//! Fetching of URLs (http, https, `file:`) and plain paths, with limits for time, retries and size.
 
 mod connect;
 mod exchange;
@@ -22,7 +22,17 @@ use url::{Url, redact};
 
 use crate::{Deadline, Effect, Error, Result, ResultExt as _, System, debug, info};
 
-/// What to get, and how long to try.
+/// A request: the URL, and limits for time, retries and size.
+///
+/// ```
+/// use std::time::Duration;
+/// use system::{Request, System};
+///
+/// let request = Request::get("file:///proc/version").timeout(Duration::from_secs(5)).limit(4096);
+/// let response = System::new("/").fetch(&request)?;
+/// assert_eq!(response.status, 200);
+/// # Ok::<(), system::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Request {
     url: String,
@@ -36,29 +46,30 @@ pub struct Request {
     optional: bool,
     any_status: bool,
     deadline: Option<Deadline>,
-    /// From this port of ours.
+    /// The local port.
     port: Option<u16>,
     client_certificates: Vec<String>,
     tolerance: Duration,
 }
 
-/// No server is left alone for longer than this, whatever it asks for.
+/// The longest pause before a retry, whatever `Retry-After` says.
 const MAX_PAUSE: Duration = Duration::from_secs(60);
-/// The time for a last try, if a server asks to be left alone for longer than there is time.
+/// The time that is kept for a last try if `Retry-After` exceeds the deadline.
 const LAST_TRY_TIME: Duration = Duration::from_secs(1);
 
-/// An answer.
+/// A response.
 #[derive(Debug, Clone)]
 pub struct Response {
     /// The HTTP status; 200 for a file.
     pub status: u16,
-    /// Names in lower case.
+    /// The headers, with names in lower case.
     pub headers: BTreeMap<String, String>,
+    /// The body.
     pub body: Vec<u8>,
 }
 
 impl Request {
-    /// A GET with 10 s for the connection and for each silence, no retries, at most 64 MiB.
+    /// Returns a GET request with a timeout of 10 s, no retries, and a limit of 64 MiB.
     pub fn get(url: impl Into<String>) -> Request {
         Request {
             url: url.into(),
@@ -78,67 +89,70 @@ impl Request {
         }
     }
 
-    /// Further tries for a server that says that it is busy, beyond those of the caller.
+    /// The maximum number of retries for a busy server (`Retry-After`), in addition to those of [`Request::retries`].
     pub const MAX_BUSY_RETRIES: u32 = 20;
 
+    /// Returns a PUT request without a body.
     pub fn put(url: impl Into<String>) -> Request {
         Request { method: "PUT", ..Request::get(url) }
     }
 
+    /// Returns a POST request.
     pub fn post(url: impl Into<String>, body: impl Into<Vec<u8>>) -> Request {
         Request { method: "POST", body: Some(body.into()), ..Request::get(url) }
     }
 
+    /// Adds a header.
     pub fn header(mut self, name: &str, value: &str) -> Request {
         self.headers.push((name.to_string(), value.to_string()));
         self
     }
 
-    /// The longest wait for a connection, and for any byte after it. A body that keeps coming may take longer, unless it
-    /// is slower than 4 KiB in a second.
+    /// Sets the timeout for the connection and for each further byte. A body may take longer in total, unless it is slower
+    /// than 4 KiB/s.
     pub fn timeout(self, timeout: Duration) -> Request {
         Request { timeout, ..self }
     }
 
-    /// So many further tries, `pause` apart.
+    /// Sets the number of retries and the pause before each.
     pub fn retries(self, retries: u32, pause: Duration) -> Request {
         Request { retries, pause, ..self }
     }
 
-    /// That there is none (404, 410) is an answer, at once: an error that [`Error::is_not_found`].
+    /// Returns status 404 and 410 at once, without retries, as an error that [`Error::is_not_found`].
     pub fn optional(self) -> Request {
         Request { optional: true, ..self }
     }
 
-    /// A refusal (a status of 400 to 499 that does not ask for patience) is an answer too, at once: for the caller to
-    /// judge by its status.
+    /// Accepts a client error (400 to 499) as a response, at once. 408, 425, 429 and server errors (5xx) stay errors that are
+    /// retried.
     pub fn accept_any_status(self) -> Request {
         Request { any_status: true, ..self }
     }
 
-    /// All tries together, and the pauses between them, end by then.
+    /// Sets the deadline for all tries and the pauses between them.
     pub fn deadline(self, deadline: Deadline) -> Request {
         Request { deadline: Some(deadline), ..self }
     }
 
-    /// Asked from a port of ours: those below 1024 tell a server that root asks. Only for an [`Exchange`].
+    /// Sets the local port. One below 1024 shows the server that the client is root. For an [`Exchange`] only.
     pub fn source_port(self, port: u16) -> Request {
         Request { port: Some(port), ..self }
     }
 
-    /// What may pass in a moment (5xx, 429, a connection that is refused, reset or closed) is asked again for so long, which
-    /// costs none of the tries. Only for an [`Exchange`].
+    /// Sets how long temporary failures (5xx, 429, a refused, reset or closed connection) are retried without counting as
+    /// tries. For an [`Exchange`] only.
     pub fn tolerate(self, tolerance: Duration) -> Request {
         Request { tolerance, ..self }
     }
 
-    /// For how long that is.
+    /// Returns how long temporary failures are retried.
     pub fn tolerance(&self) -> Duration {
         self.tolerance
     }
 
-    /// The pause that a busy server asks for (503, and 429 with a `Retry-After`), at most a minute and never longer than
-    /// the time that is left; `None` if it does not ask for one, or no time is left.
+    /// Returns the pause that a busy server requests (503, or 429 with `Retry-After`), at most a minute and within the
+    /// deadline; `None` if it requests none or no time is left. `now` is the wall-clock time since the epoch.
     pub fn retry_pause(
         &self,
         answer: &Response,
@@ -150,27 +164,27 @@ impl Request {
         (left > LAST_TRY_TIME).then(|| asked.min(left - LAST_TRY_TIME))
     }
 
-    /// Whether a status is for the caller to judge.
+    /// Returns whether a response with this status is not an error.
     pub fn accepts(&self, status: u16) -> bool {
         status < 400
             || (self.any_status && (400..500).contains(&status) && !matches!(status, 408 | 425 | 429))
     }
 
-    /// Directories of which the first that has a cert.pem and its key.pem says who we are to servers that ask (TLS).
+    /// Sets the directories that may have a TLS client certificate (cert.pem, key.pem); the first one that has is used.
     pub fn client_certificates(self, directories: &[String]) -> Request {
         Request { client_certificates: directories.to_vec(), ..self }
     }
 
-    /// The largest answer that is taken, in bytes.
+    /// Sets the size limit of the response body in bytes.
     pub fn limit(self, limit: usize) -> Request {
         Request { limit, ..self }
     }
 }
 
-/// Redirects that are followed before they count as a circle.
+/// The maximum number of redirects.
 const MAX_REDIRECTS: usize = 10;
 
-/// One request to one place.
+/// One request to one server.
 #[derive(Debug, Clone)]
 struct RequestParts<'a> {
     url: Url,
@@ -179,7 +193,7 @@ struct RequestParts<'a> {
     body: Option<&'a [u8]>,
 }
 
-/// Why a try failed, and whether another one makes sense.
+/// The failure of a try, and whether it may be retried.
 #[derive(Debug, Clone)]
 struct Failure {
     error: Error,
@@ -207,9 +221,12 @@ impl From<Error> for Failure {
 }
 
 impl System {
-    /// Fetches, trying again as told. A status of 400 or more is an error. What a busy server asks for
-    /// ([`Request::retry_pause`]) costs none of the tries but ends some day too. A download that breaks off continues with
-    /// the next try, where the server can do that. `http` in another case is accepted.
+    /// Fetches a URL, with retries and redirects. Pauses that a busy server requests ([`Request::retry_pause`]) do not count
+    /// as retries. An interrupted download is resumed if the server supports that. In a dry run only GET requests are sent.
+    ///
+    /// # Errors
+    /// Fails if the last try failed, with a status of 400 or above (unless accepted), or if the response is too large. Messages
+    /// show the URL without credentials, query and random path components.
     pub fn fetch(&self, fetch: &Request) -> Result<Response> {
         let url = fetch.url.as_str();
         if let Some(path) = url::local_path(url) {
@@ -221,7 +238,7 @@ impl System {
             return Ok(Response { status: 200, headers: BTreeMap::new(), body: Vec::new() });
         }
         let failed = |e: Error| {
-            // That something else is not there (a list of certificates) does not mean that this is not.
+            // Another missing file (the CA certificates) does not mean that the resource is missing.
             let e = if e.is_not_found() { Error::new(e.to_string()) } else { e };
             Err::<Response, _>(e).context(format_args!("fetching {}", redact(url)))
         };
@@ -271,7 +288,7 @@ impl System {
         }
     }
 
-    /// One try, redirects followed. What came before it failed is kept in `partial`.
+    /// Makes one try, following redirects. The bytes received before a failure are kept in `partial`.
     fn fetch_once(
         &self,
         fetch: &Request,
@@ -287,13 +304,17 @@ impl System {
                 return Ok(answer);
             }
             let Some(location) = answer.headers.get("location") else {
-                return Err(Failure::retryable(format!("status {} without a place to go on", answer.status)));
+                return Err(Failure::retryable(format!(
+                    "status {}: redirect without Location",
+                    answer.status
+                )));
             };
-            let next = ask.url.join(location).map_err(|e| Failure::permanent(format!("a redirect: {e}")))?;
+            let next =
+                ask.url.join(location).map_err(|e| Failure::permanent(format!("invalid redirect: {e}")))?;
             debug!(self, "{} is at {} ({})", ask.url.redacted(), next.redacted(), answer.status);
             if ask.url.https && !next.https {
-                info!(self, "{} leads to {}, which is not encrypted", ask.url.redacted(), next.redacted());
-                // Whatever they are, they were not meant to be sent in the clear.
+                info!(self, "redirect from {} to unencrypted {}", ask.url.redacted(), next.redacted());
+                // They may be secrets, which must not be sent unencrypted.
                 headers = Cow::Owned(Vec::new());
             } else if !ask.url.is_same_origin(&next) {
                 headers.to_mut().retain(|(name, _)| !is_credential(name));
@@ -303,7 +324,7 @@ impl System {
                 (ask.method, ask.body) = ("GET", None);
             }
             ask.url = next;
-            // Another try would go the same way again.
+            // A retry would loop again.
             if visited.iter().any(|(method, url)| *method == ask.method && *url == ask.url) {
                 return Err(Failure::permanent("a redirect loop"));
             }
@@ -311,7 +332,7 @@ impl System {
         Err(Failure::permanent(format!("more than {MAX_REDIRECTS} redirects")))
     }
 
-    /// One request, one answer.
+    /// Sends one request and receives its response.
     fn exchange(
         &self,
         fetch: &Request,
@@ -328,20 +349,20 @@ impl System {
         if let Some(begun) = &begun {
             headers.to_mut().extend(begun.headers());
         }
-        // Before anybody is connected to: this fails by what was asked alone.
+        // Before connecting: this fails because of the request only.
         let request =
             message::request(&RequestParts { headers: &headers, ..ask.clone() }, relayed.is_some(), user)
                 .map_err(|e| Failure::permanent(e.to_string()))?;
         let mut receiving = Receiving { fetch, url: &ask.url, method: ask.method, begun };
         let answer = self.ask(&request, proxy.as_ref(), &mut receiving, partial);
         if let Some(begun) = receiving.begun {
-            // It did not come to an answer.
+            // No response was received.
             *partial = Some(begun);
         }
         answer
     }
 
-    /// Connects, sends a request as it is, and receives.
+    /// Connects, sends the request and receives the response.
     fn ask(
         &self,
         request: &[u8],
@@ -374,7 +395,7 @@ impl System {
     }
 }
 
-/// An answer to be read, perhaps to a request for the rest of one.
+/// A response to be read, perhaps the continuation of a partial download.
 struct Receiving<'a> {
     fetch: &'a Request,
     url: &'a Url,
@@ -383,22 +404,24 @@ struct Receiving<'a> {
 }
 
 impl Receiving<'_> {
-    /// The whole answer. If it breaks off, what came is kept for another try.
+    /// Reads the response. If it is interrupted, the received bytes are kept for a retry.
     fn answer(&mut self, stream: &mut impl Read, partial: &mut Option<PartialDownload>) -> Result<Response> {
         let mut stream = BufReader::with_capacity(16 << 10, stream);
         let mut answer = message::head(&mut stream)?;
         let mut begun = match (self.begun.take(), answer.status) {
             (Some(mut begun), _) => match begun.resume(&mut answer) {
                 Continuation::Resumed => Some(begun),
-                Continuation::Unusable(why) => return Err(Error::new(format!("{why}; starting over"))),
-                // It may be able to later.
+                Continuation::Unusable(why) => {
+                    return Err(Error::new(format!("{why}; restarting the download")));
+                }
+                // A later try may succeed.
                 Continuation::Other if answer.status >= 400 => {
                     *partial = Some(begun);
                     None
                 }
                 Continuation::Other => None,
             },
-            (None, 206) => return Err(Error::new("the server sent a part that was not asked for")),
+            (None, 206) => return Err(Error::new("unexpected partial (206) response")),
             (None, _) => None,
         };
         let read = message::body(&mut stream, &mut answer, self.fetch.limit);
@@ -408,7 +431,7 @@ impl Receiving<'_> {
             (Ok(()), Some(mut begun)) => {
                 begun.set_body(answer.body);
                 *partial = Some(begun);
-                Err(Error::with_kind(ErrorKind::UnexpectedEof, "the answer ended too early"))
+                Err(Error::with_kind(ErrorKind::UnexpectedEof, "response truncated"))
             }
             (Err(e), Some(mut begun)) => {
                 begun.set_body(answer.body);
@@ -425,16 +448,16 @@ impl Receiving<'_> {
     }
 }
 
-/// A server may answer, and hang up, before it has read all: its answer counts.
+/// Ignores that the server closed the connection before it has read the whole request: its response counts.
 fn unless_hung_up(e: std::io::Error) -> Result<()> {
     match e.kind() {
         ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => Ok(()),
-        ErrorKind::TimedOut | ErrorKind::WouldBlock => Err(Error::new("the request was not taken in time")),
+        ErrorKind::TimedOut | ErrorKind::WouldBlock => Err(Error::new("timed out while sending the request")),
         _ => Err(Error::io("sending the request", &e)),
     }
 }
 
-/// Headers that are for one server only.
+/// Returns whether a header is a credential, which is not sent to another server.
 fn is_credential(name: &str) -> bool {
     ["authorization", "cookie"].iter().any(|c| name.eq_ignore_ascii_case(c))
 }

@@ -60,29 +60,29 @@ impl PartialDownload {
     pub fn resume(&mut self, answer: &mut Response) -> Continuation {
         match answer.status {
             206 => {}
-            416 => return Continuation::Unusable("the server does not have the rest"),
+            416 => return Continuation::Unusable("the server does not have the requested range"),
             _ => return Continuation::Other,
         }
         let header = |name: &str| answer.headers.get(name).map(|value| value.trim());
         let range = header("content-range").and_then(range);
         let Some((first, last, size)) = range else {
-            return Continuation::Unusable("the server sent a part without saying which");
+            return Continuation::Unusable("206 response without a valid Content-Range");
         };
         if first != self.body.len() as u64 {
-            return Continuation::Unusable("the server sent another part than the rest");
+            return Continuation::Unusable("unexpected Content-Range");
         }
         let is_other = |size: u64| self.size.is_some_and(|before| before != size);
         if size.is_some_and(|size| is_other(size) || last.checked_add(1) != Some(size)) {
-            return Continuation::Unusable("the server sent a part of another file");
+            return Continuation::Unusable("the file's size changed on the server");
         }
         let is_tag = self.validator.starts_with('"');
         if is_tag && header("etag").is_some_and(|tag| tag != self.validator) {
-            return Continuation::Unusable("the server sent a part of another version");
+            return Continuation::Unusable("the file changed on the server");
         }
         let length = last - first + 1;
         match (header("transfer-encoding"), header("content-length")) {
             (None, Some(said)) if said.parse() != Ok(length) => {
-                return Continuation::Unusable("the server sent a part of another length than it says");
+                return Continuation::Unusable("Content-Range and Content-Length contradict each other");
             }
             _ => {}
         }
@@ -155,47 +155,39 @@ mod tests {
             (206, &[("content-range", "bytes 3-5/6"), ("content-length", "3")], Continuation::Resumed),
             (200, &[], Continuation::Other),
             (503, &[], Continuation::Other),
-            (416, &[], Continuation::Unusable("the server does not have the rest")),
-            (206, &[], Continuation::Unusable("the server sent a part without saying which")),
+            (416, &[], Continuation::Unusable("the server does not have the requested range")),
+            (206, &[], Continuation::Unusable("206 response without a valid Content-Range")),
             (
                 206,
                 &[("content-range", "3-5/6")],
-                Continuation::Unusable("the server sent a part without saying which"),
+                Continuation::Unusable("206 response without a valid Content-Range"),
             ),
             (
                 206,
                 &[("content-range", "bytes 5-3/6")],
-                Continuation::Unusable("the server sent a part without saying which"),
+                Continuation::Unusable("206 response without a valid Content-Range"),
             ),
-            (
-                206,
-                &[("content-range", "bytes 2-5/6")],
-                Continuation::Unusable("the server sent another part than the rest"),
-            ),
-            (
-                206,
-                &[("content-range", "bytes 0-5/6")],
-                Continuation::Unusable("the server sent another part than the rest"),
-            ),
+            (206, &[("content-range", "bytes 2-5/6")], Continuation::Unusable("unexpected Content-Range")),
+            (206, &[("content-range", "bytes 0-5/6")], Continuation::Unusable("unexpected Content-Range")),
             (
                 206,
                 &[("content-range", "bytes 3-4/6")],
-                Continuation::Unusable("the server sent a part of another file"),
+                Continuation::Unusable("the file's size changed on the server"),
             ),
             (
                 206,
                 &[("content-range", "bytes 3-6/7")],
-                Continuation::Unusable("the server sent a part of another file"),
+                Continuation::Unusable("the file's size changed on the server"),
             ),
             (
                 206,
                 &[("content-range", "bytes 3-5/6"), ("etag", "\"b\"")],
-                Continuation::Unusable("the server sent a part of another version"),
+                Continuation::Unusable("the file changed on the server"),
             ),
             (
                 206,
                 &[("content-range", "bytes 3-5/6"), ("content-length", "6")],
-                Continuation::Unusable("the server sent a part of another length than it says"),
+                Continuation::Unusable("Content-Range and Content-Length contradict each other"),
             ),
         ] {
             let first = answer(200, &[("etag", "\"a\""), ("content-length", "6")], "abc");

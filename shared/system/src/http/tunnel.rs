@@ -61,9 +61,7 @@ impl System {
         let Some(program) =
             self.libexec_dir().map(|dir| dir.join(PROGRAM)).or_else(|| libexec::find(PROGRAM))
         else {
-            return Err(Failure::permanent(format!(
-                "https needs the program {PROGRAM}, which is not installed"
-            )));
+            return Err(Failure::permanent(format!("https requires {PROGRAM}, which is not installed")));
         };
         let roots = self.trusted_certificates().map_err(Failure::from).map_err(Failure::into_permanent)?;
         let identity =
@@ -118,7 +116,7 @@ impl System {
         for path in BUNDLES {
             match self.read_at_most(path, MAX_BUNDLE) {
                 Ok(bytes) if !bytes.is_empty() => {
-                    debug!(self, "certificates of {path} are trusted");
+                    debug!(self, "using CA certificates from {path}");
                     return Ok(bytes);
                 }
                 Ok(_) => {}
@@ -127,8 +125,7 @@ impl System {
             }
         }
         Err(Error::new(
-            "this machine has no list of trusted certificates, such as /etc/ssl/certs/ca-certificates.crt \
-             (package ca-certificates)",
+            "no CA certificates found, such as /etc/ssl/certs/ca-certificates.crt (package ca-certificates)",
         ))
     }
 }
@@ -164,7 +161,7 @@ impl Tunnel {
                 Some(0) => None,
                 Some(EXIT_NOT_TRUSTED) => Some(Failure::permanent(line)),
                 Some(_) if !line.is_empty() => Some(Failure::retryable(line)),
-                _ => Some(Failure::retryable(format!("{PROGRAM} ended unexpectedly"))),
+                _ => Some(Failure::retryable(format!("{PROGRAM} exited unexpectedly"))),
             };
         }
         self.ended.as_ref()

@@ -43,8 +43,8 @@ impl Url {
         let https = match scheme(text).as_deref() {
             Some("http") => false,
             Some("https") => true,
-            Some(other) => return Err(Error::new(format!("there is no client for {other}"))),
-            None => return Err(Error::new("this is no URL: expected http:// or https://")),
+            Some(other) => return Err(Error::new(format!("unsupported URL scheme {other}"))),
+            None => return Err(Error::new("invalid URL: expected http:// or https://")),
         };
         let rest = text.split_once("://").map_or("", |(_, rest)| rest);
         let (authority, target) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
@@ -56,7 +56,7 @@ impl Url {
             Some(Some((address, port))) => {
                 (address.replacen("%25", "%", 1), port.strip_prefix(':').unwrap_or(port))
             }
-            Some(None) => return Err(Error::new("the URL's host has no closing bracket")),
+            Some(None) => return Err(Error::new("invalid host in URL: missing closing bracket")),
             None => {
                 let (host, port) = place.rsplit_once(':').unwrap_or((place, ""));
                 (host.to_string(), port)
@@ -65,11 +65,11 @@ impl Url {
         let usual = if https { 443 } else { 80 };
         let port = match port {
             "" => usual,
-            digits => digits.parse().map_err(|_| Error::new("the URL's port is no number up to 65535"))?,
+            digits => digits.parse().map_err(|_| Error::new("invalid port in URL: expected 0 to 65535"))?,
         };
         let fits = |b: u8| b.is_ascii_alphanumeric() || b"-._~:%".contains(&b);
         if host.is_empty() || !host.bytes().all(fits) {
-            return Err(Error::new("the URL's host is no address and no name in ASCII"));
+            return Err(Error::new("invalid host in URL: expected an address or an ASCII name"));
         }
         Ok(Url { https, user, host, port, target: request_target(target) })
     }

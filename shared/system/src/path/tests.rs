@@ -100,7 +100,7 @@ const CASES: &[Case<'static>] = &[
     ("/etc/dir", 0, "/home/u/sub", "/etc/dir/file", Ok("/home/u/sub/file")),
     ("/etc/loop", 0, "loop", "/etc/loop", Err("loop")),
     ("/etc/loop", 0, "../etc/loop", "/etc/loop/x/y", Err("loop")),
-    ("/etc/up", 0, "..", "/etc/up", Err("a directory is there")),
+    ("/etc/up", 0, "..", "/etc/up", Err("is a directory")),
     ("/etc/file", 0, "secret", "/etc/file/x", Err("Not a directory")),
     // A user's own links.
     ("/home/u/link", USER, "own", "/home/u/link", Ok("/home/u/own")),
@@ -108,23 +108,23 @@ const CASES: &[Case<'static>] = &[
     ("/home/u/link", USER, "/home/u/made/for/them", "/home/u/link", Ok("/home/u/made/for/them")),
     ("/home/u/link", USER, "/home/u/sub", "/home/u/link/a/b", Ok("/home/u/sub/a/b")),
     ("/home/u/link", USER, "../../etc/../home/u/sub/x", "/home/u/link", Ok("/home/u/sub/x")),
-    ("/home/u/link", USER, "/etc/secret", "/home/u/link", Err("of uid 12345 to what is not owned")),
-    ("/home/u/link", USER, "/etc/new", "/home/u/link", Err("of uid 12345 to what is not owned")),
-    ("/home/u/link", USER, "/run/new/dir/file", "/home/u/link", Err("of uid 12345 to what is not owned")),
-    ("/home/u/link", USER, "../../etc/new", "/home/u/link", Err("home/u/link of uid 12345")),
-    ("/home/u/link", USER, "/etc", "/home/u/link/new", Err("of uid 12345 to what is not owned")),
-    ("/home/u/link", USER, "/etc", "/home/u/link/a/b/new", Err("of uid 12345 to what is not owned")),
-    ("/home/u/link", USER, "/", "/home/u/link", Err("of uid 12345 to what is not owned")),
+    ("/home/u/link", USER, "/etc/secret", "/home/u/link", Err("(owner uid 12345): target not owned")),
+    ("/home/u/link", USER, "/etc/new", "/home/u/link", Err("(owner uid 12345): target not owned")),
+    ("/home/u/link", USER, "/run/new/dir/file", "/home/u/link", Err("(owner uid 12345): target not owned")),
+    ("/home/u/link", USER, "../../etc/new", "/home/u/link", Err("home/u/link (owner uid 12345)")),
+    ("/home/u/link", USER, "/etc", "/home/u/link/new", Err("(owner uid 12345): target not owned")),
+    ("/home/u/link", USER, "/etc", "/home/u/link/a/b/new", Err("(owner uid 12345): target not owned")),
+    ("/home/u/link", USER, "/", "/home/u/link", Err("(owner uid 12345): target not owned")),
     ("/home/u/link", USER, "/proc/self/fd/0", "/home/u/link", Err("")),
     // Root's link that the user could have put there, and another user's.
-    ("/home/u/link", 0, "/etc/secret", "/home/u/link", Err("of uid 12345 to what is not owned")),
+    ("/home/u/link", 0, "/etc/secret", "/home/u/link", Err("(owner uid 12345): target not owned")),
     ("/home/u/link", 0, "own", "/home/u/link", Ok("/home/u/own")),
-    ("/home/u/link", OTHER, "own", "/home/u/link", Err("of uid 12346 to what is not owned")),
+    ("/home/u/link", OTHER, "own", "/home/u/link", Err("(owner uid 12346): target not owned")),
     // Directories for everyone.
-    ("/open/link", 0, "/etc/secret", "/open/link", Err("everyone can write to its directory")),
+    ("/open/link", 0, "/etc/secret", "/open/link", Err("its directory is world-writable")),
     ("/open/link", USER, "/home/u/own", "/open/link", Ok("/home/u/own")),
     ("/sticky/link", 0, "/etc/secret", "/sticky/link", Ok("/etc/secret")),
-    ("/sticky/link", USER, "/etc/secret", "/sticky/link", Err("of uid 12345 to what is not owned")),
+    ("/sticky/link", USER, "/etc/secret", "/sticky/link", Err("(owner uid 12345): target not owned")),
     ("/sticky/link", USER, "/home/u/own", "/sticky/link", Ok("/home/u/own")),
 ];
 
@@ -182,7 +182,7 @@ fn links_are_followed_to_files_of_their_owner() {
                             "{case}"
                         );
                     }
-                    if *part != "a directory is there" {
+                    if *part != "is a directory" {
                         assert_eq!(tree(&m.top), before, "{case}");
                     }
                 }
@@ -205,7 +205,7 @@ fn a_users_link_in_a_parent_is_refused() {
         assert!(m.sys.link("x", m.at("/home/u/link/l")).is_err());
         assert!(m.sys.remove(&inside).is_err() && m.sys.remove_dir_all(&inside).is_err());
         assert!(m.sys.rename(&inside, &own).is_err() && m.sys.rename(&own, &inside).is_err());
-        assert!(m.sys.remove_dir(&inside).unwrap_err().to_string().contains("of uid 12345"));
+        assert!(m.sys.remove_dir(&inside).unwrap_err().to_string().contains("(owner uid 12345)"));
         assert!(m.sys.read_to_change(&inside, 9).is_err());
         assert_eq!(tree(&m.top), before);
         // The link itself is what these are about.
@@ -354,7 +354,7 @@ fn a_dry_run_reports_refusals() {
         plan.write("/home/u/link", "x", WriteOptions::default())
             .unwrap_err()
             .to_string()
-            .contains("of uid 12345")
+            .contains("(owner uid 12345)")
     );
     assert!(plan.append("/home/u/link", "x", WriteOptions::default()).is_err());
     assert!(plan.read_to_change("/home/u/link", 9).is_err() && plan.set_mode("/home/u/link", 0o777).is_err());
@@ -374,7 +374,7 @@ fn a_dry_run_reports_refusals() {
     }
 }
 
-/// Somebody who owns a directory swaps all that is in it for links to root's files while root writes there.
+/// The owner of a directory swaps its content for links to root's files while root writes there.
 #[test]
 fn racing_renames_do_not_change_roots_files() {
     const TURNS: u32 = 500;
@@ -390,6 +390,10 @@ fn racing_renames_do_not_change_roots_files() {
             let _ = fs::remove_file(path);
             let _ = symlink(target, path);
         };
+        let mine = (Some(USER), Some(USER));
+        // Before the race begins: a panic in it would leave the other thread running for ever.
+        fs::create_dir(home.join("d")).unwrap();
+        chown(home.join("d"), mine.0, mine.1).unwrap();
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 // This thread's files are the user's, and so are its rights.
@@ -425,10 +429,7 @@ fn racing_renames_do_not_change_roots_files() {
                     let _ = fs::remove_file(home.join("new"));
                 }
             });
-            let mine = (Some(USER), Some(USER));
             let how = WriteOptions::mode(0o666).owner(mine);
-            fs::create_dir(home.join("d")).unwrap();
-            chown(home.join("d"), mine.0, mine.1).unwrap();
             let (mut done, mut refused) = (0, 0);
             for turn in 0..TURNS {
                 for path in ["/home/u/secret", "/home/u/d/secret", "/group/link"].map(|p| m.at(p)) {

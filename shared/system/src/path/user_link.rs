@@ -1,0 +1,48 @@
+//! The rule on users' symbolic links: its state while a path is walked, and its error.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+/// The refusal to follow a link, to be told from an error of the kernel.
+#[derive(Debug)]
+struct Refused(String);
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Refused {}
+
+pub(super) fn refuse(why: String) -> io::Error {
+    io::Error::new(io::ErrorKind::PermissionDenied, Refused(why))
+}
+
+/// Whether a path was not resolved because of the rule on users' links.
+pub(crate) fn is_refused(e: &io::Error) -> bool {
+    e.get_ref().is_some_and(|inner| inner.is::<Refused>())
+}
+
+/// A user's link that was followed; its target must be owned by the same user.
+pub(super) struct UserLink {
+    pub link: PathBuf,
+    /// The user, or `None` for a link that any user may have created.
+    pub user: Option<u32>,
+}
+
+impl UserLink {
+    /// Returns the error for a target that the link must not lead to.
+    pub fn refusal(&self) -> io::Error {
+        let link = self.link.display();
+        refuse(match self.user {
+            Some(user) => {
+                format!(
+                    "refusing to follow symlink {link} (owner uid {user}): target not owned by uid {user}"
+                )
+            }
+            None => format!("refusing to follow symlink {link}: its directory is world-writable"),
+        })
+    }
+}

@@ -1,0 +1,217 @@
+//! Running programs: with a time limit, bounded output, and log lines without secrets.
+
+use std::io::ErrorKind;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Stdio};
+
+use crate::communicate::{Finished, MAX_OUTPUT, communicate, kill_group};
+use crate::{Command, Deadline, Effect, Error, Output, OutputMode, Result, System, debug, warning};
+
+/// The directories that are searched for programs besides those of PATH.
+const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+impl System {
+    /// Returns the path of a program below the root: a name with a slash is a path, others are searched for in PATH and the
+    /// standard directories. `None` if there is no such executable file.
+    pub fn which(&self, name: &str) -> Option<String> {
+        let runs = |path: &str| {
+            use std::os::unix::fs::PermissionsExt;
+            self.metadata(path).is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
+        };
+        if name.contains('/') {
+            return runs(name).then(|| name.to_string());
+        }
+        let from_env = if self.is_live() { std::env::var("PATH").ok() } else { None };
+        let path = from_env.unwrap_or_else(|| DEFAULT_PATH.to_string());
+        // A unit may set a short PATH; the standard directories are searched anyway.
+        path.split(':')
+            .chain(DEFAULT_PATH.split(':'))
+            .filter(|dir| dir.starts_with('/'))
+            .map(|dir| format!("{dir}/{name}"))
+            .find(|p| runs(p))
+    }
+
+    /// Runs a program and waits for it. Below a root other than `/` it runs in a chroot(2), which requires privileges. In a
+    /// dry run it is recorded, not run, unless it is [`Command::read_only`]. Captured output beyond 16 MiB is discarded,
+    /// with a warning.
+    ///
+    /// # Errors
+    /// Fails if the program does not exist or cannot be started, if it exceeds its time limit (its process group is then
+    /// killed), or if its exit code is not accepted; the message then ends with the last line of its standard error.
+    pub fn run(&self, command: &Command) -> Result<Output> {
+        let line = command.command_line();
+        let Some(name) = command.argv.first() else { return Err(Error::new("empty command line")) };
+        let name = name.to_string_lossy();
+        let Some(program) = self.which(command.program.as_deref().unwrap_or(&name)) else {
+            let missing = std::io::Error::from(ErrorKind::NotFound);
+            return Err(Error::io(format_args!("running {line}: {name}"), &missing));
+        };
+        if self.is_dry_run() && !command.read_only {
+            self.record(Effect::Run { command: line, code: None });
+            return Ok(Output::default());
+        }
+        let started = self.clock().elapsed();
+        let logged = command.logged();
+        debug!(self, "Running command {logged} with {}", command.log_suffix());
+        let mut child = self.spawn(command, &program).map_err(|e| match e.kind() {
+            // The program itself was found above.
+            ErrorKind::NotFound => {
+                Error::new(format!("running {line}: interpreter or working directory not found"))
+            }
+            _ => Error::io(format_args!("running {line}"), &e),
+        })?;
+        let deadline = Deadline::after(command.timeout);
+        let finished = communicate(&mut child, &command.stdin, deadline)
+            .map_err(|e| Error::io(format_args!("running {line}"), &e))?;
+        let took = self.clock().elapsed() - started;
+        let Some(Finished { output: finished, is_truncated }) = finished else {
+            if command.kill_on_exit {
+                let _ = child.kill().and_then(|()| child.wait());
+            } else {
+                kill_group(&mut child);
+            }
+            self.record(Effect::Run { command: line.clone(), code: None });
+            let limit = command.timeout.as_secs_f32();
+            return Err(Error::new(format!("running {line}: timed out after {limit} s")));
+        };
+        debug!(self, "Running {logged} took {:.3} seconds, exit code {}", took.as_secs_f64(), finished.code);
+        if is_truncated {
+            warning!(self, "running {line}: output exceeds {MAX_OUTPUT} bytes; the rest is discarded");
+        }
+        self.record(Effect::Run { command: line.clone(), code: Some(finished.code) });
+        if !command.accepted.is_empty() && !command.accepted.contains(&finished.code) {
+            let mut message = format!("running {line}: exit code {}", finished.code);
+            if command.redacted.is_none() {
+                message.push_str(&last_line(&finished.stderr));
+            }
+            return Err(Error::new(message));
+        }
+        Ok(finished)
+    }
+
+    /// Starts a program that outlives this process, in a session of its own and with this process's output, and does not
+    /// wait for it. Below a root other than `/`, and in a dry run, it is recorded and not started.
+    ///
+    /// # Errors
+    /// Fails if the program does not exist or cannot be started.
+    #[allow(unsafe_code)]
+    pub fn spawn_detached(&self, command: &Command) -> Result<()> {
+        let line = command.command_line();
+        let Some(name) = command.argv.first() else { return Err(Error::new("empty command line")) };
+        self.record(Effect::Other { what: format!("start {line}") });
+        if !self.may_set_kernel() {
+            return Ok(());
+        }
+        let what = format!("starting {line}");
+        let Some(program) = self.which(&name.to_string_lossy()) else {
+            return Err(Error::io(what, &ErrorKind::NotFound.into()));
+        };
+        debug!(self, "Starting in the background: {line}");
+        let mut run = std::process::Command::new(program);
+        run.arg0(name).args(&command.argv[1..]).current_dir("/").stdin(Stdio::null());
+        run.envs(command.env.iter().map(|(k, v)| (k, v)));
+        if std::env::var_os("PATH").is_none() {
+            run.env("PATH", DEFAULT_PATH);
+        }
+        // SAFETY: between fork and exec only setsid(2) is called, which is async-signal-safe.
+        unsafe {
+            run.pre_exec(|| Ok(nix::unistd::setsid().map(drop)?));
+        }
+        run.spawn().map(drop).map_err(|e| Error::io(what, &e))
+    }
+
+    fn spawn(&self, command: &Command, program: &str) -> std::io::Result<Child> {
+        let output = || {
+            Ok::<_, std::io::Error>(match command.output {
+                OutputMode::Capture => Stdio::piped(),
+                OutputMode::Inherit => self.stage_stream()?,
+                OutputMode::Null => Stdio::null(),
+            })
+        };
+        let mut run = std::process::Command::new(program);
+        run.arg0(&command.argv[0])
+            .args(&command.argv[1..])
+            .stdin(if command.stdin.is_empty() { Stdio::null() } else { Stdio::piped() })
+            .stdout(output()?)
+            .stderr(output()?);
+        if std::env::var_os("PATH").is_none() || !self.is_live() {
+            run.env("PATH", DEFAULT_PATH);
+        }
+        run.envs(command.env.iter().map(|(k, v)| (k, v)));
+        if command.kill_on_exit {
+            kill_with_parent(&mut run);
+        } else {
+            run.process_group(0);
+        }
+        if self.is_live() {
+            run.current_dir(command.directory.as_deref().unwrap_or("/"));
+        } else {
+            chroot_child(&mut run, self.root().as_path(), command.directory.as_deref().unwrap_or("/"));
+        }
+        run.spawn()
+    }
+}
+
+/// Has the kernel terminate the command when the thread that starts it (the only one of this process) exits, and unblocks
+/// the signals that are blocked in this process.
+#[allow(unsafe_code)]
+fn kill_with_parent(run: &mut std::process::Command) {
+    use nix::sys::signal::{SigSet, Signal};
+    // SAFETY: between fork and exec only prctl(2) and pthread_sigmask(3) are called, both async-signal-safe.
+    unsafe {
+        run.pre_exec(|| {
+            nix::sys::prctl::set_pdeathsig(Signal::SIGTERM)?;
+            Ok(SigSet::empty().thread_set_mask()?)
+        });
+    }
+}
+
+/// Runs the command with `root` as its root directory.
+#[allow(unsafe_code)]
+pub(crate) fn chroot_child(run: &mut std::process::Command, root: &Path, directory: &str) {
+    let (root, directory) = (root.to_path_buf(), directory.to_string());
+    // SAFETY: between fork and exec only chroot(2) and chdir(2) are called, both async-signal-safe; the
+    // paths are owned by the closure, and turning them into C strings uses the stack (they are short).
+    unsafe {
+        run.pre_exec(move || {
+            nix::unistd::chroot(&root)?;
+            nix::unistd::chdir(directory.as_str())?;
+            Ok(())
+        });
+    }
+}
+
+/// Returns the last line of a program's standard error in brackets, after a space; empty if there is none.
+fn last_line(stderr: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&stderr[stderr.len().saturating_sub(1024)..]).into_owned();
+    match text.lines().rev().map(str::trim).find(|l| !l.is_empty()) {
+        Some(line) => format!(" ({line})"),
+        None => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_output_is_truncated_with_a_warning() {
+        let sys = System::new("/");
+        let head = |bytes: usize| Command::new(["head", "-c", &bytes.to_string(), "/dev/zero"]);
+        assert_eq!(sys.run(&head(MAX_OUTPUT)).unwrap().stdout.len(), MAX_OUTPUT);
+        assert!(sys.log().logged_warnings().is_empty());
+        assert_eq!(sys.run(&head(MAX_OUTPUT + 1)).unwrap().stdout.len(), MAX_OUTPUT);
+        let warnings = sys.log().logged_warnings();
+        assert!(
+            warnings.len() == 1 && warnings[0].1.contains("output exceeds 16777216 bytes"),
+            "{warnings:?}"
+        );
+    }
+
+    #[test]
+    fn an_empty_command_line_is_an_error() {
+        let error = System::new("/").run(&Command::new([] as [&str; 0])).unwrap_err();
+        assert_eq!(error.to_string(), "empty command line");
+    }
+}

@@ -1,0 +1,311 @@
+//! Writing files: atomically, with their final mode from the first byte on, and not at all if they are unchanged.
+
+use std::borrow::Cow;
+use std::fs;
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use nix::fcntl::OFlag;
+use nix::sys::stat::FileStat;
+
+use crate::path::{DEFAULT_PARENTS, ResolvedPath, TrailingLink, is_directory, is_regular};
+use crate::{Change, Effect, Error, Result, ResultExt, System, WriteOptions};
+
+impl System {
+    /// Writes a file atomically: to a temporary name in the same directory, with the final mode and owner, which is then
+    /// renamed. A file with the same content, mode and owner is not written. A link is followed, and its target created or
+    /// replaced; a user's link is followed only to a target that the user owns. Devices, bind mounts and files of procfs
+    /// and sysfs are written in place.
+    ///
+    /// # Errors
+    /// Fails if the path is a directory, or if a system call fails. A file that is written in place may be incomplete then.
+    pub fn write(
+        &self,
+        path: impl AsRef<Path>,
+        content: impl AsRef<[u8]>,
+        how: WriteOptions,
+    ) -> Result<Change> {
+        self.write_pieces(path, &[content.as_ref().into()], how)
+    }
+
+    /// Does the same as [`System::write`] with content in pieces, for content that is too large to be joined first.
+    ///
+    /// # Errors
+    /// As for [`System::write`].
+    pub fn write_pieces(
+        &self,
+        path: impl AsRef<Path>,
+        content: &[Cow<'_, [u8]>],
+        how: WriteOptions,
+    ) -> Result<Change> {
+        let path = path.as_ref();
+        let what = || format!("writing {}", path.display());
+        let resolved = self.resolve(path, TrailingLink::Follow, DEFAULT_PARENTS).context(what())?;
+        self.record_parents(path, &resolved);
+        let old = resolved.old.as_ref();
+        if old.is_some_and(|old| self.is_unchanged(path, &resolved, old, content, how)) {
+            return Ok(Change::Unchanged);
+        }
+        if old.is_some_and(is_directory) {
+            return Err(Error::new(format!("{}: is a directory", what())));
+        }
+        // A device (/dev/console, /dev/urandom) must not be replaced; it is written to.
+        if old.is_some_and(|old| !is_regular(old)) {
+            return self.write_to_device(path, &resolved, content);
+        }
+        match (self.write_and_rename(&resolved, content, how), old) {
+            (Err(e), Some(old)) if must_write_in_place(&e) => {
+                self.write_in_place(&resolved, content, how, old)
+            }
+            (result, _) => result,
+        }
+        .context(what())?;
+        let change = if old.is_some() { Change::Replaced } else { Change::Created };
+        self.record(how.effect(path, change));
+        Ok(change)
+    }
+
+    fn is_unchanged(
+        &self,
+        path: &Path,
+        resolved: &ResolvedPath,
+        old: &FileStat,
+        content: &[Cow<'_, [u8]>],
+        how: WriteOptions,
+    ) -> bool {
+        let length = content.iter().map(|piece| piece.len() as u64).sum::<u64>();
+        let open = || match self.is_dry_run() {
+            true => fs::File::open(self.root().host_followed(path)),
+            false => resolved.open(OFlag::O_RDONLY, 0),
+        };
+        is_regular(old)
+            && old.st_mode & 0o7777 == how.mode
+            && u64::try_from(old.st_size) == Ok(length)
+            && self.has_owner(old, how)
+            && open().and_then(|file| has_content(file, content)).unwrap_or(false)
+    }
+
+    fn write_to_device(
+        &self,
+        path: &Path,
+        resolved: &ResolvedPath,
+        content: &[Cow<'_, [u8]>],
+    ) -> Result<Change> {
+        if self.is_dry_run() {
+            self.record(Effect::Other { what: format!("write to {}", path.display()) });
+            return Ok(Change::Replaced);
+        }
+        (resolved.open_for_change(OFlag::O_WRONLY).and_then(|mut f| write_pieces_to(&mut f, content)))
+            .context(format_args!("writing to {}", path.display()))?;
+        Ok(Change::Replaced)
+    }
+
+    /// Writes to a file that no other can be renamed to: a mount point (containers bind /etc/hosts), or a file in /proc or
+    /// /sys. Its mode is narrowed before the content is written, or nothing is.
+    fn write_in_place(
+        &self,
+        resolved: &ResolvedPath,
+        content: &[Cow<'_, [u8]>],
+        how: WriteOptions,
+        old: &FileStat,
+    ) -> io::Result<()> {
+        let mut file = resolved.open_for_change(OFlag::O_WRONLY)?;
+        let fit = self
+            .chown(&file, how.uid, how.gid)
+            .and_then(|()| file.set_permissions(fs::Permissions::from_mode(how.mode)));
+        match fit {
+            // The kernel's own files keep their mode, which is acceptable unless it is wider than requested.
+            Err(e) if old.st_mode & 0o077 & !how.mode != 0 => return Err(e),
+            _ => {}
+        }
+        file.set_len(0)?;
+        write_pieces_to(&mut file, content)?;
+        if how.durable { file.sync_data() } else { Ok(()) }
+    }
+
+    fn write_and_rename(
+        &self,
+        resolved: &ResolvedPath,
+        content: &[Cow<'_, [u8]>],
+        how: WriteOptions,
+    ) -> io::Result<()> {
+        let (temporary, mut file) = resolved.temporary(how.mode)?;
+        let result = (|| {
+            self.chown(&file, how.uid, how.gid)?;
+            // After chown, which clears set-user-ID bits; before the content, so that it is never wider.
+            file.set_permissions(fs::Permissions::from_mode(how.mode))?;
+            write_pieces_to(&mut file, content)?;
+            // Before the rename: else a power failure could leave an empty file with the new name. The rename itself is
+            // not flushed; the old file is as good as the new one.
+            if how.durable && content.iter().any(|piece| !piece.is_empty()) {
+                file.sync_data()?;
+            }
+            resolved.replace_with(&temporary)
+        })();
+        if result.is_err() {
+            resolved.discard(&temporary);
+        }
+        result
+    }
+
+    /// Appends to a file, which is created with the mode and owner of `how` if it is missing. Links are followed as by
+    /// [`System::write`].
+    ///
+    /// # Errors
+    /// Fails if the file cannot be opened or written. A part may be written then.
+    pub fn append(&self, path: impl AsRef<Path>, content: impl AsRef<[u8]>, how: WriteOptions) -> Result<()> {
+        self.append_to(path.as_ref(), content.as_ref(), how, false)
+    }
+
+    /// Does the same as [`System::append`], and gives an existing file the mode and owner of `how` too.
+    ///
+    /// # Errors
+    /// As for [`System::append`], and if the mode or owner cannot be set.
+    pub fn append_as(
+        &self,
+        path: impl AsRef<Path>,
+        content: impl AsRef<[u8]>,
+        how: WriteOptions,
+    ) -> Result<()> {
+        self.append_to(path.as_ref(), content.as_ref(), how, true)
+    }
+
+    fn append_to(&self, path: &Path, content: &[u8], how: WriteOptions, change_old: bool) -> Result<()> {
+        let what = || format!("appending to {}", path.display());
+        let (mut file, is_new) = self.open_append(path, how.mode).context(what())?;
+        (|| {
+            if is_new || change_old {
+                self.chown(&file, how.uid, how.gid)?;
+                // After the owner, since a change of owner clears set-user-ID bits.
+                file.set_permissions(fs::Permissions::from_mode(how.mode))?;
+            }
+            file.write_all(content)
+        })()
+        .context(what())?;
+        self.record(how.effect(path, if is_new { Change::Created } else { Change::Replaced }));
+        Ok(())
+    }
+
+    /// Opens a file for appending. Returns the file and whether it is new; a new file has the owner's bits of `mode`. Fails
+    /// for a FIFO without a reader.
+    pub(crate) fn open_append(&self, path: &Path, mode: u32) -> io::Result<(fs::File, bool)> {
+        // Another process may create and remove it at the same time.
+        const MAX_TRIES: usize = 8;
+        let resolved = self.resolve_to_change(path, DEFAULT_PARENTS)?;
+        self.record_parents(path, &resolved);
+        let mut make = resolved.old.is_none();
+        for _ in 0..MAX_TRIES {
+            let end = OFlag::O_WRONLY | OFlag::O_APPEND;
+            let opened = match make {
+                true => resolved.open(end | OFlag::O_CREAT | OFlag::O_EXCL, mode & 0o700),
+                false => resolved.open_for_change(end),
+            };
+            match opened {
+                Err(e) if matches!(e.kind(), io::ErrorKind::AlreadyExists | io::ErrorKind::NotFound) => {}
+                opened => return opened.map(|file| (file, make)),
+            }
+            make = !make;
+        }
+        Err(io::ErrorKind::ResourceBusy.into())
+    }
+}
+
+fn write_pieces_to(file: &mut fs::File, content: &[Cow<'_, [u8]>]) -> io::Result<()> {
+    if let [whole] = content {
+        return file.write_all(whole);
+    }
+    // Small pieces are joined; large ones are written directly.
+    let mut file = io::BufWriter::new(file);
+    content.iter().try_for_each(|piece| file.write_all(piece))?;
+    file.flush()
+}
+
+/// Returns whether the file has exactly this content.
+fn has_content(mut file: fs::File, content: &[Cow<'_, [u8]>]) -> io::Result<bool> {
+    let most = content.iter().map(|piece| piece.len()).max().unwrap_or(0).clamp(1, 64 << 10);
+    let mut buffer = vec![0; most];
+    for chunk in content.iter().flat_map(|piece| piece.chunks(most)) {
+        let have = &mut buffer[..chunk.len()];
+        file.read_exact(have)?;
+        if !is_equal(have, chunk) {
+            return Ok(false);
+        }
+    }
+    Ok(file.read(&mut buffer[..1])? == 0)
+}
+
+/// Returns whether two slices of one length are equal: eight bytes at a time, since musl's memcmp(3) compares single bytes.
+fn is_equal(a: &[u8], b: &[u8]) -> bool {
+    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<8>(), b.as_chunks::<8>());
+    a.iter().zip(b).all(|(a, b)| u64::from_ne_bytes(*a) == u64::from_ne_bytes(*b)) && a_rest == b_rest
+}
+
+/// Returns whether a write failed because of the directory, not because of the file.
+fn must_write_in_place(e: &io::Error) -> bool {
+    use io::ErrorKind::{NotFound, PermissionDenied, ReadOnlyFilesystem, ResourceBusy};
+    matches!(e.kind(), ResourceBusy | PermissionDenied | NotFound | ReadOnlyFilesystem)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use scratch::TempDir;
+    use std::os::unix::fs::MetadataExt;
+
+    fn sandbox() -> (System, TempDir) {
+        let top = TempDir::new();
+        (System::new(&top), top)
+    }
+
+    #[test]
+    fn write_sets_the_mode_and_skips_unchanged_files() {
+        let (sys, top) = sandbox();
+        assert_eq!(sys.write("/a/b", "x", WriteOptions::secret()).unwrap(), Change::Created);
+        assert_eq!(sys.write("/a/b", "x", WriteOptions::secret()).unwrap(), Change::Unchanged);
+        assert_eq!(sys.write("/a/b", "x", WriteOptions::mode(0o4755)).unwrap(), Change::Replaced);
+        assert_eq!(sys.metadata("/a/b").unwrap().mode() & 0o7777, 0o4755);
+        // The temporary file of a killed process is not listed; similar names of users are.
+        for name in [".b.77.new", ".c.new", "d.77.new"] {
+            fs::write(top.join("a").join(name), "half").unwrap();
+        }
+        assert_eq!(sys.list("/a").unwrap(), [".c.new", "b", "d.77.new"]);
+        assert!(sys.write("/a", "x", WriteOptions::default()).is_err());
+    }
+
+    #[test]
+    fn write_in_pieces() {
+        let (sys, _top) = sandbox();
+        let large = vec![b'x'; 100_000];
+        let write = |pieces: &[&[u8]]| {
+            let pieces: Vec<Cow<'_, [u8]>> = pieces.iter().map(|p| (*p).into()).collect();
+            sys.write_pieces("/a", &pieces, WriteOptions::default()).unwrap()
+        };
+        assert_eq!(write(&[b"begin ", &large, b"", b" end"]), Change::Created);
+        assert_eq!(sys.read("/a").unwrap(), [b"begin ", &large[..], b" end"].concat());
+        assert_eq!(write(&[b"begin", b" ", &large, b" end"]), Change::Unchanged);
+        assert_eq!(write(&[b"begin ", &large, b" enD"]), Change::Replaced);
+        assert_eq!(sys.read("/a").unwrap(), [b"begin ", &large[..], b" enD"].concat());
+        assert_eq!((write(&[]), write(&[b""])), (Change::Replaced, Change::Unchanged));
+    }
+
+    #[test]
+    fn a_link_is_followed_inside_the_root() {
+        let (sys, _top) = sandbox();
+        sys.create_dir_all("/etc", 0o755).unwrap();
+        sys.link("/run/real", "/etc/name").unwrap();
+        sys.write("/etc/name", "x", WriteOptions::default()).unwrap();
+        assert_eq!(sys.read_text("/run/real").unwrap(), "x");
+        assert!(sys.is_link("/etc/name"));
+    }
+
+    #[test]
+    fn proc_files_are_written_in_place() {
+        // Its own, so harmless; the directory takes no other file.
+        let sys = System::new("/");
+        let path = format!("/proc/{}/coredump_filter", std::process::id());
+        assert_eq!(sys.write(&path, "0x31", WriteOptions::default()).unwrap(), Change::Replaced);
+        assert_eq!(sys.read_text(&path).unwrap(), "00000031\n");
+        assert!(sys.write("/proc/version", "x", WriteOptions::default()).is_err());
+    }
+}
