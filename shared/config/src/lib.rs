@@ -10,13 +10,14 @@ pub mod merge;
 mod node;
 pub mod provenance;
 mod read;
+pub mod schema;
 pub mod settings;
 pub mod source_map;
 mod timeouts;
 pub mod yaml;
 
 pub use finding::{Finding, FindingKind, Findings, did_you_mean};
-pub use keys::{FromNode, Key, KeySchema, Schema, enum_text};
+pub use keys::{Alias, FromNode, Key, KeyStruct, enum_text, table_len, table_with_aliases};
 pub use map::Map;
 pub use node::{Node, Position, Value};
 pub use read::{ByteString, Reader};

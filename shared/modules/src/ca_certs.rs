@@ -4,24 +4,28 @@ use distro::{RemoveDefaults, TrustStore};
 use state::Frequency;
 use system::{Command, Result, System, WriteOptions, debug, warning};
 
-use crate::{Context, Distros, Docs, Module, fully_valid_key};
+use crate::schema::Section;
+use crate::{Context, Distros, Module, ModuleFlag, fully_valid_key};
 
 pub const MODULE: Module = Module {
     name: "ca_certs",
     frequency: Frequency::Instance,
     distros: Distros::Where(|distro| distro.trust_store.verified),
+    flags: &[ModuleFlag::Repeatable],
     activation: &["ca_certs", "ca-certs"],
     keys: &[Keys::KEYS],
-    docs: Docs::Keys(Keys::TABLE),
     run,
 };
 
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+
 config::keys! {
-    struct CaCerts as "certificates{1..}" {
+    struct CaCerts as "certificates" within min(1) {
         /// Whether the certificates that are trusted already are to be distrusted.
         remove_defaults: bool = false, also "remove-defaults" since "22.3";
         /// Certificates to trust, each as PEM text.
-        trusted: Vec<String>, within "1..";
+        trusted: Vec<String>, within min(1);
     }
     struct Keys {
         /// Certificates that the machine trusts.

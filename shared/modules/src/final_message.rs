@@ -4,17 +4,21 @@ use config::{Map, Node};
 use state::Frequency;
 use system::{Result, WriteOptions, debug, rfc2822, warning};
 
-use crate::{Context, Distros, Docs, Module};
+use crate::schema::Section;
+use crate::{Context, Distros, Module};
 
 pub const MODULE: Module = Module {
     name: "final_message",
     frequency: Frequency::Always,
     distros: Distros::All,
+    flags: &[],
     activation: &[],
     keys: &[Keys::KEYS],
-    docs: Docs::Keys(Keys::TABLE),
     run,
 };
+
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 const DEFAULT_MESSAGE: &str = "## template: jinja\n\

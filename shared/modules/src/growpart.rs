@@ -1,24 +1,29 @@
 //! growpart: makes partitions as large as their disks allow, when a cloud gave a larger disk than the image had.
 //! The table is changed here and the kernel told, so that a mounted root grows without any program's help.
 
-use config::{FromNode, Node, Reader, Schema, Value};
+use config::schema::{STR, Type, list};
+use config::{FromNode, Node, Reader, Value};
 use state::Frequency;
 use system::{Command, Error, Result, ResultExt, System, debug, info, warning};
 
 use crate::block_device::{Partition, find_block_device};
 use crate::mountinfo::{MountInfo, read_mountinfo};
 use crate::partition_table::{Geometry, Growth, Plan, plan_growth};
-use crate::{Context, Distros, Docs, Module, fully_valid_key};
+use crate::schema::Section;
+use crate::{Context, Distros, Module, fully_valid_key};
 
 pub const MODULE: Module = Module {
     name: "growpart",
     frequency: Frequency::Always,
     distros: Distros::All,
+    flags: &[],
     activation: &[],
     keys: &[Keys::KEYS],
-    docs: Docs::Keys(Keys::TABLE),
     run,
 };
+
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
 /// Less room than that is not worth a change of the table (as in cloud-utils).
 const FUDGE: u64 = 1 << 20;
@@ -26,7 +31,7 @@ const FUDGE: u64 = 1 << 20;
 const KEY_FILE: &str = "/cc_growpart_keydata";
 
 config::string_enum! {
-    enum Mode and "false !22.3(off)" {
+    enum Mode, false until "22.3" use "off" {
         Auto = "auto",
         Growpart = "growpart",
         Gpart = "gpart",
@@ -54,7 +59,7 @@ config::keys! {
 struct Devices(Vec<String>);
 
 impl FromNode for Devices {
-    const SCHEMA: Schema = Schema::Types("[str]", &[]);
+    const SCHEMA: &'static [Type] = &[list(&[STR])];
     const REQUIRED: bool = false;
     fn read(node: &Node, reader: &mut Reader) -> Option<Devices> {
         match node.value {

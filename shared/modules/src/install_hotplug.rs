@@ -1,21 +1,26 @@
 //! install_hotplug: the udev rule that tells of NICs which are plugged in while the machine runs, where that is
 //! wanted; where it no longer is, the rule goes. What is done about such a NIC is the network stage's business.
 
-use config::{FromNode, Node, Reader, Schema};
+use config::schema::Type;
+use config::{FromNode, Node, Reader};
 use state::{Frequency, Layout};
 use system::{Change, Command, Result, System, WriteOptions, debug};
 
-use crate::{Context, Distros, Docs, Module};
+use crate::schema::Section;
+use crate::{Context, Distros, Module, ModuleFlag};
 
 pub const MODULE: Module = Module {
     name: "install_hotplug",
     frequency: Frequency::Instance,
     distros: Distros::All,
+    flags: &[ModuleFlag::Repeatable],
     activation: &[],
     keys: &[Keys::KEYS],
-    docs: Docs::Keys(Keys::TABLE),
     run,
 };
+
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
 config::string_enum! {
     enum Event {
@@ -46,7 +51,7 @@ config::keys! {
 struct Events;
 
 impl FromNode for Events {
-    const SCHEMA: Schema = <Vec<Event>>::SCHEMA;
+    const SCHEMA: &'static [Type] = <Vec<Event>>::SCHEMA;
     fn read(node: &Node, reader: &mut Reader) -> Option<Events> {
         <Vec<Event>>::read(node, reader).map(|_| Events)
     }

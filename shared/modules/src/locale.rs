@@ -1,24 +1,29 @@
 //! locale: the system's language.
 
+use config::schema::{BOOL, STR};
 use state::Frequency;
 use system::{Error, Result, debug};
 
-use crate::{Context, Distros, Docs, Module};
+use crate::schema::Section;
+use crate::{Context, Distros, Module, ModuleFlag};
 
 pub const MODULE: Module = Module {
     name: "locale",
     frequency: Frequency::Instance,
     distros: Distros::All,
+    flags: &[ModuleFlag::Repeatable],
     activation: &[],
     keys: &[Keys::KEYS],
-    docs: Docs::Keys(Keys::TABLE),
     run,
 };
+
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
 config::keys! {
     struct Keys {
         /// The locale, as en_US.UTF-8; false leaves it alone.
-        locale: Option<String>, types "bool | str";
+        locale: Option<String>, types [BOOL, STR];
         /// The file that it is written to instead of the usual one.
         locale_configfile: Option<String>;
     }

@@ -1,25 +1,29 @@
 //! mounts: lines of fstab from the user and the cloud, their directories, a swap file, and the mounting.
 
-use config::{FromNode, Node, Reader, Schema, Value};
+use config::schema::{NULL, STR, Type, key, list, map_of};
+use config::{FromNode, Node, Reader, Value};
 use state::Frequency;
 use system::{Command, Result, System, WriteOptions, debug, warning};
 
 use crate::fstab::{DeviceLookup, FIELD_COUNT, FstabEntry, MountConfig, plan_entries, render_fstab};
 use crate::mountinfo::{mounted_at, read_mountinfo};
-use crate::run::configured_keys;
+use crate::schema::Section;
 use crate::swap::{self, Swap};
 use crate::user_keys::SingleLine;
-use crate::{Context, Distros, Docs, Module};
+use crate::{Context, Distros, Module, ModuleFlag};
 
 pub const MODULE: Module = Module {
     name: "mounts",
     frequency: Frequency::Instance,
     distros: Distros::All,
+    flags: &[ModuleFlag::Repeatable],
     activation: &[],
     keys: &[Keys::KEYS],
-    docs: Docs::Keys(Keys::TABLE),
     run,
 };
+
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
 const FSTAB: &str = "/etc/fstab";
 
@@ -27,9 +31,9 @@ config::keys! {
     struct Keys {
         /// Lines of fstab, each a list of up to six fields; null as the second takes earlier lines of the
         /// device back.
-        mounts: Vec<FstabLine>, within "1..";
+        mounts: Vec<FstabLine>, within min(1);
         /// What fills up shorter lines: six fields, null for the first two.
-        mount_default_fields: Option<FstabLine>, types "[str | null]{6..6}";
+        mount_default_fields: Option<FstabLine>, types [list(&[STR, NULL]).range(6, 6)];
         /// A swap file.
         swap: Option<Swap>;
         /// Names of the user's own for devices.
@@ -42,7 +46,7 @@ config::keys! {
 struct FstabLine(Vec<Option<String>>);
 
 impl FromNode for FstabLine {
-    const SCHEMA: Schema = Schema::Types("[str]{1..6}", &[]);
+    const SCHEMA: &'static [Type] = &[list(&[STR]).range(1, 6)];
     fn read(node: &Node, reader: &mut Reader) -> Option<FstabLine> {
         let Value::Seq(items) = &node.value else {
             return reader.type_error(node, "a list of fields of fstab");
@@ -76,7 +80,7 @@ impl FromNode for FstabLine {
 struct Aliases(Vec<(String, String)>);
 
 impl FromNode for Aliases {
-    const SCHEMA: Schema = Schema::Types("map\n  <alias>: str", &[]);
+    const SCHEMA: &'static [Type] = &[map_of(&key("<alias>", &[STR]))];
     fn read(node: &Node, reader: &mut Reader) -> Option<Aliases> {
         let Value::Map(map) = &node.value else {
             return reader.type_error(node, "a map of names to devices");
@@ -109,7 +113,7 @@ fn run(context: &Context<'_>) -> Result<()> {
         }
         None => None,
     };
-    sys.set_cause_key(configured_keys(&MODULE, context.config));
+    sys.set_cause_key(MODULE.configured_keys(context.config));
     let lines: Vec<_> = keys.mounts.into_iter().map(|FstabLine(fields)| check_device(sys, fields)).collect();
     let defaults = default_fields(sys, keys.mount_default_fields);
     let wanted = MountConfig { lines: &lines, defaults: &defaults, swap_file: swap_file.as_deref() };

@@ -1,22 +1,27 @@
 //! ntp: which time servers the machine asks, with whichever client it has or prefers. Everything is decided and
 //! rendered first; files and packages are touched only when that went well.
 
+use config::schema::{NULL, map};
 use config::{FromNode, Map, Node, Reader};
 use distro::{Family, NtpClient, ServiceAction};
 use state::Frequency;
 use system::{Error, Result, WriteOptions, debug, warning};
 
-use crate::{Context, Distros, Docs, Module, package_sources};
+use crate::schema::Section;
+use crate::{Context, Distros, Module, ModuleFlag, package_sources};
 
 pub const MODULE: Module = Module {
     name: "ntp",
     frequency: Frequency::Instance,
     distros: Distros::Where(|distro| distro.ntp.verified),
+    flags: &[ModuleFlag::Repeatable],
     activation: &["ntp"],
     keys: &[Keys::KEYS],
-    docs: Docs::Keys(Keys::TABLE),
     run,
 };
+
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
 config::keys! {
     struct ClientConfig {
@@ -25,7 +30,7 @@ config::keys! {
         /// A program that is there when the client is.
         check_exe: Option<String>;
         /// Packages that bring the client.
-        packages: Option<Vec<String>>, within "unique";
+        packages: Option<Vec<String>>, within unique();
         /// The client's service.
         service_name: Option<String>;
         /// The text of the file: a template with servers, pools, peers and allow.
@@ -33,23 +38,23 @@ config::keys! {
     }
     struct Ntp {
         /// Names of pools of servers.
-        pools: Vec<String>, within "unique";
+        pools: Vec<String>, within unique();
         /// Names of servers.
-        servers: Vec<String>, within "unique";
+        servers: Vec<String>, within unique();
         /// Machines that this one exchanges the time with.
-        peers: Vec<String>, within "unique";
+        peers: Vec<String>, within unique();
         /// Networks that may ask this machine.
-        allow: Vec<String>, within "unique";
+        allow: Vec<String>, within unique();
         /// The client: auto, chrony, ntp, ntpdate, openntpd, systemd-timesyncd, or another one with `config`.
         ntp_client: Option<String> = "auto";
         /// Whether anything is done.
         enabled: bool = true;
         /// What differs for the client.
-        config: Option<ClientConfig>, within "1..";
+        config: Option<ClientConfig>, within min(1);
     }
     struct Keys {
         /// Time servers and the client for them.
-        ntp: Option<Ntp>, types "null | .";
+        ntp: Option<Ntp>, types [NULL, map(Ntp::TABLE)];
     }
 }
 

@@ -2,22 +2,27 @@
 
 use std::time::Duration;
 
-use config::{FindingKind, FromNode, Node, Reader, Schema, Value};
+use config::schema::{Definition, STR, Type, key, list, map, reference};
+use config::{FindingKind, FromNode, Node, Reader, Value};
 use distro::{Package, PackageRequest};
 use state::Frequency;
 use system::{Command, Error, Result, warning};
 
-use crate::{Context, Distros, Docs, Module, package_sources};
+use crate::schema::Section;
+use crate::{Context, Distros, Module, ModuleFlag, package_sources};
 
 pub const MODULE: Module = Module {
     name: "package_update_upgrade_install",
     frequency: Frequency::Instance,
     distros: Distros::All,
+    flags: &[ModuleFlag::Repeatable],
     activation: &["apt_update", "package_update", "apt_upgrade", "package_upgrade", "packages"],
     keys: &[Keys::KEYS],
-    docs: Docs::Keys(Keys::TABLE),
     run,
 };
+
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
 /// Packages that need a reboot leave one of these.
 const REBOOT_MARKERS: [&str; 2] = ["/var/run/reboot-required", "/run/reboot-needed"];
@@ -35,16 +40,20 @@ config::keys! {
     }
 }
 
+const PACKAGES: Definition = Definition {
+    name: "packages",
+    types: &[map(&[
+        key("apt", &[list(&[reference(&PACKAGE)])]),
+        key("snap", &[list(&[reference(&PACKAGE)])]),
+    ])],
+};
+const PACKAGE: Definition = Definition { name: "package", types: &[list(&[STR]).range(2, 2), STR] };
+
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Packages(PackageRequest);
 
 impl FromNode for Packages {
-    const SCHEMA: Schema = Schema::Types(
-        "[@packages | @package]{1..}\n\
-         def packages: map\n  apt: [@package]\n  snap: [@package]\n\
-         def package: [str]{2..2} | str",
-        &[],
-    );
+    const SCHEMA: &'static [Type] = &[list(&[reference(&PACKAGES), reference(&PACKAGE)]).min(1)];
     const REQUIRED: bool = false;
     fn read(node: &Node, reader: &mut Reader) -> Option<Packages> {
         let mut wanted = PackageRequest::default();

@@ -1,23 +1,28 @@
 //! resizefs: makes the root file system as large as its device, which growpart may just have grown. The kernel
 //! does it where it can; else the file system's own tool.
 
-use config::{FromNode, Node, Reader, Schema};
+use config::schema::{Type, flag, word};
+use config::{FromNode, Node, Reader};
 use state::Frequency;
 use system::{Command, Error, GrowableFileSystem, Result, System, debug, info, warning};
 
 use crate::block_device::{find_block_device, mount_device};
 use crate::mountinfo::{MountInfo, mounted_at, read_mountinfo};
-use crate::{Context, Distros, Docs, Module};
+use crate::schema::Section;
+use crate::{Context, Distros, Module, ModuleFlag};
 
 pub const MODULE: Module = Module {
     name: "resizefs",
     frequency: Frequency::Always,
     distros: Distros::All,
+    flags: &[ModuleFlag::Repeatable],
     activation: &[],
     keys: &[Keys::KEYS],
-    docs: Docs::Keys(Keys::TABLE),
     run,
 };
+
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
 config::keys! {
     struct Keys {
@@ -34,7 +39,7 @@ enum Resize {
 }
 
 impl FromNode for Resize {
-    const SCHEMA: Schema = Schema::Types(r#"true | false | "noblock""#, &[]);
+    const SCHEMA: &'static [Type] = &[flag(true), flag(false), word("noblock")];
     fn read(node: &Node, reader: &mut Reader) -> Option<Resize> {
         if node.as_str().is_some_and(|t| t.trim().eq_ignore_ascii_case("noblock")) {
             return Some(Resize::InBackground);

@@ -200,7 +200,7 @@ pub fn run_module(
         mark_missing_script(context, frequency);
     }
     let started_at = sys.clock().elapsed();
-    sys.set_cause(module.name, configured_keys(module, context.config));
+    sys.set_cause(module.name, module.configured_keys(context.config));
     let own = Context { args: if entry.args.is_empty() { context.args } else { &entry.args }, ..*context };
     let result = (module.run)(&own);
     // What the machine could not do this time leaves the mark of work that did not end: the next boot does it again, if
@@ -311,14 +311,8 @@ fn warn_if_scripts_ran_without_runcmd(context: &Context<'_>) {
     }
 }
 
-/// Those of a module's keys that the configuration has, as the cause of what it does.
-pub(crate) fn configured_keys(module: &Module, config: &Node) -> String {
-    let names = module.keys.iter().copied().flatten().map(|key| key.name);
-    names.filter(|name| config.get(name).is_some()).collect::<Vec<_>>().join(", ")
-}
-
-/// The frequency of an entry that `cloud-init single` makes.
 impl ModuleEntry {
+    /// Returns the entry for `cloud-init single`.
     pub fn single(name: &str, frequency: Option<Frequency>, args: Vec<Node>) -> ModuleEntry {
         ModuleEntry { name: name.to_string(), frequency, args, bad_frequency: None }
     }

@@ -1,27 +1,32 @@
 //! scripts_vendor: runs the scripts that vendor-data brought, below the prefix that the user chose.
 
+use config::schema::{BOOL, Deprecation, INT, STR, list};
 use state::Frequency;
 use system::{Error, Result};
 
 use crate::run_parts::run_parts;
-use crate::{Context, Distros, Docs, Module};
+use crate::schema::Section;
+use crate::{Context, Distros, Module};
 
 pub const MODULE: Module = Module {
     name: "scripts_vendor",
     frequency: Frequency::Instance,
     distros: Distros::All,
+    flags: &[],
     activation: &[],
     keys: &[Keys::KEYS],
-    docs: Docs::Keys(Keys::TABLE),
     run,
 };
+
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
 config::keys! {
     struct VendorData {
         /// Whether vendor-data is used at all; decided when it is read, in the network stage.
-        enabled: Option<config::Node> = true, types "bool | str !22.3(a boolean)";
+        enabled: Option<config::Node> = true, types [BOOL, STR.deprecated(&Deprecation::new("22.3", "a boolean"))];
         /// A command and its arguments, which gets the path of each script.
-        prefix: Vec<String>, types "[str | int] | str";
+        prefix: Vec<String>, types [list(&[STR, INT]), STR];
     }
     struct Keys {
         /// How vendor-data is treated.

@@ -5,17 +5,21 @@ use config::ByteString;
 use state::Frequency;
 use system::{Command, Error, OutputMode, Result, System, WriteOptions, debug};
 
-use crate::{Context, Distros, Docs, Module, fully_valid_key};
+use crate::schema::Section;
+use crate::{Context, Distros, Module, ModuleFlag, fully_valid_key};
 
 pub const MODULE: Module = Module {
     name: "seed_random",
     frequency: Frequency::Instance,
     distros: Distros::All,
+    flags: &[ModuleFlag::Repeatable],
     activation: &[],
     keys: &[Keys::KEYS],
-    docs: Docs::Keys(Keys::TABLE),
     run,
 };
+
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
 /// More entropy than that helps nobody.
 const MAX_SEED_SIZE: usize = 1 << 20;

@@ -6,17 +6,21 @@ use state::Frequency;
 use system::{Error, Result, WriteOptions, debug};
 
 use crate::hostname_info::{self, HostnameInfo, Keys};
-use crate::{Context, Distros, Docs, Module};
+use crate::schema::Section;
+use crate::{Context, Distros, Module, ModuleFlag};
 
 pub const MODULE: Module = Module {
     name: "set_hostname",
     frequency: Frequency::Instance,
     distros: Distros::All,
+    flags: &[ModuleFlag::Repeatable],
     activation: &[],
     keys: &[Keys::KEYS],
-    docs: Docs::Keys(Keys::TABLE),
     run,
 };
+
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
 fn run(context: &Context<'_>) -> Result<()> {
     match context.read_keys(Keys::read_known) {

@@ -1,23 +1,28 @@
 //! set_passwords: passwords of users, whether the SSH server takes passwords, and who must change his.
 
-use config::{FromNode, Node, Reader, Schema, Value};
+use config::schema::{BOOL, Deprecation, Format, STR, Type, list};
+use config::{FromNode, Node, Reader, Value};
 use distro::{InitSystem, ServiceAction};
 use state::Frequency;
 use system::{Error, Result, System, debug, warning};
 
+use crate::schema::Section;
 use crate::user_keys::Secret;
 use crate::users::Accounts;
-use crate::{Context, Distros, Docs, Module, sshd_config};
+use crate::{Context, Distros, Module, ModuleFlag, sshd_config};
 
 pub const MODULE: Module = Module {
     name: "set_passwords",
     frequency: Frequency::Instance,
     distros: Distros::All,
+    flags: &[ModuleFlag::Repeatable],
     activation: &[],
     keys: &[Keys::KEYS],
-    docs: Docs::Keys(Keys::TABLE),
     run,
 };
+
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
 config::string_enum! {
     enum Random { Random = "RANDOM" or "R" }
@@ -65,8 +70,7 @@ enum Entry {
 }
 
 impl FromNode for Entry {
-    const SCHEMA: Schema =
-        Schema::Types("@random_password | @set_password", &[RandomPassword::SCHEMA, SetPassword::SCHEMA]);
+    const SCHEMA: &'static [Type] = &[RandomPassword::SCHEMA[0], SetPassword::SCHEMA[0]];
     fn read(node: &Node, reader: &mut Reader) -> Option<Entry> {
         match node.get("type").and_then(Node::as_str) {
             Some("RANDOM" | "R") => RandomPassword::read(node, reader).map(Entry::Random),
@@ -91,7 +95,7 @@ impl std::fmt::Debug for UserPasswordLines {
 }
 
 impl FromNode for UserPasswordLines {
-    const SCHEMA: Schema = Schema::Types("str | [str{pair}]{1..}", &[]);
+    const SCHEMA: &'static [Type] = &[STR, list(&[STR.format(Format::Pair)]).min(1)];
     fn read(node: &Node, reader: &mut Reader) -> Option<UserPasswordLines> {
         if node.is_falsy() {
             return Some(UserPasswordLines::default());
@@ -121,12 +125,14 @@ enum PasswordLogin {
     Unchanged,
 }
 
+const TEXT_FLAG: Deprecation = Deprecation::new("22.3", "a boolean");
+
 impl FromNode for PasswordLogin {
-    const SCHEMA: Schema = Schema::Types("bool | str !22.3(a boolean)", &[]);
+    const SCHEMA: &'static [Type] = &[BOOL, STR.deprecated(&TEXT_FLAG)];
     fn read(node: &Node, reader: &mut Reader) -> Option<PasswordLogin> {
         match &node.value {
             Value::Str(word) => {
-                reader.report_deprecated_form::<PasswordLogin>(node, "str");
+                reader.report_deprecated_form(node, &TEXT_FLAG);
                 if word.eq_ignore_ascii_case("unchanged") {
                     return Some(PasswordLogin::Unchanged);
                 }

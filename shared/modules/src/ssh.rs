@@ -1,22 +1,27 @@
 //! ssh: the host's own keys, and the keys that may log in as the default user and as root.
 
-use config::{FromNode, Node, Reader, Schema};
+use config::schema::{Format, STR, Type, key, list, map_of, word};
+use config::{FromNode, Node, Reader};
 use state::Frequency;
 use system::{Command, Result, System, WriteOptions, debug, info, warning};
 
+use crate::schema::Section;
 use crate::user_keys::{SingleLine, SshKeys};
 use crate::users::Accounts;
-use crate::{Context, Distros, Docs, Module, authorized_keys, sshd_config};
+use crate::{Context, Distros, Module, ModuleFlag, authorized_keys, sshd_config};
 
 pub const MODULE: Module = Module {
     name: "ssh",
     frequency: Frequency::Instance,
     distros: Distros::All,
+    flags: &[ModuleFlag::Repeatable, ModuleFlag::GrantsLogin],
     activation: &[],
     keys: &[Keys::KEYS],
-    docs: Docs::Keys(Keys::TABLE),
     run,
 };
+
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
 /// Put before a key that is to open no session, as upstream has it: people search for its words.
 pub const DISABLE_USER_OPTS: &str = "no-port-forwarding,no-agent-forwarding,no-X11-forwarding,command=\"echo 'Please login as the user \\\"$USER\\\" rather than the user \\\"$DISABLE_USER\\\".';echo;sleep 10;exit 142\"";
@@ -35,11 +40,11 @@ config::keys! {
         /// The host's keys: TYPE_private, TYPE_public, TYPE_certificate for rsa, ecdsa and ed25519.
         ssh_keys: Option<HostKeys>;
         /// Keys that may log in as the default user.
-        ssh_authorized_keys: SshKeys, within "1..";
+        ssh_authorized_keys: SshKeys, within min(1);
         /// Delete the host keys of the image.
         ssh_deletekeys: bool = true;
         /// Types of host keys to make when none are given.
-        ssh_genkeytypes: Option<Vec<String>>, types r#"["ecdsa" | "ed25519" | "rsa"]{1..}"#;
+        ssh_genkeytypes: Option<Vec<String>>, types [list(&[word("ecdsa"), word("ed25519"), word("rsa")]).min(1)];
         /// Let no key log in as root.
         disable_root: bool = true;
         /// Options before root's keys then.
@@ -72,7 +77,7 @@ impl std::fmt::Debug for HostKeys {
 }
 
 impl FromNode for HostKeys {
-    const SCHEMA: Schema = Schema::Types("map\n  <type>{host_key}: str", &[]);
+    const SCHEMA: &'static [Type] = &[map_of(&key("<type>", &[STR]).format(Format::HostKey))];
     fn read(node: &Node, reader: &mut Reader) -> Option<HostKeys> {
         let Some(map) = node.as_map() else { return reader.type_error(node, "a map of host keys") };
         let mut keys = Vec::new();

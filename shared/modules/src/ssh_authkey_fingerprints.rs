@@ -5,18 +5,22 @@ use state::Frequency;
 use system::{Result, debug, warning};
 
 use crate::authorized_keys::{self, AuthorizedKey};
+use crate::schema::Section;
 use crate::users::Accounts;
-use crate::{Context, Distros, Docs, Module};
+use crate::{Context, Distros, Module, ModuleFlag};
 
 pub const MODULE: Module = Module {
     name: "ssh_authkey_fingerprints",
     frequency: Frequency::Instance,
     distros: Distros::All,
+    flags: &[ModuleFlag::Repeatable],
     activation: &[],
     keys: &[Keys::KEYS],
-    docs: Docs::Keys(Keys::TABLE),
     run,
 };
+
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
 const PREFIX: &str = "ci-info: ";
 

@@ -1,6 +1,7 @@
 //! The swap file of `swap:` in mounts: how large, and its making.
 
-use config::{FromNode, Node, Reader, Schema, Value};
+use config::schema::{Format, INT, STR, Type, word};
+use config::{FromNode, Node, Reader, Value};
 use system::{Error, Result, System, debug, info, warning};
 
 use crate::user_keys::SingleLine;
@@ -15,7 +16,7 @@ config::keys! {
         /// How large it is: bytes, a text like 2G, or `auto`.
         size: Option<Size>;
         /// How large an automatic size may become.
-        maxsize: Option<Size>, types "int | str{size}";
+        maxsize: Option<Size>, types [INT, STR.format(Format::Size)];
     }
 }
 
@@ -26,7 +27,7 @@ pub enum Size {
 }
 
 impl FromNode for Size {
-    const SCHEMA: Schema = Schema::Types(r#""auto" | int | str{size}"#, &[]);
+    const SCHEMA: &'static [Type] = &[word("auto"), INT, STR.format(Format::Size)];
     fn read(node: &Node, reader: &mut Reader) -> Option<Size> {
         let size = match &node.value {
             Value::Int(n) => u64::try_from(*n).ok().map(Size::Bytes),

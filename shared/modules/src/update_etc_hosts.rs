@@ -1,22 +1,27 @@
 //! update_etc_hosts: the machine's own names in hosts(5), the whole file from a template or one line of it.
 
-use config::{FromNode, Map, Node, Reader, Schema, Value};
+use config::schema::{Deprecation, Type, flag, word};
+use config::{FromNode, Map, Node, Reader, Value};
 use distro::make_header;
 use state::Frequency;
 use system::{Error, Result, WriteOptions, debug, warning};
 
 use crate::hostname_info::{self, HostnameInfo};
-use crate::{Context, Distros, Docs, Module};
+use crate::schema::Section;
+use crate::{Context, Distros, Module};
 
 pub const MODULE: Module = Module {
     name: "update_etc_hosts",
     frequency: Frequency::Always,
     distros: Distros::All,
+    flags: &[],
     activation: &["manage_etc_hosts"],
     keys: &[Keys::KEYS, hostname_info::Keys::KEYS],
-    docs: Docs::Keys(Keys::TABLE),
     run,
 };
+
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
 const HOSTS_FILE: &str = "/etc/hosts";
 
@@ -28,13 +33,16 @@ enum Manage {
     Localhost,
 }
 
+const TEMPLATE_WORD: Deprecation = Deprecation::new("22.3", "true");
+
 impl FromNode for Manage {
-    const SCHEMA: Schema = Schema::Types(r#"true | false | "localhost" | "template" !22.3(true)"#, &[]);
+    const SCHEMA: &'static [Type] =
+        &[flag(true), flag(false), word("localhost"), word("template").deprecated(&TEMPLATE_WORD)];
     fn read(node: &Node, reader: &mut Reader) -> Option<Manage> {
         match &node.value {
             Value::Str(word) if word.eq_ignore_ascii_case("localhost") => Some(Manage::Localhost),
             Value::Str(word) if word.eq_ignore_ascii_case("template") => {
-                reader.report_deprecated_form::<Manage>(node, "\"template");
+                reader.report_deprecated_form(node, &TEMPLATE_WORD);
                 Some(Manage::Template)
             }
             Value::Str(_) | Value::Bool(_) | Value::Null | Value::Int(0 | 1) => {

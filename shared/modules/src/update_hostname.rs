@@ -5,17 +5,21 @@ use state::Frequency;
 use system::{Result, WriteOptions, debug, info};
 
 use crate::hostname_info::{self, Keys};
-use crate::{Context, Distros, Docs, Module, set_hostname};
+use crate::schema::Section;
+use crate::{Context, Distros, Module, ModuleFlag, set_hostname};
 
 pub const MODULE: Module = Module {
     name: "update_hostname",
     frequency: Frequency::Always,
     distros: Distros::All,
+    flags: &[ModuleFlag::NeedsUserData],
     activation: &[],
     keys: &[Keys::KEYS],
-    docs: Docs::NoKeys("Keeps the host's name as configured."),
     run,
 };
+
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::without_keys(MODULE.name, "Keeps the host's name as configured.");
 
 /// What is to be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,19 +5,23 @@ use distro::NewUser;
 use state::Frequency;
 use system::{Command, Error, Result, System, info, warning};
 
+use crate::schema::Section;
 use crate::user_keys::{OptionalSecret, UserKeys};
 use crate::users::{Accounts, DefaultUserOverrides, GroupList, User, UserList};
-use crate::{Context, Distros, Docs, Module, authorized_keys};
+use crate::{Context, Distros, Module, ModuleFlag, authorized_keys};
 
 pub const MODULE: Module = Module {
     name: "users_groups",
     frequency: Frequency::Instance,
     distros: Distros::All,
+    flags: &[ModuleFlag::Repeatable, ModuleFlag::GrantsLogin],
     activation: &[],
     keys: &[Keys::KEYS],
-    docs: Docs::Keys(Keys::TABLE),
     run,
 };
+
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
 config::keys! {
     struct Keys {

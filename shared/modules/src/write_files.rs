@@ -3,21 +3,26 @@
 
 use std::time::Duration;
 
-use config::{ByteString, FindingKind, Findings, FromNode, Node, Reader, Schema, Value};
+use config::schema::{Format, STR, Type, key, map_of, word};
+use config::{ByteString, FindingKind, Findings, FromNode, Node, Reader, Value};
 use state::Frequency;
 use system::{Command, Error, Request, Result, System, WriteOptions, warning};
 
-use crate::{Context, Distros, Docs, Module};
+use crate::schema::Section;
+use crate::{Context, Distros, Module, ModuleFlag};
 
 pub const MODULE: Module = Module {
     name: "write_files",
     frequency: Frequency::Instance,
     distros: Distros::All,
+    flags: &[ModuleFlag::Repeatable],
     activation: &["write_files"],
     keys: &[Keys::KEYS],
-    docs: Docs::Keys(Keys::TABLE),
     run: |context| write_files(context, false),
 };
+
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
 /// No file that a cloud-config brings inflates to more.
 const MAX_CONTENT_SIZE: usize = 64 << 20;
@@ -25,7 +30,7 @@ const MAX_CONTENT_SIZE: usize = 64 << 20;
 config::keys! {
     struct Source {
         /// Where the content is fetched from: http, https, file.
-        uri: String, within "uri";
+        uri: String, within format(Format::Uri);
         /// Sent with the request.
         headers: Headers;
     }
@@ -49,7 +54,7 @@ config::keys! {
     }
     pub struct Keys {
         /// Files to write.
-        write_files: Vec<Entry>, within "1..";
+        write_files: Vec<Entry>, within min(1);
     }
 }
 
@@ -57,7 +62,7 @@ config::keys! {
 struct Headers(Vec<(String, String)>);
 
 impl FromNode for Headers {
-    const SCHEMA: Schema = Schema::Types("map\n  <name>: str", &[]);
+    const SCHEMA: &'static [Type] = &[map_of(&key("<name>", &[STR]))];
     const REQUIRED: bool = false;
     fn read(node: &Node, reader: &mut Reader) -> Option<Headers> {
         let Value::Map(map) = &node.value else { return reader.type_error(node, "a map of names to texts") };
@@ -80,10 +85,17 @@ struct Encoding {
 }
 
 impl FromNode for Encoding {
-    const SCHEMA: Schema = Schema::Types(
-        r#""gz" | "gzip" | "gz+base64" | "gzip+base64" | "gz+b64" | "gzip+b64" | "b64" | "base64" | "text/plain""#,
-        &[],
-    );
+    const SCHEMA: &'static [Type] = &[
+        word("gz"),
+        word("gzip"),
+        word("gz+base64"),
+        word("gzip+base64"),
+        word("gz+b64"),
+        word("gzip+b64"),
+        word("b64"),
+        word("base64"),
+        word("text/plain"),
+    ];
     fn read(node: &Node, reader: &mut Reader) -> Option<Encoding> {
         let text = node.as_str().map(|t| t.trim().to_ascii_lowercase());
         let (base64, gzip) = match text.as_deref() {
@@ -107,7 +119,7 @@ const DECIMAL_LOOKALIKES: [i128; 18] =
     [400, 440, 444, 500, 555, 600, 640, 644, 660, 664, 700, 711, 744, 750, 755, 770, 775, 777];
 
 impl FromNode for Mode {
-    const SCHEMA: Schema = Schema::Types("str", &[]);
+    const SCHEMA: &'static [Type] = &[STR];
     fn read(node: &Node, reader: &mut Reader) -> Option<Mode> {
         let number = match &node.value {
             Value::Int(n) => {
