@@ -2,6 +2,8 @@
 //! their precedence, and typed reading that reports a wrong key with file, line and column and goes on.
 //! Knows no cloud and no module.
 
+#![warn(missing_docs)]
+
 mod finding;
 pub mod json;
 mod keys;

@@ -12,6 +12,7 @@ pub struct Reader {
 }
 
 impl Reader {
+    /// Returns a reader at the top of a document, without findings.
     pub fn new() -> Reader {
         Reader::default()
     }

@@ -47,7 +47,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     for (i, certificate) in wanted.trusted.iter().enumerate() {
         let path = format!("{}/cloud-init-ca-cert-{}.{}", store.directory, i + 1, store.extension);
         if !certificate.contains("-----BEGIN") {
-            warning!(sys, "ca_certs.trusted[{i}] is no certificate in PEM form");
+            warning!(sys, "ca_certs.trusted[{i}]: expected a certificate in PEM form");
         }
         sys.write(path, certificate, WriteOptions::default())?;
     }
@@ -77,7 +77,7 @@ fn remove_default_certs(context: &Context<'_>, store: &TrustStore) -> Result<()>
             }
         }
         RemoveDefaults::Unsupported => {
-            debug!(sys, "{} has no way to remove the default certificates", context.distro.name);
+            debug!(sys, "removing the default certificates is not supported on {}", context.distro.name);
         }
     }
     Ok(())
@@ -184,6 +184,6 @@ mod tests {
         let (sandbox, _) = run_on("debian", "ca_certs: {trusted: [junk], remove_default: true}");
         let logged_warnings = sandbox.logged_warnings();
         assert!(logged_warnings[0].ends_with("did you mean 'remove_defaults'?"), "{logged_warnings:?}");
-        assert_eq!(logged_warnings[1], "ca_certs.trusted[0] is no certificate in PEM form");
+        assert_eq!(logged_warnings[1], "ca_certs.trusted[0]: expected a certificate in PEM form");
     }
 }

@@ -67,7 +67,7 @@ fn render_message(context: &Context<'_>, text: &str, values: &[(&str, &str)]) ->
     match template::render(text, &variables) {
         Ok(rendered) => {
             if let Some(undefined) = rendered.undefined_names() {
-                warning!(context.sys, "final_message: nothing is known as {undefined}");
+                warning!(context.sys, "final_message: undefined variable: {undefined}");
             }
             rendered.text
         }
@@ -125,7 +125,7 @@ mod tests {
             (
                 "NoCloud",
                 "final_message: $nothing",
-                Some("final_message: nothing is known as 'nothing' (line 1)"),
+                Some("final_message: undefined variable: 'nothing' (line 1)"),
             ),
             (
                 "NoCloud",

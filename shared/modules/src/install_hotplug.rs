@@ -9,6 +9,7 @@ use system::{Change, Command, Result, System, WriteOptions, debug};
 use crate::schema::Section;
 use crate::{Context, Distros, Module, ModuleFlag};
 
+/// The module, for the runner.
 pub const MODULE: Module = Module {
     name: "install_hotplug",
     frequency: Frequency::Instance,
@@ -60,6 +61,7 @@ impl FromNode for Events {
 /// Every event that there is; a list with another word counts as empty.
 const EVENTS: [&str; 4] = ["boot-new-instance", "boot", "boot-legacy", "hotplug"];
 
+/// The path of the udev rule.
 pub const RULE_PATH: &str = "/etc/udev/rules.d/90-cloud-init-hook-hotplug.rules";
 /// What an operator switched on with `devel hotplug-hook enable`.
 const ENABLED_FILE: &str = "hotplug.enabled";
@@ -71,7 +73,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     if context.hotplug.enabled || is_enabled(context.sys, context.layout, context.config) {
         install_rule(context.sys, context.hotplug.udev_match)
     } else {
-        debug!(context.sys, "NICs that are plugged in later are not wanted");
+        debug!(context.sys, "hotplug is not enabled");
         remove_rule(context.sys)
     }
 }
@@ -119,7 +121,7 @@ fn remove_rule(sys: &System) -> Result<()> {
 
 fn reload_rules(sys: &System) -> Result<()> {
     if sys.which("udevadm").is_none() {
-        debug!(sys, "no udevadm: udev reads its rules when it starts");
+        debug!(sys, "udevadm not found; udev reads the rule when it starts");
         return Ok(());
     }
     sys.run(&Command::new(["udevadm", "control", "--reload-rules"])).map(drop)

@@ -85,7 +85,7 @@ fn log_lines(sys: &System, lines: &str) -> String {
     match sys.run(&logger) {
         Ok(done) => console_lines(lines, &String::from_utf8_lossy(&done.stderr)),
         Err(e) => {
-            debug!(sys, "{e}; the host's fingerprints are not in the system's log");
+            debug!(sys, "{e}; fingerprints of host keys are not logged to syslog");
             lines.to_string()
         }
     }

@@ -1,6 +1,8 @@
 //! The config modules: one file each, one line of [`MODULES`] each, and the runner that decides which are due.
 //! Modules know no cloud and not each other.
 
+#![warn(missing_docs)]
+
 #[cfg(test)]
 mod account_module_tests;
 mod authorized_keys;

@@ -33,11 +33,11 @@ fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
     let (Some(keys), invalid) = context.read_keys_and_errors(Keys::read_known) else { return Ok(()) };
     if invalid.contains("locale") || invalid.contains("locale_configfile") {
-        return Err(Error::new("the locale cannot be used as it is written; nothing was done"));
+        return Err(Error::new("the locale is invalid; module skipped"));
     }
     let locale = context.first_arg().or(keys.locale).unwrap_or_else(|| context.distro.current_locale(sys));
     if matches!(locale.trim().to_ascii_lowercase().as_str(), "false" | "0" | "off" | "no") {
-        debug!(sys, "the locale is left alone, as configured");
+        debug!(sys, "locale is false; keeping the current locale");
         return Ok(());
     }
     debug!(sys, "Setting locale to {locale}");

@@ -170,7 +170,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     {
         sys.set_cause_key("package_reboot_if_required");
         warning!(sys, "rebooting, as {marker} asks");
-        attempt("a reboot is wanted, but did not come", reboot(context));
+        attempt("reboot failed", reboot(context));
     }
     match failures.pop() {
         Some(last) => Err(last),
@@ -197,7 +197,7 @@ fn reboot(context: &Context<'_>) -> Result<()> {
     for seconds in [1, 2, 4, 8, 16, 32] {
         context.sys.clock().sleep(Duration::from_secs(seconds));
     }
-    Err(Error::new("rebooting: still running more than a minute after it was asked for"))
+    Err(Error::new("rebooting: the system is still running a minute after the request"))
 }
 
 #[cfg(test)]
@@ -276,9 +276,9 @@ mod tests {
         let starts = [
             "updating the list of packages: running dnf -y makecache: dnf: ",
             "upgrading the packages: running dnf -y upgrade: dnf: ",
-            "installing packages: not installed: a",
+            "installing packages: failed to install: a",
             "rebooting, as /run/reboot-needed asks",
-            "a reboot is wanted, but did not come: running /sbin/reboot: ",
+            "reboot failed: running /sbin/reboot: ",
         ];
         assert!(failed);
         assert_eq!(logged_warnings.len(), starts.len(), "{logged_warnings:?}");

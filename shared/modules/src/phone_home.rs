@@ -104,7 +104,7 @@ fn run(context: &Context<'_>) -> Result<()> {
         keys.and_then(|k| k.phone_home).filter(|_| !unreadable && !invalid.contains("phone_home.url"))
     else {
         if given.is_some() {
-            warning!(sys, "phone_home cannot be used as it is written; nobody is told");
+            warning!(sys, "phone_home is invalid; skipping the request");
         }
         return Ok(());
     };

@@ -138,7 +138,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     let (keys, invalid) = context.read_keys_and_errors(Keys::read_known);
     if invalid.contains("power_state") {
         // The default of what is wrong would be "now".
-        warning!(sys, "power_state cannot be used as it is written. {NOT_PERFORMING}");
+        warning!(sys, "power_state is invalid. {NOT_PERFORMING}");
         return Ok(());
     }
     let Some(wanted) = keys.and_then(|k| k.power_state) else {

@@ -29,6 +29,7 @@ pub enum RunMode {
 /// What became of one entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ModuleResult {
+    /// It ran without an error.
     Done,
     /// Its semaphore says that it ran before.
     AlreadyRan,
@@ -36,6 +37,7 @@ pub enum ModuleResult {
     Waiting,
     /// Not due: why.
     Skipped(String),
+    /// It failed: the error.
     Failed(String),
 }
 
@@ -89,24 +91,28 @@ fn select_module(
     if let Some(word) = &entry.bad_frequency {
         deprecated!(
             sys,
-            "module {}: frequency '{word}' is none of once, once-per-instance, always; its own is taken",
+            "module {}: unknown frequency '{word}' (expected once, once-per-instance or always); using the module's default",
             entry.name
         );
     }
     let plain = entry.name.replace('-', "_");
     if REMOVED.contains(&plain.as_str()) {
-        info!(sys, "module {} was removed and does nothing", entry.name);
+        info!(sys, "module {} was removed; skipping", entry.name);
         return Err("removed".into());
     }
     let Some(module) = find_module(&entry.name) else {
         let known = plain.strip_prefix("cc_").unwrap_or(&plain);
         if let Some(keys) = unsupported_keys(known, context.config) {
             if !keys.is_empty() {
-                warning!(sys, "module {known} is not in this version: {} has no effect", keys.join(", "));
+                warning!(
+                    sys,
+                    "module {known} is not supported by this version; ignoring {}",
+                    keys.join(", ")
+                );
             }
             return Err("not in this version".into());
         }
-        warning!(sys, "no module named {}; skipped", entry.name);
+        warning!(sys, "unknown module {}; skipped", entry.name);
         return Err("unknown".into());
     };
     let active = |key: &&str| context.config.get(key).is_some();
@@ -117,7 +123,7 @@ fn select_module(
         if unverified.iter().any(|n| n.replace('-', "_") == module.name) {
             info!(sys, "running unverified module {}", entry.name);
         } else {
-            info!(sys, "module {} is not for {}; skipped", entry.name, context.distro.name);
+            info!(sys, "module {} does not support {}; skipped", entry.name, context.distro.name);
             return Err(format!("not for {}", context.distro.name));
         }
     }
@@ -143,7 +149,7 @@ pub fn run_module(
     };
     if mode == RunMode::WithoutUserData && is_due {
         if !module.has(ModuleFlag::GrantsLogin) {
-            debug!(sys, "{run_name} waits for user-data");
+            debug!(sys, "{run_name}: postponed until user-data has been consumed");
             return ModuleResult::Waiting;
         }
         frequency = Frequency::Always;
@@ -171,7 +177,7 @@ pub fn run_module(
         Progress::Started if mode == RunMode::Full && !module.has(ModuleFlag::Repeatable) => {
             warning!(
                 sys,
-                "module {0} was interrupted in an earlier boot and does not run again; to run it: \
+                "module {0} was interrupted in an earlier boot ; not running it again. To run it: \
                  cloud-init single --name {0} --frequency always",
                 module.name
             );
@@ -183,7 +189,7 @@ pub fn run_module(
             return ModuleResult::AlreadyRan;
         }
         Progress::Started => {
-            info!(sys, "module {} did not complete in an earlier boot and runs again", module.name);
+            info!(sys, "module {} did not complete in an earlier boot; running it again", module.name);
         }
         Progress::Due => {}
     }
@@ -246,7 +252,7 @@ pub fn finish_interrupted(sys: &System, layout: &Layout) {
         }
         warning!(
             sys,
-            "module {name} was interrupted, and does not run again",
+            "module {name} was interrupted; not running it again",
             name = name.trim_start_matches("config_")
         );
         if let Err(e) = mark_finished(sys, layout, &name, frequency) {

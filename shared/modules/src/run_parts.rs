@@ -42,11 +42,11 @@ fn run_scripts(context: &Context<'_>, directory: &str, names: Vec<String>, prefi
         match classify(sys, &path) {
             FileKind::Script => {}
             FileKind::NotExecutable => {
-                warning!(sys, "{path} is not executable and is not run");
+                warning!(sys, "{path} is not executable; skipped");
                 continue;
             }
             FileKind::NotAFile => {
-                debug!(sys, "{path} is no file and is not run");
+                debug!(sys, "{path} is not a file; skipped");
                 continue;
             }
         }
@@ -116,7 +116,7 @@ mod tests {
             let logged_warnings = sandbox.logged_warnings();
             assert_eq!(logged_warnings.len(), 2, "{logged_warnings:?}");
             assert!(logged_warnings[0].ends_with("10 a': exit code 4"), "{logged_warnings:?}");
-            assert!(logged_warnings[1].ends_with("/c is not executable and is not run"));
+            assert!(logged_warnings[1].ends_with("/c is not executable; skipped"));
         }
     }
 

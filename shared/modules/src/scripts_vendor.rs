@@ -37,9 +37,7 @@ config::keys! {
 fn run(context: &Context<'_>) -> Result<()> {
     let (keys, invalid) = context.read_keys_and_errors(Keys::read_known);
     if invalid.contains("vendor_data.prefix") {
-        return Err(Error::new(
-            "vendor_data.prefix cannot be used as it is written; no vendor script was run",
-        ));
+        return Err(Error::new("vendor_data.prefix is invalid; no vendor script was run"));
     }
     let prefix = keys.and_then(|k| k.vendor_data).map(|v| v.prefix).unwrap_or_default();
     run_parts(context, &context.layout.instance("scripts/vendor"), &prefix)

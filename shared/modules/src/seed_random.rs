@@ -87,7 +87,7 @@ fn add_entropy(sys: &System, file: &str, seed: &[u8]) -> Result<()> {
         return Ok(());
     }
     if !sys.is_live() && file.starts_with("/dev/") {
-        debug!(sys, "an image has no {file}; the seed is not used");
+        debug!(sys, "not a running system; not seeding {file}");
         return Ok(());
     }
     debug!(sys, "adding {} bytes of entropy to {file}", seed.len());
@@ -99,13 +99,13 @@ fn run_seed_command(context: &Context<'_>, keys: &RandomSeed) -> Result<()> {
     let sys = context.sys;
     let Some(program) = keys.command.first() else {
         return if keys.command_required {
-            Err(Error::new("random_seed.command_required is set, but there is no random_seed.command"))
+            Err(Error::new("random_seed.command_required is set, but random_seed.command is not set"))
         } else {
             Ok(())
         };
     };
     if sys.which(program).is_none() {
-        let missing = format!("random_seed.command: no program {program}");
+        let missing = format!("random_seed.command: {program} not found");
         if keys.command_required {
             return Err(Error::new(missing));
         }

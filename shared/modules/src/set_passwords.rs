@@ -195,10 +195,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     if let (true, Some(password)) = (users.is_empty() && lines.is_empty(), password) {
         match Accounts::read(context).default_user() {
             Some(user) => lines.push((user.name.clone(), password)),
-            None => warning!(
-                sys,
-                "password: nobody to give it to; there is no default user, and users lists none"
-            ),
+            None => warning!(sys, "password: ignored; there is no default user and no user in 'users'"),
         }
     }
     let expire = chpasswd.as_ref().is_none_or(|c| c.expire) && !invalid.contains("chpasswd.expire");
@@ -227,7 +224,7 @@ fn set_planned_passwords(context: &Context<'_>, mut plan: PasswordPlan, expire: 
     if !shown.is_empty() {
         // To the console only: the log and the stage's output are files that others may read.
         if !sys.print_console(&format!("Set the following 'random' passwords\n\n{shown}")) {
-            warning!(sys, "random passwords were set, and there is no console to print them to");
+            warning!(sys, "no console to print the random passwords to");
         }
     }
     if expire {
@@ -254,7 +251,7 @@ fn set_in_bulk(context: &Context<'_>, passwords: &mut Vec<(String, String)>, has
         passwords.clear();
         return vec![whole];
     }
-    debug!(sys, "{whole}; trying each alone");
+    debug!(sys, "{whole}; setting each password separately");
     let mut errors = Vec::new();
     passwords.retain(|one| match distro.set_passwords(sys, std::slice::from_ref(one), hashed) {
         Ok(()) => true,
@@ -275,7 +272,7 @@ fn apply_ssh_pwauth(context: &Context<'_>, login: PasswordLogin) -> Result<()> {
         PasswordLogin::Unchanged => return Ok(()),
     };
     if !sshd_config::set(sys, "PasswordAuthentication", word)? {
-        debug!(sys, "the SSH server's PasswordAuthentication is {word} already");
+        debug!(sys, "sshd's PasswordAuthentication is already {word}");
         return Ok(());
     }
     let configured = context.system_info.get("ssh_svcname").and_then(Node::as_str);
@@ -294,7 +291,7 @@ fn apply_ssh_pwauth(context: &Context<'_>, login: PasswordLogin) -> Result<()> {
         _ => distro.manage_service(sys, ServiceAction::Restart, service),
     };
     if let Err(e) = restarted {
-        warning!(sys, "ssh_pwauth takes effect at sshd's next start: {e}");
+        warning!(sys, "ssh_pwauth takes effect when sshd is next restarted: {e}");
     }
     Ok(())
 }
@@ -320,7 +317,7 @@ fn random_password(sys: &System) -> Result<String> {
             return Ok(text);
         }
     }
-    Err(Error::new("making a random password: the kernel's random bytes are all alike"))
+    Err(Error::new("generating a random password: random source returned identical bytes"))
 }
 
 #[cfg(test)]

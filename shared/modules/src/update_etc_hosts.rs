@@ -68,17 +68,17 @@ fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
     let manage = context.read_keys(Keys::read_known).map_or(Manage::Nothing, |k| k.manage_etc_hosts);
     if manage == Manage::Nothing {
-        debug!(sys, "manage_etc_hosts is off; {HOSTS_FILE} is left alone");
+        debug!(sys, "manage_etc_hosts is false; keeping {HOSTS_FILE}");
         return Ok(());
     }
     // Its own findings are told by the modules whose keys they are.
     let keys = hostname_info::Keys::read_known(context.config, &mut Reader::new());
     let Some(names) = keys.and_then(|keys| hostname_info::resolve(context, &keys, false)) else {
-        warning!(sys, "manage_etc_hosts: the machine has no name to write");
+        warning!(sys, "manage_etc_hosts: no hostname is known");
         return Ok(());
     };
     if !names.is_valid() {
-        return Err(Error::new("writing /etc/hosts: the name given is none that a machine can have"));
+        return Err(Error::new("writing /etc/hosts: invalid hostname"));
     }
     match manage {
         Manage::Template => write_from_template(context, &names),
@@ -89,7 +89,7 @@ fn run(context: &Context<'_>) -> Result<()> {
 fn write_from_template(context: &Context<'_>, names: &HostnameInfo) -> Result<()> {
     let path = context.layout.template(&format!("hosts.{}", context.distro.template_suffix));
     let Some(text) = context.sys.read_text_if_exists(&path)? else {
-        return Err(Error::new(format!("writing {HOSTS_FILE}: there is no template {path}")));
+        return Err(Error::new(format!("writing {HOSTS_FILE}: no template found: {path}")));
     };
     let mut variables = Map::new();
     variables.insert("hostname", names.hostname.as_str());
@@ -101,7 +101,7 @@ fn write_from_template(context: &Context<'_>, names: &HostnameInfo) -> Result<()
         .read_text_if_exists(HOSTS_FILE)?
         .is_some_and(|old| parse_entries(&old) == parse_entries(&text))
     {
-        debug!(context.sys, "{HOSTS_FILE} has these entries already");
+        debug!(context.sys, "{HOSTS_FILE} is unchanged");
         return Ok(());
     }
     context.sys.write(HOSTS_FILE, text, WriteOptions::default()).map(drop)
@@ -232,7 +232,7 @@ mod tests {
     #[test]
     fn missing_and_invalid_templates() {
         for (template, wanted) in [
-            (None, "writing /etc/hosts: there is no template /etc/cloud/templates/hosts.debian.tmpl"),
+            (None, "writing /etc/hosts: no template found: /etc/cloud/templates/hosts.debian.tmpl"),
             (
                 Some("## template: jinja\n{% if %}"),
                 "/etc/cloud/templates/hosts.debian.tmpl: template line 2: expected an expression, found '%}', in {% if %}",

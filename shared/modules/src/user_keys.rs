@@ -60,11 +60,7 @@ impl FromNode for NameList {
         };
         let (good, bad): (Vec<String>, Vec<String>) = names.into_iter().partition(|name| is_valid_name(name));
         if !bad.is_empty() {
-            reader.add_finding(
-                config::FindingKind::Invalid,
-                node,
-                "expected names; what is none is left out",
-            );
+            reader.add_finding(config::FindingKind::Invalid, node, "expected names; ignoring invalid ones");
         }
         Some(NameList(good))
     }

@@ -104,7 +104,7 @@ impl FromNode for Encoding {
             Some("gz" | "gzip") => (false, true),
             Some("gz+b64" | "gz+base64" | "gzip+b64" | "gzip+base64") => (true, true),
             None if node.is_null() => (false, false),
-            _ => return reader.type_error(node, "text/plain, b64, gzip or gz+b64 (taken as plain)"),
+            _ => return reader.type_error(node, "text/plain, b64, gzip or gz+b64 (using text/plain)"),
         };
         Some(Encoding { base64, gzip })
     }
@@ -137,7 +137,7 @@ impl FromNode for Mode {
         };
         match number.and_then(|n| u32::try_from(n).ok()).filter(|n| *n <= 0o7777) {
             Some(mode) => Some(Mode(mode)),
-            None => reader.type_error(node, "a mode as octal text, like '0644' (which is taken)"),
+            None => reader.type_error(node, "octal text such as '0644' (using 0644)"),
         }
     }
 }
@@ -199,10 +199,7 @@ pub fn write_files(context: &Context<'_>, deferred: bool) -> Result<()> {
     findings.iter().for_each(|f| context.log_finding(f));
     let (mut failed, mut causes): (Vec<&str>, Vec<Error>) = Default::default();
     for path in &refused {
-        warning!(
-            context.sys,
-            "write_files: {path} is not written: what is wrong with its entry would spoil it"
-        );
+        warning!(context.sys, "write_files: not writing {path}: invalid entry");
         failed.push(path);
     }
     for (key, entry) in &entries {
@@ -265,7 +262,7 @@ fn write_one(sys: &System, entry: &Entry) -> Result<()> {
     }
     owner.map(drop).map_err(|e| {
         Error::new(format!(
-            "{path} belongs to root now: {e} (with 'defer: true' it is written after users are made)"
+            "{path}: {e}; owner set to root (with 'defer: true' the file is written after users are created)"
         ))
     })
 }
@@ -280,10 +277,10 @@ fn load_content(sys: &System, path: &str, entry: &Entry) -> Result<Option<Vec<u8
         match sys.fetch(&fetch) {
             Ok(answer) => return Ok(Some(answer.body)),
             Err(e) if entry.content.is_some() => {
-                warning!(sys, "{path}: {e}; its 'content' is written instead")
+                warning!(sys, "{path}: {e}; using 'content' instead")
             }
             Err(e) => {
-                warning!(sys, "{path} is not written: {e}");
+                warning!(sys, "not writing {path}: {e}");
                 return Ok(None);
             }
         }
@@ -431,11 +428,11 @@ mod tests {
             "test.yaml:2:3: write_files[0].path: required, but missing",
             "test.yaml:3:3: write_files[1]: expected a map, found text",
             "test.yaml:4:27: write_files[2].permisions: unknown key; did you mean 'permissions'?",
-            "write_files[3].permissions: expected a mode as octal text",
+            "write_files[3].permissions: expected octal text such as",
             "write_files[3].encoding: expected text/plain",
             "write_files: /c: content is no base64",
             "write_files: /d: content is not gzip",
-            "write_files: /e belongs to root now: no user named 'nobody-here'",
+            "write_files: /e: no user named 'nobody-here'; owner set to root",
             "write_files[7].permissions: a decimal number",
             "write_files[8].content: expected text, found a list",
         ] {

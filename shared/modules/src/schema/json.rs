@@ -9,6 +9,7 @@ use super::{module_names, tables, top_level};
 
 const DRAFT: &str = "http://json-schema.org/draft-07/schema#";
 
+/// Returns the JSON schema of a cloud-config.
 pub fn cloud_config_schema() -> Value {
     let mut properties = Map::new();
     let mut definitions = Map::new();
@@ -26,6 +27,7 @@ pub fn cloud_config_schema() -> Value {
     })
 }
 
+/// Returns the JSON schema of a network configuration.
 pub fn network_schema() -> Value {
     let mut definitions = Map::new();
     for version in [&tables::network_v1::VERSION_1, &tables::network_v2::VERSION_2] {

@@ -7,7 +7,7 @@ use super::{samples, tables, top_level};
 
 fn check(text: &str) -> Vec<String> {
     let root = config::yaml::parse("t", text).unwrap().root;
-    let belongs = |name: &str| (name == "datasource").then_some("it belongs into /etc/cloud");
+    let belongs = |name: &str| (name == "datasource").then_some("it belongs in /etc/cloud");
     super::check_cloud_config(&root, &belongs).iter().map(|f| format!("{f}")).collect()
 }
 
@@ -39,7 +39,7 @@ fn findings() {
         ),
         ("growpart: {mode: false}", &["t:1:18: growpart.mode: Deprecated in version 22.3. Use off instead."]),
         ("phone_home: {tries: 3}", &["t:1:13: phone_home.url: required, but missing"]),
-        ("datasource: {}", &["t:1:1: datasource: not a key of cloud-config; it belongs into /etc/cloud"]),
+        ("datasource: {}", &["t:1:1: datasource: not a key of cloud-config; it belongs in /etc/cloud"]),
         (
             "reporting: {a: {type: webhook, endpoint: u, retries: -1}}",
             &["t:1:54: reporting.a.retries: expected at least 0"],
