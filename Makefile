@@ -1,7 +1,8 @@
-# What a person or a packager types. `make help` lists it.
+# Building, testing, installing and packaging. `make help` lists the targets: a target whose line ends in `## TEXT` is
+# public, and `make lint` refuses a .PHONY target without such a text.
 #
-# Settings: DESTDIR, PREFIX, FAMILY (debian, redhat, suse), VARIANT (packaging/variants), LIBEXECDIR, TARGET (a
-# Rust target triple), CARGO, JOBS.
+# Settings: DESTDIR, PREFIX, FAMILY (debian, redhat, suse), VARIANT (packaging/variants), LIBEXECDIR, TARGET (a Rust
+# target triple), CARGO, JOBS, RUN (a command before every cargo call).
 
 CARGO      ?= cargo
 JOBS       ?= $(shell nproc 2>/dev/null || echo 1)
@@ -13,131 +14,135 @@ LIBEXECDIR ?=
 BIN        ?= $(CURDIR)/build/bin
 VERSION    := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 
-# The package of whole-program tests, which wants the binaries built first.
+# The package of whole-program tests, which needs the release binaries.
 TESTS      := $(wildcard tests/Cargo.toml)
 
-# How tests that need root are started, with what they read from the environment.
+# Prefix of tests that need root, with the variables that they read.
 AS_ROOT    = $(if $(filter-out 0,$(shell id -u)),sudo -n) env BIN=$(BIN) $(foreach name,FIRSTLIGHT_CACHE \
     FIRSTLIGHT_MIRROR FIRSTLIGHT_SUITE FIRSTLIGHT_JUDGE FIRSTLIGHT_KEEP FIRSTLIGHT_POINTS FIRSTLIGHT_POINT FIRSTLIGHT_REPORT FIRSTLIGHT_JOBS \
     FIRSTLIGHT_ROOTS FIRSTLIGHT_UBUNTU_MIRROR,$(if $($(name)),$(name)=$($(name))))
 HOST       = $(shell rustc -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_')
 
-# Hooks for people who share a machine, for example RUN=slot to queue for a build slot.
+# A command before every cargo call, for example `nice` or a queue on a shared machine.
 RUN        ?=
 
-# So that the last line is what the tests say.
+# The last line of the output is the result of the tests.
 MAKEFLAGS  += --no-print-directory
 
 .DEFAULT_GOAL := release
-.PHONY: help release install deps demo test unit check lint licences devices whole check-units package-tests root fresh torture roots bench deb rpm clean
+.PHONY: help release install deps demo test quick unit check lint licences devices whole check-units package-tests root fresh \
+    torture roots bench deb rpm clean
 
-help:
-	@echo 'make release   static release binaries in $(BIN)'
-	@echo 'make demo      the whole boot job on a sample seed, in a directory of its own'
-	@echo 'make test      every test'
-	@echo 'make fresh     make demo and make test in bare roots (SUITES=, FRESH_COMMANDS=, KEEP=1)'
-	@echo 'make torture   kills and injected faults at many points of every stage'
-	@echo 'make roots     a boot of every suite'"'"'s smallest root'
-	@echo 'make install   DESTDIR= PREFIX= FAMILY=debian|redhat|suse VARIANT= LIBEXECDIR='
-	@echo 'make deb, rpm  packages in build/'
-	@echo 'make bench     figures beside those of the packaged cloud-init'
-	@echo 'make deps      installs what the above need, or says what to install'
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1\t\2/p' Makefile | while IFS="$$(printf '\t')" read -r target text; do \
+	    printf 'make %-14s %s\n' "$$target" "$$text"; done
 
 # --- building ---------------------------------------------------------------------------------
 
-release:
+release: ## build static release binaries in build/bin (TARGET= for another Rust target)
 	@packaging/deps
 	@RUN='$(RUN)' CARGO='$(CARGO)' JOBS='$(JOBS)' TARGET='$(TARGET)' packaging/build '$(BIN)'
 
-install:
+install: ## install a built tree (DESTDIR= PREFIX= FAMILY= VARIANT= LIBEXECDIR=)
 	@test -x $(BIN)/cloud-init || $(MAKE) --no-print-directory release
 	packaging/install VARIANT=$(VARIANT) BIN=$(BIN) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) \
 	    $(if $(LIBEXECDIR),LIBEXECDIR=$(LIBEXECDIR)) VERSION=$(VERSION) $(if $(STRIP),STRIP=$(STRIP))
 
-deb: release
+deb: release ## build a Debian package in build/
 	@rm -f build/firstlight_*.deb
 	BIN=$(BIN) VERSION=$(VERSION) deb/build build
 
-rpm: release
+rpm: release ## build an RPM package in build/
 	@rm -f build/firstlight-*.rpm
 	BIN=$(BIN) VERSION=$(VERSION) rpm/build build
 
-deps:
+deps: ## install missing build and test dependencies, or print the command that does
 	@packaging/deps test
 
 # --- trying and testing -----------------------------------------------------------------------
 
-# First all that is missing, in one line, then a build that takes minutes.
-demo:
+# Missing dependencies are reported before the build, which takes minutes.
+demo: ## run the boot stages on a sample seed in a directory, without root
 	@packaging/deps demo
 	@$(MAKE) --no-print-directory release
 	BIN=$(BIN) tests/demo.sh
 
-test: deps
+# TEST is a file of tests/tests, a crate, or both; CASE selects tests by a part of their name.
+TEST ?=
+CASE ?=
+ifeq ($(TEST),)
+test: deps ## run every test, or one: TEST=FILE-or-CRATE [CASE=part-of-a-name]
 	+@MAKE='$(MAKE)' tests/run lint licences unit devices check-units package-tests whole
+else
+test: $(if $(wildcard tests/tests/$(TEST).rs),root deb)
+	@RUN='$(RUN)' CARGO='$(CARGO)' JOBS='$(JOBS)' RUNNER='$(AS_ROOT)' HOST='$(HOST)' tests/one '$(TEST)' '$(CASE)'
+endif
 
-lint:
+quick: deps ## run what needs neither root nor a release build: lint and unit tests
+	+@GOAL=quick MAKE='$(MAKE)' tests/run lint unit
+
+lint: ## check formatting, clippy, wording, installed files and test dependencies
 	tests/programs
+	tests/words
 	tests/files.sh
 	$(RUN) $(CARGO) fmt --all --check
 	$(RUN) $(CARGO) clippy --workspace --all-targets -j $(JOBS) -- -D warnings
 
-licences:
+licences: ## check the dependencies against deny.toml (licences, bans, sources)
 	tests/licences
 
-unit:
+unit: ## run the unit tests of every crate
 	$(RUN) $(CARGO) test --no-fail-fast --workspace $(if $(TESTS),--exclude tests) -j $(JOBS)
 
-# Growth of partitions and file systems, and labelled disks: on loop devices, as root.
-devices: root
-	@[ -e /dev/loop-control ] || { echo 'make: disks are tested on loop devices, which this host does not have' >&2; exit 1; }
+# As root: growth of partitions and file systems, and labelled disks.
+devices: root ## run the tests that need loop devices (root)
+	@[ -e /dev/loop-control ] || { echo 'make: the disk tests need loop devices (/dev/loop-control not found)' >&2; exit 1; }
 	@ext4=$$($(AS_ROOT) sed -n 's/^CapEff:[[:space:]]*//p' /proc/self/status); left_out=''; \
 	[ $$((0x$$ext4 >> 24 & 1)) = 1 ] || { left_out='--skip ext4'; \
-	    echo 'not tried: growth of ext4, which takes CAP_SYS_RESOURCE; this host keeps it from root'; }; \
+	    echo 'not tried: growth of ext4: needs CAP_SYS_RESOURCE, which root does not have on this host'; }; \
 	CARGO_TARGET_$(HOST)_RUNNER='$(AS_ROOT)' $(RUN) $(CARGO) test --no-fail-fast -p modules --lib -j $(JOBS) growth -- --include-ignored $$left_out
 	CARGO_TARGET_$(HOST)_RUNNER='$(AS_ROOT)' $(RUN) $(CARGO) test --no-fail-fast -p datasource --test disks -j $(JOBS) -- --include-ignored
 
-# Whole programs, units, packages and boots. They use the release binaries, and mostly need root.
-check: devices check-units package-tests whole
+check: devices check-units package-tests whole ## run every test that needs root or release binaries (root)
 
-whole: root deb
+whole: root deb ## run the whole-program tests of tests/tests (root)
 	$(if $(TESTS),CARGO_TARGET_$(HOST)_RUNNER='$(AS_ROOT)' $(RUN) $(CARGO) test --no-fail-fast -p tests -j $(JOBS))
 
-check-units: root release
+check-units: root release ## verify the systemd units with systemd-analyze and systemd (root)
 	$(AS_ROOT) tests/units.sh
 
-package-tests: root deb rpm
+package-tests: root deb rpm ## install, upgrade and remove the packages (root)
 	$(AS_ROOT) tests/package-deb.sh build/firstlight_*.deb
 	$(AS_ROOT) tests/package-rpm.sh build/firstlight-*.rpm
 
-root:
-	@[ "$$(id -u)" = 0 ] || sudo -n true 2>/dev/null || { echo 'make: units, packages and boots are tested as root: "sudo -v" first' >&2; exit 1; }
-	@$(AS_ROOT) unshare --mount --net --uts true 2>/dev/null || { echo 'make: units, packages and boots need mount and network namespaces, which this host refuses to root' >&2; exit 1; }
+root: ## check that tests can run as root and create namespaces
+	@[ "$$(id -u)" = 0 ] || sudo -n true 2>/dev/null || { echo 'make: these tests run as root: run "sudo -v" first' >&2; exit 1; }
+	@$(AS_ROOT) unshare --mount --net --uts true 2>/dev/null || { echo 'make: these tests need mount and network namespaces, which this host denies to root' >&2; exit 1; }
 
-# The README's commands where nothing else is installed: the oldest and the newest suite that is supported.
+# The README's commands on the oldest and the newest supported suite.
 SUITES         ?= bookworm sid
 FRESH_COMMANDS ?= make demo; make test
-fresh: root
+fresh: root ## run make demo and make test in bare roots (root; SUITES= FRESH_COMMANDS= KEEP=1)
 	@packaging/deps test
 	$(AS_ROOT) $(if $(KEEP),KEEP=$(KEEP)) CARGO_HOME="$${CARGO_HOME:-$$HOME/.cargo}" RUSTUP_HOME="$${RUSTUP_HOME:-$$HOME/.rustup}" \
 	    FRESH_COMMANDS='$(FRESH_COMMANDS)' $(RUN) tests/fresh $(SUITES)
 
-# Kills and failing system calls at many points of every stage: POINTS of each kind a stage, 50 min with 300.
+# POINTS of each kind per stage; 300 take 50 minutes.
 POINTS ?= 300
 torture: FIRSTLIGHT_POINTS = $(POINTS)
-torture: root release
+torture: root release ## kill every stage and fail its system calls at POINTS= points (root, 50 min)
 	CARGO_TARGET_$(HOST)_RUNNER='$(AS_ROOT)' $(RUN) $(CARGO) test --no-fail-fast -p tests -j $(JOBS) \
 	    --test kill --test inject
 
-# Every suite's smallest root, with and without what images leave out.
+# With and without the packages that images leave out.
 roots: FIRSTLIGHT_ROOTS = all
-roots: root deb
+roots: root deb ## boot the smallest root of every suite (root, 5 min)
 	CARGO_TARGET_$(HOST)_RUNNER='$(AS_ROOT)' $(RUN) $(CARGO) test --no-fail-fast -p tests -j $(JOBS) --test minimal_roots
 
-bench: release
+bench: release ## compare speed, memory and size with the packaged cloud-init (root, 10 min)
 	BIN=$(BIN) tests/bench.sh
 	BIN=$(BIN) tests/bench-network.sh
 
-clean:
+clean: ## remove build/ and target/
 	rm -rf build
 	$(CARGO) clean

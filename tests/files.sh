@@ -1,6 +1,7 @@
 #!/bin/bash
-# files.sh - the files that packages install, for every distribution in packaging/variants: rendered without a leftover,
-# cloud.cfg is YAML with what the stages need, scripts parse, manual pages have no warnings. Needs no root.
+# files.sh - checks the files that packages install, for every distribution in packaging/variants: no placeholder is left,
+# cloud.cfg is valid YAML with what the stages need, scripts parse, manual pages have no warnings. Checks that `make help` lists
+# every target of the Makefile. Needs no root.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 work=$(mktemp -d)
@@ -8,7 +9,7 @@ trap 'rm -rf "$work"' EXIT
 failed=0
 fail() { echo "FAIL $*"; failed=$((failed + 1)); }
 
-# Stand-ins: what is installed matters here, not what it does.
+# Stubs: only their installation is tested here.
 mkdir "$work/bin"
 for name in cloud-init cloud-init-local cloud-init-network cloud-init-config cloud-init-final cloud-init-generator \
   cloud-init-tls; do
@@ -21,7 +22,7 @@ for variant in $variants; do
   root=$work/$variant
   packaging/install VARIANT="$variant" BIN="$work/bin" DESTDIR="$root" VERSION=1.2.3
   broken=$(find "$root" -xtype l)
-  [ -z "$broken" ] || fail "$variant: links to nothing: $broken"
+  [ -z "$broken" ] || fail "$variant: dangling links: $broken"
   left=$(grep -rnE '@[A-Z_]+@|^\?!?[A-Za-z0-9_,-]+: ' "$root" || :)
   [ -z "$left" ] || fail "$variant: not rendered: $left"
   python3 - "$variant" "$root/etc/cloud/cloud.cfg" "$root/etc/cloud/cloud.cfg.d/05_logging.cfg" <<'CHECK' ||
@@ -43,14 +44,14 @@ assert "/var/log/cloud-init.log" in text and "[logger_root]" in text, text
 assert logging["output"]["all"].startswith("| tee -a /var/log/"), logging["output"]
 CHECK
     fail "$variant: cloud.cfg or 05_logging.cfg"
-  # The pages differ in one path only.
+  # Between variants the pages differ in one path only.
   case $variant in debian | rhel) ;; *) continue ;; esac
   for page in "$root"/usr/share/man/man*/*; do
-    said=$(LC_ALL=C.UTF-8 MANROFFSEQ='' man --warnings -E UTF-8 -l -Tutf8 -Z "$page" 2>&1 >/dev/null)
-    [ -z "$said" ] || fail "$variant: ${page##*/}: $said"
+    warnings=$(LC_ALL=C.UTF-8 MANROFFSEQ='' man --warnings -E UTF-8 -l -Tutf8 -Z "$page" 2>&1 >/dev/null)
+    [ -z "$warnings" ] || fail "$variant: ${page##*/}: $warnings"
   done
 done
-# Any LIBEXECDIR and PREFIX: the units and the programs find the stages.
+# With any LIBEXECDIR and PREFIX the units and the programs find the stages.
 root=$work/elsewhere
 packaging/install VARIANT=rocky BIN="$work/bin" DESTDIR="$root" PREFIX=/opt/ci LIBEXECDIR=/srv/stages VERSION=1.2.3
 grep -qx 'ExecStart=/srv/stages/cloud-init-local' "$root/opt/ci/lib/systemd/system/cloud-init-local.service" ||
@@ -65,7 +66,7 @@ for script in packaging/render packaging/install packaging/build packaging/deps 
   deb/postinst deb/postrm rpm/build; do
   sh -n "$script" || fail "$script"
 done
-for script in tests/run tests/fresh; do bash -n "$script" || fail "$script"; done
+for script in tests/run tests/one tests/fresh; do bash -n "$script" || fail "$script"; done
 bash -n packaging/completions/cloud-init || fail "completion"
 # The completion itself, as the shell would call it.
 complete() {
@@ -75,5 +76,13 @@ complete() {
 [ "$(complete cloud-init sta)" = status ] || fail "completion of a command"
 [ "$(complete cloud-init status --format y)" = yaml ] || fail "completion of a value"
 [ "$(complete cloud-init --debug modules --mode f)" = final ] || fail "completion behind an option"
+[ "$(complete cloud-init modules --mode = f)" = final ] || fail "completion behind ="
+[ "$(complete cloud-init devel net-convert --output-kind netw)" = "network-manager networkd" ] || fail "completion of a renderer"
+[ "$(complete cloud-id --lo)" = --long ] || fail "completion of cloud-id"
+phony=$(sed -n '/^\.PHONY:/,/[^\\]$/{s/^\.PHONY://;s/\\$//;p}' Makefile)
+help=$(make -s help)
+for target in $phony; do
+  grep -q "^make $target  *[^ ]" <<<"$help" || fail "make help does not list '$target': add '## TEXT' to its line"
+done
 echo "files: $(wc -w <<<"$variants") distributions, $failed failed"
 [ "$failed" -eq 0 ]

@@ -17,7 +17,7 @@ fn is_root(test: &str) -> bool {
     let root = std::fs::metadata("/proc/self").is_ok_and(|m| m.uid() == 0);
     if !root {
         // Not by a macro, whose text the test harness keeps to itself.
-        let _ = writeln!(std::io::stderr(), "not tried: {test}, which takes root");
+        let _ = writeln!(std::io::stderr(), "not tried: test {test}: needs root");
     }
     root
 }

@@ -17,7 +17,7 @@ fn is_root(test: &str) -> bool {
     let root = nix::unistd::geteuid().is_root();
     if !root {
         // Not by a macro, whose text the test harness keeps to itself.
-        let _ = writeln!(std::io::stderr(), "not tried: {test}, which takes root");
+        let _ = writeln!(std::io::stderr(), "not tried: test {test}: needs root");
     }
     root
 }

@@ -116,7 +116,7 @@ impl Validator {
                 // A key is replaced by another key, which gets quotes; longer advice does not.
                 c.add_finding(FindingKind::Deprecated, &key.at, old.text(!old.replacement.contains(' ')));
             }
-            c.check_value(&field.types, value);
+            c.check_value(field.types, value);
         });
     }
 
@@ -302,7 +302,7 @@ impl Validator {
             let other = kind.additional.filter(|o| o.format.is_none_or(|f| matches_format(f, &name)));
             match (keys.iter().find(|f| f.name == name), other) {
                 (Some(field), _) => self.check_field(field, &name, key, value),
-                (None, Some(other)) => self.nested(&name, |c| c.check_value(&other.types, value)),
+                (None, Some(other)) => self.nested(&name, |c| c.check_value(other.types, value)),
                 (None, None) if kind.allows_unknown => {}
                 (None, None) => {
                     let message = match kind.additional.and_then(|o| o.format) {

@@ -9,7 +9,7 @@ pub fn field_samples(field: &Field) -> Vec<Node> {
 }
 
 fn types_samples(types: &[Type]) -> Vec<Node> {
-    types.iter().flat_map(|kind| type_samples(kind)).collect()
+    types.iter().flat_map(type_samples).collect()
 }
 
 fn type_samples(kind: &Type) -> Vec<Node> {

@@ -1,0 +1,142 @@
+//! Addresses, masks and routes as people write them, made regular: an address text that stays as it was written
+//! and a prefix length. Pure; a reason says what was expected, never what was found.
+
+use std::net::IpAddr;
+
+use config::{Node, Value};
+
+/// An address (host bits allowed) and its prefix length.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Network {
+    pub address: String,
+    pub prefix: u8,
+}
+
+/// What [`parse_prefix`] expects of a mask that is one, but for its holes.
+pub const CONTIGUOUS_MASK: &str = "a contiguous netmask";
+
+pub fn is_ipv6(address: &str) -> bool {
+    address.contains(':')
+}
+
+/// What a prefix means when nobody says: the usual subnet of that family.
+fn default_prefix(ip: IpAddr) -> u8 {
+    if ip.is_ipv4() { 24 } else { 64 }
+}
+
+fn mask_to_prefix(bits: u128, width: u32) -> Option<u8> {
+    let ones = (bits << (128 - width)).leading_ones();
+    let whole = if ones == 0 { 0 } else { (u128::MAX << (128 - ones)) >> (128 - width) };
+    (whole == bits).then_some(ones as u8)
+}
+
+/// `24`, `255.255.255.0`, `ffff:ffff::`; an inverted IPv4 mask (`0.0.0.255`) counts too.
+pub fn parse_prefix(text: &str, ip: IpAddr) -> Result<u8, &'static str> {
+    let max = if ip.is_ipv4() { 32 } else { 128 };
+    if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) {
+        return text.parse().ok().filter(|n| *n <= max).ok_or("a prefix length within the address's width");
+    }
+    match (ip, text.parse::<IpAddr>()) {
+        (IpAddr::V4(_), Ok(IpAddr::V4(mask))) => {
+            let bits = u128::from(mask.to_bits());
+            let inverted = u128::from(!mask.to_bits());
+            mask_to_prefix(bits, 32).or_else(|| mask_to_prefix(inverted, 32))
+        }
+        (IpAddr::V6(_), Ok(IpAddr::V6(mask))) => mask_to_prefix(mask.to_bits(), 128),
+        _ => return Err("a prefix length or a netmask of the address's family"),
+    }
+    .ok_or(CONTIGUOUS_MASK)
+}
+
+/// `given` is a number or text, as `prefix` and `netmask` are written.
+fn parse_prefix_node(given: &Node, ip: IpAddr) -> Result<u8, &'static str> {
+    match &given.value {
+        Value::Int(_) | Value::Str(_) => parse_prefix(given.scalar_text().unwrap_or_default().trim(), ip),
+        _ => Err("a prefix length or a netmask"),
+    }
+}
+
+/// An address with its prefix: the one behind a slash, else `prefix`, else `netmask`, else the family's usual one.
+pub fn parse_network(
+    raw: &str,
+    prefix: Option<&Node>,
+    netmask: Option<&Node>,
+) -> Result<Network, &'static str> {
+    let (address, behind) = match raw.split_once('/') {
+        Some((address, behind)) => (address, Some(behind)),
+        None => (raw, None),
+    };
+    let ip: IpAddr = address.parse().map_err(|_| "an IP address with an optional /prefix")?;
+    let prefix = match (behind, prefix.filter(|n| !n.is_falsy()), netmask.filter(|n| !n.is_falsy())) {
+        (Some(behind), ..) => parse_prefix(behind, ip)?,
+        (None, Some(prefix), _) => parse_prefix_node(prefix, ip)?,
+        (None, None, Some(mask)) => parse_prefix_node(mask, ip)?,
+        _ => default_prefix(ip),
+    };
+    Ok(Network { address: address.to_string(), prefix })
+}
+
+/// Whether a gateway's text is an address (with a zone, perhaps) or a single word, and no more than that.
+pub fn is_valid_gateway(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.:%-".contains(&b))
+}
+
+/// An integer, or a text that is one.
+pub fn parse_integer(node: &Node) -> Option<i64> {
+    match &node.value {
+        Value::Int(n) => i64::try_from(*n).ok(),
+        Value::Bool(b) => Some(i64::from(*b)),
+        Value::Str(text) => text.trim().parse().ok(),
+        _ => None,
+    }
+}
+
+/// Whether a gateway lies within a subnet; `None` when one of them is no address.
+pub fn is_in_subnet(gateway: &str, subnet: &str, prefix: u8) -> Option<bool> {
+    let cut = |ip: IpAddr| match ip {
+        IpAddr::V4(ip) => u128::from(ip.to_bits()).checked_shr(32 - u32::from(prefix.min(32))),
+        IpAddr::V6(ip) => ip.to_bits().checked_shr(128 - u32::from(prefix.min(128))),
+    };
+    let (gateway, subnet): (IpAddr, IpAddr) = (gateway.parse().ok()?, subnet.parse().ok()?);
+    Some(gateway.is_ipv4() == subnet.is_ipv4() && cut(gateway) == cut(subnet))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefixes() {
+        for (address, prefix, netmask, expected) in [
+            ("10.0.0.5/8", None, None, Ok(8)),
+            ("10.0.0.5/255.255.0.0", None, None, Ok(16)),
+            ("10.0.0.5/0.0.0.255", None, None, Ok(24)),
+            ("10.0.0.5", Some(Node::from(20)), Some(Node::from("255.0.0.0")), Ok(20)),
+            ("10.0.0.5", None, Some(Node::from("255.255.255.255")), Ok(32)),
+            ("10.0.0.5", None, Some(Node::from("0.0.0.0")), Ok(0)),
+            ("10.0.0.5", None, None, Ok(24)),
+            ("2001:DB8::1", None, Some(Node::from("ffff:ffff::")), Ok(32)),
+            ("2001:DB8::1", None, None, Ok(64)),
+            ("2001:DB8::1/129", None, None, Err(())),
+            ("10.0.0.5/255.0.255.0", None, None, Err(())),
+            ("10.0.0.05/8", None, None, Err(())),
+            ("10.0.0/8", None, None, Err(())),
+            ("", None, None, Err(())),
+            ("10.0.0.1/", None, None, Err(())),
+        ] {
+            let found = parse_network(address, prefix.as_ref(), netmask.as_ref());
+            assert_eq!(found.map(|n| n.prefix).map_err(drop), expected, "{address}");
+        }
+        assert_eq!(parse_network("2001:DB8::0010/64", None, None).unwrap().address, "2001:DB8::0010");
+    }
+
+    #[test]
+    fn gateways_in_subnets() {
+        assert_eq!(is_in_subnet("10.0.0.1", "10.0.0.77", 24), Some(true));
+        assert_eq!(is_in_subnet("10.0.1.1", "10.0.0.77", 24), Some(false));
+        assert_eq!(is_in_subnet("172.16.0.1", "10.0.0.77", 0), Some(true));
+        assert_eq!(is_in_subnet("fe80::1", "2001:db8::5", 64), Some(false));
+        assert_eq!(is_in_subnet("fe80::1", "10.0.0.1", 8), Some(false));
+        assert_eq!(is_in_subnet("x", "10.0.0.1", 8), None);
+    }
+}
